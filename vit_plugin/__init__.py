@@ -1,0 +1,8 @@
+"""Plain and hybrid Vision Transformers for the OpenMMLab family.
+
+Importing this package is cheap: it loads neither torch nor a framework. A config that says
+``type='vit_plugin.VisionTransformer'`` needs no import at all, because MMEngine then loads
+:mod:`vit_plugin.registry` by itself; in code, import from :mod:`vit_plugin.models`.
+"""
+
+__version__ = '0.1.0'

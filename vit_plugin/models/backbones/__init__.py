@@ -1,0 +1,3 @@
+from .vit import VisionTransformer
+
+__all__ = ['VisionTransformer']

@@ -1,0 +1,197 @@
+"""The Vision Transformer, pure or on a CNN (arXiv:2010.11929)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from mmengine.model import BaseModule
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from vit_plugin.arch import parse_arch
+from vit_plugin.registry import MODELS, SCOPE
+
+from ..layers.block import TransformerBlock
+from ..layers.numerics import Numerics, build_norm, get_numerics
+from ..layers.pos_embed import POS_EMBEDS
+from ..stems import Stem
+
+Grid = tuple[int, int]
+
+# What is given out of the normed tokens x (B, extra + h*w, C), as in MMPretrain.
+OUT_TYPES: dict[str, Callable[[Tensor, int, Grid], Tensor]] = {
+    'raw': lambda x, extra, grid: x,
+    'cls_token': lambda x, extra, grid: x[:, 0],  # (B, C)
+    'avg_featmap': lambda x, extra, grid: x[:, extra:].mean(dim=1),  # (B, C)
+    'featmap': lambda x, extra, grid: x[:, extra:].transpose(1, 2).unflatten(2, grid).contiguous(),  # (B, C, h, w)
+}
+
+
+@MODELS.register_module()
+class VisionTransformer(BaseModule):
+    """Vision Transformer; a hybrid when its stem is a CNN, and one class either way.
+
+    Args:
+        arch: a variant such as ``'B/16'`` or ``'R50+B/16'``, or a dict; see :func:`vit_plugin.arch.parse_arch`.
+        img_size: native image size in pixels, (H, W) or the side of a square. It fixes the position
+            table; any other size runs too, the table resampled and the image padded to whole patches.
+        in_channels: channels of the image.
+        patch_embed: the stem, ``dict(type='PatchEmbed' | 'ResNetEmbed' | 'TimmEmbed', ...)``; without a
+            ``type``, changes to the stem of ``arch``.
+        pos_embed: ``'none'``, ``'learned'``, ``'learned_2d'``, ``'sincos2d'`` or ``'relative'``, or a
+            dict of that ``type`` and ``interpolate_mode``, ``'bilinear'`` (the authors') or
+            ``'bicubic'`` (timm's). The class token has a row of its own in the learned tables, none in
+            the fixed one, and no relative position.
+        with_cls_token: whether a class token goes before the patches.
+        out_indices: the block or blocks after which to give out features; negative ones count from the
+            end. Blocks after the last of them are not built.
+        out_type: ``'cls_token'`` (B, C), ``'avg_featmap'`` (B, C), ``'featmap'`` (B, C, h, w) or
+            ``'raw'`` (B, extra + h*w, C), each after the final norm.
+        drop_rate: dropout after the position embedding, after attention and in the MLP.
+        drop_path_rate: stochastic depth of the last block; it grows linearly from 0 at the first.
+        block_cfg: further arguments of :class:`~vit_plugin.models.layers.TransformerBlock`
+            (``qkv_bias``, ``attn_drop_rate``).
+        numerics: ``'authors'`` or ``'timm'``, or a dict with single details changed; see
+            :func:`~vit_plugin.models.layers.numerics.get_numerics`.
+        frozen_stages: -1 for none; 0 freezes stem, class token and positions; k > 0 also the first k
+            blocks, and the final norm where they are all. What is frozen stays in eval mode.
+        with_cp: recompute blocks in the backward pass to save memory.
+        init_cfg: MMEngine's initialisation config. Without it the weights are the authors' initialisation.
+
+    Raises:
+        ValueError: for an unknown arch, out_type, pos_embed or numerics, ``out_indices`` out of range,
+            ``'cls_token'`` output without a class token, or an image smaller than one patch.
+    """
+
+    def __init__(self, arch: str | Mapping[str, Any] = 'B/16', img_size: int | Sequence[int] = 224,
+                 in_channels: int = 3, patch_embed: Mapping[str, Any] | None = None,
+                 pos_embed: str | Mapping[str, Any] = 'learned', with_cls_token: bool = True,
+                 out_indices: int | Sequence[int] = -1, out_type: str = 'cls_token', drop_rate: float = 0.,
+                 drop_path_rate: float = 0., block_cfg: Mapping[str, Any] | None = None,
+                 numerics: str | Mapping[str, Any] | Numerics = 'authors', frozen_stages: int = -1,
+                 with_cp: bool = False, init_cfg: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None) -> None:
+        super().__init__(init_cfg)
+        sizes = parse_arch(arch)
+        numerics = get_numerics(numerics)
+        self.embed_dims, self.num_layers = sizes.embed_dims, sizes.num_layers
+        self.img_size = (img_size, img_size) if isinstance(img_size, int) else tuple(img_size)
+        self.num_extra_tokens = int(with_cls_token)
+        self.out_type = self._check_out_type(out_type)
+        self.out_indices = self._check_out_indices(out_indices)
+        self.frozen_stages = self._check_frozen_stages(frozen_stages)
+        self.with_cp = with_cp
+
+        self.patch_embed = self._build_stem(sizes.patch_embed, patch_embed or {}, in_channels=in_channels,
+                                            embed_dims=self.embed_dims, numerics=numerics, with_cp=with_cp)
+        self.patch_embed.check_image_size(self.img_size)
+        grid = self.patch_embed.grid(self.img_size)
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, self.embed_dims)) if with_cls_token else None
+        kind, self.position = self._build_position(pos_embed, grid)
+        self.pos_embed = nn.Parameter(torch.empty(self.position.shape)) if self.position.shape else None
+        self.drop_after_pos = nn.Dropout(drop_rate)
+
+        depth_rates = [drop_path_rate * i / max(self.num_layers - 1, 1) for i in range(self.num_layers)]
+        self.blocks = nn.ModuleList(
+            TransformerBlock(
+                self.embed_dims, sizes.num_heads, sizes.feedforward_channels, numerics, drop_rate, rate,
+                rel_pos_grid=grid if kind == 'relative' else None, **(block_cfg or {}))
+            for rate in depth_rates[:self.out_indices[-1] + 1])
+        self.norm = build_norm(numerics.norm_cfg, self.embed_dims)
+        if self.pos_embed is not None:
+            nn.init.normal_(self.pos_embed, std=0.02)
+        for name, parameter in self.named_parameters():
+            if self._is_frozen(self.get_layer_depth(name)[0]):
+                parameter.requires_grad = False
+
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        """Images (B, in_channels, H, W) -> one feature of ``out_type`` for each of ``out_indices``."""
+        x, grid, _ = self.patch_embed(images)  # (B, h*w, C)
+        x = self.embed(x, grid)  # (B, extra + h*w, C), Eq. 1
+        outs = []
+        for i, block in enumerate(self.blocks):
+            if self.with_cp and torch.is_grad_enabled():
+                x = checkpoint(block, x, grid, use_reentrant=False)
+            else:
+                x = block(x, grid)  # Eq. 2 and 3
+            if i in self.out_indices:
+                outs.append(OUT_TYPES[self.out_type](self.norm(x), self.num_extra_tokens, grid))  # Eq. 4
+        return tuple(outs)
+
+    def embed(self, x: Tensor, grid: Grid) -> Tensor:
+        """Class token and positions: patches (B, h*w, C) -> tokens (B, extra + h*w, C)."""
+        if self.cls_token is not None:
+            x = torch.cat((self.cls_token.expand(x.shape[0], -1, -1).to(x.dtype), x), dim=1)
+        return self.drop_after_pos(self.position(x, self.pos_embed, grid))
+
+    def train(self, mode: bool = True) -> 'VisionTransformer':
+        """Set the training mode of all but the frozen parts, and return the model."""
+        super().train(mode)
+        if self.frozen_stages >= 0:
+            for part in (self.patch_embed, self.drop_after_pos, *self.blocks[:self.frozen_stages]):
+                part.eval()
+        return self
+
+    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
+        """Depth of a parameter and the number of depths, for layer-wise decay.
+
+        The image is at 0. A CNN's root and stages take a step each; class token and positions go with the
+        projection to tokens; each block takes a step; the final norm and what follows the backbone
+        are last. For a pure ViT these are MMPretrain's numbers.
+
+        Args:
+            param_name: full name of the parameter.
+            prefix: what precedes the backbone's own names, such as ``'backbone.'``.
+        """
+        stem = self.patch_embed.num_layers
+        num_depths = stem + self.num_layers + 1
+        match param_name.removeprefix(prefix).split('.') if param_name.startswith(prefix) else []:
+            case ['patch_embed', *rest]:
+                return self.patch_embed.layer_depth('.'.join(rest)), num_depths
+            case ['cls_token' | 'pos_embed']:
+                return stem - 1, num_depths
+            case ['blocks', block, *_]:
+                return stem + int(block), num_depths
+        return num_depths - 1, num_depths
+
+    def _is_frozen(self, depth: int) -> bool:
+        if self.frozen_stages == self.num_layers:
+            return True
+        return self.frozen_stages >= 0 and depth < self.patch_embed.num_layers + self.frozen_stages
+
+    def _check_out_type(self, out_type: str) -> str:
+        if out_type not in OUT_TYPES:
+            raise ValueError(f'Unsupported out_type={out_type!r}; choose one of {", ".join(OUT_TYPES)}.')
+        if out_type == 'cls_token' and not self.num_extra_tokens:
+            raise ValueError("with_cls_token must be True when out_type='cls_token'; without a class token "
+                             "choose out_type='avg_featmap'.")
+        return out_type
+
+    def _check_out_indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:
+        indices = [out_indices] if isinstance(out_indices, int) else out_indices
+        if not isinstance(indices, Sequence) or isinstance(indices, str) or not indices:
+            raise ValueError(f'out_indices must be a whole number or a sequence of them, got {out_indices!r}.')
+        for index in indices:
+            if not -self.num_layers <= index < self.num_layers:
+                raise ValueError(f'Invalid out_indices {index}: this arch has {self.num_layers} blocks, '
+                                 f'{-self.num_layers} to {self.num_layers - 1}.')
+        return tuple(sorted({index % self.num_layers for index in indices}))
+
+    def _check_frozen_stages(self, frozen_stages: int) -> int:
+        if not -1 <= frozen_stages <= self.num_layers:
+            raise ValueError(f'frozen_stages={frozen_stages} is out of range: -1 (none) to {self.num_layers} (all).')
+        return frozen_stages
+
+    @staticmethod
+    def _build_stem(default: Mapping[str, Any], patch_embed: Mapping[str, Any], **common: Any) -> Stem:
+        cfg = dict(patch_embed) if 'type' in patch_embed else {**default, **patch_embed}
+        if 'type' not in cfg:
+            raise ValueError("This arch names no patch size: write 'B/16' for 'B', or give "
+                             "patch_embed=dict(type='PatchEmbed', patch_size=16).")
+        return MODELS.build(dict(cfg, _scope_=SCOPE), default_args=common)
+
+    def _build_position(self, pos_embed: str | Mapping[str, Any], grid: Grid) -> tuple[str, nn.Module]:
+        cfg = {'type': pos_embed} if isinstance(pos_embed, str) else dict(pos_embed)
+        kind = cfg.pop('type', 'learned')
+        if kind not in POS_EMBEDS:
+            raise ValueError(f'Unknown pos_embed {kind!r}; choose one of {", ".join(POS_EMBEDS)}.')
+        return kind, POS_EMBEDS[kind](grid, self.embed_dims, self.num_extra_tokens, **cfg)

@@ -1,0 +1,3 @@
+from .vit_head import ViTClsHead
+
+__all__ = ['ViTClsHead']

@@ -1,0 +1,8 @@
+from .attention import Attention
+from .attention_pool import AttentionPool
+from .block import TransformerBlock
+from .mlp import Mlp
+from .numerics import NUMERICS, Numerics
+from .std_conv import StdConv2d
+
+__all__ = ['NUMERICS', 'Attention', 'AttentionPool', 'Mlp', 'Numerics', 'StdConv2d', 'TransformerBlock']

@@ -1,0 +1,52 @@
+"""Attention pooling."""
+
+from torch import Tensor, nn
+import torch
+import torch.nn.functional as F
+
+from .mlp import Mlp
+from .numerics import build_norm, get_numerics
+
+
+class AttentionPool(nn.Module):
+    """One learned query attends to all tokens, then an MLP: big_vision's `MAPHead` (arXiv:2106.04560, Sec. 3.4).
+
+    Args:
+        embed_dims: width of the tokens.
+        num_heads: number of heads; must divide the width.
+        feedforward_channels: width of the MLP; four times the tokens' by default.
+        numerics: see :func:`~vit_plugin.models.layers.numerics.get_numerics`.
+
+    Shape: (B, N, embed_dims) -> (B, embed_dims).
+    """
+
+    def __init__(self, embed_dims: int, num_heads: int = 12, feedforward_channels: int | None = None,
+                 numerics: str | dict = 'authors') -> None:
+        super().__init__()
+        if embed_dims % num_heads:
+            raise ValueError(
+                f'in_channels={embed_dims} is not divisible by num_heads={num_heads}; change one of them.')
+        numerics = get_numerics(numerics)
+        self.num_heads = num_heads
+        self.latent = nn.Parameter(torch.empty(1, 1, embed_dims))
+        self.q = nn.Linear(embed_dims, embed_dims)
+        self.kv = nn.Linear(embed_dims, 2 * embed_dims)
+        self.proj = nn.Linear(embed_dims, embed_dims)
+        self.norm = build_norm(numerics.norm_cfg, embed_dims)
+        self.mlp = Mlp(embed_dims, feedforward_channels or 4 * embed_dims, numerics.act_cfg)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """The authors' initialisation (`big_vision/models/vit.py`, `MAPHead`)."""
+        for weight in (self.latent[0], self.q.weight, *self.kv.weight.chunk(2), self.proj.weight):
+            nn.init.xavier_uniform_(weight)
+        for layer in (self.q, self.kv, self.proj):
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        heads = (self.num_heads, -1)
+        q = self.q(self.latent).expand(x.shape[0], -1, -1).unflatten(-1, heads).transpose(1, 2)  # (B, heads, 1, d)
+        k, v = self.kv(x).unflatten(-1, (2, *heads)).permute(2, 0, 3, 1, 4)  # 2 times (B, heads, N, d)
+        x = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)  # (B, 1, embed_dims)
+        x = self.proj(x)
+        return (x + self.mlp(self.norm(x)))[:, 0]  # (B, embed_dims)

@@ -1,0 +1,187 @@
+"""Position embeddings: tables added to the tokens, and the tables of relative positions.
+
+A :class:`PosEmbed` owns no parameter. The backbone holds the one table there is as its ``pos_embed``,
+the name that every public checkpoint uses, and passes it in.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+Grid = tuple[int, int]
+
+INTERPOLATIONS = {
+    # scipy.ndimage.zoom(order=1), the authors' method: the end points stay where they are.
+    'bilinear': dict(mode='bilinear', align_corners=True),
+    # timm's and DeiT's, with the filter that shrinking needs.
+    'bicubic': dict(mode='bicubic', align_corners=False, antialias=True),
+}
+
+
+def resize_grid(table: Tensor, old: Grid, new: Grid, interpolate_mode: str = 'bilinear') -> Tensor:
+    """Resample a table (1, h*w, C) from one grid (h, w) to another; itself where they are equal.
+
+    Raises:
+        ValueError: if ``interpolate_mode`` is not in ``INTERPOLATIONS``.
+    """
+    if interpolate_mode not in INTERPOLATIONS:
+        raise ValueError(
+            f'pos_embed: interpolate_mode={interpolate_mode!r} is not one of {", ".join(INTERPOLATIONS)}.')
+    if old == new:
+        return table
+    image = table.unflatten(1, old).permute(0, 3, 1, 2)  # (1, C, h, w)
+    image = F.interpolate(image.float(), size=new, **INTERPOLATIONS[interpolate_mode])
+    return image.to(table.dtype).flatten(2).transpose(1, 2)  # (1, h'*w', C)
+
+
+class PosEmbed(nn.Module):
+    """No position table: the tokens are a bag of patches, or attention knows their relative positions.
+
+    Args:
+        grid: the native grid (h, w) of patches.
+        embed_dims: width of the tokens.
+        num_extra_tokens: tokens before the patches, such as the class token.
+        interpolate_mode: how a learned table is resampled to other grids, a key of ``INTERPOLATIONS``.
+
+    Attributes:
+        shape: shape of the parameter that it reads, or None.
+    """
+
+    shape: tuple[int, int, int] | None = None
+    max_cached_grids = 16
+
+    def __init__(self, grid: Grid, embed_dims: int, num_extra_tokens: int,
+                 interpolate_mode: str = 'bilinear') -> None:
+        super().__init__()
+        self.grid, self.embed_dims, self.num_extra_tokens = grid, embed_dims, num_extra_tokens
+        self.interpolate_mode = interpolate_mode
+        self._cache: dict[Grid, tuple[tuple | None, Tensor]] = {}
+
+    def table(self, weight: Tensor | None, grid: Grid) -> Tensor | None:
+        """The table (1, N, C) of that grid; it may lack rows for the extra tokens, which then get none."""
+        return None
+
+    def forward(self, x: Tensor, weight: Tensor | None, grid: Grid) -> Tensor:
+        """Add the positions of ``grid`` to the tokens (B, extra + h*w, C)."""
+        table = self._cached_table(weight, grid)
+        if table is None:
+            return x
+        return x + F.pad(table, (0, 0, x.shape[1] - table.shape[1], 0)).to(x.dtype)
+
+    def _cached_table(self, weight: Tensor | None, grid: Grid) -> Tensor | None:
+        """The table, computed once per grid while the weight stays what it is.
+
+        In training it is computed in each forward, for the gradient, which costs nothing at the native
+        grid. A write past autograd (``weight.data.copy_``, as when an EMA is swapped in) leaves no
+        trace on the weight; frameworks do that between ``train()`` and ``eval()``, which empty the cache.
+        """
+        trained = weight is not None and torch.is_grad_enabled()
+        if trained or torch.compiler.is_compiling():
+            return self.table(weight, grid)
+        state = weight if weight is None else (weight.data_ptr(), weight.device, weight.dtype, weight._version)
+        if grid not in self._cache or self._cache[grid][0] != state:
+            if len(self._cache) >= self.max_cached_grids:
+                del self._cache[next(iter(self._cache))]
+            with torch.inference_mode(False), torch.no_grad():  # an inference tensor could not train later
+                self._cache[grid] = state, self.table(weight, grid)
+        return self._cache[grid][1]
+
+    def train(self, mode: bool = True) -> 'PosEmbed':
+        self._cache.clear()
+        return super().train(mode)
+
+    def _apply(self, *args, **kwargs) -> 'PosEmbed':  # .to(), .half(), ...
+        self._cache.clear()
+        return super()._apply(*args, **kwargs)
+
+
+class LearnedPosEmbed(PosEmbed):
+    """One learned row per token, in raster order (arXiv:2010.11929, Equation 1; '1-D' in Table 8)."""
+
+    def __init__(self, *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        self.shape = (1, self.num_extra_tokens + self.grid[0] * self.grid[1], self.embed_dims)
+
+    def table(self, weight: Tensor, grid: Grid) -> Tensor:
+        extra, patches = weight[:, :self.num_extra_tokens], weight[:, self.num_extra_tokens:]
+        return torch.cat((extra, resize_grid(patches, self.grid, grid, self.interpolate_mode)), dim=1)
+
+
+class Learned2dPosEmbed(PosEmbed):
+    """A learned half for the row joined to one for the column (arXiv:2010.11929, Appendix D.4).
+
+    The parameter holds rows of half the width: two per extra token, then one per row, one per column.
+
+    Raises:
+        ValueError: if the width is odd.
+    """
+
+    def __init__(self, *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        if self.embed_dims % 2:
+            raise ValueError(f"pos_embed='learned_2d' needs an even width, got embed_dims={self.embed_dims}.")
+        self.shape = (1, 2 * self.num_extra_tokens + sum(self.grid), self.embed_dims // 2)
+
+    def table(self, weight: Tensor, grid: Grid) -> Tensor:
+        h, w = grid
+        extra, rows, columns = weight.split((2 * self.num_extra_tokens, *self.grid), dim=1)
+        rows = resize_grid(rows, (self.grid[0], 1), (h, 1), self.interpolate_mode)  # (1, h, C/2)
+        columns = resize_grid(columns, (1, self.grid[1]), (1, w), self.interpolate_mode)  # (1, w, C/2)
+        patches = torch.cat((rows.repeat_interleave(w, dim=1), columns.repeat(1, h, 1)), dim=-1)
+        return torch.cat((extra.reshape(1, -1, self.embed_dims), patches), dim=1)  # (1, extra + h*w, C)
+
+
+class SinCos2dPosEmbed(PosEmbed):
+    """Fixed sines and cosines of column and row (arXiv:2104.02057, MoCo v3; as in big_vision's `vit.py`).
+
+    A grid of another size covers the same range of positions in finer or coarser steps.
+
+    Raises:
+        ValueError: if the width is not a multiple of 4.
+    """
+
+    def __init__(self, *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        if self.embed_dims % 4 or self.embed_dims < 8:
+            raise ValueError("pos_embed='sincos2d' needs a width that is a multiple of 4 and at least 8, got "
+                             f'embed_dims={self.embed_dims}.')
+        self.register_buffer('_device', torch.empty(0), persistent=False)
+
+    def table(self, weight: None, grid: Grid) -> Tensor:
+        device = self._device.device
+        quarter = self.embed_dims // 4
+        omega = 10_000 ** -(torch.arange(quarter, device=device) / (quarter - 1))  # (C/4,)
+        y, x = (torch.linspace(0, native - 1, size, device=device)
+                for native, size in zip(self.grid, grid, strict=True))
+        y, x = torch.meshgrid(y, x, indexing='ij')
+        y, x = y.flatten()[:, None] * omega, x.flatten()[:, None] * omega  # (h*w, C/4)
+        return torch.cat((x.sin(), x.cos(), y.sin(), y.cos()), dim=1)[None]  # (1, h*w, C)
+
+
+POS_EMBEDS: dict[str, type[PosEmbed]] = {
+    'none': PosEmbed,
+    'learned': LearnedPosEmbed,
+    'learned_2d': Learned2dPosEmbed,
+    'sincos2d': SinCos2dPosEmbed,
+    'relative': PosEmbed,  # the tables are in each block's attention
+}
+
+
+def relative_table(table: Tensor, size: int) -> Tensor:
+    """Look up a table (2*s - 1, d) of relative positions for every pair of ``size`` positions.
+
+    Shape of the result: (size, size, d); [i, j] is the row of the offset i - j. Another size than s
+    resamples the table, as ViTDet does (arXiv:2203.16527).
+    """
+    if table.shape[0] != 2 * size - 1:
+        table = F.interpolate(table.t()[None].float(), size=2 * size - 1, mode='linear')[0].t().to(table.dtype)
+    positions = torch.arange(size, device=table.device)
+    return table[positions[:, None] - positions[None, :] + size - 1]
+
+
+def grid_one_hots(grid: Grid, like: Tensor) -> Tensor:
+    """The one-hot code of each patch's row joined to that of its column: (h*w, h + w), dtype of ``like``."""
+    h, w = grid
+    rows = torch.eye(h, dtype=like.dtype, device=like.device).repeat_interleave(w, dim=0)
+    columns = torch.eye(w, dtype=like.dtype, device=like.device).repeat(h, 1)
+    return torch.cat((rows, columns), dim=1)

@@ -1,0 +1,3 @@
+from .token_pooling import TokenPooling
+
+__all__ = ['TokenPooling']

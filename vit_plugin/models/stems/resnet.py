@@ -1,0 +1,145 @@
+"""The authors' ResNet under the transformer: post-activation v1.5, GroupNorm, standardised weights.
+
+google-research/vision_transformer `vit_jax/models_resnet.py` and the root in `models_vit.py`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from vit_plugin.registry import MODELS
+
+from ..layers.numerics import Numerics, build_norm, get_numerics
+from ..layers.std_conv import StdConv2d, max_pool_same
+from .stem import Stem
+
+EXPANSION = 4
+
+# Stride of the root -> kernel size and stride of its convolution, and whether a 3 x 3 / 2 max-pool
+# follows. 4 is the authors'; 1 is the root of the ResNets for CIFAR (arXiv:1512.03385, Section 4.2).
+ROOTS = {4: (7, 2, True), 2: (3, 2, False), 1: (3, 1, False)}
+
+
+class ConvNorm(nn.Sequential):
+    """A standardised convolution and its GroupNorm."""
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int, stride: int, numerics: Numerics) -> None:
+        super().__init__()
+        self.conv = StdConv2d(in_channels, out_channels, kernel_size, stride, **numerics.stem_conv_cfg)
+        self.norm = build_norm(numerics.stem_norm_cfg, out_channels)
+
+
+class Bottleneck(nn.Module):
+    """1 x 1, 3 x 3 with the stride, 1 x 1, and the shortcut: (B, C, H, W) -> (B, 4 * width, ceil(H/s), ceil(W/s)).
+
+    The last norm's scale starts at zero, so that a new block is its shortcut.
+    """
+
+    def __init__(self, in_channels: int, width: int, stride: int, numerics: Numerics) -> None:
+        super().__init__()
+        out_channels = EXPANSION * width
+        projected = stride != 1 or in_channels != out_channels
+        self.downsample = ConvNorm(in_channels, out_channels, 1, stride, numerics) if projected else None
+        self.conv1 = StdConv2d(in_channels, width, 1, **numerics.stem_conv_cfg)
+        self.norm1 = build_norm(numerics.stem_norm_cfg, width)
+        self.conv2 = StdConv2d(width, width, 3, stride, **numerics.stem_conv_cfg)
+        self.norm2 = build_norm(numerics.stem_norm_cfg, width)
+        self.conv3 = StdConv2d(width, out_channels, 1, **numerics.stem_conv_cfg)
+        self.norm3 = build_norm(numerics.stem_norm_cfg, out_channels)
+        nn.init.zeros_(self.norm3.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        shortcut = x if self.downsample is None else self.downsample(x)
+        x = F.relu(self.norm1(self.conv1(x)), inplace=True)
+        x = F.relu(self.norm2(self.conv2(x)), inplace=True)  # (B, width, H/s, W/s)
+        x = self.norm3(self.conv3(x))  # (B, 4 * width, H/s, W/s)
+        return F.relu(x + shortcut, inplace=True)
+
+
+class Stage(nn.Module):
+    """A row of bottlenecks, the first of which has the stride."""
+
+    def __init__(self, in_channels: int, width: int, depth: int, stride: int, numerics: Numerics,
+                 with_cp: bool) -> None:
+        super().__init__()
+        self.with_cp = with_cp
+        self.blocks = nn.ModuleList(
+            Bottleneck(in_channels if i == 0 else EXPANSION * width, width, stride if i == 0 else 1, numerics)
+            for i in range(depth))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=False) if self.with_cp and self.training else block(x)
+        return x
+
+
+class ResNet(nn.Module):
+    """Root and stages; the output is the map of every stage, or of the root where there is no stage.
+
+    Names of the parameters are those of timm's hybrids.
+    """
+
+    def __init__(self, in_channels: int, stage_depths: Sequence[int], width: int, root_stride: int,
+                 numerics: Numerics, with_cp: bool) -> None:
+        super().__init__()
+        kernel_size, stride, self.pooled = ROOTS[root_stride]
+        self.stem = ConvNorm(in_channels, width, kernel_size, stride, numerics)
+        self.stages = nn.ModuleList(
+            Stage(width if i == 0 else 2 * width * 2**i, width * 2**i, depth, 1 if i == 0 else 2, numerics, with_cp)
+            for i, depth in enumerate(stage_depths))
+
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        x = F.relu(self.stem(images), inplace=True)
+        maps = [max_pool_same(x) if self.pooled else x]
+        for stage in self.stages:
+            maps.append(stage(maps[-1]))
+        return tuple(maps[1:] or maps)
+
+
+@MODELS.register_module()
+class ResNetEmbed(Stem):
+    """The authors' ResNet, then patches of its last map (arXiv:2010.11929, Section 3.1, "Hybrid Architecture").
+
+    Args:
+        in_channels, embed_dims, patch_size and the rest: see :class:`Stem`.
+        stage_depths: bottlenecks in each stage; none leaves the root alone, as in R+Ti/16.
+        width: channels of the root; stage i has 4 * width * 2**i.
+        root_stride: 4 for the authors' 7 x 7 / 2 convolution and 3 x 3 / 2 max-pool; 2 or 1 for one
+            3 x 3 convolution of that stride, for small images.
+
+    Raises:
+        ValueError: for another root stride, a stage without blocks, or a width that the GroupNorm does not divide.
+    """
+
+    def __init__(self, in_channels: int, embed_dims: int, stage_depths: Sequence[int] = (3, 4, 9), width: int = 64,
+                 root_stride: int = 4, patch_size: int = 1, numerics: Any = 'authors', with_cp: bool = False,
+                 **kwargs: Any) -> None:
+        numerics = get_numerics(numerics)
+        if root_stride not in ROOTS:
+            raise ValueError(f'patch_embed: root_stride={root_stride!r} is not one of {", ".join(map(str, ROOTS))}.')
+        if any(depth < 1 for depth in stage_depths):
+            raise ValueError(f'patch_embed: every stage needs a block, got stage_depths={tuple(stage_depths)}.')
+        groups = numerics.stem_norm_cfg.get('num_groups', 1)
+        if width % groups:
+            raise ValueError(f'patch_embed: width={width} is not a multiple of the {groups} groups of its GroupNorm; '
+                             f'change it, or give numerics=dict(stem_norm_cfg=dict(num_groups=...)).')
+        maps = {root_stride * 2**i: EXPANSION * width * 2**i for i in range(len(stage_depths))}
+        super().__init__(in_channels, embed_dims, patch_size, numerics, with_cp,
+                         maps=maps or {root_stride: width}, **kwargs)
+        self.backbone = ResNet(in_channels, stage_depths, width, root_stride, numerics, with_cp)
+        self.num_layers = len(stage_depths) + 2
+
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
+        return self.backbone(images)
+
+    def layer_depth(self, name: str) -> int:
+        """0 for the root, 1 for the first stage, and so on; the projection is last."""
+        match name.split('.'):
+            case ['backbone', 'stages', stage, *_]:
+                return int(stage) + 1
+            case ['backbone', *_]:
+                return 0
+        return self.num_layers - 1
