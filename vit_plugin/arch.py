@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
+from vit_plugin.errors import ConfigError
+
 
 @dataclass(frozen=True)
 class Size:
@@ -51,7 +53,7 @@ class Arch:
     """A parsed variant: the encoder's sizes and the config of the stem below it.
 
     Raises:
-        ValueError: if the width is not divisible by the number of heads.
+        ConfigError: if the width is not divisible by the number of heads.
     """
     embed_dims: int
     num_layers: int
@@ -61,7 +63,7 @@ class Arch:
 
     def __post_init__(self) -> None:
         if self.embed_dims % self.num_heads:
-            raise ValueError(
+            raise ConfigError(
                 f'arch: embed_dims={self.embed_dims} is not divisible by num_heads={self.num_heads}; '
                 'change one of them so that every head has the same width.')
 
@@ -77,7 +79,7 @@ def parse_arch(arch: str | dict) -> Arch:
             and ``resnet``, the arguments of :class:`~vit_plugin.models.ResNetEmbed`.
 
     Raises:
-        ValueError: for a name or a key that is not in the tables, naming the nearest ones.
+        ConfigError: for a name or a key that is not in the tables, naming the nearest ones.
     """
     if isinstance(arch, str):
         return _parse_name(arch)
@@ -85,7 +87,7 @@ def parse_arch(arch: str | dict) -> Arch:
     missing = [key for key in known if key not in arch]
     unknown = [key for key in arch if key not in (*known, 'patch_size', 'resnet')]
     if missing or unknown:
-        raise ValueError(
+        raise ConfigError(
             f'Custom arch needs a dict with the keys {", ".join(known)} (and optionally patch_size, '
             f'resnet); missing: {missing or "none"}, unknown: {unknown or "none"}.')
     resnet = arch.get('resnet')
@@ -100,10 +102,10 @@ def _parse_name(name: str) -> Arch:
     stem_and_size, slash, patch = name.partition('/')
     stem, plus, size = stem_and_size.rpartition('+')
     row = _look_up(SIZES, size)
-    stems = _look_up(STEMS, stem) if plus else {number: None for number in PATCH_SIZES}
+    stems = _look_up(STEMS, stem) if plus else dict.fromkeys(PATCH_SIZES)
     number = int(patch) if patch.isdecimal() else None
     if row is None or stems is None or (number not in stems and (slash or plus)):
-        raise ValueError(_unknown(name))
+        raise ConfigError(_unknown(name))
     if not slash:
         patch_embed = {}
     elif plus:

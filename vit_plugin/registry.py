@@ -6,7 +6,7 @@ registry its ``locations``, from any host (MMPretrain, MMDetection, MMSegmentati
 grandchild is not found from a sibling host.
 """
 
-from vit_plugin.extras import needed_by
+from vit_plugin.errors import needed_by
 
 with needed_by('vit_plugin'):
     from mmengine import registry as root

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from vit_plugin.arch import parse_arch
+from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS, SCOPE
 
 from ..layers.block import TransformerBlock
@@ -59,7 +60,7 @@ class VisionTransformer(BaseModule):
         init_cfg: MMEngine's initialisation config. Without it the weights are the authors' initialisation.
 
     Raises:
-        ValueError: for an unknown arch, out_type, pos_embed or numerics, ``out_indices`` out of range,
+        ConfigError: for an unknown arch, out_type, pos_embed or numerics, ``out_indices`` out of range,
             ``'cls_token'`` output without a class token, or an image smaller than one patch.
     """
 
@@ -69,7 +70,8 @@ class VisionTransformer(BaseModule):
                  out_indices: int | Sequence[int] = -1, out_type: str = 'cls_token', drop_rate: float = 0.,
                  drop_path_rate: float = 0., block_cfg: Mapping[str, Any] | None = None,
                  numerics: str | Mapping[str, Any] | Numerics = 'authors', frozen_stages: int = -1,
-                 with_cp: bool = False, init_cfg: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None) -> None:
+                 with_cp: bool = False, init_cfg: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+                 ) -> None:
         super().__init__(init_cfg)
         sizes = parse_arch(arch)
         numerics = get_numerics(numerics)
@@ -160,38 +162,38 @@ class VisionTransformer(BaseModule):
 
     def _check_out_type(self, out_type: str) -> str:
         if out_type not in OUT_TYPES:
-            raise ValueError(f'Unsupported out_type={out_type!r}; choose one of {", ".join(OUT_TYPES)}.')
+            raise ConfigError(f'Unsupported out_type={out_type!r}; choose one of {", ".join(OUT_TYPES)}.')
         if out_type == 'cls_token' and not self.num_extra_tokens:
-            raise ValueError("with_cls_token must be True when out_type='cls_token'; without a class token "
-                             "choose out_type='avg_featmap'.")
+            raise ConfigError("with_cls_token must be True when out_type='cls_token'; without a class token "
+                              "choose out_type='avg_featmap'.")
         return out_type
 
     def _check_out_indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:
         indices = [out_indices] if isinstance(out_indices, int) else out_indices
         if not isinstance(indices, Sequence) or isinstance(indices, str) or not indices:
-            raise ValueError(f'out_indices must be a whole number or a sequence of them, got {out_indices!r}.')
+            raise ConfigError(f'out_indices must be a whole number or a sequence of them, got {out_indices!r}.')
         for index in indices:
             if not -self.num_layers <= index < self.num_layers:
-                raise ValueError(f'Invalid out_indices {index}: this arch has {self.num_layers} blocks, '
-                                 f'{-self.num_layers} to {self.num_layers - 1}.')
+                raise ConfigError(f'Invalid out_indices {index}: this arch has {self.num_layers} blocks, '
+                                  f'{-self.num_layers} to {self.num_layers - 1}.')
         return tuple(sorted({index % self.num_layers for index in indices}))
 
     def _check_frozen_stages(self, frozen_stages: int) -> int:
         if not -1 <= frozen_stages <= self.num_layers:
-            raise ValueError(f'frozen_stages={frozen_stages} is out of range: -1 (none) to {self.num_layers} (all).')
+            raise ConfigError(f'frozen_stages={frozen_stages} is out of range: -1 (none) to {self.num_layers} (all).')
         return frozen_stages
 
     @staticmethod
     def _build_stem(default: Mapping[str, Any], patch_embed: Mapping[str, Any], **common: Any) -> Stem:
         cfg = dict(patch_embed) if 'type' in patch_embed else {**default, **patch_embed}
         if 'type' not in cfg:
-            raise ValueError("This arch names no patch size: write 'B/16' for 'B', or give "
-                             "patch_embed=dict(type='PatchEmbed', patch_size=16).")
+            raise ConfigError("This arch names no patch size: write 'B/16' for 'B', or give "
+                              "patch_embed=dict(type='PatchEmbed', patch_size=16).")
         return MODELS.build(dict(cfg, _scope_=SCOPE), default_args=common)
 
     def _build_position(self, pos_embed: str | Mapping[str, Any], grid: Grid) -> tuple[str, nn.Module]:
         cfg = {'type': pos_embed} if isinstance(pos_embed, str) else dict(pos_embed)
         kind = cfg.pop('type', 'learned')
         if kind not in POS_EMBEDS:
-            raise ValueError(f'Unknown pos_embed {kind!r}; choose one of {", ".join(POS_EMBEDS)}.')
+            raise ConfigError(f'Unknown pos_embed {kind!r}; choose one of {", ".join(POS_EMBEDS)}.')
         return kind, POS_EMBEDS[kind](grid, self.embed_dims, self.num_extra_tokens, **cfg)

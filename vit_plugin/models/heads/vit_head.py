@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from vit_plugin.extras import needed_by
+from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.registry import MODELS
 
 from ..layers.numerics import build_activation
@@ -32,7 +32,7 @@ class ViTClsHead(ClsHead):
     Shape: the last of the features, (B, in_channels) -> (B, num_classes).
 
     Raises:
-        ValueError: if a number is not positive; in the forward if the feature is not ``in_channels`` wide.
+        ConfigError: if a number is not positive; in the forward if the feature is not ``in_channels`` wide.
     """
 
     def __init__(self, num_classes: int, in_channels: int, hidden_dim: int | None = None,
@@ -41,7 +41,7 @@ class ViTClsHead(ClsHead):
         super().__init__(init_cfg=init_cfg, **kwargs)
         for name, number in dict(num_classes=num_classes, in_channels=in_channels, hidden_dim=hidden_dim).items():
             if number is not None and number <= 0:
-                raise ValueError(f'{name}={number} must be a positive integer')
+                raise ConfigError(f'{name}={number} must be a positive integer')
         self.num_classes, self.in_channels, self.hidden_dim = num_classes, in_channels, hidden_dim
         layers: OrderedDict[str, nn.Module] = OrderedDict()
         if hidden_dim is not None:
@@ -58,9 +58,9 @@ class ViTClsHead(ClsHead):
         """What the classifier sees: (B, hidden_dim), or the feature itself."""
         x = feats[-1]
         if x.ndim != 2 or x.shape[1] != self.in_channels:
-            raise ValueError(f'ViTClsHead got a feature of shape {tuple(x.shape)} where it wants (B, '
-                             f'in_channels={self.in_channels}): set in_channels to the width of the backbone, '
-                             "and pool 'raw' tokens or feature maps with the neck TokenPooling.")
+            raise ConfigError(f'ViTClsHead got a feature of shape {tuple(x.shape)} where it wants (B, '
+                              f'in_channels={self.in_channels}): set in_channels to the width of the backbone, '
+                              "and pool 'raw' tokens or feature maps with the neck TokenPooling.")
         return self.layers[:-1](x)
 
     def forward(self, feats: tuple[Tensor, ...]) -> Tensor:

@@ -1,8 +1,10 @@
 """Attention pooling."""
 
-from torch import Tensor, nn
 import torch
 import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vit_plugin.errors import ConfigError
 
 from .mlp import Mlp
 from .numerics import build_norm, get_numerics
@@ -24,7 +26,7 @@ class AttentionPool(nn.Module):
                  numerics: str | dict = 'authors') -> None:
         super().__init__()
         if embed_dims % num_heads:
-            raise ValueError(
+            raise ConfigError(
                 f'in_channels={embed_dims} is not divisible by num_heads={num_heads}; change one of them.')
         numerics = get_numerics(numerics)
         self.num_heads = num_heads

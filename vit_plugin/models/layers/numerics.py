@@ -6,6 +6,8 @@ from typing import Any
 
 from torch import nn
 
+from vit_plugin.errors import ConfigError
+
 NORMS: dict[str, Callable[..., nn.Module]] = {
     'LN': nn.LayerNorm,
     'RMSN': nn.RMSNorm,
@@ -58,7 +60,7 @@ def get_numerics(numerics: 'str | Mapping[str, Any] | Numerics') -> Numerics:
             whose entries are merged into those of the base; an entry with another ``type`` replaces it.
 
     Raises:
-        ValueError: for a base or a field that does not exist.
+        ConfigError: for a base or a field that does not exist.
     """
     if isinstance(numerics, Numerics):
         return numerics
@@ -66,7 +68,7 @@ def get_numerics(numerics: 'str | Mapping[str, Any] | Numerics') -> Numerics:
     name = changes.pop('base', 'authors')
     names = [field.name for field in fields(Numerics)]
     if name not in NUMERICS or not set(changes) <= set(names):
-        raise ValueError(
+        raise ConfigError(
             f'numerics={numerics!r} is not known: give one of {", ".join(NUMERICS)}, or a dict with '
             f'`base` (one of them) and any of {", ".join(names)}.')
     merged = asdict(NUMERICS[name])
@@ -80,7 +82,7 @@ def build_norm(cfg: Mapping[str, Any], channels: int) -> nn.Module:
     """The norm layer of an OpenMMLab ``norm_cfg`` over that many channels.
 
     Raises:
-        ValueError: if its ``type`` is not in ``NORMS``.
+        ConfigError: if its ``type`` is not in ``NORMS``.
     """
     return _build(NORMS, 'norm_cfg', cfg, channels)
 
@@ -89,7 +91,7 @@ def build_activation(cfg: Mapping[str, Any]) -> nn.Module:
     """The activation layer of an OpenMMLab ``act_cfg``.
 
     Raises:
-        ValueError: if its ``type`` is not in ``ACTIVATIONS``.
+        ConfigError: if its ``type`` is not in ``ACTIVATIONS``.
     """
     return _build(ACTIVATIONS, 'act_cfg', cfg)
 
@@ -98,5 +100,5 @@ def _build(table: dict[str, Callable[..., nn.Module]], name: str, cfg: Mapping[s
     kwargs = dict(cfg)
     layer = kwargs.pop('type')
     if isinstance(layer, str) and layer not in table:
-        raise ValueError(f'{name}: type={layer!r} is not one of {", ".join(table)}; a class is taken too.')
+        raise ConfigError(f'{name}: type={layer!r} is not one of {", ".join(table)}; a class is taken too.')
     return (table[layer] if isinstance(layer, str) else layer)(*args, **kwargs)

@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vit_plugin.errors import ConfigError
+
 Grid = tuple[int, int]
 
 INTERPOLATIONS = {
@@ -22,10 +24,10 @@ def resize_grid(table: Tensor, old: Grid, new: Grid, interpolate_mode: str = 'bi
     """Resample a table (1, h*w, C) from one grid (h, w) to another; itself where they are equal.
 
     Raises:
-        ValueError: if ``interpolate_mode`` is not in ``INTERPOLATIONS``.
+        ConfigError: if ``interpolate_mode`` is not in ``INTERPOLATIONS``.
     """
     if interpolate_mode not in INTERPOLATIONS:
-        raise ValueError(
+        raise ConfigError(
             f'pos_embed: interpolate_mode={interpolate_mode!r} is not one of {", ".join(INTERPOLATIONS)}.')
     if old == new:
         return table
@@ -113,13 +115,13 @@ class Learned2dPosEmbed(PosEmbed):
     The parameter holds rows of half the width: two per extra token, then one per row, one per column.
 
     Raises:
-        ValueError: if the width is odd.
+        ConfigError: if the width is odd.
     """
 
     def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
         if self.embed_dims % 2:
-            raise ValueError(f"pos_embed='learned_2d' needs an even width, got embed_dims={self.embed_dims}.")
+            raise ConfigError(f"pos_embed='learned_2d' needs an even width, got embed_dims={self.embed_dims}.")
         self.shape = (1, 2 * self.num_extra_tokens + sum(self.grid), self.embed_dims // 2)
 
     def table(self, weight: Tensor, grid: Grid) -> Tensor:
@@ -137,14 +139,14 @@ class SinCos2dPosEmbed(PosEmbed):
     A grid of another size covers the same range of positions in finer or coarser steps.
 
     Raises:
-        ValueError: if the width is not a multiple of 4.
+        ConfigError: if the width is not a multiple of 4.
     """
 
     def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
         if self.embed_dims % 4 or self.embed_dims < 8:
-            raise ValueError("pos_embed='sincos2d' needs a width that is a multiple of 4 and at least 8, got "
-                             f'embed_dims={self.embed_dims}.')
+            raise ConfigError("pos_embed='sincos2d' needs a width that is a multiple of 4 and at least 8, got "
+                              f'embed_dims={self.embed_dims}.')
         self.register_buffer('_device', torch.empty(0), persistent=False)
 
     def table(self, weight: None, grid: Grid) -> Tensor:

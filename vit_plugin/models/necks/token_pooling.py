@@ -6,6 +6,7 @@ from typing import Any
 from mmengine.model import BaseModule
 from torch import Tensor
 
+from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
 from ..layers.attention_pool import AttentionPool
@@ -36,18 +37,18 @@ class TokenPooling(BaseModule):
     Shape: each input (B, extra + N, C), or a feature map (B, C, h, w), which has no extra tokens -> (B, C).
 
     Raises:
-        ValueError: for an unknown mode, ``'cls'`` without a class token, or ``'map'`` without ``in_channels``.
+        ConfigError: for an unknown mode, ``'cls'`` without a class token, or ``'map'`` without ``in_channels``.
     """
 
     def __init__(self, mode: str = 'avg', num_extra_tokens: int = 1, in_channels: int | None = None,
                  num_heads: int = 12, init_cfg: Mapping[str, Any] | None = None, **map_cfg: Any) -> None:
         super().__init__(init_cfg)
         if mode not in (*POOLINGS, 'map'):
-            raise ValueError(f'Unknown mode {mode!r}; choose one of {", ".join(POOLINGS)}, map.')
+            raise ConfigError(f'Unknown mode {mode!r}; choose one of {", ".join(POOLINGS)}, map.')
         if mode == 'cls' and num_extra_tokens < 1:
-            raise ValueError("mode='cls' needs a class token, but num_extra_tokens=0; choose mode='avg'.")
+            raise ConfigError("mode='cls' needs a class token, but num_extra_tokens=0; choose mode='avg'.")
         if mode == 'map' and in_channels is None:
-            raise ValueError("mode='map' needs in_channels, the width of the backbone's tokens.")
+            raise ConfigError("mode='map' needs in_channels, the width of the backbone's tokens.")
         self.mode, self.num_extra_tokens = mode, num_extra_tokens
         self.attn_pool = AttentionPool(in_channels, num_heads, **map_cfg) if mode == 'map' else None
 
@@ -58,6 +59,6 @@ class TokenPooling(BaseModule):
         extra = self.num_extra_tokens
         if x.ndim == 4:
             if self.mode == 'cls':
-                raise ValueError("mode='cls' needs the backbone's out_type='raw', but got a feature map.")
+                raise ConfigError("mode='cls' needs the backbone's out_type='raw', but got a feature map.")
             x, extra = x.flatten(2).transpose(1, 2), 0  # (B, h*w, C)
         return POOLINGS[self.mode](x, extra) if self.attn_pool is None else self.attn_pool(x)

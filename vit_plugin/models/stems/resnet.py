@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
 from ..layers.numerics import Numerics, build_norm, get_numerics
@@ -111,7 +112,7 @@ class ResNetEmbed(Stem):
             3 x 3 convolution of that stride, for small images.
 
     Raises:
-        ValueError: for another root stride, a stage without blocks, or a width that the GroupNorm does not divide.
+        ConfigError: for another root stride, a stage without blocks, or a width that the GroupNorm does not divide.
     """
 
     def __init__(self, in_channels: int, embed_dims: int, stage_depths: Sequence[int] = (3, 4, 9), width: int = 64,
@@ -119,13 +120,13 @@ class ResNetEmbed(Stem):
                  **kwargs: Any) -> None:
         numerics = get_numerics(numerics)
         if root_stride not in ROOTS:
-            raise ValueError(f'patch_embed: root_stride={root_stride!r} is not one of {", ".join(map(str, ROOTS))}.')
+            raise ConfigError(f'patch_embed: root_stride={root_stride!r} is not one of {", ".join(map(str, ROOTS))}.')
         if any(depth < 1 for depth in stage_depths):
-            raise ValueError(f'patch_embed: every stage needs a block, got stage_depths={tuple(stage_depths)}.')
+            raise ConfigError(f'patch_embed: every stage needs a block, got stage_depths={tuple(stage_depths)}.')
         groups = numerics.stem_norm_cfg.get('num_groups', 1)
         if width % groups:
-            raise ValueError(f'patch_embed: width={width} is not a multiple of the {groups} groups of its GroupNorm; '
-                             f'change it, or give numerics=dict(stem_norm_cfg=dict(num_groups=...)).')
+            raise ConfigError(f'patch_embed: width={width} is not a multiple of the {groups} groups of its GroupNorm; '
+                              f'change it, or give numerics=dict(stem_norm_cfg=dict(num_groups=...)).')
         maps = {root_stride * 2**i: EXPANSION * width * 2**i for i in range(len(stage_depths))}
         super().__init__(in_channels, embed_dims, patch_size, numerics, with_cp,
                          maps=maps or {root_stride: width}, **kwargs)

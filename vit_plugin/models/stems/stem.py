@@ -7,6 +7,8 @@ import torch.nn.functional as F
 from mmengine.model import BaseModule
 from torch import Tensor, nn
 
+from vit_plugin.errors import ConfigError
+
 from ..layers.numerics import Numerics, build_activation, build_norm, get_numerics
 from ..layers.std_conv import lecun_normal_
 
@@ -34,7 +36,7 @@ class Stem(BaseModule):
         num_layers: steps in depth from the image to the tokens, for layer-wise decay.
 
     Raises:
-        ValueError: for a patch size that is no positive whole number.
+        ConfigError: for a patch size that is no positive whole number.
     """
 
     def __init__(self, in_channels: int, embed_dims: int, patch_size: int,
@@ -43,7 +45,7 @@ class Stem(BaseModule):
                  init_cfg: Mapping[str, Any] | None = None, maps: Mapping[int, int] | None = None) -> None:
         super().__init__(init_cfg)
         if not isinstance(patch_size, int) or patch_size < 1:
-            raise ValueError(f'patch_embed: patch_size={patch_size!r} must be a positive whole number.')
+            raise ConfigError(f'patch_embed: patch_size={patch_size!r} must be a positive whole number.')
         self.in_channels, self.embed_dims, self.patch_size = in_channels, embed_dims, patch_size
         self.numerics = get_numerics(numerics)
         self.with_cp = with_cp
@@ -73,7 +75,7 @@ class Stem(BaseModule):
         """Images (B, C, H, W) -> tokens (B, h*w, embed_dims), their grid (h, w), the CNN's maps.
 
         Raises:
-            ValueError: if an image is smaller than one patch.
+            ConfigError: if an image is smaller than one patch.
         """
         self.check_image_size(tuple(images.shape[-2:]))
         features = self.features(images)
@@ -87,9 +89,9 @@ class Stem(BaseModule):
         return self.act(self.norm(x)), grid, features
 
     def check_image_size(self, image_size: tuple[int, ...]) -> None:
-        """Raise the ``ValueError`` of :meth:`forward` for an image (H, W) that is too small."""
+        """Raise the ``ConfigError`` of :meth:`forward` for an image (H, W) that is too small."""
         if min(image_size) < self.stride:
-            raise ValueError(
+            raise ConfigError(
                 f'The image of {image_size[0]} x {image_size[1]} pixels is smaller than one patch of '
                 f'{self.stride} x {self.stride}: resize the images in the pipeline, or choose an arch '
                 'with a smaller patch.')

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from timm.models import FeatureListNet
 from torch import Tensor
 
+from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
 from .stem import Stem
@@ -27,7 +28,7 @@ class TimmEmbed(Stem):
         model_kwargs: further arguments of ``timm.create_model``.
 
     Raises:
-        ValueError: if timm has no such model, or it gives no feature maps.
+        ConfigError: if timm has no such model, or it gives no feature maps.
     """
 
     def __init__(self, in_channels: int, embed_dims: int, model_name: str, out_indices: tuple[int, ...] | None = None,
@@ -40,8 +41,8 @@ class TimmEmbed(Stem):
                 **(model_kwargs or {}))
         except (RuntimeError, AttributeError, AssertionError) as error:
             near = timm.list_models(f'*{model_name[:6]}*')[:5]
-            raise ValueError(f'patch_embed: timm gives no feature maps for model_name={model_name!r} ({error}); '
-                             f'similar names are {", ".join(near) or "none"}.') from error
+            raise ConfigError(f'patch_embed: timm gives no feature maps for model_name={model_name!r} ({error}); '
+                              f'similar names are {", ".join(near) or "none"}.') from error
         info = backbone.feature_info
         maps = dict(zip(info.reduction(), info.channels(), strict=True))
         super().__init__(in_channels, embed_dims, patch_size, maps=maps, **kwargs)

@@ -1,14 +1,26 @@
-"""What to say when an optional dependency is missing."""
+"""What is said to a user when the input is wrong or something is not installed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# The extras of setup.py that bring a module that the base install does not have.
+
+class ConfigError(ValueError):
+    """Input that can not work: one sentence that names the field and the remedy.
+
+    The tools print that sentence alone; any other exception is a defect and keeps its traceback.
+    """
+
+
+_FRAMEWORK = "'vit_plugin[onedl]' (the maintained forks) or 'vit_plugin[openmmlab]' (upstream)"
+
+# Modules that the base install does not have, and the extras of setup.py that bring them.
 EXTRAS = {
-    'mmengine': "'vit_plugin[onedl]' (the maintained forks) or 'vit_plugin[openmmlab]' (upstream)",
+    'mmengine': _FRAMEWORK,
+    'mmcv': _FRAMEWORK,
+    'mmpretrain': _FRAMEWORK,
+    'pkg_resources': _FRAMEWORK,  # upstream MMEngine's need, gone from recent setuptools
     'sklearn': "'vit_plugin[demo]'",
 }
-EXTRAS['mmpretrain'] = EXTRAS['mmcv'] = EXTRAS['pkg_resources'] = EXTRAS['mmengine']
 
 
 @contextmanager

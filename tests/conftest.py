@@ -1,0 +1,53 @@
+import warnings
+from collections.abc import Iterator
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import DefaultScope
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def tiny() -> dict:
+    """A pure ViT of width 32 and two blocks on 4 x 4 patches."""
+    return dict(arch=dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8), img_size=32)
+
+
+@pytest.fixture
+def tiny_hybrid(tiny: dict) -> dict:
+    """The same on a ResNet of two stages (stride 8)."""
+    arch = dict(tiny['arch'], patch_size=1, resnet=dict(stage_depths=(1, 1), width=32))
+    return dict(tiny, arch=arch)
+
+
+@pytest.fixture
+def no_default_scope() -> Iterator[None]:
+    """Forget the host that earlier tests made the default, before and after."""
+    instances = dict(DefaultScope._instance_dict)
+    DefaultScope._instance_dict.clear()
+    yield
+    DefaultScope._instance_dict.clear()
+    DefaultScope._instance_dict.update(instances)
+
+
+@pytest.fixture
+def digits_config(tmp_path) -> Config:
+    """The hybrid's recipe for digits, cut to two short epochs."""
+    cfg = Config.fromfile('configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py')
+    cfg.merge_from_dict({
+        'train_cfg.max_epochs': 2,
+        'train_dataloader.dataset.indices': 64,
+        'val_dataloader.dataset.indices': 30,
+        'test_dataloader.dataset.indices': 30,
+        'work_dir': str(tmp_path / 'work'),
+        'log_level': 'WARNING',
+    })
+    return cfg
+
+
+warnings.filterwarnings('error')

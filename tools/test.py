@@ -1,0 +1,71 @@
+"""Test a checkpoint.
+
+    python tools/test.py configs/hybrid_vit/hybrid-vit-tiny_digits.py work_dirs/hybrid-vit-tiny_digits/epoch_30.pth
+"""
+
+import argparse
+from copy import deepcopy
+
+import mmengine
+from mmengine.config import ConfigDict
+from mmengine.evaluator import DumpResults
+
+from vit_plugin.engine.launch import add_common_arguments, build_runner, load_config, one_sentence_errors
+from vit_plugin.errors import ConfigError
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description='Test a checkpoint.')
+    add_common_arguments(parser)
+    parser.add_argument('checkpoint', help='checkpoint file')
+    parser.add_argument('--out', help='file for the results: .json, .yml or .pkl for metrics, .pkl for predictions')
+    parser.add_argument('--out-item', choices=['metrics', 'pred'], default='pred', help='what to write; default: pred')
+    parser.add_argument('--tta', action='store_true',
+                        help="test-time augmentation: the config's tta_model and tta_pipeline, else a flip")
+    parser.add_argument('--show-dir', help='folder for pictures of the predictions')
+    parser.add_argument('--show', action='store_true', help='show the predictions in a window')
+    parser.add_argument('--interval', type=int, default=1, help='show every so many samples')
+    parser.add_argument('--wait-time', type=float, default=2, help='seconds that a window stays')
+    return parser.parse_args()
+
+
+def apply_test_flags(cfg, args: argparse.Namespace) -> None:
+    cfg.load_from = args.checkpoint
+    if not cfg.get('test_dataloader'):
+        raise ConfigError(f'The config {args.config!r} has no test_dataloader; add one to test it.')
+    if args.out and args.out_item == 'pred' and not args.out.endswith(('.pkl', '.pickle')):
+        raise ConfigError(f'--out {args.out!r}: predictions are written as .pkl; for the metrics give --out-item metrics.')
+    if args.amp:
+        cfg.test_cfg.fp16 = True
+    if args.show or args.show_dir:
+        cfg.default_hooks.visualization = dict(
+            type='VisualizationHook', enable=True, show=args.show, wait_time=args.wait_time, out_dir=args.show_dir,
+            interval=args.interval)
+    if args.tta:
+        apply_tta(cfg)
+
+
+def apply_tta(cfg) -> None:
+    """Wrap the model, and put both flips before the last step of the pipeline, which packs the inputs."""
+    dataset = cfg.test_dataloader.dataset
+    pipeline = deepcopy(dataset.pipeline)
+    flips = [[dict(type='RandomFlip', prob=prob) for prob in (1., 0.)], [pipeline[-1]]]
+    dataset.pipeline = cfg.get('tta_pipeline', [*pipeline[:-1], dict(type='TestTimeAug', transforms=flips)])
+    cfg.model = ConfigDict(**cfg.get('tta_model', dict(type='mmpretrain.AverageClsScoreTTA')), module=cfg.model)
+
+
+def main() -> None:
+    args = parse_args()
+    with one_sentence_errors():
+        cfg = load_config(args)
+        apply_test_flags(cfg, args)
+        runner = build_runner(cfg, args)
+        if args.out and args.out_item == 'pred':
+            runner.test_evaluator.metrics.append(DumpResults(out_file_path=args.out))
+        metrics = runner.test()
+        if args.out and args.out_item == 'metrics':
+            mmengine.dump(metrics, args.out)
+
+
+if __name__ == '__main__':
+    main()

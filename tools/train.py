@@ -1,0 +1,58 @@
+"""Train a model.
+
+    python tools/train.py configs/hybrid_vit/hybrid-vit-tiny_digits.py
+"""
+
+import argparse
+import signal
+from pathlib import Path
+
+from vit_plugin.engine.launch import add_common_arguments, build_runner, load_config, one_sentence_errors
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description='Train a model.')
+    add_common_arguments(parser)
+    parser.add_argument('--resume', nargs='?', const='auto', metavar='CHECKPOINT',
+                        help='go on from the checkpoint; without a value, from the last one in the work directory')
+    parser.add_argument('--no-validate', action='store_true', help='do not validate during training')
+    parser.add_argument('--auto-scale-lr', action='store_true',
+                        help="scale the learning rate by the batch size over the config's auto_scale_lr.base_batch_size")
+    parser.add_argument('--no-persistent-workers', action='store_true', help='start the data workers anew each epoch')
+    return parser.parse_args()
+
+
+def apply_train_flags(cfg, args: argparse.Namespace) -> None:
+    if args.no_validate:
+        cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
+    if args.amp:
+        cfg.optim_wrapper.type = 'vit_plugin.AmpOptimWrapper'
+    if args.resume:
+        cfg.resume = True
+        cfg.load_from = None if args.resume == 'auto' else args.resume
+    if args.auto_scale_lr:
+        cfg.auto_scale_lr.enable = True
+    if args.no_persistent_workers:
+        for name in ('train_dataloader', 'val_dataloader', 'test_dataloader'):
+            if cfg.get(name):
+                cfg[name].persistent_workers = False
+
+
+def main() -> None:
+    args = parse_args()
+    with one_sentence_errors():
+        cfg = load_config(args)
+        apply_train_flags(cfg, args)
+        runner = build_runner(cfg, args)
+        try:
+            runner.train()
+        except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            last = Path(cfg.work_dir, 'last_checkpoint')
+            kept = (f'the last checkpoint is {last.read_text()}; go on with --resume' if last.is_file()
+                    else 'there was no checkpoint yet')
+            raise SystemExit(f'Interrupted in epoch {runner.epoch + 1}: {kept}.') from None
+
+
+if __name__ == '__main__':
+    main()

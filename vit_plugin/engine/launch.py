@@ -1,0 +1,130 @@
+"""From a command line to a config that can run: what `tools/train.py` and `tools/test.py` share."""
+
+import argparse
+import inspect
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from mmengine.config import Config, ConfigDict, DictAction
+from mmengine.device import get_device
+from mmengine.registry import DATASETS, RUNNERS
+from mmengine.runner import Runner
+
+from vit_plugin.arch import parse_arch
+from vit_plugin.errors import ConfigError
+
+LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
+
+
+def add_common_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags that OpenMMLab's `train.py` and `test.py` both have."""
+    parser.add_argument('config', help='config file')
+    parser.add_argument('--work-dir', help='folder for logs, checkpoints and metrics')
+    parser.add_argument('--amp', action='store_true', help='automatic mixed precision; bfloat16 on a CPU')
+    parser.add_argument('--no-pin-memory', action='store_true', help='do not pin the memory of the data loaders')
+    parser.add_argument('--cfg-options', nargs='+', action=DictAction, metavar='KEY=VALUE',
+                        help='change settings of the config, e.g. randomness.seed=1 model.backbone.arch=S/16')
+    parser.add_argument('--launcher', choices=['none', 'pytorch', 'slurm', 'mpi'], default='none')
+    # What older launchers pass to the script; torchrun sets the environment variable instead.
+    parser.add_argument('--local_rank', '--local-rank', type=int, default=0, help=argparse.SUPPRESS)
+
+
+def load_config(args: argparse.Namespace) -> Config:
+    """The config file with the common flags applied, all but ``--cfg-options``.
+
+    Raises:
+        ConfigError: if there is no such file.
+    """
+    os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
+    if not Path(args.config).is_file():
+        raise ConfigError(f'There is no config file {args.config!r}; the recipes are in the folder configs/.')
+    cfg = Config.fromfile(args.config)
+    cfg.launcher = args.launcher
+    cfg.work_dir = args.work_dir or cfg.get('work_dir') or str(Path('work_dirs', Path(args.config).stem))
+    for name in LOADERS:
+        if cfg.get(name):
+            workers = cfg[name].get('num_workers', 0)
+            defaults = dict(pin_memory=get_device() != 'cpu', persistent_workers=workers > 0, collate_fn=dict(type='default_collate'))
+            cfg[name] = ConfigDict(defaults, **cfg[name])
+            if args.no_pin_memory:
+                cfg[name].pin_memory = False
+    return cfg
+
+
+def build_runner(cfg: Config, args: argparse.Namespace) -> Runner:
+    """Apply ``--cfg-options``, check what can be checked early, and build the runner.
+
+    Raises:
+        ConfigError: see :func:`check_config`.
+    """
+    if args.cfg_options:
+        cfg.merge_from_dict(args.cfg_options)
+    check_config(cfg)
+    _prepare_cpu_processes(cfg)
+    return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
+
+
+def _prepare_cpu_processes(cfg: Config) -> None:
+    """Several processes without an accelerator: MMEngine's own set-up takes a GPU for granted."""
+    if cfg.launcher == 'pytorch' and get_device() == 'cpu':
+        torch.distributed.init_process_group('gloo')
+        cfg.setdefault('model_wrapper_cfg', dict(type='MMDistributedDataParallel', broadcast_buffers=False))
+
+
+def check_config(cfg: Config) -> None:
+    """Find out in a second what would else fail after minutes.
+
+    Raises:
+        ConfigError: if the work directory cannot be written, a data folder is missing, or the head does
+            not fit the backbone.
+    """
+    _check_work_dir(cfg.work_dir)
+    for name in LOADERS:
+        if cfg.get(name):
+            _check_data(f'{name}.dataset', cfg[name]['dataset'])
+    _check_head(cfg.model)
+
+
+def _check_work_dir(work_dir: str) -> None:
+    try:
+        os.makedirs(work_dir, exist_ok=True)
+        with tempfile.TemporaryFile(dir=work_dir):
+            pass
+    except OSError as error:
+        raise ConfigError(f'work_dir {work_dir!r} cannot be written ({error.strerror}); '
+                          'give another with --work-dir.') from error
+
+
+def _check_data(field: str, dataset: ConfigDict) -> None:
+    if 'dataset' in dataset:  # a wrapper such as RepeatDataset
+        return _check_data(f'{field}.dataset', dataset['dataset'])
+    root = dataset.get('data_root')
+    if not root or '://' in root or os.path.isdir(root):
+        return
+    kind = DATASETS.get(dataset['type']) if isinstance(dataset['type'], str) else dataset['type']
+    if 'download' in inspect.signature(kind).parameters and dataset.get('download', True):
+        return
+    raise ConfigError(f'{field}: there is no folder data_root={root!r} in {os.getcwd()}; put or link the data there, '
+                      f'or give --cfg-options {field}.data_root=FOLDER.')
+
+
+def _check_head(model: ConfigDict) -> None:
+    backbone, head = model.get('backbone', {}), model.get('head', {})
+    if str(backbone.get('type')).endswith('vit_plugin.VisionTransformer') and 'in_channels' in head:
+        width = parse_arch(backbone.get('arch', 'B/16')).embed_dims
+        if head['in_channels'] != width:
+            raise ConfigError(f'model.head.in_channels={head["in_channels"]} does not fit the backbone, whose tokens '
+                              f'are {width} wide: set it to {width}.')
+
+
+@contextmanager
+def one_sentence_errors() -> Iterator[None]:
+    """End the program with the sentence of a :class:`ConfigError`, without its traceback."""
+    try:
+        yield
+    except (ConfigError, ImportError) as error:
+        raise SystemExit(f'Error: {error}') from error
