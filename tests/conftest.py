@@ -1,4 +1,3 @@
-import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -14,7 +13,7 @@ def seeded() -> None:
 
 @pytest.fixture
 def tiny() -> dict:
-    """A pure ViT of width 32 and two blocks on 4 x 4 patches."""
+    """A pure ViT of width 32 and two blocks on a grid of 4 x 4 patches."""
     return dict(arch=dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8), img_size=32)
 
 
@@ -37,10 +36,10 @@ def no_default_scope() -> Iterator[None]:
 
 @pytest.fixture
 def digits_config(tmp_path) -> Config:
-    """The hybrid's recipe for digits, cut to two short epochs."""
+    """The hybrid's recipe for digits, cut to three short epochs."""
     cfg = Config.fromfile('configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py')
     cfg.merge_from_dict({
-        'train_cfg.max_epochs': 2,
+        'train_cfg.max_epochs': 3,
         'train_dataloader.dataset.indices': 64,
         'val_dataloader.dataset.indices': 30,
         'test_dataloader.dataset.indices': 30,
@@ -48,6 +47,3 @@ def digits_config(tmp_path) -> Config:
         'log_level': 'WARNING',
     })
     return cfg
-
-
-warnings.filterwarnings('error')

@@ -34,7 +34,7 @@ def apply_test_flags(cfg, args: argparse.Namespace) -> None:
     if not cfg.get('test_dataloader'):
         raise ConfigError(f'The config {args.config!r} has no test_dataloader; add one to test it.')
     if args.out and args.out_item == 'pred' and not args.out.endswith(('.pkl', '.pickle')):
-        raise ConfigError(f'--out {args.out!r}: predictions are written as .pkl; for the metrics give --out-item metrics.')
+        raise ConfigError(f'--out {args.out!r}: predictions are written as .pkl; for metrics give --out-item metrics.')
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.show or args.show_dir:
@@ -59,7 +59,7 @@ def main() -> None:
     with one_sentence_errors():
         cfg = load_config(args)
         apply_test_flags(cfg, args)
-        runner = build_runner(cfg, args)
+        runner = build_runner(cfg)
         if args.out and args.out_item == 'pred':
             runner.test_evaluator.metrics.append(DumpResults(out_file_path=args.out))
         metrics = runner.test()

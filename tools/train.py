@@ -4,10 +4,15 @@
 """
 
 import argparse
-import signal
-from pathlib import Path
 
-from vit_plugin.engine.launch import add_common_arguments, build_runner, load_config, one_sentence_errors
+from vit_plugin.engine.launch import (
+    LOADERS,
+    add_common_arguments,
+    build_runner,
+    load_config,
+    one_sentence_errors,
+    told_when_interrupted,
+)
 
 
 def parse_args() -> argparse.Namespace:
@@ -17,7 +22,7 @@ def parse_args() -> argparse.Namespace:
                         help='go on from the checkpoint; without a value, from the last one in the work directory')
     parser.add_argument('--no-validate', action='store_true', help='do not validate during training')
     parser.add_argument('--auto-scale-lr', action='store_true',
-                        help="scale the learning rate by the batch size over the config's auto_scale_lr.base_batch_size")
+                        help='scale the learning rate by the batch size over auto_scale_lr.base_batch_size')
     parser.add_argument('--no-persistent-workers', action='store_true', help='start the data workers anew each epoch')
     return parser.parse_args()
 
@@ -33,7 +38,7 @@ def apply_train_flags(cfg, args: argparse.Namespace) -> None:
     if args.auto_scale_lr:
         cfg.auto_scale_lr.enable = True
     if args.no_persistent_workers:
-        for name in ('train_dataloader', 'val_dataloader', 'test_dataloader'):
+        for name in LOADERS:
             if cfg.get(name):
                 cfg[name].persistent_workers = False
 
@@ -43,15 +48,9 @@ def main() -> None:
     with one_sentence_errors():
         cfg = load_config(args)
         apply_train_flags(cfg, args)
-        runner = build_runner(cfg, args)
-        try:
+        runner = build_runner(cfg)
+        with told_when_interrupted(runner):
             runner.train()
-        except KeyboardInterrupt:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            last = Path(cfg.work_dir, 'last_checkpoint')
-            kept = (f'the last checkpoint is {last.read_text()}; go on with --resume' if last.is_file()
-                    else 'there was no checkpoint yet')
-            raise SystemExit(f'Interrupted in epoch {runner.epoch + 1}: {kept}.') from None
 
 
 if __name__ == '__main__':

@@ -44,5 +44,4 @@ class Digits(BaseDataset):
         parts = train_test_split(np.arange(len(digits.target)), test_size=self.val_fraction,
                                  stratify=digits.target, random_state=self.seed)
         images = np.rint(digits.images * (255 / 16)).astype(np.uint8)[..., None]  # (1797, 8, 8, 1)
-        return [dict(img=images[i], gt_label=int(digits.target[i]), sample_idx=int(i))
-                for i in parts[SPLITS.index(self.split)]]
+        return [dict(img=images[i], gt_label=int(digits.target[i])) for i in parts[SPLITS.index(self.split)]]

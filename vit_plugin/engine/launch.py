@@ -3,6 +3,7 @@
 import argparse
 import inspect
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +35,7 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def load_config(args: argparse.Namespace) -> Config:
-    """The config file with the common flags applied, all but ``--cfg-options``.
+    """The config file with ``--cfg-options`` and the common flags applied, in this order.
 
     Raises:
         ConfigError: if there is no such file.
@@ -43,26 +44,25 @@ def load_config(args: argparse.Namespace) -> Config:
     if not Path(args.config).is_file():
         raise ConfigError(f'There is no config file {args.config!r}; the recipes are in the folder configs/.')
     cfg = Config.fromfile(args.config)
+    cfg.merge_from_dict(args.cfg_options or {})
     cfg.launcher = args.launcher
     cfg.work_dir = args.work_dir or cfg.get('work_dir') or str(Path('work_dirs', Path(args.config).stem))
     for name in LOADERS:
         if cfg.get(name):
-            workers = cfg[name].get('num_workers', 0)
-            defaults = dict(pin_memory=get_device() != 'cpu', persistent_workers=workers > 0, collate_fn=dict(type='default_collate'))
+            defaults = dict(pin_memory=get_device() != 'cpu', persistent_workers=cfg[name].get('num_workers', 0) > 0,
+                            collate_fn=dict(type='default_collate'))
             cfg[name] = ConfigDict(defaults, **cfg[name])
             if args.no_pin_memory:
                 cfg[name].pin_memory = False
     return cfg
 
 
-def build_runner(cfg: Config, args: argparse.Namespace) -> Runner:
-    """Apply ``--cfg-options``, check what can be checked early, and build the runner.
+def build_runner(cfg: Config) -> Runner:
+    """Check what can be checked early, and build the runner.
 
     Raises:
         ConfigError: see :func:`check_config`.
     """
-    if args.cfg_options:
-        cfg.merge_from_dict(args.cfg_options)
     check_config(cfg)
     _prepare_cpu_processes(cfg)
     return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
@@ -73,6 +73,7 @@ def _prepare_cpu_processes(cfg: Config) -> None:
     if cfg.launcher == 'pytorch' and get_device() == 'cpu':
         torch.distributed.init_process_group('gloo')
         cfg.setdefault('model_wrapper_cfg', dict(type='MMDistributedDataParallel', broadcast_buffers=False))
+        cfg.model_wrapper_cfg.device_ids = None
 
 
 def check_config(cfg: Config) -> None:
@@ -85,7 +86,7 @@ def check_config(cfg: Config) -> None:
     _check_work_dir(cfg.work_dir)
     for name in LOADERS:
         if cfg.get(name):
-            _check_data(f'{name}.dataset', cfg[name]['dataset'])
+            _check_data(f'{name}.dataset', cfg[name]['dataset'], cfg.get('default_scope'))
     _check_head(cfg.model)
 
 
@@ -99,17 +100,19 @@ def _check_work_dir(work_dir: str) -> None:
                           'give another with --work-dir.') from error
 
 
-def _check_data(field: str, dataset: ConfigDict) -> None:
+def _check_data(field: str, dataset: ConfigDict, scope: str | None) -> None:
     if 'dataset' in dataset:  # a wrapper such as RepeatDataset
-        return _check_data(f'{field}.dataset', dataset['dataset'])
-    root = dataset.get('data_root')
+        return _check_data(f'{field}.dataset', dataset['dataset'], scope)
+    root, kind = dataset.get('data_root'), dataset['type']
     if not root or '://' in root or os.path.isdir(root):
         return
-    kind = DATASETS.get(dataset['type']) if isinstance(dataset['type'], str) else dataset['type']
-    if 'download' in inspect.signature(kind).parameters and dataset.get('download', True):
-        return
-    raise ConfigError(f'{field}: there is no folder data_root={root!r} in {os.getcwd()}; put or link the data there, '
-                      f'or give --cfg-options {field}.data_root=FOLDER.')
+    if isinstance(kind, str):
+        with DATASETS.switch_scope_and_registry(scope) as registry:
+            kind = registry.get(kind)
+    downloads = kind and 'download' in inspect.signature(kind).parameters and dataset.get('download', True)
+    if not downloads:
+        raise ConfigError(f'{field}: there is no folder data_root={root!r} in {os.getcwd()}; put or link the data '
+                          f'there, or give --cfg-options {field}.data_root=FOLDER.')
 
 
 def _check_head(model: ConfigDict) -> None:
@@ -128,3 +131,29 @@ def one_sentence_errors() -> Iterator[None]:
         yield
     except (ConfigError, ImportError) as error:
         raise SystemExit(f'Error: {error}') from error
+
+
+@contextmanager
+def told_when_interrupted(runner: Runner) -> Iterator[None]:
+    """End the program on Ctrl-C with a sentence about the checkpoint to go on from.
+
+    The signal is noted, because MMEngine turns a ``KeyboardInterrupt`` into other errors in places.
+    """
+    interrupts: list[int] = []
+
+    def interrupt(number: int, frame: object) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    except BaseException:
+        if not interrupts:
+            raise
+        last = Path(runner.work_dir, 'last_checkpoint')
+        kept = f'the last checkpoint is {last.read_text()}; go on with --resume' if last.is_file() else (
+            'there was no checkpoint yet')
+        raise SystemExit(f'Interrupted in epoch {runner.epoch + 1}: {kept}.') from None
+    finally:
+        signal.signal(signal.SIGINT, previous)

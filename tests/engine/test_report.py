@@ -1,0 +1,29 @@
+import json
+from pathlib import Path
+
+import pytest
+from mmengine.runner import Runner
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_a_run_leaves_its_record_and_a_resumed_one_goes_on_with_it(digits_config):
+    cfg = digits_config
+    folder = Path(cfg.work_dir)
+    Runner.from_cfg(cfg).train()
+    record = json.loads((folder / 'metrics.json').read_text())
+    assert record['epochs'] == 3
+    assert [epoch for epoch, _ in record['history']['accuracy/top1']] == [1, 2, 3]
+    matrix = record['confusion_matrix']
+    assert sum(map(sum, matrix)) == 30
+    right = sum(matrix[i][i] for i in range(10))
+    assert record['last']['accuracy/top1'] == pytest.approx(100 * right / 30)
+    assert record['best']['accuracy/top1'] >= record['last']['accuracy/top1']
+    for picture in ('learning_curve.png', 'confusion_matrix.png'):
+        assert (folder / picture).stat().st_size > 5000
+
+    cfg.merge_from_dict({'train_cfg.max_epochs': 4, 'resume': True, 'experiment_name': 'resumed'})
+    Runner.from_cfg(cfg).train()
+    resumed = json.loads((folder / 'metrics.json').read_text())
+    assert resumed['history']['accuracy/top1'][:3] == record['history']['accuracy/top1']
+    assert [epoch for epoch, _ in resumed['history']['accuracy/top1']] == [1, 2, 3, 4]
+    assert resumed['seconds'] > record['seconds']

@@ -1,0 +1,250 @@
+"""The backbone's behaviour; what MMPretrain's own unit tests of its VisionTransformer ask is among it."""
+
+import math
+
+import pytest
+import torch
+from mmengine.runner import load_checkpoint, save_checkpoint
+from torch.nn.functional import interpolate
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer
+
+SIZES = dict(embed_dims=32, num_heads=2, feedforward_channels=64)
+
+
+def test_custom_arch():
+    model = VisionTransformer(dict(embed_dims=128, num_layers=3, num_heads=16, feedforward_channels=256))
+    assert (model.embed_dims, model.num_layers, len(model.blocks)) == (128, 3, 3)
+    for block in model.blocks:
+        assert block.attn.num_heads == 16
+        assert block.mlp.fc1.out_features == 256
+
+
+def test_stochastic_depth_grows_linearly():
+    model = VisionTransformer(dict(SIZES, num_layers=12), drop_path_rate=0.1)
+    assert [block.drop_path.drop_prob for block in model.blocks] == pytest.approx([i * 0.1 / 11 for i in range(12)])
+
+
+@pytest.mark.parametrize(('change', 'words'), [
+    (dict(out_indices={1: 1}), "out_indices must be .* got {1: 1}"),
+    (dict(out_indices=[0, 2]), 'Invalid out_indices 2: this arch has 2 blocks, -2 to 1'),
+    (dict(out_indices=-3), 'Invalid out_indices -3'),
+    (dict(out_indices=[]), 'out_indices must be'),
+    (dict(with_cls_token=False), "with_cls_token must be True .*'avg_featmap'"),
+    (dict(out_type='tokens'), "Unsupported out_type='tokens'; choose one of raw"),
+    (dict(pos_embed='rotary'), "Unknown pos_embed 'rotary'; choose one of none, learned"),
+    (dict(numerics='jax'), "numerics='jax' is not known: give one of authors, timm"),
+    (dict(frozen_stages=3), 'frozen_stages=3 is out of range'),
+    (dict(img_size=6), 'smaller than one patch of 8 x 8'),
+    (dict(arch='B'), "write 'B/16' for 'B'"),
+])
+def test_bad_input_is_one_sentence_at_build_time(tiny, change, words):
+    with pytest.raises(ConfigError, match=words):
+        VisionTransformer(**dict(tiny, **change))
+
+
+def test_image_smaller_than_a_patch(tiny):
+    with pytest.raises(ConfigError, match='4 x 32 pixels is smaller than one patch of 8 x 8'):
+        VisionTransformer(**tiny)(torch.randn(1, 3, 4, 32))
+
+
+@pytest.mark.parametrize('out_type', ['cls_token', 'avg_featmap', 'featmap', 'raw'])
+@pytest.mark.parametrize('config', ['tiny', 'tiny_hybrid'])
+def test_out_types(config, out_type, request):
+    model = VisionTransformer(**request.getfixturevalue(config), out_type=out_type).eval()
+    with torch.no_grad():
+        out, = model(torch.randn(2, 3, 32, 48))
+    h, w = model.patch_embed.grid((32, 48))
+    shape = dict(cls_token=(2, 32), avg_featmap=(2, 32), featmap=(2, 32, h, w), raw=(2, 1 + h * w, 32))[out_type]
+    assert out.shape == shape
+    assert out.is_contiguous() or out_type == 'cls_token'
+
+
+def test_out_types_agree(tiny):
+    model = VisionTransformer(**tiny, out_type='raw').eval()
+    images = torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        outs = {}
+        for model.out_type in ('raw', 'cls_token', 'featmap', 'avg_featmap'):
+            outs[model.out_type], = model(images)
+    torch.testing.assert_close(outs['cls_token'], outs['raw'][:, 0])
+    torch.testing.assert_close(outs['featmap'].flatten(2).transpose(1, 2), outs['raw'][:, 1:])
+    torch.testing.assert_close(outs['avg_featmap'], outs['raw'][:, 1:].mean(1))
+
+
+@pytest.mark.parametrize('indices', [[-3, -1], (1, 3), (3, 1), [1, -1]])
+def test_out_indices_count_from_either_end_and_all_are_normed(indices):
+    arch = dict(SIZES, num_layers=4, patch_size=8)
+    model = VisionTransformer(arch, 32, out_indices=indices, out_type='raw').eval()
+    assert model.out_indices == (1, 3)
+    with torch.no_grad():
+        outs = model(torch.randn(1, 3, 32, 32))
+    assert len(outs) == 2
+    for out in outs:  # a fresh LayerNorm leaves mean 0 and variance 1
+        torch.testing.assert_close(out.mean(-1), torch.zeros(1, 17), atol=1e-5, rtol=0)
+        torch.testing.assert_close(out.var(-1, correction=0), torch.ones(1, 17), atol=1e-3, rtol=0)
+
+
+def test_nothing_is_built_or_left_unused_after_the_last_output():
+    model = VisionTransformer(dict(SIZES, num_layers=4, patch_size=8), 32, out_indices=1)
+    assert len(model.blocks) == 2
+    model(torch.randn(1, 3, 32, 32))[0].sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_an_earlier_output_is_the_same_whether_or_not_later_blocks_run():
+    arch = dict(SIZES, num_layers=3, patch_size=8)
+    full, cut = (VisionTransformer(arch, 32, out_indices=indices, out_type='raw').eval() for indices in ((1, 2), 1))
+    cut.load_state_dict(full.state_dict(), strict=False)
+    images = torch.randn(1, 3, 32, 32)
+    with torch.no_grad():
+        torch.testing.assert_close(full(images)[0], cut(images)[0], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize('size', [(32, 32), (40, 40), (33, 70), (8, 64)])
+@pytest.mark.parametrize('config', ['tiny', 'tiny_hybrid'])
+def test_any_size_at_run_time(config, size, request):
+    model = VisionTransformer(**request.getfixturevalue(config), out_type='featmap').eval()
+    with torch.no_grad():
+        out, = model(torch.randn(1, 3, *size))
+    assert out.shape[2:] == tuple(math.ceil(side / 8) for side in size)
+
+
+def test_init_is_the_authors():
+    model = VisionTransformer('R26+S/32')
+    assert model.cls_token.abs().max() == 0
+    assert model.pos_embed.std().item() == pytest.approx(0.02, rel=0.05)
+    block = model.blocks[0]
+    for weight in (*block.attn.qkv.weight.chunk(3), block.attn.proj.weight, block.mlp.fc1.weight):
+        fan = sum(weight.shape)
+        assert weight.std().item() == pytest.approx((2 / fan) ** 0.5, rel=0.05)  # xavier_uniform
+        assert weight.abs().max().item() <= (6 / fan) ** 0.5
+    assert block.attn.qkv.bias.abs().max() == 0
+    assert 0 < block.mlp.fc1.bias.abs().max() < 1e-5
+    assert model.patch_embed.proj.weight.std().item() == pytest.approx(2048 ** -0.5, rel=0.05)  # lecun_normal
+    unit = model.patch_embed.backbone.stages[0].blocks[0]
+    assert unit.norm3.weight.abs().max() == 0
+    assert unit.conv2.weight.std().item() == pytest.approx((9 * 64) ** -0.5, rel=0.05)
+
+
+def test_init_cfg_is_obeyed(tiny):
+    model = VisionTransformer(**tiny, init_cfg=[dict(type='Constant', layer='Conv2d', val=0.5)])
+    before = model.blocks[0].mlp.fc1.weight.clone()
+    model.init_weights()
+    assert (model.patch_embed.proj.weight == 0.5).all()
+    assert torch.equal(model.blocks[0].mlp.fc1.weight, before)
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_checkpoint_round_trip(tiny, tmp_path):
+    model, other = VisionTransformer(**tiny), VisionTransformer(**tiny)
+    save_checkpoint(model.state_dict(), str(tmp_path / 'checkpoint.pth'))
+    load_checkpoint(other, str(tmp_path / 'checkpoint.pth'), strict=True)
+    for name, value in other.state_dict().items():
+        assert torch.equal(value, model.state_dict()[name])
+
+
+def test_class_token_row_is_left_alone_by_the_resize(tiny):
+    model = VisionTransformer(**tiny).eval()
+    with torch.no_grad():
+        table = model.position._cached_table(model.pos_embed, (6, 5))
+    assert torch.equal(table[:, :1], model.pos_embed[:, :1])
+    image = model.pos_embed[:, 1:].reshape(1, 4, 4, 32).permute(0, 3, 1, 2)
+    expected = interpolate(image, size=(6, 5), mode='bilinear', align_corners=True).flatten(2).transpose(1, 2)
+    torch.testing.assert_close(table[:, 1:], expected)
+
+
+def test_train_returns_the_model_and_frozen_parts_stay_frozen(tiny):
+    model = VisionTransformer(**tiny, frozen_stages=1, drop_rate=0.5)
+    assert model.eval() is model
+    assert model.train() is model
+    assert not model.patch_embed.training
+    assert not model.drop_after_pos.training
+    assert [block.mlp.drop.training for block in model.blocks] == [False, True]
+    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    assert {'cls_token', 'pos_embed', 'patch_embed.proj.weight', 'blocks.0.attn.qkv.weight'} <= frozen
+    assert not any(name.startswith(('blocks.1', 'norm')) for name in frozen)
+
+
+@pytest.mark.parametrize(('frozen_stages', 'trained'), [(-1, 'all'), (0, 'blocks'), (2, 'nothing')])
+def test_frozen_stages(tiny, frozen_stages, trained):
+    model = VisionTransformer(**tiny, frozen_stages=frozen_stages)
+    learning = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    everything = {name for name, _ in model.named_parameters()}
+    assert learning == {'all': everything, 'nothing': set(), 'blocks': {
+        name for name in everything if name.startswith(('blocks', 'norm'))}}[trained]
+
+
+@pytest.mark.parametrize('config', ['tiny', 'tiny_hybrid'])
+def test_checkpointing_changes_no_gradient(config, request):
+    cfg = request.getfixturevalue(config)
+    plain, saving = VisionTransformer(**cfg), VisionTransformer(**cfg, with_cp=True)
+    saving.load_state_dict(plain.state_dict())
+    images = torch.randn(2, 3, 32, 32)
+    for model in (plain, saving):
+        model(images)[0].square().sum().backward()
+    for (name, ours), theirs in zip(plain.named_parameters(), saving.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad, msg=name)
+
+
+def test_layer_depth_of_a_pure_vit_is_the_hosts(tiny):
+    model = VisionTransformer(**tiny)
+    depths = {name: model.get_layer_depth(f'backbone.{name}', 'backbone.') for name, _ in model.named_parameters()}
+    assert {depth for _, depth in depths.values()} == {4}
+    for name, (depth, _) in depths.items():
+        expected = int(name.split('.')[1]) + 1 if name.startswith('blocks') else 3 if name.startswith('norm') else 0
+        assert depth == expected, name
+    assert model.get_layer_depth('head.layers.head.weight', 'backbone.') == (3, 4)
+
+
+def test_layer_depth_of_a_hybrid_counts_its_stages(tiny_hybrid):
+    model = VisionTransformer(**tiny_hybrid)
+    expected = {'patch_embed.backbone.stem.conv': 0, 'patch_embed.backbone.stages.0': 1,
+                'patch_embed.backbone.stages.1': 2, 'patch_embed.proj': 3, 'cls_token': 3, 'pos_embed': 3,
+                'blocks.0': 4, 'blocks.1': 5, 'norm': 6}
+    for prefix, depth in expected.items():
+        names = [name for name, _ in model.named_parameters() if name.startswith(prefix)]
+        assert names
+        assert {model.get_layer_depth(name) for name in names} == {(depth, 7)}
+
+
+def test_dropout_is_off_in_eval_and_on_in_training(tiny):
+    model = VisionTransformer(**tiny, drop_rate=0.3, drop_path_rate=0.3, block_cfg=dict(attn_drop_rate=0.3))
+    images = torch.randn(2, 3, 32, 32)
+    assert not torch.equal(model.train()(images)[0], model(images)[0])
+    assert torch.equal(model.eval()(images)[0], model(images)[0])
+
+
+@pytest.mark.parametrize('pos_embed', ['none', 'learned', 'learned_2d', 'sincos2d', 'relative',
+                                       dict(type='learned', interpolate_mode='bicubic')])
+@pytest.mark.parametrize('with_cls_token', [True, False])
+def test_every_position_embedding_trains_and_resizes(tiny, pos_embed, with_cls_token):
+    model = VisionTransformer(**tiny, pos_embed=pos_embed, with_cls_token=with_cls_token, out_type='raw')
+    for size in ((32, 32), (40, 24)):
+        model(torch.randn(2, 3, *size))[0].square().sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_position_embedding_none_is_blind_to_order(tiny):
+    images = torch.randn(1, 3, 32, 32)
+    turned = images.roll(8, dims=-1)  # by one patch
+    outs = {}
+    for pos_embed in ('none', 'learned', 'learned_2d', 'sincos2d', 'relative'):
+        model = VisionTransformer(**tiny, pos_embed=pos_embed).eval()
+        with torch.no_grad():
+            outs[pos_embed] = (model(images)[0] - model(turned)[0]).abs().max().item()
+    assert outs.pop('none') < 1e-5
+    # The class token sees the patches of 'relative' in their order only through the patches.
+    assert all(difference > 1e-4 for difference in outs.values()), outs
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_double_precision_and_bfloat16(tiny_hybrid):
+    model = VisionTransformer(**tiny_hybrid).eval()
+    images = torch.randn(1, 3, 32, 32)
+    with torch.no_grad():
+        reference, = model(images)
+        with torch.autocast('cpu', torch.bfloat16):
+            torch.testing.assert_close(model(images)[0].float(), reference, atol=0.1, rtol=0.1)
+        torch.testing.assert_close(model.double()(images.double())[0].float(), reference, atol=1e-4, rtol=1e-4)

@@ -1,0 +1,61 @@
+import pytest
+import torch
+from mmengine.registry import init_default_scope
+from mmpretrain.registry import MODELS
+from mmpretrain.structures import DataSample
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import ViTClsHead
+
+
+@pytest.mark.parametrize('hidden_dim', [None, 24])
+def test_starts_at_zero_and_pre_logits_do_not(hidden_dim):
+    head = ViTClsHead(num_classes=5, in_channels=16, hidden_dim=hidden_dim)
+    features = (torch.randn(3, 16), torch.randn(3, 16))
+    assert torch.equal(head(features), torch.zeros(3, 5))
+    before = head.pre_logits(features)
+    if hidden_dim is None:
+        assert before is features[-1]
+    else:
+        layer = head.layers.pre_logits
+        torch.testing.assert_close(before, torch.tanh(features[-1] @ layer.weight.T + layer.bias))
+        assert layer.weight.std() > 0.1
+
+
+def test_other_activation():
+    head = ViTClsHead(5, 16, hidden_dim=8, act_cfg=dict(type='ReLU'))
+    assert (head.pre_logits((torch.randn(9, 16), )) >= 0).all()
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('loss', [
+    dict(type='CrossEntropyLoss'), dict(type='LabelSmoothLoss', label_smooth_val=0.1, num_classes=5),
+    dict(type='CrossEntropyLoss', use_soft=True), dict(type='FocalLoss')])
+def test_losses_of_the_host(no_default_scope, loss):
+    init_default_scope('mmpretrain')
+    head = MODELS.build(dict(type='vit_plugin.ViTClsHead', num_classes=5, in_channels=16, loss=loss))
+    samples = [DataSample().set_gt_label(i) for i in range(3)]
+    if loss.get('use_soft'):
+        for i, sample in enumerate(samples):
+            sample.set_gt_score(torch.eye(5)[i])
+    value = head.loss((torch.randn(3, 16), ), samples)['loss']
+    value.backward()
+    assert value > 0
+    assert head.layers.head.weight.grad.abs().max() > 0
+
+
+def test_predict():
+    predictions = ViTClsHead(5, 16).predict((torch.randn(3, 16), ))
+    assert [tuple(sample.pred_score.shape) for sample in predictions] == [(5, )] * 3
+
+
+@pytest.mark.parametrize('field', ['num_classes', 'in_channels', 'hidden_dim'])
+def test_numbers_are_positive(field):
+    with pytest.raises(ConfigError, match=f'{field}=-5 must be'):
+        ViTClsHead(**{'num_classes': 5, 'in_channels': 16, field: -5})
+
+
+@pytest.mark.parametrize('shape', [(3, 32), (3, 16, 2, 2), (3, 4, 16)])
+def test_a_feature_that_does_not_fit(shape):
+    with pytest.raises(ConfigError, match='in_channels=16'):
+        ViTClsHead(5, 16)((torch.randn(shape), ))

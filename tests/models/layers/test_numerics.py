@@ -1,0 +1,43 @@
+import pytest
+from torch import nn
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer
+from vit_plugin.models.layers.numerics import NUMERICS, build_activation, build_norm, get_numerics
+
+
+def test_a_detail_is_merged_into_its_base():
+    numerics = get_numerics(dict(base='timm', norm_cfg=dict(eps=1e-5)))
+    assert numerics.norm_cfg == dict(type='LN', eps=1e-5)
+    assert numerics.act_cfg == NUMERICS['timm'].act_cfg
+    assert NUMERICS['timm'].norm_cfg['eps'] == 1e-6
+
+
+def test_another_type_replaces_the_base():
+    assert get_numerics(dict(act_cfg=dict(type='ReLU'))).act_cfg == dict(type='ReLU')
+
+
+def test_they_reach_the_layers(tiny_hybrid):
+    for name, approximate, eps in (('authors', 'tanh', 1e-6), ('timm', 'none', 1e-5)):
+        model = VisionTransformer(**tiny_hybrid, numerics=name)
+        stem = model.patch_embed.backbone.stem
+        assert model.blocks[0].mlp.act.approximate == approximate
+        assert (stem.norm.eps, stem.conv.eps_inside_root) == (eps, name == 'timm')
+    model = VisionTransformer(**tiny_hybrid, numerics=dict(norm_cfg=dict(eps=1e-3)))
+    assert {model.norm.eps, model.blocks[0].norm1.eps, model.blocks[1].norm2.eps} == {1e-3}
+
+
+def test_layers_by_name_and_by_class():
+    assert isinstance(build_norm(dict(type='GN', num_groups=4), 8), nn.GroupNorm)
+    assert isinstance(build_norm(dict(type=nn.LayerNorm), 8), nn.LayerNorm)
+    assert build_activation(dict(type='GELU', approximate='tanh')).approximate == 'tanh'
+
+
+@pytest.mark.parametrize(('call', 'words'), [
+    (lambda: get_numerics('flax'), "numerics='flax' is not known"),
+    (lambda: get_numerics(dict(gelu='tanh')), 'any of act_cfg, norm_cfg'),
+    (lambda: build_norm(dict(type='IN'), 8), "norm_cfg: type='IN' is not one of LN"),
+    (lambda: build_activation(dict(type='Gelu')), "act_cfg: type='Gelu' is not one of GELU")])
+def test_bad_input(call, words):
+    with pytest.raises(ConfigError, match=words):
+        call()

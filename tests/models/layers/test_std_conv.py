@@ -1,0 +1,59 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn.functional import conv2d, pad
+
+from vit_plugin.models.layers.std_conv import StdConv2d, lecun_normal_, max_pool_same, same_padding, standardize
+
+
+@given(scale=st.floats(0.1, 10), shift=st.floats(-10, 10))
+def test_output_ignores_scale_and_shift_of_a_filter(scale, shift):
+    weight = torch.randn(4, 3, 3, 3, dtype=torch.float64)
+    torch.testing.assert_close(standardize(scale * weight + shift), standardize(weight), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize('eps_inside_root', [False, True])
+def test_standardised_by_the_biased_deviation(eps_inside_root):
+    weight = standardize(torch.randn(4, 3, 3, 3), 1e-8, eps_inside_root)
+    torch.testing.assert_close(weight.flatten(1).mean(1), torch.zeros(4), atol=1e-6, rtol=0)
+    torch.testing.assert_close(weight.flatten(1).square().mean(1), torch.ones(4))
+
+
+def test_the_two_forms_of_eps():
+    weight = torch.randn(1, 2, 3, 3) * 1e-3
+    centred = weight - weight.mean()
+    torch.testing.assert_close(standardize(weight, 1e-3), centred / (centred.square().mean().sqrt() + 1e-3))
+    torch.testing.assert_close(standardize(weight, 1e-3, True), centred / (centred.square().mean() + 1e-3).sqrt())
+
+
+@given(size=st.integers(1, 40), kernel=st.sampled_from([1, 3, 7]), stride=st.sampled_from([1, 2]))
+def test_same_padding_gives_ceil_of_size_over_stride(size, kernel, stride):
+    before, after = same_padding(size, kernel, stride)
+    assert 0 <= after - before <= 1
+    assert (size + before + after - kernel) // stride + 1 == -(-size // stride)
+
+
+@pytest.mark.parametrize('size', [(8, 8), (7, 7), (8, 7), (7, 8)])
+def test_convolution_pads_like_xla(size):
+    conv = StdConv2d(3, 4, 3, 2)
+    image = torch.randn(1, 3, *size)
+    (top, bottom), (left, right) = (((1, 1) if side % 2 else (0, 1)) for side in size)
+    expected = conv2d(pad(image, (left, right, top, bottom)), standardize(conv.weight), stride=2)
+    torch.testing.assert_close(conv(image), expected)
+
+
+@pytest.mark.parametrize('size', [(8, 8), (7, 7), (8, 7), (7, 8), (2, 3)])
+def test_pool_pads_with_minus_infinity(size):
+    image = -torch.rand(1, 2, *size) - 1  # all negative: padding by zero would show
+    (top, bottom), (left, right) = (((1, 1) if side % 2 else (0, 1)) for side in size)
+    padded = pad(image, (left, right, top, bottom), value=-torch.inf)
+    expected = padded.unfold(2, 3, 2).unfold(3, 3, 2).amax((-2, -1))
+    assert torch.equal(max_pool_same(image), expected)
+
+
+def test_lecun_normal_has_variance_one_over_fan_in():
+    weight = torch.empty(512, 8, 4, 4)
+    lecun_normal_(weight)
+    assert weight.var().item() == pytest.approx(1 / 128, rel=0.02)
+    assert weight.abs().max() < 2 / 128**0.5 / 0.8796 * 1.001

@@ -1,0 +1,89 @@
+"""The contract that every stem obeys."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import PatchEmbed, ResNetEmbed, TimmEmbed
+
+STEMS = {
+    'patch': lambda: PatchEmbed(3, 16, patch_size=8),
+    'patch_norm_act': lambda: PatchEmbed(3, 16, patch_size=4, norm_cfg=dict(type='LN'), act_cfg=dict(type='ReLU')),
+    'resnet': lambda: ResNetEmbed(3, 16, stage_depths=(1, 2), width=32),
+    'resnet_root': lambda: ResNetEmbed(3, 16, stage_depths=(), width=32, patch_size=2),
+    'resnet_small': lambda: ResNetEmbed(3, 16, stage_depths=(1, ), width=32, root_stride=1, patch_size=2),
+    'resnet_stride_2': lambda: ResNetEmbed(3, 16, stage_depths=(1, 1), width=32, root_stride=2),
+    'timm': lambda: TimmEmbed(3, 16, 'test_resnet'),
+    'timm_convnext': lambda: TimmEmbed(3, 16, 'test_convnext', out_indices=(0, 1), patch_size=2),
+}
+
+
+@pytest.fixture(scope='module', params=STEMS)
+def stem(request):
+    return STEMS[request.param]().eval()
+
+
+@settings(max_examples=12, deadline=None)
+@given(height=st.integers(32, 75), width=st.integers(32, 75))
+def test_grid_covers_the_image_and_is_what_arithmetic_says(stem, height, width):
+    with torch.no_grad():
+        tokens, grid, features = stem(torch.randn(1, 3, height, width))
+    assert grid == stem.grid((height, width))
+    for side, cells in zip((height, width), grid, strict=True):
+        assert (cells - 1) * stem.stride < side <= cells * stem.stride
+    assert tokens.shape == (1, grid[0] * grid[1], stem.embed_dims)
+    assert tuple(feature.shape[1] for feature in features) == stem.feature_channels
+    for feature, stride in zip(features, stem.feature_strides, strict=True):
+        assert feature.shape[-2] >= -(-height // stride)
+        assert feature.shape[-1] >= -(-width // stride)
+
+
+def test_depth_goes_from_the_image_to_the_tokens(stem):
+    depths = {name: stem.layer_depth(name) for name, _ in stem.named_parameters()}
+    assert set(depths.values()) == set(range(stem.num_layers))
+    assert depths['proj.weight'] == stem.num_layers - 1
+    inside = [depth for name, depth in depths.items() if name.startswith('backbone')]
+    assert inside == sorted(inside)
+
+
+def test_every_parameter_learns(stem):
+    stem(torch.randn(2, 3, 64, 64))[0].square().sum().backward()
+    assert all(parameter.grad is not None for parameter in stem.parameters())
+
+
+def test_plain_patches_are_a_linear_layer():
+    stem = PatchEmbed(3, 16, patch_size=4)
+    images = torch.randn(1, 3, 8, 12)
+    tokens, grid, features = stem(images)
+    assert (grid, features) == ((2, 3), ())
+    patch = images[0, :, 4:8, 8:12]
+    torch.testing.assert_close(tokens[0, -1], stem.proj.weight.flatten(1) @ patch.flatten() + stem.proj.bias)
+
+
+def test_norm_and_activation_after_the_projection():
+    tokens, _, _ = STEMS['patch_norm_act']()(torch.randn(2, 3, 8, 8))
+    assert (tokens >= 0).all()
+    assert (tokens == 0).any()
+
+
+@pytest.mark.parametrize(('kwargs', 'words'), [
+    (dict(root_stride=3), 'root_stride=3 is not one of 4, 2, 1'),
+    (dict(stage_depths=(2, 0)), r'every stage needs a block, got stage_depths=\(2, 0\)'),
+    (dict(width=48), 'width=48 is not a multiple of the 32 groups'),
+    (dict(patch_size=0), 'patch_size=0 must be a positive whole number')])
+def test_bad_resnet(kwargs, words):
+    with pytest.raises(ConfigError, match=words):
+        ResNetEmbed(3, 16, **kwargs)
+
+
+def test_narrow_resnet_with_fewer_groups():
+    numerics = dict(stem_norm_cfg=dict(num_groups=8))
+    tokens, _, _ = ResNetEmbed(3, 16, stage_depths=(1, ), width=8, numerics=numerics)(torch.randn(1, 3, 32, 32))
+    assert tokens.shape == (1, 64, 16)
+
+
+def test_unknown_timm_model_names_similar_ones():
+    with pytest.raises(ConfigError, match="model_name='resnet51'.*similar names are .*resnet"):
+        TimmEmbed(3, 16, 'resnet51')

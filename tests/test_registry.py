@@ -1,0 +1,50 @@
+import subprocess
+import sys
+
+import pytest
+from mmengine.config import Config
+from mmengine.registry import MODELS, init_default_scope
+
+from vit_plugin.models import VisionTransformer
+
+BACKBONE = dict(type='vit_plugin.VisionTransformer', img_size=32, arch=dict(
+    embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64, patch_size=8))
+
+
+@pytest.mark.parametrize('scope', [None, 'mmengine', 'mmpretrain', 'mmdet', 'mmseg'])
+@pytest.mark.filterwarnings('ignore')
+def test_scoped_name_builds_from_any_host(no_default_scope, scope):
+    if scope:
+        init_default_scope(scope)
+    assert type(MODELS.build(BACKBONE)) is VisionTransformer
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_parts_are_found_whatever_the_host(no_default_scope):
+    init_default_scope('mmpretrain')
+    model = MODELS.build(dict(BACKBONE, patch_embed=dict(type='ResNetEmbed', stage_depths=(1,), width=32)))
+    assert type(model.patch_embed).__name__ == 'ResNetEmbed'
+
+
+def run(code: str) -> str:
+    python = [sys.executable, '-W', 'ignore', '-c', code]
+    return subprocess.run(python, check=True, capture_output=True, text=True).stdout
+
+
+def test_the_name_alone_imports_the_plugin():
+    assert 'VisionTransformer' in run(
+        f'from mmengine.registry import MODELS; print(type(MODELS.build({BACKBONE})))')
+
+
+def test_custom_imports(tmp_path):
+    config = tmp_path / 'config.py'
+    config.write_text("custom_imports = dict(imports=['vit_plugin'], allow_failed_imports=False)\n"
+                      f'model = {BACKBONE}\n')
+    assert type(MODELS.build(Config.fromfile(config).model)) is VisionTransformer
+
+
+def test_import_is_cheap():
+    seconds, *loaded = run(
+        'import sys, time; start = time.perf_counter(); import vit_plugin; print(time.perf_counter() - start); '
+        "print([name for name in ('torch', 'mmengine', 'mmpretrain', 'timm', 'numpy') if name in sys.modules])").split()
+    assert loaded == ['[]']

@@ -1,0 +1,119 @@
+"""The command lines, as a user runs them."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+CONFIG = 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'
+SHORT = ['train_cfg.max_epochs=3', 'train_dataloader.dataset.indices=64', 'val_dataloader.dataset.indices=30',
+         'test_dataloader.dataset.indices=30', 'default_hooks.logger.interval=2']
+
+
+def command(tool: str, *arguments: str) -> list[str]:
+    return [sys.executable, f'tools/{tool}.py', *map(str, arguments)]
+
+
+def run(tool: str, *arguments: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess:
+    return subprocess.run([*command(tool, *arguments), '--cfg-options', *SHORT, *options],
+                          capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture(scope='module')
+def trained(tmp_path_factory) -> tuple[Path, str]:
+    """A work directory after three epochs in bfloat16, and what was printed."""
+    folder = tmp_path_factory.mktemp('work')
+    done = run('train', CONFIG, '--work-dir', folder, '--amp', '--auto-scale-lr')
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout + done.stderr
+
+
+def test_training_tells_its_progress_and_leaves_its_results(trained):
+    folder, output = trained
+    assert 'eta:' in output
+    assert 'accuracy/top1' in output
+    names = {path.name for path in folder.iterdir()}
+    assert {'epoch_3.pth', 'metrics.json', 'learning_curve.png', 'confusion_matrix.png', 'last_checkpoint'} <= names
+
+
+def test_resume_goes_on(trained, tmp_path):
+    folder, _ = trained
+    done = run('train', CONFIG, '--work-dir', tmp_path, '--resume', folder / 'epoch_3.pth', '--amp',
+               '--no-validate', '--no-pin-memory', '--no-persistent-workers', options=['train_cfg.max_epochs=4'])
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in tmp_path.glob('epoch_*')} == {'epoch_4.pth'}
+    assert torch.load(tmp_path / 'epoch_4.pth', weights_only=False)['meta']['iter'] == 16
+
+
+def test_test_repeats_the_metrics_and_writes_predictions(trained, tmp_path):
+    folder, _ = trained
+    done = run('test', CONFIG, folder / 'epoch_3.pth', '--work-dir', tmp_path, '--out', tmp_path / 'out.json',
+               '--out-item', 'metrics')
+    assert done.returncode == 0, done.stderr
+    metrics = json.loads((tmp_path / 'out.json').read_text())
+    assert metrics == json.loads((folder / 'metrics.json').read_text())['last']
+
+    done = run('test', CONFIG, folder / 'epoch_3.pth', '--work-dir', tmp_path, '--out', tmp_path / 'out.pkl', '--tta')
+    assert done.returncode == 0, done.stderr
+    predictions = pickle.loads((tmp_path / 'out.pkl').read_bytes())
+    assert len(predictions) == 30
+    assert predictions[0]['pred_score'].shape == (10, )
+
+
+@pytest.mark.parametrize(('arguments', 'options', 'words'), [
+    (['configs/none.py'], [], "There is no config file 'configs/none.py'"),
+    ([CONFIG, '--work-dir', '/dev/null/x'], [], "work_dir '/dev/null/x' cannot be written"),
+    ([CONFIG], ['model.head.in_channels=97'], 'model.head.in_channels=97 does not fit the backbone'),
+    ([CONFIG], ['model.backbone.out_indices=7'], 'Invalid out_indices 7'),
+    (['configs/vit/vit-d6-w256-p4_1xb256-180e_cifar10-folder.py'], [],
+     "train_dataloader.dataset: there is no folder data_root='data/cifar10-jpeg'"),
+])
+def test_bad_input_is_one_sentence(tmp_path, arguments, options, words):
+    if '--work-dir' not in arguments:
+        arguments = [*arguments, '--work-dir', tmp_path]
+    done = subprocess.run([*command('train', *arguments), *(['--cfg-options', *options] if options else [])],
+                          capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1
+    assert words in done.stderr.splitlines()[-1]
+    assert 'Traceback' not in done.stderr
+
+
+def test_an_interrupted_run_keeps_its_last_checkpoint(tmp_path):
+    process = subprocess.Popen([*command('train', CONFIG, '--work-dir', tmp_path), '--cfg-options', *SHORT,
+                                'train_cfg.max_epochs=1000'],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 120
+    while not (tmp_path / 'last_checkpoint').exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert 'Interrupted in epoch' in errors.splitlines()[-1]
+    assert '--resume' in errors.splitlines()[-1]
+    last = Path((tmp_path / 'last_checkpoint').read_text())
+    assert torch.load(last, weights_only=False)['state_dict']
+
+
+def test_two_processes_end_with_the_same_weights(tmp_path):
+    config = tmp_path / 'config.py'
+    config.write_text(f"_base_ = '{Path(CONFIG).resolve()}'\ncustom_imports = dict(imports=['rank_dump'])\n")
+    environment = dict(os.environ, PORT='29617', OMP_NUM_THREADS='1', RANK_DUMP=str(tmp_path),
+                       PYTHONPATH=str(Path(__file__).parent),
+                       PATH=f'{Path(sys.executable).parent}:{os.environ["PATH"]}')
+    done = subprocess.run(
+        ['tools/dist_train.sh', str(config), '2', '--work-dir', str(tmp_path), '--cfg-options', *SHORT],
+        capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]
+    first, second = (torch.load(tmp_path / f'rank_{rank}.pt', weights_only=True) for rank in range(2))
+    assert first['steps'] == second['steps'] == 6  # 64 images over 2 x 16, three times
+    for name, value in first['state'].items():
+        assert torch.equal(value, second['state'][name]), name
