@@ -11,6 +11,7 @@ from torch.utils.checkpoint import checkpoint
 from vit_plugin.arch import parse_arch
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS, SCOPE
+from vit_plugin.weights.load import fit_classifier_state_dict, fit_state_dict
 
 from ..layers.block import TransformerBlock
 from ..layers.numerics import Numerics, build_norm, get_numerics
@@ -18,6 +19,9 @@ from ..layers.pos_embed import POS_EMBEDS
 from ..stems import Stem
 
 Grid = tuple[int, int]
+
+# Learned tokens before the patches, in their order.
+EXTRA_TOKENS = ('cls_token', 'dist_token', 'reg_token')
 
 # What is given out of the normed tokens x (B, extra + h*w, C), as in MMPretrain.
 OUT_TYPES: dict[str, Callable[[Tensor, int, Grid], Tensor]] = {
@@ -41,9 +45,11 @@ class VisionTransformer(BaseModule):
             ``type``, changes to the stem of ``arch``.
         pos_embed: ``'none'``, ``'learned'``, ``'learned_2d'``, ``'sincos2d'`` or ``'relative'``, or a
             dict of that ``type`` and ``interpolate_mode``, ``'bilinear'`` (the authors') or
-            ``'bicubic'`` (timm's). The class token has a row of its own in the learned tables, none in
-            the fixed one, and no relative position.
+            ``'bicubic'`` (timm's), and ``extra_rows``: the class token and other extra ones have rows of
+            their own in a learned table, unless this is False; none in the fixed one, and no relative position.
         with_cls_token: whether a class token goes before the patches.
+        extra_tokens: how many more learned tokens follow it, by the name of their parameter: ``dist_token``
+            (DeiT), ``reg_token`` (DINOv2 with registers).
         out_indices: the block or blocks after which to give out features; negative ones count from the
             end. Blocks after the last of them are not built.
         out_type: ``'cls_token'`` (B, C), ``'avg_featmap'`` (B, C), ``'featmap'`` (B, C, h, w) or
@@ -51,7 +57,9 @@ class VisionTransformer(BaseModule):
         drop_rate: dropout after the position embedding, after attention and in the MLP.
         drop_path_rate: stochastic depth of the last block; it grows linearly from 0 at the first.
         block_cfg: further arguments of :class:`~vit_plugin.models.layers.TransformerBlock`
-            (``qkv_bias``, ``attn_drop_rate``).
+            (``qkv_bias``, ``attn_drop_rate``, ``qk_norm``, ``layer_scale_init_value``, ``gated_mlp``).
+        norms: where the encoder has norms besides those in the blocks, ``dict(pre_norm=False, final_norm=True)``:
+            before the first block (CLIP), and on every output.
         numerics: ``'authors'`` or ``'timm'``, or a dict with single details changed; see
             :func:`~vit_plugin.models.layers.numerics.get_numerics`.
         frozen_stages: -1 for none; 0 freezes stem, class token and positions; k > 0 also the first k
@@ -67,8 +75,9 @@ class VisionTransformer(BaseModule):
     def __init__(self, arch: str | Mapping[str, Any] = 'B/16', img_size: int | Sequence[int] = 224,
                  in_channels: int = 3, patch_embed: Mapping[str, Any] | None = None,
                  pos_embed: str | Mapping[str, Any] = 'learned', with_cls_token: bool = True,
-                 out_indices: int | Sequence[int] = -1, out_type: str = 'cls_token', drop_rate: float = 0.,
-                 drop_path_rate: float = 0., block_cfg: Mapping[str, Any] | None = None,
+                 extra_tokens: Mapping[str, int] | None = None, out_indices: int | Sequence[int] = -1,
+                 out_type: str = 'cls_token', drop_rate: float = 0., drop_path_rate: float = 0.,
+                 block_cfg: Mapping[str, Any] | None = None, norms: Mapping[str, bool] | None = None,
                  numerics: str | Mapping[str, Any] | Numerics = 'authors', frozen_stages: int = -1,
                  with_cp: bool = False, init_cfg: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
                  ) -> None:
@@ -77,7 +86,9 @@ class VisionTransformer(BaseModule):
         numerics = get_numerics(numerics)
         self.embed_dims, self.num_layers = sizes.embed_dims, sizes.num_layers
         self.img_size = (img_size, img_size) if isinstance(img_size, int) else tuple(img_size)
-        self.num_extra_tokens = int(with_cls_token)
+        tokens = {**({'cls_token': 1} if with_cls_token else {}), **(extra_tokens or {})}
+        self.extra_tokens = self._check_extra_tokens(tokens)
+        self.num_extra_tokens = sum(tokens.values())
         self.out_type = self._check_out_type(out_type)
         self.out_indices = self._check_out_indices(out_indices)
         self.frozen_stages = self._check_frozen_stages(frozen_stages)
@@ -87,7 +98,9 @@ class VisionTransformer(BaseModule):
                                             embed_dims=self.embed_dims, numerics=numerics, with_cp=with_cp)
         self.patch_embed.check_image_size(self.img_size)
         grid = self.patch_embed.grid(self.img_size)
-        self.cls_token = nn.Parameter(torch.zeros(1, 1, self.embed_dims)) if with_cls_token else None
+        for name in EXTRA_TOKENS:
+            count = tokens.get(name, 0)
+            self.register_parameter(name, nn.Parameter(torch.zeros(1, count, self.embed_dims)) if count else None)
         kind, self.position = self._build_position(pos_embed, grid)
         self.pos_embed = nn.Parameter(torch.empty(self.position.shape)) if self.position.shape else None
         self.drop_after_pos = nn.Dropout(drop_rate)
@@ -98,7 +111,10 @@ class VisionTransformer(BaseModule):
                 self.embed_dims, sizes.num_heads, sizes.feedforward_channels, numerics, drop_rate, rate,
                 rel_pos_grid=grid if kind == 'relative' else None, **(block_cfg or {}))
             for rate in depth_rates[:self.out_indices[-1] + 1])
-        self.norm = build_norm(numerics.norm_cfg, self.embed_dims)
+        norms = {'pre_norm': False, 'final_norm': True, **(norms or {})}
+        self.norm_pre, self.norm = (
+            build_norm(numerics.norm_cfg, self.embed_dims) if norms[name] else nn.Identity()
+            for name in ('pre_norm', 'final_norm'))
         if self.pos_embed is not None:
             nn.init.normal_(self.pos_embed, std=0.02)
         for name, parameter in self.named_parameters():
@@ -120,16 +136,16 @@ class VisionTransformer(BaseModule):
         return tuple(outs)
 
     def embed(self, x: Tensor, grid: Grid) -> Tensor:
-        """Class token and positions: patches (B, h*w, C) -> tokens (B, extra + h*w, C)."""
-        if self.cls_token is not None:
-            x = torch.cat((self.cls_token.expand(x.shape[0], -1, -1).to(x.dtype), x), dim=1)
-        return self.drop_after_pos(self.position(x, self.pos_embed, grid))
+        """Class and other extra tokens, and positions: patches (B, h*w, C) -> tokens (B, extra + h*w, C)."""
+        extra = [getattr(self, name).expand(x.shape[0], -1, -1).to(x.dtype) for name in self.extra_tokens]
+        x = torch.cat((*extra, x), dim=1)
+        return self.norm_pre(self.drop_after_pos(self.position(x, self.pos_embed, grid)))
 
     def train(self, mode: bool = True) -> 'VisionTransformer':
         """Set the training mode of all but the frozen parts, and return the model."""
         super().train(mode)
         if self.frozen_stages >= 0:
-            for part in (self.patch_embed, self.drop_after_pos, *self.blocks[:self.frozen_stages]):
+            for part in (self.patch_embed, self.drop_after_pos, self.norm_pre, *self.blocks[:self.frozen_stages]):
                 part.eval()
         return self
 
@@ -149,11 +165,20 @@ class VisionTransformer(BaseModule):
         match param_name.removeprefix(prefix).split('.') if param_name.startswith(prefix) else []:
             case ['patch_embed', *rest]:
                 return self.patch_embed.layer_depth('.'.join(rest)), num_depths
-            case ['cls_token' | 'pos_embed']:
+            case ['cls_token' | 'dist_token' | 'reg_token' | 'pos_embed' | 'norm_pre', *_]:
                 return stem - 1, num_depths
             case ['blocks', block, *_]:
                 return stem + int(block), num_depths
         return num_depths - 1, num_depths
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
+        """Take the weights of any known format and resolution, in every host, by plain ``load_state_dict``."""
+        fit_state_dict(self, state_dict, prefix)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def _checkpoint_filter(self, state_dict: dict[str, Tensor], *args: Any) -> None:
+        """The same for a whole classifier: MMPretrain calls this hook of its backbone with all of the weights."""
+        fit_classifier_state_dict(self, state_dict)
 
     def _is_frozen(self, depth: int) -> bool:
         if self.frozen_stages == self.num_layers:
@@ -163,10 +188,17 @@ class VisionTransformer(BaseModule):
     def _check_out_type(self, out_type: str) -> str:
         if out_type not in OUT_TYPES:
             raise ConfigError(f'Unsupported out_type={out_type!r}; choose one of {", ".join(OUT_TYPES)}.')
-        if out_type == 'cls_token' and not self.num_extra_tokens:
+        if out_type == 'cls_token' and 'cls_token' not in self.extra_tokens:
             raise ConfigError("with_cls_token must be True when out_type='cls_token'; without a class token "
                               "choose out_type='avg_featmap'.")
         return out_type
+
+    @staticmethod
+    def _check_extra_tokens(tokens: Mapping[str, int]) -> tuple[str, ...]:
+        if not set(tokens) <= set(EXTRA_TOKENS) or any(count < 1 for count in tokens.values()):
+            raise ConfigError(f'extra_tokens={dict(tokens)} must give positive numbers for some of '
+                              f'{", ".join(EXTRA_TOKENS)}.')
+        return tuple(name for name in EXTRA_TOKENS if name in tokens)
 
     def _check_out_indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:
         indices = [out_indices] if isinstance(out_indices, int) else out_indices

@@ -1,9 +1,13 @@
 """Multi-head self-attention, with an optional decomposed relative-position bias."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .numerics import build_norm
 from .pos_embed import grid_one_hots, relative_table
 
 
@@ -16,6 +20,7 @@ class Attention(nn.Module):
         qkv_bias: whether query, key and value have a bias.
         attn_drop_rate: dropout of the attention weights.
         drop_rate: dropout of the output.
+        qk_norm_cfg: norm of queries and keys in each head (arXiv:2302.05442, Section 2); None for none.
         rel_pos_grid: the native grid (h, w) of a learned relative-position bias, decomposed into
             rows and columns (arXiv:2112.01526, Equation 4); None for attention without it.
 
@@ -23,12 +28,15 @@ class Attention(nn.Module):
     """
 
     def __init__(self, embed_dims: int, num_heads: int, qkv_bias: bool = True, attn_drop_rate: float = 0.,
-                 drop_rate: float = 0., rel_pos_grid: tuple[int, int] | None = None) -> None:
+                 drop_rate: float = 0., qk_norm_cfg: Mapping[str, Any] | None = None,
+                 rel_pos_grid: tuple[int, int] | None = None) -> None:
         super().__init__()
         self.num_heads = num_heads
         self.head_dims = embed_dims // num_heads
         self.attn_drop_rate = attn_drop_rate
         self.qkv = nn.Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
+        self.q_norm, self.k_norm = (
+            build_norm(qk_norm_cfg, self.head_dims) if qk_norm_cfg else nn.Identity() for _ in range(2))
         self.proj = nn.Linear(embed_dims, embed_dims)
         self.drop = nn.Dropout(drop_rate)
         self.rel_pos_h = self.rel_pos_w = None
@@ -63,7 +71,8 @@ class Attention(nn.Module):
         return self._attend(q, k, unit.expand(*q.shape[:2], -1, -1), grid)
 
     def _project(self, x: Tensor) -> tuple[Tensor, ...]:
-        return self.qkv(x).unflatten(-1, (3, self.num_heads, self.head_dims)).permute(2, 0, 3, 1, 4).unbind()
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.num_heads, self.head_dims)).permute(2, 0, 3, 1, 4)
+        return self.q_norm(q), self.k_norm(k), v
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, grid: tuple[int, int]) -> Tensor:
         scale = self.head_dims ** -0.5

@@ -2,12 +2,24 @@
 
 from typing import Any
 
+import torch
 from timm.layers import DropPath
 from torch import Tensor, nn
 
 from .attention import Attention
 from .mlp import Mlp
 from .numerics import Numerics, build_norm
+
+
+class LayerScale(nn.Module):
+    """A learned factor for each channel of a residual branch (arXiv:2103.17239, Section 2)."""
+
+    def __init__(self, embed_dims: int, value: float) -> None:
+        super().__init__()
+        self.gamma = nn.Parameter(torch.full((embed_dims, ), value))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.gamma
 
 
 class TransformerBlock(nn.Module):
@@ -18,20 +30,28 @@ class TransformerBlock(nn.Module):
         numerics: activation and norm.
         drop_rate: dropout after attention and after both layers of the MLP.
         drop_path_rate: probability of skipping each residual branch (arXiv:1603.09382).
+        layer_scale_init_value: where the factors of :class:`LayerScale` start; 0 for no LayerScale.
+        gated_mlp: see :class:`Mlp`.
+        qk_norm: norm queries and keys in each head.
         qkv_bias, attn_drop_rate, rel_pos_grid: see :class:`Attention`.
 
     Shape: tokens (B, N, embed_dims) -> the same.
     """
 
     def __init__(self, embed_dims: int, num_heads: int, feedforward_channels: int, numerics: Numerics,
-                 drop_rate: float = 0., drop_path_rate: float = 0., **attention: Any) -> None:
+                 drop_rate: float = 0., drop_path_rate: float = 0., layer_scale_init_value: float = 0.,
+                 gated_mlp: bool = False, qk_norm: bool = False, **attention: Any) -> None:
         super().__init__()
         self.norm1 = build_norm(numerics.norm_cfg, embed_dims)
-        self.attn = Attention(embed_dims, num_heads, drop_rate=drop_rate, **attention)
+        self.attn = Attention(embed_dims, num_heads, drop_rate=drop_rate,
+                              qk_norm_cfg=numerics.norm_cfg if qk_norm else None, **attention)
         self.norm2 = build_norm(numerics.norm_cfg, embed_dims)
-        self.mlp = Mlp(embed_dims, feedforward_channels, numerics.act_cfg, drop_rate)
+        self.mlp = Mlp(embed_dims, feedforward_channels, numerics.act_cfg, drop_rate, gated_mlp)
+        self.ls1, self.ls2 = (
+            LayerScale(embed_dims, layer_scale_init_value) if layer_scale_init_value else nn.Identity()
+            for _ in range(2))
         self.drop_path = DropPath(drop_path_rate)
 
     def forward(self, x: Tensor, grid: tuple[int, int]) -> Tensor:
-        x = x + self.drop_path(self.attn(self.norm1(x), grid))  # Eq. 2
-        return x + self.drop_path(self.mlp(self.norm2(x)))  # Eq. 3
+        x = x + self.drop_path(self.ls1(self.attn(self.norm1(x), grid)))  # Eq. 2
+        return x + self.drop_path(self.ls2(self.mlp(self.norm2(x))))  # Eq. 3

@@ -11,13 +11,22 @@ from .numerics import build_activation
 class Mlp(nn.Module):
     """Two linear layers with an activation between them (arXiv:2010.11929, Section 3.1).
 
+    Args:
+        embed_dims: width of the tokens.
+        feedforward_channels: width between the layers.
+        act_cfg: the activation.
+        drop_rate: dropout after each layer.
+        gated: multiply the activation of one projection by another (arXiv:2002.05202); with ``SiLU`` this
+            is SwiGLU. ``fc1`` holds both, the activated one first.
+
     Shape: (..., embed_dims) -> (..., embed_dims).
     """
 
     def __init__(self, embed_dims: int, feedforward_channels: int, act_cfg: Mapping[str, Any],
-                 drop_rate: float = 0.) -> None:
+                 drop_rate: float = 0., gated: bool = False) -> None:
         super().__init__()
-        self.fc1 = nn.Linear(embed_dims, feedforward_channels)
+        self.gated = gated
+        self.fc1 = nn.Linear(embed_dims, (1 + gated) * feedforward_channels)
         self.act = build_activation(act_cfg)
         self.fc2 = nn.Linear(feedforward_channels, embed_dims)
         self.drop = nn.Dropout(drop_rate)
@@ -25,10 +34,16 @@ class Mlp(nn.Module):
 
     def reset_parameters(self) -> None:
         """The authors' initialisation (`vit_jax/models_vit.py`, `MlpBlock`)."""
+        for weight in (*self.fc1.weight.chunk(1 + self.gated), self.fc2.weight):
+            nn.init.xavier_uniform_(weight)
         for layer in (self.fc1, self.fc2):
-            nn.init.xavier_uniform_(layer.weight)
             nn.init.normal_(layer.bias, std=1e-6)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = self.drop(self.act(self.fc1(x)))  # (..., feedforward_channels)
-        return self.drop(self.fc2(x))  # (..., embed_dims)
+        x = self.fc1(x)
+        if self.gated:
+            x, gate = x.chunk(2, dim=-1)
+            x = self.act(x) * gate
+        else:
+            x = self.act(x)
+        return self.drop(self.fc2(self.drop(x)))  # (..., feedforward_channels) -> (..., embed_dims)

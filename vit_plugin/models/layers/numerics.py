@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 
@@ -15,9 +16,18 @@ NORMS: dict[str, Callable[..., nn.Module]] = {
     'GN': lambda channels, num_groups=32, **kwargs: nn.GroupNorm(num_groups, channels, **kwargs),
 }
 
+
+class QuickGELU(nn.Module):
+    """The GELU of OpenAI's CLIP: x * sigmoid(1.702 x) (arXiv:1606.08415, Section 2)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * torch.sigmoid(1.702 * x)
+
+
 ACTIVATIONS: dict[str, Callable[..., nn.Module]] = {
     name: getattr(nn, name)
     for name in ('GELU', 'ReLU', 'SiLU', 'Tanh', 'LeakyReLU', 'Hardswish', 'Mish', 'Identity')}
+ACTIVATIONS['QuickGELU'] = QuickGELU
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,7 @@ class PosEmbed(nn.Module):
         embed_dims: width of the tokens.
         num_extra_tokens: tokens before the patches, such as the class token.
         interpolate_mode: how a learned table is resampled to other grids, a key of ``INTERPOLATIONS``.
+        extra_rows: whether a learned table has rows for the extra tokens; big_vision's have none.
 
     Attributes:
         shape: shape of the parameter that it reads, or None.
@@ -53,9 +54,10 @@ class PosEmbed(nn.Module):
     max_cached_grids = 16
 
     def __init__(self, grid: Grid, embed_dims: int, num_extra_tokens: int,
-                 interpolate_mode: str = 'bilinear') -> None:
+                 interpolate_mode: str = 'bilinear', extra_rows: bool = True) -> None:
         super().__init__()
-        self.grid, self.embed_dims, self.num_extra_tokens = grid, embed_dims, num_extra_tokens
+        self.grid, self.embed_dims = grid, embed_dims
+        self.num_extra_rows = num_extra_tokens if extra_rows else 0
         self.interpolate_mode = interpolate_mode
         self._cache: dict[Grid, tuple[tuple | None, Tensor]] = {}
 
@@ -102,11 +104,15 @@ class LearnedPosEmbed(PosEmbed):
 
     def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
-        self.shape = (1, self.num_extra_tokens + self.grid[0] * self.grid[1], self.embed_dims)
+        self.shape = (1, self.num_extra_rows + self.grid[0] * self.grid[1], self.embed_dims)
 
     def table(self, weight: Tensor, grid: Grid) -> Tensor:
-        extra, patches = weight[:, :self.num_extra_tokens], weight[:, self.num_extra_tokens:]
-        return torch.cat((extra, resize_grid(patches, self.grid, grid, self.interpolate_mode)), dim=1)
+        extra, patches = weight[:, :self.num_extra_rows], weight[:, self.num_extra_rows:]
+        return torch.cat((extra, self.resample(patches, self.grid, grid)), dim=1)
+
+    def resample(self, patches: Tensor, old: Grid, new: Grid) -> Tensor:
+        """Rows (1, h*w, C) of the patches of one grid as those of another."""
+        return resize_grid(patches, old, new, self.interpolate_mode)
 
 
 class Learned2dPosEmbed(PosEmbed):
@@ -122,11 +128,11 @@ class Learned2dPosEmbed(PosEmbed):
         super().__init__(*args, **kwargs)
         if self.embed_dims % 2:
             raise ConfigError(f"pos_embed='learned_2d' needs an even width, got embed_dims={self.embed_dims}.")
-        self.shape = (1, 2 * self.num_extra_tokens + sum(self.grid), self.embed_dims // 2)
+        self.shape = (1, 2 * self.num_extra_rows + sum(self.grid), self.embed_dims // 2)
 
     def table(self, weight: Tensor, grid: Grid) -> Tensor:
         h, w = grid
-        extra, rows, columns = weight.split((2 * self.num_extra_tokens, *self.grid), dim=1)
+        extra, rows, columns = weight.split((2 * self.num_extra_rows, *self.grid), dim=1)
         rows = resize_grid(rows, (self.grid[0], 1), (h, 1), self.interpolate_mode)  # (1, h, C/2)
         columns = resize_grid(columns, (1, self.grid[1]), (1, w), self.interpolate_mode)  # (1, w, C/2)
         patches = torch.cat((rows.repeat_interleave(w, dim=1), columns.repeat(1, h, 1)), dim=-1)

@@ -27,6 +27,7 @@ class Stem(BaseModule):
         with_cp: recompute the CNN's blocks in the backward pass to save memory.
         norm_cfg: norm of the tokens after the projection; None for none, as in the papers.
         act_cfg: activation after that; None for none.
+        bias: whether the projection has one; CLIP's has none.
         init_cfg: MMEngine's initialisation config.
         maps: stride in pixels -> channels of each map that the subclass computes, in ascending order.
 
@@ -41,7 +42,7 @@ class Stem(BaseModule):
 
     def __init__(self, in_channels: int, embed_dims: int, patch_size: int,
                  numerics: str | Mapping[str, Any] | Numerics = 'authors', with_cp: bool = False,
-                 norm_cfg: Mapping[str, Any] | None = None, act_cfg: Mapping[str, Any] | None = None,
+                 norm_cfg: Mapping[str, Any] | None = None, act_cfg: Mapping[str, Any] | None = None, bias: bool = True,
                  init_cfg: Mapping[str, Any] | None = None, maps: Mapping[int, int] | None = None) -> None:
         super().__init__(init_cfg)
         if not isinstance(patch_size, int) or patch_size < 1:
@@ -52,11 +53,12 @@ class Stem(BaseModule):
         self.feature_strides, self.feature_channels = tuple(maps or ()), tuple((maps or {}).values())
         self.stride = (1, *self.feature_strides)[-1] * patch_size
         self.num_layers = 1
-        self.proj = nn.Conv2d((in_channels, *self.feature_channels)[-1], embed_dims, patch_size, patch_size)
+        self.proj = nn.Conv2d((in_channels, *self.feature_channels)[-1], embed_dims, patch_size, patch_size, bias=bias)
         self.norm = build_norm(norm_cfg, embed_dims) if norm_cfg else nn.Identity()
         self.act = build_activation(act_cfg) if act_cfg else nn.Identity()
         lecun_normal_(self.proj.weight)
-        nn.init.zeros_(self.proj.bias)
+        if bias:
+            nn.init.zeros_(self.proj.bias)
 
     def grid(self, image_size: tuple[int, int]) -> tuple[int, int]:
         """Rows and columns of tokens for an image (H, W): what does not fill a patch is padded."""

@@ -1,0 +1,127 @@
+"""Fitting a checkpoint's tensors to a model of another resolution, patch size or number of channels."""
+
+import math
+from collections.abc import Callable, Container, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vit_plugin.errors import ConfigError
+
+
+def resize_patches(kernel: Tensor, size: tuple[int, int]) -> Tensor:
+    """A patch embedding (D, C, h, w) for patches of another size, by the pseudo-inverse of the images' resize.
+
+    It gives for resized patches the tokens that the old one gives for the patches (FlexiViT, arXiv:2212.08013,
+    Section 3.4), exactly where they grow.
+    """
+    old = tuple(kernel.shape[-2:])
+    unit = torch.eye(math.prod(old), dtype=torch.float64).reshape(-1, 1, *old)
+    resize = F.interpolate(unit, size, mode='bilinear', align_corners=False, antialias=True).flatten(1)  # (old, new)
+    weights = torch.linalg.pinv(resize)  # (new, old)
+    return (kernel.double().flatten(2) @ weights.t()).unflatten(2, size).to(kernel.dtype)
+
+
+def adapt_channels(kernel: Tensor, channels: int) -> Tensor:
+    """A first convolution (D, C, h, w) for images of another number of channels.
+
+    The channels are repeated in their order and scaled to keep the size of the output, as timm does; for one
+    channel they are summed, so that a grey image gives what it gave.
+    """
+    old = kernel.shape[1]
+    if channels == 1:
+        return kernel.sum(dim=1, keepdim=True)
+    return kernel[:, torch.arange(channels) % old] * (old / channels)
+
+
+def source_grid(rows: int, native: tuple[int, int], grid: tuple[int, int] | None = None) -> tuple[int, int]:
+    """The grid (h, w) of a table of that many rows: the given one, the model's own where it fits, else a square.
+
+    Raises:
+        ConfigError: if none of them has that many rows.
+    """
+    side = math.isqrt(rows)
+    for candidate in (grid, native, (side, side)):
+        if candidate is not None and candidate[0] * candidate[1] == rows:
+            return candidate
+    raise ConfigError(f'pos_embed: the checkpoint has positions for {rows} patches, which is no square; give '
+                      'source_grid=(rows, columns).')
+
+
+class Adapter:
+    """Fits tensors to one model.
+
+    Args:
+        backbone: the model's backbone.
+        read: gives another tensor of the checkpoint by our name.
+        given: our names of all that the checkpoint has.
+        grid: grid (h, w) of its position table, if it is known.
+    """
+
+    def __init__(self, backbone: nn.Module, read: Callable[[str], Tensor], given: Container[str],
+                 grid: tuple[int, int] | None = None) -> None:
+        self.backbone, self.read, self.given, self.grid = backbone, read, given, grid
+
+    def __call__(self, ours: str, value: Tensor, shape: torch.Size) -> tuple[Tensor, str]:
+        """The tensor in that shape if it can be had, else as near as it gets, and in words what was changed."""
+        if ours in ('cls_token', 'dist_token'):
+            return self._with_position(ours, value)
+        if value.shape == shape:
+            return value, ''
+        if ours == 'pos_embed' and hasattr(self.backbone.position, 'resample'):
+            return self._positions(value)
+        if ours in ('patch_embed.proj.weight', 'patch_embed.backbone.stem.conv.weight') and value.ndim == 4:
+            return self._kernel(ours, value, shape)
+        return value, ''
+
+    def _kernel(self, ours: str, value: Tensor, shape: torch.Size) -> tuple[Tensor, str]:
+        changes = []
+        hybrid = bool(self.backbone.patch_embed.feature_channels)
+        if value.shape[1] != shape[1] and hybrid == ours.endswith('stem.conv.weight'):
+            changes.append(f'{value.shape[1]} input channels to {shape[1]}')
+            value = adapt_channels(value, shape[1])
+        if value.shape[2:] != shape[2:] and ours == 'patch_embed.proj.weight':
+            changes.append(f'patches of {_by(value.shape[2:])} to {_by(shape[2:])}')
+            value = resize_patches(value, tuple(shape[2:]))
+        return value, ', '.join(changes)
+
+    def _positions(self, value: Tensor) -> tuple[Tensor, str]:
+        """A table of another grid, or with or without rows for the extra tokens."""
+        position, rows = self.backbone.position, self._extra_rows(value)
+        extra, patches = value[:, :rows], value[:, rows:]
+        old = source_grid(patches.shape[1], position.grid, self.grid)
+        changes = [] if old == position.grid else [f'positions of {_by(old)} patches to {_by(position.grid)}']
+        patches = position.resample(patches, old, position.grid)
+        if rows > position.num_extra_rows:
+            changes.append("the extra tokens' rows are added to the tokens")
+            extra = extra[:, :0]
+        elif rows < position.num_extra_rows:
+            changes.append('zeros for the extra tokens that have no row')
+            extra = F.pad(extra, (0, 0, 0, position.num_extra_rows - rows))
+        return torch.cat((extra, patches), dim=1), ', '.join(changes)
+
+    def _with_position(self, ours: str, value: Tensor) -> tuple[Tensor, str]:
+        """A token, with its row of the table added where the model's table has none."""
+        position = self.backbone.position
+        if position.num_extra_rows or 'pos_embed' not in self.given or not hasattr(position, 'resample'):
+            return value, ''
+        table = self.read('pos_embed')
+        if not self._extra_rows(table):
+            return value, ''
+        row = 1 if ours == 'dist_token' and 'cls_token' in self.given else 0
+        return value + table[:, row:row + 1], 'its row of the position table added'
+
+    def _extra_rows(self, table: Tensor) -> int:
+        """How many rows of the checkpoint's table are of tokens before the patches."""
+        tokens = sum(name in self.given for name in ('cls_token', 'dist_token'))
+        for extra in (tokens, 0):
+            patches = table.shape[1] - extra
+            known = [self.backbone.position.grid, *([self.grid] if self.grid else [])]
+            if math.isqrt(patches) ** 2 == patches or patches in [h * w for h, w in known]:
+                return extra
+        return tokens
+
+
+def _by(size: Sequence[int]) -> str:
+    return f'{size[0]} x {size[1]}'

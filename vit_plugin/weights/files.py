@@ -1,0 +1,158 @@
+"""Reading weights from files without ever running code that a file brings along."""
+
+import argparse
+import collections
+import io
+import pickle
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from mmengine.logging import HistoryBuffer
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from vit_plugin.errors import ConfigError
+
+
+def _history_method(owner: type, name: str) -> Any:
+    """What torch runs in place of ``getattr``, by which MMEngine's checkpoints name the methods of a HistoryBuffer."""
+    if owner is not HistoryBuffer or name.startswith('_'):
+        raise pickle.UnpicklingError(f'it asks for {name} of {owner}')
+    return getattr(owner, name)
+
+
+_history_method.__module__, _history_method.__qualname__, _history_method.__name__ = 'builtins', 'getattr', 'getattr'
+_make_array, _make_scalar = np.ndarray.__reduce__(np.empty(0))[0], np.float64(0).__reduce__()[0]
+
+# What MMEngine's, MAE's and DeiT's checkpoints hold besides the tensors and plain containers that torch admits by
+# itself. None of it does anything when it is made but hold what it is given.
+HARMLESS = [
+    HistoryBuffer, _history_method, argparse.Namespace, collections.deque, np.ndarray, np.dtype, _make_array,
+    _make_scalar, *{type(np.dtype(kind)) for kind in 'bBhHiIlLqQefd?'}]
+torch.serialization.add_safe_globals(HARMLESS)
+
+# Names under which training scripts put the weights beside other things.
+CONTAINERS = ('state_dict', 'model', 'module', 'teacher', 'model_state_dict')
+
+
+class LazyArrays(Mapping):
+    """Tensors that are read from their file when they are asked for, one at a time."""
+
+    def __init__(self, names: list[str], read: Callable[[str], Tensor]) -> None:
+        self._names, self._read = dict.fromkeys(names), read
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._read(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def read_weights(path: str | Path) -> Mapping[str, Tensor]:
+    """The weights in a file, by name.
+
+    Args:
+        path: a ``.npz``, ``.safetensors``, or what ``torch.save`` or ``pickle`` wrote.
+
+    Raises:
+        ConfigError: if the file is missing, damaged, or a pickle with anything but tensors, arrays and plain
+            containers, none of which is then run.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ConfigError(f'There is no checkpoint file {str(path)!r}.')
+    reader = {'.npz': _read_npz, '.safetensors': _read_safetensors}.get(path.suffix, _read_pickle)
+    try:
+        return reader(path)
+    except pickle.UnpicklingError as error:
+        raise ConfigError(
+            f'The checkpoint {str(path)!r} is damaged, or holds more than tensors and plain containers, and is not '
+            f'read, since that could run code ({_first_sentence(error)}); save its weights alone, best as '
+            '.safetensors.') from error
+    except (OSError, EOFError, ValueError, RuntimeError, KeyError, zipfile.BadZipFile, SafetensorError) as error:
+        raise ConfigError(f'The checkpoint {str(path)!r} cannot be read ({_first_sentence(error)}); it may be cut '
+                          'short: fetch it again.') from error
+
+
+def find_weights(content: Any) -> Mapping[str, Tensor]:
+    """The weights in what a training script saved: the tensors in it, or in the first container that has any.
+
+    Raises:
+        ConfigError: if there are none.
+    """
+    while isinstance(content, Mapping):
+        if isinstance(content, LazyArrays):
+            return content
+        inner = next((content[name] for name in CONTAINERS if isinstance(content.get(name), Mapping)), None)
+        if inner is None:
+            weights = {name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+                       for name, value in content.items() if isinstance(value, (Tensor, np.ndarray))}
+            if weights:
+                return weights
+            break
+        content = inner
+    raise ConfigError('The checkpoint holds no weights: no tensor by a name, nor any of the containers '
+                      f'{", ".join(CONTAINERS)}.')
+
+
+def _read_npz(path: Path) -> Mapping[str, Tensor]:
+    arrays = np.load(path, allow_pickle=False)
+    if not isinstance(arrays, np.lib.npyio.NpzFile):
+        raise ValueError('it is not an archive of arrays')
+
+    def read(name: str) -> Tensor:
+        array = arrays[name]
+        if array.dtype.kind == 'V' and array.dtype.itemsize == 2:  # numpy knows no bfloat16
+            return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16).float()
+        return torch.from_numpy(array)
+
+    for name in arrays.files:  # a damaged archive is found now, and not after half of the model is filled
+        if arrays.zip.getinfo(f'{name}.npy').file_size == 0:
+            raise ValueError(f'{name} is empty')
+    return LazyArrays(arrays.files, read)
+
+
+def _read_safetensors(path: Path) -> Mapping[str, Tensor]:
+    file = safe_open(path, framework='pt')
+    return LazyArrays(list(file.keys()), file.get_tensor)
+
+
+def _read_pickle(path: Path) -> Mapping[str, Tensor]:
+    if zipfile.is_zipfile(path):
+        return find_weights(torch.load(path, map_location='cpu', weights_only=True, mmap=True))
+    with open(path, 'rb') as file:
+        head = file.read(16)
+    if _is_legacy_torch(head):
+        return find_weights(torch.load(path, map_location='cpu', weights_only=True))
+    return find_weights(_ArrayUnpickler(io.BytesIO(path.read_bytes())).load())
+
+
+def _is_legacy_torch(head: bytes) -> bool:
+    return b'\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19' in head  # torch.save's magic number before 1.6
+
+
+class _ArrayUnpickler(pickle.Unpickler):
+    """For plain pickles of numpy arrays, as detectron2's model zoo has them."""
+
+    allowed = {(part.__module__, part.__qualname__): part for part in HARMLESS} | {
+        ('collections', 'OrderedDict'): collections.OrderedDict,
+        ('numpy.core.multiarray', '_reconstruct'): _make_array,  # before numpy 2
+        ('numpy._core.multiarray', '_reconstruct'): _make_array}
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in self.allowed:
+            raise pickle.UnpicklingError(f'it asks for {module}.{name}')
+        return self.allowed[module, name]
+
+
+def _first_sentence(error: Exception) -> str:
+    return str(error).strip().splitlines()[0].split('. ')[0] if str(error).strip() else type(error).__name__

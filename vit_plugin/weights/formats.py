@@ -1,0 +1,206 @@
+"""The tables: one for each naming of a Vision Transformer's weights.
+
+Our own names are timm's for the backbone, ``neck.`` and ``head.layers.`` for what follows it.
+"""
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from .files import LazyArrays
+from .rules import (
+    CONV,
+    HEADS_BIAS,
+    HEADS_BIAS_2,
+    HEADS_BIAS_3,
+    INTO_HEADS,
+    INTO_HEADS_2,
+    INTO_HEADS_3,
+    JOINED,
+    OUT_OF_HEADS,
+    TABLE,
+    TOKEN,
+    TRANSPOSED,
+    Format,
+    Rule,
+    pair,
+)
+
+OWN = Format('vit_plugin', (Rule('{rest}', '{rest}'), ), ('', 'backbone.', 'module.', 'module.backbone.'),
+             ('head.', 'neck.'))
+
+
+def _jax_attention(theirs: str, ours: str) -> tuple[Rule, ...]:
+    qkv = tuple(f'{theirs}{part}/kernel' for part in ('query', 'key', 'value'))
+    bias = tuple(f'{theirs}{part}/bias' for part in ('query', 'key', 'value'))
+    return (Rule(qkv, f'{ours}.qkv.weight', INTO_HEADS_3), Rule(bias, f'{ours}.qkv.bias', HEADS_BIAS_3),
+            Rule(f'{theirs}out/kernel', f'{ours}.proj.weight', OUT_OF_HEADS),
+            Rule(f'{theirs}out/bias', f'{ours}.proj.bias'))
+
+
+_BLOCK = 'Transformer/encoderblock_{i}'
+_UNIT, _STAGE = 'block{i+1}/unit{j+1}', 'patch_embed.backbone.stages.{i}.blocks.{j}'
+_MAP = 'MAPHead_0/MultiHeadDotProductAttention_0'
+
+# google-research/vision_transformer of every year, and big_vision: the numbers of the layers in a block count all
+# of them in the older files (first) and those of one kind in the newer.
+JAX = Format('jax', (
+    *pair('embedding/', 'patch_embed.proj', 'kernel', CONV),
+    Rule('cls', 'cls_token'),
+    Rule('(Transformer/posembed_input/|)pos_embedding', 'pos_embed'),
+    *pair(f'{_BLOCK}/LayerNorm_0/', 'blocks.{i}.norm1', 'scale'),
+    *pair(f'{_BLOCK}/LayerNorm_(2|1)/', 'blocks.{i}.norm2', 'scale'),
+    *_jax_attention(f'{_BLOCK}/MultiHeadDotProductAttention_(1|0)/', 'blocks.{i}.attn'),
+    *pair(f'{_BLOCK}/MlpBlock_(3|0)/Dense_0/', 'blocks.{i}.mlp.fc1', 'kernel', TRANSPOSED),
+    *pair(f'{_BLOCK}/MlpBlock_(3|0)/Dense_1/', 'blocks.{i}.mlp.fc2', 'kernel', TRANSPOSED),
+    *pair('Transformer/encoder_norm/', 'norm', 'scale'),
+    # the ResNet of a hybrid
+    Rule('conv_root/kernel', 'patch_embed.backbone.stem.conv.weight', CONV),
+    *pair('gn_root/', 'patch_embed.backbone.stem.norm', 'scale'),
+    Rule(f'{_UNIT}/conv_proj/kernel', f'{_STAGE}.downsample.conv.weight', CONV),
+    *pair(f'{_UNIT}/gn_proj/', f'{_STAGE}.downsample.norm', 'scale'),
+    Rule(f'{_UNIT}/conv{{k}}/kernel', f'{_STAGE}.conv{{k}}.weight', CONV),
+    *pair(f'{_UNIT}/gn{{k}}/', f'{_STAGE}.norm{{k}}', 'scale'),
+    # what follows the encoder
+    Rule('MAPHead_0/probe', 'neck.attn_pool.latent'),
+    Rule(f'{_MAP}/query/kernel', 'neck.attn_pool.q.weight', INTO_HEADS),
+    Rule(f'{_MAP}/query/bias', 'neck.attn_pool.q.bias', HEADS_BIAS),
+    Rule((f'{_MAP}/key/kernel', f'{_MAP}/value/kernel'), 'neck.attn_pool.kv.weight', INTO_HEADS_2),
+    Rule((f'{_MAP}/key/bias', f'{_MAP}/value/bias'), 'neck.attn_pool.kv.bias', HEADS_BIAS_2),
+    Rule(f'{_MAP}/out/kernel', 'neck.attn_pool.proj.weight', OUT_OF_HEADS),
+    Rule(f'{_MAP}/out/bias', 'neck.attn_pool.proj.bias'),
+    *pair('MAPHead_0/LayerNorm_0/', 'neck.attn_pool.norm', 'scale'),
+    *pair('MAPHead_0/MlpBlock_0/Dense_0/', 'neck.attn_pool.mlp.fc1', 'kernel', TRANSPOSED),
+    *pair('MAPHead_0/MlpBlock_0/Dense_1/', 'neck.attn_pool.mlp.fc2', 'kernel', TRANSPOSED),
+    *pair('pre_logits/', 'head.layers.pre_logits', 'kernel', TRANSPOSED),
+    *pair('head/', 'head.layers.head', 'kernel', TRANSPOSED),
+), ('', 'opt/target/', 'params/', 'params/img/'), ignored={
+    'opt/state/{rest}': 'state of the optimizer',
+    'params/txt/{rest}': 'text tower', 'params/t': 'text tower', 'params/b': 'text tower'})
+
+# timm, and MAE, DeiT-III and DINOv2 of their authors, who name their layers alike.
+TIMM = Format('timm', (
+    *(Rule(name, name) for name in ('cls_token', 'dist_token', 'reg_token', 'pos_embed')),
+    Rule('register_tokens', 'reg_token'),
+    Rule('blocks.{i}.gamma_{k}', 'blocks.{i}.ls{k}.gamma', unless='.ls1.'),
+    *pair('blocks.{i}.mlp.w12.', 'blocks.{i}.mlp.fc1'),
+    *pair('blocks.{i}.mlp.w3.', 'blocks.{i}.mlp.fc2'),
+    *(Rule(f'{part}.{{rest}}', f'{part}.{{rest}}') for part in ('blocks', 'norm', 'norm_pre', 'patch_embed.proj')),
+    # the hybrid without stages has its root directly in the backbone
+    *(Rule(f'patch_embed.backbone.{part}.{{rest}}', f'patch_embed.backbone.stem.{part}.{{rest}}',
+           unless='patch_embed.backbone.stages.') for part in ('conv', 'norm')),
+    *(Rule(f'patch_embed.backbone.{part}.{{rest}}', f'patch_embed.backbone.{part}.{{rest}}')
+      for part in ('stem', 'stages')),
+    Rule('attn_pool.{rest}', 'neck.attn_pool.{rest}'),
+    *pair('head.', 'head.layers.head'),
+    *pair('head_dist.', 'head.layers.head_dist'),
+), ('', 'module.', 'encoder.', 'model.', 'visual.trunk.', 'backbone.', 'backbone.net.'), ignored={
+    'mask_token': 'of masked pre-training', 'decoder_{rest}': 'decoder of masked pre-training'})
+
+
+def _separate_qkv(theirs: str, names: tuple[str, str, str]) -> tuple[Rule, ...]:
+    return tuple(Rule(tuple(f'{theirs}{name}.{kind}' for name in names), f'blocks.{{i}}.attn.qkv.{kind}', JOINED)
+                 for kind in ('weight', 'bias'))
+
+
+_HF = '(encoder.layer.|layers.){i}'
+
+# transformers: ViT, DeiT, DINOv2 with and without registers; the names of the hub's files first, then those since 5.0.
+HUGGINGFACE = Format('hf', (
+    Rule('embeddings.cls_token', 'cls_token'),
+    Rule('embeddings.distillation_token', 'dist_token'),
+    Rule('embeddings.register_tokens', 'reg_token'),
+    Rule('embeddings.position_embeddings', 'pos_embed'),
+    *pair('embeddings.patch_embeddings.projection.', 'patch_embed.proj'),
+    *(Rule((f'{_HF}.attention.(attention.query|q_proj).{kind}', f'{_HF}.attention.(attention.key|k_proj).{kind}',
+            f'{_HF}.attention.(attention.value|v_proj).{kind}'), f'blocks.{{i}}.attn.qkv.{kind}', JOINED)
+      for kind in ('weight', 'bias')),
+    *pair(f'{_HF}.attention.(output.dense|o_proj).', 'blocks.{i}.attn.proj'),
+    *pair(f'{_HF}.(layernorm_before|norm1).', 'blocks.{i}.norm1'),
+    *pair(f'{_HF}.(layernorm_after|norm2).', 'blocks.{i}.norm2'),
+    *pair(f'{_HF}.(intermediate.dense|mlp.fc1|mlp.weights_in).', 'blocks.{i}.mlp.fc1'),
+    *pair(f'{_HF}.(output.dense|mlp.fc2|mlp.weights_out).', 'blocks.{i}.mlp.fc2'),
+    Rule(f'{_HF}.layer_scale{{k}}.lambda1', 'blocks.{i}.ls{k}.gamma'),
+    *pair('layernorm.', 'norm'),
+    *pair('pooler.dense.', 'head.layers.pre_logits'),
+    *pair('(classifier|cls_classifier).', 'head.layers.head'),
+    *pair('distillation_classifier.', 'head.layers.head_dist'),
+), ('', 'vit.', 'deit.', 'dinov2.', 'dinov2_with_registers.'),
+    ('classifier.', 'cls_classifier.', 'distillation_classifier.'), {'embeddings.mask_token': 'of masked pre-training'})
+
+_TV = 'encoder.layers.encoder_layer_{i}'
+
+TORCHVISION = Format('torchvision', (
+    Rule('class_token', 'cls_token'),
+    Rule('encoder.pos_embedding', 'pos_embed'),
+    *pair('conv_proj.', 'patch_embed.proj'),
+    *pair(f'{_TV}.ln_1.', 'blocks.{i}.norm1'),
+    *pair(f'{_TV}.self_attention.in_proj_', 'blocks.{i}.attn.qkv'),
+    *pair(f'{_TV}.self_attention.out_proj.', 'blocks.{i}.attn.proj'),
+    *pair(f'{_TV}.ln_2.', 'blocks.{i}.norm2'),
+    *pair(f'{_TV}.mlp.(0|linear_1).', 'blocks.{i}.mlp.fc1'),
+    *pair(f'{_TV}.mlp.(3|linear_2).', 'blocks.{i}.mlp.fc2'),
+    *pair('encoder.ln.', 'norm'),
+    *pair('heads.pre_logits.', 'head.layers.pre_logits'),
+    *pair('heads.head.', 'head.layers.head'),
+))
+
+MMPRETRAIN = Format('mmpretrain', (
+    *(Rule(f'backbone.{name}', name) for name in ('cls_token', 'dist_token', 'pos_embed')),
+    *pair('backbone.patch_embed.projection.', 'patch_embed.proj'),
+    *pair('backbone.pre_norm.', 'norm_pre'),
+    *pair('backbone.layers.{i}.ln1.', 'blocks.{i}.norm1'),
+    *pair('backbone.layers.{i}.attn.qkv.', 'blocks.{i}.attn.qkv'),
+    *pair('backbone.layers.{i}.attn.proj.', 'blocks.{i}.attn.proj'),
+    *pair('backbone.layers.{i}.ln2.', 'blocks.{i}.norm2'),
+    *pair('backbone.layers.{i}.ffn.layers.0.0.', 'blocks.{i}.mlp.fc1'),
+    *pair('backbone.layers.{i}.ffn.layers.1.', 'blocks.{i}.mlp.fc2'),
+    Rule('backbone.layers.{i}.attn.gamma1.weight', 'blocks.{i}.ls1.gamma'),
+    Rule('backbone.layers.{i}.ffn.gamma2.weight', 'blocks.{i}.ls2.gamma'),
+    *pair('backbone.ln1.', 'norm'),
+    Rule('head.layers.{rest}', 'head.layers.{rest}'),
+))
+
+_CLIP = '(transformer.resblocks.|encoder.layers.){i}'
+
+# The image towers of OpenAI's and OpenCLIP's CLIP, and of transformers'.
+CLIP = Format('clip', (
+    Rule('(class_embedding|embeddings.class_embedding)', 'cls_token', TOKEN),
+    Rule('(positional_embedding|embeddings.position_embedding.weight)', 'pos_embed', TABLE),
+    Rule('(conv1|embeddings.patch_embedding).weight', 'patch_embed.proj.weight'),
+    *pair('(ln_pre|pre_layrnorm).', 'norm_pre'),
+    *pair(f'{_CLIP}.(ln_1|layer_norm1).', 'blocks.{i}.norm1'),
+    *pair(f'{_CLIP}.attn.in_proj_', 'blocks.{i}.attn.qkv'),
+    *_separate_qkv(f'{_CLIP}.self_attn.', ('q_proj', 'k_proj', 'v_proj')),
+    *pair(f'{_CLIP}.(attn.out_proj|self_attn.out_proj).', 'blocks.{i}.attn.proj'),
+    *pair(f'{_CLIP}.(ln_2|layer_norm2).', 'blocks.{i}.norm2'),
+    *pair(f'{_CLIP}.mlp.(c_fc|fc1).', 'blocks.{i}.mlp.fc1'),
+    *pair(f'{_CLIP}.mlp.(c_proj|fc2).', 'blocks.{i}.mlp.fc2'),
+    *pair('(ln_post|post_layernorm).', 'norm'),
+), ('visual.', 'module.visual.', 'vision_model.', ''), ignored={
+    'transformer.{rest}': 'text tower', 'text_model.{rest}': 'text tower', 'token_embedding.weight': 'text tower',
+    'positional_embedding': 'text tower', 'ln_final.{rest}': 'text tower', 'text_projection(.weight|)': 'text tower',
+    'logit_scale': 'contrastive loss', 'proj': 'projection to the space shared with the text',
+    'visual.proj': 'projection to the space shared with the text',
+    'visual_projection.weight': 'projection to the space shared with the text'})
+
+
+def unstacked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """big_vision's scanned blocks, (blocks, ...) under one ``encoderblock``, as the blocks that they are."""
+    scanned = [key for key in weights if '/encoderblock/' in key]
+    if not scanned:
+        return weights
+    blocks = {key.replace('/encoderblock/', f'/encoderblock_{i}/'): (key, i)
+              for key in scanned for i in range(weights[scanned[0]].shape[0])}
+    names = [*(key for key in weights if key not in scanned), *blocks]
+
+    def read(name: str) -> Tensor:
+        if name not in blocks:
+            return weights[name]
+        key, i = blocks[name]
+        return weights[key][i]
+
+    return LazyArrays(names, read)
+
+
+FORMATS = {form.name: form for form in (OWN, JAX, TIMM, HUGGINGFACE, TORCHVISION, MMPRETRAIN, CLIP)}

@@ -1,0 +1,41 @@
+"""What became of every key of a checkpoint and of a model."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+MAX_LISTED = 6
+
+
+@dataclass
+class Report:
+    """What a loading did; printed, it is a short table.
+
+    Attributes:
+        format: name of the checkpoint's format.
+        matched: our key -> the keys of the checkpoint that made it.
+        adapted: our key -> how it was changed to fit.
+        initialised: our keys that were left at their initialisation -> why.
+        ignored: keys of the checkpoint that were not used -> why.
+        notes: what else the user should know.
+    """
+    format: str
+    matched: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    adapted: dict[str, str] = field(default_factory=dict)
+    initialised: dict[str, str] = field(default_factory=dict)
+    ignored: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        lines = [f'matched      {len(self.matched)} tensors from the format {self.format}']
+        for name in ('adapted', 'initialised', 'ignored'):
+            reasons: dict[str, list[str]] = {}
+            for key, reason in getattr(self, name).items():
+                reasons.setdefault(reason, []).append(key)
+            lines += [f'{name:<12} {some(keys)} ({reason})' for reason, keys in reasons.items()]
+        return '\n'.join(lines + [f'note         {note}' for note in self.notes])
+
+
+def some(keys: Iterable[str]) -> str:
+    """The first few of the keys, and how many more there are."""
+    keys = list(keys)
+    return ', '.join(keys[:MAX_LISTED]) + (f' and {len(keys) - MAX_LISTED} more' if len(keys) > MAX_LISTED else '')

@@ -1,0 +1,182 @@
+"""Rules that rename and reshape weights, read in either direction.
+
+A pattern is a key with placeholders: ``{i}`` stands for a number, ``{i+1}`` for the number that is one more than
+the other side's ``{i}``, ``{rest}`` for any ending, and ``(a|b)`` for a choice, of which the first is written.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+Indices = tuple[tuple[str, int | str], ...]
+_TOKEN = re.compile(r'\{(?P<name>\w+?)(?:\+(?P<offset>\d))?\}|\((?P<choice>[^()]*)\)')
+
+
+class Pattern:
+    """One key with placeholders."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        expression, position = '', 0
+        self.offsets: dict[str, int] = {}
+        for token in _TOKEN.finditer(text):
+            expression += re.escape(text[position:token.start()])
+            position = token.end()
+            if token['choice'] is not None:
+                expression += '(?:' + '|'.join(map(re.escape, token['choice'].split('|'))) + ')'
+            else:
+                self.offsets[token['name']] = int(token['offset'] or 0)
+                expression += f'(?P<{token["name"]}>' + (r'.+' if token['name'] == 'rest' else r'\d+') + ')'
+        self.expression = re.compile(expression + re.escape(text[position:]))
+
+    def match(self, key: str) -> Indices | None:
+        """What the placeholders stand for in that key."""
+        found = self.expression.fullmatch(key)
+        return None if found is None else tuple(sorted(
+            (name, text if name == 'rest' else int(text) - self.offsets[name])
+            for name, text in found.groupdict().items()))
+
+    def format(self, indices: Indices) -> str:
+        """The key with the placeholders filled in."""
+        values = dict(indices)
+
+        def fill(token: re.Match) -> str:
+            if token['choice'] is not None:
+                return token['choice'].partition('|')[0]
+            value = values[token['name']]
+            return value if isinstance(value, str) else str(value + self.offsets[token['name']])
+
+        return _TOKEN.sub(fill, self.text)
+
+
+@dataclass(frozen=True)
+class Transform:
+    """How arrays of the other format become one tensor of ours, and back.
+
+    ``backward`` is also told the number of attention heads, which our tensors do not show.
+    """
+    forward: Callable[..., Tensor]
+    backward: Callable[[Tensor, int], Sequence[Tensor]]
+
+
+def _split_heads(heads: int) -> Callable[[Tensor], Tensor]:
+    return lambda x: x.unflatten(0, (heads, -1))
+
+
+SAME = Transform(lambda x: x, lambda x, heads: [x])
+VECTOR = Transform(lambda x: x.reshape(-1), lambda x, heads: [x])  # old GroupNorms are (1, 1, 1, C)
+TRANSPOSED = Transform(lambda x: x.t(), lambda x, heads: [x.t()])  # (in, out)
+CONV = Transform(lambda x: x.permute(3, 2, 0, 1), lambda x, heads: [x.permute(2, 3, 1, 0)])  # HWIO
+JOINED = Transform(lambda *parts: torch.cat(parts), lambda x, heads: x.chunk(3))  # query, key, value
+# flax: a kernel into heads is (in, heads, d), one out of heads (heads, d, out).
+INTO_HEADS = Transform(
+    lambda *parts: torch.cat([part.flatten(1).t() for part in parts]),
+    lambda x, heads: [x.t().unflatten(1, (heads, -1))])
+INTO_HEADS_3 = Transform(
+    INTO_HEADS.forward, lambda x, heads: [part.t().unflatten(1, (heads, -1)) for part in x.chunk(3)])
+INTO_HEADS_2 = Transform(
+    INTO_HEADS.forward, lambda x, heads: [part.t().unflatten(1, (heads, -1)) for part in x.chunk(2)])
+HEADS_BIAS = Transform(
+    lambda *parts: torch.cat([part.flatten() for part in parts]), lambda x, heads: [_split_heads(heads)(x)])
+HEADS_BIAS_3 = Transform(
+    HEADS_BIAS.forward, lambda x, heads: [_split_heads(heads)(part) for part in x.chunk(3)])
+HEADS_BIAS_2 = Transform(
+    HEADS_BIAS.forward, lambda x, heads: [_split_heads(heads)(part) for part in x.chunk(2)])
+OUT_OF_HEADS = Transform(lambda x: x.flatten(0, 1).t(), lambda x, heads: [_split_heads(heads)(x.t())])
+TOKEN = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: [x.reshape(-1)])  # (C,) in CLIP
+TABLE = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: [x[0]])  # (N, C) in CLIP
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One or several keys of another format, and the one of ours that they make.
+
+    Attributes:
+        theirs: pattern, or patterns that make it together.
+        ours: pattern of our key.
+        transform: between the arrays.
+        unless: the rule does not hold for a model that has a key of ours that begins so.
+    """
+    theirs: str | tuple[str, ...]
+    ours: str
+    transform: Transform = SAME
+    unless: str = ''
+
+    @cached_property
+    def their_patterns(self) -> tuple[Pattern, ...]:
+        return tuple(map(Pattern, (self.theirs, ) if isinstance(self.theirs, str) else self.theirs))
+
+    @cached_property
+    def our_pattern(self) -> Pattern:
+        return Pattern(self.ours)
+
+
+def pair(theirs: str, ours: str, kernel: str = 'weight', transform: Transform = SAME) -> tuple[Rule, Rule]:
+    """The rules of a layer's weight and bias; ``kernel`` is their name of the weight."""
+    return (Rule(f'{theirs}{kernel}', f'{ours}.weight', transform), Rule(f'{theirs}bias', f'{ours}.bias', VECTOR))
+
+
+@dataclass(frozen=True)
+class Step:
+    """One tensor of ours and the keys that it is made of."""
+    ours: str
+    theirs: tuple[str, ...]
+    transform: Transform
+
+
+@dataclass(frozen=True)
+class Format:
+    """A naming of the weights.
+
+    Attributes:
+        name: what reports and the command line call it.
+        rules: its table; the first rule that matches a key takes it.
+        prefixes: what may stand before every key; the first is written.
+        outside: how the keys begin that have no prefix even where the others have one.
+        ignored: patterns of keys that have no place in the model, and why.
+    """
+    name: str
+    rules: tuple[Rule, ...]
+    prefixes: tuple[str, ...] = ('', )
+    outside: tuple[str, ...] = ()
+    ignored: Mapping[str, str] = field(default_factory=dict)
+
+    def plan(self, keys: Iterable[str], prefix: str = '') -> list[Step]:
+        """The steps that make tensors of ours from those keys, each key used at most once."""
+        free = {key.removeprefix(prefix): key for key in keys if key.startswith((prefix, *self.outside))}
+        steps = []
+        for rule in self.rules:
+            found = [{indices: key for key in free if (indices := pattern.match(key)) is not None}
+                     for pattern in rule.their_patterns]
+            if rule.unless and any(rule.unless in key for key in free):
+                continue
+            for indices in found[0]:
+                if all(indices in matches for matches in found):
+                    parts = tuple(free.pop(matches[indices]) for matches in found)
+                    steps.append(Step(rule.our_pattern.format(indices), parts, rule.transform))
+        return steps
+
+    def why_ignored(self, key: str, prefix: str) -> str | None:
+        """Why that key has no place in a model, or None."""
+        return next((reason for text, reason in self.ignored.items() for name in (key.removeprefix(prefix), key)
+                     if Pattern(text).match(name) is not None), None)
+
+    def export(self, state: Mapping[str, Tensor], heads: int) -> tuple[dict[str, Tensor], list[str]]:
+        """Tensors of ours under their names, and those of ours that the format has no name for."""
+        exported, left = {}, []
+        for key, value in state.items():
+            for rule in self.rules:
+                indices = rule.our_pattern.match(key)
+                if indices is None or (rule.unless and any(rule.unless in other for other in state)):
+                    continue
+                parts = rule.transform.backward(value, heads)
+                for pattern, part in zip(rule.their_patterns, parts, strict=True):
+                    exported[self.prefixes[0] + pattern.format(indices)] = part.contiguous()
+                break
+            else:
+                left.append(key)
+        return exported, left
