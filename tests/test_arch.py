@@ -61,6 +61,12 @@ def test_dict_needs_all_keys_and_no_other():
         parse_arch(dict(sizes, embed_dims=128, depth=3))
 
 
+@pytest.mark.parametrize('heads', [0, -2, 1.5])
+def test_sizes_are_positive(heads):
+    with pytest.raises(ConfigError, match=f'num_heads={heads} must be a positive whole number'):
+        parse_arch(dict(embed_dims=8, num_layers=2, num_heads=heads, feedforward_channels=64))
+
+
 def test_heads_divide_the_width():
     with pytest.raises(ConfigError, match='embed_dims=100 is not divisible by num_heads=16'):
         parse_arch(dict(embed_dims=100, num_layers=2, num_heads=16, feedforward_channels=64))

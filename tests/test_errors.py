@@ -1,20 +1,37 @@
 import importlib
 import sys
 
+import mmengine.registry
 import pytest
 
 from vit_plugin.errors import needed_by
 
 
 @pytest.mark.parametrize(('missing', 'module', 'words'), [
-    ('mmengine', 'vit_plugin.registry', 'vit_plugin needs mmengine'),
+    *(('mmengine', f'vit_plugin.{name}', 'vit_plugin needs mmengine')
+      for name in ('registry', 'models', 'engine.launch', 'data', 'weights')),
     ('mmpretrain', 'vit_plugin.models.heads.vit_head', 'ViTClsHead needs mmpretrain')])
 def test_a_missing_framework_is_named_with_its_extra(monkeypatch, missing, module, words):
-    for name in [name for name in sys.modules if name.split('.')[0] == missing or name == module]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, 'meta_path', [Blocker(missing), *sys.meta_path])
+    forget(monkeypatch, missing)
     with pytest.raises(ImportError, match=f"{words}.*pip install 'vit_plugin\\[onedl\\]'"):
         importlib.import_module(module)
+
+
+def test_a_backbone_needs_no_mmpretrain(monkeypatch):
+    forget(monkeypatch, 'mmpretrain')
+    models = importlib.import_module('vit_plugin.models')
+    assert 'ViTClsHead' not in models.__all__
+    with pytest.raises(ImportError, match='ViTClsHead needs mmpretrain'):
+        models.ViTClsHead  # noqa: B018
+
+
+def forget(monkeypatch, missing: str) -> None:
+    """Make a package impossible to import, and ours unimported."""
+    for root in ('MODELS', 'DATASETS', 'HOOKS', 'OPTIM_WRAPPERS'):
+        monkeypatch.delitem(getattr(mmengine.registry, root)._children, 'vit_plugin', raising=False)
+    for name in [name for name in sys.modules if name.split('.')[0] in (missing, 'vit_plugin')]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, 'meta_path', [Blocker(missing), *sys.meta_path])
 
 
 def test_other_missing_modules_are_left_alone():

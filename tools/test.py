@@ -1,6 +1,6 @@
 """Test a checkpoint.
 
-    python tools/test.py configs/hybrid_vit/hybrid-vit-tiny_digits.py work_dirs/hybrid-vit-tiny_digits/epoch_30.pth
+    python tools/test.py configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py CHECKPOINT
 """
 
 import argparse
@@ -8,6 +8,7 @@ from copy import deepcopy
 
 import mmengine
 from mmengine.config import ConfigDict
+from mmengine.dist import is_main_process
 from mmengine.evaluator import DumpResults
 
 from vit_plugin.engine.launch import add_common_arguments, build_runner, load_config, one_sentence_errors
@@ -33,6 +34,8 @@ def apply_test_flags(cfg, args: argparse.Namespace) -> None:
     cfg.load_from = args.checkpoint
     if not cfg.get('test_dataloader'):
         raise ConfigError(f'The config {args.config!r} has no test_dataloader; add one to test it.')
+    if args.out and args.out_item == 'metrics' and not args.out.endswith(('.json', '.yml', '.yaml', '.pkl')):
+        raise ConfigError(f'--out {args.out!r}: metrics are written as .json, .yml or .pkl.')
     if args.out and args.out_item == 'pred' and not args.out.endswith(('.pkl', '.pickle')):
         raise ConfigError(f'--out {args.out!r}: predictions are written as .pkl; for metrics give --out-item metrics.')
     if args.amp:
@@ -59,11 +62,11 @@ def main() -> None:
     with one_sentence_errors():
         cfg = load_config(args)
         apply_test_flags(cfg, args)
-        runner = build_runner(cfg)
+        runner = build_runner(cfg, ['test_dataloader'])
         if args.out and args.out_item == 'pred':
             runner.test_evaluator.metrics.append(DumpResults(out_file_path=args.out))
         metrics = runner.test()
-        if args.out and args.out_item == 'metrics':
+        if args.out and args.out_item == 'metrics' and is_main_process():
             mmengine.dump(metrics, args.out)
 
 

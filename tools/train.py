@@ -1,6 +1,6 @@
 """Train a model.
 
-    python tools/train.py configs/hybrid_vit/hybrid-vit-tiny_digits.py
+    python tools/train.py configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py
 """
 
 import argparse
@@ -13,6 +13,7 @@ from vit_plugin.engine.launch import (
     one_sentence_errors,
     told_when_interrupted,
 )
+from vit_plugin.errors import ConfigError
 
 
 def parse_args() -> argparse.Namespace:
@@ -36,11 +37,21 @@ def apply_train_flags(cfg, args: argparse.Namespace) -> None:
         cfg.resume = True
         cfg.load_from = None if args.resume == 'auto' else args.resume
     if args.auto_scale_lr:
+        check_auto_scale_lr(cfg)
         cfg.auto_scale_lr.enable = True
     if args.no_persistent_workers:
         for name in LOADERS:
             if cfg.get(name):
                 cfg[name].persistent_workers = False
+
+
+def check_auto_scale_lr(cfg) -> None:
+    schedulers = cfg.get('param_scheduler') or []
+    if not cfg.get('auto_scale_lr'):
+        raise ConfigError('--auto-scale-lr needs auto_scale_lr=dict(base_batch_size=...) in the config.')
+    if any('OneCycle' in scheduler['type'] for scheduler in ([schedulers] if 'type' in schedulers else schedulers)):
+        raise ConfigError('--auto-scale-lr does not reach OneCycleLR, which sets the rate by itself: give '
+                          '--cfg-options param_scheduler.eta_max=RATE.')
 
 
 def main() -> None:

@@ -4,11 +4,14 @@
 on the feature map of a ResNet-50. A new variant is one row here and its parameter count in the tests.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
 from vit_plugin.errors import ConfigError
+
+SIZE_KEYS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Arch:
     """A parsed variant: the encoder's sizes and the config of the stem below it.
 
     Raises:
-        ConfigError: if the width is not divisible by the number of heads.
+        ConfigError: if a size is not positive, or the width not divisible by the number of heads.
     """
     embed_dims: int
     num_layers: int
@@ -62,13 +65,16 @@ class Arch:
     patch_embed: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name in SIZE_KEYS:
+            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
+                raise ConfigError(f'arch: {name}={getattr(self, name)!r} must be a positive whole number.')
         if self.embed_dims % self.num_heads:
             raise ConfigError(
                 f'arch: embed_dims={self.embed_dims} is not divisible by num_heads={self.num_heads}; '
                 'change one of them so that every head has the same width.')
 
 
-def parse_arch(arch: str | dict) -> Arch:
+def parse_arch(arch: str | Mapping[str, Any]) -> Arch:
     """Sizes and stem of a variant.
 
     Args:
@@ -83,19 +89,18 @@ def parse_arch(arch: str | dict) -> Arch:
     """
     if isinstance(arch, str):
         return _parse_name(arch)
-    known = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
-    missing = [key for key in known if key not in arch]
-    unknown = [key for key in arch if key not in (*known, 'patch_size', 'resnet')]
+    missing = [key for key in SIZE_KEYS if key not in arch]
+    unknown = [key for key in arch if key not in (*SIZE_KEYS, 'patch_size', 'resnet')]
     if missing or unknown:
         raise ConfigError(
-            f'Custom arch needs a dict with the keys {", ".join(known)} (and optionally patch_size, '
+            f'Custom arch needs a dict with the keys {", ".join(SIZE_KEYS)} (and optionally patch_size, '
             f'resnet); missing: {missing or "none"}, unknown: {unknown or "none"}.')
     resnet = arch.get('resnet')
     if resnet is None:
         patch_embed = dict(type='PatchEmbed', patch_size=arch.get('patch_size', 16))
     else:
         patch_embed = dict(resnet, type='ResNetEmbed', patch_size=arch.get('patch_size', 1))
-    return Arch(**{key: arch[key] for key in known}, patch_embed=patch_embed)
+    return Arch(**{key: arch[key] for key in SIZE_KEYS}, patch_embed=patch_embed)
 
 
 def _parse_name(name: str) -> Arch:

@@ -11,6 +11,10 @@ class ConfigError(ValueError):
     """
 
 
+class MissingExtraError(ImportError):
+    """A module that an extra would bring is not installed."""
+
+
 _FRAMEWORK = "'vit_plugin[onedl]' (the maintained forks) or 'vit_plugin[openmmlab]' (upstream)"
 
 # Modules that the base install does not have, and the extras of setup.py that bring them.
@@ -31,7 +35,7 @@ def needed_by(feature: str) -> Iterator[None]:
         feature: what needs the import, as the subject of the message's sentence.
 
     Raises:
-        ImportError: in place of the ``ModuleNotFoundError`` of a module listed in ``EXTRAS``.
+        MissingExtraError: in place of the ``ModuleNotFoundError`` of a module listed in ``EXTRAS``.
     """
     try:
         yield
@@ -39,6 +43,6 @@ def needed_by(feature: str) -> Iterator[None]:
         module = (error.name or '').partition('.')[0]
         if module not in EXTRAS:
             raise
-        raise ImportError(
+        raise MissingExtraError(
             f'{feature} needs {module}, which is not installed: pip install {EXTRAS[module]}.',
             name=module) from error

@@ -17,7 +17,7 @@ def test_a_run_leaves_its_record_and_a_resumed_one_goes_on_with_it(digits_config
     assert sum(map(sum, matrix)) == 30
     right = sum(matrix[i][i] for i in range(10))
     assert record['last']['accuracy/top1'] == pytest.approx(100 * right / 30)
-    assert record['best']['accuracy/top1'] >= record['last']['accuracy/top1']
+    assert record['max']['accuracy/top1'] >= record['last']['accuracy/top1']
     for picture in ('learning_curve.png', 'confusion_matrix.png'):
         assert (folder / picture).stat().st_size > 5000
 
@@ -27,3 +27,20 @@ def test_a_run_leaves_its_record_and_a_resumed_one_goes_on_with_it(digits_config
     assert resumed['history']['accuracy/top1'][:3] == record['history']['accuracy/top1']
     assert [epoch for epoch, _ in resumed['history']['accuracy/top1']] == [1, 2, 3, 4]
     assert resumed['seconds'] > record['seconds']
+
+    cfg.experiment_name = 'finished'
+    Runner.from_cfg(cfg).train()  # there is nothing left to train
+    assert json.loads((folder / 'metrics.json').read_text()) == resumed
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_a_run_by_iterations(digits_config):
+    cfg = digits_config
+    cfg.train_dataloader.sampler.type = 'InfiniteSampler'
+    cfg.param_scheduler = None
+    cfg.train_cfg = dict(by_epoch=False, max_iters=6, val_interval=2)
+    cfg.log_processor = dict(by_epoch=False)
+    cfg.default_hooks.checkpoint.by_epoch = False
+    Runner.from_cfg(cfg).train()
+    record = json.loads(Path(cfg.work_dir, 'metrics.json').read_text())
+    assert [step for step, _ in record['history']['accuracy/top1']] == [2, 4, 6]

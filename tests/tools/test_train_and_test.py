@@ -71,9 +71,12 @@ def test_test_repeats_the_metrics_and_writes_predictions(trained, tmp_path):
     (['configs/none.py'], [], "There is no config file 'configs/none.py'"),
     ([CONFIG, '--work-dir', '/dev/null/x'], [], "work_dir '/dev/null/x' cannot be written"),
     ([CONFIG], ['model.head.in_channels=97'], 'model.head.in_channels=97 does not fit the backbone'),
+    ([CONFIG, '--resume', 'none.pth'], [], "There is no checkpoint file 'none.pth'"),
+    (['configs/vit/vit-d6-w256-p4_1xb256-180e_cifar10.py', '--auto-scale-lr'], [],
+     '--auto-scale-lr does not reach OneCycleLR'),
     ([CONFIG], ['model.backbone.out_indices=7'], 'Invalid out_indices 7'),
     (['configs/vit/vit-d6-w256-p4_1xb256-180e_cifar10-folder.py'], [],
-     "train_dataloader.dataset: there is no folder data_root='data/cifar10-jpeg'"),
+     "train_dataloader.dataset: there is no folder 'data/cifar10-jpeg/train'"),
 ])
 def test_bad_input_is_one_sentence(tmp_path, arguments, options, words):
     if '--work-dir' not in arguments:
@@ -97,7 +100,7 @@ def test_an_interrupted_run_keeps_its_last_checkpoint(tmp_path):
     os.kill(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert 'Interrupted in epoch' in errors.splitlines()[-1]
+    assert 'Interrupted after' in errors.splitlines()[-1]
     assert '--resume' in errors.splitlines()[-1]
     last = Path((tmp_path / 'last_checkpoint').read_text())
     assert torch.load(last, weights_only=False)['state_dict']

@@ -25,7 +25,7 @@ class Digits(BaseDataset):
 
     Raises:
         ConfigError: for an unknown split.
-        ImportError: without scikit-learn.
+        MissingExtraError: without scikit-learn.
     """
 
     METAINFO = dict(classes=tuple('0123456789'))

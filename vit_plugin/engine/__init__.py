@@ -1,5 +1,9 @@
 """What plugs into MMEngine's runner."""
 
+# isort: off
+from vit_plugin import registry  # noqa: F401  first, since it says what to install where MMEngine is missing
+# isort: on
+
 from .amp import AmpOptimWrapper
 from .report import ReportHook
 

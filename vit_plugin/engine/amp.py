@@ -1,9 +1,11 @@
 """Mixed precision on any device."""
 
+import logging
 from typing import Any
 
 import torch
 from mmengine.device import get_device
+from mmengine.logging import print_log
 from mmengine.optim import AmpOptimWrapper as AcceleratorAmpOptimWrapper
 from mmengine.optim import OptimWrapper
 
@@ -27,12 +29,14 @@ class AmpOptimWrapper(AcceleratorAmpOptimWrapper):
         ConfigError: for another dtype, or float16 on a CPU.
     """
 
-    def __init__(self, dtype: str | None = None, loss_scale: str | float | dict = 'dynamic', **kwargs: Any) -> None:
+    def __init__(self, dtype: str | torch.dtype | None = None, loss_scale: str | float | dict = 'dynamic',
+                 **kwargs: Any) -> None:
         # The parent's constructor refuses a machine without an accelerator, so its state is set here.
         OptimWrapper.__init__(self, **kwargs)
         device = get_device()
         if dtype is None:
             dtype = 'float16' if device == 'cuda' and not torch.cuda.is_bf16_supported(False) else 'bfloat16'
+        dtype = str(dtype).removeprefix('torch.')
         if dtype not in DTYPES or (dtype, device) == ('float16', 'cpu'):
             raise ConfigError(f'optim_wrapper: dtype={dtype!r} is not possible on the device {device!r}; '
                               'choose bfloat16, or leave it out.')
@@ -40,4 +44,7 @@ class AmpOptimWrapper(AcceleratorAmpOptimWrapper):
         scaler = {'init_scale': loss_scale} if isinstance(loss_scale, (int, float)) else (
             {} if loss_scale == 'dynamic' else dict(loss_scale))
         self.loss_scaler = torch.amp.GradScaler(device, enabled=dtype == 'float16', **scaler)
-        self._scale_update_param = scaler.get('init_scale') if len(scaler) == 1 else None
+        self._scale_update_param = loss_scale if isinstance(loss_scale, (int, float)) else None
+        if device == 'cpu' and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+            print_log('This CPU has no instructions for bfloat16: training in it is many times slower than in float32.',
+                      'current', logging.WARNING)

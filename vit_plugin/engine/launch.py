@@ -5,7 +5,7 @@ import inspect
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from mmengine.registry import DATASETS, RUNNERS
 from mmengine.runner import Runner
 
 from vit_plugin.arch import parse_arch
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, MissingExtraError
 
 LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 
@@ -57,13 +57,17 @@ def load_config(args: argparse.Namespace) -> Config:
     return cfg
 
 
-def build_runner(cfg: Config) -> Runner:
+def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> Runner:
     """Check what can be checked early, and build the runner.
+
+    Args:
+        cfg: the config.
+        loaders: the data loaders that will be used.
 
     Raises:
         ConfigError: see :func:`check_config`.
     """
-    check_config(cfg)
+    check_config(cfg, loaders)
     _prepare_cpu_processes(cfg)
     return RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
 
@@ -76,15 +80,16 @@ def _prepare_cpu_processes(cfg: Config) -> None:
         cfg.model_wrapper_cfg.device_ids = None
 
 
-def check_config(cfg: Config) -> None:
+def check_config(cfg: Config, loaders: Sequence[str] = LOADERS) -> None:
     """Find out in a second what would else fail after minutes.
 
     Raises:
-        ConfigError: if the work directory cannot be written, a data folder is missing, or the head does
-            not fit the backbone.
+        ConfigError: if the work directory cannot be written, a data folder or the checkpoint is missing, or
+            the head does not fit the backbone.
     """
     _check_work_dir(cfg.work_dir)
-    for name in LOADERS:
+    _check_checkpoint(cfg.get('load_from'))
+    for name in loaders:
         if cfg.get(name):
             _check_data(f'{name}.dataset', cfg[name]['dataset'], cfg.get('default_scope'))
     _check_head(cfg.model)
@@ -100,24 +105,31 @@ def _check_work_dir(work_dir: str) -> None:
                           'give another with --work-dir.') from error
 
 
+def _check_checkpoint(path: str | None) -> None:
+    if path and '://' not in path and not os.path.isfile(path):
+        raise ConfigError(f'There is no checkpoint file {path!r}.')
+
+
 def _check_data(field: str, dataset: ConfigDict, scope: str | None) -> None:
     if 'dataset' in dataset:  # a wrapper such as RepeatDataset
         return _check_data(f'{field}.dataset', dataset['dataset'], scope)
-    root, kind = dataset.get('data_root'), dataset['type']
-    if not root or '://' in root or os.path.isdir(root):
+    root, kind, prefix = dataset.get('data_root'), dataset['type'], dataset.get('data_prefix')
+    folder = os.path.join(root or '', prefix if isinstance(prefix, str) else '')
+    if not folder or '://' in folder or os.path.isdir(folder):
         return
     if isinstance(kind, str):
         with DATASETS.switch_scope_and_registry(scope) as registry:
             kind = registry.get(kind)
     downloads = kind and 'download' in inspect.signature(kind).parameters and dataset.get('download', True)
     if not downloads:
-        raise ConfigError(f'{field}: there is no folder data_root={root!r} in {os.getcwd()}; put or link the data '
-                          f'there, or give --cfg-options {field}.data_root=FOLDER.')
+        raise ConfigError(f'{field}: there is no folder {folder!r} in {os.getcwd()}; put or link the data there, '
+                          f'or give --cfg-options {field}.data_root=FOLDER.')
 
 
 def _check_head(model: ConfigDict) -> None:
     backbone, head = model.get('backbone', {}), model.get('head', {})
-    if str(backbone.get('type')).endswith('vit_plugin.VisionTransformer') and 'in_channels' in head:
+    ours = backbone.get('type') == 'vit_plugin.VisionTransformer' and 'in_channels' in head
+    if ours and (model.get('neck') or {}).get('type') in (None, 'vit_plugin.TokenPooling'):
         width = parse_arch(backbone.get('arch', 'B/16')).embed_dims
         if head['in_channels'] != width:
             raise ConfigError(f'model.head.in_channels={head["in_channels"]} does not fit the backbone, whose tokens '
@@ -129,7 +141,7 @@ def one_sentence_errors() -> Iterator[None]:
     """End the program with the sentence of a :class:`ConfigError`, without its traceback."""
     try:
         yield
-    except (ConfigError, ImportError) as error:
+    except (ConfigError, MissingExtraError) as error:
         raise SystemExit(f'Error: {error}') from error
 
 
@@ -154,6 +166,6 @@ def told_when_interrupted(runner: Runner) -> Iterator[None]:
         last = Path(runner.work_dir, 'last_checkpoint')
         kept = f'the last checkpoint is {last.read_text()}; go on with --resume' if last.is_file() else (
             'there was no checkpoint yet')
-        raise SystemExit(f'Interrupted in epoch {runner.epoch + 1}: {kept}.') from None
+        raise SystemExit(f'Interrupted after {runner.iter} iterations: {kept}.') from None
     finally:
         signal.signal(signal.SIGINT, previous)

@@ -1,18 +1,22 @@
 """Backbones, necks and heads. All but the classification head need no more than MMEngine."""
 
-from importlib.util import find_spec
+# isort: off
+from vit_plugin import registry  # noqa: F401  first, since it says what to install where MMEngine is missing
+# isort: on
 
 from .backbones import VisionTransformer
 from .necks import TokenPooling
 from .stems import PatchEmbed, ResNetEmbed, TimmEmbed
 
-__all__ = ['PatchEmbed', 'ResNetEmbed', 'TimmEmbed', 'TokenPooling', 'ViTClsHead', 'VisionTransformer']
+__all__ = ['PatchEmbed', 'ResNetEmbed', 'TimmEmbed', 'TokenPooling', 'VisionTransformer']
 
-if find_spec('mmpretrain'):
+try:
     from .heads import ViTClsHead
-else:
+except Exception:  # MMPretrain is missing or does not fit its neighbours, which is no concern of a detector's
     def __getattr__(name: str) -> type:
         if name == 'ViTClsHead':
-            from .heads import ViTClsHead  # says what to install
+            from .heads import ViTClsHead  # raises what was wrong
             return ViTClsHead
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+else:
+    __all__ += ['ViTClsHead']

@@ -6,24 +6,25 @@ import numpy as np
 from matplotlib.figure import Figure
 
 
-def draw_learning_curve(loss: np.ndarray, iterations_per_epoch: float,
-                        metrics: Mapping[str, Sequence[tuple[int, float]]]) -> Figure:
-    """Training loss and validation metrics over epochs.
+def draw_learning_curve(loss: np.ndarray, iterations_per_step: float,
+                        metrics: Mapping[str, Sequence[tuple[int, float]]], unit: str = 'epoch') -> Figure:
+    """Training loss and validation metrics over epochs or iterations.
 
     Args:
         loss: training loss of every iteration, of shape (iterations,).
-        iterations_per_epoch: to place them on the axis of epochs.
-        metrics: for each name the points (epoch, value).
+        iterations_per_step: iterations in a step of the axis, to place them on it.
+        metrics: for each name the points (step, value).
+        unit: what a step is, the label of the axis.
     """
     figure = Figure(figsize=(8, 4.5), dpi=120, layout='constrained')
     left = figure.add_subplot()
-    left.set(xlabel='epoch', ylabel='training loss')
-    epochs = (np.arange(len(loss)) + 1) / iterations_per_epoch
-    left.plot(epochs, loss, color='0.8', linewidth=0.6)
-    window = max(int(iterations_per_epoch), 1)
-    if len(loss) >= window:
+    left.set(xlabel=unit, ylabel='training loss')
+    steps = (np.arange(len(loss)) + 1) / iterations_per_step
+    left.plot(steps, loss, color='0.8', linewidth=0.6)
+    window = max(int(iterations_per_step), min(100, len(loss) // 20), 1)
+    if len(loss) >= window > 1:
         mean = np.convolve(loss, np.full(window, 1 / window), mode='valid')
-        left.plot(epochs[window - 1:], mean, color='0.3', label='training loss, mean of one epoch')
+        left.plot(steps[window - 1:], mean, color='0.3', label=f'training loss, mean of {window} iterations')
     right = left.twinx()
     right.set_ylabel('validation metric')
     for name, points in metrics.items():

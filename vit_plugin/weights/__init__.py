@@ -1,5 +1,9 @@
 """Checkpoints of every format, in and out."""
 
+# isort: off
+from vit_plugin import registry  # noqa: F401  first, since it says what to install where MMEngine is missing
+# isort: on
+
 from .formats import FORMATS
 from .load import load_weights
 from .report import Report

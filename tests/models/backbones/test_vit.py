@@ -36,6 +36,10 @@ def test_stochastic_depth_grows_linearly():
     (dict(pos_embed='rotary'), "Unknown pos_embed 'rotary'; choose one of none, learned"),
     (dict(numerics='jax'), "numerics='jax' is not known: give one of authors, timm"),
     (dict(frozen_stages=3), 'frozen_stages=3 is out of range'),
+    (dict(img_size=(32, )), 'img_size must be'),
+    (dict(out_indices=['a']), 'out_indices must be'),
+    (dict(extra_tokens=dict(cls=1)), 'must give positive numbers for some of cls_token, dist_token, reg_token'),
+    (dict(numerics=None), 'numerics=None is not known'),
     (dict(img_size=6), 'smaller than one patch of 8 x 8'),
     (dict(arch='B'), "write 'B/16' for 'B'"),
 ])
@@ -126,6 +130,32 @@ def test_init_is_the_authors():
     unit = model.patch_embed.backbone.stages[0].blocks[0]
     assert unit.norm3.weight.abs().max() == 0
     assert unit.conv2.weight.std().item() == pytest.approx((9 * 64) ** -0.5, rel=0.05)
+
+
+def test_other_tokens_start_apart(tiny):
+    model = VisionTransformer(**tiny, extra_tokens=dict(reg_token=4, dist_token=1), pos_embed='none')
+    assert model.num_extra_tokens == 6
+    assert torch.cdist(model.reg_token[0], model.reg_token[0]).fill_diagonal_(1).min() > 0
+    assert model.dist_token.std() > 0
+
+
+def test_meta_model_is_initialised_after_to_empty(tiny_hybrid):
+    with torch.device('meta'):
+        model = VisionTransformer(**tiny_hybrid, block_cfg=dict(layer_scale_init_value=0.5))
+    model.to_empty(device='cpu')
+    for parameter in model.parameters():
+        torch.nn.init.constant_(parameter, torch.nan)
+    model.apply(lambda module: module.reset_parameters() if hasattr(module, 'reset_parameters') else None)
+    assert not any(parameter.isnan().any() for parameter in model.parameters())
+    assert model.patch_embed.backbone.stages[0].blocks[0].norm3.weight.abs().max() == 0
+
+
+@pytest.mark.parametrize(('patch_embed', 'stride'), [
+    (dict(act_cfg=dict(type='ReLU')), 32), (dict(type='PatchEmbed', act_cfg=dict(type='ReLU')), 32),
+    (dict(type='PatchEmbed', patch_size=8), 8), (dict(type='ResNetEmbed', stage_depths=(1, )), 4)])
+def test_stem_of_the_arch_is_changed_or_replaced(patch_embed, stride):
+    with torch.device('meta'):
+        assert VisionTransformer('B/32', patch_embed=patch_embed).patch_embed.stride == stride
 
 
 def test_init_cfg_is_obeyed(tiny):

@@ -44,5 +44,10 @@ def test_gradients_of_the_relative_positions():
         torch.testing.assert_close(ours, theirs)
 
 
+def test_weights_are_without_dropout():
+    layer = Attention(32, 4, attn_drop_rate=0.5).train()
+    torch.testing.assert_close(layer.weights(torch.randn(1, 5, 32), (2, 2)).sum(-1), torch.ones(1, 4, 5))
+
+
 def test_no_bias():
     assert Attention(32, 4, qkv_bias=False).qkv.bias is None

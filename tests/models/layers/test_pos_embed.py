@@ -117,6 +117,18 @@ def test_a_table_cached_under_inference_mode_can_train(tiny):
     assert model.cls_token.grad is not None
 
 
+@pytest.mark.filterwarnings('ignore:There is a performance drop')  # of vmap over attention
+def test_tables_of_ensembles_and_of_inference_tensors_are_not_cached(tiny):
+    images = torch.randn(1, 3, 40, 40)
+    models = [VisionTransformer(**tiny).eval() for _ in range(2)]
+    params, buffers = torch.func.stack_module_state(models)
+    outs = torch.vmap(lambda p, b: torch.func.functional_call(models[0], (p, b), (images, ))[0])(params, buffers)
+    with torch.no_grad():
+        torch.testing.assert_close(outs[1], models[1](images)[0], atol=1e-5, rtol=1e-5)
+    with torch.inference_mode():
+        VisionTransformer(**tiny).eval()(images)
+
+
 def test_cache_is_bounded():
     position = SinCos2dPosEmbed((4, 4), 8, 0)
     for side in range(1, 40):
@@ -145,4 +157,4 @@ def test_widths_that_do_not_fit(kind, width, words):
 
 def test_unknown_interpolation():
     with pytest.raises(ConfigError, match="interpolate_mode='nearest' is not one of bilinear, bicubic"):
-        resize_grid(torch.randn(1, 4, 2), (2, 2), (3, 3), 'nearest')
+        LearnedPosEmbed((2, 2), 8, 1, 'nearest')

@@ -23,7 +23,7 @@ def test_feature_map_has_no_extra_tokens(mode):
 
 
 def test_map_is_multi_head_attention_of_one_query():
-    pool = TokenPooling('map', in_channels=32, num_heads=4)
+    pool = TokenPooling('map', in_channels=32, map_cfg=dict(num_heads=4))
     layers = pool.attn_pool
     tokens = torch.randn(2, 10, 32)
     torch.nn.init.normal_(layers.kv.bias)
@@ -40,7 +40,7 @@ def test_map_is_multi_head_attention_of_one_query():
     (dict(mode='mean'), "Unknown mode 'mean'; choose one of cls, avg, gap, max, map"),
     (dict(mode='cls', num_extra_tokens=0), 'needs a class token'),
     (dict(mode='map'), 'needs in_channels'),
-    (dict(mode='map', in_channels=32, num_heads=5), 'in_channels=32 is not divisible by num_heads=5')])
+    (dict(mode='map', in_channels=32, map_cfg=dict(num_heads=5)), 'in_channels=32 is not divisible by num_heads=5')])
 def test_bad_input(kwargs, words):
     with pytest.raises(ConfigError, match=words):
         TokenPooling(**kwargs)

@@ -16,7 +16,8 @@ STEMS = {
     'resnet_small': lambda: ResNetEmbed(3, 16, stage_depths=(1, ), width=32, root_stride=1, patch_size=2),
     'resnet_stride_2': lambda: ResNetEmbed(3, 16, stage_depths=(1, 1), width=32, root_stride=2),
     'timm': lambda: TimmEmbed(3, 16, 'test_resnet'),
-    'timm_convnext': lambda: TimmEmbed(3, 16, 'test_convnext', out_indices=(0, 1), patch_size=2),
+    'timm_efficientnet': lambda: TimmEmbed(3, 16, 'test_efficientnet'),
+    'timm_convnext': lambda: TimmEmbed(3, 16, 'test_convnext', out_indices=(1, 0), patch_size=2),
 }
 
 
@@ -42,8 +43,8 @@ def test_grid_covers_the_image_and_is_what_arithmetic_says(stem, height, width):
 
 def test_depth_goes_from_the_image_to_the_tokens(stem):
     depths = {name: stem.layer_depth(name) for name, _ in stem.named_parameters()}
-    assert set(depths.values()) == set(range(stem.num_layers))
-    assert depths['proj.weight'] == stem.num_layers - 1
+    assert set(depths.values()) == set(range(stem.num_depths))
+    assert depths['proj.weight'] == stem.num_depths - 1
     inside = [depth for name, depth in depths.items() if name.startswith('backbone')]
     assert inside == sorted(inside)
 

@@ -42,7 +42,7 @@ class VisionTransformer(BaseModule):
             table; any other size runs too, the table resampled and the image padded to whole patches.
         in_channels: channels of the image.
         patch_embed: the stem, ``dict(type='PatchEmbed' | 'ResNetEmbed' | 'TimmEmbed', ...)``; without a
-            ``type``, changes to the stem of ``arch``.
+            ``type``, or with that of the stem of ``arch``, changes to it.
         pos_embed: ``'none'``, ``'learned'``, ``'learned_2d'``, ``'sincos2d'`` or ``'relative'``, or a
             dict of that ``type`` and ``interpolate_mode``, ``'bilinear'`` (the authors') or
             ``'bicubic'`` (timm's), and ``extra_rows``: the class token and other extra ones have rows of
@@ -62,8 +62,9 @@ class VisionTransformer(BaseModule):
             before the first block (CLIP), and on every output.
         numerics: ``'authors'`` or ``'timm'``, or a dict with single details changed; see
             :func:`~vit_plugin.models.layers.numerics.get_numerics`.
-        frozen_stages: -1 for none; 0 freezes stem, class token and positions; k > 0 also the first k
-            blocks, and the final norm where they are all. What is frozen stays in eval mode.
+        frozen_stages: -1 for none; 0 freezes stem, extra tokens, positions and the norm before the blocks; k > 0
+            also the first k blocks, and the final norm where they are all of the arch. What is frozen stays in
+            eval mode.
         with_cp: recompute blocks in the backward pass to save memory.
         init_cfg: MMEngine's initialisation config. Without it the weights are the authors' initialisation.
 
@@ -85,7 +86,7 @@ class VisionTransformer(BaseModule):
         sizes = parse_arch(arch)
         numerics = get_numerics(numerics)
         self.embed_dims, self.num_layers = sizes.embed_dims, sizes.num_layers
-        self.img_size = (img_size, img_size) if isinstance(img_size, int) else tuple(img_size)
+        self.img_size = self._check_img_size(img_size)
         tokens = {**({'cls_token': 1} if with_cls_token else {}), **(extra_tokens or {})}
         self.extra_tokens = self._check_extra_tokens(tokens)
         self.num_extra_tokens = sum(tokens.values())
@@ -100,7 +101,7 @@ class VisionTransformer(BaseModule):
         grid = self.patch_embed.grid(self.img_size)
         for name in EXTRA_TOKENS:
             count = tokens.get(name, 0)
-            self.register_parameter(name, nn.Parameter(torch.zeros(1, count, self.embed_dims)) if count else None)
+            self.register_parameter(name, nn.Parameter(torch.empty(1, count, self.embed_dims)) if count else None)
         kind, self.position = self._build_position(pos_embed, grid)
         self.pos_embed = nn.Parameter(torch.empty(self.position.shape)) if self.position.shape else None
         self.drop_after_pos = nn.Dropout(drop_rate)
@@ -115,11 +116,19 @@ class VisionTransformer(BaseModule):
         self.norm_pre, self.norm = (
             build_norm(numerics.norm_cfg, self.embed_dims) if norms[name] else nn.Identity()
             for name in ('pre_norm', 'final_norm'))
-        if self.pos_embed is not None:
-            nn.init.normal_(self.pos_embed, std=0.02)
+        self.reset_parameters()
         for name, parameter in self.named_parameters():
             if self._is_frozen(self.get_layer_depth(name)[0]):
                 parameter.requires_grad = False
+
+    def reset_parameters(self) -> None:
+        """The authors' initialisation of positions and class token, DeiT's of other tokens."""
+        for name in (*self.extra_tokens, 'pos_embed'):
+            parameter = getattr(self, name)
+            if name == 'cls_token':
+                nn.init.zeros_(parameter)
+            elif parameter is not None:
+                nn.init.normal_(parameter, std=0.02)
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         """Images (B, in_channels, H, W) -> one feature of ``out_type`` for each of ``out_indices``."""
@@ -160,7 +169,7 @@ class VisionTransformer(BaseModule):
             param_name: full name of the parameter.
             prefix: what precedes the backbone's own names, such as ``'backbone.'``.
         """
-        stem = self.patch_embed.num_layers
+        stem = self.patch_embed.num_depths
         num_depths = stem + self.num_layers + 1
         match param_name.removeprefix(prefix).split('.') if param_name.startswith(prefix) else []:
             case ['patch_embed', *rest]:
@@ -183,7 +192,7 @@ class VisionTransformer(BaseModule):
     def _is_frozen(self, depth: int) -> bool:
         if self.frozen_stages == self.num_layers:
             return True
-        return self.frozen_stages >= 0 and depth < self.patch_embed.num_layers + self.frozen_stages
+        return self.frozen_stages >= 0 and depth < self.patch_embed.num_depths + self.frozen_stages
 
     def _check_out_type(self, out_type: str) -> str:
         if out_type not in OUT_TYPES:
@@ -200,9 +209,16 @@ class VisionTransformer(BaseModule):
                               f'{", ".join(EXTRA_TOKENS)}.')
         return tuple(name for name in EXTRA_TOKENS if name in tokens)
 
+    @staticmethod
+    def _check_img_size(img_size: int | Sequence[int]) -> tuple[int, int]:
+        size = (img_size, img_size) if isinstance(img_size, int) else tuple(img_size)
+        if len(size) != 2 or not all(isinstance(side, int) for side in size):
+            raise ConfigError(f'img_size must be a whole number or (height, width), got {img_size!r}.')
+        return size
+
     def _check_out_indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:
         indices = [out_indices] if isinstance(out_indices, int) else out_indices
-        if not isinstance(indices, Sequence) or isinstance(indices, str) or not indices:
+        if not isinstance(indices, Sequence) or not indices or not all(isinstance(index, int) for index in indices):
             raise ConfigError(f'out_indices must be a whole number or a sequence of them, got {out_indices!r}.')
         for index in indices:
             if not -self.num_layers <= index < self.num_layers:
@@ -217,7 +233,8 @@ class VisionTransformer(BaseModule):
 
     @staticmethod
     def _build_stem(default: Mapping[str, Any], patch_embed: Mapping[str, Any], **common: Any) -> Stem:
-        cfg = dict(patch_embed) if 'type' in patch_embed else {**default, **patch_embed}
+        same = patch_embed.get('type', default.get('type')) == default.get('type')
+        cfg = {**(default if same else {}), **patch_embed}
         if 'type' not in cfg:
             raise ConfigError("This arch names no patch size: write 'B/16' for 'B', or give "
                               "patch_embed=dict(type='PatchEmbed', patch_size=16).")

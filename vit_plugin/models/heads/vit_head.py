@@ -47,12 +47,19 @@ class ViTClsHead(ClsHead):
         if hidden_dim is not None:
             layers['pre_logits'] = nn.Linear(in_channels, hidden_dim)
             layers['act'] = build_activation(act_cfg)
-            lecun_normal_(layers['pre_logits'].weight)
-            nn.init.zeros_(layers['pre_logits'].bias)
         layers['head'] = nn.Linear(hidden_dim or in_channels, num_classes)
-        nn.init.zeros_(layers['head'].weight)
-        nn.init.zeros_(layers['head'].bias)
         self.layers = nn.Sequential(layers)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """The authors' initialisation."""
+        for name, layer in self.layers.named_children():
+            if name == 'pre_logits':
+                lecun_normal_(layer.weight)
+                nn.init.zeros_(layer.bias)
+            elif name == 'head':
+                nn.init.zeros_(layer.weight)
+                nn.init.zeros_(layer.bias)
 
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
         """What the classifier sees: (B, hidden_dim), or the feature itself."""

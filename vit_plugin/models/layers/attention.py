@@ -58,23 +58,28 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, grid: tuple[int, int]) -> Tensor:
         q, k, v = self._project(x)  # 3 times (B, heads, N, head_dims)
-        x = self._attend(q, k, v, grid)  # (B, heads, N, head_dims)
+        drop_rate = self.attn_drop_rate if self.training else 0.
+        x = self._attend(q, k, v, grid, drop_rate)  # (B, heads, N, head_dims)
         return self.drop(self.proj(x.transpose(1, 2).flatten(2)))  # (B, N, embed_dims)
 
     def weights(self, x: Tensor, grid: tuple[int, int]) -> Tensor:
-        """The attention weights (B, heads, N, N) of every query (rows) over every key (columns).
+        """The attention weights (B, heads, N, N) of every query (rows) over every key (columns), without dropout.
+
+        Args:
+            x: what :meth:`forward` takes: in a block, ``block.norm1`` of its tokens.
+            grid: see :class:`Attention`.
 
         They are the output of the same attention when the values are the unit vectors.
         """
         q, k, _ = self._project(x)
         unit = torch.eye(x.shape[1], dtype=q.dtype, device=q.device)  # (N, N)
-        return self._attend(q, k, unit.expand(*q.shape[:2], -1, -1), grid)
+        return self._attend(q, k, unit.expand(*q.shape[:2], -1, -1), grid, drop_rate=0.)
 
     def _project(self, x: Tensor) -> tuple[Tensor, ...]:
         q, k, v = self.qkv(x).unflatten(-1, (3, self.num_heads, self.head_dims)).permute(2, 0, 3, 1, 4)
         return self.q_norm(q), self.k_norm(k), v
 
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, grid: tuple[int, int]) -> Tensor:
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, grid: tuple[int, int], drop_rate: float) -> Tensor:
         scale = self.head_dims ** -0.5
         if self.rel_pos_h is not None:
             q, k, scale = *self._join_relative_positions(q, k, scale, grid), 1.
@@ -85,7 +90,6 @@ class Attention(nn.Module):
             v = F.pad(v, (0, missing))
         elif missing < 0:
             q, k = F.pad(q, (0, -missing)), F.pad(k, (0, -missing))
-        drop_rate = self.attn_drop_rate if self.training else 0.
         x = F.scaled_dot_product_attention(q, k, v, dropout_p=drop_rate, scale=scale)
         return x[..., :width]
 

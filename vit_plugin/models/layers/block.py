@@ -16,7 +16,12 @@ class LayerScale(nn.Module):
 
     def __init__(self, embed_dims: int, value: float) -> None:
         super().__init__()
-        self.gamma = nn.Parameter(torch.full((embed_dims, ), value))
+        self.value = value
+        self.gamma = nn.Parameter(torch.empty(embed_dims))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.constant_(self.gamma, self.value)
 
     def forward(self, x: Tensor) -> Tensor:
         return x * self.gamma

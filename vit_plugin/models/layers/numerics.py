@@ -74,13 +74,14 @@ def get_numerics(numerics: 'str | Mapping[str, Any] | Numerics') -> Numerics:
     """
     if isinstance(numerics, Numerics):
         return numerics
-    changes = {'base': numerics} if isinstance(numerics, str) else dict(numerics)
+    changes = dict(numerics) if isinstance(numerics, Mapping) else {'base': numerics}
     name = changes.pop('base', 'authors')
     names = [field.name for field in fields(Numerics)]
-    if name not in NUMERICS or not set(changes) <= set(names):
+    maps = all(isinstance(change, Mapping) for change in changes.values())
+    if name not in NUMERICS or not set(changes) <= set(names) or not maps:
         raise ConfigError(
             f'numerics={numerics!r} is not known: give one of {", ".join(NUMERICS)}, or a dict with '
-            f'`base` (one of them) and any of {", ".join(names)}.')
+            f'`base` (one of them) and any of {", ".join(names)} as dicts.')
     merged = asdict(NUMERICS[name])
     for key, change in changes.items():
         same_type = change.get('type', merged[key].get('type')) == merged[key].get('type')

@@ -26,14 +26,19 @@ def resize_grid(table: Tensor, old: Grid, new: Grid, interpolate_mode: str = 'bi
     Raises:
         ConfigError: if ``interpolate_mode`` is not in ``INTERPOLATIONS``.
     """
-    if interpolate_mode not in INTERPOLATIONS:
-        raise ConfigError(
-            f'pos_embed: interpolate_mode={interpolate_mode!r} is not one of {", ".join(INTERPOLATIONS)}.')
+    method = INTERPOLATIONS[_known(interpolate_mode)]
     if old == new:
         return table
     image = table.unflatten(1, old).permute(0, 3, 1, 2)  # (1, C, h, w)
-    image = F.interpolate(image.float(), size=new, **INTERPOLATIONS[interpolate_mode])
+    image = F.interpolate(image.float(), size=new, **method)
     return image.to(table.dtype).flatten(2).transpose(1, 2)  # (1, h'*w', C)
+
+
+def _known(interpolate_mode: str) -> str:
+    if interpolate_mode not in INTERPOLATIONS:
+        raise ConfigError(
+            f'pos_embed: interpolate_mode={interpolate_mode!r} is not one of {", ".join(INTERPOLATIONS)}.')
+    return interpolate_mode
 
 
 class PosEmbed(nn.Module):
@@ -58,7 +63,7 @@ class PosEmbed(nn.Module):
         super().__init__()
         self.grid, self.embed_dims = grid, embed_dims
         self.num_extra_rows = num_extra_tokens if extra_rows else 0
-        self.interpolate_mode = interpolate_mode
+        self.interpolate_mode = _known(interpolate_mode)
         self._cache: dict[Grid, tuple[tuple | None, Tensor]] = {}
 
     def table(self, weight: Tensor | None, grid: Grid) -> Tensor | None:
@@ -79,8 +84,9 @@ class PosEmbed(nn.Module):
         grid. A write past autograd (``weight.data.copy_``, as when an EMA is swapped in) leaves no
         trace on the weight; frameworks do that between ``train()`` and ``eval()``, which empty the cache.
         """
-        trained = weight is not None and torch.is_grad_enabled()
-        if trained or torch.compiler.is_compiling():
+        plain = weight is None or (  # and no tensor of vmap, of a tracer or of inference mode, which show no state
+            type(weight) is nn.Parameter and not weight.is_inference() and not torch.is_grad_enabled())
+        if not plain or torch.compiler.is_compiling():
             return self.table(weight, grid)
         state = weight if weight is None else (weight.data_ptr(), weight.device, weight.dtype, weight._version)
         if grid not in self._cache or self._cache[grid][0] != state:

@@ -30,10 +30,8 @@ class TokenPooling(BaseModule):
             (big_vision).
         num_extra_tokens: tokens before the patches in a ``raw`` output.
         in_channels: width of the tokens, for ``'map'``.
-        num_heads: heads of ``'map'``.
+        map_cfg: further arguments of :class:`~vit_plugin.models.layers.AttentionPool` (``num_heads``, ...).
         init_cfg: MMEngine's initialisation config.
-        **map_cfg: further arguments of :class:`~vit_plugin.models.layers.AttentionPool`.
-
     Shape: each input (B, extra + N, C), or a feature map (B, C, h, w), which has no extra tokens -> (B, C).
 
     Raises:
@@ -41,7 +39,7 @@ class TokenPooling(BaseModule):
     """
 
     def __init__(self, mode: str = 'avg', num_extra_tokens: int = 1, in_channels: int | None = None,
-                 num_heads: int = 12, init_cfg: Mapping[str, Any] | None = None, **map_cfg: Any) -> None:
+                 map_cfg: Mapping[str, Any] | None = None, init_cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__(init_cfg)
         if mode not in (*POOLINGS, 'map'):
             raise ConfigError(f'Unknown mode {mode!r}; choose one of {", ".join(POOLINGS)}, map.')
@@ -50,7 +48,7 @@ class TokenPooling(BaseModule):
         if mode == 'map' and in_channels is None:
             raise ConfigError("mode='map' needs in_channels, the width of the backbone's tokens.")
         self.mode, self.num_extra_tokens = mode, num_extra_tokens
-        self.attn_pool = AttentionPool(in_channels, num_heads, **map_cfg) if mode == 'map' else None
+        self.attn_pool = AttentionPool(in_channels, **(map_cfg or {})) if mode == 'map' else None
 
     def forward(self, feats: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         return tuple(self._pool(feat) for feat in feats)
@@ -61,4 +59,7 @@ class TokenPooling(BaseModule):
             if self.mode == 'cls':
                 raise ConfigError("mode='cls' needs the backbone's out_type='raw', but got a feature map.")
             x, extra = x.flatten(2).transpose(1, 2), 0  # (B, h*w, C)
+        elif x.ndim != 3:
+            raise ConfigError(f"TokenPooling got {tuple(x.shape)}, pooled already: set the backbone's out_type to "
+                              "'raw' or 'featmap', or leave out the neck.")
         return POOLINGS[self.mode](x, extra) if self.attn_pool is None else self.attn_pool(x)

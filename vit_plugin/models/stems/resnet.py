@@ -50,6 +50,9 @@ class Bottleneck(nn.Module):
         self.norm2 = build_norm(numerics.stem_norm_cfg, width)
         self.conv3 = StdConv2d(width, out_channels, 1, **numerics.stem_conv_cfg)
         self.norm3 = build_norm(numerics.stem_norm_cfg, out_channels)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
         nn.init.zeros_(self.norm3.weight)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -127,11 +130,12 @@ class ResNetEmbed(Stem):
         if width % groups:
             raise ConfigError(f'patch_embed: width={width} is not a multiple of the {groups} groups of its GroupNorm; '
                               f'change it, or give numerics=dict(stem_norm_cfg=dict(num_groups=...)).')
-        maps = {root_stride * 2**i: EXPANSION * width * 2**i for i in range(len(stage_depths))}
-        super().__init__(in_channels, embed_dims, patch_size, numerics, with_cp,
-                         maps=maps or {root_stride: width}, **kwargs)
+        stages = range(len(stage_depths))
+        super().__init__(in_channels, embed_dims, patch_size, numerics, with_cp, **kwargs,
+                         feature_strides=[root_stride * 2**i for i in stages] or [root_stride],
+                         feature_channels=[EXPANSION * width * 2**i for i in stages] or [width])
         self.backbone = ResNet(in_channels, stage_depths, width, root_stride, numerics, with_cp)
-        self.num_layers = len(stage_depths) + 2
+        self.num_depths = len(stage_depths) + 2
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
         return self.backbone(images)
@@ -143,4 +147,4 @@ class ResNetEmbed(Stem):
                 return int(stage) + 1
             case ['backbone', *_]:
                 return 0
-        return self.num_layers - 1
+        return self.num_depths - 1

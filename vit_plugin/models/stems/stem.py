@@ -1,6 +1,6 @@
 """The one seam between pure and hybrid: what turns an image into tokens."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch.nn.functional as F
@@ -29,12 +29,12 @@ class Stem(BaseModule):
         act_cfg: activation after that; None for none.
         bias: whether the projection has one; CLIP's has none.
         init_cfg: MMEngine's initialisation config.
-        maps: stride in pixels -> channels of each map that the subclass computes, in ascending order.
+        feature_strides, feature_channels: pixels per element, and channels, of each map that the subclass
+            computes, the one that becomes tokens last.
 
     Attributes:
         stride: pixels per token along each side.
-        feature_strides, feature_channels: those of the maps.
-        num_layers: steps in depth from the image to the tokens, for layer-wise decay.
+        num_depths: steps in depth from the image to the tokens, for layer-wise decay.
 
     Raises:
         ConfigError: for a patch size that is no positive whole number.
@@ -43,21 +43,26 @@ class Stem(BaseModule):
     def __init__(self, in_channels: int, embed_dims: int, patch_size: int,
                  numerics: str | Mapping[str, Any] | Numerics = 'authors', with_cp: bool = False,
                  norm_cfg: Mapping[str, Any] | None = None, act_cfg: Mapping[str, Any] | None = None, bias: bool = True,
-                 init_cfg: Mapping[str, Any] | None = None, maps: Mapping[int, int] | None = None) -> None:
+                 init_cfg: Mapping[str, Any] | None = None, feature_strides: Sequence[int] = (),
+                 feature_channels: Sequence[int] = ()) -> None:
         super().__init__(init_cfg)
         if not isinstance(patch_size, int) or patch_size < 1:
             raise ConfigError(f'patch_embed: patch_size={patch_size!r} must be a positive whole number.')
         self.in_channels, self.embed_dims, self.patch_size = in_channels, embed_dims, patch_size
         self.numerics = get_numerics(numerics)
         self.with_cp = with_cp
-        self.feature_strides, self.feature_channels = tuple(maps or ()), tuple((maps or {}).values())
+        self.feature_strides, self.feature_channels = tuple(feature_strides), tuple(feature_channels)
         self.stride = (1, *self.feature_strides)[-1] * patch_size
-        self.num_layers = 1
+        self.num_depths = 1
         self.proj = nn.Conv2d((in_channels, *self.feature_channels)[-1], embed_dims, patch_size, patch_size, bias=bias)
         self.norm = build_norm(norm_cfg, embed_dims) if norm_cfg else nn.Identity()
         self.act = build_activation(act_cfg) if act_cfg else nn.Identity()
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """The authors' initialisation of the projection; the CNN's layers have their own."""
         lecun_normal_(self.proj.weight)
-        if bias:
+        if self.proj.bias is not None:
             nn.init.zeros_(self.proj.bias)
 
     def grid(self, image_size: tuple[int, int]) -> tuple[int, int]:
@@ -70,8 +75,8 @@ class Stem(BaseModule):
         return ()
 
     def layer_depth(self, name: str) -> int:
-        """Depth of one of its parameters, from 0 at the image to ``num_layers - 1`` at the tokens."""
-        return self.num_layers - 1
+        """Depth of one of its parameters, from 0 at the image to ``num_depths - 1`` at the tokens."""
+        return self.num_depths - 1
 
     def forward(self, images: Tensor) -> tuple[Tensor, tuple[int, int], tuple[Tensor, ...]]:
         """Images (B, C, H, W) -> tokens (B, h*w, embed_dims), their grid (h, w), the CNN's maps.
