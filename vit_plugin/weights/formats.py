@@ -17,17 +17,25 @@ from .rules import (
     INTO_HEADS_2,
     INTO_HEADS_3,
     JOINED,
+    JOINED_2,
     OUT_OF_HEADS,
     TABLE,
     TOKEN,
     TRANSPOSED,
+    VECTOR,
     Format,
     Rule,
     pair,
+    same,
 )
 
-OWN = Format('vit_plugin', (Rule('{rest}', '{rest}'), ), ('', 'backbone.', 'module.', 'module.backbone.'),
-             ('head.', 'neck.'))
+_TOKENS = ('cls_token', 'dist_token', 'reg_token', 'pos_embed')
+_LAYERS = tuple(f'{part}.{{rest}}' for part in ('blocks', 'norm', 'norm_pre', 'patch_embed.proj'))
+_RESNET = tuple(f'patch_embed.backbone.{part}.{{rest}}' for part in ('stem', 'stages'))
+
+OWN = Format('vit_plugin', same(*_TOKENS, 'norm.{rest}', 'norm_pre.{rest}', 'blocks.{rest}', 'patch_embed.{rest}',
+                                'neck.{rest}', 'head.layers.{rest}'),
+             ('', 'backbone.', 'module.', 'module.backbone.'), ('head.', 'neck.'))
 
 
 def _jax_attention(theirs: str, ours: str) -> tuple[Rule, ...]:
@@ -48,19 +56,19 @@ JAX = Format('jax', (
     *pair('embedding/', 'patch_embed.proj', 'kernel', CONV),
     Rule('cls', 'cls_token'),
     Rule('(Transformer/posembed_input/|)pos_embedding', 'pos_embed'),
-    *pair(f'{_BLOCK}/LayerNorm_0/', 'blocks.{i}.norm1', 'scale'),
-    *pair(f'{_BLOCK}/LayerNorm_(2|1)/', 'blocks.{i}.norm2', 'scale'),
+    *pair(f'{_BLOCK}/LayerNorm_0/', 'blocks.{i}.norm1', 'scale', VECTOR),
+    *pair(f'{_BLOCK}/LayerNorm_(2|1)/', 'blocks.{i}.norm2', 'scale', VECTOR),
     *_jax_attention(f'{_BLOCK}/MultiHeadDotProductAttention_(1|0)/', 'blocks.{i}.attn'),
     *pair(f'{_BLOCK}/MlpBlock_(3|0)/Dense_0/', 'blocks.{i}.mlp.fc1', 'kernel', TRANSPOSED),
     *pair(f'{_BLOCK}/MlpBlock_(3|0)/Dense_1/', 'blocks.{i}.mlp.fc2', 'kernel', TRANSPOSED),
-    *pair('Transformer/encoder_norm/', 'norm', 'scale'),
+    *pair('Transformer/encoder_norm/', 'norm', 'scale', VECTOR),
     # the ResNet of a hybrid
     Rule('conv_root/kernel', 'patch_embed.backbone.stem.conv.weight', CONV),
-    *pair('gn_root/', 'patch_embed.backbone.stem.norm', 'scale'),
+    *pair('gn_root/', 'patch_embed.backbone.stem.norm', 'scale', VECTOR),
     Rule(f'{_UNIT}/conv_proj/kernel', f'{_STAGE}.downsample.conv.weight', CONV),
-    *pair(f'{_UNIT}/gn_proj/', f'{_STAGE}.downsample.norm', 'scale'),
+    *pair(f'{_UNIT}/gn_proj/', f'{_STAGE}.downsample.norm', 'scale', VECTOR),
     Rule(f'{_UNIT}/conv{{k}}/kernel', f'{_STAGE}.conv{{k}}.weight', CONV),
-    *pair(f'{_UNIT}/gn{{k}}/', f'{_STAGE}.norm{{k}}', 'scale'),
+    *pair(f'{_UNIT}/gn{{k}}/', f'{_STAGE}.norm{{k}}', 'scale', VECTOR),
     # what follows the encoder
     Rule('MAPHead_0/probe', 'neck.attn_pool.latent'),
     Rule(f'{_MAP}/query/kernel', 'neck.attn_pool.q.weight', INTO_HEADS),
@@ -69,7 +77,7 @@ JAX = Format('jax', (
     Rule((f'{_MAP}/key/bias', f'{_MAP}/value/bias'), 'neck.attn_pool.kv.bias', HEADS_BIAS_2),
     Rule(f'{_MAP}/out/kernel', 'neck.attn_pool.proj.weight', OUT_OF_HEADS),
     Rule(f'{_MAP}/out/bias', 'neck.attn_pool.proj.bias'),
-    *pair('MAPHead_0/LayerNorm_0/', 'neck.attn_pool.norm', 'scale'),
+    *pair('MAPHead_0/LayerNorm_0/', 'neck.attn_pool.norm', 'scale', VECTOR),
     *pair('MAPHead_0/MlpBlock_0/Dense_0/', 'neck.attn_pool.mlp.fc1', 'kernel', TRANSPOSED),
     *pair('MAPHead_0/MlpBlock_0/Dense_1/', 'neck.attn_pool.mlp.fc2', 'kernel', TRANSPOSED),
     *pair('pre_logits/', 'head.layers.pre_logits', 'kernel', TRANSPOSED),
@@ -80,17 +88,14 @@ JAX = Format('jax', (
 
 # timm, and MAE, DeiT-III and DINOv2 of their authors, who name their layers alike.
 TIMM = Format('timm', (
-    *(Rule(name, name) for name in ('cls_token', 'dist_token', 'reg_token', 'pos_embed')),
-    Rule('register_tokens', 'reg_token'),
-    Rule('blocks.{i}.gamma_{k}', 'blocks.{i}.ls{k}.gamma', unless='.ls1.'),
-    *pair('blocks.{i}.mlp.w12.', 'blocks.{i}.mlp.fc1'),
-    *pair('blocks.{i}.mlp.w3.', 'blocks.{i}.mlp.fc2'),
-    *(Rule(f'{part}.{{rest}}', f'{part}.{{rest}}') for part in ('blocks', 'norm', 'norm_pre', 'patch_embed.proj')),
+    Rule('register_tokens', 'reg_token', written=False),
+    Rule('blocks.{i}.gamma_{k}', 'blocks.{i}.ls{k}.gamma', written=False),
+    *pair('blocks.{i}.mlp.w12.', 'blocks.{i}.mlp.fc1', written=False),
+    *pair('blocks.{i}.mlp.w3.', 'blocks.{i}.mlp.fc2', written=False),
     # the hybrid without stages has its root directly in the backbone
     *(Rule(f'patch_embed.backbone.{part}.{{rest}}', f'patch_embed.backbone.stem.{part}.{{rest}}',
            unless='patch_embed.backbone.stages.') for part in ('conv', 'norm')),
-    *(Rule(f'patch_embed.backbone.{part}.{{rest}}', f'patch_embed.backbone.{part}.{{rest}}')
-      for part in ('stem', 'stages')),
+    *same(*_TOKENS, *_LAYERS, *_RESNET),
     Rule('attn_pool.{rest}', 'neck.attn_pool.{rest}'),
     *pair('head.', 'head.layers.head'),
     *pair('head_dist.', 'head.layers.head_dist'),
@@ -119,7 +124,9 @@ HUGGINGFACE = Format('hf', (
     *pair(f'{_HF}.(layernorm_before|norm1).', 'blocks.{i}.norm1'),
     *pair(f'{_HF}.(layernorm_after|norm2).', 'blocks.{i}.norm2'),
     *pair(f'{_HF}.(intermediate.dense|mlp.fc1|mlp.weights_in).', 'blocks.{i}.mlp.fc1'),
-    *pair(f'{_HF}.(output.dense|mlp.fc2|mlp.weights_out).', 'blocks.{i}.mlp.fc2'),
+    *pair(f'{_HF}.(output.dense|mlp.fc2|mlp.weights_out|mlp.down_proj).', 'blocks.{i}.mlp.fc2'),
+    *(Rule((f'{_HF}.mlp.gate_proj.{kind}', f'{_HF}.mlp.up_proj.{kind}'), f'blocks.{{i}}.mlp.fc1.{kind}', JOINED_2)
+      for kind in ('weight', 'bias')),
     Rule(f'{_HF}.layer_scale{{k}}.lambda1', 'blocks.{i}.ls{k}.gamma'),
     *pair('layernorm.', 'norm'),
     *pair('pooler.dense.', 'head.layers.pre_logits'),
@@ -146,20 +153,20 @@ TORCHVISION = Format('torchvision', (
 ))
 
 MMPRETRAIN = Format('mmpretrain', (
-    *(Rule(f'backbone.{name}', name) for name in ('cls_token', 'dist_token', 'pos_embed')),
-    *pair('backbone.patch_embed.projection.', 'patch_embed.proj'),
-    *pair('backbone.pre_norm.', 'norm_pre'),
-    *pair('backbone.layers.{i}.ln1.', 'blocks.{i}.norm1'),
-    *pair('backbone.layers.{i}.attn.qkv.', 'blocks.{i}.attn.qkv'),
-    *pair('backbone.layers.{i}.attn.proj.', 'blocks.{i}.attn.proj'),
-    *pair('backbone.layers.{i}.ln2.', 'blocks.{i}.norm2'),
-    *pair('backbone.layers.{i}.ffn.layers.0.0.', 'blocks.{i}.mlp.fc1'),
-    *pair('backbone.layers.{i}.ffn.layers.1.', 'blocks.{i}.mlp.fc2'),
-    Rule('backbone.layers.{i}.attn.gamma1.weight', 'blocks.{i}.ls1.gamma'),
-    Rule('backbone.layers.{i}.ffn.gamma2.weight', 'blocks.{i}.ls2.gamma'),
-    *pair('backbone.ln1.', 'norm'),
+    *same('cls_token', 'dist_token', 'pos_embed'),
+    *pair('patch_embed.projection.', 'patch_embed.proj'),
+    *pair('pre_norm.', 'norm_pre'),
+    *pair('layers.{i}.ln1.', 'blocks.{i}.norm1'),
+    *pair('layers.{i}.attn.qkv.', 'blocks.{i}.attn.qkv'),
+    *pair('layers.{i}.attn.proj.', 'blocks.{i}.attn.proj'),
+    *pair('layers.{i}.ln2.', 'blocks.{i}.norm2'),
+    *pair('layers.{i}.ffn.layers.0.0.', 'blocks.{i}.mlp.fc1'),
+    *pair('layers.{i}.ffn.layers.1.', 'blocks.{i}.mlp.fc2'),
+    Rule('layers.{i}.attn.gamma1.weight', 'blocks.{i}.ls1.gamma'),
+    Rule('layers.{i}.ffn.gamma2.weight', 'blocks.{i}.ls2.gamma'),
+    *pair('ln1.', 'norm'),
     Rule('head.layers.{rest}', 'head.layers.{rest}'),
-))
+), ('backbone.', ''), ('head.', ))
 
 _CLIP = '(transformer.resblocks.|encoder.layers.){i}'
 

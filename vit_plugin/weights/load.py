@@ -132,11 +132,12 @@ class Conversion:
         return self.adapter(ours, value, self.targets[ours].shape)[0] if ours in self.targets else value
 
     def _choose_format(self) -> tuple[Format, str, dict[str, Step]]:
-        """The format and prefix by which most keys of the model are found; the first of equals."""
+        """The format and prefix that find most keys of the model, and of equals the one that uses most of theirs."""
         candidates = [(form, prefix, {step.ours: step for step in form.plan(self.weights, prefix)})
                       for form in FORMATS.values() for prefix in form.prefixes
                       if any(key.startswith(prefix) for key in self.weights)]
-        best = max(candidates, key=lambda candidate: len(candidate[2].keys() & self.targets.keys()), default=None)
+        best = max(candidates, default=None, key=lambda candidate: (
+            len(candidate[2].keys() & self.targets.keys()), sum(len(step.theirs) for step in candidate[2].values())))
         if best is None or not best[2].keys() & self.targets.keys():
             raise ConfigError(f'The checkpoint is of no known format: none of its keys ({some(self.weights)}) names '
                               f'a part of this model. Known are {", ".join(FORMATS)}.')

@@ -72,6 +72,7 @@ VECTOR = Transform(lambda x: x.reshape(-1), lambda x, heads: [x])  # old GroupNo
 TRANSPOSED = Transform(lambda x: x.t(), lambda x, heads: [x.t()])  # (in, out)
 CONV = Transform(lambda x: x.permute(3, 2, 0, 1), lambda x, heads: [x.permute(2, 3, 1, 0)])  # HWIO
 JOINED = Transform(lambda *parts: torch.cat(parts), lambda x, heads: x.chunk(3))  # query, key, value
+JOINED_2 = Transform(JOINED.forward, lambda x, heads: x.chunk(2))  # activated half and gate
 # flax: a kernel into heads is (in, heads, d), one out of heads (heads, d, out).
 INTO_HEADS = Transform(
     lambda *parts: torch.cat([part.flatten(1).t() for part in parts]),
@@ -99,12 +100,14 @@ class Rule:
         theirs: pattern, or patterns that make it together.
         ours: pattern of our key.
         transform: between the arrays.
-        unless: the rule does not hold for a model that has a key of ours that begins so.
+        unless: the rule does not hold where any key has this in it.
+        written: whether it is used for writing too, or only to read another spelling.
     """
     theirs: str | tuple[str, ...]
     ours: str
     transform: Transform = SAME
     unless: str = ''
+    written: bool = True
 
     @cached_property
     def their_patterns(self) -> tuple[Pattern, ...]:
@@ -115,9 +118,16 @@ class Rule:
         return Pattern(self.ours)
 
 
-def pair(theirs: str, ours: str, kernel: str = 'weight', transform: Transform = SAME) -> tuple[Rule, Rule]:
+def pair(theirs: str, ours: str, kernel: str = 'weight', transform: Transform = SAME,
+         written: bool = True) -> tuple[Rule, Rule]:
     """The rules of a layer's weight and bias; ``kernel`` is their name of the weight."""
-    return (Rule(f'{theirs}{kernel}', f'{ours}.weight', transform), Rule(f'{theirs}bias', f'{ours}.bias', VECTOR))
+    return (Rule(f'{theirs}{kernel}', f'{ours}.weight', transform, written=written),
+            Rule(f'{theirs}bias', f'{ours}.bias', VECTOR, written=written))
+
+
+def same(*names: str) -> tuple[Rule, ...]:
+    """The rules of keys that are the same in both formats."""
+    return tuple(Rule(name, name) for name in names)
 
 
 @dataclass(frozen=True)
@@ -171,7 +181,8 @@ class Format:
         for key, value in state.items():
             for rule in self.rules:
                 indices = rule.our_pattern.match(key)
-                if indices is None or (rule.unless and any(rule.unless in other for other in state)):
+                if indices is None or not rule.written or (
+                        rule.unless and any(rule.unless in other for other in state)):
                     continue
                 parts = rule.transform.backward(value, heads)
                 for pattern, part in zip(rule.their_patterns, parts, strict=True):

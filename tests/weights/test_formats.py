@@ -1,0 +1,286 @@
+"""Every format in and out: the same outputs as the code that the weights come from, and the same weights back."""
+
+import pytest
+import timm
+import torch
+import torchvision
+from authors import NAMES, Golden, assert_same
+from mmengine.registry import MODELS, init_default_scope
+from mmengine.runner import load_checkpoint
+from torch import Tensor, nn
+
+from vit_plugin.models import VisionTransformer
+from vit_plugin.weights import FORMATS, load_weights
+
+SIZES = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
+
+
+def randomised(model: nn.Module) -> nn.Module:
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.05) if parameter.ndim > 1 else nn.init.uniform_(parameter, 0.5, 1.5)
+    model.eval()
+    return model
+
+
+def classifier(backbone: dict, head: dict | None = None, neck: dict | None = None) -> nn.Module:
+    init_default_scope('mmpretrain')
+    return MODELS.build(dict(
+        type='ImageClassifier', backbone=dict(backbone, type='vit_plugin.VisionTransformer'), neck=neck,
+        head=head and dict(head, type='vit_plugin.ViTClsHead'))).eval()
+
+
+def golden_classifier(golden: Golden) -> nn.Module:
+    has_cls = golden.meta['classifier'] == 'token'
+    return classifier(
+        dict(arch=golden.arch, img_size=golden.meta['size'], with_cls_token=has_cls,
+             out_type='cls_token' if has_cls else 'avg_featmap'),
+        dict(num_classes=golden.meta['classes'], in_channels=golden.meta['hidden'], hidden_dim=golden.meta['rep']))
+
+
+def golden_weights(golden: Golden, prefix: str = '') -> dict[str, Tensor]:
+    return {prefix + key.removeprefix('params/'): torch.from_numpy(value)
+            for key, value in golden.arrays.items() if key.startswith('params/')}
+
+
+def modern(key: str) -> str:
+    """The key in the numbering of today's flax and big_vision."""
+    for old, new in (('LayerNorm_2', 'LayerNorm_1'), ('Attention_1', 'Attention_0'), ('MlpBlock_3', 'MlpBlock_0')):
+        key = key.replace(old, new)
+    return key
+
+
+def generations(weights: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    """The same weights as each generation of the authors' code names them."""
+    new = {modern(key): value for key, value in weights.items()}
+    blocks: dict[str, list[Tensor]] = {}
+    for key, value in new.items():
+        if 'encoderblock_' in key:
+            number, _, rest = key.removeprefix('Transformer/encoderblock_').partition('/')
+            blocks.setdefault(f'Transformer/encoderblock/{rest}', []).append(value)
+    scanned = {key: value for key, value in new.items() if 'encoderblock_' not in key} | {
+        key: torch.stack(values) for key, values in blocks.items()}
+    return {
+        'of 2020': weights,
+        'with optimizer': {f'opt/target/{key}': value for key, value in weights.items()} | {
+            'opt/state/step': torch.tensor(3)},
+        'with 4-d norms': {key: value.reshape(1, 1, 1, -1) if '/gn' in f'/{key}' else value
+                           for key, value in weights.items()},
+        'modern': new,
+        'of big_vision': {f'params/{key}'.replace('Transformer/posembed_input/', ''): value for key, value in new.items()},
+        'scanned': {f'params/img/{key}': value for key, value in scanned.items()} | {'params/t': torch.tensor(1.)},
+    }
+
+
+@pytest.mark.parametrize('generation', generations({}))
+@pytest.mark.parametrize('name', NAMES)
+def test_the_authors_of_every_generation(name, generation):
+    golden = Golden(name)
+    model = golden_classifier(golden)
+    report = load_weights(model, generations(golden_weights(golden))[generation])
+    assert report.format == 'jax'
+    assert not report.initialised
+    with torch.no_grad():
+        assert_same(model(golden.images), golden.logits)
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_npz_in_and_out_is_bit_identical(name, tmp_path):
+    golden = Golden(name)
+    model = golden_classifier(golden)
+    load_weights(model, golden_weights(golden))
+    state = {key.removeprefix('backbone.'): value for key, value in model.state_dict().items()}
+    exported, left = FORMATS['jax'].export(state, golden.meta['heads'])
+    assert not left
+    assert exported.keys() == golden_weights(golden).keys()
+    for key, value in golden_weights(golden).items():
+        assert torch.equal(exported[key], value), key
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('name', NAMES)
+def test_plain_load_state_dict_and_the_hosts_loader(name, tmp_path):
+    import numpy as np
+    golden = Golden(name)
+    state = golden_weights(golden)
+    backbone = golden_classifier(golden).backbone
+    backbone.out_type = 'raw'
+    backbone.load_state_dict(state)
+    with torch.no_grad():
+        assert_same(backbone(golden.images)[0], golden.tokens)
+    np.savez(tmp_path / 'weights.npz', **{key: value.numpy() for key, value in state.items()})
+    model = golden_classifier(golden)
+    load_checkpoint(model, str(tmp_path / 'weights.npz'), strict=True)
+    with torch.no_grad():
+        assert_same(model(golden.images), golden.logits)
+    fresh = VisionTransformer(**dict(arch=golden.arch, img_size=golden.meta['size'], out_type='raw', init_cfg=dict(
+        type='Pretrained', checkpoint=str(tmp_path / 'weights.npz')), with_cls_token=bool(backbone.num_extra_tokens)))
+    fresh.init_weights()
+    with torch.no_grad():
+        assert_same(fresh.eval()(golden.images)[0], golden.tokens)
+
+
+LAYER_SCALE = dict(layer_scale_init_value=1e-5)
+NO_ROWS = dict(type='learned', extra_rows=False)
+
+# timm's model -> the one documented set of arguments that makes ours the same (docs/weights.md).
+TIMM = {
+    'vit_tiny_patch16_224': dict(arch='Ti/16'),
+    'vit_small_patch32_224': dict(arch='S/32'),
+    'vit_base_patch16_224': dict(arch='B/16'),
+    'vit_base_patch8_224': dict(arch='B/8'),
+    'vit_large_patch16_384': dict(arch='L/16', img_size=384),
+    'vit_base_patch16_siglip_224': dict(arch='B/16', with_cls_token=False),
+    'vit_base_patch16_clip_224': dict(
+        arch='B/16', patch_embed=dict(bias=False), norms=dict(pre_norm=True),
+        numerics=dict(base='timm', norm_cfg=dict(eps=1e-5))),
+    'deit_small_patch16_224': dict(arch='S/16'),
+    'deit_base_distilled_patch16_224': dict(arch='B/16', extra_tokens=dict(dist_token=1)),
+    'deit3_small_patch16_224': dict(arch='S/16', pos_embed=NO_ROWS, block_cfg=LAYER_SCALE),
+    'vit_small_patch14_dinov2': dict(arch='S/14', img_size=518, block_cfg=LAYER_SCALE),
+    'vit_small_patch14_reg4_dinov2': dict(
+        arch='S/14', img_size=518, extra_tokens=dict(reg_token=4), pos_embed=NO_ROWS, block_cfg=LAYER_SCALE),
+    'vit_tiny_r_s16_p8_224': dict(arch='R+Ti/16'),
+    'vit_small_r26_s32_224': dict(arch='R26+S/32'),
+    'vit_base_r50_s16_224': dict(arch='R50+B/16'),
+    'vit_large_r50_s32_224': dict(arch='R50+L/32'),
+}
+QUICK = ('vit_tiny_patch16_224', 'deit3_small_patch16_224', 'vit_tiny_r_s16_p8_224')
+
+
+@pytest.mark.parametrize('name', [pytest.param(name, marks=() if name in QUICK else pytest.mark.nightly) for name in TIMM])
+def test_timm_in_and_out(name):
+    theirs = randomised(timm.create_model(name, num_classes=0))
+    ours = VisionTransformer(**{'numerics': 'timm', 'out_type': 'raw', **TIMM[name]}).eval()
+    state = theirs.state_dict()
+    report = load_weights(ours, state)
+    assert set(report.ignored) == {key for key in state if key.startswith('attn_pool.')}
+    images = torch.randn(1, 3, *ours.img_size)
+    with torch.no_grad():
+        assert_same(ours(images)[0], theirs.forward_features(images))
+    exported, left = FORMATS['timm'].export(ours.state_dict(), ours.blocks[0].attn.num_heads)
+    assert not left
+    for key in state.keys() - report.ignored.keys():
+        assert torch.equal(exported[key], state[key]), key
+
+
+def test_siglip_with_its_pooling():
+    theirs = randomised(timm.models.VisionTransformer(
+        32, 8, embed_dim=32, depth=2, num_heads=2, mlp_ratio=2, num_classes=0, class_token=False, global_pool='map'))
+    ours = classifier(dict(arch=SIZES, img_size=32, with_cls_token=False, out_type='raw', numerics='timm'), neck=dict(
+        type='vit_plugin.TokenPooling', mode='map', in_channels=32,
+        map_cfg=dict(num_heads=2, numerics='timm', feedforward_channels=64)))
+    report = load_weights(ours, theirs.state_dict())
+    assert not report.ignored
+    images = torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        assert_same(ours(images)[0], theirs(images))
+
+
+def test_timm_classifier():
+    theirs = randomised(timm.models.VisionTransformer(
+        32, 8, embed_dim=32, depth=2, num_heads=2, mlp_ratio=2, num_classes=5))
+    images = torch.randn(2, 3, 32, 32)
+    ours = classifier(dict(arch=SIZES, img_size=32, numerics='timm'), dict(num_classes=5, in_channels=32))
+    with torch.no_grad():
+        ours.load_state_dict(theirs.state_dict())
+        assert_same(ours(images), theirs(images))
+
+
+def tiny(**kwargs) -> VisionTransformer:
+    return VisionTransformer(**{'arch': SIZES, 'img_size': 32, 'out_type': 'raw', 'numerics': 'timm', **kwargs}).eval()
+
+
+def hugging_face(name: str, **kwargs) -> nn.Module:
+    transformers = pytest.importorskip('transformers')
+    config = getattr(transformers, f'{name.removesuffix("Model")}Config')
+    return randomised(getattr(transformers, name)(config(
+        hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, image_size=32, patch_size=8,
+        **kwargs)))
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize(('name', 'theirs', 'ours'), [
+    ('ViTModel', {}, dict(numerics=dict(base='timm', norm_cfg=dict(eps=1e-12)))),
+    ('DeiTModel', {}, dict(numerics=dict(base='timm', norm_cfg=dict(eps=1e-12)), extra_tokens=dict(dist_token=1))),
+    ('Dinov2Model', dict(mlp_ratio=2), dict(block_cfg=LAYER_SCALE)),
+    ('Dinov2Model', dict(mlp_ratio=4, use_swiglu_ffn=True), dict(
+        arch=dict(SIZES, feedforward_channels=88), block_cfg=dict(LAYER_SCALE, gated_mlp=True),
+        numerics=dict(base='timm', act_cfg=dict(type='SiLU')))),
+    ('Dinov2WithRegistersModel', dict(mlp_ratio=2), dict(
+        block_cfg=LAYER_SCALE, extra_tokens=dict(reg_token=4), pos_embed=NO_ROWS)),
+    ('Dinov2WithRegistersModel', dict(mlp_ratio=2), dict(block_cfg=LAYER_SCALE, extra_tokens=dict(reg_token=4))),
+])
+def test_transformers(name, theirs, ours):
+    theirs, ours = hugging_face(name, **theirs), tiny(**ours)
+    report = load_weights(ours, theirs.state_dict())
+    assert report.format == 'hf'
+    images = torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        assert_same(ours(images)[0], theirs(images).last_hidden_state)
+    exported, left = FORMATS['hf'].export(ours.state_dict(), 2)
+    assert not left
+    assert not any('layers.0.' in key and 'encoder' not in key for key in exported)  # the names of the hub's files
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_clip_of_transformers():
+    theirs = hugging_face('CLIPVisionModel')
+    ours = tiny(patch_embed=dict(bias=False), norms=dict(pre_norm=True),
+                numerics=dict(act_cfg=dict(type='QuickGELU'), norm_cfg=dict(eps=1e-5)))
+    assert load_weights(ours, theirs.state_dict()).format == 'clip'
+    images = torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        norm = getattr(theirs, 'vision_model', theirs).post_layernorm
+        assert_same(ours(images)[0], norm(theirs(images).last_hidden_state))
+
+
+def test_clip_of_openai_beside_its_text_tower():
+    ours = tiny(patch_embed=dict(bias=False), norms=dict(pre_norm=True))
+    exported, left = FORMATS['clip'].export(ours.state_dict(), 2)
+    assert not left
+    assert exported['visual.class_embedding'].shape == (32, )
+    text = {'positional_embedding': torch.ones(9, 32), 'logit_scale': torch.ones(()), 'ln_final.weight': torch.ones(32),
+            'transformer.resblocks.0.ln_1.weight': torch.full((32, ), 7.), 'visual.proj': torch.ones(32, 16)}
+    again = tiny(patch_embed=dict(bias=False), norms=dict(pre_norm=True))
+    report = load_weights(again, {**text, **exported})
+    assert set(report.ignored) == set(text)
+    for key, value in ours.state_dict().items():
+        assert torch.equal(again.state_dict()[key], value), key
+
+
+def test_torchvision():
+    theirs = randomised(torchvision.models.VisionTransformer(32, 8, 2, 2, 32, 64, num_classes=5))
+    ours = classifier(dict(arch=SIZES, img_size=32, numerics='timm'), dict(num_classes=5, in_channels=32))
+    report = load_weights(ours, theirs.state_dict())
+    assert (report.format, report.initialised, report.ignored) == ('torchvision', {}, {})
+    images = torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        assert_same(ours(images), theirs(images))
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('prefix', ['', 'backbone.'])
+def test_mmpretrain(prefix):
+    from mmpretrain.models import VisionTransformer as TheirVisionTransformer
+    theirs = randomised(TheirVisionTransformer(dict(SIZES), 32, 8, out_type='raw', layer_scale_init_value=1.))
+    ours = tiny(block_cfg=LAYER_SCALE)
+    report = load_weights(ours, {f'{prefix}{key}': value for key, value in theirs.state_dict().items()})
+    assert (report.format, report.ignored) == ('mmpretrain', {})
+    images = torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        assert_same(ours(images)[0], theirs(images)[0])
+
+
+def test_every_rule_is_read_and_written_alike():
+    """What one format writes, the same format reads back, for the parts that all of them know."""
+    source = classifier(dict(arch=SIZES, img_size=32), dict(num_classes=5, in_channels=32))
+    randomised(source)
+    state = {key.removeprefix('backbone.'): value for key, value in source.state_dict().items()}
+    for name in ('jax', 'timm', 'hf', 'torchvision', 'mmpretrain'):
+        exported, left = FORMATS[name].export(state, 2)
+        assert not left, name
+        again = classifier(dict(arch=SIZES, img_size=32), dict(num_classes=5, in_channels=32))
+        report = load_weights(again, exported)
+        assert report.format == ('vit_plugin' if name == 'vit_plugin' else name)
+        for key, value in source.state_dict().items():
+            assert torch.equal(again.state_dict()[key], value), (name, key)
