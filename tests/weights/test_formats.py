@@ -66,7 +66,8 @@ def generations(weights: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
         'with 4-d norms': {key: value.reshape(1, 1, 1, -1) if '/gn' in f'/{key}' else value
                            for key, value in weights.items()},
         'modern': new,
-        'of big_vision': {f'params/{key}'.replace('Transformer/posembed_input/', ''): value for key, value in new.items()},
+        'of big_vision': {f'params/{key}'.replace('Transformer/posembed_input/', ''): value
+                          for key, value in new.items()},
         'scanned': {f'params/img/{key}': value for key, value in scanned.items()} | {'params/t': torch.tensor(1.)},
     }
 
@@ -147,7 +148,8 @@ TIMM = {
 QUICK = ('vit_tiny_patch16_224', 'deit3_small_patch16_224', 'vit_tiny_r_s16_p8_224')
 
 
-@pytest.mark.parametrize('name', [pytest.param(name, marks=() if name in QUICK else pytest.mark.nightly) for name in TIMM])
+@pytest.mark.parametrize('name', [
+    pytest.param(name, marks=() if name in QUICK else pytest.mark.nightly) for name in TIMM])
 def test_timm_in_and_out(name):
     theirs = randomised(timm.create_model(name, num_classes=0))
     ours = VisionTransformer(**{'numerics': 'timm', 'out_type': 'raw', **TIMM[name]}).eval()

@@ -4,8 +4,11 @@ import argparse
 import collections
 import io
 import pickle
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -70,15 +73,21 @@ def read_weights(path: str | Path) -> Mapping[str, Tensor]:
     path = Path(path)
     if not path.is_file():
         raise ConfigError(f'There is no checkpoint file {str(path)!r}.')
-    reader = {'.npz': _read_npz, '.safetensors': _read_safetensors}.get(path.suffix, _read_pickle)
+    with _one_sentence(path):
+        return {'.npz': _read_npz, '.safetensors': _read_safetensors}.get(path.suffix, _read_pickle)(path)
+
+
+@contextmanager
+def _one_sentence(path: Path) -> Iterator[None]:
     try:
-        return reader(path)
+        yield
     except pickle.UnpicklingError as error:
         raise ConfigError(
             f'The checkpoint {str(path)!r} is damaged, or holds more than tensors and plain containers, and is not '
             f'read, since that could run code ({_first_sentence(error)}); save its weights alone, best as '
             '.safetensors.') from error
-    except (OSError, EOFError, ValueError, RuntimeError, KeyError, zipfile.BadZipFile, SafetensorError) as error:
+    except (OSError, EOFError, ValueError, RuntimeError, KeyError, struct.error, zipfile.BadZipFile, zlib.error,
+            SafetensorError) as error:
         raise ConfigError(f'The checkpoint {str(path)!r} cannot be read ({_first_sentence(error)}); it may be cut '
                           'short: fetch it again.') from error
 
@@ -105,19 +114,16 @@ def find_weights(content: Any) -> Mapping[str, Tensor]:
 
 
 def _read_npz(path: Path) -> Mapping[str, Tensor]:
-    arrays = np.load(path, allow_pickle=False)
-    if not isinstance(arrays, np.lib.npyio.NpzFile):
-        raise ValueError('it is not an archive of arrays')
+    with zipfile.ZipFile(path):  # numpy leaves a damaged file open
+        arrays = np.load(path, allow_pickle=False)
 
     def read(name: str) -> Tensor:
-        array = arrays[name]
+        with _one_sentence(path):
+            array = arrays[name]
         if array.dtype.kind == 'V' and array.dtype.itemsize == 2:  # numpy knows no bfloat16
             return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16).float()
         return torch.from_numpy(array)
 
-    for name in arrays.files:  # a damaged archive is found now, and not after half of the model is filled
-        if arrays.zip.getinfo(f'{name}.npy').file_size == 0:
-            raise ValueError(f'{name} is empty')
     return LazyArrays(arrays.files, read)
 
 

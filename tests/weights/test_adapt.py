@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.ndimage import zoom
+from torch.nn.functional import conv2d, interpolate
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer
+from vit_plugin.weights import load_weights
+from vit_plugin.weights.adapt import adapt_channels, resize_patches, source_grid
+
+sizes = st.integers(2, 9)
+
+
+def models(tiny: dict, theirs: dict | None = None, ours: dict | None = None) -> tuple[VisionTransformer, ...]:
+    return tuple(VisionTransformer(**{**tiny, 'out_type': 'raw', **(change or {})}).eval() for change in (theirs, ours))
+
+
+@settings(deadline=None)
+@given(old=st.tuples(sizes, sizes))
+def test_patches_of_the_same_size_stay(old):
+    kernel = torch.randn(3, 2, *old)
+    torch.testing.assert_close(resize_patches(kernel, old), kernel, atol=1e-5, rtol=1e-5)
+
+
+@settings(deadline=None)
+@given(old=sizes, more=st.integers(0, 8))
+def test_larger_patches_give_the_tokens_of_the_smaller(old, more):
+    kernel, patch = torch.randn(3, 2, old, old), torch.randn(1, 2, old, old)
+    new = old + more
+    larger = interpolate(patch, (new, new), mode='bilinear', antialias=True)
+    torch.testing.assert_close(conv2d(larger, resize_patches(kernel, (new, new))), conv2d(patch, kernel),
+                               atol=1e-4, rtol=1e-4)
+
+
+def test_patch_size_of_a_checkpoint_is_changed(tiny):
+    theirs, ours = models(tiny, None, dict(arch=dict(tiny['arch'], patch_size=16), img_size=64))
+    report = load_weights(ours, theirs.state_dict())
+    assert report.adapted == {'patch_embed.proj.weight': 'patches of 8 x 8 to 16 x 16'}
+    images = torch.randn(1, 3, 32, 32)
+    patches = images.unfold(2, 8, 8).unfold(3, 8, 8)  # each patch enlarged by itself
+    patches = interpolate(patches.permute(0, 2, 3, 1, 4, 5).reshape(16, 3, 8, 8), (16, 16), mode='bilinear')
+    larger = patches.reshape(1, 4, 4, 3, 16, 16).permute(0, 3, 1, 4, 2, 5).reshape(1, 3, 64, 64)
+    with torch.no_grad():
+        torch.testing.assert_close(ours(larger)[0], theirs(images)[0], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize('channels', [1, 3, 4, 9])
+def test_channels(channels):
+    kernel = torch.randn(5, 3, 2, 2)
+    adapted = adapt_channels(kernel, channels)
+    assert adapted.shape == (5, channels, 2, 2)
+    if channels in (1, 3, 9):  # an image that is the same in all channels
+        grey = torch.randn(1, 1, 2, 2)
+        torch.testing.assert_close(conv2d(grey.expand(-1, channels, -1, -1), adapted),
+                                   conv2d(grey.expand(-1, 3, -1, -1), kernel))
+
+
+@pytest.mark.parametrize('config', ['tiny', 'tiny_hybrid'])
+def test_channels_of_a_checkpoint_are_changed(config, request):
+    theirs, ours = models(request.getfixturevalue(config), None, dict(in_channels=1))
+    report = load_weights(ours, theirs.state_dict())
+    assert list(report.adapted.values()) == ['3 input channels to 1']
+    grey = torch.randn(1, 1, 32, 32)
+    with torch.no_grad():
+        torch.testing.assert_close(ours(grey)[0], theirs(grey.expand(-1, 3, -1, -1))[0], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize(('old', 'new'), [((32, 32), (48, 64)), ((40, 64), (32, 32)), ((40, 64), (64, 24))])
+@pytest.mark.parametrize('loader', ['load_weights', 'load_state_dict'])
+def test_positions_from_any_grid_to_any(tiny, old, new, loader):
+    theirs, ours = models(tiny, dict(img_size=old), dict(img_size=new))
+    grid = tuple(side // 8 for side in old)
+    if loader == 'load_weights':
+        report = load_weights(ours, theirs.state_dict(), source_grid=grid)
+        assert list(report.adapted) == ['pos_embed']
+    elif grid[0] == grid[1]:
+        ours.load_state_dict(theirs.state_dict())
+    else:
+        with pytest.raises(ConfigError, match=r'no square; give source_grid=\(rows, columns\)'):
+            ours.load_state_dict(theirs.state_dict())
+        return
+    table = theirs.pos_embed[0, 1:].detach().numpy().reshape(*grid, 32)
+    target = tuple(side // 8 for side in new)
+    expected = zoom(table, (target[0] / grid[0], target[1] / grid[1], 1), order=1)
+    np.testing.assert_allclose(ours.pos_embed[0, 1:].detach().numpy().reshape(*target, 32), expected, atol=1e-6)
+    assert torch.equal(ours.pos_embed[:, 0], theirs.pos_embed[:, 0])
+
+
+@pytest.mark.parametrize(('theirs', 'ours'), [(True, False), (False, True)])
+def test_rows_of_the_extra_tokens_change_no_output(tiny, theirs, ours):
+    theirs, ours = models(tiny, *(dict(extra_tokens=dict(dist_token=1), pos_embed=dict(type='learned', extra_rows=rows))
+                                  for rows in (theirs, ours)))
+    load_weights(ours, theirs.state_dict())
+    images = torch.randn(1, 3, 32, 32)
+    with torch.no_grad():
+        torch.testing.assert_close(ours(images)[0], theirs(images)[0])
+
+
+def test_source_grid():
+    assert source_grid(12, (3, 4)) == (3, 4)
+    assert source_grid(16, (3, 4)) == (4, 4)
+    assert source_grid(12, (9, 9), (2, 6)) == (2, 6)
+    with pytest.raises(ConfigError, match='positions for 12 patches'):
+        source_grid(12, (9, 9))

@@ -1,0 +1,128 @@
+import pickle
+from collections import deque
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+from mmengine.logging import HistoryBuffer
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer
+from vit_plugin.weights import load_weights
+from vit_plugin.weights.files import read_weights
+
+STATE = {'a': torch.randn(3, 4), 'b': torch.arange(5.)}
+
+
+class Hostile:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path, )
+
+
+class Reach:
+    """Gets an attribute of a class when it is unpickled."""
+
+    def __init__(self, owner: type, name: str) -> None:
+        self.owner, self.name = owner, name
+
+    def __reduce__(self):
+        return getattr, (self.owner, self.name)
+
+
+def save(path: Path) -> None:
+    {'.npz': lambda: np.savez(path, **{key: value.numpy() for key, value in STATE.items()}),
+     '.safetensors': lambda: safetensors.torch.save_file(STATE, path),
+     '.pth': lambda: torch.save({'epoch': 3, 'state_dict': STATE}, path),
+     '.pt': lambda: torch.save({'model': STATE}, path, _use_new_zipfile_serialization=False),
+     '.pkl': lambda: path.write_bytes(pickle.dumps({'model': {k: v.numpy() for k, v in STATE.items()}})),
+     }[path.suffix]()
+
+
+SUFFIXES = ('.npz', '.safetensors', '.pth', '.pt', '.pkl')
+
+
+@pytest.mark.parametrize('suffix', SUFFIXES)
+def test_every_kind_of_file(tmp_path, suffix):
+    path = tmp_path / f'weights{suffix}'
+    save(path)
+    weights = read_weights(path)
+    assert set(weights) == set(STATE)
+    for key, value in STATE.items():
+        assert torch.equal(weights[key], value)
+
+
+@pytest.mark.parametrize('suffix', ['.pth', '.pt', '.pkl', '.bin'])
+@pytest.mark.parametrize('form', ['zip', 'legacy', 'pickle'])
+def test_no_code_of_a_hostile_file_runs(tmp_path, suffix, form):
+    path, sign = tmp_path / f'weights{suffix}', tmp_path / 'it_ran'
+    content = {'state_dict': dict(STATE), 'meta': Hostile(sign)}
+    if form == 'pickle':
+        path.write_bytes(pickle.dumps(content))
+    else:
+        torch.save(content, path, _use_new_zipfile_serialization=form == 'zip')
+    with pytest.raises(ConfigError, match='is not read, since that could run code'):
+        read_weights(path)
+    assert not sign.exists()
+    pickle.loads(pickle.dumps(Hostile(sign)))
+    assert sign.exists()  # the file is hostile indeed
+
+
+def test_getattr_reaches_only_the_methods_of_a_history(tmp_path):
+    for reach in ((deque, 'append'), (HistoryBuffer, '__init__')):
+        torch.save({'state_dict': STATE, 'x': Reach(*reach)}, tmp_path / 'weights.pth')
+        with pytest.raises(ConfigError, match='could run code'):
+            read_weights(tmp_path / 'weights.pth')
+    torch.save({'state_dict': STATE, 'message_hub': HistoryBuffer([1.], [1])}, tmp_path / 'weights.pth')
+    assert set(read_weights(tmp_path / 'weights.pth')) == set(STATE)
+
+
+@pytest.mark.parametrize('suffix', SUFFIXES)
+@pytest.mark.parametrize('share', [0., 0.3, 0.9])
+def test_damaged_files_are_one_sentence(tmp_path, suffix, share):
+    path = tmp_path / f'weights{suffix}'
+    save(path)
+    content = path.read_bytes()
+    path.write_bytes(content[:int(share * len(content))])
+    with pytest.raises(ConfigError, match=r'The checkpoint .* (cannot be read|is damaged)') as error:
+        dict(read_weights(path))
+    assert '\n' not in str(error.value)
+
+
+def test_arrays_of_objects_are_refused(tmp_path):
+    sign = tmp_path / 'it_ran'
+    np.savez(tmp_path / 'weights.npz', a=np.array([Hostile(sign)], dtype=object))
+    with pytest.raises(ConfigError, match='cannot be read'):
+        dict(read_weights(tmp_path / 'weights.npz'))
+    assert not sign.exists()
+
+
+def test_missing_and_empty(tmp_path):
+    with pytest.raises(ConfigError, match='There is no checkpoint file'):
+        read_weights(tmp_path / 'none.pth')
+    torch.save({'epoch': 3}, tmp_path / 'empty.pth')
+    with pytest.raises(ConfigError, match='holds no weights'):
+        read_weights(tmp_path / 'empty.pth')
+
+
+def test_bfloat16_of_jax(tmp_path):
+    values = torch.randn(7).bfloat16()
+    np.savez(tmp_path / 'weights.npz', a=values.view(torch.uint16).numpy().view('V2'))
+    assert torch.equal(read_weights(tmp_path / 'weights.npz')['a'], values.float())
+
+
+def test_npz_is_read_one_array_at_a_time(tmp_path, monkeypatch, tiny):
+    from vit_plugin.weights.formats import FORMATS
+    model = VisionTransformer(**tiny)
+    exported, _ = FORMATS['jax'].export(model.state_dict(), 2)
+    np.savez(tmp_path / 'weights.npz', **{key: value.detach().numpy() for key, value in exported.items()})
+    weights = read_weights(tmp_path / 'weights.npz')
+    first, again = weights['cls'], weights['cls']
+    assert first.data_ptr() != again.data_ptr()  # nothing is kept
+    load_weights(VisionTransformer(**tiny), weights)

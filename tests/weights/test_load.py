@@ -1,0 +1,111 @@
+import pytest
+import torch
+from mmengine.registry import MODELS, init_default_scope
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer
+from vit_plugin.weights import FORMATS, load_weights
+
+
+def classifier(tiny: dict, classes: int = 5, hidden_dim: int | None = None) -> torch.nn.Module:
+    init_default_scope('mmpretrain')
+    return MODELS.build(dict(
+        type='ImageClassifier', backbone=dict(tiny, type='vit_plugin.VisionTransformer'),
+        head=dict(type='vit_plugin.ViTClsHead', num_classes=classes, in_channels=32, hidden_dim=hidden_dim))).eval()
+
+
+def exported(model: torch.nn.Module, name: str = 'timm') -> dict:
+    state = {key.removeprefix('backbone.'): value.clone() for key, value in model.state_dict().items()}
+    return FORMATS[name].export(state, 2)[0]
+
+
+def test_every_key_is_accounted_for(tiny):
+    source, model = classifier(tiny), classifier(tiny, classes=7)
+    torch.nn.init.normal_(source.head.layers.head.weight)
+    weights = {**exported(source), 'decoder_norm.weight': torch.ones(3), 'stray': torch.ones(2)}
+    report = load_weights(model, weights)
+    assert report.ignored['decoder_norm.weight'] == 'decoder of masked pre-training'
+    assert report.ignored['stray'] == 'the model has no such parameter'
+    assert set(report.initialised) == {'head.layers.head.weight', 'head.layers.head.bias'}
+    used = [key for keys in report.matched.values() for key in keys]
+    assert len(used) == len(set(used))
+    assert set(used) | set(report.ignored) | {'head.weight', 'head.bias'} == set(weights)
+    text = str(report)
+    assert 'the checkpoint has 5 classes, the model 7' in text
+    assert 'tensors from the format timm' in text
+
+
+def test_a_zero_classifier_is_named(tiny):
+    model = classifier(tiny)
+    report = load_weights(model, exported(classifier(tiny)))
+    assert 'head.layers.head.weight is all zeros in the checkpoint' in report.notes[0]
+
+
+def test_pre_logits_are_kept_and_a_backbone_does_without(tiny):
+    source = classifier(tiny, hidden_dim=24)
+    target = classifier(tiny, hidden_dim=24)
+    load_weights(target, exported(source, 'jax'))
+    assert torch.equal(target.head.layers.pre_logits.weight, source.head.layers.pre_logits.weight)
+    report = load_weights(VisionTransformer(**tiny), exported(source, 'jax'))
+    assert set(report.ignored.values()) == {'the model has no head'}
+
+
+@pytest.mark.parametrize('change', ['missing', 'misspelt', 'misshaped', 'foreign', 'empty'])
+def test_what_does_not_fit_is_refused_and_nothing_is_written(tiny, change):
+    model, weights = VisionTransformer(**tiny), exported(VisionTransformer(**tiny))
+    value = weights.pop('blocks.1.mlp.fc2.weight')
+    words = 'lacks blocks.1.mlp.fc2.weight'
+    if change == 'misspelt':
+        weights['blocks.1.mlp.fc_2.weight'] = value
+        words = 'left over in it are blocks.1.mlp.fc_2.weight'
+    elif change == 'misshaped':
+        weights['blocks.1.mlp.fc2.weight'] = value[:, :-1]
+        words = r'blocks.1.mlp.fc2.weight has the shape \(32, 64\) in the model and \(32, 63\) in the checkpoint'
+    elif change == 'foreign':
+        weights = {'layer1.0.conv1.weight': value}
+        words = r'of no known format: none of its keys \(layer1.0.conv1.weight\)'
+    elif change == 'empty':
+        weights, words = {}, 'of no known format'
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    with pytest.raises(ConfigError, match=words):
+        load_weights(model, weights)
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, before[key])
+
+
+def test_skipped_on_request(tiny):
+    model, weights = VisionTransformer(**tiny), exported(VisionTransformer(**tiny))
+    del weights['blocks.1.mlp.fc2.weight']
+    report = load_weights(model, weights, skip=['blocks.1.mlp.{rest}'])
+    assert set(report.initialised.values()) == {'skipped'}
+    assert len(report.initialised) == 4
+
+
+def test_fewer_blocks_take_the_first_of_the_checkpoint(tiny):
+    source, model = VisionTransformer(**tiny), VisionTransformer(**tiny, out_indices=0)
+    report = load_weights(model, source.state_dict())
+    assert all(key.startswith('blocks.1.') for key in report.ignored)
+
+
+def test_a_model_without_our_backbone():
+    with pytest.raises(ConfigError, match='Linear has 0'):
+        load_weights(torch.nn.Linear(2, 2), {})
+
+
+def test_our_own_classifier_checkpoint(tiny):
+    source, model, backbone = classifier(tiny), classifier(tiny), VisionTransformer(**tiny)
+    torch.nn.init.normal_(source.head.layers.head.weight)
+    report = load_weights(model, source.state_dict())
+    assert report.format == 'vit_plugin'
+    assert torch.equal(model.head.layers.head.weight, source.head.layers.head.weight)
+    load_weights(backbone, source.state_dict())
+    assert torch.equal(backbone.norm.weight, source.backbone.norm.weight)
+
+
+def test_partial_state_dicts_of_our_names_follow_torch(tiny):
+    model = VisionTransformer(**tiny)
+    state = model.state_dict()
+    del state['norm.weight']
+    assert model.load_state_dict(state, strict=False).missing_keys == ['norm.weight']
+    with pytest.raises(RuntimeError, match='Missing key'):
+        model.load_state_dict(state)
