@@ -109,3 +109,23 @@ def test_partial_state_dicts_of_our_names_follow_torch(tiny):
     assert model.load_state_dict(state, strict=False).missing_keys == ['norm.weight']
     with pytest.raises(RuntimeError, match='Missing key'):
         model.load_state_dict(state)
+
+
+@pytest.mark.parametrize(('numerics', 'form', 'noted'), [
+    ('authors', 'jax', []), ('timm', 'timm', []), ('authors', 'timm', ['act_cfg']), ('timm', 'jax', ['act_cfg']),
+    (dict(base='timm', norm_cfg=dict(eps=1e-3)), 'timm', ['norm_cfg'])])
+def test_numerics_that_differ_are_pointed_out(tiny, numerics, form, noted):
+    model = classifier(dict(tiny, numerics=numerics))
+    torch.nn.init.ones_(model.head.layers.head.weight)
+    report = load_weights(model, exported(model, form))
+    assert len(report.notes) == len(noted)
+    for note, field in zip(report.notes, noted, strict=True):
+        assert f'{field}=' in note
+        assert f"set numerics='{'authors' if form == 'jax' else 'timm'}'" in note
+
+
+def test_numerics_of_a_hybrids_stem(tiny_hybrid):
+    model = VisionTransformer(**tiny_hybrid, numerics='timm')
+    notes = '\n'.join(load_weights(model, exported(model, 'jax')).notes)
+    assert 'stem_norm_cfg' in notes
+    assert 'stem_conv_cfg' in notes

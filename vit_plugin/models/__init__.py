@@ -10,13 +10,15 @@ from .stems import PatchEmbed, ResNetEmbed, TimmEmbed
 
 __all__ = ['PatchEmbed', 'ResNetEmbed', 'TimmEmbed', 'TokenPooling', 'VisionTransformer']
 
+HEADS = ['DistilledClassifier', 'DistilledViTClsHead', 'ViTClsHead']
+
 try:
-    from .heads import ViTClsHead
+    from .heads import DistilledClassifier, DistilledViTClsHead, ViTClsHead  # noqa: F401
 except Exception:  # MMPretrain is missing or does not fit its neighbours, which is no concern of a detector's
     def __getattr__(name: str) -> type:
-        if name == 'ViTClsHead':
-            from .heads import ViTClsHead  # raises what was wrong
-            return ViTClsHead
+        if name in HEADS:
+            from . import heads  # raises what was wrong
+            return getattr(heads, name)
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
 else:
-    __all__ += ['ViTClsHead']
+    __all__ += HEADS

@@ -5,7 +5,7 @@ from vit_plugin import registry  # noqa: F401  first, since it says what to inst
 # isort: on
 
 from .formats import FORMATS
-from .load import load_weights
+from .load import in_our_names, load_weights
 from .report import Report
 
-__all__ = ['FORMATS', 'Report', 'load_weights']
+__all__ = ['FORMATS', 'Report', 'in_our_names', 'load_weights']

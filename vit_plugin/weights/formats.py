@@ -82,7 +82,7 @@ JAX = Format('jax', (
     *pair('MAPHead_0/MlpBlock_0/Dense_1/', 'neck.attn_pool.mlp.fc2', 'kernel', TRANSPOSED),
     *pair('pre_logits/', 'head.layers.pre_logits', 'kernel', TRANSPOSED),
     *pair('head/', 'head.layers.head', 'kernel', TRANSPOSED),
-), ('', 'opt/target/', 'params/', 'params/img/'), ignored={
+), ('', 'opt/target/', 'params/', 'params/img/'), numerics='authors', ignored={
     'opt/state/{rest}': 'state of the optimizer',
     'params/txt/{rest}': 'text tower', 'params/t': 'text tower', 'params/b': 'text tower'})
 
@@ -99,7 +99,7 @@ TIMM = Format('timm', (
     Rule('attn_pool.{rest}', 'neck.attn_pool.{rest}'),
     *pair('head.', 'head.layers.head'),
     *pair('head_dist.', 'head.layers.head_dist'),
-), ('', 'module.', 'encoder.', 'model.', 'visual.trunk.', 'backbone.', 'backbone.net.'), ignored={
+), ('', 'module.', 'encoder.', 'model.', 'visual.trunk.', 'backbone.', 'backbone.net.'), numerics='timm', ignored={
     'mask_token': 'of masked pre-training', 'decoder_{rest}': 'decoder of masked pre-training'})
 
 
@@ -133,7 +133,8 @@ HUGGINGFACE = Format('hf', (
     *pair('(classifier|cls_classifier).', 'head.layers.head'),
     *pair('distillation_classifier.', 'head.layers.head_dist'),
 ), ('', 'vit.', 'deit.', 'dinov2.', 'dinov2_with_registers.'),
-    ('classifier.', 'cls_classifier.', 'distillation_classifier.'), {'embeddings.mask_token': 'of masked pre-training'})
+    ('classifier.', 'cls_classifier.', 'distillation_classifier.'), numerics='timm', ignored={
+        'embeddings.mask_token': 'of masked pre-training'})
 
 _TV = 'encoder.layers.encoder_layer_{i}'
 
@@ -150,7 +151,7 @@ TORCHVISION = Format('torchvision', (
     *pair('encoder.ln.', 'norm'),
     *pair('heads.pre_logits.', 'head.layers.pre_logits'),
     *pair('heads.head.', 'head.layers.head'),
-))
+), numerics='timm')
 
 MMPRETRAIN = Format('mmpretrain', (
     *same('cls_token', 'dist_token', 'pos_embed'),
@@ -166,7 +167,7 @@ MMPRETRAIN = Format('mmpretrain', (
     Rule('layers.{i}.ffn.gamma2.weight', 'blocks.{i}.ls2.gamma'),
     *pair('ln1.', 'norm'),
     Rule('head.layers.{rest}', 'head.layers.{rest}'),
-), ('backbone.', ''), ('head.', ))
+), ('backbone.', ''), ('head.', ), numerics='timm')
 
 _CLIP = '(transformer.resblocks.|encoder.layers.){i}'
 
@@ -184,7 +185,8 @@ CLIP = Format('clip', (
     *pair(f'{_CLIP}.mlp.(c_fc|fc1).', 'blocks.{i}.mlp.fc1'),
     *pair(f'{_CLIP}.mlp.(c_proj|fc2).', 'blocks.{i}.mlp.fc2'),
     *pair('(ln_post|post_layernorm).', 'norm'),
-), ('visual.', 'module.visual.', 'vision_model.', ''), ignored={
+), ('visual.', 'module.visual.', 'vision_model.', ''), numerics=dict(
+    base='timm', act_cfg=dict(type='QuickGELU'), norm_cfg=dict(eps=1e-5)), ignored={
     'transformer.{rest}': 'text tower', 'text_model.{rest}': 'text tower', 'token_embedding.weight': 'text tower',
     'positional_embedding': 'text tower', 'ln_final.{rest}': 'text tower', 'text_projection(.weight|)': 'text tower',
     'logit_scale': 'contrastive loss', 'proj': 'projection to the space shared with the text',

@@ -1,10 +1,11 @@
 """Loading a checkpoint of any format into a model, exactly and completely, or not at all."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
 import torch
+from mmengine.logging import print_log
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
@@ -58,6 +59,7 @@ def fit_state_dict(backbone: nn.Module, state: dict[str, Tensor], prefix: str) -
     if not complete:
         targets = {key: targets[key] for key in mine}
     conversion = Conversion(backbone, targets, mine)
+    print_log(f'{conversion.report}', 'current')
     for key in mine:
         del state[f'{prefix}{key}']
     state.update({f'{prefix}{ours}': conversion.tensor(ours) for ours in conversion.report.matched})
@@ -72,6 +74,7 @@ def fit_classifier_state_dict(backbone: nn.Module, state: dict[str, Tensor]) -> 
     if any(key.removeprefix('backbone.') in targets for key in state if key.startswith('backbone.')) or not state:
         return
     conversion = Conversion(backbone, targets, state)
+    print_log(f'{conversion.report}', 'current')
     others = [ours for ours in conversion.steps if ours.startswith(('neck.', 'head.'))]
     converted = {f'backbone.{ours}': conversion.tensor(ours) for ours in conversion.report.matched}
     converted |= {ours: conversion.tensor(ours) for ours in others}
@@ -91,6 +94,39 @@ def find_backbone(model: nn.Module) -> tuple[str, nn.Module]:
         raise ConfigError('load_weights wants a model with one vit_plugin.VisionTransformer, and '
                           f'{type(model).__name__} has {len(found)}.')
     return found[0]
+
+
+def in_our_names(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Format]:
+    """The weights of any format under our names, with no model to fit them to, and the format.
+
+    Raises:
+        ConfigError: if no format knows them.
+    """
+    weights = unstacked(weights)
+    form, _, steps = choose_format(weights, None)
+    return {ours: step.transform.forward(*(weights[key] for key in step.theirs)) for ours, step in steps.items()}, form
+
+
+def choose_format(weights: Mapping[str, Tensor], targets: Container[str] | None,
+                  ) -> tuple[Format, str, dict[str, Step]]:
+    """The format and prefix that find most of the targets, and of equals the one that uses most of the weights.
+
+    Raises:
+        ConfigError: if none finds any.
+    """
+    candidates = []
+    for form in FORMATS.values():
+        for prefix in form.prefixes:
+            if any(key.startswith(prefix) for key in weights):
+                steps = {step.ours: step for step in form.plan(weights, prefix)}
+                found = sum(targets is None or ours in targets for ours in steps)
+                used = sum(len(step.theirs) for step in steps.values())
+                candidates.append((found if targets is not None else used, used, form, prefix, steps))
+    best = max(candidates, default=None, key=lambda candidate: candidate[:2])
+    if best is None or not best[0]:
+        raise ConfigError(f'The checkpoint is of no known format: none of its keys ({some(weights)}) names a part of '
+                          f'the model. Known are {", ".join(FORMATS)}.')
+    return best[2:]
 
 
 class Conversion:
@@ -113,13 +149,15 @@ class Conversion:
     def __init__(self, backbone: nn.Module, targets: Mapping[str, Tensor], weights: Mapping[str, Tensor],
                  skip: Iterable[str] = (), source_grid: tuple[int, int] | None = None) -> None:
         self.targets, self.weights = targets, unstacked(weights)
-        self.format, self.prefix, self.steps = self._choose_format()
+        self.format, self.prefix, self.steps = choose_format(self.weights, targets)
         self.report = Report(self.format.name)
         self.adapter = Adapter(backbone, self.tensor_as_it_is, set(self.steps), source_grid)
         self._account_for_theirs()
         self._account_for_ours(tuple(map(Pattern, skip)))
         self._check_classifiers()
         self._check_shapes()
+        if self.format.numerics is not None:
+            self.report.notes += backbone.differing_numerics(self.format.numerics)
 
     def tensor_as_it_is(self, ours: str) -> Tensor:
         """One tensor of ours, made of theirs."""
@@ -130,18 +168,6 @@ class Conversion:
         """The same, adapted to the model."""
         value = self.tensor_as_it_is(ours)
         return self.adapter(ours, value, self.targets[ours].shape)[0] if ours in self.targets else value
-
-    def _choose_format(self) -> tuple[Format, str, dict[str, Step]]:
-        """The format and prefix that find most keys of the model, and of equals the one that uses most of theirs."""
-        candidates = [(form, prefix, {step.ours: step for step in form.plan(self.weights, prefix)})
-                      for form in FORMATS.values() for prefix in form.prefixes
-                      if any(key.startswith(prefix) for key in self.weights)]
-        best = max(candidates, default=None, key=lambda candidate: (
-            len(candidate[2].keys() & self.targets.keys()), sum(len(step.theirs) for step in candidate[2].values())))
-        if best is None or not best[2].keys() & self.targets.keys():
-            raise ConfigError(f'The checkpoint is of no known format: none of its keys ({some(self.weights)}) names '
-                              f'a part of this model. Known are {", ".join(FORMATS)}.')
-        return best
 
     def _account_for_theirs(self) -> None:
         makes = {key: ours for ours, step in self.steps.items() for key in step.theirs}

@@ -147,12 +147,15 @@ class Format:
         rules: its table; the first rule that matches a key takes it.
         prefixes: what may stand before every key; the first is written.
         outside: how the keys begin that have no prefix even where the others have one.
+        numerics: those of the code that the format belongs to, as the backbone's argument of that name; None where
+            they are not known.
         ignored: patterns of keys that have no place in the model, and why.
     """
     name: str
     rules: tuple[Rule, ...]
     prefixes: tuple[str, ...] = ('', )
     outside: tuple[str, ...] = ()
+    numerics: str | dict | None = None
     ignored: Mapping[str, str] = field(default_factory=dict)
 
     def plan(self, keys: Iterable[str], prefix: str = '') -> list[Step]:

@@ -84,7 +84,7 @@ class VisionTransformer(BaseModule):
                  ) -> None:
         super().__init__(init_cfg)
         sizes = parse_arch(arch)
-        numerics = get_numerics(numerics)
+        self.numerics = numerics = get_numerics(numerics)
         self.embed_dims, self.num_layers = sizes.embed_dims, sizes.num_layers
         self.img_size = self._check_img_size(img_size)
         tokens = {**({'cls_token': 1} if with_cls_token else {}), **(extra_tokens or {})}
@@ -179,6 +179,14 @@ class VisionTransformer(BaseModule):
             case ['blocks', block, *_]:
                 return stem + int(block), num_depths
         return num_depths - 1, num_depths
+
+    def differing_numerics(self, numerics: str | Mapping[str, Any]) -> list[str]:
+        """In sentences, what this model computes in another way than those numerics, and what would set it."""
+        theirs = get_numerics(numerics)
+        stem = ('stem_norm_cfg', 'stem_conv_cfg') if self.patch_embed.feature_channels else ()
+        return [f'the weights are of code with {name}={getattr(theirs, name)}, the model computes with '
+                f'{getattr(self.numerics, name)}: set numerics={numerics!r}'
+                for name in ('act_cfg', 'norm_cfg', *stem) if getattr(theirs, name) != getattr(self.numerics, name)]
 
     def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
         """Take the weights of any known format and resolution, in every host, by plain ``load_state_dict``."""

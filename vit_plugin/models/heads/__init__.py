@@ -1,3 +1,4 @@
+from .distilled_head import DistilledClassifier, DistilledViTClsHead
 from .vit_head import ViTClsHead
 
-__all__ = ['ViTClsHead']
+__all__ = ['DistilledClassifier', 'DistilledViTClsHead', 'ViTClsHead']

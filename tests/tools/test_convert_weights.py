@@ -1,0 +1,47 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from authors import FOLDER, NAMES, Golden
+
+from vit_plugin.weights.files import read_weights
+
+
+def convert(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, '-W', 'ignore', 'tools/convert_weights.py', *map(str, arguments)],
+                          capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture(scope='module', params=['vit_token_prelogits', 'hybrid_two_stages'])
+def npz(request, tmp_path_factory):
+    golden = Golden(request.param)
+    path = tmp_path_factory.mktemp('weights') / 'weights.npz'
+    np.savez(path, **{key.removeprefix('params/'): value for key, value in golden.arrays.items()
+                      if key.startswith('params/')})
+    return path, golden
+
+
+@pytest.mark.parametrize('form', ['vit_plugin', 'timm'])
+def test_there_and_back(npz, tmp_path, form):
+    path, golden = npz
+    heads = ['--num-heads', golden.meta['heads']]
+    done = convert(path, tmp_path / 'there.safetensors', '--to', form, *heads)
+    assert done.returncode == 0, done.stderr
+    assert 'from the format jax' in done.stdout
+    done = convert(tmp_path / 'there.safetensors', tmp_path / 'back.npz', '--to', 'jax', *heads)
+    assert done.returncode == 0, done.stderr
+    before, after = read_weights(path), read_weights(tmp_path / 'back.npz')
+    lost = {key for key in before if key.startswith('pre_logits')} if form == 'timm' else set()
+    assert set(after) == set(before) - lost
+    for key in after:
+        assert (before[key] == after[key]).all(), key
+
+
+def test_bad_input(tmp_path):
+    golden = FOLDER / f'{NAMES[0]}.npz'
+    for arguments, words in (([golden, tmp_path / 'x.txt'], 'must end in one of .npz'),
+                             ([tmp_path / 'none.npz', tmp_path / 'x.pth'], 'There is no checkpoint file')):
+        done = convert(*arguments, '--to', 'timm')
+        assert (done.returncode, 'Traceback' in done.stderr) == (1, False)
+        assert words in done.stderr

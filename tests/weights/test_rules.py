@@ -1,0 +1,42 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vit_plugin.weights.formats import FORMATS
+from vit_plugin.weights.rules import JOINED, Format, Pattern, Rule
+
+numbers = st.integers(0, 99)
+
+
+@given(i=numbers, j=numbers)
+def test_pattern_reads_what_it_writes(i, j):
+    pattern = Pattern('block{i+1}/unit{j+1}/(new|old){k}/kernel')
+    indices = (('i', i), ('j', j), ('k', 3))
+    assert pattern.format(indices) == f'block{i + 1}/unit{j + 1}/new3/kernel'
+    assert pattern.match(pattern.format(indices)) == indices
+    assert pattern.match(f'block{i + 1}/unit{j + 1}/old3/kernel') == indices
+    assert pattern.match(f'block{i + 1}/unit{j + 1}/other3/kernel') is None
+
+
+def test_dots_are_dots():
+    assert Pattern('a.{i}.b').match('a.1xb') is None
+    assert Pattern('a.{rest}').match('a.b.c') == (('rest', 'b.c'), )
+
+
+def test_a_rule_needs_all_its_parts():
+    form = Format('three', (Rule(('q{i}', 'k{i}', 'v{i}'), 'qkv{i}', JOINED), ))
+    steps = form.plan(['q0', 'k0', 'v0', 'q1', 'v1'])
+    assert [(step.ours, step.theirs) for step in steps] == [('qkv0', ('q0', 'k0', 'v0'))]
+
+
+@pytest.mark.parametrize('name', [name for name in FORMATS if name != 'vit_plugin'])
+def test_each_key_is_used_once(name):
+    form = FORMATS[name]
+    state = {f'blocks.{i}.{part}': torch.zeros(shape) for i in range(2) for part, shape in {
+        'norm1.weight': 8, 'norm1.bias': 8, 'attn.qkv.weight': (24, 8), 'attn.qkv.bias': 24, 'attn.proj.weight': (8, 8),
+        'attn.proj.bias': 8, 'mlp.fc1.weight': (16, 8), 'mlp.fc1.bias': 16}.items()}
+    exported, left = form.export(state, 2)
+    assert not left
+    keys = [key for step in form.plan(exported, form.prefixes[0]) for key in step.theirs]
+    assert sorted(keys) == sorted(exported)
