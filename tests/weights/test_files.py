@@ -95,6 +95,19 @@ def test_damaged_files_are_one_sentence(tmp_path, suffix, share):
     assert '\n' not in str(error.value)
 
 
+@pytest.mark.filterwarnings('ignore')
+def test_the_hosts_loading_runs_no_code_either(tmp_path, tiny):
+    from mmengine.runner import load_checkpoint
+    sign = tmp_path / 'it_ran'
+    torch.save({'state_dict': VisionTransformer(**tiny).state_dict(), 'meta': Hostile(sign)}, tmp_path / 'hostile.pth')
+    with pytest.raises(ConfigError, match='could run code'):
+        load_checkpoint(VisionTransformer(**tiny), str(tmp_path / 'hostile.pth'))
+    model = VisionTransformer(**tiny, init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'hostile.pth')))
+    with pytest.raises(ConfigError, match='could run code'):
+        model.init_weights()
+    assert not sign.exists()
+
+
 def test_arrays_of_objects_are_refused(tmp_path):
     sign = tmp_path / 'it_ran'
     np.savez(tmp_path / 'weights.npz', a=np.array([Hostile(sign)], dtype=object))

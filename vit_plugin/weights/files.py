@@ -38,6 +38,8 @@ HARMLESS = [
     _make_scalar, *{type(np.dtype(kind)) for kind in 'bBhHiIlLqQefd?'}]
 torch.serialization.add_safe_globals(HARMLESS)
 
+_MAGIC = bytes.fromhex('6cfc9c46f9206aa85019')  # in front of what torch.save wrote before it wrote archives
+
 # Names under which training scripts put the weights beside other things.
 CONTAINERS = ('state_dict', 'model', 'module', 'teacher', 'model_state_dict')
 
@@ -70,11 +72,26 @@ def read_weights(path: str | Path) -> Mapping[str, Tensor]:
         ConfigError: if the file is missing, damaged, or a pickle with anything but tensors, arrays and plain
             containers, none of which is then run.
     """
+    content = read_checkpoint(path, mmap=True)
+    return content if isinstance(content, LazyArrays) else find_weights(content)
+
+
+def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
+    """All that is in a file: the weights alone, or with them what a training script saved beside them.
+
+    Args:
+        path: see :func:`read_weights`, which raises the same.
+        kwargs: of ``torch.load``, where it is what ``torch.save`` wrote.
+    """
     path = Path(path)
     if not path.is_file():
         raise ConfigError(f'There is no checkpoint file {str(path)!r}.')
     with _one_sentence(path):
-        return {'.npz': _read_npz, '.safetensors': _read_safetensors}.get(path.suffix, _read_pickle)(path)
+        if path.suffix == '.npz':
+            return _read_npz(path)
+        if path.suffix == '.safetensors':
+            return _read_safetensors(path)
+        return _read_pickle(path, **kwargs)
 
 
 @contextmanager
@@ -85,7 +102,7 @@ def _one_sentence(path: Path) -> Iterator[None]:
         raise ConfigError(
             f'The checkpoint {str(path)!r} is damaged, or holds more than tensors and plain containers, and is not '
             f'read, since that could run code ({_first_sentence(error)}); save its weights alone, best as '
-            '.safetensors.') from error
+            '.safetensors, or admit what you trust with torch.serialization.add_safe_globals.') from error
     except (OSError, EOFError, ValueError, RuntimeError, KeyError, struct.error, zipfile.BadZipFile, zlib.error,
             SafetensorError) as error:
         raise ConfigError(f'The checkpoint {str(path)!r} cannot be read ({_first_sentence(error)}); it may be cut '
@@ -132,18 +149,13 @@ def _read_safetensors(path: Path) -> Mapping[str, Tensor]:
     return LazyArrays(list(file.keys()), file.get_tensor)
 
 
-def _read_pickle(path: Path) -> Mapping[str, Tensor]:
-    if zipfile.is_zipfile(path):
-        return find_weights(torch.load(path, map_location='cpu', weights_only=True, mmap=True))
+def _read_pickle(path: Path, map_location: Any = 'cpu', mmap: bool = False) -> Any:
     with open(path, 'rb') as file:
         head = file.read(16)
-    if _is_legacy_torch(head):
-        return find_weights(torch.load(path, map_location='cpu', weights_only=True))
-    return find_weights(_ArrayUnpickler(io.BytesIO(path.read_bytes())).load())
-
-
-def _is_legacy_torch(head: bytes) -> bool:
-    return b'\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19' in head  # torch.save's magic number before 1.6
+    zipped = zipfile.is_zipfile(path)
+    if zipped or _MAGIC in head:
+        return torch.load(path, map_location=map_location, weights_only=True, mmap=mmap and zipped)
+    return _ArrayUnpickler(io.BytesIO(path.read_bytes())).load()
 
 
 class _ArrayUnpickler(pickle.Unpickler):

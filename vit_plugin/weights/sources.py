@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlparse
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 
-from .files import read_weights
+from .files import read_checkpoint, read_weights
 
 HUB_FILES = ('model.safetensors', 'pytorch_model.bin')
 
@@ -68,10 +69,16 @@ def _from_timm(name: str) -> Mapping[str, Tensor]:
                           'and needs the network for them.') from error
 
 
-# MMEngine's `init_cfg` and `load_from` find their loader by these regular expressions, the last in the alphabet first;
-# hence the question marks, which sort behind MMEngine's own 'http://' and 'https://'.
-@CheckpointLoader.register_scheme(prefixes=[
-    'timm://', 'hf://', r'https?://.+\.(npz|safetensors)$', r'.+\.(npz|safetensors)$'], force=True)
-def load_from_any_format(filename: str, map_location: str | torch.device | None = None) -> dict[str, Tensor]:
-    """MMEngine's interface to :func:`open_weights`."""
-    return dict(open_weights(filename))
+# MMEngine's `init_cfg`, `load_from` and `resume` find their loader by these expressions, the last in the alphabet
+# first; hence the question marks, which sort behind MMEngine's own 'http://' and 'https://'.
+_FILES = r'.+\.(npz|safetensors|pth|pt|bin|pkl|ckpt)$'
+
+
+@CheckpointLoader.register_scheme(prefixes=['timm://', 'hf://', f'https?://{_FILES}', _FILES], force=True)
+def load_from_any_format(filename: str, map_location: str | torch.device | None = None) -> Any:
+    """MMEngine's interface to :func:`open_weights`; of what ``torch.save`` wrote it gives all, as resuming needs it."""
+    if filename.startswith(('http://', 'https://')):
+        filename = str(_download(filename))
+    if filename.endswith(('.npz', '.safetensors')) or '://' in filename:
+        return dict(open_weights(filename))
+    return read_checkpoint(filename, map_location=map_location or 'cpu')
