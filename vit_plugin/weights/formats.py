@@ -108,33 +108,48 @@ def _separate_qkv(theirs: str, names: tuple[str, str, str]) -> tuple[Rule, ...]:
                  for kind in ('weight', 'bias'))
 
 
-_HF = '(encoder.layer.|layers.){i}'
+_BIT = 'embeddings.patch_embeddings.backbone.bit'
 
-# transformers: ViT, DeiT, DINOv2 with and without registers; the names of the hub's files first, then those since 5.0.
-HUGGINGFACE = Format('hf', (
-    Rule('embeddings.cls_token', 'cls_token'),
-    Rule('embeddings.distillation_token', 'dist_token'),
-    Rule('embeddings.register_tokens', 'reg_token'),
-    Rule('embeddings.position_embeddings', 'pos_embed'),
-    *pair('embeddings.patch_embeddings.projection.', 'patch_embed.proj'),
-    *(Rule((f'{_HF}.attention.(attention.query|q_proj).{kind}', f'{_HF}.attention.(attention.key|k_proj).{kind}',
-            f'{_HF}.attention.(attention.value|v_proj).{kind}'), f'blocks.{{i}}.attn.qkv.{kind}', JOINED)
-      for kind in ('weight', 'bias')),
-    *pair(f'{_HF}.attention.(output.dense|o_proj).', 'blocks.{i}.attn.proj'),
-    *pair(f'{_HF}.(layernorm_before|norm1).', 'blocks.{i}.norm1'),
-    *pair(f'{_HF}.(layernorm_after|norm2).', 'blocks.{i}.norm2'),
-    *pair(f'{_HF}.(intermediate.dense|mlp.fc1|mlp.weights_in).', 'blocks.{i}.mlp.fc1'),
-    *pair(f'{_HF}.(output.dense|mlp.fc2|mlp.weights_out|mlp.down_proj).', 'blocks.{i}.mlp.fc2'),
-    *(Rule((f'{_HF}.mlp.gate_proj.{kind}', f'{_HF}.mlp.up_proj.{kind}'), f'blocks.{{i}}.mlp.fc1.{kind}', JOINED_2)
-      for kind in ('weight', 'bias')),
-    Rule(f'{_HF}.layer_scale{{k}}.lambda1', 'blocks.{i}.ls{k}.gamma'),
-    *pair('layernorm.', 'norm'),
-    *pair('pooler.dense.', 'head.layers.pre_logits'),
-    *pair('(classifier|cls_classifier).', 'head.layers.head'),
-    *pair('distillation_classifier.', 'head.layers.head_dist'),
-), ('', 'vit.', 'deit.', 'dinov2.', 'dinov2_with_registers.'),
-    ('classifier.', 'cls_classifier.', 'distillation_classifier.'), numerics='timm', ignored={
-        'embeddings.mask_token': 'of masked pre-training'})
+
+def _hugging_face(norms: tuple[str, str], fc1: str, fc2: str) -> tuple[Rule, ...]:
+    """What transformers' models share: the names of the hub's files first, then those since 5.0."""
+    block = '(encoder.layer.|layers.){i}'
+    return (
+        Rule('embeddings.cls_token', 'cls_token'),
+        Rule('embeddings.distillation_token', 'dist_token'),
+        Rule('embeddings.register_tokens', 'reg_token'),
+        Rule('embeddings.position_embeddings', 'pos_embed'),
+        *pair('embeddings.patch_embeddings.projection.', 'patch_embed.proj'),
+        # the ResNet of a hybrid, of which transformers has BiT; gone from 5.0
+        Rule(f'{_BIT}.embedder.convolution.weight', 'patch_embed.backbone.stem.conv.weight'),
+        *pair(f'{_BIT}.embedder.norm.', 'patch_embed.backbone.stem.norm'),
+        Rule(f'{_BIT}.encoder.stages.{{i}}.layers.{{rest}}', 'patch_embed.backbone.stages.{i}.blocks.{rest}'),
+        *_separate_qkv(f'{block}.attention.', (
+            '(attention.query|q_proj)', '(attention.key|k_proj)', '(attention.value|v_proj)')),
+        *pair(f'{block}.attention.(output.dense|o_proj).', 'blocks.{i}.attn.proj'),
+        *(rule for i in range(2) for rule in pair(f'{block}.{norms[i]}.', f'blocks.{{i}}.norm{i + 1}')),
+        *pair(f'{block}.({fc1}).', 'blocks.{i}.mlp.fc1'),
+        *pair(f'{block}.({fc2}).', 'blocks.{i}.mlp.fc2'),
+        *(Rule((f'{block}.mlp.gate_proj.{kind}', f'{block}.mlp.up_proj.{kind}'), f'blocks.{{i}}.mlp.fc1.{kind}',
+               JOINED_2, written=False) for kind in ('weight', 'bias')),
+        Rule(f'{block}.layer_scale{{k}}.lambda1', 'blocks.{i}.ls{k}.gamma'),
+        *pair('layernorm.', 'norm'),
+        *pair('pooler.dense.', 'head.layers.pre_logits'),
+        *pair('(classifier|cls_classifier).', 'head.layers.head'),
+        *pair('distillation_classifier.', 'head.layers.head_dist'))
+
+
+_HF_HEADS = ('classifier.', 'cls_classifier.', 'distillation_classifier.')
+
+HF = Format(
+    'hf', _hugging_face(('layernorm_before', 'layernorm_after'), 'intermediate.dense|mlp.fc1', 'output.dense|mlp.fc2'),
+    ('vit.', 'deit.', ''), _HF_HEADS, numerics=dict(base='timm', norm_cfg=dict(eps=1e-12)))
+
+HF_DINOV2 = Format(
+    'hf_dinov2', _hugging_face(
+        ('norm1', 'norm2'), 'mlp.fc1|mlp.weights_in', 'mlp.fc2|mlp.weights_out|mlp.down_proj'),
+    ('', 'dinov2.', 'dinov2_with_registers.'), _HF_HEADS, numerics='timm',
+    ignored={'embeddings.mask_token': 'of masked pre-training'})
 
 _TV = 'encoder.layers.encoder_layer_{i}'
 
@@ -212,4 +227,4 @@ def unstacked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     return LazyArrays(names, read)
 
 
-FORMATS = {form.name: form for form in (OWN, JAX, TIMM, HUGGINGFACE, TORCHVISION, MMPRETRAIN, CLIP)}
+FORMATS = {form.name: form for form in (OWN, JAX, TIMM, HF, HF_DINOV2, TORCHVISION, MMPRETRAIN, CLIP)}

@@ -189,7 +189,9 @@ class Format:
                     continue
                 parts = rule.transform.backward(value, heads)
                 for pattern, part in zip(rule.their_patterns, parts, strict=True):
-                    exported[self.prefixes[0] + pattern.format(indices)] = part.contiguous()
+                    name = pattern.format(indices)
+                    prefix = '' if name.startswith(self.outside) else self.prefixes[0]
+                    exported[prefix + name] = part.contiguous()
                 break
             else:
                 left.append(key)
