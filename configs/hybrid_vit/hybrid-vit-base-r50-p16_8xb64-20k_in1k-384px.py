@@ -2,11 +2,14 @@
 
     tools/dist_train.sh configs/hybrid_vit/hybrid-vit-base-r50-p16_8xb64-20k_in1k-384px.py 8
 
-Published from ImageNet-21k weights, by google-research/vision_transformer: 85.08 % top-1.
+It starts from the authors' ImageNet-21k weights. Published by google-research/vision_transformer: 85.08 % top-1; not
+yet trained by us.
 """
 
 _base_ = [
     '../_base_/models/hybrid-vit-base-r50-p16.py', '../_base_/datasets/imagenet_bs64_384px.py',
     '../_base_/schedules/sgd_finetune_20k.py']
 
-model = dict(backbone=dict(img_size=384))
+model = dict(backbone=dict(
+    img_size=384,
+    init_cfg=dict(type='Pretrained', checkpoint='https://storage.googleapis.com/vit_models/imagenet21k/R50+ViT-B_16.npz')))

@@ -1,6 +1,8 @@
 """A four-block ViT on a small ResNet, on scikit-learn's digits: the smallest real run of the whole way.
 
     python tools/train.py configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py
+
+Ours, 2026-11-21: 98.89 % top-1, median of three seeds (docs/benchmarks.md).
 """
 
 _base_ = [

@@ -1,6 +1,8 @@
 """The pure ViT on scikit-learn's digits with the compute (16 Mflop) of the hybrid: six blocks for four and a CNN.
 
     python tools/train.py configs/vit/vit-mini-p2_1xb16_digits.py
+
+Ours, 2026-11-21: 93.89 % top-1, median of three seeds (docs/benchmarks.md).
 """
 
 _base_ = '../hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'
