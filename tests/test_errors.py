@@ -3,6 +3,7 @@ import sys
 
 import mmengine.registry
 import pytest
+from mmengine.runner import CheckpointLoader
 
 from vit_plugin.errors import needed_by
 
@@ -29,6 +30,7 @@ def forget(monkeypatch, missing: str) -> None:
     """Make a package impossible to import, and ours unimported."""
     for root in ('MODELS', 'DATASETS', 'HOOKS', 'OPTIM_WRAPPERS'):
         monkeypatch.delitem(getattr(mmengine.registry, root)._children, 'vit_plugin', raising=False)
+    monkeypatch.setattr(CheckpointLoader, '_schemes', dict(CheckpointLoader._schemes))
     for name in [name for name in sys.modules if name.split('.')[0] in (missing, 'vit_plugin')]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, 'meta_path', [Blocker(missing), *sys.meta_path])

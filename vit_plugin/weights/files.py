@@ -4,6 +4,7 @@ import argparse
 import collections
 import io
 import pickle
+import re
 import struct
 import zipfile
 import zlib
@@ -173,4 +174,7 @@ class _ArrayUnpickler(pickle.Unpickler):
 
 
 def _first_sentence(error: Exception) -> str:
+    asked = re.search(r'GLOBAL (\S+)', str(error))  # far down in what torch's restricted reader says
+    if asked:
+        return f'it asks for {asked[1]}'
     return str(error).strip().splitlines()[0].split('. ')[0] if str(error).strip() else type(error).__name__
