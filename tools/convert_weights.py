@@ -4,12 +4,15 @@
 """
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import safetensors.torch
 import torch
+from torch import Tensor
 
+from vit_plugin.arch import SIZES
 from vit_plugin.engine.launch import one_sentence_errors
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights import FORMATS, in_our_names
@@ -21,7 +24,7 @@ WRITERS = {
     '.pth': torch.save,
     '.bin': torch.save,
 }
-HEAD_WIDTH = 64  # of every published ViT up to L; H, g and G have others
+HEADS = {size.embed_dims: size.num_heads for size in SIZES.values()}
 
 
 def parse_args() -> argparse.Namespace:
@@ -29,8 +32,19 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('source', help='path, http(s)://, timm://MODEL or hf://ORG/MODEL')
     parser.add_argument('target', type=Path, help=f'file to write: {", ".join(WRITERS)}')
     parser.add_argument('--to', required=True, choices=list(FORMATS), help='format of its names')
-    parser.add_argument('--num-heads', type=int, help=f'attention heads; by default the width over {HEAD_WIDTH}')
+    parser.add_argument('--num-heads', type=int, help='attention heads, for --to jax, where neither the source nor the width of a published model tells')
     return parser.parse_args()
+
+
+def find_heads(args: argparse.Namespace, weights: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> int:
+    """The number of attention heads, which only flax's kernels show, as (..., width, heads, head width)."""
+    kernel = next((weights[key] for key in weights if key.endswith('query/kernel')), None)
+    width = state['blocks.0.norm1.weight'].shape[0]
+    heads = args.num_heads or (HEADS.get(width) if kernel is None else kernel.shape[-2])
+    if args.to == 'jax' and (not heads or width % heads):
+        raise ConfigError(f'--num-heads {heads or ""} does not tell how the width {width} is divided: give the number of '
+                          'attention heads of the model.')
+    return heads or 1
 
 
 def main() -> None:
@@ -38,11 +52,15 @@ def main() -> None:
     with one_sentence_errors():
         if args.target.suffix not in WRITERS:
             raise ConfigError(f'The target {str(args.target)!r} must end in one of {", ".join(WRITERS)}.')
-        state, form = in_our_names(open_weights(args.source))
-        heads = args.num_heads or max(state['norm.weight'].shape[0] // HEAD_WIDTH, 1)
-        if state['norm.weight'].shape[0] % heads:
-            raise ConfigError(f'--num-heads {heads} does not divide the width {state["norm.weight"].shape[0]}.')
-        exported, left = FORMATS[args.to].export(state, heads)
+        weights = open_weights(args.source)
+        state, form = in_our_names(weights)
+        exported, left = FORMATS[args.to].export(state, find_heads(args, weights, state))
+        lost = [key for key in left if not key.startswith(('head.', 'neck.'))]
+        if lost:
+            raise ConfigError(f'The format {args.to} has no name for {", ".join(lost)}, without which it would be another '
+                              'model; choose another format.')
+        if args.target.suffix == '.npz':  # numpy knows no bfloat16
+            exported = {key: value.float() for key, value in exported.items()}
         WRITERS[args.target.suffix](exported, args.target)
         print(f'{len(exported)} tensors from the format {form.name} to {args.to}: {args.target}')
         if left:

@@ -3,8 +3,10 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from authors import FOLDER, NAMES, Golden
 
+from vit_plugin.models import VisionTransformer
 from vit_plugin.weights.files import read_weights
 
 
@@ -26,16 +28,33 @@ def npz(request, tmp_path_factory):
 def test_there_and_back(npz, tmp_path, form):
     path, golden = npz
     heads = ['--num-heads', golden.meta['heads']]
-    done = convert(path, tmp_path / 'there.safetensors', '--to', form, *heads)
+    done = convert(path, tmp_path / 'there.safetensors', '--to', form)
     assert done.returncode == 0, done.stderr
     assert 'from the format jax' in done.stdout
-    done = convert(tmp_path / 'there.safetensors', tmp_path / 'back.npz', '--to', 'jax', *heads)
+    done = convert(tmp_path / 'there.safetensors', tmp_path / 'back.npz', '--to', 'jax', *heads)  # it forgot them
     assert done.returncode == 0, done.stderr
     before, after = read_weights(path), read_weights(tmp_path / 'back.npz')
     lost = {key for key in before if key.startswith('pre_logits')} if form == 'timm' else set()
     assert set(after) == set(before) - lost
     for key in after:
         assert (before[key] == after[key]).all(), key
+
+
+def test_what_a_format_cannot_say_is_not_dropped(tmp_path, tiny):
+    model = VisionTransformer(**tiny, block_cfg=dict(layer_scale_init_value=0.1))
+    torch.save(model.state_dict(), tmp_path / 'weights.pth')
+    done = convert(tmp_path / 'weights.pth', tmp_path / 'x.npz', '--to', 'jax', '--num-heads', 2)
+    assert done.returncode == 1
+    assert 'no name for blocks.0.ls1.gamma' in done.stderr
+    done = convert(tmp_path / 'weights.pth', tmp_path / 'x.npz', '--to', 'jax')
+    assert 'does not tell how the width 32 is divided' in done.stderr
+    assert not (tmp_path / 'x.npz').exists()
+
+
+def test_bfloat16(tmp_path, tiny):
+    torch.save(VisionTransformer(**tiny).bfloat16().state_dict(), tmp_path / 'weights.pth')
+    done = convert(tmp_path / 'weights.pth', tmp_path / 'x.npz', '--to', 'jax', '--num-heads', 2)
+    assert done.returncode == 0, done.stderr
 
 
 def test_bad_input(tmp_path):

@@ -8,8 +8,8 @@ from torch.nn.functional import conv2d, interpolate
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
-from vit_plugin.weights import load_weights
-from vit_plugin.weights.adapt import adapt_channels, resize_patches, source_grid
+from vit_plugin.weights import FORMATS, load_weights
+from vit_plugin.weights.adapt import adapt_channels, resize_patches
 
 sizes = st.integers(2, 9)
 
@@ -79,7 +79,7 @@ def test_positions_from_any_grid_to_any(tiny, old, new, loader):
     elif grid[0] == grid[1]:
         ours.load_state_dict(theirs.state_dict())
     else:
-        with pytest.raises(ConfigError, match=r'no square; give source_grid=\(rows, columns\)'):
+        with pytest.raises(ConfigError, match=r'no square of patches; give source_grid=\(rows, columns\)'):
             ours.load_state_dict(theirs.state_dict())
         return
     table = theirs.pos_embed[0, 1:].detach().numpy().reshape(*grid, 32)
@@ -99,9 +99,31 @@ def test_rows_of_the_extra_tokens_change_no_output(tiny, theirs, ours):
         torch.testing.assert_close(ours(images)[0], theirs(images)[0])
 
 
-def test_source_grid():
-    assert source_grid(12, (3, 4)) == (3, 4)
-    assert source_grid(16, (3, 4)) == (4, 4)
-    assert source_grid(12, (9, 9), (2, 6)) == (2, 6)
-    with pytest.raises(ConfigError, match='positions for 12 patches'):
-        source_grid(12, (9, 9))
+def grids(grid: tuple[int, int]) -> dict:
+    return dict(img_size=tuple(8 * side for side in grid))
+
+
+@pytest.mark.parametrize('grid', [(2, 5), (5, 10), (2, 8)])
+@pytest.mark.parametrize('rows', [True, False])
+def test_own_weights_of_the_same_model_are_left_as_they_are(tiny, grid, rows):
+    change = dict(grids(grid), pos_embed=dict(type='learned', extra_rows=rows))
+    theirs, ours = models(tiny, change, change)
+    torch.nn.init.normal_(theirs.cls_token)
+    assert load_weights(ours, theirs.state_dict()).adapted == {}
+    for key, value in theirs.state_dict().items():
+        assert torch.equal(ours.state_dict()[key], value), key
+
+
+def test_a_square_of_as_many_patches_is_resampled(tiny):
+    theirs, ours = models(tiny, grids((4, 4)), grids((2, 8)))
+    for weights, kwargs in ((theirs.state_dict(), dict(source_grid=(4, 4))),
+                            (FORMATS['jax'].export(theirs.state_dict(), 2)[0], {})):
+        report = load_weights(ours, weights, **kwargs)
+        assert report.adapted == {'pos_embed': 'positions of 4 x 4 patches to 2 x 8'}
+
+
+def test_a_row_without_its_token(tiny):
+    theirs, ours = models(tiny, None, dict(with_cls_token=False))
+    state = {key: value for key, value in theirs.state_dict().items() if key != 'cls_token'}
+    load_weights(ours, state)
+    assert torch.equal(ours.pos_embed, theirs.pos_embed[:, 1:])

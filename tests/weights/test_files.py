@@ -1,5 +1,6 @@
+import contextlib
 import pickle
-from collections import deque
+from collections import OrderedDict
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from mmengine.logging import HistoryBuffer
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights import load_weights
-from vit_plugin.weights.files import read_weights
+from vit_plugin.weights.files import read_checkpoint, read_weights
 
 STATE = {'a': torch.randn(3, 4), 'b': torch.arange(5.)}
 
@@ -75,12 +76,15 @@ def test_no_code_of_a_hostile_file_runs(tmp_path, suffix, form):
 
 
 def test_getattr_reaches_only_the_methods_of_a_history(tmp_path):
-    for reach in ((deque, 'append'), (HistoryBuffer, '__init__')):
+    for reach in ((OrderedDict, 'update'), (HistoryBuffer, '__init__'), (HistoryBuffer, 'register_statistics')):
         torch.save({'state_dict': STATE, 'x': Reach(*reach)}, tmp_path / 'weights.pth')
         with pytest.raises(ConfigError, match='could run code'):
             read_weights(tmp_path / 'weights.pth')
-    torch.save({'state_dict': STATE, 'message_hub': HistoryBuffer([1.], [1])}, tmp_path / 'weights.pth')
-    assert set(read_weights(tmp_path / 'weights.pth')) == set(STATE)
+    history = HistoryBuffer(np.array([1., 3.]), np.array([1, 1]))
+    torch.save({'state_dict': STATE, 'history': history, 'best': np.float64(0.5)}, tmp_path / 'weights.pth')
+    content = read_checkpoint(tmp_path / 'weights.pth')
+    assert content['history'].mean() == 2
+    assert content['best'] == 0.5
 
 
 @pytest.mark.parametrize('suffix', SUFFIXES)
@@ -105,6 +109,50 @@ def test_the_hosts_loading_runs_no_code_either(tmp_path, tiny):
     model = VisionTransformer(**tiny, init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'hostile.pth')))
     with pytest.raises(ConfigError, match='could run code'):
         model.init_weights()
+    assert not sign.exists()
+
+
+@pytest.mark.parametrize('form', ['zip', 'pickle'])
+@pytest.mark.parametrize('reach', [
+    (np.ndarray, ((1, ), np.dtype('O'), b'A' * 8)), (np.ndarray, ((2**44, ), np.dtype('u1'))),
+    (np.frombuffer, (b'A' * 8, )), (np.dtype, ('O8', ))])
+def test_arrays_over_memory_of_the_files_choice_are_not_made(tmp_path, form, reach):
+    class Forged:
+        def __reduce__(self):
+            return reach
+
+    path, content = tmp_path / 'weights.pth', {'state_dict': dict(STATE), 'x': Forged()}
+    path.write_bytes(pickle.dumps(content)) if form == 'pickle' else torch.save(content, path)
+    try:
+        weights = read_weights(path)
+    except ConfigError:
+        return
+    assert set(weights) == set(STATE)  # numpy's constructor was not called with what the file gave it
+
+
+@pytest.mark.parametrize('suffix', SUFFIXES)
+def test_files_with_wrong_bytes_are_one_sentence_or_read(tmp_path, suffix):
+    path = tmp_path / f'weights{suffix}'
+    save(path)
+    content = bytearray(path.read_bytes())
+    generator = np.random.default_rng(0)
+    for _ in range(60):
+        damaged = bytearray(content)
+        for position in generator.integers(0, len(damaged), 3):
+            damaged[position] = generator.integers(0, 256)
+        path.write_bytes(damaged)
+        with contextlib.suppress(ConfigError):
+            dict(read_weights(path))
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('name', ['evil', 'evil.pth.tar', 'evil.PTH', 'evil.model'])
+def test_no_name_of_a_file_escapes(tmp_path, tiny, name):
+    from mmengine.runner import load_checkpoint
+    sign = tmp_path / 'it_ran'
+    torch.save({'state_dict': {}, 'meta': Hostile(sign)}, tmp_path / name)
+    with pytest.raises(ConfigError, match='could run code'):
+        load_checkpoint(VisionTransformer(**tiny), str(tmp_path / name))
     assert not sign.exists()
 
 

@@ -129,3 +129,27 @@ def test_numerics_of_a_hybrids_stem(tiny_hybrid):
     notes = '\n'.join(load_weights(model, exported(model, 'jax')).notes)
     assert 'stem_norm_cfg' in notes
     assert 'stem_conv_cfg' in notes
+
+
+@pytest.mark.parametrize('form', ['vit_plugin', 'timm', 'jax'])
+def test_wrapped_classifiers(tiny, form):
+    from mmengine.model import ExponentialMovingAverage
+    source = classifier(tiny)
+    torch.nn.init.normal_(source.head.layers.head.weight)
+    weights = source.state_dict() if form == 'vit_plugin' else exported(source, form)
+    average = ExponentialMovingAverage(classifier(tiny))
+    average.load_state_dict({'steps': torch.tensor(3), **{f'module.{key}': value for key, value in weights.items()}})
+    assert average.steps == 3
+    model = classifier(tiny)
+    load_weights(model, {f'module.{key}': value for key, value in weights.items()})
+    for key, value in source.state_dict().items():
+        assert torch.equal(average.module.state_dict()[key], value), key
+        assert torch.equal(model.state_dict()[key], value), key
+
+
+def test_a_detectors_other_parts_are_left_alone(tiny):
+    detector = torch.nn.ModuleDict(dict(backbone=VisionTransformer(**tiny), rpn_head=torch.nn.Conv2d(3, 3, 1)))
+    source = VisionTransformer(**tiny)
+    report = load_weights(detector, exported(source))
+    assert report.initialised['rpn_head.weight'] == 'the checkpoint has no rpn_head'
+    assert torch.equal(detector['backbone'].pos_embed, source.pos_embed)

@@ -36,7 +36,7 @@ def test_address_in_code_and_in_a_config(server, tiny, name):
     if name.endswith('.npz'):
         np.savez(folder / name, **{key: value.detach().numpy() for key, value in jax.items()})
     elif name.endswith('.pth'):
-        torch.save({'state_dict': source.state_dict()}, folder / name)
+        torch.save({'model': source.state_dict(), 'epoch': 3}, folder / name)  # as MAE and DeiT do
     else:
         safetensors.torch.save_file(source.state_dict(), folder / name)
     model = VisionTransformer(**tiny)

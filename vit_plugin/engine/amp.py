@@ -35,7 +35,8 @@ class AmpOptimWrapper(AcceleratorAmpOptimWrapper):
         OptimWrapper.__init__(self, **kwargs)
         device = get_device()
         if dtype is None:
-            dtype = 'float16' if device == 'cuda' and not torch.cuda.is_bf16_supported(False) else 'bfloat16'
+            old_gpu = device == 'cuda' and not torch.cuda.is_bf16_supported(including_emulation=False)
+            dtype = 'float16' if old_gpu else 'bfloat16'
         dtype = str(dtype).removeprefix('torch.')
         if dtype not in DTYPES or (dtype, device) == ('float16', 'cpu'):
             raise ConfigError(f'optim_wrapper: dtype={dtype!r} is not possible on the device {device!r}; '
@@ -45,6 +46,7 @@ class AmpOptimWrapper(AcceleratorAmpOptimWrapper):
             {} if loss_scale == 'dynamic' else dict(loss_scale))
         self.loss_scaler = torch.amp.GradScaler(device, enabled=dtype == 'float16', **scaler)
         self._scale_update_param = loss_scale if isinstance(loss_scale, (int, float)) else None
-        if device == 'cpu' and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        fast = not torch.backends.mkldnn.is_available() or torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        if device == 'cpu' and not fast:
             print_log('This CPU has no instructions for bfloat16: training in it is many times slower than in float32.',
                       'current', logging.WARNING)

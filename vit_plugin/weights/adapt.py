@@ -35,20 +35,6 @@ def adapt_channels(kernel: Tensor, channels: int) -> Tensor:
     return kernel[:, torch.arange(channels) % old] * (old / channels)
 
 
-def source_grid(rows: int, native: tuple[int, int], grid: tuple[int, int] | None = None) -> tuple[int, int]:
-    """The grid (h, w) of a table of that many rows: the given one, the model's own where it fits, else a square.
-
-    Raises:
-        ConfigError: if none of them has that many rows.
-    """
-    side = math.isqrt(rows)
-    for candidate in (grid, native, (side, side)):
-        if candidate is not None and candidate[0] * candidate[1] == rows:
-            return candidate
-    raise ConfigError(f'pos_embed: the checkpoint has positions for {rows} patches, which is no square; give '
-                      'source_grid=(rows, columns).')
-
-
 class Adapter:
     """Fits tensors to one model.
 
@@ -57,20 +43,21 @@ class Adapter:
         read: gives another tensor of the checkpoint by our name.
         given: our names of all that the checkpoint has.
         grid: grid (h, w) of its position table, if it is known.
+        own: whether it has our names, and so maybe the model's own grid; others are square unless told.
     """
 
     def __init__(self, backbone: nn.Module, read: Callable[[str], Tensor], given: Container[str],
-                 grid: tuple[int, int] | None = None) -> None:
-        self.backbone, self.read, self.given, self.grid = backbone, read, given, grid
+                 grid: tuple[int, int] | None = None, own: bool = False) -> None:
+        self.backbone, self.read, self.given, self.grid, self.own = backbone, read, given, grid, own
 
     def __call__(self, ours: str, value: Tensor, shape: torch.Size) -> tuple[Tensor, str]:
         """The tensor in that shape if it can be had, else as near as it gets, and in words what was changed."""
         if ours in ('cls_token', 'dist_token'):
             return self._with_position(ours, value)
-        if value.shape == shape:
-            return value, ''
         if ours == 'pos_embed' and hasattr(self.backbone.position, 'resample'):
             return self._positions(value)
+        if value.shape == shape:
+            return value, ''
         if ours in ('patch_embed.proj.weight', 'patch_embed.backbone.stem.conv.weight') and value.ndim == 4:
             return self._kernel(ours, value, shape)
         return value, ''
@@ -88,9 +75,9 @@ class Adapter:
 
     def _positions(self, value: Tensor) -> tuple[Tensor, str]:
         """A table of another grid, or with or without rows for the extra tokens."""
-        position, rows = self.backbone.position, self._extra_rows(value)
+        position = self.backbone.position
+        rows, old = self._layout(value)
         extra, patches = value[:, :rows], value[:, rows:]
-        old = source_grid(patches.shape[1], position.grid, self.grid)
         changes = [] if old == position.grid else [f'positions of {_by(old)} patches to {_by(position.grid)}']
         patches = position.resample(patches, old, position.grid)
         if rows > position.num_extra_rows:
@@ -107,20 +94,38 @@ class Adapter:
         if position.num_extra_rows or 'pos_embed' not in self.given or not hasattr(position, 'resample'):
             return value, ''
         table = self.read('pos_embed')
-        if not self._extra_rows(table):
+        if not self._layout(table)[0]:
             return value, ''
         row = 1 if ours == 'dist_token' and 'cls_token' in self.given else 0
         return value + table[:, row:row + 1], 'its row of the position table added'
 
-    def _extra_rows(self, table: Tensor) -> int:
-        """How many rows of the checkpoint's table are of tokens before the patches."""
-        tokens = sum(name in self.given for name in ('cls_token', 'dist_token'))
-        for extra in (tokens, 0):
+    def _layout(self, table: Tensor) -> tuple[int, tuple[int, int]]:
+        """How many rows of the checkpoint's table are of tokens before the patches, and the grid of the others.
+
+        Raises:
+            ConfigError: if they fit no grid.
+        """
+        for extra, grid in self._layouts():
             patches = table.shape[1] - extra
-            known = [self.backbone.position.grid, *([self.grid] if self.grid else [])]
-            if math.isqrt(patches) ** 2 == patches or patches in [h * w for h, w in known]:
-                return extra
-        return tokens
+            side = math.isqrt(max(patches, 0))
+            h, w = grid or (side, side)
+            if patches > 0 and h * w == patches:
+                return extra, (h, w)
+        raise ConfigError(f'pos_embed: the checkpoint has {table.shape[1]} positions, which are no square of patches; '
+                          'give source_grid=(rows, columns).')
+
+    def _layouts(self) -> list[tuple[int, tuple[int, int] | None]]:
+        """Extra rows and grids to try, from the likeliest; None stands for a square."""
+        position = self.backbone.position
+        native, rows = position.grid, position.num_extra_rows
+        # A table may have a row for a class token that the checkpoint has not, as ViTDet's.
+        tokens = sum(name in self.given for name in ('cls_token', 'dist_token')) or 1
+        if self.grid is not None:
+            return [(rows, self.grid), (tokens, self.grid), (0, self.grid)]
+        # As many positions as the model has are the model's, but foreign ones that make a square are that.
+        patches = native[0] * native[1]
+        ambiguous = not self.own and native[0] != native[1] and math.isqrt(patches) ** 2 == patches
+        return [*([] if ambiguous else [(rows, native)]), (tokens, None), (tokens, native), (0, None), (0, native)]
 
 
 def _by(size: Sequence[int]) -> str:

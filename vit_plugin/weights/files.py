@@ -3,11 +3,10 @@
 import argparse
 import collections
 import io
+import math
 import pickle
 import re
-import struct
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,28 +15,75 @@ from typing import Any
 import numpy as np
 import torch
 from mmengine.logging import HistoryBuffer
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 
+# What MMEngine's, MAE's and DeiT's checkpoints hold besides tensors and plain containers. A pickle that names numpy's
+# array, data type or reconstruction, or `getattr`, is given the stand-ins below in their place: numpy's own would let
+# it make arrays over memory of its choice.
+
+DTYPES = {f'{kind}{size}' for kind, sizes in {'f': (2, 4, 8), 'i': (1, 2, 4, 8), 'u': (1, 2, 4, 8), 'b': (1, )}.items()
+          for size in sizes}
+
+
+class _DType:
+    """A plain number's data type."""
+
+    def __init__(self, code: str, *flags: Any) -> None:
+        if code not in DTYPES:
+            raise pickle.UnpicklingError(f'it asks for arrays of {code!r}')
+        self.dtype = np.dtype(code)
+
+    def __setstate__(self, state: tuple) -> None:
+        self.dtype = self.dtype.newbyteorder({'<': '<', '>': '>'}.get(state[1], '='))
+
+
+class _Array(np.ndarray):
+    """An array of plain numbers, filled from bytes of the right length only."""
+
+    def __new__(cls, *ignored: Any) -> '_Array':
+        return super().__new__(cls, (0, ), np.uint8)
+
+    def __setstate__(self, state: tuple) -> None:
+        version, shape, dtype, fortran, content = state
+        if type(dtype) is not _DType or type(content) is not bytes or not all(type(side) is int for side in shape) or (
+                len(content) != math.prod(shape) * dtype.dtype.itemsize):
+            raise pickle.UnpicklingError('it asks for an array that its content does not fill')
+        super().__setstate__((version, shape, dtype.dtype, bool(fortran), content))
+
+    def __reduce_ex__(self, protocol: int) -> tuple:  # saved again, it is numpy's own
+        return self.view(np.ndarray).__reduce_ex__(protocol)
+
+
+def _scalar(dtype: _DType, content: bytes) -> Any:
+    if type(dtype) is not _DType or type(content) is not bytes or len(content) != dtype.dtype.itemsize:
+        raise pickle.UnpicklingError('it asks for a number that its content does not fill')
+    return np.frombuffer(content, dtype.dtype)[0]
+
 
 def _history_method(owner: type, name: str) -> Any:
-    """What torch runs in place of ``getattr``, by which MMEngine's checkpoints name the methods of a HistoryBuffer."""
-    if owner is not HistoryBuffer or name.startswith('_'):
+    """The methods of a HistoryBuffer that MMEngine's checkpoints name."""
+    if owner is not HistoryBuffer or name not in ('min', 'max', 'mean', 'current'):
         raise pickle.UnpicklingError(f'it asks for {name} of {owner}')
     return getattr(owner, name)
 
 
-_history_method.__module__, _history_method.__qualname__, _history_method.__name__ = 'builtins', 'getattr', 'getattr'
-_make_array, _make_scalar = np.ndarray.__reduce__(np.empty(0))[0], np.float64(0).__reduce__()[0]
+def _stand_in(part: Any, name: str) -> Any:
+    """Torch looks the admitted parts up by their own names."""
+    part.__module__, _, part.__qualname__ = name.rpartition('.')
+    part.__name__ = part.__qualname__
+    return part
 
-# What MMEngine's, MAE's and DeiT's checkpoints hold besides the tensors and plain containers that torch admits by
-# itself. None of it does anything when it is made but hold what it is given.
-HARMLESS = [
-    HistoryBuffer, _history_method, argparse.Namespace, collections.deque, np.ndarray, np.dtype, _make_array,
-    _make_scalar, *{type(np.dtype(kind)) for kind in 'bBhHiIlLqQefd?'}]
-torch.serialization.add_safe_globals(HARMLESS)
+
+ADMITTED = [
+    HistoryBuffer, argparse.Namespace, _stand_in(_history_method, 'builtins.getattr'),
+    _stand_in(_Array, 'numpy.ndarray'), _stand_in(_DType, 'numpy.dtype'), *(
+        _stand_in(make, f'numpy.{package}.multiarray.{name}')
+        for package in ('core', '_core')  # before numpy 2, and since
+        for name, make in (('_reconstruct', lambda *ignored: _Array()),
+                           ('scalar', lambda dtype, content: _scalar(dtype, content))))]
 
 _MAGIC = bytes.fromhex('6cfc9c46f9206aa85019')  # in front of what torch.save wrote before it wrote archives
 
@@ -104,8 +150,7 @@ def _one_sentence(path: Path) -> Iterator[None]:
             f'The checkpoint {str(path)!r} is damaged, or holds more than tensors and plain containers, and is not '
             f'read, since that could run code ({_first_sentence(error)}); save its weights alone, best as '
             '.safetensors, or admit what you trust with torch.serialization.add_safe_globals.') from error
-    except (OSError, EOFError, ValueError, RuntimeError, KeyError, struct.error, zipfile.BadZipFile, zlib.error,
-            SafetensorError) as error:
+    except Exception as error:  # whatever a reader trips over in a damaged file
         raise ConfigError(f'The checkpoint {str(path)!r} cannot be read ({_first_sentence(error)}); it may be cut '
                           'short: fetch it again.') from error
 
@@ -121,7 +166,7 @@ def find_weights(content: Any) -> Mapping[str, Tensor]:
             return content
         inner = next((content[name] for name in CONTAINERS if isinstance(content.get(name), Mapping)), None)
         if inner is None:
-            weights = {name: torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+            weights = {name: torch.from_numpy(np.array(value)) if isinstance(value, np.ndarray) else value
                        for name, value in content.items() if isinstance(value, (Tensor, np.ndarray))}
             if weights:
                 return weights
@@ -155,17 +200,16 @@ def _read_pickle(path: Path, map_location: Any = 'cpu', mmap: bool = False) -> A
         head = file.read(16)
     zipped = zipfile.is_zipfile(path)
     if zipped or _MAGIC in head:
-        return torch.load(path, map_location=map_location, weights_only=True, mmap=mmap and zipped)
+        with torch.serialization.safe_globals(ADMITTED):
+            return torch.load(path, map_location=map_location, weights_only=True, mmap=mmap and zipped)
     return _ArrayUnpickler(io.BytesIO(path.read_bytes())).load()
 
 
 class _ArrayUnpickler(pickle.Unpickler):
     """For plain pickles of numpy arrays, as detectron2's model zoo has them."""
 
-    allowed = {(part.__module__, part.__qualname__): part for part in HARMLESS} | {
-        ('collections', 'OrderedDict'): collections.OrderedDict,
-        ('numpy.core.multiarray', '_reconstruct'): _make_array,  # before numpy 2
-        ('numpy._core.multiarray', '_reconstruct'): _make_array}
+    allowed = {(part.__module__, part.__qualname__): part for part in ADMITTED} | {
+        ('collections', 'OrderedDict'): collections.OrderedDict}
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in self.allowed:

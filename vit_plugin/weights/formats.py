@@ -35,7 +35,7 @@ _RESNET = tuple(f'patch_embed.backbone.{part}.{{rest}}' for part in ('stem', 'st
 
 OWN = Format('vit_plugin', same(*_TOKENS, 'norm.{rest}', 'norm_pre.{rest}', 'blocks.{rest}', 'patch_embed.{rest}',
                                 'neck.{rest}', 'head.layers.{rest}'),
-             ('', 'backbone.', 'module.', 'module.backbone.'), ('head.', 'neck.'))
+             ('', 'backbone.'), ('head.', 'neck.'))
 
 
 def _jax_attention(theirs: str, ours: str) -> tuple[Rule, ...]:
@@ -99,7 +99,7 @@ TIMM = Format('timm', (
     Rule('attn_pool.{rest}', 'neck.attn_pool.{rest}'),
     *pair('head.', 'head.layers.head'),
     *pair('head_dist.', 'head.layers.head_dist'),
-), ('', 'module.', 'encoder.', 'model.', 'visual.trunk.', 'backbone.', 'backbone.net.'), numerics='timm', ignored={
+), ('', 'encoder.', 'model.', 'visual.trunk.', 'backbone.', 'backbone.net.'), numerics='timm', ignored={
     'mask_token': 'of masked pre-training', 'decoder_{rest}': 'decoder of masked pre-training'})
 
 
@@ -200,13 +200,21 @@ CLIP = Format('clip', (
     *pair(f'{_CLIP}.mlp.(c_fc|fc1).', 'blocks.{i}.mlp.fc1'),
     *pair(f'{_CLIP}.mlp.(c_proj|fc2).', 'blocks.{i}.mlp.fc2'),
     *pair('(ln_post|post_layernorm).', 'norm'),
-), ('visual.', 'module.visual.', 'vision_model.', ''), numerics=dict(
+), ('visual.', 'vision_model.', ''), numerics=dict(
     base='timm', act_cfg=dict(type='QuickGELU'), norm_cfg=dict(eps=1e-5)), ignored={
     'transformer.{rest}': 'text tower', 'text_model.{rest}': 'text tower', 'token_embedding.weight': 'text tower',
     'positional_embedding': 'text tower', 'ln_final.{rest}': 'text tower', 'text_projection(.weight|)': 'text tower',
     'logit_scale': 'contrastive loss', 'proj': 'projection to the space shared with the text',
     'visual.proj': 'projection to the space shared with the text',
     'visual_projection.weight': 'projection to the space shared with the text'})
+
+
+def unwrapped(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """Without the ``module.`` that torch's wrappers put before every name."""
+    inside = {key.removeprefix('module.'): key for key in weights}
+    if not weights or not all(key.startswith('module.') for key in weights):
+        return weights
+    return LazyArrays(list(inside), lambda name: weights[inside[name]])
 
 
 def unstacked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:

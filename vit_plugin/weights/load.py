@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from vit_plugin.errors import ConfigError
 
 from .adapt import Adapter
-from .formats import FORMATS, unstacked
+from .formats import FORMATS, unstacked, unwrapped
 from .report import Report, some
 from .rules import Format, Pattern, Step
 from .sources import open_weights
@@ -65,21 +65,24 @@ def fit_state_dict(backbone: nn.Module, state: dict[str, Tensor], prefix: str) -
     state.update({f'{prefix}{ours}': conversion.tensor(ours) for ours in conversion.report.matched})
 
 
-def fit_classifier_state_dict(backbone: nn.Module, state: dict[str, Tensor]) -> None:
+def fit_classifier_state_dict(backbone: nn.Module, state: dict[str, Tensor], prefix: str) -> None:
     """Put the state dict of a whole classifier of another format, in place, into MMPretrain's parts.
 
-    The names are ``backbone.``, ``neck.`` and ``head.``; one that has our names already is left alone.
+    The names are ``backbone.``, ``neck.`` and ``head.`` after the prefix of the classifier; what has our names already
+    is left alone, and so are other modules' entries.
     """
+    mine = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
     targets = backbone.state_dict(keep_vars=True)
-    if any(key.removeprefix('backbone.') in targets for key in state if key.startswith('backbone.')) or not state:
+    if not mine or any(f'backbone.{key}' in mine for key in targets):
         return
-    conversion = Conversion(backbone, targets, state)
+    conversion = Conversion(backbone, targets, mine)
     print_log(f'{conversion.report}', 'current')
     others = [ours for ours in conversion.steps if ours.startswith(('neck.', 'head.'))]
     converted = {f'backbone.{ours}': conversion.tensor(ours) for ours in conversion.report.matched}
     converted |= {ours: conversion.tensor(ours) for ours in others}
-    state.clear()
-    state.update(converted)
+    for key in mine:
+        del state[f'{prefix}{key}']
+    state.update({f'{prefix}{key}': value for key, value in converted.items()})
 
 
 def find_backbone(model: nn.Module) -> tuple[str, nn.Module]:
@@ -102,7 +105,7 @@ def in_our_names(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Form
     Raises:
         ConfigError: if no format knows them.
     """
-    weights = unstacked(weights)
+    weights = unstacked(unwrapped(weights))
     form, _, steps = choose_format(weights, None)
     return {ours: step.transform.forward(*(weights[key] for key in step.theirs)) for ours, step in steps.items()}, form
 
@@ -148,10 +151,12 @@ class Conversion:
 
     def __init__(self, backbone: nn.Module, targets: Mapping[str, Tensor], weights: Mapping[str, Tensor],
                  skip: Iterable[str] = (), source_grid: tuple[int, int] | None = None) -> None:
-        self.targets, self.weights = targets, unstacked(weights)
+        self.targets, self.weights = targets, unstacked(unwrapped(weights))
+        self.outside = targets.keys() - backbone.state_dict().keys()
         self.format, self.prefix, self.steps = choose_format(self.weights, targets)
         self.report = Report(self.format.name)
-        self.adapter = Adapter(backbone, self.tensor_as_it_is, set(self.steps), source_grid)
+        self.adapter = Adapter(backbone, self.tensor_as_it_is, set(self.steps), source_grid,
+                               own=self.format is FORMATS['vit_plugin'])
         self._account_for_theirs()
         self._account_for_ours(tuple(map(Pattern, skip)))
         self._check_classifiers()
@@ -190,7 +195,7 @@ class Conversion:
                 self.report.initialised[ours] = 'skipped'
             elif ours in self.steps:
                 self.report.matched[ours] = self.steps[ours].theirs
-            elif part not in given and (part in ('neck', 'head') or ours.endswith('.num_batches_tracked')):
+            elif part not in given and ours in self.outside:
                 self.report.initialised[ours] = f'the checkpoint has no {part}'
             else:
                 missing.append(ours)

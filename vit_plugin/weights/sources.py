@@ -1,6 +1,8 @@
 """Where weights come from: a file, an address, timm's or Hugging Face's hub."""
 
 from collections.abc import Mapping
+from hashlib import sha256
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
@@ -11,7 +13,7 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 
-from .files import read_checkpoint, read_weights
+from .files import find_weights, read_checkpoint, read_weights
 
 HUB_FILES = ('model.safetensors', 'pytorch_model.bin')
 
@@ -33,12 +35,13 @@ def open_weights(source: str | Path) -> Mapping[str, Tensor]:
 
 
 def _download(url: str) -> Path:
-    path = Path(torch.hub.get_dir(), 'checkpoints', Path(urlparse(url).path).name)
+    folder = sha256(url.encode()).hexdigest()[:12]  # many hubs call all their files alike
+    path = Path(torch.hub.get_dir(), 'checkpoints', folder, Path(urlparse(url).path).name)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             torch.hub.download_url_to_file(url, str(path))
-        except OSError as error:
+        except (OSError, HTTPException) as error:
             raise ConfigError(f'The checkpoint {url} cannot be fetched ({error}); fetch it by hand and give its '
                               'path.') from error
     return path
@@ -46,10 +49,13 @@ def _download(url: str) -> Path:
 
 def _from_hugging_face(name: str) -> Path:
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError
+    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
     for file in HUB_FILES:
         try:
             return Path(hf_hub_download(name, file))
+        except LocalEntryNotFoundError as error:
+            raise ConfigError(f'hf://{name} cannot be fetched without the network; fetch it by hand and give its '
+                              'path.') from error
         except EntryNotFoundError as error:
             if file == HUB_FILES[-1]:
                 raise ConfigError(f'hf://{name} has none of {", ".join(HUB_FILES)}.') from error
@@ -69,16 +75,16 @@ def _from_timm(name: str) -> Mapping[str, Tensor]:
                           'and needs the network for them.') from error
 
 
-# MMEngine's `init_cfg`, `load_from` and `resume` find their loader by these expressions, the last in the alphabet
-# first; hence the question marks, which sort behind MMEngine's own 'http://' and 'https://'.
-_FILES = r'.+\.(npz|safetensors|pth|pt|bin|pkl|ckpt)$'
-
-
-@CheckpointLoader.register_scheme(prefixes=['timm://', 'hf://', f'https?://{_FILES}', _FILES], force=True)
+@CheckpointLoader.register_scheme(prefixes=['', 'http://', 'https://', 'timm://', 'hf://'], force=True)
 def load_from_any_format(filename: str, map_location: str | torch.device | None = None) -> Any:
-    """MMEngine's interface to :func:`open_weights`; of what ``torch.save`` wrote it gives all, as resuming needs it."""
+    """What MMEngine's `init_cfg`, `load_from` and `resume` call for files and addresses, in place of its own readers.
+
+    Of what ``torch.save`` wrote it gives all, as resuming needs it; if that has no ``state_dict``, the weights alone.
+    """
     if filename.startswith(('http://', 'https://')):
         filename = str(_download(filename))
-    if filename.endswith(('.npz', '.safetensors')) or '://' in filename:
+    if '://' in filename or filename.endswith(('.npz', '.safetensors')):
         return dict(open_weights(filename))
-    return read_checkpoint(filename, map_location=map_location or 'cpu')
+    content = read_checkpoint(filename, map_location=map_location or 'cpu')
+    whole = isinstance(content, Mapping) and isinstance(content.get('state_dict'), Mapping)
+    return content if whole else dict(find_weights(content))

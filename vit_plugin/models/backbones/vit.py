@@ -193,9 +193,9 @@ class VisionTransformer(BaseModule):
         fit_state_dict(self, state_dict, prefix)
         super()._load_from_state_dict(state_dict, prefix, *args)
 
-    def _checkpoint_filter(self, state_dict: dict[str, Tensor], *args: Any) -> None:
+    def _checkpoint_filter(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
         """The same for a whole classifier: MMPretrain calls this hook of its backbone with all of the weights."""
-        fit_classifier_state_dict(self, state_dict)
+        fit_classifier_state_dict(self, state_dict, prefix)
 
     def _is_frozen(self, depth: int) -> bool:
         if self.frozen_stages == self.num_layers:
