@@ -32,7 +32,8 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('source', help='path, http(s)://, timm://MODEL or hf://ORG/MODEL')
     parser.add_argument('target', type=Path, help=f'file to write: {", ".join(WRITERS)}')
     parser.add_argument('--to', required=True, choices=list(FORMATS), help='format of its names')
-    parser.add_argument('--num-heads', type=int, help='attention heads, for --to jax, where neither the source nor the width of a published model tells')
+    parser.add_argument('--num-heads', type=int,
+                        help='attention heads, for --to jax, where neither source nor width tells')
     return parser.parse_args()
 
 
@@ -42,8 +43,8 @@ def find_heads(args: argparse.Namespace, weights: Mapping[str, Tensor], state: M
     width = state['blocks.0.norm1.weight'].shape[0]
     heads = args.num_heads or (HEADS.get(width) if kernel is None else kernel.shape[-2])
     if args.to == 'jax' and (not heads or width % heads):
-        raise ConfigError(f'--num-heads {heads or ""} does not tell how the width {width} is divided: give the number of '
-                          'attention heads of the model.')
+        raise ConfigError(f'--num-heads {heads or ""} does not tell how the width {width} is divided: give the '
+                          'number of attention heads of the model.')
     return heads or 1
 
 
@@ -57,8 +58,8 @@ def main() -> None:
         exported, left = FORMATS[args.to].export(state, find_heads(args, weights, state))
         lost = [key for key in left if not key.startswith(('head.', 'neck.'))]
         if lost:
-            raise ConfigError(f'The format {args.to} has no name for {", ".join(lost)}, without which it would be another '
-                              'model; choose another format.')
+            raise ConfigError(f'The format {args.to} has no name for {", ".join(lost)}, without which it would be '
+                              'another model; choose another format.')
         if args.target.suffix == '.npz':  # numpy knows no bfloat16
             exported = {key: value.float() for key, value in exported.items()}
         WRITERS[args.target.suffix](exported, args.target)
