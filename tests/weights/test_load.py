@@ -153,3 +153,10 @@ def test_a_detectors_other_parts_are_left_alone(tiny):
     report = load_weights(detector, exported(source))
     assert report.initialised['rpn_head.weight'] == 'the checkpoint has no rpn_head'
     assert torch.equal(detector['backbone'].pos_embed, source.pos_embed)
+
+
+def test_a_heads_weights_alone(tiny):
+    model = classifier(tiny)
+    weight = torch.randn_like(model.head.layers.head.weight)
+    model.load_state_dict({'head.layers.head.weight': weight}, strict=False)
+    assert torch.equal(model.head.layers.head.weight, weight)

@@ -75,6 +75,10 @@ def fit_classifier_state_dict(backbone: nn.Module, state: dict[str, Tensor], pre
     targets = backbone.state_dict(keep_vars=True)
     if not mine or any(f'backbone.{key}' in mine for key in targets):
         return
+    try:
+        choose_format(unstacked(unwrapped(mine)), targets)
+    except ConfigError:
+        return  # nothing of it is for the backbone, such as a head's weights alone, which torch can load
     conversion = Conversion(backbone, targets, mine)
     print_log(f'{conversion.report}', 'current')
     others = [ours for ours in conversion.steps if ours.startswith(('neck.', 'head.'))]
