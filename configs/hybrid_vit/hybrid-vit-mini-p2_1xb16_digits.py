@@ -6,7 +6,7 @@ Ours, 2026-11-21: 98.89 % top-1, median of three seeds (docs/benchmarks.md).
 """
 
 _base_ = [
-    '../_base_/datasets/digits_bs16.py', '../_base_/schedules/digits_adamw_20e.py', '../_base_/default_runtime.py']
+    '../_base_/datasets/digits_bs16.py', '../_base_/schedules/digits_adamw_25e.py', '../_base_/default_runtime.py']
 
 model = dict(
     type='ImageClassifier',

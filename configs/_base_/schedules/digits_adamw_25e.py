@@ -1,13 +1,13 @@
-"""AdamW, two epochs of warm-up, cosine: twenty epochs."""
+"""AdamW, two epochs of warm-up, cosine: 25 epochs."""
 
 optim_wrapper = dict(
     optimizer=dict(type='AdamW', lr=2e-3, weight_decay=0.05),
     clip_grad=dict(max_norm=1.0))
 param_scheduler = [
     dict(type='LinearLR', start_factor=0.01, end=2, convert_to_iter_based=True),
-    dict(type='CosineAnnealingLR', T_max=18, begin=2, convert_to_iter_based=True),
+    dict(type='CosineAnnealingLR', T_max=23, begin=2, convert_to_iter_based=True),
 ]
-train_cfg = dict(by_epoch=True, max_epochs=20, val_interval=1)
+train_cfg = dict(by_epoch=True, max_epochs=25, val_interval=1)
 val_cfg = dict()
 test_cfg = dict()
 auto_scale_lr = dict(base_batch_size=16)
