@@ -55,8 +55,7 @@ def fit_state_dict(backbone: nn.Module, state: dict[str, Tensor], prefix: str) -
     targets = backbone.state_dict(keep_vars=True)
     if not mine or (set(mine) <= set(targets) and all(mine[key].shape == targets[key].shape for key in mine)):
         return
-    complete = not (set(mine) <= set(targets))
-    if not complete:
+    if set(mine) <= set(targets):
         targets = {key: targets[key] for key in mine}
     conversion = Conversion(backbone, targets, mine)
     print_log(f'{conversion.report}', 'current')
