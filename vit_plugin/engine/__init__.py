@@ -5,6 +5,7 @@ from vit_plugin import registry  # noqa: F401  first, since it says what to inst
 # isort: on
 
 from .amp import AmpOptimWrapper
+from .layer_decay import LayerDecayOptimWrapperConstructor
 from .report import ReportHook
 
-__all__ = ['AmpOptimWrapper', 'ReportHook']
+__all__ = ['AmpOptimWrapper', 'LayerDecayOptimWrapperConstructor', 'ReportHook']

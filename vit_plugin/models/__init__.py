@@ -5,10 +5,10 @@ from vit_plugin import registry  # noqa: F401  first, since it says what to inst
 # isort: on
 
 from .backbones import VisionTransformer
-from .necks import TokenPooling
+from .necks import SimpleFPN, TokenPooling
 from .stems import PatchEmbed, ResNetEmbed, TimmEmbed
 
-__all__ = ['PatchEmbed', 'ResNetEmbed', 'TimmEmbed', 'TokenPooling', 'VisionTransformer']
+__all__ = ['PatchEmbed', 'ResNetEmbed', 'SimpleFPN', 'TimmEmbed', 'TokenPooling', 'VisionTransformer']
 
 HEADS = ['DistilledClassifier', 'DistilledViTClsHead', 'ViTClsHead']
 

@@ -178,7 +178,7 @@ def test_checkpoint_round_trip(tiny, tmp_path):
 def test_class_token_row_is_left_alone_by_the_resize(tiny):
     model = VisionTransformer(**tiny).eval()
     with torch.no_grad():
-        table = model.position._cached_table(model.pos_embed, (6, 5))
+        table = model.position.table(model.pos_embed, (6, 5))
     assert torch.equal(table[:, :1], model.pos_embed[:, :1])
     image = model.pos_embed[:, 1:].reshape(1, 4, 4, 32).permute(0, 3, 1, 2)
     expected = interpolate(image, size=(6, 5), mode='bilinear', align_corners=True).flatten(2).transpose(1, 2)
@@ -278,3 +278,88 @@ def test_double_precision_and_bfloat16(tiny_hybrid):
         with torch.autocast('cpu', torch.bfloat16):
             torch.testing.assert_close(model(images)[0].float(), reference, atol=0.1, rtol=0.1)
         torch.testing.assert_close(model.double()(images.double())[0].float(), reference, atol=1e-4, rtol=1e-4)
+
+
+def test_pyramid_of_a_hybrid_is_its_cnn_and_the_transformer(tiny_hybrid):
+    model = VisionTransformer(**tiny_hybrid, out_type='pyramid').eval()
+    assert (model.strides, model.channels) == ((4, 8), (128, 32))
+    images = torch.randn(1, 3, 40, 52)
+    outs = model(images)
+    assert [tuple(out.shape) for out in outs] == [
+        (1, channels, -(-40 // stride), -(-52 // stride))
+        for channels, stride in zip(model.channels, model.strides, strict=True)]
+    assert all(out.is_contiguous() for out in outs)
+    torch.testing.assert_close(outs[0], model.patch_embed(images)[2][0])
+    model.out_type = 'featmap'
+    torch.testing.assert_close(outs[1:], model(images))
+    assert (model.strides, model.channels) == ((8, ), (32, ))
+
+
+@pytest.mark.parametrize(('arch', 'strides', 'channels'), [
+    ('R50+B/16', (4, 8, 16), (256, 512, 768)), ('R26+S/32', (4, 8, 16, 32), (256, 512, 1024, 384)),
+    ('R+Ti/16', (4, 32), (64, 192)), ('B/16', (16, ), (768, ))])
+def test_strides_and_channels_of_a_pyramid(arch, strides, channels):
+    with torch.device('meta'):
+        model = VisionTransformer(arch, out_type='pyramid')
+    assert (model.strides, model.channels) == (strides, channels)
+
+
+def test_channels_of_several_maps(tiny):
+    model = VisionTransformer(**tiny, out_type='featmap', out_indices=(0, 1))
+    assert (model.strides, model.channels) == ((8, 8), (32, 32))
+
+
+def test_windows_but_for_the_global_blocks(tiny):
+    cfg = dict(tiny, with_cls_token=False, out_type='featmap', pos_embed=dict(type='learned', relative=True))
+    model = VisionTransformer(**cfg, window=dict(size=3, global_blocks=(-1, ))).eval()
+    assert [tuple(block.attn.rel_pos_h.shape) for block in model.blocks] == [(5, 16), (7, 16)]
+    assert model.pos_embed.shape == (1, 16, 32)
+    images = torch.randn(1, 3, 40, 56)
+    changed = images.clone()
+    changed[..., -8:] = 0  # the last column of patches
+    with torch.no_grad():
+        first = [model.blocks[0](model.embed(*model.patch_embed(image)[:2]), (5, 7)) for image in (images, changed)]
+        assert torch.equal(*(x.unflatten(1, (5, 7))[:, :, :6] for x in first))  # in windows 0 to 2 and 3 to 5
+        outs = [model(image)[0] for image in (images, changed)]
+    assert (outs[0] - outs[1]).abs().amax((0, 1)).min() > 0  # everywhere, by the global block
+
+
+@pytest.mark.parametrize(('window', 'words'), [
+    (dict(global_blocks=(0, )), 'must be dict'), (dict(size=0), 'positive whole number'),
+    (dict(size=2, global_blocks=(2, )), 'blocks -2 to 1'), (dict(size=2, shift=1), 'must be dict')])
+def test_windows_that_cannot_be(tiny, window, words):
+    with pytest.raises(ConfigError, match=words):
+        VisionTransformer(**tiny, with_cls_token=False, out_type='featmap', window=window)
+
+
+def test_no_window_holds_a_class_token(tiny):
+    with pytest.raises(ConfigError, match='set with_cls_token=False'):
+        VisionTransformer(**tiny, window=dict(size=2))
+
+
+@pytest.mark.parametrize('with_cp', [False, True])
+@pytest.mark.parametrize('pos_embed', ['learned', 'relative'])
+def test_the_class_token_alone_is_what_it_is_among_all(tiny, with_cp, pos_embed):
+    """The last block does not compute the patches where the output is the class token; values and gradients agree."""
+    alone = VisionTransformer(**tiny, pos_embed=pos_embed, with_cp=with_cp)
+    among = VisionTransformer(**tiny, pos_embed=pos_embed, with_cp=with_cp, out_type='raw')
+    among.load_state_dict(alone.state_dict())
+    images = torch.randn(2, 3, 32, 32)
+    outs = alone(images)[0], among(images)[0][:, 0]
+    torch.testing.assert_close(*outs)
+    direction = torch.randn(2, 32)
+    for out in outs:
+        (out * direction).sum().backward()
+    for ours, theirs in zip(alone.parameters(), among.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad, atol=1e-5, rtol=1e-4)
+
+
+def test_the_last_block_does_not_compute_the_patches(tiny):
+    from torch.utils.flop_counter import FlopCounterMode
+    flops = []
+    for out_type in ('cls_token', 'raw'):
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            VisionTransformer(**tiny, out_type=out_type).eval()(torch.randn(1, 3, 32, 32))
+        flops.append(counter.get_total_flops())
+    patches = 16 * 2 * (32 * 32 + 32 * 32 + 2 * 32 * 64)  # their queries, projections and MLPs
+    assert flops[1] - flops[0] >= patches

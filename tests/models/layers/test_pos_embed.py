@@ -7,12 +7,12 @@ from scipy.ndimage import zoom
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
+from vit_plugin.models.layers.derived import MAX_KEPT
 from vit_plugin.models.layers.pos_embed import (
     POS_EMBEDS,
     Learned2dPosEmbed,
     LearnedPosEmbed,
     SinCos2dPosEmbed,
-    grid_one_hots,
     relative_table,
     resize_grid,
 )
@@ -104,7 +104,7 @@ def test_cached_table_follows_the_weight(tiny, change):
         before, = model(images)
         changes(model.pos_embed, model)[change]()
         after, = model(images)
-        model.position._cache.clear()
+        model.position._kept.clear()
         assert torch.equal(after, model(images)[0])
     assert not torch.equal(before, after)
 
@@ -133,7 +133,7 @@ def test_cache_is_bounded():
     position = SinCos2dPosEmbed((4, 4), 8, 0)
     for side in range(1, 40):
         position(torch.zeros(1, side, 8), None, (1, side))
-    assert len(position._cache) == position.max_cached_grids
+    assert len(position._kept) == MAX_KEPT
 
 
 def test_relative_table_looks_up_offsets():
@@ -141,11 +141,6 @@ def test_relative_table_looks_up_offsets():
     looked_up = relative_table(table, 4)[..., 0]
     assert torch.equal(looked_up, 3. + torch.arange(4.)[:, None] - torch.arange(4.)[None])
     assert relative_table(table, 6).shape == (6, 6, 1)
-
-
-def test_one_hots_name_row_and_column():
-    codes = grid_one_hots((2, 3), torch.empty(0))
-    assert codes[4].tolist() == [0, 1, 0, 1, 0]
 
 
 @pytest.mark.parametrize(('kind', 'width', 'words'), [

@@ -15,7 +15,7 @@ from vit_plugin.weights.load import fit_classifier_state_dict, fit_state_dict
 
 from ..layers.block import TransformerBlock
 from ..layers.numerics import Numerics, build_norm, get_numerics
-from ..layers.pos_embed import POS_EMBEDS
+from ..layers.pos_embed import POS_EMBEDS, PosEmbed
 from ..stems import Stem
 
 Grid = tuple[int, int]
@@ -23,13 +23,22 @@ Grid = tuple[int, int]
 # Learned tokens before the patches, in their order.
 EXTRA_TOKENS = ('cls_token', 'dist_token', 'reg_token')
 
-# What is given out of the normed tokens x (B, extra + h*w, C), as in MMPretrain.
+
+def to_map(x: Tensor, extra: int, grid: Grid) -> Tensor:
+    """Tokens (B, extra + h*w, C) -> the map (B, C, h, w) of the patches."""
+    return x[:, extra:].transpose(1, 2).unflatten(2, grid).contiguous()
+
+
+# What is given out of the normed tokens x (B, extra + h*w, C); all but the pyramid as in MMPretrain.
 OUT_TYPES: dict[str, Callable[[Tensor, int, Grid], Tensor]] = {
     'raw': lambda x, extra, grid: x,
     'cls_token': lambda x, extra, grid: x[:, 0],  # (B, C)
     'avg_featmap': lambda x, extra, grid: x[:, extra:].mean(dim=1),  # (B, C)
-    'featmap': lambda x, extra, grid: x[:, extra:].transpose(1, 2).unflatten(2, grid).contiguous(),  # (B, C, h, w)
+    'featmap': to_map,
+    'pyramid': to_map,
 }
+# How many of the tokens, from the first, an output is made of, where it is not all.
+NUM_TOKENS = {'cls_token': 1}
 
 
 @MODELS.register_module()
@@ -47,19 +56,23 @@ class VisionTransformer(BaseModule):
             dict of that ``type`` and ``interpolate_mode``, ``'bilinear'`` (the authors') or
             ``'bicubic'`` (timm's), and ``extra_rows``: the class token and other extra ones have rows of
             their own in a learned table, unless this is False; none in the fixed one, and no relative position.
+            ``relative=True`` adds relative positions to those of the type, as in ViTDet.
         with_cls_token: whether a class token goes before the patches.
         extra_tokens: how many more learned tokens follow it, by the name of their parameter: ``dist_token``
             (DeiT), ``reg_token`` (DINOv2 with registers).
         out_indices: the block or blocks after which to give out features; negative ones count from the
             end. Blocks after the last of them are not built.
         out_type: ``'cls_token'`` (B, C), ``'avg_featmap'`` (B, C), ``'featmap'`` (B, C, h, w) or
-            ``'raw'`` (B, extra + h*w, C), each after the final norm.
+            ``'raw'`` (B, extra + h*w, C), each after the final norm; or ``'pyramid'``: first the CNN's own maps
+            that are finer than the tokens, then the feature maps.
         drop_rate: dropout after the position embedding, after attention and in the MLP.
         drop_path_rate: stochastic depth of the last block; it grows linearly from 0 at the first.
         block_cfg: further arguments of :class:`~vit_plugin.models.layers.TransformerBlock`
             (``qkv_bias``, ``attn_drop_rate``, ``qk_norm``, ``layer_scale_init_value``, ``gated_mlp``).
         norms: where the encoder has norms besides those in the blocks, ``dict(pre_norm=False, final_norm=True)``:
             before the first block (CLIP), and on every output.
+        window: ``dict(size=14, global_blocks=(2, 5, 8, 11))`` makes attention stay within windows of that many
+            patches in all blocks but those (arXiv:2203.16527). There must be no extra tokens.
         numerics: ``'authors'`` or ``'timm'``, or a dict with single details changed; see
             :func:`~vit_plugin.models.layers.numerics.get_numerics`.
         frozen_stages: -1 for none; 0 freezes stem, extra tokens, positions and the norm before the blocks; k > 0
@@ -68,9 +81,13 @@ class VisionTransformer(BaseModule):
         with_cp: recompute blocks in the backward pass to save memory.
         init_cfg: MMEngine's initialisation config. Without it the weights are the authors' initialisation.
 
+    Attributes:
+        channels: of each output.
+        strides: pixels per element of each output that is a map.
+
     Raises:
         ConfigError: for an unknown arch, out_type, pos_embed or numerics, ``out_indices`` out of range,
-            ``'cls_token'`` output without a class token, or an image smaller than one patch.
+            ``'cls_token'`` output without a class token, windows with one, or an image smaller than one patch.
     """
 
     def __init__(self, arch: str | Mapping[str, Any] = 'B/16', img_size: int | Sequence[int] = 224,
@@ -79,9 +96,9 @@ class VisionTransformer(BaseModule):
                  extra_tokens: Mapping[str, int] | None = None, out_indices: int | Sequence[int] = -1,
                  out_type: str = 'cls_token', drop_rate: float = 0., drop_path_rate: float = 0.,
                  block_cfg: Mapping[str, Any] | None = None, norms: Mapping[str, bool] | None = None,
-                 numerics: str | Mapping[str, Any] | Numerics = 'authors', frozen_stages: int = -1,
-                 with_cp: bool = False, init_cfg: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
-                 ) -> None:
+                 window: Mapping[str, Any] | None = None, numerics: str | Mapping[str, Any] | Numerics = 'authors',
+                 frozen_stages: int = -1, with_cp: bool = False,
+                 init_cfg: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None) -> None:
         super().__init__(init_cfg)
         sizes = parse_arch(arch)
         self.numerics = numerics = get_numerics(numerics)
@@ -102,7 +119,7 @@ class VisionTransformer(BaseModule):
         for name in EXTRA_TOKENS:
             count = tokens.get(name, 0)
             self.register_parameter(name, nn.Parameter(torch.empty(1, count, self.embed_dims)) if count else None)
-        kind, self.position = self._build_position(pos_embed, grid)
+        self.position, relative = self._build_position(pos_embed, grid)
         self.pos_embed = nn.Parameter(torch.empty(self.position.shape)) if self.position.shape else None
         self.drop_after_pos = nn.Dropout(drop_rate)
 
@@ -110,8 +127,9 @@ class VisionTransformer(BaseModule):
         self.blocks = nn.ModuleList(
             TransformerBlock(
                 self.embed_dims, sizes.num_heads, sizes.feedforward_channels, numerics, drop_rate, rate,
-                rel_pos_grid=grid if kind == 'relative' else None, **(block_cfg or {}))
-            for rate in depth_rates[:self.out_indices[-1] + 1])
+                window_size=size, rel_pos_grid=((size, size) if size else grid) if relative else None,
+                **(block_cfg or {}))
+            for rate, size in zip(depth_rates[:self.out_indices[-1] + 1], self._window_sizes(window), strict=False))
         norms = {'pre_norm': False, 'final_norm': True, **(norms or {})}
         self.norm_pre, self.norm = (
             build_norm(numerics.norm_cfg, self.embed_dims) if norms[name] else nn.Identity()
@@ -132,16 +150,18 @@ class VisionTransformer(BaseModule):
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         """Images (B, in_channels, H, W) -> one feature of ``out_type`` for each of ``out_indices``."""
-        x, grid, _ = self.patch_embed(images)  # (B, h*w, C)
+        x, grid, maps = self.patch_embed(images)  # (B, h*w, C)
         x = self.embed(x, grid)  # (B, extra + h*w, C), Eq. 1
-        outs = []
+        outs = [maps[i].contiguous() for i in self.stem_maps]
+        needed = NUM_TOKENS.get(self.out_type)
         for i, block in enumerate(self.blocks):
+            num_outputs = needed if i == self.out_indices[-1] else None  # the last block need not do the others
             if self.with_cp and torch.is_grad_enabled():
-                x = checkpoint(block, x, grid, use_reentrant=False)
+                x = checkpoint(block, x, grid, num_outputs, use_reentrant=False)
             else:
-                x = block(x, grid)  # Eq. 2 and 3
+                x = block(x, grid, num_outputs)  # Eq. 2 and 3
             if i in self.out_indices:
-                outs.append(OUT_TYPES[self.out_type](self.norm(x), self.num_extra_tokens, grid))  # Eq. 4
+                outs.append(OUT_TYPES[self.out_type](self.norm(x[:, :needed]), self.num_extra_tokens, grid))  # Eq. 4
         return tuple(outs)
 
     def embed(self, x: Tensor, grid: Grid) -> Tensor:
@@ -149,6 +169,27 @@ class VisionTransformer(BaseModule):
         extra = [getattr(self, name).expand(x.shape[0], -1, -1).to(x.dtype) for name in self.extra_tokens]
         x = torch.cat((*extra, x), dim=1)
         return self.norm_pre(self.drop_after_pos(self.position(x, self.pos_embed, grid)))
+
+    @property
+    def stem_maps(self) -> tuple[int, ...]:
+        """Which of the CNN's maps are given out."""
+        stem = self.patch_embed
+        return tuple(i for i, stride in enumerate(stem.feature_strides)
+                     if self.out_type == 'pyramid' and stride < stem.stride)
+
+    @property
+    def channels(self) -> tuple[int, ...]:
+        return (*(self.patch_embed.feature_channels[i] for i in self.stem_maps),
+                *(self.embed_dims for _ in self.out_indices))
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return (*(self.patch_embed.feature_strides[i] for i in self.stem_maps),
+                *(self.patch_embed.stride for _ in self.out_indices))
+
+    def no_weight_decay(self) -> set[str]:
+        """Parameters that are no layer's weights, by name, as timm's models tell them to optimizers."""
+        return {*self.extra_tokens, 'pos_embed'}
 
     def train(self, mode: bool = True) -> 'VisionTransformer':
         """Set the training mode of all but the frozen parts, and return the model."""
@@ -248,9 +289,28 @@ class VisionTransformer(BaseModule):
                               "patch_embed=dict(type='PatchEmbed', patch_size=16).")
         return MODELS.build(dict(cfg, _scope_=SCOPE), default_args=common)
 
-    def _build_position(self, pos_embed: str | Mapping[str, Any], grid: Grid) -> tuple[str, nn.Module]:
+    def _build_position(self, pos_embed: str | Mapping[str, Any], grid: Grid) -> tuple[PosEmbed, bool]:
+        """The positions of the tokens, and whether attention knows relative ones."""
         cfg = {'type': pos_embed} if isinstance(pos_embed, str) else dict(pos_embed)
-        kind = cfg.pop('type', 'learned')
+        kind, relative = cfg.pop('type', 'learned'), cfg.pop('relative', False)
+        if kind == 'relative':
+            kind, relative = 'none', True
         if kind not in POS_EMBEDS:
-            raise ConfigError(f'Unknown pos_embed {kind!r}; choose one of {", ".join(POS_EMBEDS)}.')
-        return kind, POS_EMBEDS[kind](grid, self.embed_dims, self.num_extra_tokens, **cfg)
+            raise ConfigError(f'Unknown pos_embed {kind!r}; choose one of {", ".join(POS_EMBEDS)}, relative.')
+        return POS_EMBEDS[kind](grid, self.embed_dims, self.num_extra_tokens, **cfg), relative
+
+    def _window_sizes(self, window: Mapping[str, Any] | None) -> list[int | None]:
+        """The window of each block, None where attention is global."""
+        if window is None:
+            return [None] * self.num_layers
+        cfg = {'global_blocks': (), **window}
+        size, global_blocks = cfg.get('size'), cfg['global_blocks']
+        in_range = all(isinstance(i, int) and -self.num_layers <= i < self.num_layers for i in global_blocks)
+        if set(cfg) != {'size', 'global_blocks'} or not isinstance(size, int) or size < 1 or not in_range:
+            raise ConfigError(f'window={dict(window)} must be dict(size=..., global_blocks=(...)): a positive whole '
+                              f'number, and some of the blocks {-self.num_layers} to {self.num_layers - 1}.')
+        if self.num_extra_tokens:
+            raise ConfigError('window: an extra token is in no window; set with_cls_token=False and leave out '
+                              'extra_tokens.')
+        global_blocks = {i % self.num_layers for i in global_blocks}
+        return [None if i in global_blocks else size for i in range(self.num_layers)]

@@ -1,4 +1,4 @@
-"""Multi-head self-attention, with an optional decomposed relative-position bias."""
+"""Multi-head self-attention: global or in windows, with optional decomposed relative positions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,12 +6,18 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
+from .derived import Derives
 from .numerics import build_norm
-from .pos_embed import grid_one_hots, relative_table
+from .pos_embed import relative_table
+
+# How many elements of the relative-position bias are made at a time (64 MB in float32), so that memory does not grow
+# with the square of the tokens.
+BIAS_ELEMENTS = 2**24
 
 
-class Attention(nn.Module):
+class Attention(Derives):
     """Multi-head self-attention through torch's fused kernel (arXiv:2010.11929, Appendix A).
 
     Args:
@@ -56,11 +62,13 @@ class Attention(nn.Module):
             if table is not None:
                 nn.init.trunc_normal_(table, std=0.02)
 
-    def forward(self, x: Tensor, grid: tuple[int, int]) -> Tensor:
-        q, k, v = self._project(x)  # 3 times (B, heads, N, head_dims)
+    def forward(self, x: Tensor, grid: tuple[int, int], num_queries: int | None = None) -> Tensor:
+        """Attention of all tokens, or of the first ``num_queries``, to all."""
+        # Tables of relative positions take part even where only a class token asks, or DDP would miss their gradient.
+        q, k, v = self._project(x, num_queries if self.rel_pos_h is None else None)  # each (B, heads, N, head_dims)
         drop_rate = self.attn_drop_rate if self.training else 0.
-        x = self._attend(q, k, v, grid, drop_rate)  # (B, heads, N, head_dims)
-        return self.drop(self.proj(x.transpose(1, 2).flatten(2)))  # (B, N, embed_dims)
+        x = self._attend(q, k, v, grid, drop_rate)[:, :, :num_queries]
+        return self.drop(self.proj(x.transpose(1, 2).flatten(2)))  # (B, num_queries, embed_dims)
 
     def weights(self, x: Tensor, grid: tuple[int, int]) -> Tensor:
         """The attention weights (B, heads, N, N) of every query (rows) over every key (columns), without dropout.
@@ -75,38 +83,99 @@ class Attention(nn.Module):
         unit = torch.eye(x.shape[1], dtype=q.dtype, device=q.device)  # (N, N)
         return self._attend(q, k, unit.expand(*q.shape[:2], -1, -1), grid, drop_rate=0.)
 
-    def _project(self, x: Tensor) -> tuple[Tensor, ...]:
-        q, k, v = self.qkv(x).unflatten(-1, (3, self.num_heads, self.head_dims)).permute(2, 0, 3, 1, 4)
+    def _project(self, x: Tensor, num_queries: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        layer, width = self.qkv, x.shape[-1]
+        # A layer that was put in place of this one (LoRA, int8) may have no weight to take rows of.
+        if num_queries is None or type(layer) is not nn.Linear or type(layer.weight) is not nn.Parameter:
+            q, k, v = layer(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
+            q = q[:, :, :num_queries]
+        else:
+            bias = (None, None) if layer.bias is None else layer.bias.split((width, 2 * width))
+            weight = layer.weight.split((width, 2 * width))
+            q = F.linear(x[:, :num_queries], weight[0], bias[0]).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            k, v = F.linear(x, weight[1], bias[1]).unflatten(-1, (2, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
         return self.q_norm(q), self.k_norm(k), v
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, grid: tuple[int, int], drop_rate: float) -> Tensor:
-        scale = self.head_dims ** -0.5
-        if self.rel_pos_h is not None:
-            q, k, scale = *self._join_relative_positions(q, k, scale, grid), 1.
-        width = v.shape[-1]
-        # Fused kernels want queries, keys and values of one width.
-        missing = q.shape[-1] - width
-        if missing > 0:
-            v = F.pad(v, (0, missing))
-        elif missing < 0:
-            q, k = F.pad(q, (0, -missing)), F.pad(k, (0, -missing))
-        x = F.scaled_dot_product_attention(q, k, v, dropout_p=drop_rate, scale=scale)
-        return x[..., :width]
-
-    def _join_relative_positions(self, q: Tensor, k: Tensor, scale: float,
-                                 grid: tuple[int, int]) -> tuple[Tensor, Tensor]:
-        """Queries and keys whose plain product is the logits with the relative-position bias.
-
-        The bias of query i and key j is q_i . R_h[y_i - y_j] + q_i . R_w[x_i - x_j]. Its two terms join
-        the query as h + w more elements, and the key as the one-hot codes of its row and column, so
-        that no N x N bias is ever held. Tokens before the patches have neither.
-        """
         h, w = grid
-        prefix = q.shape[2] - h * w
-        patches = q[:, :, prefix:].unflatten(2, grid)  # (B, heads, h, w, d)
-        rows = torch.einsum('bnyxd,yrd->bnyxr', patches, relative_table(self.rel_pos_h, h))
-        columns = torch.einsum('bnyxd,xcd->bnyxc', patches, relative_table(self.rel_pos_w, w))
-        bias = torch.cat((rows, columns), dim=-1).flatten(2, 3)  # (B, heads, h*w, h + w)
-        codes = grid_one_hots(grid, k)  # (h*w, h + w)
-        return (torch.cat((q * scale, F.pad(bias, (0, 0, prefix, 0))), dim=-1),
-                torch.cat((k, F.pad(codes, (0, 0, prefix, 0)).expand(*k.shape[:2], -1, -1)), dim=-1))
+        prefix = k.shape[2] - h * w  # tokens before the patches, which have no position
+        if self.rel_pos_h is None:
+            return F.scaled_dot_product_attention(q, k, v, dropout_p=drop_rate)
+        rows, columns = (
+            self.derived(lambda table=table, size=size: relative_table(table, size), table, key=(name, size))
+            for name, table, size in (('h', self.rel_pos_h, h), ('w', self.rel_pos_w, w)))  # (h, h, d), (w, w, d)
+        step = min(h, max(1, BIAS_ELEMENTS // (k[..., 0].numel() * w)))
+        parts = [F.scaled_dot_product_attention(q[:, :, :prefix], k, v, dropout_p=drop_rate)] if prefix else []
+        for y in range(0, h, step):
+            args = (q[:, :, prefix + y * w:prefix + (y + step) * w], k, v, rows[y:y + step], columns, drop_rate)
+            if step < h and torch.is_grad_enabled():  # or the backward pass would hold the biases of all parts
+                parts.append(checkpoint(attend_with_positions, *args, use_reentrant=False))
+            else:
+                parts.append(attend_with_positions(*args))
+        return torch.cat(parts, dim=2) if len(parts) > 1 else parts[0]
+
+
+def attend_with_positions(q: Tensor, k: Tensor, v: Tensor, rows: Tensor, columns: Tensor, drop_rate: float) -> Tensor:
+    """Attention of some rows of patches to all tokens, with the bias of their relative positions.
+
+    The bias of query i and key j is q_i . R_h[y_i - y_j] + q_i . R_w[x_i - x_j].
+
+    Args:
+        q: queries (B, heads, y*w, d) of y rows of patches.
+        k, v: keys and values (B, heads, prefix + h*w, d).
+        rows, columns: R_h for those rows, (y, h, d), and R_w, (w, w, d).
+        drop_rate: dropout of the attention weights.
+
+    Shape of the result: (B, heads, y*w, d).
+    """
+    patches = q.unflatten(2, (len(rows), len(columns)))  # (B, heads, y, w, d)
+    bias_h = torch.einsum('bnyxd,yrd->bnyxr', patches, rows)
+    bias_w = torch.einsum('bnyxd,xcd->bnyxc', patches, columns)
+    bias = (bias_h[..., None] + bias_w[..., None, :]).flatten(-2).flatten(2, 3)  # (B, heads, y*w, h*w)
+    prefix = k.shape[2] - bias.shape[-1]
+    bias = F.pad(bias, (prefix, 0)) if prefix else bias
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=drop_rate)
+
+
+class WindowAttention(Attention):
+    """Attention within square windows (arXiv:2203.16527, Section 3, "Backbone adaptation").
+
+    As in ViTDet, whose weights expect it, a grid that the window does not divide is padded at the right and bottom with
+    zero tokens, which are keys like the others.
+
+    Args:
+        window_size: side of the windows in patches.
+        The rest: see :class:`Attention`.
+
+    Shape: patches (B, h*w, embed_dims) of ``grid`` and no other tokens -> the same.
+    """
+
+    def __init__(self, window_size: int, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.window_size = window_size
+
+    def forward(self, x: Tensor, grid: tuple[int, int], num_queries: int | None = None) -> Tensor:
+        windows = to_windows(x, grid, self.window_size)  # (B * windows, size*size, embed_dims)
+        windows = super().forward(windows, (self.window_size, self.window_size))
+        return from_windows(windows, grid, self.window_size)[:, :num_queries]
+
+    def weights(self, x: Tensor, grid: tuple[int, int]) -> Tensor:
+        """The attention weights (B * windows, heads, size*size, size*size) of every window, in raster order."""
+        windows = to_windows(x, grid, self.window_size)
+        return super().weights(windows, (self.window_size, self.window_size))
+
+
+def to_windows(x: Tensor, grid: tuple[int, int], size: int) -> Tensor:
+    """Patches (B, h*w, C) -> those of each window (B * ceil(h/size) * ceil(w/size), size*size, C), padded by zeros."""
+    h, w = grid
+    x = F.pad(x.unflatten(1, grid), (0, 0, 0, -w % size, 0, -h % size))
+    x = x.unflatten(2, (-1, size)).unflatten(1, (-1, size))  # (B, rows, size, columns, size, C)
+    return x.transpose(2, 3).flatten(3, 4).flatten(0, 2)
+
+
+def from_windows(x: Tensor, grid: tuple[int, int], size: int) -> Tensor:
+    """The inverse of :func:`to_windows`, without the padding."""
+    h, w = grid
+    x = x.unflatten(1, (size, size)).unflatten(0, (-1, -(-h // size), -(-w // size)))
+    x = x.transpose(2, 3).flatten(3, 4).flatten(1, 2)  # (B, rows*size, columns*size, C)
+    return x[:, :h, :w].flatten(1, 2)

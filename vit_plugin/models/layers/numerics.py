@@ -5,12 +5,14 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import torch
+from timm.layers import LayerNorm2d
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 
 NORMS: dict[str, Callable[..., nn.Module]] = {
     'LN': nn.LayerNorm,
+    'LN2d': LayerNorm2d,  # over the channels of a map
     'RMSN': nn.RMSNorm,
     'BN': nn.BatchNorm2d,
     'GN': lambda channels, num_groups=32, **kwargs: nn.GroupNorm(num_groups, channels, **kwargs),

@@ -6,9 +6,11 @@ the name that every public checkpoint uses, and passes it in.
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from vit_plugin.errors import ConfigError
+
+from .derived import Derives
 
 Grid = tuple[int, int]
 
@@ -41,7 +43,7 @@ def _known(interpolate_mode: str) -> str:
     return interpolate_mode
 
 
-class PosEmbed(nn.Module):
+class PosEmbed(Derives):
     """No position table: the tokens are a bag of patches, or attention knows their relative positions.
 
     Args:
@@ -56,7 +58,6 @@ class PosEmbed(nn.Module):
     """
 
     shape: tuple[int, int, int] | None = None
-    max_cached_grids = 16
 
     def __init__(self, grid: Grid, embed_dims: int, num_extra_tokens: int,
                  interpolate_mode: str = 'bilinear', extra_rows: bool = True) -> None:
@@ -64,7 +65,6 @@ class PosEmbed(nn.Module):
         self.grid, self.embed_dims = grid, embed_dims
         self.num_extra_rows = num_extra_tokens if extra_rows else 0
         self.interpolate_mode = _known(interpolate_mode)
-        self._cache: dict[Grid, tuple[tuple | None, Tensor]] = {}
 
     def table(self, weight: Tensor | None, grid: Grid) -> Tensor | None:
         """The table (1, N, C) of that grid; it may lack rows for the extra tokens, which then get none."""
@@ -72,37 +72,10 @@ class PosEmbed(nn.Module):
 
     def forward(self, x: Tensor, weight: Tensor | None, grid: Grid) -> Tensor:
         """Add the positions of ``grid`` to the tokens (B, extra + h*w, C)."""
-        table = self._cached_table(weight, grid)
+        table = self.derived(lambda: self.table(weight, grid), weight, key=grid)
         if table is None:
             return x
         return x + F.pad(table, (0, 0, x.shape[1] - table.shape[1], 0)).to(x.dtype)
-
-    def _cached_table(self, weight: Tensor | None, grid: Grid) -> Tensor | None:
-        """The table, computed once per grid while the weight stays what it is.
-
-        In training it is computed in each forward, for the gradient, which costs nothing at the native
-        grid. A write past autograd (``weight.data.copy_``, as when an EMA is swapped in) leaves no
-        trace on the weight; frameworks do that between ``train()`` and ``eval()``, which empty the cache.
-        """
-        plain = weight is None or (  # and no tensor of vmap, of a tracer or of inference mode, which show no state
-            type(weight) is nn.Parameter and not weight.is_inference() and not torch.is_grad_enabled())
-        if not plain or torch.compiler.is_compiling():
-            return self.table(weight, grid)
-        state = weight if weight is None else (weight.data_ptr(), weight.device, weight.dtype, weight._version)
-        if grid not in self._cache or self._cache[grid][0] != state:
-            if len(self._cache) >= self.max_cached_grids:
-                del self._cache[next(iter(self._cache))]
-            with torch.inference_mode(False), torch.no_grad():  # an inference tensor could not train later
-                self._cache[grid] = state, self.table(weight, grid)
-        return self._cache[grid][1]
-
-    def train(self, mode: bool = True) -> 'PosEmbed':
-        self._cache.clear()
-        return super().train(mode)
-
-    def _apply(self, *args, **kwargs) -> 'PosEmbed':  # .to(), .half(), ...
-        self._cache.clear()
-        return super()._apply(*args, **kwargs)
 
 
 class LearnedPosEmbed(PosEmbed):
@@ -177,7 +150,6 @@ POS_EMBEDS: dict[str, type[PosEmbed]] = {
     'learned': LearnedPosEmbed,
     'learned_2d': Learned2dPosEmbed,
     'sincos2d': SinCos2dPosEmbed,
-    'relative': PosEmbed,  # the tables are in each block's attention
 }
 
 
@@ -191,11 +163,3 @@ def relative_table(table: Tensor, size: int) -> Tensor:
         table = F.interpolate(table.t()[None].float(), size=2 * size - 1, mode='linear')[0].t().to(table.dtype)
     positions = torch.arange(size, device=table.device)
     return table[positions[:, None] - positions[None, :] + size - 1]
-
-
-def grid_one_hots(grid: Grid, like: Tensor) -> Tensor:
-    """The one-hot code of each patch's row joined to that of its column: (h*w, h + w), dtype of ``like``."""
-    h, w = grid
-    rows = torch.eye(h, dtype=like.dtype, device=like.device).repeat_interleave(w, dim=0)
-    columns = torch.eye(w, dtype=like.dtype, device=like.device).repeat(h, 1)
-    return torch.cat((rows, columns), dim=1)

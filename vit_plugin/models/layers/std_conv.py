@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .derived import Derives
+
 
 def standardize(weight: Tensor, eps: float = 1e-5, eps_inside_root: bool = False) -> Tensor:
     """Zero mean and unit variance for every filter (arXiv:1903.10520, Equation 7).
@@ -24,7 +26,7 @@ def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
     return total // 2, total - total // 2
 
 
-class StdConv2d(nn.Conv2d):
+class StdConv2d(Derives, nn.Conv2d):
     """Convolution with standardised filters, SAME padding and no bias.
 
     Args:
@@ -47,7 +49,7 @@ class StdConv2d(nn.Conv2d):
         padding = (top, left)
         if (top, left) != (bottom, right):  # convolutions pad both sides alike, so this costs a copy
             x, padding = F.pad(x, (left, right, top, bottom)), (0, 0)
-        weight = standardize(self.weight, self.eps, self.eps_inside_root)
+        weight = self.derived(lambda: standardize(self.weight, self.eps, self.eps_inside_root), self.weight)
         return F.conv2d(x, weight, stride=self.stride, padding=padding)
 
 

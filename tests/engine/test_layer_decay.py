@@ -1,0 +1,92 @@
+import pytest
+import torch
+from mmengine.optim import build_optim_wrapper
+from torch import nn
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import SimpleFPN, VisionTransformer
+
+
+def wrapper(model: nn.Module, lr: float | None = 1., **paramwise):
+    optimizer = dict(type='AdamW', weight_decay=0.1) | ({} if lr is None else dict(lr=lr))
+    return build_optim_wrapper(model, dict(
+        type='OptimWrapper', constructor='vit_plugin.LayerDecayOptimWrapperConstructor', optimizer=optimizer,
+        paramwise_cfg=paramwise))
+
+
+def settings(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, tuple[float, float]]:
+    """(lr, weight decay) of every parameter, by name."""
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    return {names[parameter]: (group['lr'], group['weight_decay'])
+            for group in optimizer.param_groups for parameter in group['params']}
+
+
+class Detector(nn.Module):
+
+    def __init__(self, backbone: nn.Module) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.neck = SimpleFPN(32, 8)
+
+    def get_layer_depth(self, name: str) -> tuple[int, int]:  # MMPretrain's classifiers pass the question on
+        raise AssertionError('the backbone knows')
+
+
+@pytest.fixture
+def detector(tiny) -> Detector:
+    return Detector(VisionTransformer(**tiny, out_type='featmap'))
+
+
+def test_rates_of_a_pure_vit_in_a_detector(detector):
+    found = settings(detector, wrapper(detector, layer_decay_rate=0.5).optimizer)
+    assert set(found) == {name for name, _ in detector.named_parameters()}
+    by_hand = {  # depths: image 0, blocks 1 and 2, norm 3
+        'backbone.patch_embed.proj.weight': (0.125, 0.1),
+        'backbone.cls_token': (0.125, 0.),
+        'backbone.pos_embed': (0.125, 0.),
+        'backbone.blocks.0.attn.qkv.weight': (0.25, 0.1),
+        'backbone.blocks.1.mlp.fc2.bias': (0.5, 0.1),
+        'backbone.norm.weight': (1., 0.1),
+        'neck.levels.0.lateral.conv.weight': (1., 0.1),
+    }
+    assert {name: found[name] for name in by_hand} == by_hand
+
+
+def test_parameters_of_equal_settings_share_a_group(detector):
+    groups = wrapper(detector, layer_decay_rate=0.5, norm_decay_mult=0., bias_decay_mult=0.).optimizer.param_groups
+    assert sorted((group['lr'], group['weight_decay']) for group in groups) == [
+        (0.125, 0.), (0.125, 0.1), (0.25, 0.), (0.25, 0.1), (0.5, 0.), (0.5, 0.1), (1., 0.), (1., 0.1)]
+
+
+def test_stages_of_a_hybrid_have_depths(tiny_hybrid):
+    model = VisionTransformer(**tiny_hybrid)
+    found = settings(model, wrapper(model, layer_decay_rate=0.5).optimizer)
+    names = ['patch_embed.backbone.stem.conv.weight', 'patch_embed.backbone.stages.1.blocks.0.conv1.weight',
+             'patch_embed.proj.weight', 'blocks.0.norm1.weight', 'norm.weight']
+    assert [found[name][0] for name in names] == [0.5**6, 0.5**4, 0.5**3, 0.5**2, 1.]
+
+
+def test_other_options_multiply(detector):
+    found = settings(detector, wrapper(
+        detector, layer_decay_rate=0.5, custom_keys={'backbone.blocks.0': dict(lr_mult=0.1, decay_mult=0.5)}).optimizer)
+    assert found['backbone.blocks.0.norm1.weight'] == pytest.approx((0.025, 0.05))
+
+
+def test_frozen_parameters_are_left_out(tiny):
+    model = VisionTransformer(**tiny, frozen_stages=1)
+    assert set(settings(model, wrapper(model, layer_decay_rate=0.5).optimizer)) == {
+        name for name, parameter in model.named_parameters() if parameter.requires_grad}
+
+
+@pytest.mark.parametrize(('paramwise', 'lr', 'words'), [
+    (dict(), 1., 'layer_decay_rate'), (dict(layer_decay_rate=1.5), 1., 'at most 1, got 1.5'),
+    (dict(layer_decay_rate=0.5), None, r'optimizer=dict\(lr='),
+])
+def test_what_cannot_work(detector, paramwise, lr, words):
+    with pytest.raises(ConfigError, match=words):
+        wrapper(detector, lr, **paramwise)
+
+
+def test_a_model_without_depths():
+    with pytest.raises(ConfigError, match='no part of Sequential has get_layer_depth'):
+        wrapper(nn.Sequential(nn.Linear(2, 2)), layer_decay_rate=0.5)
