@@ -39,9 +39,11 @@ def test_output_and_weights_are_the_formula(rel_pos_grid, prefix):
     torch.testing.assert_close(layer.weights(x, (3, 4)), weights)
 
 
-@pytest.mark.parametrize('elements', [2**24, 1])
-def test_gradients_of_the_relative_positions(monkeypatch, elements):
-    monkeypatch.setattr(attention, 'BIAS_ELEMENTS', elements)  # all rows at once, or one at a time
+@pytest.mark.parametrize('part', [2**22, 1], ids=['all rows at once', 'one row at a time'])
+@pytest.mark.parametrize('kept', [2**26, 1], ids=['kept', 'made anew'])
+def test_gradients_of_the_relative_positions(monkeypatch, part, kept):
+    monkeypatch.setitem(attention.PART_ELEMENTS, 'cpu', part)
+    monkeypatch.setattr(attention, 'KEPT_ELEMENTS', kept)
     layer = Attention(16, 2, rel_pos_grid=(2, 3)).double()
     x = torch.randn(1, 7, 16, dtype=torch.float64)
     grads = []
@@ -60,7 +62,7 @@ def test_no_bias():
     assert Attention(32, 4, qkv_bias=False).qkv.bias is None
 
 
-def test_relative_positions_in_parts_hold_no_bias_of_all_pairs(monkeypatch):
+def test_many_relative_positions_are_not_kept_for_the_backward_pass(monkeypatch):
     layer = Attention(16, 2, rel_pos_grid=(8, 8))
     x = torch.randn(1, 64, 16)
     sizes = []
@@ -72,7 +74,8 @@ def test_relative_positions_in_parts_hold_no_bias_of_all_pairs(monkeypatch):
         return max(sizes)
 
     assert largest_kept() >= 2 * 64 * 64
-    monkeypatch.setattr(attention, 'BIAS_ELEMENTS', 2 * 64 * 8)
+    monkeypatch.setattr(attention, 'KEPT_ELEMENTS', 2 * 64 * 63)
+    monkeypatch.setitem(attention.PART_ELEMENTS, 'cpu', 2 * 64 * 16)
     assert largest_kept() < 2 * 64 * 64
 
 

@@ -12,9 +12,11 @@ from .derived import Derives
 from .numerics import build_norm
 from .pos_embed import relative_table
 
-# How many elements of the relative-position bias are made at a time (64 MB in float32), so that memory does not grow
-# with the square of the tokens.
-BIAS_ELEMENTS = 2**24
+# How many elements of the bias of relative positions are made at a time: what a CPU's cache holds, or keeps a GPU busy.
+PART_ELEMENTS = {'cpu': 2**22, 'cuda': 2**26}
+# How many the backward pass may find kept (256 MB in float32). More are made anew, so that memory does not grow with the
+# square of the tokens.
+KEPT_ELEMENTS = 2**26
 
 
 class Attention(Derives):
@@ -104,11 +106,13 @@ class Attention(Derives):
         rows, columns = (
             self.derived(lambda table=table, size=size: relative_table(table, size), table, key=(name, size))
             for name, table, size in (('h', self.rel_pos_h, h), ('w', self.rel_pos_w, w)))  # (h, h, d), (w, w, d)
-        step = min(h, max(1, BIAS_ELEMENTS // (k[..., 0].numel() * w)))
+        row = w * k[..., 0].numel()  # elements of the bias of one row of queries
+        step = min(h, max(1, PART_ELEMENTS.get(q.device.type, 2**26) // row))
+        recomputed = torch.is_grad_enabled() and h * row > KEPT_ELEMENTS
         parts = [F.scaled_dot_product_attention(q[:, :, :prefix], k, v, dropout_p=drop_rate)] if prefix else []
         for y in range(0, h, step):
             args = (q[:, :, prefix + y * w:prefix + (y + step) * w], k, v, rows[y:y + step], columns, drop_rate)
-            if step < h and torch.is_grad_enabled():  # or the backward pass would hold the biases of all parts
+            if recomputed:
                 parts.append(checkpoint(attend_with_positions, *args, use_reentrant=False))
             else:
                 parts.append(attend_with_positions(*args))
