@@ -11,13 +11,7 @@ from .files import LazyArrays
 from .rules import (
     CONV,
     HEADS_BIAS,
-    HEADS_BIAS_2,
-    HEADS_BIAS_3,
     INTO_HEADS,
-    INTO_HEADS_2,
-    INTO_HEADS_3,
-    JOINED,
-    JOINED_2,
     OUT_OF_HEADS,
     TABLE,
     TOKEN,
@@ -41,7 +35,7 @@ OWN = Format('vit_plugin', same(*_TOKENS, 'norm.{rest}', 'norm_pre.{rest}', 'blo
 def _jax_attention(theirs: str, ours: str) -> tuple[Rule, ...]:
     qkv = tuple(f'{theirs}{part}/kernel' for part in ('query', 'key', 'value'))
     bias = tuple(f'{theirs}{part}/bias' for part in ('query', 'key', 'value'))
-    return (Rule(qkv, f'{ours}.qkv.weight', INTO_HEADS_3), Rule(bias, f'{ours}.qkv.bias', HEADS_BIAS_3),
+    return (Rule(qkv, f'{ours}.qkv.weight', INTO_HEADS), Rule(bias, f'{ours}.qkv.bias', HEADS_BIAS),
             Rule(f'{theirs}out/kernel', f'{ours}.proj.weight', OUT_OF_HEADS),
             Rule(f'{theirs}out/bias', f'{ours}.proj.bias'))
 
@@ -73,8 +67,8 @@ JAX = Format('jax', (
     Rule('MAPHead_0/probe', 'neck.attn_pool.latent'),
     Rule(f'{_MAP}/query/kernel', 'neck.attn_pool.q.weight', INTO_HEADS),
     Rule(f'{_MAP}/query/bias', 'neck.attn_pool.q.bias', HEADS_BIAS),
-    Rule((f'{_MAP}/key/kernel', f'{_MAP}/value/kernel'), 'neck.attn_pool.kv.weight', INTO_HEADS_2),
-    Rule((f'{_MAP}/key/bias', f'{_MAP}/value/bias'), 'neck.attn_pool.kv.bias', HEADS_BIAS_2),
+    Rule((f'{_MAP}/key/kernel', f'{_MAP}/value/kernel'), 'neck.attn_pool.kv.weight', INTO_HEADS),
+    Rule((f'{_MAP}/key/bias', f'{_MAP}/value/bias'), 'neck.attn_pool.kv.bias', HEADS_BIAS),
     Rule(f'{_MAP}/out/kernel', 'neck.attn_pool.proj.weight', OUT_OF_HEADS),
     Rule(f'{_MAP}/out/bias', 'neck.attn_pool.proj.bias'),
     *pair('MAPHead_0/LayerNorm_0/', 'neck.attn_pool.norm', 'scale', VECTOR),
@@ -104,7 +98,7 @@ TIMM = Format('timm', (
 
 
 def _separate_qkv(theirs: str, names: tuple[str, str, str]) -> tuple[Rule, ...]:
-    return tuple(Rule(tuple(f'{theirs}{name}.{kind}' for name in names), f'blocks.{{i}}.attn.qkv.{kind}', JOINED)
+    return tuple(Rule(tuple(f'{theirs}{name}.{kind}' for name in names), f'blocks.{{i}}.attn.qkv.{kind}')
                  for kind in ('weight', 'bias'))
 
 
@@ -131,7 +125,7 @@ def _hugging_face(norms: tuple[str, str], fc1: str, fc2: str) -> tuple[Rule, ...
         *pair(f'{block}.({fc1}).', 'blocks.{i}.mlp.fc1'),
         *pair(f'{block}.({fc2}).', 'blocks.{i}.mlp.fc2'),
         *(Rule((f'{block}.mlp.gate_proj.{kind}', f'{block}.mlp.up_proj.{kind}'), f'blocks.{{i}}.mlp.fc1.{kind}',
-               JOINED_2, written=False) for kind in ('weight', 'bias')),
+               written=False) for kind in ('weight', 'bias')),
         Rule(f'{block}.layer_scale{{k}}.lambda1', 'blocks.{i}.ls{k}.gamma'),
         *pair('layernorm.', 'norm'),
         *pair('pooler.dense.', 'head.layers.pre_logits'),

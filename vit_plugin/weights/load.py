@@ -110,7 +110,7 @@ def in_our_names(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Form
     """
     weights = unstacked(unwrapped(weights))
     form, _, steps = choose_format(weights, None)
-    return {ours: step.transform.forward(*(weights[key] for key in step.theirs)) for ours, step in steps.items()}, form
+    return {ours: step.make(weights) for ours, step in steps.items()}, form
 
 
 def choose_format(weights: Mapping[str, Tensor], targets: Container[str] | None,
@@ -169,8 +169,7 @@ class Conversion:
 
     def tensor_as_it_is(self, ours: str) -> Tensor:
         """One tensor of ours, made of theirs."""
-        step = self.steps[ours]
-        return step.transform.forward(*(self.weights[key] for key in step.theirs))
+        return self.steps[ours].make(self.weights)
 
     def tensor(self, ours: str) -> Tensor:
         """The same, adapted to the model."""

@@ -5,7 +5,7 @@ the other side's ``{i}``, ``{rest}`` for any ending, and ``(a|b)`` for a choice,
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -55,41 +55,24 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Transform:
-    """How arrays of the other format become one tensor of ours, and back.
+    """How an array of the other format becomes a tensor of ours, and back.
 
     ``backward`` is also told the number of attention heads, which our tensors do not show.
     """
-    forward: Callable[..., Tensor]
-    backward: Callable[[Tensor, int], Sequence[Tensor]]
+    forward: Callable[[Tensor], Tensor]
+    backward: Callable[[Tensor, int], Tensor]
 
 
-def _split_heads(heads: int) -> Callable[[Tensor], Tensor]:
-    return lambda x: x.unflatten(0, (heads, -1))
-
-
-SAME = Transform(lambda x: x, lambda x, heads: [x])
-VECTOR = Transform(lambda x: x.reshape(-1), lambda x, heads: [x])  # old GroupNorms are (1, 1, 1, C)
-TRANSPOSED = Transform(lambda x: x.t(), lambda x, heads: [x.t()])  # (in, out)
-CONV = Transform(lambda x: x.permute(3, 2, 0, 1), lambda x, heads: [x.permute(2, 3, 1, 0)])  # HWIO
-JOINED = Transform(lambda *parts: torch.cat(parts), lambda x, heads: x.chunk(3))  # query, key, value
-JOINED_2 = Transform(JOINED.forward, lambda x, heads: x.chunk(2))  # activated half and gate
-# flax: a kernel into heads is (in, heads, d), one out of heads (heads, d, out).
-INTO_HEADS = Transform(
-    lambda *parts: torch.cat([part.flatten(1).t() for part in parts]),
-    lambda x, heads: [x.t().unflatten(1, (heads, -1))])
-INTO_HEADS_3 = Transform(
-    INTO_HEADS.forward, lambda x, heads: [part.t().unflatten(1, (heads, -1)) for part in x.chunk(3)])
-INTO_HEADS_2 = Transform(
-    INTO_HEADS.forward, lambda x, heads: [part.t().unflatten(1, (heads, -1)) for part in x.chunk(2)])
-HEADS_BIAS = Transform(
-    lambda *parts: torch.cat([part.flatten() for part in parts]), lambda x, heads: [_split_heads(heads)(x)])
-HEADS_BIAS_3 = Transform(
-    HEADS_BIAS.forward, lambda x, heads: [_split_heads(heads)(part) for part in x.chunk(3)])
-HEADS_BIAS_2 = Transform(
-    HEADS_BIAS.forward, lambda x, heads: [_split_heads(heads)(part) for part in x.chunk(2)])
-OUT_OF_HEADS = Transform(lambda x: x.flatten(0, 1).t(), lambda x, heads: [_split_heads(heads)(x.t())])
-TOKEN = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: [x.reshape(-1)])  # (C,) in CLIP
-TABLE = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: [x[0]])  # (N, C) in CLIP
+SAME = Transform(lambda x: x, lambda x, heads: x)
+VECTOR = Transform(lambda x: x.reshape(-1), lambda x, heads: x)  # old GroupNorms are (1, 1, 1, C)
+TRANSPOSED = Transform(lambda x: x.t(), lambda x, heads: x.t())  # (in, out)
+CONV = Transform(lambda x: x.permute(3, 2, 0, 1), lambda x, heads: x.permute(2, 3, 1, 0))  # HWIO
+# flax: a kernel into heads is (in, heads, d), its bias (heads, d), and a kernel out of heads (heads, d, out).
+INTO_HEADS = Transform(lambda x: x.flatten(1).t(), lambda x, heads: x.t().unflatten(1, (heads, -1)))
+HEADS_BIAS = Transform(lambda x: x.flatten(), lambda x, heads: x.unflatten(0, (heads, -1)))
+OUT_OF_HEADS = Transform(lambda x: x.flatten(0, 1).t(), lambda x, heads: x.t().unflatten(0, (heads, -1)))
+TOKEN = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x.reshape(-1))  # (C,) in CLIP
+TABLE = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x[0])  # (N, C) in CLIP
 
 
 @dataclass(frozen=True)
@@ -97,9 +80,9 @@ class Rule:
     """One or several keys of another format, and the one of ours that they make.
 
     Attributes:
-        theirs: pattern, or patterns that make it together.
+        theirs: pattern, or patterns of the arrays that it joins along its first dimension.
         ours: pattern of our key.
-        transform: between the arrays.
+        transform: of each array.
         unless: the rule does not hold where any key has this in it.
         written: whether it is used for writing too, or only to read another spelling.
     """
@@ -136,6 +119,11 @@ class Step:
     ours: str
     theirs: tuple[str, ...]
     transform: Transform
+
+    def make(self, weights: Mapping[str, Tensor]) -> Tensor:
+        """The tensor."""
+        parts = [self.transform.forward(weights[key]) for key in self.theirs]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 @dataclass(frozen=True)
@@ -187,11 +175,10 @@ class Format:
                 if indices is None or not rule.written or (
                         rule.unless and any(rule.unless in other for other in state)):
                     continue
-                parts = rule.transform.backward(value, heads)
-                for pattern, part in zip(rule.their_patterns, parts, strict=True):
+                for pattern, part in zip(rule.their_patterns, value.chunk(len(rule.their_patterns)), strict=True):
                     name = pattern.format(indices)
                     prefix = '' if name.startswith(self.outside) else self.prefixes[0]
-                    exported[prefix + name] = part.contiguous()
+                    exported[prefix + name] = rule.transform.backward(part, heads).contiguous()
                 break
             else:
                 left.append(key)
