@@ -3,6 +3,7 @@
 Our own names are timm's for the backbone, ``neck.`` and ``head.layers.`` for what follows it.
 """
 
+import math
 from collections.abc import Mapping
 
 from torch import Tensor
@@ -13,6 +14,7 @@ from .rules import (
     HEADS_BIAS,
     INTO_HEADS,
     OUT_OF_HEADS,
+    ROW_MORE,
     TABLE,
     TOKEN,
     TRANSPOSED,
@@ -102,47 +104,71 @@ def _separate_qkv(theirs: str, names: tuple[str, str, str]) -> tuple[Rule, ...]:
                  for kind in ('weight', 'bias'))
 
 
+_HF_BLOCK = '(encoder.layer.|layers.){i}'
 _BIT = 'embeddings.patch_embeddings.backbone.bit'
+
+
+def _gated(state: Mapping[str, Tensor]) -> bool:
+    """Whether the MLPs of a state of ours are gated."""
+    fc1, fc2 = (state.get(f'blocks.0.mlp.{layer}.weight') for layer in ('fc1', 'fc2'))
+    return fc1 is not None and fc1.shape[0] == 2 * fc2.shape[1]
+
+
+def _rowless(state: Mapping[str, Tensor]) -> bool:
+    """Whether a state of ours has a class token and a (square) position table without a row for it."""
+    return {'cls_token', 'pos_embed'} <= state.keys() and math.isqrt(state['pos_embed'].shape[1]) ** 2 == (
+        state['pos_embed'].shape[1])
 
 
 def _hugging_face(norms: tuple[str, str], fc1: str, fc2: str) -> tuple[Rule, ...]:
     """What transformers' models share: the names of the hub's files first, then those since 5.0."""
-    block = '(encoder.layer.|layers.){i}'
     return (
         Rule('embeddings.cls_token', 'cls_token'),
-        Rule('embeddings.distillation_token', 'dist_token'),
-        Rule('embeddings.register_tokens', 'reg_token'),
         Rule('embeddings.position_embeddings', 'pos_embed'),
         *pair('embeddings.patch_embeddings.projection.', 'patch_embed.proj'),
-        # the ResNet of a hybrid, of which transformers has BiT; gone from 5.0
-        Rule(f'{_BIT}.embedder.convolution.weight', 'patch_embed.backbone.stem.conv.weight'),
-        *pair(f'{_BIT}.embedder.norm.', 'patch_embed.backbone.stem.norm'),
-        Rule(f'{_BIT}.encoder.stages.{{i}}.layers.{{rest}}', 'patch_embed.backbone.stages.{i}.blocks.{rest}'),
-        *_separate_qkv(f'{block}.attention.', (
+        *_separate_qkv(f'{_HF_BLOCK}.attention.', (
             '(attention.query|q_proj)', '(attention.key|k_proj)', '(attention.value|v_proj)')),
-        *pair(f'{block}.attention.(output.dense|o_proj).', 'blocks.{i}.attn.proj'),
-        *(rule for i in range(2) for rule in pair(f'{block}.{norms[i]}.', f'blocks.{{i}}.norm{i + 1}')),
-        *pair(f'{block}.({fc1}).', 'blocks.{i}.mlp.fc1'),
-        *pair(f'{block}.({fc2}).', 'blocks.{i}.mlp.fc2'),
-        *(Rule((f'{block}.mlp.gate_proj.{kind}', f'{block}.mlp.up_proj.{kind}'), f'blocks.{{i}}.mlp.fc1.{kind}',
-               written=False) for kind in ('weight', 'bias')),
-        Rule(f'{block}.layer_scale{{k}}.lambda1', 'blocks.{i}.ls{k}.gamma'),
+        *pair(f'{_HF_BLOCK}.attention.(output.dense|o_proj).', 'blocks.{i}.attn.proj'),
+        *(rule for i in range(2) for rule in pair(f'{_HF_BLOCK}.{norms[i]}.', f'blocks.{{i}}.norm{i + 1}')),
+        *pair(f'{_HF_BLOCK}.({fc1}).', 'blocks.{i}.mlp.fc1'),
+        *pair(f'{_HF_BLOCK}.({fc2}).', 'blocks.{i}.mlp.fc2'),
         *pair('layernorm.', 'norm'),
-        *pair('pooler.dense.', 'head.layers.pre_logits'),
-        *pair('(classifier|cls_classifier).', 'head.layers.head'),
-        *pair('distillation_classifier.', 'head.layers.head_dist'))
+        *pair('pooler.dense.', 'head.layers.pre_logits'))
 
 
-_HF_HEADS = ('classifier.', 'cls_classifier.', 'distillation_classifier.')
+_HF_VIT = _hugging_face(
+    ('layernorm_before', 'layernorm_after'), 'intermediate.dense|mlp.fc1', 'output.dense|mlp.fc2')
+_HF_NUMERICS = dict(base='timm', norm_cfg=dict(eps=1e-12))
 
-HF = Format(
-    'hf', _hugging_face(('layernorm_before', 'layernorm_after'), 'intermediate.dense|mlp.fc1', 'output.dense|mlp.fc2'),
-    ('vit.', 'deit.', ''), _HF_HEADS, numerics=dict(base='timm', norm_cfg=dict(eps=1e-12)))
+HF = Format('hf', (
+    *_HF_VIT,
+    # the ResNet of a hybrid, of which transformers has BiT; gone from 5.0
+    Rule(f'{_BIT}.embedder.convolution.weight', 'patch_embed.backbone.stem.conv.weight'),
+    *pair(f'{_BIT}.embedder.norm.', 'patch_embed.backbone.stem.norm'),
+    Rule(f'{_BIT}.encoder.stages.{{i}}.layers.{{rest}}', 'patch_embed.backbone.stages.{i}.blocks.{rest}'),
+    *pair('classifier.', 'head.layers.head'),
+), ('vit.', ''), ('classifier.', ), numerics=_HF_NUMERICS)
 
-HF_DINOV2 = Format(
-    'hf_dinov2', _hugging_face(
-        ('norm1', 'norm2'), 'mlp.fc1|mlp.weights_in', 'mlp.fc2|mlp.weights_out|mlp.down_proj'),
-    ('', 'dinov2.', 'dinov2_with_registers.'), _HF_HEADS, numerics='timm',
+HF_DEIT = Format('hf_deit', (
+    *_HF_VIT,
+    Rule('embeddings.distillation_token', 'dist_token'),
+    *pair('classifier.', 'head.layers.head', unless='head_dist'),  # of the class token alone
+    *pair('cls_classifier.', 'head.layers.head'),
+    *pair('distillation_classifier.', 'head.layers.head_dist'),
+), ('deit.', ''), ('classifier.', 'cls_classifier.', 'distillation_classifier.'), numerics=_HF_NUMERICS,
+    ignored={'embeddings.mask_token': 'of masked pre-training'})
+
+HF_DINOV2 = Format('hf_dinov2', (
+    *pair(f'{_HF_BLOCK}.mlp.weights_in.', 'blocks.{i}.mlp.fc1', written=_gated),
+    *pair(f'{_HF_BLOCK}.mlp.weights_out.', 'blocks.{i}.mlp.fc2', written=_gated),
+    Rule('embeddings.position_embeddings', 'pos_embed', ROW_MORE, written=_rowless),
+    *_hugging_face(('norm1', 'norm2'), 'mlp.fc1', 'mlp.fc2|mlp.down_proj'),
+    *(Rule((f'{_HF_BLOCK}.mlp.gate_proj.{kind}', f'{_HF_BLOCK}.mlp.up_proj.{kind}'), f'blocks.{{i}}.mlp.fc1.{kind}',
+           written=False) for kind in ('weight', 'bias')),
+    Rule('embeddings.register_tokens', 'reg_token'),
+    Rule(f'{_HF_BLOCK}.layer_scale{{k}}.lambda1', 'blocks.{i}.ls{k}.gamma'),
+    *pair('classifier.', 'head.layers.head'),
+), ('', 'dinov2.', 'dinov2_with_registers.'), ('classifier.', ), numerics='timm',
     ignored={'embeddings.mask_token': 'of masked pre-training'})
 
 _TV = 'encoder.layers.encoder_layer_{i}'
@@ -170,6 +196,8 @@ MMPRETRAIN = Format('mmpretrain', (
     *pair('layers.{i}.attn.qkv.', 'blocks.{i}.attn.qkv'),
     *pair('layers.{i}.attn.proj.', 'blocks.{i}.attn.proj'),
     *pair('layers.{i}.ln2.', 'blocks.{i}.norm2'),
+    *pair('layers.{i}.ffn.w12.', 'blocks.{i}.mlp.fc1', written=_gated),
+    *pair('layers.{i}.ffn.w3.', 'blocks.{i}.mlp.fc2', written=_gated),
     *pair('layers.{i}.ffn.layers.0.0.', 'blocks.{i}.mlp.fc1'),
     *pair('layers.{i}.ffn.layers.1.', 'blocks.{i}.mlp.fc2'),
     Rule('layers.{i}.attn.gamma1.weight', 'blocks.{i}.ls1.gamma'),
@@ -229,4 +257,20 @@ def unstacked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     return LazyArrays(names, read)
 
 
-FORMATS = {form.name: form for form in (OWN, JAX, TIMM, HF, HF_DINOV2, TORCHVISION, MMPRETRAIN, CLIP)}
+FORMATS = {form.name: form for form in (OWN, JAX, TIMM, HF, HF_DEIT, HF_DINOV2, TORCHVISION, MMPRETRAIN, CLIP)}
+
+
+def export(state: Mapping[str, Tensor], family: str, heads: int) -> tuple[dict[str, Tensor], list[str], Format]:
+    """A state of ours in another naming.
+
+    Args:
+        state: the tensors by our names.
+        family: a format, or what the names of several begin with; of these the one that leaves the least out.
+        heads: the number of attention heads, which only ``'jax'`` shows.
+
+    Returns:
+        The tensors by their names, our names that have none there, and the format.
+    """
+    written = ((*form.export(state, heads), form) for name, form in FORMATS.items()
+               if name == family or name.startswith(f'{family}_'))
+    return min(written, key=lambda candidate: len(candidate[1]))

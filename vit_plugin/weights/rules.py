@@ -8,8 +8,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 Indices = tuple[tuple[str, int | str], ...]
@@ -73,6 +75,7 @@ HEADS_BIAS = Transform(lambda x: x.flatten(), lambda x, heads: x.unflatten(0, (h
 OUT_OF_HEADS = Transform(lambda x: x.flatten(0, 1).t(), lambda x, heads: x.t().unflatten(0, (heads, -1)))
 TOKEN = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x.reshape(-1))  # (C,) in CLIP
 TABLE = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x[0])  # (N, C) in CLIP
+ROW_MORE = Transform(lambda x: x, lambda x, heads: F.pad(x, (0, 0, 1, 0)))  # of zeros, for the class token
 
 
 @dataclass(frozen=True)
@@ -84,13 +87,18 @@ class Rule:
         ours: pattern of our key.
         transform: of each array.
         unless: the rule does not hold where any key has this in it.
-        written: whether it is used for writing too, or only to read another spelling.
+        written: whether it is used for writing too, or only to read another spelling; or a test of the state to write.
     """
     theirs: str | tuple[str, ...]
     ours: str
     transform: Transform = SAME
     unless: str = ''
-    written: bool = True
+    written: bool | Callable[[Mapping[str, Tensor]], bool] = True
+
+    def writes(self, state: Mapping[str, Tensor]) -> bool:
+        """Whether it is used to write that state."""
+        written = self.written(state) if callable(self.written) else self.written
+        return written and not (self.unless and any(self.unless in key for key in state))
 
     @cached_property
     def their_patterns(self) -> tuple[Pattern, ...]:
@@ -102,10 +110,10 @@ class Rule:
 
 
 def pair(theirs: str, ours: str, kernel: str = 'weight', transform: Transform = SAME,
-         written: bool = True) -> tuple[Rule, Rule]:
+         **kwargs: Any) -> tuple[Rule, Rule]:
     """The rules of a layer's weight and bias; ``kernel`` is their name of the weight."""
-    return (Rule(f'{theirs}{kernel}', f'{ours}.weight', transform, written=written),
-            Rule(f'{theirs}bias', f'{ours}.bias', VECTOR, written=written))
+    return (Rule(f'{theirs}{kernel}', f'{ours}.weight', transform, **kwargs),
+            Rule(f'{theirs}bias', f'{ours}.bias', VECTOR, **kwargs))
 
 
 def same(*names: str) -> tuple[Rule, ...]:
@@ -169,11 +177,11 @@ class Format:
     def export(self, state: Mapping[str, Tensor], heads: int) -> tuple[dict[str, Tensor], list[str]]:
         """Tensors of ours under their names, and those of ours that the format has no name for."""
         exported, left = {}, []
+        rules = [rule for rule in self.rules if rule.writes(state)]
         for key, value in state.items():
-            for rule in self.rules:
+            for rule in rules:
                 indices = rule.our_pattern.match(key)
-                if indices is None or not rule.written or (
-                        rule.unless and any(rule.unless in other for other in state)):
+                if indices is None:
                     continue
                 for pattern, part in zip(rule.their_patterns, value.chunk(len(rule.their_patterns)), strict=True):
                     name = pattern.format(indices)
