@@ -30,7 +30,8 @@ _LAYERS = tuple(f'{part}.{{rest}}' for part in ('blocks', 'norm', 'norm_pre', 'p
 _RESNET = tuple(f'patch_embed.backbone.{part}.{{rest}}' for part in ('stem', 'stages'))
 
 OWN = Format('vit_plugin', same(*_TOKENS, 'norm.{rest}', 'norm_pre.{rest}', 'blocks.{rest}', 'patch_embed.{rest}',
-                                'neck.{rest}', 'head.layers.{rest}'),
+                                'neck.attn_pool.{rest}', 'neck.levels.{rest}', 'neck.extra_levels.{rest}',
+                                'head.layers.{rest}'),
              ('', 'backbone.'), ('head.', 'neck.'))
 
 
@@ -95,7 +96,7 @@ TIMM = Format('timm', (
     Rule('attn_pool.{rest}', 'neck.attn_pool.{rest}'),
     *pair('head.', 'head.layers.head'),
     *pair('head_dist.', 'head.layers.head_dist'),
-), ('', 'encoder.', 'model.', 'visual.trunk.', 'backbone.', 'backbone.net.'), numerics='timm', ignored={
+), ('', 'encoder.', 'model.', 'visual.trunk.', 'backbone.'), numerics='timm', ignored={
     'mask_token': 'of masked pre-training', 'decoder_{rest}': 'decoder of masked pre-training'})
 
 
@@ -231,6 +232,25 @@ CLIP = Format('clip', (
     'visual_projection.weight': 'projection to the space shared with the text'})
 
 
+# The last resizing layer of each level of detectron2's pyramid, from the finest on; two convolutions follow it.
+_SIMPLE_FPN = (3, 0, -1, 0)
+
+# ViTDet of detectron2, whose backbone holds the pyramid, and of MMDetection.
+VITDET = Format('vitdet', (
+    *same('pos_embed', 'blocks.{rest}', 'patch_embed.proj.{rest}'),
+    *(rule for i, last in enumerate(_SIMPLE_FPN) for k, layer in ((1, 'lateral'), (2, 'output'))
+      for theirs, ours in ((f'(backbone.|)simfp_{i + 2}.{last + k}', f'neck.levels.{i}.{layer}'), )
+      for rule in (Rule(f'{theirs}.weight', f'{ours}.conv.weight'), *pair(f'{theirs}.norm.', f'{ours}.norm'))),
+    *(rule for i in range(2) for rule in (
+        Rule(f'(backbone.|)simfp_{i + 2}.{{rest}}', f'neck.levels.{i}.resize.{{rest}}'),
+        Rule(f'neck.fpn{i + 1}.{{rest}}', f'neck.levels.{i}.resize.{{rest}}', written=False))),
+    *(rule for theirs, ours in (('lateral_convs', 'lateral'), ('fpn_convs', 'output')) for rule in (
+        Rule(f'neck.{theirs}.{{i}}.conv.weight', f'neck.levels.{{i}}.{ours}.conv.weight', written=False),
+        *pair(f'neck.{theirs}.{{i}}.(norm_layer|ln).', f'neck.levels.{{i}}.{ours}.norm', written=False))),
+), ('backbone.net.', 'net.', 'backbone.'), ('backbone.simfp_', 'simfp_', 'neck.'), numerics='timm', ignored={
+    f'{part}{{rest}}': 'of the detector' for part in ('proposal_generator.', 'rpn_head.', 'roi_head', 'pixel_')})
+
+
 def unwrapped(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     """Without the ``module.`` that torch's wrappers put before every name."""
     inside = {key.removeprefix('module.'): key for key in weights}
@@ -257,7 +277,7 @@ def unstacked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     return LazyArrays(names, read)
 
 
-FORMATS = {form.name: form for form in (OWN, JAX, TIMM, HF, HF_DEIT, HF_DINOV2, TORCHVISION, MMPRETRAIN, CLIP)}
+FORMATS = {form.name: form for form in (OWN, JAX, TIMM, HF, HF_DEIT, HF_DINOV2, TORCHVISION, MMPRETRAIN, CLIP, VITDET)}
 
 
 def export(state: Mapping[str, Tensor], family: str, heads: int) -> tuple[dict[str, Tensor], list[str], Format]:
