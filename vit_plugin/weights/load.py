@@ -74,18 +74,49 @@ def fit_classifier_state_dict(backbone: nn.Module, state: dict[str, Tensor], pre
     targets = backbone.state_dict(keep_vars=True)
     if not mine or any(f'backbone.{key}' in mine for key in targets):
         return
+    weights = unstacked(unwrapped(mine))
     try:
-        choose_format(unstacked(unwrapped(mine)), targets)
+        steps = choose_format(weights, targets)[2]
     except ConfigError:
         return  # nothing of it is for the backbone, such as a head's weights alone, which torch can load
-    conversion = Conversion(backbone, targets, mine)
+    # The backbone cannot know the shapes of what follows it: that is passed on as it is.
+    others = {ours: step.make(weights) for ours, step in steps.items() if ours.startswith(('neck.', 'head.'))}
+    conversion = Conversion(backbone, targets | others, mine)
+    if others:
+        conversion.report.notes.append(f'{some(others)} are for the neck and head, and unused if the model has none')
     print_log(f'{conversion.report}', 'current')
-    others = [ours for ours in conversion.steps if ours.startswith(('neck.', 'head.'))]
-    converted = {f'backbone.{ours}': conversion.tensor(ours) for ours in conversion.report.matched}
-    converted |= {ours: conversion.tensor(ours) for ours in others}
     for key in mine:
         del state[f'{prefix}{key}']
-    state.update({f'{prefix}{key}': value for key, value in converted.items()})
+    state.update({f'{prefix}{ours if ours in others else f"backbone.{ours}"}': conversion.tensor(ours)
+                  for ours in conversion.report.matched})
+
+
+def fit_head_state_dict(head: nn.Module, state: dict[str, Tensor], prefix: str) -> None:
+    """Keep, in place, a head's own classifier in a state dict where that is of another number of classes.
+
+    That is printed, and what the state dict lacks, or has and the head lacks; whether these are errors is left to
+    whoever loads.
+    """
+    targets = head.state_dict()
+    report = Report(FORMATS['vit_plugin'].name)
+    if not any(f'{prefix}{key}' in state for key in targets):
+        report.initialised = dict.fromkeys((f'head.{key}' for key in targets), 'the checkpoint has no head')
+    for name in [name for name in state if name.startswith(prefix)]:
+        key = name.removeprefix(prefix)
+        if key not in targets:
+            report.ignored[f'head.{key}'] = 'the model has no such parameter'
+        elif reason := of_other_classes(key, state[name], targets[key]):
+            report.initialised[f'head.{key}'] = reason
+            state[name] = targets[key]
+    if report.initialised or report.ignored:
+        print_log(f'{report}', 'current')
+
+
+def of_other_classes(name: str, theirs: Tensor, ours: Tensor) -> str:
+    """In words, that a tensor of a head is of a classifier of another number of classes; empty where it is not."""
+    if 'pre_logits' in name or theirs.shape[0] == ours.shape[0]:
+        return ''
+    return f'the checkpoint has {theirs.shape[0]} classes, the model {ours.shape[0]}'
 
 
 def find_backbone(model: nn.Module) -> tuple[str, nn.Module]:
@@ -210,15 +241,13 @@ class Conversion:
 
     def _check_classifiers(self) -> None:
         """Leave a classifier of another number of classes as it is, and name one of zeros."""
-        for weight in [ours for ours in self.report.matched if ours.startswith('head.') and ours.endswith('.weight')]:
-            value = self.tensor_as_it_is(weight)
-            theirs, ours = value.shape[0], self.targets[weight].shape[0]
-            if theirs != ours and 'pre_logits' not in weight:
-                for key in (weight, weight.replace('.weight', '.bias')):
-                    self.report.matched.pop(key, None)
-                    self.report.initialised[key] = f'the checkpoint has {theirs} classes, the model {ours}'
-            elif not value.any():
-                self.report.notes.append(f'{weight} is all zeros in the checkpoint, which was published without a '
+        for ours in [ours for ours in self.report.matched if ours.startswith('head.')]:
+            value = self.tensor_as_it_is(ours)
+            if reason := of_other_classes(ours, value, self.targets[ours]):
+                del self.report.matched[ours]
+                self.report.initialised[ours] = reason
+            elif ours.endswith('.weight') and not value.any():
+                self.report.notes.append(f'{ours} is all zeros in the checkpoint, which was published without a '
                                          'classifier: fine-tune it')
 
     def _check_shapes(self) -> None:
