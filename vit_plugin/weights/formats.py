@@ -3,26 +3,27 @@
 Our own names are timm's for the backbone, ``neck.`` and ``head.layers.`` for what follows it.
 """
 
-import math
 from collections.abc import Mapping
 
 from torch import Tensor
 
 from .files import LazyArrays
+from .hugging_face import HF, HF_DEIT, HF_DINOV2
 from .rules import (
     CONV,
     HEADS_BIAS,
     INTO_HEADS,
     OUT_OF_HEADS,
-    ROW_MORE,
     TABLE,
     TOKEN,
     TRANSPOSED,
     VECTOR,
     Format,
     Rule,
+    is_gated,
     pair,
     same,
+    separate_qkv,
 )
 
 _TOKENS = ('cls_token', 'dist_token', 'reg_token', 'pos_embed')
@@ -100,78 +101,6 @@ TIMM = Format('timm', (
     'mask_token': 'of masked pre-training', 'decoder_{rest}': 'decoder of masked pre-training'})
 
 
-def _separate_qkv(theirs: str, names: tuple[str, str, str]) -> tuple[Rule, ...]:
-    return tuple(Rule(tuple(f'{theirs}{name}.{kind}' for name in names), f'blocks.{{i}}.attn.qkv.{kind}')
-                 for kind in ('weight', 'bias'))
-
-
-_HF_BLOCK = '(encoder.layer.|layers.){i}'
-_BIT = 'embeddings.patch_embeddings.backbone.bit'
-
-
-def _gated(state: Mapping[str, Tensor]) -> bool:
-    """Whether the MLPs of a state of ours are gated."""
-    fc1, fc2 = (state.get(f'blocks.0.mlp.{layer}.weight') for layer in ('fc1', 'fc2'))
-    return fc1 is not None and fc1.shape[0] == 2 * fc2.shape[1]
-
-
-def _rowless(state: Mapping[str, Tensor]) -> bool:
-    """Whether a state of ours has a class token and a (square) position table without a row for it."""
-    return {'cls_token', 'pos_embed'} <= state.keys() and math.isqrt(state['pos_embed'].shape[1]) ** 2 == (
-        state['pos_embed'].shape[1])
-
-
-def _hugging_face(norms: tuple[str, str], fc1: str, fc2: str) -> tuple[Rule, ...]:
-    """What transformers' models share: the names of the hub's files first, then those since 5.0."""
-    return (
-        Rule('embeddings.cls_token', 'cls_token'),
-        Rule('embeddings.position_embeddings', 'pos_embed'),
-        *pair('embeddings.patch_embeddings.projection.', 'patch_embed.proj'),
-        *_separate_qkv(f'{_HF_BLOCK}.attention.', (
-            '(attention.query|q_proj)', '(attention.key|k_proj)', '(attention.value|v_proj)')),
-        *pair(f'{_HF_BLOCK}.attention.(output.dense|o_proj).', 'blocks.{i}.attn.proj'),
-        *(rule for i in range(2) for rule in pair(f'{_HF_BLOCK}.{norms[i]}.', f'blocks.{{i}}.norm{i + 1}')),
-        *pair(f'{_HF_BLOCK}.({fc1}).', 'blocks.{i}.mlp.fc1'),
-        *pair(f'{_HF_BLOCK}.({fc2}).', 'blocks.{i}.mlp.fc2'),
-        *pair('layernorm.', 'norm'),
-        *pair('pooler.dense.', 'head.layers.pre_logits'))
-
-
-_HF_VIT = _hugging_face(
-    ('layernorm_before', 'layernorm_after'), 'intermediate.dense|mlp.fc1', 'output.dense|mlp.fc2')
-_HF_NUMERICS = dict(base='timm', norm_cfg=dict(eps=1e-12))
-
-HF = Format('hf', (
-    *_HF_VIT,
-    # the ResNet of a hybrid, of which transformers has BiT; gone from 5.0
-    Rule(f'{_BIT}.embedder.convolution.weight', 'patch_embed.backbone.stem.conv.weight'),
-    *pair(f'{_BIT}.embedder.norm.', 'patch_embed.backbone.stem.norm'),
-    Rule(f'{_BIT}.encoder.stages.{{i}}.layers.{{rest}}', 'patch_embed.backbone.stages.{i}.blocks.{rest}'),
-    *pair('classifier.', 'head.layers.head'),
-), ('vit.', ''), ('classifier.', ), numerics=_HF_NUMERICS)
-
-HF_DEIT = Format('hf_deit', (
-    *_HF_VIT,
-    Rule('embeddings.distillation_token', 'dist_token'),
-    *pair('classifier.', 'head.layers.head', unless='head_dist'),  # of the class token alone
-    *pair('cls_classifier.', 'head.layers.head'),
-    *pair('distillation_classifier.', 'head.layers.head_dist'),
-), ('deit.', ''), ('classifier.', 'cls_classifier.', 'distillation_classifier.'), numerics=_HF_NUMERICS,
-    ignored={'embeddings.mask_token': 'of masked pre-training'})
-
-HF_DINOV2 = Format('hf_dinov2', (
-    *pair(f'{_HF_BLOCK}.mlp.weights_in.', 'blocks.{i}.mlp.fc1', written=_gated),
-    *pair(f'{_HF_BLOCK}.mlp.weights_out.', 'blocks.{i}.mlp.fc2', written=_gated),
-    Rule('embeddings.position_embeddings', 'pos_embed', ROW_MORE, written=_rowless),
-    *_hugging_face(('norm1', 'norm2'), 'mlp.fc1', 'mlp.fc2|mlp.down_proj'),
-    *(Rule((f'{_HF_BLOCK}.mlp.gate_proj.{kind}', f'{_HF_BLOCK}.mlp.up_proj.{kind}'), f'blocks.{{i}}.mlp.fc1.{kind}',
-           written=False) for kind in ('weight', 'bias')),
-    Rule('embeddings.register_tokens', 'reg_token'),
-    Rule(f'{_HF_BLOCK}.layer_scale{{k}}.lambda1', 'blocks.{i}.ls{k}.gamma'),
-    *pair('classifier.', 'head.layers.head'),
-), ('', 'dinov2.', 'dinov2_with_registers.'), ('classifier.', ), numerics='timm',
-    ignored={'embeddings.mask_token': 'of masked pre-training'})
-
 _TV = 'encoder.layers.encoder_layer_{i}'
 
 TORCHVISION = Format('torchvision', (
@@ -197,8 +126,8 @@ MMPRETRAIN = Format('mmpretrain', (
     *pair('layers.{i}.attn.qkv.', 'blocks.{i}.attn.qkv'),
     *pair('layers.{i}.attn.proj.', 'blocks.{i}.attn.proj'),
     *pair('layers.{i}.ln2.', 'blocks.{i}.norm2'),
-    *pair('layers.{i}.ffn.w12.', 'blocks.{i}.mlp.fc1', written=_gated),
-    *pair('layers.{i}.ffn.w3.', 'blocks.{i}.mlp.fc2', written=_gated),
+    *pair('layers.{i}.ffn.w12.', 'blocks.{i}.mlp.fc1', written=is_gated),
+    *pair('layers.{i}.ffn.w3.', 'blocks.{i}.mlp.fc2', written=is_gated),
     *pair('layers.{i}.ffn.layers.0.0.', 'blocks.{i}.mlp.fc1'),
     *pair('layers.{i}.ffn.layers.1.', 'blocks.{i}.mlp.fc2'),
     Rule('layers.{i}.attn.gamma1.weight', 'blocks.{i}.ls1.gamma'),
@@ -217,7 +146,7 @@ CLIP = Format('clip', (
     *pair('(ln_pre|pre_layrnorm).', 'norm_pre'),
     *pair(f'{_CLIP}.(ln_1|layer_norm1).', 'blocks.{i}.norm1'),
     *pair(f'{_CLIP}.attn.in_proj_', 'blocks.{i}.attn.qkv'),
-    *_separate_qkv(f'{_CLIP}.self_attn.', ('q_proj', 'k_proj', 'v_proj')),
+    *separate_qkv(f'{_CLIP}.self_attn.', ('q_proj', 'k_proj', 'v_proj')),
     *pair(f'{_CLIP}.(attn.out_proj|self_attn.out_proj).', 'blocks.{i}.attn.proj'),
     *pair(f'{_CLIP}.(ln_2|layer_norm2).', 'blocks.{i}.norm2'),
     *pair(f'{_CLIP}.mlp.(c_fc|fc1).', 'blocks.{i}.mlp.fc1'),

@@ -116,6 +116,18 @@ def pair(theirs: str, ours: str, kernel: str = 'weight', transform: Transform = 
             Rule(f'{theirs}bias', f'{ours}.bias', VECTOR, **kwargs))
 
 
+def separate_qkv(theirs: str, names: tuple[str, str, str]) -> tuple[Rule, ...]:
+    """The rules of query, key and value that are three layers, by the names that follow ``theirs``."""
+    return tuple(Rule(tuple(f'{theirs}{name}.{kind}' for name in names), f'blocks.{{i}}.attn.qkv.{kind}')
+                 for kind in ('weight', 'bias'))
+
+
+def is_gated(state: Mapping[str, Tensor]) -> bool:
+    """Whether the MLPs of a state of ours are gated."""
+    fc1, fc2 = 'blocks.0.mlp.fc1.weight', 'blocks.0.mlp.fc2.weight'
+    return {fc1, fc2} <= state.keys() and state[fc1].shape[0] == 2 * state[fc2].shape[1]
+
+
 def same(*names: str) -> tuple[Rule, ...]:
     """The rules of keys that are the same in both formats."""
     return tuple(Rule(name, name) for name in names)
