@@ -15,7 +15,7 @@ from torch import Tensor
 from vit_plugin.arch import SIZES
 from vit_plugin.engine.launch import one_sentence_errors
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights import FORMATS, in_our_names
+from vit_plugin.weights import FORMATS, export, in_our_names
 from vit_plugin.weights.sources import open_weights
 
 WRITERS = {
@@ -31,7 +31,8 @@ def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description='Write a checkpoint in another format.')
     parser.add_argument('source', help='path, http(s)://, timm://MODEL or hf://ORG/MODEL')
     parser.add_argument('target', type=Path, help=f'file to write: {", ".join(WRITERS)}')
-    parser.add_argument('--to', required=True, choices=list(FORMATS), help='format of its names')
+    parser.add_argument('--to', required=True, choices=list(FORMATS),
+                        help='format of its names; of those that begin with hf, hf chooses the one that fits')
     parser.add_argument('--num-heads', type=int,
                         help='attention heads, for --to jax, where neither source nor width tells')
     return parser.parse_args()
@@ -55,17 +56,17 @@ def main() -> None:
             raise ConfigError(f'The target {str(args.target)!r} must end in one of {", ".join(WRITERS)}.')
         weights = open_weights(args.source)
         state, form = in_our_names(weights)
-        exported, left = FORMATS[args.to].export(state, find_heads(args, weights, state))
+        exported, left, written = export(state, args.to, find_heads(args, weights, state))
         lost = [key for key in left if not key.startswith(('head.', 'neck.'))]
         if lost:
-            raise ConfigError(f'The format {args.to} has no name for {", ".join(lost)}, without which it would be '
+            raise ConfigError(f'The format {written.name} has no name for {", ".join(lost)}, without which it would be '
                               'another model; choose another format.')
         if args.target.suffix == '.npz':  # numpy knows no bfloat16
             exported = {key: value.float() for key, value in exported.items()}
         WRITERS[args.target.suffix](exported, args.target)
-        print(f'{len(exported)} tensors from the format {form.name} to {args.to}: {args.target}')
+        print(f'{len(exported)} tensors from the format {form.name} to {written.name}: {args.target}')
         if left:
-            print(f'{args.to} has no name for {", ".join(left)}, which were left out')
+            print(f'{written.name} has no name for {", ".join(left)}, which were left out')
 
 
 if __name__ == '__main__':

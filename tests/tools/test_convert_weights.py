@@ -51,6 +51,20 @@ def test_what_a_format_cannot_say_is_not_dropped(tmp_path, tiny):
     assert not (tmp_path / 'x.npz').exists()
 
 
+@pytest.mark.parametrize(('change', 'written', 'key'), [
+    ({}, 'hf', 'vit.embeddings.cls_token'),
+    (dict(extra_tokens=dict(dist_token=1)), 'hf_deit', 'deit.embeddings.distillation_token'),
+    (dict(block_cfg=dict(layer_scale_init_value=1., gated_mlp=True)), 'hf_dinov2',
+     'encoder.layer.1.mlp.weights_in.weight'),
+])
+def test_hf_is_the_naming_that_fits(tmp_path, tiny, change, written, key):
+    torch.save(VisionTransformer(**tiny, **change).state_dict(), tmp_path / 'weights.pth')
+    done = convert(tmp_path / 'weights.pth', tmp_path / 'x.safetensors', '--to', 'hf')
+    assert done.returncode == 0, done.stderr
+    assert f'from the format vit_plugin to {written}: ' in done.stdout
+    assert key in read_weights(tmp_path / 'x.safetensors')
+
+
 def test_bfloat16(tmp_path, tiny):
     torch.save(VisionTransformer(**tiny).bfloat16().state_dict(), tmp_path / 'weights.pth')
     done = convert(tmp_path / 'weights.pth', tmp_path / 'x.npz', '--to', 'jax', '--num-heads', 2)

@@ -46,6 +46,34 @@ def save(path: Path) -> None:
      }[path.suffix]()
 
 
+@pytest.mark.parametrize('protocol', range(3, pickle.HIGHEST_PROTOCOL + 1))
+def test_plain_pickles_of_every_protocol(tmp_path, protocol):
+    arrays = {'rows': np.arange(6.).reshape(2, 3), 'columns': np.asfortranarray(np.arange(6).reshape(2, 3))}
+    (tmp_path / 'x.pkl').write_bytes(pickle.dumps({'model': arrays, '__author__': 'somebody'}, protocol=protocol))
+    weights = read_weights(tmp_path / 'x.pkl')
+    assert weights.keys() == arrays.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(weights[name].numpy(), array)
+
+
+class FromBuffer:
+    """An array as protocol 5 has it, of a content that does not fill it."""
+
+    def __init__(self, content: object) -> None:
+        self.content = content
+
+    def __reduce__(self):
+        make = np.arange(1.).__reduce_ex__(5)[0]
+        return make, (self.content, np.dtype('f4'), (2**40, ), 'C')
+
+
+@pytest.mark.parametrize('content', [b'1234', bytearray(4), 2**42])
+def test_a_buffer_that_does_not_fill_its_array(tmp_path, content):
+    (tmp_path / 'x.pkl').write_bytes(pickle.dumps({'a': FromBuffer(content)}, protocol=5))
+    with pytest.raises(ConfigError, match='its content does not fill'):
+        read_weights(tmp_path / 'x.pkl')
+
+
 SUFFIXES = ('.npz', '.safetensors', '.pth', '.pt', '.pkl')
 
 

@@ -3,6 +3,7 @@
 import copy
 
 import pytest
+import safetensors.torch
 import timm
 import torch
 import torchvision
@@ -12,7 +13,7 @@ from mmengine.runner import load_checkpoint
 from torch import Tensor, nn
 
 from vit_plugin.models import VisionTransformer
-from vit_plugin.weights import FORMATS, load_weights
+from vit_plugin.weights import FORMATS, export, load_weights
 
 SIZES = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
 
@@ -28,7 +29,7 @@ def classifier(backbone: dict, head: dict | None = None, neck: dict | None = Non
     init_default_scope('mmpretrain')
     return MODELS.build(dict(
         type='ImageClassifier', backbone=dict(backbone, type='vit_plugin.VisionTransformer'), neck=neck,
-        head=head and dict(head, type='vit_plugin.ViTClsHead'))).eval()
+        head=head and dict(dict(type='vit_plugin.ViTClsHead'), **head))).eval()
 
 
 def golden_classifier(golden: Golden) -> nn.Module:
@@ -196,8 +197,8 @@ def tiny(**kwargs) -> VisionTransformer:
 
 def hugging_face(name: str, **kwargs) -> nn.Module:
     transformers = pytest.importorskip('transformers')
-    config = getattr(transformers, f'{name.removesuffix("Model")}Config')
-    return randomised(getattr(transformers, name)(config(
+    model = getattr(transformers, name)
+    return randomised(model(model.config_class(
         hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, image_size=32, patch_size=8,
         **kwargs)))
 
@@ -217,22 +218,53 @@ def hugging_face(name: str, **kwargs) -> nn.Module:
 def test_transformers(name, theirs, ours):
     theirs, ours = hugging_face(name, **theirs), tiny(**ours)
     report = load_weights(ours, theirs.state_dict())
-    form = FORMATS['hf_dinov2' if 'Dino' in name else 'hf']
+    form = FORMATS['hf_dinov2' if 'Dino' in name else 'hf_deit' if 'DeiT' in name else 'hf']
     gated = theirs.config.to_dict().get('use_swiglu_ffn')
     assert report.format == form.name
     assert [note for note in report.notes if not (gated and 'act_cfg' in note)] == []
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
         assert_same(ours(images)[0], theirs(images).last_hidden_state)
-    exported, left = form.export(ours.state_dict(), 2)
-    assert not left
-    assert {f'{form.prefixes[0]}encoder.layer.1.attention.attention.query.weight',
-            f'{form.prefixes[0]}encoder.layer.1.attention.output.dense.bias'} <= exported.keys()
+    exported, left, written = export(ours.state_dict(), 'hf', 2)
+    assert (left, written.name) == ([], form.name)
     again = copy.deepcopy(ours)
     randomised(again)
     load_weights(again, exported)
     for key, value in ours.state_dict().items():
         assert torch.equal(again.state_dict()[key], value), key
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize(('name', 'theirs', 'ours', 'head'), [
+    ('ViTForImageClassification', {}, {}, 'ViTClsHead'),
+    ('DeiTForImageClassification', {}, dict(extra_tokens=dict(dist_token=1)), 'ViTClsHead'),
+    ('DeiTForImageClassificationWithTeacher', {}, dict(extra_tokens=dict(dist_token=1)), 'DistilledViTClsHead'),
+    ('Dinov2Model', dict(mlp_ratio=2, layer_norm_eps=1e-12), dict(block_cfg=LAYER_SCALE), None),
+    ('Dinov2Model', dict(mlp_ratio=4, use_swiglu_ffn=True, layer_norm_eps=1e-12), dict(
+        arch=dict(SIZES, feedforward_channels=88), block_cfg=dict(LAYER_SCALE, gated_mlp=True),
+        numerics=dict(base='timm', act_cfg=dict(type='SiLU'), norm_cfg=dict(eps=1e-12))), None),
+    ('Dinov2WithRegistersModel', dict(mlp_ratio=2, layer_norm_eps=1e-12), dict(
+        block_cfg=LAYER_SCALE, extra_tokens=dict(reg_token=4), pos_embed=NO_ROWS), None),
+])
+def test_transformers_reads_what_is_written_for_it(name, theirs, ours, head, tmp_path):
+    """Every name, and with it the outputs; the mask token of DINOv2, which only pre-training has, is not written."""
+    numerics = dict(base='timm', norm_cfg=dict(eps=1e-12))
+    source = randomised(classifier(
+        dict(dict(arch=SIZES, img_size=32, out_type='cls_token' if head == 'ViTClsHead' else 'raw', numerics=numerics),
+             **ours), head and dict(type=f'vit_plugin.{head}', num_classes=5, in_channels=32)))
+    weights, left, _ = export(
+        {key.removeprefix('backbone.'): value for key, value in source.state_dict().items()}, 'hf', 2)
+    assert not left
+    blank = hugging_face(name, **theirs, num_labels=5)
+    blank.config.save_pretrained(tmp_path)
+    safetensors.torch.save_file(weights, tmp_path / 'model.safetensors', metadata=dict(format='pt'))
+    model, loading = type(blank).from_pretrained(tmp_path, output_loading_info=True)
+    assert {key for keys in loading.values() for key in keys} <= {'embeddings.mask_token'}, loading
+    images = torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        there = model.eval()(images)
+        here = source(images)
+        assert_same(here if head else here[0], there.logits if head else there.last_hidden_state)
 
 
 def test_hybrid_of_transformers():
@@ -285,15 +317,27 @@ def test_torchvision():
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('prefix', ['', 'backbone.'])
-def test_mmpretrain(prefix):
+@pytest.mark.parametrize(('theirs', 'ours'), [
+    ({}, {}),
+    (dict(ffn_type='swiglu_fused'), dict(arch=dict(SIZES, feedforward_channels=48), block_cfg=dict(
+        LAYER_SCALE, gated_mlp=True), numerics=dict(base='timm', act_cfg=dict(type='SiLU')))),
+])
+def test_mmpretrain(prefix, theirs, ours):
     from mmpretrain.models import VisionTransformer as TheirVisionTransformer
-    theirs = randomised(TheirVisionTransformer(dict(SIZES), 32, 8, out_type='raw', layer_scale_init_value=1.))
-    ours = tiny(block_cfg=LAYER_SCALE)
-    report = load_weights(ours, {f'{prefix}{key}': value for key, value in theirs.state_dict().items()})
+    theirs = randomised(TheirVisionTransformer(
+        dict(SIZES), 32, 8, out_type='raw', layer_scale_init_value=1., layer_cfgs=theirs))
+    ours = tiny(**dict(dict(block_cfg=LAYER_SCALE), **ours))
+    state = theirs.state_dict()
+    report = load_weights(ours, {f'{prefix}{key}': value for key, value in state.items()})
     assert (report.format, report.ignored) == ('mmpretrain', {})
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
         assert_same(ours(images)[0], theirs(images)[0])
+    exported, left, _ = export(ours.state_dict(), 'mmpretrain', 2)
+    assert not left
+    assert exported.keys() == {f'backbone.{key}' for key in state}
+    for key, value in state.items():
+        assert torch.equal(exported[f'backbone.{key}'], value), key
 
 
 def test_every_rule_is_read_and_written_alike():

@@ -1,17 +1,21 @@
+from pathlib import Path
+
 import pytest
 import torch
 from mmengine.registry import MODELS, init_default_scope
+from mmengine.runner import load_checkpoint
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights import FORMATS, load_weights
 
 
-def classifier(tiny: dict, classes: int = 5, hidden_dim: int | None = None) -> torch.nn.Module:
+def classifier(tiny: dict, classes: int = 5, **head) -> torch.nn.Module:
     init_default_scope('mmpretrain')
     return MODELS.build(dict(
         type='ImageClassifier', backbone=dict(tiny, type='vit_plugin.VisionTransformer'),
-        head=dict(type='vit_plugin.ViTClsHead', num_classes=classes, in_channels=32, hidden_dim=hidden_dim))).eval()
+        head=dict(type='vit_plugin.ViTClsHead', num_classes=classes, in_channels=32, **head) if classes else None,
+    )).eval()
 
 
 def exported(model: torch.nn.Module, name: str = 'timm') -> dict:
@@ -153,6 +157,62 @@ def test_a_detectors_other_parts_are_left_alone(tiny):
     report = load_weights(detector, exported(source))
     assert report.initialised['rpn_head.weight'] == 'the checkpoint has no rpn_head'
     assert torch.equal(detector['backbone'].pos_embed, source.pos_embed)
+
+
+@pytest.fixture
+def said(monkeypatch) -> list[str]:
+    """What the loading prints."""
+    lines: list[str] = []
+    monkeypatch.setattr('vit_plugin.weights.load.print_log', lambda text, *args: lines.append(text))
+    return lines
+
+
+def load_through_the_host(model: torch.nn.Module, weights: dict, path: Path, way: str) -> list[str]:
+    """Load a file into a whole classifier by the host, and return what the host itself complains about."""
+    complaints: list[str] = []
+    torch.save(weights, path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr('mmengine.runner.checkpoint.print_log', lambda text, *args, **kwargs: complaints.append(text))
+        if way == 'load_from':
+            load_checkpoint(model, str(path))
+        else:
+            model.init_cfg = dict(type='Pretrained', checkpoint=str(path))
+            model.init_weights()
+    return [text for text in complaints if 'do not match' in text]
+
+
+@pytest.mark.parametrize('way', ['load_from', 'init_cfg'])
+@pytest.mark.parametrize('form', ['vit_plugin', 'timm', 'jax'])
+def test_another_class_count_through_the_host(tiny, tmp_path, said, form, way):
+    source, model = classifier(tiny), classifier(tiny, classes=7)
+    for parameter in (*source.parameters(), *model.head.parameters()):
+        torch.nn.init.normal_(parameter)
+    before = {key: value.clone() for key, value in model.head.state_dict().items()}
+    weights = source.state_dict() if form == 'vit_plugin' else exported(source, form)
+    assert load_through_the_host(model, weights, tmp_path / 'x.pth', way) == []
+    assert ('initialised  head.layers.head.weight, head.layers.head.bias (the checkpoint has 5 classes, the model 7)'
+            in '\n'.join(said))
+    for key, value in model.head.state_dict().items():
+        assert torch.equal(value, before[key]), key
+    assert torch.equal(model.backbone.norm.weight, source.backbone.norm.weight)
+
+
+@pytest.mark.parametrize(('source', 'model', 'sentence', 'complaint'), [
+    ({}, {}, 'head.layers.head.weight is all zeros in the checkpoint', None),
+    (dict(hidden_dim=24), {}, 'ignored      head.layers.pre_logits.weight, head.layers.pre_logits.bias (the model has '
+     'no such parameter)', 'unexpected key'),
+    ({}, dict(classes=0), 'head.layers.head.weight, head.layers.head.bias are for the neck and head, and unused if '
+     'the model has none', 'unexpected key'),
+    (dict(classes=0), {}, 'initialised  head.layers.head.weight, head.layers.head.bias (the checkpoint has no head)',
+     'missing keys'),
+])
+def test_heads_that_differ_through_the_host(tiny, tmp_path, said, source, model, sentence, complaint):
+    source, model = (classifier(tiny, **kwargs) for kwargs in (source, model))
+    complaints = load_through_the_host(model, exported(source, 'jax'), tmp_path / 'x.pth', 'load_from')
+    assert sentence in '\n'.join(said)
+    assert len(complaints) == bool(complaint)
+    assert all(complaint in text for text in complaints)
+    assert torch.equal(model.backbone.norm.weight, source.backbone.norm.weight)
 
 
 def test_a_heads_weights_alone(tiny):

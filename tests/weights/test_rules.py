@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vit_plugin.weights.formats import FORMATS
-from vit_plugin.weights.rules import JOINED, Format, Pattern, Rule
+from vit_plugin.weights.rules import Format, Pattern, Rule
 
 numbers = st.integers(0, 99)
 
@@ -25,9 +25,15 @@ def test_dots_are_dots():
 
 
 def test_a_rule_needs_all_its_parts():
-    form = Format('three', (Rule(('q{i}', 'k{i}', 'v{i}'), 'qkv{i}', JOINED), ))
+    form = Format('three', (Rule(('q{i}', 'k{i}', 'v{i}'), 'qkv{i}'), ))
     steps = form.plan(['q0', 'k0', 'v0', 'q1', 'v1'])
     assert [(step.ours, step.theirs) for step in steps] == [('qkv0', ('q0', 'k0', 'v0'))]
+    arrays = {name: torch.full((2, 3), value) for name, value in (('q0', 1.), ('k0', 2.), ('v0', 3.))}
+    joined = steps[0].make(arrays)
+    assert joined[:, 0].tolist() == [1, 1, 2, 2, 3, 3]
+    exported, _ = form.export({'qkv0': joined}, 1)
+    assert {name: value.tolist() for name, value in exported.items()} == {
+        name: value.tolist() for name, value in arrays.items()}
 
 
 @pytest.mark.parametrize('name', [name for name in FORMATS if name != 'vit_plugin'])

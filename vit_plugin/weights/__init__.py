@@ -4,8 +4,9 @@
 from vit_plugin import registry  # noqa: F401  first, since it says what to install where MMEngine is missing
 # isort: on
 
-from .formats import FORMATS
-from .load import in_our_names, load_weights
+from .conversion import in_our_names
+from .formats import FORMATS, export
+from .load import load_weights
 from .report import Report
 
-__all__ = ['FORMATS', 'Report', 'in_our_names', 'load_weights']
+__all__ = ['FORMATS', 'Report', 'export', 'in_our_names', 'load_weights']

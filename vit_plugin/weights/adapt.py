@@ -35,6 +35,11 @@ def adapt_channels(kernel: Tensor, channels: int) -> Tensor:
     return kernel[:, torch.arange(channels) % old] * (old / channels)
 
 
+def resize_relative(table: Tensor, length: int) -> Tensor:
+    """A table (2*s - 1, d) of relative positions with another number of rows, as ViTDet does (arXiv:2203.16527)."""
+    return F.interpolate(table.t()[None].float(), size=length, mode='linear')[0].t().to(table.dtype)
+
+
 class Adapter:
     """Fits tensors to one model.
 
@@ -60,6 +65,8 @@ class Adapter:
             return value, ''
         if ours in ('patch_embed.proj.weight', 'patch_embed.backbone.stem.conv.weight') and value.ndim == 4:
             return self._kernel(ours, value, shape)
+        if ours.endswith(('.rel_pos_h', '.rel_pos_w')) and value.shape[1:] == shape[1:]:
+            return resize_relative(value, shape[0]), f'{len(value)} relative positions to {shape[0]}'
         return value, ''
 
     def _kernel(self, ours: str, value: Tensor, shape: torch.Size) -> tuple[Tensor, str]:
@@ -81,7 +88,8 @@ class Adapter:
         changes = [] if old == position.grid else [f'positions of {_by(old)} patches to {_by(position.grid)}']
         patches = position.resample(patches, old, position.grid)
         if rows > position.num_extra_rows:
-            changes.append("the extra tokens' rows are added to the tokens")
+            changes.append("the extra tokens' rows are " + (
+                'added to the tokens' if self.backbone.extra_tokens else 'left out, as the model has no such tokens'))
             extra = extra[:, :0]
         elif rows < position.num_extra_rows:
             changes.append('zeros for the extra tokens that have no row')

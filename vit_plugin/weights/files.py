@@ -57,6 +57,13 @@ class _Array(np.ndarray):
         return self.view(np.ndarray).__reduce_ex__(protocol)
 
 
+def _from_buffer(content: bytes | bytearray, dtype: _DType, shape: tuple, order: str) -> _Array:
+    """How an array is pickled since protocol 5."""
+    array = _Array()
+    array.__setstate__((1, shape, dtype, order == 'F', bytes(content) if type(content) is bytearray else content))
+    return array
+
+
 def _scalar(dtype: _DType, content: bytes) -> Any:
     if type(dtype) is not _DType or type(content) is not bytes or len(content) != dtype.dtype.itemsize:
         raise pickle.UnpicklingError('it asks for a number that its content does not fill')
@@ -80,10 +87,11 @@ def _stand_in(part: Any, name: str) -> Any:
 ADMITTED = [
     HistoryBuffer, argparse.Namespace, _stand_in(_history_method, 'builtins.getattr'),
     _stand_in(_Array, 'numpy.ndarray'), _stand_in(_DType, 'numpy.dtype'), *(
-        _stand_in(make, f'numpy.{package}.multiarray.{name}')
+        _stand_in(make, f'numpy.{package}.{name}')
         for package in ('core', '_core')  # before numpy 2, and since
-        for name, make in (('_reconstruct', lambda *ignored: _Array()),
-                           ('scalar', lambda dtype, content: _scalar(dtype, content))))]
+        for name, make in (('multiarray._reconstruct', lambda *ignored: _Array()),
+                           ('multiarray.scalar', lambda *args: _scalar(*args)),
+                           ('numeric._frombuffer', lambda *args: _from_buffer(*args))))]
 
 _MAGIC = bytes.fromhex('6cfc9c46f9206aa85019')  # in front of what torch.save wrote before it wrote archives
 

@@ -8,16 +8,11 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from .files import LazyArrays
+from .hugging_face import HF, HF_DEIT, HF_DINOV2
 from .rules import (
     CONV,
     HEADS_BIAS,
-    HEADS_BIAS_2,
-    HEADS_BIAS_3,
     INTO_HEADS,
-    INTO_HEADS_2,
-    INTO_HEADS_3,
-    JOINED,
-    JOINED_2,
     OUT_OF_HEADS,
     TABLE,
     TOKEN,
@@ -25,8 +20,10 @@ from .rules import (
     VECTOR,
     Format,
     Rule,
+    is_gated,
     pair,
     same,
+    separate_qkv,
 )
 
 _TOKENS = ('cls_token', 'dist_token', 'reg_token', 'pos_embed')
@@ -34,14 +31,15 @@ _LAYERS = tuple(f'{part}.{{rest}}' for part in ('blocks', 'norm', 'norm_pre', 'p
 _RESNET = tuple(f'patch_embed.backbone.{part}.{{rest}}' for part in ('stem', 'stages'))
 
 OWN = Format('vit_plugin', same(*_TOKENS, 'norm.{rest}', 'norm_pre.{rest}', 'blocks.{rest}', 'patch_embed.{rest}',
-                                'neck.{rest}', 'head.layers.{rest}'),
+                                'neck.attn_pool.{rest}', 'neck.levels.{rest}', 'neck.extra_levels.{rest}',
+                                'head.layers.{rest}'),
              ('', 'backbone.'), ('head.', 'neck.'))
 
 
 def _jax_attention(theirs: str, ours: str) -> tuple[Rule, ...]:
     qkv = tuple(f'{theirs}{part}/kernel' for part in ('query', 'key', 'value'))
     bias = tuple(f'{theirs}{part}/bias' for part in ('query', 'key', 'value'))
-    return (Rule(qkv, f'{ours}.qkv.weight', INTO_HEADS_3), Rule(bias, f'{ours}.qkv.bias', HEADS_BIAS_3),
+    return (Rule(qkv, f'{ours}.qkv.weight', INTO_HEADS), Rule(bias, f'{ours}.qkv.bias', HEADS_BIAS),
             Rule(f'{theirs}out/kernel', f'{ours}.proj.weight', OUT_OF_HEADS),
             Rule(f'{theirs}out/bias', f'{ours}.proj.bias'))
 
@@ -73,8 +71,8 @@ JAX = Format('jax', (
     Rule('MAPHead_0/probe', 'neck.attn_pool.latent'),
     Rule(f'{_MAP}/query/kernel', 'neck.attn_pool.q.weight', INTO_HEADS),
     Rule(f'{_MAP}/query/bias', 'neck.attn_pool.q.bias', HEADS_BIAS),
-    Rule((f'{_MAP}/key/kernel', f'{_MAP}/value/kernel'), 'neck.attn_pool.kv.weight', INTO_HEADS_2),
-    Rule((f'{_MAP}/key/bias', f'{_MAP}/value/bias'), 'neck.attn_pool.kv.bias', HEADS_BIAS_2),
+    Rule((f'{_MAP}/key/kernel', f'{_MAP}/value/kernel'), 'neck.attn_pool.kv.weight', INTO_HEADS),
+    Rule((f'{_MAP}/key/bias', f'{_MAP}/value/bias'), 'neck.attn_pool.kv.bias', HEADS_BIAS),
     Rule(f'{_MAP}/out/kernel', 'neck.attn_pool.proj.weight', OUT_OF_HEADS),
     Rule(f'{_MAP}/out/bias', 'neck.attn_pool.proj.bias'),
     *pair('MAPHead_0/LayerNorm_0/', 'neck.attn_pool.norm', 'scale', VECTOR),
@@ -99,57 +97,9 @@ TIMM = Format('timm', (
     Rule('attn_pool.{rest}', 'neck.attn_pool.{rest}'),
     *pair('head.', 'head.layers.head'),
     *pair('head_dist.', 'head.layers.head_dist'),
-), ('', 'encoder.', 'model.', 'visual.trunk.', 'backbone.', 'backbone.net.'), numerics='timm', ignored={
+), ('', 'encoder.', 'model.', 'visual.trunk.', 'backbone.'), numerics='timm', ignored={
     'mask_token': 'of masked pre-training', 'decoder_{rest}': 'decoder of masked pre-training'})
 
-
-def _separate_qkv(theirs: str, names: tuple[str, str, str]) -> tuple[Rule, ...]:
-    return tuple(Rule(tuple(f'{theirs}{name}.{kind}' for name in names), f'blocks.{{i}}.attn.qkv.{kind}', JOINED)
-                 for kind in ('weight', 'bias'))
-
-
-_BIT = 'embeddings.patch_embeddings.backbone.bit'
-
-
-def _hugging_face(norms: tuple[str, str], fc1: str, fc2: str) -> tuple[Rule, ...]:
-    """What transformers' models share: the names of the hub's files first, then those since 5.0."""
-    block = '(encoder.layer.|layers.){i}'
-    return (
-        Rule('embeddings.cls_token', 'cls_token'),
-        Rule('embeddings.distillation_token', 'dist_token'),
-        Rule('embeddings.register_tokens', 'reg_token'),
-        Rule('embeddings.position_embeddings', 'pos_embed'),
-        *pair('embeddings.patch_embeddings.projection.', 'patch_embed.proj'),
-        # the ResNet of a hybrid, of which transformers has BiT; gone from 5.0
-        Rule(f'{_BIT}.embedder.convolution.weight', 'patch_embed.backbone.stem.conv.weight'),
-        *pair(f'{_BIT}.embedder.norm.', 'patch_embed.backbone.stem.norm'),
-        Rule(f'{_BIT}.encoder.stages.{{i}}.layers.{{rest}}', 'patch_embed.backbone.stages.{i}.blocks.{rest}'),
-        *_separate_qkv(f'{block}.attention.', (
-            '(attention.query|q_proj)', '(attention.key|k_proj)', '(attention.value|v_proj)')),
-        *pair(f'{block}.attention.(output.dense|o_proj).', 'blocks.{i}.attn.proj'),
-        *(rule for i in range(2) for rule in pair(f'{block}.{norms[i]}.', f'blocks.{{i}}.norm{i + 1}')),
-        *pair(f'{block}.({fc1}).', 'blocks.{i}.mlp.fc1'),
-        *pair(f'{block}.({fc2}).', 'blocks.{i}.mlp.fc2'),
-        *(Rule((f'{block}.mlp.gate_proj.{kind}', f'{block}.mlp.up_proj.{kind}'), f'blocks.{{i}}.mlp.fc1.{kind}',
-               JOINED_2, written=False) for kind in ('weight', 'bias')),
-        Rule(f'{block}.layer_scale{{k}}.lambda1', 'blocks.{i}.ls{k}.gamma'),
-        *pair('layernorm.', 'norm'),
-        *pair('pooler.dense.', 'head.layers.pre_logits'),
-        *pair('(classifier|cls_classifier).', 'head.layers.head'),
-        *pair('distillation_classifier.', 'head.layers.head_dist'))
-
-
-_HF_HEADS = ('classifier.', 'cls_classifier.', 'distillation_classifier.')
-
-HF = Format(
-    'hf', _hugging_face(('layernorm_before', 'layernorm_after'), 'intermediate.dense|mlp.fc1', 'output.dense|mlp.fc2'),
-    ('vit.', 'deit.', ''), _HF_HEADS, numerics=dict(base='timm', norm_cfg=dict(eps=1e-12)))
-
-HF_DINOV2 = Format(
-    'hf_dinov2', _hugging_face(
-        ('norm1', 'norm2'), 'mlp.fc1|mlp.weights_in', 'mlp.fc2|mlp.weights_out|mlp.down_proj'),
-    ('', 'dinov2.', 'dinov2_with_registers.'), _HF_HEADS, numerics='timm',
-    ignored={'embeddings.mask_token': 'of masked pre-training'})
 
 _TV = 'encoder.layers.encoder_layer_{i}'
 
@@ -176,6 +126,8 @@ MMPRETRAIN = Format('mmpretrain', (
     *pair('layers.{i}.attn.qkv.', 'blocks.{i}.attn.qkv'),
     *pair('layers.{i}.attn.proj.', 'blocks.{i}.attn.proj'),
     *pair('layers.{i}.ln2.', 'blocks.{i}.norm2'),
+    *pair('layers.{i}.ffn.w12.', 'blocks.{i}.mlp.fc1', written=is_gated),
+    *pair('layers.{i}.ffn.w3.', 'blocks.{i}.mlp.fc2', written=is_gated),
     *pair('layers.{i}.ffn.layers.0.0.', 'blocks.{i}.mlp.fc1'),
     *pair('layers.{i}.ffn.layers.1.', 'blocks.{i}.mlp.fc2'),
     Rule('layers.{i}.attn.gamma1.weight', 'blocks.{i}.ls1.gamma'),
@@ -194,7 +146,7 @@ CLIP = Format('clip', (
     *pair('(ln_pre|pre_layrnorm).', 'norm_pre'),
     *pair(f'{_CLIP}.(ln_1|layer_norm1).', 'blocks.{i}.norm1'),
     *pair(f'{_CLIP}.attn.in_proj_', 'blocks.{i}.attn.qkv'),
-    *_separate_qkv(f'{_CLIP}.self_attn.', ('q_proj', 'k_proj', 'v_proj')),
+    *separate_qkv(f'{_CLIP}.self_attn.', ('q_proj', 'k_proj', 'v_proj')),
     *pair(f'{_CLIP}.(attn.out_proj|self_attn.out_proj).', 'blocks.{i}.attn.proj'),
     *pair(f'{_CLIP}.(ln_2|layer_norm2).', 'blocks.{i}.norm2'),
     *pair(f'{_CLIP}.mlp.(c_fc|fc1).', 'blocks.{i}.mlp.fc1'),
@@ -207,6 +159,25 @@ CLIP = Format('clip', (
     'logit_scale': 'contrastive loss', 'proj': 'projection to the space shared with the text',
     'visual.proj': 'projection to the space shared with the text',
     'visual_projection.weight': 'projection to the space shared with the text'})
+
+
+# The last resizing layer of each level of detectron2's pyramid, from the finest on; two convolutions follow it.
+_SIMPLE_FPN = (3, 0, -1, 0)
+
+# ViTDet of detectron2, whose backbone holds the pyramid, and of MMDetection.
+VITDET = Format('vitdet', (
+    *same('pos_embed', 'blocks.{rest}', 'patch_embed.proj.{rest}'),
+    *(rule for i, last in enumerate(_SIMPLE_FPN) for k, layer in ((1, 'lateral'), (2, 'output'))
+      for theirs, ours in ((f'(backbone.|)simfp_{i + 2}.{last + k}', f'neck.levels.{i}.{layer}'), )
+      for rule in (Rule(f'{theirs}.weight', f'{ours}.conv.weight'), *pair(f'{theirs}.norm.', f'{ours}.norm'))),
+    *(rule for i in range(2) for rule in (
+        Rule(f'(backbone.|)simfp_{i + 2}.{{rest}}', f'neck.levels.{i}.resize.{{rest}}'),
+        Rule(f'neck.fpn{i + 1}.{{rest}}', f'neck.levels.{i}.resize.{{rest}}', written=False))),
+    *(rule for theirs, ours in (('lateral_convs', 'lateral'), ('fpn_convs', 'output')) for rule in (
+        Rule(f'neck.{theirs}.{{i}}.conv.weight', f'neck.levels.{{i}}.{ours}.conv.weight', written=False),
+        *pair(f'neck.{theirs}.{{i}}.(norm_layer|ln).', f'neck.levels.{{i}}.{ours}.norm', written=False))),
+), ('backbone.net.', 'net.', 'backbone.'), ('backbone.simfp_', 'simfp_', 'neck.'), numerics='timm', ignored={
+    f'{part}{{rest}}': 'of the detector' for part in ('proposal_generator.', 'rpn_head.', 'roi_head', 'pixel_')})
 
 
 def unwrapped(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
@@ -235,4 +206,20 @@ def unstacked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     return LazyArrays(names, read)
 
 
-FORMATS = {form.name: form for form in (OWN, JAX, TIMM, HF, HF_DINOV2, TORCHVISION, MMPRETRAIN, CLIP)}
+FORMATS = {form.name: form for form in (OWN, JAX, TIMM, HF, HF_DEIT, HF_DINOV2, TORCHVISION, MMPRETRAIN, CLIP, VITDET)}
+
+
+def export(state: Mapping[str, Tensor], family: str, heads: int) -> tuple[dict[str, Tensor], list[str], Format]:
+    """A state of ours in another naming.
+
+    Args:
+        state: the tensors by our names.
+        family: a format, or what the names of several begin with; of these the one that leaves the least out.
+        heads: the number of attention heads, which only ``'jax'`` shows.
+
+    Returns:
+        The tensors by their names, our names that have none there, and the format.
+    """
+    written = ((*form.export(state, heads), form) for name, form in FORMATS.items()
+               if name == family or name.startswith(f'{family}_'))
+    return min(written, key=lambda candidate: len(candidate[1]))

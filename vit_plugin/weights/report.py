@@ -26,7 +26,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        lines = [f'matched      {len(self.matched)} tensors from the format {self.format}']
+        lines = [f'matched      {len(self.matched)} tensors from the format {self.format}'] if self.matched else []
         for name in ('adapted', 'initialised', 'ignored'):
             reasons: dict[str, list[str]] = {}
             for key, reason in getattr(self, name).items():

@@ -5,11 +5,13 @@ the other side's ``{i}``, ``{rest}`` for any ending, and ``(a|b)`` for a choice,
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 Indices = tuple[tuple[str, int | str], ...]
@@ -55,41 +57,25 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Transform:
-    """How arrays of the other format become one tensor of ours, and back.
+    """How an array of the other format becomes a tensor of ours, and back.
 
     ``backward`` is also told the number of attention heads, which our tensors do not show.
     """
-    forward: Callable[..., Tensor]
-    backward: Callable[[Tensor, int], Sequence[Tensor]]
+    forward: Callable[[Tensor], Tensor]
+    backward: Callable[[Tensor, int], Tensor]
 
 
-def _split_heads(heads: int) -> Callable[[Tensor], Tensor]:
-    return lambda x: x.unflatten(0, (heads, -1))
-
-
-SAME = Transform(lambda x: x, lambda x, heads: [x])
-VECTOR = Transform(lambda x: x.reshape(-1), lambda x, heads: [x])  # old GroupNorms are (1, 1, 1, C)
-TRANSPOSED = Transform(lambda x: x.t(), lambda x, heads: [x.t()])  # (in, out)
-CONV = Transform(lambda x: x.permute(3, 2, 0, 1), lambda x, heads: [x.permute(2, 3, 1, 0)])  # HWIO
-JOINED = Transform(lambda *parts: torch.cat(parts), lambda x, heads: x.chunk(3))  # query, key, value
-JOINED_2 = Transform(JOINED.forward, lambda x, heads: x.chunk(2))  # activated half and gate
-# flax: a kernel into heads is (in, heads, d), one out of heads (heads, d, out).
-INTO_HEADS = Transform(
-    lambda *parts: torch.cat([part.flatten(1).t() for part in parts]),
-    lambda x, heads: [x.t().unflatten(1, (heads, -1))])
-INTO_HEADS_3 = Transform(
-    INTO_HEADS.forward, lambda x, heads: [part.t().unflatten(1, (heads, -1)) for part in x.chunk(3)])
-INTO_HEADS_2 = Transform(
-    INTO_HEADS.forward, lambda x, heads: [part.t().unflatten(1, (heads, -1)) for part in x.chunk(2)])
-HEADS_BIAS = Transform(
-    lambda *parts: torch.cat([part.flatten() for part in parts]), lambda x, heads: [_split_heads(heads)(x)])
-HEADS_BIAS_3 = Transform(
-    HEADS_BIAS.forward, lambda x, heads: [_split_heads(heads)(part) for part in x.chunk(3)])
-HEADS_BIAS_2 = Transform(
-    HEADS_BIAS.forward, lambda x, heads: [_split_heads(heads)(part) for part in x.chunk(2)])
-OUT_OF_HEADS = Transform(lambda x: x.flatten(0, 1).t(), lambda x, heads: [_split_heads(heads)(x.t())])
-TOKEN = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: [x.reshape(-1)])  # (C,) in CLIP
-TABLE = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: [x[0]])  # (N, C) in CLIP
+SAME = Transform(lambda x: x, lambda x, heads: x)
+VECTOR = Transform(lambda x: x.reshape(-1), lambda x, heads: x)  # old GroupNorms are (1, 1, 1, C)
+TRANSPOSED = Transform(lambda x: x.t(), lambda x, heads: x.t())  # (in, out)
+CONV = Transform(lambda x: x.permute(3, 2, 0, 1), lambda x, heads: x.permute(2, 3, 1, 0))  # HWIO
+# flax: a kernel into heads is (in, heads, d), its bias (heads, d), and a kernel out of heads (heads, d, out).
+INTO_HEADS = Transform(lambda x: x.flatten(1).t(), lambda x, heads: x.t().unflatten(1, (heads, -1)))
+HEADS_BIAS = Transform(lambda x: x.flatten(), lambda x, heads: x.unflatten(0, (heads, -1)))
+OUT_OF_HEADS = Transform(lambda x: x.flatten(0, 1).t(), lambda x, heads: x.t().unflatten(0, (heads, -1)))
+TOKEN = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x.reshape(-1))  # (C,) in CLIP
+TABLE = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x[0])  # (N, C) in CLIP
+ROW_MORE = Transform(lambda x: x, lambda x, heads: F.pad(x, (0, 0, 1, 0)))  # of zeros, for the class token
 
 
 @dataclass(frozen=True)
@@ -97,17 +83,22 @@ class Rule:
     """One or several keys of another format, and the one of ours that they make.
 
     Attributes:
-        theirs: pattern, or patterns that make it together.
+        theirs: pattern, or patterns of the arrays that it joins along its first dimension.
         ours: pattern of our key.
-        transform: between the arrays.
+        transform: of each array.
         unless: the rule does not hold where any key has this in it.
-        written: whether it is used for writing too, or only to read another spelling.
+        written: whether it is used for writing too, or only to read another spelling; or a test of the state to write.
     """
     theirs: str | tuple[str, ...]
     ours: str
     transform: Transform = SAME
     unless: str = ''
-    written: bool = True
+    written: bool | Callable[[Mapping[str, Tensor]], bool] = True
+
+    def writes(self, state: Mapping[str, Tensor]) -> bool:
+        """Whether it is used to write that state."""
+        written = self.written(state) if callable(self.written) else self.written
+        return written and not (self.unless and any(self.unless in key for key in state))
 
     @cached_property
     def their_patterns(self) -> tuple[Pattern, ...]:
@@ -119,10 +110,22 @@ class Rule:
 
 
 def pair(theirs: str, ours: str, kernel: str = 'weight', transform: Transform = SAME,
-         written: bool = True) -> tuple[Rule, Rule]:
+         **kwargs: Any) -> tuple[Rule, Rule]:
     """The rules of a layer's weight and bias; ``kernel`` is their name of the weight."""
-    return (Rule(f'{theirs}{kernel}', f'{ours}.weight', transform, written=written),
-            Rule(f'{theirs}bias', f'{ours}.bias', VECTOR, written=written))
+    return (Rule(f'{theirs}{kernel}', f'{ours}.weight', transform, **kwargs),
+            Rule(f'{theirs}bias', f'{ours}.bias', VECTOR, **kwargs))
+
+
+def separate_qkv(theirs: str, names: tuple[str, str, str]) -> tuple[Rule, ...]:
+    """The rules of query, key and value that are three layers, by the names that follow ``theirs``."""
+    return tuple(Rule(tuple(f'{theirs}{name}.{kind}' for name in names), f'blocks.{{i}}.attn.qkv.{kind}')
+                 for kind in ('weight', 'bias'))
+
+
+def is_gated(state: Mapping[str, Tensor]) -> bool:
+    """Whether the MLPs of a state of ours are gated."""
+    fc1, fc2 = 'blocks.0.mlp.fc1.weight', 'blocks.0.mlp.fc2.weight'
+    return {fc1, fc2} <= state.keys() and state[fc1].shape[0] == 2 * state[fc2].shape[1]
 
 
 def same(*names: str) -> tuple[Rule, ...]:
@@ -136,6 +139,11 @@ class Step:
     ours: str
     theirs: tuple[str, ...]
     transform: Transform
+
+    def make(self, weights: Mapping[str, Tensor]) -> Tensor:
+        """The tensor."""
+        parts = [self.transform.forward(weights[key]) for key in self.theirs]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 @dataclass(frozen=True)
@@ -181,17 +189,16 @@ class Format:
     def export(self, state: Mapping[str, Tensor], heads: int) -> tuple[dict[str, Tensor], list[str]]:
         """Tensors of ours under their names, and those of ours that the format has no name for."""
         exported, left = {}, []
+        rules = [rule for rule in self.rules if rule.writes(state)]
         for key, value in state.items():
-            for rule in self.rules:
+            for rule in rules:
                 indices = rule.our_pattern.match(key)
-                if indices is None or not rule.written or (
-                        rule.unless and any(rule.unless in other for other in state)):
+                if indices is None:
                     continue
-                parts = rule.transform.backward(value, heads)
-                for pattern, part in zip(rule.their_patterns, parts, strict=True):
+                for pattern, part in zip(rule.their_patterns, value.chunk(len(rule.their_patterns)), strict=True):
                     name = pattern.format(indices)
                     prefix = '' if name.startswith(self.outside) else self.prefixes[0]
-                    exported[prefix + name] = part.contiguous()
+                    exported[prefix + name] = rule.transform.backward(part, heads).contiguous()
                 break
             else:
                 left.append(key)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.registry import MODELS
+from vit_plugin.weights.load import fit_head_state_dict
 
 from ..layers.numerics import build_activation
 from ..layers.std_conv import lecun_normal_
@@ -60,6 +61,11 @@ class ViTClsHead(ClsHead):
             elif name == 'head':
                 nn.init.zeros_(layer.weight)
                 nn.init.zeros_(layer.bias)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
+        """Leave the classifier at its initialisation, and say so, where the weights are of other classes."""
+        fit_head_state_dict(self, state_dict, prefix)
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
         """What the classifier sees: (B, hidden_dim), or the feature itself."""
