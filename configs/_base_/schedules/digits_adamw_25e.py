@@ -1,7 +1,7 @@
 """AdamW, two epochs of warm-up, cosine: 25 epochs."""
 
 optim_wrapper = dict(
-    optimizer=dict(type='AdamW', lr=2e-3, weight_decay=0.05),
+    optimizer=dict(type='AdamW', lr=2e-3, weight_decay=0.05, fused=True),
     clip_grad=dict(max_norm=1.0))
 param_scheduler = [
     dict(type='LinearLR', start_factor=0.01, end=2, convert_to_iter_based=True),

@@ -3,7 +3,7 @@
 _base_ = '../default_runtime.py'
 
 optim_wrapper = dict(
-    optimizer=dict(type='SGD', lr=0.03, momentum=0.9),
+    optimizer=dict(type='SGD', lr=0.03, momentum=0.9, fused=True),
     clip_grad=dict(max_norm=1.0))
 param_scheduler = [
     dict(type='LinearLR', start_factor=0.002, end=500, by_epoch=False),
