@@ -16,6 +16,7 @@ from vit_plugin.weights.load import fit_classifier_state_dict, fit_state_dict
 from ..layers.block import TransformerBlock
 from ..layers.numerics import Numerics, build_norm, get_numerics
 from ..layers.pos_embed import POS_EMBEDS, PosEmbed
+from ..layers.token_merging import Merged, MergingBlock
 from ..stems import Stem
 
 Grid = tuple[int, int]
@@ -68,7 +69,9 @@ class VisionTransformer(BaseModule):
         drop_rate: dropout after the position embedding, after attention and in the MLP.
         drop_path_rate: stochastic depth of the last block; it grows linearly from 0 at the first.
         block_cfg: further arguments of :class:`~vit_plugin.models.layers.TransformerBlock`
-            (``qkv_bias``, ``attn_drop_rate``, ``qk_norm``, ``layer_scale_init_value``, ``gated_mlp``).
+            (``qkv_bias``, ``attn_drop_rate``, ``qk_norm``, ``layer_scale_init_value``, ``gated_mlp``), and
+            ``num_merged``, how many tokens each block merges (:class:`~vit_plugin.models.layers.MergingBlock`). A list
+            has a value for each block.
         norms: where the encoder has norms besides those in the blocks, ``dict(pre_norm=False, final_norm=True)``:
             before the first block (CLIP), and on every output.
         window: ``dict(size=14, global_blocks=(2, 5, 8, 11))`` makes attention stay within windows of that many
@@ -123,13 +126,19 @@ class VisionTransformer(BaseModule):
         self.pos_embed = nn.Parameter(torch.empty(self.position.shape)) if self.position.shape else None
         self.drop_after_pos = nn.Dropout(drop_rate)
 
-        depth_rates = [drop_path_rate * i / max(self.num_layers - 1, 1) for i in range(self.num_layers)]
+        window_sizes = self._window_sizes(window)
+        block_cfgs = self._block_cfgs(block_cfg or {})
+        self.merging = any(cfg.get('num_merged') for cfg in block_cfgs)
+        if self.merging and (relative or window):
+            raise ConfigError('block_cfg: num_merged leaves no grid of patches, which window and relative positions '
+                              'need; take one or the other.')
         self.blocks = nn.ModuleList(
-            TransformerBlock(
-                self.embed_dims, sizes.num_heads, sizes.feedforward_channels, numerics, drop_rate, rate,
-                window_size=size, rel_pos_grid=((size, size) if size else grid) if relative else None,
-                **(block_cfg or {}))
-            for rate, size in zip(depth_rates[:self.out_indices[-1] + 1], self._window_sizes(window), strict=False))
+            (MergingBlock if self.merging else TransformerBlock)(
+                self.embed_dims, sizes.num_heads, sizes.feedforward_channels, numerics, drop_rate,
+                drop_path_rate * i / max(self.num_layers - 1, 1), window_size=window_sizes[i],
+                rel_pos_grid=((window_sizes[i], ) * 2 if window_sizes[i] else grid) if relative else None,
+                **block_cfgs[i])
+            for i in range(self.out_indices[-1] + 1))
         norms = {'pre_norm': False, 'final_norm': True, **(norms or {})}
         self.norm_pre, self.norm = (
             build_norm(numerics.norm_cfg, self.embed_dims) if norms[name] else nn.Identity()
@@ -154,6 +163,7 @@ class VisionTransformer(BaseModule):
         x = self.embed(x, grid)  # (B, extra + h*w, C), Eq. 1
         outs = [maps[i].contiguous() for i in self.stem_maps]
         needed = NUM_TOKENS.get(self.out_type)
+        x = Merged.of(x) if self.merging else x
         for i, block in enumerate(self.blocks):
             num_outputs = needed if i == self.out_indices[-1] else None  # the last block need not do the others
             if self.with_cp and torch.is_grad_enabled():
@@ -161,7 +171,8 @@ class VisionTransformer(BaseModule):
             else:
                 x = block(x, grid, num_outputs)  # Eq. 2 and 3
             if i in self.out_indices:
-                outs.append(OUT_TYPES[self.out_type](self.norm(x[:, :needed]), self.num_extra_tokens, grid))  # Eq. 4
+                tokens = (x.unmerged() if self.merging else x)[:, :needed]
+                outs.append(OUT_TYPES[self.out_type](self.norm(tokens), self.num_extra_tokens, grid))  # Eq. 4
         return tuple(outs)
 
     def embed(self, x: Tensor, grid: Grid) -> Tensor:
@@ -298,6 +309,18 @@ class VisionTransformer(BaseModule):
         if kind not in POS_EMBEDS:
             raise ConfigError(f'Unknown pos_embed {kind!r}; choose one of {", ".join(POS_EMBEDS)}, relative.')
         return POS_EMBEDS[kind](grid, self.embed_dims, self.num_extra_tokens, **cfg), relative
+
+    def _block_cfgs(self, block_cfg: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The further arguments of each block."""
+        for name, value in block_cfg.items():
+            if isinstance(value, (list, tuple)) and len(value) != self.num_layers:
+                raise ConfigError(f'block_cfg: {name} has {len(value)} values for {self.num_layers} blocks; give one '
+                                  'for each, or one for all.')
+        cfgs = [{name: value[i] if isinstance(value, (list, tuple)) else value for name, value in block_cfg.items()}
+                for i in range(self.num_layers)]
+        if any(cfg.get('num_merged') for cfg in cfgs):
+            return [{'num_merged': 0, **cfg, 'num_extra_tokens': self.num_extra_tokens} for cfg in cfgs]
+        return [{name: value for name, value in cfg.items() if name != 'num_merged'} for cfg in cfgs]
 
     def _window_sizes(self, window: Mapping[str, Any] | None) -> list[int | None]:
         """The window of each block, None where attention is global."""

@@ -12,10 +12,11 @@ from .derived import Derives
 from .numerics import build_norm
 from .pos_embed import relative_table
 
-# How many elements of the bias of relative positions are made at a time: what a CPU's cache holds, or keeps a GPU busy.
+# How many elements of the bias of relative positions are made at a time: few enough for a CPU's cache, and enough to
+# keep a GPU busy.
 PART_ELEMENTS = {'cpu': 2**22, 'cuda': 2**26}
-# How many the backward pass may find kept (256 MB in float32). More are made anew, so that memory does not grow with the
-# square of the tokens.
+# How many the backward pass may find kept (256 MB in float32). More are made anew, so that memory does not grow with
+# the square of the tokens.
 KEPT_ELEMENTS = 2**26
 
 
@@ -67,10 +68,8 @@ class Attention(Derives):
     def forward(self, x: Tensor, grid: tuple[int, int], num_queries: int | None = None) -> Tensor:
         """Attention of all tokens, or of the first ``num_queries``, to all."""
         # Tables of relative positions take part even where only a class token asks, or DDP would miss their gradient.
-        q, k, v = self._project(x, num_queries if self.rel_pos_h is None else None)  # each (B, heads, N, head_dims)
-        drop_rate = self.attn_drop_rate if self.training else 0.
-        x = self._attend(q, k, v, grid, drop_rate)[:, :, :num_queries]
-        return self.drop(self.proj(x.transpose(1, 2).flatten(2)))  # (B, num_queries, embed_dims)
+        q, k, v = self.project(x, num_queries if self.rel_pos_h is None else None)
+        return self.output(self._attend(q, k, v, grid, self.current_drop_rate)[:, :, :num_queries])
 
     def weights(self, x: Tensor, grid: tuple[int, int]) -> Tensor:
         """The attention weights (B, heads, N, N) of every query (rows) over every key (columns), without dropout.
@@ -81,11 +80,17 @@ class Attention(Derives):
 
         They are the output of the same attention when the values are the unit vectors.
         """
-        q, k, _ = self._project(x)
+        q, k, _ = self.project(x)
         unit = torch.eye(x.shape[1], dtype=q.dtype, device=q.device)  # (N, N)
         return self._attend(q, k, unit.expand(*q.shape[:2], -1, -1), grid, drop_rate=0.)
 
-    def _project(self, x: Tensor, num_queries: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    @property
+    def current_drop_rate(self) -> float:
+        """Dropout of the attention weights in the present mode."""
+        return self.attn_drop_rate if self.training else 0.
+
+    def project(self, x: Tensor, num_queries: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Tokens (B, N, embed_dims) -> queries of the first so many, keys and values, each (B, heads, N, head_dims)."""
         layer, width = self.qkv, x.shape[-1]
         # A layer that was put in place of this one (LoRA, int8) may have no weight to take rows of.
         if num_queries is None or type(layer) is not nn.Linear or type(layer.weight) is not nn.Parameter:
@@ -97,6 +102,10 @@ class Attention(Derives):
             q = F.linear(x[:, :num_queries], weight[0], bias[0]).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
             k, v = F.linear(x, weight[1], bias[1]).unflatten(-1, (2, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
         return self.q_norm(q), self.k_norm(k), v
+
+    def output(self, x: Tensor) -> Tensor:
+        """What attention gave in each head, (B, heads, N, head_dims) -> (B, N, embed_dims)."""
+        return self.drop(self.proj(x.transpose(1, 2).flatten(2)))
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, grid: tuple[int, int], drop_rate: float) -> Tensor:
         h, w = grid
