@@ -6,9 +6,6 @@ import pytest
 @pytest.fixture(autouse=True)
 def stand_in(monkeypatch):
     """mmcv's ops run on our functions, also where mmcv is compiled."""
-    pytest.importorskip('mmcv')
-    import vit_plugin.detection  # noqa: F401  before mmcv.ops
-    # isort: split
     import mmcv.ops  # noqa: F401
 
     from vit_plugin.detection import ext

@@ -28,9 +28,8 @@ def sigmoid_focal_loss_backward(input: Tensor, target: Tensor, weight: Tensor, g
 
 def _terms(input: Tensor, target: Tensor, weight: Tensor, alpha: float) -> tuple[Tensor, Tensor, Tensor]:
     """The logit of p_t, its sign in terms of the input, and alpha_t times the weight; each (N, C)."""
-    hit = target[:, None] == torch.arange(input.shape[1], device=input.device)
-    sign = hit.to(input.dtype) * 2 - 1
-    scale = torch.where(hit, alpha, 1 - alpha)
+    hit = (target[:, None] == torch.arange(input.shape[1], device=input.device)).to(input.dtype)
+    sign, scale = 2 * hit - 1, alpha * hit + (1 - alpha) * (1 - hit)
     if weight.numel():
         scale = scale * F.pad(weight, (0, 1), value=1)[target][:, None]
     return input * sign, sign, scale
