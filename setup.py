@@ -6,6 +6,10 @@ here = Path(__file__).parent
 version = next(line.split("'")[1] for line in (here / 'vit_plugin/__init__.py').read_text().splitlines()
                if line.startswith('__version__'))
 
+# The frameworks, once from the maintained forks and once from upstream. They have the same module
+# names and must not be installed together, so neither can be a requirement.
+onedl = ['onedl-mmengine>=0.10.12', 'onedl-mmcv>=2.3', 'onedl-mmpretrain>=1.3.6']
+
 setup(
     name='vit_plugin',
     version=version,
@@ -17,9 +21,9 @@ setup(
     python_requires='>=3.10',
     install_requires=['torch>=2.4', 'torchvision', 'timm>=1.0', 'numpy'],
     extras_require={
-        # The frameworks, once from the maintained forks and once from upstream. They have the same
-        # module names and must not be installed together, so neither can be a requirement.
-        'onedl': ['onedl-mmengine>=0.10.12', 'onedl-mmcv>=2.3', 'onedl-mmpretrain>=1.3.6'],
+        'onedl': onedl,
+        'det': [*onedl, 'onedl-mmdetection>=3.5.1'],
+        'seg': [*onedl, 'onedl-mmsegmentation>=1.4.2'],
         'openmmlab': ['mmengine>=0.10.7', 'mmcv-lite>=2.0,<2.2', 'mmpretrain>=1.2',
                       'setuptools<81'],  # MMEngine imports pkg_resources
         'demo': ['scikit-learn'],

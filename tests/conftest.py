@@ -5,6 +5,8 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
+import vit_plugin.detection  # noqa: F401  before any test imports mmdet
+
 
 @pytest.fixture(autouse=True)
 def seeded() -> None:

@@ -11,6 +11,7 @@ from vit_plugin.errors import needed_by
 @pytest.mark.parametrize(('missing', 'module', 'words'), [
     *(('mmengine', f'vit_plugin.{name}', 'vit_plugin needs mmengine')
       for name in ('registry', 'models', 'engine.launch', 'data', 'weights')),
+    ('mmcv', 'vit_plugin.detection', 'vit_plugin.detection needs mmcv'),
     ('mmpretrain', 'vit_plugin.models.heads.vit_head', 'ViTClsHead needs mmpretrain')])
 def test_a_missing_framework_is_named_with_its_extra(monkeypatch, missing, module, words):
     forget(monkeypatch, missing)

@@ -22,6 +22,8 @@ EXTRAS = {
     'mmengine': _FRAMEWORK,
     'mmcv': _FRAMEWORK,
     'mmpretrain': _FRAMEWORK,
+    'mmdet': "'vit_plugin[det]'",
+    'mmseg': "'vit_plugin[seg]'",
     'pkg_resources': _FRAMEWORK,  # upstream MMEngine's need, gone from recent setuptools
     'sklearn': "'vit_plugin[demo]'",
 }

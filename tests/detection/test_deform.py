@@ -1,0 +1,101 @@
+import pytest
+import torch
+from bilinear import assert_same_with_gradients, sample
+
+SHAPES = [(4, 5), (2, 3)]
+
+
+def deformable_attention(value, locations, weights):
+    """Arxiv 2010.04159, Eq. 3: per head the weighted sum of bilinear samples from all levels."""
+    levels = value.split([h * w for h, w in SHAPES], dim=1)
+    output = []
+    for b in range(len(value)):
+        heads = []
+        for head in range(value.shape[2]):
+            total = 0
+            for level, (h, w) in enumerate(SHAPES):
+                image = levels[level][b, :, head].T.reshape(-1, h, w)
+                x, y = (locations[b, :, head, level] * torch.tensor([w, h]) - 0.5).unbind(-1)
+                total = total + (sample(image, y, x) * weights[b, :, head, level, :, None]).sum(1)
+            heads.append(total)
+        output.append(torch.cat(heads, dim=1))
+    return torch.stack(output)
+
+
+def test_deformable_attention():
+    from mmcv.ops.multi_scale_deform_attn import MultiScaleDeformableAttnFunction
+    value = torch.randn(2, 26, 2, 3, dtype=torch.float64)
+    locations = torch.rand(2, 7, 2, 2, 3, 2, dtype=torch.float64) * 1.4 - 0.2
+    weights = torch.rand(2, 7, 2, 2, 3, dtype=torch.float64)
+    shapes, start = torch.tensor(SHAPES), torch.tensor([0, 20])
+    assert_same_with_gradients(
+        lambda *inputs: MultiScaleDeformableAttnFunction.apply(inputs[0], shapes, start, *inputs[1:], 64),
+        deformable_attention, [value, locations, weights])
+
+
+GEOMETRIES = [dict(stride=1, padding=0, dilation=1, groups=1, deform_groups=1),
+              dict(stride=(2, 1), padding=(1, 2), dilation=(1, 2), groups=2, deform_groups=2)]
+
+
+def deformable_convolution(input, offset, mask, weight, bias, stride, padding, dilation, groups, deform_groups):
+    """Arxiv 1811.11168, Eq. 1: a convolution whose samples are moved by the offset and scaled by the mask."""
+    (stride_y, stride_x), (pad_y, pad_x), (dilation_y, dilation_x) = (
+        pair if isinstance(pair, tuple) else (pair, pair) for pair in (stride, padding, dilation))
+    taps = [(i, j) for i in range(weight.shape[2]) for j in range(weight.shape[3])]
+    (h, w), number = offset.shape[2:], len(taps)
+    rows = (torch.arange(h, dtype=input.dtype) * stride_y - pad_y)[:, None]
+    columns = (torch.arange(w, dtype=input.dtype) * stride_x - pad_x)[None]
+    output = []
+    for b in range(len(input)):
+        columns_of_taps = []
+        for tap, (i, j) in enumerate(taps):
+            parts = []
+            for group, part in enumerate(input[b].chunk(deform_groups)):
+                k = group * number + tap
+                y, x = rows + i * dilation_y + offset[b, 2 * k], columns + j * dilation_x + offset[b, 2 * k + 1]
+                parts.append(sample(part, y, x) * mask[b, k][..., None])
+            columns_of_taps.append(torch.cat(parts, dim=-1))
+        samples = torch.stack(columns_of_taps).chunk(groups, dim=-1)  # (taps, h, w, C / groups) each
+        output.append(torch.cat([torch.einsum('thwc,oct->ohw', part, kernel.flatten(2))
+                                 for part, kernel in zip(samples, weight.chunk(groups), strict=True)]))
+    return torch.stack(output) + (0 if bias is None else bias[:, None, None])
+
+
+def convolution_inputs(geometry: dict) -> list[torch.Tensor]:
+    """Input, offset, mask and weight."""
+    h, w = (4, 3) if geometry['groups'] == 1 else (3, 5)
+    dg = geometry['deform_groups']
+    return [torch.randn(2, 4, 5, 5, dtype=torch.float64), torch.randn(2, dg * 2 * 6, h, w, dtype=torch.float64),
+            torch.rand(2, dg * 6, h, w, dtype=torch.float64),
+            torch.randn(6, 4 // geometry['groups'], 2, 3, dtype=torch.float64)]
+
+
+@pytest.mark.parametrize('with_bias', [True, False])
+@pytest.mark.parametrize('geometry', GEOMETRIES)
+def test_modulated_deformable_convolution(geometry, with_bias):
+    from mmcv.ops import modulated_deform_conv2d
+    inputs = convolution_inputs(geometry) + [torch.randn(6, dtype=torch.float64)] * with_bias
+    settings = list(geometry.values())
+    assert_same_with_gradients(
+        lambda *tensors: modulated_deform_conv2d(*(tensors if with_bias else (*tensors, None)), *settings),
+        lambda *tensors: deformable_convolution(*(tensors if with_bias else (*tensors, None)), *settings), inputs)
+
+
+@pytest.mark.parametrize('geometry', GEOMETRIES)
+def test_deformable_convolution(geometry):
+    from mmcv.ops import deform_conv2d
+    input, offset, mask, weight = convolution_inputs(geometry)
+    ones, settings = torch.ones_like(mask), list(geometry.values())
+    assert_same_with_gradients(
+        lambda input, offset, weight: deform_conv2d(input, offset, weight, *settings),
+        lambda input, offset, weight: deformable_convolution(input, offset, ones, weight, None, *settings),
+        [input, offset, weight])
+
+
+def test_bfloat16():
+    from mmcv.ops import modulated_deform_conv2d
+    inputs = [tensor.bfloat16().requires_grad_() for tensor in convolution_inputs(GEOMETRIES[0])]
+    output = modulated_deform_conv2d(*inputs, None)
+    output.sum().backward()
+    assert output.dtype == torch.bfloat16
+    assert all(tensor.grad.isfinite().all() and tensor.grad.any() for tensor in inputs)

@@ -1,0 +1,60 @@
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from vit_plugin.errors import ConfigError
+
+
+def run(*arguments: str) -> str:
+    command = [sys.executable, '-W', 'ignore', *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def test_a_missing_op_is_named_when_it_is_called():
+    from mmcv.ops import CARAFE
+    with pytest.raises(ConfigError, match="'carafe_forward'.*MMCV_WITH_OPS=1 pip install.*docs/detection.md") as raised:
+        CARAFE(3, 1, 2)(torch.randn(1, 4, 2, 2), torch.rand(1, 9, 4, 4))
+    assert '\n' not in str(raised.value)
+
+
+def test_the_report_of_the_environment_says_what_is_in_place():
+    from mmcv.ops import get_compiler_version, get_compiling_cuda_version
+    assert get_compiler_version() == get_compiling_cuda_version() == 'none: vit_plugin.detection'
+
+
+def test_a_loaded_extension_is_left():
+    run('-c', 'import sys, types; sys.modules["mmcv._ext"] = fake = types.ModuleType("mmcv._ext")\n'
+        'import vit_plugin.detection; assert sys.modules["mmcv._ext"] is fake')
+
+
+def test_an_installed_extension_is_left(tmp_path):
+    (tmp_path / '_ext.py').write_text('compiled = True\n')
+    run('-c', f'import mmcv; mmcv.__path__.insert(0, {str(tmp_path)!r})\n'
+        'import vit_plugin.detection, mmcv._ext; assert mmcv._ext.compiled is True')
+
+
+def test_a_script_has_the_ops_from_its_first_line(tmp_path):
+    script = tmp_path / 'script.py'
+    (tmp_path / 'beside.py').write_text('')
+    script.write_text('import sys, mmcv.ops, beside\nprint(__name__, sys.argv[1:])\n')
+    assert "__main__ ['--flag']" in run('-m', 'vit_plugin.detection', str(script), '--flag')
+
+
+def test_after_the_rest_of_mmcv_is_in_time():
+    run('-c', 'import mmcv.cnn.bricks.transformer, vit_plugin.detection\n'
+        'from mmcv.cnn.bricks.transformer import MultiScaleDeformableAttention')
+
+
+def test_too_late_is_said():
+    pytest.importorskip('mmdet')
+    output = run('-c', """if True:
+        import importlib.util, mmdet.structures
+        compiled = importlib.util.find_spec('mmcv._ext')
+        try:
+            import vit_plugin.detection
+            print('in time' if compiled else 'nothing said')
+        except ValueError as error:
+            print(error)""")
+    assert 'in time' in output or 'python -m vit_plugin.detection SCRIPT' in output

@@ -1,0 +1,99 @@
+"""Deformable attention and convolution. The buffers that only the compiled kernels need stay unused."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torchvision.ops import deform_conv2d
+
+from vit_plugin.detection.recompute import add_gradients, wide
+
+
+def ms_deform_attn_forward(value: Tensor, shapes: Tensor, level_start: Tensor, locations: Tensor, weights: Tensor,
+                           im2col_step: int) -> Tensor:
+    """Multi-scale deformable attention (arXiv:2010.04159, Eq. 3), with mmcv's own function for the CPU.
+
+    Args:
+        value: (B, sum of H x W, heads, C / heads).
+        shapes: (levels, 2), the H and W of each.
+        level_start: (levels,), which follows from the shapes.
+        locations: (B, queries, heads, levels, points, 2), x and y in [0, 1].
+        weights: (B, queries, heads, levels, points).
+        im2col_step: of the compiled kernel.
+
+    Returns:
+        (B, queries, C).
+    """
+    return _attention(shapes)(value, locations, weights)
+
+
+def ms_deform_attn_backward(value: Tensor, shapes: Tensor, level_start: Tensor, locations: Tensor, weights: Tensor,
+                            grad_output: Tensor, grad_value: Tensor, grad_locations: Tensor, grad_weights: Tensor,
+                            im2col_step: int) -> None:
+    """Add to the gradients of value, locations and weights."""
+    add_gradients(_attention(shapes), [value, locations, weights], grad_output,
+                  [grad_value, grad_locations, grad_weights])
+
+
+def _attention(shapes: Tensor) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    from mmcv.ops.multi_scale_deform_attn import multi_scale_deformable_attn_pytorch  # mmcv.ops imports us
+    sizes = shapes.tolist()  # read from the GPU once, and not number by number
+    return lambda value, locations, weights: multi_scale_deformable_attn_pytorch(value, sizes, locations, weights)
+
+
+def modulated_deform_conv_forward(input: Tensor, weight: Tensor, bias: Tensor, ones: Tensor, offset: Tensor,
+                                  mask: Tensor, output: Tensor, columns: Tensor, with_bias: bool, **geometry) -> None:
+    """Deformable convolution with a mask (DCNv2, arXiv:1811.11168, Eq. 1).
+
+    Args:
+        input: (B, C, H, W).
+        weight: (out, C / groups, kh, kw); ``bias`` (out,) counts only if ``with_bias``.
+        offset: (B, 2 x deformable groups x kh x kw, h, w), y before x.
+        mask: (B, deformable groups x kh x kw, h, w).
+        output: (B, out, h, w), to be filled.
+        geometry: ``stride_h``, ``pad_h``, ``dilation_h``, the same with ``_w``, and what the shapes say too.
+    """
+    output.copy_(_modulated(with_bias, geometry)(*map(wide, (input, weight, bias, offset, mask))))
+
+
+def modulated_deform_conv_backward(input: Tensor, weight: Tensor, bias: Tensor, ones: Tensor, offset: Tensor,
+                                   mask: Tensor, columns: Tensor, grad_input: Tensor, grad_weight: Tensor,
+                                   grad_bias: Tensor, grad_offset: Tensor, grad_mask: Tensor, grad_output: Tensor,
+                                   with_bias: bool, **geometry) -> None:
+    """Add to the gradients of input, weight, bias, offset and mask."""
+    add_gradients(_modulated(with_bias, geometry), [input, weight, bias, offset, mask], grad_output,
+                  [grad_input, grad_weight, grad_bias, grad_offset, grad_mask])
+
+
+def _modulated(with_bias: bool, geometry: dict[str, int]) -> Callable[..., Tensor]:
+    pairs = [(geometry[f'{name}_h'], geometry[f'{name}_w']) for name in ('stride', 'pad', 'dilation')]
+    return lambda input, weight, bias, offset, mask: deform_conv2d(
+        input, offset, weight, bias if with_bias else None, *pairs, mask)
+
+
+def deform_conv_forward(input: Tensor, weight: Tensor, offset: Tensor, output: Tensor, columns: Tensor, ones: Tensor,
+                        **geometry) -> None:
+    """Deformable convolution (DCN, arXiv:1703.06211, Eq. 2): as above, without mask and bias.
+
+    ``geometry`` has ``dH``, ``padH``, ``dilationH`` (stride, padding, dilation), the same with ``W``, and more.
+    """
+    output.copy_(_plain(geometry)(*map(wide, (input, weight, offset))))
+
+
+def deform_conv_backward_input(input: Tensor, offset: Tensor, grad_output: Tensor, grad_input: Tensor,
+                               grad_offset: Tensor, weight: Tensor, columns: Tensor, **geometry) -> None:
+    """Add to the gradients of input and offset."""
+    add_gradients(lambda input, offset: _plain(geometry)(input, wide(weight), offset), [input, offset], grad_output,
+                  [grad_input, grad_offset])
+
+
+def deform_conv_backward_parameters(input: Tensor, offset: Tensor, grad_output: Tensor, grad_weight: Tensor,
+                                    columns: Tensor, ones: Tensor, **geometry) -> None:
+    """Add to the gradient of the weight."""
+    add_gradients(lambda weight: _plain(geometry)(wide(input), weight, wide(offset)), [torch.zeros_like(grad_weight)],
+                  grad_output, [grad_weight])
+
+
+def _plain(geometry: dict[str, int]) -> Callable[..., Tensor]:
+    pairs = [(geometry[f'{name}H'], geometry[f'{name}W']) for name in ('d', 'pad', 'dilation')]
+    return lambda input, weight, offset: deform_conv2d(input, offset, weight, None, *pairs)

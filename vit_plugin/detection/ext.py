@@ -1,0 +1,54 @@
+"""What stands in for ``mmcv._ext``: this module is the table of the ops, by the names and arguments of mmcv's.
+
+A function takes the tensors by position, as the autograd functions of ``mmcv.ops`` pass them, and the numbers by name;
+it writes into the buffers that they allocate. Any other name is a function that says, when it is called, what to do.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NoReturn
+
+from vit_plugin.detection.deform import (
+    deform_conv_backward_input,
+    deform_conv_backward_parameters,
+    deform_conv_forward,
+    modulated_deform_conv_backward,
+    modulated_deform_conv_forward,
+    ms_deform_attn_backward,
+    ms_deform_attn_forward,
+)
+from vit_plugin.detection.focal_loss import sigmoid_focal_loss_backward, sigmoid_focal_loss_forward
+from vit_plugin.detection.nms import bbox_overlaps, nms, nms_match, softnms
+from vit_plugin.detection.roi import roi_align_backward, roi_align_forward, roi_pool_backward, roi_pool_forward
+from vit_plugin.errors import ConfigError
+
+__all__ = [
+    'bbox_overlaps', 'nms', 'nms_match', 'softnms',
+    'roi_align_forward', 'roi_align_backward', 'roi_pool_forward', 'roi_pool_backward',
+    'sigmoid_focal_loss_forward', 'sigmoid_focal_loss_backward',
+    'ms_deform_attn_forward', 'ms_deform_attn_backward',
+    'modulated_deform_conv_forward', 'modulated_deform_conv_backward',
+    'deform_conv_forward', 'deform_conv_backward_input', 'deform_conv_backward_parameters',
+]
+
+
+def get_compiler_version() -> str:
+    """For the report of the environment that MMEngine's runner logs."""
+    return 'none: vit_plugin.detection'
+
+
+get_compiling_cuda_version = get_compiler_version
+
+
+def missing(name: str, *args: Any, **kwargs: Any) -> NoReturn:
+    raise ConfigError(
+        f"vit_plugin.detection has no stand-in for mmcv's op {name!r}: compile mmcv by `MMCV_WITH_OPS=1 pip install "
+        '--no-build-isolation --no-deps --no-cache-dir --force-reinstall onedl-mmcv`, with the compiler set up as '
+        'docs/detection.md says.')
+
+
+def __getattr__(name: str) -> Callable[..., NoReturn]:
+    # mmcv asserts while it is imported that every op is there, also those that no model will call.
+    if name.startswith('_'):
+        raise AttributeError(name)
+    return partial(missing, name)

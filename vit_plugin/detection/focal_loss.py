@@ -1,0 +1,35 @@
+"""Sigmoid focal loss (arXiv:1708.02002, Eq. 5): -alpha_t (1 - p_t)^gamma log p_t for each class of each box."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def sigmoid_focal_loss_forward(input: Tensor, target: Tensor, weight: Tensor, output: Tensor, gamma: float,
+                               alpha: float) -> None:
+    """Fill ``output``, the loss (N, C) of logits (N, C).
+
+    Args:
+        target: class of each box (N,); C is background.
+        weight: of each class (C,), given to all terms of its boxes, or empty. Background has the weight 1.
+    """
+    logit, _, scale = _terms(input, target, weight, alpha)
+    output.copy_(-scale * torch.sigmoid(-logit)**gamma * F.logsigmoid(logit))
+
+
+def sigmoid_focal_loss_backward(input: Tensor, target: Tensor, weight: Tensor, grad_input: Tensor, gamma: float,
+                                alpha: float) -> None:
+    """Fill ``grad_input`` (N, C) with the derivative of each term by its own logit."""
+    logit, sign, scale = _terms(input, target, weight, alpha)
+    wrong = torch.sigmoid(-logit)  # 1 - p_t
+    inner = wrong - gamma * torch.sigmoid(logit) * F.logsigmoid(logit)
+    grad_input.copy_(-scale * sign * wrong**gamma * inner)
+
+
+def _terms(input: Tensor, target: Tensor, weight: Tensor, alpha: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The logit of p_t, its sign in terms of the input, and alpha_t times the weight; each (N, C)."""
+    hit = (target[:, None] == torch.arange(input.shape[1], device=input.device)).to(input.dtype)
+    sign, scale = 2 * hit - 1, alpha * hit + (1 - alpha) * (1 - hit)
+    if weight.numel():
+        scale = scale * F.pad(weight, (0, 1), value=1)[target][:, None]
+    return input * sign, sign, scale

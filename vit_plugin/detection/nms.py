@@ -1,0 +1,78 @@
+"""Overlaps of boxes, and their suppression."""
+
+import torch
+import torchvision
+from torch import Tensor
+
+from vit_plugin.detection.recompute import wide
+
+IOU, NAIVE, LINEAR = 0, 0, 1  # mmcv's numbers for the modes of bbox_overlaps and the methods of soft-NMS
+
+
+def overlaps(boxes1: Tensor, boxes2: Tensor, offset: int, mode: int = IOU) -> Tensor:
+    """IoU, or in the other mode the part of the first boxes that is covered, of boxes (..., 4) = (x1, y1, x2, y2).
+
+    Sides are x2 - x1 + offset long. Boxes without an area overlap with nothing.
+    """
+    low = torch.maximum(boxes1[..., :2], boxes2[..., :2])
+    high = torch.minimum(boxes1[..., 2:], boxes2[..., 2:])
+    common = (high - low + offset).clamp(min=0).prod(-1)
+    area1, area2 = ((boxes[..., 2:] - boxes[..., :2] + offset).prod(-1) for boxes in (boxes1, boxes2))
+    whole = area1 + area2 - common if mode == IOU else area1
+    return (common / whole).nan_to_num(0)
+
+
+def bbox_overlaps(boxes1: Tensor, boxes2: Tensor, ious: Tensor, mode: int, aligned: bool, offset: int) -> None:
+    """Fill ``ious``: (N, M) for boxes (N, 4) and (M, 4), or (N,) of the pairs where aligned."""
+    ious.copy_(overlaps(boxes1 if aligned else boxes1[:, None], boxes2, offset, mode))
+
+
+def nms(boxes: Tensor, scores: Tensor, iou_threshold: float, offset: int) -> Tensor:
+    """Indices of the boxes (N, 4) that stay, by descending score (N,): what overlaps more with a better one goes."""
+    # A side that is longer by one pixel is a corner that is one pixel further, in areas and in intersections.
+    boxes = torch.cat([wide(boxes[:, :2]), wide(boxes[:, 2:]) + offset], dim=1)
+    return torchvision.ops.nms(boxes, scores.to(boxes.dtype), iou_threshold)
+
+
+def softnms(boxes: Tensor, scores: Tensor, dets: Tensor, iou_threshold: float, sigma: float, min_score: float,
+            method: int, offset: int) -> Tensor:
+    """Soft-NMS (arXiv:1704.04503, Fig. 2 and Eq. 3): lower the scores of what overlaps instead of dropping it.
+
+    Args:
+        boxes: (N, 4), on the CPU, where mmcv brings them.
+        scores: (N,).
+        dets: (N, 5), of which the first K rows are filled with the boxes that stay and their new scores.
+        iou_threshold: overlap from which on the naive and the linear method act.
+        sigma: width of the Gaussian method.
+        min_score: what falls below it is dropped.
+        method: 0 naive, 1 linear, 2 Gaussian.
+        offset: sides are x2 - x1 + offset long.
+
+    Returns:
+        indices (K,) of those boxes, by descending new score.
+    """
+    scores, rest, kept = scores.clone(), torch.arange(len(boxes)), []
+    while len(rest):
+        best = rest[scores[rest].argmax()]
+        dets[len(kept), :4], dets[len(kept), 4] = boxes[best], scores[best]
+        kept.append(best)
+        rest = rest[rest != best]
+        iou = overlaps(boxes[best], boxes[rest], offset)
+        if method in (NAIVE, LINEAR):
+            decay = torch.where(iou >= iou_threshold, 0 if method == NAIVE else 1 - iou, 1)
+        else:
+            decay = torch.exp(-iou.square() / sigma)
+        scores[rest] *= decay
+        rest = rest[scores[rest] >= min_score]
+    return torch.stack(kept) if kept else rest
+
+
+def nms_match(dets: Tensor, iou_threshold: float) -> list[list[int]]:
+    """Groups of boxes (N, 5) with scores: one that stays, then what it suppresses, by descending score."""
+    rest, groups = dets[:, 4].argsort(descending=True), []
+    while len(rest):
+        matched = overlaps(dets[rest[0], :4], dets[rest, :4], 0) >= iou_threshold
+        matched[0] = True
+        groups.append(rest[matched].tolist())
+        rest = rest[~matched]
+    return groups
