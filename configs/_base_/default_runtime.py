@@ -3,6 +3,7 @@
 default_scope = 'mmpretrain'
 
 default_hooks = dict(
+    runtime_info=dict(type='vit_plugin.RuntimeInfoHook'),  # the host waits for the device only to log
     timer=dict(type='IterTimerHook'),
     logger=dict(type='LoggerHook', interval=50),
     param_scheduler=dict(type='ParamSchedulerHook'),

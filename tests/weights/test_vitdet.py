@@ -180,3 +180,21 @@ def test_a_detector_takes_the_pyramid_too(style):
     load_weights(again, exported)
     for name, value in again.state_dict().items():
         assert torch.equal(value, detector.state_dict()[name]), name
+
+
+def test_weights_of_a_plain_vit_start_a_detector():
+    """As MAE's do in ViTDet's recipes: what they lack starts at zero, so that it changes nothing."""
+    plain = VisionTransformer(
+        arch=dict(embed_dims=WIDTH, num_layers=3, num_heads=HEADS, feedforward_channels=64, patch_size=PATCH),
+        img_size=32, numerics='timm', norms=dict(final_norm=False), out_type='featmap', with_cls_token=False).eval()
+    mae = {**plain.state_dict(), 'mask_token': torch.zeros(1, 1, 8), 'decoder_norm.weight': torch.ones(8),
+           'cls_token': torch.zeros(1, 1, WIDTH), 'norm.weight': torch.ones(WIDTH), 'norm.bias': torch.zeros(WIDTH),
+           'pos_embed': torch.cat((torch.randn(1, 1, WIDTH), plain.pos_embed.detach()), dim=1)}
+    detector = backbone(window=None)
+    report = load_weights(detector, mae)
+    assert report.initialised['blocks.2.attn.rel_pos_h'] == 'relative positions start at zero, which changes nothing'
+    images = torch.randn(1, 3, 32, 32)
+    torch.testing.assert_close(detector(images), plain(images))
+    windowed = backbone()
+    windowed.load_state_dict(mae, strict=False)
+    assert torch.equal(windowed.blocks[1].attn.qkv.weight, plain.blocks[1].attn.qkv.weight)

@@ -7,5 +7,6 @@ from vit_plugin import registry  # noqa: F401  first, since it says what to inst
 from .amp import AmpOptimWrapper
 from .layer_decay import LayerDecayOptimWrapperConstructor
 from .report import ReportHook
+from .runtime_info import OptimWrapper, RuntimeInfoHook
 
-__all__ = ['AmpOptimWrapper', 'LayerDecayOptimWrapperConstructor', 'ReportHook']
+__all__ = ['AmpOptimWrapper', 'LayerDecayOptimWrapperConstructor', 'OptimWrapper', 'ReportHook', 'RuntimeInfoHook']

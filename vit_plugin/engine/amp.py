@@ -12,11 +12,13 @@ from mmengine.optim import OptimWrapper
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import OPTIM_WRAPPERS
 
+from .runtime_info import KeepsGradNorm
+
 DTYPES = {'bfloat16': torch.bfloat16, 'float16': torch.float16}
 
 
 @OPTIM_WRAPPERS.register_module()
-class AmpOptimWrapper(AcceleratorAmpOptimWrapper):
+class AmpOptimWrapper(KeepsGradNorm, AcceleratorAmpOptimWrapper):
     """MMEngine's ``AmpOptimWrapper``, also for a CPU, and with loss scaling only where float16 needs it.
 
     Args:

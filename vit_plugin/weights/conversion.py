@@ -115,6 +115,8 @@ class Conversion:
                 self.report.initialised[ours] = 'skipped'
             elif ours in self.steps:
                 self.report.matched[ours] = self.steps[ours].theirs
+            elif ours.endswith(('.rel_pos_h', '.rel_pos_w')):
+                self.report.initialised[ours] = 'relative positions start at zero, which changes nothing'
             elif part not in given and ours in self.outside:
                 self.report.initialised[ours] = f'the checkpoint has no {part}'
             else:

@@ -1,6 +1,7 @@
 """AdamW, two epochs of warm-up, cosine: 25 epochs."""
 
 optim_wrapper = dict(
+    type='vit_plugin.OptimWrapper',
     optimizer=dict(type='AdamW', lr=2e-3, weight_decay=0.05, fused=True),
     clip_grad=dict(max_norm=1.0))
 param_scheduler = [

@@ -3,6 +3,7 @@
 _base_ = '../default_runtime.py'
 
 optim_wrapper = dict(
+    type='vit_plugin.OptimWrapper',
     optimizer=dict(type='SGD', lr=0.03, momentum=0.9, fused=True),
     clip_grad=dict(max_norm=1.0))
 param_scheduler = [

@@ -55,7 +55,7 @@ class Attention(Derives):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """The authors' initialisation; query, key and value are three layers to them."""
+        """The authors' initialisation, who have three layers for query, key and value; relative positions are zero."""
         for weight in (*self.qkv.weight.chunk(3), self.proj.weight):
             nn.init.xavier_uniform_(weight)
         for bias in (self.qkv.bias, self.proj.bias):
@@ -63,7 +63,7 @@ class Attention(Derives):
                 nn.init.zeros_(bias)
         for table in (self.rel_pos_h, self.rel_pos_w):
             if table is not None:
-                nn.init.trunc_normal_(table, std=0.02)
+                nn.init.zeros_(table)
 
     def forward(self, x: Tensor, grid: tuple[int, int], num_queries: int | None = None) -> Tensor:
         """Attention of all tokens, or of the first ``num_queries``, to all."""
