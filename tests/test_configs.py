@@ -1,21 +1,47 @@
-"""Every recipe builds, agrees with the table of variants, and trains a step on images of its size."""
+"""Every recipe builds, agrees with the table of variants, and trains a step on small images."""
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.model import revert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import MODELS, init_default_scope
 
 from vit_plugin.arch import parse_arch
+from vit_plugin.engine.checks import check_channels
+from vit_plugin.engine.launch import read_config
 
+HOSTS = {'vit': 'mmpretrain', 'hybrid_vit': 'mmpretrain', 'detection': 'mmdet', 'segmentation': 'mmseg'}
 CONFIGS = sorted(path for path in Path('configs').glob('*/*.py') if path.parent.name != '_base_')
+COCO = 118000  # training images, as the schedules count them
+
+# Of dense recipes, where they have the setting: few layers, proposals and queries, no mixed precision.
+SMALL = {
+    'model.data_preprocessor.pad_size_divisor': 32,
+    'model.data_preprocessor.size': (64, 64),
+    'model.encoder.num_layers': 1,
+    'model.decoder.num_layers': 1,
+    'model.train_cfg.rpn_proposal.max_per_img': 20,
+    'model.num_queries': 20,
+    'model.dn_cfg.group_cfg.num_dn_queries': 10,
+    'optim_wrapper.type': 'OptimWrapper',
+}
 
 
-def test_there_are_recipes_of_both_kinds():
-    assert {path.parent.name for path in CONFIGS} == {'vit', 'hybrid_vit'}
+def recipes(*folders: str) -> pytest.MarkDecorator:
+    """The recipes in some folders, or in all; without their host, whose own files they build on, they are skipped."""
+    paths = [pytest.param(path, id=path.stem, marks=pytest.mark.skipif(
+        not find_spec(HOSTS[path.parent.name]), reason=f'{HOSTS[path.parent.name]} is not installed'))
+        for path in CONFIGS if not folders or path.parent.name in folders]
+    return pytest.mark.parametrize('path', paths)
+
+
+def test_there_are_recipes_of_each_kind():
+    assert {path.parent.name for path in CONFIGS} == set(HOSTS)
 
 
 @pytest.mark.parametrize('path', CONFIGS, ids=lambda path: path.stem)
@@ -23,10 +49,10 @@ def test_docstring_names_the_command(path):
     assert f'{path}' in path.read_text().split('"""')[1]
 
 
-@pytest.mark.parametrize('path', CONFIGS, ids=lambda path: path.stem)
+@recipes('vit', 'hybrid_vit')
 @pytest.mark.filterwarnings('ignore')
-def test_recipe_trains_a_step(path, no_default_scope):
-    cfg = Config.fromfile(path)
+def test_classifier_trains_a_step(path, no_default_scope):
+    cfg = read_config(path)
     init_default_scope(cfg.default_scope)
     assert cfg.model.head.in_channels == parse_arch(cfg.model.backbone.arch).embed_dims
     assert cfg.model.head.num_classes == cfg.data_preprocessor.num_classes
@@ -54,23 +80,97 @@ def sample(label: int):
     return DataSample().set_gt_label(label)
 
 
-@pytest.mark.parametrize('path', CONFIGS, ids=lambda path: path.stem)
+@recipes('detection', 'segmentation')
+@pytest.mark.filterwarnings('ignore')
+def test_detector_or_segmentor_trains_a_step(path, no_default_scope):
+    cfg = read_config(path)
+    init_default_scope(cfg.default_scope)
+    check_channels(cfg.model)
+    shrink(cfg)
+    model = revert_sync_batchnorm(MODELS.build(cfg.model)).train()
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
+    batch = model.data_preprocessor(DENSE_BATCH[cfg.default_scope](), training=True)
+    loss, _ = model.parse_losses(model(**batch, mode='loss'))
+    wrapper.backward(loss)
+    frozen = cfg.model.backbone.get('frozen_stages', -1) > 0
+    untrained = {name for name, parameter in model.named_parameters() if parameter.grad is None}
+    assert untrained == {name for name in before if frozen and name.startswith('backbone.')}  # any other breaks DDP
+    wrapper.step()
+    assert torch.isfinite(loss)
+    changed = {name for name, parameter in model.named_parameters() if not torch.equal(parameter, before[name])}
+    assert changed
+    assert not changed & untrained
+
+
+def shrink(cfg: Config) -> None:
+    """Two blocks, or as many as there are outputs, stages of one, and images of 64 pixels; all widths are kept."""
+    cfg.merge_from_dict({key: value for key, value in SMALL.items() if has(cfg, key.split('.'))})
+    backbone = cfg.model.backbone
+    if backbone.type != 'vit_plugin.VisionTransformer':
+        return
+    arch = parse_arch(backbone.arch)
+    blocks = max(2, len(backbone.get('out_indices', ())))
+    backbone.update(img_size=64, init_cfg=None, out_indices=range(blocks) if 'out_indices' in backbone else -1)
+    backbone.arch = dict(embed_dims=arch.embed_dims, num_layers=blocks, num_heads=arch.num_heads,
+                         feedforward_channels=arch.feedforward_channels)
+    depths = arch.patch_embed.get('stage_depths')
+    backbone.patch_embed = dict(arch.patch_embed, **(dict(stage_depths=[1] * len(depths)) if depths else {}))
+    if 'window' in backbone:
+        backbone.window.global_blocks = (1, )
+    if 'frozen_stages' in backbone:
+        backbone.frozen_stages = blocks
+
+
+def has(cfg: Config, keys: list[str]) -> bool:
+    for key in keys:
+        if key not in cfg:
+            return False
+        cfg = cfg[key]
+    return True
+
+
+def detection_batch() -> dict:
+    from mmdet.testing import demo_mm_inputs
+    return demo_mm_inputs(2, [(3, 64, 64)] * 2, num_items=[2, 2], num_classes=3, with_mask=True)
+
+
+def segmentation_batch() -> dict:
+    from mmengine.structures import PixelData
+    from mmseg.structures import SegDataSample
+    images = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
+    labels = torch.randint(0, 150, (2, 1, 64, 64))
+    return dict(inputs=list(images),
+                data_samples=[SegDataSample(gt_sem_seg=PixelData(data=label)) for label in labels])
+
+
+DENSE_BATCH = {'mmdet': detection_batch, 'mmseg': segmentation_batch}
+
+
+@recipes()
+@pytest.mark.filterwarnings('ignore')
 def test_name_tells_the_batch_and_the_schedule(path):
-    cfg = Config.fromfile(path)
+    cfg = read_config(path)
     processes, batch = map(int, re.search(r'_(\d+)xb(\d+)', path.stem).groups())
+    loop, total = cfg.train_cfg, processes * batch
     assert cfg.train_dataloader.batch_size == batch
-    assert cfg.auto_scale_lr.base_batch_size == processes * batch
-    if epochs := re.search(r'-(\d+)e_', path.stem):
-        assert cfg.train_cfg.max_epochs == int(epochs[1]) == cfg.param_scheduler.total_steps
+    assert cfg.auto_scale_lr.base_batch_size == total
+    if epochs := re.search(r'-(\d+)(e|x)_', path.stem):
+        expected = int(epochs[1]) * {'e': 1, 'x': 12}[epochs[2]]
+        assert expected == (loop.get('max_epochs') or round(loop.max_iters * total / COCO))
     if steps := re.search(r'-(\d+)k_', path.stem):
-        assert cfg.train_cfg.max_iters == 1000 * int(steps[1]) == cfg.param_scheduler[-1].end
+        assert loop.max_iters == 1000 * int(steps[1])
+    schedulers = cfg.param_scheduler
+    last = schedulers[-1] if isinstance(schedulers, list) else schedulers
+    end = last.get('total_steps') or last.get('end') or last.begin + last.T_max
+    assert end == (loop.get('max_epochs') or loop.max_iters)
 
 
 def test_pure_and_hybrid_digits_cost_the_same():
     from torch.utils.flop_counter import FlopCounterMode
     flops = []
     for path in ('configs/vit/vit-mini-p2_1xb16_digits.py', 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'):
-        model = MODELS.build(Config.fromfile(path).model.backbone).eval()
+        model = MODELS.build(read_config(path).model.backbone).eval()
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             model(torch.zeros(1, 1, 8, 8))
         flops.append(counter.get_total_flops())

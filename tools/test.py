@@ -5,6 +5,7 @@
 
 import argparse
 from copy import deepcopy
+from os.path import abspath
 
 import mmengine
 from mmengine.config import ConfigDict
@@ -13,6 +14,18 @@ from mmengine.evaluator import DumpResults
 
 from vit_plugin.engine.launch import add_common_arguments, build_runner, load_config, one_sentence_errors
 from vit_plugin.errors import ConfigError
+
+# By the host, `default_scope`: what merges the predictions for several views of an image, and what shows them.
+TTA_MODELS = {
+    'mmpretrain': dict(type='mmpretrain.AverageClsScoreTTA'),
+    'mmdet': dict(type='mmdet.DetTTAModel', tta_cfg=dict(nms=dict(type='nms', iou_threshold=0.5), max_per_img=100)),
+    'mmseg': dict(type='mmseg.SegTTAModel'),
+}
+SHOW_HOOKS = {
+    'mmpretrain': lambda folder: dict(type='VisualizationHook', enable=True, out_dir=folder),
+    'mmdet': lambda folder: dict(type='DetVisualizationHook', draw=True, test_out_dir=folder and abspath(folder)),
+    'mmseg': lambda folder: dict(type='SegVisualizationHook', draw=True),  # into the folder of the visualizer
+}
 
 
 def parse_args() -> argparse.Namespace:
@@ -42,19 +55,26 @@ def apply_test_flags(cfg, args: argparse.Namespace) -> None:
         cfg.test_cfg.fp16 = True
     if args.show or args.show_dir:
         cfg.default_hooks.visualization = dict(
-            type='VisualizationHook', enable=True, show=args.show, wait_time=args.wait_time, out_dir=args.show_dir,
+            SHOW_HOOKS[cfg.default_scope](args.show_dir), show=args.show, wait_time=args.wait_time,
             interval=args.interval)
+        if cfg.default_scope == 'mmseg':
+            cfg.visualizer.save_dir = args.show_dir
     if args.tta:
         apply_tta(cfg)
 
 
 def apply_tta(cfg) -> None:
-    """Wrap the model, and put both flips before the last step of the pipeline, which packs the inputs."""
+    """Wrap the model, and put both flips before the last step of the pipeline, which packs the inputs.
+
+    The first view, whose annotations are compared with the merged predictions, is not flipped.
+    """
     dataset = cfg.test_dataloader.dataset
     pipeline = deepcopy(dataset.pipeline)
-    flips = [[dict(type='RandomFlip', prob=prob) for prob in (1., 0.)], [pipeline[-1]]]
+    flips = [[dict(type='RandomFlip', prob=prob) for prob in (0., 1.)], [pipeline[-1]]]
+    if 'meta_keys' in pipeline[-1]:
+        pipeline[-1].meta_keys = (*pipeline[-1].meta_keys, 'flip', 'flip_direction')
     dataset.pipeline = cfg.get('tta_pipeline', [*pipeline[:-1], dict(type='TestTimeAug', transforms=flips)])
-    cfg.model = ConfigDict(**cfg.get('tta_model', dict(type='mmpretrain.AverageClsScoreTTA')), module=cfg.model)
+    cfg.model = ConfigDict(**cfg.get('tta_model', TTA_MODELS[cfg.default_scope]), module=cfg.model)
 
 
 def main() -> None:

@@ -76,7 +76,7 @@ class ReportHook(Hook):
             folder / 'learning_curve.png')
         if self._confusion is not None:
             draw_confusion_matrix(self._confusion, self._classes).savefig(folder / 'confusion_matrix.png')
-        last = ', '.join(f'{name} {values[-1][1]:.2f}' for name, values in self._history.items())
+        last = ', '.join(f'{name} {values[-1][1]:.4g}' for name, values in self._history.items())
         runner.logger.info(f'Trained in {time.perf_counter() - self._start:.0f} s: {last}. '
                            f'Checkpoint, metrics.json and pictures are in {folder}')
 

@@ -28,7 +28,7 @@ def draw_learning_curve(loss: np.ndarray, iterations_per_step: float,
     right = left.twinx()
     right.set_ylabel('validation metric')
     for name, points in metrics.items():
-        right.plot(*zip(*points, strict=True), marker='.', label=f'{name}: {points[-1][1]:.2f}')
+        right.plot(*zip(*points, strict=True), marker='.', label=f'{name}: {points[-1][1]:.4g}')
     right.spines[['top']].set_visible(False)
     left.spines[['top']].set_visible(False)
     handles = [line for axes in (left, right) for line in axes.get_lines() if not line.get_label().startswith('_')]

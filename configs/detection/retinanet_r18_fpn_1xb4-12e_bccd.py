@@ -1,0 +1,12 @@
+"""MMDetection's ResNet-18 in place of the small hybrid, all else the same: what the hybrid is measured against.
+
+    python tools/train.py configs/detection/retinanet_r18_fpn_1xb4-12e_bccd.py
+
+What it gave is in docs/benchmarks.md.
+"""
+
+_base_ = 'retinanet_hybrid-vit-d4-w192_fpn_1xb4-12e_bccd.py'
+
+model = dict(
+    backbone=dict(_delete_=True, type='ResNet', depth=18, norm_eval=False),  # there are no statistics to keep
+    neck=dict(in_channels=[64, 128, 256, 512]))

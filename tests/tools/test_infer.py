@@ -1,0 +1,118 @@
+"""Pictures of what models find, with hosts' models of two blocks and random weights."""
+
+import importlib.util
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import MODELS, init_default_scope
+
+from vit_plugin.engine.launch import read_config
+
+DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
+CELLS = 'configs/detection/retinanet_hybrid-vit-d4-w192_fpn_1xb4-12e_bccd.py'
+SCENES = 'configs/segmentation/vit-base-p16_linear_8xb2-40k_ade20k-512x512.py'
+TINY = dict(_delete_=True, embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=16)
+
+pytestmark = pytest.mark.filterwarnings('ignore')  # the hosts' own
+
+needs_mmdet = pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
+needs_mmseg = pytest.mark.skipif(not find_spec('mmseg'), reason='mmseg is not installed')
+
+
+@pytest.fixture
+def infer(monkeypatch, tmp_path, no_default_scope):
+    """The command line's function, given its arguments but ``--out``."""
+    spec = importlib.util.spec_from_file_location('infer', 'tools/infer.py')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+    def run(*arguments: str) -> Path:
+        monkeypatch.setattr(sys, 'argv', ['infer.py', *map(str, arguments), '--out', str(tmp_path / 'out')])
+        module.main()
+        return tmp_path / 'out'
+    return run
+
+
+@pytest.fixture
+def image(tmp_path) -> Path:
+    path = tmp_path / 'photo.jpg'
+    cv2.imwrite(str(path), np.random.default_rng(0).integers(0, 256, (48, 64, 3), dtype=np.uint8))
+    return path
+
+
+def save(path: Path, config: str, meta: dict, change=lambda model: None) -> str:
+    """A checkpoint of the recipe's model with random weights."""
+    cfg: Config = read_config(config)
+    init_default_scope(cfg.default_scope)
+    cfg.model.backbone.init_cfg = None
+    cfg.model.setdefault('data_preprocessor', cfg.get('data_preprocessor'))
+    model = MODELS.build(cfg.model)
+    change(model)
+    torch.save(dict(state_dict=model.state_dict(), meta=dict(dataset_meta=meta)), path)
+    return str(path)
+
+
+def picture(folder: Path) -> np.ndarray:
+    (path, ) = folder.iterdir()
+    assert path.name == 'photo.png'
+    return cv2.imread(str(path))
+
+
+def test_a_classifier_tells_the_likeliest_classes(infer, image, tmp_path, capsys):
+    def prefer_seven(model):
+        torch.nn.init.eye_(model.head.layers.head.weight)
+        model.head.layers.head.bias.data[7] = 9
+
+    checkpoint = save(tmp_path / 'digits.pth', DIGITS, dict(classes=[f'digit {i}' for i in range(10)]), prefer_seven)
+    out = infer(image, '--config', DIGITS, '--checkpoint', checkpoint)
+    assert picture(out).shape[0] >= 224
+    told = capsys.readouterr().out
+    assert 'photo.jpg: digit 7 1.00, ' in told
+    assert told.count('digit ') == 5
+
+
+@needs_mmdet
+def test_a_detector_draws_boxes_above_the_score(infer, image, tmp_path, capsys):
+    checkpoint = save(tmp_path / 'cells.pth', CELLS, dict(classes=('RBC', 'WBC', 'Platelets')),
+                      lambda model: torch.nn.init.constant_(model.bbox_head.retina_cls.bias, 3.))
+    plain = cv2.imread(str(image))
+    drawn = picture(infer(image, '--config', CELLS, '--checkpoint', checkpoint, '--device', 'cpu'))
+    assert 'RBC' in capsys.readouterr().out
+    assert not np.array_equal(drawn, plain)
+    picture(infer(image, '--config', CELLS, '--checkpoint', checkpoint, '--score-thr', '1'))
+    assert 'photo.jpg: nothing' in capsys.readouterr().out
+
+
+@needs_mmseg
+def test_a_segmentor_draws_the_map(infer, image, tmp_path, capsys):
+    config = tmp_path / 'config.py'
+    config.write_text(f'''_base_ = '{Path(SCENES).resolve()}'
+model = dict(backbone=dict(arch={TINY}, img_size=64, frozen_stages=2), test_cfg=dict(_delete_=True, mode='whole'),
+             decode_head=dict(in_channels=32, channels=32))''')
+    checkpoint = save(tmp_path / 'scenes.pth', str(config), {},
+                      lambda model: model.decode_head.conv_seg.bias.data.index_fill_(0, torch.tensor(2), 99.))
+    drawn = picture(infer(image, '--config', config, '--checkpoint', checkpoint))
+    assert drawn.shape == (48, 64, 3)
+    assert 'photo.jpg: sky 100%' in capsys.readouterr().out
+
+
+def test_bad_input_is_one_sentence(infer, image, tmp_path):
+    checkpoint = save(tmp_path / 'digits.pth', DIGITS, {})
+    other = tmp_path / 'other.pth'
+    state = torch.load(checkpoint, weights_only=True)['state_dict']
+    torch.save({name: value for name, value in state.items() if not name.startswith('head.')}, other)
+    for arguments, words in (
+            (['none.jpg', '--config', DIGITS, '--checkpoint', checkpoint], "There is no image 'none.jpg'"),
+            ([image, '--config', 'none.py', '--checkpoint', checkpoint], "There is no config file 'none.py'"),
+            ([image, '--config', DIGITS, '--checkpoint', 'none.pth'], "There is no checkpoint file 'none.pth'"),
+            ([image, '--config', DIGITS, '--checkpoint', other], 'is not of this model')):
+        with pytest.raises(SystemExit) as error:
+            infer(*arguments)
+        assert words in str(error.value)
+        assert '\n' not in str(error.value)

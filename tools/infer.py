@@ -1,0 +1,126 @@
+"""Draw what a model finds in images: boxes and masks, the map of classes, or the likeliest classes.
+
+    python tools/infer.py IMAGE... --config CONFIG --checkpoint CHECKPOINT --out FOLDER
+"""
+
+import argparse
+from collections import Counter
+from pathlib import Path
+
+import mmcv
+import numpy as np
+import torch
+from mmengine.config import Config, DictAction
+from mmengine.dataset import Compose, pseudo_collate
+from mmengine.device import get_device
+from mmengine.model import revert_sync_batchnorm
+from mmengine.registry import MODELS, VISUALIZERS, init_default_scope
+from mmengine.visualization import Visualizer
+
+from vit_plugin.engine.checks import dataset_class
+from vit_plugin.engine.launch import one_sentence_errors, read_config
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights.files import find_weights
+from vit_plugin.weights.sources import load_from_any_format
+
+NUM_TOP = 5  # classes that are told of each image
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description='Draw what a model finds in images.')
+    parser.add_argument('images', nargs='+', metavar='IMAGE', help='image file')
+    parser.add_argument('--config', required=True, help='config file')
+    parser.add_argument('--checkpoint', required=True, help='checkpoint file or address')
+    parser.add_argument('--out', required=True, type=Path, help='folder for the pictures')
+    parser.add_argument('--device', default=get_device(), help='default: %(default)s')
+    parser.add_argument('--score-thr', type=float, default=0.3, help='lowest score of a box to draw; default: 0.3')
+    parser.add_argument('--cfg-options', nargs='+', action=DictAction, metavar='KEY=VALUE',
+                        help='change settings of the config')
+    return parser.parse_args()
+
+
+def load_model(cfg: Config, checkpoint: str, device: str) -> tuple[torch.nn.Module, dict]:
+    """The model with the checkpoint's weights, ready to predict, and what is known of the classes."""
+    content = load_from_any_format(checkpoint)
+    cfg.model.setdefault('data_preprocessor', cfg.get('data_preprocessor'))
+    model = revert_sync_batchnorm(MODELS.build(cfg.model))
+    try:
+        missing = model.load_state_dict(find_weights(content), strict=False).missing_keys
+    except RuntimeError as error:  # of a shape
+        raise ConfigError(f'The checkpoint {checkpoint!r} is not of this model: '
+                          f'{str(error).splitlines()[1].strip()}') from error
+    if missing:
+        raise ConfigError(f'The checkpoint {checkpoint!r} is not of this model: it lacks {len(missing)} of its '
+                          f'{len(model.state_dict())} tensors, such as {missing[0]!r}.')
+    dataset = cfg.test_dataloader.dataset
+    declared = {**getattr(dataset_class(dataset, cfg.default_scope), 'METAINFO', {}), **dataset.get('metainfo', {})}
+    return model.to(device).eval(), {**declared, **content.get('meta', {}).get('dataset_meta', {})}
+
+
+def build_pipeline(cfg: Config) -> Compose:
+    """The steps of a test from a file to the model's input, without its annotations."""
+    steps = [step for step in cfg.test_dataloader.dataset.pipeline if 'Annotation' not in step['type']]
+    if 'LoadImage' not in steps[0]['type']:  # of a data set in memory
+        grey = cfg.model.backbone.get('in_channels', 3) == 1
+        steps.insert(0, dict(type='LoadImageFromFile', color_type='grayscale' if grey else 'color'))
+    return Compose(steps)
+
+
+def name_of(label: int, meta: dict) -> str:
+    classes = meta.get('classes') or ()
+    return classes[label] if label < len(classes) else str(label)
+
+
+def draw_classes(visualizer: Visualizer, image: np.ndarray, sample, meta: dict, score_thr: float, file: str) -> str:
+    """The likeliest classes and their scores, best first."""
+    scores, labels = sample.pred_score.cpu().topk(min(NUM_TOP, len(sample.pred_score)))
+    sample.set_pred_label(labels)
+    visualizer.visualize_cls(image, sample, classes=meta.get('classes'), draw_gt=False, out_file=file,
+                             resize=max(224, min(image.shape[:2])))
+    return ', '.join(f'{name_of(label, meta)} {score:.2f}'
+                     for label, score in zip(labels.tolist(), scores.tolist(), strict=True))
+
+
+def draw_instances(visualizer: Visualizer, image: np.ndarray, sample, meta: dict, score_thr: float, file: str) -> str:
+    """How many boxes of each class are drawn."""
+    visualizer.add_datasample(file, image, sample, draw_gt=False, pred_score_thr=score_thr, out_file=file)
+    found = sample.pred_instances[sample.pred_instances.scores > score_thr]
+    return ', '.join(f'{count} {name_of(label, meta)}' for label, count in Counter(
+        found.labels.tolist()).most_common()) or 'nothing'
+
+
+def draw_map(visualizer: Visualizer, image: np.ndarray, sample, meta: dict, score_thr: float, file: str) -> str:
+    """What part of the image the largest classes cover."""
+    visualizer.add_datasample(file, image, sample, draw_gt=False, out_file=file)
+    pixels = Counter(sample.pred_sem_seg.data.flatten().tolist())
+    return ', '.join(f'{name_of(label, meta)} {count / pixels.total():.0%}'
+                     for label, count in pixels.most_common(NUM_TOP))
+
+
+# By the host, `default_scope`.
+DRAW = {'mmpretrain': draw_classes, 'mmdet': draw_instances, 'mmseg': draw_map}
+
+
+def main() -> None:
+    args = parse_args()
+    with one_sentence_errors():
+        for path in args.images:
+            if not Path(path).is_file():
+                raise ConfigError(f'There is no image {path!r}.')
+        cfg = read_config(args.config, args.cfg_options)
+        init_default_scope(cfg.default_scope)
+        model, meta = load_model(cfg, args.checkpoint, args.device)
+        pipeline = build_pipeline(cfg)
+        visualizer = VISUALIZERS.build({'name': 'infer', **cfg.visualizer, 'vis_backends': None})
+        visualizer.dataset_meta = meta
+        for i, path in enumerate(args.images):
+            with torch.no_grad():
+                sample = model.test_step(pseudo_collate([pipeline(dict(img_path=path, img_id=i))]))[0]
+            file = args.out / f'{Path(path).stem}.png'
+            found = DRAW[cfg.default_scope](
+                visualizer, mmcv.imread(path, channel_order='rgb'), sample.cpu(), meta, args.score_thr, str(file))
+            print(f'{path}: {found}; {file}')
+
+
+if __name__ == '__main__':
+    main()
