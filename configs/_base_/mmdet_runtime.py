@@ -4,5 +4,7 @@ _base_ = 'mmdet::_base_/default_runtime.py'
 
 custom_imports = dict(imports=['vit_plugin.detection'])
 custom_hooks = [dict(type='vit_plugin.ReportHook')]
-default_hooks = dict(checkpoint=dict(max_keep_ckpts=2, save_best='auto'))
+default_hooks = dict(
+    runtime_info=dict(type='vit_plugin.RuntimeInfoHook'),
+    checkpoint=dict(max_keep_ckpts=2, save_best='auto'))
 randomness = dict(seed=0)

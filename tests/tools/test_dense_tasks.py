@@ -71,11 +71,13 @@ def test_a_segmentor_is_trained_and_tested(tmp_path):
         cv2.imwrite(str(labels), np.full((48, 64), 3, dtype=np.uint8))
     config = tmp_path / 'config.py'
     config.write_text(f'''_base_ = '{SCENES.resolve()}'
-model = dict(backbone=dict(arch={dict(ARCH, _delete_=True, patch_size=16)}, img_size=64, init_cfg=None, frozen_stages=2),
+model = dict(backbone=dict(arch={dict(ARCH, _delete_=True, patch_size=16)}, img_size=64, init_cfg=None,
+                           frozen_stages=2),
              decode_head=dict(in_channels=32, channels=32), data_preprocessor=dict(size=(64, 64)),
              test_cfg=dict(_delete_=True, mode='whole'))
 train_dataloader = dict(dataset=dict(pipeline=[
-    dict(type='LoadImageFromFile'), dict(type='LoadAnnotations', reduce_zero_label=True), dict(type='PackSegInputs')]))''')
+    dict(type='LoadImageFromFile'), dict(type='LoadAnnotations', reduce_zero_label=True),
+    dict(type='PackSegInputs')]))''')
     options = [*SMALL, 'train_cfg.max_iters=2', 'train_cfg.val_interval=2', *(
         f'{name}_dataloader.dataset.data_root={tmp_path}' for name in ('train', 'val', 'test'))]
     work = tmp_path / 'work'

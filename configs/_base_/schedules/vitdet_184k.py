@@ -6,7 +6,7 @@ optim_wrapper = dict(
     type='vit_plugin.AmpOptimWrapper',
     constructor='vit_plugin.LayerDecayOptimWrapperConstructor',
     paramwise_cfg=dict(layer_decay_rate=0.7, norm_decay_mult=0.),
-    optimizer=dict(type='AdamW', lr=1e-4, weight_decay=0.1))
+    optimizer=dict(type='AdamW', lr=1e-4, weight_decay=0.1, fused=True))
 param_scheduler = [
     dict(type='LinearLR', start_factor=0.001, end=250, by_epoch=False),
     dict(type='MultiStepLR', milestones=[163889, 177546], gamma=0.1, end=184375, by_epoch=False),
