@@ -11,12 +11,13 @@ from itertools import product
 from pathlib import Path
 
 import torch
-from mmengine.config import DictAction
+from mmengine.config import Config, DictAction
 from mmengine.device import get_device
 
 from vit_plugin.benchmark import PEERS, Case, compare, format_table
 from vit_plugin.benchmark.compare import MODES, OPTIMIZERS, TOLERANCES, as_record
 from vit_plugin.benchmark.models import OURS, OUTPUTS
+from vit_plugin.benchmark.pipelines import WHOLE, compare_pipelines
 from vit_plugin.engine.launch import one_sentence_errors
 from vit_plugin.visualization import draw_speed_bars
 
@@ -38,6 +39,8 @@ def parse_args() -> argparse.Namespace:
                         help='further arguments of our backbone')
     parser.add_argument('--tolerance', type=float,
                         help=f'largest difference from our output, relative to its largest value; default {TOLERANCES}')
+    parser.add_argument('--images', type=Path, metavar='FOLDER',
+                        help='measure input pipelines instead, on the JPEG files in it, at the first of --sizes')
     parser.add_argument('--rounds', type=int, default=10, help='turns of each implementation')
     parser.add_argument('--device', default=get_device())
     parser.add_argument('--threads', type=int, help='threads of the CPU')
@@ -51,26 +54,42 @@ def machine(device: str) -> dict[str, str | int]:
                 python=platform.python_version())
 
 
+def measure_pipelines(args: argparse.Namespace) -> tuple[list, dict]:
+    rates = compare_pipelines(args.images, args.sizes[0], args.rounds)
+    print(f'\n{"images per second and core":<28}{"median":>9}{"iqr":>8}')
+    for name, rate in rates.items():
+        print(f'{name:<28}{rate["images_per_core_s"]:>9.1f}{rate["iqr"]:>8.1f}')
+    speeds = {name: rate['images_per_core_s'] for name, rate in rates.items()}
+    return [dict(name=name, **rate) for name, rate in rates.items()], {f'{args.sizes[0]}px': speeds}
+
+
+def measure_models(args: argparse.Namespace) -> tuple[list, dict]:
+    options = Config()
+    options.merge_from_dict(args.options or {})  # reads the dots in the keys
+    records, speeds = [], {}
+    for values in product(args.models, args.sizes, args.batch, args.modes, args.dtypes, args.output):
+        case = Case(*values, args.compile, args.channels_last, args.optimizer, args.device)
+        print(f'\n{case}', flush=True)
+        rows = compare(case, args.peers, args.rounds, options.to_dict(), args.tolerance)
+        print(format_table(rows), flush=True)
+        records.append(as_record(case, rows))
+        speeds[str(case)] = {row.implementation: row.images_per_s for row in rows if row.peak_mib is not None}
+    return records, speeds
+
+
 def main() -> None:
     args = parse_args()
     warnings.simplefilter('ignore')  # the peers', at their import
     torch.backends.cudnn.benchmark = True
     if args.threads:
         torch.set_num_threads(args.threads)
-    records, speeds = [], {}
     with one_sentence_errors():
-        for values in product(args.models, args.sizes, args.batch, args.modes, args.dtypes, args.output):
-            case = Case(*values, args.compile, args.channels_last, args.optimizer, args.device)
-            print(f'\n{case}', flush=True)
-            rows = compare(case, args.peers, args.rounds, args.options, args.tolerance)
-            print(format_table(rows), flush=True)
-            records.append(as_record(case, rows))
-            speeds[str(case)] = {row.implementation: row.images_per_s for row in rows if row.peak_mib is not None}
+        records, speeds = (measure_pipelines if args.images else measure_models)(args)
     if args.out:
         args.out.mkdir(parents=True, exist_ok=True)
         record = dict(machine=machine(args.device), rounds=args.rounds, results=records)
         (args.out / 'benchmark.json').write_text(json.dumps(record, indent=1) + '\n')
-        draw_speed_bars(speeds, 'images/s', OURS).savefig(args.out / 'benchmark.png')
+        draw_speed_bars(speeds, 'images/s', WHOLE if args.images else OURS).savefig(args.out / 'benchmark.png')
         print(f'\nbenchmark.json and benchmark.png are in {args.out}')
 
 

@@ -27,7 +27,7 @@ def test_table_record_and_chart(tmp_path):
 
 
 def test_other_outputs_end_it_with_a_sentence(tmp_path):
-    done = benchmark('--options', 'norms.final_norm=False', '--out', tmp_path / 'out')
+    done = benchmark('--options', 'numerics.base=timm', 'numerics.norm_cfg.eps=0.1', '--out', tmp_path / 'out')
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith('Error: timm ')
     assert not (tmp_path / 'out').exists()
