@@ -2,6 +2,7 @@ import json
 import subprocess
 import sys
 
+import pytest
 from PIL import Image
 
 
@@ -31,3 +32,18 @@ def test_other_outputs_end_it_with_a_sentence(tmp_path):
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith('Error: timm ')
     assert not (tmp_path / 'out').exists()
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_pipelines_are_measured_on_the_same_files(tmp_path):
+    for i in range(2):
+        Image.effect_noise((64, 48), 60).convert('RGB').save(tmp_path / f'{i}.jpg')
+    done = benchmark('--images', tmp_path, '--out', tmp_path)
+    assert done.returncode == 0, done.stderr
+    rates = {row['name']: row['images_per_core_s'] for row in json.loads(
+        (tmp_path / 'benchmark.json').read_text())['results']}
+    assert {'decoding alone', 'worker: vit_plugin', 'whole: mmpretrain, cv2', 'whole: timm'} <= rates.keys()
+    assert min(rates.values()) > 0
+    assert all(name in done.stdout for name in rates)
+    done = benchmark('--images', tmp_path / 'none')
+    assert 'There are no JPEG files' in done.stderr.splitlines()[-1]

@@ -84,15 +84,12 @@ class RandAugment(mmpretrain.RandAugment):
 
 @TRANSFORMS.register_module()
 class RandomErasing(mmpretrain.RandomErasing):
-    """MMPretrain's RandomErasing (arXiv:1708.04896), whose noise of ``fill_std`` is drawn in float32."""
+    """MMPretrain's RandomErasing (arXiv:1708.04896), whose noise of ``fill_std`` OpenCV draws."""
 
     def _fill_pixels(self, image: np.ndarray, top: int, left: int, height: int, width: int) -> np.ndarray:
         if self.mode == 'const' or self.fill_std is None:
             return super()._fill_pixels(image, top, left, height, width)
-        # A generator of its own would be the same in every worker; numpy's global one is seeded for each.
-        noise = np.random.Generator(np.random.SFC64(np.random.randint(2**31))).standard_normal(
-            (height, width, 3), np.float32)
-        noise *= np.float32(self.fill_std)
-        noise += np.float32(self.fill_color)
-        image[top:top + height, left:left + width] = np.clip(noise, 0, 255, out=noise)
+        noise = np.empty((height, width, 3), np.uint8)
+        cv2.setRNGSeed(np.random.randint(2**31))  # numpy's differs between workers, OpenCV's does not
+        image[top:top + height, left:left + width] = cv2.randn(noise, self.fill_color, self.fill_std)
         return image
