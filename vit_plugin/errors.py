@@ -24,6 +24,9 @@ EXTRAS = {
     'mmpretrain': _FRAMEWORK,
     'pkg_resources': _FRAMEWORK,  # upstream MMEngine's need, gone from recent setuptools
     'sklearn': "'vit_plugin[demo]'",
+    'onnx': "'vit_plugin[export]'",
+    'onnxscript': "'vit_plugin[export]'",
+    'onnxruntime': "'vit_plugin[export]'",
 }
 
 

@@ -72,7 +72,7 @@ def test_a_batch_goes_through_other_operations_image_by_image():
 @pytest.mark.parametrize('mode', ['const', 'rand'])
 def test_erasing(mode):
     theirs = mmpretrain.RandomErasing(1., mode=mode, fill_color=(10., 20., 30.), fill_std=(5., 5., 5.))
-    ours = RandomErasing(1., mode=mode, fill_color=(10., 20., 30.), fill_std=(5., 5., 5.))
+    ours = RandomErasing(1., mode=mode, fill_color=[10., 20., 30.], fill_std=[5., 5., 5.])
     white = np.full((64, 64, 3), 255, np.uint8)
     for seed in range(5):
         results = []

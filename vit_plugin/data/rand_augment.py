@@ -91,5 +91,5 @@ class RandomErasing(mmpretrain.RandomErasing):
             return super()._fill_pixels(image, top, left, height, width)
         noise = np.empty((height, width, 3), np.uint8)
         cv2.setRNGSeed(np.random.randint(2**31))  # numpy's differs between workers, OpenCV's does not
-        image[top:top + height, left:left + width] = cv2.randn(noise, self.fill_color, self.fill_std)
+        image[top:top + height, left:left + width] = cv2.randn(noise, tuple(self.fill_color), tuple(self.fill_std))
         return image
