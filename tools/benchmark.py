@@ -5,6 +5,7 @@
 
 import argparse
 import json
+import os
 import platform
 import warnings
 from itertools import product
@@ -80,6 +81,7 @@ def measure_models(args: argparse.Namespace) -> tuple[list, dict]:
 def main() -> None:
     args = parse_args()
     warnings.simplefilter('ignore')  # the peers', at their import
+    os.environ.setdefault('KINETO_LOG_LEVEL', '99')  # the profiler's, of every start and stop
     torch.backends.cudnn.benchmark = True
     if args.threads:
         torch.set_num_threads(args.threads)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from itertools import cycle
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ class Row:
         share_of_matmul: rate of arithmetic over that of the matrix products.
         times_ours: median over the rounds of the time over ours in the same round: above 1, ours is faster.
         memory_over_ours: its peak over ours.
-        difference: largest difference of its output (and image gradient) from ours, relative to the largest value.
+        difference: largest difference of its output from ours, relative to the largest value.
     """
     implementation: str
     latency_ms: float
@@ -103,7 +104,8 @@ def compare(case: Case, peers: Iterable[str] = tuple(PEERS), rounds: int = 10,
         peers: names in :data:`PEERS`.
         rounds: turns of each.
         options: further arguments of our backbone.
-        tolerance: largest difference allowed, relative to the largest value; default as in ``TOLERANCES``.
+        tolerance: largest difference of the outputs allowed, relative to the largest value, and a tenth of that of the
+            image gradients in the Euclidean norm; default as in ``TOLERANCES``.
         say: told of the peers that are left out.
 
     Raises:
@@ -175,26 +177,34 @@ def _loss(output: Tensor) -> Tensor:
 
 
 def _check_equal(case: Case, models: Mapping[str, nn.Module], images: Tensor, tolerance: float) -> dict[str, float]:
-    """Largest difference of each model's output, and of the gradient that a training step would send on, from ours."""
-    results = {}
+    """Largest difference of each output from ours; in training the gradients of the images must agree too."""
+    outputs, gradients = {}, {}
     for name, model in models.items():
         given = images.clone().requires_grad_(case.mode == 'train')
         with torch.set_grad_enabled(case.mode == 'train'), case.autocast():
             output = model(given)
-        results[name] = [output.detach().float()]
+        outputs[name] = output.detach().float()
         if case.mode == 'train':
             _loss(output).backward()
-            results[name].append(given.grad.float())
+            gradients[name] = given.grad.float()
             model.zero_grad()
-    differences = {}
-    for name, values in results.items():
-        differences[name] = max(((value - ours).abs().max() / ours.abs().max()).item()
-                                for value, ours in zip(values, results[OURS], strict=True))
-        if not differences[name] <= tolerance:
-            raise ConfigError(
-                f'{name} does not give what {OURS} gives on {case}: the largest difference is {differences[name]:.1e} '
-                f'of the largest value, allowed is {tolerance:.0e} (--tolerance); such times cannot be compared.')
+    differences = {name: _relative(output, outputs[OURS], inf) for name, output in outputs.items()}
+    for name, difference in differences.items():
+        _refuse_above(tolerance, difference, f'{name} does not give what {OURS} gives on {case}')
+    for name, gradient in gradients.items():  # a ReLU or a maximum that rounding switches moves single values far
+        _refuse_above(10 * tolerance, _relative(gradient, gradients[OURS], 2),
+                      f'{name} does not give what {OURS} gives on {case}, in the gradient of the images')
     return differences
+
+
+def _relative(value: Tensor, ours: Tensor, order: float) -> float:
+    return (torch.linalg.vector_norm(value - ours, order) / torch.linalg.vector_norm(ours, order)).item()
+
+
+def _refuse_above(tolerance: float, difference: float, what: str) -> None:
+    if not difference <= tolerance:
+        raise ConfigError(f'{what}: the difference is {difference:.1e} of its size, allowed is {tolerance:.0e} '
+                          '(--tolerance); such times cannot be compared.')
 
 
 def _row(name: str, case: Case, times: Mapping[str, Sequence[float]], flops: Mapping[str, int],
