@@ -27,5 +27,6 @@ setup(
         'openmmlab': ['mmengine>=0.10.7', 'mmcv-lite>=2.0,<2.2', 'mmpretrain>=1.2',
                       'setuptools<81'],  # MMEngine imports pkg_resources
         'demo': ['scikit-learn'],
+        'export': ['onnx', 'onnxscript', 'onnxruntime'],
         'test': ['pytest', 'hypothesis', 'scikit-learn', 'scipy', 'ruff'],
     })

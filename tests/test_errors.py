@@ -29,7 +29,7 @@ def test_a_backbone_needs_no_mmpretrain(monkeypatch):
 
 def forget(monkeypatch, missing: str) -> None:
     """Make a package impossible to import, and ours unimported."""
-    for root in ('MODELS', 'DATASETS', 'HOOKS', 'OPTIM_WRAPPERS'):
+    for root in ('MODELS', 'DATASETS', 'TRANSFORMS', 'HOOKS', 'OPTIM_WRAPPERS'):
         monkeypatch.delitem(getattr(mmengine.registry, root)._children, 'vit_plugin', raising=False)
     monkeypatch.setattr(CheckpointLoader, '_schemes', dict(CheckpointLoader._schemes))
     for name in [name for name in sys.modules if name.split('.')[0] in (missing, 'vit_plugin')]:

@@ -26,6 +26,9 @@ EXTRAS = {
     'mmseg': "'vit_plugin[seg]'",
     'pkg_resources': _FRAMEWORK,  # upstream MMEngine's need, gone from recent setuptools
     'sklearn': "'vit_plugin[demo]'",
+    'onnx': "'vit_plugin[export]'",
+    'onnxscript': "'vit_plugin[export]'",
+    'onnxruntime': "'vit_plugin[export]'",
 }
 
 

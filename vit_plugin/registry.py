@@ -21,6 +21,7 @@ def _child(parent: Registry, location: str) -> Registry:
 
 MODELS = _child(root.MODELS, 'vit_plugin.models')
 DATASETS = _child(root.DATASETS, 'vit_plugin.data')
+TRANSFORMS = _child(root.TRANSFORMS, 'vit_plugin.data')
 HOOKS = _child(root.HOOKS, 'vit_plugin.engine')
 OPTIM_WRAPPERS = _child(root.OPTIM_WRAPPERS, 'vit_plugin.engine')
 OPTIM_WRAPPER_CONSTRUCTORS = _child(root.OPTIM_WRAPPER_CONSTRUCTORS, 'vit_plugin.engine')

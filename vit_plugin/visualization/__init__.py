@@ -1,6 +1,7 @@
-"""Pictures of what a model learnt."""
+"""Pictures of what a model learnt, and of how fast it is."""
 
 from .confusion_matrix import draw_confusion_matrix
 from .learning_curve import draw_learning_curve
+from .speed_bars import draw_speed_bars
 
-__all__ = ['draw_confusion_matrix', 'draw_learning_curve']
+__all__ = ['draw_confusion_matrix', 'draw_learning_curve', 'draw_speed_bars']

@@ -1,0 +1,132 @@
+"""The same draws and nearly the same pixels as MMPretrain's transforms of single images."""
+
+import numpy as np
+import pytest
+import torch
+from mmengine.config import Config
+from mmpretrain.datasets import transforms as mmpretrain
+
+from vit_plugin.data import RandAugment, RandomErasing
+from vit_plugin.data.batch_augment import BATCHED, OPERATIONS, check_batched
+from vit_plugin.errors import ConfigError
+
+HPARAMS = dict(pad_val=[104, 116, 124], interpolation='bilinear')
+POLICY = dict(policies='timm_increasing', num_policies=2, magnitude_level=9, magnitude_std=0.5, hparams=HPARAMS)
+
+
+def photo(seed: int = 0, height: int = 40, width: int = 56) -> np.ndarray:
+    """Smooth colours with an edge (H, W, 3), so that a pixel off shows and interpolation does not."""
+    y, x = np.mgrid[:height, :width] / height
+    waves = [np.sin(3 * (x * i + y * (3 - i)) + seed + i) for i in range(3)]
+    image = np.stack(waves, axis=-1) * 90 + 120
+    image[10:25, 20:40] *= 0.6
+    return image.astype(np.uint8)
+
+
+def as_batch(image: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(image).permute(2, 0, 1)[None]
+
+
+def as_image(batch: torch.Tensor) -> np.ndarray:
+    return batch[0].permute(1, 2, 0).numpy()
+
+
+def assert_same(ours: np.ndarray, theirs: np.ndarray, what: object = '') -> None:
+    difference = np.abs(ours.astype(int) - theirs)
+    assert difference.mean() < 1.5, what  # values are truncated in some places and rounded in others
+    assert np.median(difference) <= 1, what
+
+
+def test_every_operation_of_mmpretrains_policy():
+    names = set()
+    for index, operation in enumerate(mmpretrain.RandAugment(**POLICY).transforms):
+        names.add(type(operation).__name__)
+        for seed in range(6):
+            def only(kind: type, index: int = index) -> mmpretrain.RandAugment:
+                augment = kind(**dict(POLICY, num_policies=1))
+                augment.transforms = [augment.transforms[index]]
+                augment.policies = augment.policies[:1]
+                return augment
+
+            np.random.seed(seed)
+            theirs = only(mmpretrain.RandAugment)(dict(img=photo(seed)))['img']
+            np.random.seed(seed)
+            assert_same(only(RandAugment)(dict(img=photo(seed)))['img'], theirs, operation)
+            np.random.seed(seed)
+            batched = BATCHED['RandAugment'](only(mmpretrain.RandAugment), as_batch(photo(seed)))
+            assert_same(as_image(batched), theirs, operation)
+    assert names == OPERATIONS.keys()
+
+
+def test_a_batch_goes_through_other_operations_image_by_image():
+    augment = mmpretrain.RandAugment(**POLICY)
+    np.random.seed(0)
+    images = as_batch(photo()).repeat(32, 1, 1, 1)
+    changed = BATCHED['RandAugment'](augment, images)
+    untouched = (changed == images).flatten(1).all(1).float().mean()
+    assert 0.1 < untouched < 0.5  # a half of the operations is left out: a quarter, and some do nothing
+    assert len({image.numpy().tobytes() for image in changed}) > 12
+    assert (images == images[0]).all()  # not changed in place
+
+
+@pytest.mark.parametrize('mode', ['const', 'rand'])
+def test_erasing(mode):
+    theirs = mmpretrain.RandomErasing(1., mode=mode, fill_color=(10., 20., 30.), fill_std=(5., 5., 5.))
+    ours = RandomErasing(1., mode=mode, fill_color=[10., 20., 30.], fill_std=[5., 5., 5.])
+    white = np.full((64, 64, 3), 255, np.uint8)
+    for seed in range(5):
+        results = []
+        for erase in (lambda: theirs(dict(img=white.copy()))['img'], lambda: ours(dict(img=white.copy()))['img'],
+                      lambda: as_image(BATCHED['RandomErasing'](theirs, as_batch(white)))):
+            np.random.seed(seed)
+            results.append(erase())
+        for result in results[1:]:
+            assert ((result != 255) == (results[0] != 255)).all()
+            assert np.abs(result.mean((0, 1)) - results[0].mean((0, 1))).max() < 0.5
+            assert abs(result.std() - results[0].std()) < 0.5
+
+
+def test_erasing_and_flipping_as_often():
+    torch.manual_seed(0)
+    np.random.seed(0)
+    images = torch.arange(64, dtype=torch.uint8).view(1, 1, 8, 8).repeat(600, 3, 1, 1)
+    erased = BATCHED['RandomErasing'](mmpretrain.RandomErasing(0.25, mode='const', fill_color=200), images)
+    assert (erased == 200).flatten(1).any(1).float().mean().item() == pytest.approx(0.25, abs=0.06)
+    transform = mmpretrain.RandomFlip(prob=[0.3, 0.5], direction=['horizontal', 'vertical'])
+    flipped = BATCHED['RandomFlip'](transform, images)
+    for dims, share in (((3, ), 0.3), ((2, ), 0.5), ((), 0.2)):
+        same = (flipped == images.flip(dims)).flatten(1).all(1)
+        assert same.float().mean().item() == pytest.approx(share, abs=0.07)
+
+
+@pytest.mark.parametrize('padding', [4, (1, 2), (1, 2, 3, 4)])
+def test_cropping(padding):
+    transform = mmpretrain.RandomCrop(crop_size=24, padding=padding)
+    np.random.seed(0)
+    theirs = transform(dict(img=photo(height=24, width=24)))['img']
+    np.random.seed(0)
+    assert (as_image(BATCHED['RandomCrop'](transform, as_batch(photo(height=24, width=24)))) == theirs).all()
+
+
+def test_what_has_no_form_for_batches_is_said():
+    with pytest.raises(ConfigError, match='ColorJitter has no form for batches'):
+        check_batched(mmpretrain.ColorJitter())
+    with pytest.raises(ConfigError, match='takes no pad_if_needed'):
+        check_batched(mmpretrain.RandomCrop(4, pad_if_needed=True))
+    with pytest.raises(ConfigError, match='operations Cutout of RandAugment'):
+        check_batched(mmpretrain.RandAugment([dict(type='Cutout', shape=2)], 1, 9))
+
+
+@pytest.mark.parametrize('name', ['imagenet_bs64_384px', 'cifar10_bs256'])
+def test_the_recipes_on_the_device_are_those_of_single_images(name):
+    """What the workers and the device do together is what the workers did alone."""
+    alone, shared = (Config.fromfile(f'configs/_base_/datasets/{stem}.py') for stem in (name, f'{name}_device'))
+    moved = [*shared.train_dataloader.dataset.pipeline[:-1], *shared.data_preprocessor.augments]
+    loading = dict(type='LoadImageFromFile')
+    both = {'vit_plugin.LoadRandomResizedCrop': [loading, 'RandomResizedCrop']}
+    steps = []
+    for step in moved:
+        step = step.to_dict()
+        *before, kind = both.get(step['type'], [step['type']])
+        steps += [*before, dict(step, type=kind)]
+    assert steps == [step.to_dict() for step in alone.train_dataloader.dataset.pipeline[:-1]]

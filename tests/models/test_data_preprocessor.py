@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+import torch
+from mmengine.registry import MODELS
+from mmpretrain.datasets.transforms import RandomFlip
+from mmpretrain.structures import DataSample
+
+from vit_plugin.errors import ConfigError
+
+NORMS = dict(mean=[1., 2., 3.], std=[2., 2., 2.], to_rgb=True, num_classes=3)
+
+
+def batch(count: int = 12) -> dict:
+    images = torch.arange(count * 48, dtype=torch.float).remainder(256).to(torch.uint8).view(count, 3, 4, 4)
+    return dict(inputs=list(images), data_samples=[DataSample().set_gt_label(i % 3) for i in range(count)])
+
+
+def build(**kwargs):
+    return MODELS.build(dict(NORMS, type='vit_plugin.AugmentingPreprocessor', **kwargs))
+
+
+def test_training_batches_are_augmented_then_normalised():
+    preprocessor = build(augments=[dict(type='RandomFlip', prob=0.5, direction='horizontal')])
+    np.random.seed(0)
+    result = preprocessor(batch(), training=True)['inputs']
+    np.random.seed(0)
+    flip = RandomFlip(prob=0.5, direction='horizontal')
+    wanted = [flip(dict(img=image.permute(1, 2, 0).numpy()))['img'][..., ::-1] for image in batch()['inputs']]
+    wanted = (torch.from_numpy(np.stack(wanted)).permute(0, 3, 1, 2) - preprocessor.mean) / preprocessor.std
+    assert torch.equal(result, wanted)
+    assert torch.equal(preprocessor(batch())['inputs'], build()(batch())['inputs'])  # not in a test
+
+
+def test_mixup_follows():
+    preprocessor = build(augments=[dict(type='RandomErasing', erase_prob=1.)], batch_augments=dict(
+        augments=[dict(type='Mixup', alpha=0.8)]))
+    result = preprocessor(batch(), training=True)
+    assert result['data_samples'][0].gt_score.sum().item() == pytest.approx(1)
+    assert result['inputs'].shape == (12, 3, 4, 4)
+
+
+def test_bad_input():
+    with pytest.raises(ConfigError, match='augments: ColorJitter has no form for batches'):
+        build(augments=[dict(type='ColorJitter')])

@@ -1,0 +1,49 @@
+import json
+import subprocess
+import sys
+
+import pytest
+from PIL import Image
+
+
+def benchmark(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, '-W', 'ignore', 'tools/benchmark.py', '--models', 'Ti/16', '--sizes', '32', '--batch', '1',
+         '--rounds', '1', '--threads', '1', '--device', 'cpu', '--peers', 'timm', *map(str, arguments)],
+        capture_output=True, text=True, timeout=300)
+
+
+def test_table_record_and_chart(tmp_path):
+    done = benchmark('--modes', 'forward', 'train', '--out', tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert 'Ti/16 32px x1 forward float32 cls_token' in done.stdout
+    assert 'time/ours' in done.stdout
+    record = json.loads((tmp_path / 'benchmark.json').read_text())
+    assert record['machine']['threads'] == 1
+    assert [result['case']['mode'] for result in record['results']] == ['forward', 'train']
+    for result in record['results']:
+        assert [row['implementation'] for row in result['rows']] == ['vit_plugin', 'timm', 'matrix products']
+    with Image.open(tmp_path / 'benchmark.png') as chart:
+        assert chart.width > 500
+
+
+def test_other_outputs_end_it_with_a_sentence(tmp_path):
+    done = benchmark('--options', 'numerics.base=timm', 'numerics.norm_cfg.eps=0.1', '--out', tmp_path / 'out')
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith('Error: timm ')
+    assert not (tmp_path / 'out').exists()
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_pipelines_are_measured_on_the_same_files(tmp_path):
+    for i in range(2):
+        Image.effect_noise((64, 48), 60).convert('RGB').save(tmp_path / f'{i}.jpg')
+    done = benchmark('--images', tmp_path, '--out', tmp_path)
+    assert done.returncode == 0, done.stderr
+    rates = {row['name']: row['images_per_core_s'] for row in json.loads(
+        (tmp_path / 'benchmark.json').read_text())['results']}
+    assert {'decoding alone', 'worker: vit_plugin', 'whole: mmpretrain, cv2', 'whole: timm'} <= rates.keys()
+    assert min(rates.values()) > 0
+    assert all(name in done.stdout for name in rates)
+    done = benchmark('--images', tmp_path / 'none')
+    assert 'There are no JPEG files' in done.stderr.splitlines()[-1]

@@ -1,0 +1,99 @@
+"""Measure ours beside timm's, MMPretrain's and transformers' ViT: the same weights and images, in turns.
+
+    python tools/benchmark.py --models B/16 R50+B/16 --modes forward train --out work_dirs/benchmark
+"""
+
+import argparse
+import json
+import os
+import platform
+import warnings
+from itertools import product
+from pathlib import Path
+
+import torch
+from mmengine.config import Config, DictAction
+from mmengine.device import get_device
+
+from vit_plugin.benchmark import PEERS, Case, compare, format_table
+from vit_plugin.benchmark.compare import MODES, OPTIMIZERS, TOLERANCES, as_record
+from vit_plugin.benchmark.models import OURS, OUTPUTS
+from vit_plugin.benchmark.pipelines import WHOLE, compare_pipelines
+from vit_plugin.engine.launch import one_sentence_errors
+from vit_plugin.visualization import draw_speed_bars
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description='Measure models side by side.')
+    parser.add_argument('--models', nargs='+', default=['B/16'], help='variants, such as B/16 R50+B/16')
+    parser.add_argument('--sizes', nargs='+', type=int, default=[224], help='sides of the images in pixels')
+    parser.add_argument('--batch', nargs='+', type=int, default=[4], help='images at a time')
+    parser.add_argument('--modes', nargs='+', choices=MODES, default=['forward'])
+    parser.add_argument('--dtypes', nargs='+', choices=list(TOLERANCES), default=['float32'],
+                        help='bfloat16 casts weights and images, amp only computes in it')
+    parser.add_argument('--output', nargs='+', choices=OUTPUTS, default=['cls_token'])
+    parser.add_argument('--compile', action='store_true', help='all of them through torch.compile')
+    parser.add_argument('--channels-last', action='store_true', help='all of them in that memory format')
+    parser.add_argument('--optimizer', choices=list(OPTIMIZERS), default='AdamW')
+    parser.add_argument('--peers', nargs='*', choices=list(PEERS), default=list(PEERS))
+    parser.add_argument('--options', nargs='+', action=DictAction, metavar='KEY=VALUE',
+                        help='further arguments of our backbone')
+    parser.add_argument('--tolerance', type=float,
+                        help=f'largest difference from our output, relative to its largest value; default {TOLERANCES}')
+    parser.add_argument('--images', type=Path, metavar='FOLDER',
+                        help='measure input pipelines instead, on the JPEG files in it, at the first of --sizes')
+    parser.add_argument('--rounds', type=int, default=10, help='turns of each implementation')
+    parser.add_argument('--device', default=get_device())
+    parser.add_argument('--threads', type=int, help='threads of the CPU')
+    parser.add_argument('--out', type=Path, help='folder for benchmark.json and benchmark.png')
+    return parser.parse_args()
+
+
+def machine(device: str) -> dict[str, str | int]:
+    name = torch.cuda.get_device_name(device) if device.startswith('cuda') else torch.backends.cpu.get_cpu_capability()
+    return dict(device=device, kind=name, threads=torch.get_num_threads(), torch=torch.__version__,
+                python=platform.python_version())
+
+
+def measure_pipelines(args: argparse.Namespace) -> tuple[list, dict]:
+    rates = compare_pipelines(args.images, args.sizes[0], args.rounds)
+    print(f'\n{"images per second and core":<28}{"median":>9}{"iqr":>8}')
+    for name, rate in rates.items():
+        print(f'{name:<28}{rate["images_per_core_s"]:>9.1f}{rate["iqr"]:>8.1f}')
+    speeds = {name: rate['images_per_core_s'] for name, rate in rates.items()}
+    return [dict(name=name, **rate) for name, rate in rates.items()], {f'{args.sizes[0]}px': speeds}
+
+
+def measure_models(args: argparse.Namespace) -> tuple[list, dict]:
+    options = Config()
+    options.merge_from_dict(args.options or {})  # reads the dots in the keys
+    records, speeds = [], {}
+    for values in product(args.models, args.sizes, args.batch, args.modes, args.dtypes, args.output):
+        case = Case(*values, args.compile, args.channels_last, args.optimizer, args.device)
+        print(f'\n{case}', flush=True)
+        rows = compare(case, args.peers, args.rounds, options.to_dict(), args.tolerance)
+        print(format_table(rows), flush=True)
+        records.append(as_record(case, rows))
+        speeds[str(case)] = {row.implementation: row.images_per_s for row in rows if row.peak_mib is not None}
+    return records, speeds
+
+
+def main() -> None:
+    args = parse_args()
+    warnings.simplefilter('ignore')  # the peers', at their import
+    os.environ.setdefault('KINETO_LOG_LEVEL', '99')  # the profiler's, of every start and stop
+    torch.backends.cudnn.benchmark = True
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    with one_sentence_errors():
+        records, speeds = (measure_pipelines if args.images else measure_models)(args)
+    if args.out:
+        args.out.mkdir(parents=True, exist_ok=True)
+        record = dict(machine=machine(args.device), rounds=args.rounds, results=records)
+        (args.out / 'benchmark.json').write_text(json.dumps(record, indent=1) + '\n')
+        draw_speed_bars(speeds, 'images/s', WHOLE if args.images else OURS).savefig(args.out / 'benchmark.png')
+        print(f'\nbenchmark.json and benchmark.png are in {args.out}')
+
+
+if __name__ == '__main__':
+    main()

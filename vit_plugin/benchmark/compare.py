@@ -1,0 +1,239 @@
+"""One comparison: ours and its peers build, agree, and take turns."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from itertools import cycle
+from math import inf
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from vit_plugin.errors import ConfigError
+
+from .measure import LinearShapes, count_flops, interleaved, matmul_call, peak_memory
+from .models import OURS, PEERS, build_ours, build_peer
+
+MATMUL = 'matrix products'
+# How far outputs may be from ours, relative to the largest value; rounding in bfloat16 adds up over the blocks.
+TOLERANCES = {'float32': 1e-4, 'bfloat16': 5e-2, 'amp': 5e-2}
+MODES = ('forward', 'train')
+OPTIMIZERS = {'AdamW': dict(weight_decay=0.05), 'SGD': dict(momentum=0.9)}
+INPUT_SETS = 3
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured.
+
+    Attributes:
+        model: variant, such as ``'R50+B/16'``, or a dict; see :func:`vit_plugin.arch.parse_arch`.
+        size: side of the images in pixels.
+        batch: images.
+        mode: ``'forward'`` (in eval mode, without gradients) or ``'train'`` (forward, backward, optimizer).
+        dtype: ``'float32'``; ``'bfloat16'``, weights and images cast; or ``'amp'``, autocast to bfloat16.
+        output: ``'cls_token'`` or ``'featmap'``.
+        compiled: whether the models go through ``torch.compile``.
+        channels_last: whether models and images have that memory format.
+        optimizer: of the training step, fused.
+        device: torch's name of it.
+    """
+    model: str | Mapping[str, Any] = 'B/16'
+    size: int = 224
+    batch: int = 4
+    mode: str = 'forward'
+    dtype: str = 'float32'
+    output: str = 'cls_token'
+    compiled: bool = False
+    channels_last: bool = False
+    optimizer: str = 'AdamW'
+    device: str = 'cpu'
+
+    def __str__(self) -> str:
+        flags = ''.join(f' {name}' for name in ('compiled', 'channels_last') if getattr(self, name))
+        return f'{self.model} {self.size}px x{self.batch} {self.mode} {self.dtype} {self.output}{flags}'
+
+    def cast(self, x: Tensor | nn.Module) -> Any:
+        """The images or the model on the device, in the dtype and memory format."""
+        dtype = torch.bfloat16 if self.dtype == 'bfloat16' else torch.float32
+        memory_format = torch.channels_last if self.channels_last else torch.preserve_format
+        return x.to(self.device, dtype, memory_format=memory_format)
+
+    def autocast(self) -> AbstractContextManager:
+        device = torch.device(self.device).type
+        return torch.autocast(device, torch.bfloat16) if self.dtype == 'amp' else nullcontext()
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one implementation gave.
+
+    Attributes:
+        implementation: ours, a peer, or the matrix products of the model's linear layers alone.
+        latency_ms: median of the rounds.
+        iqr_ms: range between their quartiles.
+        images_per_s: at the median.
+        peak_mib: what torch's allocator held at most above weights, optimizer state and images; None for the products.
+        gflop: of one call, counted by torch; a product's addition and multiplication are two.
+        share_of_matmul: rate of arithmetic over that of the matrix products.
+        times_ours: median over the rounds of the time over ours in the same round: above 1, ours is faster.
+        memory_over_ours: its peak over ours.
+        difference: largest difference of its output from ours, relative to the largest value.
+    """
+    implementation: str
+    latency_ms: float
+    iqr_ms: float
+    images_per_s: float
+    peak_mib: float | None
+    gflop: float
+    share_of_matmul: float
+    times_ours: float
+    memory_over_ours: float | None
+    difference: float | None
+
+
+def compare(case: Case, peers: Iterable[str] = tuple(PEERS), rounds: int = 10,
+            options: Mapping[str, Any] | None = None, tolerance: float | None = None,
+            say: Callable[[str], None] = print) -> list[Row]:
+    """Measure ours, the peers and the bare matrix products in turns, once the outputs are known to agree.
+
+    Args:
+        case: what to measure.
+        peers: names in :data:`PEERS`.
+        rounds: turns of each.
+        options: further arguments of our backbone.
+        tolerance: largest difference of the outputs allowed, relative to the largest value, and a tenth of that of the
+            image gradients in the Euclidean norm; default as in ``TOLERANCES``.
+        say: told of the peers that are left out.
+
+    Raises:
+        ConfigError: if a peer's output, or its gradient of the images, is not ours.
+    """
+    torch.manual_seed(0)
+    device = torch.device(case.device)
+    models = _build(case, peers, options, say)
+    batches = [case.cast(torch.randn(case.batch, 3, case.size, case.size)) for _ in range(INPUT_SETS)]
+    models = {name: case.cast(model).train(case.mode == 'train') for name, model in models.items()}
+    differences = _check_equal(case, models, batches[0], TOLERANCES[case.dtype] if tolerance is None else tolerance)
+    with torch.no_grad(), LinearShapes() as shapes:
+        models[OURS](batches[0])
+    like = batches[0].new_empty(0, dtype=torch.float32 if case.dtype == 'float32' else torch.bfloat16)
+    matmul, matmul_flops = matmul_call(shapes.counts, like)
+    flops = {name: count_flops(_step(case, model, batches)) for name, model in models.items()} | {MATMUL: matmul_flops}
+    if case.compiled:
+        torch.compiler.reset()
+        models = {name: torch.compile(model) for name, model in models.items()}
+    calls = {name: _step(case, model, batches) for name, model in models.items()}
+    for call in [*calls.values(), matmul] * 2:  # compiles, allocates, chooses algorithms
+        call()
+    peaks = {name: peak_memory(call, device) for name, call in calls.items()}
+    times = interleaved(calls | {MATMUL: matmul}, rounds, device, repeats=10 if device.type == 'cuda' else 1)
+    return [_row(name, case, times, flops, peaks, differences) for name in times]
+
+
+def _build(case: Case, peers: Iterable[str], options: Mapping[str, Any] | None,
+           say: Callable[[str], None]) -> dict[str, nn.Module]:
+    models = {OURS: build_ours(case.model, case.size, case.output, options)}
+    for name in peers:
+        try:
+            model = build_peer(name, case.model, case.size, case.output, models[OURS])
+        except ModuleNotFoundError as error:
+            say(f'{name} is left out: {error.name} is not installed')
+            continue
+        if model is None:
+            say(f'{name} is left out: it has no {case.model}')
+        else:
+            models[name] = model
+    return models
+
+
+def _step(case: Case, model: nn.Module, batches: Sequence[Tensor]) -> Callable[[], None]:
+    """A forward, or a training step, on the next of the batches."""
+    batch = cycle(batches)
+    if case.mode == 'forward':
+        def forward() -> None:
+            with torch.no_grad(), case.autocast():
+                model(next(batch))
+        return forward
+
+    # The rate is zero: the work of a step, and weights that stay the same as the others'.
+    optimizer = getattr(torch.optim, case.optimizer)(
+        model.parameters(), lr=0., fused=True, **OPTIMIZERS[case.optimizer])
+
+    def train() -> None:
+        with case.autocast():
+            loss = _loss(model(next(batch)))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return train
+
+
+def _loss(output: Tensor) -> Tensor:
+    """Another weight for every value, so that no gradient is zero behind a norm."""
+    return (output.float() * torch.arange(output.numel(), device=output.device).view_as(output).cos()).mean()
+
+
+def _check_equal(case: Case, models: Mapping[str, nn.Module], images: Tensor, tolerance: float) -> dict[str, float]:
+    """Largest difference of each output from ours; in training the gradients of the images must agree too."""
+    outputs, gradients = {}, {}
+    for name, model in models.items():
+        given = images.clone().requires_grad_(case.mode == 'train')
+        with torch.set_grad_enabled(case.mode == 'train'), case.autocast():
+            output = model(given)
+        outputs[name] = output.detach().float()
+        if case.mode == 'train':
+            _loss(output).backward()
+            gradients[name] = given.grad.float()
+            model.zero_grad()
+    differences = {name: _relative(output, outputs[OURS], inf) for name, output in outputs.items()}
+    for name, difference in differences.items():
+        _refuse_above(tolerance, difference, f'{name} does not give what {OURS} gives on {case}')
+    for name, gradient in gradients.items():  # a ReLU or a maximum that rounding switches moves single values far
+        _refuse_above(10 * tolerance, _relative(gradient, gradients[OURS], 2),
+                      f'{name} does not give what {OURS} gives on {case}, in the gradient of the images')
+    return differences
+
+
+def _relative(value: Tensor, ours: Tensor, order: float) -> float:
+    return (torch.linalg.vector_norm(value - ours, order) / torch.linalg.vector_norm(ours, order)).item()
+
+
+def _refuse_above(tolerance: float, difference: float, what: str) -> None:
+    if not difference <= tolerance:
+        raise ConfigError(f'{what}: the difference is {difference:.1e} of its size, allowed is {tolerance:.0e} '
+                          '(--tolerance); such times cannot be compared.')
+
+
+def _row(name: str, case: Case, times: Mapping[str, Sequence[float]], flops: Mapping[str, int],
+         peaks: Mapping[str, int], differences: Mapping[str, float]) -> Row:
+    low, median, high = np.quantile(times[name], (0.25, 0.5, 0.75))
+    rate = flops[name] / median
+    return Row(
+        name, 1000 * median, 1000 * (high - low), case.batch / median, peaks[name] / 2**20 if name in peaks else None,
+        flops[name] / 1e9, rate / (flops[MATMUL] / np.median(times[MATMUL])),
+        float(np.median(np.divide(times[name], times[OURS]))),
+        peaks[name] / peaks[OURS] if name in peaks else None, differences.get(name))
+
+
+COLUMNS = {  # field of a row -> title and format
+    'latency_ms': ('ms', '.2f'), 'iqr_ms': ('iqr ms', '.2f'), 'images_per_s': ('images/s', '.1f'),
+    'peak_mib': ('peak MiB', '.1f'), 'gflop': ('GFLOP', '.2f'), 'share_of_matmul': ('of matmul', '.1%'),
+    'times_ours': ('time/ours', '.3f'), 'memory_over_ours': ('MiB/ours', '.3f'), 'difference': ('differs', '.0e')}
+
+
+def format_table(rows: Sequence[Row]) -> str:
+    """The rows as aligned text."""
+    lines = [['', *(title for title, _ in COLUMNS.values())]]
+    for row in rows:
+        values = {name: getattr(row, name) for name in COLUMNS}
+        lines.append([row.implementation, *('' if value is None else format(value, COLUMNS[name][1])
+                                            for name, value in values.items())])
+    return '\n'.join(f'{line[0]:<16}' + ''.join(f'{cell:>11}' for cell in line[1:]) for line in lines)
+
+
+def as_record(case: Case, rows: Sequence[Row]) -> dict[str, Any]:
+    """Both as plain values, for a JSON file."""
+    return {'case': asdict(case), 'rows': [asdict(row) for row in rows]}

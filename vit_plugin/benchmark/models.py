@@ -1,0 +1,131 @@
+"""The same Vision Transformer by ours and by others, with the same weights."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vit_plugin.arch import Arch, parse_arch
+from vit_plugin.models import VisionTransformer
+from vit_plugin.weights import FORMATS
+
+OURS = 'vit_plugin'
+OUTPUTS = ('cls_token', 'featmap')
+
+
+class OneOutput(nn.Module):
+    """A model and how its output is made (B, C) of the class token, or (B, C, h, w) of all patches."""
+
+    def __init__(self, model: nn.Module, read: Callable[[nn.Module, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.model, self.read = model, read
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.read(self.model, images)
+
+
+def _from_tokens(tokens: Callable[[nn.Module, Tensor], Tensor], output: str) -> Callable[[nn.Module, Tensor], Tensor]:
+    """How to read an output of a model that gives tokens (B, 1 + h*w, C), on a square grid."""
+    def featmap(model: nn.Module, images: Tensor) -> Tensor:
+        x = tokens(model, images)[:, 1:].transpose(1, 2)
+        side = round(x.shape[2] ** 0.5)
+        return x.unflatten(2, (side, side)).contiguous()
+
+    return featmap if output == 'featmap' else lambda model, images: tokens(model, images)[:, 0]
+
+
+def _first(model: nn.Module, images: Tensor) -> Tensor:
+    return model(images)[0]
+
+
+def _timm(arch: Arch, size: int, output: str) -> OneOutput:
+    from timm.layers import StdConv2dSame
+    from timm.models.resnetv2 import ResNetV2, create_resnetv2_stem
+    from timm.models.vision_transformer import VisionTransformer as TimmVisionTransformer
+    from timm.models.vision_transformer_hybrid import HybridEmbed
+    stem = dict(arch.patch_embed)
+    embed = {}
+    if stem.pop('type') == 'ResNetEmbed':
+        standard = dict(preact=False, stem_type='same', conv_layer=partial(StdConv2dSame, eps=1e-8))
+        depths = stem['stage_depths']
+        backbone = (ResNetV2(depths, num_classes=0, global_pool='', **standard) if depths else
+                    create_resnetv2_stem(3, **standard))
+        embed = dict(embed_layer=partial(HybridEmbed, backbone=backbone))
+    model = TimmVisionTransformer(
+        size, stem['patch_size'], num_classes=0, embed_dim=arch.embed_dims, depth=arch.num_layers,
+        num_heads=arch.num_heads, mlp_ratio=arch.feedforward_channels / arch.embed_dims, **embed)
+    return OneOutput(model, _from_tokens(lambda model, images: model.forward_features(images), output))
+
+
+def _mmpretrain(arch: Arch, size: int, output: str) -> OneOutput | None:
+    from mmpretrain.models import VisionTransformer as MMVisionTransformer
+    if arch.patch_embed['type'] != 'PatchEmbed':
+        return None
+    sizes = {key: value for key, value in asdict(arch).items() if key != 'patch_embed'}
+    return OneOutput(MMVisionTransformer(sizes, size, arch.patch_embed['patch_size'], out_type=output), _first)
+
+
+def _transformers(arch: Arch, size: int, output: str) -> OneOutput | None:
+    from transformers import ViTConfig, ViTModel
+    if arch.patch_embed['type'] != 'PatchEmbed':
+        return None
+    model = ViTModel(ViTConfig(
+        hidden_size=arch.embed_dims, num_hidden_layers=arch.num_layers, num_attention_heads=arch.num_heads,
+        intermediate_size=arch.feedforward_channels, image_size=size, patch_size=arch.patch_embed['patch_size'],
+        layer_norm_eps=1e-6), add_pooling_layer=False)
+    return OneOutput(model, _from_tokens(lambda model, images: model(images).last_hidden_state, output))
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another implementation: what builds it (None for a model that it does not have), and its format of weights."""
+    build: Callable[[Arch, int, str], OneOutput | None]
+    format: str
+
+
+PEERS = {
+    'timm': Peer(_timm, 'timm'),
+    'mmpretrain': Peer(_mmpretrain, 'mmpretrain'),
+    'transformers': Peer(_transformers, 'hf'),
+}
+
+
+def build_ours(arch: str | Mapping[str, Any], size: int, output: str,
+               options: Mapping[str, Any] | None = None) -> OneOutput:
+    """Our backbone with timm's numerics, which all peers share, and with no weight at zero, which would hide others.
+
+    Args:
+        arch: variant, such as ``'R50+B/16'``.
+        size: side of the images in pixels.
+        output: ``'cls_token'`` or ``'featmap'``.
+        options: further arguments of the backbone.
+    """
+    model = VisionTransformer(arch, size, **{'out_type': output, 'numerics': 'timm', **(options or {})})
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.02)
+    return OneOutput(model, _first)
+
+
+def build_peer(name: str, arch: str | Mapping[str, Any], size: int, output: str, ours: OneOutput) -> OneOutput | None:
+    """The peer with the weights of ours.
+
+    Returns:
+        None where the peer has no such model.
+
+    Raises:
+        ModuleNotFoundError: if the peer is not installed.
+    """
+    sizes = parse_arch(arch)
+    peer = PEERS[name].build(sizes, size, output)
+    if peer is not None:
+        state = ours.model.state_dict()
+        # Planned from the peer's own keys, so that the release whose names it has does not matter.
+        steps = FORMATS[PEERS[name].format].plan(peer.model.state_dict())
+        peer.model.load_state_dict({
+            key: part for step in steps
+            for key, part in zip(step.theirs, step.transform.backward(state[step.ours], sizes.num_heads), strict=True)})
+    return peer

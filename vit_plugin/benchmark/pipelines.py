@@ -1,0 +1,100 @@
+"""Input pipelines side by side: from a JPEG to the input of a training step."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from mmcv.transforms import Compose
+from mmengine.registry import TRANSFORMS
+
+from vit_plugin.errors import ConfigError
+
+Pipeline = Callable[[str], Any]
+
+MEAN, STD = [103.53, 116.28, 123.675], [57.375, 57.12, 58.395]  # ImageNet's, BGR
+LOAD = dict(type='LoadImageFromFile')
+FLIP = dict(type='RandomFlip', prob=0.5, direction='horizontal')
+AUGMENT = dict(policies='timm_increasing', num_policies=2, total_level=10, magnitude_level=9, magnitude_std=0.5,
+               hparams=dict(pad_val=[round(value) for value in MEAN], interpolation='bicubic'))
+ERASE = dict(erase_prob=0.25, mode='rand', min_area_ratio=0.02, max_area_ratio=1 / 3, fill_color=MEAN, fill_std=STD)
+PACK = dict(type='PackInputs')
+WHOLE = 'whole: vit_plugin'
+IMAGES = {'.jpg', '.jpeg'}
+
+
+def _mm(*steps: Mapping[str, Any]) -> Pipeline:
+    with TRANSFORMS.switch_scope_and_registry('mmpretrain') as registry:
+        pipeline = Compose([registry.build(step) for step in steps])
+    return lambda path: pipeline(dict(img_path=path, gt_label=0))
+
+
+def _timm(size: int) -> Pipeline:
+    from PIL import Image
+    from timm.data import create_transform
+    # Without the deviation of the magnitude, which may ask for no bits at all, as Pillow since 13 refuses.
+    transform = create_transform(
+        size, is_training=True, auto_augment='rand-m9-inc1', re_prob=0.25, re_mode='pixel', interpolation='bicubic')
+    return lambda path: transform(Image.open(path).convert('RGB'))
+
+
+def build_pipelines(size: int) -> dict[str, Pipeline]:
+    """By name: the decoding alone, the workers' part where the device augments, and whole pipelines with crop, flip,
+    RandAugment (9, two operations) and random erasing, bicubic."""
+    crop = dict(scale=size, interpolation='bicubic')
+    ours = dict(type='vit_plugin.LoadRandomResizedCrop', **crop)
+    theirs = dict(type='RandomResizedCrop', **crop)
+    augment, erase = dict(type='RandAugment', **AUGMENT), dict(type='RandomErasing', **ERASE)
+    return {
+        'decoding alone': lambda path: cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR),
+        'worker: vit_plugin': _mm(ours, PACK),
+        'worker: mmpretrain': _mm(LOAD, theirs, PACK),
+        WHOLE: _mm(ours, FLIP, dict(augment, type='vit_plugin.RandAugment'),
+                    dict(erase, type='vit_plugin.RandomErasing'), PACK),
+        'whole: mmpretrain, cv2': _mm(LOAD, theirs, FLIP, augment, erase, PACK),
+        'whole: mmpretrain, pillow': _mm(LOAD, dict(theirs, backend='pillow'), FLIP, augment, erase, PACK),
+        'whole: timm': _timm(size),
+    }
+
+
+def compare_pipelines(folder: Path, size: int, rounds: int) -> dict[str, dict[str, float]]:
+    """Images that a core does in a second of its own time, of every pipeline, on the same files in turns.
+
+    It is the processor's time, not the clock's, so that what else the machine does counts less.
+
+    Returns:
+        for each pipeline ``images_per_core_s``, the median of the rounds, and ``iqr``, the range between the quartiles.
+
+    Raises:
+        ConfigError: if the folder has no JPEG.
+    """
+    paths = sorted(str(path) for path in folder.rglob('*') if path.suffix.lower() in IMAGES)
+    if not paths:
+        raise ConfigError(f'There are no JPEG files in {str(folder)!r}.')
+    threads = torch.get_num_threads(), cv2.getNumThreads()
+    torch.set_num_threads(1)
+    cv2.setNumThreads(0)
+    try:
+        pipelines = build_pipelines(size)
+        rates: dict[str, list[float]] = {name: [] for name in pipelines}
+        for turn in range(rounds + 1):
+            for name, pipeline in pipelines.items():
+                rate = len(paths) / _processor_seconds(pipeline, paths)
+                if turn:  # the first is to warm up
+                    rates[name].append(rate)
+    finally:
+        torch.set_num_threads(threads[0])
+        cv2.setNumThreads(threads[1])
+    quartiles = {name: np.quantile(values, (0.25, 0.5, 0.75)) for name, values in rates.items()}
+    return {name: dict(images_per_core_s=float(median), iqr=float(high - low))
+            for name, (low, median, high) in quartiles.items()}
+
+
+def _processor_seconds(pipeline: Pipeline, paths: Sequence[str]) -> float:
+    start = time.process_time()
+    for path in paths:
+        pipeline(path)
+    return time.process_time() - start

@@ -1,0 +1,220 @@
+"""Augmentations of a whole batch on its device, with the random choices of MMPretrain's transforms of single images.
+
+Each takes the transform, which draws, and uint8 images (B, C, H, W), and gives such images back. What an image is to go
+through is drawn on the host as for single images; then all that go through the same operation are computed together.
+"""
+
+from collections.abc import Callable
+from math import ceil
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torchvision.transforms.v2 import functional as kernels
+
+from vit_plugin.errors import ConfigError
+
+from .rand_augment import magnitude_of
+
+RAMP = torch.arange(256.)
+GRAY = (0.114, 0.587, 0.299)  # of BGR, the order in which the framework loads
+SMOOTH = torch.tensor([[1., 1., 1.], [1., 5., 1.], [1., 1., 1.]]) / 13
+
+
+def _on(images: Tensor, values: Any, dtype: torch.dtype | None = None) -> Tensor:
+    """Numbers from the host beside the images, without waiting for their device."""
+    return torch.as_tensor(np.asarray(values), dtype=dtype).to(images.device, non_blocking=True)
+
+
+def _to_uint8(x: Tensor) -> Tensor:
+    return x.clamp_(0, 255).to(torch.uint8)
+
+
+# Operations of RandAugment: what one image draws, as a transform and an image size say, and what all do with it.
+
+def _rotation(t: Any, height: int, width: int) -> np.ndarray:
+    center = t.center or ((width - 1) / 2, (height - 1) / 2)
+    return cv2.getRotationMatrix2D(center, -magnitude_of(t, 'angle'), t.scale)
+
+
+def _shear(t: Any, height: int, width: int) -> np.ndarray:
+    matrix = np.eye(2, 3)
+    matrix[(0, 1) if t.direction == 'horizontal' else (1, 0)] = magnitude_of(t)
+    return matrix
+
+
+def _translation(t: Any, height: int, width: int) -> np.ndarray:
+    matrix = np.eye(2, 3)
+    row, side = (0, width) if t.direction == 'horizontal' else (1, height)
+    matrix[row, 2] = magnitude_of(t) * side
+    return matrix
+
+
+def warp(images: Tensor, t: Any, matrices: list[np.ndarray]) -> Tensor:
+    """Move the pixel (x, y) of each image to matrix (2, 3) times (x, y, 1), as OpenCV's ``warpAffine``."""
+    height, width = images.shape[-2:]
+    inverse = _on(images, np.stack([cv2.invertAffineTransform(matrix) for matrix in matrices]), torch.float32)
+    y, x = torch.meshgrid(*(torch.arange(side, device=images.device, dtype=torch.float32) for side in (height, width)),
+                          indexing='ij')
+    source = torch.stack((x, y, torch.ones_like(x)), -1) @ inverse.mT[:, None]  # (B, H, W, 2), in pixels
+    grid = source * (2 / (_on(images, (width, height), torch.float32) - 1).clamp(min=1)) - 1
+    pad = _on(images, t.pad_val, torch.float32).expand(images.shape[1])[:, None, None]
+    mode = t.interpolation if t.interpolation in ('nearest', 'bilinear', 'bicubic') else 'bilinear'
+    moved = F.grid_sample(images.float() - pad, grid, mode, 'zeros', align_corners=True)
+    return _to_uint8((moved + pad).round_())
+
+
+def look_up(images: Tensor, t: Any, tables: list[Tensor]) -> Tensor:
+    """Each pixel's value in its image's table (256,)."""
+    table = torch.stack(tables).clamp(0, 255).to(images.device, torch.uint8, non_blocking=True)  # (B, 256)
+    return table.gather(1, images.flatten(1).long()).view_as(images)
+
+
+def blend_with(other: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Any, list[float]], Tensor]:
+    """Each image times its factor, and what ``other`` makes of it times the rest."""
+    def blend(images: Tensor, t: Any, factors: list[float]) -> Tensor:
+        factor = _on(images, factors, torch.float32)[:, None, None, None]
+        x = images.float()
+        return _to_uint8(torch.lerp(other(x), x, factor))
+
+    return blend
+
+
+def gray(x: Tensor) -> Tensor:
+    return (x * x.new_tensor(GRAY)[:, None, None]).sum(1, keepdim=True).round_()
+
+
+def mean_gray(x: Tensor) -> Tensor:
+    return gray(x).mean((1, 2, 3), keepdim=True).round_()
+
+
+def smooth(x: Tensor) -> Tensor:
+    weight = SMOOTH.to(x.device).expand(x.shape[1], 1, 3, 3)
+    return F.conv2d(F.pad(x, (1, 1, 1, 1), 'reflect'), weight, groups=x.shape[1]).round_()
+
+
+def _factor(t: Any, height: int, width: int) -> float:
+    return 1 + magnitude_of(t)
+
+
+def _posterise(t: Any, height: int, width: int) -> Tensor:
+    shift = 8 - ceil(magnitude_of(t, 'bits'))
+    return RAMP.to(torch.uint8).long() >> shift << shift
+
+
+def _solarise(t: Any, height: int, width: int) -> Tensor:
+    return torch.where(magnitude_of(t, 'thr') > RAMP, RAMP, 255 - RAMP)
+
+
+def _solarise_add(t: Any, height: int, width: int) -> Tensor:
+    return torch.where(t.thr > RAMP, RAMP + magnitude_of(t), RAMP)
+
+
+def _nothing(t: Any, height: int, width: int) -> None:
+    return None
+
+
+OPERATIONS: dict[str, tuple[Callable, Callable]] = {
+    'Rotate': (_rotation, warp),
+    'Shear': (_shear, warp),
+    'Translate': (_translation, warp),
+    'Invert': (lambda t, height, width: 255 - RAMP, look_up),
+    'Posterize': (_posterise, look_up),
+    'Solarize': (_solarise, look_up),
+    'SolarizeAdd': (_solarise_add, look_up),
+    'Brightness': (lambda t, height, width: RAMP * (1 + magnitude_of(t)), look_up),
+    'Contrast': (_factor, blend_with(mean_gray)),
+    'ColorTransform': (_factor, blend_with(gray)),
+    'Sharpness': (_factor, blend_with(smooth)),
+    'AutoContrast': (_nothing, lambda images, t, drawn: kernels.autocontrast(images)),
+    'Equalize': (_nothing, lambda images, t, drawn: kernels.equalize(images)),
+}
+
+
+def rand_augment(transform: Any, images: Tensor) -> Tensor:
+    """RandAugment (arXiv:1909.13719): operation after operation of every image, those of a kind together."""
+    rounds = zip(*(transform.random_policy_indices() for _ in images), strict=True)
+    images = images.clone()
+    for chosen in rounds:
+        groups: dict[tuple, tuple[Any, list[int], list[Any]]] = {}
+        for i, index in enumerate(chosen):
+            operation = transform.transforms[index]
+            if not operation.random_disable():
+                draw, apply = OPERATIONS[type(operation).__name__]
+                shared = (apply, *(str(getattr(operation, name, '')) for name in ('pad_val', 'interpolation')))
+                _, rows, drawn = groups.setdefault(shared, (operation, [], []))
+                rows.append(i)
+                drawn.append(draw(operation, *images.shape[-2:]))
+        for (apply, *_), (operation, rows, drawn) in groups.items():
+            index = _on(images, rows)
+            images[index] = apply(images[index], operation, drawn)
+    return images
+
+
+FLIPS: dict[str | None, tuple[int, ...]] = {None: (), 'horizontal': (3, ), 'vertical': (2, ), 'diagonal': (2, 3)}
+
+
+def flip(transform: Any, images: Tensor) -> Tensor:
+    """Each image flipped or not."""
+    directions = [transform._choose_direction() for _ in images]
+    for direction in FLIPS.keys() - {None}:
+        mask = _on(images, [chosen == direction for chosen in directions])[:, None, None, None]
+        images = torch.where(mask, images.flip(FLIPS[direction]), images)
+    return images
+
+
+def erase(transform: Any, images: Tensor) -> Tensor:
+    """Random erasing (arXiv:1708.04896)."""
+    height, width = images.shape[-2:]
+    boxes = [(0, 0, 0, 0) if transform.random_disable() else transform.random_patch(height, width) for _ in images]
+    top, left, box_height, box_width = _on(images, boxes).T[:, :, None, None, None]  # each (B, 1, 1, 1)
+    y, x = torch.arange(height, device=images.device)[:, None], torch.arange(width, device=images.device)
+    inside = (y >= top) & (y < top + box_height) & (x >= left) & (x < left + box_width)  # (B, 1, H, W)
+    fill = _on(images, transform.fill_color, torch.float32)[:, None, None]
+    if transform.mode == 'rand' and transform.fill_std is None:
+        fill = torch.rand(images.shape, device=images.device) * 256
+    elif transform.mode == 'rand':
+        std = _on(images, transform.fill_std, torch.float32)[:, None, None]
+        fill = fill + torch.randn(images.shape, device=images.device) * std
+    return torch.where(inside, _to_uint8(fill), images)
+
+
+def crop(transform: Any, images: Tensor) -> Tensor:
+    """A crop of each padded image."""
+    if transform.padding is not None:
+        images = kernels.pad(images, transform.padding, transform.pad_val, transform.padding_mode)
+    like = np.broadcast_to(np.uint8(0), images.shape[-2:])
+    boxes = [transform.rand_crop_params(like) for _ in images]
+    return torch.stack([image[:, top:top + height, left:left + width]
+                        for image, (top, left, height, width) in zip(images, boxes, strict=True)])
+
+
+# MMPretrain's transform -> the same for a batch.
+BATCHED: dict[str, Callable[[Any, Tensor], Tensor]] = {
+    'RandAugment': rand_augment,
+    'RandomFlip': flip,
+    'RandomErasing': erase,
+    'RandomCrop': crop,
+}
+
+
+def check_batched(transform: Any) -> None:
+    """Find out early what has no batched form.
+
+    Raises:
+        ConfigError: for a transform, or an operation of RandAugment, that is not in the tables.
+    """
+    name = type(transform).__name__
+    if name not in BATCHED:
+        raise ConfigError(f'augments: {name} has no form for batches; leave it in the pipeline, and give some of '
+                          f'{", ".join(BATCHED)}.')
+    if getattr(transform, 'pad_if_needed', False):
+        raise ConfigError('augments: RandomCrop of batches takes no pad_if_needed, as all images are of one size; give '
+                          'padding.')
+    unknown = {type(operation).__name__ for operation in getattr(transform, 'transforms', ())} - OPERATIONS.keys()
+    if unknown:
+        raise ConfigError(f'augments: the operations {", ".join(sorted(unknown))} of {name} have no form for batches; '
+                          f'choose policies of {", ".join(OPERATIONS)}.')

@@ -1,0 +1,110 @@
+"""A trained classifier as a file that runs without the framework."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from mmengine.config import Config
+from mmengine.registry import MODELS, init_default_scope
+from mmengine.runner import load_checkpoint
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
+
+from vit_plugin.errors import ConfigError, needed_by
+
+Run = Callable[[Tensor], Tensor]
+
+# As a float32 graph is the model itself; what the others may differ by is for the user to judge.
+FLOAT32_TOLERANCE = 1e-4
+INT8 = 'int8'
+DTYPES = ('float32', 'bfloat16', INT8)
+
+
+class Deployed(nn.Module):
+    """Preprocessing and network in one.
+
+    Args:
+        model: a classifier of MMPretrain.
+        dtype: in which the network computes.
+    """
+
+    def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
+        super().__init__()
+        preprocessor = model.data_preprocessor
+        ones = torch.ones(1, 1, 1)
+        self.register_buffer('mean', getattr(preprocessor, 'mean', 0 * ones).clone())
+        self.register_buffer('std', getattr(preprocessor, 'std', ones).clone())
+        self.model, self.dtype = model.to(dtype), dtype
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Images (B, C, H, W), float32 of 0 to 255, channels as the network sees them (RGB) -> logits (B, classes)."""
+        images = ((images - self.mean) / self.std).to(self.dtype)
+        return self.model.head(self.model.extract_feat(images)).float()
+
+
+def load_deployed(cfg: Config, checkpoint: str, dtype: str = 'float32') -> Deployed:
+    """The classifier of a config with the weights of a checkpoint, in eval mode."""
+    init_default_scope(cfg.get('default_scope', 'mmpretrain'))
+    preprocessor = dict(cfg.get('data_preprocessor', {}))
+    preprocessor.setdefault('type', 'mmpretrain.ClsDataPreprocessor')
+    model = MODELS.build(dict(cfg.model, data_preprocessor=preprocessor))
+    load_checkpoint(model, checkpoint, map_location='cpu', strict=True)
+    return Deployed(model, torch.bfloat16 if dtype == 'bfloat16' else torch.float32).eval().requires_grad_(False)
+
+
+def trace(model: nn.Module, images: Tensor) -> ExportedProgram:
+    """The model's graph for any number of images of that size."""
+    return torch.export.export(model, (images, ), dynamic_shapes=({0: Dim('batch')}, ))
+
+
+def write_pt2(program: ExportedProgram, path: Path, dtype: str) -> Run:
+    """Write a ``torch.export`` archive, and give what runs it.
+
+    Raises:
+        ConfigError: for int8, which is written as ONNX.
+    """
+    if dtype == INT8:
+        raise ConfigError(f'--dtype int8 is written as .onnx, not {path.suffix}.')
+    torch.export.save(program, path)
+    return torch.export.load(path).module()
+
+
+def write_onnx(program: ExportedProgram, path: Path, dtype: str) -> Run:
+    """Write ONNX, int8 with scales of the activations found at run time, and give what runs it in onnxruntime.
+
+    Raises:
+        ConfigError: for bfloat16, in which onnxruntime does not compute on a CPU.
+        MissingExtraError: without onnx, onnxscript and onnxruntime.
+    """
+    if dtype == 'bfloat16':
+        raise ConfigError('--dtype bfloat16 is written as .pt2: onnxruntime does not compute in it on a CPU.')
+    with needed_by('Export to ONNX'):
+        import onnxruntime
+        import onnxscript  # noqa: F401  torch's exporter needs it
+        from onnxruntime.quantization import QuantType, quantize_dynamic
+    graph = torch.onnx.export(program, dynamo=True, verbose=False, input_names=['images'], output_names=['logits'])
+    if dtype == INT8:
+        whole = graph.model_proto
+        del whole.graph.value_info[:]  # of the weights that the quantiser is about to transpose
+        # 7 bits of weight, since pairs of products overflow 16 bits on processors without VNNI; the classifier, a Gemm,
+        # and the convolutions stay as they are.
+        quantize_dynamic(whole, path, per_channel=True, reduce_range=True, weight_type=QuantType.QInt8,
+                         op_types_to_quantize=['MatMul'])
+    else:
+        graph.save(path)
+    session = onnxruntime.InferenceSession(path, providers=['CPUExecutionProvider'])
+    return lambda images: torch.from_numpy(session.run(None, {'images': images.numpy()})[0])
+
+
+WRITERS = {'.pt2': write_pt2, '.onnx': write_onnx}
+
+
+def largest_difference(model: nn.Module, run: Run, size: tuple[int, int, int]) -> float:
+    """Largest difference of the logits of one, two and five random images, relative to the largest logit."""
+    differences = []
+    for batch in (1, 2, 5):
+        images = 255 * torch.rand(batch, *size)
+        with torch.no_grad():
+            wanted = model(images)
+            differences.append(((run(images) - wanted).abs().max() / wanted.abs().max().clamp(min=1e-6)).item())
+    return max(differences)
