@@ -27,6 +27,13 @@ def test_the_two_forms_of_eps():
     torch.testing.assert_close(standardize(weight, 1e-3, True), centred / (centred.square().mean() + 1e-3).sqrt())
 
 
+@pytest.mark.parametrize('eps_inside_root', [False, True])
+def test_gradients_of_the_standardisation(eps_inside_root):
+    weight = torch.randn(3, 2, 3, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda weight: standardize(weight, 1e-2, eps_inside_root), weight)
+    assert torch.autograd.gradgradcheck(lambda weight: standardize(weight, 1e-2, eps_inside_root), weight)
+
+
 @given(size=st.integers(1, 40), kernel=st.sampled_from([1, 3, 7]), stride=st.sampled_from([1, 2]))
 def test_same_padding_gives_ceil_of_size_over_stride(size, kernel, stride):
     before, after = same_padding(size, kernel, stride)

@@ -162,6 +162,7 @@ class VisionTransformer(BaseModule):
         x, grid, maps = self.patch_embed(images)  # (B, h*w, C)
         x = self.embed(x, grid)  # (B, extra + h*w, C), Eq. 1
         outs = [maps[i].contiguous() for i in self.stem_maps]
+        del maps  # the others need not stay until the end
         needed = NUM_TOKENS.get(self.out_type)
         x = Merged.of(x) if self.merging else x
         for i, block in enumerate(self.blocks):

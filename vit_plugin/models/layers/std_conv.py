@@ -15,9 +15,12 @@ def standardize(weight: Tensor, eps: float = 1e-5, eps_inside_root: bool = False
         eps: added to the standard deviation (google-research/vision_transformer), or
         eps_inside_root: to the variance under the root (timm).
     """
-    var, mean = torch.var_mean(weight, dim=(1, 2, 3), correction=0, keepdim=True)
-    std = (var + eps).sqrt() if eps_inside_root else var.sqrt() + eps
-    return (weight - mean) / std
+    rows = weight.flatten(1)
+    if eps_inside_root:
+        return F.layer_norm(rows, rows.shape[1:], eps=eps).view_as(weight)  # the same sum, in one kernel
+    centred = rows - rows.mean(dim=1, keepdim=True)
+    std = torch.linalg.vector_norm(centred, dim=1, keepdim=True) * rows.shape[1]**-0.5  # torch.var is many times slower
+    return (centred / (std + eps)).view_as(weight)
 
 
 def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
