@@ -126,6 +126,5 @@ def build_peer(name: str, arch: str | Mapping[str, Any], size: int, output: str,
         # Planned from the peer's own keys, so that the release whose names it has does not matter.
         steps = FORMATS[PEERS[name].format].plan(peer.model.state_dict())
         peer.model.load_state_dict({
-            key: part for step in steps
-            for key, part in zip(step.theirs, step.transform.backward(state[step.ours], sizes.num_heads), strict=True)})
+            key: part for step in steps for key, part in step.unmake(state[step.ours], sizes.num_heads).items()})
     return peer

@@ -145,6 +145,11 @@ class Step:
         parts = [self.transform.forward(weights[key]) for key in self.theirs]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
+    def unmake(self, value: Tensor, heads: int) -> dict[str, Tensor]:
+        """The arrays by their keys that make that tensor."""
+        return {key: self.transform.backward(part, heads).contiguous()
+                for key, part in zip(self.theirs, value.chunk(len(self.theirs)), strict=True)}
+
 
 @dataclass(frozen=True)
 class Format:
@@ -195,10 +200,9 @@ class Format:
                 indices = rule.our_pattern.match(key)
                 if indices is None:
                     continue
-                for pattern, part in zip(rule.their_patterns, value.chunk(len(rule.their_patterns)), strict=True):
-                    name = pattern.format(indices)
-                    prefix = '' if name.startswith(self.outside) else self.prefixes[0]
-                    exported[prefix + name] = rule.transform.backward(part, heads).contiguous()
+                names = [pattern.format(indices) for pattern in rule.their_patterns]
+                theirs = tuple(name if name.startswith(self.outside) else self.prefixes[0] + name for name in names)
+                exported |= Step(key, theirs, rule.transform).unmake(value, heads)
                 break
             else:
                 left.append(key)

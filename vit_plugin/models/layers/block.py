@@ -61,6 +61,5 @@ class TransformerBlock(nn.Module):
         self.drop_path = DropPath(drop_path_rate)
 
     def forward(self, x: Tensor, grid: tuple[int, int], num_outputs: int | None = None) -> Tensor:
-        attended = self.attn(self.norm1(x), grid, num_outputs)
-        x = x[:, :num_outputs] + self.drop_path(self.ls1(attended))  # Eq. 2
+        x = x[:, :num_outputs] + self.drop_path(self.ls1(self.attn(self.norm1(x), grid, num_outputs)))  # Eq. 2
         return x + self.drop_path(self.ls2(self.mlp(self.norm2(x))))  # Eq. 3

@@ -97,10 +97,12 @@ class ResNet(nn.Module):
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         x = F.relu(self.stem(images), inplace=True)
-        maps = [max_pool_same(x) if self.pooled else x]
+        x = max_pool_same(x) if self.pooled else x
+        maps = []
         for stage in self.stages:
-            maps.append(stage(maps[-1]))
-        return tuple(maps[1:] or maps)
+            x = stage(x)
+            maps.append(x)
+        return tuple(maps) or (x, )
 
 
 @MODELS.register_module()
