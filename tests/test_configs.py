@@ -83,11 +83,24 @@ def sample(label: int):
 @recipes('detection', 'segmentation')
 @pytest.mark.filterwarnings('ignore')
 def test_detector_or_segmentor_trains_a_step(path, no_default_scope):
-    cfg = read_config(path)
+    train_a_step(read_config(path))
+
+
+@pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
+@pytest.mark.filterwarnings('ignore')
+def test_readmes_detector_trains_a_step(no_default_scope, tmp_path):
+    config = tmp_path / 'config.py'
+    config.write_text(re.search(r'```python\n(_base_ = .*?)```', Path('README.md').read_text(), re.DOTALL)[1])
+    train_a_step(read_config(str(config)))
+
+
+def train_a_step(cfg: Config) -> None:
+    """Of a dense task, cut down: it changes all that is not frozen, and the loss is a number."""
     init_default_scope(cfg.default_scope)
     check_channels(cfg.model)
     shrink(cfg)
     model = revert_sync_batchnorm(MODELS.build(cfg.model)).train()
+    model.init_weights()  # some of DINO's parameters are memory as it was until then
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
     batch = model.data_preprocessor(DENSE_BATCH[cfg.default_scope](), training=True)

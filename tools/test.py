@@ -17,9 +17,9 @@ from vit_plugin.errors import ConfigError
 
 # By the host, `default_scope`: what merges the predictions for several views of an image, and what shows them.
 TTA_MODELS = {
-    'mmpretrain': dict(type='mmpretrain.AverageClsScoreTTA'),
-    'mmdet': dict(type='mmdet.DetTTAModel', tta_cfg=dict(nms=dict(type='nms', iou_threshold=0.5), max_per_img=100)),
-    'mmseg': dict(type='mmseg.SegTTAModel'),
+    'mmpretrain': dict(type='AverageClsScoreTTA'),
+    'mmdet': dict(type='DetTTAModel', tta_cfg=dict(nms=dict(type='nms', iou_threshold=0.5), max_per_img=100)),
+    'mmseg': dict(type='SegTTAModel'),
 }
 SHOW_HOOKS = {
     'mmpretrain': lambda folder: dict(type='VisualizationHook', enable=True, out_dir=folder),

@@ -14,6 +14,7 @@ model = dict(
     backbone=dict(
         _delete_=True, type='vit_plugin.VisionTransformer', img_size=(192, 256), with_cls_token=False,
         out_type='pyramid',
+        numerics=dict(stem_norm_cfg=dict(num_groups=8)),  # the authors' 32 would norm each of 32 channels by itself
         arch=dict(embed_dims=192, num_layers=4, num_heads=3, feedforward_channels=768, patch_size=2,
                   resnet=dict(stage_depths=(2, 3), width=32))),
     neck=dict(in_channels=[128, 256, 192], out_channels=96, num_outs=3, norm_cfg=norm_cfg),

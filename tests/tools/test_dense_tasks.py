@@ -15,7 +15,7 @@ SCENES = Path('configs/segmentation/vit-base-p16_linear_8xb2-40k_ade20k-512x512.
 SMALL = ['train_dataloader.batch_size=2', *(
     f'{name}_dataloader.{setting}' for name in ('train', 'val', 'test')
     for setting in ('num_workers=0', 'persistent_workers=False'))]
-ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
+ARCH = 'embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64'
 
 BOX = '''<annotation><size><width>64</width><height>48</height><depth>3</depth></size>
 <object><name>WBC</name><difficult>0</difficult>
@@ -45,18 +45,17 @@ def test_a_detector_is_trained_and_tested(tmp_path):
         (tmp_path / f'ImageSets/Main/{split}.txt').write_text('1\n2\n')
     config = tmp_path / 'config.py'
     config.write_text(f'''_base_ = '{CELLS.resolve()}'
-model = dict(backbone=dict(arch=dict({', '.join(f'{key}={value}' for key, value in ARCH.items())},
-                                     resnet=dict(stage_depths=(1, 1), width=32))),
+model = dict(backbone=dict(arch=dict({ARCH}, resnet=dict(stage_depths=(1, 1), width=32))),
              neck=dict(in_channels=[128, 256, 32]))''')
-    options = [*SMALL, 'train_cfg.max_epochs=1', 'train_cfg.val_interval=1', *(
+    options = [*SMALL, 'train_cfg.max_epochs=2', 'train_cfg.val_interval=2', *(
         f'{name}_dataloader.dataset.data_root={tmp_path}' for name in ('train', 'val', 'test'))]
     work = tmp_path / 'work'
     run('train', config, '--work-dir', work, options=options)
     assert 'pascal_voc/mAP' in json.loads((work / 'metrics.json').read_text())['last']
-    assert {'epoch_1.pth', 'learning_curve.png'} <= {path.name for path in work.iterdir()}
+    assert {'epoch_2.pth', 'learning_curve.png'} <= {path.name for path in work.iterdir()}
 
     metrics = tmp_path / 'metrics.json'
-    run('test', config, work / 'epoch_1.pth', '--work-dir', work, '--tta', '--out', metrics, '--out-item', 'metrics',
+    run('test', config, work / 'epoch_2.pth', '--work-dir', work, '--tta', '--out', metrics, '--out-item', 'metrics',
         '--show-dir', tmp_path / 'shown', options=options)
     assert 'pascal_voc/AP50' in json.loads(metrics.read_text())
     assert {path.name for path in tmp_path.glob('**/shown/*')} == {'1.jpg', '2.jpg'}
@@ -71,7 +70,7 @@ def test_a_segmentor_is_trained_and_tested(tmp_path):
         cv2.imwrite(str(labels), np.full((48, 64), 3, dtype=np.uint8))
     config = tmp_path / 'config.py'
     config.write_text(f'''_base_ = '{SCENES.resolve()}'
-model = dict(backbone=dict(arch={dict(ARCH, _delete_=True, patch_size=16)}, img_size=64, init_cfg=None,
+model = dict(backbone=dict(arch=dict({ARCH}, patch_size=16, _delete_=True), img_size=64, init_cfg=None,
                            frozen_stages=2),
              decode_head=dict(in_channels=32, channels=32), data_preprocessor=dict(size=(64, 64)),
              test_cfg=dict(_delete_=True, mode='whole'))

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Sequence
+from numbers import Real
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +58,7 @@ class ReportHook(Hook):
         if not is_main_process() or not hasattr(self, '_start'):  # a validation outside training
             return
         for name, value in (metrics or {}).items():
-            if isinstance(value, (int, float)):
+            if isinstance(value, Real):  # MMSegmentation's are numpy's
                 self._history.setdefault(name, []).append((self._step(runner), float(value)))
         if labels:
             self._classes = runner.val_dataloader.dataset.metainfo.get('classes')
