@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import platform
+import tempfile
 import warnings
 from itertools import product
 from pathlib import Path
@@ -19,7 +20,8 @@ from vit_plugin.benchmark import PEERS, Case, compare, format_table
 from vit_plugin.benchmark.compare import MODES, OPTIMIZERS, TOLERANCES, as_record
 from vit_plugin.benchmark.models import OURS, OUTPUTS
 from vit_plugin.benchmark.pipelines import WHOLE, compare_pipelines
-from vit_plugin.engine.launch import one_sentence_errors
+from vit_plugin.benchmark.runner import runner_overhead
+from vit_plugin.engine.launch import one_sentence_errors, read_config
 from vit_plugin.visualization import draw_speed_bars
 
 
@@ -37,11 +39,13 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--optimizer', choices=list(OPTIMIZERS), default='AdamW')
     parser.add_argument('--peers', nargs='*', choices=list(PEERS), default=list(PEERS))
     parser.add_argument('--options', nargs='+', action=DictAction, metavar='KEY=VALUE',
-                        help='further arguments of our backbone')
+                        help='further arguments of our backbone; with --runner, settings of the config')
     parser.add_argument('--tolerance', type=float,
                         help=f'largest difference from our output, relative to its largest value; default {TOLERANCES}')
     parser.add_argument('--images', type=Path, metavar='FOLDER',
                         help='measure input pipelines instead, on the JPEG files in it, at the first of --sizes')
+    parser.add_argument('--runner', metavar='CONFIG',
+                        help='measure instead what the runner adds to a bare loop, over --rounds of its iterations')
     parser.add_argument('--rounds', type=int, default=10, help='turns of each implementation')
     parser.add_argument('--device', default=get_device())
     parser.add_argument('--threads', type=int, help='threads of the CPU')
@@ -62,6 +66,17 @@ def measure_pipelines(args: argparse.Namespace) -> tuple[list, dict]:
         print(f'{name:<28}{rate["images_per_core_s"]:>9.1f}{rate["iqr"]:>8.1f}')
     speeds = {name: rate['images_per_core_s'] for name, rate in rates.items()}
     return [dict(name=name, **rate) for name, rate in rates.items()], {f'{args.sizes[0]}px': speeds}
+
+
+def measure_runner(args: argparse.Namespace) -> tuple[list, dict]:
+    cfg = read_config(args.runner, args.options)
+    with tempfile.TemporaryDirectory() as folder:
+        cfg.work_dir, cfg.launcher = folder, 'none'
+        record = dict(config=args.runner, **runner_overhead(cfg, args.rounds))
+    print(f'\nan iteration: runner {record["runner_ms"]:.1f} ms, bare loop {record["bare_ms"]:.1f} ms, '
+          f'overhead {record["overhead"]:.2%}')
+    rates = {name: 1e3 / record[f'{name}_ms'] for name in ('runner', 'bare')}
+    return [record], {Path(args.runner).stem: rates}
 
 
 def measure_models(args: argparse.Namespace) -> tuple[list, dict]:
@@ -86,12 +101,14 @@ def main() -> None:
     if args.threads:
         torch.set_num_threads(args.threads)
     with one_sentence_errors():
-        records, speeds = (measure_pipelines if args.images else measure_models)(args)
+        measure = measure_pipelines if args.images else measure_runner if args.runner else measure_models
+        records, speeds = measure(args)
     if args.out:
         args.out.mkdir(parents=True, exist_ok=True)
         record = dict(machine=machine(args.device), rounds=args.rounds, results=records)
         (args.out / 'benchmark.json').write_text(json.dumps(record, indent=1) + '\n')
-        draw_speed_bars(speeds, 'images/s', WHOLE if args.images else OURS).savefig(args.out / 'benchmark.png')
+        unit, ours = ('iterations/s', 'runner') if args.runner else ('images/s', WHOLE if args.images else OURS)
+        draw_speed_bars(speeds, unit, ours).savefig(args.out / 'benchmark.png')
         print(f'\nbenchmark.json and benchmark.png are in {args.out}')
 
 

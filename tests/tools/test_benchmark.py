@@ -47,3 +47,13 @@ def test_pipelines_are_measured_on_the_same_files(tmp_path):
     assert all(name in done.stdout for name in rates)
     done = benchmark('--images', tmp_path / 'none')
     assert 'There are no JPEG files' in done.stderr.splitlines()[-1]
+
+
+def test_what_the_runner_adds_is_measured_beside_a_bare_loop(tmp_path):
+    done = benchmark('--runner', 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py', '--rounds', 3,
+                     '--out', tmp_path)
+    assert done.returncode == 0, done.stderr
+    result, = json.loads((tmp_path / 'benchmark.json').read_text())['results']
+    assert result['runner_ms'] > 0
+    assert result['bare_ms'] > 0
+    assert f'overhead {result["overhead"]:.2%}' in done.stdout

@@ -1,0 +1,76 @@
+"""What the framework's runner adds to a bare training loop, iteration by iteration."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from mmengine.config import Config
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+
+from vit_plugin.engine.launch import build_runner
+
+WARM_UP = 5  # iterations that are not counted
+
+
+class BareSteps(Hook):
+    """After every iteration of the runner, takes the same step on the same batch with nothing around it.
+
+    The time from the end of one such step to the beginning of the next is the runner's: loading, hooks, logs and all.
+    """
+
+    priority = 'LOWEST'
+
+    def __init__(self) -> None:
+        self.runner_s: list[float] = []
+        self.bare_s: list[float] = []
+        self._end: float | None = None
+
+    def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
+        start = self._now()
+        if self._end is not None:
+            self.runner_s.append(start - self._end)
+        self._bare_step(runner, data_batch)
+        self._end = self._now()
+        if self.runner_s:
+            self.bare_s.append(self._end - start)
+
+    @staticmethod
+    def _now() -> float:
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    @staticmethod
+    def _bare_step(runner: Runner, data_batch: Any) -> None:
+        model, wrapper = runner.model, runner.optim_wrapper
+        with wrapper.optim_context(model):
+            losses = model(**model.data_preprocessor(data_batch, True), mode='loss')
+        loss = sum(value for name, value in losses.items() if 'loss' in name)
+        loss.backward()
+        if wrapper.clip_grad_kwargs:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), **wrapper.clip_grad_kwargs)
+        wrapper.optimizer.step()
+        wrapper.optimizer.zero_grad()
+
+
+def runner_overhead(cfg: Config, iterations: int) -> Mapping[str, float]:
+    """Train with a config for so many iterations, every other one of them bare.
+
+    Returns:
+        ``runner_ms`` and ``bare_ms``, the medians; and ``overhead``, the median of what the runner's iteration took
+        over the bare one on the same batch, less 1.
+    """
+    cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
+    cfg.train_cfg = dict(by_epoch=False, max_iters=iterations + WARM_UP + 1)
+    cfg.train_dataloader.sampler = dict(type='InfiniteSampler', shuffle=True)
+    cfg.param_scheduler = None
+    cfg.default_hooks.checkpoint = None
+    runner = build_runner(cfg, ['train_dataloader'])
+    hook = BareSteps()
+    runner.register_hook(hook)
+    runner.train()
+    ours, bare = np.array(hook.runner_s[WARM_UP:]), np.array(hook.bare_s[WARM_UP:])
+    return dict(runner_ms=1e3 * np.median(ours), bare_ms=1e3 * np.median(bare), overhead=np.median(ours / bare) - 1)
