@@ -20,8 +20,7 @@ from mmengine.visualization import Visualizer
 from vit_plugin.engine.checks import dataset_class
 from vit_plugin.engine.launch import one_sentence_errors, read_config
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.files import find_weights
-from vit_plugin.weights.sources import load_from_any_format
+from vit_plugin.weights.load import load_trained
 
 NUM_TOP = 5  # classes that are told of each image
 
@@ -41,20 +40,12 @@ def parse_args() -> argparse.Namespace:
 
 def load_model(cfg: Config, checkpoint: str, device: str) -> tuple[torch.nn.Module, dict]:
     """The model with the checkpoint's weights, ready to predict, and what is known of the classes."""
-    content = load_from_any_format(checkpoint)
     cfg.model.setdefault('data_preprocessor', cfg.get('data_preprocessor'))
     model = revert_sync_batchnorm(MODELS.build(cfg.model))
-    try:
-        missing = model.load_state_dict(find_weights(content), strict=False).missing_keys
-    except RuntimeError as error:  # of a shape
-        raise ConfigError(f'The checkpoint {checkpoint!r} is not of this model: '
-                          f'{str(error).splitlines()[1].strip()}') from error
-    if missing:
-        raise ConfigError(f'The checkpoint {checkpoint!r} is not of this model: it lacks {len(missing)} of its '
-                          f'{len(model.state_dict())} tensors, such as {missing[0]!r}.')
+    meta = load_trained(model, checkpoint)
     dataset = cfg.test_dataloader.dataset
     declared = {**getattr(dataset_class(dataset, cfg.default_scope), 'METAINFO', {}), **dataset.get('metainfo', {})}
-    return model.to(device).eval(), {**declared, **content.get('meta', {}).get('dataset_meta', {})}
+    return model.to(device).eval(), {**declared, **meta.get('dataset_meta', {})}
 
 
 def build_pipeline(cfg: Config) -> Compose:
@@ -64,6 +55,19 @@ def build_pipeline(cfg: Config) -> Compose:
         grey = cfg.model.backbone.get('in_channels', 3) == 1
         steps.insert(0, dict(type='LoadImageFromFile', color_type='grayscale' if grey else 'color'))
     return Compose(steps)
+
+
+def check_targets(images: list[str], folder: Path) -> list[Path]:
+    """The picture to write for each image; none is there twice, or is one of the images."""
+    for path in images:
+        if not Path(path).is_file():
+            raise ConfigError(f'There is no image {path!r}.')
+    targets = [folder / f'{Path(path).stem}.png' for path in images]
+    taken = Counter(map(Path.resolve, [*targets, *map(Path, images)])).most_common(1)[0]
+    if taken[1] > 1:
+        raise ConfigError(f'--out: {str(taken[0])!r} would be written over; give another folder, and images of the '
+                          'same name one at a time.')
+    return targets
 
 
 def name_of(label: int, meta: dict) -> str:
@@ -104,19 +108,16 @@ DRAW = {'mmpretrain': draw_classes, 'mmdet': draw_instances, 'mmseg': draw_map}
 def main() -> None:
     args = parse_args()
     with one_sentence_errors():
-        for path in args.images:
-            if not Path(path).is_file():
-                raise ConfigError(f'There is no image {path!r}.')
+        targets = check_targets(args.images, args.out)
         cfg = read_config(args.config, args.cfg_options)
         init_default_scope(cfg.default_scope)
         model, meta = load_model(cfg, args.checkpoint, args.device)
         pipeline = build_pipeline(cfg)
         visualizer = VISUALIZERS.build({'name': 'infer', **cfg.visualizer, 'vis_backends': None})
         visualizer.dataset_meta = meta
-        for i, path in enumerate(args.images):
+        for i, (path, file) in enumerate(zip(args.images, targets, strict=True)):
             with torch.no_grad():
                 sample = model.test_step(pseudo_collate([pipeline(dict(img_path=path, img_id=i))]))[0]
-            file = args.out / f'{Path(path).stem}.png'
             found = DRAW[cfg.default_scope](
                 visualizer, mmcv.imread(path, channel_order='rgb'), sample.cpu(), meta, args.score_thr, str(file))
             print(f'{path}: {found}; {file}')

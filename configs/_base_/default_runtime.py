@@ -26,4 +26,4 @@ visualizer = dict(type='UniversalVisualizer', vis_backends=vis_backends)
 log_level = 'INFO'
 load_from = None
 resume = False
-randomness = dict(seed=0, deterministic=False)
+randomness = dict(seed=0, deterministic=False, diff_rank_seed=True)  # dropout and mixing differ among processes

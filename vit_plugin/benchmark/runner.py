@@ -10,7 +10,7 @@ from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from vit_plugin.engine.launch import build_runner
+from vit_plugin.engine.launch import apply_loader_defaults, build_runner
 
 WARM_UP = 5  # iterations that are not counted
 
@@ -68,6 +68,7 @@ def runner_overhead(cfg: Config, iterations: int) -> Mapping[str, float]:
     cfg.train_dataloader.sampler = dict(type='InfiniteSampler', shuffle=True)
     cfg.param_scheduler = None
     cfg.default_hooks.checkpoint = None
+    apply_loader_defaults(cfg)
     runner = build_runner(cfg, ['train_dataloader'])
     hook = BareSteps()
     runner.register_hook(hook)

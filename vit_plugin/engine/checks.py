@@ -107,8 +107,11 @@ def check_channels(model: Mapping) -> None:
     backbone = model.get('backbone') or {}
     if backbone.get('type') != BACKBONE:
         return
+    backbone = {**backbone, 'init_cfg': None}
+    if 'pretrained' in (backbone.get('patch_embed') or {}):
+        backbone['patch_embed'] = {**backbone['patch_embed'], 'pretrained': False}
     with torch.device('meta'):
-        channels = MODELS.build({**backbone, 'init_cfg': None}).channels
+        channels = MODELS.build(backbone).channels
     for name in ('neck', 'head', 'decode_head'):
         part = model.get(name) or {}
         part = part if isinstance(part, Mapping) else part[0]  # of a row of necks or heads
@@ -121,7 +124,11 @@ def check_channels(model: Mapping) -> None:
 def _compare(field: str, part: Mapping, channels: Sequence[int]) -> None:
     asked, several = part['in_channels'], isinstance(part['in_channels'], Sequence)
     taken = part.get('in_index', range(len(channels)) if several else -1)
-    given = [channels[i] for i in (taken if several else [taken]) if i < len(channels)]
+    taken = list(taken) if several else [taken]
+    if any(not -len(channels) <= i < len(channels) for i in taken):
+        raise ConfigError(f'{field}.in_index={part["in_index"]} asks for more maps than the backbone gives, which are '
+                          f'{len(channels)}: change it, or out_indices of the backbone.')
+    given = [channels[i] for i in taken]
     if given != (list(asked) if several else [asked]):
         raise ConfigError(f'{field}.in_channels={asked} does not fit the backbone, whose outputs are '
                           f'{", ".join(map(str, channels))} wide: set it to {given if several else given[0]}.')

@@ -6,11 +6,11 @@ from pathlib import Path
 import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
-from mmengine.runner import load_checkpoint
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.weights.load import load_trained
 
 Run = Callable[[Tensor], Tensor]
 
@@ -32,23 +32,30 @@ class Deployed(nn.Module):
         super().__init__()
         preprocessor = model.data_preprocessor
         ones = torch.ones(1, 1, 1)
-        self.register_buffer('mean', getattr(preprocessor, 'mean', 0 * ones).clone())
-        self.register_buffer('std', getattr(preprocessor, 'std', ones).clone())
+        # Not `mean` alone: onnxscript gives that name to a mean that it folds into a constant.
+        self.register_buffer('image_mean', getattr(preprocessor, 'mean', 0 * ones).clone())
+        self.register_buffer('image_std', getattr(preprocessor, 'std', ones).clone())
         self.model, self.dtype = model.to(dtype), dtype
 
     def forward(self, images: Tensor) -> Tensor:
         """Images (B, C, H, W), float32 of 0 to 255, channels as the network sees them (RGB) -> logits (B, classes)."""
-        images = ((images - self.mean) / self.std).to(self.dtype)
+        images = ((images - self.image_mean) / self.image_std).to(self.dtype)
         return self.model.head(self.model.extract_feat(images)).float()
 
 
 def load_deployed(cfg: Config, checkpoint: str, dtype: str = 'float32') -> Deployed:
-    """The classifier of a config with the weights of a checkpoint, in eval mode."""
+    """The classifier of a config with the weights of a checkpoint, in eval mode.
+
+    Raises:
+        ConfigError: for another kind of model, or a checkpoint that is not of this one.
+    """
     init_default_scope(cfg.get('default_scope', 'mmpretrain'))
-    preprocessor = dict(cfg.get('data_preprocessor', {}))
+    preprocessor = dict(cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor') or {})
     preprocessor.setdefault('type', 'mmpretrain.ClsDataPreprocessor')
     model = MODELS.build(dict(cfg.model, data_preprocessor=preprocessor))
-    load_checkpoint(model, checkpoint, map_location='cpu', strict=True)
+    if not (hasattr(model, 'extract_feat') and hasattr(model, 'head')):
+        raise ConfigError(f'model: {type(model).__name__} is no classifier, and only those can be exported.')
+    load_trained(model, checkpoint)
     return Deployed(model, torch.bfloat16 if dtype == 'bfloat16' else torch.float32).eval().requires_grad_(False)
 
 

@@ -56,15 +56,20 @@ def load_config(args: argparse.Namespace) -> Config:
     cfg = read_config(args.config, args.cfg_options)
     cfg.launcher = args.launcher
     cfg.work_dir = args.work_dir or cfg.get('work_dir') or str(Path('work_dirs', Path(args.config).stem))
+    apply_loader_defaults(cfg, args.no_pin_memory)
+    return cfg
+
+
+def apply_loader_defaults(cfg: Config, no_pin_memory: bool = False) -> None:
+    """What the hosts' own `train.py` sets in data loaders that leave it open."""
     for name in LOADERS:
         if cfg.get(name):
             defaults = dict(pin_memory=get_device() != 'cpu', persistent_workers=cfg[name].get('num_workers', 0) > 0)
             if cfg.get('default_scope') == 'mmpretrain':  # the other hosts stack images of several sizes themselves
                 defaults['collate_fn'] = dict(type='default_collate')
             cfg[name] = ConfigDict(defaults, **cfg[name])
-            if args.no_pin_memory:
+            if no_pin_memory:
                 cfg[name].pin_memory = False
-    return cfg
 
 
 def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> Runner:

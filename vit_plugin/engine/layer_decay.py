@@ -17,6 +17,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
     A parameter of depth k of n has the learning rate times ``layer_decay_rate ** (n - 1 - k)``. The depths are the
     backbone's own, by its ``get_layer_depth(name)``; what is outside of a backbone has the whole rate. The parameters
     that a module names in ``no_weight_decay()`` have no weight decay. Parameters with the same settings share a group.
+    A schedule that sets the rate of all groups by itself, as OneCycleLR does, undoes the decay.
 
     Args:
         optim_wrapper_cfg: config of the optimizer wrapper and its optimizer.
@@ -50,16 +51,19 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         for single in singles:
             (parameter, ) = single.pop('params')
             name = names[parameter]
-            settings = {'lr': self.base_lr, 'weight_decay': self.base_wd or 0., **single}
+            settings = {'lr': self.base_lr, **single}
+            if self.base_wd is not None:
+                settings.setdefault('weight_decay', self.base_wd)
             settings['lr'] *= scales.get(name, 1.)
             if name in undecayed:
                 settings['weight_decay'] = 0.
             group = groups.setdefault(tuple(sorted(settings.items())), {**settings, 'params': []})
             group['params'].append(parameter)
-        ordered = sorted(groups.values(), key=lambda group: (group['lr'], group['weight_decay']))
+        ordered = sorted(groups.values(), key=lambda group: (group['lr'], group.get('weight_decay', 0.)))
         print_log('\n'.join(['Groups of parameters:', *(
-            f'lr {group["lr"]:.4g}, weight decay {group["weight_decay"]:.4g}: {len(group["params"])} tensors, '
-            f'{sum(parameter.numel() for parameter in group["params"]):,} numbers' for group in ordered)]), 'current')
+            f'lr {group["lr"]:.4g}, weight decay {group.get("weight_decay", "default")}: '
+            f'{len(group["params"])} tensors, {sum(parameter.numel() for parameter in group["params"]):,} numbers'
+            for group in ordered)]), 'current')
         return ordered
 
     def _scales(self, model: nn.Module) -> dict[str, float]:

@@ -25,6 +25,7 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
         super().before_train(runner)
         self._interval = min((hook.interval for hook in runner.hooks if isinstance(hook, LoggerHook)), default=1)
         self._pending: list[Mapping[str, Any]] = []
+        runner.optim_wrapper.defers_grad_norm = True
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None,
                          outputs: Mapping[str, Any] | None = None) -> None:
@@ -40,6 +41,7 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
     def _record(self, runner: Runner) -> None:
         values = [(f'train/{name}', value) for outputs in self._pending for name, value in outputs.items()]
         tensors = [value.reshape(()).float() for _, value in values if isinstance(value, Tensor)]
+        tensors = [tensor.to(tensors[0].device, non_blocking=True) for tensor in tensors]
         numbers = iter(torch.stack(tensors).tolist() if tensors else [])  # the one time that the host waits
         for name, value in values:
             runner.message_hub.update_scalar(name, next(numbers) if isinstance(value, Tensor) else value)
@@ -47,11 +49,14 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
 
 
 class KeepsGradNorm:
-    """For optimizer wrappers: the norm stays on the device, as ``grad_norm``, until the hook records it."""
+    """For optimizer wrappers: the norm stays on the device, as ``grad_norm``, until the hook, if any, records it."""
 
+    defers_grad_norm = False
     grad_norm: Tensor | None = None
 
     def _clip_grad(self) -> None:
+        if not self.defers_grad_norm:
+            return super()._clip_grad()
         params = [param for group in self.optimizer.param_groups for param in group['params'] if param.grad is not None]
         self.grad_norm = self.clip_func(params, **self.clip_grad_kwargs) if params else None
 

@@ -53,7 +53,8 @@ class Adapter:
 
     def __init__(self, backbone: nn.Module, read: Callable[[str], Tensor], given: Container[str],
                  grid: tuple[int, int] | None = None, own: bool = False) -> None:
-        self.backbone, self.read, self.given, self.grid, self.own = backbone, read, given, grid, own
+        self.backbone, self.read, self.given, self.own = backbone, read, given, own
+        self.grid = grid or backbone.position.source_grid
 
     def __call__(self, ours: str, value: Tensor, shape: torch.Size) -> tuple[Tensor, str]:
         """The tensor in that shape if it can be had, else as near as it gets, and in words what was changed."""
@@ -120,7 +121,7 @@ class Adapter:
             if patches > 0 and h * w == patches:
                 return extra, (h, w)
         raise ConfigError(f'pos_embed: the checkpoint has {table.shape[1]} positions, which are no square of patches; '
-                          'give source_grid=(rows, columns).')
+                          'give load_weights, or pos_embed of the backbone, source_grid=(rows, columns).')
 
     def _layouts(self) -> list[tuple[int, tuple[int, int] | None]]:
         """Extra rows and grids to try, from the likeliest; None stands for a square."""

@@ -1,7 +1,9 @@
 """Loading a checkpoint of any format into a model, exactly and completely, or not at all."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from mmengine.logging import print_log
@@ -10,9 +12,10 @@ from torch import Tensor, nn
 from vit_plugin.errors import ConfigError
 
 from .conversion import Conversion, choose_format, of_other_classes
+from .files import find_weights
 from .formats import FORMATS, unstacked, unwrapped
 from .report import Report, some
-from .sources import open_weights
+from .sources import load_from_any_format, open_weights
 
 
 def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], skip: Iterable[str] = (),
@@ -46,18 +49,23 @@ def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], sk
 def fit_state_dict(backbone: nn.Module, state: dict[str, Tensor], prefix: str) -> None:
     """Put a state dict, in place, into the names and shapes of a backbone that is about to load it.
 
-    What already has our names is adapted only, and its completeness left to whoever loads it. What does not is
-    converted, and must be complete. Other modules' entries, outside of ``prefix``, stay as they are.
+    What already has our names is adapted only, and what it lacks or has too much is left to whoever loads it, but for
+    blocks that were not built. What does not is converted, and must be complete. Other modules' entries, outside of
+    ``prefix``, stay as they are.
     """
     mine = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
     targets = backbone.state_dict(keep_vars=True)
-    if not mine or (set(mine) <= set(targets) and all(mine[key].shape == targets[key].shape for key in mine)):
+    fitting = set(mine) <= set(targets) and all(mine[key].shape == targets[key].shape for key in mine)
+    if not mine or (fitting and backbone.position.source_grid is None):
         return
-    if set(mine) <= set(targets):
-        targets = {key: targets[key] for key in mine}
+    form, _, steps = choose_format(unstacked(unwrapped(mine)), targets)
+    own = form is FORMATS['vit_plugin']
+    if own:
+        targets = {key: value for key, value in targets.items() if key in steps}
     conversion = Conversion(backbone, targets, mine)
     print_log(f'{conversion.report}', 'current')
-    for key in mine:
+    surplus = {key for key in conversion.report.ignored if own and not backbone.is_left_out(key)}
+    for key in mine.keys() - surplus:
         del state[f'{prefix}{key}']
     state.update({f'{prefix}{ours}': conversion.tensor(ours) for ours in conversion.report.matched})
 
@@ -107,7 +115,33 @@ def fit_head_state_dict(head: nn.Module, state: dict[str, Tensor], prefix: str) 
             report.initialised[f'head.{key}'] = reason
             state[name] = targets[key]
     if report.initialised or report.ignored:
-        print_log(f'{report}', 'current')
+        print_log(f'{report}', 'current', logging.WARNING)
+
+
+def load_trained(model: nn.Module, checkpoint: str) -> dict[str, Any]:
+    """Fill a whole model from a checkpoint that was trained as that model, to predict with it.
+
+    Returns:
+        What the checkpoint tells of its training, ``meta``.
+
+    Raises:
+        ConfigError: if the checkpoint lacks a tensor of the model, or has one of another shape.
+    """
+    content = load_from_any_format(checkpoint)
+    weights, wanted = find_weights(content), model.state_dict()
+    for key in weights.keys() & wanted.keys():
+        if 'head' in key and weights[key].shape != wanted[key].shape:  # which loading would leave as it is
+            raise ConfigError(f'The checkpoint {checkpoint!r} is not of this model: {key} has the shape '
+                              f'{tuple(weights[key].shape)} in it and {tuple(wanted[key].shape)} in the model.')
+    try:
+        missing = model.load_state_dict(weights, strict=False).missing_keys
+    except RuntimeError as error:  # of a shape
+        raise ConfigError(f'The checkpoint {checkpoint!r} is not of this model: '
+                          f'{str(error).splitlines()[1].strip()}') from error
+    if missing:
+        raise ConfigError(f'The checkpoint {checkpoint!r} is not of this model: it lacks {len(missing)} of its '
+                          f'{len(wanted)} tensors, such as {missing[0]!r}.')
+    return content.get('meta', {})
 
 
 def find_backbone(model: nn.Module) -> tuple[str, nn.Module]:

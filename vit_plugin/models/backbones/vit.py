@@ -57,7 +57,8 @@ class VisionTransformer(BaseModule):
             dict of that ``type`` and ``interpolate_mode``, ``'bilinear'`` (the authors') or
             ``'bicubic'`` (timm's), and ``extra_rows``: the class token and other extra ones have rows of
             their own in a learned table, unless this is False; none in the fixed one, and no relative position.
-            ``relative=True`` adds relative positions to those of the type, as in ViTDet.
+            ``relative=True`` adds relative positions to those of the type, as in ViTDet. ``source_grid=(h, w)``
+            tells the grid of a checkpoint's table that is no square.
         with_cls_token: whether a class token goes before the patches.
         extra_tokens: how many more learned tokens follow it, by the name of their parameter: ``dist_token``
             (DeiT), ``reg_token`` (DINOv2 with registers).
@@ -178,8 +179,8 @@ class VisionTransformer(BaseModule):
 
     def embed(self, x: Tensor, grid: Grid) -> Tensor:
         """Class and other extra tokens, and positions: patches (B, h*w, C) -> tokens (B, extra + h*w, C)."""
-        extra = [getattr(self, name).expand(x.shape[0], -1, -1).to(x.dtype) for name in self.extra_tokens]
-        x = torch.cat((*extra, x), dim=1)
+        extra = [getattr(self, name).expand(x.shape[0], -1, -1) for name in self.extra_tokens]
+        x = torch.cat((*extra, x), dim=1)  # under autocast in float32, as all sums over the blocks then are
         return self.norm_pre(self.drop_after_pos(self.position(x, self.pos_embed, grid)))
 
     @property
@@ -232,6 +233,13 @@ class VisionTransformer(BaseModule):
             case ['blocks', block, *_]:
                 return stem + int(block), num_depths
         return num_depths - 1, num_depths
+
+    def is_left_out(self, name: str) -> bool:
+        """Whether that is a parameter of a block of the arch that was not built, since no output needs it."""
+        match name.split('.'):
+            case ['blocks', block, *_] if block.isdecimal():
+                return len(self.blocks) <= int(block) < self.num_layers
+        return False
 
     def differing_numerics(self, numerics: str | Mapping[str, Any]) -> list[str]:
         """In sentences, what this model computes in another way than those numerics, and what would set it."""

@@ -92,8 +92,9 @@ class Attention(Derives):
     def project(self, x: Tensor, num_queries: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens (B, N, embed_dims) -> queries of the first so many, keys and values, each (B, heads, N, head_dims)."""
         layer, width = self.qkv, x.shape[-1]
-        # A layer that was put in place of this one (LoRA, int8) may have no weight to take rows of.
-        if num_queries is None or type(layer) is not nn.Linear or type(layer.weight) is not nn.Parameter:
+        # What was put in place of this layer (LoRA, int8) may have no weight to take rows of; a hook wants it called.
+        plain = type(layer) is nn.Linear and type(layer.weight) is nn.Parameter
+        if num_queries is None or not plain or layer._forward_hooks or layer._forward_pre_hooks:
             q, k, v = layer(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
             q = q[:, :, :num_queries]
         else:

@@ -13,9 +13,9 @@ MAX_KEPT = 16
 class Derives(nn.Module):
     """A module that looks up, in eval mode, what it has computed from its parameters before.
 
-    A write past autograd (``weight.data.copy_``) leaves no trace on a parameter. It comes with a change of mode (when
-    an averaged model is swapped in) or after an optimizer's step (when a teacher follows its student), so both
-    empty the cache, as moving and casting the module do.
+    A write past autograd (``weight.data.copy_``) leaves no trace on a parameter. It mostly comes with a change of mode
+    (when an averaged model is swapped in) or after an optimizer's step (when a teacher follows its student), so both
+    empty the cache, as loading, moving and casting the module do. After any other such write, call ``eval()`` again.
     """
 
     steps = 0  # of all optimizers in this process
@@ -48,6 +48,10 @@ class Derives(nn.Module):
     def train(self, mode: bool = True) -> 'Derives':
         self._kept.clear()
         return super().train(mode)
+
+    def _load_from_state_dict(self, *args: Any) -> None:
+        self._kept.clear()
+        super()._load_from_state_dict(*args)
 
     def _apply(self, *args: Any, **kwargs: Any) -> 'Derives':  # .to(), .half(), ...
         self._kept.clear()

@@ -52,6 +52,7 @@ class PosEmbed(Derives):
         num_extra_tokens: tokens before the patches, such as the class token.
         interpolate_mode: how a learned table is resampled to other grids, a key of ``INTERPOLATIONS``.
         extra_rows: whether a learned table has rows for the extra tokens; big_vision's have none.
+        source_grid: the grid (h, w) of the tables of checkpoints to load, where it is no square.
 
     Attributes:
         shape: shape of the parameter that it reads, or None.
@@ -60,11 +61,13 @@ class PosEmbed(Derives):
     shape: tuple[int, int, int] | None = None
 
     def __init__(self, grid: Grid, embed_dims: int, num_extra_tokens: int,
-                 interpolate_mode: str = 'bilinear', extra_rows: bool = True) -> None:
+                 interpolate_mode: str = 'bilinear', extra_rows: bool = True,
+                 source_grid: Grid | None = None) -> None:
         super().__init__()
         self.grid, self.embed_dims = grid, embed_dims
         self.num_extra_rows = num_extra_tokens if extra_rows else 0
         self.interpolate_mode = _known(interpolate_mode)
+        self.source_grid = None if source_grid is None else tuple(source_grid)
 
     def table(self, weight: Tensor | None, grid: Grid) -> Tensor | None:
         """The table (1, N, C) of that grid; it may lack rows for the extra tokens, which then get none."""
@@ -75,7 +78,9 @@ class PosEmbed(Derives):
         table = self.derived(lambda: self.table(weight, grid), weight, key=grid)
         if table is None:
             return x
-        return x + F.pad(table, (0, 0, x.shape[1] - table.shape[1], 0)).to(x.dtype)
+        # Under autocast the sum is float32, and with it what the blocks add to; else it has the model's dtype.
+        table = table if torch.is_autocast_enabled(x.device.type) else table.to(x.dtype)
+        return x + F.pad(table, (0, 0, x.shape[1] - table.shape[1], 0))
 
 
 class LearnedPosEmbed(PosEmbed):
