@@ -116,10 +116,13 @@ def main() -> None:
         visualizer = VISUALIZERS.build({'name': 'infer', **cfg.visualizer, 'vis_backends': None})
         visualizer.dataset_meta = meta
         for i, (path, file) in enumerate(zip(args.images, targets, strict=True)):
+            image = mmcv.imread(path)
+            if image is None:
+                raise ConfigError(f'The image {path!r} cannot be read.')
             with torch.no_grad():
                 sample = model.test_step(pseudo_collate([pipeline(dict(img_path=path, img_id=i))]))[0]
             found = DRAW[cfg.default_scope](
-                visualizer, mmcv.imread(path, channel_order='rgb'), sample.cpu(), meta, args.score_thr, str(file))
+                visualizer, image[..., ::-1], sample.cpu(), meta, args.score_thr, str(file))  # RGB
             print(f'{path}: {found}; {file}')
 
 

@@ -107,7 +107,10 @@ def test_bad_input_is_one_sentence(infer, image, tmp_path):
     other = tmp_path / 'other.pth'
     state = torch.load(checkpoint, weights_only=True)['state_dict']
     torch.save({name: value for name, value in state.items() if not name.startswith('head.')}, other)
+    damaged = tmp_path / 'damaged.jpg'
+    damaged.write_bytes(b'no picture')
     for arguments, words in (
+            ([damaged, '--config', DIGITS, '--checkpoint', checkpoint], "damaged.jpg' cannot be read"),
             (['none.jpg', '--config', DIGITS, '--checkpoint', checkpoint], "There is no image 'none.jpg'"),
             ([image, '--config', 'none.py', '--checkpoint', checkpoint], "There is no config file 'none.py'"),
             ([image, '--config', DIGITS, '--checkpoint', 'none.pth'], "There is no checkpoint file 'none.pth'"),
