@@ -61,3 +61,10 @@ def test_a_segmentors_head_chooses_maps(tiny):
     check_channels(dict(backbone=backbone, decode_head=dict(in_channels=[32], in_index=[1])))
     with pytest.raises(ConfigError, match=r'set it to \[32\]'):
         check_channels(dict(backbone=backbone, decode_head=dict(in_channels=[32, 32], in_index=[1])))
+
+
+def test_more_maps_than_the_backbone_gives():
+    model = dict(backbone=dict(type='vit_plugin.VisionTransformer', arch='B/16', out_type='featmap'),
+                 decode_head=dict(in_channels=768, in_index=3))  # as in MMSegmentation's bases
+    with pytest.raises(ConfigError, match='model.decode_head.in_index=3 asks for more maps than the backbone gives'):
+        check_channels(model)

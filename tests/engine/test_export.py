@@ -38,6 +38,22 @@ def test_it_is_the_classifier_with_its_preprocessing(trained):
         assert torch.equal(model(images), whole(inputs))
 
 
+def test_a_preprocessor_within_the_model_is_kept(trained):
+    cfg, path = trained
+    apart = load_deployed(cfg, path)
+    cfg.model.data_preprocessor = cfg.pop('data_preprocessor')
+    images = torch.randint(0, 256, (2, *SIZE)).float()
+    with torch.no_grad():
+        assert torch.equal(load_deployed(cfg, path)(images), apart(images))
+
+
+def test_only_the_classifier_of_the_checkpoint(trained):
+    cfg, path = trained
+    cfg.model.head.num_classes = 7
+    with pytest.raises(ConfigError, match='is not of this model: head.layers.head'):
+        load_deployed(cfg, path)
+
+
 def test_pt2(trained, tmp_path):
     cfg, path = trained
     model = load_deployed(cfg, path)

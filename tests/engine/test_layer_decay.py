@@ -90,3 +90,11 @@ def test_what_cannot_work(detector, paramwise, lr, words):
 def test_a_model_without_depths():
     with pytest.raises(ConfigError, match='no part of Sequential has get_layer_depth'):
         wrapper(nn.Sequential(nn.Linear(2, 2)), layer_decay_rate=0.5)
+
+
+def test_a_weight_decay_that_the_config_does_not_name_is_the_optimizers(tiny):
+    model = VisionTransformer(**tiny)
+    groups = build_optim_wrapper(model, dict(
+        type='OptimWrapper', constructor='vit_plugin.LayerDecayOptimWrapperConstructor',
+        optimizer=dict(type='AdamW', lr=1.), paramwise_cfg=dict(layer_decay_rate=0.5))).optimizer.param_groups
+    assert {group['weight_decay'] for group in groups} == {0., 0.01}

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from mmengine.logging import MessageHub
 from mmengine.runner import Runner
 
 from vit_plugin.engine import OptimWrapper
@@ -44,9 +45,18 @@ def test_a_norm_is_recorded_once_when_gradients_are_accumulated():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     wrapper = OptimWrapper(optimizer, accumulative_counts=2, clip_grad=dict(max_norm=1))
     wrapper.initialize_count_status(model, 0, 4)
+    wrapper.defers_grad_norm = True  # as the hook sets it
     norms = []
     for _ in range(4):
         wrapper.update_params(model(torch.ones(2)).sum())
         norms.append(wrapper.grad_norm is not None)
         wrapper.grad_norm = None
     assert norms == [False, True, False, True]
+
+
+def test_without_the_hook_a_norm_is_recorded_as_mmengine_does():
+    model = torch.nn.Linear(2, 2)
+    wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1), clip_grad=dict(max_norm=1))
+    wrapper.message_hub = MessageHub.get_instance('without_the_hook')
+    wrapper.update_params(model(torch.ones(2)).sum())
+    assert 'train/grad_norm' in wrapper.message_hub.log_scalars

@@ -119,3 +119,15 @@ def test_bad_input_is_one_sentence(infer, image, tmp_path):
             infer(*arguments)
         assert words in str(error.value)
         assert '\n' not in str(error.value)
+
+
+def test_no_picture_is_written_over(infer, image, tmp_path):
+    (tmp_path / 'other').mkdir()
+    (tmp_path / 'out').mkdir()
+    same_name, same_file = tmp_path / 'other/photo.jpg', tmp_path / 'out/photo.png'
+    for other in (same_name, same_file):
+        other.write_bytes(image.read_bytes())
+    for images in ([image, same_name], [same_file]):
+        with pytest.raises(SystemExit, match='would be written over; give another folder'):
+            infer(*images, '--config', DIGITS, '--checkpoint', 'none.pth')
+    assert same_file.read_bytes() == image.read_bytes()

@@ -8,6 +8,7 @@ from mmengine.runner import load_checkpoint
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights import FORMATS, load_weights
+from vit_plugin.weights.load import load_trained
 
 
 def classifier(tiny: dict, classes: int = 5, **head) -> torch.nn.Module:
@@ -220,3 +221,26 @@ def test_a_heads_weights_alone(tiny):
     weight = torch.randn_like(model.head.layers.head.weight)
     model.load_state_dict({'head.layers.head.weight': weight}, strict=False)
     assert torch.equal(model.head.layers.head.weight, weight)
+
+
+def test_own_weights_are_adapted_but_their_completeness_is_left_to_torch(tiny):
+    model = VisionTransformer(**tiny)
+    state = model.state_dict()
+    with pytest.raises(RuntimeError, match='Unexpected key.*blocks.7.mlp.fc1.weight'):  # of a deeper model
+        model.load_state_dict({**state, 'blocks.7.mlp.fc1.weight': torch.ones(2, 2)})
+    del state['norm.bias']
+    loaded = model.load_state_dict({**state, 'projector.weight': torch.ones(2)}, strict=False)
+    assert loaded.missing_keys == ['norm.bias']
+    assert loaded.unexpected_keys == ['projector.weight']
+    shallow = VisionTransformer(**tiny, out_indices=0)  # what it leaves out of the arch is no surplus
+    shallow.load_state_dict(model.state_dict())
+
+
+def test_a_checkpoint_to_predict_with_is_of_the_model(tiny, tmp_path):
+    path = str(tmp_path / 'checkpoint.pth')
+    torch.save(dict(state_dict=classifier(tiny).state_dict(), meta=dict(epoch=3)), path)
+    assert load_trained(classifier(tiny), path) == dict(epoch=3)
+    with pytest.raises(ConfigError, match=r'head.layers.head.* has the shape \(5.* in it and \(7'):
+        load_trained(classifier(tiny, classes=7), path)
+    with pytest.raises(ConfigError, match='it lacks 2 of its .* such as'):
+        load_trained(classifier(dict(tiny, block_cfg=dict(layer_scale_init_value=0.1), out_indices=0)), path)

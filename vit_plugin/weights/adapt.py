@@ -121,7 +121,7 @@ class Adapter:
             if patches > 0 and h * w == patches:
                 return extra, (h, w)
         raise ConfigError(f'pos_embed: the checkpoint has {table.shape[1]} positions, which are no square of patches; '
-                          'give load_weights, or pos_embed of the backbone, source_grid=(rows, columns).')
+                          'give source_grid=(rows, columns) to load_weights, or in pos_embed of the backbone.')
 
     def _layouts(self) -> list[tuple[int, tuple[int, int] | None]]:
         """Extra rows and grids to try, from the likeliest; None stands for a square."""

@@ -366,3 +366,15 @@ def test_the_last_block_does_not_compute_the_patches(tiny):
         flops.append(counter.get_total_flops())
     patches = 16 * 2 * (32 * 32 + 32 * 32 + 2 * 32 * 64)  # their queries, projections and MLPs
     assert flops[1] - flops[0] >= patches
+
+
+@pytest.mark.parametrize('pos_embed', ['learned', 'sincos2d'])
+def test_sums_over_the_blocks_are_float32_under_autocast(tiny, pos_embed):
+    model = VisionTransformer(**tiny, pos_embed=pos_embed)
+    dtypes = []
+    for block in model.blocks:
+        block.register_forward_hook(lambda block, args, out: dtypes.append(out.dtype))
+    with torch.autocast('cpu', torch.bfloat16):
+        model(torch.randn(1, 3, 32, 32))
+    assert dtypes == [torch.float32] * 2
+    assert model.bfloat16()(torch.randn(1, 3, 32, 32, dtype=torch.bfloat16))[0].dtype == torch.bfloat16

@@ -119,3 +119,10 @@ def test_each_window_attends_to_itself_and_its_padding():
                 image[:, y:y + 3, column:column + 3].flatten(1, 2), (3, 3)).unflatten(1, (3, 3))
     torch.testing.assert_close(layer(x, (5, 4)), image[:, :5, :4].flatten(1, 2))
     assert layer.weights(x, (5, 4)).shape == (4, 2, 9, 9)
+
+
+def test_a_hook_on_the_projection_is_called_for_the_first_queries_too():
+    layer, calls = Attention(32, 4), []
+    layer.qkv.register_forward_hook(lambda module, args, out: calls.append(out.shape))
+    layer(torch.randn(2, 5, 32), (2, 2), 1)
+    assert calls == [(2, 5, 96)]
