@@ -32,10 +32,16 @@ SMALL = {
 }
 
 
-def recipes(*folders: str) -> pytest.MarkDecorator:
+# Of dense recipes those that are built and stepped every time, one of each kind; the others nightly.
+QUICK = ('faster-rcnn_hybrid', 'retinanet_hybrid-vit-d4', 'vitdet_mask-rcnn_vit-base', 'vit-base-p16_upernet',
+         'hybrid-vit-base-r50-p16_linear')
+
+
+def recipes(*folders: str, nightly: bool = False) -> pytest.MarkDecorator:
     """The recipes in some folders, or in all; without their host, whose own files they build on, they are skipped."""
-    paths = [pytest.param(path, id=path.stem, marks=pytest.mark.skipif(
-        not find_spec(HOSTS[path.parent.name]), reason=f'{HOSTS[path.parent.name]} is not installed'))
+    paths = [pytest.param(path, id=path.stem, marks=[
+        pytest.mark.skipif(not find_spec(HOSTS[path.parent.name]), reason=f'{HOSTS[path.parent.name]} is not installed'),
+        *([pytest.mark.nightly] if nightly and not path.stem.startswith(QUICK) else [])])
         for path in CONFIGS if not folders or path.parent.name in folders]
     return pytest.mark.parametrize('path', paths)
 
@@ -80,7 +86,7 @@ def sample(label: int):
     return DataSample().set_gt_label(label)
 
 
-@recipes('detection', 'segmentation')
+@recipes('detection', 'segmentation', nightly=True)
 @pytest.mark.filterwarnings('ignore')
 def test_detector_or_segmentor_trains_a_step(path, no_default_scope):
     train_a_step(read_config(path))

@@ -29,8 +29,9 @@ def test_a_backbone_needs_no_mmpretrain(monkeypatch):
 
 def forget(monkeypatch, missing: str) -> None:
     """Make a package impossible to import, and ours unimported."""
-    for root in ('MODELS', 'DATASETS', 'TRANSFORMS', 'HOOKS', 'OPTIM_WRAPPERS'):
-        monkeypatch.delitem(getattr(mmengine.registry, root)._children, 'vit_plugin', raising=False)
+    for root in vars(mmengine.registry).values():
+        if isinstance(root, mmengine.registry.Registry):
+            monkeypatch.delitem(root._children, 'vit_plugin', raising=False)
     monkeypatch.setattr(CheckpointLoader, '_schemes', dict(CheckpointLoader._schemes))
     for name in [name for name in sys.modules if name.split('.')[0] in (missing, 'vit_plugin')]:
         monkeypatch.delitem(sys.modules, name)

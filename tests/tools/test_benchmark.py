@@ -27,6 +27,7 @@ def test_table_record_and_chart(tmp_path):
         assert chart.width > 500
 
 
+@pytest.mark.nightly
 def test_other_outputs_end_it_with_a_sentence(tmp_path):
     done = benchmark('--options', 'numerics.base=timm', 'numerics.norm_cfg.eps=0.1', '--out', tmp_path / 'out')
     assert done.returncode == 1
@@ -34,6 +35,7 @@ def test_other_outputs_end_it_with_a_sentence(tmp_path):
     assert not (tmp_path / 'out').exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore')
 def test_pipelines_are_measured_on_the_same_files(tmp_path):
     for i in range(2):
@@ -49,6 +51,7 @@ def test_pipelines_are_measured_on_the_same_files(tmp_path):
     assert 'There are no JPEG files' in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.nightly
 def test_what_the_runner_adds_is_measured_beside_a_bare_loop(tmp_path):
     done = benchmark('--runner', 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py', '--rounds', 3,
                      '--out', tmp_path)

@@ -61,6 +61,7 @@ model = dict(backbone=dict(arch=dict({ARCH}, resnet=dict(stage_depths=(1, 1), wi
     assert {path.name for path in tmp_path.glob('**/shown/*')} == {'1.jpg', '2.jpg'}
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not find_spec('mmseg'), reason='mmseg is not installed')
 def test_a_segmentor_is_trained_and_tested(tmp_path):
     for folder in ('images/training', 'images/validation'):

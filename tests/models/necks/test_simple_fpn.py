@@ -8,7 +8,7 @@ from vit_plugin.registry import MODELS
 
 @pytest.mark.parametrize('add_extra_convs', [False, True])
 def test_scales_and_extra_levels(add_extra_convs):
-    neck = MODELS.build(dict(type='SimpleFPN', in_channels=16, out_channels=8, num_outs=6,
+    neck = MODELS.build(dict(type='vit_plugin.SimpleFPN', in_channels=16, out_channels=8, num_outs=6,
                              add_extra_convs=add_extra_convs))
     x = torch.randn(2, 16, 5, 7)
     outs = neck(x)
