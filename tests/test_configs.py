@@ -39,11 +39,15 @@ QUICK = ('faster-rcnn_hybrid', 'retinanet_hybrid-vit-d4', 'vitdet_mask-rcnn_vit-
 
 def recipes(*folders: str, nightly: bool = False) -> pytest.MarkDecorator:
     """The recipes in some folders, or in all; without their host, whose own files they build on, they are skipped."""
-    paths = [pytest.param(path, id=path.stem, marks=[
-        pytest.mark.skipif(not find_spec(HOSTS[path.parent.name]), reason=f'{HOSTS[path.parent.name]} is not installed'),
-        *([pytest.mark.nightly] if nightly and not path.stem.startswith(QUICK) else [])])
-        for path in CONFIGS if not folders or path.parent.name in folders]
-    return pytest.mark.parametrize('path', paths)
+    def marks(path: Path) -> list[pytest.MarkDecorator]:
+        host = HOSTS[path.parent.name]
+        slow = nightly and not path.stem.startswith(QUICK)
+        return [pytest.mark.skipif(not find_spec(host), reason=f'{host} is not installed'),
+                *([pytest.mark.nightly] if slow else [])]
+
+    return pytest.mark.parametrize('path', [
+        pytest.param(path, id=path.stem, marks=marks(path)) for path in CONFIGS
+        if not folders or path.parent.name in folders])
 
 
 def test_there_are_recipes_of_each_kind():
