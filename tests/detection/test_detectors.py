@@ -9,9 +9,9 @@ CONFIGS = [
     'faster_rcnn/faster-rcnn_r50_fpn_1x_coco.py',
     'retinanet/retinanet_r50_fpn_1x_coco.py',
     'mask_rcnn/mask-rcnn_r50_fpn_1x_coco.py',
-    'cascade_rcnn/cascade-rcnn_r50_fpn_1x_coco.py',
+    pytest.param('cascade_rcnn/cascade-rcnn_r50_fpn_1x_coco.py', marks=pytest.mark.nightly),
     'dcnv2/faster-rcnn_r50-mdconv-c3-c5_fpn_1x_coco.py',
-    'deformable_detr/deformable-detr_r50_16xb2-50e_coco.py',
+    pytest.param('deformable_detr/deformable-detr_r50_16xb2-50e_coco.py', marks=pytest.mark.nightly),
     'dino/dino-4scale_r50_8xb2-12e_coco.py',
 ]
 WIDTHS = {'in_channels', 'out_channels', 'feat_channels', 'conv_out_channels', 'fc_out_channels', 'embed_dims',

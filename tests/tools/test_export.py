@@ -25,6 +25,7 @@ def checkpoint(tmp_path):
     return tmp_path / 'epoch_1.pth'
 
 
+@pytest.mark.nightly
 def test_it_tells_how_far_the_file_is_from_the_model(checkpoint, tmp_path):
     out = tmp_path / 'new' / 'model.pt2'
     done = export(CONFIG, checkpoint, out)

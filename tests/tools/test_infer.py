@@ -90,6 +90,7 @@ def test_a_detector_draws_boxes_above_the_score(infer, image, tmp_path, capsys):
 
 
 @needs_mmseg
+@pytest.mark.nightly
 def test_a_segmentor_draws_the_map(infer, image, tmp_path, capsys):
     config = tmp_path / 'config.py'
     config.write_text(f'''_base_ = '{Path(SCENES).resolve()}'

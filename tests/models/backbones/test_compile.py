@@ -26,8 +26,9 @@ def fresh_compiler() -> None:
 
 
 @pytest.mark.parametrize('mode', ['eval', 'train'])
-@pytest.mark.parametrize('changes', [dict(), WINDOWS, dict(with_cp=True, drop_path_rate=0.1)],
-                         ids=['plain', 'windows', 'checkpointed'])
+@pytest.mark.parametrize('changes', [
+    pytest.param(dict(), id='hybrid pyramid'), pytest.param(WINDOWS, id='windows'),
+    pytest.param(dict(with_cp=True, drop_path_rate=0.1), id='checkpointed', marks=pytest.mark.nightly)])
 def test_one_graph_for_each_size(tiny, tiny_hybrid, mode, changes):
     graphs = Graphs()
     cfg = tiny if changes else dict(tiny_hybrid, out_type='pyramid')
