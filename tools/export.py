@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 
 import torch
-from mmengine.config import Config, DictAction
+from mmengine.config import DictAction
 
 from vit_plugin.engine.export import (
     DTYPES,
@@ -18,7 +18,7 @@ from vit_plugin.engine.export import (
     load_deployed,
     trace,
 )
-from vit_plugin.engine.launch import one_sentence_errors
+from vit_plugin.engine.launch import one_sentence_errors, read_config
 from vit_plugin.errors import ConfigError
 
 
@@ -39,13 +39,11 @@ def main() -> None:
     args = parse_args()
     warnings.simplefilter('ignore')  # the exporters' own
     with one_sentence_errors():
-        for path in (args.config, args.checkpoint):
-            if not Path(path).is_file():
-                raise ConfigError(f'There is no file {path!r}.')
+        if not Path(args.checkpoint).is_file():
+            raise ConfigError(f'There is no file {args.checkpoint!r}.')
         if args.out.suffix not in WRITERS:
             raise ConfigError(f'The file to write, {str(args.out)!r}, must end in one of {", ".join(WRITERS)}.')
-        cfg = Config.fromfile(args.config)
-        cfg.merge_from_dict(args.cfg_options or {})
+        cfg = read_config(args.config, args.cfg_options)
         model = load_deployed(cfg, args.checkpoint, args.dtype)
         sides = args.size or cfg.model.backbone.get('img_size', 224)
         height, width = torch.broadcast_to(torch.tensor(sides), (2, )).tolist()

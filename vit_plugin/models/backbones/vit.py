@@ -13,7 +13,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS, SCOPE
 from vit_plugin.weights.load import fit_classifier_state_dict, fit_state_dict
 
-from ..layers.block import TransformerBlock
+from ..layers.encoder import build_blocks
 from ..layers.numerics import Numerics, build_norm, get_numerics
 from ..layers.pos_embed import POS_EMBEDS, PosEmbed
 from ..layers.token_merging import Merged, MergingBlock
@@ -127,19 +127,11 @@ class VisionTransformer(BaseModule):
         self.pos_embed = nn.Parameter(torch.empty(self.position.shape)) if self.position.shape else None
         self.drop_after_pos = nn.Dropout(drop_rate)
 
-        window_sizes = self._window_sizes(window)
-        block_cfgs = self._block_cfgs(block_cfg or {})
-        self.merging = any(cfg.get('num_merged') for cfg in block_cfgs)
-        if self.merging and (relative or window):
-            raise ConfigError('block_cfg: num_merged leaves no grid of patches, which window and relative positions '
-                              'need; take one or the other.')
-        self.blocks = nn.ModuleList(
-            (MergingBlock if self.merging else TransformerBlock)(
-                self.embed_dims, sizes.num_heads, sizes.feedforward_channels, numerics, drop_rate,
-                drop_path_rate * i / max(self.num_layers - 1, 1), window_size=window_sizes[i],
-                rel_pos_grid=((window_sizes[i], ) * 2 if window_sizes[i] else grid) if relative else None,
-                **block_cfgs[i])
-            for i in range(self.out_indices[-1] + 1))
+        self.blocks = build_blocks(
+            sizes, self.out_indices[-1] + 1, self.num_extra_tokens, window, block_cfg or {},
+            rel_pos_grid=grid if relative else None, numerics=numerics, drop_rate=drop_rate,
+            drop_path_rate=drop_path_rate)
+        self.merging = isinstance(self.blocks[0], MergingBlock)
         norms = {'pre_norm': False, 'final_norm': True, **(norms or {})}
         self.norm_pre, self.norm = (
             build_norm(numerics.norm_cfg, self.embed_dims) if norms[name] else nn.Identity()
@@ -318,31 +310,3 @@ class VisionTransformer(BaseModule):
         if kind not in POS_EMBEDS:
             raise ConfigError(f'Unknown pos_embed {kind!r}; choose one of {", ".join(POS_EMBEDS)}, relative.')
         return POS_EMBEDS[kind](grid, self.embed_dims, self.num_extra_tokens, **cfg), relative
-
-    def _block_cfgs(self, block_cfg: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The further arguments of each block."""
-        for name, value in block_cfg.items():
-            if isinstance(value, (list, tuple)) and len(value) != self.num_layers:
-                raise ConfigError(f'block_cfg: {name} has {len(value)} values for {self.num_layers} blocks; give one '
-                                  'for each, or one for all.')
-        cfgs = [{name: value[i] if isinstance(value, (list, tuple)) else value for name, value in block_cfg.items()}
-                for i in range(self.num_layers)]
-        if any(cfg.get('num_merged') for cfg in cfgs):
-            return [{'num_merged': 0, **cfg, 'num_extra_tokens': self.num_extra_tokens} for cfg in cfgs]
-        return [{name: value for name, value in cfg.items() if name != 'num_merged'} for cfg in cfgs]
-
-    def _window_sizes(self, window: Mapping[str, Any] | None) -> list[int | None]:
-        """The window of each block, None where attention is global."""
-        if window is None:
-            return [None] * self.num_layers
-        cfg = {'global_blocks': (), **window}
-        size, global_blocks = cfg.get('size'), cfg['global_blocks']
-        in_range = all(isinstance(i, int) and -self.num_layers <= i < self.num_layers for i in global_blocks)
-        if set(cfg) != {'size', 'global_blocks'} or not isinstance(size, int) or size < 1 or not in_range:
-            raise ConfigError(f'window={dict(window)} must be dict(size=..., global_blocks=(...)): a positive whole '
-                              f'number, and some of the blocks {-self.num_layers} to {self.num_layers - 1}.')
-        if self.num_extra_tokens:
-            raise ConfigError('window: an extra token is in no window; set with_cls_token=False and leave out '
-                              'extra_tokens.')
-        global_blocks = {i % self.num_layers for i in global_blocks}
-        return [None if i in global_blocks else size for i in range(self.num_layers)]

@@ -117,7 +117,7 @@ class Attention(Derives):
             self.derived(lambda table=table, size=size: relative_table(table, size), table, key=(name, size))
             for name, table, size in (('h', self.rel_pos_h, h), ('w', self.rel_pos_w, w)))  # (h, h, d), (w, w, d)
         row = w * k[..., 0].numel()  # elements of the bias of one row of queries
-        step = min(h, max(1, PART_ELEMENTS.get(q.device.type, 2**26) // row))
+        step = min(h, max(1, PART_ELEMENTS.get(q.device.type, PART_ELEMENTS['cuda']) // row))
         recomputed = torch.is_grad_enabled() and h * row > KEPT_ELEMENTS
         parts = [F.scaled_dot_product_attention(q[:, :, :prefix], k, v, dropout_p=drop_rate)] if prefix else []
         for y in range(0, h, step):
