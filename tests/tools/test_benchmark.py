@@ -1,19 +1,20 @@
 import json
-import subprocess
-import sys
+from functools import partial
 
 import pytest
+import torch
 from PIL import Image
 
 
-def benchmark(*arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, '-W', 'ignore', 'tools/benchmark.py', '--models', 'Ti/16', '--sizes', '32', '--batch', '1',
-         '--rounds', '1', '--threads', '1', '--device', 'cpu', '--peers', 'timm', *map(str, arguments)],
-        capture_output=True, text=True, timeout=300)
+@pytest.fixture
+def benchmark(run_tool):
+    threads = torch.get_num_threads()
+    yield partial(run_tool, 'benchmark', '--models', 'Ti/16', '--sizes', 32, '--batch', 1, '--rounds', 1,
+                  '--threads', 1, '--device', 'cpu', '--peers', 'timm')
+    torch.set_num_threads(threads)
 
 
-def test_table_record_and_chart(tmp_path):
+def test_table_record_and_chart(benchmark, tmp_path):
     done = benchmark('--modes', 'forward', 'train', '--out', tmp_path)
     assert done.returncode == 0, done.stderr
     assert 'Ti/16 32px x1 forward float32 cls_token' in done.stdout
@@ -28,7 +29,7 @@ def test_table_record_and_chart(tmp_path):
 
 
 @pytest.mark.nightly
-def test_other_outputs_end_it_with_a_sentence(tmp_path):
+def test_other_outputs_end_it_with_a_sentence(benchmark, tmp_path):
     done = benchmark('--options', 'numerics.base=timm', 'numerics.norm_cfg.eps=0.1', '--out', tmp_path / 'out')
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith('Error: timm ')
@@ -37,7 +38,7 @@ def test_other_outputs_end_it_with_a_sentence(tmp_path):
 
 @pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore')
-def test_pipelines_are_measured_on_the_same_files(tmp_path):
+def test_pipelines_are_measured_on_the_same_files(benchmark, tmp_path):
     for i in range(2):
         Image.effect_noise((64, 48), 60).convert('RGB').save(tmp_path / f'{i}.jpg')
     done = benchmark('--images', tmp_path, '--out', tmp_path)
@@ -52,7 +53,7 @@ def test_pipelines_are_measured_on_the_same_files(tmp_path):
 
 
 @pytest.mark.nightly
-def test_what_the_runner_adds_is_measured_beside_a_bare_loop(tmp_path):
+def test_what_the_runner_adds_is_measured_beside_a_bare_loop(benchmark, tmp_path):
     done = benchmark('--runner', 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py', '--rounds', 3,
                      '--out', tmp_path)
     assert done.returncode == 0, done.stderr

@@ -1,8 +1,6 @@
 """The command lines with detectors and segmentors, on a few pictures in the hosts' own folders."""
 
 import json
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -22,20 +20,13 @@ BOX = '''<annotation><size><width>64</width><height>48</height><depth>3</depth><
 <bndbox><xmin>9</xmin><ymin>9</ymin><xmax>41</xmax><ymax>33</ymax></bndbox></object></annotation>'''
 
 
-def run(tool: str, *arguments: str, options: list[str]) -> str:
-    done = subprocess.run([sys.executable, f'tools/{tool}.py', *map(str, arguments), '--cfg-options', *options],
-                          capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout + done.stderr
-
-
 def write_image(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     cv2.imwrite(str(path), np.random.default_rng(0).integers(0, 256, (48, 64, 3), dtype=np.uint8))
 
 
 @pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
-def test_a_detector_is_trained_and_tested(tmp_path):
+def test_a_detector_is_trained_and_tested(run_tool, tmp_path):
     for name in ('1', '2'):
         write_image(tmp_path / f'JPEGImages/{name}.jpg')
         (tmp_path / 'Annotations').mkdir(exist_ok=True)
@@ -50,20 +41,20 @@ model = dict(backbone=dict(arch=dict({ARCH}, resnet=dict(stage_depths=(1, 1), wi
     options = [*SMALL, 'train_cfg.max_epochs=2', 'train_cfg.val_interval=2', *(
         f'{name}_dataloader.dataset.data_root={tmp_path}' for name in ('train', 'val', 'test'))]
     work = tmp_path / 'work'
-    run('train', config, '--work-dir', work, options=options)
+    run_tool('train', config, '--work-dir', work, '--cfg-options', *options)
     assert 'pascal_voc/mAP' in json.loads((work / 'metrics.json').read_text())['last']
     assert {'epoch_2.pth', 'learning_curve.png'} <= {path.name for path in work.iterdir()}
 
     metrics = tmp_path / 'metrics.json'
-    run('test', config, work / 'epoch_2.pth', '--work-dir', work, '--tta', '--out', metrics, '--out-item', 'metrics',
-        '--show-dir', tmp_path / 'shown', options=options)
+    run_tool('test', config, work / 'epoch_2.pth', '--work-dir', work, '--tta', '--out', metrics,
+             '--out-item', 'metrics', '--show-dir', tmp_path / 'shown', '--cfg-options', *options)
     assert 'pascal_voc/AP50' in json.loads(metrics.read_text())
     assert {path.name for path in tmp_path.glob('**/shown/*')} == {'1.jpg', '2.jpg'}
 
 
 @pytest.mark.nightly
 @pytest.mark.skipif(not find_spec('mmseg'), reason='mmseg is not installed')
-def test_a_segmentor_is_trained_and_tested(tmp_path):
+def test_a_segmentor_is_trained_and_tested(run_tool, tmp_path):
     for folder in ('images/training', 'images/validation'):
         write_image(tmp_path / folder / '1.jpg')
         labels = tmp_path / folder.replace('images', 'annotations') / '1.png'
@@ -81,8 +72,9 @@ train_dataloader = dict(dataset=dict(pipeline=[
     options = [*SMALL, 'train_cfg.max_iters=2', 'train_cfg.val_interval=2', *(
         f'{name}_dataloader.dataset.data_root={tmp_path}' for name in ('train', 'val', 'test'))]
     work = tmp_path / 'work'
-    run('train', config, '--work-dir', work, options=options)
+    run_tool('train', config, '--work-dir', work, '--cfg-options', *options)
     assert 'mIoU' in json.loads((work / 'metrics.json').read_text())['last']
     (checkpoint, ) = work.glob('best_mIoU_*.pth')
-    run('test', config, checkpoint, '--work-dir', work, '--show-dir', tmp_path / 'shown', options=options)
+    run_tool('test', config, checkpoint, '--work-dir', work, '--show-dir', tmp_path / 'shown',
+             '--cfg-options', *options)
     assert [path.suffix for path in (tmp_path / 'shown').rglob('test_1*')] == ['.png']
