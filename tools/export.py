@@ -28,8 +28,10 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('checkpoint', help='checkpoint file')
     parser.add_argument('out', type=Path, help=f'file to write: {", ".join(WRITERS)}')
     parser.add_argument('--dtype', choices=DTYPES, default='float32', help='bfloat16 for .pt2, int8 for .onnx')
-    parser.add_argument('--size', type=int, nargs='+', metavar='PIXELS',
-                        help="side of the images, or height and width; default: the backbone's img_size")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument('--size', type=int, nargs='+', metavar='PIXELS',
+                      help="side of the images, or height and width; default: the backbone's img_size")
+    size.add_argument('--dynamic-size', action='store_true', help='one file for all sizes of whole patches')
     parser.add_argument('--cfg-options', nargs='+', action=DictAction, metavar='KEY=VALUE',
                         help='change settings of the config')
     return parser.parse_args()
@@ -45,14 +47,15 @@ def main() -> None:
             raise ConfigError(f'The file to write, {str(args.out)!r}, must end in one of {", ".join(WRITERS)}.')
         cfg = read_config(args.config, args.cfg_options)
         model = load_deployed(cfg, args.checkpoint, args.dtype)
-        sides = args.size or cfg.model.backbone.get('img_size', 224)
-        height, width = torch.broadcast_to(torch.tensor(sides), (2, )).tolist()
-        size = (cfg.model.backbone.get('in_channels', 3), height, width)
+        channels, stride = cfg.model.backbone.get('in_channels', 3), model.model.backbone.patch_embed.stride
+        sides = torch.tensor(args.size or cfg.model.backbone.get('img_size', 224))
+        size = None if args.dynamic_size else tuple(sides.broadcast_to(2).tolist())
         args.out.parent.mkdir(parents=True, exist_ok=True)
-        run = WRITERS[args.out.suffix](trace(model, torch.zeros(2, *size)), args.out, args.dtype)
+        run = WRITERS[args.out.suffix](trace(model, channels, size), args.out, args.dtype)
         reference = model if args.dtype != 'bfloat16' else load_deployed(cfg, args.checkpoint)
-        difference = largest_difference(reference, run, size)
-        print(f'{args.out}: images (any number, {", ".join(map(str, size))}), {args.dtype}; largest difference from '
+        difference = largest_difference(reference, run, channels, size)
+        shape = f'{size[0]}, {size[1]}' if size else f'height and width multiples of {stride} from {2 * stride} on'
+        print(f'{args.out}: images (any number, {channels}, {shape}), {args.dtype}; largest difference from '
               f'the model in float32: {difference:.1e} of its largest logit')
         if args.dtype == 'float32' and not difference <= FLOAT32_TOLERANCE:
             raise ConfigError(f'{args.out} does not compute what the model computes; do not use it.')

@@ -1,6 +1,7 @@
 """A trained classifier as a file that runs without the framework."""
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -59,9 +60,37 @@ def load_deployed(cfg: Config, checkpoint: str, dtype: str = 'float32') -> Deplo
     return Deployed(model, torch.bfloat16 if dtype == 'bfloat16' else torch.float32).eval().requires_grad_(False)
 
 
-def trace(model: nn.Module, images: Tensor) -> ExportedProgram:
-    """The model's graph for any number of images of that size."""
-    return torch.export.export(model, (images, ), dynamic_shapes=({0: Dim('batch')}, ))
+def trace(model: Deployed, channels: int, size: tuple[int, int] | None) -> ExportedProgram:
+    """The model's graph for any number of images.
+
+    Args:
+        model: the classifier.
+        channels: of the images.
+        size: height and width of the images; None for all sizes of whole patches, two by two at least.
+
+    Raises:
+        ConfigError: if it shall be for all sizes, and the graph of this model depends on them.
+    """
+    stride, dynamic = model.model.backbone.patch_embed.stride, {0: Dim('batch')}
+    if size is None:
+        dynamic |= {2: stride * Dim('rows', min=2), 3: stride * Dim('columns', min=2)}
+    example = torch.zeros(2, channels, *(size or (3 * stride, 4 * stride)))
+    program = torch.export.export(model, (example, ), dynamic_shapes=(dynamic, ))
+    if size is None:
+        run = program.module()
+        try:
+            for other in sizes_to_try(model, size):
+                run(torch.zeros(1, channels, *other))
+        except AssertionError as error:
+            raise ConfigError('--dynamic-size: the graph of this model depends on the size, as with windows, relative '
+                              'positions and merging of tokens; write a file for each size without it.') from error
+    return program
+
+
+def sizes_to_try(model: Deployed, size: tuple[int, int] | None) -> list[tuple[int, int]]:
+    """That size, or some of those that a graph for all of them has to do."""
+    stride = model.model.backbone.patch_embed.stride
+    return [size] if size else [(stride * rows, stride * columns) for rows, columns in ((2, 2), (5, 3), (4, 9))]
 
 
 def write_pt2(program: ExportedProgram, path: Path, dtype: str) -> Run:
@@ -106,11 +135,11 @@ def write_onnx(program: ExportedProgram, path: Path, dtype: str) -> Run:
 WRITERS = {'.pt2': write_pt2, '.onnx': write_onnx}
 
 
-def largest_difference(model: nn.Module, run: Run, size: tuple[int, int, int]) -> float:
+def largest_difference(model: Deployed, run: Run, channels: int, size: tuple[int, int] | None) -> float:
     """Largest difference of the logits of one, two and five random images, relative to the largest logit."""
     differences = []
-    for batch in (1, 2, 5):
-        images = 255 * torch.rand(batch, *size)
+    for batch, side in product((1, 2, 5), sizes_to_try(model, size)):
+        images = 255 * torch.rand(batch, channels, *side)
         with torch.no_grad():
             wanted = model(images)
             differences.append(((run(images) - wanted).abs().max() / wanted.abs().max().clamp(min=1e-6)).item())

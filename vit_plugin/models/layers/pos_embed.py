@@ -29,7 +29,7 @@ def resize_grid(table: Tensor, old: Grid, new: Grid, interpolate_mode: str = 'bi
         ConfigError: if ``interpolate_mode`` is not in ``INTERPOLATIONS``.
     """
     method = INTERPOLATIONS[_known(interpolate_mode)]
-    if old == new:
+    if not any(isinstance(side, torch.SymInt) for side in new) and old == new:  # an export may leave the size open
         return table
     image = table.unflatten(1, old).permute(0, 3, 1, 2)  # (1, C, h, w)
     image = F.interpolate(image.float(), size=new, **method)
@@ -143,7 +143,7 @@ class SinCos2dPosEmbed(PosEmbed):
         device = self._device.device
         quarter = self.embed_dims // 4
         omega = 10_000 ** -(torch.arange(quarter, device=device) / (quarter - 1))  # (C/4,)
-        y, x = (torch.linspace(0, native - 1, size, device=device)
+        y, x = (torch.arange(size, device=device) * ((native - 1) / (size - 1 or 1))
                 for native, size in zip(self.grid, grid, strict=True))
         y, x = torch.meshgrid(y, x, indexing='ij')
         y, x = y.flatten()[:, None] * omega, x.flatten()[:, None] * omega  # (h*w, C/4)
