@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from .derived import Derives
+from .linear import Linear, is_plain, linear
 from .numerics import build_norm
 from .pos_embed import relative_table
 
@@ -43,10 +44,10 @@ class Attention(Derives):
         self.num_heads = num_heads
         self.head_dims = embed_dims // num_heads
         self.attn_drop_rate = attn_drop_rate
-        self.qkv = nn.Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
+        self.qkv = Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
         self.q_norm, self.k_norm = (
             build_norm(qk_norm_cfg, self.head_dims) if qk_norm_cfg else nn.Identity() for _ in range(2))
-        self.proj = nn.Linear(embed_dims, embed_dims)
+        self.proj = Linear(embed_dims, embed_dims)
         self.drop = nn.Dropout(drop_rate)
         self.rel_pos_h = self.rel_pos_w = None
         if rel_pos_grid is not None:
@@ -92,16 +93,14 @@ class Attention(Derives):
     def project(self, x: Tensor, num_queries: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens (B, N, embed_dims) -> queries of the first so many, keys and values, each (B, heads, N, head_dims)."""
         layer, width = self.qkv, x.shape[-1]
-        # What was put in place of this layer (LoRA, int8) may have no weight to take rows of; a hook wants it called.
-        plain = type(layer) is nn.Linear and type(layer.weight) is nn.Parameter
-        if num_queries is None or not plain or layer._forward_hooks or layer._forward_pre_hooks:
+        if num_queries is None or not is_plain(layer):
             q, k, v = layer(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
             q = q[:, :, :num_queries]
         else:
             bias = (None, None) if layer.bias is None else layer.bias.split((width, 2 * width))
             weight = layer.weight.split((width, 2 * width))
-            q = F.linear(x[:, :num_queries], weight[0], bias[0]).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
-            k, v = F.linear(x, weight[1], bias[1]).unflatten(-1, (2, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
+            q = linear(x[:, :num_queries], weight[0], bias[0]).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            k, v = linear(x, weight[1], bias[1]).unflatten(-1, (2, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
         return self.q_norm(q), self.k_norm(k), v
 
     def output(self, x: Tensor) -> Tensor:

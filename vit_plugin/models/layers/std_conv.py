@@ -25,7 +25,7 @@ def standardize(weight: Tensor, eps: float = 1e-5, eps_inside_root: bool = False
 
 def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
     """Padding before and after, so that the output has ceil(size / stride) elements (XLA's SAME)."""
-    total = max((-(-size // stride) - 1) * stride + kernel - size, 0)
+    total = max(kernel - (size % stride or stride), 0)
     return total // 2, total - total // 2
 
 
@@ -52,7 +52,11 @@ class StdConv2d(Derives, nn.Conv2d):
         padding = (top, left)
         if (top, left) != (bottom, right):  # convolutions pad both sides alike, so this costs a copy
             x, padding = F.pad(x, (left, right, top, bottom)), (0, 0)
-        weight = self.derived(lambda: standardize(self.weight, self.eps, self.eps_inside_root), self.weight)
+        channels_last = x.is_contiguous(memory_format=torch.channels_last)
+        memory_format = torch.channels_last if channels_last else torch.contiguous_format
+        weight = self.derived(
+            lambda: standardize(self.weight, self.eps, self.eps_inside_root).contiguous(memory_format=memory_format),
+            self.weight, key=memory_format)
         return F.conv2d(x, weight, stride=self.stride, padding=padding)
 
 

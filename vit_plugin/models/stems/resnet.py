@@ -6,6 +6,7 @@ google-research/vision_transformer `vit_jax/models_resnet.py` and the root in `m
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -96,13 +97,21 @@ class ResNet(nn.Module):
             for i, depth in enumerate(stage_depths))
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        x = F.relu(self.stem(images), inplace=True)
+        x = self._root(images)
         x = max_pool_same(x) if self.pooled else x
         maps = []
         for stage in self.stages:
             x = stage(x)
             maps.append(x)
         return tuple(maps) or (x, )
+
+    def _root(self, images: Tensor) -> Tensor:
+        """The first convolution, its norm and activation; on a CPU channels-last, in which the CNN is faster there."""
+        if images.device.type != 'cpu':
+            return F.relu(self.stem(images), inplace=True)
+        x = self.stem.conv(images.contiguous(memory_format=torch.channels_last))
+        x = self.stem.norm(x.contiguous())  # of many pixels channels-last, torch's norm has ten times the rounding
+        return F.relu(x, inplace=True).contiguous(memory_format=torch.channels_last)
 
 
 @MODELS.register_module()
