@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
+from mmengine.logging import MessageHub
 from mmengine.visualization import Visualizer
 
 
@@ -22,8 +23,8 @@ def run_tool(monkeypatch, capsys, no_default_scope) -> Callable[..., Done]:
     def run(name: str, *arguments: object) -> Done:
         monkeypatch.setattr(sys, 'argv', [f'tools/{name}.py', *map(str, arguments)])
         monkeypatch.setenv('LOCAL_RANK', '0')  # as the launcher's flag sets it, and does not take it back
-        for kind in (Visualizer, *Visualizer.__subclasses__()):
-            kind._instance_dict.clear()  # else it would draw into an earlier run's folder
+        for kind in (MessageHub, Visualizer, *Visualizer.__subclasses__()):
+            kind._instance_dict.clear()  # of an earlier run, whose folder they write to
         capsys.readouterr()
         code = 0
         with warnings.catch_warnings():

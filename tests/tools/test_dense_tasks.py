@@ -41,13 +41,15 @@ model = dict(backbone=dict(arch=dict({ARCH}, resnet=dict(stage_depths=(1, 1), wi
     options = [*SMALL, 'train_cfg.max_epochs=2', 'train_cfg.val_interval=2', *(
         f'{name}_dataloader.dataset.data_root={tmp_path}' for name in ('train', 'val', 'test'))]
     work = tmp_path / 'work'
-    run_tool('train', config, '--work-dir', work, '--cfg-options', *options)
+    done = run_tool('train', config, '--work-dir', work, '--cfg-options', *options)
+    assert done.returncode == 0, done.stderr
     assert 'pascal_voc/mAP' in json.loads((work / 'metrics.json').read_text())['last']
     assert {'epoch_2.pth', 'learning_curve.png'} <= {path.name for path in work.iterdir()}
 
     metrics = tmp_path / 'metrics.json'
-    run_tool('test', config, work / 'epoch_2.pth', '--work-dir', work, '--tta', '--out', metrics,
+    done = run_tool('test', config, work / 'epoch_2.pth', '--work-dir', work, '--tta', '--out', metrics,
              '--out-item', 'metrics', '--show-dir', tmp_path / 'shown', '--cfg-options', *options)
+    assert done.returncode == 0, done.stderr
     assert 'pascal_voc/AP50' in json.loads(metrics.read_text())
     assert {path.name for path in tmp_path.glob('**/shown/*')} == {'1.jpg', '2.jpg'}
 
@@ -72,9 +74,11 @@ train_dataloader = dict(dataset=dict(pipeline=[
     options = [*SMALL, 'train_cfg.max_iters=2', 'train_cfg.val_interval=2', *(
         f'{name}_dataloader.dataset.data_root={tmp_path}' for name in ('train', 'val', 'test'))]
     work = tmp_path / 'work'
-    run_tool('train', config, '--work-dir', work, '--cfg-options', *options)
+    done = run_tool('train', config, '--work-dir', work, '--cfg-options', *options)
+    assert done.returncode == 0, done.stderr
     assert 'mIoU' in json.loads((work / 'metrics.json').read_text())['last']
     (checkpoint, ) = work.glob('best_mIoU_*.pth')
-    run_tool('test', config, checkpoint, '--work-dir', work, '--show-dir', tmp_path / 'shown',
+    done = run_tool('test', config, checkpoint, '--work-dir', work, '--show-dir', tmp_path / 'shown',
              '--cfg-options', *options)
+    assert done.returncode == 0, done.stderr
     assert [path.suffix for path in (tmp_path / 'shown').rglob('test_1*')] == ['.png']

@@ -105,7 +105,8 @@ def compare(case: Case, peers: Iterable[str] = tuple(PEERS), rounds: int = 10,
         rounds: turns of each.
         options: further arguments of our backbone.
         tolerance: largest difference of the outputs allowed, relative to the largest value; default as in
-            ``TOLERANCES``. Image gradients may differ by ten times that in the Euclidean norm, and by 0.01.
+            ``TOLERANCES``. Image gradients may differ by ten times that in the Euclidean norm; by default by 0.01 at
+            least, since a ReLU or a maximum that rounding switches moves single values far.
         say: told of the peers that are left out.
 
     Raises:
@@ -116,7 +117,7 @@ def compare(case: Case, peers: Iterable[str] = tuple(PEERS), rounds: int = 10,
     models = _build(case, peers, options, say)
     batches = [case.cast(torch.randn(case.batch, 3, case.size, case.size)) for _ in range(INPUT_SETS)]
     models = {name: case.cast(model).train(case.mode == 'train') for name, model in models.items()}
-    differences = _check_equal(case, models, batches[0], TOLERANCES[case.dtype] if tolerance is None else tolerance)
+    differences = _check_equal(case, models, batches[0], tolerance)
     with torch.no_grad(), torch.backends.mkldnn.flags(enabled=False), LinearShapes() as shapes:  # all by F.linear
         models[OURS](batches[0])
     like = batches[0].new_empty(0, dtype=torch.float32 if case.dtype == 'float32' else torch.bfloat16)
@@ -176,8 +177,11 @@ def _loss(output: Tensor) -> Tensor:
     return (output.float() * torch.arange(output.numel(), device=output.device).view_as(output).cos()).mean()
 
 
-def _check_equal(case: Case, models: Mapping[str, nn.Module], images: Tensor, tolerance: float) -> dict[str, float]:
+def _check_equal(case: Case, models: Mapping[str, nn.Module], images: Tensor,
+                 tolerance: float | None) -> dict[str, float]:
     """Largest difference of each output from ours; in training the gradients of the images must agree too."""
+    outputs_within, gradients_within = (tolerance, 10 * tolerance) if tolerance is not None else (
+        TOLERANCES[case.dtype], max(10 * TOLERANCES[case.dtype], 1e-2))
     outputs, gradients = {}, {}
     for name, model in models.items():
         given = images.clone().requires_grad_(case.mode == 'train')
@@ -190,9 +194,9 @@ def _check_equal(case: Case, models: Mapping[str, nn.Module], images: Tensor, to
             model.zero_grad()
     differences = {name: _relative(output, outputs[OURS], inf) for name, output in outputs.items()}
     for name, difference in differences.items():
-        _refuse_above(tolerance, difference, f'{name} does not give what {OURS} gives on {case}')
-    for name, gradient in gradients.items():  # a ReLU or a maximum that rounding switches moves single values far
-        _refuse_above(max(10 * tolerance, 1e-2), _relative(gradient, gradients[OURS], 2),
+        _refuse_above(outputs_within, difference, f'{name} does not give what {OURS} gives on {case}')
+    for name, gradient in gradients.items():
+        _refuse_above(gradients_within, _relative(gradient, gradients[OURS], 2),
                       f'{name} does not give what {OURS} gives on {case}, in the gradient of the images')
     return differences
 

@@ -6,8 +6,9 @@ from torch.autograd import forward_ad
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
+from vit_plugin.models.layers import Mlp
 from vit_plugin.models.layers import linear as module
-from vit_plugin.models.layers.linear import Linear, activated, is_plain, linear
+from vit_plugin.models.layers.linear import apply_linear, linear
 
 ONEDNN = 'mkldnn::_linear_pointwise'
 
@@ -62,11 +63,42 @@ def test_only_the_gradients_that_are_wanted(sources):
               torch.autograd.grad(F.linear(*given).square().sum(), given[wanted]))
 
 
+@pytest.mark.parametrize('shape', [(8, ), (3, 8), (0, 8), (2, 1, 3, 8)])
+def test_any_leading_shape(sources, shape):
+    x = torch.randn(shape, requires_grad=True)
+    ours, theirs = linear(x, *sources[1:]), F.linear(x, *sources[1:])
+    close(ours, theirs)
+    close(*(torch.autograd.grad(y.sum(), x)[0] for y in (ours, theirs)))
+
+
+@pytest.mark.parametrize('bias', [torch.arange(12.)[::2], torch.ones(1).expand(6)], ids=['strided', 'expanded'])
+def test_a_bias_with_gaps(sources, bias):
+    x, weight, _ = (source.detach() for source in sources)
+    close(linear(x, weight, bias), F.linear(x, weight, bias))
+    close(linear(x[:, ::2], weight.t().contiguous().t(), bias), F.linear(x[:, ::2], weight, bias))
+
+
+def test_its_output_may_be_changed_in_place(sources):
+    close(*(torch.autograd.grad(call(*sources).relu_().square().sum(), sources[1])[0] for call in (linear, F.linear)))
+
+
+def test_nothing_is_saved_that_no_gradient_needs(sources):
+    x, weight, bias = sources
+    weight.requires_grad = False
+    y = linear(x, weight, bias)
+    with torch.no_grad():
+        x += 1  # which the gradients of x and bias do not depend on
+    y.sum().backward()
+    close(x.grad, weight.sum(0).expand_as(x))
+
+
 TRANSFORMS = {
     'gradients of gradients': lambda f: lambda *sources: torch.autograd.grad(
         torch.autograd.grad(f(*sources), sources[1], create_graph=True)[0].square().sum(), sources[0])[0],
     "each sample's gradient": lambda f: func.vmap(func.grad(f, 1), (0, None, None)),
     'hessian': lambda f: func.hessian(f, 2),
+    'jacobian of a batch': lambda f: lambda *sources: torch.autograd.functional.jacobian(
+        f, sources, vectorize=True)[1],
     'forward': lambda f: lambda *sources: func.jvp(f, sources, sources)[1],
 }
 
@@ -86,16 +118,19 @@ def test_a_dual_number_keeps_its_tangent(sources):
 
 
 @pytest.mark.filterwarnings('ignore:TF32 acceleration', 'ignore:`torch.jit.trace')  # torch's own
-def test_who_knows_only_torchs_own_operators_gets_them(sources):
-    layer = Linear(8, 6)
-    x = sources[0].detach()
-    with torch.backends.mkldnn.flags(enabled=False):
-        assert ONEDNN not in operators(lambda: layer(x))
-    with torch.autocast('cpu', torch.bfloat16):
-        assert layer(x).dtype == torch.bfloat16
-    assert 'aten::linear' in str(torch.jit.trace(layer, x).inlined_graph)
-    program = torch.export.export(layer, (x, ))
-    assert not any('mkldnn' in str(node.target) for node in program.graph.nodes)
+def test_who_knows_only_torchs_own_operators_gets_them():
+    mlp, x = Mlp(8, 16, dict(type='GELU')), torch.randn(1, 5, 8)
+    with torch.no_grad():
+        assert ONEDNN in operators(lambda: mlp(x))
+        with torch.backends.mkldnn.flags(enabled=False):
+            assert ONEDNN not in operators(lambda: mlp(x))
+        with torch.autocast('cpu', torch.bfloat16):
+            assert ONEDNN not in operators(lambda: mlp(x))
+        graphs = (torch.jit.trace(mlp, x).inlined_graph, torch.export.export(mlp, (x, )).graph)
+    for graph in graphs:
+        assert 'linear' in str(graph)
+        assert 'mkldnn' not in str(graph)
+    assert type(mlp.fc1) is nn.Linear  # by which tools that replace layers know them
 
 
 def test_its_arithmetic_is_counted(sources):
@@ -113,13 +148,21 @@ def test_bfloat16(sources):
     torch.testing.assert_close(ours.double(), exact, rtol=1e-2, atol=1e-2)
 
 
-def test_a_layer_or_activation_with_a_hook_is_called(sources):
-    layer, act, called = Linear(8, 6), nn.GELU(), []
-    assert is_plain(layer)
+def test_a_layer_or_activation_that_is_watched_or_replaced_is_called(sources):
+    layer, act, called = nn.Linear(8, 6), nn.GELU(), []
     act.register_forward_hook(lambda *_: called.append('act'))
-    activated(layer, act, sources[0])
-    layer.register_forward_hook(lambda *_: called.append('layer'))
-    assert not is_plain(layer)
-    activated(layer, act, sources[0])
-    assert called == ['act', 'layer', 'act']
-    assert not is_plain(nn.Sequential(layer))
+    apply_linear(layer, sources[0], act)
+    layer.register_full_backward_hook(lambda *_: called.append('layer'))
+    apply_linear(layer, sources[0], act).sum().backward()
+    assert called == ['act', 'act', 'layer']
+
+    called.clear()
+    handle = nn.modules.module.register_module_forward_hook(lambda module, *_: called.append(type(module)))
+    apply_linear(nn.Linear(8, 6), sources[0], nn.GELU())
+    handle.remove()
+    assert called == [nn.Linear, nn.GELU]
+
+    layer = nn.Linear(8, 6)
+    layer.forward = lambda x: x
+    assert apply_linear(layer, sources[0]) is sources[0]
+    assert apply_linear(nn.Identity(), sources[0], nn.Identity()) is sources[0]

@@ -88,3 +88,25 @@ def test_narrow_resnet_with_fewer_groups():
 def test_unknown_timm_model_names_similar_ones():
     with pytest.raises(ConfigError, match="model_name='resnet51'.*similar names are .*resnet"):
         TimmEmbed(3, 16, 'resnet51')
+
+
+def test_a_cnn_on_a_cpu_is_channels_last_and_its_parts_are_called():
+    stem, called = STEMS['resnet']().eval(), []
+    stem.backbone.stem.register_forward_hook(lambda *_: called.append('root'))
+    for feature in stem.features(torch.randn(2, 3, 32, 32)):
+        assert feature.is_contiguous(memory_format=torch.channels_last)
+    assert called == ['root']
+
+
+@pytest.mark.filterwarnings('ignore:There is a performance drop')  # of vmap over the max-pool
+def test_each_samples_gradient_of_a_cnn():
+    stem, images = STEMS['resnet'](), torch.randn(2, 3, 32, 32)
+    weights = {name: parameter.detach() for name, parameter in stem.named_parameters()}
+
+    def loss(weights, image):
+        return torch.func.functional_call(stem, weights, (image[None], ))[0].square().sum()
+
+    grads = torch.func.vmap(torch.func.grad(loss), (None, 0))(weights, images)
+    for i, image in enumerate(images):
+        for name, grad in torch.func.grad(loss)(weights, image).items():
+            torch.testing.assert_close(grads[name][i], grad, rtol=1e-3, atol=1e-3)

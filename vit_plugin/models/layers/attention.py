@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from .derived import Derives
-from .linear import Linear, is_plain, linear
+from .linear import apply_linear, is_plain, linear
 from .numerics import build_norm
 from .pos_embed import relative_table
 
@@ -44,10 +44,10 @@ class Attention(Derives):
         self.num_heads = num_heads
         self.head_dims = embed_dims // num_heads
         self.attn_drop_rate = attn_drop_rate
-        self.qkv = Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
+        self.qkv = nn.Linear(embed_dims, 3 * embed_dims, bias=qkv_bias)
         self.q_norm, self.k_norm = (
             build_norm(qk_norm_cfg, self.head_dims) if qk_norm_cfg else nn.Identity() for _ in range(2))
-        self.proj = Linear(embed_dims, embed_dims)
+        self.proj = nn.Linear(embed_dims, embed_dims)
         self.drop = nn.Dropout(drop_rate)
         self.rel_pos_h = self.rel_pos_w = None
         if rel_pos_grid is not None:
@@ -93,8 +93,8 @@ class Attention(Derives):
     def project(self, x: Tensor, num_queries: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens (B, N, embed_dims) -> queries of the first so many, keys and values, each (B, heads, N, head_dims)."""
         layer, width = self.qkv, x.shape[-1]
-        if num_queries is None or not is_plain(layer):
-            q, k, v = layer(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
+        if num_queries is None or not is_plain(layer, nn.Linear):
+            q, k, v = apply_linear(layer, x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
             q = q[:, :, :num_queries]
         else:
             bias = (None, None) if layer.bias is None else layer.bias.split((width, 2 * width))
@@ -105,7 +105,7 @@ class Attention(Derives):
 
     def output(self, x: Tensor) -> Tensor:
         """What attention gave in each head, (B, heads, N, head_dims) -> (B, N, embed_dims)."""
-        return self.drop(self.proj(x.transpose(1, 2).flatten(2)))
+        return self.drop(apply_linear(self.proj, x.transpose(1, 2).flatten(2)))
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, grid: tuple[int, int], drop_rate: float) -> Tensor:
         h, w = grid

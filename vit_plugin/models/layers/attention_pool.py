@@ -6,7 +6,6 @@ from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 
-from .linear import Linear
 from .mlp import Mlp
 from .numerics import build_norm, get_numerics
 
@@ -32,9 +31,9 @@ class AttentionPool(nn.Module):
         numerics = get_numerics(numerics)
         self.num_heads = num_heads
         self.latent = nn.Parameter(torch.empty(1, 1, embed_dims))
-        self.q = Linear(embed_dims, embed_dims)
-        self.kv = Linear(embed_dims, 2 * embed_dims)
-        self.proj = Linear(embed_dims, embed_dims)
+        self.q = nn.Linear(embed_dims, embed_dims)
+        self.kv = nn.Linear(embed_dims, 2 * embed_dims)
+        self.proj = nn.Linear(embed_dims, embed_dims)
         self.norm = build_norm(numerics.norm_cfg, embed_dims)
         self.mlp = Mlp(embed_dims, feedforward_channels or 4 * embed_dims, numerics.act_cfg)
         self.reset_parameters()

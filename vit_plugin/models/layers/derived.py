@@ -10,6 +10,11 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 MAX_KEPT = 16
 
 
+def transformed() -> bool:
+    """Whether a transform of ``torch.func`` is at work, whose tensors do not tell their state or memory format."""
+    return not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active()
+
+
 class Derives(nn.Module):
     """A module that looks up, in eval mode, what it has computed from its parameters before.
 

@@ -10,9 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd import forward_ad
+from torch.nn.modules.module import _has_any_global_hook
 from torch.utils.flop_counter import flop_registry, mm_flop, register_flop_formula
 
-# Multiply-adds below which the way there costs more than is gained.
+from .derived import transformed
+
+# Multiply-adds below which the dispatch costs more than oneDNN gains.
 MIN_PRODUCTS = 2**24
 
 _AVAILABLE = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, '_linear_pointwise')
@@ -34,28 +37,28 @@ if _AVAILABLE and torch.ops.mkldnn._linear_pointwise not in flop_registry:
 
 
 class _Linear(torch.autograd.Function):
-    """:func:`_onednn` with gradients, and gradients of those."""
+    """:func:`_onednn` of rows (M, in) with gradients, and gradients of those."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        ctx.save_for_backward(x, weight)
+        needs_x, needs_weight, _ = ctx.needs_input_grad
+        ctx.save_for_backward(x if needs_weight else None, weight if needs_x else None)
         return _onednn(x, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
-        needs_x, needs_weight, needs_bias = ctx.needs_input_grad
-        rows = grad.flatten(0, -2)  # (B*N, out)
-        return (linear(grad, weight.t()) if needs_x else None,
-                rows.t() @ x.flatten(0, -2) if needs_weight else None,
-                rows.sum(0) if needs_bias else None)
+        return (linear(grad, weight.t()) if weight is not None else None,
+                grad.t() @ x if x is not None else None,
+                grad.sum(0) if ctx.needs_input_grad[2] else None)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, gelu: str | None = None) -> Tensor:
     """``F.linear``, and GELU if its ``approximate`` is given.
 
-    On a CPU large products are oneDNN's, unless ``torch.backends.mkldnn`` is disabled. Autocast, tracers, subclasses of
-    tensors, ``torch.func`` and forward-mode gradients get torch's own operator, which they know.
+    On a CPU large products are oneDNN's, unless ``torch.backends.mkldnn`` is disabled. Autocast, ``torch.compile``,
+    ``torch.export``, ``torch.jit.trace``, ``torch.func``, forward-mode gradients and subclasses of tensors get torch's
+    own operator, which they know.
 
     Args:
         x: (..., in).
@@ -63,41 +66,45 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, gelu: str | No
         bias: (out, ).
         gelu: ``'none'`` or ``'tanh'``; None for no activation.
     """
-    if _by_onednn(x, weight):
-        sources = (x, weight) if bias is None else (x, weight, bias)
+    sources = (x, weight) if bias is None else (x, weight, bias)
+    if _by_onednn(*sources):
         if not (torch.is_grad_enabled() and any(source.requires_grad for source in sources)):
             return _onednn(x, weight, bias, gelu)
-        x = _Linear.apply(x, weight, bias)
+        x = _Linear.apply(x.reshape(-1, x.shape[-1]), weight, bias).view(*x.shape[:-1], weight.shape[0])
     else:
         x = F.linear(x, weight, bias)
     return F.gelu(x, approximate=gelu) if gelu else x
 
 
-def _by_onednn(x: Tensor, weight: Tensor) -> bool:
-    if torch.compiler.is_compiling() or torch.jit.is_tracing() or torch.is_autocast_enabled('cpu'):
+def _by_onednn(x: Tensor, weight: Tensor, *bias: Tensor) -> bool:
+    sources = (x, weight, *bias)
+    if not _AVAILABLE or any(type(source) not in (Tensor, nn.Parameter) for source in sources):
         return False
-    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+    if x.device.type != 'cpu' or torch.is_autocast_enabled('cpu') or forward_ad._current_level >= 0:
         return False
-    plain = all(type(source) in (Tensor, nn.Parameter) for source in (x, weight))
-    return (_AVAILABLE and torch.backends.mkldnn.enabled and plain and x.device.type == 'cpu'
-            and x.dtype == weight.dtype and x.dtype in _DTYPES and x.numel() * weight.shape[0] >= MIN_PRODUCTS)
+    if torch.compiler.is_compiling() or torch.jit.is_tracing() or transformed():
+        return False
+    known = all(source.device == x.device and source.dtype == x.dtype and source.layout is torch.strided
+                for source in sources)
+    return (known and torch.backends.mkldnn.enabled and x.dtype in _DTYPES and x.shape[-1] == weight.shape[1]
+            and x.numel() * weight.shape[0] >= MIN_PRODUCTS
+            and all(source.is_contiguous() for source in bias))  # whose strides oneDNN is not told
 
 
-class Linear(nn.Linear):
-    """``nn.Linear`` by :func:`linear`."""
+def is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
+    """Whether what it computes may be computed without calling it.
 
-    def forward(self, x: Tensor) -> Tensor:
-        return linear(x, self.weight, self.bias)
-
-
-def is_plain(layer: nn.Module) -> bool:
-    """Whether its weights may be used without calling it: it was not replaced (by LoRA, int8), and has no hook."""
-    return (type(layer) is Linear and type(layer.weight) is nn.Parameter
-            and not (layer._forward_hooks or layer._forward_pre_hooks))
+    It may have been replaced (by LoRA, int8), patched (to fetch weights from elsewhere), or somebody watches its calls.
+    """
+    hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+    return type(module) is kind and 'forward' not in vars(module) and not any(hooks) and not _has_any_global_hook()
 
 
-def activated(layer: nn.Module, act: nn.Module, x: Tensor) -> Tensor:
-    """``act(layer(x))``, in one pass where oneDNN can."""
-    if type(act) is nn.GELU and is_plain(layer) and not (act._forward_hooks or act._forward_pre_hooks):
-        return linear(x, layer.weight, layer.bias, gelu=act.approximate)
-    return act(layer(x))
+def apply_linear(layer: nn.Module, x: Tensor, act: nn.Module | None = None) -> Tensor:
+    """``act(layer(x))`` by :func:`linear`, in one pass where oneDNN can."""
+    fused = act is not None and is_plain(act, nn.GELU)
+    if not is_plain(layer, nn.Linear):
+        x, fused = layer(x), False
+    else:
+        x = linear(x, layer.weight, layer.bias, gelu=act.approximate if fused else None)
+    return x if act is None or fused else act(x)

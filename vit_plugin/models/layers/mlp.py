@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .linear import Linear, activated
+from .linear import apply_linear
 from .numerics import build_activation
 
 
@@ -27,9 +27,9 @@ class Mlp(nn.Module):
                  drop_rate: float = 0., gated: bool = False) -> None:
         super().__init__()
         self.gated = gated
-        self.fc1 = Linear(embed_dims, (1 + gated) * feedforward_channels)
+        self.fc1 = nn.Linear(embed_dims, (1 + gated) * feedforward_channels)
         self.act = build_activation(act_cfg)
-        self.fc2 = Linear(feedforward_channels, embed_dims)
+        self.fc2 = nn.Linear(feedforward_channels, embed_dims)
         self.drop = nn.Dropout(drop_rate)
         self.reset_parameters()
 
@@ -42,8 +42,8 @@ class Mlp(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if self.gated:
-            x, gate = self.fc1(x).chunk(2, dim=-1)
+            x, gate = apply_linear(self.fc1, x).chunk(2, dim=-1)
             x = self.act(x) * gate
         else:
-            x = activated(self.fc1, self.act, x)
-        return self.drop(self.fc2(self.drop(x)))  # (..., feedforward_channels) -> (..., embed_dims)
+            x = apply_linear(self.fc1, x, self.act)
+        return self.drop(apply_linear(self.fc2, self.drop(x)))  # (..., feedforward_channels) -> (..., embed_dims)

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .derived import Derives
+from .derived import Derives, transformed
 
 
 def standardize(weight: Tensor, eps: float = 1e-5, eps_inside_root: bool = False) -> Tensor:
@@ -52,7 +52,7 @@ class StdConv2d(Derives, nn.Conv2d):
         padding = (top, left)
         if (top, left) != (bottom, right):  # convolutions pad both sides alike, so this costs a copy
             x, padding = F.pad(x, (left, right, top, bottom)), (0, 0)
-        channels_last = x.is_contiguous(memory_format=torch.channels_last)
+        channels_last = not transformed() and x.is_contiguous(memory_format=torch.channels_last)
         memory_format = torch.channels_last if channels_last else torch.contiguous_format
         weight = self.derived(
             lambda: standardize(self.weight, self.eps, self.eps_inside_root).contiguous(memory_format=memory_format),

@@ -14,6 +14,7 @@ from torch.utils.checkpoint import checkpoint
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
+from ..layers.derived import transformed
 from ..layers.numerics import Numerics, build_norm, get_numerics
 from ..layers.std_conv import StdConv2d, max_pool_same
 from .stem import Stem
@@ -32,6 +33,17 @@ class ConvNorm(nn.Sequential):
         super().__init__()
         self.conv = StdConv2d(in_channels, out_channels, kernel_size, stride, **numerics.stem_conv_cfg)
         self.norm = build_norm(numerics.stem_norm_cfg, out_channels)
+
+
+class Root(ConvNorm):
+    """The first convolution, its norm and ReLU; on a CPU channels-last, in which the whole CNN is faster there."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        if images.device.type != 'cpu' or transformed():
+            return F.relu(super().forward(images), inplace=True)
+        x = self.conv(images.contiguous(memory_format=torch.channels_last))
+        x = self.norm(x.contiguous())  # of many pixels channels-last, torch's norm has ten times the rounding
+        return F.relu(x, inplace=True).contiguous(memory_format=torch.channels_last)
 
 
 class Bottleneck(nn.Module):
@@ -91,27 +103,19 @@ class ResNet(nn.Module):
                  numerics: Numerics, with_cp: bool) -> None:
         super().__init__()
         kernel_size, stride, self.pooled = ROOTS[root_stride]
-        self.stem = ConvNorm(in_channels, width, kernel_size, stride, numerics)
+        self.stem = Root(in_channels, width, kernel_size, stride, numerics)
         self.stages = nn.ModuleList(
             Stage(width if i == 0 else 2 * width * 2**i, width * 2**i, depth, 1 if i == 0 else 2, numerics, with_cp)
             for i, depth in enumerate(stage_depths))
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        x = self._root(images)
+        x = self.stem(images)
         x = max_pool_same(x) if self.pooled else x
         maps = []
         for stage in self.stages:
             x = stage(x)
             maps.append(x)
         return tuple(maps) or (x, )
-
-    def _root(self, images: Tensor) -> Tensor:
-        """The first convolution, its norm and activation; on a CPU channels-last, in which the CNN is faster there."""
-        if images.device.type != 'cpu':
-            return F.relu(self.stem(images), inplace=True)
-        x = self.stem.conv(images.contiguous(memory_format=torch.channels_last))
-        x = self.stem.norm(x.contiguous())  # of many pixels channels-last, torch's norm has ten times the rounding
-        return F.relu(x, inplace=True).contiguous(memory_format=torch.channels_last)
 
 
 @MODELS.register_module()
