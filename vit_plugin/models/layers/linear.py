@@ -10,7 +10,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd import forward_ad
-from torch.nn.modules.module import _has_any_global_hook
 from torch.utils.flop_counter import flop_registry, mm_flop, register_flop_formula
 
 from .derived import transformed
@@ -97,7 +96,7 @@ def is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
     It may have been replaced (by LoRA, int8), patched (to fetch weights from elsewhere), or somebody watches its calls.
     """
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
-    return type(module) is kind and 'forward' not in vars(module) and not any(hooks) and not _has_any_global_hook()
+    return type(module) is kind and 'forward' not in vars(module) and not any(hooks)
 
 
 def apply_linear(layer: nn.Module, x: Tensor, act: nn.Module | None = None) -> Tensor:
