@@ -152,10 +152,9 @@ class VisionTransformer(BaseModule):
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         """Images (B, in_channels, H, W) -> one feature of ``out_type`` for each of ``out_indices``."""
-        x, grid, maps = self.patch_embed(images)  # (B, h*w, C)
+        x, grid, outs = self.patch_embed(images)  # (B, h*w, C)
+        outs = [outs[i].contiguous() for i in self.stem_maps]  # the others need not stay until the end
         x = self.embed(x, grid)  # (B, extra + h*w, C), Eq. 1
-        outs = [maps[i].contiguous() for i in self.stem_maps]
-        del maps  # the others need not stay until the end
         needed = NUM_TOKENS.get(self.out_type)
         x = Merged.of(x) if self.merging else x
         for i, block in enumerate(self.blocks):
