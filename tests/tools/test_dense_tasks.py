@@ -48,7 +48,7 @@ model = dict(backbone=dict(arch=dict({ARCH}, resnet=dict(stage_depths=(1, 1), wi
 
     metrics = tmp_path / 'metrics.json'
     done = run_tool('test', config, work / 'epoch_2.pth', '--work-dir', work, '--tta', '--out', metrics,
-             '--out-item', 'metrics', '--show-dir', tmp_path / 'shown', '--cfg-options', *options)
+                    '--out-item', 'metrics', '--show-dir', tmp_path / 'shown', '--cfg-options', *options)
     assert done.returncode == 0, done.stderr
     assert 'pascal_voc/AP50' in json.loads(metrics.read_text())
     assert {path.name for path in tmp_path.glob('**/shown/*')} == {'1.jpg', '2.jpg'}
@@ -79,6 +79,6 @@ train_dataloader = dict(dataset=dict(pipeline=[
     assert 'mIoU' in json.loads((work / 'metrics.json').read_text())['last']
     (checkpoint, ) = work.glob('best_mIoU_*.pth')
     done = run_tool('test', config, checkpoint, '--work-dir', work, '--show-dir', tmp_path / 'shown',
-             '--cfg-options', *options)
+                    '--cfg-options', *options)
     assert done.returncode == 0, done.stderr
     assert [path.suffix for path in (tmp_path / 'shown').rglob('test_1*')] == ['.png']

@@ -53,7 +53,7 @@ class LoadRandomResizedCrop(RandomResizedCrop):
         reduction = next((times for times in REDUCTIONS
                           if crop_height >= times * self.scale[0] and crop_width >= times * self.scale[1]), 1)
         image = cv2.imdecode(np.frombuffer(content, np.uint8), REDUCTIONS.get(reduction, cv2.IMREAD_COLOR))
-        y, x = image.shape[0] / height, image.shape[1] / width  # what of a side is left is rounded up
+        y, x = image.shape[0] / height, image.shape[1] / width  # not 1 / reduction: a reduced side is rounded up
         image = image[round(y * top):round(y * (top + crop_height)), round(x * left):round(x * (left + crop_width))]
         image = mmcv.imresize(image, self.scale[::-1], interpolation=self.interpolation, backend=self.backend)
         return dict(results, img=image, img_shape=image.shape[:2], ori_shape=(height, width))

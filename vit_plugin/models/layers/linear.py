@@ -101,9 +101,10 @@ def is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
 
 def apply_linear(layer: nn.Module, x: Tensor, act: nn.Module | None = None) -> Tensor:
     """``act(layer(x))`` by :func:`linear`, in one pass where oneDNN can."""
-    fused = act is not None and is_plain(act, nn.GELU)
     if not is_plain(layer, nn.Linear):
-        x, fused = layer(x), False
+        x = layer(x)
+    elif act is not None and is_plain(act, nn.GELU):
+        return linear(x, layer.weight, layer.bias, gelu=act.approximate)
     else:
-        x = linear(x, layer.weight, layer.bias, gelu=act.approximate if fused else None)
-    return x if act is None or fused else act(x)
+        x = linear(x, layer.weight, layer.bias)
+    return x if act is None else act(x)
