@@ -19,7 +19,8 @@ setup(
     license='Apache-2.0',
     packages=find_packages(include=['vit_plugin*']),
     python_requires='>=3.10',
-    install_requires=['torch>=2.4', 'torchvision', 'timm>=1.0', 'numpy'],
+    install_requires=['torch>=2.5', 'torchvision', 'timm>=1.0', 'numpy', 'pydantic>=2.7',
+                      'requests', 'urllib3>=2.2', 'filelock', 'tqdm'],
     extras_require={
         'onedl': onedl,
         'det': [*onedl, 'onedl-mmdetection>=3.5.1'],
@@ -27,6 +28,8 @@ setup(
         'openmmlab': ['mmengine>=0.10.7', 'mmcv-lite>=2.0,<2.2', 'mmpretrain>=1.2',
                       'setuptools<81'],  # MMEngine imports pkg_resources
         'demo': ['scikit-learn'],
+        'hf': ['datasets'],
         'export': ['onnx', 'onnxscript', 'onnxruntime'],
-        'test': ['pytest', 'hypothesis', 'scikit-learn', 'scipy', 'ruff'],
+        'test': ['pytest', 'hypothesis', 'scikit-learn', 'scipy', 'ruff', 'torchao',
+                 'pytest-xdist'],
     })

@@ -1,16 +1,29 @@
+import os
 from collections.abc import Iterator
 
 import pytest
 import torch
+import torch.distributed as dist
 from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
 import vit_plugin.detection  # noqa: F401  before any test imports mmdet
 
+if 'PYTEST_XDIST_WORKER' in os.environ:  # several processes share the processor
+    torch.set_num_threads(1)
+
 
 @pytest.fixture(autouse=True)
 def seeded() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def no_group_left() -> Iterator[None]:
+    """Leave the group of processes that a test has joined, since tests on several ranks fork this process."""
+    yield
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from vit_plugin.engine.launch import read_config
 
 HOSTS = {'vit': 'mmpretrain', 'hybrid_vit': 'mmpretrain', 'detection': 'mmdet', 'segmentation': 'mmseg'}
 CONFIGS = sorted(path for path in Path('configs').glob('*/*.py') if path.parent.name != '_base_')
+ADAPTER = 'vit_plugin.ViTAdapter'
 COCO = 118000  # training images, as the schedules count them
 
 # Of dense recipes, where they have the setting: few layers, proposals and queries, no mixed precision.
@@ -27,6 +28,9 @@ SMALL = {
     'model.decoder.num_layers': 1,
     'model.train_cfg.rpn_proposal.max_per_img': 20,
     'model.num_queries': 20,
+    'model.decode_head.num_queries': 20,
+    'model.decode_head.pixel_decoder.encoder.num_layers': 1,
+    'model.decode_head.transformer_decoder.num_layers': 1,
     'model.dn_cfg.group_cfg.num_dn_queries': 10,
     'optim_wrapper.type': 'OptimWrapper',
 }
@@ -34,7 +38,7 @@ SMALL = {
 
 # Of dense recipes those that are built and stepped every time, one of each kind; the others nightly.
 QUICK = ('faster-rcnn_hybrid', 'retinanet_hybrid-vit-d4', 'vitdet_mask-rcnn_vit-base', 'vit-base-p16_upernet',
-         'hybrid-vit-base-r50-p16_linear')
+         'hybrid-vit-base-r50-p16_linear', 'mask-rcnn_vit-adapter')
 
 
 def recipes(*folders: str, nightly: bool = False) -> pytest.MarkDecorator:
@@ -76,8 +80,8 @@ def test_classifier_trains_a_step(path, no_default_scope):
     model = MODELS.build(dict(cfg.model, data_preprocessor=cfg.data_preprocessor)).train()
     head = model.head.layers.head.weight
     wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
-    side = backbone.img_size
-    batch = dict(inputs=[torch.randint(0, 256, (backbone.get('in_channels', 3), side, side), dtype=torch.uint8)] * 2,
+    side, channels = backbone.img_size, backbone.get('patch_embed', {}).get('in_channels', 3)
+    batch = dict(inputs=[torch.randint(0, 256, (channels, side, side), dtype=torch.uint8)] * 2,
                  data_samples=[sample(label) for label in (0, 1)])
     losses = model.train_step(batch, wrapper)
     assert losses['loss'].item() == pytest.approx(torch.log(torch.tensor(float(cfg.model.head.num_classes))).item(),
@@ -98,9 +102,10 @@ def test_detector_or_segmentor_trains_a_step(path, no_default_scope):
 
 @pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
 @pytest.mark.filterwarnings('ignore')
-def test_readmes_detector_trains_a_step(no_default_scope, tmp_path):
+@pytest.mark.parametrize('page', ['README.md', pytest.param('docs/dinov3.md', marks=pytest.mark.nightly)])
+def test_readmes_detector_trains_a_step(page, no_default_scope, tmp_path):
     config = tmp_path / 'config.py'
-    config.write_text(re.search(r'```python\n(_base_ = .*?)```', Path('README.md').read_text(), re.DOTALL)[1])
+    config.write_text(re.search(r'```python\n(_base_ = .*?)```', Path(page).read_text(), re.DOTALL)[1])
     train_a_step(read_config(str(config)))
 
 
@@ -116,9 +121,12 @@ def train_a_step(cfg: Config) -> None:
     batch = model.data_preprocessor(DENSE_BATCH[cfg.default_scope](), training=True)
     loss, _ = model.parse_losses(model(**batch, mode='loss'))
     wrapper.backward(loss)
-    frozen = cfg.model.backbone.get('frozen_stages', -1) > 0
+    transformer, prefix = cfg.model.backbone, 'backbone.'
+    if transformer.type == ADAPTER:
+        transformer, prefix = transformer.backbone, 'backbone.backbone.'
+    frozen = transformer.get('frozen_stages', -1) > 0
     untrained = {name for name, parameter in model.named_parameters() if parameter.grad is None}
-    assert untrained == {name for name in before if frozen and name.startswith('backbone.')}  # any other breaks DDP
+    assert untrained == {name for name in before if frozen and name.startswith(prefix)}  # any other breaks DDP
     wrapper.step()
     assert torch.isfinite(loss)
     changed = {name for name, parameter in model.named_parameters() if not torch.equal(parameter, before[name])}
@@ -130,17 +138,23 @@ def shrink(cfg: Config) -> None:
     """Two blocks, or as many as there are outputs, stages of one, and images of 64 pixels; all widths are kept."""
     cfg.merge_from_dict({key: value for key, value in SMALL.items() if has(cfg, key.split('.'))})
     backbone = cfg.model.backbone
+    if backbone.type == ADAPTER:  # blocks after the last group are not built
+        backbone.update(interactions=(0, 1, 2, 3))
+        backbone.backbone.update(img_size=64, init_cfg=None)
     if backbone.type != 'vit_plugin.VisionTransformer':
         return
-    arch = parse_arch(backbone.arch)
     blocks = max(2, len(backbone.get('out_indices', ())))
+    if str(backbone.arch).startswith('timm://'):
+        backbone.update(img_size=64, init_cfg=None, out_indices=range(blocks) if 'out_indices' in backbone else 1)
+        return
+    arch = parse_arch(backbone.arch)
     backbone.update(img_size=64, init_cfg=None, out_indices=range(blocks) if 'out_indices' in backbone else -1)
     backbone.arch = dict(embed_dims=arch.embed_dims, num_layers=blocks, num_heads=arch.num_heads,
                          feedforward_channels=arch.feedforward_channels)
     depths = arch.patch_embed.get('stage_depths')
     backbone.patch_embed = dict(arch.patch_embed, **(dict(stage_depths=[1] * len(depths)) if depths else {}))
-    if 'window' in backbone:
-        backbone.window.global_blocks = (1, )
+    if 'window' in backbone.get('encoder', {}):
+        backbone.encoder.window.global_blocks = (1, )
     if 'frozen_stages' in backbone:
         backbone.frozen_stages = blocks
 
@@ -183,10 +197,8 @@ def test_name_tells_the_batch_and_the_schedule(path):
         assert expected == (loop.get('max_epochs') or round(loop.max_iters * total / COCO))
     if steps := re.search(r'-(\d+)k_', path.stem):
         assert loop.max_iters == 1000 * int(steps[1])
-    schedulers = cfg.param_scheduler
-    last = schedulers[-1] if isinstance(schedulers, list) else schedulers
-    end = last.get('total_steps') or last.get('end') or last.begin + last.T_max
-    assert end == (loop.get('max_epochs') or loop.max_iters)
+    assert cfg.get('schedule_length') == (None if 'OneCycle' in str(cfg.param_scheduler) else
+                                          loop.get('max_epochs') or loop.max_iters)
 
 
 def test_pure_and_hybrid_digits_cost_the_same():

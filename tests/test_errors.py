@@ -5,7 +5,7 @@ import mmengine.registry
 import pytest
 from mmengine.runner import CheckpointLoader
 
-from vit_plugin.errors import needed_by
+from vit_plugin.errors import MissingExtraError, needed_by
 
 
 @pytest.mark.parametrize(('missing', 'module', 'words'), [
@@ -38,8 +38,27 @@ def forget(monkeypatch, missing: str) -> None:
     monkeypatch.setattr(sys, 'meta_path', [Blocker(missing), *sys.meta_path])
 
 
-def test_other_missing_modules_are_left_alone():
-    with pytest.raises(ModuleNotFoundError, match="No module named 'no_such_module'"), needed_by('This'):
+def test_building_a_head_without_mmpretrain_names_the_extra(monkeypatch):
+    forget(monkeypatch, 'mmpretrain')
+    with pytest.raises(ImportError, match='ViTClsHead needs mmpretrain, which is not installed: pip install'):
+        mmengine.registry.MODELS.build(dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=4))
+
+
+def test_an_error_of_our_own_in_a_head_is_not_hidden(monkeypatch):
+    forget(monkeypatch, 'none')
+    monkeypatch.setitem(sys.modules, 'vit_plugin.models.heads.vit_head', None)  # so that importing it fails
+    with pytest.raises(ImportError, match='vit_head'):
+        importlib.import_module('vit_plugin.models')
+
+
+def test_a_framework_that_does_not_fit_is_named_with_the_cause():
+    with pytest.raises(MissingExtraError, match='This cannot be imported.*AssertionError: MMCV==3 is used; install'), \
+            needed_by('This'):
+        raise AssertionError('MMCV==3 is used')
+
+
+def test_another_missing_module_is_named():
+    with pytest.raises(MissingExtraError, match="No module named 'no_such_module'"), needed_by('This'):
         import no_such_module  # noqa: F401
 
 

@@ -21,15 +21,19 @@ from vit_plugin.benchmark.compare import MODES, OPTIMIZERS, TOLERANCES, as_recor
 from vit_plugin.benchmark.models import OURS, OUTPUTS
 from vit_plugin.benchmark.pipelines import WHOLE, compare_pipelines
 from vit_plugin.benchmark.runner import runner_overhead
-from vit_plugin.engine.launch import one_sentence_errors, read_config
+from vit_plugin.engine.launch import at_least, check_device, read_config, run_tool
+from vit_plugin.passes import processor
 from vit_plugin.visualization import draw_speed_bars
+from vit_plugin.writing import check_target, replacing, write_text
+
+RECORD, CHART = 'benchmark.json', 'benchmark.png'
 
 
-def parse_args() -> argparse.Namespace:
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Measure models side by side.')
     parser.add_argument('--models', nargs='+', default=['B/16'], help='variants, such as B/16 R50+B/16')
-    parser.add_argument('--sizes', nargs='+', type=int, default=[224], help='sides of the images in pixels')
-    parser.add_argument('--batch', nargs='+', type=int, default=[4], help='images at a time')
+    parser.add_argument('--sizes', nargs='+', type=at_least(1), default=[224], help='sides of the images in pixels')
+    parser.add_argument('--batch', nargs='+', type=at_least(1), default=[4], help='images at a time')
     parser.add_argument('--modes', nargs='+', choices=MODES, default=['forward'])
     parser.add_argument('--dtypes', nargs='+', choices=list(TOLERANCES), default=['float32'],
                         help='bfloat16 casts weights and images, amp only computes in it')
@@ -46,15 +50,16 @@ def parse_args() -> argparse.Namespace:
                         help='measure input pipelines instead, on the JPEG files in it, at the first of --sizes')
     parser.add_argument('--runner', metavar='CONFIG',
                         help='measure instead what the runner adds to a bare loop, over --rounds of its iterations')
-    parser.add_argument('--rounds', type=int, default=10, help='turns of each implementation')
+    parser.add_argument('--rounds', type=at_least(1), default=10, help='turns of each implementation')
     parser.add_argument('--device', default=get_device())
-    parser.add_argument('--threads', type=int, help='threads of the CPU')
+    parser.add_argument('--threads', type=at_least(1), help='threads of the CPU')
     parser.add_argument('--out', type=Path, help='folder for benchmark.json and benchmark.png')
-    return parser.parse_args()
+    return parser
 
 
 def machine(device: str) -> dict[str, str | int]:
-    name = torch.cuda.get_device_name(device) if device.startswith('cuda') else torch.backends.cpu.get_cpu_capability()
+    name = torch.cuda.get_device_name(device) if device.startswith('cuda') else (
+        f'{processor.name()}, {torch.backends.cpu.get_cpu_capability()}')
     return dict(device=device, kind=name, threads=torch.get_num_threads(), torch=torch.__version__,
                 python=platform.python_version())
 
@@ -93,24 +98,26 @@ def measure_models(args: argparse.Namespace) -> tuple[list, dict]:
     return records, speeds
 
 
-def main() -> None:
-    args = parse_args()
+def main(args: argparse.Namespace) -> None:
+    if args.out:
+        for name in (RECORD, CHART):
+            check_target(args.out / name)
+    check_device(args.device)
     warnings.simplefilter('ignore')  # the peers', at their import
     os.environ.setdefault('KINETO_LOG_LEVEL', '99')  # the profiler's, of every start and stop
     torch.backends.cudnn.benchmark = True
     if args.threads:
         torch.set_num_threads(args.threads)
-    with one_sentence_errors():
-        measure = measure_pipelines if args.images else measure_runner if args.runner else measure_models
-        records, speeds = measure(args)
+    measure = measure_pipelines if args.images else measure_runner if args.runner else measure_models
+    records, speeds = measure(args)
     if args.out:
-        args.out.mkdir(parents=True, exist_ok=True)
         record = dict(machine=machine(args.device), rounds=args.rounds, results=records)
-        (args.out / 'benchmark.json').write_text(json.dumps(record, indent=1) + '\n')
+        write_text(args.out / RECORD, json.dumps(record, indent=1) + '\n')
         unit, ours = ('iterations/s', 'runner') if args.runner else ('images/s', WHOLE if args.images else OURS)
-        draw_speed_bars(speeds, unit, ours).savefig(args.out / 'benchmark.png')
-        print(f'\nbenchmark.json and benchmark.png are in {args.out}')
+        with replacing(args.out / CHART) as path:
+            draw_speed_bars(speeds, unit, ours).savefig(path)
+        print(f'\n{RECORD} and {CHART} are in {args.out}')
 
 
 if __name__ == '__main__':
-    main()
+    run_tool(make_parser(), main)

@@ -1,6 +1,9 @@
 """Write a checkpoint in another format.
 
     python tools/convert_weights.py B_16.npz vit-base-p16.safetensors --to timm
+    python tools/convert_weights.py work_dirs/run/epoch_100 model.pth
+
+Without ``--to`` it is the whole model with its own names, for tools/test.py, tools/infer.py and ``load_from``.
 """
 
 import argparse
@@ -13,10 +16,12 @@ import torch
 from torch import Tensor
 
 from vit_plugin.arch import SIZES
-from vit_plugin.engine.launch import one_sentence_errors
+from vit_plugin.engine.launch import at_least, run_tool
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights import FORMATS, export, in_our_names
-from vit_plugin.weights.sources import open_weights
+from vit_plugin.weights.files import find_weights
+from vit_plugin.weights.sources import open_weights, read_whole
+from vit_plugin.writing import check_target, replacing
 
 WRITERS = {
     '.npz': lambda weights, path: np.savez(path, **{key: value.numpy() for key, value in weights.items()}),
@@ -27,15 +32,17 @@ WRITERS = {
 HEADS = {size.embed_dims: size.num_heads for size in SIZES.values()}
 
 
-def parse_args() -> argparse.Namespace:
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Write a checkpoint in another format.')
-    parser.add_argument('source', help='path, http(s)://, timm://MODEL or hf://ORG/MODEL')
+    parser.add_argument('source', help='path of a file or checkpoint folder, http(s)://, timm://MODEL or '
+                        'hf://ORG/MODEL')
     parser.add_argument('target', type=Path, help=f'file to write: {", ".join(WRITERS)}')
-    parser.add_argument('--to', required=True, choices=list(FORMATS),
-                        help='format of its names; of those that begin with hf, hf chooses the one that fits')
-    parser.add_argument('--num-heads', type=int,
+    parser.add_argument('--to', choices=list(FORMATS),
+                        help='format of its names; of those that begin with hf, hf chooses the one that fits; default: '
+                        'the whole model as it is')
+    parser.add_argument('--num-heads', type=at_least(1),
                         help='attention heads, for --to jax, where neither source nor width tells')
-    return parser.parse_args()
+    return parser
 
 
 def find_heads(args: argparse.Namespace, weights: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> int:
@@ -49,25 +56,42 @@ def find_heads(args: argparse.Namespace, weights: Mapping[str, Tensor], state: M
     return heads or 1
 
 
-def main() -> None:
-    args = parse_args()
-    with one_sentence_errors():
-        if args.target.suffix not in WRITERS:
-            raise ConfigError(f'The target {str(args.target)!r} must end in one of {", ".join(WRITERS)}.')
-        weights = open_weights(args.source)
-        state, form = in_our_names(weights)
-        exported, left, written = export(state, args.to, find_heads(args, weights, state))
-        lost = [key for key in left if not key.startswith(('head.', 'neck.'))]
-        if lost:
-            raise ConfigError(f'The format {written.name} has no name for {", ".join(lost)}, without which it would be '
-                              'another model; choose another format.')
-        if args.target.suffix == '.npz':  # numpy knows no bfloat16
-            exported = {key: value.float() for key, value in exported.items()}
-        WRITERS[args.target.suffix](exported, args.target)
-        print(f'{len(exported)} tensors from the format {form.name} to {written.name}: {args.target}')
-        if left:
-            print(f'{written.name} has no name for {", ".join(left)}, which were left out')
+def write_whole(args: argparse.Namespace) -> None:
+    """Write the weights of a run's checkpoint with their own names, and in files of torch what is known of the data."""
+    content = read_whole(args.source)
+    weights = {name: value.contiguous().clone() for name, value in find_weights(content).items()}
+    meta = content.get('meta') if isinstance(content.get('meta'), Mapping) else {}
+    known = {name: meta[name] for name in ('dataset_meta', 'epoch', 'iter') if name in meta}
+    with replacing(args.target, [args.source]) as path:
+        if args.target.suffix in ('.pth', '.bin'):
+            torch.save(dict(meta=known, state_dict=weights), path)
+        else:
+            WRITERS[args.target.suffix]({name: value.float() if args.target.suffix == '.npz' else value
+                                         for name, value in weights.items()}, path)
+    print(f'{len(weights)} tensors as they are: {args.target}')
+
+
+def main(args: argparse.Namespace) -> None:
+    if args.target.suffix not in WRITERS:
+        raise ConfigError(f'The target {str(args.target)!r} must end in one of {", ".join(WRITERS)}.')
+    check_target(args.target, [args.source])
+    if not args.to:
+        return write_whole(args)
+    weights = open_weights(args.source)
+    state, form = in_our_names(weights)
+    exported, left, written = export(state, args.to, find_heads(args, weights, state))
+    lost = [key for key in left if not key.startswith(('head.', 'neck.'))]
+    if lost:
+        raise ConfigError(f'The format {written.name} has no name for {", ".join(lost)}, without which it would be '
+                          'another model; choose another format.')
+    if args.target.suffix == '.npz':  # numpy knows no bfloat16
+        exported = {key: value.float() for key, value in exported.items()}
+    with replacing(args.target, [args.source]) as path:
+        WRITERS[args.target.suffix](exported, path)
+    print(f'{len(exported)} tensors from the format {form.name} to {written.name}: {args.target}')
+    if left:
+        print(f'{written.name} has no name for {", ".join(left)}, which were left out')
 
 
 if __name__ == '__main__':
-    main()
+    run_tool(make_parser(), main)

@@ -4,6 +4,7 @@
 """
 
 import argparse
+from contextlib import nullcontext
 from copy import deepcopy
 from os.path import abspath
 
@@ -11,9 +12,12 @@ import mmengine
 from mmengine.config import ConfigDict
 from mmengine.dist import is_main_process
 from mmengine.evaluator import DumpResults
+from torch import nn
 
-from vit_plugin.engine.launch import add_common_arguments, build_runner, load_config, one_sentence_errors
+from vit_plugin.engine.launch import add_common_arguments, at_least, build_runner, load_config, of_host, run_tool
 from vit_plugin.errors import ConfigError
+from vit_plugin.models.loading import load_trained
+from vit_plugin.writing import check_target, replacing
 
 # By the host, `default_scope`: what merges the predictions for several views of an image, and what shows them.
 TTA_MODELS = {
@@ -28,7 +32,7 @@ SHOW_HOOKS = {
 }
 
 
-def parse_args() -> argparse.Namespace:
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Test a checkpoint.')
     add_common_arguments(parser)
     parser.add_argument('checkpoint', help='checkpoint file')
@@ -38,9 +42,9 @@ def parse_args() -> argparse.Namespace:
                         help="test-time augmentation: the config's tta_model and tta_pipeline, else a flip")
     parser.add_argument('--show-dir', help='folder for pictures of the predictions')
     parser.add_argument('--show', action='store_true', help='show the predictions in a window')
-    parser.add_argument('--interval', type=int, default=1, help='show every so many samples')
-    parser.add_argument('--wait-time', type=float, default=2, help='seconds that a window stays')
-    return parser.parse_args()
+    parser.add_argument('--interval', type=at_least(1), default=1, help='show every so many samples')
+    parser.add_argument('--wait-time', type=at_least(0, float), default=2, help='seconds that a window stays')
+    return parser
 
 
 def apply_test_flags(cfg, args: argparse.Namespace) -> None:
@@ -51,11 +55,13 @@ def apply_test_flags(cfg, args: argparse.Namespace) -> None:
         raise ConfigError(f'--out {args.out!r}: metrics are written as .json, .yml or .pkl.')
     if args.out and args.out_item == 'pred' and not args.out.endswith(('.pkl', '.pickle')):
         raise ConfigError(f'--out {args.out!r}: predictions are written as .pkl; for metrics give --out-item metrics.')
+    if args.out:
+        check_target(args.out, [args.config, args.checkpoint])
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.show or args.show_dir:
         cfg.default_hooks.visualization = dict(
-            SHOW_HOOKS[cfg.default_scope](args.show_dir), show=args.show, wait_time=args.wait_time,
+            of_host(SHOW_HOOKS, cfg)(args.show_dir), show=args.show, wait_time=args.wait_time,
             interval=args.interval)
         if cfg.default_scope == 'mmseg':
             cfg.visualizer.save_dir = args.show_dir
@@ -74,21 +80,29 @@ def apply_tta(cfg) -> None:
     if 'meta_keys' in pipeline[-1]:
         pipeline[-1].meta_keys = (*pipeline[-1].meta_keys, 'flip', 'flip_direction')
     dataset.pipeline = cfg.get('tta_pipeline', [*pipeline[:-1], dict(type='TestTimeAug', transforms=flips)])
-    cfg.model = ConfigDict(**cfg.get('tta_model', TTA_MODELS[cfg.default_scope]), module=cfg.model)
+    cfg.model = ConfigDict(**cfg.get('tta_model', of_host(TTA_MODELS, cfg)), module=cfg.model)
 
 
-def main() -> None:
-    args = parse_args()
-    with one_sentence_errors():
-        cfg = load_config(args)
-        apply_test_flags(cfg, args)
-        runner = build_runner(cfg, ['test_dataloader'])
+def unwrapped(model: nn.Module) -> nn.Module:
+    """The model inside those for several processes and for several views."""
+    while hasattr(model, 'module'):
+        model = model.module
+    return model
+
+
+def main(args: argparse.Namespace) -> None:
+    cfg = load_config(args)
+    apply_test_flags(cfg, args)
+    runner = build_runner(cfg, ['test_dataloader'])
+    load_trained(unwrapped(runner.model), args.checkpoint)  # MMEngine's own loading leaves out what does not fit
+    written = args.out and is_main_process()
+    with replacing(args.out, [args.config, args.checkpoint]) if written else nullcontext() as path:
         if args.out and args.out_item == 'pred':
-            runner.test_evaluator.metrics.append(DumpResults(out_file_path=args.out))
+            runner.test_evaluator.metrics.append(DumpResults(out_file_path=str(path or args.out)))
         metrics = runner.test()
-        if args.out and args.out_item == 'metrics' and is_main_process():
-            mmengine.dump(metrics, args.out)
+        if written and args.out_item == 'metrics':
+            mmengine.dump(metrics, path)
 
 
 if __name__ == '__main__':
-    main()
+    run_tool(make_parser(), main)

@@ -10,13 +10,13 @@ from vit_plugin.engine.launch import (
     add_common_arguments,
     build_runner,
     load_config,
-    one_sentence_errors,
+    run_tool,
     told_when_interrupted,
 )
 from vit_plugin.errors import ConfigError
 
 
-def parse_args() -> argparse.Namespace:
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Train a model.')
     add_common_arguments(parser)
     parser.add_argument('--resume', nargs='?', const='auto', metavar='CHECKPOINT',
@@ -25,7 +25,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument('--auto-scale-lr', action='store_true',
                         help='scale the learning rate by the batch size over auto_scale_lr.base_batch_size')
     parser.add_argument('--no-persistent-workers', action='store_true', help='start the data workers anew each epoch')
-    return parser.parse_args()
+    return parser
 
 
 def apply_train_flags(cfg, args: argparse.Namespace) -> None:
@@ -35,7 +35,9 @@ def apply_train_flags(cfg, args: argparse.Namespace) -> None:
         cfg.optim_wrapper.type = 'vit_plugin.AmpOptimWrapper'
     if args.resume:
         cfg.resume = True
-        cfg.load_from = None if args.resume == 'auto' else args.resume
+        if args.resume == 'auto':  # with both, MMEngine would resume from `load_from`
+            cfg.begin_from, args.resume = cfg.get('load_from') or cfg.get('begin_from'), None
+        cfg.load_from = args.resume
     if args.auto_scale_lr:
         check_auto_scale_lr(cfg)
         cfg.auto_scale_lr.enable = True
@@ -54,15 +56,13 @@ def check_auto_scale_lr(cfg) -> None:
                           '--cfg-options param_scheduler.eta_max=RATE.')
 
 
-def main() -> None:
-    args = parse_args()
-    with one_sentence_errors():
-        cfg = load_config(args)
-        apply_train_flags(cfg, args)
-        runner = build_runner(cfg)
-        with told_when_interrupted(runner):
-            runner.train()
+def main(args: argparse.Namespace) -> None:
+    cfg = load_config(args)
+    apply_train_flags(cfg, args)
+    runner = build_runner(cfg)
+    with told_when_interrupted(runner):
+        runner.train()
 
 
 if __name__ == '__main__':
-    main()
+    run_tool(make_parser(), main)

@@ -1,22 +1,26 @@
-"""The one table of variants, and the parser of their names.
+"""The table of variants, and the parser of their names.
 
-``parse_arch('B/16')`` is a ViT-Base on 16 x 16 patches; ``parse_arch('R50+B/16')`` the same transformer
-on the feature map of a ResNet-50. A new variant is one row here and its parameter count in the tests.
+``parse_arch('B/16')`` is a ViT-Base on 16 x 16 patches. ``parse_arch('R50+B/16')`` is the same transformer on the
+feature map of a ResNet-50. A new variant needs one row here and its parameter count in the tests.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from types import SimpleNamespace
 from typing import Any
 
+from typing_extensions import Required, TypedDict
+
 from vit_plugin.errors import ConfigError
+from vit_plugin.fields import Depth, PositiveInt
 
 SIZE_KEYS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 
 
 @dataclass(frozen=True)
 class Size:
-    """Width, depth, heads and MLP width of a transformer encoder, and the table they come from."""
+    """Width, depth, heads and MLP width of a transformer encoder, and their source."""
     embed_dims: int
     num_layers: int
     num_heads: int
@@ -29,6 +33,7 @@ SIZES = {
     'S': Size(384, 12, 6, 1536, 'arXiv:2106.10270, Table 2'),
     'B': Size(768, 12, 12, 3072, 'arXiv:2010.11929, Table 1'),
     'L': Size(1024, 24, 16, 4096, 'arXiv:2010.11929, Table 1'),
+    'So400m': Size(1152, 27, 16, 4304, 'arXiv:2305.13035, Section 4; big_vision `models/vit.py`'),
     'H': Size(1280, 32, 16, 5120, 'arXiv:2010.11929, Table 1'),
     'g': Size(1408, 40, 16, 6144, 'arXiv:2106.04560, Table 2'),
     'G': Size(1664, 48, 16, 8192, 'arXiv:2106.04560, Table 2'),
@@ -37,32 +42,51 @@ SIZES = {
 PATCH_SIZES = (2, 4, 8, 14, 16, 32)
 
 # Stem -> number in the variant's name -> (depth of each ResNet stage, patch size on the last map).
-# arXiv:2010.11929, Section 4.1, and google-research/vision_transformer `configs/models.py`. The
-# authors call R+Ti /16; its root (stride 4) under 8 x 8 patches has the stride 32.
+# From arXiv:2010.11929, Section 4.1, and google-research/vision_transformer `configs/models.py`. The authors write
+# R+Ti/16, but its root (stride 4) and its 8 x 8 patches give the stride 32.
 STEMS: dict[str, dict[int, tuple[tuple[int, ...], int]]] = {
     'R': {16: ((), 8)},
     'R26': {32: ((2, 2, 2, 2), 1)},
     'R50': {16: ((3, 4, 9), 1), 32: ((3, 4, 6, 3), 1)},
 }
 
-# The variants that the papers name. Others combine in the same way ('R26+Ti/32', 'B/4').
+# The variants in the papers. Others can be combined in the same way ('R26+Ti/32', 'B/4').
 VARIANTS = (
     'Ti/16', 'S/32', 'S/16', 'B/32', 'B/16', 'B/8', 'L/32', 'L/16', 'H/14', 'g/14', 'G/14',
     'R+Ti/16', 'R26+S/32', 'R26+B/32', 'R50+B/16', 'R50+L/32')
 
 
+class ArchCfg(TypedDict, total=False):
+    """A variant outside the table, see :func:`parse_arch`."""
+    embed_dims: Required[PositiveInt]
+    num_layers: Required[Depth]
+    num_heads: Required[PositiveInt]
+    feedforward_channels: Required[PositiveInt]
+    patch_size: PositiveInt
+    resnet: dict[str, Any] | None
+
+
+# Arguments of the backbone that a variant may determine, and what they are otherwise.
+DEFAULTS = dict(img_size=224, pos_embed='learned', with_cls_token=True, encoder={}, numerics='authors',
+                out_type='cls_token')
+
+
 @dataclass(frozen=True)
 class Arch:
-    """A parsed variant: the encoder's sizes and the config of the stem below it.
+    """A parsed variant: the sizes of the encoder, the config of the stem, and what else the variant determines.
+
+    Attributes:
+        arguments: arguments of the backbone that are not the defaults, see ``DEFAULTS``.
 
     Raises:
-        ConfigError: if a size is not positive, or the width not divisible by the number of heads.
+        ConfigError: if a size is not positive, or if the number of heads does not divide the width.
     """
     embed_dims: int
     num_layers: int
     num_heads: int
     feedforward_channels: int
     patch_embed: dict[str, Any] = field(default_factory=dict)
+    arguments: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in SIZE_KEYS:
@@ -74,21 +98,47 @@ class Arch:
                 'change one of them so that every head has the same width.')
 
 
+    def complete(self, **given: Any) -> SimpleNamespace:
+        """The backbone's arguments of ``DEFAULTS``: what is given, else what the variant determines, else the default.
+
+        A dict that is given changes single entries. It replaces all if it names another ``type`` or a ``base``.
+
+        Args:
+            given: the arguments. None means that it is not given.
+        """
+        completed = {name: self.arguments.get(name, default) for name, default in DEFAULTS.items()}
+        for name, value in given.items():
+            if value is not None:
+                completed[name] = changed(completed[name], value)
+        if isinstance(completed['pos_embed'], str):
+            completed['pos_embed'] = {'type': completed['pos_embed']}
+        return SimpleNamespace(**completed)
+
+
+def changed(value: Any, change: Any) -> Any:
+    """A value after a change. Dicts are merged, unless the change has a ``base`` or another ``type``."""
+    if not isinstance(value, Mapping) or not isinstance(change, Mapping) or 'base' in change or (
+            change.get('type', value.get('type')) != value.get('type')):
+        return change
+    return {**value, **{key: changed(value.get(key), entry) for key, entry in change.items()}}
+
+
 def parse_arch(arch: str | Mapping[str, Any]) -> Arch:
-    """Sizes and stem of a variant.
+    """Get the sizes and the stem of a variant.
 
     Args:
-        arch: a name, ``'<size>/<patch>'`` or ``'<stem>+<size>/<patch>'`` in upper or lower case (only g
-            and G differ by it), ``'<size>'`` alone where the stem is given elsewhere; or a dict with
-            MMPretrain's keys ``embed_dims, num_layers, num_heads, feedforward_channels`` and, for
-            the stem, ``patch_size`` (on the image, or on the last map of the CNN; default 16, or 1)
-            and ``resnet``, the arguments of :class:`~vit_plugin.models.ResNetEmbed`.
+        arch: a name or a dict. A name is ``'<size>/<patch>'`` or ``'<stem>+<size>/<patch>'``. ``'<size>'`` is enough if
+            the stem is given elsewhere. Upper and lower case mean the same, except for g and G.
+            ``'timm://<model>'`` is a model of timm's, see :mod:`vit_plugin.zoo`. A dict has MMPretrain's
+            keys ``embed_dims, num_layers, num_heads, feedforward_channels``. For the stem it may have ``patch_size``
+            (default 16 on the image, 1 on the last map of a CNN) and ``resnet``, the arguments of
+            :class:`~vit_plugin.models.ResNetEmbed`.
 
     Raises:
-        ConfigError: for a name or a key that is not in the tables, naming the nearest ones.
+        ConfigError: if a name or a key is not in the tables. The message names the nearest ones.
     """
     if isinstance(arch, str):
-        return _parse_name(arch)
+        return _from_timm(arch) if arch.startswith('timm://') else _parse_name(arch)
     missing = [key for key in SIZE_KEYS if key not in arch]
     unknown = [key for key in arch if key not in (*SIZE_KEYS, 'patch_size', 'resnet')]
     if missing or unknown:
@@ -101,6 +151,16 @@ def parse_arch(arch: str | Mapping[str, Any]) -> Arch:
     else:
         patch_embed = dict(resnet, type='ResNetEmbed', patch_size=arch.get('patch_size', 1))
     return Arch(**{key: arch[key] for key in SIZE_KEYS}, patch_embed=patch_embed)
+
+
+def num_heads_of_width(embed_dims: int) -> int | None:
+    """The number of heads of the encoder with this width, or None if the table has no such encoder."""
+    return next((size.num_heads for size in SIZES.values() if size.embed_dims == embed_dims), None)
+
+
+def _from_timm(name: str) -> Arch:
+    from vit_plugin.zoo import describe  # which needs timm
+    return Arch(**describe(name.removeprefix('timm://')))
 
 
 def _parse_name(name: str) -> Arch:
@@ -122,7 +182,7 @@ def _parse_name(name: str) -> Arch:
 
 
 def _look_up(table: dict[str, Any], name: str) -> Any | None:
-    """The row of that very name, else of the only name that differs from it by its case."""
+    """The row with exactly this name, or else the only row whose name differs just in case."""
     folded = [name] if name in table else [key for key in table if key.lower() == name.lower()]
     return table[folded[0]] if len(folded) == 1 else None
 

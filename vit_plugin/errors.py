@@ -1,31 +1,32 @@
-"""What is said to a user when the input is wrong or something is not installed."""
+"""Errors for wrong input and for missing packages."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 class ConfigError(ValueError):
-    """Input that can not work: one sentence that names the field and the remedy.
+    """Wrong input. The message is one sentence that names the field and the remedy.
 
-    The tools print that sentence alone; any other exception is a defect and keeps its traceback.
+    The tools print only this sentence.
     """
 
 
 class MissingExtraError(ImportError):
-    """A module that an extra would bring is not installed."""
+    """A module of an extra is not installed, or does not work with the other installed packages."""
 
 
 _FRAMEWORK = "'vit_plugin[onedl]' (the maintained forks) or 'vit_plugin[openmmlab]' (upstream)"
 
-# Modules that the base install does not have, and the extras of setup.py that bring them.
+# Modules outside the base install -> the extras of setup.py that install them.
 EXTRAS = {
     'mmengine': _FRAMEWORK,
     'mmcv': _FRAMEWORK,
     'mmpretrain': _FRAMEWORK,
     'mmdet': "'vit_plugin[det]'",
     'mmseg': "'vit_plugin[seg]'",
-    'pkg_resources': _FRAMEWORK,  # upstream MMEngine's need, gone from recent setuptools
+    'pkg_resources': _FRAMEWORK,  # upstream MMEngine needs it, but recent setuptools lack it
     'sklearn': "'vit_plugin[demo]'",
+    'datasets': "'vit_plugin[hf]'",
     'onnx': "'vit_plugin[export]'",
     'onnxscript': "'vit_plugin[export]'",
     'onnxruntime': "'vit_plugin[export]'",
@@ -34,20 +35,22 @@ EXTRAS = {
 
 @contextmanager
 def needed_by(feature: str) -> Iterator[None]:
-    """Name the extra to install when an import inside the block finds a module missing.
+    """Explain a failed import of another package inside the block.
 
     Args:
-        feature: what needs the import, as the subject of the message's sentence.
+        feature: what needs the import. It is the subject of the message.
 
     Raises:
-        MissingExtraError: in place of the ``ModuleNotFoundError`` of a module listed in ``EXTRAS``.
+        MissingExtraError: if a module is missing (with the extra to install), or if its import raises an error.
     """
     try:
         yield
-    except ModuleNotFoundError as error:
-        module = (error.name or '').partition('.')[0]
-        if module not in EXTRAS:
-            raise
-        raise MissingExtraError(
-            f'{feature} needs {module}, which is not installed: pip install {EXTRAS[module]}.',
-            name=module) from error
+    except Exception as error:
+        module = (getattr(error, 'name', None) or '').partition('.')[0]
+        if isinstance(error, ModuleNotFoundError) and module in EXTRAS:
+            raise MissingExtraError(f'{feature} needs {module}, which is not installed: pip install {EXTRAS[module]}.',
+                                    name=module) from error
+        # For example, MMPretrain refuses some versions of mmcv. A detector does not need MMPretrain.
+        raise MissingExtraError(f'{feature} cannot be imported, since a package that it needs raises '
+                                f'{type(error).__name__}: {str(error).rstrip(".")}; install versions that fit '
+                                f'together: pip install {_FRAMEWORK}.', name=module) from error

@@ -1,27 +1,78 @@
 """Child registries of MMEngine's roots, scope ``vit_plugin``.
 
-A scoped name such as ``type='vit_plugin.VisionTransformer'`` makes MMEngine import this file, and the
-registry its ``locations``, from any host (MMPretrain, MMDetection, MMSegmentation) and without
-``custom_imports``. They hang from MMEngine's roots, not from MMPretrain's registries, because a
-grandchild is not found from a sibling host.
+For a name such as ``type='vit_plugin.VisionTransformer'``, MMEngine imports this file, and the registry imports its
+``locations``. This works in MMPretrain, MMDetection and MMSegmentation, without ``custom_imports``. The parents are
+MMEngine's roots, because the other frameworks would not find a child of MMPretrain's registries.
 """
 
-from vit_plugin.errors import needed_by
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import Any
+
+from vit_plugin.errors import ConfigError, MissingExtraError, needed_by
 
 with needed_by('vit_plugin'):
     from mmengine import registry as root
-    from mmengine.registry import Registry
+
+from vit_plugin.arguments import checked
 
 SCOPE = 'vit_plugin'
 
 
-def _child(parent: Registry, location: str) -> Registry:
+class Registry(root.Registry):
+    """A registry whose classes check their arguments. For an unknown name, the error suggests the nearest."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.missing: dict[str, MissingExtraError] = {}
+
+    def _register_module(self, module: Any, *args: Any, **kwargs: Any) -> None:
+        super()._register_module(module, *args, **kwargs)
+        if inspect.isclass(module):
+            checked(module)
+
+    @contextmanager
+    def needing_an_extra(self, *names: str) -> Iterator[None]:
+        """Import classes that need an extra. If it is missing, only asking for such a class raises the error."""
+        try:
+            yield
+        except MissingExtraError as error:
+            self.missing.update(dict.fromkeys(names, error))
+
+    def get(self, key: str) -> Any:
+        """The class with this name.
+
+        Raises:
+            MissingExtraError: if the class needs an extra that is not installed.
+            ConfigError: if there is no such class.
+        """
+        try:
+            found = super().get(key)
+        except RuntimeError:  # of some versions of MMEngine
+            found = None
+        if found is not None:
+            return found
+        name = key.removeprefix(f'{SCOPE}.')
+        if name in self.missing:
+            raise self.missing[name]
+        names = sorted({*self._module_dict, *self.missing})
+        near = get_close_matches(name, names, n=1)
+        remedy = f'did you mean {SCOPE}.{near[0]}?' if near else f'there are {", ".join(names)}.'
+        raise ConfigError(f'type={key!r} is not in vit_plugin; {remedy}')
+
+
+def _child(parent: root.Registry, location: str) -> Registry:
     return Registry(parent.name, parent=parent, scope=SCOPE, locations=[location])
 
 
 MODELS = _child(root.MODELS, 'vit_plugin.models')
 DATASETS = _child(root.DATASETS, 'vit_plugin.data')
+DATA_SAMPLERS = _child(root.DATA_SAMPLERS, 'vit_plugin.data')
 TRANSFORMS = _child(root.TRANSFORMS, 'vit_plugin.data')
 HOOKS = _child(root.HOOKS, 'vit_plugin.engine')
 OPTIM_WRAPPERS = _child(root.OPTIM_WRAPPERS, 'vit_plugin.engine')
 OPTIM_WRAPPER_CONSTRUCTORS = _child(root.OPTIM_WRAPPER_CONSTRUCTORS, 'vit_plugin.engine')
+FUNCTIONS = _child(root.FUNCTIONS, 'vit_plugin.engine')
+RUNNERS = _child(root.RUNNERS, 'vit_plugin.engine')

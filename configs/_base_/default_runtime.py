@@ -1,6 +1,7 @@
 """What every recipe shares: logs, checkpoints, the report, and the host's scope."""
 
 default_scope = 'mmpretrain'
+runner_type = 'vit_plugin.Runner'  # also in the host's own train.py
 
 default_hooks = dict(
     runtime_info=dict(type='vit_plugin.RuntimeInfoHook'),  # the host waits for the device only to log

@@ -2,6 +2,7 @@
 
 _base_ = 'mmdet::_base_/default_runtime.py'
 
+runner_type = 'vit_plugin.Runner'
 custom_imports = dict(imports=['vit_plugin.detection'])
 custom_hooks = [dict(type='vit_plugin.ReportHook')]
 default_hooks = dict(

@@ -2,5 +2,6 @@
 
 _base_ = 'mmseg::_base_/default_runtime.py'
 
+runner_type = 'vit_plugin.Runner'
 custom_hooks = [dict(type='vit_plugin.ReportHook')]
 randomness = dict(seed=0)

@@ -8,12 +8,15 @@ Not yet trained by us.
 _base_ = [
     'mmdet::dino/dino-4scale_r50_8xb2-12e_coco.py', '../_base_/backbones/hybrid-vit-base-r50-p16.py']
 
+runner_type = 'vit_plugin.Runner'
+schedule_length = 12
 custom_imports = dict(imports=['vit_plugin.detection'])
 custom_hooks = [dict(type='vit_plugin.ReportHook')]
 
 model = dict(
     data_preprocessor=_base_.pixels,
-    backbone=dict(_base_.backbone, img_size=(800, 1344), window=dict(size=14, global_blocks=(2, 5, 8, 11))),
+    backbone=dict(
+        _base_.backbone, img_size=(800, 1344), encoder=dict(window=dict(size=14, global_blocks=(2, 5, 8, 11)))),
     # DINO's four scales are strides 8 to 64: an FPN can leave out the map at stride 4, a ChannelMapper cannot.
     neck=dict(
         _delete_=True, type='FPN', in_channels=[256, 512, 768], out_channels=256, start_level=1,

@@ -11,5 +11,6 @@ _base_ = [
 
 model = dict(
     data_preprocessor=_base_.pixels,
-    backbone=dict(_base_.backbone, img_size=(800, 1344), window=dict(size=14, global_blocks=(2, 5, 8, 11))),
+    backbone=dict(
+        _base_.backbone, img_size=(800, 1344), encoder=dict(window=dict(size=14, global_blocks=(2, 5, 8, 11)))),
     neck=dict(in_channels=[256, 512, 768]))

@@ -2,7 +2,7 @@
 
     python tools/train.py configs/vit/vit-mini-p2_1xb16_digits.py
 
-Ours, 2026-11-21: 92.22 and 96.67 % top-1, two seeds (docs/benchmarks.md).
+Ours, 2026-11-22: 95.00 % top-1, median of three seeds (docs/benchmarks.md).
 """
 
 _base_ = '../hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'

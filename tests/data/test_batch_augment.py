@@ -86,6 +86,25 @@ def test_erasing(mode):
             assert abs(result.std() - results[0].std()) < 0.5
 
 
+@pytest.mark.parametrize('kwargs', [
+    dict(mode='const', fill_color=(0, 255, 0)), dict(mode='rand'), dict(mode='rand', fill_color=7, fill_std=(1, 2, 3))])
+def test_erasing_gray_images(kwargs):
+    gray = np.full((64, 64, 1), 255, np.uint8)
+    erase = RandomErasing(1, **kwargs)
+    batch = BATCHED['RandomErasing'](mmpretrain.RandomErasing(1., **kwargs), as_batch(gray))
+    for erased in (erase(dict(img=gray.copy()))['img'], erase(dict(img=gray[..., 0].copy()))['img'][..., None],
+                   as_image(batch)):
+        assert erased.shape == gray.shape
+        assert (erased != 255).any()
+    if kwargs['mode'] == 'const':
+        assert set(np.unique(batch)) == {149, 255}  # how gray that colour is
+
+
+def test_a_colour_of_another_number_of_channels_is_refused():
+    with pytest.raises(ConfigError, match='fill_color=.* has 3 values for images of 4 channels'):
+        RandomErasing(1.)(dict(img=np.zeros((8, 8, 4), np.uint8)))
+
+
 def test_erasing_and_flipping_as_often():
     torch.manual_seed(0)
     np.random.seed(0)
@@ -99,9 +118,10 @@ def test_erasing_and_flipping_as_often():
         assert same.float().mean().item() == pytest.approx(share, abs=0.07)
 
 
+@pytest.mark.parametrize('pad_val', [0, (7, 7, 7), (1, 2, 3)])
 @pytest.mark.parametrize('padding', [4, (1, 2), (1, 2, 3, 4)])
-def test_cropping(padding):
-    transform = mmpretrain.RandomCrop(crop_size=24, padding=padding)
+def test_cropping(padding, pad_val):
+    transform = mmpretrain.RandomCrop(crop_size=24, padding=padding, pad_val=pad_val)
     np.random.seed(0)
     theirs = transform(dict(img=photo(height=24, width=24)))['img']
     np.random.seed(0)
@@ -122,7 +142,7 @@ def test_the_recipes_on_the_device_are_those_of_single_images(name):
     """What the workers and the device do together is what the workers did alone."""
     alone, shared = (Config.fromfile(f'configs/_base_/datasets/{stem}.py') for stem in (name, f'{name}_device'))
     moved = [*shared.train_dataloader.dataset.pipeline[:-1], *shared.data_preprocessor.augments]
-    loading = dict(type='LoadImageFromFile')
+    loading = dict(type='vit_plugin.LoadImage')
     both = {'vit_plugin.LoadRandomResizedCrop': [loading, 'RandomResizedCrop']}
     steps = []
     for step in moved:

@@ -5,8 +5,8 @@ from mmengine.registry import TRANSFORMS
 from mmpretrain.datasets.transforms import RandomResizedCrop
 from PIL import Image
 
-from vit_plugin.data import LoadCachedImage, LoadRandomResizedCrop
-from vit_plugin.data.loading import image_shape
+from vit_plugin.data import LoadRandomResizedCrop
+from vit_plugin.data.images import image_shape
 
 
 @pytest.fixture
@@ -63,14 +63,3 @@ def test_a_photograph_on_its_side(tmp_path):
     Image.new('RGB', (40, 20)).save(tmp_path / 'side.jpg', exif=exif)
     assert image_shape((tmp_path / 'side.jpg').read_bytes()) == (40, 20) == cv2.imread(tmp_path / 'side.jpg').shape[:2]
     assert LoadRandomResizedCrop(8)(dict(img_path=str(tmp_path / 'side.jpg')))['ori_shape'] == (40, 20)
-
-
-def test_cached_images_are_read_once_and_stay_as_they_are(path):
-    load = LoadCachedImage()
-    first = load(dict(img_path=path))['img']
-    wanted = first.copy()
-    first[:] = 0
-    cv2.imwrite(path, wanted[:9, :9])
-    again = load(dict(img_path=path))
-    assert (again['img'] == wanted).all()
-    assert again['img_shape'] == (384, 512)

@@ -12,7 +12,7 @@ BACKBONES = {
         dict(type='FPN', in_channels=[128, 256, 32], out_channels=16, num_outs=5)),
     'windows': (
         dict(arch=dict(ARCH, patch_size=16), with_cls_token=False, out_type='featmap',
-             pos_embed=dict(type='learned', relative=True), window=dict(size=3, global_blocks=(1, ))),
+             pos_embed=dict(type='learned', relative=True), encoder=dict(window=dict(size=3, global_blocks=(1, )))),
         dict(type='vit_plugin.SimpleFPN', in_channels=32, out_channels=16, num_outs=5)),
 }
 

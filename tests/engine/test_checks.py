@@ -1,7 +1,14 @@
+import math
+from types import SimpleNamespace
+
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from mmengine.config import Config
 
-from vit_plugin.engine.checks import check_channels, check_config
+from vit_plugin.engine import Runner
+from vit_plugin.engine.checks import LEAST, check_channels, check_classes, check_config, check_numbers, check_options
 from vit_plugin.errors import ConfigError
 
 
@@ -13,7 +20,8 @@ def coco(tmp_path, monkeypatch) -> Config:
     (tmp_path / 'data/train.json').touch()
     dataset = dict(type='CocoDataset', data_root='data/', ann_file='train.json', data_prefix=dict(img='images/'))
     return Config(dict(
-        work_dir='work', model=dict(type='RetinaNet'), default_scope='mmengine',
+        work_dir='work', model=dict(type='RetinaNet'), default_scope='mmengine', train_cfg=dict(by_epoch=True),
+        optim_wrapper=dict(optimizer=dict(type='SGD')), test_evaluator=dict(type='Metric'),
         train_dataloader=dict(dataset=dict(type='ConcatDataset', datasets=[dataset, dict(dataset)])),
         val_dataloader=dict(dataset=dict(dataset)),
         val_evaluator=[dict(type='CocoMetric', ann_file='data/train.json')]))
@@ -68,3 +76,85 @@ def test_more_maps_than_the_backbone_gives():
                  decode_head=dict(in_channels=768, in_index=3))  # as in MMSegmentation's bases
     with pytest.raises(ConfigError, match='model.decode_head.in_index=3 asks for more maps than the backbone gives'):
         check_channels(model)
+
+
+class Head(torch.nn.Module):
+    def __init__(self, num_classes: int) -> None:
+        super().__init__()
+        self.num_classes = num_classes
+
+
+@pytest.mark.parametrize(('heads', 'field'), [
+    ({'head': Head(1000)}, 'model.head.num_classes=1000'),
+    ({'roi_head': torch.nn.ModuleDict({'bbox_head': torch.nn.ModuleList([Head(3), Head(80)])})},
+     'model.roi_head.bbox_head.1.num_classes=80'),
+    ({'decode_head': Head(2)}, 'model.decode_head.num_classes=2'),
+])
+def test_classes_are_compared_with_the_data(heads, field):
+    data = SimpleNamespace(metainfo=dict(classes=('a', 'b', 'c')))
+    with pytest.raises(ConfigError, match=rf'{field} does not fit the data set, .* with 3 classes: set it to 3'):
+        check_classes(torch.nn.ModuleDict(heads), data)
+    check_classes(torch.nn.ModuleDict({'head': Head(3), 'rpn_head': Head(1)}), data)
+    check_classes(torch.nn.ModuleDict(heads), SimpleNamespace(metainfo={}))
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_a_head_for_other_classes_ends_before_the_first_step(digits_config):
+    digits_config.merge_from_dict({'model.head.num_classes': 1000, 'model.head.loss.num_classes': 1000})
+    with pytest.raises(ConfigError, match='model.head.num_classes=1000 does not fit the data set, a Digits with 10'):
+        Runner.from_cfg(digits_config).train()
+
+
+@pytest.mark.parametrize(('option', 'words'), [
+    ('train_cfg.max_epoch', "train_cfg has no setting 'max_epoch'; did you mean by_epoch or max_epochs"),
+    ('optim_wraper.optimizer.lr', "a config has no setting 'optim_wraper'; did you mean optim_wrapper."),
+    ('randomness.sed', "randomness has no setting 'sed'; did you mean seed"),
+    ('optim_wrapper.paramwise_cfg.norm_decay', "did you mean norm_decay_mult"),
+    ('param_scheduler.7.end', 'param_scheduler is a list, whose parts are named by their numbers from 0 to 1'),
+    ('train_cfg.max_epochs.x', 'train_cfg.max_epochs=3 has no settings of its own'),
+    ('default_hooks.checkpoints.interval', 'did you mean checkpoint'),
+])
+def test_a_misspelt_option_is_answered_with_the_nearest(digits_config, option, words):
+    with pytest.raises(ConfigError) as error:
+        check_options(digits_config, {option: 1})
+    assert words in str(error.value)
+
+
+def test_what_something_reads_is_no_misspelling(digits_config):
+    check_options(digits_config, dict.fromkeys((
+        'model.backbone.drop_path_rate', 'randomness.seed', 'train_dataloader.dataset.indices', 'tta_model.type',
+        'optim_wrapper.accumulative_counts', 'activation_checkpointing', 'train_cfg.dynamic_intervals',
+        'param_scheduler.0.end', 'default_hooks.early_stopping.type', 'auto_scale_lr.enable', 'model.neck.type')))
+
+
+@given(st.sampled_from(sorted(LEAST)), st.sampled_from([-2, 'abc', [1], math.nan, math.inf, True, -math.inf]))
+def test_numbers_out_of_range_are_named(field, value):
+    cfg = Config()
+    cfg.merge_from_dict({field: value})
+    with pytest.raises(ConfigError, match=f'^{field}='):
+        check_numbers(cfg)
+def pooled(tiny: dict, neck: dict, **backbone) -> dict:
+    return dict(backbone=dict(tiny, type='vit_plugin.VisionTransformer', **backbone),
+                neck=dict(type='vit_plugin.TokenPooling', **neck))
+
+
+@pytest.mark.parametrize(('with_cls_token', 'number'), [(True, 1), (False, 0)])
+def test_pooling_is_told_the_prefix_tokens(tiny, with_cls_token, number):
+    model = pooled(tiny, {}, out_type='raw', with_cls_token=with_cls_token)
+    check_channels(model)
+    assert model['neck']['num_prefix_tokens'] == number
+
+
+@pytest.mark.parametrize(('neck', 'words'), [
+    (dict(num_prefix_tokens=1), 'num_prefix_tokens=1 does not fit the backbone, which gives 0'),
+    (dict(mode='cls'), "mode='cls' takes the class token, and the backbone has none"),
+])
+def test_pooling_is_compared_with_the_prefix_tokens(tiny, neck, words):
+    with pytest.raises(ConfigError, match=words):
+        check_channels(pooled(tiny, neck, out_type='raw', with_cls_token=False))
+
+
+def test_pooling_of_a_map_needs_no_number(tiny):
+    model = pooled(tiny, {}, out_type='featmap')
+    check_channels(model)
+    assert 'num_prefix_tokens' not in model['neck']

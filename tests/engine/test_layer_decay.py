@@ -79,8 +79,9 @@ def test_frozen_parameters_are_left_out(tiny):
 
 
 @pytest.mark.parametrize(('paramwise', 'lr', 'words'), [
-    (dict(), 1., 'layer_decay_rate'), (dict(layer_decay_rate=1.5), 1., 'at most 1, got 1.5'),
-    (dict(layer_decay_rate=0.5), None, r'optimizer=dict\(lr='),
+    (dict(), 1., 'layer_decay_rate'),
+    (dict(layer_decay_rate=1.5), 1., 'layer_decay_rate=1.5 must be a number above 0 and at most 1'),
+    (dict(layer_decay_rate=0.5), None, 'optimizer needs lr'),
 ])
 def test_what_cannot_work(detector, paramwise, lr, words):
     with pytest.raises(ConfigError, match=words):

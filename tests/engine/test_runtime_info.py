@@ -1,9 +1,14 @@
+import json
+from pathlib import Path
+
 import pytest
 import torch
-from mmengine.logging import MessageHub
+from campaigns.tiny_run import build, tiny_cfg
+from mmengine.hooks import Hook
 from mmengine.runner import Runner
+from ranks import on_ranks
 
-from vit_plugin.engine import OptimWrapper
+from vit_plugin.errors import ConfigError
 
 
 def history(cfg, name: str, monkeypatch, **changes) -> tuple[dict[str, list[float]], list[int]]:
@@ -40,23 +45,80 @@ def test_the_host_reads_only_to_log_and_records_the_same(digits_config, monkeypa
     assert set(their_reads) == set(range(steps))
 
 
-def test_a_norm_is_recorded_once_when_gradients_are_accumulated():
-    model = torch.nn.Linear(2, 2)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    wrapper = OptimWrapper(optimizer, accumulative_counts=2, clip_grad=dict(max_norm=1))
-    wrapper.initialize_count_status(model, 0, 4)
-    wrapper.defers_grad_norm = True  # as the hook sets it
-    norms = []
-    for _ in range(4):
-        wrapper.update_params(model(torch.ones(2)).sum())
-        norms.append(wrapper.grad_norm is not None)
-        wrapper.grad_norm = None
-    assert norms == [False, True, False, True]
+class Exploding(torch.nn.Module):
+    """Gives a loss that is no number from a step on."""
+
+    def __init__(self, head: torch.nn.Module, last_good: int) -> None:
+        super().__init__()
+        self.head, self.last_good, self.num_classes = head, last_good, head.num_classes
+
+    def loss(self, *args, **kwargs) -> dict:
+        self.last_good -= 1
+        return {name: value if self.last_good >= 0 else value * float('nan')
+                for name, value in self.head.loss(*args, **kwargs).items()}
+
+    def predict(self, *args, **kwargs) -> list:
+        return self.head.predict(*args, **kwargs)
 
 
-def test_without_the_hook_a_norm_is_recorded_as_mmengine_does():
-    model = torch.nn.Linear(2, 2)
-    wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1), clip_grad=dict(max_norm=1))
-    wrapper.message_hub = MessageHub.get_instance('without_the_hook')
-    wrapper.update_params(model(torch.ones(2)).sum())
-    assert 'train/grad_norm' in wrapper.message_hub.log_scalars
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('non_finite', ['stop', 'ignore'])
+def test_a_loss_that_is_no_number_ends_the_run(digits_config, non_finite):
+    digits_config.default_hooks.runtime_info.non_finite = non_finite
+    digits_config.experiment_name = non_finite
+    runner = Runner.from_cfg(digits_config)
+    runner.model.head = Exploding(runner.model.head, 5)
+    if non_finite == 'ignore':
+        runner.train()
+        return
+    with pytest.raises(ConfigError, match='The loss is nan at step 6, near a learning rate of .*: the run ends here'):
+        runner.train()
+    names = {path.name for path in Path(digits_config.work_dir).glob('epoch*')}
+    assert names == {'epoch_1.pth'}
+    said = json.loads(Path(digits_config.work_dir, 'non_finite_step_6.json').read_text())
+    assert said['step'] == 6
+    assert said['processes'][0]['losses']['loss'] == 'nan'
+    assert len(said['processes'][0]['files']) == 16  # their numbers, as the digits have no files
+    state = torch.load(Path(digits_config.work_dir, 'epoch_1.pth'), weights_only=False)['state_dict']
+    assert all(value.isfinite().all() for value in state.values())
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_steps_that_are_not_finite_are_left_out_up_to_a_number(digits_config):
+    digits_config.default_hooks.runtime_info.update(non_finite='skip', max_skipped=2)
+    runner = Runner.from_cfg(digits_config)
+    runner.model.head = Exploding(runner.model.head, 5)
+    with pytest.raises(ConfigError, match='3 steps in a row were left out up to step 8'):
+        runner.train()
+    assert runner.message_hub.get_info('skipped_steps') == 3
+    assert all(value.isfinite().all() for value in runner.model.state_dict().values())
+    assert len(list(Path(digits_config.work_dir).glob('non_finite_step_*.json'))) == 3
+
+
+class Spoils(Hook):
+    """Makes the images of step 5 no numbers on rank 1."""
+
+    priority = 'VERY_HIGH'
+
+    def before_train_iter(self, runner, batch_idx: int, data_batch: dict) -> None:
+        if runner.iter == 4 and torch.distributed.get_rank() == 1:
+            data_batch['inputs'] = data_batch['inputs'] * float('nan')
+
+
+def train_with_a_bad_batch(work_dir: str) -> None:
+    runner = build(tiny_cfg(work_dir, 'iter', launcher='pytorch', experiment_name='tiny', custom_hooks=[], **{
+        'train_dataloader.batch_size': 8, 'train_cfg.val_interval': 12, 'default_hooks.logger.interval': 4,
+        'default_hooks.checkpoint.interval': 5, 'default_hooks.checkpoint.max_keep_ckpts': 1}))
+    runner.register_hook(Spoils())
+    with pytest.raises(ConfigError, match='The loss is nan at step 5'):
+        runner.train()
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_a_loss_of_another_process_keeps_the_weights_from_being_saved(tmp_path, no_default_scope, monkeypatch):
+    for name in ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'LOCAL_RANK'):
+        monkeypatch.setenv(name, '1')
+    monkeypatch.delenv('MASTER_ADDR', raising=False)
+    on_ranks(2, tmp_path, train_with_a_bad_batch, str(tmp_path / 'work'))
+    assert not list((tmp_path / 'work').glob('iter_*'))
+    assert not (tmp_path / 'work' / 'last_checkpoint').exists()

@@ -23,7 +23,8 @@ def test_table_record_and_chart(benchmark, tmp_path):
     assert record['machine']['threads'] == 1
     assert [result['case']['mode'] for result in record['results']] == ['forward', 'train']
     for result in record['results']:
-        assert [row['implementation'] for row in result['rows']] == ['vit_plugin', 'timm', 'matrix products']
+        assert [row['implementation'] for row in result['rows']] == [
+            'vit_plugin', 'vit_plugin, no passes', 'timm', 'matrix products']
     with Image.open(tmp_path / 'benchmark.png') as chart:
         assert chart.width > 500
 

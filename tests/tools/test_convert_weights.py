@@ -40,7 +40,7 @@ def test_there_and_back(convert, npz, tmp_path, form):
 
 
 def test_what_a_format_cannot_say_is_not_dropped(convert, tmp_path, tiny):
-    model = VisionTransformer(**tiny, block_cfg=dict(layer_scale_init_value=0.1))
+    model = VisionTransformer(**tiny, encoder=dict(layer_scale_init_value=0.1))
     torch.save(model.state_dict(), tmp_path / 'weights.pth')
     done = convert(tmp_path / 'weights.pth', tmp_path / 'x.npz', '--to', 'jax', '--num-heads', 2)
     assert done.returncode == 1
@@ -52,8 +52,8 @@ def test_what_a_format_cannot_say_is_not_dropped(convert, tmp_path, tiny):
 
 @pytest.mark.parametrize(('change', 'written', 'key'), [
     ({}, 'hf', 'vit.embeddings.cls_token'),
-    (dict(extra_tokens=dict(dist_token=1)), 'hf_deit', 'deit.embeddings.distillation_token'),
-    (dict(block_cfg=dict(layer_scale_init_value=1., gated_mlp=True)), 'hf_dinov2',
+    (dict(encoder=dict(dist_token=1)), 'hf_deit', 'deit.embeddings.distillation_token'),
+    (dict(encoder=dict(layer_scale_init_value=1., gated_mlp=True)), 'hf_dinov2',
      'encoder.layer.1.mlp.weights_in.weight'),
 ])
 def test_hf_is_the_naming_that_fits(convert, tmp_path, tiny, change, written, key):
@@ -77,3 +77,15 @@ def test_bad_input(convert, tmp_path):
         done = convert(*arguments, '--to', 'timm')
         assert done.returncode == 1
         assert words in done.stderr
+
+
+def test_a_file_is_not_converted_onto_itself(convert, tmp_path, tiny):
+    path = tmp_path / 'weights.pth'
+    torch.save(VisionTransformer(**tiny).state_dict(), path)
+    before = path.read_bytes()
+    (tmp_path / 'link.pth').symlink_to('weights.pth')
+    for target in (path, tmp_path / 'link.pth'):
+        done = convert(path, target, '--to', 'vit_plugin')
+        assert done.returncode == 1
+        assert 'would be written over while it is read; give another file' in done.stderr
+        assert path.read_bytes() == before

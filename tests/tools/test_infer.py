@@ -12,6 +12,7 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 
+from vit_plugin.engine import launch
 from vit_plugin.engine.launch import read_config
 
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
@@ -34,7 +35,7 @@ def infer(monkeypatch, tmp_path, no_default_scope):
 
     def run(*arguments: str) -> Path:
         monkeypatch.setattr(sys, 'argv', ['infer.py', *map(str, arguments), '--out', str(tmp_path / 'out')])
-        module.main()
+        launch.run_tool(module.make_parser(), module.main)
         return tmp_path / 'out'
     return run
 

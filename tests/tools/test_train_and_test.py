@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -106,7 +107,7 @@ def test_two_processes_end_with_the_same_weights(tmp_path):
     config = tmp_path / 'config.py'
     config.write_text(f"_base_ = '{Path(CONFIG).resolve()}'\ncustom_imports = dict(imports=['rank_dump'])\n")
     environment = dict(os.environ, PORT='29617', OMP_NUM_THREADS='1', RANK_DUMP=str(tmp_path),
-                       PYTHONPATH=str(Path(__file__).parent),
+                       PYTHONPATH=f'{Path.cwd()}:{Path(__file__).parent}',
                        PATH=f'{Path(sys.executable).parent}:{os.environ["PATH"]}')
     done = subprocess.run(
         ['tools/dist_train.sh', str(config), '2', '--work-dir', str(tmp_path), '--cfg-options', *SHORT],
@@ -116,3 +117,15 @@ def test_two_processes_end_with_the_same_weights(tmp_path):
     assert first['steps'] == second['steps'] == 6  # 64 images over 2 x 16, three times
     for name, value in first['state'].items():
         assert torch.equal(value, second['state'][name]), name
+
+
+def test_a_taken_port_is_one_sentence():
+    with socket.socket() as listener:
+        listener.bind(('127.0.0.1', 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        done = subprocess.run(['tools/dist_train.sh', CONFIG, '2'], capture_output=True, text=True, timeout=60,
+                              env=dict(os.environ, PORT=str(port)))
+    assert done.returncode == 1
+    assert done.stderr == (f'Error: the port {port} is taken by another program; give another, such as '
+                           f'PORT={port + 1}.\n')

@@ -10,8 +10,8 @@ import torch
 from mmengine.logging import HistoryBuffer
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.models import VisionTransformer
-from vit_plugin.weights import load_weights
+from vit_plugin.models import VisionTransformer, load_weights
+from vit_plugin.weights import reading_safely
 from vit_plugin.weights.files import read_checkpoint, read_weights
 
 STATE = {'a': torch.randn(3, 4), 'b': torch.arange(5.)}
@@ -132,7 +132,7 @@ def test_the_hosts_loading_runs_no_code_either(tmp_path, tiny):
     from mmengine.runner import load_checkpoint
     sign = tmp_path / 'it_ran'
     torch.save({'state_dict': VisionTransformer(**tiny).state_dict(), 'meta': Hostile(sign)}, tmp_path / 'hostile.pth')
-    with pytest.raises(ConfigError, match='could run code'):
+    with pytest.raises(ConfigError, match='could run code'), reading_safely():
         load_checkpoint(VisionTransformer(**tiny), str(tmp_path / 'hostile.pth'))
     model = VisionTransformer(**tiny, init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'hostile.pth')))
     with pytest.raises(ConfigError, match='could run code'):
@@ -179,7 +179,7 @@ def test_no_name_of_a_file_escapes(tmp_path, tiny, name):
     from mmengine.runner import load_checkpoint
     sign = tmp_path / 'it_ran'
     torch.save({'state_dict': {}, 'meta': Hostile(sign)}, tmp_path / name)
-    with pytest.raises(ConfigError, match='could run code'):
+    with pytest.raises(ConfigError, match='could run code'), reading_safely():
         load_checkpoint(VisionTransformer(**tiny), str(tmp_path / name))
     assert not sign.exists()
 

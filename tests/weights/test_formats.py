@@ -1,6 +1,8 @@
 """Every format in and out: the same outputs as the code that the weights come from, and the same weights back."""
 
 import copy
+import re
+from collections import OrderedDict
 
 import pytest
 import safetensors.torch
@@ -12,8 +14,9 @@ from mmengine.registry import MODELS, init_default_scope
 from mmengine.runner import load_checkpoint
 from torch import Tensor, nn
 
-from vit_plugin.models import VisionTransformer
-from vit_plugin.weights import FORMATS, export, load_weights
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import TokenPooling, VisionTransformer, load_weights
+from vit_plugin.weights import FORMATS, export
 
 SIZES = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
 
@@ -69,6 +72,8 @@ def generations(weights: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
         'with 4-d norms': {key: value.reshape(1, 1, 1, -1) if '/gn' in f'/{key}' else value
                            for key, value in weights.items()},
         'modern': new,
+        'of big_vision before 2022': {
+            f'opt/target/{key}'.replace('posembed_input/', ''): value for key, value in new.items()},
         'of big_vision': {f'params/{key}'.replace('Transformer/posembed_input/', ''): value
                           for key, value in new.items()},
         'scanned': {f'params/img/{key}': value for key, value in scanned.items()} | {'params/t': torch.tensor(1.)},
@@ -117,14 +122,14 @@ def test_plain_load_state_dict_and_the_hosts_loader(name, tmp_path):
     with torch.no_grad():
         assert_same(model(golden.images), golden.logits)
     fresh = VisionTransformer(**dict(arch=golden.arch, img_size=golden.meta['size'], out_type='raw', init_cfg=dict(
-        type='Pretrained', checkpoint=str(tmp_path / 'weights.npz')), with_cls_token=bool(backbone.num_extra_tokens)))
+        type='Pretrained', checkpoint=str(tmp_path / 'weights.npz')), with_cls_token=bool(backbone.num_prefix_tokens)))
     fresh.init_weights()
     with torch.no_grad():
         assert_same(fresh.eval()(golden.images)[0], golden.tokens)
 
 
 LAYER_SCALE = dict(layer_scale_init_value=1e-5)
-NO_ROWS = dict(type='learned', extra_rows=False)
+NO_ROWS = dict(type='learned', prefix_rows=False)
 
 # timm's model -> the one documented set of arguments that makes ours the same (docs/weights.md).
 TIMM = {
@@ -135,14 +140,14 @@ TIMM = {
     'vit_large_patch16_384': dict(arch='L/16', img_size=384),
     'vit_base_patch16_siglip_224': dict(arch='B/16', with_cls_token=False),
     'vit_base_patch16_clip_224': dict(
-        arch='B/16', patch_embed=dict(bias=False), norms=dict(pre_norm=True),
+        arch='B/16', patch_embed=dict(bias=False), encoder=dict(pre_norm=True),
         numerics=dict(base='timm', norm_cfg=dict(eps=1e-5))),
     'deit_small_patch16_224': dict(arch='S/16'),
-    'deit_base_distilled_patch16_224': dict(arch='B/16', extra_tokens=dict(dist_token=1)),
-    'deit3_small_patch16_224': dict(arch='S/16', pos_embed=NO_ROWS, block_cfg=LAYER_SCALE),
-    'vit_small_patch14_dinov2': dict(arch='S/14', img_size=518, block_cfg=LAYER_SCALE),
+    'deit_base_distilled_patch16_224': dict(arch='B/16', encoder=dict(dist_token=1)),
+    'deit3_small_patch16_224': dict(arch='S/16', pos_embed=NO_ROWS, encoder=LAYER_SCALE),
+    'vit_small_patch14_dinov2': dict(arch='S/14', img_size=518, encoder=LAYER_SCALE),
     'vit_small_patch14_reg4_dinov2': dict(
-        arch='S/14', img_size=518, extra_tokens=dict(reg_token=4), pos_embed=NO_ROWS, block_cfg=LAYER_SCALE),
+        arch='S/14', img_size=518, encoder=dict(LAYER_SCALE, reg_token=4), pos_embed=NO_ROWS),
     'vit_tiny_r_s16_p8_224': dict(arch='R+Ti/16'),
     'vit_small_r26_s32_224': dict(arch='R26+S/32'),
     'vit_base_r50_s16_224': dict(arch='R50+B/16'),
@@ -181,6 +186,111 @@ def test_siglip_with_its_pooling():
         assert_same(ours(images)[0], theirs(images))
 
 
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('prefix', ['', 'vision_model.'])
+def test_siglip_of_transformers(prefix):
+    """Beside its text tower too; query, key and value of its pooling are one array there."""
+    theirs = hugging_face('SiglipVisionModel')
+    ours = siglip('authors')
+    state = {f'{prefix}{key.removeprefix("vision_model.")}': value for key, value in theirs.state_dict().items()}
+    text = {'text_model.head.weight': torch.ones(2), 'logit_scale': torch.ones(1)} if prefix else {}
+    report = load_weights(ours, state | text)
+    assert (report.format, report.notes, set(report.ignored)) == ('hf_siglip', [], set(text))
+    images = torch.randn(2, 3, 32, 32)
+    with torch.no_grad():
+        assert_same(ours(images)[0], theirs(images).pooler_output)
+
+
+def test_siglip_there_and_back():
+    source, target = siglip('authors'), siglip('authors')
+    exported, left, form = export({key.removeprefix('backbone.'): value for key, value in source.state_dict().items()},
+                                  'hf', 2)
+    assert (left, form.name) == ([], 'hf_siglip')
+    assert exported['vision_model.head.attention.in_proj_weight'].shape == (96, 32)
+    randomised(target)
+    load_weights(target, exported)
+    for key, value in source.state_dict().items():
+        assert torch.equal(target.state_dict()[key], value), key
+
+
+def siglip(numerics: str) -> nn.Module:
+    return randomised(nn.Sequential(OrderedDict(
+        backbone=tiny(with_cls_token=False, numerics=numerics),
+        neck=TokenPooling('map', num_prefix_tokens=0, in_channels=32,
+                          map_cfg=dict(num_heads=2, numerics=numerics, feedforward_channels=64)))))
+
+
+def test_pooling_of_big_vision_before_it_was_a_module():
+    """As while ViT-G was developed: its four parts are at the top."""
+    source, target = siglip('authors'), siglip('authors')
+    state = {key.removeprefix('backbone.'): value for key, value in source.state_dict().items()}
+    old = {f'opt/target/{modern(key)}'.replace('MAPHead_0/', ''): value
+           for key, value in FORMATS['jax'].export(state, 2)[0].items()}
+    assert 'opt/target/probe' in old
+    assert 'opt/target/MlpBlock_0/Dense_0/kernel' in old
+    assert not load_weights(target, old).ignored
+    for key, value in source.state_dict().items():
+        assert torch.equal(target.state_dict()[key], value), key
+
+
+# timm's models that are others than ours although their names are alike, small, and a model of ours that takes most of
+# them, with a key that it does not take.
+BEIT3 = dict(scale_attn_norm=True, scale_mlp_norm=True)
+OTHERS = {
+    'vit_small_patch14_dinov2': (dict(init_values=1e-5), {}, 'blocks.0.ls1.gamma'),
+    'vit_small_patch14_reg4_dinov2': (dict(init_values=1e-5, reg_tokens=4, no_embed_class=True), {}, 'reg_token'),
+    'beit3_base_patch16_224': (BEIT3, {}, 'blocks.0.attn.norm.weight'),
+    'vit_dlittle_patch16_reg1_gap_256': (
+        dict(attn_layer='diff', class_token=False, global_pool='avg', fc_norm=False, final_norm=True),
+        dict(with_cls_token=False, out_type='avg_featmap'), 'blocks.0.attn.lambda_q1'),
+}
+
+
+@pytest.mark.parametrize('way', ['load_weights', 'load_state_dict'])
+@pytest.mark.parametrize('name', OTHERS)
+def test_other_models_of_timm_are_refused(name, way):
+    theirs, ours, key = OTHERS[name]
+    theirs = timm.models.VisionTransformer(
+        32, 8, embed_dim=32, depth=2, num_heads=2, mlp_ratio=2, num_classes=0, **theirs)
+    assert key in theirs.state_dict()
+    ours = tiny(**ours)
+    with pytest.raises((ConfigError, RuntimeError), match=re.escape(key)):  # of what is not of an encoder torch tells
+        load_weights(ours, theirs.state_dict()) if way == 'load_weights' else ours.load_state_dict(theirs.state_dict())
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize('name', ['vit_small_resnet26d_224', 'vit_small_resnet50d_s16_224', 'vit_base_resnet50d_224'])
+def test_hybrids_on_resnets_of_timm(name):
+    """The same with timm's CNN under ours, and refused without it."""
+    theirs = randomised(timm.create_model(name, num_classes=0))
+    stride = 16 if 's16' in name else 32
+    sizes = 'B/32' if 'base' in name else dict(
+        embed_dims=768, num_layers=8, num_heads=8, feedforward_channels=2304, patch_size=stride)
+    cnn = dict(type='TimmEmbed', patch_size=1, model_name='resnet26d' if '26d' in name else 'resnet50d',
+               out_indices=range(4 if stride == 16 else 5))
+    ours, plain = (VisionTransformer(sizes, numerics='timm', out_type='raw', **stem).eval()
+                   for stem in (dict(patch_embed=cnn), {}))
+    assert not load_weights(ours, theirs.state_dict()).ignored
+    images = torch.randn(1, 3, 224, 224)
+    with torch.no_grad():
+        assert_same(ours(images)[0], theirs.forward_features(images))
+    with pytest.raises(ConfigError, match='patch_embed'):
+        load_weights(plain, theirs.state_dict())
+
+
+def test_siglip_of_an_image_that_its_patches_do_not_fill():
+    """As `vit_so400m_patch14_siglip_384`, whose 384 px are 27 patches of 14 and 6 px that it never sees."""
+    theirs = randomised(timm.models.VisionTransformer(
+        30, 8, embed_dim=32, depth=2, num_heads=2, mlp_ratio=2, num_classes=0, class_token=False, global_pool=''))
+    cfg = dict(img_size=30, with_cls_token=False)
+    ours = tiny(**cfg, patch_embed=dict(padding='valid'))
+    assert not load_weights(ours, theirs.state_dict()).adapted
+    images = torch.randn(1, 3, 30, 30)
+    with torch.no_grad():
+        assert_same(ours(images)[0], theirs.forward_features(images))
+    assert 'pos_embed' in load_weights(tiny(**cfg), theirs.state_dict()).adapted  # another grid, and said so
+
+
 def test_timm_classifier():
     theirs = randomised(timm.models.VisionTransformer(
         32, 8, embed_dim=32, depth=2, num_heads=2, mlp_ratio=2, num_classes=5))
@@ -206,14 +316,14 @@ def hugging_face(name: str, **kwargs) -> nn.Module:
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize(('name', 'theirs', 'ours'), [
     ('ViTModel', {}, dict(numerics=dict(base='timm', norm_cfg=dict(eps=1e-12)))),
-    ('DeiTModel', {}, dict(numerics=dict(base='timm', norm_cfg=dict(eps=1e-12)), extra_tokens=dict(dist_token=1))),
-    ('Dinov2Model', dict(mlp_ratio=2), dict(block_cfg=LAYER_SCALE)),
+    ('DeiTModel', {}, dict(numerics=dict(base='timm', norm_cfg=dict(eps=1e-12)), encoder=dict(dist_token=1))),
+    ('Dinov2Model', dict(mlp_ratio=2), dict(encoder=LAYER_SCALE)),
     ('Dinov2Model', dict(mlp_ratio=4, use_swiglu_ffn=True), dict(
-        arch=dict(SIZES, feedforward_channels=88), block_cfg=dict(LAYER_SCALE, gated_mlp=True),
+        arch=dict(SIZES, feedforward_channels=88), encoder=dict(LAYER_SCALE, gated_mlp=True),
         numerics=dict(base='timm', act_cfg=dict(type='SiLU')))),
     ('Dinov2WithRegistersModel', dict(mlp_ratio=2), dict(
-        block_cfg=LAYER_SCALE, extra_tokens=dict(reg_token=4), pos_embed=NO_ROWS)),
-    ('Dinov2WithRegistersModel', dict(mlp_ratio=2), dict(block_cfg=LAYER_SCALE, extra_tokens=dict(reg_token=4))),
+        encoder=dict(LAYER_SCALE, reg_token=4), pos_embed=NO_ROWS)),
+    ('Dinov2WithRegistersModel', dict(mlp_ratio=2), dict(encoder=dict(LAYER_SCALE, reg_token=4))),
 ])
 def test_transformers(name, theirs, ours):
     theirs, ours = hugging_face(name, **theirs), tiny(**ours)
@@ -237,14 +347,14 @@ def test_transformers(name, theirs, ours):
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize(('name', 'theirs', 'ours', 'head'), [
     ('ViTForImageClassification', {}, {}, 'ViTClsHead'),
-    ('DeiTForImageClassification', {}, dict(extra_tokens=dict(dist_token=1)), 'ViTClsHead'),
-    ('DeiTForImageClassificationWithTeacher', {}, dict(extra_tokens=dict(dist_token=1)), 'DistilledViTClsHead'),
-    ('Dinov2Model', dict(mlp_ratio=2, layer_norm_eps=1e-12), dict(block_cfg=LAYER_SCALE), None),
+    ('DeiTForImageClassification', {}, dict(encoder=dict(dist_token=1)), 'ViTClsHead'),
+    ('DeiTForImageClassificationWithTeacher', {}, dict(encoder=dict(dist_token=1)), 'DistilledViTClsHead'),
+    ('Dinov2Model', dict(mlp_ratio=2, layer_norm_eps=1e-12), dict(encoder=LAYER_SCALE), None),
     ('Dinov2Model', dict(mlp_ratio=4, use_swiglu_ffn=True, layer_norm_eps=1e-12), dict(
-        arch=dict(SIZES, feedforward_channels=88), block_cfg=dict(LAYER_SCALE, gated_mlp=True),
+        arch=dict(SIZES, feedforward_channels=88), encoder=dict(LAYER_SCALE, gated_mlp=True),
         numerics=dict(base='timm', act_cfg=dict(type='SiLU'), norm_cfg=dict(eps=1e-12))), None),
     ('Dinov2WithRegistersModel', dict(mlp_ratio=2, layer_norm_eps=1e-12), dict(
-        block_cfg=LAYER_SCALE, extra_tokens=dict(reg_token=4), pos_embed=NO_ROWS), None),
+        encoder=dict(LAYER_SCALE, reg_token=4), pos_embed=NO_ROWS), None),
 ])
 def test_transformers_reads_what_is_written_for_it(name, theirs, ours, head, tmp_path):
     """Every name, and with it the outputs; the mask token of DINOv2, which only pre-training has, is not written."""
@@ -282,7 +392,7 @@ def test_hybrid_of_transformers():
 @pytest.mark.filterwarnings('ignore')
 def test_clip_of_transformers():
     theirs = hugging_face('CLIPVisionModel')
-    ours = tiny(patch_embed=dict(bias=False), norms=dict(pre_norm=True),
+    ours = tiny(patch_embed=dict(bias=False), encoder=dict(pre_norm=True),
                 numerics=dict(act_cfg=dict(type='QuickGELU'), norm_cfg=dict(eps=1e-5)))
     assert load_weights(ours, theirs.state_dict()).format == 'clip'
     images = torch.randn(2, 3, 32, 32)
@@ -292,13 +402,13 @@ def test_clip_of_transformers():
 
 
 def test_clip_of_openai_beside_its_text_tower():
-    ours = tiny(patch_embed=dict(bias=False), norms=dict(pre_norm=True))
+    ours = tiny(patch_embed=dict(bias=False), encoder=dict(pre_norm=True))
     exported, left = FORMATS['clip'].export(ours.state_dict(), 2)
     assert not left
     assert exported['visual.class_embedding'].shape == (32, )
     text = {'positional_embedding': torch.ones(9, 32), 'logit_scale': torch.ones(()), 'ln_final.weight': torch.ones(32),
             'transformer.resblocks.0.ln_1.weight': torch.full((32, ), 7.), 'visual.proj': torch.ones(32, 16)}
-    again = tiny(patch_embed=dict(bias=False), norms=dict(pre_norm=True))
+    again = tiny(patch_embed=dict(bias=False), encoder=dict(pre_norm=True))
     report = load_weights(again, {**text, **exported})
     assert set(report.ignored) == set(text)
     for key, value in ours.state_dict().items():
@@ -319,14 +429,14 @@ def test_torchvision():
 @pytest.mark.parametrize('prefix', ['', 'backbone.'])
 @pytest.mark.parametrize(('theirs', 'ours'), [
     ({}, {}),
-    (dict(ffn_type='swiglu_fused'), dict(arch=dict(SIZES, feedforward_channels=48), block_cfg=dict(
+    (dict(ffn_type='swiglu_fused'), dict(arch=dict(SIZES, feedforward_channels=48), encoder=dict(
         LAYER_SCALE, gated_mlp=True), numerics=dict(base='timm', act_cfg=dict(type='SiLU')))),
 ])
 def test_mmpretrain(prefix, theirs, ours):
     from mmpretrain.models import VisionTransformer as TheirVisionTransformer
     theirs = randomised(TheirVisionTransformer(
         dict(SIZES), 32, 8, out_type='raw', layer_scale_init_value=1., layer_cfgs=theirs))
-    ours = tiny(**dict(dict(block_cfg=LAYER_SCALE), **ours))
+    ours = tiny(**dict(dict(encoder=LAYER_SCALE), **ours))
     state = theirs.state_dict()
     report = load_weights(ours, {f'{prefix}{key}': value for key, value in state.items()})
     assert (report.format, report.ignored) == ('mmpretrain', {})

@@ -1,17 +1,24 @@
 import functools
 import http.server
+import json
+import re
+import subprocess
+import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 import safetensors.torch
 import torch
-from mmengine.runner import CheckpointLoader
+from mmengine.runner import CheckpointLoader, load_checkpoint
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.models import VisionTransformer
-from vit_plugin.weights import FORMATS, load_weights
-from vit_plugin.weights.sources import open_weights
+from vit_plugin.models import VisionTransformer, load_weights
+from vit_plugin.weights import FORMATS
+from vit_plugin.weights.sources import open_weights, reading_safely
 
 
 @pytest.fixture
@@ -86,3 +93,123 @@ def test_timm(monkeypatch, tiny):
     monkeypatch.setattr(timm, 'create_model', create)
     with pytest.raises(ConfigError, match='timm://vit_base_patch16_22 cannot be had'):
         open_weights('timm://vit_base_patch16_22')
+
+
+# MMEngine's readers by their prefixes, before and after our types are imported.
+READERS = """
+import json
+from mmengine.runner import CheckpointLoader
+readers = lambda: {prefix: f'{read.__module__}.{read.__name__}' for prefix, read in CheckpointLoader._schemes.items()}
+before = readers()
+import vit_plugin.models
+print(json.dumps([before, readers()]))
+"""
+
+
+def test_mmengines_readers_stay_as_they_are():
+    """In a library user's process: two new schemes and two kinds of files that it cannot read, and nothing else."""
+    done = subprocess.run([sys.executable, '-W', 'ignore', '-c', READERS], capture_output=True, text=True, check=True)
+    before, after = json.loads(done.stdout.splitlines()[-1])
+    assert {prefix: after[prefix] for prefix in before} == before
+    ours = after.keys() - before.keys()
+    assert {'timm://', 'hf://'} < ours
+    assert len(ours) == 3
+    pattern, = ours - {'timm://', 'hf://'}
+    for name in ('x.npz', '/a/b.safetensors', '~/x.npz', 'C:/x.npz', 'https://host/x.npz'):
+        assert next(prefix for prefix in after if re.match(prefix, name)) == pattern
+    for name in ('x.pth', 's3://x.npz', 'open-mmlab:s3://x.npz', 'https://host/x.pth', 'openmmlab://x.npz'):
+        assert next(prefix for prefix in after if re.match(prefix, name)) in before
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('suffix', ['npz', 'safetensors'])
+@pytest.mark.parametrize('scheme', ['', 'http'])
+def test_a_hosts_own_script_reads_our_kinds_of_files(server, tiny, suffix, scheme):
+    folder, address = server
+    source, model = VisionTransformer(**tiny), VisionTransformer(**tiny)
+    state, path = FORMATS['jax'].export(source.state_dict(), 2)[0], folder / f'weights.{suffix}'
+    if suffix == 'npz':
+        np.savez(path, **{key: value.detach().numpy() for key, value in state.items()})
+    else:
+        safetensors.torch.save_file(state, path)
+    load_checkpoint(model, f'{address}/{path.name}' if scheme else str(path))
+    assert torch.equal(model.pos_embed, source.pos_embed)
+
+
+class Hostile:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path, )
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('scheme', ['', 'http', 'openmmlab', 'torchvision'])
+def test_no_scheme_runs_code_where_it_is_read_safely(server, monkeypatch, scheme):
+    """Whatever the model is, and as MMEngine reads it again outside of the block."""
+    folder, address = server
+    sign = folder / 'it_ran'
+    torch.save({'state_dict': {'weight': torch.ones(2, 2)}, 'meta': Hostile(sign)}, folder / 'hostile.pth')
+    listed = {'hostile': f'{address}/hostile.pth'}
+    monkeypatch.setattr('vit_plugin.weights.sources.get_external_models', lambda: listed)
+    monkeypatch.setattr('vit_plugin.weights.sources.get_torchvision_models', lambda: listed)
+    name = {'': str(folder / 'hostile.pth'), 'http': listed['hostile']}.get(scheme, f'{scheme}://hostile')
+    theirs = CheckpointLoader.load_checkpoint
+    with reading_safely():
+        with pytest.raises(ConfigError, match='could run code'):
+            load_checkpoint(torch.nn.Linear(2, 2), name)
+        with reading_safely(), pytest.raises(ConfigError, match='could run code'):
+            load_checkpoint(torch.nn.Linear(2, 2), name)
+    assert not sign.exists()
+    assert CheckpointLoader.load_checkpoint == theirs
+    assert isinstance(vars(CheckpointLoader)['load_checkpoint'], classmethod)
+
+
+def test_what_cannot_be_read_safely_is_refused():
+    with reading_safely():
+        with pytest.raises(ConfigError, match='s3://, which is not read safely'):
+            load_checkpoint(torch.nn.Linear(2, 2), 's3://bucket/x.pth')
+        with pytest.raises(ConfigError, match='is none of the checkpoints that MMEngine lists for openmmlab://'):
+            load_checkpoint(torch.nn.Linear(2, 2), 'openmmlab://none')
+
+
+def test_resuming_finds_all_that_was_saved(tmp_path):
+    torch.save({'state_dict': {'weight': torch.ones(2, 2), 'bias': torch.ones(2)}, 'meta': dict(epoch=3),
+                'optimizer': dict(state={}, param_groups=[])}, tmp_path / 'x.pth')
+    with reading_safely():
+        content = load_checkpoint(torch.nn.Linear(2, 2), str(tmp_path / 'x.pth'))
+    assert content.keys() == {'state_dict', 'meta', 'optimizer'}
+
+
+def test_of_those_who_want_the_same_file_one_fetches_it(server):
+    folder, _ = server
+    torch.save({'weight': torch.ones(2)}, folder / 'x.pth')
+    asked: list[str] = []
+    with http.server.ThreadingHTTPServer(('127.0.0.1', 0), functools.partial(
+            Counting, asked, directory=folder)) as httpd:
+        threading.Thread(target=httpd.serve_forever, daemon=True).start()
+        url = f'http://127.0.0.1:{httpd.server_address[1]}/x.pth'
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(open_weights, [url] * 4))
+        httpd.shutdown()
+    assert [weights['weight'].tolist() for weights in found] == [[1, 1]] * 4
+    assert asked == ['/x.pth']
+
+
+class Counting(http.server.SimpleHTTPRequestHandler):
+    """Notes what it is asked for, and takes its time."""
+
+    def __init__(self, asked: list[str], *args, **kwargs) -> None:
+        self.asked = asked
+        super().__init__(*args, **kwargs)
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        time.sleep(0.5)
+        super().do_GET()
+
+    def log_message(self, *args) -> None:
+        pass

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_plugin.models import SimpleFPN, VisionTransformer
-from vit_plugin.weights import export, load_weights
+from vit_plugin.models import SimpleFPN, VisionTransformer, load_weights
+from vit_plugin.weights import export
 
 WIDTH, HEADS, PATCH, WINDOW = 32, 2, 4, 3
 GRID = (5, 7)  # no multiple of the window, nor a square
@@ -18,9 +18,9 @@ def backbone(**kwargs) -> VisionTransformer:
     """Blocks 0 and 2 in windows, block 1 global, on a native grid of 8 x 8 patches."""
     return VisionTransformer(**{**dict(
         arch=dict(embed_dims=WIDTH, num_layers=3, num_heads=HEADS, feedforward_channels=64, patch_size=PATCH),
-        img_size=32, with_cls_token=False, out_type='featmap', norms=dict(final_norm=False), numerics='timm',
+        img_size=32, with_cls_token=False, out_type='featmap', numerics='timm',
         pos_embed=dict(type='learned', relative=True, interpolate_mode='bicubic'),
-        window=dict(size=WINDOW, global_blocks=(1, ))), **kwargs}).eval()
+        encoder=dict(final_norm=False, window=dict(size=WINDOW, global_blocks=(1, )))), **kwargs}).eval()
 
 
 def checkpoint(table: int = 4, global_size: int = 8) -> dict[str, Tensor]:
@@ -109,7 +109,7 @@ def test_the_map_of_vitdet(style, img_size):
     grid = tuple(side // PATCH for side in img_size)
     assert report.adapted['pos_embed'] == (
         f'positions of 4 x 4 patches to {grid[0]} x {grid[1]}, '
-        "the extra tokens' rows are left out, as the model has no such tokens")
+        'the rows of the tokens before the patches are left out, as the model has no such tokens')
     assert report.adapted.get('blocks.1.attn.rel_pos_h') == (
         None if grid == (8, 8) else '15 relative positions to 9')
     image = torch.randn(1, 3, 20, 28)
@@ -134,7 +134,7 @@ def test_a_backbone_takes_the_model_zoos_file(tmp_path, prefix):
     cfg = dict(type='Pretrained', checkpoint=pickled(tmp_path / 'model_final.pkl', weights))
     model = backbone(init_cfg=cfg if prefix is None else dict(cfg, prefix=prefix))
     model.init_weights()
-    for name, value in model.state_dict().items():
+    for name, value in model.named_parameters():
         theirs = weights[f'backbone.net.{name}']
         assert torch.equal(value, theirs[:, 1:] if name == 'pos_embed' else theirs), name
 
@@ -186,11 +186,12 @@ def test_weights_of_a_plain_vit_start_a_detector():
     """As MAE's do in ViTDet's recipes: what they lack starts at zero, so that it changes nothing."""
     plain = VisionTransformer(
         arch=dict(embed_dims=WIDTH, num_layers=3, num_heads=HEADS, feedforward_channels=64, patch_size=PATCH),
-        img_size=32, numerics='timm', norms=dict(final_norm=False), out_type='featmap', with_cls_token=False).eval()
-    mae = {**plain.state_dict(), 'mask_token': torch.zeros(1, 1, 8), 'decoder_norm.weight': torch.ones(8),
+        img_size=32, numerics='timm', encoder=dict(final_norm=False), out_type='featmap', with_cls_token=False).eval()
+    own = {name: value for name, value in plain.state_dict().items() if name != 'position._extra_state'}
+    mae = {**own, 'mask_token': torch.zeros(1, 1, 8), 'decoder_norm.weight': torch.ones(8),
            'cls_token': torch.zeros(1, 1, WIDTH), 'norm.weight': torch.ones(WIDTH), 'norm.bias': torch.zeros(WIDTH),
            'pos_embed': torch.cat((torch.randn(1, 1, WIDTH), plain.pos_embed.detach()), dim=1)}
-    detector = backbone(window=None)
+    detector = backbone(encoder=dict(final_norm=False))
     report = load_weights(detector, mae)
     assert report.initialised['blocks.2.attn.rel_pos_h'] == 'relative positions start at zero, which changes nothing'
     images = torch.randn(1, 3, 32, 32)

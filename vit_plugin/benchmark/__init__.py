@@ -1,4 +1,4 @@
-"""Side by side with other implementations: the same weights and inputs, in one process."""
+"""Compare our models with other implementations: the same weights and inputs, in one process."""
 
 from .compare import Case, Row, compare, format_table
 from .models import PEERS

@@ -1,7 +1,8 @@
-"""One comparison: ours and its peers build, agree, and take turns."""
+"""Build our model and its peers, check that they agree, and measure them in turns."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
 from dataclasses import asdict, dataclass
 from itertools import cycle
 from math import inf
@@ -12,12 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.passes import optimize
 
 from .measure import LinearShapes, count_flops, interleaved, matmul_call, peak_memory
-from .models import OURS, PEERS, build_ours, build_peer
+from .models import OURS, PEERS, PLAIN, build_ours, build_peer
 
 MATMUL = 'matrix products'
-# How far outputs may be from ours, relative to the largest value; rounding in bfloat16 adds up over the blocks.
+# Largest allowed difference from our output, relative to its largest value. In bfloat16, rounding adds up over blocks.
 TOLERANCES = {'float32': 1e-4, 'bfloat16': 5e-2, 'amp': 5e-2}
 MODES = ('forward', 'train')
 OPTIMIZERS = {'AdamW': dict(weight_decay=0.05), 'SGD': dict(momentum=0.9)}
@@ -31,14 +33,14 @@ class Case:
     Attributes:
         model: variant, such as ``'R50+B/16'``, or a dict; see :func:`vit_plugin.arch.parse_arch`.
         size: side of the images in pixels.
-        batch: images.
+        batch: number of images.
         mode: ``'forward'`` (in eval mode, without gradients) or ``'train'`` (forward, backward, optimizer).
-        dtype: ``'float32'``; ``'bfloat16'``, weights and images cast; or ``'amp'``, autocast to bfloat16.
+        dtype: ``'float32'``, ``'bfloat16'`` (weights and images are cast), or ``'amp'`` (autocast to bfloat16).
         output: ``'cls_token'`` or ``'featmap'``.
-        compiled: whether the models go through ``torch.compile``.
-        channels_last: whether models and images have that memory format.
-        optimizer: of the training step, fused.
-        device: torch's name of it.
+        compiled: whether to compile the models with ``torch.compile``.
+        channels_last: whether models and images have this memory format.
+        optimizer: optimizer of the training step, fused.
+        device: torch's name of the device.
     """
     model: str | Mapping[str, Any] = 'B/16'
     size: int = 224
@@ -56,7 +58,7 @@ class Case:
         return f'{self.model} {self.size}px x{self.batch} {self.mode} {self.dtype} {self.output}{flags}'
 
     def cast(self, x: Tensor | nn.Module) -> Any:
-        """The images or the model on the device, in the dtype and memory format."""
+        """Move images or a model to the device, with the dtype and memory format of the case."""
         dtype = torch.bfloat16 if self.dtype == 'bfloat16' else torch.float32
         memory_format = torch.channels_last if self.channels_last else torch.preserve_format
         return x.to(self.device, dtype, memory_format=memory_format)
@@ -68,19 +70,19 @@ class Case:
 
 @dataclass(frozen=True)
 class Row:
-    """What one implementation gave.
+    """The result of one implementation.
 
     Attributes:
-        implementation: ours, a peer, or the matrix products of the model's linear layers alone.
+        implementation: ours, ours without passes, a peer, or only the matrix products of the model's linear layers.
         latency_ms: median of the rounds.
-        iqr_ms: range between their quartiles.
-        images_per_s: at the median.
-        peak_mib: what torch's allocator held at most above weights, optimizer state and images; None for the products.
-        gflop: of one call, counted by torch; a product's addition and multiplication are two.
-        share_of_matmul: rate of arithmetic over that of the matrix products.
-        times_ours: median over the rounds of the time over ours in the same round: above 1, ours is faster.
-        memory_over_ours: its peak over ours.
-        difference: largest difference of its output from ours, relative to the largest value.
+        iqr_ms: range between the quartiles of the rounds.
+        images_per_s: images per second at the median.
+        peak_mib: peak of torch's allocator above weights, optimizer state and images. None for the matrix products.
+        gflop: operations of one call, counted by torch. A multiply-add counts as two.
+        share_of_matmul: rate of arithmetic, divided by the rate of the matrix products.
+        times_ours: time divided by ours in the same round, median of the rounds. Above 1, ours is faster.
+        memory_over_ours: peak memory divided by ours.
+        difference: largest difference from our output, relative to its largest value.
     """
     implementation: str
     latency_ms: float
@@ -97,29 +99,34 @@ class Row:
 def compare(case: Case, peers: Iterable[str] = tuple(PEERS), rounds: int = 10,
             options: Mapping[str, Any] | None = None, tolerance: float | None = None,
             say: Callable[[str], None] = print) -> list[Row]:
-    """Measure ours, the peers and the bare matrix products in turns, once the outputs are known to agree.
+    """Measure our model, the peers and the bare matrix products in turns.
+
+    The outputs are compared first. Our model is measured twice: with the passes for the device and without passes.
 
     Args:
         case: what to measure.
         peers: names in :data:`PEERS`.
-        rounds: turns of each.
+        rounds: number of turns for each.
         options: further arguments of our backbone.
-        tolerance: largest difference of the outputs allowed, relative to the largest value; default as in
-            ``TOLERANCES``. Image gradients may differ by ten times that in the Euclidean norm; by default by 0.01 at
-            least, since a ReLU or a maximum that rounding switches moves single values far.
-        say: told of the peers that are left out.
+        tolerance: largest allowed difference of the outputs, relative to the largest value. The default is in
+            ``TOLERANCES``. Gradients of the images may differ by ten times as much in the Euclidean norm, and by at
+            least 0.01 by default. Rounding may switch a ReLU or a maximum, and that changes single values a lot.
+        say: called with a message for each peer that is left out.
 
     Raises:
-        ConfigError: if a peer's output, or its gradient of the images, is not ours.
+        ConfigError: if a peer's output, or its gradient of the images, differs from ours.
     """
     torch.manual_seed(0)
     device = torch.device(case.device)
     models = _build(case, peers, options, say)
     batches = [case.cast(torch.randn(case.batch, 3, case.size, case.size)) for _ in range(INPUT_SETS)]
     models = {name: case.cast(model).train(case.mode == 'train') for name, model in models.items()}
-    differences = _check_equal(case, models, batches[0], tolerance)
-    with torch.no_grad(), torch.backends.mkldnn.flags(enabled=False), LinearShapes() as shapes:  # all by F.linear
+    with torch.no_grad(), LinearShapes() as shapes:
         models[OURS](batches[0])
+    if not case.compiled:  # a compiler has its own passes
+        models = {OURS: models[OURS], PLAIN: deepcopy(models[OURS]), **models}
+        optimize(models[OURS])
+    differences = _check_equal(case, models, batches[0], tolerance)
     like = batches[0].new_empty(0, dtype=torch.float32 if case.dtype == 'float32' else torch.bfloat16)
     matmul, matmul_flops = matmul_call(shapes.counts, like)
     flops = {name: count_flops(_step(case, model, batches)) for name, model in models.items()} | {MATMUL: matmul_flops}
@@ -127,7 +134,7 @@ def compare(case: Case, peers: Iterable[str] = tuple(PEERS), rounds: int = 10,
         torch.compiler.reset()
         models = {name: torch.compile(model) for name, model in models.items()}
     calls = {name: _step(case, model, batches) for name, model in models.items()}
-    for call in [*calls.values(), matmul] * 2:  # compiles, allocates, chooses algorithms
+    for call in [*calls.values(), matmul] * 2:  # warm-up: compiles, allocates, chooses algorithms
         call()
     peaks = {name: peak_memory(call, device) for name, call in calls.items()}
     times = interleaved(calls | {MATMUL: matmul}, rounds, device, repeats=10 if device.type == 'cuda' else 1)
@@ -151,7 +158,7 @@ def _build(case: Case, peers: Iterable[str], options: Mapping[str, Any] | None,
 
 
 def _step(case: Case, model: nn.Module, batches: Sequence[Tensor]) -> Callable[[], None]:
-    """A forward, or a training step, on the next of the batches."""
+    """A function that runs a forward or a training step on the next batch."""
     batch = cycle(batches)
     if case.mode == 'forward':
         def forward() -> None:
@@ -159,7 +166,7 @@ def _step(case: Case, model: nn.Module, batches: Sequence[Tensor]) -> Callable[[
                 model(next(batch))
         return forward
 
-    # The rate is zero: the work of a step, and weights that stay the same as the others'.
+    # With a learning rate of zero, a step does its work but all implementations keep equal weights.
     optimizer = getattr(torch.optim, case.optimizer)(
         model.parameters(), lr=0., fused=True, **OPTIMIZERS[case.optimizer])
 
@@ -173,13 +180,13 @@ def _step(case: Case, model: nn.Module, batches: Sequence[Tensor]) -> Callable[[
 
 
 def _loss(output: Tensor) -> Tensor:
-    """Another weight for every value, so that no gradient is zero behind a norm."""
+    """A weighted mean. Each value has another weight, so no gradient is zero after a norm."""
     return (output.float() * torch.arange(output.numel(), device=output.device).view_as(output).cos()).mean()
 
 
 def _check_equal(case: Case, models: Mapping[str, nn.Module], images: Tensor,
                  tolerance: float | None) -> dict[str, float]:
-    """Largest difference of each output from ours; in training the gradients of the images must agree too."""
+    """Largest difference of each output from ours. For training, the gradients of the images must agree too."""
     outputs_within, gradients_within = (tolerance, 10 * tolerance) if tolerance is not None else (
         TOLERANCES[case.dtype], max(10 * TOLERANCES[case.dtype], 1e-2))
     outputs, gradients = {}, {}
@@ -235,9 +242,9 @@ def format_table(rows: Sequence[Row]) -> str:
         values = {name: getattr(row, name) for name in COLUMNS}
         lines.append([row.implementation, *('' if value is None else format(value, COLUMNS[name][1])
                                             for name, value in values.items())])
-    return '\n'.join(f'{line[0]:<16}' + ''.join(f'{cell:>11}' for cell in line[1:]) for line in lines)
+    return '\n'.join(f'{line[0]:<23}' + ''.join(f'{cell:>11}' for cell in line[1:]) for line in lines)
 
 
 def as_record(case: Case, rows: Sequence[Row]) -> dict[str, Any]:
-    """Both as plain values, for a JSON file."""
+    """The case and the rows as plain values, for a JSON file."""
     return {'case': asdict(case), 'rows': [asdict(row) for row in rows]}

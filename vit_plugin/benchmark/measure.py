@@ -1,4 +1,4 @@
-"""Time, memory and arithmetic of a call."""
+"""Measure time, memory and arithmetic of a call."""
 
 import json
 import tempfile
@@ -10,18 +10,18 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from vit_plugin.models.layers.linear import linear
+from vit_plugin.passes import optimize
 
 Call = Callable[[], Any]
 
 
 def seconds(call: Call, device: torch.device, calls: int = 1) -> float:
-    """Seconds of one call, the mean of several made one after the other; on CUDA between two events."""
+    """Seconds of one call, as the mean of several calls. On CUDA the time is between two events."""
     if device.type != 'cuda':
         start = time.perf_counter()
         for _ in range(calls):
@@ -39,7 +39,7 @@ def seconds(call: Call, device: torch.device, calls: int = 1) -> float:
 
 def interleaved(calls: Mapping[str, Call], rounds: int, device: torch.device,
                 repeats: int = 1) -> dict[str, list[float]]:
-    """Seconds of each call in each round; another goes first every round, so that none has the cooler machine."""
+    """Seconds of each call in each round. The order rotates, so no call always runs on the cooler machine."""
     names, times = list(calls), {name: [] for name in calls}
     for turn in range(rounds):
         start = turn % len(names)
@@ -49,9 +49,9 @@ def interleaved(calls: Mapping[str, Call], rounds: int, device: torch.device,
 
 
 def peak_memory(call: Call, device: torch.device) -> int:
-    """Bytes that torch's allocator holds at most during the call, above what it held before.
+    """Peak bytes of torch's allocator during the call, above the bytes before it.
 
-    On a CPU the sum of the profiler's record of every allocation: exact, and the same in every run.
+    On a CPU this is computed from the profiler's record of every allocation. It is exact and the same in every run.
     """
     if device.type == 'cuda':
         torch.cuda.synchronize(device)
@@ -73,14 +73,14 @@ def peak_memory(call: Call, device: torch.device) -> int:
 
 
 def count_flops(call: Call) -> int:
-    """Floating-point operations of matrix products, convolutions and attention; a multiply-add is two."""
+    """Floating-point operations of matrix products, convolutions and attention. A multiply-add counts as two."""
     with FlopCounterMode(display=False) as counter:
         call()
     return counter.get_total_flops()
 
 
 class LinearShapes(TorchFunctionMode):
-    """Inside it, how often (rows, in) is multiplied by (in, out) in linear layers, by these three."""
+    """Counts the products (rows, in) x (in, out) of linear layers while it is active, by (rows, in, out)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,21 +94,21 @@ class LinearShapes(TorchFunctionMode):
 
 
 def matmul_call(shapes: Mapping[tuple[int, int, int], int], like: Tensor) -> tuple[Call, int]:
-    """A call that makes those products and nothing else, of random numbers, and its floating-point operations.
+    """A call that only computes these products, with random numbers, and its number of operations.
 
-    On a CPU they are made by the faster of torch's libraries, see :mod:`~vit_plugin.models.layers.linear`.
+    On a CPU, the library that our passes choose computes them, see :mod:`~vit_plugin.passes.onednn`.
 
     Args:
         shapes: see :class:`LinearShapes`.
-        like: a tensor of the device and dtype.
+        like: a tensor with the device and dtype to use.
     """
-    operands = [[like.new_empty(shape).normal_() for shape in ((rows, width), (out, width), (out, ))]
-                for rows, width, out in shapes]
+    layers = [(optimize(nn.Linear(width, out).to(like).eval()), like.new_empty(rows, width).normal_(), count)
+              for (rows, width, out), count in shapes.items()]
 
     def call() -> None:
         with torch.no_grad():
-            for operand, count in zip(operands, shapes.values(), strict=True):
+            for layer, x, count in layers:
                 for _ in range(count):
-                    linear(*operand)
+                    layer(x)
 
     return call, sum(2 * rows * width * out * count for (rows, width, out), count in shapes.items())

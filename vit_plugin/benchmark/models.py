@@ -1,4 +1,4 @@
-"""The same Vision Transformer by ours and by others, with the same weights."""
+"""The same Vision Transformer from our code and from others, with the same weights."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -13,11 +13,12 @@ from vit_plugin.models import VisionTransformer
 from vit_plugin.weights import FORMATS
 
 OURS = 'vit_plugin'
+PLAIN = 'vit_plugin, no passes'
 OUTPUTS = ('cls_token', 'featmap')
 
 
 class OneOutput(nn.Module):
-    """A model and how its output is made (B, C) of the class token, or (B, C, h, w) of all patches."""
+    """Wraps a model so that it returns one tensor: (B, C) of the class token or (B, C, h, w) of the patches."""
 
     def __init__(self, model: nn.Module, read: Callable[[nn.Module, Tensor], Tensor]) -> None:
         super().__init__()
@@ -28,7 +29,7 @@ class OneOutput(nn.Module):
 
 
 def _from_tokens(tokens: Callable[[nn.Module, Tensor], Tensor], output: str) -> Callable[[nn.Module, Tensor], Tensor]:
-    """How to read an output of a model that gives tokens (B, 1 + h*w, C), on a square grid."""
+    """A function that reads the output from tokens (B, 1 + h*w, C) on a square grid."""
     def featmap(model: nn.Module, images: Tensor) -> Tensor:
         x = tokens(model, images)[:, 1:].transpose(1, 2)
         side = round(x.shape[2] ** 0.5)
@@ -81,7 +82,7 @@ def _transformers(arch: Arch, size: int, output: str) -> OneOutput | None:
 
 @dataclass(frozen=True)
 class Peer:
-    """Another implementation: what builds it (None for a model that it does not have), and its format of weights."""
+    """Another implementation: a function that builds it, and its weight format. None means it lacks the model."""
     build: Callable[[Arch, int, str], OneOutput | None]
     format: str
 
@@ -95,10 +96,12 @@ PEERS = {
 
 def build_ours(arch: str | Mapping[str, Any], size: int, output: str,
                options: Mapping[str, Any] | None = None) -> OneOutput:
-    """Our backbone with timm's numerics, which all peers share, and with no weight at zero, which would hide others.
+    """Our backbone with timm's numerics, which all peers use.
+
+    Noise is added to all weights. Weights of zero would hide errors in other weights.
 
     Args:
-        arch: variant, such as ``'R50+B/16'``.
+        arch: variant, such as ``'R50+B/16'``, or a dict.
         size: side of the images in pixels.
         output: ``'cls_token'`` or ``'featmap'``.
         options: further arguments of the backbone.
@@ -111,10 +114,10 @@ def build_ours(arch: str | Mapping[str, Any], size: int, output: str,
 
 
 def build_peer(name: str, arch: str | Mapping[str, Any], size: int, output: str, ours: OneOutput) -> OneOutput | None:
-    """The peer with the weights of ours.
+    """Build the peer with our weights.
 
     Returns:
-        None where the peer has no such model.
+        The peer, or None if it does not have such a model.
 
     Raises:
         ModuleNotFoundError: if the peer is not installed.
@@ -123,7 +126,7 @@ def build_peer(name: str, arch: str | Mapping[str, Any], size: int, output: str,
     peer = PEERS[name].build(sizes, size, output)
     if peer is not None:
         state = ours.model.state_dict()
-        # Planned from the peer's own keys, so that the release whose names it has does not matter.
+        # The plan comes from the peer's own keys, so it works with the names of any release.
         steps = FORMATS[PEERS[name].format].plan(peer.model.state_dict())
         peer.model.load_state_dict({
             key: part for step in steps for key, part in step.unmake(state[step.ours], sizes.num_heads).items()})

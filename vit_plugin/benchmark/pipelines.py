@@ -1,4 +1,4 @@
-"""Input pipelines side by side: from a JPEG to the input of a training step."""
+"""Compare input pipelines, from a JPEG file to the input of a training step."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -35,15 +35,18 @@ def _mm(*steps: Mapping[str, Any]) -> Pipeline:
 def _timm(size: int) -> Pipeline:
     from PIL import Image
     from timm.data import create_transform
-    # Without the deviation of the magnitude, which may ask for no bits at all, as Pillow since 13 refuses.
+    # No deviation of the magnitude: it may posterize to 0 bits, which Pillow refuses since version 13.
     transform = create_transform(
         size, is_training=True, auto_augment='rand-m9-inc1', re_prob=0.25, re_mode='pixel', interpolation='bicubic')
     return lambda path: transform(Image.open(path).convert('RGB'))
 
 
 def build_pipelines(size: int) -> dict[str, Pipeline]:
-    """By name: the decoding alone, the workers' part where the device augments, and whole pipelines with crop, flip,
-    RandAugment (9, two operations) and random erasing, bicubic."""
+    """Build the pipelines, by name.
+
+    There is decoding alone, the workers' part for augmentation on the device, and whole pipelines. A whole pipeline has
+    a bicubic crop, a flip, RandAugment (magnitude 9, two operations) and random erasing.
+    """
     crop = dict(scale=size, interpolation='bicubic')
     ours = dict(type='vit_plugin.LoadRandomResizedCrop', **crop)
     theirs = dict(type='RandomResizedCrop', **crop)
@@ -61,12 +64,12 @@ def build_pipelines(size: int) -> dict[str, Pipeline]:
 
 
 def compare_pipelines(folder: Path, size: int, rounds: int) -> dict[str, dict[str, float]]:
-    """Images that a core does in a second of its own time, of every pipeline, on the same files in turns.
+    """Measure how many images one core processes in a second. The pipelines take turns on the same files.
 
-    It is the processor's time, not the clock's, so that what else the machine does counts less.
+    The measure is processor time, not clock time, so other work on the machine matters less.
 
     Returns:
-        for each pipeline ``images_per_core_s``, the median of the rounds, and ``iqr``, the range between the quartiles.
+        For each pipeline ``images_per_core_s``, the median of the rounds, and ``iqr``, the range between the quartiles.
 
     Raises:
         ConfigError: if the folder has no JPEG.
@@ -83,7 +86,7 @@ def compare_pipelines(folder: Path, size: int, rounds: int) -> dict[str, dict[st
         for turn in range(rounds + 1):
             for name, pipeline in pipelines.items():
                 rate = len(paths) / _processor_seconds(pipeline, paths)
-                if turn:  # the first is to warm up
+                if turn:  # the first turn is the warm-up
                     rates[name].append(rate)
     finally:
         torch.set_num_threads(threads[0])

@@ -1,4 +1,4 @@
-"""What the framework's runner adds to a bare training loop, iteration by iteration."""
+"""Measure what the framework's runner adds to a bare training loop."""
 
 import time
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ WARM_UP = 5  # iterations that are not counted
 
 
 class BareSteps(Hook):
-    """After every iteration of the runner, takes the same step on the same batch with nothing around it.
+    """Repeats each iteration of the runner as a bare step on the same batch.
 
-    The time from the end of one such step to the beginning of the next is the runner's: loading, hooks, logs and all.
+    The time between two bare steps is the runner's. It includes loading, hooks and logs.
     """
 
     priority = 'LOWEST'
@@ -57,11 +57,11 @@ class BareSteps(Hook):
 
 
 def runner_overhead(cfg: Config, iterations: int) -> Mapping[str, float]:
-    """Train with a config for so many iterations, every other one of them bare.
+    """Train with a config for a number of iterations, and repeat each as a bare step.
 
     Returns:
-        ``runner_ms`` and ``bare_ms``, the medians; and ``overhead``, the median of what the runner's iteration took
-        over the bare one on the same batch, less 1.
+        ``runner_ms`` and ``bare_ms``, the medians of the times. ``overhead`` is the median ratio of the runner's time
+        to the bare time on the same batch, minus 1.
     """
     cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     cfg.train_cfg = dict(by_epoch=False, max_iters=iterations + WARM_UP + 1)

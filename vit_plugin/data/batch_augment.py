@@ -1,7 +1,7 @@
-"""Augmentations of a whole batch on its device, with the random choices of MMPretrain's transforms of single images.
+"""Augment a whole batch on its device, with the random choices of MMPretrain's transforms for single images.
 
-Each takes the transform, which draws, and uint8 images (B, C, H, W), and gives such images back. What an image is to go
-through is drawn on the host as for single images; then all that go through the same operation are computed together.
+Each function takes the transform and uint8 images (B, C, H, W), and returns such images. The host draws the operations
+of each image as for single images. All images with the same operation are then computed together.
 """
 
 from collections.abc import Callable
@@ -17,23 +17,28 @@ from torchvision.transforms.v2 import functional as kernels
 
 from vit_plugin.errors import ConfigError
 
-from .rand_augment import magnitude_of
+from .rand_augment import GRAY, magnitude_of, per_channel
 
 RAMP = torch.arange(256.)
-GRAY = (0.114, 0.587, 0.299)  # of BGR, the order in which the framework loads
 SMOOTH = torch.tensor([[1., 1., 1.], [1., 5., 1.], [1., 1., 1.]]) / 13
 
 
 def _on(images: Tensor, values: Any, dtype: torch.dtype | None = None) -> Tensor:
-    """Numbers from the host beside the images, without waiting for their device."""
+    """Copy numbers from the host to the device of the images, without waiting for the device."""
     return torch.as_tensor(np.asarray(values), dtype=dtype).to(images.device, non_blocking=True)
+
+
+def _channels(images: Tensor, transform: Any, name: str) -> Tensor:
+    """The values (C, 1, 1) of an attribute of a transform."""
+    values = per_channel(getattr(transform, name), images.shape[1], f'{type(transform).__name__}: {name}')
+    return _on(images, values, torch.float32)[:, None, None]
 
 
 def _to_uint8(x: Tensor) -> Tensor:
     return x.clamp_(0, 255).to(torch.uint8)
 
 
-# Operations of RandAugment: what one image draws, as a transform and an image size say, and what all do with it.
+# Operations of RandAugment: a function that draws for one image, and a function that computes all images.
 
 def _rotation(t: Any, height: int, width: int) -> np.ndarray:
     center = t.center or ((width - 1) / 2, (height - 1) / 2)
@@ -54,27 +59,27 @@ def _translation(t: Any, height: int, width: int) -> np.ndarray:
 
 
 def warp(images: Tensor, t: Any, matrices: list[np.ndarray]) -> Tensor:
-    """Move the pixel (x, y) of each image to matrix (2, 3) times (x, y, 1), as OpenCV's ``warpAffine``."""
+    """Move the pixel (x, y) of each image to matrix (2, 3) times (x, y, 1), like OpenCV's ``warpAffine``."""
     height, width = images.shape[-2:]
     inverse = _on(images, np.stack([cv2.invertAffineTransform(matrix) for matrix in matrices]), torch.float32)
     y, x = torch.meshgrid(*(torch.arange(side, device=images.device, dtype=torch.float32) for side in (height, width)),
                           indexing='ij')
     source = torch.stack((x, y, torch.ones_like(x)), -1) @ inverse.mT[:, None]  # (B, H, W, 2), in pixels
     grid = source * (2 / (_on(images, (width, height), torch.float32) - 1).clamp(min=1)) - 1
-    pad = _on(images, t.pad_val, torch.float32).expand(images.shape[1])[:, None, None]
+    pad = _channels(images, t, 'pad_val')
     mode = t.interpolation if t.interpolation in ('nearest', 'bilinear', 'bicubic') else 'bilinear'
     moved = F.grid_sample(images.float() - pad, grid, mode, 'zeros', align_corners=True)
     return _to_uint8((moved + pad).round_())
 
 
 def look_up(images: Tensor, t: Any, tables: list[Tensor]) -> Tensor:
-    """Each pixel's value in its image's table (256,)."""
+    """Look up the value of each pixel in the table (256,) of its image."""
     table = torch.stack(tables).clamp(0, 255).to(images.device, torch.uint8, non_blocking=True)  # (B, 256)
     return table.gather(1, images.flatten(1).long()).view_as(images)
 
 
 def blend_with(other: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Any, list[float]], Tensor]:
-    """Each image times its factor, and what ``other`` makes of it times the rest."""
+    """An operation that blends each image with ``other`` of it, by the factor of the image."""
     def blend(images: Tensor, t: Any, factors: list[float]) -> Tensor:
         factor = _on(images, factors, torch.float32)[:, None, None, None]
         x = images.float()
@@ -135,7 +140,7 @@ OPERATIONS: dict[str, tuple[Callable, Callable]] = {
 
 
 def rand_augment(transform: Any, images: Tensor) -> Tensor:
-    """RandAugment (arXiv:1909.13719): operation after operation of every image, those of a kind together."""
+    """RandAugment (arXiv:1909.13719). In each step, images with the same operation are computed together."""
     rounds = zip(*(transform.random_policy_indices() for _ in images), strict=True)
     images = images.clone()
     for chosen in rounds:
@@ -158,7 +163,7 @@ FLIPS: dict[str | None, tuple[int, ...]] = {None: (), 'horizontal': (3, ), 'vert
 
 
 def flip(transform: Any, images: Tensor) -> Tensor:
-    """Each image flipped or not."""
+    """Flip some of the images."""
     directions = [transform._choose_direction() for _ in images]
     for direction in FLIPS.keys() - {None}:
         mask = _on(images, [chosen == direction for chosen in directions])[:, None, None, None]
@@ -173,26 +178,26 @@ def erase(transform: Any, images: Tensor) -> Tensor:
     top, left, box_height, box_width = _on(images, boxes).T[:, :, None, None, None]  # each (B, 1, 1, 1)
     y, x = torch.arange(height, device=images.device)[:, None], torch.arange(width, device=images.device)
     inside = (y >= top) & (y < top + box_height) & (x >= left) & (x < left + box_width)  # (B, 1, H, W)
-    fill = _on(images, transform.fill_color, torch.float32)[:, None, None]
+    fill = _channels(images, transform, 'fill_color')
     if transform.mode == 'rand' and transform.fill_std is None:
         fill = torch.rand(images.shape, device=images.device) * 256
     elif transform.mode == 'rand':
-        std = _on(images, transform.fill_std, torch.float32)[:, None, None]
-        fill = fill + torch.randn(images.shape, device=images.device) * std
+        fill = fill + torch.randn(images.shape, device=images.device) * _channels(images, transform, 'fill_std')
     return torch.where(inside, _to_uint8(fill), images)
 
 
 def crop(transform: Any, images: Tensor) -> Tensor:
-    """A crop of each padded image."""
+    """Crop each image after padding."""
     if transform.padding is not None:
-        images = kernels.pad(images, transform.padding, transform.pad_val, transform.padding_mode)
+        fill = per_channel(transform.pad_val, images.shape[1], 'RandomCrop: pad_val').tolist()
+        images = kernels.pad(images, transform.padding, fill, transform.padding_mode)
     like = np.broadcast_to(np.uint8(0), images.shape[-2:])
     boxes = [transform.rand_crop_params(like) for _ in images]
     return torch.stack([image[:, top:top + height, left:left + width]
                         for image, (top, left, height, width) in zip(images, boxes, strict=True)])
 
 
-# MMPretrain's transform -> the same for a batch.
+# MMPretrain's transform -> its form for batches.
 BATCHED: dict[str, Callable[[Any, Tensor], Tensor]] = {
     'RandAugment': rand_augment,
     'RandomFlip': flip,
@@ -202,10 +207,10 @@ BATCHED: dict[str, Callable[[Any, Tensor], Tensor]] = {
 
 
 def check_batched(transform: Any) -> None:
-    """Find out early what has no batched form.
+    """Check that a transform has a form for batches.
 
     Raises:
-        ConfigError: for a transform, or an operation of RandAugment, that is not in the tables.
+        ConfigError: if the transform, or one of RandAugment's operations, is not in the tables.
     """
     name = type(transform).__name__
     if name not in BATCHED:

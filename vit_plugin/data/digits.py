@@ -1,38 +1,55 @@
-"""The handwritten digits inside scikit-learn: a real task that needs no download."""
+"""The handwritten digits in scikit-learn, a real task without a download."""
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal
 
 import numpy as np
 from mmengine.dataset import BaseDataset
+from pydantic import Field
+from typing_extensions import TypedDict, Unpack
 
-from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.errors import needed_by
+from vit_plugin.fields import Count, PositiveInt, Seed, Typed
 from vit_plugin.registry import DATASETS
 
 SPLITS = ('train', 'val')
 
+# Within these bounds, each part has some images of every class.
+HeldOut = Annotated[float, Field(ge=0.01, le=0.99, description='a number from 0.01 to 0.99')]
+
+
+class DatasetOptions(TypedDict, total=False):
+    """Arguments of MMEngine's ``BaseDataset`` that have an effect without files."""
+    metainfo: dict | None
+    filter_cfg: dict | None
+    indices: PositiveInt | Annotated[Sequence[Count], Field(min_length=1)] | None
+    serialize_data: bool
+    pipeline: Sequence[Typed | Callable]
+    test_mode: bool
+    lazy_init: bool
+    max_refetch: Count
+
 
 @DATASETS.register_module()
 class Digits(BaseDataset):
-    """1,797 scans of 8 x 8 pixels (Alpaydin and Kaynak, UCI ML repository, 1998; as scikit-learn ships them).
+    """1,797 scans of 8 x 8 pixels (Alpaydin and Kaynak, UCI ML repository, 1998), from scikit-learn.
 
     Each item has ``img``, uint8 of shape (8, 8, 1), and ``gt_label``.
 
     Args:
-        split: ``'train'``, or ``'val'`` for the held-out part, which has the same share of every class.
-        val_fraction: how much is held out.
-        seed: of the shuffle that holds it out.
+        split: ``'train'`` or ``'val'``, the held-out part. Both have the same share of every class.
+        val_fraction: fraction of the images that is held out.
+        seed: seed of the shuffle before the split.
         **kwargs: ``pipeline`` and others of MMEngine's ``BaseDataset``.
 
     Raises:
-        ConfigError: for an unknown split.
-        MissingExtraError: without scikit-learn.
+        MissingExtraError: if scikit-learn is not installed.
     """
 
     METAINFO = dict(classes=tuple('0123456789'))
 
-    def __init__(self, split: str = 'train', val_fraction: float = 0.2, seed: int = 0, **kwargs: Any) -> None:
-        if split not in SPLITS:
-            raise ConfigError(f'Digits: split={split!r} is not one of {", ".join(SPLITS)}.')
+    def __init__(self, split: Literal[SPLITS] = 'train', val_fraction: HeldOut = 0.2, seed: Seed = 0,
+                 **kwargs: Unpack[DatasetOptions]) -> None:
         self.split, self.val_fraction, self.seed = split, val_fraction, seed
         super().__init__(ann_file='', **kwargs)
 

@@ -1,24 +1,60 @@
-"""RandAugment and random erasing of single images, with MMPretrain's random choices and less work."""
+"""Faster RandAugment and random erasing of single images, with MMPretrain's random choices."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
 
 import cv2
 import numpy as np
+from pydantic import Field
+from typing_extensions import TypedDict
 
-from vit_plugin.errors import needed_by
+from vit_plugin.arguments import refusing
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.fields import Fraction, NotNegative, PositiveInt, Typed
 from vit_plugin.registry import TRANSFORMS
 
 with needed_by('RandAugment'):
     from mmpretrain.datasets import transforms as mmpretrain
+    from mmpretrain.datasets.transforms.auto_augment import RANDAUG_POLICIES
 
+Ratio = Annotated[float, Field(ge=1e-3, le=1e3, description='a number from 0.001 to 1000')]
+Range = Annotated[Sequence[Ratio], Field(min_length=2, max_length=2, description='two numbers (min, max)')]
+Value = Annotated[float, Field(ge=0, le=255, description='a number from 0 to 255')]
+Colour = Value | Annotated[Sequence[Value], Field(min_length=1, max_length=4)]
+Spread = NotNegative | Annotated[Sequence[NotNegative], Field(min_length=1, max_length=4)]
+Magnitude = Annotated[float, Field(ge=0, le=100, description='a number from 0 to 100')]
+Policies = Annotated[Sequence[Typed], Field(min_length=1)]
+GRAY = (0.114, 0.587, 0.299)  # for BGR, the order of the framework's images
 RAMP = np.arange(256.)
 
 
+class Hparams(TypedDict, total=False):
+    """Arguments that all policies share."""
+    pad_val: Colour
+    interpolation: Literal['nearest', 'bilinear', 'bicubic', 'area', 'lanczos']
+
+
 def magnitude_of(operation: mmpretrain.RandAugment, fixed: str = 'magnitude') -> float:
-    """The strength of an operation with a sign, drawn as it draws it; ``fixed`` is its attribute for a given one."""
+    """Draw the signed strength of an operation as MMPretrain does. ``fixed`` names the attribute of a fixed one."""
     given = getattr(operation, fixed)
     return operation.random_negative(operation.random_magnitude() if given is None else given)
+
+
+def per_channel(values: float | Sequence[float], channels: int, name: str) -> np.ndarray:
+    """One value for each channel of an image.
+
+    ``values`` is one number for all channels, or one for each channel. For a grey image it may also be a colour (BGR).
+
+    Raises:
+        ConfigError: if there is another number of values.
+    """
+    values = np.atleast_1d(np.asarray(values, float))
+    if channels == 1 and len(values) == 3:
+        return np.atleast_1d(values @ GRAY)
+    if len(values) not in (1, channels):
+        raise ConfigError(f'{name}={values.tolist()} has {len(values)} values for images of {channels} channels; give '
+                          'one for each, or a single one.')
+    return np.broadcast_to(values, channels).copy()
 
 
 def stretched(histogram: np.ndarray) -> np.ndarray:
@@ -36,7 +72,7 @@ def equalised(histogram: np.ndarray) -> np.ndarray:
 
 
 def by_histogram(table: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray, Any], np.ndarray]:
-    """An operation that looks every channel's values up in a table made from their histogram."""
+    """An operation that maps the values of every channel by a table from their histogram."""
     def apply(image: np.ndarray, operation: Any) -> np.ndarray:
         tables = [table(cv2.calcHist([image], [channel], None, [256], [0, 256]).ravel().astype(int))
                   for channel in range(image.shape[2])]
@@ -55,7 +91,7 @@ def brightness(image: np.ndarray, operation: Any) -> np.ndarray:
     return cv2.LUT(image, np.clip(RAMP * (1 + magnitude_of(operation)), 0, 255).astype(np.uint8))
 
 
-# The operations that are a table of 256 values; MMPretrain's own go through every pixel several times.
+# Operations that are tables of 256 values. MMPretrain's versions pass over all pixels several times.
 TABLES: dict[str, Callable[[np.ndarray, Any], np.ndarray]] = {
     'AutoContrast': by_histogram(stretched),
     'Equalize': by_histogram(equalised),
@@ -66,10 +102,21 @@ TABLES: dict[str, Callable[[np.ndarray, Any], np.ndarray]] = {
 
 @TRANSFORMS.register_module()
 class RandAugment(mmpretrain.RandAugment):
-    """MMPretrain's RandAugment (arXiv:1909.13719), its config and its choices, on uint8 images of three channels.
+    """MMPretrain's RandAugment (arXiv:1909.13719) for uint8 images of three channels.
 
-    Contrast, brightness and the two that follow the histogram are tables of 256 values.
+    Config and random choices are MMPretrain's. Contrast, brightness and the two operations with a histogram use tables
+    of 256 values.
     """
+
+    def __init__(self, policies: str | Policies, num_policies: PositiveInt, magnitude_level: Magnitude,
+                 magnitude_std: Magnitude | Literal['inf'] = 0., total_level: PositiveInt = 10,
+                 hparams: Hparams = dict(pad_val=128)) -> None:
+        if isinstance(policies, str) and policies not in RANDAUG_POLICIES:
+            raise ConfigError(f'RandAugment: policies={policies!r} must be one of {", ".join(RANDAUG_POLICIES)}, or a '
+                              'list of dicts.')
+        policies = policies if isinstance(policies, str) else list(policies)
+        with refusing('RandAugment: policies'):
+            super().__init__(policies, num_policies, magnitude_level, magnitude_std, total_level, hparams)
 
     def transform(self, results: dict) -> dict:
         for index in self.random_policy_indices():
@@ -84,12 +131,33 @@ class RandAugment(mmpretrain.RandAugment):
 
 @TRANSFORMS.register_module()
 class RandomErasing(mmpretrain.RandomErasing):
-    """MMPretrain's RandomErasing (arXiv:1708.04896), whose noise of ``fill_std`` OpenCV draws."""
+    """MMPretrain's RandomErasing (arXiv:1708.04896) for images with any number of channels.
+
+    OpenCV draws the noise of ``fill_std``. ``fill_color`` and ``fill_std`` are one number, or one for each channel.
+    """
+
+    def __init__(self, erase_prob: Fraction = 0.5, min_area_ratio: Fraction = 0.02, max_area_ratio: Fraction = 0.4,
+                 aspect_range: Ratio | Range = (3 / 10, 10 / 3), mode: Literal['const', 'rand'] = 'const',
+                 fill_color: Colour = (128, 128, 128), fill_std: Spread | None = None) -> None:
+        if min_area_ratio > max_area_ratio:
+            raise ConfigError(f'RandomErasing: min_area_ratio={min_area_ratio} is above max_area_ratio='
+                              f'{max_area_ratio}; swap them.')
+        spread = (aspect_range, 1 / aspect_range) if isinstance(aspect_range, (int, float)) else aspect_range
+        super().__init__(float(erase_prob), float(min_area_ratio), float(max_area_ratio),
+                         tuple(map(float, sorted(spread))), mode)
+        self.fill_color, self.fill_std = fill_color, fill_std
 
     def _fill_pixels(self, image: np.ndarray, top: int, left: int, height: int, width: int) -> np.ndarray:
-        if self.mode == 'const' or self.fill_std is None:
-            return super()._fill_pixels(image, top, left, height, width)
-        noise = np.empty((height, width, 3), np.uint8)
-        cv2.setRNGSeed(np.random.randint(2**31))  # numpy's differs between workers, OpenCV's does not
-        image[top:top + height, left:left + width] = cv2.randn(noise, tuple(self.fill_color), tuple(self.fill_std))
+        channels = 1 if image.ndim == 2 else image.shape[2]
+        shape = (height, width, channels)
+        colour = per_channel(self.fill_color, channels, 'RandomErasing: fill_color')
+        if self.mode == 'const':
+            patch = np.broadcast_to(colour.astype(np.uint8), shape)
+        elif self.fill_std is None:
+            patch = np.random.uniform(0, 256, shape).astype(np.uint8)
+        else:
+            std = per_channel(self.fill_std, channels, 'RandomErasing: fill_std')
+            cv2.setRNGSeed(np.random.randint(2**31))  # numpy's seed differs between workers, OpenCV's does not
+            patch = cv2.randn(np.empty(shape, np.uint8), tuple(colour), tuple(std)).reshape(shape)
+        image[top:top + height, left:left + width] = patch if image.ndim == 3 else patch[..., 0]
         return image

@@ -1,6 +1,6 @@
-"""``python -m vit_plugin.detection SCRIPT ARGUMENTS``: the script, with the ops there from its first line on.
+"""``python -m vit_plugin.detection SCRIPT ARGUMENTS`` runs a script that needs the ops.
 
-By now the package itself has been imported, and that is what puts the ops there.
+Python imports the package before this module, and that import provides the ops.
 """
 
 import runpy

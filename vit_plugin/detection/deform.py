@@ -1,4 +1,4 @@
-"""Deformable attention and convolution. The buffers that only the compiled kernels need stay unused."""
+"""Deformable attention and convolution. Buffers that only the compiled kernels need are not used."""
 
 from collections.abc import Callable
 
@@ -11,15 +11,15 @@ from vit_plugin.detection.recompute import add_gradients, wide
 
 def ms_deform_attn_forward(value: Tensor, shapes: Tensor, level_start: Tensor, locations: Tensor, weights: Tensor,
                            im2col_step: int) -> Tensor:
-    """Multi-scale deformable attention (arXiv:2010.04159, Eq. 3), with mmcv's own function for the CPU.
+    """Multi-scale deformable attention (arXiv:2010.04159, Eq. 3).
 
     Args:
         value: (B, sum of H x W, heads, C / heads).
-        shapes: (levels, 2), the H and W of each.
-        level_start: (levels,), which follows from the shapes.
+        shapes: H and W of each level (levels, 2).
+        level_start: not used, because the shapes determine it (levels,).
         locations: (B, queries, heads, levels, points, 2), x and y in [0, 1].
         weights: (B, queries, heads, levels, points).
-        im2col_step: of the compiled kernel.
+        im2col_step: not used, an argument of the compiled kernel.
 
     Returns:
         (B, queries, C).
@@ -36,9 +36,10 @@ def ms_deform_attn_backward(value: Tensor, shapes: Tensor, level_start: Tensor, 
 
 
 def _attention(shapes: Tensor) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    from mmcv.ops.multi_scale_deform_attn import multi_scale_deformable_attn_pytorch  # mmcv.ops imports us
-    sizes = shapes.tolist()  # read from the GPU once, and not number by number
-    return lambda value, locations, weights: multi_scale_deformable_attn_pytorch(value, sizes, locations, weights)
+    # Not at import: our models import MMPretrain, which must find these ops.
+    from vit_plugin.models.layers.deformable_attention import deformable_attention
+    sizes = shapes.tolist()  # one read from the GPU instead of one for each number
+    return lambda value, locations, weights: deformable_attention(value, sizes, locations, weights)
 
 
 def modulated_deform_conv_forward(input: Tensor, weight: Tensor, bias: Tensor, ones: Tensor, offset: Tensor,
@@ -47,11 +48,12 @@ def modulated_deform_conv_forward(input: Tensor, weight: Tensor, bias: Tensor, o
 
     Args:
         input: (B, C, H, W).
-        weight: (out, C / groups, kh, kw); ``bias`` (out,) counts only if ``with_bias``.
+        weight: (out, C / groups, kh, kw).
+        bias: (out,). It is only used if ``with_bias``.
         offset: (B, 2 x deformable groups x kh x kw, h, w), y before x.
         mask: (B, deformable groups x kh x kw, h, w).
-        output: (B, out, h, w), to be filled.
-        geometry: ``stride_h``, ``pad_h``, ``dilation_h``, the same with ``_w``, and what the shapes say too.
+        output: (B, out, h, w). It is filled with the result.
+        geometry: ``stride_h``, ``pad_h``, ``dilation_h``, the same with ``_w``, and more.
     """
     output.copy_(_modulated(with_bias, geometry)(*map(wide, (input, weight, bias, offset, mask))))
 
@@ -73,9 +75,10 @@ def _modulated(with_bias: bool, geometry: dict[str, int]) -> Callable[..., Tenso
 
 def deform_conv_forward(input: Tensor, weight: Tensor, offset: Tensor, output: Tensor, columns: Tensor, ones: Tensor,
                         **geometry) -> None:
-    """Deformable convolution (DCN, arXiv:1703.06211, Eq. 2): as above, without mask and bias.
+    """Deformable convolution (DCN, arXiv:1703.06211, Eq. 2), without mask and bias.
 
-    ``geometry`` has ``dH``, ``padH``, ``dilationH`` (stride, padding, dilation), the same with ``W``, and more.
+    The arguments are those of :func:`modulated_deform_conv_forward`. ``geometry`` has ``dH``, ``padH``, ``dilationH``
+    (stride, padding, dilation), the same with ``W``, and more.
     """
     output.copy_(_plain(geometry)(*map(wide, (input, weight, offset))))
 

@@ -1,7 +1,7 @@
-"""What stands in for ``mmcv._ext``: this module is the table of the ops, by the names and arguments of mmcv's.
+"""Replaces ``mmcv._ext``. This module contains the ops, with mmcv's names and arguments.
 
-A function takes the tensors by position, as the autograd functions of ``mmcv.ops`` pass them, and the numbers by name;
-it writes into the buffers that they allocate. Any other name is a function that says, when it is called, what to do.
+The autograd functions of ``mmcv.ops`` pass tensors by position and numbers by name. They also allocate the buffers
+that the ops fill. Any other name gives a function that raises an error with the remedy.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def get_compiler_version() -> str:
-    """For the report of the environment that MMEngine's runner logs."""
+    """MMEngine's runner logs this in its report of the environment."""
     return 'none: vit_plugin.detection'
 
 
@@ -48,7 +48,7 @@ def missing(name: str, *args: Any, **kwargs: Any) -> NoReturn:
 
 
 def __getattr__(name: str) -> Callable[..., NoReturn]:
-    # mmcv asserts while it is imported that every op is there, also those that no model will call.
+    # At import, mmcv asserts that every op exists, even if no model calls it.
     if name.startswith('_'):
         raise AttributeError(name)
     return partial(missing, name)

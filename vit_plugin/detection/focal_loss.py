@@ -1,4 +1,4 @@
-"""Sigmoid focal loss (arXiv:1708.02002, Eq. 5): -alpha_t (1 - p_t)^gamma log p_t for each class of each box."""
+"""Sigmoid focal loss (arXiv:1708.02002, Eq. 5): -alpha_t (1 - p_t)^gamma log p_t, per class and box."""
 
 import torch
 import torch.nn.functional as F
@@ -7,11 +7,15 @@ from torch import Tensor
 
 def sigmoid_focal_loss_forward(input: Tensor, target: Tensor, weight: Tensor, output: Tensor, gamma: float,
                                alpha: float) -> None:
-    """Fill ``output``, the loss (N, C) of logits (N, C).
+    """Fill ``output`` (N, C) with the loss.
 
     Args:
-        target: class of each box (N,); C is background.
-        weight: of each class (C,), given to all terms of its boxes, or empty. Background has the weight 1.
+        input: logits (N, C).
+        target: class of each box (N,). C means background.
+        weight: weight of each class (C,), or empty. It applies to all terms of a box of this class. Background has the
+            weight 1.
+        output: the buffer to fill.
+        gamma, alpha: see the formula above.
     """
     logit, _, scale = _terms(input, target, weight, alpha)
     output.copy_(-scale * torch.sigmoid(-logit)**gamma * F.logsigmoid(logit))
@@ -19,7 +23,7 @@ def sigmoid_focal_loss_forward(input: Tensor, target: Tensor, weight: Tensor, ou
 
 def sigmoid_focal_loss_backward(input: Tensor, target: Tensor, weight: Tensor, grad_input: Tensor, gamma: float,
                                 alpha: float) -> None:
-    """Fill ``grad_input`` (N, C) with the derivative of each term by its own logit."""
+    """Fill ``grad_input`` (N, C) with the derivative of each term with respect to its logit."""
     logit, sign, scale = _terms(input, target, weight, alpha)
     wrong = torch.sigmoid(-logit)  # 1 - p_t
     inner = wrong - gamma * torch.sigmoid(logit) * F.logsigmoid(logit)
@@ -27,7 +31,7 @@ def sigmoid_focal_loss_backward(input: Tensor, target: Tensor, weight: Tensor, g
 
 
 def _terms(input: Tensor, target: Tensor, weight: Tensor, alpha: float) -> tuple[Tensor, Tensor, Tensor]:
-    """The logit of p_t, its sign in terms of the input, and alpha_t times the weight; each (N, C)."""
+    """The logit of p_t, its sign relative to the input, and alpha_t times the weight, each (N, C)."""
     hit = (target[:, None] == torch.arange(input.shape[1], device=input.device)).to(input.dtype)
     sign, scale = 2 * hit - 1, alpha * hit + (1 - alpha) * (1 - hit)
     if weight.numel():

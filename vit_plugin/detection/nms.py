@@ -1,4 +1,4 @@
-"""Overlaps of boxes, and their suppression."""
+"""Overlaps of boxes, and non-maximum suppression (NMS)."""
 
 import torch
 import torchvision
@@ -10,7 +10,7 @@ IOU, NAIVE, LINEAR = 0, 0, 1  # mmcv's numbers for the modes of bbox_overlaps an
 
 
 def overlaps(boxes1: Tensor, boxes2: Tensor, offset: int, mode: int = IOU) -> Tensor:
-    """IoU, or in the other mode the part of the first boxes that is covered, of boxes (..., 4) = (x1, y1, x2, y2).
+    """IoU of boxes (..., 4) = (x1, y1, x2, y2). The other mode gives the covered share of the first boxes.
 
     Sides are x2 - x1 + offset long. Boxes without an area overlap with nothing.
     """
@@ -23,33 +23,33 @@ def overlaps(boxes1: Tensor, boxes2: Tensor, offset: int, mode: int = IOU) -> Te
 
 
 def bbox_overlaps(boxes1: Tensor, boxes2: Tensor, ious: Tensor, mode: int, aligned: bool, offset: int) -> None:
-    """Fill ``ious``: (N, M) for boxes (N, 4) and (M, 4), or (N,) of the pairs where aligned."""
+    """Fill ``ious`` for boxes (N, 4) and (M, 4). Its shape is (N, M), or (N,) for aligned pairs."""
     ious.copy_(overlaps(boxes1 if aligned else boxes1[:, None], boxes2, offset, mode))
 
 
 def nms(boxes: Tensor, scores: Tensor, iou_threshold: float, offset: int) -> Tensor:
-    """Indices of the boxes (N, 4) that stay, by descending score (N,): what overlaps more with a better one goes."""
-    # A side that is longer by one pixel is a corner that is one pixel further, in areas and in intersections.
+    """NMS of boxes (N, 4) with scores (N,). Returns the indices of the kept boxes, by descending score."""
+    # To make all sides longer by the offset, move one corner. Areas and intersections then agree with mmcv's.
     boxes = torch.cat([wide(boxes[:, :2]), wide(boxes[:, 2:]) + offset], dim=1)
     return torchvision.ops.nms(boxes, scores.to(boxes.dtype), iou_threshold)
 
 
 def softnms(boxes: Tensor, scores: Tensor, dets: Tensor, iou_threshold: float, sigma: float, min_score: float,
             method: int, offset: int) -> Tensor:
-    """Soft-NMS (arXiv:1704.04503, Fig. 2 and Eq. 3): lower the scores of what overlaps instead of dropping it.
+    """Soft-NMS (arXiv:1704.04503, Fig. 2 and Eq. 3). It lowers the scores of overlapping boxes.
 
     Args:
-        boxes: (N, 4), on the CPU, where mmcv brings them.
+        boxes: (N, 4), on the CPU. mmcv moves them there.
         scores: (N,).
-        dets: (N, 5), of which the first K rows are filled with the boxes that stay and their new scores.
-        iou_threshold: overlap from which on the naive and the linear method act.
+        dets: (N, 5). Its first K rows are filled with the kept boxes and their new scores.
+        iou_threshold: smallest overlap at which the naive and the linear method act.
         sigma: width of the Gaussian method.
-        min_score: what falls below it is dropped.
+        min_score: boxes with a lower score are dropped.
         method: 0 naive, 1 linear, 2 Gaussian.
         offset: sides are x2 - x1 + offset long.
 
     Returns:
-        indices (K,) of those boxes, by descending new score.
+        Indices (K,) of the kept boxes, by descending new score.
     """
     scores, rest, kept = scores.clone(), torch.arange(len(boxes)), []
     while len(rest):
@@ -68,7 +68,7 @@ def softnms(boxes: Tensor, scores: Tensor, dets: Tensor, iou_threshold: float, s
 
 
 def nms_match(dets: Tensor, iou_threshold: float) -> list[list[int]]:
-    """Groups of boxes (N, 5) with scores: one that stays, then what it suppresses, by descending score."""
+    """Group boxes (N, 5) with scores. Each group has a kept box, then the boxes it suppresses, by descending score."""
     rest, groups = dets[:, 4].argsort(descending=True), []
     while len(rest):
         matched = overlaps(dets[rest[0], :4], dets[rest, :4], 0) >= iou_threshold

@@ -1,4 +1,4 @@
-"""Values and gradients of plain torch functions, in the form in which a compiled op gives them."""
+"""Give values and gradients of plain torch functions in the form of a compiled op."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,22 +7,22 @@ from torch import Tensor
 
 
 def wide(tensor: Tensor) -> Tensor:
-    """In float32 at least: torchvision's kernels know neither bfloat16 nor, on a CPU, float16."""
+    """Convert to at least float32. torchvision's kernels lack bfloat16, and on a CPU also float16."""
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
 def add_gradients(function: Callable[..., Tensor], inputs: Sequence[Tensor], grad_output: Tensor,
                   buffers: Sequence[Tensor]) -> None:
-    """Add to each buffer the gradient of an input, by computing the function once more.
+    """Add to each buffer the gradient of an input.
 
-    Only public, differentiable functions are needed for that, at the price of a second forward. Where the
-    function is linear in an input, zeros of its shape do as well as the input itself.
+    The function is computed once more for this, so only public, differentiable functions are needed. If the function is
+    linear in an input, zeros of the same shape can replace that input.
 
     Args:
-        function: of all inputs.
-        inputs: floating-point tensors, of any shapes.
-        grad_output: gradient of the function's value, in its shape.
-        buffers: one for each input, in its shape.
+        function: a function of all inputs.
+        inputs: floating-point tensors of any shape.
+        grad_output: gradient of the function's value, in the shape of that value.
+        buffers: one tensor for each input, in the shape of that input.
     """
     with torch.enable_grad():
         leaves = [wide(tensor.detach()).requires_grad_() for tensor in inputs]

@@ -1,6 +1,6 @@
 """Pooling of regions of interest: RoIs (N, 5) = (index of the image, x1, y1, x2, y2) in pixels of the image.
 
-In the signatures ``input`` is a map (B, C, H, W) and ``output`` (N, C, h, w), zeros until it is filled.
+``input`` is a map (B, C, H, W). ``output`` (N, C, h, w) contains zeros before a function fills it.
 """
 
 from collections.abc import Iterator
@@ -20,8 +20,8 @@ def roi_align_forward(input: Tensor, rois: Tensor, output: Tensor, argmax_y: Ten
                       pool_mode: int, aligned: bool) -> None:
     """RoIAlign (arXiv:1703.06870, Sec. 3): mean or maximum of bilinear samples in every bin.
 
-    For the maximum, ``argmax_y`` and ``argmax_x`` (N, C, h, w) get the place of its sample, counted in samples
-    of the whole RoI.
+    For the maximum, ``argmax_y`` and ``argmax_x`` (N, C, h, w) get the position of its sample. Positions count the
+    samples of the whole RoI.
     """
     input, rois, size = wide(input), wide(rois), (aligned_height, aligned_width)
     if pool_mode != MAX:
@@ -57,15 +57,15 @@ def roi_align_backward(grad_output: Tensor, rois: Tensor, argmax_y: Tensor, argm
 
 
 def _fine_size(size: tuple[int, int], grid: tuple[int, int]) -> tuple[int, int]:
-    # One sample in each of so many smaller bins is where the samples of the bins are.
+    # Smaller bins with one sample each have the same sample positions.
     return size[0] * grid[0], size[1] * grid[1]
 
 
 def _sample_grids(rois: Tensor, size: tuple[int, int], spatial_scale: float, sampling_ratio: int,
                   aligned: bool) -> Iterator[tuple[Tensor, tuple[int, int]]]:
-    """Masks (N,) of the RoIs that have equally many samples in a bin, and how many: down, across.
+    """Group RoIs by their number of samples per bin. Yields masks (N,) and the numbers of samples (down, across).
 
-    An empty RoI has none, and is in no group.
+    An empty RoI has no samples and is in no group.
     """
     if sampling_ratio > 0:
         grids = rois.new_full((len(rois), 2), sampling_ratio)
@@ -82,8 +82,8 @@ def roi_pool_forward(input: Tensor, rois: Tensor, output: Tensor, argmax: Tensor
                      pooled_width: int, spatial_scale: float) -> None:
     """RoIPool (arXiv:1504.08083, Sec. 2.1): maximum of the pixels that each bin touches.
 
-    A RoI ends after its last pixel, x2 + 1, and is not rounded, which is not how torchvision's ``roi_pool`` has it.
-    ``argmax`` (N, C, h, w) gets the pixel, or -1 in an empty bin, whose value is 0.
+    A RoI ends after its last pixel, at x2 + 1, and is not rounded. torchvision's ``roi_pool`` differs in this.
+    ``argmax`` (N, C, h, w) gets the index of the pixel. An empty bin has the value 0 and the index -1.
     """
     argmax.fill_(-1)
     if not len(rois):
@@ -94,7 +94,7 @@ def roi_pool_forward(input: Tensor, rois: Tensor, output: Tensor, argmax: Tensor
     pixels = input.flatten(2)
     image = rois[:, 0].long()[:, None, None, None]
     channel = torch.arange(input.shape[1], device=input.device)[:, None, None]
-    # Pixel by pixel of a bin, and all bins at once: bins have few pixels, and there are many bins.
+    # Loop over the pixels of a bin, with all bins at once. Bins have few pixels, and there are many bins.
     for down in range(int((bottom - top).max())):
         for across in range(int((right - left).max())):
             y, x = (top + down)[:, None, :, None], (left + across)[:, None, None, :]
@@ -116,7 +116,7 @@ def roi_pool_backward(grad_output: Tensor, rois: Tensor, argmax: Tensor, grad_in
 
 
 def _bins(first: Tensor, last: Tensor, spatial_scale: float, bins: int, size: int) -> tuple[Tensor, Tensor]:
-    """First pixel of each bin of each RoI and the one after its last, (N, bins), along one axis."""
+    """Start (inclusive) and end (exclusive) of each bin of each RoI along one axis, each (N, bins)."""
     start, end = first[:, None] * spatial_scale, (last[:, None] + 1) * spatial_scale
     step, number = (end - start) / bins, torch.arange(bins, device=first.device)
     return ((number * step + start).floor().long().clamp(0, size),

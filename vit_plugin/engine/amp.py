@@ -1,39 +1,51 @@
 """Mixed precision on any device."""
 
 import logging
-from typing import Any
+from typing import Literal
 
 import torch
 from mmengine.device import get_device
 from mmengine.logging import print_log
 from mmengine.optim import AmpOptimWrapper as AcceleratorAmpOptimWrapper
 from mmengine.optim import OptimWrapper
+from typing_extensions import TypedDict, Unpack
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.fields import Positive, PositiveInt
+from vit_plugin.passes import processor
 from vit_plugin.registry import OPTIM_WRAPPERS
 
-from .runtime_info import KeepsGradNorm
+from .optim_wrapper import KeepsGradNorm, WrapperOptions
 
 DTYPES = {'bfloat16': torch.bfloat16, 'float16': torch.float16}
 
 
+class ScalerOptions(TypedDict, total=False):
+    """Arguments of ``torch.amp.GradScaler``."""
+    init_scale: Positive
+    growth_factor: Positive
+    backoff_factor: Positive
+    growth_interval: PositiveInt
+
+
 @OPTIM_WRAPPERS.register_module()
 class AmpOptimWrapper(KeepsGradNorm, AcceleratorAmpOptimWrapper):
-    """MMEngine's ``AmpOptimWrapper``, also for a CPU, and with loss scaling only where float16 needs it.
+    """MMEngine's ``AmpOptimWrapper`` that also works on a CPU. Only float16 uses loss scaling.
 
     Args:
-        dtype: ``'bfloat16'`` or ``'float16'``; None takes bfloat16 where the device computes in it, as a
-            CPU does, else float16.
+        dtype: ``'bfloat16'`` or ``'float16'``. None uses bfloat16 if the device computes in it, as a CPU does, and
+            otherwise float16.
         loss_scale: for float16: ``'dynamic'``, a fixed scale, or arguments of ``torch.amp.GradScaler``.
-        **kwargs: of MMEngine's ``OptimWrapper``.
+        **kwargs: arguments of MMEngine's ``OptimWrapper``.
 
     Raises:
-        ConfigError: for another dtype, or float16 on a CPU.
+        ConfigError: if the dtype is unknown, or if it is float16 on a CPU.
     """
 
-    def __init__(self, dtype: str | torch.dtype | None = None, loss_scale: str | float | dict = 'dynamic',
-                 **kwargs: Any) -> None:
-        # The parent's constructor refuses a machine without an accelerator, so its state is set here.
+    def __init__(self, dtype: Literal['bfloat16', 'float16'] | torch.dtype | None = None,
+                 loss_scale: Literal['dynamic'] | Positive | ScalerOptions = 'dynamic',
+                 **kwargs: Unpack[WrapperOptions]) -> None:
+        # The parent's constructor needs an accelerator, so its state is set here.
         OptimWrapper.__init__(self, **kwargs)
         device = get_device()
         if dtype is None:
@@ -48,7 +60,6 @@ class AmpOptimWrapper(KeepsGradNorm, AcceleratorAmpOptimWrapper):
             {} if loss_scale == 'dynamic' else dict(loss_scale))
         self.loss_scaler = torch.amp.GradScaler(device, enabled=dtype == 'float16', **scaler)
         self._scale_update_param = loss_scale if isinstance(loss_scale, (int, float)) else None
-        fast = not torch.backends.mkldnn.is_available() or torch.ops.mkldnn._is_mkldnn_bf16_supported()
-        if device == 'cpu' and not fast:
+        if device == 'cpu' and processor.computes_in_bfloat16() is False:
             print_log('This CPU has no instructions for bfloat16: training in it is many times slower than in float32.',
                       'current', logging.WARNING)

@@ -1,7 +1,10 @@
-"""A trained classifier as a file that runs without the framework."""
+"""Export a trained classifier to a file that runs without the framework."""
 
-from collections.abc import Callable
-from itertools import product
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from itertools import chain, product
 from pathlib import Path
 
 import torch
@@ -10,23 +13,27 @@ from mmengine.registry import MODELS, init_default_scope
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
-from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.weights.load import load_trained
+from vit_plugin.engine.explain import first_line
+from vit_plugin.errors import ConfigError, MissingExtraError, needed_by
+from vit_plugin.models import VisionTransformer
+from vit_plugin.models.loading import load_trained
+from vit_plugin.passes.precompute import precomputed
+from vit_plugin.writing import replacing
 
 Run = Callable[[Tensor], Tensor]
 
-# As a float32 graph is the model itself; what the others may differ by is for the user to judge.
+# A float32 graph must equal the model. For other dtypes, the user decides which difference is acceptable.
 FLOAT32_TOLERANCE = 1e-4
 INT8 = 'int8'
 DTYPES = ('float32', 'bfloat16', INT8)
 
 
 class Deployed(nn.Module):
-    """Preprocessing and network in one.
+    """Preprocessing and network in one module.
 
     Args:
         model: a classifier of MMPretrain.
-        dtype: in which the network computes.
+        dtype: dtype of the network.
     """
 
     def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
@@ -39,78 +46,121 @@ class Deployed(nn.Module):
         self.model, self.dtype = model.to(dtype), dtype
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images (B, C, H, W), float32 of 0 to 255, channels as the network sees them (RGB) -> logits (B, classes)."""
+        """Images (B, C, H, W), float32 from 0 to 255, in the network's channel order (RGB) -> logits (B, classes)."""
         images = ((images - self.image_mean) / self.image_std).to(self.dtype)
         return self.model.head(self.model.extract_feat(images)).float()
 
 
 def load_deployed(cfg: Config, checkpoint: str, dtype: str = 'float32') -> Deployed:
-    """The classifier of a config with the weights of a checkpoint, in eval mode.
+    """Build the classifier of a config with the weights of a checkpoint, in eval mode.
 
     Raises:
-        ConfigError: for another kind of model, or a checkpoint that is not of this one.
+        ConfigError: if the model is not a classifier, or if the checkpoint is of another model.
     """
     init_default_scope(cfg.get('default_scope', 'mmpretrain'))
     preprocessor = dict(cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor') or {})
     preprocessor.setdefault('type', 'mmpretrain.ClsDataPreprocessor')
     model = MODELS.build(dict(cfg.model, data_preprocessor=preprocessor))
     if not (hasattr(model, 'extract_feat') and hasattr(model, 'head')):
-        raise ConfigError(f'model: {type(model).__name__} is no classifier, and only those can be exported.')
+        raise ConfigError(f'model: {type(model).__name__} is not a classifier, and only those can be exported.')
+    if not isinstance(model.backbone, VisionTransformer):
+        raise ConfigError(f'model.backbone: {type(model.backbone).__name__} is not a vit_plugin.VisionTransformer, and '
+                          'only those can be exported.')
     load_trained(model, checkpoint)
     return Deployed(model, torch.bfloat16 if dtype == 'bfloat16' else torch.float32).eval().requires_grad_(False)
 
 
-def trace(model: Deployed, channels: int, size: tuple[int, int] | None) -> ExportedProgram:
-    """The model's graph for any number of images.
+def export(model: Deployed, out: Path, size: tuple[int, int] | None, dtype: str = 'float32',
+           reference: Deployed | None = None, sources: Sequence[str | Path] = ()) -> float:
+    """Write a classifier to a file, in the format of its suffix, and run the file.
 
     Args:
         model: the classifier.
-        channels: of the images.
-        size: height and width of the images; None for all sizes of whole patches, two by two at least.
+        out: the file to write. After an error it is unchanged.
+        size: height and width of the images. None means all sizes of whole patches, at least two by two.
+        dtype: one of ``DTYPES``.
+        reference: the file is compared with this module. Default: the model.
+        sources: files that were read. ``out`` must not be one of them.
+
+    Returns:
+        The largest difference of the file from the reference, see :func:`largest_difference`.
 
     Raises:
-        ConfigError: if it shall be for all sizes, and the graph of this model depends on them.
+        ConfigError: if the format does not support the model, dtype or size, or if the file cannot be written. Also if
+            a float32 file differs from the reference.
+    """
+    channels = model.model.backbone.patch_embed.in_channels
+    if size:
+        model.model.backbone.patch_embed.check_image_size(size)
+    with replacing(out, sources) as path, _weights_beside(path, out):
+        run = WRITERS[out.suffix](trace(model, channels, size), path, dtype)
+        with _refused(f'The file that was written for {str(out)!r} does not run', 'nothing was kept; try the other '
+                      'format'):
+            difference = largest_difference(reference or model, run, channels, size)
+        if dtype == 'float32' and not difference <= FLOAT32_TOLERANCE:
+            raise ConfigError(f'The file that was written for {str(out)!r} is off by {difference:.1e} of the largest '
+                              'logit, and nothing was kept; try the other format.')
+    return difference
+
+
+def trace(model: Deployed, channels: int, size: tuple[int, int] | None) -> ExportedProgram:
+    """Trace the graph of the model for any number of images.
+
+    Args:
+        model: the classifier.
+        channels: channels of the images.
+        size: height and width of the images. None means all sizes of whole patches, at least two by two.
+
+    Raises:
+        ConfigError: if the model has no such graph.
     """
     stride, dynamic = model.model.backbone.patch_embed.stride, {0: Dim('batch')}
     if size is None:
         dynamic |= {2: stride * Dim('rows', min=2), 3: stride * Dim('columns', min=2)}
     example = torch.zeros(2, channels, *(size or (3 * stride, 4 * stride)))
-    program = torch.export.export(model, (example, ), dynamic_shapes=(dynamic, ))
-    if size is None:
+    with torch.no_grad(), precomputed(model, size), _refused(*NO_GRAPH[size is None]):
+        program = torch.export.export(model, (example, ), dynamic_shapes=(dynamic, ))
         run = program.module()
-        try:
-            for other in sizes_to_try(model, size):
-                run(torch.zeros(1, channels, *other))
-        except AssertionError as error:
-            raise ConfigError('--dynamic-size: the graph of this model depends on the size, as with windows, relative '
-                              'positions and merging of tokens; write a file for each size without it.') from error
+        for other in sizes_to_try(model, size):  # the graph may have taken what the example has for a constant
+            run(torch.zeros(1, channels, *other))
     return program
 
 
+# The remedies if there is no graph of a fixed size, and if there is none of all sizes.
+NO_GRAPH = {
+    False: ('torch.export cannot trace this model', 'leave out the part of it that the cause names'),
+    True: ('--dynamic-size: the graph of this model depends on the size of the images, as with '
+           "encoder=dict(window=...) or dict(num_merged=...) or pos_embed=dict(interpolate_mode='bicubic_dinov2')",
+           'write a file for each size, with --size'),
+}
+
+
 def sizes_to_try(model: Deployed, size: tuple[int, int] | None) -> list[tuple[int, int]]:
-    """That size, or some of those that a graph for all of them has to do."""
+    """The sizes to test: this size, or some sizes for a graph of all sizes."""
     stride = model.model.backbone.patch_embed.stride
     return [size] if size else [(stride * rows, stride * columns) for rows, columns in ((2, 2), (5, 3), (4, 9))]
 
 
 def write_pt2(program: ExportedProgram, path: Path, dtype: str) -> Run:
-    """Write a ``torch.export`` archive, and give what runs it.
+    """Write a ``torch.export`` archive. Returns a function that runs it.
 
     Raises:
-        ConfigError: for int8, which is written as ONNX.
+        ConfigError: if the dtype is int8, which needs ONNX.
     """
     if dtype == INT8:
         raise ConfigError(f'--dtype int8 is written as .onnx, not {path.suffix}.')
-    torch.export.save(program, path)
+    archive = BytesIO()  # since torch's own writer ends the process some time after it has met a full disk
+    torch.export.save(program, archive)
+    path.write_bytes(archive.getbuffer())
     return torch.export.load(path).module()
 
 
 def write_onnx(program: ExportedProgram, path: Path, dtype: str) -> Run:
-    """Write ONNX, int8 with scales of the activations found at run time, and give what runs it in onnxruntime.
+    """Write ONNX. Returns a function that runs it in onnxruntime. int8 scales its activations at run time.
 
     Raises:
-        ConfigError: for bfloat16, in which onnxruntime does not compute on a CPU.
-        MissingExtraError: without onnx, onnxscript and onnxruntime.
+        ConfigError: if the dtype is bfloat16, which onnxruntime lacks on a CPU, or if ONNX does not support the graph.
+        MissingExtraError: if onnx, onnxscript or onnxruntime is not installed.
     """
     if dtype == 'bfloat16':
         raise ConfigError('--dtype bfloat16 is written as .pt2: onnxruntime does not compute in it on a CPU.')
@@ -118,12 +168,13 @@ def write_onnx(program: ExportedProgram, path: Path, dtype: str) -> Run:
         import onnxruntime
         import onnxscript  # noqa: F401  torch's exporter needs it
         from onnxruntime.quantization import QuantType, quantize_dynamic
-    graph = torch.onnx.export(program, dynamo=True, verbose=False, input_names=['images'], output_names=['logits'])
+    with _refused('This model cannot be written as ONNX', 'write a .pt2 file'):
+        graph = torch.onnx.export(program, dynamo=True, verbose=False, input_names=['images'], output_names=['logits'])
     if dtype == INT8:
         whole = graph.model_proto
         del whole.graph.value_info[:]  # of the weights that the quantiser is about to transpose
-        # 7 bits of weight, since pairs of products overflow 16 bits on processors without VNNI; the classifier, a Gemm,
-        # and the convolutions stay as they are.
+        # Weights have 7 bits, because pairs of products overflow 16 bits on processors without VNNI. The classifier (a
+        # Gemm) and the convolutions are not quantised.
         quantize_dynamic(whole, path, per_channel=True, reduce_range=True, weight_type=QuantType.QInt8,
                          op_types_to_quantize=['MatMul'])
     else:
@@ -144,3 +195,32 @@ def largest_difference(model: Deployed, run: Run, channels: int, size: tuple[int
             wanted = model(images)
             differences.append(((run(images) - wanted).abs().max() / wanted.abs().max().clamp(min=1e-6)).item())
     return max(differences)
+
+
+@contextmanager
+def _weights_beside(path: Path, out: Path) -> Iterator[None]:
+    """Keep the second file that torch's exporter writes for weights above ONNX's limit of 2 GB."""
+    written, kept = (file.with_name(f'{file.name}.data') for file in (path, Path(os.path.realpath(out))))
+    try:
+        yield
+        if written.exists():
+            import onnx  # which has written it
+            graph = onnx.load(path, load_external_data=False)
+            for entry in chain.from_iterable(tensor.external_data for tensor in graph.graph.initializer):
+                if entry.key == 'location':
+                    entry.value = kept.name
+            onnx.save(graph, path)
+            os.replace(written, kept)
+    finally:
+        written.unlink(missing_ok=True)
+
+
+@contextmanager
+def _refused(what: str, remedy: str) -> Iterator[None]:
+    """Turn any error of an exporter or runtime into one sentence."""
+    try:
+        yield
+    except (ConfigError, MissingExtraError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:
+        raise ConfigError(f'{what} ({type(error).__name__}: {first_line(error)}); {remedy}.') from error

@@ -1,57 +1,97 @@
-"""From a command line to a config that can run: what `tools/train.py` and `tools/test.py` share."""
+"""Turn a command line into a config that can run. `tools/train.py` and `tools/test.py` share this."""
 
 import argparse
+import math
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import mmengine.runner
 import torch
 from mmengine.config import Config, ConfigDict, DictAction
 from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.device import get_device
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import RUNNERS
-from mmengine.runner import Runner
+from torch import nn
 
-from vit_plugin.errors import ConfigError, MissingExtraError
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights.sources import reading_safely
 
-from .checks import LOADERS, check_config
-
-# Where `mmseg::` in a config's bases is looked for: the maintained fork's distribution has another name than the
-# original's, and the module is found by its own.
-MODULE2PACKAGE['mmseg'] = 'mmseg'
+from .checks import LOADERS, check_config, check_options
+from .explain import first_line, sentence
+from .optimize import use_passes
+from .processes import is_first_to_say, meet
+from .resuming import MARKER, SavedConfigHook
+from .runner import Runner
 
 
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags that OpenMMLab's `train.py` and `test.py` both have."""
+    """Add the flags that OpenMMLab's `train.py` and `test.py` share."""
     parser.add_argument('config', help='config file')
     parser.add_argument('--work-dir', help='folder for logs, checkpoints and metrics')
     parser.add_argument('--amp', action='store_true', help='automatic mixed precision; bfloat16 on a CPU')
     parser.add_argument('--no-pin-memory', action='store_true', help='do not pin the memory of the data loaders')
-    parser.add_argument('--cfg-options', nargs='+', action=DictAction, metavar='KEY=VALUE',
-                        help='change settings of the config, e.g. randomness.seed=1 model.backbone.arch=S/16')
+    add_cfg_options(parser)
     parser.add_argument('--launcher', choices=['none', 'pytorch', 'slurm', 'mpi'], default='none')
-    # What older launchers pass to the script; torchrun sets the environment variable instead.
+    # Older launchers pass this to the script. torchrun sets an environment variable instead.
     parser.add_argument('--local_rank', '--local-rank', type=int, default=0, help=argparse.SUPPRESS)
 
 
+def add_cfg_options(parser: argparse.ArgumentParser) -> None:
+    """Add the flag ``--cfg-options``."""
+    parser.add_argument('--cfg-options', nargs='+', action=KeyValue, metavar='KEY=VALUE',
+                        help='change settings of the config, e.g. randomness.seed=1 model.backbone.arch=S/16')
+
+
+class KeyValue(DictAction):
+    """Reads ``KEY=VALUE`` as MMEngine does. Anything else is an error of the command line."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Sequence[str],
+                 option_string: str | None = None) -> None:
+        for value in values:
+            if not value.partition('=')[0] or '=' not in value:
+                parser.error(f'{option_string}: {value!r} is not of the form KEY=VALUE')
+        try:
+            super().__call__(parser, namespace, values, option_string)
+        except (AssertionError, ValueError, IndexError) as error:
+            parser.error(f'{option_string}: {" ".join(values)!r} cannot be read ({first_line(error)})')
+
+
 def read_config(path: str, options: dict | None = None) -> Config:
-    """The config file with ``--cfg-options`` applied.
+    """Read the config file and apply ``--cfg-options``.
 
     Raises:
-        ConfigError: if there is no such file.
+        ConfigError: if the file does not exist or cannot be read, or if an option has an impossible name.
     """
     if not Path(path).is_file():
-        raise ConfigError(f'There is no config file {path!r}; the recipes are in the folder configs/.')
-    cfg = Config.fromfile(path)
-    cfg.merge_from_dict(options or {})
+        raise ConfigError(f'There is no config file {str(path)!r}; the recipes are in the folder configs/.')
+    hosts = dict(MODULE2PACKAGE)
+    MODULE2PACKAGE['mmseg'] = 'mmseg'  # for `mmseg::` in bases, because the fork's distribution has another name
+    try:
+        cfg = Config.fromfile(path)
+    except Exception as error:  # a config is a program and may raise anything
+        raise ConfigError(f'The config file {str(path)!r} cannot be read ({type(error).__name__}: '
+                          f'{first_line(error)}); correct it or its bases.') from error
+    finally:
+        MODULE2PACKAGE.clear()
+        MODULE2PACKAGE.update(hosts)
+    check_options(cfg, options or {})
+    try:
+        cfg.merge_from_dict(options or {})
+    except (TypeError, KeyError, ValueError, AssertionError, AttributeError) as error:
+        raise ConfigError(f'--cfg-options do not fit the config {str(path)!r} ({first_line(error)}).') from error
+    if not isinstance(cfg.get('model'), Mapping):
+        raise ConfigError(f'The config file {str(path)!r} has no model=dict(...): it is a part of recipes, not a whole '
+                          'one.')
     return cfg
 
 
 def load_config(args: argparse.Namespace) -> Config:
-    """The config file with ``--cfg-options`` and the common flags applied, in this order; see :func:`read_config`."""
+    """Read the config file, apply ``--cfg-options``, then the common flags. See :func:`read_config`."""
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = read_config(args.config, args.cfg_options)
     cfg.launcher = args.launcher
@@ -61,19 +101,19 @@ def load_config(args: argparse.Namespace) -> Config:
 
 
 def apply_loader_defaults(cfg: Config, no_pin_memory: bool = False) -> None:
-    """What the hosts' own `train.py` sets in data loaders that leave it open."""
+    """Set the defaults of data loaders as the frameworks' own `train.py` do."""
     for name in LOADERS:
         if cfg.get(name):
             defaults = dict(pin_memory=get_device() != 'cpu', persistent_workers=cfg[name].get('num_workers', 0) > 0)
-            if cfg.get('default_scope') == 'mmpretrain':  # the other hosts stack images of several sizes themselves
+            if cfg.get('default_scope') == 'mmpretrain':  # other frameworks stack images of several sizes themselves
                 defaults['collate_fn'] = dict(type='default_collate')
             cfg[name] = ConfigDict(defaults, **cfg[name])
             if no_pin_memory:
                 cfg[name].pin_memory = False
 
 
-def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> Runner:
-    """Check what can be checked early, and build the runner.
+def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runner.Runner:
+    """Check the config and build the runner.
 
     Args:
         cfg: the config.
@@ -82,36 +122,86 @@ def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> Runner:
     Raises:
         ConfigError: see :func:`~vit_plugin.engine.checks.check_config`.
     """
+    if cfg.launcher != 'none':
+        meet(cfg.launcher, cfg.get('env_cfg') or {})  # first, so that what is wrong is said once
     check_config(cfg, loaders)
-    _prepare_cpu_processes(cfg)
-    runner = RUNNERS.build(cfg) if 'runner_type' in cfg else Runner.from_cfg(cfg)
-    if get_device() == 'cpu':  # where torch's SyncBatchNorm does not run
+    use_passes(cfg)
+    cfg.setdefault('runner_type', 'vit_plugin.Runner')
+    runner = RUNNERS.build(cfg)
+    if not isinstance(runner, Runner):
+        runner.register_hook(SavedConfigHook())
+    if get_device() == 'cpu' and isinstance(runner.model, nn.Module):  # torch's SyncBatchNorm does not run there
         runner.model = revert_sync_batchnorm(runner.model)
     return runner
 
 
-def _prepare_cpu_processes(cfg: Config) -> None:
-    """Several processes without an accelerator: MMEngine's own set-up takes a GPU for granted."""
-    if cfg.launcher == 'pytorch' and get_device() == 'cpu':
-        torch.distributed.init_process_group('gloo')
-        cfg.setdefault('model_wrapper_cfg', dict(type='MMDistributedDataParallel', broadcast_buffers=False))
-        cfg.model_wrapper_cfg.device_ids = None
+def of_host(table: Mapping[str, Any], cfg: Config) -> Any:
+    """The entry for the framework that the config's ``default_scope`` names.
+
+    Raises:
+        ConfigError: if there is no such entry.
+    """
+    scope = cfg.get('default_scope')
+    if scope not in table:
+        raise ConfigError(f'default_scope={scope!r} must name the host, one of {", ".join(table)}, for this.')
+    return table[scope]
 
 
-@contextmanager
-def one_sentence_errors() -> Iterator[None]:
-    """End the program with the sentence of a :class:`ConfigError`, without its traceback."""
+def check_device(device: str) -> None:
+    """Raise a ``ConfigError`` if this machine does not have the device."""
     try:
-        yield
-    except (ConfigError, MissingExtraError) as error:
-        raise SystemExit(f'Error: {error}') from error
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ConfigError(f'--device {device!r} is not in this machine ({first_line(error)}); give --device '
+                          f'{get_device()}.') from error
+
+
+def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable[[str], float]:
+    """The type of a flag for a number with bounds."""
+    def number(text: str) -> float:
+        value = kind(text)
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f'{text} is not ' + (
+                f'between {least} and {most}' if most < math.inf else f'{least} or more'))
+        return value
+
+    number.__name__ = kind.__name__
+    return number
 
 
 @contextmanager
-def told_when_interrupted(runner: Runner) -> Iterator[None]:
-    """End the program on Ctrl-C with a sentence about the checkpoint to go on from.
+def one_sentence_errors(traceback: bool = False) -> Iterator[None]:
+    """End the program with one sentence if the input is wrong. Checkpoints are read safely within this context.
 
-    The signal is noted, because MMEngine turns a ``KeyboardInterrupt`` into other errors in places.
+    Args:
+        traceback: whether to keep errors with their tracebacks.
+    """
+    try:
+        with reading_safely():
+            yield
+    except Exception as error:
+        said = None if traceback else sentence(error)
+        if said is None:
+            raise
+        raise SystemExit(f'Error: {said}' if is_first_to_say(said) else 1) from error
+
+
+def run_tool(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace], None]) -> None:
+    """Parse the command line and run the tool, see :func:`one_sentence_errors`."""
+    parser.add_argument('--traceback', action='store_true', help='show where an error comes from')
+    try:
+        args = parser.parse_args()
+    except RecursionError:  # MMEngine's reader of KEY=VALUE looks for the end of a dict without end
+        parser.error('--cfg-options takes plain values and lists of them; write dicts in a config file.')
+    with one_sentence_errors(args.traceback):
+        main(args)
+
+
+@contextmanager
+def told_when_interrupted(runner: mmengine.runner.Runner) -> Iterator[None]:
+    """End the program on Ctrl-C with a sentence that names the checkpoint to resume from.
+
+    The signal is recorded, because MMEngine turns some ``KeyboardInterrupt`` into other errors.
     """
     interrupts: list[int] = []
 
@@ -125,9 +215,10 @@ def told_when_interrupted(runner: Runner) -> Iterator[None]:
     except BaseException:
         if not interrupts:
             raise
-        last = Path(runner.work_dir, 'last_checkpoint')
+        last = Path(runner.work_dir, MARKER)
         kept = f'the last checkpoint is {last.read_text()}; go on with --resume' if last.is_file() else (
             'there was no checkpoint yet')
-        raise SystemExit(f'Interrupted after {runner.iter} iterations: {kept}.') from None
+        said = f'Interrupted after {runner.iter} iterations: {kept}.'
+        raise SystemExit(said if is_first_to_say(said) else 1) from None
     finally:
         signal.signal(signal.SIGINT, previous)

@@ -1,50 +1,81 @@
-"""Learning rates that shrink towards the image, for a backbone in any host."""
+"""Layer-wise decay: smaller learning rates near the image, in any framework."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from mmengine.logging import print_log
 from mmengine.optim import DefaultOptimWrapperConstructor
+from pydantic import Field, with_config
 from torch import nn
+from typing_extensions import Required, TypedDict
 
+from vit_plugin.arguments import OPEN, refusing
 from vit_plugin.errors import ConfigError
+from vit_plugin.fields import NotNegative
 from vit_plugin.registry import OPTIM_WRAPPER_CONSTRUCTORS
+
+DecayRate = Annotated[float, Field(gt=0, le=1, description='a number above 0 and at most 1')]
+
+
+@with_config(OPEN)
+class OptimizerConfig(TypedDict, total=False):
+    """The optimizer. Its learning rate is required, because the depths scale it."""
+    type: Required[str | type]
+    lr: Required[NotNegative]
+    weight_decay: NotNegative
+
+
+@with_config(OPEN)
+class WrapperConfig(TypedDict):
+    """The optimizer wrapper."""
+    optimizer: OptimizerConfig
+
+
+class ParamwiseConfig(TypedDict, total=False):
+    """MMEngine's options for groups of parameters, and the decay rate."""
+    layer_decay_rate: Required[DecayRate]
+    custom_keys: dict
+    bias_lr_mult: NotNegative
+    bias_decay_mult: NotNegative
+    norm_decay_mult: NotNegative
+    flat_decay_mult: NotNegative
+    dwconv_decay_mult: NotNegative
+    dcn_offset_lr_mult: NotNegative
+    bypass_duplicate: bool
 
 
 @OPTIM_WRAPPER_CONSTRUCTORS.register_module()
 class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
     """MMEngine's constructor with layer-wise decay of the learning rate (arXiv:2106.08254, Section 3.2).
 
-    A parameter of depth k of n has the learning rate times ``layer_decay_rate ** (n - 1 - k)``. The depths are the
-    backbone's own, by its ``get_layer_depth(name)``; what is outside of a backbone has the whole rate. The parameters
-    that a module names in ``no_weight_decay()`` have no weight decay. Parameters with the same settings share a group.
-    A schedule that sets the rate of all groups by itself, as OneCycleLR does, undoes the decay.
+    The learning rate of a parameter of depth k of n is multiplied by ``layer_decay_rate ** (n - 1 - k)``. The backbone
+    gives the depths by ``get_layer_depth(name)``. Parameters outside the backbone have the full rate. Parameters that a
+    module names in ``no_weight_decay()`` have no weight decay. Parameters with the same settings share a group.
+
+    Some schedules set the rate of all groups themselves, as OneCycleLR does. They undo the decay.
 
     Args:
         optim_wrapper_cfg: config of the optimizer wrapper and its optimizer.
         paramwise_cfg: ``layer_decay_rate``, above 0 and at most 1, and any of MMEngine's options
-            (``norm_decay_mult``, ``bias_decay_mult``, ``flat_decay_mult``, ``custom_keys``, ...), which multiply.
+            (``norm_decay_mult``, ``bias_decay_mult``, ``flat_decay_mult``, ``custom_keys``, ...). Their factors
+            multiply.
 
     Raises:
-        ConfigError: without a ``layer_decay_rate`` or an ``lr``, or when no part of the model tells depths.
+        ConfigError: if no part of the model has depths.
     """
 
-    def __init__(self, optim_wrapper_cfg: dict[str, Any], paramwise_cfg: dict[str, Any] | None = None) -> None:
-        super().__init__(optim_wrapper_cfg, paramwise_cfg)
-        self.rate = self.paramwise_cfg.get('layer_decay_rate')
-        if self.base_lr is None:
-            raise ConfigError('optim_wrapper: layer-wise decay needs optimizer=dict(lr=...).')
-        if not isinstance(self.rate, (int, float)) or not 0 < self.rate <= 1:
-            raise ConfigError('optim_wrapper: layer-wise decay needs paramwise_cfg=dict(layer_decay_rate=...) above 0 '
-                              f'and at most 1, got {self.rate!r}.')
+    def __init__(self, optim_wrapper_cfg: WrapperConfig, paramwise_cfg: ParamwiseConfig) -> None:
+        with refusing('LayerDecayOptimWrapperConstructor'):
+            super().__init__(optim_wrapper_cfg, paramwise_cfg)
+        self.rate = paramwise_cfg['layer_decay_rate']
 
     def add_params(self, params: list[dict], module: nn.Module, prefix: str = '', **kwargs: Any) -> None:
         """Append the groups of the module's trainable parameters to ``params``."""
-        super().add_params(params, module, prefix, **kwargs)  # which calls this for every child
+        super().add_params(params, module, prefix, **kwargs)  # the parent calls this for every child
         if not prefix:
             params[:] = self._grouped(params, module)
 
     def _grouped(self, singles: list[dict], model: nn.Module) -> list[dict]:
-        """Groups of one parameter each -> groups of equal settings."""
+        """Join groups of one parameter to groups with equal settings."""
         names = {parameter: name for name, parameter in model.named_parameters()}
         scales, undecayed = self._scales(model), self._undecayed(model)
         groups: dict[tuple, dict] = {}
@@ -67,9 +98,9 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         return ordered
 
     def _scales(self, model: nn.Module) -> dict[str, float]:
-        """The factor of every parameter of a backbone, by its name in the model."""
+        """The factor for every parameter of a backbone, by its name in the model."""
         telling = {name: module for name, module in model.named_modules() if hasattr(module, 'get_layer_depth')}
-        # A classifier or detector may pass the question on, so it is put to the innermost that answers.
+        # A classifier or detector may forward the call, so the innermost module with the method is asked.
         backbones = {name: module for name, module in telling.items()
                      if not any(other != name and other.startswith(f'{name}.' if name else '') for other in telling)}
         if not backbones:

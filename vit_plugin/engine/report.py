@@ -1,18 +1,23 @@
-"""The record that a training run leaves in its work directory."""
+"""Record a training run in its work directory."""
 
 import json
+import logging
 import time
 from collections.abc import Sequence
+from itertools import count
 from numbers import Real
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from mmengine.dist import collect_results, is_main_process
 from mmengine.hooks import Hook
+from mmengine.logging import print_log
 from mmengine.runner import EpochBasedTrainLoop, Runner
 
 from vit_plugin.registry import HOOKS
 from vit_plugin.visualization import draw_confusion_matrix, draw_learning_curve
+from vit_plugin.writing import replacing, write_text
 
 RECORD = 'metrics.json'
 
@@ -21,9 +26,10 @@ RECORD = 'metrics.json'
 class ReportHook(Hook):
     """Writes the metrics as JSON after each validation, and pictures at the end.
 
-    In the work directory: ``metrics.json`` (every metric: last, largest, and at each (epoch or iteration, value);
-    epochs, iterations, seconds and, for single-label classification, the confusion matrix of the last validation),
-    ``learning_curve.png`` and ``confusion_matrix.png``. A resumed run goes on with its record.
+    The files in the work directory are ``metrics.json``, ``learning_curve.png`` and ``confusion_matrix.png``.
+    ``metrics.json`` has the last and the largest value of every metric, and all its (epoch or iteration, value). It
+    also has the epochs, iterations and seconds. For single-label classification it has the confusion matrix of the last
+    validation. A resumed run continues its record.
     """
 
     priority = 'LOW'
@@ -34,8 +40,8 @@ class ReportHook(Hook):
         self._confusion: np.ndarray | None = None
         self._unit = 'epoch' if isinstance(runner.train_loop, EpochBasedTrainLoop) else 'iter'
         previous = Path(runner.work_dir, RECORD)
-        if runner.iter and previous.is_file():  # resumed
-            record = json.loads(previous.read_text())
+        if runner.iter and is_main_process() and previous.is_file():  # resumed
+            record = read_record(previous)
             self._start -= record['seconds']
             for name, points in record['history'].items():
                 self._history[name] = [(step, value) for step, value in points if step <= self._step(runner)]
@@ -55,11 +61,12 @@ class ReportHook(Hook):
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
         labels = collect_results(self._labels, len(runner.val_dataloader.dataset), device='gpu')
-        if not is_main_process() or not hasattr(self, '_start'):  # a validation outside training
+        if not is_main_process() or not hasattr(self, '_start'):  # a validation without training
             return
         for name, value in (metrics or {}).items():
-            if isinstance(value, Real):  # MMSegmentation's are numpy's
-                self._history.setdefault(name, []).append((self._step(runner), float(value)))
+            if isinstance(value, Real):  # MMSegmentation's metrics are numpy numbers
+                before = [point for point in self._history.get(name, []) if point[0] < self._step(runner)]
+                self._history[name] = [*before, (self._step(runner), float(value))]  # it may be a repetition
         if labels:
             self._classes = runner.val_dataloader.dataset.metainfo.get('classes')
             classes = len(self._classes or ()) or np.max(labels) + 1
@@ -73,10 +80,11 @@ class ReportHook(Hook):
         folder = Path(runner.work_dir)
         scalars = runner.message_hub.log_scalars
         loss = np.asarray(scalars['train/loss'].data[0]) if 'train/loss' in scalars else np.empty(0)
-        draw_learning_curve(loss, runner.iter / max(self._step(runner), 1), self._history, self._unit).savefig(
-            folder / 'learning_curve.png')
+        with replacing(folder / 'learning_curve.png') as path:
+            draw_learning_curve(loss, runner.iter / max(self._step(runner), 1), self._history, self._unit).savefig(path)
         if self._confusion is not None:
-            draw_confusion_matrix(self._confusion, self._classes).savefig(folder / 'confusion_matrix.png')
+            with replacing(folder / 'confusion_matrix.png') as path:
+                draw_confusion_matrix(self._confusion, self._classes).savefig(path)
         last = ', '.join(f'{name} {values[-1][1]:.4g}' for name, values in self._history.items())
         runner.logger.info(f'Trained in {time.perf_counter() - self._start:.0f} s: {last}. '
                            f'Checkpoint, metrics.json and pictures are in {folder}')
@@ -90,4 +98,24 @@ class ReportHook(Hook):
             iterations=runner.iter,
             seconds=round(time.perf_counter() - self._start, 1),
             confusion_matrix=None if self._confusion is None else self._confusion.tolist())
-        Path(runner.work_dir, RECORD).write_text(json.dumps(record) + '\n')
+        write_text(Path(runner.work_dir, RECORD), json.dumps(record) + '\n')
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Read the seconds and the history of a record.
+
+    If the file is incomplete or not such a record, the result is that of a new run. The file is then kept under another
+    name, and the log says so.
+    """
+    try:
+        record = json.loads(path.read_text())
+        history = {str(name): [(int(step), float(value)) for step, value in points]
+                   for name, points in record['history'].items()}
+        return dict(seconds=float(record['seconds']), history=history)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        names = (path.with_name(f'{path.stem}.unreadable_{i}.json') for i in count(1))
+        aside = next(name for name in names if not name.exists())
+        path.rename(aside)
+        print_log(f'{path.name} is no record of a run ({type(error).__name__}): it is kept as {aside.name}, and the '
+                  'record begins anew.', 'current', logging.WARNING)
+        return dict(seconds=0., history={})

@@ -1,30 +1,30 @@
-"""Backbones, necks, heads and a preprocessor. Only what is of MMPretrain's classifiers needs more than MMEngine."""
-
-from importlib import import_module
+"""Backbones, necks, heads and a preprocessor. Only the parts for MMPretrain's classifiers need MMPretrain."""
 
 # isort: off
-from vit_plugin import registry  # noqa: F401  first, since it says what to install where MMEngine is missing
+from vit_plugin.registry import MODELS  # first, since it says what to install where MMEngine is missing
 # isort: on
 
-from .backbones import VisionTransformer
+from .backbones import VisionTransformer, ViTAdapter
+from .loading import load_weights
 from .necks import SimpleFPN, TokenPooling
-from .stems import PatchEmbed, ResNetEmbed, TimmEmbed
+from .stems import ConvEmbed, MBConvEmbed, PatchEmbed, ResNetEmbed, TimmEmbed
 
-__all__ = ['PatchEmbed', 'ResNetEmbed', 'SimpleFPN', 'TimmEmbed', 'TokenPooling', 'VisionTransformer']
+__all__ = [
+    'ConvEmbed', 'MBConvEmbed', 'PatchEmbed', 'ResNetEmbed', 'SimpleFPN', 'TimmEmbed', 'TokenPooling', 'ViTAdapter',
+    'VisionTransformer', 'load_weights']
 
-# What is of MMPretrain's classifiers, and where it is.
-OF_CLASSIFIERS = {
-    'AugmentingPreprocessor': '.data_preprocessor',
-    **dict.fromkeys(('DistilledClassifier', 'DistilledViTClsHead', 'ViTClsHead'), '.heads'),
-}
+with MODELS.needing_an_extra('AugmentingPreprocessor'):
+    from .data_preprocessor import AugmentingPreprocessor
 
-try:
-    from .data_preprocessor import AugmentingPreprocessor  # noqa: F401
-    from .heads import DistilledClassifier, DistilledViTClsHead, ViTClsHead  # noqa: F401
-except Exception:  # MMPretrain is missing or does not fit its neighbours, which is no concern of a detector's
-    def __getattr__(name: str) -> type:
-        if name in OF_CLASSIFIERS:
-            return getattr(import_module(OF_CLASSIFIERS[name], __name__), name)  # raises what was wrong
-        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
-else:
-    __all__ += OF_CLASSIFIERS
+    __all__ += ['AugmentingPreprocessor']
+
+with MODELS.needing_an_extra('DistilledClassifier', 'DistilledViTClsHead', 'ViTClsHead'):
+    from .heads import DistilledClassifier, DistilledViTClsHead, ViTClsHead
+
+    __all__ += ['DistilledClassifier', 'DistilledViTClsHead', 'ViTClsHead']
+
+
+def __getattr__(name: str) -> type:
+    if name in MODELS.missing:
+        raise MODELS.missing[name]
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

@@ -1,4 +1,4 @@
-"""Pictures of what a model learnt, and of how fast it is."""
+"""Pictures of what a model has learnt, and of its speed."""
 
 from .confusion_matrix import draw_confusion_matrix
 from .learning_curve import draw_learning_curve

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-MAX_NUMBERED = 30  # classes up to which names and numbers can be read
+MAX_NUMBERED = 30  # with more classes, names and numbers are too small to read
 
 
 def draw_confusion_matrix(matrix: np.ndarray, classes: Sequence[str] | None = None) -> Figure:
-    """Counts of true (rows) against predicted (columns) classes, coloured by their share of the row.
+    """Draw counts of true (rows) and predicted (columns) classes. The colour is the share of the row.
 
     Args:
         matrix: counts of shape (classes, classes).

@@ -8,13 +8,13 @@ from matplotlib.figure import Figure
 
 def draw_learning_curve(loss: np.ndarray, iterations_per_step: float,
                         metrics: Mapping[str, Sequence[tuple[int, float]]], unit: str = 'epoch') -> Figure:
-    """Training loss and validation metrics over epochs or iterations.
+    """Draw training loss and validation metrics over epochs or iterations.
 
     Args:
         loss: training loss of every iteration, of shape (iterations,).
-        iterations_per_step: iterations in a step of the axis, to place them on it.
-        metrics: for each name the points (step, value).
-        unit: what a step is, the label of the axis.
+        iterations_per_step: number of iterations in one step of the axis.
+        metrics: for each name, the points (step, value).
+        unit: name of a step, used as the label of the axis.
     """
     figure = Figure(figsize=(8, 4.5), dpi=120, layout='constrained')
     left = figure.add_subplot()

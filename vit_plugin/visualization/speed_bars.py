@@ -1,4 +1,4 @@
-"""Speeds side by side."""
+"""Bars that compare speeds."""
 
 from collections.abc import Mapping
 
@@ -7,12 +7,12 @@ from matplotlib.figure import Figure
 
 
 def draw_speed_bars(speeds: Mapping[str, Mapping[str, float]], unit: str, reference: str) -> Figure:
-    """Bars of speed, a group for each case, relative to one implementation's, with the speeds on them.
+    """Draw the speeds as bars, with one group for each case. The numbers on the bars are the speeds.
 
     Args:
-        speeds: for each case the speed of each implementation.
-        unit: of the speeds.
-        reference: implementation whose bar is 1.
+        speeds: for each case, the speed of each implementation.
+        unit: unit of the speeds.
+        reference: the implementation whose bar has length 1.
     """
     names = list(dict.fromkeys(name for group in speeds.values() for name in group))
     figure = Figure(figsize=(8, 1 + 0.3 * sum(len(group) + 1 for group in speeds.values())), dpi=120,

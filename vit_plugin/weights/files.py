@@ -1,4 +1,4 @@
-"""Reading weights from files without ever running code that a file brings along."""
+"""Read weights from files without running any code in them."""
 
 import argparse
 import collections
@@ -16,20 +16,22 @@ import numpy as np
 import torch
 from mmengine.logging import HistoryBuffer
 from safetensors import safe_open
-from torch import Tensor
+from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 
-# What MMEngine's, MAE's and DeiT's checkpoints hold besides tensors and plain containers. A pickle that names numpy's
-# array, data type or reconstruction, or `getattr`, is given the stand-ins below in their place: numpy's own would let
-# it make arrays over memory of its choice.
+from .folders import check_whole, read_folder
+
+# What checkpoints of MMEngine, MAE and DeiT contain besides tensors and plain containers. A pickle that names numpy's
+# array, data type or reconstruction, or `getattr`, gets the replacements below. With numpy's own, it could make arrays
+# over any memory.
 
 DTYPES = {f'{kind}{size}' for kind, sizes in {'f': (2, 4, 8), 'i': (1, 2, 4, 8), 'u': (1, 2, 4, 8), 'b': (1, )}.items()
           for size in sizes}
 
 
 class _DType:
-    """A plain number's data type."""
+    """The data type of plain numbers."""
 
     def __init__(self, code: str, *flags: Any) -> None:
         if code not in DTYPES:
@@ -41,7 +43,7 @@ class _DType:
 
 
 class _Array(np.ndarray):
-    """An array of plain numbers, filled from bytes of the right length only."""
+    """An array of plain numbers. It only accepts bytes of the correct length."""
 
     def __new__(cls, *ignored: Any) -> '_Array':
         return super().__new__(cls, (0, ), np.uint8)
@@ -58,7 +60,7 @@ class _Array(np.ndarray):
 
 
 def _from_buffer(content: bytes | bytearray, dtype: _DType, shape: tuple, order: str) -> _Array:
-    """How an array is pickled since protocol 5."""
+    """Rebuild an array from a pickle of protocol 5 or later."""
     array = _Array()
     array.__setstate__((1, shape, dtype, order == 'F', bytes(content) if type(content) is bytearray else content))
     return array
@@ -71,14 +73,14 @@ def _scalar(dtype: _DType, content: bytes) -> Any:
 
 
 def _history_method(owner: type, name: str) -> Any:
-    """The methods of a HistoryBuffer that MMEngine's checkpoints name."""
+    """The methods of HistoryBuffer that appear in MMEngine's checkpoints."""
     if owner is not HistoryBuffer or name not in ('min', 'max', 'mean', 'current'):
         raise pickle.UnpicklingError(f'it asks for {name} of {owner}')
     return getattr(owner, name)
 
 
 def _stand_in(part: Any, name: str) -> Any:
-    """Torch looks the admitted parts up by their own names."""
+    """Give a replacement the name under which torch looks it up."""
     part.__module__, _, part.__qualname__ = name.rpartition('.')
     part.__name__ = part.__qualname__
     return part
@@ -88,19 +90,23 @@ ADMITTED = [
     HistoryBuffer, argparse.Namespace, _stand_in(_history_method, 'builtins.getattr'),
     _stand_in(_Array, 'numpy.ndarray'), _stand_in(_DType, 'numpy.dtype'), *(
         _stand_in(make, f'numpy.{package}.{name}')
-        for package in ('core', '_core')  # before numpy 2, and since
+        for package in ('core', '_core')  # the names before numpy 2 and since numpy 2
         for name, make in (('multiarray._reconstruct', lambda *ignored: _Array()),
                            ('multiarray.scalar', lambda *args: _scalar(*args)),
                            ('numeric._frombuffer', lambda *args: _from_buffer(*args))))]
 
-_MAGIC = bytes.fromhex('6cfc9c46f9206aa85019')  # in front of what torch.save wrote before it wrote archives
+_MAGIC = bytes.fromhex('6cfc9c46f9206aa85019')  # start of files in torch.save's old format
 
-# Names under which training scripts put the weights beside other things.
+# Names under which training scripts save the weights.
 CONTAINERS = ('state_dict', 'model', 'module', 'teacher', 'model_state_dict')
 
 
+class DamagedError(ConfigError):
+    """A file that its reader cannot read."""
+
+
 class LazyArrays(Mapping):
-    """Tensors that are read from their file when they are asked for, one at a time."""
+    """Tensors that are read from the file one at a time, on access."""
 
     def __init__(self, names: list[str], read: Callable[[str], Tensor]) -> None:
         self._names, self._read = dict.fromkeys(names), read
@@ -118,35 +124,65 @@ class LazyArrays(Mapping):
 
 
 def read_weights(path: str | Path) -> Mapping[str, Tensor]:
-    """The weights in a file, by name.
+    """Read the weights in a file, by name.
 
     Args:
-        path: a ``.npz``, ``.safetensors``, or what ``torch.save`` or ``pickle`` wrote.
+        path: a file of the type ``.npz`` or ``.safetensors``, a file from ``torch.save`` or ``pickle``, or a checkpoint
+            folder, see :mod:`vit_plugin.weights.folders`.
 
     Raises:
-        ConfigError: if the file is missing, damaged, or a pickle with anything but tensors, arrays and plain
-            containers, none of which is then run.
+        ConfigError: if the file is missing or damaged, or if a pickle contains more than tensors, arrays and plain
+            containers. Nothing in it is run.
     """
     content = read_checkpoint(path, mmap=True)
     return content if isinstance(content, LazyArrays) else find_weights(content)
 
 
 def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
-    """All that is in a file: the weights alone, or with them what a training script saved beside them.
+    """Read a whole file: the weights, and what a training script saved beside them. Of a folder, only ``meta`` too.
 
     Args:
-        path: see :func:`read_weights`, which raises the same.
-        kwargs: of ``torch.load``, where it is what ``torch.save`` wrote.
+        path: see :func:`read_weights`. The errors are the same.
+        kwargs: arguments of ``torch.load``, for files from ``torch.save``.
     """
     path = Path(path)
-    if not path.is_file():
+    if path.is_dir():
+        check_whole(path)
+    elif not path.is_file():
         raise ConfigError(f'There is no checkpoint file {str(path)!r}.')
     with _one_sentence(path):
-        if path.suffix == '.npz':
+        if path.is_dir():
+            return read_folder(path)
+        kind = _kind(path)
+        if kind == '.npz':
             return _read_npz(path)
-        if path.suffix == '.safetensors':
+        if kind == '.safetensors':
             return _read_safetensors(path)
         return _read_pickle(path, **kwargs)
+
+
+def _kind(path: Path) -> str:
+    """The suffix of the file, or the one that its content asks for, as of a download without a name."""
+    if path.suffix in ('.npz', '.safetensors'):
+        return path.suffix
+    with open(path, 'rb') as file:
+        head = file.read(9)
+    if head[8:] == b'{' and int.from_bytes(head[:8], 'little') < path.stat().st_size:
+        return '.safetensors'
+    if head[:2] == b'PK' and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if all(name.endswith('.npy') for name in archive.namelist()):
+                return '.npz'
+    return path.suffix
+
+
+def check_readable(path: Path) -> None:
+    """Raise what :func:`read_checkpoint` would raise. Tensors that are read on access are looked at here."""
+    read_checkpoint(path, mmap=True)
+    if zipfile.is_zipfile(path) and _kind(path) == '.npz':
+        with _one_sentence(path), zipfile.ZipFile(path) as archive:
+            if damaged := archive.testzip():
+                raise zipfile.BadZipFile(f'{damaged} is not what was written')
 
 
 @contextmanager
@@ -158,42 +194,78 @@ def _one_sentence(path: Path) -> Iterator[None]:
             f'The checkpoint {str(path)!r} is damaged, or holds more than tensors and plain containers, and is not '
             f'read, since that could run code ({_first_sentence(error)}); save its weights alone, best as '
             '.safetensors, or admit what you trust with torch.serialization.add_safe_globals.') from error
-    except Exception as error:  # whatever a reader trips over in a damaged file
-        raise ConfigError(f'The checkpoint {str(path)!r} cannot be read ({_first_sentence(error)}); it may be cut '
-                          'short: fetch it again.') from error
+    except Exception as error:  # a damaged file can raise any error in a reader
+        raise DamagedError(f'The checkpoint {str(path)!r} cannot be read ({_first_sentence(error)}); it may be cut '
+                           'short: fetch it again.') from error
 
 
 def find_weights(content: Any) -> Mapping[str, Tensor]:
-    """The weights in what a training script saved: the tensors in it, or in the first container that has any.
+    """Find the weights in a training script's checkpoint: its tensors, or those of the first container that has any.
 
     Raises:
-        ConfigError: if there are none.
+        ConfigError: if there are no tensors, or if :func:`checked` refuses one.
     """
-    while isinstance(content, Mapping):
+    seen = set()
+    while isinstance(content, Mapping) and id(content) not in seen:
+        seen.add(id(content))  # a damaged file may contain itself
         if isinstance(content, LazyArrays):
             return content
         inner = next((content[name] for name in CONTAINERS if isinstance(content.get(name), Mapping)), None)
         if inner is None:
-            weights = {name: torch.from_numpy(np.array(value)) if isinstance(value, np.ndarray) else value
+            weights = {name: _from_numpy(name, value) if isinstance(value, np.ndarray) else value
                        for name, value in content.items() if isinstance(value, (Tensor, np.ndarray))}
             if weights:
-                return weights
+                return checked(weights)
             break
         content = inner
     raise ConfigError('The checkpoint holds no weights: no tensor by a name, nor any of the containers '
                       f'{", ".join(CONTAINERS)}.')
 
 
+def checked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """Check the weights and return them. Tensors that are not read yet are checked on access.
+
+    Raises:
+        ConfigError: if a name is not a string, or a value is not a complete, dense tensor of plain numbers.
+    """
+    if not isinstance(weights, LazyArrays):
+        for name, value in weights.items():
+            if wrong := _what_is_wrong(name, value):
+                raise ConfigError(f'The checkpoint cannot be used: {name!r} is {wrong}.')
+    return weights
+
+
+def _what_is_wrong(name: Any, value: Any) -> str:
+    if not isinstance(name, str):
+        return 'the name of a tensor, and no string'
+    if not isinstance(value, Tensor):
+        return f'no tensor but of type {type(value).__name__}'
+    if value.layout != torch.strided or value.is_quantized or value.is_nested or value.is_complex():
+        return 'sparse, quantised, nested or complex; save it as a plain tensor'
+    if type(value) not in (Tensor, nn.Parameter):  # such as a shard, which checks its own content
+        return ''
+    if value.is_meta or value.untyped_storage().nbytes() < value.numel() * value.element_size():
+        return f'of the shape {tuple(value.shape)} without content to fill it; save it contiguous'
+    return ''
+
+
+def _from_numpy(name: Any, array: np.ndarray) -> Tensor:
+    if array.dtype.kind not in 'fiub':
+        raise ConfigError(f'The checkpoint cannot be used: {name!r} is an array of {array.dtype}, not of numbers.')
+    native = array.dtype.newbyteorder('=')  # torch has no other byte order
+    return torch.from_numpy(np.array(array, native))
+
+
 def _read_npz(path: Path) -> Mapping[str, Tensor]:
-    with zipfile.ZipFile(path):  # numpy leaves a damaged file open
+    with zipfile.ZipFile(path):  # numpy does not close a damaged file
         arrays = np.load(path, allow_pickle=False)
 
     def read(name: str) -> Tensor:
         with _one_sentence(path):
             array = arrays[name]
-        if array.dtype.kind == 'V' and array.dtype.itemsize == 2:  # numpy knows no bfloat16
+        if array.dtype.kind == 'V' and array.dtype.itemsize == 2:  # numpy has no bfloat16
             return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16).float()
-        return torch.from_numpy(array)
+        return _from_numpy(name, array)
 
     return LazyArrays(arrays.files, read)
 
@@ -214,7 +286,7 @@ def _read_pickle(path: Path, map_location: Any = 'cpu', mmap: bool = False) -> A
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """For plain pickles of numpy arrays, as detectron2's model zoo has them."""
+    """Reads plain pickles of numpy arrays, such as those of detectron2's model zoo."""
 
     allowed = {(part.__module__, part.__qualname__): part for part in ADMITTED} | {
         ('collections', 'OrderedDict'): collections.OrderedDict}
@@ -226,7 +298,7 @@ class _ArrayUnpickler(pickle.Unpickler):
 
 
 def _first_sentence(error: Exception) -> str:
-    asked = re.search(r'GLOBAL (\S+)', str(error))  # far down in what torch's restricted reader says
+    asked = re.search(r'GLOBAL (\S+)', str(error))  # at the end of the message of torch's restricted reader
     if asked:
         return f'it asks for {asked[1]}'
     return str(error).strip().splitlines()[0].split('. ')[0] if str(error).strip() else type(error).__name__

@@ -1,23 +1,34 @@
-"""The tables: one for each naming of a Vision Transformer's weights.
+"""The tables: one for each set of names of a Vision Transformer's weights.
 
-Our own names are timm's for the backbone, ``neck.`` and ``head.layers.`` for what follows it.
+Our own names are timm's for the backbone. The neck and the head have ``neck.`` and ``head.layers.``.
 """
 
+import re
 from collections.abc import Mapping
 
 from torch import Tensor
 
+from vit_plugin.errors import ConfigError
+
+from .eva import EVA, SPELLINGS, TWO_GATES, VITAMIN, is_no_eva, refuse_unnamed
 from .files import LazyArrays
-from .hugging_face import HF, HF_DEIT, HF_DINOV2
+from .hugging_face import HF, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP
 from .rules import (
+    AUTHORS,
     CONV,
+    EPS_1E_5,
+    EPS_1E_6,
+    GELU,
+    GRID,
     HEADS_BIAS,
     INTO_HEADS,
     OUT_OF_HEADS,
+    SILU,
     TABLE,
     TOKEN,
     TRANSPOSED,
     VECTOR,
+    Claim,
     Format,
     Rule,
     is_gated,
@@ -30,10 +41,10 @@ _TOKENS = ('cls_token', 'dist_token', 'reg_token', 'pos_embed')
 _LAYERS = tuple(f'{part}.{{rest}}' for part in ('blocks', 'norm', 'norm_pre', 'patch_embed.proj'))
 _RESNET = tuple(f'patch_embed.backbone.{part}.{{rest}}' for part in ('stem', 'stages'))
 
-OWN = Format('vit_plugin', same(*_TOKENS, 'norm.{rest}', 'norm_pre.{rest}', 'blocks.{rest}', 'patch_embed.{rest}',
-                                'neck.attn_pool.{rest}', 'neck.levels.{rest}', 'neck.extra_levels.{rest}',
-                                'head.layers.{rest}'),
-             ('', 'backbone.'), ('head.', 'neck.'))
+OWN = Format('vit_plugin', same(
+    *_TOKENS, GRID, 'rope.freqs', 'norm.{rest}', 'norm_pre.{rest}', 'blocks.{rest}', 'patch_embed.{rest}',
+    *(f'neck.{part}.{{rest}}' for part in ('attn_pool', 'norm', 'levels', 'extra_levels')), 'head.layers.{rest}'),
+    ('', 'backbone.'), ('head.', 'neck.'))
 
 
 def _jax_attention(theirs: str, ours: str) -> tuple[Rule, ...]:
@@ -46,14 +57,16 @@ def _jax_attention(theirs: str, ours: str) -> tuple[Rule, ...]:
 
 _BLOCK = 'Transformer/encoderblock_{i}'
 _UNIT, _STAGE = 'block{i+1}/unit{j+1}', 'patch_embed.backbone.stages.{i}.blocks.{j}'
-_MAP = 'MAPHead_0/MultiHeadDotProductAttention_0'
+# At first, big_vision's pooling was not a module of its own.
+_POOL = '(MAPHead_0/|)'
+_MAP = f'{_POOL}MultiHeadDotProductAttention_0'
 
 # google-research/vision_transformer of every year, and big_vision: the numbers of the layers in a block count all
 # of them in the older files (first) and those of one kind in the newer.
 JAX = Format('jax', (
     *pair('embedding/', 'patch_embed.proj', 'kernel', CONV),
     Rule('cls', 'cls_token'),
-    Rule('(Transformer/posembed_input/|)pos_embedding', 'pos_embed'),
+    Rule('(Transformer/posembed_input/|Transformer/|)pos_embedding', 'pos_embed'),
     *pair(f'{_BLOCK}/LayerNorm_0/', 'blocks.{i}.norm1', 'scale', VECTOR),
     *pair(f'{_BLOCK}/LayerNorm_(2|1)/', 'blocks.{i}.norm2', 'scale', VECTOR),
     *_jax_attention(f'{_BLOCK}/MultiHeadDotProductAttention_(1|0)/', 'blocks.{i}.attn'),
@@ -67,38 +80,53 @@ JAX = Format('jax', (
     *pair(f'{_UNIT}/gn_proj/', f'{_STAGE}.downsample.norm', 'scale', VECTOR),
     Rule(f'{_UNIT}/conv{{k}}/kernel', f'{_STAGE}.conv{{k}}.weight', CONV),
     *pair(f'{_UNIT}/gn{{k}}/', f'{_STAGE}.norm{{k}}', 'scale', VECTOR),
-    # what follows the encoder
-    Rule('MAPHead_0/probe', 'neck.attn_pool.latent'),
+    # the parts after the encoder
+    Rule(f'{_POOL}probe', 'neck.attn_pool.latent'),
     Rule(f'{_MAP}/query/kernel', 'neck.attn_pool.q.weight', INTO_HEADS),
     Rule(f'{_MAP}/query/bias', 'neck.attn_pool.q.bias', HEADS_BIAS),
     Rule((f'{_MAP}/key/kernel', f'{_MAP}/value/kernel'), 'neck.attn_pool.kv.weight', INTO_HEADS),
     Rule((f'{_MAP}/key/bias', f'{_MAP}/value/bias'), 'neck.attn_pool.kv.bias', HEADS_BIAS),
     Rule(f'{_MAP}/out/kernel', 'neck.attn_pool.proj.weight', OUT_OF_HEADS),
     Rule(f'{_MAP}/out/bias', 'neck.attn_pool.proj.bias'),
-    *pair('MAPHead_0/LayerNorm_0/', 'neck.attn_pool.norm', 'scale', VECTOR),
-    *pair('MAPHead_0/MlpBlock_0/Dense_0/', 'neck.attn_pool.mlp.fc1', 'kernel', TRANSPOSED),
-    *pair('MAPHead_0/MlpBlock_0/Dense_1/', 'neck.attn_pool.mlp.fc2', 'kernel', TRANSPOSED),
+    *pair(f'{_POOL}LayerNorm_0/', 'neck.attn_pool.norm', 'scale', VECTOR),
+    *pair(f'{_POOL}MlpBlock_0/Dense_0/', 'neck.attn_pool.mlp.fc1', 'kernel', TRANSPOSED),
+    *pair(f'{_POOL}MlpBlock_0/Dense_1/', 'neck.attn_pool.mlp.fc2', 'kernel', TRANSPOSED),
     *pair('pre_logits/', 'head.layers.pre_logits', 'kernel', TRANSPOSED),
     *pair('head/', 'head.layers.head', 'kernel', TRANSPOSED),
-), ('', 'opt/target/', 'params/', 'params/img/'), numerics='authors', ignored={
+), ('', 'opt/target/', 'params/', 'params/img/'), claims=(AUTHORS, ), ignored={
     'opt/state/{rest}': 'state of the optimizer',
     'params/txt/{rest}': 'text tower', 'params/t': 'text tower', 'params/b': 'text tower'})
 
-# timm, and MAE, DeiT-III and DINOv2 of their authors, who name their layers alike.
-TIMM = Format('timm', (
-    Rule('register_tokens', 'reg_token', written=False),
-    Rule('blocks.{i}.gamma_{k}', 'blocks.{i}.ls{k}.gamma', written=False),
-    *pair('blocks.{i}.mlp.w12.', 'blocks.{i}.mlp.fc1', written=False),
-    *pair('blocks.{i}.mlp.w3.', 'blocks.{i}.mlp.fc2', written=False),
-    # the hybrid without stages has its root directly in the backbone
+# BEiT-3, AIMv2 and DINOv3 have an eps of their own.
+_NORMS = (Claim(EPS_1E_6, having={'pos_embed', 'norm_bias'}, lacking={'norm_pre', 'attn_norm'}),
+          Claim(EPS_1E_5, having={'norm_pre', 'norm_bias'}))
+
+_TIMM_LAYERS = (
+    # in the hybrid without stages, the backbone is the root
     *(Rule(f'patch_embed.backbone.{part}.{{rest}}', f'patch_embed.backbone.stem.{part}.{{rest}}',
            unless='patch_embed.backbone.stages.') for part in ('conv', 'norm')),
-    *same(*_TOKENS, *_LAYERS, *_RESNET),
+    *same(*_TOKENS, *_LAYERS[1:], *_RESNET, 'rope.freqs', 'patch_embed.norm.{rest}', 'patch_embed.backbone.{rest}'),
     Rule('attn_pool.{rest}', 'neck.attn_pool.{rest}'),
+    Rule('fc_norm.{rest}', 'neck.norm.{rest}'),
     *pair('head.', 'head.layers.head'),
-    *pair('head_dist.', 'head.layers.head_dist'),
-), ('', 'encoder.', 'model.', 'visual.trunk.', 'backbone.'), numerics='timm', ignored={
-    'mask_token': 'of masked pre-training', 'decoder_{rest}': 'decoder of masked pre-training'})
+    *pair('head_dist.', 'head.layers.head_dist'))
+
+# timm, and MAE, DeiT-III, DINOv2, DINOv3 and EVA-02 of their authors, who name their layers alike.
+TIMM = Format('timm', (
+    *SPELLINGS, *VITAMIN, *TWO_GATES, Rule('blocks.{rest}', 'blocks.{rest}', written=is_no_eva), *_TIMM_LAYERS,
+), ('', 'encoder.', 'model.', 'visual.trunk.', 'timm_model.', 'backbone.'), claims=(
+    *_NORMS, SILU,
+    # SigLIP has no class token, CLIP has a norm before the blocks. Some of both have another GELU
+    Claim(GELU, having={'cls_token', 'norm_bias'}, lacking={'norm_pre', 'gated'}),
+    Claim(dict(stem_norm_cfg=dict(eps=1e-5), stem_conv_cfg=dict(eps=1e-8, eps_inside_root=True)), having={'hybrid'}),
+), ignored={
+    'mask_token': 'of masked pre-training', 'decoder_{rest}': 'decoder of masked pre-training',
+    'lm_head.{rest}': 'of masked pre-training', 'local_cls_norm.{rest}': 'of pre-training with crops',
+    'rope.freqs_(cos|sin)': 'computed', 'rope_embed.periods': 'computed', 'blocks.{i}.attn.rope.{rest}': 'computed',
+    'blocks.{i}.attn.qkv.bias_mask': 'the bias of the keys is zero'})
+
+# What is of timm's class Eva has some names of its own. Reading takes them with the others above.
+TIMM_EVA = Format('timm_eva', (*EVA, *TWO_GATES, *same('blocks.{rest}'), *_TIMM_LAYERS), claims=(SILU, ))
 
 
 _TV = 'encoder.layers.encoder_layer_{i}'
@@ -116,7 +144,7 @@ TORCHVISION = Format('torchvision', (
     *pair('encoder.ln.', 'norm'),
     *pair('heads.pre_logits.', 'head.layers.pre_logits'),
     *pair('heads.head.', 'head.layers.head'),
-), numerics='timm')
+), claims=(Claim(GELU | EPS_1E_6), ))
 
 MMPRETRAIN = Format('mmpretrain', (
     *same('cls_token', 'dist_token', 'pos_embed'),
@@ -134,8 +162,9 @@ MMPRETRAIN = Format('mmpretrain', (
     Rule('layers.{i}.ffn.gamma2.weight', 'blocks.{i}.ls2.gamma'),
     *pair('ln1.', 'norm'),
     Rule('head.layers.{rest}', 'head.layers.{rest}'),
-), ('backbone.', ''), ('head.', ), numerics='timm')
+), ('backbone.', ''), ('head.', ), claims=(*_NORMS, SILU, Claim(GELU, lacking={'norm_pre', 'gated'})))
 
+_POOL_OURS = 'neck.attn_pool'
 _CLIP = '(transformer.resblocks.|encoder.layers.){i}'
 
 # The image towers of OpenAI's and OpenCLIP's CLIP, and of transformers'.
@@ -152,14 +181,35 @@ CLIP = Format('clip', (
     *pair(f'{_CLIP}.mlp.(c_fc|fc1).', 'blocks.{i}.mlp.fc1'),
     *pair(f'{_CLIP}.mlp.(c_proj|fc2).', 'blocks.{i}.mlp.fc2'),
     *pair('(ln_post|post_layernorm).', 'norm'),
-), ('visual.', 'vision_model.', ''), numerics=dict(
-    base='timm', act_cfg=dict(type='QuickGELU'), norm_cfg=dict(eps=1e-5)), ignored={
+    # Perception Encoder, and its pooling, which has query, key and value in one array
+    Rule('transformer.resblocks.{i}.ls_{k}.gamma', 'blocks.{i}.ls{k}.gamma'),
+    Rule('attn_pool.probe', f'{_POOL_OURS}.latent'),
+    *(Rule(f'attn_pool.attn.in_proj_{kind}', f'{_POOL_OURS}.{ours}.{kind}', thirds=thirds)
+      for ours, thirds in (('q', (0, 1)), ('kv', (1, 3))) for kind in ('weight', 'bias')),
+    *(rule for theirs, ours in (('attn.out_proj', 'proj'), ('layernorm', 'norm'), ('mlp.c_fc', 'mlp.fc1'),
+                                ('mlp.c_proj', 'mlp.fc2'))
+      for rule in pair(f'attn_pool.{theirs}.', f'{_POOL_OURS}.{ours}')),
+), ('visual.', 'vision_model.', ''), claims=(Claim(EPS_1E_5), ), ignored={  # OpenAI and LAION use different GELUs
     'transformer.{rest}': 'text tower', 'text_model.{rest}': 'text tower', 'token_embedding.weight': 'text tower',
     'positional_embedding': 'text tower', 'ln_final.{rest}': 'text tower', 'text_projection(.weight|)': 'text tower',
     'logit_scale': 'contrastive loss', 'proj': 'projection to the space shared with the text',
     'visual.proj': 'projection to the space shared with the text',
     'visual_projection.weight': 'projection to the space shared with the text'})
 
+
+# Sapiens 2 of its authors. Its keys and values have fewer heads than its queries.
+SAPIENS2 = Format('sapiens2', (
+    Rule('storage_tokens', 'reg_token'),
+    *same('cls_token', 'blocks.{i}.attn.proj.{rest}', 'blocks.{i}.attn.q_norm.{rest}', 'blocks.{i}.attn.k_norm.{rest}'),
+    *pair('patch_embed.projection.', 'patch_embed.proj'),
+    *(Rule(f'blocks.{{i}}.ln{k}.{{rest}}', f'blocks.{{i}}.norm{k}.{{rest}}') for k in (1, 2)),
+    *separate_qkv('blocks.{i}.attn.', ('wq', 'wk', 'wv')),
+    Rule('blocks.{i}.attn.gamma.weight', 'blocks.{i}.ls1.gamma'),
+    *pair('blocks.{i}.ffn.w12.', 'blocks.{i}.mlp.fc1'),
+    *pair('blocks.{i}.ffn.w3.', 'blocks.{i}.mlp.fc2'),
+    Rule('ln1.{rest}', 'norm.{rest}'),
+), ('', 'backbone.'), claims=(SILU, ), ignored={
+    'mask_token': 'of masked pre-training', 'rope_embed.{rest}': 'computed'})
 
 # The last resizing layer of each level of detectron2's pyramid, from the finest on; two convolutions follow it.
 _SIMPLE_FPN = (3, 0, -1, 0)
@@ -176,12 +226,25 @@ VITDET = Format('vitdet', (
     *(rule for theirs, ours in (('lateral_convs', 'lateral'), ('fpn_convs', 'output')) for rule in (
         Rule(f'neck.{theirs}.{{i}}.conv.weight', f'neck.levels.{{i}}.{ours}.conv.weight', written=False),
         *pair(f'neck.{theirs}.{{i}}.(norm_layer|ln).', f'neck.levels.{{i}}.{ours}.norm', written=False))),
-), ('backbone.net.', 'net.', 'backbone.'), ('backbone.simfp_', 'simfp_', 'neck.'), numerics='timm', ignored={
+), ('backbone.net.', 'net.', 'backbone.'), ('backbone.simfp_', 'simfp_', 'neck.'), claims=(
+    Claim(GELU | EPS_1E_6), ), ignored={
     f'{part}{{rest}}': 'of the detector' for part in ('proposal_generator.', 'rpn_head.', 'roi_head', 'pixel_')})
 
 
+# The parts of a ViT-Adapter, by its authors' names and ours. Its backbone is the part ``backbone``, or all the others.
+ADAPTER = ('backbone', 'spm', 'level_embed', 'interactions', 'up', 'norm1', 'norm2', 'norm3', 'norm4')
+
+# A ViT-Adapter: ours, its authors' and DINOv3's. DINOv3's file has the adapter without its backbone.
+VIT_ADAPTER = Format('vit_adapter', (
+    Rule('(backbone.|)blocks.{i}.gamma(_|){k}', 'blocks.{i}.ls{k}.gamma', written=False),
+    *(Rule(f'(backbone.|){name}', name) for name in (*_TOKENS, *_LAYERS, 'patch_embed.{rest}', 'rope.freqs', GRID)),
+    *same('level_embed', *(f'{part}.{{rest}}' for part in ADAPTER if part not in ('backbone', 'level_embed'))),
+), ('', 'backbone.', 'segmentation_model.0.'), has_backbone=False, ignored={
+    'segmentation_model.1.{rest}': 'of the segmentor'})
+
+
 def unwrapped(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """Without the ``module.`` that torch's wrappers put before every name."""
+    """Remove the ``module.`` that torch's wrappers add to every name."""
     inside = {key.removeprefix('module.'): key for key in weights}
     if not weights or not all(key.startswith('module.') for key in weights):
         return weights
@@ -189,10 +252,12 @@ def unwrapped(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
 
 
 def unstacked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """big_vision's scanned blocks, (blocks, ...) under one ``encoderblock``, as the blocks that they are."""
+    """Split big_vision's scanned blocks, stored as (blocks, ...) under ``encoderblock``, into single blocks."""
     scanned = [key for key in weights if '/encoderblock/' in key]
     if not scanned:
         return weights
+    if len({weights[key].shape[:1] for key in scanned}) > 1 or not all(weights[key].numel() for key in scanned):
+        raise ConfigError(f'The checkpoint has blocks of several numbers in {scanned[0]} and the like: it is damaged.')
     blocks = {key.replace('/encoderblock/', f'/encoderblock_{i}/'): (key, i)
               for key in scanned for i in range(weights[scanned[0]].shape[0])}
     names = [*(key for key in weights if key not in scanned), *blocks]
@@ -206,20 +271,56 @@ def unstacked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     return LazyArrays(names, read)
 
 
-FORMATS = {form.name: form for form in (OWN, JAX, TIMM, HF, HF_DEIT, HF_DINOV2, TORCHVISION, MMPRETRAIN, CLIP, VITDET)}
+_IN_PROJ = re.compile(r'(?P<block>.*blocks\.\d+\.)in_proj\.(?P<kind>weight|bias)')
+
+
+def parted(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """Split the first layers of timm's parallel blocks (arXiv:2302.05442) into those of the MLP and of attention.
+
+    Such a layer has the rows of the MLP's hidden values, then those of queries, keys and values. The other parts of
+    these blocks get the names that they have in plain blocks.
+    """
+    joint = {key: match for key in weights if (match := _IN_PROJ.fullmatch(key))}
+    if not joint:
+        return weights
+    parts: dict[str, tuple[str, slice]] = {}
+    for key, match in joint.items():
+        width = weights[f'{match["block"]}in_proj.weight'].shape[1]
+        parts[f'{match["block"]}mlp.fc1.{match["kind"]}'] = key, slice(-3 * width)
+        parts[f'{match["block"]}attn.qkv.{match["kind"]}'] = key, slice(-3 * width, None)
+    for key in weights.keys() - joint.keys():
+        parts[_PARALLEL.sub(lambda found: PARALLEL[found[0]], key)] = key, slice(None)
+    return LazyArrays(list(parts), lambda name: weights[parts[name][0]][parts[name][1]])
+
+
+# Parts of timm's parallel blocks -> those of plain blocks.
+PARALLEL = {'.in_norm.': '.norm1.', '.attn_out_proj.': '.attn.proj.', '.mlp_out_proj.': '.mlp.fc2.',
+            '.mlp_bias': '.mlp.fc1.bias', '.ls.gamma': '.ls1.gamma', '.q_norm.': '.attn.q_norm.',
+            '.k_norm.': '.attn.k_norm.'}
+_PARALLEL = re.compile('|'.join(map(re.escape, PARALLEL)))
+
+FORMATS = {form.name: form for form in (
+    OWN, JAX, TIMM, TIMM_EVA, HF, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP, TORCHVISION, MMPRETRAIN, CLIP, SAPIENS2,
+    VITDET, VIT_ADAPTER)}
 
 
 def export(state: Mapping[str, Tensor], family: str, heads: int) -> tuple[dict[str, Tensor], list[str], Format]:
-    """A state of ours in another naming.
+    """Convert a state dict of ours to another format.
 
     Args:
         state: the tensors by our names.
-        family: a format, or what the names of several begin with; of these the one that leaves the least out.
-        heads: the number of attention heads, which only ``'jax'`` shows.
+        family: the name of a format, or the start of several names. Of several formats, the one that leaves out the
+            fewest tensors is used.
+        heads: the number of attention heads. Only ``'jax'`` needs it.
 
     Returns:
-        The tensors by their names, our names that have none there, and the format.
+        The tensors under the names of the format, our names that the format lacks, and the format.
+
+    Raises:
+        ConfigError: if only our own format has names for the model's blocks.
     """
+    if family != OWN.name:
+        refuse_unnamed(state)
     written = ((*form.export(state, heads), form) for name, form in FORMATS.items()
                if name == family or name.startswith(f'{family}_'))
     return min(written, key=lambda candidate: len(candidate[1]))

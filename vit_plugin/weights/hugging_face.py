@@ -1,24 +1,39 @@
-"""The tables of transformers' models: ViT, DeiT and DINOv2."""
+"""The tables of transformers' models: ViT, DeiT, DINOv2, DINOv3 and SigLIP."""
 
 import math
 from collections.abc import Mapping
 
 from torch import Tensor
 
-from .rules import ROW_MORE, Format, Rule, is_gated, pair, separate_qkv
+from .rules import (
+    AUTHORS,
+    EPS_1E_5,
+    EPS_1E_6,
+    EPS_1E_12,
+    GELU,
+    ROW_MORE,
+    SILU,
+    TABLE,
+    Claim,
+    Format,
+    Rule,
+    is_gated,
+    pair,
+    separate_qkv,
+)
 
 _BLOCK = '(encoder.layer.|layers.){i}'
 _BIT = 'embeddings.patch_embeddings.backbone.bit'
 
 
 def _rowless(state: Mapping[str, Tensor]) -> bool:
-    """Whether a state of ours has a class token and a (square) position table without a row for it."""
+    """Whether a state has a class token and a square position table without a row for it."""
     return {'cls_token', 'pos_embed'} <= state.keys() and math.isqrt(state['pos_embed'].shape[1]) ** 2 == (
         state['pos_embed'].shape[1])
 
 
 def _hugging_face(norms: tuple[str, str], fc1: str, fc2: str) -> tuple[Rule, ...]:
-    """What transformers' models share: the names of the hub's files first, then those since 5.0."""
+    """The rules that transformers' models share. Names of the hub's files come first, then those since 5.0."""
     return (
         Rule('embeddings.cls_token', 'cls_token'),
         Rule('embeddings.position_embeddings', 'pos_embed'),
@@ -35,24 +50,24 @@ def _hugging_face(norms: tuple[str, str], fc1: str, fc2: str) -> tuple[Rule, ...
 
 _VIT = _hugging_face(
     ('layernorm_before', 'layernorm_after'), 'intermediate.dense|mlp.fc1', 'output.dense|mlp.fc2')
-_NUMERICS = dict(base='timm', norm_cfg=dict(eps=1e-12))
+_CLAIMS = (Claim(GELU | EPS_1E_12), )
 
 HF = Format('hf', (
     *_VIT,
-    # the ResNet of a hybrid, of which transformers has BiT; gone from 5.0
+    # the ResNet of a hybrid. transformers had only BiT, until 5.0
     Rule(f'{_BIT}.embedder.convolution.weight', 'patch_embed.backbone.stem.conv.weight'),
     *pair(f'{_BIT}.embedder.norm.', 'patch_embed.backbone.stem.norm'),
     Rule(f'{_BIT}.encoder.stages.{{i}}.layers.{{rest}}', 'patch_embed.backbone.stages.{i}.blocks.{rest}'),
     *pair('classifier.', 'head.layers.head'),
-), ('vit.', ''), ('classifier.', ), numerics=_NUMERICS)
+), ('vit.', ''), ('classifier.', ), claims=_CLAIMS)
 
 HF_DEIT = Format('hf_deit', (
     *_VIT,
     Rule('embeddings.distillation_token', 'dist_token'),
-    *pair('classifier.', 'head.layers.head', unless='head_dist'),  # of the class token alone
+    *pair('classifier.', 'head.layers.head', unless='head_dist'),  # the row of the class token alone
     *pair('cls_classifier.', 'head.layers.head'),
     *pair('distillation_classifier.', 'head.layers.head_dist'),
-), ('deit.', ''), ('classifier.', 'cls_classifier.', 'distillation_classifier.'), numerics=_NUMERICS,
+), ('deit.', ''), ('classifier.', 'cls_classifier.', 'distillation_classifier.'), claims=_CLAIMS,
     ignored={'embeddings.mask_token': 'of masked pre-training'})
 
 HF_DINOV2 = Format('hf_dinov2', (
@@ -65,5 +80,53 @@ HF_DINOV2 = Format('hf_dinov2', (
     Rule('embeddings.register_tokens', 'reg_token'),
     Rule(f'{_BLOCK}.layer_scale{{k}}.lambda1', 'blocks.{i}.ls{k}.gamma'),
     *pair('classifier.', 'head.layers.head'),
-), ('', 'dinov2.', 'dinov2_with_registers.'), ('classifier.', ), numerics='timm',
+), ('', 'dinov2.', 'dinov2_with_registers.'), ('classifier.', ), claims=(
+    Claim(EPS_1E_6), Claim(GELU, lacking={'gated'}), SILU),
     ignored={'embeddings.mask_token': 'of masked pre-training'})
+
+_V3 = '(layer|model.layer).{i}'
+
+# Names of the hub's files come first, then those since 5.0.
+HF_DINOV3 = Format('hf_dinov3', (
+    Rule('embeddings.cls_token', 'cls_token'),
+    Rule('embeddings.register_tokens', 'reg_token'),
+    *pair('embeddings.patch_embeddings.', 'patch_embed.proj'),
+    *(rule for k in (1, 2) for rule in (
+        *pair(f'{_V3}.norm{k}.', f'blocks.{{i}}.norm{k}'),
+        Rule(f'{_V3}.layer_scale{k}.lambda1', f'blocks.{{i}}.ls{k}.gamma'))),
+    *separate_qkv(f'{_V3}.attention.', ('q_proj', 'k_proj', 'v_proj')),
+    *(Rule(f'{_V3}.attention.{part}_proj.bias', f'blocks.{{i}}.attn.qkv.{part}_bias') for part in 'qv'),
+    *pair(f'{_V3}.attention.o_proj.', 'blocks.{i}.attn.proj'),
+    *(Rule((f'{_V3}.mlp.gate_proj.{kind}', f'{_V3}.mlp.up_proj.{kind}'), f'blocks.{{i}}.mlp.fc1.{kind}',
+           written=is_gated) for kind in ('weight', 'bias')),
+    *pair(f'{_V3}.mlp.up_proj.', 'blocks.{i}.mlp.fc1'),
+    *pair(f'{_V3}.mlp.down_proj.', 'blocks.{i}.mlp.fc2'),
+    *pair('norm.', 'norm'),
+    *pair('classifier.', 'head.layers.head'),
+), ('', 'dinov3_vit.'), ('classifier.', ), claims=(Claim(EPS_1E_5), SILU), ignored={
+    'embeddings.mask_token': 'of masked pre-training', 'rope_embeddings.{rest}': 'computed'})
+
+_LAYER = 'encoder.layers.{i}'
+_POOL = 'neck.attn_pool'
+
+# The image tower of SigLIP and of SigLIP 2 at fixed sizes. Its pooling has query, key and value in one array.
+HF_SIGLIP = Format('hf_siglip', (
+    *pair('embeddings.patch_embedding.', 'patch_embed.proj'),
+    Rule('embeddings.position_embedding.weight', 'pos_embed', TABLE),
+    *pair(f'{_LAYER}.layer_norm1.', 'blocks.{i}.norm1'),
+    *separate_qkv(f'{_LAYER}.self_attn.', ('q_proj', 'k_proj', 'v_proj')),
+    *pair(f'{_LAYER}.self_attn.out_proj.', 'blocks.{i}.attn.proj'),
+    *pair(f'{_LAYER}.layer_norm2.', 'blocks.{i}.norm2'),
+    *pair(f'{_LAYER}.mlp.fc1.', 'blocks.{i}.mlp.fc1'),
+    *pair(f'{_LAYER}.mlp.fc2.', 'blocks.{i}.mlp.fc2'),
+    *pair('post_layernorm.', 'norm'),
+    Rule('head.probe', f'{_POOL}.latent'),
+    *(Rule(f'head.attention.in_proj_{kind}', f'{_POOL}.{ours}.{kind}', thirds=thirds)
+      for ours, thirds in (('q', (0, 1)), ('kv', (1, 3))) for kind in ('weight', 'bias')),
+    *pair('head.attention.out_proj.', f'{_POOL}.proj'),
+    *pair('head.layernorm.', f'{_POOL}.norm'),
+    *pair('head.mlp.fc1.', f'{_POOL}.mlp.fc1'),
+    *pair('head.mlp.fc2.', f'{_POOL}.mlp.fc2'),
+    *pair('classifier.', 'head.layers.head'),
+), ('vision_model.', ''), ('classifier.', ), claims=(AUTHORS, ), ignored={
+    'text_model.{rest}': 'text tower', 'logit_scale': 'contrastive loss', 'logit_bias': 'contrastive loss'})

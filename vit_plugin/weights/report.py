@@ -1,4 +1,4 @@
-"""What became of every key of a checkpoint and of a model."""
+"""A report on every key of a checkpoint and of a model."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -8,15 +8,15 @@ MAX_LISTED = 6
 
 @dataclass
 class Report:
-    """What a loading did; printed, it is a short table.
+    """The result of loading a checkpoint. Print it to see a short table.
 
     Attributes:
         format: name of the checkpoint's format.
-        matched: our key -> the keys of the checkpoint that made it.
-        adapted: our key -> how it was changed to fit.
-        initialised: our keys that were left at their initialisation -> why.
-        ignored: keys of the checkpoint that were not used -> why.
-        notes: what else the user should know.
+        matched: our key -> the keys of the checkpoint for it.
+        adapted: our key -> how its tensor was adapted to the model.
+        initialised: our keys that kept their initialisation -> the reason.
+        ignored: unused keys of the checkpoint -> the reason.
+        notes: other facts for the user.
     """
     format: str
     matched: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -36,6 +36,6 @@ class Report:
 
 
 def some(keys: Iterable[str]) -> str:
-    """The first few of the keys, and how many more there are."""
+    """The first few keys, and the number of the others."""
     keys = list(keys)
     return ', '.join(keys[:MAX_LISTED]) + (f' and {len(keys) - MAX_LISTED} more' if len(keys) > MAX_LISTED else '')

@@ -1,11 +1,15 @@
-"""Rules that rename and reshape weights, read in either direction.
+"""Rules that rename and reshape weights. They work in both directions.
 
-A pattern is a key with placeholders: ``{i}`` stands for a number, ``{i+1}`` for the number that is one more than
-the other side's ``{i}``, ``{rest}`` for any ending, and ``(a|b)`` for a choice, of which the first is written.
+A pattern is a key with placeholders:
+
+- ``{i}`` is a number.
+- ``{i+1}`` is the other side's ``{i}`` plus one.
+- ``{rest}`` is any ending.
+- ``(a|b)`` is a choice. Reading accepts both, writing uses the first.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,12 +18,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from vit_plugin.errors import ConfigError
+
+# The grid (h, w) of the position table. Only our own checkpoints have it.
+GRID = 'position._extra_state'
+
 Indices = tuple[tuple[str, int | str], ...]
 _TOKEN = re.compile(r'\{(?P<name>\w+?)(?:\+(?P<offset>\d))?\}|\((?P<choice>[^()]*)\)')
 
 
 class Pattern:
-    """One key with placeholders."""
+    """A key with placeholders."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -32,18 +41,18 @@ class Pattern:
                 expression += '(?:' + '|'.join(map(re.escape, token['choice'].split('|'))) + ')'
             else:
                 self.offsets[token['name']] = int(token['offset'] or 0)
-                expression += f'(?P<{token["name"]}>' + (r'.+' if token['name'] == 'rest' else r'\d+') + ')'
+                expression += f'(?P<{token["name"]}>' + (r'.+' if token['name'] == 'rest' else '[0-9]{1,6}') + ')'
         self.expression = re.compile(expression + re.escape(text[position:]))
 
     def match(self, key: str) -> Indices | None:
-        """What the placeholders stand for in that key."""
+        """The values of the placeholders in a key, or None if it does not match."""
         found = self.expression.fullmatch(key)
         return None if found is None else tuple(sorted(
             (name, text if name == 'rest' else int(text) - self.offsets[name])
             for name, text in found.groupdict().items()))
 
     def format(self, indices: Indices) -> str:
-        """The key with the placeholders filled in."""
+        """The key with values in place of the placeholders."""
         values = dict(indices)
 
         def fill(token: re.Match) -> str:
@@ -57,46 +66,57 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Transform:
-    """How an array of the other format becomes a tensor of ours, and back.
+    """Converts an array of another format to our tensor, and back.
 
-    ``backward`` is also told the number of attention heads, which our tensors do not show.
+    Attributes:
+        forward: converts theirs to ours.
+        backward: converts ours to theirs. It also gets the number of attention heads, because our tensors do not show
+            it.
+        heads_axis: the axis of their three-dimensional array whose length is the number of heads, or None.
     """
     forward: Callable[[Tensor], Tensor]
     backward: Callable[[Tensor, int], Tensor]
+    heads_axis: int | None = None
 
 
 SAME = Transform(lambda x: x, lambda x, heads: x)
 VECTOR = Transform(lambda x: x.reshape(-1), lambda x, heads: x)  # old GroupNorms are (1, 1, 1, C)
 TRANSPOSED = Transform(lambda x: x.t(), lambda x, heads: x.t())  # (in, out)
 CONV = Transform(lambda x: x.permute(3, 2, 0, 1), lambda x, heads: x.permute(2, 3, 1, 0))  # HWIO
-# flax: a kernel into heads is (in, heads, d), its bias (heads, d), and a kernel out of heads (heads, d, out).
-INTO_HEADS = Transform(lambda x: x.flatten(1).t(), lambda x, heads: x.t().unflatten(1, (heads, -1)))
+# Shapes in flax: kernel into heads (in, heads, d), its bias (heads, d), kernel out of heads (heads, d, out).
+INTO_HEADS = Transform(lambda x: x.flatten(1).t(), lambda x, heads: x.t().unflatten(1, (heads, -1)), 1)
 HEADS_BIAS = Transform(lambda x: x.flatten(), lambda x, heads: x.unflatten(0, (heads, -1)))
-OUT_OF_HEADS = Transform(lambda x: x.flatten(0, 1).t(), lambda x, heads: x.t().unflatten(0, (heads, -1)))
+OUT_OF_HEADS = Transform(lambda x: x.flatten(0, 1).t(), lambda x, heads: x.t().unflatten(0, (heads, -1)), 0)
 TOKEN = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x.reshape(-1))  # (C,) in CLIP
 TABLE = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x[0])  # (N, C) in CLIP
-ROW_MORE = Transform(lambda x: x, lambda x, heads: F.pad(x, (0, 0, 1, 0)))  # of zeros, for the class token
+ROW_MORE = Transform(lambda x: x, lambda x, heads: F.pad(x, (0, 0, 1, 0)))  # a row of zeros for the class token
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One or several keys of another format, and the one of ours that they make.
+    """Maps one or several keys of another format to one key of ours.
 
     Attributes:
-        theirs: pattern, or patterns of the arrays that it joins along its first dimension.
+        theirs: pattern of the key. Several patterns are joined along our first dimension.
         ours: pattern of our key.
-        transform: of each array.
-        unless: the rule does not hold where any key has this in it.
-        written: whether it is used for writing too, or only to read another spelling; or a test of the state to write.
+        transform: conversion of each array.
+        thirds: the thirds of their array that ours contains, as (first, last + 1). For formats that keep queries, keys
+            and values in one array where we have two. Their key then makes several of ours.
+        unless: the rule is not used if any key contains this text.
+        when: the rule is only used for reading if any key contains this text.
+        written: whether the rule is also used for writing. False only reads another spelling. A function decides by the
+            state to write.
     """
     theirs: str | tuple[str, ...]
     ours: str
     transform: Transform = SAME
+    thirds: tuple[int, int] | None = None
     unless: str = ''
+    when: str = ''
     written: bool | Callable[[Mapping[str, Tensor]], bool] = True
 
     def writes(self, state: Mapping[str, Tensor]) -> bool:
-        """Whether it is used to write that state."""
+        """Whether the rule is used to write this state."""
         written = self.written(state) if callable(self.written) else self.written
         return written and not (self.unless and any(self.unless in key for key in state))
 
@@ -111,88 +131,169 @@ class Rule:
 
 def pair(theirs: str, ours: str, kernel: str = 'weight', transform: Transform = SAME,
          **kwargs: Any) -> tuple[Rule, Rule]:
-    """The rules of a layer's weight and bias; ``kernel`` is their name of the weight."""
+    """The rules for the weight and bias of a layer. ``kernel`` is their name for the weight."""
     return (Rule(f'{theirs}{kernel}', f'{ours}.weight', transform, **kwargs),
             Rule(f'{theirs}bias', f'{ours}.bias', VECTOR, **kwargs))
 
 
 def separate_qkv(theirs: str, names: tuple[str, str, str]) -> tuple[Rule, ...]:
-    """The rules of query, key and value that are three layers, by the names that follow ``theirs``."""
+    """The rules for three separate layers of query, key and value. ``names`` follow ``theirs``."""
     return tuple(Rule(tuple(f'{theirs}{name}.{kind}' for name in names), f'blocks.{{i}}.attn.qkv.{kind}')
                  for kind in ('weight', 'bias'))
 
 
 def is_gated(state: Mapping[str, Tensor]) -> bool:
-    """Whether the MLPs of a state of ours are gated."""
+    """Whether the MLPs of a state are gated."""
     fc1, fc2 = 'blocks.0.mlp.fc1.weight', 'blocks.0.mlp.fc2.weight'
     return {fc1, fc2} <= state.keys() and state[fc1].shape[0] == 2 * state[fc2].shape[1]
 
 
+def norms_input(state: Mapping[str, Tensor]) -> bool:
+    """Whether the MLPs of a state norm their input, as in ViTamin."""
+    return 'blocks.0.mlp.input_norm.weight' in state
+
+
 def same(*names: str) -> tuple[Rule, ...]:
-    """The rules of keys that are the same in both formats."""
+    """Rules for keys that are the same in both formats."""
     return tuple(Rule(name, name) for name in names)
 
 
 @dataclass(frozen=True)
 class Step:
-    """One tensor of ours and the keys that it is made of."""
+    """One of our tensors, and the keys that it comes from."""
     ours: str
     theirs: tuple[str, ...]
     transform: Transform
+    thirds: tuple[int, int] | None = None
 
     def make(self, weights: Mapping[str, Tensor]) -> Tensor:
-        """The tensor."""
-        parts = [self.transform.forward(weights[key]) for key in self.theirs]
-        return parts[0] if len(parts) == 1 else torch.cat(parts)
+        """Make our tensor.
+
+        Raises:
+            ConfigError: if their arrays do not have the expected shape.
+        """
+        arrays = [weights[key] for key in self.theirs]
+        try:
+            if not all(array.numel() and (array.ndim or not array.is_floating_point()) for array in arrays):
+                raise ValueError('no numbers, or but one that is not a counter')
+            parts = [self._part(self.transform.forward(array)) for array in arrays]
+            return parts[0] if len(parts) == 1 else torch.cat(parts)
+        except (RuntimeError, IndexError, TypeError, ValueError) as error:
+            shapes = ', '.join(f'{key} {tuple(array.shape)}' for key, array in zip(self.theirs, arrays, strict=True))
+            raise ConfigError(f'The checkpoint has {shapes}, of which {self.ours} cannot be made: the file is damaged '
+                              'or of another model.') from error
+
+    def heads(self, weights: Mapping[str, Tensor]) -> int | None:
+        """The number of attention heads, or None if their arrays do not show it."""
+        axis, array = self.transform.heads_axis, weights[self.theirs[0]]
+        return None if axis is None or array.ndim != 3 else array.shape[axis]
+
+    def _part(self, value: Tensor) -> Tensor:
+        if self.thirds is None:
+            return value
+        if value.shape[0] % 3:
+            raise ValueError('no three parts')
+        first, last = (third * value.shape[0] // 3 for third in self.thirds)
+        return value[first:last]
 
     def unmake(self, value: Tensor, heads: int) -> dict[str, Tensor]:
-        """The arrays by their keys that make that tensor."""
-        return {key: self.transform.backward(part, heads).contiguous()
-                for key, part in zip(self.theirs, value.chunk(len(self.theirs)), strict=True)}
+        """Convert our tensor back to their arrays, by their keys.
+
+        Raises:
+            ConfigError: if the tensor does not have the expected shape.
+        """
+        try:
+            parts = value.unflatten(0, (len(self.theirs), -1)).unbind() if len(self.theirs) > 1 else (value, )
+            return {key: self.transform.backward(part, heads).contiguous()
+                    for key, part in zip(self.theirs, parts, strict=True)}
+        except (RuntimeError, IndexError) as error:
+            raise ConfigError(f'{self.ours} has the shape {tuple(value.shape)}, of which {", ".join(self.theirs)} '
+                              'cannot be made: the checkpoint is damaged, or has another number of heads.') from error
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The known numerics of a format's own code, for checkpoints with certain traits.
+
+    Attributes:
+        numerics: those fields of the backbone's ``numerics`` that are certain.
+        having, lacking: traits from :func:`traits` that the checkpoint must have or lack.
+    """
+    numerics: Mapping[str, Mapping[str, Any]]
+    having: Set[str] = frozenset()
+    lacking: Set[str] = frozenset()
+
+
+# Claims that several formats share.
+GELU = dict(act_cfg=dict(type='GELU', approximate='none'))
+EPS_1E_6, EPS_1E_5, EPS_1E_12 = (dict(norm_cfg=dict(eps=eps)) for eps in (1e-6, 1e-5, 1e-12))
+SILU = Claim(dict(act_cfg=dict(type='SiLU')), having=frozenset({'gated'}), lacking=frozenset({'input_norm'}))
+# google-research/vision_transformer and big_vision.
+AUTHORS = Claim(dict(act_cfg=dict(type='GELU', approximate='tanh'), stem_norm_cfg=dict(eps=1e-6),
+                     stem_conv_cfg=dict(eps=1e-5, eps_inside_root=False)) | EPS_1E_6)
+
+
+# Traits, and the beginning of our names of the tensors that show them.
+TRAITS = {
+    'cls_token': 'cls_token', 'pos_embed': 'pos_embed', 'norm_pre': 'norm_pre.', 'norm_bias': 'blocks.0.norm1.bias',
+    'attn_norm': 'blocks.0.attn.norm.', 'mlp_norm': 'blocks.0.mlp.norm.', 'input_norm': 'blocks.0.mlp.input_norm.',
+    'hybrid': 'patch_embed.backbone.stem.conv.'}
+
+
+def traits(state: Mapping[str, Tensor]) -> set[str]:
+    """Traits of the model that its tensors show, by our names."""
+    shown = {trait for key in state for trait, start in TRAITS.items() if key.startswith(start)}
+    return shown | ({'gated'} if is_gated(state) else set())
 
 
 @dataclass(frozen=True)
 class Format:
-    """A naming of the weights.
+    """A set of names for the weights.
 
     Attributes:
-        name: what reports and the command line call it.
-        rules: its table; the first rule that matches a key takes it.
-        prefixes: what may stand before every key; the first is written.
-        outside: how the keys begin that have no prefix even where the others have one.
-        numerics: those of the code that the format belongs to, as the backbone's argument of that name; None where
-            they are not known.
-        ignored: patterns of keys that have no place in the model, and why.
+        name: name of the format in reports and on the command line.
+        rules: the table. The first rule that matches a key is used.
+        prefixes: possible prefixes of all keys. Writing uses the first.
+        outside: first parts of keys that never have the prefix.
+        claims: what is certain about the numerics of the format's own code.
+        ignored: patterns of keys that may stay unused, and the reason. Any other key of the encoder or stem must have a
+            place in the model.
+        has_backbone: whether a checkpoint must have a backbone. Some have only what is around it.
     """
     name: str
     rules: tuple[Rule, ...]
     prefixes: tuple[str, ...] = ('', )
     outside: tuple[str, ...] = ()
-    numerics: str | dict | None = None
+    claims: tuple[Claim, ...] = ()
     ignored: Mapping[str, str] = field(default_factory=dict)
+    has_backbone: bool = True
 
     def plan(self, keys: Iterable[str], prefix: str = '') -> list[Step]:
-        """The steps that make tensors of ours from those keys, each key used at most once."""
+        """The steps that make our tensors from these keys. Each key is used at most once."""
         free = {key.removeprefix(prefix): key for key in keys if key.startswith((prefix, *self.outside))}
-        steps = []
+        steps, given, shared = [], list(free), set()
         for rule in self.rules:
-            found = [{indices: key for key in free if (indices := pattern.match(key)) is not None}
-                     for pattern in rule.their_patterns]
-            if rule.unless and any(rule.unless in key for key in free):
+            found = [{indices: key for key in free if (rule.thirds or key not in shared)
+                      and (indices := pattern.match(key)) is not None} for pattern in rule.their_patterns]
+            if (rule.unless and any(rule.unless in key for key in given)) or (
+                    rule.when and not any(rule.when in key for key in given)):
                 continue
             for indices in found[0]:
                 if all(indices in matches for matches in found):
-                    parts = tuple(free.pop(matches[indices]) for matches in found)
-                    steps.append(Step(rule.our_pattern.format(indices), parts, rule.transform))
+                    take = free.get if rule.thirds else free.pop
+                    if rule.thirds:  # its key makes several of ours
+                        shared.update(matches[indices] for matches in found)
+                    parts = tuple(take(matches[indices]) for matches in found)
+                    steps.append(Step(rule.our_pattern.format(indices), parts, rule.transform, rule.thirds))
         return steps
 
     def why_ignored(self, key: str, prefix: str) -> str | None:
-        """Why that key has no place in a model, or None."""
+        """The reason why a key may stay unused, or None."""
         return next((reason for text, reason in self.ignored.items() for name in (key.removeprefix(prefix), key)
                      if Pattern(text).match(name) is not None), None)
 
     def export(self, state: Mapping[str, Tensor], heads: int) -> tuple[dict[str, Tensor], list[str]]:
-        """Tensors of ours under their names, and those of ours that the format has no name for."""
+        """Give our tensors the format's names. Also returns our names that the format lacks."""
         exported, left = {}, []
         rules = [rule for rule in self.rules if rule.writes(state)]
         for key, value in state.items():
@@ -202,8 +303,10 @@ class Format:
                     continue
                 names = [pattern.format(indices) for pattern in rule.their_patterns]
                 theirs = tuple(name if name.startswith(self.outside) else self.prefixes[0] + name for name in names)
-                exported |= Step(key, theirs, rule.transform).unmake(value, heads)
+                for name, part in Step(key, theirs, rule.transform).unmake(value, heads).items():
+                    exported[name] = torch.cat((exported[name], part)) if name in exported else part
                 break
             else:
-                left.append(key)
+                if key != GRID:
+                    left.append(key)
         return exported, left

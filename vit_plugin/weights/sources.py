@@ -1,67 +1,87 @@
-"""Where weights come from: a file, an address, timm's or Hugging Face's hub."""
+"""Find weights: in a file, at an address, in timm's or Hugging Face's hub."""
 
-from collections.abc import Mapping
-from hashlib import sha256
-from http.client import HTTPException
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
 
 import torch
-from mmengine.runner import CheckpointLoader
+from mmengine.logging import print_log
+from mmengine.runner import (
+    CheckpointLoader,
+    get_deprecated_model_names,
+    get_external_models,
+    get_torchvision_models,
+)
 from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 
-from .files import find_weights, read_checkpoint, read_weights
+from .downloads import download, kept_if_whole
+from .files import LazyArrays, find_weights, read_checkpoint, read_weights
 
 HUB_FILES = ('model.safetensors', 'pytorch_model.bin')
 
 
+def _of_openmmlab(name: str) -> str:
+    return get_external_models()[get_deprecated_model_names().get(name, name)]
+
+
+# MMEngine's schemes that stand for an address, and the functions that find the address.
+ADDRESSES: dict[str, Callable[[str], str]] = {
+    'openmmlab': _of_openmmlab,
+    'open-mmlab': _of_openmmlab,
+    'torchvision': lambda name: get_torchvision_models()[name],
+    'modelzoo': lambda name: get_torchvision_models()[name],
+}
+
+
 def open_weights(source: str | Path) -> Mapping[str, Tensor]:
-    """The weights at a path, ``http(s)://``, ``timm://<model>`` or ``hf://<org>/<model>``, by name.
+    """Read the weights at a path, ``http(s)://``, ``timm://<model>`` or ``hf://<org>/<model>``, by name.
+
+    For addresses see :func:`~vit_plugin.weights.downloads.cache.download`.
 
     Raises:
-        ConfigError: if they cannot be had or read.
+        ConfigError: if the weights cannot be found or read.
     """
-    scheme, _, rest = str(source).partition('://')
-    if scheme in ('http', 'https'):
-        return read_weights(_download(str(source)))
-    if scheme == 'hf':
-        return read_weights(_from_hugging_face(rest))
-    if scheme == 'timm':
-        return _from_timm(rest)
-    return read_weights(source)
+    if str(source).startswith('timm://'):
+        return _from_timm(str(source).removeprefix('timm://'))
+    path = _fetched(str(source))
+    with kept_if_whole(path, str(source)):
+        return read_weights(path)
 
 
-def _download(url: str) -> Path:
-    folder = sha256(url.encode()).hexdigest()[:12]  # many hubs call all their files alike
-    path = Path(torch.hub.get_dir(), 'checkpoints', folder, Path(urlparse(url).path).name)
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
+def _fetched(source: str) -> Path:
+    """The local file for a path, an address or a name in a hub. Downloads it if necessary."""
+    scheme, found, rest = source.partition('://')
+    if not found:
+        return Path(source).expanduser()
+    if scheme in ADDRESSES:
         try:
-            torch.hub.download_url_to_file(url, str(path))
-        except (OSError, HTTPException) as error:
-            raise ConfigError(f'The checkpoint {url} cannot be fetched ({error}); fetch it by hand and give its '
-                              'path.') from error
-    return path
+            return _fetched(ADDRESSES[scheme](rest))
+        except KeyError as error:
+            raise ConfigError(f'{source} is none of the checkpoints that MMEngine lists for {scheme}://.') from error
+    if scheme in ('http', 'https'):
+        return download(source)
+    if scheme == 'hf':
+        return _from_hugging_face(rest)
+    raise ConfigError(f'The checkpoint {source} is at {scheme}://, which is not read safely; fetch it and give its '
+                      f'path. Known are http, https, hf, timm, {", ".join(ADDRESSES)}.')
 
 
 def _from_hugging_face(name: str) -> Path:
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError
+    from huggingface_hub.errors import EntryNotFoundError
     for file in HUB_FILES:
         try:
             return Path(hf_hub_download(name, file))
-        except LocalEntryNotFoundError as error:
-            raise ConfigError(f'hf://{name} cannot be fetched without the network; fetch it by hand and give its '
-                              'path.') from error
-        except EntryNotFoundError as error:
+        except Exception as error:  # of the hub, of the library that it asks with, of the disk
+            # Without a network the error is an EntryNotFoundError too, and a FileNotFoundError.
+            if not isinstance(error, EntryNotFoundError) or isinstance(error, FileNotFoundError):
+                raise ConfigError(f'hf://{name} cannot be fetched ({_reason(error)}); check the name and the network, '
+                                  'or fetch it by hand and give its path.') from error
             if file == HUB_FILES[-1]:
                 raise ConfigError(f'hf://{name} has none of {", ".join(HUB_FILES)}.') from error
-        except (HfHubHTTPError, OSError, ValueError) as error:
-            raise ConfigError(f'hf://{name} cannot be fetched ({str(error).splitlines()[0]}); check the name and the '
-                              'network, or fetch it by hand and give its path.') from error
     raise AssertionError
 
 
@@ -69,22 +89,64 @@ def _from_timm(name: str) -> Mapping[str, Tensor]:
     import timm
     try:
         return timm.create_model(name, pretrained=True).state_dict()
-    except (RuntimeError, OSError, ValueError) as error:
+    except Exception as error:  # as above
         near = ', '.join(timm.list_pretrained(f'*{name.partition(".")[0]}*')[:5]) or 'none'
-        raise ConfigError(f'timm://{name} cannot be had ({str(error).splitlines()[0]}); timm has weights for {near}, '
-                          'and needs the network for them.') from error
+        raise ConfigError(f'timm://{name} cannot be had ({_reason(error)}); timm has weights for {near}, and needs the '
+                          'network for them.') from error
 
 
-@CheckpointLoader.register_scheme(prefixes=['', 'http://', 'https://', 'timm://', 'hf://'], force=True)
-def load_from_any_format(filename: str, map_location: str | torch.device | None = None) -> Any:
-    """What MMEngine's `init_cfg`, `load_from` and `resume` call for files and addresses, in place of its own readers.
+def _reason(error: Exception) -> str:
+    """The first line of what came before the hub's own error, where there is that."""
+    text = str(error.__cause__ or error).strip() or type(error).__name__
+    return text.splitlines()[0].rstrip('.')
 
-    Of what ``torch.save`` wrote it gives all, as resuming needs it; if that has no ``state_dict``, the weights alone.
+
+def read_whole(source: str, map_location: str | torch.device | None = None) -> dict[str, Any]:
+    """Read a checkpoint for MMEngine's runner, from any source of :func:`open_weights`.
+
+    A checkpoint from MMEngine is returned whole, because resuming needs all of it. For others, only the weights are
+    returned.
+
+    Raises:
+        ConfigError: see :func:`open_weights`.
     """
-    if filename.startswith(('http://', 'https://')):
-        filename = str(_download(filename))
-    if '://' in filename or filename.endswith(('.npz', '.safetensors')):
-        return dict(open_weights(filename))
-    content = read_checkpoint(filename, map_location=map_location or 'cpu')
-    whole = isinstance(content, Mapping) and isinstance(content.get('state_dict'), Mapping)
-    return content if whole else dict(find_weights(content))
+    if source.startswith('timm://'):
+        return dict(open_weights(source))
+    path = _fetched(source)
+    with kept_if_whole(path, source):
+        content = read_checkpoint(path, map_location=map_location or 'cpu')
+        content = dict(content) if isinstance(content, LazyArrays) else content
+    weights = find_weights(content)
+    state = content.get('state_dict') if isinstance(content, Mapping) else None
+    return content if isinstance(state, Mapping) and weights.keys() <= state.keys() else dict(weights)
+
+
+# Add two hubs and two kinds of files to MMEngine's table of readers. Nothing is replaced. MMEngine tries the greatest
+# pattern first. The pattern for the files begins with "~" so that it is tried before `https://`.
+CheckpointLoader.register_scheme(
+    ['timm://', 'hf://', r'~?(https?://|(?![\w:-]*://)).+\.(npz|safetensors)(#sha256=\w*)?$'], read_whole, force=True)
+
+
+@contextmanager
+def reading_safely(read: Callable[[str, Any], dict[str, Any]] = read_whole) -> Iterator[None]:
+    """Within this context, MMEngine reads with our reader (``load_from``, ``resume``, ``init_cfg``).
+
+    Our reader runs no code from a file. It accepts the schemes of :func:`open_weights` and refuses others. Outside the
+    context, MMEngine reads as usual. Our tools use this context, and so does the ``init_cfg`` of our backbone.
+
+    Some of MMEngine's strategies read without its ``CheckpointLoader`` (DeepSpeed, ColossalAI, sharded FSDP). This
+    context does not cover them.
+
+    Args:
+        read: the reader, which takes the source and ``map_location``.
+    """
+    def load_checkpoint(filename: str, map_location: Any = None, logger: str = 'current') -> dict[str, Any]:
+        print_log(f'Loads checkpoint safely from: {filename}', logger=logger)
+        return read(str(filename), map_location)
+
+    theirs = CheckpointLoader.__dict__['load_checkpoint']
+    CheckpointLoader.load_checkpoint = staticmethod(load_checkpoint)
+    try:
+        yield
+    finally:
+        CheckpointLoader.load_checkpoint = theirs

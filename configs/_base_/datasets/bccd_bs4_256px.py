@@ -3,7 +3,7 @@
 metainfo = dict(classes=('RBC', 'WBC', 'Platelets'), palette=[(220, 20, 60), (0, 0, 230), (119, 172, 48)])
 
 train_pipeline = [
-    dict(type='LoadImageFromFile'),
+    dict(type='vit_plugin.LoadImage'),
     dict(type='LoadAnnotations', with_bbox=True),
     dict(type='Resize', scale=(256, 192), keep_ratio=True),
     dict(type='RandomFlip', prob=0.75, direction=['horizontal', 'vertical', 'diagonal']),
@@ -20,7 +20,7 @@ train_dataloader = dict(
     batch_size=4,
     num_workers=1,
     persistent_workers=True,
-    sampler=dict(type='DefaultSampler', shuffle=True),
+    sampler=dict(type='vit_plugin.DefaultSampler', shuffle=True),
     dataset=dict(
         type='XMLDataset', data_root='data/BCCD', ann_file='ImageSets/Main/train.txt',
         data_prefix=dict(sub_data_root=''), metainfo=metainfo, pipeline=train_pipeline,

@@ -5,7 +5,7 @@ _base_ = 'cifar10_bs256.py'
 data_preprocessor = dict(to_rgb=True)  # files are read as BGR
 
 train_pipeline = [
-    dict(type='LoadImageFromFile'),
+    dict(type='vit_plugin.LoadImage'),
     dict(type='RandomCrop', crop_size=32, padding=4),
     dict(type='RandomFlip', prob=0.5, direction='horizontal'),
     dict(type='PackInputs'),

@@ -14,7 +14,7 @@ train_dataloader = dict(
     batch_size=256,
     num_workers=2,
     dataset=dict(type='CIFAR10', data_root='data/cifar10', split='train', pipeline=train_pipeline),
-    sampler=dict(type='DefaultSampler', shuffle=True),
+    sampler=dict(type='vit_plugin.DefaultSampler', shuffle=True),
 )
 val_dataloader = dict(
     batch_size=256,

@@ -3,7 +3,7 @@
 _base_ = 'mmdet::_base_/datasets/coco_instance.py'
 
 train_pipeline = [
-    dict(type='LoadImageFromFile'),
+    dict(type='vit_plugin.LoadImage'),
     dict(type='LoadAnnotations', with_bbox=True, with_mask=True),
     dict(type='RandomFlip', prob=0.5),
     dict(type='RandomResize', scale=(1024, 1024), ratio_range=(0.1, 2.0), keep_ratio=True),
@@ -24,7 +24,7 @@ train_dataloader = dict(
     batch_size=4,
     num_workers=8,
     persistent_workers=True,
-    sampler=dict(type='InfiniteSampler', shuffle=True),
+    sampler=dict(type='vit_plugin.InfiniteSampler', shuffle=True),
     dataset=dict(
         type='CocoDataset', data_root='data/coco/', ann_file='annotations/instances_train2017.json',
         data_prefix=dict(img='train2017/'), filter_cfg=dict(filter_empty_gt=True, min_size=32),

@@ -14,7 +14,7 @@ train_dataloader = dict(
     batch_size=16,
     num_workers=0,
     dataset=dict(type='vit_plugin.Digits', split='train', pipeline=train_pipeline),
-    sampler=dict(type='DefaultSampler', shuffle=True),
+    sampler=dict(type='vit_plugin.DefaultSampler', shuffle=True),
 )
 val_dataloader = dict(
     batch_size=90,

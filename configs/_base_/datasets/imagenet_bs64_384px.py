@@ -3,7 +3,7 @@
 data_preprocessor = dict(num_classes=1000, mean=[127.5] * 3, std=[127.5] * 3, to_rgb=True)
 
 train_pipeline = [
-    dict(type='LoadImageFromFile'),
+    dict(type='vit_plugin.LoadImage'),
     dict(type='RandomResizedCrop', scale=384, crop_ratio_range=(0.05, 1.0), interpolation='bilinear'),
     dict(type='RandomFlip', prob=0.5, direction='horizontal'),
     dict(type='PackInputs'),
@@ -18,7 +18,7 @@ train_dataloader = dict(
     batch_size=64,
     num_workers=8,
     dataset=dict(type='ImageNet', data_root='data/imagenet', split='train', pipeline=train_pipeline),
-    sampler=dict(type='InfiniteSampler', shuffle=True),
+    sampler=dict(type='vit_plugin.InfiniteSampler', shuffle=True),
 )
 val_dataloader = dict(
     batch_size=64,

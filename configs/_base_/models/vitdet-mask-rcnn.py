@@ -11,7 +11,7 @@ model = dict(
     backbone=dict(
         _delete_=True, type='vit_plugin.VisionTransformer', arch='B/16', img_size=1024, with_cls_token=False,
         out_type='featmap', pos_embed=dict(type='learned', relative=True, interpolate_mode='bicubic'),
-        norms=dict(final_norm=False), window=dict(size=14, global_blocks=(2, 5, 8, 11)), drop_path_rate=0.1,
+        encoder=dict(final_norm=False, window=dict(size=14, global_blocks=(2, 5, 8, 11))), drop_path_rate=0.1,
         numerics='timm',  # as MAE computes
         init_cfg=dict(type='Pretrained',
                       checkpoint='https://dl.fbaipublicfiles.com/mae/pretrain/mae_pretrain_vit_base.pth')),

@@ -8,8 +8,9 @@ optim_wrapper = dict(
     clip_grad=dict(max_norm=1.0))
 param_scheduler = [
     dict(type='LinearLR', start_factor=0.01, end=1, convert_to_iter_based=True),
-    dict(type='CosineAnnealingLR', T_max=11, begin=1, convert_to_iter_based=True),
+    dict(type='CosineAnnealingLR', begin=1, convert_to_iter_based=True),
 ]
+schedule_length = 12
 train_cfg = dict(by_epoch=True, max_epochs=12, val_interval=2)
 val_cfg = dict()
 test_cfg = dict()

@@ -9,8 +9,9 @@ optim_wrapper = dict(
     optimizer=dict(_delete_=True, type='AdamW', lr=1e-4, weight_decay=0.05, fused=True))
 param_scheduler = [
     dict(type='LinearLR', start_factor=1e-3, end=1500, by_epoch=False),
-    dict(type='PolyLR', power=1.0, eta_min=0., begin=1500, end=160000, by_epoch=False),
+    dict(type='PolyLR', power=1.0, eta_min=0., begin=1500, by_epoch=False),
 ]
+schedule_length = 160000
 default_hooks = dict(
     runtime_info=dict(type='vit_plugin.RuntimeInfoHook'),
     checkpoint=dict(max_keep_ckpts=2, save_best='mIoU'))

@@ -8,3 +8,4 @@ optim_wrapper = dict(
     paramwise_cfg=dict(layer_decay_rate=0.8, norm_decay_mult=0.),
     optimizer=dict(_delete_=True, type='AdamW', lr=1e-4, weight_decay=0.1, fused=True),
     clip_grad=dict(max_norm=1.0))
+schedule_length = 12

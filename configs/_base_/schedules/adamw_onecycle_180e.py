@@ -1,8 +1,11 @@
 """AdamW under one cycle of the cosine for 180 epochs."""
 
 optim_wrapper = dict(
-    type='vit_plugin.OptimWrapper', optimizer=dict(type='AdamW', lr=3e-4, weight_decay=0.03, fused=True))
-param_scheduler = dict(type='OneCycleLR', eta_max=3e-4, total_steps=180, by_epoch=True, convert_to_iter_based=True)
+    type='vit_plugin.OptimWrapper',
+    constructor='vit_plugin.LayerDecayOptimWrapperConstructor',
+    paramwise_cfg=dict(layer_decay_rate=1., flat_decay_mult=0.),  # no weight decay of norms, biases and positions
+    optimizer=dict(type='AdamW', lr=3e-4, weight_decay=0.03, fused=True))
+param_scheduler = dict(type='OneCycleLR', eta_max=3e-4, by_epoch=True, convert_to_iter_based=True)
 train_cfg = dict(by_epoch=True, max_epochs=180, val_interval=1)
 val_cfg = dict()
 test_cfg = dict()

@@ -8,8 +8,9 @@ optim_wrapper = dict(
     clip_grad=dict(max_norm=1.0))
 param_scheduler = [
     dict(type='LinearLR', start_factor=0.002, end=500, by_epoch=False),
-    dict(type='CosineAnnealingLR', T_max=19500, begin=500, end=20000, by_epoch=False),
+    dict(type='CosineAnnealingLR', begin=500, by_epoch=False),
 ]
+schedule_length = 20000
 train_cfg = dict(by_epoch=False, max_iters=20000, val_interval=2000)
 val_cfg = dict()
 test_cfg = dict()

@@ -9,8 +9,9 @@ optim_wrapper = dict(
     optimizer=dict(type='AdamW', lr=1e-4, weight_decay=0.1, fused=True))
 param_scheduler = [
     dict(type='LinearLR', start_factor=0.001, end=250, by_epoch=False),
-    dict(type='MultiStepLR', milestones=[163889, 177546], gamma=0.1, end=184375, by_epoch=False),
+    dict(type='MultiStepLR', milestones=[163889, 177546], gamma=0.1, by_epoch=False),
 ]
+schedule_length = 184375
 train_cfg = dict(by_epoch=False, max_iters=184375, val_interval=5000)
 val_cfg = dict()
 test_cfg = dict()

@@ -5,7 +5,7 @@ import torch
 
 from vit_plugin.models import VisionTransformer
 
-WINDOWS = dict(window=dict(size=3, global_blocks=(1, )), with_cls_token=False, out_type='featmap',
+WINDOWS = dict(encoder=dict(window=dict(size=3, global_blocks=(1, ))), with_cls_token=False, out_type='featmap',
                pos_embed=dict(type='learned', relative=True))
 
 

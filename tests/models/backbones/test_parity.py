@@ -14,7 +14,7 @@ def test_golden_outputs_of_the_authors(name):
     has_cls = golden.meta['classifier'] == 'token'
     backbone = VisionTransformer(golden.arch, golden.meta['size'], with_cls_token=has_cls, out_type='raw').eval()
     backbone.load_state_dict(golden.backbone_state())
-    neck = TokenPooling('cls' if has_cls else 'gap', num_extra_tokens=int(has_cls))
+    neck = TokenPooling('cls' if has_cls else 'gap', num_prefix_tokens=int(has_cls))
     head = ViTClsHead(golden.meta['classes'], golden.meta['hidden'], hidden_dim=golden.meta['rep'])
     head.load_state_dict(golden.head_state())
     with torch.no_grad():

@@ -42,7 +42,7 @@ def test_losses_are_the_papers():
 @pytest.mark.filterwarnings('ignore')
 def test_a_student_learns_from_any_classifier_and_leaves_it_alone(no_default_scope, tiny):
     init_default_scope('mmpretrain')
-    backbone = dict(tiny, type='vit_plugin.VisionTransformer', extra_tokens=dict(dist_token=1), out_type='raw')
+    backbone = dict(tiny, type='vit_plugin.VisionTransformer', encoder=dict(dist_token=1), out_type='raw')
     teacher = dict(type='ImageClassifier', backbone=dict(type='ResNet', depth=18),
                    neck=dict(type='GlobalAveragePooling'),
                    head=dict(type='LinearClsHead', num_classes=5, in_channels=512))
@@ -60,7 +60,8 @@ def test_a_student_learns_from_any_classifier_and_leaves_it_alone(no_default_sco
 
 
 @pytest.mark.parametrize(('call', 'words'), [
-    (lambda: DistilledViTClsHead(5, 16, distillation='warm'), "distillation='warm' is not one of hard, soft, none"),
+    (lambda: DistilledViTClsHead(5, 16, distillation='warm'),
+     "distillation='warm' must be one of 'hard', 'soft', 'none'"),
     (lambda: head()((torch.randn(3, 16), )), r'wants tokens \(B, N, in_channels=16\)'),
     (lambda: head().loss((torch.randn(3, 7, 16), ), SAMPLES), "needs a teacher")])
 def test_bad_input(call, words):

@@ -6,14 +6,11 @@ from hypothesis import strategies as st
 from scipy.ndimage import zoom
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.models import VisionTransformer
-from vit_plugin.models.layers.derived import MAX_KEPT
 from vit_plugin.models.layers.pos_embed import (
     POS_EMBEDS,
     Learned2dPosEmbed,
     LearnedPosEmbed,
     SinCos2dPosEmbed,
-    relative_table,
     resize_grid,
 )
 
@@ -21,7 +18,7 @@ sides = st.integers(1, 9)
 
 
 @settings(deadline=None)
-@given(grid=st.tuples(sides, sides), mode=st.sampled_from(['bilinear', 'bicubic']))
+@given(grid=st.tuples(sides, sides), mode=st.sampled_from(['bilinear', 'bicubic', 'bicubic_dinov2']))
 def test_resize_to_the_same_grid_is_the_identity(grid, mode):
     table = torch.randn(1, grid[0] * grid[1], 4)
     assert resize_grid(table, grid, grid, mode) is table
@@ -38,13 +35,13 @@ def test_bilinear_is_the_authors_zoom(old, new):
 
 
 @settings(deadline=None)
-@given(grid=st.tuples(sides, sides), kind=st.sampled_from(['learned', 'learned_2d']), extra=st.integers(0, 3))
-def test_extra_tokens_rows_survive_every_resize(grid, kind, extra):
-    position = POS_EMBEDS[kind]((4, 5), 8, extra)
+@given(grid=st.tuples(sides, sides), kind=st.sampled_from(['learned', 'learned_2d']), prefix=st.integers(0, 3))
+def test_rows_of_the_prefix_survive_every_resize(grid, kind, prefix):
+    position = POS_EMBEDS[kind]((4, 5), 8, prefix)
     weight = torch.randn(position.shape)
     native, resized = position.table(weight, (4, 5)), position.table(weight, grid)
-    assert resized.shape == (1, extra + grid[0] * grid[1], 8)
-    assert torch.equal(native[:, :extra], resized[:, :extra])
+    assert resized.shape == (1, prefix + grid[0] * grid[1], 8)
+    assert torch.equal(native[:, :prefix], resized[:, :prefix])
 
 
 def test_learned_2d_joins_row_and_column():
@@ -71,76 +68,25 @@ def test_sincos_of_another_grid_keeps_its_corners():
         torch.testing.assert_close(native[corner], finer[corner])
 
 
-@pytest.mark.parametrize('cls', [LearnedPosEmbed, SinCos2dPosEmbed])
-def test_table_is_computed_once_per_grid_in_eval(cls, monkeypatch):
-    position = cls((4, 4), 8, 1).eval()
-    weight = torch.nn.Parameter(torch.randn(position.shape)) if position.shape else None
-    calls = []
-    table = position.table
-    monkeypatch.setattr(position, 'table', lambda *args: calls.append(args) or table(*args))
-    with torch.no_grad():
-        for grid in ((5, 5), (5, 5), (3, 7), (5, 5)):
-            position(torch.zeros(1, 1 + grid[0] * grid[1], 8), weight, grid)
-    assert len(calls) == 2
+@settings(deadline=None)
+@given(old=st.tuples(sides, sides), new=st.tuples(sides, sides))
+def test_dinov2s_form_is_its_authors(old, new):
+    """facebookresearch/dinov2 `interpolate_pos_encoding`: bicubic, no filter, a scale that is 0.1 patches larger."""
+    table = torch.randn(1, old[0] * old[1], 3)
+    if old != new:
+        image = table.reshape(1, *old, 3).permute(0, 3, 1, 2)
+        scale = ((new[0] + 0.1) / old[0], (new[1] + 0.1) / old[1])
+        expected = torch.nn.functional.interpolate(image, scale_factor=scale, mode='bicubic', antialias=False)
+        assert expected.shape[2:] == new
+        torch.testing.assert_close(
+            resize_grid(table, old, new, 'bicubic_dinov2'), expected.permute(0, 2, 3, 1).flatten(1, 2))
 
 
-def changes(weight: torch.nn.Parameter, model: VisionTransformer) -> dict:
-    new = torch.randn_like(weight)
-
-    def swap_past_autograd() -> None:  # as MMEngine's EMAHook does, before it calls eval()
-        weight.data.copy_(new)
-        model.eval()
-
-    return dict(
-        in_place=lambda: weight.copy_(new), replaced=lambda: setattr(weight, 'data', new),
-        loaded=lambda: model.load_state_dict({**model.state_dict(), 'pos_embed': new}), swapped=swap_past_autograd)
-
-
-@pytest.mark.parametrize('change', ['in_place', 'replaced', 'loaded', 'swapped'])
-def test_cached_table_follows_the_weight(tiny, change):
-    model = VisionTransformer(**tiny, out_type='raw').eval()
-    images = torch.randn(1, 3, 40, 40)
-    with torch.no_grad():
-        before, = model(images)
-        changes(model.pos_embed, model)[change]()
-        after, = model(images)
-        model.position._kept.clear()
-        assert torch.equal(after, model(images)[0])
-    assert not torch.equal(before, after)
-
-
-def test_a_table_cached_under_inference_mode_can_train(tiny):
-    model = VisionTransformer(**dict(tiny, pos_embed='sincos2d'))
-    with torch.inference_mode():
-        model(torch.randn(1, 3, 32, 32))
-    model(torch.randn(1, 3, 32, 32))[0].sum().backward()
-    assert model.cls_token.grad is not None
-
-
-@pytest.mark.filterwarnings('ignore:There is a performance drop')  # of vmap over attention
-def test_tables_of_ensembles_and_of_inference_tensors_are_not_cached(tiny):
-    images = torch.randn(1, 3, 40, 40)
-    models = [VisionTransformer(**tiny).eval() for _ in range(2)]
-    params, buffers = torch.func.stack_module_state(models)
-    outs = torch.vmap(lambda p, b: torch.func.functional_call(models[0], (p, b), (images, ))[0])(params, buffers)
-    with torch.no_grad():
-        torch.testing.assert_close(outs[1], models[1](images)[0], atol=1e-5, rtol=1e-5)
-    with torch.inference_mode():
-        VisionTransformer(**tiny).eval()(images)
-
-
-def test_cache_is_bounded():
-    position = SinCos2dPosEmbed((4, 4), 8, 0)
-    for side in range(1, 40):
-        position(torch.zeros(1, side, 8), None, (1, side))
-    assert len(position._kept) == MAX_KEPT
-
-
-def test_relative_table_looks_up_offsets():
-    table = torch.arange(7.)[:, None]  # offsets -3 .. 3
-    looked_up = relative_table(table, 4)[..., 0]
-    assert torch.equal(looked_up, 3. + torch.arange(4.)[:, None] - torch.arange(4.)[None])
-    assert relative_table(table, 6).shape == (6, 6, 1)
+def test_the_grid_is_saved_with_a_learned_table():
+    wide, tall = LearnedPosEmbed((3, 4), 8, 0), LearnedPosEmbed((4, 3), 8, 0)
+    assert wide.state_dict()['_extra_state'].tolist() == [3, 4]
+    tall.load_state_dict(wide.state_dict())
+    tall.load_state_dict({})  # of before it was saved, or of others
 
 
 @pytest.mark.parametrize(('kind', 'width', 'words'), [

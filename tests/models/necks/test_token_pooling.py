@@ -10,15 +10,16 @@ def test_modes():
     tokens = torch.randn(2, 10, 8)
     expected = dict(cls=tokens[:, 0], avg=tokens[:, 1:].mean(1), gap=tokens.mean(1), max=tokens[:, 1:].max(1).values)
     for mode, value in expected.items():
-        first, second = TokenPooling(mode)((tokens, 2 * tokens))
+        first, second = TokenPooling(mode, num_prefix_tokens=1)((tokens, 2 * tokens))
         torch.testing.assert_close(first, value)
         torch.testing.assert_close(second, 2 * value)
 
 
+@pytest.mark.parametrize('num_prefix_tokens', [None, 0, 1])
 @pytest.mark.parametrize('mode', ['avg', 'gap', 'max'])
-def test_feature_map_has_no_extra_tokens(mode):
+def test_a_feature_map_has_no_prefix_tokens(mode, num_prefix_tokens):
     image = torch.randn(2, 8, 3, 4)
-    pooled, = TokenPooling(mode, num_extra_tokens=1)((image, ))
+    pooled, = TokenPooling(mode, num_prefix_tokens)((image, ))
     torch.testing.assert_close(pooled, image.amax((2, 3)) if mode == 'max' else image.mean((2, 3)))
 
 
@@ -37,9 +38,13 @@ def test_map_is_multi_head_attention_of_one_query():
 
 
 @pytest.mark.parametrize(('kwargs', 'words'), [
-    (dict(mode='mean'), "Unknown mode 'mean'; choose one of cls, avg, gap, max, map"),
-    (dict(mode='cls', num_extra_tokens=0), 'needs a class token'),
+    (dict(mode='mean'), "mode='mean' must be one of 'cls', 'avg', 'gap', 'max', 'map'"),
+    (dict(mode='cls', num_prefix_tokens=0), 'needs a class token'),
+    (dict(num_extra_tokens=1), 'takes no num_extra_tokens any more; write num_prefix_tokens='),
+    (dict(mode='avg', map_cfg=dict(num_heads=2)), "map_cfg is for mode='map'"),
     (dict(mode='map'), 'needs in_channels'),
+    (dict(norm_cfg=dict(type='LN')), 'norm_cfg needs in_channels'),
+    (dict(mode='map', in_channels=96), r'in_channels=96 needs the number of heads.*num_heads=\.\.\.'),
     (dict(mode='map', in_channels=32, map_cfg=dict(num_heads=5)), 'in_channels=32 is not divisible by num_heads=5')])
 def test_bad_input(kwargs, words):
     with pytest.raises(ConfigError, match=words):
@@ -49,3 +54,22 @@ def test_bad_input(kwargs, words):
 def test_cls_of_a_feature_map():
     with pytest.raises(ConfigError, match="out_type='raw'"):
         TokenPooling('cls')((torch.randn(1, 8, 2, 2), ))
+
+
+@pytest.mark.parametrize('mode', ['avg', 'max'])
+def test_raw_tokens_are_not_pooled_by_a_guess(mode):
+    with pytest.raises(ConfigError, match="needs num_prefix_tokens.*out_type='featmap'"):
+        TokenPooling(mode)((torch.randn(1, 10, 8), ))
+
+
+@pytest.mark.parametrize(('width', 'heads'), [(384, 6), (768, 12), (1024, 16), (1152, 16)])
+def test_attention_pooling_has_the_heads_of_its_encoder(width, heads):
+    with torch.device('meta'):
+        assert TokenPooling('map', in_channels=width).attn_pool.num_heads == heads
+
+
+def test_a_norm_follows_the_pooling():
+    neck = TokenPooling('avg', num_prefix_tokens=1, in_channels=8, norm_cfg=dict(type='LN', eps=1e-6))
+    pooled, = neck((torch.randn(2, 10, 8), ))
+    torch.testing.assert_close(pooled.mean(-1), torch.zeros(2), atol=1e-6, rtol=0)
+    assert set(neck.state_dict()) == {'norm.weight', 'norm.bias'}

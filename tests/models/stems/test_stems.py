@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.models import PatchEmbed, ResNetEmbed, TimmEmbed
+from vit_plugin.models import ConvEmbed, MBConvEmbed, PatchEmbed, ResNetEmbed, TimmEmbed
 
 STEMS = {
     'patch': lambda: PatchEmbed(3, 16, patch_size=8),
@@ -15,9 +15,12 @@ STEMS = {
     'resnet_root': lambda: ResNetEmbed(3, 16, stage_depths=(), width=32, patch_size=2),
     'resnet_small': lambda: ResNetEmbed(3, 16, stage_depths=(1, ), width=32, root_stride=1, patch_size=2),
     'resnet_stride_2': lambda: ResNetEmbed(3, 16, stage_depths=(1, 1), width=32, root_stride=2),
-    'timm': lambda: TimmEmbed(3, 16, 'test_resnet'),
-    'timm_efficientnet': lambda: TimmEmbed(3, 16, 'test_efficientnet'),
-    'timm_convnext': lambda: TimmEmbed(3, 16, 'test_convnext', out_indices=(1, 0), patch_size=2),
+    'conv': lambda: ConvEmbed(3, 16, channels=(4, 8, 16), strides=(4, 2, 1)),
+    'conv_projected': lambda: ConvEmbed(3, 16, channels=(4, ), strides=(3, ), patch_size=2, projection=True),
+    'mbconv': lambda: MBConvEmbed(3, 16, channels=(4, 8), stage_depths=(1, 2)),
+    'timm': lambda: TimmEmbed('test_resnet', 3, 16),
+    'timm_efficientnet': lambda: TimmEmbed('test_efficientnet', 3, 16),
+    'timm_convnext': lambda: TimmEmbed('test_convnext', 3, 16, out_indices=(1, 0), patch_size=2),
 }
 
 
@@ -44,7 +47,7 @@ def test_grid_covers_the_image_and_is_what_arithmetic_says(stem, height, width):
 def test_depth_goes_from_the_image_to_the_tokens(stem):
     depths = {name: stem.layer_depth(name) for name, _ in stem.named_parameters()}
     assert set(depths.values()) == set(range(stem.num_depths))
-    assert depths['proj.weight'] == stem.num_depths - 1
+    assert depths.get('proj.weight', stem.num_depths - 1) == stem.num_depths - 1
     inside = [depth for name, depth in depths.items() if name.startswith('backbone')]
     assert inside == sorted(inside)
 
@@ -70,10 +73,10 @@ def test_norm_and_activation_after_the_projection():
 
 
 @pytest.mark.parametrize(('kwargs', 'words'), [
-    (dict(root_stride=3), 'root_stride=3 is not one of 4, 2, 1'),
-    (dict(stage_depths=(2, 0)), r'every stage needs a block, got stage_depths=\(2, 0\)'),
+    (dict(root_stride=3), 'root_stride=3 must be one of 4, 2, 1'),
+    (dict(stage_depths=(2, 0)), r'stage_depths\[1\]=0 must be a whole number from 1'),
     (dict(width=48), 'width=48 is not a multiple of the 32 groups'),
-    (dict(patch_size=0), 'patch_size=0 must be a positive whole number')])
+    (dict(patch_size=0), 'patch_size=0 must be a whole number from 1')])
 def test_bad_resnet(kwargs, words):
     with pytest.raises(ConfigError, match=words):
         ResNetEmbed(3, 16, **kwargs)
@@ -87,15 +90,27 @@ def test_narrow_resnet_with_fewer_groups():
 
 def test_unknown_timm_model_names_similar_ones():
     with pytest.raises(ConfigError, match="model_name='resnet51'.*similar names are .*resnet"):
-        TimmEmbed(3, 16, 'resnet51')
+        TimmEmbed('resnet51', 3, 16)
 
 
-def test_a_cnn_on_a_cpu_is_channels_last_and_its_parts_are_called():
-    stem, called = STEMS['resnet']().eval(), []
-    stem.backbone.stem.register_forward_hook(lambda *_: called.append('root'))
-    for feature in stem.features(torch.randn(2, 3, 32, 32)):
-        assert feature.is_contiguous(memory_format=torch.channels_last)
-    assert called == ['root']
+@pytest.mark.parametrize('name', ['patch', 'resnet', 'timm'])
+def test_a_grey_image_is_one_of_equal_channels(name):
+    """Not the sum of the kernel's channels, which is another thing behind standardised weights."""
+    stem, grey = STEMS[name]().eval(), torch.randn(2, 1, 32, 32)
+    torch.testing.assert_close(stem(grey)[0], stem(grey.repeat(1, 3, 1, 1))[0])
+
+
+@pytest.mark.parametrize('shape', [(1, 2, 32, 32), (3, 32, 32)])
+def test_images_of_another_shape(shape):
+    with pytest.raises(ConfigError, match=r'the backbone takes \(B, 3, H, W\)'):
+        STEMS['patch']()(torch.randn(shape))
+
+
+@pytest.mark.parametrize(('size', 'grid'), [((32, 32), (4, 4)), ((39, 33), (4, 4)), ((15, 8), (1, 1))])
+def test_what_does_not_fill_a_patch_is_cropped_on_request(size, grid):
+    stem, images = PatchEmbed(3, 16, 8, padding='valid'), torch.randn(1, 3, *size)
+    assert stem.grid(size) == stem(images)[1] == grid
+    torch.testing.assert_close(stem(images)[0], stem(images[..., :8 * grid[0], :8 * grid[1]])[0])
 
 
 @pytest.mark.filterwarnings('ignore:There is a performance drop')  # of vmap over the max-pool
@@ -110,3 +125,29 @@ def test_each_samples_gradient_of_a_cnn():
     for i, image in enumerate(images):
         for name, grad in torch.func.grad(loss)(weights, image).items():
             torch.testing.assert_close(grads[name][i], grad, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize('name', ['conv', 'mbconv'])
+def test_depths_and_checkpointing_of_convolutional_stems(name):
+    plain, options = STEMS[name](), dict(channels=(4, 8), stage_depths=(1, 2))
+    if name == 'conv':
+        options = dict(channels=(4, 8, 16), strides=(4, 2, 1))
+    recomputing = type(plain)(3, 16, with_cp=True, **options)
+    recomputing.load_state_dict(plain.state_dict())
+    images = torch.randn(2, 3, 48, 40)
+    for stem in (plain, recomputing):
+        stem.train()(images)[0].square().sum().backward()
+    for (key, ours), theirs in zip(plain.named_parameters(), recomputing.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad)
+        assert 0 <= plain.layer_depth(key) < plain.num_depths
+    assert {plain.layer_depth(key) for key, _ in plain.named_parameters()} == set(range(plain.num_depths))
+
+
+@pytest.mark.parametrize(('build', 'words'), [
+    (lambda: ConvEmbed(3, 16, channels=(4, 8), strides=(4, 2)), 'without a projection the last map must be 16 chan'),
+    (lambda: ConvEmbed(3, 16, channels=(4, 16), strides=(4, )), 'channels has 2 values and strides has 1'),
+    (lambda: MBConvEmbed(3, 16, channels=(4, 8, 16)), 'channels=.* must be'),
+    (lambda: MBConvEmbed(3, 16, patch_size=2), 'with patch_size=1, and it has 16 with patch_size=2')])
+def test_convolutional_stems_that_do_not_fit(build, words):
+    with pytest.raises(ConfigError, match=words):
+        build()

@@ -1,3 +1,4 @@
 from .vit import VisionTransformer
+from .vit_adapter import ViTAdapter
 
-__all__ = ['VisionTransformer']
+__all__ = ['ViTAdapter', 'VisionTransformer']

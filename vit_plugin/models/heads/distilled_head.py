@@ -1,13 +1,16 @@
-"""DeiT's head of two classifiers."""
+"""DeiT's head with two classifiers."""
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import torch
 import torch.nn.functional as F
+from pydantic import Field
 from torch import Tensor, nn
+from typing_extensions import Required, TypedDict, Unpack
 
+from vit_plugin.arguments import refusing
 from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.fields import Fraction, InitConfig, PositiveInt, Typed
 from vit_plugin.registry import MODELS
 
 from .vit_head import ViTClsHead
@@ -16,33 +19,45 @@ with needed_by('DistilledClassifier'):
     from mmpretrain.models.classifiers import ImageClassifier
     from mmpretrain.registry import MODELS as HOST_MODELS
 
-DISTILLATIONS = ('hard', 'soft', 'none')
+
+# A larger temperature makes all classes equal.
+Temperature = Annotated[float, Field(gt=0, le=1000, description='a number above 0 and at most 1000')]
+
+
+class ClassifierOptions(TypedDict, total=False):
+    """Arguments of MMPretrain's ``ImageClassifier``."""
+    backbone: Required[Typed | nn.Module]
+    neck: Typed | nn.Module | None
+    head: Typed | nn.Module | None
+    pretrained: str | None
+    train_cfg: dict | None
+    data_preprocessor: dict | nn.Module | None
+    init_cfg: InitConfig
 
 
 @MODELS.register_module()
 class DistilledViTClsHead(ViTClsHead):
-    """A classifier of the class token and one of the distillation token (arXiv:2012.12877, Section 4).
+    """One classifier for the class token and one for the distillation token (arXiv:2012.12877, Section 4).
 
-    In training the first learns the labels and the second the teacher; at inference their logits are averaged. The
-    backbone gives both tokens with ``extra_tokens=dict(dist_token=1), out_type='raw'``.
+    In training, the first learns the labels and the second learns from the teacher. At inference, their logits are
+    averaged. The backbone needs ``encoder=dict(dist_token=1), out_type='raw'``.
 
     Args:
-        num_classes, in_channels, and the rest: see :class:`ViTClsHead`.
-        distillation: ``'hard'`` teaches the teacher's decision (Equation 3), ``'soft'`` its distribution (Equation 2),
-            ``'none'`` the labels to both, for fine-tuning without a teacher.
-        alpha: weight of the teacher's part, against 1 - alpha for the labels'.
+        num_classes, in_channels, **kwargs: see :class:`ViTClsHead`.
+        distillation: what the second classifier learns. ``'hard'`` is the teacher's decision (Equation 3), ``'soft'``
+            its distribution (Equation 2). ``'none'`` is the labels, for fine-tuning without a teacher.
+        alpha: weight of the teacher's loss. The loss of the labels has the weight 1 - alpha.
         tau: temperature of ``'soft'``.
 
-    Shape: tokens (B, N, in_channels), of which the first two count -> (B, num_classes).
+    Shape: tokens (B, N, in_channels) -> (B, num_classes). Only the first two tokens are used.
 
     Raises:
-        ConfigError: for an unknown distillation, or features without both tokens.
+        ConfigError: in the forward, if the features lack one of the two tokens.
     """
 
-    def __init__(self, num_classes: int, in_channels: int, distillation: str = 'hard', alpha: float = 0.5,
-                 tau: float = 3., **kwargs: Any) -> None:
-        if distillation not in DISTILLATIONS:
-            raise ConfigError(f'distillation={distillation!r} is not one of {", ".join(DISTILLATIONS)}.')
+    def __init__(self, num_classes: PositiveInt, in_channels: PositiveInt,
+                 distillation: Literal['hard', 'soft', 'none'] = 'hard', alpha: Fraction = 0.5, tau: Temperature = 3.,
+                 **kwargs: Any) -> None:
         super().__init__(num_classes, in_channels, **kwargs)
         self.distillation, self.alpha, self.tau = distillation, alpha, tau
         self.layers.head_dist = nn.Linear(in_channels, num_classes)
@@ -55,26 +70,26 @@ class DistilledViTClsHead(ViTClsHead):
         if x.ndim != 3 or x.shape[1] < 2 or x.shape[2] != self.in_channels:
             raise ConfigError(f'DistilledViTClsHead got {tuple(x.shape)} where it wants tokens (B, N, in_channels='
                               f"{self.in_channels}): give the backbone out_type='raw' and "
-                              'extra_tokens=dict(dist_token=1).')
+                              'encoder=dict(dist_token=1).')
         return self.layers.head(x[:, 0]), self.layers.head_dist(x[:, 1])
 
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """What the classifiers see: the two tokens (B, 2, in_channels)."""
+        """The input of the classifiers: the two tokens (B, 2, in_channels)."""
         return feats[-1][:, :2]
 
     def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
         return sum(self.classify(feats)) / 2
 
     def loss(self, feats: tuple[Tensor, ...], data_samples: list, teacher: Tensor | None = None, **kwargs: Any) -> dict:
-        """The losses.
+        """Compute the losses.
 
         Args:
-            feats: what the backbone gives.
-            data_samples: with the labels.
+            feats: the output of the backbone.
+            data_samples: data samples with the labels.
             teacher: the teacher's logits (B, num_classes).
 
         Raises:
-            ConfigError: if the distillation needs a teacher and there is none.
+            ConfigError: if the distillation needs a teacher but there is none.
         """
         labelled, distilled = self.classify(feats)
         losses = self._get_loss(labelled, data_samples, **kwargs)
@@ -96,18 +111,20 @@ class DistilledViTClsHead(ViTClsHead):
 
 @MODELS.register_module()
 class DistilledClassifier(ImageClassifier):
-    """MMPretrain's ImageClassifier beside a teacher, any classifier of MMPretrain, that does not learn.
+    """MMPretrain's ImageClassifier with a teacher. The teacher is any classifier of MMPretrain and is not trained.
 
     Args:
-        teacher: config of the teacher; its weights come with ``init_cfg=dict(type='Pretrained', ...)``. Its data must
-            be normalised like the student's. The teacher is not saved in the checkpoints.
-        **kwargs: of ``ImageClassifier``.
+        teacher: config of the teacher, with its weights as ``init_cfg=dict(type='Pretrained', ...)``. It must normalise
+            images like the student. Checkpoints do not contain the teacher.
+        **kwargs: arguments of ``ImageClassifier``.
     """
 
-    def __init__(self, teacher: Mapping[str, Any], **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        model = HOST_MODELS.build(dict(teacher)).requires_grad_(False).eval()
-        # Kept from the module's children, so that it is neither trained, nor saved, nor wrapped by DDP.
+    def __init__(self, teacher: Typed, **kwargs: Unpack[ClassifierOptions]) -> None:
+        with refusing('DistilledClassifier'):
+            super().__init__(**kwargs)
+        with refusing('DistilledClassifier: teacher'):
+            model = HOST_MODELS.build(dict(teacher)).requires_grad_(False).eval()
+        # Not a child module, so it is not trained, not saved and not wrapped by DDP.
         object.__setattr__(self, 'teacher', model)
 
     def init_weights(self) -> None:
@@ -115,7 +132,7 @@ class DistilledClassifier(ImageClassifier):
         self.teacher.init_weights()
 
     def loss(self, inputs: Tensor, data_samples: list) -> dict:
-        """The head's losses, told what the teacher says of the same images."""
+        """The losses of the head, with the teacher's logits of the same images."""
         if next(self.teacher.parameters()).device != inputs.device:
             self.teacher.to(inputs.device)
         with torch.no_grad():

@@ -1,48 +1,58 @@
 """The classification head."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
+from typing_extensions import TypedDict, Unpack
 
+from vit_plugin.arguments import refusing
 from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.fields import InitConfig, PositiveInt, PositiveInts, Typed
 from vit_plugin.registry import MODELS
-from vit_plugin.weights.load import fit_head_state_dict
 
 from ..layers.numerics import build_activation
 from ..layers.std_conv import lecun_normal_
+from ..loading import place
 
 with needed_by('ViTClsHead'):
     from mmpretrain.models.heads import ClsHead
 
 
+class ClsHeadOptions(TypedDict, total=False):
+    """Arguments of MMPretrain's ``ClsHead``."""
+    loss: Typed | nn.Module
+    topk: PositiveInt | PositiveInts
+    cal_acc: bool
+
+
 @MODELS.register_module()
 class ViTClsHead(ClsHead):
-    """Linear, or pre-logits and Linear (arXiv:2010.11929, Section 3.1).
+    """A linear classifier, with or without a pre-logits layer before it (arXiv:2010.11929, Section 3.1).
 
     Args:
         num_classes: number of classes.
-        in_channels: width of the backbone's (or neck's) feature.
-        hidden_dim: width of the pre-logits layer of pre-training; None for none.
-        act_cfg: activation after the pre-logits; tanh in the paper.
-        init_cfg: MMEngine's initialisation config. Without it the classifier starts at zero and the
-            pre-logits as flax's default, as the authors' do.
+        in_channels: width of the feature from the backbone or neck.
+        hidden_dim: width of the pre-logits layer, as in pre-training. None means no such layer.
+        act_cfg: activation after the pre-logits, tanh in the paper.
+        init_cfg: MMEngine's initialisation config. By default, as in the authors' code, the classifier starts at zero
+            and the pre-logits have flax's default initialisation.
         **kwargs: ``loss``, ``topk``, ``cal_acc`` of MMPretrain's ``ClsHead``.
 
-    Shape: the last of the features, (B, in_channels) -> (B, num_classes).
+    Shape: (B, in_channels) -> (B, num_classes). Of several features, the last is used.
 
     Raises:
-        ConfigError: if a number is not positive; in the forward if the feature is not ``in_channels`` wide.
+        ConfigError: in the forward, if the feature is not ``in_channels`` wide.
     """
 
-    def __init__(self, num_classes: int, in_channels: int, hidden_dim: int | None = None,
-                 act_cfg: Mapping[str, Any] = dict(type='Tanh'), init_cfg: Mapping[str, Any] | None = None,
-                 **kwargs: Any) -> None:
-        super().__init__(init_cfg=init_cfg, **kwargs)
-        for name, number in dict(num_classes=num_classes, in_channels=in_channels, hidden_dim=hidden_dim).items():
-            if number is not None and number <= 0:
-                raise ConfigError(f'{name}={number} must be a positive integer')
+    def __init__(self, num_classes: PositiveInt, in_channels: PositiveInt, hidden_dim: PositiveInt | None = None,
+                 act_cfg: Typed = dict(type='Tanh'), init_cfg: InitConfig = None, **kwargs: Unpack[ClsHeadOptions],
+                 ) -> None:
+        with refusing('ViTClsHead: loss'):
+            super().__init__(init_cfg=init_cfg, **kwargs)
+        if np.max(self.topk) > num_classes:
+            raise ConfigError(f'ViTClsHead: topk={self.topk} asks for more than the num_classes={num_classes}; take '
+                              'smaller numbers.')
         self.num_classes, self.in_channels, self.hidden_dim = num_classes, in_channels, hidden_dim
         layers: OrderedDict[str, nn.Module] = OrderedDict()
         if hidden_dim is not None:
@@ -50,10 +60,11 @@ class ViTClsHead(ClsHead):
             layers['act'] = build_activation(act_cfg)
         layers['head'] = nn.Linear(hidden_dim or in_channels, num_classes)
         self.layers = nn.Sequential(layers)
+        self.register_load_state_dict_pre_hook(place)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """The authors' initialisation."""
+        """Initialise as the authors do."""
         for name, layer in self.layers.named_children():
             if name == 'pre_logits':
                 lecun_normal_(layer.weight)
@@ -62,13 +73,8 @@ class ViTClsHead(ClsHead):
                 nn.init.zeros_(layer.weight)
                 nn.init.zeros_(layer.bias)
 
-    def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
-        """Leave the classifier at its initialisation, and say so, where the weights are of other classes."""
-        fit_head_state_dict(self, state_dict, prefix)
-        super()._load_from_state_dict(state_dict, prefix, *args)
-
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
-        """What the classifier sees: (B, hidden_dim), or the feature itself."""
+        """The input of the classifier: the pre-logits (B, hidden_dim), or the feature itself."""
         x = feats[-1]
         if x.ndim != 2 or x.shape[1] != self.in_channels:
             raise ConfigError(f'ViTClsHead got a feature of shape {tuple(x.shape)} where it wants (B, '

@@ -1,10 +1,17 @@
 from .attention import Attention
 from .attention_pool import AttentionPool
-from .block import TransformerBlock
-from .mlp import Mlp
+from .block import BranchedBlock, ParallelBlock, PostNormBlock, TransformerBlock
+from .differential import DifferentialAttention
+from .encoder import Encoder, MergingEncoder
+from .mlp import GatedMlp, Mlp
 from .numerics import NUMERICS, Numerics
+from .relative_position import RelativeAttention
+from .rotary import AxialRotary, MixedRotary, RotaryAttention, RotaryWindowAttention
 from .std_conv import StdConv2d
-from .token_merging import MergingBlock
+from .window import RelativeWindowAttention, WindowAttention
 
 __all__ = [
-    'NUMERICS', 'Attention', 'AttentionPool', 'MergingBlock', 'Mlp', 'Numerics', 'StdConv2d', 'TransformerBlock']
+    'NUMERICS', 'Attention', 'AttentionPool', 'AxialRotary', 'BranchedBlock', 'DifferentialAttention', 'Encoder',
+    'GatedMlp', 'MergingEncoder', 'MixedRotary', 'Mlp', 'Numerics', 'ParallelBlock', 'PostNormBlock',
+    'RelativeAttention', 'RelativeWindowAttention', 'RotaryAttention', 'RotaryWindowAttention', 'StdConv2d',
+    'TransformerBlock', 'WindowAttention']

@@ -11,18 +11,20 @@ from .numerics import build_norm, get_numerics
 
 
 class AttentionPool(nn.Module):
-    """One learned query attends to all tokens, then an MLP: big_vision's `MAPHead` (arXiv:2106.04560, Sec. 3.4).
+    """One learned query attends to all tokens, and an MLP follows.
+
+    This is big_vision's `MAPHead` (arXiv:2106.04560, Section 3.4).
 
     Args:
         embed_dims: width of the tokens.
         num_heads: number of heads; must divide the width.
-        feedforward_channels: width of the MLP; four times the tokens' by default.
+        feedforward_channels: width of the MLP. The default is four times the width of the tokens.
         numerics: see :func:`~vit_plugin.models.layers.numerics.get_numerics`.
 
     Shape: (B, N, embed_dims) -> (B, embed_dims).
     """
 
-    def __init__(self, embed_dims: int, num_heads: int = 12, feedforward_channels: int | None = None,
+    def __init__(self, embed_dims: int, num_heads: int, feedforward_channels: int | None = None,
                  numerics: str | dict = 'authors') -> None:
         super().__init__()
         if embed_dims % num_heads:
@@ -39,7 +41,7 @@ class AttentionPool(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """The authors' initialisation (`big_vision/models/vit.py`, `MAPHead`)."""
+        """Initialise as the authors do (`big_vision/models/vit.py`, `MAPHead`)."""
         for weight in (self.latent[0], self.q.weight, *self.kv.weight.chunk(2), self.proj.weight):
             nn.init.xavier_uniform_(weight)
         for layer in (self.q, self.kv, self.proj):

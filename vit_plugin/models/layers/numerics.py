@@ -1,20 +1,25 @@
-"""The small numbers in which implementations of one and the same ViT differ."""
+"""Small details in which implementations of the same ViT differ."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 import torch
+from pydantic import with_config
 from timm.layers import LayerNorm2d
 from torch import Tensor, nn
+from typing_extensions import TypedDict
 
+from vit_plugin.arguments import OPEN
 from vit_plugin.errors import ConfigError
+from vit_plugin.fields import Eps, NormChanges
 
 NORMS: dict[str, Callable[..., nn.Module]] = {
     'LN': nn.LayerNorm,
     'LN2d': LayerNorm2d,  # over the channels of a map
     'RMSN': nn.RMSNorm,
     'BN': nn.BatchNorm2d,
+    'SyncBN': nn.SyncBatchNorm,
     'GN': lambda channels, num_groups=32, **kwargs: nn.GroupNorm(num_groups, channels, **kwargs),
 }
 
@@ -34,13 +39,14 @@ ACTIVATIONS['QuickGELU'] = QuickGELU
 
 @dataclass(frozen=True)
 class Numerics:
-    """Layer configs that change a trained model's output by 1e-5 to 1e-3, and are easily got wrong.
+    """Layer configs that change the output of a trained model by 1e-5 to 1e-3.
 
     Attributes:
-        act_cfg: the MLP's activation; flax's ``gelu`` is the tanh approximation, torch's the exact form.
-        norm_cfg: the encoder's norms.
-        stem_norm_cfg: the norms of a :class:`~vit_plugin.models.ResNetEmbed`.
-        stem_conv_cfg: its weight standardisation, see :func:`~vit_plugin.models.layers.std_conv.standardize`.
+        act_cfg: activation of the MLP. flax's ``gelu`` is the tanh approximation, torch's is exact.
+        norm_cfg: norms of the encoder.
+        stem_norm_cfg: norms of a :class:`~vit_plugin.models.ResNetEmbed`.
+        stem_conv_cfg: weight standardisation of a ``ResNetEmbed``, see
+            :func:`~vit_plugin.models.layers.std_conv.standardize`.
     """
     act_cfg: dict
     norm_cfg: dict
@@ -64,15 +70,38 @@ NUMERICS = {
 }
 
 
+@with_config(OPEN)
+class ActChanges(TypedDict, total=False):
+    type: str | type
+    approximate: Literal['none', 'tanh']
+
+
+class StemConvChanges(TypedDict, total=False):
+    eps: Eps
+    eps_inside_root: bool
+
+
+class NumericsCfg(TypedDict, total=False):
+    """Single details of a row of ``NUMERICS`` changed, see :func:`get_numerics`."""
+    base: Literal['authors', 'timm']
+    act_cfg: ActChanges
+    norm_cfg: NormChanges
+    stem_norm_cfg: NormChanges
+    stem_conv_cfg: StemConvChanges
+
+
+AnyNumerics = Literal['authors', 'timm'] | NumericsCfg | Numerics
+
+
 def get_numerics(numerics: 'str | Mapping[str, Any] | Numerics') -> Numerics:
-    """A row of ``NUMERICS`` by name, or with details changed.
+    """Get a row of ``NUMERICS``, or a row with changed details.
 
     Args:
-        numerics: ``'authors'``, ``'timm'``, or a dict ``dict(base='timm', norm_cfg=dict(eps=1e-5))``
-            whose entries are merged into those of the base; an entry with another ``type`` replaces it.
+        numerics: ``'authors'``, ``'timm'``, or a dict such as ``dict(base='timm', norm_cfg=dict(eps=1e-5))``. The
+            entries of the dict are merged into those of the base. An entry with another ``type`` replaces the base's.
 
     Raises:
-        ConfigError: for a base or a field that does not exist.
+        ConfigError: if the base or a field does not exist.
     """
     if isinstance(numerics, Numerics):
         return numerics
@@ -92,19 +121,19 @@ def get_numerics(numerics: 'str | Mapping[str, Any] | Numerics') -> Numerics:
 
 
 def build_norm(cfg: Mapping[str, Any], channels: int) -> nn.Module:
-    """The norm layer of an OpenMMLab ``norm_cfg`` over that many channels.
+    """Build the norm layer of an OpenMMLab ``norm_cfg``.
 
     Raises:
-        ConfigError: if its ``type`` is not in ``NORMS``.
+        ConfigError: if its ``type`` is not in ``NORMS``, or does not take the other arguments.
     """
     return _build(NORMS, 'norm_cfg', cfg, channels)
 
 
 def build_activation(cfg: Mapping[str, Any]) -> nn.Module:
-    """The activation layer of an OpenMMLab ``act_cfg``.
+    """Build the activation layer of an OpenMMLab ``act_cfg``.
 
     Raises:
-        ConfigError: if its ``type`` is not in ``ACTIVATIONS``.
+        ConfigError: if its ``type`` is not in ``ACTIVATIONS``, or does not take the other arguments.
     """
     return _build(ACTIVATIONS, 'act_cfg', cfg)
 
@@ -114,4 +143,10 @@ def _build(table: dict[str, Callable[..., nn.Module]], name: str, cfg: Mapping[s
     layer = kwargs.pop('type')
     if isinstance(layer, str) and layer not in table:
         raise ConfigError(f'{name}: type={layer!r} is not one of {", ".join(table)}; a class is taken too.')
-    return (table[layer] if isinstance(layer, str) else layer)(*args, **kwargs)
+    try:
+        built = (table[layer] if isinstance(layer, str) else layer)(*args, **kwargs)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f'{name}={dict(cfg)} does not fit ({str(error).rstrip(".")}); change it.') from error
+    if not isinstance(built, nn.Module):
+        raise ConfigError(f'{name}: type={layer!r} is not a layer; choose one of {", ".join(table)}.')
+    return built

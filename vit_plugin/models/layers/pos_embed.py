@@ -1,38 +1,50 @@
-"""Position embeddings: tables added to the tokens, and the tables of relative positions.
+"""Position embeddings: tables that are added to the tokens.
 
-A :class:`PosEmbed` owns no parameter. The backbone holds the one table there is as its ``pos_embed``,
-the name that every public checkpoint uses, and passes it in.
+A :class:`PosEmbed` has no parameter. The backbone holds the learned table as its parameter ``pos_embed`` and
+passes it in. Public checkpoints use the same name.
 """
+
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
+from typing_extensions import TypedDict
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.fields import Pair
 
-from .derived import Derives
+from .attention import Grid
+from .rotary import RotaryCfg
 
-Grid = tuple[int, int]
+EXTRA_STATE = '_extra_state'  # torch's key for the result of `get_extra_state`
 
-INTERPOLATIONS = {
-    # scipy.ndimage.zoom(order=1), the authors' method: the end points stay where they are.
+# How a table is resampled to another grid: arguments of `torch.nn.functional.interpolate`.
+INTERPOLATIONS: dict[str, dict] = {
+    # The authors' method, scipy.ndimage.zoom(order=1). The end points stay in place.
     'bilinear': dict(mode='bilinear', align_corners=True),
-    # timm's and DeiT's, with the filter that shrinking needs.
+    # The method of timm and DeiT. The filter matters if the grid shrinks.
     'bicubic': dict(mode='bicubic', align_corners=False, antialias=True),
+    # The method of DINOv2 without registers: no filter, and a scale as if the new side were 0.1 larger
+    # (facebookresearch/dinov2 `vision_transformer.py`, `interpolate_offset`).
+    'bicubic_dinov2': dict(mode='bicubic', align_corners=False, offset=0.1),
 }
 
 
 def resize_grid(table: Tensor, old: Grid, new: Grid, interpolate_mode: str = 'bilinear') -> Tensor:
-    """Resample a table (1, h*w, C) from one grid (h, w) to another; itself where they are equal.
+    """Resample a table (1, h*w, C) from one grid (h, w) to another. Equal grids return the table itself.
 
     Raises:
         ConfigError: if ``interpolate_mode`` is not in ``INTERPOLATIONS``.
     """
-    method = INTERPOLATIONS[_known(interpolate_mode)]
-    if not any(isinstance(side, torch.SymInt) for side in new) and old == new:  # an export may leave the size open
+    method = dict(INTERPOLATIONS[_known(interpolate_mode)])
+    if not any(isinstance(side, torch.SymInt) for side in new) and old == new:  # an export can leave the size open
         return table
+    offset = method.pop('offset', None)
+    target = dict(size=new) if offset is None else dict(
+        scale_factor=tuple((after + offset) / before for after, before in zip(new, old, strict=True)))
     image = table.unflatten(1, old).permute(0, 3, 1, 2)  # (1, C, h, w)
-    image = F.interpolate(image.float(), size=new, **method)
+    image = F.interpolate(image.float(), **target, **method)
     return image.to(table.dtype).flatten(2).transpose(1, 2)  # (1, h'*w', C)
 
 
@@ -43,107 +55,125 @@ def _known(interpolate_mode: str) -> str:
     return interpolate_mode
 
 
-class PosEmbed(Derives):
-    """No position table: the tokens are a bag of patches, or attention knows their relative positions.
+class PosEmbed(nn.Module):
+    """Adds the positions to the tokens.
 
     Args:
         grid: the native grid (h, w) of patches.
         embed_dims: width of the tokens.
-        num_extra_tokens: tokens before the patches, such as the class token.
+        num_prefix_tokens: number of tokens before the patches, such as the class token.
         interpolate_mode: how a learned table is resampled to other grids, a key of ``INTERPOLATIONS``.
-        extra_rows: whether a learned table has rows for the extra tokens; big_vision's have none.
-        source_grid: the grid (h, w) of the tables of checkpoints to load, where it is no square.
+        prefix_rows: whether a learned table has rows for the tokens before the patches. big_vision's tables do not.
+        source_grid: grid (h, w) of the table in foreign checkpoints to load. Only needed if it is not square.
 
     Attributes:
-        shape: shape of the parameter that it reads, or None.
+        shape: shape of the backbone's parameter ``pos_embed``, or None if there is no parameter.
     """
 
     shape: tuple[int, int, int] | None = None
 
-    def __init__(self, grid: Grid, embed_dims: int, num_extra_tokens: int,
-                 interpolate_mode: str = 'bilinear', extra_rows: bool = True,
+    def __init__(self, grid: Grid, embed_dims: int, num_prefix_tokens: int,
+                 interpolate_mode: str = 'bilinear', prefix_rows: bool = True,
                  source_grid: Grid | None = None) -> None:
         super().__init__()
         self.grid, self.embed_dims = grid, embed_dims
-        self.num_extra_rows = num_extra_tokens if extra_rows else 0
+        self.num_prefix_rows = num_prefix_tokens if prefix_rows else 0
         self.interpolate_mode = _known(interpolate_mode)
         self.source_grid = None if source_grid is None else tuple(source_grid)
 
-    def table(self, weight: Tensor | None, grid: Grid) -> Tensor | None:
-        """The table (1, N, C) of that grid; it may lack rows for the extra tokens, which then get none."""
-        return None
+    def table(self, weight: Tensor | None, grid: Grid, device: torch.device | None = None) -> Tensor:
+        """The table (1, N, C) of a grid. It may lack the rows for the tokens before the patches."""
+        raise NotImplementedError
 
     def forward(self, x: Tensor, weight: Tensor | None, grid: Grid) -> Tensor:
-        """Add the positions of ``grid`` to the tokens (B, extra + h*w, C)."""
-        table = self.derived(lambda: self.table(weight, grid), weight, key=grid)
-        if table is None:
-            return x
-        # Under autocast the sum is float32, and with it what the blocks add to; else it has the model's dtype.
+        """Add the positions of ``grid`` to the tokens (B, prefix + h*w, C)."""
+        table = self.table(weight, grid, x.device)
+        # Under autocast the sum stays in float32, and so do the sums in the blocks.
         table = table if torch.is_autocast_enabled(x.device.type) else table.to(x.dtype)
         return x + F.pad(table, (0, 0, x.shape[1] - table.shape[1], 0))
 
 
+class NoPosEmbed(PosEmbed):
+    """Adds nothing. Attention may still have relative positions."""
+
+    def forward(self, x: Tensor, weight: None, grid: Grid) -> Tensor:
+        return x
+
+
 class LearnedPosEmbed(PosEmbed):
-    """One learned row per token, in raster order (arXiv:2010.11929, Equation 1; '1-D' in Table 8)."""
+    """One learned row per token, in raster order (arXiv:2010.11929, Equation 1; '1-D' in Table 8).
 
-    def __init__(self, *args, **kwargs) -> None:
+    The grid is saved with the model, because tables of 24 x 32 and 32 x 24 patches have the same number of rows.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.shape = (1, self.num_extra_rows + self.grid[0] * self.grid[1], self.embed_dims)
+        self.shape = (1, self.num_prefix_rows + self.grid[0] * self.grid[1], self.embed_dims)
 
-    def table(self, weight: Tensor, grid: Grid) -> Tensor:
-        extra, patches = weight[:, :self.num_extra_rows], weight[:, self.num_extra_rows:]
-        return torch.cat((extra, self.resample(patches, self.grid, grid)), dim=1)
+    def get_extra_state(self) -> Tensor:
+        """The grid (h, w), for the state dict."""
+        return torch.tensor(self.grid)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Do nothing. At this point the loaded table already has the model's own grid."""
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        state_dict.setdefault(f'{prefix}{EXTRA_STATE}', self.get_extra_state())  # foreign checkpoints have none
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def table(self, weight: Tensor, grid: Grid, device: torch.device | None = None) -> Tensor:
+        prefix, patches = weight[:, :self.num_prefix_rows], weight[:, self.num_prefix_rows:]
+        return torch.cat((prefix, self.resample(patches, self.grid, grid)), dim=1)
 
     def resample(self, patches: Tensor, old: Grid, new: Grid) -> Tensor:
-        """Rows (1, h*w, C) of the patches of one grid as those of another."""
+        """Resample the rows (1, h*w, C) of the patches to another grid."""
         return resize_grid(patches, old, new, self.interpolate_mode)
 
 
 class Learned2dPosEmbed(PosEmbed):
-    """A learned half for the row joined to one for the column (arXiv:2010.11929, Appendix D.4).
+    """Learned positions for rows and columns, each half as wide as a token (arXiv:2010.11929, Appendix D.4).
 
-    The parameter holds rows of half the width: two per extra token, then one per row, one per column.
+    The parameter holds vectors of half the width: two per token before the patches, one per row, one per column.
 
     Raises:
         ConfigError: if the width is odd.
     """
 
-    def __init__(self, *args, **kwargs) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.embed_dims % 2:
             raise ConfigError(f"pos_embed='learned_2d' needs an even width, got embed_dims={self.embed_dims}.")
-        self.shape = (1, 2 * self.num_extra_rows + sum(self.grid), self.embed_dims // 2)
+        self.shape = (1, 2 * self.num_prefix_rows + sum(self.grid), self.embed_dims // 2)
 
-    def table(self, weight: Tensor, grid: Grid) -> Tensor:
+    def table(self, weight: Tensor, grid: Grid, device: torch.device | None = None) -> Tensor:
         h, w = grid
-        extra, rows, columns = weight.split((2 * self.num_extra_rows, *self.grid), dim=1)
+        prefix, rows, columns = weight.split((2 * self.num_prefix_rows, *self.grid), dim=1)
         rows = resize_grid(rows, (self.grid[0], 1), (h, 1), self.interpolate_mode)  # (1, h, C/2)
         columns = resize_grid(columns, (1, self.grid[1]), (1, w), self.interpolate_mode)  # (1, w, C/2)
-        patches = torch.cat((rows.repeat_interleave(w, dim=1), columns.repeat(1, h, 1)), dim=-1)
-        return torch.cat((extra.reshape(1, -1, self.embed_dims), patches), dim=1)  # (1, extra + h*w, C)
+        patches = torch.cat((rows[:, :, None].expand(-1, -1, w, -1), columns[:, None].expand(-1, h, -1, -1)), dim=-1)
+        return torch.cat((prefix.reshape(1, -1, self.embed_dims), patches.flatten(1, 2)), dim=1)  # (1, prefix + h*w, C)
 
 
 class SinCos2dPosEmbed(PosEmbed):
-    """Fixed sines and cosines of column and row (arXiv:2104.02057, MoCo v3; as in big_vision's `vit.py`).
+    """Fixed sines and cosines of column and row, in the form of big_vision's `vit.py` (`posemb_sincos_2d`).
 
-    A grid of another size covers the same range of positions in finer or coarser steps.
+    MoCo v3 (arXiv:2104.02057) uses another step between the frequencies. A grid of another size covers the same range
+    of positions in finer or coarser steps.
 
     Raises:
         ConfigError: if the width is not a multiple of 4.
     """
 
-    def __init__(self, *args, **kwargs) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.embed_dims % 4 or self.embed_dims < 8:
             raise ConfigError("pos_embed='sincos2d' needs a width that is a multiple of 4 and at least 8, got "
                               f'embed_dims={self.embed_dims}.')
-        self.register_buffer('_device', torch.empty(0), persistent=False)
 
-    def table(self, weight: None, grid: Grid) -> Tensor:
-        device = self._device.device
+    def table(self, weight: None, grid: Grid, device: torch.device | None = None) -> Tensor:
         quarter = self.embed_dims // 4
         omega = 10_000 ** -(torch.arange(quarter, device=device) / (quarter - 1))  # (C/4,)
-        y, x = (torch.arange(size, device=device) * ((native - 1) / (size - 1 or 1))
+        y, x = (torch.arange(size, device=device) * (native - 1) / (size - 1 or 1)
                 for native, size in zip(self.grid, grid, strict=True))
         y, x = torch.meshgrid(y, x, indexing='ij')
         y, x = y.flatten()[:, None] * omega, x.flatten()[:, None] * omega  # (h*w, C/4)
@@ -151,20 +181,20 @@ class SinCos2dPosEmbed(PosEmbed):
 
 
 POS_EMBEDS: dict[str, type[PosEmbed]] = {
-    'none': PosEmbed,
+    'none': NoPosEmbed,
     'learned': LearnedPosEmbed,
     'learned_2d': Learned2dPosEmbed,
     'sincos2d': SinCos2dPosEmbed,
 }
 
+PosEmbedName = Literal['none', 'learned', 'learned_2d', 'sincos2d', 'relative']
 
-def relative_table(table: Tensor, size: int) -> Tensor:
-    """Look up a table (2*s - 1, d) of relative positions for every pair of ``size`` positions.
 
-    Shape of the result: (size, size, d); [i, j] is the row of the offset i - j. Another size than s
-    resamples the table, as ViTDet does (arXiv:2203.16527).
-    """
-    if table.shape[0] != 2 * size - 1:
-        table = F.interpolate(table.t()[None].float(), size=2 * size - 1, mode='linear')[0].t().to(table.dtype)
-    positions = torch.arange(size, device=table.device)
-    return table[positions[:, None] - positions[None, :] + size - 1]
+class PosEmbedCfg(TypedDict, total=False):
+    """Positions by their name, arguments of :class:`PosEmbed`, and the positions that attention knows."""
+    type: PosEmbedName
+    relative: bool
+    rotary: RotaryCfg | None
+    interpolate_mode: Literal[tuple(INTERPOLATIONS)]
+    prefix_rows: bool
+    source_grid: Pair | None

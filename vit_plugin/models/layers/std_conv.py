@@ -1,35 +1,34 @@
-"""Weight-standardised convolution with SAME padding, as in the authors' ResNet."""
+"""Convolution with standardised weights and SAME padding, as in the authors' ResNet."""
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .derived import Derives, transformed
-
 
 def standardize(weight: Tensor, eps: float = 1e-5, eps_inside_root: bool = False) -> Tensor:
-    """Zero mean and unit variance for every filter (arXiv:1903.10520, Equation 7).
+    """Give every filter zero mean and unit variance (arXiv:1903.10520, Equation 7).
 
     Args:
         weight: filters of shape (C_out, C_in, kH, kW). The variance is the biased one.
-        eps: added to the standard deviation (google-research/vision_transformer), or
-        eps_inside_root: to the variance under the root (timm).
+        eps: small number against division by zero.
+        eps_inside_root: False adds ``eps`` to the standard deviation, as google-research/vision_transformer does. True
+            adds it to the variance under the root, as timm does.
     """
-    rows = weight.flatten(1)
     if eps_inside_root:
-        return F.layer_norm(rows, rows.shape[1:], eps=eps).view_as(weight)  # the same sum, in one kernel
-    centred = rows - rows.mean(dim=1, keepdim=True)
-    std = torch.linalg.vector_norm(centred, dim=1, keepdim=True) * rows.shape[1]**-0.5  # torch.var is many times slower
-    return (centred / (std + eps)).view_as(weight)
+        return F.layer_norm(weight, weight.shape[1:], eps=eps)  # the same sum, in one kernel
+    centred = weight - weight.mean((1, 2, 3), keepdim=True)
+    # By the norm, since torch.var is many times slower on a CPU.
+    std = torch.linalg.vector_norm(centred, dim=(1, 2, 3), keepdim=True) * weight[0].numel()**-0.5
+    return centred / (std + eps)
 
 
 def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
-    """Padding before and after, so that the output has ceil(size / stride) elements (XLA's SAME)."""
+    """Padding before and after that gives ceil(size / stride) output elements (XLA's SAME)."""
     total = max(kernel - (size % stride or stride), 0)
     return total // 2, total - total // 2
 
 
-class StdConv2d(Derives, nn.Conv2d):
+class StdConv2d(nn.Conv2d):
     """Convolution with standardised filters, SAME padding and no bias.
 
     Args:
@@ -46,24 +45,23 @@ class StdConv2d(Derives, nn.Conv2d):
     def reset_parameters(self) -> None:
         lecun_normal_(self.weight)
 
+    def kernel(self, weight: Tensor) -> Tensor:
+        """The filters that the convolution applies. A pass may replace this method."""
+        return standardize(weight, self.eps, self.eps_inside_root)
+
     def forward(self, x: Tensor) -> Tensor:
         top, bottom = same_padding(x.shape[-2], self.kernel_size[0], self.stride[0])
         left, right = same_padding(x.shape[-1], self.kernel_size[1], self.stride[1])
         padding = (top, left)
-        if (top, left) != (bottom, right):  # convolutions pad both sides alike, so this costs a copy
+        if (top, left) != (bottom, right):  # torch's convolution pads both sides equally, so this needs a copy
             x, padding = F.pad(x, (left, right, top, bottom)), (0, 0)
-        channels_last = not transformed() and x.is_contiguous(memory_format=torch.channels_last)
-        memory_format = torch.channels_last if channels_last else torch.contiguous_format
-        weight = self.derived(
-            lambda: standardize(self.weight, self.eps, self.eps_inside_root).contiguous(memory_format=memory_format),
-            self.weight, key=memory_format)
-        return F.conv2d(x, weight, stride=self.stride, padding=padding)
+        return F.conv2d(x, self.kernel(self.weight), stride=self.stride, padding=padding)
 
 
 def max_pool_same(x: Tensor) -> Tensor:
     """3 x 3 max-pool of stride 2 with SAME padding by -inf.
 
-    An even size wants its padding after the last element only, which ``ceil_mode`` does without a copy.
+    An even size is padded only after the last element. ``ceil_mode`` does this without a copy.
     """
     return F.max_pool2d(x, 3, 2, padding=(x.shape[-2] % 2, x.shape[-1] % 2), ceil_mode=True)
 
@@ -71,7 +69,7 @@ def max_pool_same(x: Tensor) -> Tensor:
 def lecun_normal_(weight: Tensor) -> None:
     """flax's default kernel init: truncated normal of variance 1 / fan_in (Klambauer et al. 2017).
 
-    Truncating at two deviations shrinks them by 0.8796, which is put right here as flax does.
+    Truncation at two standard deviations shrinks the deviation by 0.8796. As in flax, the scale corrects for that.
     """
     fan_in = weight[0].numel()
     std = fan_in ** -0.5 / 0.87962566103423978

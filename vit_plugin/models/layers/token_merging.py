@@ -1,6 +1,6 @@
-"""Merging alike tokens on the way through the encoder (ToMe, arXiv:2210.09461)."""
+"""Merging of similar tokens in the encoder (ToMe, arXiv:2210.09461)."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -9,93 +9,102 @@ from torch import Tensor
 from .block import TransformerBlock
 
 
-class Merged(NamedTuple):
-    """Tokens of which some stand for several.
+class TokenMerging(NamedTuple):
+    """Which tokens have been merged so far.
+
+    N is the original number of tokens, M the current number.
 
     Attributes:
-        tokens: (B, M, C).
-        index: (B, N); which of the M each of the N original tokens has become a part of.
+        sizes: (B, M, 1), the number of original tokens in each current token.
+        index: (B, N), the current token that contains each original token.
+        prefix: number of tokens before the patches. They are never merged.
     """
-    tokens: Tensor
+    sizes: Tensor
     index: Tensor
+    prefix: int
 
     @classmethod
-    def of(cls, tokens: Tensor) -> 'Merged':
-        """None of the tokens (B, N, C) merged yet."""
-        return cls(tokens, torch.arange(tokens.shape[1], device=tokens.device).expand(tokens.shape[0], -1))
+    def of(cls, x: Tensor, prefix: int) -> 'TokenMerging':
+        """The state for tokens (B, N, C) before any merging."""
+        index = torch.arange(x.shape[1], device=x.device).expand(x.shape[0], -1)
+        return cls(torch.ones_like(x[..., :1]), index, prefix)
 
-    def sizes(self) -> Tensor:
-        """How many original tokens each stands for: (B, M)."""
-        ones = torch.ones_like(self.index, dtype=self.tokens.dtype)
-        return self.tokens.new_zeros(self.tokens.shape[:2]).scatter_add(1, self.index, ones)
+    def through(self, block: TransformerBlock, x: Tensor, num_merged: int) -> tuple[Tensor, 'TokenMerging']:
+        """Run a block on tokens (B, M, C), and merge ``num_merged`` of them between attention and MLP.
 
-    def unmerged(self) -> Tensor:
-        """(B, N, C), where original tokens that were merged are equal."""
-        return self.tokens.gather(1, self.index[..., None].expand(-1, -1, self.tokens.shape[-1]))
+        In attention, a merged token has the weight of all its original tokens ("proportional attention", Section 3.1).
+        The similarity of tokens is that of their keys, averaged over the heads.
+
+        Returns:
+            The tokens (B, M - num_merged, C) and the new state.
+        """
+        attn = block.attn
+        q, k, v = attn.project(block.norm1(x))
+        bias = self.sizes.log().transpose(1, 2)[:, None].to(q.dtype)  # (B, 1, 1, M)
+        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=attn.current_drop_rate)
+        x = x + block.drop_path(block.ls1(attn.output(attended)))
+        x, merging = self.merge(x, k.mean(dim=1), num_merged)  # (B, M - num_merged, C)
+        return x + block.drop_path(block.ls2(block.mlp(block.norm2(x)))), merging
+
+    def merge(self, x: Tensor, metric: Tensor, num_merged: int) -> tuple[Tensor, 'TokenMerging']:
+        """Merge the most similar pairs of patches by bipartite soft matching (Section 3.1 and Appendix D).
+
+        Tokens of even index form the first set, tokens of odd index the second. Each token of the first set is paired
+        with the most similar token of the second set. The ``num_merged`` most similar pairs are merged. A merged token
+        is the mean of its original tokens.
+
+        The result has the order of facebookresearch/ToMe `merge.py`: the rest of the first set, then the second set.
+        The next merging depends on this order.
+
+        Args:
+            x: the tokens (B, M, C).
+            metric: vectors (B, M, d). Their cosine is the similarity of two tokens.
+            num_merged: number of tokens to remove, at most half of the patches.
+
+        Returns:
+            The tokens (B, M - num_merged, C) and the new state.
+        """
+        num_merged = min(num_merged, (x.shape[1] - self.prefix) // 2)
+        if num_merged <= 0:
+            return x, self
+        first, second = -(-self.prefix // 2), self.prefix // 2  # prefix tokens in each set
+        with torch.no_grad():
+            metric = F.normalize(metric, dim=-1)
+            similarity = metric[:, ::2] @ metric[:, 1::2].transpose(1, 2)  # (B, sources, targets)
+            similarity[:, :first] = similarity[:, :, :second] = -torch.inf
+            best, target = similarity.max(dim=-1)
+            order = best.argsort(dim=-1, descending=True)
+            merged, kept = order[:, :num_merged], order[:, num_merged:]
+            if self.prefix:  # the reference sorts the rest only in this case
+                kept = kept.sort(dim=-1).values
+            kept, target = kept[:, first:], target.gather(1, merged)
+
+        def fewer(values: Tensor) -> Tensor:
+            """(B, M, c) -> (B, M - num_merged, c). Merged values are summed."""
+            sources, targets = values[:, ::2], values[:, 1::2]
+            targets = targets.scatter_add(1, _rows(target, values), sources.gather(1, _rows(merged, values)))
+            return torch.cat((values[:, :self.prefix], sources.gather(1, _rows(kept, values)), targets[:, second:]), 1)
+
+        sizes = fewer(self.sizes)
+        place = self._places(merged, kept, target)
+        return fewer(x * self.sizes) / sizes, self._replace(sizes=sizes, index=place.gather(1, self.index))
+
+    def _places(self, merged: Tensor, kept: Tensor, target: Tensor) -> Tensor:
+        """The new index (B, M) of each of the M tokens."""
+        prefix, device = self.prefix, kept.device
+        place = torch.empty(self.sizes.shape[:2], dtype=torch.long, device=device)
+        of_targets = torch.arange(place[:, 1::2].shape[1], device=device) + prefix + kept.shape[1] - prefix // 2
+        place[:, 1::2] = of_targets
+        place[:, ::2] = place[:, ::2].scatter(1, kept, torch.arange(
+            prefix, prefix + kept.shape[1], device=device).expand_as(kept)).scatter(1, merged, of_targets[target])
+        place[:, :prefix] = torch.arange(prefix, device=device)
+        return place
+
+    def unmerge(self, x: Tensor) -> Tensor:
+        """Tokens (B, M, C) -> (B, N, C). Original tokens that were merged get equal values."""
+        return x.gather(1, _rows(self.index, x))
 
 
-def merge(merged: Merged, metric: Tensor, num_merged: int, prefix: int) -> Merged:
-    """Merge the most alike pairs of patches by bipartite soft matching (Section 3).
-
-    The patches are divided into two sets by turns. Each of the first set finds its most similar one of the second, and
-    the ``num_merged`` most similar pairs become one token each, the mean over the original tokens.
-
-    Args:
-        merged: the tokens.
-        metric: (B, M, d), by whose cosine tokens are compared.
-        num_merged: how many tokens fewer there are to be; at most half of the patches go.
-        prefix: tokens before the patches, which are left alone.
-    """
-    x, index = merged
-    sizes = merged.sizes()[..., None]  # (B, M, 1)
-    metric = F.normalize(metric[:, prefix:], dim=-1)
-    similarity = metric[:, 1::2] @ metric[:, ::2].transpose(1, 2)  # (B, sources, targets)
-    num_merged = min(num_merged, similarity.shape[1])
-    best, target = similarity.max(dim=-1)
-    order = best.argsort(dim=-1, descending=True)
-    gone, kept = order[:, :num_merged], order[:, num_merged:].sort(dim=-1).values  # which of the sources
-    target = target.gather(1, gone)
-
-    def rows(values: Tensor, which: Tensor) -> Tensor:
-        return values.gather(1, which[..., None].expand(-1, -1, values.shape[-1]))
-
-    def fewer(values: Tensor) -> Tensor:
-        """(B, M, c) -> (B, M - num_merged, c): prefix, second set with what came to it, what is left of the first."""
-        sources, targets = values[:, prefix + 1::2], values[:, prefix::2]
-        added = rows(sources, gone)
-        targets = targets.scatter_add(1, target[..., None].expand_as(added), added)
-        return torch.cat((values[:, :prefix], targets, rows(sources, kept)), dim=1)
-
-    num_targets = similarity.shape[2]
-    new = index.new_empty(x.shape[:2])  # where each of the M tokens is now
-    new[:, :prefix] = torch.arange(prefix, device=index.device)
-    new[:, prefix::2] = torch.arange(prefix, prefix + num_targets, device=index.device)
-    of_sources = torch.empty_like(new[:, prefix + 1::2]).scatter(1, gone, prefix + target)
-    places = torch.arange(kept.shape[1], device=index.device) + prefix + num_targets
-    new[:, prefix + 1::2] = of_sources.scatter(1, kept, places.expand_as(kept))
-    return Merged(fewer(x * sizes) / fewer(sizes), new.gather(1, index))
-
-
-class MergingBlock(TransformerBlock):
-    """A block that merges tokens between attention and MLP.
-
-    Attention gives a token of several the weight of as many ("proportional attention", Equation 1).
-
-    Args:
-        num_merged: how many tokens fewer this block gives out.
-        num_extra_tokens: tokens before the patches, which are left alone.
-        The rest: see :class:`TransformerBlock`; without relative positions and windows.
-    """
-
-    def __init__(self, *args: Any, num_merged: int, num_extra_tokens: int, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.num_merged, self.num_extra_tokens = num_merged, num_extra_tokens
-
-    def forward(self, merged: Merged, grid: tuple[int, int], num_outputs: int | None = None) -> Merged:
-        x, index = merged
-        q, k, v = self.attn.project(self.norm1(x))
-        bias = merged.sizes().log()[:, None, None].to(q.dtype)  # (B, 1, 1, M)
-        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=self.attn.current_drop_rate)
-        x = x + self.drop_path(self.ls1(self.attn.output(attended)))
-        x, index = merge(Merged(x, index), k.mean(dim=1), self.num_merged, self.num_extra_tokens)
-        return Merged(x + self.drop_path(self.ls2(self.mlp(self.norm2(x)))), index)
+def _rows(index: Tensor, values: Tensor) -> Tensor:
+    """Expand an index (B, R) to (B, R, c), to gather whole rows of values (B, M, c)."""
+    return index[..., None].expand(-1, -1, values.shape[-1])

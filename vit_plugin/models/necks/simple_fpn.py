@@ -1,20 +1,28 @@
-"""Maps of several strides out of a plain ViT's one."""
+"""A feature pyramid from the single map of a plain ViT."""
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
+from annotated_types import Predicate
 from mmengine.model import BaseModule
+from pydantic import Field
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.fields import InitConfig, NormConfig, PositiveInt, PositiveInts
 from vit_plugin.registry import MODELS
 
 from ..layers.numerics import build_norm
+from ..loading import place
+
+Scale = Annotated[float, Field(ge=1 / 32, le=32, description='a power of two from 1/32 to 32'),
+                  Predicate(lambda scale: math.log2(scale) % 1 == 0)]
+Scales = Annotated[Sequence[Scale], Field(min_length=1)]
 
 
 class ConvNorm(nn.Sequential):
-    """A convolution that keeps the size of the map, and its norm."""
+    """A convolution and its norm. The map keeps its size."""
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int, norm_cfg: Mapping[str, Any]) -> None:
         super().__init__()
@@ -25,7 +33,7 @@ class ConvNorm(nn.Sequential):
 class Level(nn.Module):
     """The map at another scale: (B, in_channels, h, w) -> (B, out_channels, scale * h, scale * w).
 
-    Each doubling halves the channels, with a norm and a GELU between two; shrinking is a max-pool.
+    Each doubling halves the channels. Between two doublings there are a norm and a GELU. A max-pool reduces the size.
     """
 
     def __init__(self, in_channels: int, out_channels: int, scale: float, norm_cfg: Mapping[str, Any]) -> None:
@@ -50,41 +58,43 @@ class SimpleFPN(BaseModule):
     """The simple feature pyramid of ViTDet (arXiv:2203.16527, Section 3, "Simple feature pyramid").
 
     Args:
-        in_channels: of the backbone's map, or of each of its maps, of which the last is taken.
-        out_channels: of every output.
-        num_outs: number of outputs; those beyond ``scales`` are each half as large as the one before.
-        scales: powers of two, each giving one output that many times as large as the map.
-        add_extra_convs: make the outputs beyond ``scales`` with 3 x 3 / 2 convolutions, as RetinaNet's P6 and P7,
-            and not by leaving out every other element.
-        norm_cfg: the norms, ``'LN2d'`` being that over the channels.
+        in_channels: channels of the backbone's map, or of each of its maps. The last map is used.
+        out_channels: channels of every output.
+        num_outs: number of outputs. Each output beyond ``scales`` has half the size of the one before.
+        scales: powers of two. Each gives one output, with the size of the map times this number.
+        add_extra_convs: compute the outputs beyond ``scales`` with 3 x 3 convolutions of stride 2, as RetinaNet's P6
+            and P7. Otherwise every other element is left out.
+        norm_cfg: the norms. ``'LN2d'`` norms over the channels.
         init_cfg: MMEngine's initialisation config.
 
-    Shape: a map (B, in_channels, h, w), or a tuple of which it is the last -> ``num_outs`` maps.
+    Shape: a map (B, in_channels, h, w), or a tuple whose last element is this map -> ``num_outs`` maps.
 
     Raises:
-        ConfigError: for a scale that is no power of two, or fewer outputs than scales.
+        ConfigError: if there are fewer outputs than scales, or if the channels cannot be halved for each doubling.
     """
 
-    def __init__(self, in_channels: int | Sequence[int], out_channels: int = 256, num_outs: int = 5,
-                 scales: Sequence[float] = (4, 2, 1, 0.5), add_extra_convs: bool = False,
-                 norm_cfg: Mapping[str, Any] = dict(type='LN2d'),
-                 init_cfg: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None) -> None:
+    def __init__(self, in_channels: PositiveInt | PositiveInts, out_channels: PositiveInt = 256,
+                 num_outs: PositiveInt = 5, scales: Scales = (4, 2, 1, 0.5), add_extra_convs: bool = False,
+                 norm_cfg: NormConfig = dict(type='LN2d'), init_cfg: InitConfig = None) -> None:
         super().__init__(init_cfg)
-        if not scales or any(scale <= 0 or math.log2(scale) % 1 for scale in scales):
-            raise ConfigError(f'neck: scales={tuple(scales)} must be powers of two, such as (4, 2, 1, 0.5).')
         if num_outs < len(scales):
-            raise ConfigError(f'neck: num_outs={num_outs} is fewer than the {len(scales)} scales; leave out scales, or '
-                              f'set num_outs={len(scales)}.')
+            raise ConfigError(f'SimpleFPN: num_outs={num_outs} is fewer than the {len(scales)} scales; leave out '
+                              f'scales, or set num_outs={len(scales)}.')
         in_channels = in_channels if isinstance(in_channels, int) else in_channels[-1]
+        doublings = math.log2(max(scales))
+        if doublings > 0 and in_channels % 2**doublings:
+            raise ConfigError(f'SimpleFPN: in_channels={in_channels} cannot be halved for each doubling of '
+                              f'scales={tuple(scales)}; take a multiple of {2**int(doublings)}, or smaller scales.')
         self.levels = nn.ModuleList(Level(in_channels, out_channels, scale, norm_cfg) for scale in scales)
         self.extra_levels = nn.ModuleList(
             nn.Sequential(nn.ReLU() if i else nn.Identity(), nn.Conv2d(out_channels, out_channels, 3, 2, padding=1))
             if add_extra_convs else nn.MaxPool2d(1, 2)
             for i in range(num_outs - len(scales)))
+        self.register_load_state_dict_pre_hook(place)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Convolutions that keep the variance of ReLUs, as in detectron2's pyramids."""
+        """Initialise the convolutions for ReLUs with constant variance, as in detectron2's pyramids."""
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_uniform_(module.weight, a=1)

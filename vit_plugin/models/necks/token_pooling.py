@@ -1,65 +1,106 @@
-"""From the tokens of an image to its one feature vector."""
+"""Pool the tokens of an image to one feature vector."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import Literal
 
 from mmengine.model import BaseModule
-from torch import Tensor
+from torch import Tensor, nn
+from typing_extensions import TypedDict
 
+from vit_plugin.arch import num_heads_of_width
 from vit_plugin.errors import ConfigError
+from vit_plugin.fields import Count, InitConfig, NormConfig, PositiveInt
 from vit_plugin.registry import MODELS
 
 from ..layers.attention_pool import AttentionPool
+from ..layers.numerics import AnyNumerics, build_norm
+from ..loading import place
 
-# Tokens (B, extra + N, C) and the number of extra ones -> (B, C).
+# Tokens (B, prefix + N, C) and the number of tokens before the patches -> (B, C).
 POOLINGS: dict[str, Callable[[Tensor, int], Tensor]] = {
-    'cls': lambda x, extra: x[:, 0],
-    'avg': lambda x, extra: x[:, extra:].mean(dim=1),
-    'gap': lambda x, extra: x.mean(dim=1),
-    'max': lambda x, extra: x[:, extra:].amax(dim=1),
+    'cls': lambda x, prefix: x[:, 0],
+    'avg': lambda x, prefix: x[:, prefix:].mean(dim=1),
+    'gap': lambda x, prefix: x.mean(dim=1),
+    'max': lambda x, prefix: x[:, prefix:].amax(dim=1),
 }
+PATCHES_ONLY = ('avg', 'max')
+
+
+class MapOptions(TypedDict, total=False):
+    """Arguments of :class:`~vit_plugin.models.layers.AttentionPool`."""
+    num_heads: PositiveInt
+    feedforward_channels: PositiveInt | None
+    numerics: AnyNumerics
 
 
 @MODELS.register_module()
 class TokenPooling(BaseModule):
-    """Pools the tokens of each of the backbone's outputs into one vector.
+    """Pools the tokens of each output of the backbone to one vector.
 
     Args:
-        mode: ``'cls'`` takes the class token; ``'avg'`` and ``'max'`` pool the patches; ``'gap'``
-            averages all tokens, as google-research/vision_transformer does; ``'map'`` pools all of them by attention
-            (big_vision).
-        num_extra_tokens: tokens before the patches in a ``raw`` output.
+        mode: ``'cls'`` returns the class token. ``'avg'`` and ``'max'`` pool the patches. ``'gap'`` averages all
+            tokens, as google-research/vision_transformer does. ``'map'`` pools all tokens by attention, as big_vision
+            does.
+        num_prefix_tokens: number of tokens before the patches in a ``raw`` output. Our tools set it and compare it with
+            the backbone. Elsewhere ``'avg'`` and ``'max'`` need it for tokens.
         in_channels: width of the tokens, for ``'map'``.
-        map_cfg: further arguments of :class:`~vit_plugin.models.layers.AttentionPool` (``num_heads``, ...).
+        map_cfg: further arguments of :class:`~vit_plugin.models.layers.AttentionPool`. The default of ``num_heads`` is
+            that of the encoder with the same width in :data:`vit_plugin.arch.SIZES`.
+        norm_cfg: norm of the pooled vector, such as ``dict(type='LN', eps=1e-6)``. It needs ``in_channels``. timm's
+            models that average their patches have it in place of the backbone's final norm.
         init_cfg: MMEngine's initialisation config.
-    Shape: each input (B, extra + N, C), or a feature map (B, C, h, w), which has no extra tokens -> (B, C).
+
+    Shape: tokens (B, prefix + N, C) or a feature map (B, C, h, w) -> (B, C), for each input.
 
     Raises:
-        ConfigError: for an unknown mode, ``'cls'`` without a class token, or ``'map'`` without ``in_channels``.
+        ConfigError: if ``'cls'`` has no class token, or if ``'map'`` lacks ``in_channels``, or ``num_heads`` for a
+            width outside the table. In the forward, if ``'avg'`` or ``'max'`` of tokens lacks ``num_prefix_tokens``.
     """
 
-    def __init__(self, mode: str = 'avg', num_extra_tokens: int = 1, in_channels: int | None = None,
-                 map_cfg: Mapping[str, Any] | None = None, init_cfg: Mapping[str, Any] | None = None) -> None:
+    renamed_arguments = {'num_extra_tokens': 'num_prefix_tokens=...'}
+
+    def __init__(self, mode: Literal['cls', 'avg', 'gap', 'max', 'map'] = 'avg', num_prefix_tokens: Count | None = None,
+                 in_channels: PositiveInt | None = None, map_cfg: MapOptions | None = None,
+                 norm_cfg: NormConfig | None = None, init_cfg: InitConfig = None) -> None:
         super().__init__(init_cfg)
-        if mode not in (*POOLINGS, 'map'):
-            raise ConfigError(f'Unknown mode {mode!r}; choose one of {", ".join(POOLINGS)}, map.')
-        if mode == 'cls' and num_extra_tokens < 1:
-            raise ConfigError("mode='cls' needs a class token, but num_extra_tokens=0; choose mode='avg'.")
+        if mode == 'cls' and num_prefix_tokens == 0:
+            raise ConfigError("TokenPooling: mode='cls' needs a class token, but num_prefix_tokens=0; choose "
+                              "mode='avg'.")
         if mode == 'map' and in_channels is None:
-            raise ConfigError("mode='map' needs in_channels, the width of the backbone's tokens.")
-        self.mode, self.num_extra_tokens = mode, num_extra_tokens
-        self.attn_pool = AttentionPool(in_channels, **(map_cfg or {})) if mode == 'map' else None
+            raise ConfigError("TokenPooling: mode='map' needs in_channels, the width of the backbone's tokens.")
+        if norm_cfg and in_channels is None:
+            raise ConfigError("TokenPooling: norm_cfg needs in_channels, the width of the backbone's tokens.")
+        if mode != 'map' and map_cfg:
+            raise ConfigError(f"TokenPooling: map_cfg is for mode='map', and this is mode={mode!r}; leave it out.")
+        self.mode, self.num_prefix_tokens = mode, num_prefix_tokens
+        self.attn_pool = self._build_attention_pool(in_channels, dict(map_cfg or {})) if mode == 'map' else None
+        self.norm = build_norm(norm_cfg, in_channels) if norm_cfg else nn.Identity()
+        self.register_load_state_dict_pre_hook(place)
+
+    @staticmethod
+    def _build_attention_pool(in_channels: int, map_cfg: dict) -> AttentionPool:
+        if 'num_heads' not in map_cfg:
+            map_cfg['num_heads'] = num_heads_of_width(in_channels)
+        if map_cfg['num_heads'] is None:
+            raise ConfigError(f"TokenPooling: mode='map' of in_channels={in_channels} needs the number of heads, which "
+                              'the table of variants has not for this width; give map_cfg=dict(num_heads=...).')
+        return AttentionPool(in_channels, **map_cfg)
 
     def forward(self, feats: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        return tuple(self._pool(feat) for feat in feats)
+        return tuple(self.norm(self._pool(feat)) for feat in feats)
 
     def _pool(self, x: Tensor) -> Tensor:
-        extra = self.num_extra_tokens
+        prefix = self.num_prefix_tokens
         if x.ndim == 4:
             if self.mode == 'cls':
-                raise ConfigError("mode='cls' needs the backbone's out_type='raw', but got a feature map.")
-            x, extra = x.flatten(2).transpose(1, 2), 0  # (B, h*w, C)
+                raise ConfigError("TokenPooling: mode='cls' needs the backbone's out_type='raw', but got a feature "
+                                  'map.')
+            x, prefix = x.flatten(2).transpose(1, 2), 0  # (B, h*w, C)
         elif x.ndim != 3:
             raise ConfigError(f"TokenPooling got {tuple(x.shape)}, pooled already: set the backbone's out_type to "
                               "'raw' or 'featmap', or leave out the neck.")
-        return POOLINGS[self.mode](x, extra) if self.attn_pool is None else self.attn_pool(x)
+        if prefix is None and self.mode in PATCHES_ONLY:
+            raise ConfigError(f'TokenPooling: mode={self.mode!r} of raw tokens needs num_prefix_tokens, how many of '
+                              "them come before the patches: give the backbone's num_prefix_tokens, or set its "
+                              "out_type='featmap'.")
+        return POOLINGS[self.mode](x, prefix) if self.attn_pool is None else self.attn_pool(x)

@@ -1,29 +1,35 @@
-"""The authors' ResNet under the transformer: post-activation v1.5, GroupNorm, standardised weights.
+"""The authors' ResNet as a stem: post-activation v1.5, GroupNorm, standardised weights.
 
-google-research/vision_transformer `vit_jax/models_resnet.py` and the root in `models_vit.py`.
+The source is google-research/vision_transformer `vit_jax/models_resnet.py`, and `models_vit.py` for the root.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated
 
-import torch
 import torch.nn.functional as F
+from annotated_types import Predicate
+from pydantic import Field
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
+from typing_extensions import Unpack
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.fields import Depth, PositiveInt
 from vit_plugin.registry import MODELS
 
-from ..layers.derived import transformed
-from ..layers.numerics import Numerics, build_norm, get_numerics
+from ..layers.numerics import AnyNumerics, Numerics, build_norm, get_numerics
 from ..layers.std_conv import StdConv2d, max_pool_same
-from .stem import Stem
+from .stem import Stem, StemOptions
 
 EXPANSION = 4
 
-# Stride of the root -> kernel size and stride of its convolution, and whether a 3 x 3 / 2 max-pool
-# follows. 4 is the authors'; 1 is the root of the ResNets for CIFAR (arXiv:1512.03385, Section 4.2).
+# Stride of the root -> kernel size and stride of its convolution, and whether a 3 x 3 max-pool of stride 2 follows.
+# 4 is the authors' root. 1 is the root of the ResNets for CIFAR (arXiv:1512.03385, Section 4.2).
 ROOTS = {4: (7, 2, True), 2: (3, 2, False), 1: (3, 1, False)}
+
+RootStride = Annotated[int, Predicate(ROOTS.__contains__),
+                       Field(description=f'one of {", ".join(map(str, ROOTS))}')]
+StageDepths = Annotated[Sequence[Depth], Field(max_length=5)]  # each twice as wide as the one before
 
 
 class ConvNorm(nn.Sequential):
@@ -36,20 +42,18 @@ class ConvNorm(nn.Sequential):
 
 
 class Root(ConvNorm):
-    """The first convolution, its norm and ReLU; on a CPU channels-last, in which the whole CNN is faster there."""
+    """The first convolution, its norm and ReLU."""
 
     def forward(self, images: Tensor) -> Tensor:
-        if images.device.type != 'cpu' or transformed():
-            return F.relu(super().forward(images), inplace=True)
-        x = self.conv(images.contiguous(memory_format=torch.channels_last))
-        x = self.norm(x.contiguous())  # of many pixels channels-last, torch's norm has ten times the rounding
-        return F.relu(x, inplace=True).contiguous(memory_format=torch.channels_last)
+        return F.relu(super().forward(images), inplace=True)
 
 
 class Bottleneck(nn.Module):
-    """1 x 1, 3 x 3 with the stride, 1 x 1, and the shortcut: (B, C, H, W) -> (B, 4 * width, ceil(H/s), ceil(W/s)).
+    """Convolutions of 1 x 1, 3 x 3 and 1 x 1 with a shortcut. The 3 x 3 convolution has the stride s.
 
-    The last norm's scale starts at zero, so that a new block is its shortcut.
+    The scale of the last norm starts at zero, so a new block equals its shortcut.
+
+    Shape: (B, C, H, W) -> (B, 4 * width, ceil(H/s), ceil(W/s)).
     """
 
     def __init__(self, in_channels: int, width: int, stride: int, numerics: Numerics) -> None:
@@ -77,7 +81,7 @@ class Bottleneck(nn.Module):
 
 
 class Stage(nn.Module):
-    """A row of bottlenecks, the first of which has the stride."""
+    """A sequence of bottlenecks. The first one has the stride."""
 
     def __init__(self, in_channels: int, width: int, depth: int, stride: int, numerics: Numerics,
                  with_cp: bool) -> None:
@@ -94,9 +98,9 @@ class Stage(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Root and stages; the output is the map of every stage, or of the root where there is no stage.
+    """Root and stages. Returns the map of every stage, or the map of the root if there is no stage.
 
-    Names of the parameters are those of timm's hybrids.
+    The parameters have the names of timm's hybrids.
     """
 
     def __init__(self, in_channels: int, stage_depths: Sequence[int], width: int, root_stride: int,
@@ -123,24 +127,21 @@ class ResNetEmbed(Stem):
     """The authors' ResNet, then patches of its last map (arXiv:2010.11929, Section 3.1, "Hybrid Architecture").
 
     Args:
-        in_channels, embed_dims, patch_size and the rest: see :class:`Stem`.
-        stage_depths: bottlenecks in each stage; none leaves the root alone, as in R+Ti/16.
-        width: channels of the root; stage i has 4 * width * 2**i.
-        root_stride: 4 for the authors' 7 x 7 / 2 convolution and 3 x 3 / 2 max-pool; 2 or 1 for one
+        in_channels, embed_dims, patch_size, numerics, with_cp, **kwargs: see :class:`Stem`.
+        stage_depths: number of bottlenecks in each stage. An empty sequence leaves only the root, as in R+Ti/16.
+        width: channels of the root. Stage i has 4 * width * 2**i channels.
+        root_stride: 4 is the authors' root, a 7 x 7 convolution and a 3 x 3 max-pool, both of stride 2. 2 and 1 are one
             3 x 3 convolution of that stride, for small images.
 
     Raises:
-        ConfigError: for another root stride, a stage without blocks, or a width that the GroupNorm does not divide.
+        ConfigError: if the groups of the GroupNorm do not divide the width.
     """
 
-    def __init__(self, in_channels: int, embed_dims: int, stage_depths: Sequence[int] = (3, 4, 9), width: int = 64,
-                 root_stride: int = 4, patch_size: int = 1, numerics: Any = 'authors', with_cp: bool = False,
-                 **kwargs: Any) -> None:
+    def __init__(self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768,
+                 stage_depths: StageDepths = (3, 4, 9), width: PositiveInt = 64,
+                 root_stride: RootStride = 4, patch_size: PositiveInt = 1,
+                 numerics: AnyNumerics = 'authors', with_cp: bool = False, **kwargs: Unpack[StemOptions]) -> None:
         numerics = get_numerics(numerics)
-        if root_stride not in ROOTS:
-            raise ConfigError(f'patch_embed: root_stride={root_stride!r} is not one of {", ".join(map(str, ROOTS))}.')
-        if any(depth < 1 for depth in stage_depths):
-            raise ConfigError(f'patch_embed: every stage needs a block, got stage_depths={tuple(stage_depths)}.')
         groups = numerics.stem_norm_cfg.get('num_groups', 1)
         if width % groups:
             raise ConfigError(f'patch_embed: width={width} is not a multiple of the {groups} groups of its GroupNorm; '
@@ -156,7 +157,7 @@ class ResNetEmbed(Stem):
         return self.backbone(images)
 
     def layer_depth(self, name: str) -> int:
-        """0 for the root, 1 for the first stage, and so on; the projection is last."""
+        """0 for the root, 1 for the first stage, and so on. The projection is last."""
         match name.split('.'):
             case ['backbone', 'stages', stage, *_]:
                 return int(stage) + 1

@@ -1,73 +1,111 @@
-"""The one seam between pure and hybrid: what turns an image into tokens."""
+"""Stems turn images into tokens. Only the stem differs between pure and hybrid models."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 import torch.nn.functional as F
 from mmengine.model import BaseModule
+from pydantic import with_config
 from torch import Tensor, nn
+from typing_extensions import TypedDict
 
+from vit_plugin.arguments import OPEN
 from vit_plugin.errors import ConfigError
+from vit_plugin.fields import InitConfig, NormConfig, PositiveInt, Typed
 
-from ..layers.numerics import Numerics, build_activation, build_norm, get_numerics
+from ..layers.numerics import AnyNumerics, build_activation, build_norm, get_numerics
 from ..layers.std_conv import lecun_normal_
+
+# Number of patches along one side of a map, from the size of the map and of a patch.
+PADDINGS: dict[str, Callable[[int, int], int]] = {
+    'same': lambda size, patch: -(-size // patch),
+    'valid': lambda size, patch: size // patch,
+}
+
+
+class StemOptions(TypedDict, total=False):
+    """Arguments that every stem passes on to :class:`Stem`."""
+    numerics: AnyNumerics
+    with_cp: bool
+    norm_cfg: NormConfig | None
+    act_cfg: Typed | None
+    bias: bool
+    projection: bool
+    padding: Literal[tuple(PADDINGS)]
+    init_cfg: InitConfig
+
+
+@with_config(OPEN)
+class StemCfg(TypedDict, total=False):
+    """The config of a stem; its own constructor checks the rest."""
+    type: str | type
+    in_channels: PositiveInt
+    patch_size: PositiveInt
 
 
 class Stem(BaseModule):
-    """Image -> tokens. After the constructor nothing asks what kind of stem it is.
+    """Base class of the stems, which turn images into tokens.
 
-    A subclass says by arithmetic what its CNN's maps will be, and computes them in :meth:`features`;
-    the embedding of the last map's patches is the same for all.
+    A subclass passes the strides and channels of its CNN's maps to this constructor and computes the maps in
+    :meth:`features`. This class splits the last map into patches and projects them to tokens.
 
     Args:
         in_channels: channels of the image.
         embed_dims: width of the tokens.
-        patch_size: side of the square patches of the last map (of the image where there is no CNN).
+        patch_size: side of the square patches of the last map, or of the image if there is no CNN.
         numerics: see :func:`~vit_plugin.models.layers.numerics.get_numerics`.
         with_cp: recompute the CNN's blocks in the backward pass to save memory.
-        norm_cfg: norm of the tokens after the projection; None for none, as in the papers.
-        act_cfg: activation after that; None for none.
-        bias: whether the projection has one; CLIP's has none.
+        norm_cfg: norm after the projection. The papers have none (None).
+        act_cfg: activation after this norm. The papers have none (None).
+        bias: whether the projection has a bias. CLIP's has none.
+        projection: whether there is a projection. Without one the last map of the CNN holds the tokens.
+        padding: how to treat pixels that do not fill a patch. ``'same'`` pads them to a whole patch. ``'valid'`` crops
+            them, as timm and big_vision do.
         init_cfg: MMEngine's initialisation config.
-        feature_strides, feature_channels: pixels per element, and channels, of each map that the subclass
-            computes, the one that becomes tokens last.
+        feature_strides: pixels per element of each map that the subclass computes. The last map becomes tokens.
+        feature_channels: channels of each map.
 
     Attributes:
         stride: pixels per token along each side.
-        num_depths: steps in depth from the image to the tokens, for layer-wise decay.
-
-    Raises:
-        ConfigError: for a patch size that is no positive whole number.
+        num_depths: number of depths from the image to the tokens, for layer-wise decay.
     """
 
-    def __init__(self, in_channels: int, embed_dims: int, patch_size: int,
-                 numerics: str | Mapping[str, Any] | Numerics = 'authors', with_cp: bool = False,
-                 norm_cfg: Mapping[str, Any] | None = None, act_cfg: Mapping[str, Any] | None = None, bias: bool = True,
-                 init_cfg: Mapping[str, Any] | None = None, feature_strides: Sequence[int] = (),
-                 feature_channels: Sequence[int] = ()) -> None:
+    def __init__(self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768, patch_size: PositiveInt = 16,
+                 numerics: AnyNumerics = 'authors', with_cp: bool = False, norm_cfg: NormConfig | None = None,
+                 act_cfg: Typed | None = None, bias: bool = True, projection: bool = True,
+                 padding: Literal[tuple(PADDINGS)] = 'same', init_cfg: InitConfig = None,
+                 feature_strides: Sequence[int] = (), feature_channels: Sequence[int] = ()) -> None:
         super().__init__(init_cfg)
-        if not isinstance(patch_size, int) or patch_size < 1:
-            raise ConfigError(f'patch_embed: patch_size={patch_size!r} must be a positive whole number.')
         self.in_channels, self.embed_dims, self.patch_size = in_channels, embed_dims, patch_size
+        self.padding = padding
         self.numerics = get_numerics(numerics)
         self.with_cp = with_cp
         self.feature_strides, self.feature_channels = tuple(feature_strides), tuple(feature_channels)
         self.stride = (1, *self.feature_strides)[-1] * patch_size
         self.num_depths = 1
-        self.proj = nn.Conv2d((in_channels, *self.feature_channels)[-1], embed_dims, patch_size, patch_size, bias=bias)
+        channels = (in_channels, *self.feature_channels)[-1]
+        if not projection and (channels != embed_dims or patch_size > 1):
+            raise ConfigError(f'patch_embed: without a projection the last map must be {embed_dims} channels wide, as '
+                              f'the tokens, with patch_size=1, and it has {channels} with patch_size={patch_size}; '
+                              'change them, or leave out projection=False.')
+        self.proj: nn.Module = nn.Identity()
+        if projection:
+            self.proj = nn.Conv2d(channels, embed_dims, patch_size, patch_size, bias=bias)
         self.norm = build_norm(norm_cfg, embed_dims) if norm_cfg else nn.Identity()
         self.act = build_activation(act_cfg) if act_cfg else nn.Identity()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """The authors' initialisation of the projection; the CNN's layers have their own."""
-        lecun_normal_(self.proj.weight)
-        if self.proj.bias is not None:
-            nn.init.zeros_(self.proj.bias)
+        """Initialise the projection as the authors do. The CNN's layers initialise themselves."""
+        if isinstance(self.proj, nn.Conv2d):
+            lecun_normal_(self.proj.weight)
+            if self.proj.bias is not None:
+                nn.init.zeros_(self.proj.bias)
 
     def grid(self, image_size: tuple[int, int]) -> tuple[int, int]:
-        """Rows and columns of tokens for an image (H, W): what does not fill a patch is padded."""
-        h, w = (-(-size // self.stride) for size in image_size)
+        """Rows and columns of tokens for an image (H, W)."""
+        cnn_stride = self.stride // self.patch_size  # the CNN's maps have ceil(size / stride) elements
+        h, w = (PADDINGS[self.padding](-(-size // cnn_stride), self.patch_size) for size in image_size)
         return h, w
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
@@ -75,28 +113,39 @@ class Stem(BaseModule):
         return ()
 
     def layer_depth(self, name: str) -> int:
-        """Depth of one of its parameters, from 0 at the image to ``num_depths - 1`` at the tokens."""
+        """Depth of one of the stem's parameters, from 0 at the image to ``num_depths - 1`` at the tokens."""
         return self.num_depths - 1
 
     def forward(self, images: Tensor) -> tuple[Tensor, tuple[int, int], tuple[Tensor, ...]]:
         """Images (B, C, H, W) -> tokens (B, h*w, embed_dims), their grid (h, w), the CNN's maps.
 
+        The channel of grey images is repeated ``in_channels`` times.
+
         Raises:
-            ConfigError: if an image is smaller than one patch.
+            ConfigError: if the images have another number of channels, or are smaller than one patch.
         """
-        self.check_image_size(tuple(images.shape[-2:]))
+        self.check_images(images)
+        images = images.expand(-1, self.in_channels, -1, -1)
         features = self.features(images)
         x = (images, *features)[-1]
-        right, bottom = -x.shape[-1] % self.patch_size, -x.shape[-2] % self.patch_size
-        if right or bottom:
-            x = F.pad(x, (0, right, 0, bottom))
+        if self.padding == 'same':
+            right, bottom = -x.shape[-1] % self.patch_size, -x.shape[-2] % self.patch_size
+            x = F.pad(x, (0, right, 0, bottom)) if right or bottom else x
         x = self.proj(x)  # (B, embed_dims, h, w)
         grid = (x.shape[-2], x.shape[-1])
         x = x.flatten(2).transpose(1, 2)  # (B, h*w, embed_dims)
         return self.act(self.norm(x)), grid, features
 
+    def check_images(self, images: Tensor) -> None:
+        """Check number of channels and size, see :meth:`forward`."""
+        if images.ndim != 4 or images.shape[1] not in (1, self.in_channels):
+            raise ConfigError(f'The images have the shape {tuple(images.shape)}, and the backbone takes (B, '
+                              f'{self.in_channels}, H, W): change the pipeline, or set patch_embed=dict(in_channels='
+                              '...).')
+        self.check_image_size(tuple(images.shape[-2:]))
+
     def check_image_size(self, image_size: tuple[int, ...]) -> None:
-        """Raise the ``ConfigError`` of :meth:`forward` for an image (H, W) that is too small."""
+        """Check that an image (H, W) is not smaller than one patch."""
         if min(image_size) < self.stride:
             raise ConfigError(
                 f'The image of {image_size[0]} x {image_size[1]} pixels is smaller than one patch of '

@@ -1,39 +1,44 @@
-"""Any CNN of timm under the transformer."""
+"""Any CNN of timm as a stem."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated
 
 import timm
 import torch.nn.functional as F
+from pydantic import Field
 from torch import Tensor
+from typing_extensions import Unpack
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.fields import Count, PositiveInt
 from vit_plugin.registry import MODELS
 
-from .stem import Stem
+from .stem import Stem, StemOptions
 
 
 @MODELS.register_module()
 class TimmEmbed(Stem):
-    """The feature maps of a timm model, then patches of the last one.
+    """The feature maps of a timm model, then patches of the last map.
 
-    The image is padded at the right and bottom to a multiple of the CNN's stride, so that the grid is
-    ceil(H / stride) x ceil(W / stride) whatever padding the CNN uses inside.
+    The image is padded at the right and bottom to a multiple of the CNN's stride. So the grid does not depend on the
+    padding inside the CNN: it is ceil(H / stride) x ceil(W / stride).
 
     Args:
-        in_channels, embed_dims, patch_size and the rest: see :class:`Stem`.
-        model_name: a name of ``timm.list_models()`` with support for ``features_only``.
-        out_indices: which of its maps to use; the last one becomes the tokens. timm cuts most CNNs off after it;
-            where it does not (EfficientNet, HRNet), DDP needs ``find_unused_parameters=True``.
-        pretrained: load timm's weights of that name.
+        model_name: name of a model in ``timm.list_models()`` that supports ``features_only``.
+        in_channels, embed_dims, patch_size, **kwargs: see :class:`Stem`.
+        out_indices: indices of the maps to use. The last one becomes the tokens. timm removes the later layers of most
+            CNNs, but not of EfficientNet and HRNet. For these, DDP needs ``find_unused_parameters=True``.
+        pretrained: whether to load timm's weights of this model.
         model_kwargs: further arguments of ``timm.create_model``.
 
     Raises:
-        ConfigError: if timm has no such model, or it gives no such feature maps.
+        ConfigError: if timm has no such model, or if the model has no such feature maps.
     """
 
-    def __init__(self, in_channels: int, embed_dims: int, model_name: str, out_indices: tuple[int, ...] | None = None,
-                 patch_size: int = 1, pretrained: bool = False, model_kwargs: dict | None = None,
-                 **kwargs: Any) -> None:
+    def __init__(self, model_name: str, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768,
+                 out_indices: Annotated[Sequence[Count], Field(min_length=1)] | None = None,
+                 patch_size: PositiveInt = 1, pretrained: bool = False, model_kwargs: dict | None = None,
+                 **kwargs: Unpack[StemOptions]) -> None:
         indices = {} if out_indices is None else {'out_indices': tuple(sorted(out_indices))}
         try:
             backbone = timm.create_model(
@@ -41,7 +46,7 @@ class TimmEmbed(Stem):
                 **(model_kwargs or {}))
             if kwargs.get('with_cp'):
                 backbone.set_grad_checkpointing(True)
-        except (RuntimeError, AttributeError, AssertionError, IndexError) as error:
+        except (RuntimeError, AttributeError, AssertionError, IndexError, TypeError, ValueError) as error:
             near = timm.list_models(f'*{model_name[:6]}*')[:5]
             raise ConfigError(f'patch_embed: timm gives no such feature maps for model_name={model_name!r} '
                               f'({str(error) or type(error).__name__}); similar names are '
@@ -50,7 +55,7 @@ class TimmEmbed(Stem):
         super().__init__(in_channels, embed_dims, patch_size, **kwargs,
                          feature_strides=info.reduction(), feature_channels=info.channels())
         self.backbone = backbone
-        self.backbone.is_init = True  # or MMEngine would call timm's own initialisation over pretrained weights
+        self.backbone.is_init = True  # keeps MMEngine from overwriting pretrained weights by timm's initialisation
         self.num_depths = 2
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
@@ -59,5 +64,5 @@ class TimmEmbed(Stem):
         return tuple(self.backbone(F.pad(images, (0, right, 0, bottom)) if right or bottom else images))
 
     def layer_depth(self, name: str) -> int:
-        """The CNN is one step, since timm's models have no common notion of a stage."""
+        """0 for the CNN, 1 for the rest. timm's models have no common definition of a stage."""
         return 0 if name.startswith('backbone.') else 1

@@ -1,0 +1,13 @@
+"""DINO (arXiv:2203.03605) on a frozen DINOv3-L/16 (arXiv:2508.10104), on COCO; 12 epochs.
+
+    tools/dist_train.sh configs/detection/dino-4scale_dinov3-vit-large-p16_8xb2-12e_coco.py 8
+
+Not yet trained by us.
+"""
+
+_base_ = 'dino-4scale_dinov3-vit-base-p16_8xb2-12e_coco.py'
+
+name = 'timm://vit_large_patch16_dinov3.lvd1689m'
+model = dict(
+    backbone=dict(arch=name, init_cfg=dict(checkpoint=name), frozen_stages=24),
+    neck=dict(in_channels=1024))

@@ -1,0 +1,25 @@
+"""DINO (arXiv:2203.03605) on the pyramid of ViT-Adapter-B/16 (arXiv:2205.08534), on COCO; 12 epochs.
+
+    tools/dist_train.sh configs/detection/dino-4scale_vit-adapter-base-p16_8xb2-12e_coco.py 8
+
+Not yet trained by us.
+"""
+
+_base_ = [
+    'mmdet::dino/dino-4scale_r50_8xb2-12e_coco.py', '../_base_/backbones/vit-adapter-base-p16.py']
+
+runner_type = 'vit_plugin.Runner'
+schedule_length = 12
+custom_imports = dict(imports=['vit_plugin.detection'])
+custom_hooks = [dict(type='vit_plugin.ReportHook')]
+
+model = dict(
+    data_preprocessor=_base_.pixels,
+    backbone=dict(
+        _base_.backbone, out_indices=(1, 2, 3),
+        backbone=dict(
+            _base_.backbone.backbone, img_size=(800, 1344),
+            encoder=dict(window=dict(size=14, global_blocks=(2, 5, 8, 11))))),
+    neck=dict(in_channels=[768, 768, 768]))
+# The pre-trained transformer learns slowly, the new adapter does not.
+optim_wrapper = dict(paramwise_cfg=dict(custom_keys={'_delete_': True, 'backbone.backbone': dict(lr_mult=0.1)}))

@@ -1,0 +1,22 @@
+"""Attention by its formula, for the tests of the layers."""
+
+import torch
+
+from vit_plugin.models.layers import Attention
+
+
+def reference(layer: Attention, x: torch.Tensor, grid: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Output and weights by the formula, with the N x N bias written out."""
+    b, n, c = x.shape
+    heads, dims = layer.num_heads, c // layer.num_heads
+    q, k, v = (t.reshape(b, n, heads, dims).transpose(1, 2) for t in layer.qkv(x).chunk(3, dim=-1))
+    logits = q @ k.transpose(-2, -1) / dims**0.5
+    if hasattr(layer, 'rel_pos_h'):
+        (h, w), prefix = grid, n - grid[0] * grid[1]
+        for i in range(h * w):
+            for j in range(h * w):
+                query = q[:, :, prefix + i]
+                logits[:, :, prefix + i, prefix + j] += (
+                    query @ layer.rel_pos_h[i // w - j // w + h - 1] + query @ layer.rel_pos_w[i % w - j % w + w - 1])
+    weights = logits.softmax(-1)
+    return layer.proj((weights @ v).transpose(1, 2).reshape(b, n, c)), weights

@@ -1,0 +1,221 @@
+"""Damage a checkpoint folder in every way: it is refused in a sentence, and the one before is taken. No code runs.
+
+    python tests/campaigns/corruption.py [--every 1]
+
+Every bit pattern of a byte is not tried, but every byte is changed, every file cut at every length, and the writing is
+ended at every byte, by a full disk and by a kill. With every byte it takes two minutes.
+"""
+
+import argparse
+import builtins
+import json
+import os
+import pickle
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from vit_plugin.engine.checkpoints import storage
+from vit_plugin.engine.checkpoints.storage import write_folder
+from vit_plugin.engine.resuming import newest_whole_checkpoint
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights.files import read_weights
+from vit_plugin.weights.folders import FORMAT, check_whole, manifest_text
+from vit_plugin.weights.plain import split
+
+
+def write(folder: Path, value: float) -> None:
+    """A small checkpoint."""
+    place = int(folder.name.split('_')[1])
+    state = dict(meta=dict(epoch=place, iter=4 * place, run={}), state_dict=dict(weight=torch.full((3, 2), value),
+                                                                                 bias=torch.zeros(2)))
+    write_folder(folder, *split(state), None, then=lambda: (folder.parent / 'last_checkpoint').write_text(str(folder)))
+
+
+def make(work_dir: Path) -> tuple[Path, Path]:
+    """A folder with two checkpoints."""
+    for epoch in (1, 2):
+        write(work_dir / f'epoch_{epoch}', float(epoch))
+    return work_dir / 'epoch_1', work_dir / 'epoch_2'
+
+
+def refusal(function: Callable[[], Any]) -> str:
+    """The sentence with which a function refuses, or nothing."""
+    try:
+        function()
+    except ConfigError as error:
+        return str(error)
+    return ''
+
+
+def expect_refusal(work_dir: Path, what: str, damaged: str = 'epoch_2', before: str = 'epoch_1') -> None:
+    """The damaged checkpoint is refused in one sentence, and the one before is the newest."""
+    for read in (check_whole, read_weights):
+        said = refusal(lambda read=read: read(work_dir / damaged))
+        assert damaged in said, f'{what}: {read.__name__} says {said!r}'
+        assert '\n' not in said, f'{what}: {read.__name__} says {said!r}'
+    assert newest_whole_checkpoint(work_dir) == str(work_dir / before), what
+
+
+def change_every_byte(work_dir: Path, every: int) -> int:
+    """Change, one at a time, bytes of all files."""
+    _, newest = make(work_dir)
+    count = 0
+    for path in sorted(newest.iterdir()):
+        content = path.read_bytes()
+        for i in range(0, len(content), every):
+            path.write_bytes(content[:i] + bytes([content[i] ^ 1 << i % 8]) + content[i + 1:])
+            expect_refusal(work_dir, f'byte {i} of {path.name} changed')
+            count += 1
+        path.write_bytes(content)
+    assert newest_whole_checkpoint(work_dir) == str(newest)
+    return count
+
+
+def cut_every_file(work_dir: Path, every: int) -> int:
+    """Cut files at lengths from 0 on, and remove them."""
+    _, newest = make(work_dir)
+    count = 0
+    for path in sorted(newest.iterdir()):
+        content = path.read_bytes()
+        for length in range(0, len(content), every):
+            path.write_bytes(content[:length])
+            expect_refusal(work_dir, f'{path.name} cut to {length}')
+            count += 1
+        path.unlink()
+        expect_refusal(work_dir, f'{path.name} missing')
+        path.write_bytes(content)
+    return count
+
+
+class Trap:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, canary: Path) -> None:
+        self.canary = canary
+
+    def __reduce__(self) -> tuple:
+        return Path.touch, (self.canary, )
+
+
+def plant(work_dir: Path) -> int:
+    """Put into the folder what does not belong there."""
+    _, newest = make(work_dir)
+    canary, outside = work_dir / 'canary', work_dir / 'outside'
+    trap = pickle.dumps(Trap(canary))
+    shutil.copytree(newest, outside)
+    shard = newest / 'shard-00001.safetensors'
+    content, manifest = shard.read_bytes(), (newest / 'manifest.json').read_text()
+    facts = json.loads(manifest)
+    facts.pop('sha256')
+
+    def linked(path: Path) -> None:
+        path.unlink()
+        path.symlink_to(outside / path.name)
+
+    ways: dict[str, Callable[[], Any]] = {
+        'a pickle as .metadata': lambda: (newest / '.metadata').write_bytes(trap),
+        'a pickle as a shard': lambda: (newest / 'shard-00002.safetensors').write_bytes(trap),
+        'a pickle as extra.pth': lambda: (newest / 'extra.pth').write_bytes(trap),
+        'a pickle in place of the shard': lambda: shard.write_bytes(trap),
+        'a pickle in place of the manifest': lambda: (newest / 'manifest.json').write_bytes(trap),
+        'another shard': lambda: shutil.copy(shard, newest / 'shard-00002.safetensors'),
+        'a folder': lambda: (newest / 'more').mkdir(),
+        'a link in place of the shard': lambda: linked(shard),
+        'a link in place of the manifest': lambda: linked(newest / 'manifest.json'),
+        'another version': lambda: (newest / 'manifest.json').write_text(manifest_text({**facts, 'version': 2})),
+        'another format': lambda: (newest / 'manifest.json').write_text(manifest_text({**facts, 'format': 'other'})),
+        'a manifest that is a list': lambda: (newest / 'manifest.json').write_text('[]'),
+        'a manifest that is deep': lambda: (newest / 'manifest.json').write_text('[' * 100_000),
+        'no version': lambda: (newest / 'manifest.json').write_text(json.dumps({'format': FORMAT})),
+        "another program's folder": lambda: (shutil.rmtree(newest), newest.mkdir(), (newest / 'mp_rank_00').touch()),
+    }
+    for what, damage in ways.items():
+        damage()
+        expect_refusal(work_dir, what)
+        shutil.rmtree(newest)
+        shutil.copytree(outside, newest)
+        assert shard.read_bytes() == content
+        assert newest_whole_checkpoint(work_dir) == str(newest), what
+    assert not canary.exists(), 'code ran'
+    return len(ways)
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@contextmanager
+def dying_after(size: int, error: BaseException) -> Iterator[None]:
+    """Within this context, checkpoint folders are written up to so many bytes, then the error comes."""
+    left = size
+
+    class File:
+        def __init__(self, *args: Any) -> None:
+            self._file = builtins.open(*args)  # noqa: SIM115
+
+        def write(self, block: Any) -> None:
+            nonlocal left
+            self._file.write(bytes(block)[:left])
+            left -= len(block)
+            if left < 0:
+                self._file.flush()
+                raise error
+
+        def __enter__(self) -> 'File':
+            return self
+
+        def __exit__(self, *args: Any) -> None:
+            self._file.close()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._file, name)
+
+    storage.open = File
+    try:
+        yield
+    finally:
+        del storage.open
+
+
+def end_at_every_byte(work_dir: Path, every: int) -> int:
+    """End the writing of a third checkpoint after so many bytes."""
+    _, newest = make(work_dir)
+    size = sum(path.stat().st_size for path in newest.iterdir())
+    count = 0
+    for end in range(0, size, every):
+        for error in (OSError(28, 'No space left on device'), Killed()):
+            with dying_after(end, error), suppress(Killed):
+                said = refusal(lambda: write(work_dir / 'epoch_3', 3.))
+                assert 'No space left on device' in said, f'{end} of {size} bytes: {said!r}'
+            assert not (work_dir / 'epoch_3').exists()
+            assert newest_whole_checkpoint(work_dir) == str(newest)
+            count += 1
+    write(work_dir / 'epoch_3', 3.)
+    assert newest_whole_checkpoint(work_dir) == str(work_dir / 'epoch_3')
+    assert not (work_dir / '.epoch_3.saving').exists()
+    return count
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description='Damage a checkpoint folder in every way.')
+    parser.add_argument('--every', type=int, default=1, help='of how many bytes one is tried; default: %(default)s')
+    every = parser.parse_args().every
+    counts = []
+    for damage in (change_every_byte, cut_every_file, end_at_every_byte):
+        with tempfile.TemporaryDirectory() as folder:
+            counts.append(damage(Path(folder), every))
+    with tempfile.TemporaryDirectory() as folder:
+        counts.append(plant(Path(folder)))
+    print('{} changed bytes, {} cuts, {} ends while writing, {} planted things: all refused in a sentence, the one '
+          'before taken, no code run'.format(*counts))
+
+
+if __name__ == '__main__':
+    os.environ.setdefault('OMP_NUM_THREADS', '1')
+    main()

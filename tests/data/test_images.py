@@ -1,0 +1,73 @@
+import cv2
+import numpy as np
+import pytest
+from campaigns.images import READERS, outcome
+from image_kinds import saved, write
+from PIL import Image
+
+from vit_plugin.data import LoadCachedImage, LoadImage
+from vit_plugin.errors import ConfigError
+
+
+@pytest.fixture(scope='module')
+def kinds(tmp_path_factory) -> list[tuple[str, bool]]:
+    return list(write(tmp_path_factory.mktemp('images')))
+
+
+@pytest.mark.filterwarnings('ignore')  # of Pillow's about a picture of 60,000 x 60,000 pixels
+@pytest.mark.parametrize('reader', [name for name in READERS if name != 'LoadImageFromFile'])
+def test_every_kind_of_file_is_right_or_named(kinds, reader):
+    found = {path: outcome(READERS[reader], path, is_image) for path, is_image in kinds}
+    assert found == {path: 'right' if is_image else 'one sentence' for path, is_image in kinds}
+
+
+def test_cached_images_are_read_once_and_stay_as_they_are(tmp_path):
+    path = tmp_path / 'image.png'
+    path.write_bytes(saved('PNG'))
+    load = LoadCachedImage()
+    first = load(dict(img_path=str(path)))['img']
+    wanted = first.copy()
+    first[:] = 0
+    cv2.imwrite(str(path), wanted[:9, :9])
+    again = load(dict(img_path=str(path)))
+    assert (again['img'] == wanted).all()
+    assert again['img_shape'] == again['ori_shape'] == wanted.shape[:2]
+
+
+@pytest.mark.parametrize('kind', [LoadImage, LoadCachedImage])
+def test_an_unreadable_file_is_left_out_where_that_is_asked_for(tmp_path, kind):
+    (tmp_path / 'bad.jpg').touch()
+    assert kind(ignore_empty=True)(dict(img_path=str(tmp_path / 'bad.jpg'))) is None
+
+
+def test_numbers_and_channels_are_as_asked_for(tmp_path):
+    Image.new('RGB', (9, 5), (10, 20, 30)).save(tmp_path / 'x.png')
+    results = LoadImage(to_float32=True, color_type='grayscale')(dict(img_path=str(tmp_path / 'x.png'), img_id=3))
+    assert results['img'].dtype == np.float32
+    assert results['img'].shape == (5, 9)
+    assert results['img_id'] == 3
+
+
+def test_mmcvs_reader_names_no_empty_file(tmp_path):
+    """The reason for ours. If this fails, MMCV's is as good."""
+    from mmcv.transforms import LoadImageFromFile
+    (tmp_path / 'empty.jpg').touch()
+    with pytest.raises(cv2.error) as error:
+        LoadImageFromFile()(dict(img_path=str(tmp_path / 'empty.jpg')))
+    assert 'empty.jpg' not in str(error.value)
+    with pytest.raises(ConfigError, match='empty.jpg'):
+        LoadImage()(dict(img_path=str(tmp_path / 'empty.jpg')))
+
+
+@pytest.mark.parametrize('options', [None, dict(backend='local'), dict(backend='petrel', enable_mc=False), {},
+                                     dict(backend='lmdb', db_path='x', map_size=9)])
+def test_arguments_of_a_backend(options):
+    assert LoadImage(backend_args=options).backend_args == options
+
+
+@pytest.mark.parametrize('options', [dict(backend='locl'), dict(backend='local', root='/x'), dict(enable_mcc=True),
+                                     dict(backend=['local']), dict(backend='petrel', conf='x')])
+@pytest.mark.parametrize('kind', [LoadImage, LoadCachedImage])
+def test_arguments_that_no_backend_takes_are_refused_at_once(kind, options):
+    with pytest.raises(ConfigError, match=f"{kind.__name__}: backend_args=.* must be a dict with backend='local'"):
+        kind(backend_args=options)

@@ -1,0 +1,133 @@
+"""Samples that are functions of their position."""
+
+import pickle
+import random
+
+import numpy as np
+import pytest
+import torch
+from mmengine.registry import DATA_SAMPLERS, DATASETS
+from mmengine.runner import Runner
+from torch.utils.data import BatchSampler, Dataset, IterableDataset
+
+from vit_plugin.data.seeded import Keyed, Seeded, keyed_batch_sampler, keys_of, seeded_loader
+
+
+@DATASETS.register_module()
+class DrawingData(Dataset):
+    """Ten samples: the index, and a number from each generator."""
+
+    metainfo = dict(classes=('a', ))
+    pipeline = 'first'
+
+    def __len__(self) -> int:
+        return 10
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.tensor([index, random.random(), np.random.rand(), torch.rand(()).item()], dtype=torch.float64)
+
+    def __getitems__(self, indices: list) -> list:
+        raise AssertionError('whole batches are not seeded')
+
+
+@DATA_SAMPLERS.register_module()
+class OddFirst(BatchSampler):
+    """Batches that are put together by the samples, as by their aspect ratios."""
+
+    def __init__(self, sampler, batch_size: int) -> None:
+        super().__init__(sampler, batch_size, drop_last=False)
+
+    def __iter__(self):
+        indices = sorted(self.sampler, key=lambda index: index % 2 == 0)
+        yield from (indices[i:i + self.batch_size] for i in range(0, len(indices), self.batch_size))
+
+
+def loader(workers: int = 0, batch_size: int = 4, persistent: bool = False, **options):
+    cfg = dict(
+        dataset=dict(type='DrawingData'), sampler=dict(type='DefaultSampler'), batch_size=batch_size,
+        num_workers=workers, persistent_workers=persistent, collate_fn=dict(type='default_collate'))
+    return Runner.build_dataloader(seeded_loader(cfg | options, seed=3), seed=11, diff_rank_seed=True)
+
+
+def passes(built, first: int = 0, skipped: int = 0) -> torch.Tensor:
+    """All samples of three epochs of three batches, from an iteration on."""
+    found = []
+    for epoch in range(first // 3, 3):
+        keys_of(built).begin(max(first, epoch * 3), skipped, epoch, 3)
+        found += list(built)
+        skipped = 0
+    return torch.cat(found)
+
+
+@pytest.mark.parametrize('batches', [{}, {'batch_sampler': dict(type='OddFirst')}], ids=['sampler', 'batch_sampler'])
+def test_the_same_data_for_any_workers_and_from_any_iteration(batches):
+    wanted = passes(loader(**batches))
+    assert len(wanted.unique()) > 3 * 30  # no number was drawn twice
+    for workers, persistent in ((2, True), (1, False)):
+        assert torch.equal(passes(loader(workers, persistent=persistent, **batches)), wanted)
+    for iteration, done in ((2, 8), (3, 10), (5, 18)):
+        found = passes(loader(**batches), iteration, iteration % 3)
+        assert torch.equal(found, wanted[done:])
+
+
+def test_the_same_data_for_any_number_of_processes(monkeypatch):
+    wanted = passes(loader(batch_size=5)).view(6, 5, 4)
+
+    def of(rank: int) -> torch.Tensor:
+        for module in ('mmengine.dataset.sampler', 'vit_plugin.data.seeded'):
+            monkeypatch.setattr(f'{module}.get_dist_info', lambda: (rank, 5))
+        return passes(loader(batch_size=1)).view(6, 4)
+
+    assert torch.equal(torch.stack([of(rank) for rank in range(5)], 1), wanted)
+
+
+def test_a_pass_that_nobody_placed_follows_the_one_before():
+    """As in a training loop that is neither MMEngine's nor ours."""
+    built = loader(1)
+    first, second = (torch.cat(list(built)) for _ in range(2))
+    assert torch.equal(first[:, 0], second[:, 0])  # without set_epoch
+    assert (first[:, 1:] != second[:, 1:]).all()
+
+
+def test_the_attributes_are_the_data_sets():
+    built = loader().dataset
+    assert built.metainfo == dict(classes=('a', ))
+    built.pipeline = 'second'  # as hooks exchange it during a run
+    assert built._dataset.pipeline == 'second'
+    copy = pickle.loads(pickle.dumps(built))
+    assert len(copy) == 10
+    assert torch.equal(copy[Keyed(4, 7)], built[Keyed(4, 7)])
+    with pytest.raises(AttributeError, match='DrawingData.*none'):
+        built.none  # noqa: B018
+
+
+def test_a_sampler_keeps_a_seed_of_its_own():
+    given, *of_run = (loader(sampler=dict(type='DefaultSampler', **seed)) for seed in ({'seed': 5}, {}, {'seed': None}))
+    assert [built.sampler.seed for built in of_run] == [3, 3]
+    for built in (given, *of_run):
+        keys_of(built).begin(0, 0, 0, 77)
+    assert given.sampler.seed == 5
+    assert [built.sampler.seed for built in of_run] == [77, 77]
+
+
+def test_batches_of_several_sizes_have_their_own_positions():
+    """As of MMDetection's ``MultiDataAspectRatioBatchSampler``."""
+    keys = keyed_batch_sampler([[5, 6], [7, 8, 9]], True, None, (2, 3))
+    assert [[(key.index, key.position) for key in batch] for batch in keys] == [
+        [(5, 0), (6, 1)], [(7, 3), (8, 4), (9, 5)]]
+
+
+class Stream(IterableDataset):
+    """Two samples without positions."""
+
+    def __iter__(self):
+        yield from (0, 1)
+
+
+def test_an_iterable_data_set_stays_as_it_is():
+    cfg = seeded_loader(dict(dataset=Stream(), sampler=None, batch_size=2), seed=0)
+    built = Runner.build_dataloader(cfg)
+    assert isinstance(built.dataset, Stream)
+    assert not isinstance(built.dataset, Seeded)
+    assert keys_of(built) is None
+    assert list(built) == [[0, 1]]

@@ -1,0 +1,231 @@
+"""Downloads that go right and wrong, for :mod:`rude_server`."""
+
+import io
+import os
+import resource
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from unittest.mock import patch
+
+import filelock
+import numpy as np
+import pytest
+import torch
+from rude_server import Server
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights import open_weights
+from vit_plugin.weights.downloads import Bounds, place, transfer
+
+QUICK = Bounds(header=5, silence=5, slowest=10**5, size=10**6, tries=3, pause=0.01, longest_wait=0.02)
+STALLS = dict(header=0.3, silence=0.3)
+WEIGHTS = {'weight': np.random.default_rng(0).standard_normal((40, 500))}
+
+
+def content() -> bytes:
+    """A file of 160 kB."""
+    file = io.BytesIO()
+    np.savez(file, **WEIGHTS)
+    return file.getvalue()
+
+
+@dataclass(frozen=True)
+class Case:
+    """A download.
+
+    Attributes:
+        path: behind the server's address: the behaviour, and a file's name. A whole address is taken as it is.
+        says: what the sentence has; None if the file is to be had.
+        asked: the number of requests, if it matters.
+        keeps: whether the beginning of the file is kept for another try.
+        around: a context around the download. It is given the server and the address.
+        bounds: changes to ``QUICK``.
+    """
+    path: str
+    says: str | None = None
+    asked: int | None = None
+    keeps: bool = False
+    around: Callable | None = None
+    bounds: dict = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        name = self.path.replace('/B_16.npz', '').encode('ascii', 'backslashreplace').decode()
+        return name[:60] + (f' ({self.around.__name__})' if self.around else '')
+
+
+@contextmanager
+def full_disk(server: Server, url: str):
+    """No file may grow beyond 50 kB, as on a full disk."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@contextmanager
+def little_room(server: Server, url: str):
+    usage = transfer.shutil.disk_usage('/')
+    with patch.object(transfer.shutil, 'disk_usage', lambda folder: usage._replace(free=100_000)):
+        yield
+
+
+@contextmanager
+def folder_is_a_file(server: Server, url: str):
+    place(url).parents[1].mkdir(parents=True)
+    place(url).parent.touch()
+    yield
+
+
+@contextmanager
+def folder_nobody_can_make(server: Server, url: str):
+    with patch.object(torch.hub, 'get_dir', lambda: '/proc/none'):
+        yield
+
+
+@contextmanager
+def cached_before(server: Server, url: str):
+    place(url).parent.mkdir(parents=True)
+    place(url).write_bytes(server.content)
+    yield
+
+
+@contextmanager
+def cached_damaged(server: Server, url: str):
+    """By an earlier version, which kept what was cut short. The first try says so and the next fetches it."""
+    place(url).parent.mkdir(parents=True)
+    place(url).write_bytes(server.content[:9999])
+    with pytest.raises(ConfigError, match='it may be cut short: fetch it again'):
+        open_weights(url)
+    yield
+
+
+@contextmanager
+def after_a_kill(server: Server, url: str):
+    """Of a process that had fetched a part."""
+    process = os.fork()
+    if not process:
+        open_weights(url)
+        os._exit(0)
+    while not any(part.stat().st_size for part in place(url).parent.glob('*.part-*')):
+        time.sleep(0.01)
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    yield
+    assert server.asked[-1][1], 'went on where it was'
+
+
+@contextmanager
+def second_try(server: Server, url: str):
+    """A try that failed came before this one."""
+    with suppress(ConfigError):
+        open_weights(url)
+    yield
+
+
+@contextmanager
+def beside_another(server: Server, url: str):
+    """Another process downloads it at the same time."""
+    process = os.fork()
+    if not process:
+        try:
+            open_weights(url)
+            os._exit(0)
+        except ConfigError as error:
+            Path(tempfile.gettempdir(), f'{os.getpid()}.said').write_text(str(error))
+            os._exit(1)
+    while not server.asked:
+        time.sleep(0.01)
+    said = None
+    try:
+        yield
+    except ConfigError as error:
+        said = str(error)
+        raise
+    finally:
+        _, status = os.waitpid(process, 0)
+        other = Path(tempfile.gettempdir(), f'{process}.said')
+        told = other.read_text() if other.exists() else None
+        other.unlink(missing_ok=True)
+        assert told == said, 'both are told the same'
+        assert bool(status) == bool(said)
+
+
+@contextmanager
+def another_is_stopped(server: Server, url: str):
+    """A process that holds the lock does nothing."""
+    place(url).parent.mkdir(parents=True)
+    with filelock.FileLock(f'{place(url)}.lock'):
+        yield
+
+
+def cases() -> list[Case]:
+    digest, file = sha256(content()).hexdigest(), 'B_16.npz'
+
+    def of(bounds: dict | None = None, **words: str | None) -> list[Case]:
+        return [Case(f'{name.strip("_").replace("_", "-")}/{file}', says, bounds=bounds or {})
+                for name, says in words.items()]
+
+    def right(name: str, says: str | None = None) -> Case:
+        return Case(f'right/{name}', says)
+
+    return [
+        *of(right=None, tagged=None, no_length=None, chunks=None, moved=None, gzip=None, length_word=None,
+            length_minus=None, soon=None, busy=None, busy_long=None),
+        *of(_204='status 204', _304='status 304', _401='status 401', _403='status 403', _410='status 410',
+            _418='status 418', _429='status 429', _503='status 503', unasked_206='status 206'),
+        Case(f'404/{file}', 'status 404 Not Found.*check the address', asked=1),
+        Case(f'500/{file}', 'status 500.*after 3 tries in a row', asked=3),
+        # time
+        *of(STALLS, silent='nothing came in 0.3 s', half_header='nothing came', drip_header='nothing came',
+            drip_chunk='nothing came', stalls='nothing came', drip='only .* bytes came'),
+        Case(f'stalls-tagged/{file}', 'nothing came', keeps=True, bounds=STALLS),
+        # going on with what came before
+        Case(f'stalls-once/{file}', asked=2, bounds=STALLS), Case(f'cut-once/{file}', asked=2),
+        Case(f'cut-dated/{file}', asked=2), Case(f'resets-once/{file}', asked=2), Case(f'no-ranges/{file}', asked=2),
+        Case(f'changed/{file}', asked=3), Case(f'wrong-range/{file}'), Case(f'no-more/{file}'),
+        Case(f'cut-tagged/{file}', 'cut short', keeps=True), Case(f'resets/{file}', 'reset by peer', keeps=True),
+        Case(f'stalls-once/{file}', around=second_try, bounds=dict(STALLS, tries=1), asked=2),
+        # lengths and contents
+        *of(cut='cut short', cut_chunks='cut short', closes='closed connection', too_long='cut short',
+            no_http="'SSH-2.0-OpenSSH_9.6' is no answer of a web server", too_short='cannot be read',
+            lengths='multiple unmatching values', empty='it is empty', cut_gzip='cannot be read',
+            bad_gzip='decompressing', huge='more than VIT_PLUGIN_DOWNLOAD_GIB', endless='does not end',
+            endless_chunks='does not end', loop='Exceeded 10 redirects', to_file='file:///etc/passwd',
+            to_nowhere='status 302', to_bad='Invalid', html='it is a web page', text='cannot be read',
+            flipped='cannot be read'),
+        # the disk
+        Case(f'right/{file}', 'has room for', around=little_room),
+        Case(f'no-length/{file}', 'does not end', around=little_room),
+        Case(f'right/{file}', 'cannot be kept .*too large', around=full_disk),
+        Case(f'right/{file}', 'cannot be kept', around=folder_is_a_file),
+        Case(f'right/{file}', 'cannot be kept', around=folder_nobody_can_make),
+        Case(f'right/{file}', asked=0, around=cached_before),
+        Case(f'right/{file}', asked=1, around=cached_damaged),
+        # addresses
+        right('get?name=x&file=B_16.npz&token=1'), right('Gewichte_für_ViT_日本.npz'), right('a%20b%2Fc%00.npz'),
+        right('a b\\c:*.npz'), right(f'{"long" * 100}.npz'), right('x.npz?' + 'q' * 3000), right('\udcff.npz'),
+        right('download?id=5'), Case('text/download?id=5', 'not read'),
+        Case('http://me:secret@SERVER/password/B_16.npz'),
+        Case('http://me:wrong@SERVER/password/B_16.npz', r'http://127\S* cannot be fetched \(status 401'),
+        Case('http://127.0.0.1:1/B_16.npz', 'refused'), *(Case(address, 'cannot be fetched') for address in (
+            'http://', 'http:///B_16.npz', 'http://[::1/B_16.npz', 'http://127.0.0.1:99999/B_16.npz',
+            'https://a..b/B_16.npz', 'http://no.such.host.invalid/x.npz', f'https://SERVER/right/{file}',
+            'http://\u2603.\ud800/x.npz')),
+        # hashes
+        right(f'B_16-{digest[:8]}.npz'), right('B_16-20210928.npz'), right(f'{file}#sha256={digest}'),
+        right(f'{file}#top'), right('B_16-deadbeef.npz', 'its sha256 is .* and not deadbeef'),
+        right(f'{file}#sha256={"0" * 64}', 'its sha256 is'), right(f'{file}#sha256=12', 'must end in #sha256='),
+        right(f'{file}#md5=0123', 'must end in #sha256='),
+        # other processes
+        Case(f'paced/{file}', asked=2, around=after_a_kill), Case(f'paced/{file}', asked=1, around=beside_another),
+        Case(f'drip/{file}', 'only .* bytes came', asked=3, around=beside_another, bounds=STALLS),
+        Case(f'right/{file}', 'no sign for', asked=0, around=another_is_stopped, bounds=dict(header=0.1, silence=0.1)),
+    ]

@@ -1,0 +1,168 @@
+"""There is a whole checkpoint at every moment, and the ones that are asked for are kept."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from campaigns import background_save
+from campaigns.tiny_run import build, differences, tiny_cfg
+from mmengine.hooks import Hook
+from mmengine.runner import Runner as PlainRunner
+
+from vit_plugin.engine import CheckpointHook
+from vit_plugin.engine.resuming import is_whole
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights.files import read_checkpoint
+
+pytestmark = pytest.mark.filterwarnings('ignore')
+
+
+def hook_of(runner) -> CheckpointHook:
+    return next(hook for hook in runner.hooks if isinstance(hook, CheckpointHook))
+
+
+class Witness(Hook):
+    """Looks at the folder whenever a file is about to be removed or put in place."""
+
+    def __init__(self, folder: Path, monkeypatch) -> None:
+        self.folder, self.moments = folder, []
+        for name in ('remove', 'unlink', 'replace', 'rename', 'rmdir'):
+            monkeypatch.setattr(os, name, self.looking(getattr(os, name)))
+
+    def looking(self, function):
+        def look(*args, **kwargs):
+            result = function(*args, **kwargs)
+            marker = self.folder / 'last_checkpoint'
+            if marker.is_file():
+                self.moments.append(is_whole(Path(marker.read_text())))
+            return result
+
+        return look
+
+
+@pytest.mark.parametrize(('form', 'background'), [('file', False), ('folder', True)])
+def test_the_marker_names_a_whole_checkpoint_at_every_moment(tmp_path, monkeypatch, form, background):
+    runner = build(tiny_cfg(tmp_path, **{'default_hooks.checkpoint.max_keep_ckpts': 1,
+                                         'default_hooks.checkpoint.format': form,
+                                         'default_hooks.checkpoint.background': background}))
+    witness = Witness(tmp_path, monkeypatch)
+    runner.train()
+    assert len(witness.moments) > 8
+    assert all(witness.moments)
+
+
+@pytest.mark.parametrize(('loop', 'options', 'kept'), [
+    ('epoch', dict(max_keep_ckpts=-1), {'epoch_1.pth', 'epoch_2.pth', 'epoch_3.pth'}),
+    ('iter', dict(max_keep_ckpts=1, interval=2, keep_every=6, format='folder'), {'iter_6', 'iter_12'}),
+    ('iter', dict(max_keep_ckpts=2, interval=2, keep_every=4, filename_tmpl='at_{:03d}.pth'),
+     {'at_004.pth', 'at_008.pth', 'at_010.pth', 'at_012.pth'}),
+])
+def test_what_is_kept(tmp_path, loop, options, kept):
+    build(tiny_cfg(tmp_path, loop, **{f'default_hooks.checkpoint.{name}': value
+                                      for name, value in options.items()})).train()
+    found = {path.name for path in tmp_path.iterdir() if path.name.startswith(('epoch', 'iter', 'at', 'best'))}
+    assert {name for name in found if not name.startswith('best')} == kept
+    assert len(found - kept) == 1  # the best
+    assert not list(tmp_path.glob('.*'))
+
+
+def test_the_files_are_mmengines(tmp_path, monkeypatch):
+    """The same entries as MMEngine's own method writes, and one more in meta."""
+    runner = build(tiny_cfg(tmp_path))
+    runner.train()
+    runner.save_checkpoint(str(tmp_path), 'ours.pth')
+    PlainRunner.save_checkpoint(runner, str(tmp_path), 'theirs.pth')
+    assert not differences(tmp_path / 'ours.pth', tmp_path / 'theirs.pth')
+    ours, theirs = (torch.load(tmp_path / name, weights_only=False) for name in ('ours.pth', 'theirs.pth'))
+    assert ours.keys() == theirs.keys()
+    assert ours['meta'].keys() - theirs['meta'].keys() == {'run'}
+    assert ours['message_hub'].keys() == theirs['message_hub'].keys()
+    assert ours['state_dict']._metadata == theirs['state_dict']._metadata
+
+
+class SavesAt(Hook):
+    """Asks for a checkpoint after an iteration."""
+
+    priority = 'LOWEST'
+
+    def __init__(self, iteration: int) -> None:
+        self.iteration, self.path = iteration, ''
+
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None) -> None:
+        if runner.iter + 1 == self.iteration:
+            self.path = hook_of(runner).save_now(runner)
+            self.kept = is_whole(Path(self.path)) and Path(runner.work_dir, 'last_checkpoint').read_text() == self.path
+
+
+@pytest.mark.parametrize(('loop', 'form', 'name'), [('epoch', 'folder', 'iter_6'), ('iter', 'file', 'iter_6.pth')])
+def test_save_now(tmp_path, loop, form, name):
+    runner = build(tiny_cfg(tmp_path, loop, **{'default_hooks.checkpoint.format': form,
+                                               'default_hooks.checkpoint.background': True}))
+    saving = SavesAt(6)
+    runner.register_hook(saving)
+    runner.train()
+    assert saving.path == str(tmp_path / name)
+    assert saving.kept
+    meta = read_checkpoint(saving.path)['meta']
+    assert meta['iter'] == 6
+    assert loop == 'iter' or meta['epoch'] == 1
+
+
+def test_save_now_writes_a_state_once(tmp_path, monkeypatch):
+    runner = build(tiny_cfg(tmp_path, 'iter'))
+    saving, writes = SavesAt(4), []
+    save = runner.save_checkpoint
+    runner.save_checkpoint = lambda out_dir, name, *args, **kwargs: (writes.append(name), save(
+        out_dir, name, *args, **kwargs))
+    runner.register_hook(saving)
+    runner.train()
+    assert writes.count('iter_4.pth') == 1
+
+
+@pytest.mark.parametrize(('form', 'end'), [('file', '.pth'), ('folder', '')])
+def test_a_background_save_is_of_its_moment(tmp_path, form, end):
+    build(tiny_cfg(tmp_path / 'plain')).train()
+    build(tiny_cfg(tmp_path / 'background', **{'default_hooks.checkpoint.background': True,
+                                               'default_hooks.checkpoint.format': form})).train()
+    for epoch in (1, 2, 3):
+        assert not differences(tmp_path / f'plain/epoch_{epoch}.pth', tmp_path / f'background/epoch_{epoch}{end}')
+
+
+def test_a_full_disk_in_the_background_ends_the_run_with_the_sentence(tmp_path, monkeypatch):
+    def fill(state, path):
+        Path(path).write_bytes(bytes(100))
+        raise OSError(28, 'No space left on device')
+
+    runner = build(tiny_cfg(tmp_path, **{'default_hooks.checkpoint.background': True}))
+    monkeypatch.setattr(torch, 'save', fill)
+    with pytest.raises(ConfigError, match='epoch_1.pth.*No space left on device'):
+        runner.train()
+    assert not list(tmp_path.glob('.*'))
+
+
+def test_leftovers_of_a_killed_save_are_removed(tmp_path):
+    (tmp_path / '.best_a_iter_5.saving').mkdir()
+    for name in ('.epoch_3.0123abcd.pth', '.iter_7.0123abcd.pth', '.last_checkpoint.0123abcd', '.mine.pth'):
+        (tmp_path / name).touch()
+    build(tiny_cfg(tmp_path)).train()
+    assert [path.name for path in tmp_path.glob('.*')] == ['.mine.pth']
+
+
+def test_another_runner_is_told(tmp_path):
+    runner = build(tiny_cfg(tmp_path, runner_type='Runner', **{'default_hooks.checkpoint.type':
+                                                               'vit_plugin.CheckpointHook'}))
+    with pytest.raises(ConfigError, match="needs runner_type='vit_plugin.Runner'"):
+        runner.train()
+
+
+def test_memory_of_a_save(tmp_path):
+    """The short form of the campaign: each background save is of its moment, and writing takes no copy of the state."""
+    arch = dict(embed_dims=512, num_layers=2, num_heads=2, feedforward_channels=4096, patch_size=16)  # 90 MB
+    saving = background_save.measure(tmp_path, 2, arch)
+    assert saving.exact == 2
+    most = {name: max(one.memory) / saving.bytes for name, one in saving.measured.items()}
+    assert most['file'] < 0.2
+    assert most['folder'] < 0.2
+    assert most['background'] < 1.2
+    assert most['theirs'] > 0.8

@@ -1,0 +1,131 @@
+from copy import deepcopy
+
+import mmengine.hooks
+import pytest
+import torch
+from campaigns.tiny_run import differences, final_checkpoint, tiny_cfg
+from mmengine.registry import RUNNERS
+from ranks import fake_ranks
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+
+from vit_plugin.engine import EMAHook
+from vit_plugin.engine.sharding import Sharding, shard
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer
+
+
+class Run:
+    """Of a runner, what the hooks ask for: a model that learns by itself."""
+
+    def __init__(self, model: nn.Module, resume: bool = False) -> None:
+        self.model, self.max_iters, self.max_epochs, self._resume, self.iter = model, 12, 3, resume, 0
+
+    @property
+    def epoch(self) -> int:
+        return self.iter // 4
+
+    def train(self, hook: mmengine.hooks.EMAHook, until: int) -> None:
+        hook.before_train(self)
+        while self.iter < until:
+            torch.manual_seed(self.iter)
+            self.model(torch.randn(4, 3))  # the norm's buffers change
+            for parameter in self.model.parameters():
+                parameter.data.add_(torch.randn_like(parameter))
+            hook.after_train_iter(self, self.iter)
+            self.iter += 1
+
+    def save(self, hook: mmengine.hooks.EMAHook) -> dict:
+        checkpoint = {'state_dict': self.model.state_dict()}
+        hook.before_save_checkpoint(self, checkpoint)
+        return deepcopy(checkpoint)
+
+
+def model() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+
+
+def states(kind: type[mmengine.hooks.EMAHook], options: dict) -> list[dict[str, Tensor]]:
+    """The states of a run: as it validates, as it is saved, and at the end after it has been resumed."""
+    hook, run = kind(**options), Run(model())
+    hook.before_run(run)
+    run.train(hook, 7)
+    hook.before_val_epoch(run)
+    validated = deepcopy(run.model.state_dict())
+    hook.after_val_epoch(run)
+    saved = run.save(hook)
+    hook, resumed = kind(**options), Run(model(), resume=True)
+    hook.before_run(resumed)
+    content = deepcopy(saved)
+    hook.after_load_checkpoint(resumed, content)
+    resumed.model.load_state_dict(content['state_dict'])
+    resumed.iter = 7
+    resumed.train(hook, 12)
+    return [validated, *saved.values(), *resumed.save(hook).values()]
+
+
+@pytest.mark.filterwarnings('ignore:The value of momentum')
+@pytest.mark.parametrize('options', [
+    dict(momentum=0.3), dict(momentum=0.3, interval=2, begin_iter=3), dict(begin_epoch=2, update_buffers=True),
+    dict(update_buffers=True), dict(ema_type='MomentumAnnealingEMA', gamma=2, interval=3),
+    dict(ema_type='StochasticWeightAverage', device='cpu')])
+def test_it_is_mmengines_bit_for_bit(options):
+    ours, theirs = states(EMAHook, options), states(mmengine.hooks.EMAHook, options)
+    assert [list(state) for state in ours] == [list(state) for state in theirs]
+    for a, b in zip(ours, theirs, strict=True):
+        assert all(torch.equal(a[name], b[name]) for name in b)
+    assert not torch.equal(ours[1]['0.weight'], ours[2]['module.0.weight'])
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_a_whole_run_is_mmengines_bit_for_bit(tmp_path):
+    for kind in ('vit_plugin.EMAHook', 'mmengine.EMAHook'):
+        RUNNERS.build(tiny_cfg(tmp_path / kind, custom_hooks=[dict(type=kind, momentum=0.3)])).train()
+    assert not differences(*(final_checkpoint(tmp_path / kind) for kind in ('vit_plugin.EMAHook', 'mmengine.EMAHook')))
+
+
+def test_without_a_training_nothing_is_kept_or_swapped():
+    hook, run = EMAHook(), Run(model())
+    hook.before_run(run)
+    before = deepcopy(run.model.state_dict())
+    hook.before_val_epoch(run)
+    assert all(torch.equal(value, before[name]) for name, value in run.model.state_dict().items())
+    assert not list(hook.ema_model.parameters())
+
+
+def test_averages_of_another_model_are_one_sentence():
+    hook, run = EMAHook(), Run(model())
+    hook.before_run(run)
+    run.train(hook, 1)
+    saved, other = run.save(hook), Run(nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5)), resume=True)
+    hook.before_run(other)
+    with pytest.raises(ConfigError, match=r"no average of '0.weight' with the shape \(5, 3\)"):
+        hook.after_load_checkpoint(other, saved)
+
+
+def test_averages_of_a_sharded_model_are_sharded_alike(tiny):
+    run = Run(VisionTransformer(**tiny))
+    images = torch.randn(2, 3, 32, 32)
+    with fake_ranks(2, rank=1):
+        shard(run.model, Sharding(), 'cpu')
+        hook = EMAHook(momentum=0.5)
+        hook.before_run(run)
+        hook.before_train(run)
+        first = {name: value.clone() for name, value in run.model.state_dict().items()}
+        for parameter in run.model.parameters():
+            parameter.data.add_(1.)
+        with torch.no_grad():
+            run.model(images)  # which leaves the root's parameters whole
+        hook.after_train_iter(run, 0)  # the averages begin as the weights
+        for parameter in run.model.parameters():
+            parameter.data.add_(1.)
+        hook.after_train_iter(run, 1)
+        checkpoint = {'state_dict': run.model.state_dict()}
+        hook.before_save_checkpoint(run, checkpoint)
+        for name, average in checkpoint['state_dict'].items():
+            if isinstance(average, DTensor):
+                learning = checkpoint['ema_state_dict'][f'module.{name}']
+                assert average.placements == learning.placements == first[name].placements
+                torch.testing.assert_close(average.to_local(), first[name].to_local() + 1.5)
+                torch.testing.assert_close(learning.to_local(), first[name].to_local() + 2)

@@ -1,0 +1,50 @@
+"""From a command line to a runner."""
+
+import os
+
+import pytest
+from mmengine.config.utils import MODULE2PACKAGE
+from mmengine.runner import BaseLoop
+
+from vit_plugin.engine.launch import one_sentence_errors, read_config
+from vit_plugin.errors import ConfigError
+
+
+def test_reading_a_config_leaves_mmengines_table_of_hosts_alone(tmp_path):
+    before = dict(MODULE2PACKAGE)
+    read_config('configs/vit/vit-mini-p2_1xb16_digits.py')
+    (tmp_path / 'wrong.py').write_text('model = (')
+    with pytest.raises(ConfigError, match=r"wrong.py' cannot be read \(SyntaxError: .*line 1.*\); correct it"):
+        read_config(str(tmp_path / 'wrong.py'))
+    assert before == MODULE2PACKAGE
+
+
+def test_an_unknown_error_is_a_sentence_unless_asked_for_the_traceback():
+    for traceback, kind in ((False, SystemExit), (True, ZeroDivisionError)):
+        with pytest.raises(kind) as error, one_sentence_errors(traceback):
+            print(1 / 0)
+    with pytest.raises(SystemExit, match='^Error: ZeroDivisionError: division by zero; give --traceback'), \
+            one_sentence_errors():
+        print(1 / 0)
+    assert error.type is ZeroDivisionError
+
+
+class Stepped(BaseLoop):
+    """A loop that has taken steps."""
+
+    def __init__(self) -> None:
+        self._iter = 3
+
+    def run(self) -> None:
+        raise ZeroDivisionError
+
+    def fill(self) -> None:
+        raise OSError(28, os.strerror(28), 'log.json')
+
+
+def test_in_the_midst_of_training_only_what_is_known_loses_its_traceback():
+    with pytest.raises(ZeroDivisionError), one_sentence_errors():
+        Stepped().run()
+    with pytest.raises(SystemExit, match=r"'log.json' cannot be written \(No space left on device\); make room"), \
+            one_sentence_errors():
+        Stepped().fill()

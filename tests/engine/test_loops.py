@@ -1,0 +1,100 @@
+"""Runs that are stopped and resumed, beside one that is not. The campaign stops after every iteration."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from campaigns.exactness import StoppedError, compare, stop_and_resume, train
+from campaigns.tiny_run import build, differences, final_checkpoint, tiny_cfg
+from mmengine.hooks import Hook
+
+from vit_plugin.engine.launch import build_runner
+from vit_plugin.errors import ConfigError
+
+pytestmark = pytest.mark.filterwarnings('ignore')
+
+
+@pytest.fixture(scope='module')
+def whole(tmp_path_factory):
+    """Gives the folder of a run that nothing has disturbed, by the kind of its loop."""
+    @cache
+    def folder(loop: str) -> Path:
+        path = tmp_path_factory.mktemp(f'whole_{loop}')
+        train(tiny_cfg(path, loop))
+        return path
+
+    return folder
+
+
+# Inside an epoch, at an epoch's last iteration, and with other workers afterwards.
+@pytest.mark.parametrize(('loop', 'stop', 'workers', 'after'), [
+    ('epoch', 6, 2, 0), ('epoch', 8, 0, 0), ('iter', 7, 0, 2)])
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(whole, tmp_path, loop, stop, workers, after):
+    stop_and_resume(tmp_path, stop, loop, workers, after)
+    assert compare(whole(loop), tmp_path) == []
+
+
+def test_an_iteration_based_run_over_data_that_end(tmp_path):
+    """MMEngine's and our samplers in turn: the order is the same."""
+    options = {'train_dataloader.sampler': dict(type='DefaultSampler', shuffle=True)}
+    train(tiny_cfg(tmp_path / 'whole', 'iter', **options))
+    stop_and_resume(tmp_path / 'ours', 6, 'iter', **{
+        'train_dataloader.sampler': dict(type='vit_plugin.DefaultSampler', shuffle=True)})
+    assert compare(tmp_path / 'whole', tmp_path / 'ours') == []
+
+
+class DieHook(Hook):
+    """Ends the run inside its second validation."""
+
+    def after_val_iter(self, runner, *args, **kwargs) -> None:
+        if runner.iter == 8:
+            raise StoppedError
+
+
+@pytest.mark.parametrize('loop', ['epoch', 'iter'])
+def test_a_validation_that_was_cut_short_is_made_up_for(whole, tmp_path, loop):
+    runner = build(tiny_cfg(tmp_path, loop))
+    runner.register_hook(DieHook())
+    with pytest.raises(StoppedError):
+        runner.train()
+    train(tiny_cfg(tmp_path, loop, resume=True))
+    assert compare(whole(loop), tmp_path) == []
+
+
+def test_another_seed_gives_another_run(whole, tmp_path):
+    train(tiny_cfg(tmp_path, **{'randomness.seed': 8}))
+    found = differences(final_checkpoint(whole('epoch')), final_checkpoint(tmp_path))
+    assert sum(name.startswith('.state_dict') for name in found) > 10
+
+
+def test_a_seed_that_was_drawn_is_kept_in_the_checkpoint(tmp_path):
+    drawn = {'randomness.seed': None}
+    first = train(tiny_cfg(tmp_path / 'stopped', **drawn), 6)
+    train(tiny_cfg(tmp_path / 'stopped', resume=True, **drawn))
+    train(tiny_cfg(tmp_path / 'whole', **{'randomness.seed': first.base_seed}))
+    assert compare(tmp_path / 'whole', tmp_path / 'stopped') == []
+
+
+def test_an_epoch_of_another_length_is_refused(tmp_path):
+    train(tiny_cfg(tmp_path), 6)
+    runner = build_runner(tiny_cfg(tmp_path, resume=True, **{'train_dataloader.dataset.indices': 128}))
+    with pytest.raises(ConfigError, match='at iteration 6 in epoch 2, and an epoch has 8 iterations here'):
+        runner.train()
+
+
+def test_a_loop_of_another_class_stays_as_it_is(tmp_path):
+    from mmengine.registry import LOOPS
+    from mmengine.runner import EpochBasedTrainLoop
+
+    @LOOPS.register_module(force=True)
+    class OwnLoop(EpochBasedTrainLoop):
+        pass
+
+    cfg = tiny_cfg(tmp_path)
+    cfg.train_cfg = dict(type='OwnLoop', max_epochs=1)
+    runner = train(cfg)
+    assert type(runner.train_loop) is OwnLoop
+    assert json.loads((tmp_path / 'metrics.json').read_text())['iterations'] == 4
+    assert torch.load(final_checkpoint(tmp_path), weights_only=False)['meta']['iter'] == 4

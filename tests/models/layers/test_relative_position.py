@@ -1,0 +1,65 @@
+import pytest
+import torch
+from attention_reference import reference
+from torch.autograd.graph import saved_tensors_hooks
+
+from vit_plugin.models.layers import RelativeAttention, relative_position
+from vit_plugin.models.layers.relative_position import relative_table
+
+
+@pytest.mark.parametrize('prefix', [0, 1, 3])
+def test_output_and_weights_are_the_formula(prefix):
+    layer = RelativeAttention(32, 4, rel_pos_grid=(3, 4))
+    for table in (layer.rel_pos_h, layer.rel_pos_w):
+        torch.nn.init.normal_(table)
+    x = torch.randn(2, prefix + 12, 32)
+    output, weights = reference(layer, x, (3, 4))
+    torch.testing.assert_close(layer(x, (3, 4)), output)
+    torch.testing.assert_close(layer.weights(x, (3, 4)), weights)
+
+
+@pytest.mark.parametrize('part', [2**22, 1], ids=['all rows at once', 'one row at a time'])
+@pytest.mark.parametrize('kept', [2**26, 1], ids=['kept', 'made anew'])
+def test_gradients_of_the_relative_positions(monkeypatch, part, kept):
+    monkeypatch.setitem(relative_position.PART_ELEMENTS, 'cpu', part)
+    monkeypatch.setattr(relative_position, 'KEPT_ELEMENTS', kept)
+    layer = RelativeAttention(16, 2, rel_pos_grid=(2, 3)).double()
+    x = torch.randn(1, 7, 16, dtype=torch.float64)
+    grads = []
+    for output in (layer(x, (2, 3)), reference(layer, x, (2, 3))[0]):
+        grads.append(torch.autograd.grad(output.square().sum(), list(layer.parameters())))
+    for ours, theirs in zip(*grads, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_many_relative_positions_are_not_kept_for_the_backward_pass(monkeypatch):
+    layer = RelativeAttention(16, 2, rel_pos_grid=(8, 8))
+    x = torch.randn(1, 64, 16)
+    sizes = []
+
+    def largest_kept() -> int:
+        sizes.clear()
+        with saved_tensors_hooks(lambda tensor: sizes.append(tensor.numel()) or tensor, lambda tensor: tensor):
+            layer(x, (8, 8))
+        return max(sizes)
+
+    assert largest_kept() >= 2 * 64 * 64
+    monkeypatch.setattr(relative_position, 'KEPT_ELEMENTS', 2 * 64 * 63)
+    monkeypatch.setitem(relative_position.PART_ELEMENTS, 'cpu', 2 * 64 * 16)
+    assert largest_kept() < 2 * 64 * 64
+
+
+def test_the_first_queries_alone_give_the_same_and_the_tables_learn():
+    layer = RelativeAttention(32, 4, rel_pos_grid=(2, 2))
+    x = torch.randn(2, 5, 32)
+    alone = layer(x, (2, 2), 1)
+    torch.testing.assert_close(alone, layer(x, (2, 2))[:, :1])
+    alone.sum().backward()
+    assert layer.rel_pos_h.grad is not None
+
+
+def test_relative_table_looks_up_offsets():
+    table = torch.arange(7.)[:, None]  # offsets -3 .. 3
+    looked_up = relative_table(table, 4)[..., 0]
+    assert torch.equal(looked_up, 3. + torch.arange(4.)[:, None] - torch.arange(4.)[None])
+    assert relative_table(table, 6).shape == (6, 6, 1)

@@ -1,0 +1,92 @@
+"""Checkpoints with something wrong in them, seeded."""
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+State = dict[Any, Any]
+
+
+def _on_tensor(change: Callable[[Tensor, random.Random], Any]) -> Callable[[State, random.Random], Any]:
+    """A change of one tensor as a change of a checkpoint."""
+    def mutate(state: State, chance: random.Random) -> Any:
+        key = chance.choice(sorted(state))
+        return {**state, key: change(state[key], chance)}
+    return mutate
+
+
+def _renamed(state: State, chance: random.Random, name: Callable[[str], Any]) -> State:
+    key = chance.choice(sorted(state))
+    return {name(key) if other == key else other: value for other, value in state.items()}
+
+
+def _cycle(state: State, chance: random.Random) -> State:
+    content: State = {chance.choice(('epoch', 'args')): 3}
+    content[chance.choice(('state_dict', 'model', 'module', 'teacher'))] = content
+    return content
+
+
+def _long_cycle(state: State, chance: random.Random) -> State:
+    inner: State = {}
+    content: State = {'state_dict': {'model': {'module': inner}}}
+    inner['teacher'] = content
+    return content
+
+
+def _nested(state: State, chance: random.Random) -> Any:
+    content: Any = state
+    for _ in range(chance.choice((1, 2, 5, 200))):
+        content = {chance.choice(('state_dict', 'model', 'module', 'teacher')): content}
+    return content
+
+
+# What is done to a tensor, then what is done to a whole checkpoint.
+TENSORS = {
+    'sparse': lambda x, chance: x.to_sparse(),
+    'scalar': lambda x, chance: x.flatten()[0].clone(),
+    'empty': lambda x, chance: x.new_empty(chance.choice(((0, ), (0, 4), (1, 0, 32), (0, 0, 0, 0)))),
+    'huge': lambda x, chance: x.flatten()[:1].expand(2**40).reshape(1, 2**35, 32) if chance.random() < 0.5 else (
+        x.flatten()[:1].expand(2**33)),
+    'empty but long': lambda x, chance: x.new_empty((2**40, 0)),
+    'one axis more': lambda x, chance: x[None].clone(),
+    'one axis less': lambda x, chance: x[0].clone() if x.ndim > 1 else x[:1].clone(),
+    'cut': lambda x, chance: x[:-1].clone(),
+    'doubled': lambda x, chance: torch.cat((x, x)),
+    'turned': lambda x, chance: x.flip(0).transpose(0, -1),
+    'whole numbers': lambda x, chance: x.to(chance.choice((torch.int64, torch.int8, torch.bool))),
+    'half': lambda x, chance: x.to(chance.choice((torch.float16, torch.bfloat16, torch.float64))),
+    'complex': lambda x, chance: x.to(torch.complex64),
+    'quantised': lambda x, chance: torch.quantize_per_tensor(x.float(), 0.1, 0, torch.qint8),
+    'meta': lambda x, chance: x.to('meta'),
+    'nested': lambda x, chance: torch.nested.nested_tensor([x.flatten(), x.flatten()[:2]]),
+    'no tensor': lambda x, chance: chance.choice((None, 3, 'text', [1, 2], {'a': 1}, b'bytes')),
+    'not finite': lambda x, chance: torch.full_like(x, chance.choice((float('nan'), float('inf')))),
+}
+CHECKPOINTS = {
+    'cycle': _cycle,
+    'long cycle': _long_cycle,
+    'nested': _nested,
+    'nothing': lambda state, chance: chance.choice(({}, [], None, 3, 'text', {'state_dict': {}}, {'model': None})),
+    'one key less': lambda state, chance: {key: state[key] for key in sorted(state)[:chance.randrange(len(state))]},
+    'one key more': lambda state, chance: {**state, chance.choice(('stray', 'blocks.0.stray', '', '.', 'blocks.9.x')):
+                                           torch.ones(2)},
+    'no string': lambda state, chance: _renamed(state, chance, lambda key: chance.choice((3, None, (1, 2), b'x'))),
+    'long number': lambda state, chance: _renamed(state, chance, lambda key: key.replace('0', '9' * 5000)),
+    'other digits': lambda state, chance: _renamed(state, chance, lambda key: key.replace('0', '\u0663')),
+    'misspelt': lambda state, chance: _renamed(state, chance, lambda key: key[::-1]),
+    'grid': lambda state, chance: {**state, 'position._extra_state': chance.choice((
+        torch.tensor([4, 4]), torch.tensor([-4, -4]), torch.tensor([2**40, 2**40]), torch.tensor(4), torch.ones(2),
+        torch.tensor([2, 8]), 'text'))},
+    'as they are': lambda state, chance: dict(state),
+} | {name: _on_tensor(change) for name, change in TENSORS.items()}
+
+
+def mutations(states: dict[str, State], count: int, seed: int = 0) -> Iterator[tuple[str, Any]]:
+    """That many damaged copies of the states, with a name that tells what was done."""
+    for i in range(count):
+        chance = random.Random(f'{seed}-{i}')
+        form, kind = chance.choice(sorted(states)), list(CHECKPOINTS)[i % len(CHECKPOINTS)]
+        yield f'{i}: {kind} of {form}', CHECKPOINTS[kind](states[form], chance)

@@ -1,0 +1,230 @@
+"""A web server that behaves as servers do on a bad day: the first part of a path says how."""
+
+import base64
+import gzip
+import http.server
+import random
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+TAG = '"one"'
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Serves ``content`` at ``/<behaviour>/<any name>``.
+
+    Attributes:
+        asked: the behaviour and the header ``Range`` of each request.
+        over: is set at the end, so that what stalls comes to its end too.
+    """
+    daemon_threads = True
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(('127.0.0.1', 0), Handler)
+        self.content, self.asked, self.over = content, [], threading.Event()
+        self.address = f'http://127.0.0.1:{self.server_address[1]}'
+
+    def handle_error(self, *args) -> None:
+        """A client that went away is no error of the server's."""
+
+
+@contextmanager
+def serving(content: bytes) -> Iterator[Server]:
+    with Server(content) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02, ), daemon=True).start()
+        try:
+            yield server
+        finally:
+            server.over.set()
+            server.shutdown()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+
+    def do_GET(self) -> None:
+        self.close_connection = True
+        behaviour = self.path.split('?')[0].split('/')[1]
+        self.turn = sum(name == behaviour for name, _ in self.server.asked)
+        self.server.asked.append((behaviour, self.headers.get('Range')))
+        self.content = self.server.content
+        self.half = len(self.content) // 2
+        BEHAVIOURS[behaviour](self)
+
+    def head(self, status: int = 200, length: object = None, **headers: object) -> None:
+        self.send_response(status)
+        if length is not None:
+            self.send_header('Content-Length', str(length))
+        for name, value in headers.items():
+            self.send_header(name.replace('_', '-'), str(value))
+        self.send_header('Connection', 'close')
+        self.end_headers()
+
+    def whole(self, content: bytes | None = None, **headers: object) -> None:
+        content = self.content if content is None else content
+        self.head(200, len(content), **headers)
+        self.wfile.write(content)
+
+    def rest(self, **headers: object) -> None:
+        """The range that is asked for, or the whole file."""
+        start = int((self.headers.get('Range') or 'bytes=0-')[6:-1])
+        headers = headers or {'ETag': TAG}
+        if not start:
+            return self.whole(**headers)
+        span = f'bytes {start}-{len(self.content) - 1}/{len(self.content)}'
+        self.head(206, len(self.content) - start, **{'Content_Range': span, **headers})
+        self.wfile.write(self.content[start:])
+
+    def begun(self, **headers: object) -> None:
+        """The first half of the file, announced as all of it."""
+        self.head(200, len(self.content), **headers)
+        self.wfile.write(self.content[:self.half])
+
+    def stall(self) -> None:
+        self.wfile.flush()
+        self.server.over.wait(20)
+
+    def drip(self, content: bytes) -> None:
+        for i in range(len(content)):
+            self.wfile.write(content[i:i + 1])
+            if self.server.over.wait(0.02):
+                break
+
+    def reset(self) -> None:
+        self.wfile.flush()
+        time.sleep(0.05)  # let what was written be read
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+        self.connection.close()
+
+    def chunk(self, content: bytes) -> None:
+        self.wfile.write(b'%x\r\n%s\r\n' % (len(content), content))
+
+    def redirect(self, place: str) -> None:
+        self.head(302, 0, Location=place)
+
+    def log_message(self, *args) -> None:
+        pass
+
+
+def once(first: Callable[[Handler], object], then: Callable[[Handler], object] = Handler.rest, times: int = 1):
+    """Behave in one way at the first requests, and in another afterwards."""
+    return lambda handler: (first if handler.turn < times else then)(handler)
+
+
+def steps(*actions: Callable[[Handler], object]) -> Callable[[Handler], None]:
+    def act(handler: Handler) -> None:
+        for action in actions:
+            action(handler)
+    return act
+
+
+def tagged_half(handler: Handler) -> None:
+    handler.begun(ETag=TAG)
+
+
+def endless(handler: Handler) -> None:
+    block = random.Random(0).randbytes(1 << 16)
+    while not handler.server.over.is_set():
+        handler.wfile.write(block)
+
+
+def endless_chunks(handler: Handler) -> None:
+    handler.head(Transfer_Encoding='chunked')
+    while not handler.server.over.is_set():
+        handler.chunk(bytes(1 << 16))
+
+
+def chunks_cut(handler: Handler) -> None:
+    handler.head(Transfer_Encoding='chunked')
+    handler.chunk(handler.content[:handler.half])
+
+
+def chunks(handler: Handler) -> None:
+    chunks_cut(handler)
+    handler.chunk(handler.content[handler.half:])
+    handler.chunk(b'')
+
+
+def with_password(handler: Handler) -> None:
+    if handler.headers.get('Authorization') == 'Basic ' + base64.b64encode(b'me:secret').decode():
+        return handler.whole()
+    handler.head(401, 0, WWW_Authenticate='Basic realm="x"')
+
+
+def raw(content: bytes) -> Callable[[Handler], None]:
+    return lambda handler: handler.wfile.write(content)
+
+
+def dripping_chunk(handler: Handler) -> None:
+    handler.head(Transfer_Encoding='chunked')
+    handler.drip(b'0' * 2000)
+
+
+Behaviour = Callable[[Handler], object]
+HTML = b'\n<!DOCTYPE html><html><title>Log in</title></html>'
+BEHAVIOURS: dict[str, Behaviour] = {
+    'right': Handler.whole,
+    'tagged': Handler.rest,
+    **{str(status): lambda handler, status=status: handler.head(status, 0) for status in (
+        204, 304, 401, 403, 404, 410, 418, 429, 500, 503)},
+    'soon': once(lambda handler: handler.head(503, 0), times=2),
+    'busy': once(lambda handler: handler.head(429, 0, Retry_After=0)),
+    'busy-long': once(lambda handler: handler.head(503, 0, Retry_After=10**9)),
+    'unasked-206': lambda handler: handler.head(206, 0, Content_Range='bytes 5-9/10'),
+    'no-more': once(tagged_half, once(lambda handler: handler.head(416, 0), times=2)),
+    'silent': Handler.stall,
+    'half-header': steps(raw(b'HTTP/1.1 200 OK\r\nContent-Le'), Handler.stall),
+    'drip-header': lambda handler: handler.drip(b'HTTP/1.1 200 OK\r\nX: ' + b'x' * 5000),
+    'drip-chunk': dripping_chunk,
+    'stalls': steps(Handler.begun, Handler.stall),
+    'stalls-tagged': steps(tagged_half, Handler.stall),
+    'stalls-once': once(steps(tagged_half, Handler.stall)),
+    'drip': steps(lambda handler: handler.head(200, len(handler.content)),
+                  lambda handler: handler.drip(handler.content)),
+    'cut': Handler.begun,
+    'cut-tagged': tagged_half,
+    'cut-once': once(tagged_half),
+    'cut-chunks': chunks_cut,
+    'cut-dated': once(lambda handler: handler.begun(Last_Modified='Thu, 01 Jan 2026 00:00:00 GMT'),
+                      lambda handler: handler.rest(Last_Modified='Thu, 01 Jan 2026 00:00:00 GMT')),
+    'chunks': chunks,
+    'closes': lambda handler: None,
+    'resets': steps(tagged_half, Handler.reset),
+    'resets-once': once(steps(tagged_half, Handler.reset)),
+    'no-http': raw(b'SSH-2.0-OpenSSH_9.6\r\n'),
+    'too-long': lambda handler: (handler.head(200, len(handler.content) + 10), handler.wfile.write(handler.content)),
+    'too-short': lambda handler: (handler.head(200, len(handler.content) - 10), handler.wfile.write(handler.content)),
+    'length-word': lambda handler: (handler.head(200, 'abc'), handler.wfile.write(handler.content)),
+    'length-minus': lambda handler: (handler.head(200, -5), handler.wfile.write(handler.content)),
+    'lengths': lambda handler: (handler.head(200, 5, Content_length=len(handler.content)),
+                                handler.wfile.write(handler.content)),
+    'no-length': lambda handler: (handler.head(), handler.wfile.write(handler.content)),
+    'empty': lambda handler: handler.head(200, 0),
+    'huge': lambda handler: (handler.head(200, 10**13), handler.stall()),
+    'endless': steps(Handler.head, endless),
+    'endless-chunks': endless_chunks,
+    'no-ranges': once(tagged_half, lambda handler: handler.whole(ETag=TAG)),
+    'changed': once(lambda handler: handler.begun(ETag='"zero"')),
+    'wrong-range': once(tagged_half, once(
+        lambda handler: handler.rest(Content_Range='bytes 7-9/10', ETag=TAG), times=2)),
+    'moved': lambda handler: handler.redirect('/right/B_16.npz'),
+    'moved-name': lambda handler: handler.redirect('/right/whatever'),
+    'loop': lambda handler: handler.redirect('/loop/B_16.npz'),
+    'to-file': lambda handler: handler.redirect('file:///etc/passwd'),
+    'to-nowhere': lambda handler: handler.head(302, 0),
+    'to-bad': lambda handler: handler.redirect('http://[::1/x'),
+    'gzip': lambda handler: handler.whole(gzip.compress(handler.content), Content_Encoding='gzip', ETag=TAG),
+    'bad-gzip': lambda handler: handler.whole(Content_Encoding='gzip'),
+    'cut-gzip': lambda handler: handler.whole(gzip.compress(handler.content)[:-3000], Content_Encoding='gzip'),
+    'password': with_password,
+    'html': lambda handler: handler.whole(HTML, Content_Type='text/html'),
+    'text': lambda handler: handler.whole(b'quota exceeded'),
+    'flipped': lambda handler: handler.whole(handler.content[:9000] + b'\xff\x00\xff' + handler.content[9003:]),
+    'paced': lambda handler: (handler.head(200, len(handler.content), ETag=TAG), [
+        (handler.wfile.write(handler.content[i:i + 10000]), handler.server.over.wait(0.05))
+        for i in range(0, len(handler.content), 10000)]) if not handler.headers.get('Range') else handler.rest(),
+}

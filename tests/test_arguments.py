@@ -1,0 +1,200 @@
+import copy
+import inspect
+import pickle
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from mmengine.config import Config, ConfigDict
+from mmengine.model import BaseModule
+from mmengine.registry import MODELS as ROOT
+from pydantic import Field
+from typing_extensions import Required, TypedDict, Unpack
+
+from vit_plugin.arguments import checked
+from vit_plugin.errors import ConfigError
+from vit_plugin.fields import PositiveInt, Rate, Size
+from vit_plugin.models import SimpleFPN, TokenPooling
+
+
+class Window(TypedDict, total=False):
+    size: Required[PositiveInt]
+    global_blocks: Sequence[int]
+
+
+class Options(TypedDict, total=False):
+    window: Window | None
+    rate: Rate
+
+
+@checked
+class Layer(BaseModule):
+    renamed_arguments = {'dropout': 'rate=...'}
+
+    def __init__(self, width: PositiveInt, mode: Literal['left', 'right'] = 'left', size: Size = 4, bias: bool = True,
+                 encoder: Options | None = None, scales: Sequence[float] = (), init_cfg: dict | None = None) -> None:
+        super().__init__(init_cfg)
+        self.width, self.encoder, self.scales = width, encoder, scales
+
+
+@checked
+class Child(Layer):
+    def __init__(self, *args: Any, more: int = 1, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.more = more
+
+
+@pytest.mark.parametrize(('kwargs', 'sentence'), [
+    (dict(), 'Layer needs width, which must be a whole number from 1 to 16777216.'),
+    (dict(width='3'), "Layer: width='3' must be a whole number from 1 to 16777216."),
+    (dict(width=True), 'Layer: width=True must be a whole number from 1'),
+    (dict(width=2.), 'Layer: width=2.0 must be a whole number from 1'),
+    (dict(width=10**12), 'Layer: width=1000000000000 must be a whole number from 1 to 16777216.'),
+    (dict(width=3, mode='rigth'), "Layer: mode='rigth' must be one of 'left', 'right'; did you mean 'right'?"),
+    (dict(width=3, size=(1, 2, 3)), 'Layer: size=(1, 2, 3) must be a whole number from 1 to 16777216 or two positive '
+                                    'whole numbers (height, width).'),
+    (dict(width=3, bias=None), 'Layer: bias=None must be True or False.'),
+    (dict(width=3, encoder=3), 'Layer: encoder=3 must be a dict of window, rate or None.'),
+    (dict(width=3, encoder=dict(rate=1)), 'Layer: encoder.rate=1 must be a number from 0 to below 1.'),
+    (dict(width=3, encoder=dict(rat=1)), 'Layer: encoder takes no rat (given rat=1); did you mean rate?'),
+    (dict(width=3, encoder=dict(window=dict())), 'Layer: encoder.window needs size, which must be a whole number'),
+    (dict(width=3, encoder=dict(window=dict(size=2, global_blocks=(1, '2')))),
+     "Layer: encoder.window.global_blocks[1]='2' must be a whole number."),
+    (dict(width=3, scales=[1, float('nan')]), 'Layer: scales[1]=nan must be a finite number.'),
+    (dict(width=3, widht=4), 'Layer takes no widht (given widht=4); did you mean width?'),
+    (dict(width=3, zzz=4), 'Layer takes no zzz (given zzz=4); it takes width, mode, size, bias, encoder, scales, init'),
+    (dict(width=3, dropout=0.1), 'Layer takes no dropout any more; write rate=....'),
+])
+def test_one_sentence_says_what_is_wrong(kwargs, sentence):
+    with pytest.raises(ConfigError) as error:
+        Layer(**kwargs)
+    assert str(error.value).startswith(sentence)
+
+
+def test_positions():
+    assert Layer(3, 'right').width == 3
+    with pytest.raises(ConfigError, match='width is given by position and by name'):
+        Layer(3, width=4)
+    with pytest.raises(ConfigError, match='Layer takes 7 arguments by position, got 8'):
+        Layer(3, 'left', 4, True, None, (), None, 1)
+
+
+def test_values_are_passed_on_as_they_are():
+    encoder = ConfigDict(window=dict(size=3, global_blocks=[1, 2]))
+    scales = [1, 2.5]
+    layer = Layer(3, encoder=encoder, scales=scales)
+    assert layer.encoder is encoder
+    assert layer.scales is scales
+
+
+@given(st.one_of(st.none(), st.booleans(), st.text(), st.floats(), st.binary(), st.lists(st.integers()),
+                 st.integers(max_value=0)))
+def test_no_value_of_another_type_or_range_is_taken(value):
+    with pytest.raises(ConfigError, match=r'^Layer: width=.* must be a whole number from 1 to 16777216\.$'):
+        Layer(value)
+
+
+@given(st.integers(1, 100), st.floats(0, 1, exclude_max=True), st.lists(st.floats(-9, 9)), st.booleans())
+def test_what_fits_is_taken(width, rate, scales, bias):
+    assert Layer(width, bias=bias, encoder=dict(rate=rate), scales=tuple(scales)).width == width
+
+
+def test_a_child_is_checked_by_its_parents_annotations_too():
+    assert Child(3, 'right', more=2).more == 2
+    for args, kwargs, words in [
+            ((3, ), dict(more='2'), "Child: more='2' must be a whole number"),
+            ((3, ), dict(moer=2), 'Child takes no moer .* did you mean more'),
+            (('3', ), {}, "Child: width='3' must be"),
+            ((3, ), dict(encodr={}), 'did you mean encoder'),
+            ((3, ), dict(dropout=1), 'takes no dropout any more; write rate='),
+            ((), {}, 'needs width')]:
+        with pytest.raises(ConfigError, match=words):
+            Child(*args, **kwargs)
+
+
+def test_a_users_class_needs_no_registration_and_may_fill_in_arguments():
+    class Users(SimpleFPN):
+        def __init__(self, depth, **kwargs):
+            super().__init__(in_channels=16, **kwargs)
+            self.depth = depth
+
+    assert Users('anything', out_channels=8).depth == 'anything'
+    with pytest.raises(ConfigError, match="SimpleFPN: out_channels='8' must be"):
+        Users(1, out_channels='8')
+    assert checked(Users)(1, out_channels=8).depth == 1
+
+
+def test_names_of_foreign_parents_count_but_not_their_annotations():
+    class Foreign:
+        def __init__(self, wrongly_annotated: str = 3, other=1):
+            pass
+
+    Foreign.__init__.__module__ = 'foreign'
+
+    @checked
+    class Ours(Foreign):
+        def __init__(self, own: int, **kwargs: Any):
+            super().__init__(**kwargs)
+
+    assert Ours(1, wrongly_annotated=3)
+    with pytest.raises(ConfigError, match='did you mean other'):
+        Ours(1, othr=3)
+
+
+def test_keyword_arguments_by_a_typed_dict():
+    @checked
+    class Ours:
+        def __init__(self, *args: Any, **kwargs: Unpack[Window]):
+            self.kwargs = kwargs
+
+    assert Ours(size=3).kwargs == dict(size=3)
+    with pytest.raises(ConfigError, match='Ours needs size'):
+        Ours()
+
+
+def test_a_class_without_a_constructor_takes_nothing():
+    @checked
+    class Bare:
+        pass
+
+    assert Bare()
+    with pytest.raises(ConfigError, match=r'Bare takes no width \(given width=3\); it takes none'):
+        Bare(width=3)
+
+
+def test_an_assertion_of_a_base_class_becomes_a_sentence():
+    class Foreign:
+        def __init__(self):
+            raise AssertionError('Please choose.')
+
+    with pytest.raises(ConfigError, match=r'^Ours: Please choose \(AssertionError\); see its docstring'):
+        checked(type('Ours', (Foreign, ), {}))()
+
+
+def test_an_annotation_that_is_not_understood_takes_anything():
+    @checked
+    class Ours:
+        def __init__(self, width: PositiveInt, odd: Annotated['NotDefined', Field()] = 1):  # noqa: F821
+            pass
+
+    assert Ours(3, object())
+
+
+def test_what_is_built_is_as_before():
+    assert list(inspect.signature(SimpleFPN).parameters)[:2] == ['in_channels', 'out_channels']
+    assert SimpleFPN.__init__.__doc__ == SimpleFPN.__init__.__wrapped__.__doc__
+    neck = TokenPooling('max', 1)
+    x = (torch.randn(1, 5, 8), )
+    for same in (copy.deepcopy(neck), pickle.loads(pickle.dumps(neck))):
+        assert torch.equal(same(x)[0], neck(x)[0])
+
+
+def test_a_registered_class_is_checked_from_a_config(no_default_scope):
+    cfg = Config(dict(neck=dict(type='vit_plugin.SimpleFPN', in_channels=[8, 16], out_chanels=8)))
+    with pytest.raises(ConfigError, match=r'^SimpleFPN takes no out_chanels .* did you mean out_channels\?$'):
+        ROOT.build(cfg.neck)
+    with pytest.raises(ConfigError, match="type='SimpleFNP' is not in vit_plugin; did you mean vit_plugin.SimpleFPN"):
+        ROOT.build(dict(type='vit_plugin.SimpleFNP'))

@@ -1,0 +1,96 @@
+"""Files are whole or not there, with a disk that is full after a few bytes."""
+
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.writing import replacing, write_text
+
+WRITERS = {
+    '.npz': lambda path: np.savez(path, a=np.zeros(100_000)),
+    '.safetensors': lambda path: safetensors.torch.save_file(dict(a=torch.zeros(100_000)), path),
+    '.pth': lambda path: torch.save(torch.zeros(100_000), path),
+    '.json': lambda path: path.write_text('0' * 400_000),
+}
+
+
+@pytest.fixture
+def full_disk() -> Iterator[None]:
+    """No file can grow beyond 64 KiB."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize('suffix', WRITERS)
+@pytest.mark.parametrize('old', [True, False])
+def test_on_a_full_disk_the_old_file_stays(tmp_path, full_disk, suffix, old):
+    path = tmp_path / f'file{suffix}'
+    if old:
+        path.write_text('old')
+    kept = 'the file that was there is unchanged' if old else 'nothing was left there'
+    with pytest.raises(ConfigError, match=rf'file{suffix}.* cannot be written \(.*\); {kept}') as error, \
+            replacing(path) as beside:
+        WRITERS[suffix](beside)
+    assert '\n' not in str(error.value)
+    assert [file.read_text() for file in tmp_path.iterdir()] == (['old'] if old else [])
+
+
+@pytest.mark.parametrize('suffix', WRITERS)
+def test_a_new_file_takes_the_place_of_the_old(tmp_path, suffix):
+    path = tmp_path / 'new' / f'file{suffix}'
+    for _ in range(2):
+        with replacing(path) as beside:
+            assert beside.suffix == suffix
+            WRITERS[suffix](beside)
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+@given(st.integers(0, 20), st.sampled_from([ValueError, KeyboardInterrupt, SystemExit]))
+def test_after_any_error_all_is_as_it_was(tmp_path_factory, written, kind):
+    path = tmp_path_factory.mktemp('folder') / 'file.txt'
+    path.write_text('old')
+
+    def fail() -> None:
+        with replacing(path) as beside:
+            beside.write_text('n' * written)
+            raise kind
+
+    with pytest.raises(kind):
+        fail()
+    assert [(file.name, file.read_text()) for file in path.parent.iterdir()] == [('file.txt', 'old')]
+
+
+def test_mode_and_link_are_kept(tmp_path):
+    (tmp_path / 'real.txt').write_text('old')
+    (tmp_path / 'real.txt').chmod(0o640)
+    (tmp_path / 'link.txt').symlink_to('real.txt')
+    write_text(tmp_path / 'link.txt', 'new')
+    assert (tmp_path / 'link.txt').is_symlink()
+    assert (tmp_path / 'real.txt').read_text() == 'new'
+    assert (tmp_path / 'real.txt').stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize(('target', 'words'), [
+    ('source.txt', 'would be written over while it is read'),
+    ('folder/../source.txt', 'would be written over while it is read'),
+    ('folder', 'since it is a folder'),
+    ('source.txt/x.txt', "source.txt' is a file; give another folder"),
+    ('/dev/null', 'since it is no plain file'),
+])
+def test_what_cannot_be_a_target(tmp_path, target, words):
+    (tmp_path / 'folder').mkdir()
+    source = tmp_path / 'source.txt'
+    source.write_text('old')
+    with pytest.raises(ConfigError, match=words), replacing(Path(tmp_path, target), [source]) as beside:
+        beside.write_text('new')
+    assert source.read_text() == 'old'

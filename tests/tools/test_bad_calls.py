@@ -1,0 +1,79 @@
+"""What cannot work ends in one sentence that names what is wrong; counted over many calls of every tool."""
+
+import resource
+import socket
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from bad_calls import Call, calls, prepare
+
+TOOLS = ('train', 'test', 'infer', 'convert_weights', 'export', 'benchmark')
+QUICK = 15
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp('bad')
+    prepare(folder)
+    return folder
+
+
+@pytest.fixture
+def taken_port() -> Iterator[str]:
+    with socket.socket() as listener:
+        listener.bind(('127.0.0.1', 0))
+        listener.listen()
+        yield str(listener.getsockname()[1])
+
+
+@pytest.fixture
+def outcome(run_tool, monkeypatch, taken_port) -> Callable[[Call], tuple[str, str]]:
+    """What comes of a call: one sentence, a vague sentence, a traceback, or it ran on; and its last words."""
+    def run(call: Call) -> tuple[str, str]:
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        with monkeypatch.context() as patch:
+            for name, value in call.environment.items():
+                patch.setenv(name, value.format(taken=taken_port))
+            try:
+                if call.full_disk:
+                    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, limits[1]))
+                done = run_tool(call.tool, *call.arguments)
+            except BaseException as error:  # what a user would see as a traceback
+                return 'traceback', f'{type(error).__name__}: {error}'
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        if done.returncode == 0:
+            return 'ran on', done.stdout[-200:]
+        last = (done.stderr.strip() or ' ').splitlines()[-1]
+        one = last.startswith('Error: ') or done.returncode == 2 and 'error: ' in last
+        return ('sentence' if call.word in last else 'vague') if one else 'traceback', last
+
+    return run
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_some_bad_calls_end_in_one_sentence(folder, outcome):
+    every = list(calls(folder, TOOLS[:4]))
+    for call in every[7::len(every) // QUICK]:
+        assert outcome(call)[0] == 'sentence', (str(call), outcome(call))
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings('ignore')
+def test_bad_calls_end_in_one_sentence(folder, outcome):
+    counts, others = {tool: Counter() for tool in TOOLS}, []
+    for call in calls(folder, TOOLS):
+        kind, words = outcome(call)
+        counts[call.tool][kind] += 1
+        if kind != 'sentence':
+            others.append(f'{kind}: {call}: {words}')
+            print(others[-1], file=sys.__stdout__, flush=True)
+    for tool, count in counts.items():
+        print(f'{tool}: {dict(count)}', file=sys.__stdout__)
+    total = sum(counts.values(), Counter())
+    print(f'all: {dict(total)}', file=sys.__stdout__, flush=True)
+    assert total.total() >= 126
+    assert total['sentence'] >= 0.95 * total.total(), '\n'.join(others)

@@ -1,0 +1,51 @@
+"""The tools take a checkpoint folder where they take a file."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from campaigns.tiny_run import build, tiny_cfg
+
+from vit_plugin.weights.files import read_checkpoint, read_weights
+
+pytestmark = pytest.mark.filterwarnings('ignore')
+
+
+@pytest.fixture(scope='module')
+def trained(tmp_path_factory) -> tuple[Path, Path]:
+    """A config and the last checkpoint of its run, a folder."""
+    folder = tmp_path_factory.mktemp('trained')
+    cfg = tiny_cfg(folder / 'work', **{'default_hooks.checkpoint.format': 'folder', 'train_cfg.max_epochs': 1})
+    cfg.test_dataloader, cfg.test_evaluator, cfg.test_cfg = cfg.val_dataloader, cfg.val_evaluator, {}
+    cfg.dump(folder / 'config.py')
+    build(cfg).train()
+    return folder / 'config.py', folder / 'work/epoch_1'
+
+
+@pytest.mark.parametrize('target', ['out.pth', 'out.safetensors', 'out.npz'])
+def test_one_command_makes_a_plain_file(run_tool, trained, tmp_path, target):
+    done = run_tool('convert_weights', trained[1], tmp_path / target)
+    assert done.returncode == 0, done.stderr
+    before, after = read_weights(trained[1]), read_weights(tmp_path / target)
+    assert set(before) == set(after)
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    if target == 'out.pth':
+        assert read_checkpoint(tmp_path / target)['meta']['iter'] == 4
+
+
+def test_it_is_tested_as_a_file_is(run_tool, trained, tmp_path):
+    run_tool('convert_weights', trained[1], tmp_path / 'out.pth')
+    for checkpoint in (trained[1], tmp_path / 'out.pth'):
+        out = tmp_path / f'{Path(checkpoint).stem}.json'
+        done = run_tool('test', trained[0], checkpoint, '--out', out, '--out-item', 'metrics', '--work-dir', tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / 'epoch_1.json').read_text() == (tmp_path / 'out.json').read_text()
+
+
+@pytest.mark.parametrize('tool', ['test', 'convert_weights'])
+def test_another_folder_is_one_sentence(run_tool, trained, tmp_path, tool):
+    arguments = (trained[0], tmp_path) if tool == 'test' else (tmp_path, tmp_path / 'out.pth')
+    done = run_tool(tool, *arguments)
+    assert done.returncode == 1
+    assert 'is not a checkpoint of vit_plugin: it has no manifest.json' in done.stderr
+    assert 'Traceback' not in done.stderr

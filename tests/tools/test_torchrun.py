@@ -1,0 +1,85 @@
+"""How ``tools/torchrun.sh`` ends. The processes that it starts need not train for this."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+SCRIPT = '''
+import os, signal, sys, time
+asked = []
+for number in (signal.SIGTERM, signal.SIGUSR1):
+    signal.signal(number, lambda number, frame: asked.append(number))
+open(f"{sys.argv[1]}/came_{os.environ['RANK']}", 'w').close()
+while not asked:
+    time.sleep(0.05)
+sys.exit(128 + asked[0])
+'''
+
+
+CRASHES_ONCE = '''
+import os, sys, time
+import torch.distributed as dist
+from vit_plugin.engine.processes import meet
+os.environ['CUDA_VISIBLE_DEVICES'] = ''
+meet('pytorch', dict(dist_cfg=dict(timeout=60)))
+crashed = f'{sys.argv[1]}/crashed'
+if not os.path.exists(crashed):
+    dist.barrier()
+    if os.environ['RANK'] == '1':
+        open(crashed, 'w').close()
+        sys.exit(1)
+dist.barrier()
+'''
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(('127.0.0.1', 0))
+        return listener.getsockname()[1]
+
+
+def start(folder: Path, text: str = SCRIPT, processes: int = 2, **variables: object) -> subprocess.Popen:
+    (folder / 'script.py').write_text(text)
+    variables = {'PORT': free_port(), 'OMP_NUM_THREADS': 1, **variables}
+    environment = dict(os.environ, PATH=f'{Path(sys.executable).parent}:{os.environ["PATH"]}',
+                       **{name: str(value) for name, value in variables.items()})
+    script = os.path.relpath(folder / 'script.py', 'tools')
+    return subprocess.Popen(['tools/torchrun.sh', str(processes), script, str(folder)], env=environment, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_is_passed_on_and_is_the_status(tmp_path, number):
+    launcher = start(tmp_path)
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.glob('came_*'))) < 2:
+        assert launcher.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    launcher.send_signal(number)
+    output, _ = launcher.communicate(timeout=60)
+    assert launcher.returncode == 128 + number, output
+    assert 'Traceback' not in output
+
+
+def test_a_host_that_does_not_come_is_one_sentence(tmp_path):
+    output, _ = (launcher := start(tmp_path, NNODES=2, JOIN_TIMEOUT=2)).communicate(timeout=60)
+    assert launcher.returncode == 1
+    assert 'Error: the 2 hosts did not meet at 127.0.0.1:' in output.splitlines()[-1]
+    assert 'Traceback' not in output
+
+
+@pytest.mark.nightly
+def test_two_hosts_start_again_after_a_crash_on_one(tmp_path):
+    common = dict(text=CRASHES_ONCE, processes=1, NNODES=2, PORT=free_port(), LOCAL_ADDR='127.0.0.1', MAX_RESTARTS=1,
+                  PYTHONPATH=os.getcwd())
+    hosts = [start(tmp_path, NODE_RANK=number, **common) for number in range(2)]
+    outputs = [host.communicate(timeout=300)[0] for host in hosts]
+    assert (tmp_path / 'crashed').exists()
+    assert [host.returncode for host in hosts] == [0, 0], outputs

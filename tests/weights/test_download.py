@@ -1,0 +1,92 @@
+import io
+import os
+import time
+
+import pytest
+import torch
+from campaigns.downloads import Case, attempt
+from download_cases import WEIGHTS, cases, content
+from mmengine.runner import load_checkpoint
+from rude_server import serving
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights import open_weights, reading_safely
+from vit_plugin.weights.downloads import Bounds, place
+from vit_plugin.weights.downloads.bounds import GIB
+from vit_plugin.weights.downloads.cache import KEPT
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv('NO_PROXY', '*')
+    monkeypatch.setattr(torch.hub, 'get_dir', lambda: str(tmp_path))
+    return tmp_path / 'checkpoints'
+
+
+@pytest.mark.filterwarnings('ignore:.*use of fork:DeprecationWarning')
+@pytest.mark.parametrize('case', cases(), ids=str)
+def test_a_download_is_right_or_one_sentence(case: Case, tmp_path):
+    column, said = attempt(case, tmp_path)
+    assert column == ('one sentence' if case.says else 'right'), said
+
+
+def test_mmengine_fetches_in_the_same_way(cache):
+    """By ``load_from`` and ``init_cfg`` where checkpoints are read safely, and everywhere for our kinds of files."""
+    model = torch.nn.Linear(500, 40, bias=False)
+    with serving(content()) as server:
+        with reading_safely(), pytest.raises(ConfigError, match=r'html/x.pth cannot be fetched \(it is a web page'):
+            load_checkpoint(model, f'{server.address}/html/x.pth')
+        with pytest.raises(ConfigError, match='html/x.npz#sha256=01234567 cannot be fetched'):
+            load_checkpoint(model, f'{server.address}/html/x.npz#sha256=01234567')
+        load_checkpoint(model, f'{server.address}/right/get?file=x.npz')
+    assert torch.equal(model.weight.detach(), torch.from_numpy(WEIGHTS['weight']).float())
+
+
+def test_a_checkpoint_that_could_run_code_is_not_kept(cache):
+    file = io.BytesIO()
+    torch.save({'state_dict': {'weight': torch.ones(2)}, 'hook': os.getcwd}, file)
+    with serving(file.getvalue()) as server, pytest.raises(ConfigError, match='right/x.pth is .*that could run code'):
+        open_weights(f'{server.address}/right/x.pth')
+    assert {path.suffix for path in cache.rglob('*.*')} == {'.lock', '.failed'}
+
+
+def test_what_was_begun_long_ago_is_removed(cache):
+    folder, foreign = cache / '0123456789ab', cache / 'somebody'
+    for path in (folder / 'x.part-0.npz', folder / 'y.npz.partial', folder / 'z.npz', foreign / 'x.part-0.npz'):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.utime(path, (time.time() - KEPT - 1, ) * 2)
+    (folder / 'new.part-0.npz').touch()
+    with serving(content()) as server:
+        open_weights(f'{server.address}/right/x.npz')
+    assert sorted(path.name for path in folder.iterdir()) == ['new.part-0.npz', 'z.npz']
+    assert (foreign / 'x.part-0.npz').exists()
+
+
+def test_the_file_is_where_it_was_before():
+    assert place('https://host/a/R50+ViT-B_16.npz?x=1').parts[-2:] == ('366fc5c676dc', 'R50+ViT-B_16.npz')
+
+
+@pytest.mark.parametrize(('name', 'text', 'wanted'), [
+    ('SECONDS', '90', Bounds(header=90, silence=90)), ('GIB', '0.5', Bounds(size=GIB / 2)), ('GIB', '0', None),
+    ('SECONDS', '-1', None), ('SECONDS', 'nan', None), ('GIB', '', None), ('GIB', 'much', None)])
+def test_bounds_by_the_environment(name, text, wanted):
+    environment = {f'VIT_PLUGIN_DOWNLOAD_{name}': text}
+    if wanted:
+        assert Bounds.of_environment(environment) == wanted
+    else:
+        with pytest.raises(ConfigError, match=f'VIT_PLUGIN_DOWNLOAD_{name}={text!r} must be a number above 0'):
+            Bounds.of_environment(environment)
+
+
+@pytest.mark.parametrize('error', [TimeoutError('timed out'), RuntimeError('peer closed connection\nmore')])
+@pytest.mark.parametrize('hub', ['hf', 'timm'])
+def test_any_error_of_a_hub_is_one_sentence(hub, error, monkeypatch):
+    """Their libraries ask by another one, whose errors they let through."""
+    def fail(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr('huggingface_hub.hf_hub_download', fail)
+    monkeypatch.setattr('timm.create_model', fail)
+    with pytest.raises(ConfigError, match=rf'{hub}://vit_tiny cannot be .* \({str(error).splitlines()[0]}\)'):
+        open_weights(f'{hub}://vit_tiny')

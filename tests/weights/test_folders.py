@@ -1,0 +1,49 @@
+"""Checkpoint folders are read only if they are whole, and without running code."""
+
+import pytest
+import torch
+from campaigns import corruption
+
+from vit_plugin.engine.resuming import newest_whole_checkpoint
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights.files import read_checkpoint, read_weights
+
+pytest.importorskip('torch', minversion='2.9')
+pytestmark = pytest.mark.filterwarnings('ignore:torch.distributed is disabled')
+
+
+@pytest.mark.parametrize(('damage', 'every'), [
+    (corruption.change_every_byte, 17), (corruption.cut_every_file, 41), (corruption.end_at_every_byte, 83)])
+def test_damage_is_refused(tmp_path, damage, every):
+    assert damage(tmp_path, every) > 20
+
+
+def test_what_does_not_belong_there_is_refused(tmp_path):
+    assert corruption.plant(tmp_path) > 10
+
+
+@pytest.mark.parametrize(('name', 'content', 'words'), [
+    ('manifest.json', None, 'is not a checkpoint of vit_plugin: it has no manifest.json; give'),
+    ('manifest.json', '{"format": "vit_plugin checkpoint", "version": 7}', 'version 7 .* reads version 1 .*install'),
+    ('run.json', None, 'run.json is missing.; take one from before'),
+    ('run.json', '{}', 'run.json has 2 bytes in place of'),
+])
+def test_the_sentences(tmp_path, name, content, words):
+    _, newest = corruption.make(tmp_path)
+    (newest / name).unlink() if content is None else (newest / name).write_text(content)
+    with pytest.raises(ConfigError, match=words):
+        read_weights(newest)
+
+
+def test_reading(tmp_path):
+    _, newest = corruption.make(tmp_path)
+    assert torch.equal(read_weights(newest)['weight'], torch.full((3, 2), 2.))
+    assert read_checkpoint(newest)['meta']['iter'] == 8
+
+
+def test_writing_again_replaces_it(tmp_path):
+    _, newest = corruption.make(tmp_path)
+    corruption.write(newest, 5.)
+    assert read_weights(newest)['weight'][0, 0] == 5
+    assert newest_whole_checkpoint(tmp_path) == str(newest)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ['epoch_1', 'epoch_2', 'last_checkpoint']

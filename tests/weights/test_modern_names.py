@@ -1,0 +1,170 @@
+"""Names of DINOv3, EVA-02 and Perception Encoder: read as timm and transformers read them, and written for them."""
+
+import re
+from functools import partial
+
+import pytest
+import torch
+from campaigns.zoo import randomise
+from timm.layers import LayerNorm
+from timm.models import eva
+from torch import Tensor, nn
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer, load_weights
+from vit_plugin.weights import export
+
+SMALL = dict(img_size=32, embed_dim=32, depth=2, num_heads=2, num_classes=0)
+# Models of timm's with the arguments of the published ones, small. The names of the authors for timm's names: what
+# timm's own reader (eva.checkpoint_filter_fn) turns back.
+DINOV3 = dict(SMALL, patch_size=8, use_rot_pos_emb=True, use_abs_pos_emb=False, rope_type='dinov3', init_values=1e-5,
+              rope_rotate_half=True, num_reg_tokens=4, use_fc_norm=False, rope_temperature=100.)
+MODELS = {
+    'dinov3': DINOV3,
+    'dinov3 7b': dict(DINOV3, qkv_bias=False, swiglu_mlp=True, swiglu_align_to=8),
+    'eva02 small': dict(SMALL, patch_size=8, swiglu_mlp=True, use_rot_pos_emb=True, ref_feat_shape=(4, 4)),
+    'eva02 base': dict(SMALL, patch_size=8, swiglu_mlp=True, scale_mlp=True, scale_attn_inner=True, qkv_fused=False,
+                       use_rot_pos_emb=True, ref_feat_shape=(4, 4), global_pool='token'),
+    'eva giant': dict(SMALL, patch_size=8),
+    'pe': dict(SMALL, patch_size=8, use_pre_transformer_norm=True, use_rot_pos_emb=True, attn_type='rope',
+               rope_grid_offset=1., rope_grid_indexing='xy', ref_feat_shape=(4, 4), init_values=0.1,
+               global_pool='map', attn_pool_num_heads=2, norm_layer=partial(LayerNorm, eps=1e-5)),
+}
+AUTHORS = {
+    'dinov3': {'gamma_': 'ls{}.gamma', 'reg_token': 'storage_tokens'},
+    'dinov3 7b': {'gamma_': 'ls{}.gamma', 'reg_token': 'storage_tokens', 'fc1_g': 'w1', 'fc1_x': 'w2',
+                  'mlp.fc2': 'mlp.w3'},
+    'eva02 base': {'fc1_g': 'w1', 'fc1_x': 'w2', 'mlp.fc2': 'mlp.w3', 'mlp.norm': 'mlp.ffn_ln',
+                   'attn.norm': 'attn.inner_attn_ln', 'q_proj.bias': 'q_bias', 'v_proj.bias': 'v_bias'},
+}
+
+
+def of_timm(name: str) -> nn.Module:
+    torch.manual_seed(0)
+    model = eva.Eva(**MODELS[name]).eval()
+    randomise(model)
+    return model
+
+
+def ours(monkeypatch, theirs: nn.Module) -> VisionTransformer:
+    monkeypatch.setattr('vit_plugin.zoo.definition.find', lambda name: theirs)
+    return VisionTransformer('timm://of_this_test', out_type='raw').eval()
+
+
+def as_its_authors(name: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
+    renamed = {}
+    for key, value in state.items():
+        for old, new in AUTHORS[name].items():
+            key = re.sub(r'gamma_(\d)', r'ls\1.gamma', key) if old == 'gamma_' else key.replace(old, new)
+        renamed[key] = value
+    for i in range(2 if name == 'dinov3' else 0):
+        q, v = (renamed.pop(f'blocks.{i}.attn.{part}_bias') for part in 'qv')
+        renamed[f'blocks.{i}.attn.qkv.bias'] = torch.cat((q, torch.full_like(q, 7.), v))
+        renamed[f'blocks.{i}.attn.qkv.bias_mask'] = torch.cat((q, q, v)) * 0
+    return renamed
+
+
+@pytest.mark.parametrize('name', MODELS)
+def test_names_of_timm(monkeypatch, name):
+    theirs, images = of_timm(name), torch.randn(1, 3, 32, 32)
+    model = ours(monkeypatch, theirs)
+    report = load_weights(model, theirs.state_dict())
+    assert not any('numerics' in note for note in report.notes)
+    with torch.no_grad():
+        torch.testing.assert_close(model(images)[0], theirs.forward_features(images), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize('name', AUTHORS)
+def test_names_of_the_authors(monkeypatch, name):
+    theirs = of_timm(name)
+    state = as_its_authors(name, theirs.state_dict())
+    read = eva.checkpoint_filter_fn(dict(state), theirs)
+    for key, value in theirs.state_dict().items():
+        assert torch.equal(read[key], value), key  # the names are those that timm knows
+    first, second = (ours(monkeypatch, theirs) for _ in range(2))
+    load_weights(first, theirs.state_dict())
+    load_weights(second, dict(state, mask_token=torch.zeros(1, 32)))
+    for key, value in first.state_dict().items():
+        assert torch.equal(second.state_dict()[key], value), key
+
+
+@pytest.mark.parametrize('name', ['dinov3', 'eva02 small', 'eva02 base', 'eva giant'])
+def test_written_as_timm_names_them(monkeypatch, name):
+    theirs = of_timm(name)
+    model = ours(monkeypatch, theirs)
+    load_weights(model, theirs.state_dict())
+    exported, left, _ = export(model.state_dict(), 'timm', 2)
+    assert not left
+    expected = {key: value for key, value in theirs.state_dict().items() if not key.startswith('fc_norm')}
+    assert exported.keys() == expected.keys()
+    assert all(torch.equal(exported[key], value) for key, value in expected.items())
+
+
+def test_a_bias_of_zeros_may_be_left(monkeypatch):
+    """The larger DINOv3 were published with biases that are all zeros, which timm's models of that name lack."""
+    theirs = of_timm('dinov3')
+    state = theirs.state_dict()
+    for key in state:
+        if key.endswith(('q_bias', 'v_bias')):
+            state[key].zero_()
+    bare = eva.Eva(**dict(DINOV3, qkv_bias=False))
+    report = load_weights(ours(monkeypatch, bare), state)
+    assert report.ignored['blocks.1.attn.q_bias'] == 'all zeros, which changes nothing'
+    state['blocks.1.attn.q_bias'][0] = 1.
+    with pytest.raises(ConfigError, match=r"blocks.1.attn.q_bias \(taken with encoder=dict\(qkv_bias='qv'\)\)"):
+        load_weights(ours(monkeypatch, bare), state)
+
+
+@pytest.mark.parametrize(('encoder', 'words'), [
+    (dict(num_kv_heads=1), 'num_kv_heads'), (dict(block='parallel'), "block='parallel'")])
+def test_what_only_our_format_has_names_for(tiny, encoder, words):
+    with pytest.raises(ConfigError, match=words):
+        export(VisionTransformer(**tiny, encoder=encoder).state_dict(), 'timm', 2)
+
+
+@pytest.mark.parametrize('gated', [False, True])
+def test_dinov3_of_transformers(monkeypatch, gated):
+    transformers = pytest.importorskip('transformers', minversion='4.56')
+    torch.manual_seed(0)
+    theirs = transformers.DINOv3ViTModel(transformers.DINOv3ViTConfig(
+        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, num_register_tokens=4,
+        image_size=32, patch_size=8, use_gated_mlp=gated, hidden_act='silu' if gated else 'gelu')).eval()
+    randomise(theirs)
+    cfg = dict(DINOV3, swiglu_mlp=True, mlp_ratio=2, swiglu_align_to=8) if gated else dict(DINOV3, mlp_ratio=2)
+    model = ours(monkeypatch, eva.Eva(**cfg, norm_layer=partial(LayerNorm, eps=1e-5)))
+    report = load_weights(model, theirs.state_dict())
+    assert report.format == 'hf_dinov3'
+    assert set(report.ignored) == {'embeddings.mask_token'}
+    for size in ((32, 32), (48, 40), (16, 72)):
+        images = torch.randn(1, 3, *size)
+        with torch.no_grad():
+            torch.testing.assert_close(model(images)[0], theirs(images).last_hidden_state, rtol=1e-4, atol=1e-5)
+    exported, left, form = export(model.state_dict(), 'hf', 2)
+    assert (left, form.name) == ([], 'hf_dinov3')
+
+
+def test_perception_encoder_of_its_authors(monkeypatch):
+    theirs = of_timm('pe')
+    names = {
+        'patch_embed.proj': 'conv1', 'blocks.': 'transformer.resblocks.', 'norm_pre': 'ln_pre',
+        'attn.qkv.': 'attn.in_proj_', 'attn.proj': 'attn.out_proj', 'mlp.fc1': 'mlp.c_fc', 'mlp.fc2': 'mlp.c_proj',
+        'gamma_1': 'ls_1.gamma', 'gamma_2': 'ls_2.gamma', '.norm1': '.ln_1', '.norm2': '.ln_2'}
+    state = {}
+    for key, value in theirs.state_dict().items():
+        if key.startswith('attn_pool'):
+            continue
+        for old, new in names.items():
+            key = key.replace(old, new)
+        key = re.sub('^norm', 'ln_post', key)
+        state[f'visual.{key}'] = value
+    state['visual.class_embedding'] = state.pop('visual.cls_token')[0, 0]
+    state['visual.positional_embedding'] = state.pop('visual.pos_embed')[0]
+    read = eva.checkpoint_filter_fn(dict(state), theirs)
+    assert torch.equal(read['blocks.1.attn.qkv.bias'], theirs.state_dict()['blocks.1.attn.qkv.bias'])
+    first, second = (ours(monkeypatch, theirs) for _ in range(2))
+    load_weights(first, theirs.state_dict())
+    report = load_weights(second, dict(state, logit_scale=torch.ones(())))
+    assert report.format == 'clip'
+    for key, value in first.state_dict().items():
+        assert torch.equal(second.state_dict()[key], value), key
+

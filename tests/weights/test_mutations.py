@@ -1,0 +1,91 @@
+"""No checkpoint, however damaged, ends in a traceback or a program that hangs."""
+
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from mmengine.runner import load_checkpoint
+from mutations import mutations
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer, load_weights
+from vit_plugin.weights import FORMATS, export, in_our_names, open_weights, reading_safely
+from vit_plugin.weights.files import find_weights
+
+SECONDS = 20  # of one loading
+
+
+@contextmanager
+def time_limit(what: str) -> Iterator[None]:
+    def give_up(*args: Any) -> None:
+        raise TimeoutError(f'{what} took more than {SECONDS} s')
+    previous = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def by_load_from(tiny: dict, content: Any, path: Path) -> None:
+    with reading_safely():
+        load_checkpoint(VisionTransformer(**tiny), str(path))
+
+
+def by_conversion(tiny: dict, content: Any, path: Path) -> None:
+    export(in_our_names(open_weights(path))[0], 'timm', 2)
+
+
+# What a damaged checkpoint is given to: as a file, but for the two that take what is in memory.
+ENTRIES: dict[str, Callable[[dict, Any, Path], Any]] = {
+    'load_weights': lambda tiny, content, path: load_weights(VisionTransformer(**tiny), path),
+    'init_cfg': lambda tiny, content, path: VisionTransformer(
+        **tiny, init_cfg=dict(type='Pretrained', checkpoint=str(path))).init_weights(),
+    'load_from': by_load_from,
+    'load_state_dict': lambda tiny, content, path: VisionTransformer(**tiny).load_state_dict(content),
+    'convert': by_conversion,
+    'find_weights': lambda tiny, content, path: find_weights(content),
+}
+
+
+def outcome(entry: str, tiny: dict, name: str, content: Any, path: Path) -> str:
+    try:
+        with time_limit(f'{entry} of {name}'):
+            ENTRIES[entry](tiny, content, path)
+    except ConfigError as error:
+        return 'sentence' if '\n' not in str(error) else 'sentences'
+    except Exception as error:
+        if entry == 'load_state_dict' and isinstance(error, (RuntimeError, TypeError)) and (
+                'loading state_dict' in str(error) or not isinstance(content, dict)):
+            return "torch's own"  # of missing keys, shapes, and what is no dict
+        return f'{type(error).__name__} {entry} {name}: {error}'
+    return 'loaded'
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('count', [150, pytest.param(1000, marks=pytest.mark.nightly)])
+def test_damaged_checkpoints_are_one_sentence_or_load(tiny, tmp_path, count):
+    own = {key: value.detach().clone() for key, value in VisionTransformer(**tiny).state_dict().items()}
+    states = {name: FORMATS[name].export(own, 2)[0] for name in ('vit_plugin', 'timm', 'jax', 'hf', 'mmpretrain')}
+    found: Counter[str] = Counter()
+    for i, (name, content) in enumerate(mutations(states, count)):
+        path = tmp_path / 'x.pth'
+        try:
+            torch.save(content, path)
+        except Exception:  # such as a tensor that torch cannot save: only what is in memory remains
+            path.unlink(missing_ok=True)
+        entries = list(ENTRIES) if count > 150 else [list(ENTRIES)[i % len(ENTRIES)], 'find_weights']
+        for entry in entries:
+            if path.exists() or entry in ('load_state_dict', 'find_weights'):
+                found[outcome(entry, tiny, name, content, path)] += 1
+    print(dict(found))
+    wrong = {what: number for what, number in found.items() if what not in ('sentence', 'loaded', "torch's own")}
+    assert not wrong, wrong
+    assert found['sentence'] > 0.3 * found.total()
+    assert found['loaded'] > 0.05 * found.total()

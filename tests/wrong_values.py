@@ -1,0 +1,200 @@
+"""Wrong values for every argument of every registered class, and what came of them.
+
+``python tests/wrong_values.py`` prints the counts and whatever is not one sentence. A value that is accepted counts as
+right if the object then works on a tiny input; see :data:`WORKS`.
+"""
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from math import inf, isfinite, nan
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import vit_plugin.data
+import vit_plugin.engine
+import vit_plugin.models  # noqa: F401
+from vit_plugin import registry
+from vit_plugin.arguments import Arguments
+from vit_plugin.errors import ConfigError
+
+ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
+IMAGES = np.random.default_rng(0).integers(0, 256, (32, 32, 3), np.uint8)
+
+
+def optimizer() -> torch.optim.Optimizer:
+    return torch.optim.SGD(nn.Linear(2, 2).parameters(), lr=0.1)
+
+
+# A right and tiny call of each class, nested options that are worth spoiling included.
+RIGHT: dict[str, dict[str, Any]] = {
+    'VisionTransformer': dict(
+        arch=ARCH, img_size=32, patch_embed=dict(in_channels=3), with_cls_token=True, out_indices=(0, 1),
+        pos_embed=dict(type='learned', interpolate_mode='bilinear', prefix_rows=True, relative=False,
+                       source_grid=(4, 4)),
+        encoder=dict(dist_token=1, reg_token=2, pre_norm=True, final_norm=True, num_merged=0, qkv_bias=True,
+                     attn_drop_rate=0., qk_norm=False, layer_scale_init_value=0.1, gated_mlp=False),
+        numerics=dict(base='timm', norm_cfg=dict(type='LN', eps=1e-5)), out_type='raw', drop_rate=0.1,
+        drop_path_rate=0.1, frozen_stages=0, with_cp=False),
+    'VisionTransformer with windows': dict(
+        arch=dict(ARCH, patch_size=1, resnet=dict(stage_depths=(1, ), width=32)), img_size=(32, 48),
+        with_cls_token=False, encoder=dict(window=dict(size=2, global_blocks=(1, ))), out_type='pyramid',
+        pos_embed='relative'),
+    'VisionTransformer with rotary positions': dict(
+        arch=ARCH, img_size=32, pos_embed=dict(type='none', rotary=dict(
+            form='centred', temperature=100., order='yx', planes='halves', offset=0., native_grid=(4, 4), shift=0.1,
+            jitter=1.1, rescale=2.)),
+        encoder=dict(block='pre_norm', qkv_bias='qv', num_kv_heads=2, attn_norm=True, mlp_norm=True, proj_bias=True,
+                     mlp_layer_scale=False, differential=False)),
+    'ViTAdapter': dict(
+        backbone=dict(arch=ARCH, img_size=32, encoder=dict(final_norm=True)), interactions=2, inject=True,
+        num_extra_extractors=1, add_tokens='last', prior_channels=8,
+        attention=dict(num_heads=2, num_points=2, value_ratio=0.5), ffn_ratio=0.25, init_value=0.1,
+        out_indices=(0, 1, 2, 3), norm_cfg=dict(type='BN', eps=1e-5), drop_path_rate=0.1, with_cp=False),
+    'PatchEmbed': dict(in_channels=3, embed_dims=32, patch_size=8, norm_cfg=dict(type='LN', eps=1e-5), bias=True,
+                       act_cfg=dict(type='GELU'), padding='same', numerics='timm'),
+    'ResNetEmbed': dict(in_channels=3, embed_dims=32, stage_depths=(1, 1), width=32, root_stride=4, patch_size=1,
+                        with_cp=False),
+    'TimmEmbed': dict(model_name='resnet10t', in_channels=3, embed_dims=32, out_indices=(0, 1), pretrained=False,
+                      model_kwargs=None),
+    'ConvEmbed': dict(in_channels=3, embed_dims=32, channels=(8, 32), strides=(4, 2), patch_size=1, projection=False),
+    'MBConvEmbed': dict(in_channels=3, embed_dims=32, channels=(8, 16), stage_depths=(1, 1), with_cp=False),
+    'SimpleFPN': dict(in_channels=32, out_channels=16, num_outs=5, scales=(4, 2, 1, 0.5), add_extra_convs=True,
+                      norm_cfg=dict(type='LN2d')),
+    'TokenPooling': dict(mode='map', num_prefix_tokens=1, in_channels=32, map_cfg=dict(
+        num_heads=2, feedforward_channels=64, numerics='timm'), norm_cfg=dict(type='LN', eps=1e-6)),
+    'ViTClsHead': dict(num_classes=3, in_channels=32, hidden_dim=8, act_cfg=dict(type='Tanh'), topk=(1, 2),
+                       cal_acc=False, loss=dict(type='mmpretrain.CrossEntropyLoss')),
+    'DistilledViTClsHead': dict(num_classes=3, in_channels=32, distillation='hard', alpha=0.5, tau=3.),
+    'DistilledClassifier': dict(
+        teacher=dict(type='mmpretrain.ImageClassifier', backbone=dict(
+            type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32)),
+        backbone=dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32), neck=None),
+    'AugmentingPreprocessor': dict(augments=[dict(type='RandomFlip', prob=0.5)], mean=[1., 2., 3.], std=[1., 2., 3.],
+                                   pad_size_divisor=1, pad_value=0, to_rgb=True, to_onehot=False, num_classes=3),
+    'Digits': dict(split='val', val_fraction=0.2, seed=0, indices=4, test_mode=True, max_refetch=10),
+    'LoadRandomResizedCrop': dict(scale=8, backend_args=None, crop_ratio_range=(0.1, 1.), max_attempts=10,
+                                  aspect_ratio_range=(0.7, 1.3), interpolation='bilinear', backend='cv2'),
+    'LoadCachedImage': dict(to_float32=False, color_type='color', imdecode_backend='cv2', ignore_empty=False),
+    'LoadImage': dict(to_float32=False, color_type='color', imdecode_backend='cv2', ignore_empty=False),
+    'RandAugment': dict(policies='timm_increasing', num_policies=2, magnitude_level=9, magnitude_std=0.5,
+                        total_level=10, hparams=dict(pad_val=128)),
+    'RandomErasing': dict(erase_prob=1., min_area_ratio=0.02, max_area_ratio=0.4, aspect_range=(0.3, 3.3),
+                          mode='rand', fill_color=(1, 2, 3), fill_std=(1, 2, 3)),
+    'OptimizeHook': dict(linear='torch'),
+    'ReportHook': {},
+    'SavedConfigHook': {},
+    'RuntimeInfoHook': dict(non_finite='skip', max_skipped=10),
+    'SeedHook': {},
+    'UnreadableHook': dict(max_share=0.01),
+    'CheckpointHook': dict(interval=1, by_epoch=True, max_keep_ckpts=2, save_last=True, keep_every=5, background=False,
+                           format='file'),
+    'EMAHook': dict(begin_iter=1, momentum=0.1, interval=1, update_buffers=False),
+    'PreemptionHook': dict(interval=2, signals=('SIGTERM', )),
+    'WatchHook': dict(silence=60.),
+    'DefaultSampler': dict(dataset=range(9), shuffle=True, seed=1, round_up=True),
+    'InfiniteSampler': dict(dataset=range(9), shuffle=True, seed=1),
+    'OptimWrapper': dict(optimizer=optimizer, accumulative_counts=1, clip_grad=dict(max_norm=1.)),
+    'AmpOptimWrapper': dict(optimizer=optimizer, dtype='bfloat16', loss_scale='dynamic', clip_grad=dict(max_norm=1.)),
+    'LayerDecayOptimWrapperConstructor': dict(
+        optim_wrapper_cfg=dict(optimizer=dict(type='SGD', lr=0.1, weight_decay=0.1)),
+        paramwise_cfg=dict(layer_decay_rate=0.5, norm_decay_mult=0.)),
+}
+
+VALUES: tuple[Any, ...] = (None, True, -1, 0, 1.5, -0.5, nan, inf, 10**9, '', '3', 'nonsense', b'x', [], [-1], ['a'],
+                           (1, 2, 3, 4, 5, 6, 7), {}, dict(nonsense=1), {1: 2}, {3}, object(), lambda: None)
+
+
+def wrong_calls() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Class, the argument that is spoilt, and all arguments."""
+    for name, right in RIGHT.items():
+        yield from ((name, field, kwargs) for field, kwargs in spoilt(right))
+        for key in Arguments.of_class(cls_of(name)).required:
+            yield name, f'without {key}', {other: value for other, value in right.items() if other != key}
+
+
+def spoilt(right: dict[str, Any], path: str = '') -> Iterator[tuple[str, dict[str, Any]]]:
+    for key, value in right.items():
+        for wrong in VALUES:
+            if isinstance(wrong, bool) and isinstance(value, bool):
+                continue
+            yield f'{path}{key}={wrong!r}', {**right, key: wrong}
+        rest = {other: kept for other, kept in right.items() if other != key}
+        yield f'{path}{key} misspelt', {**rest, f'{key[:-1]}': value}
+        if isinstance(value, dict) and '.' not in value.get('type', ''):  # else another class checks it
+            yield from ((field, {**right, key: inner}) for field, inner in spoilt(value, f'{path}{key}.'))
+    yield f'{path}nonsense', {**right, 'nonsense': 1}
+
+
+def cls_of(name: str) -> type:
+    name = name.partition(' ')[0]
+    return next(value.module_dict[name] for value in vars(registry).values()
+                if isinstance(value, registry.Registry) and name in value.module_dict)
+
+
+def tensors(value: Any) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors(item)
+    elif isinstance(value, dict):
+        yield from tensors(list(value.values()))
+
+
+def image_results() -> dict:
+    return dict(img=IMAGES.copy(), img_path='', img_shape=(32, 32))
+
+
+# What each object does with a tiny input.
+TOKENS, MAP = torch.randn(2, 17, 32), torch.randn(2, 32, 8, 8)
+WORKS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(('VisionTransformer', 'ViTAdapter', 'PatchEmbed', 'ResNetEmbed', 'TimmEmbed'), lambda built: built(
+        torch.randn(2, getattr(built, 'in_channels', getattr(getattr(built, 'patch_embed', None), 'in_channels', 3)),
+                    64, 64))),
+    'SimpleFPN': lambda built: built((MAP, )),
+    'TokenPooling': lambda built: built((TOKENS, )),
+    'ViTClsHead': lambda built: built((TOKENS[:, 0], )),
+    'DistilledViTClsHead': lambda built: built((TOKENS, )),
+    'AugmentingPreprocessor': lambda built: built(dict(inputs=torch.zeros(2, 3, 32, 32, dtype=torch.uint8)), True),
+    'Digits': lambda built: built[0],
+    'RandAugment': lambda built: built(image_results()),
+    'RandomErasing': lambda built: built(image_results()),
+}
+
+
+def outcome(name: str, kwargs: dict[str, Any]) -> tuple[str, str]:
+    """``sentence``, ``other exception``, ``works``, or ``broken`` where it was accepted and does not work."""
+    kwargs = {key: value() if value is optimizer else value for key, value in kwargs.items()}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            built = cls_of(name)(**kwargs)
+    except ConfigError as error:
+        text = str(error)
+        return ('sentence' if '\n' not in text and text[-1] in '.?' else 'other exception'), text
+    except Exception as error:
+        return 'other exception', f'{type(error).__name__}: {error}'
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter('ignore')
+            out = WORKS.get(name.partition(' ')[0], lambda built: None)(built)
+        finite = all(isfinite(tensor.float().abs().sum().item()) for tensor in tensors(out))
+    except ConfigError as error:
+        return 'sentence', str(error)
+    except Exception as error:
+        return 'broken', f'{type(error).__name__}: {error}'
+    return ('works', '') if finite else ('broken', 'NaN')
+
+
+if __name__ == '__main__':
+    counts: Counter[str] = Counter()
+    for name, field, kwargs in wrong_calls():
+        result, text = outcome(name, kwargs)
+        counts[result] += 1
+        if result != 'sentence':
+            print(f'{result:16} {name}({field}) {text[:150]!r}')
+    print(sum(counts.values()), dict(counts))

@@ -1,0 +1,143 @@
+"""timm's models by their names: the same numbers, and one sentence for what is not one."""
+
+import pytest
+import timm
+import torch
+from campaigns.zoo import compare, kept_blocks, randomise
+from mmengine.config import Config
+from timm.models.vision_transformer import VisionTransformer as TimmViT
+from torch import nn
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer
+from vit_plugin.zoo import describe
+from vit_plugin.zoo.__main__ import config_of, main
+
+# One name for each thing that a backbone may have, of the narrowest models. `tests/campaigns/zoo.py` takes all names.
+NAMES = [
+    'deit_tiny_distilled_patch16_224', 'vit_tiny_patch16_dinov3_qkvb', 'eva02_tiny_patch14_224',
+    'vit_dwee_patch16_reg1_gap_256', 'test_vit4']
+NIGHTLY = [
+    'vit_tiny_r_s16_p8_224', 'vit_small_patch16_18x2_224', 'vitamin_small_224', 'vit_base_mci_224',
+    'vit_small_resnet26d_224', 'vit_pwee_patch16_reg1_gap_256',
+    'vit_small_patch16_rope_mixed_ape_224', 'vit_pe_core_tiny_patch16_384', 'vit_base_patch16_rpn_224',
+    'eva02_base_patch16_clip_224', 'aimv2_large_patch14_224', 'beit3_base_patch16_224', 'vit_base_patch16_sapiens2',
+    'vit_base_patch16_clip_quickgelu_224', 'vit_so400m_patch14_siglip_384']
+
+
+@pytest.mark.parametrize('name', [*NAMES, *(pytest.param(name, marks=pytest.mark.nightly) for name in NIGHTLY)])
+def test_the_same_numbers_as_timm(name):
+    found = compare(name, count=1)
+    assert set(found) == {'native', 'square', 'other'}
+    assert max(found.values()) < 1e-12
+
+
+def test_the_comparison_sees_a_difference(monkeypatch):
+    monkeypatch.setattr('vit_plugin.zoo.positions.rotary_of', lambda rope: dict(form='centred', planes='neighbours'))
+    assert min(compare('vit_tiny_patch16_dinov3_qkvb', count=1).values()) > 1e-6
+
+
+def test_blocks_that_are_compared():
+    assert kept_blocks(12, 768) == [0, 6, 11]
+    assert kept_blocks(12, 768, 0) == list(range(12))
+    assert kept_blocks(40, 4096) == [0]
+
+
+def test_what_is_given_besides_wins():
+    with torch.device('meta'):
+        model = VisionTransformer(
+            'timm://vit_small_patch16_dinov3.lvd1689m', img_size=(96, 64), out_indices=(2, 5), out_type='featmap',
+            encoder=dict(reg_token=0), numerics=dict(norm_cfg=dict(eps=1e-4)), with_cls_token=False,
+            pos_embed=dict(rotary=dict(shift=0.1)))
+    assert (model.img_size, len(model.blocks), model.num_prefix_tokens) == ((96, 64), 6, 0)
+    assert model.numerics.norm_cfg == dict(type='LN', eps=1e-4)
+    assert model.blocks[0].attn.qkv.bias is None  # of the name
+    assert (model.rope.places.form, model.rope.places.shift) == ('centred', 0.1)
+    with torch.device('meta'):
+        model = VisionTransformer('timm://vit_small_patch16_dinov3', numerics='authors', pos_embed='sincos2d')
+    assert model.numerics.act_cfg['approximate'] == 'tanh'
+    assert len(list(model.rope.parameters())) == 0
+    assert type(model.position).__name__ == 'SinCos2dPosEmbed'
+
+
+@pytest.mark.parametrize('name', ['vit_tiny_patch16_dinov3_qkvb', 'vit_small_r26_s32_224.augreg_in21k'])
+def test_the_config_spelt_out_is_the_same_model(name):
+    cfg = Config.fromstring(Config(dict(backbone=config_of(name))).pretty_text, '.py').backbone
+    assert cfg.pop('type') == 'vit_plugin.VisionTransformer'
+    assert cfg.pop('init_cfg', {}).get('checkpoint') == (f'timm://{name}' if '.' in name else None)
+    with torch.device('meta'):
+        assert str(VisionTransformer(**cfg)) == str(VisionTransformer(f'timm://{name}'))
+
+
+def test_building_draws_no_random_numbers():
+    before = torch.random.get_rng_state()
+    describe('vit_tiny_patch16_384')
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_the_one_name_that_is_refused():
+    with pytest.raises(ConfigError, match=r'its blocks \(DiffParallelScalingBlock\) are not known'):
+        describe('vit_dpwee_patch16_reg1_gap_256')
+
+
+@pytest.mark.parametrize(('name', 'words'), [
+    ('vit_base_patch16_dinov9', 'has no such model; the nearest are vit_base_patch16_dinov3, '),
+    ('vit_base_patch16_dinov3.lvd', 'Invalid pretrained tag .* the nearest are vit_base_patch16_dinov3.lvd1689m, '),
+    ('swin_tiny_patch4_window7_224', "is of timm's family swin_transformer, .* known are vision_transformer, deit, "),
+    ('', 'has no such model')])
+def test_a_name_that_is_none(name, words):
+    with pytest.raises(ConfigError, match=words):
+        VisionTransformer(f'timm://{name}')
+
+
+class GatedBlock(timm.models.vision_transformer.Block):
+    """A block whose attention has a gate, which no model of timm's families has today."""
+
+    def __init__(self, dim: int, *args, **kwargs) -> None:
+        super().__init__(dim, *args, **kwargs)
+        self.attn.gate = nn.Linear(dim, dim)
+
+
+class OtherBlock(timm.models.vision_transformer.Block):
+    """A block of a class that we do not know."""
+
+
+@pytest.mark.parametrize(('changes', 'words'), [
+    (dict(block_fn=OtherBlock), r'its blocks \(OtherBlock\) are not known'),
+    (dict(norm_layer=nn.BatchNorm1d), 'its norm BatchNorm1d is not known'),
+    (dict(act_layer=nn.Softplus), 'its activation Softplus is not known'),
+    (dict(patch_size=(8, 16)), 'its patches are not square')])
+def test_a_model_that_is_not_ours_is_refused_with_the_reason(monkeypatch, changes, words):
+    with torch.device('meta'):
+        theirs = TimmViT(**dict(dict(img_size=32, patch_size=8, embed_dim=32, depth=1, num_heads=2), **changes))
+    monkeypatch.setattr('vit_plugin.zoo.definition.find', lambda name: theirs)
+    with pytest.raises(ConfigError, match=f'timm://of_tomorrow cannot be computed exactly.*{words}'):
+        describe('of_tomorrow')
+
+
+def test_the_list(capsys):
+    assert main(['eva02_tiny*']) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ['name', 'width', 'blocks', 'heads', 'patch', 'size', 'parameters']
+    assert lines[1].split() == ['eva02_tiny_patch14_224', '192', '12', '3', '14', '224', '5,501,760']
+    assert main(['--config', 'vit_tiny']) == 1
+    assert 'the nearest are' in capsys.readouterr().err
+    assert main(['nothing*']) == 1
+
+
+def test_weights_of_timm_load_by_the_same_name(monkeypatch):
+    made = []
+
+    def create_model(name, pretrained=False, **kwargs):
+        assert pretrained
+        assert name == 'vit_tiny_patch16_dinov3_qkvb.some'
+        made.append(timm.models.create_model('vit_tiny_patch16_dinov3_qkvb', **kwargs))
+        randomise(made[0])
+        return made[0]
+
+    model = VisionTransformer('timm://vit_tiny_patch16_dinov3_qkvb', init_cfg=dict(
+        type='Pretrained', checkpoint='timm://vit_tiny_patch16_dinov3_qkvb.some'))
+    monkeypatch.setattr(timm, 'create_model', create_model)
+    model.init_weights()
+    assert torch.equal(model.blocks[3].attn.qkv.v_bias, made[0].blocks[3].attn.v_bias)
+    assert torch.equal(model.blocks[3].ls1.gamma, made[0].blocks[3].gamma_1)

@@ -1,0 +1,34 @@
+"""torchrun, but it ends with the status of what ended it, and a failed rendezvous is one sentence.
+
+    python tools/torchrun.py [flags of torchrun] SCRIPT [arguments]
+
+A signal is passed on to the processes, and the status is 128 + its number, so that Kubernetes and others see what it
+was. So is the status of processes that were signalled themselves. Other failures have status 1, as with torchrun.
+"""
+
+import sys
+
+from torch.distributed import run
+from torch.distributed.elastic.multiprocessing.api import SignalException
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.elastic.rendezvous import RendezvousError
+
+
+def main() -> int:
+    args = run.parse_args(None)
+    try:
+        run.run(args)
+    except SignalException as error:
+        return 128 + error.sigval
+    except ChildFailedError as error:  # the processes have said why
+        status = error.get_first_failure()[1].exitcode
+        return status if status > 128 else 1
+    except RendezvousError as error:
+        print(f'Error: the {args.nnodes} hosts did not meet at {args.rdzv_endpoint} ({type(error).__name__}); start '
+              'this on every host, with the same MASTER_ADDR and PORT, which the others can reach.', file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

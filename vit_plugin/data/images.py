@@ -1,0 +1,122 @@
+"""Read image files as they are shown. What cannot be read is named."""
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import numpy as np
+from mmengine import fileio
+from PIL import Image
+from typing_extensions import TypedDict, Unpack
+
+from vit_plugin.data.unreadable import UnreadableError
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.fields import Backend
+from vit_plugin.registry import TRANSFORMS
+
+with needed_by('LoadImage'):
+    import mmcv
+    from mmcv.transforms import LoadImageFromFile
+
+ORIENTATION = 0x0112  # EXIF tag. With values from 5, the image is stored on its side
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Name the file in the error if the block fails.
+
+    Raises:
+        UnreadableError: in place of any exception in the block.
+    """
+    try:
+        yield
+    except Exception as error:
+        reason = ' '.join(str(error).split()).rstrip('.') or type(error).__name__
+        raise UnreadableError(f'{path!r} cannot be read as an image ({reason}); replace the file, or take it out of '
+                              'the data set.', path, reason) from error
+
+
+def read(path: str, backend_args: Backend) -> bytes:
+    """Read the encoded image."""
+    content = fileio.get(path, backend_args=backend_args)
+    if not content:
+        raise ValueError('the file is empty')
+    return content
+
+
+def image_shape(content: bytes) -> tuple[int, int]:
+    """Height and width of an encoded image after its orientation is applied, from the header."""
+    with Image.open(io.BytesIO(content)) as image:
+        on_its_side = 'exif' in image.info and image.getexif().get(ORIENTATION, 1) >= 5
+        return image.size if on_its_side else image.size[::-1]
+
+
+def decode(content: bytes, flag: str | int, backend: str = 'cv2') -> np.ndarray:
+    """Decode an image to BGR and apply its orientation.
+
+    Raises:
+        ValueError: if the content is not an image.
+    """
+    if content[4:11] == b'ftypavi':  # AVIF, whose orientation OpenCV ignores
+        flag, backend = flag if isinstance(flag, str) else 'color', 'pillow'
+    image = mmcv.imfrombytes(content, flag, backend=backend)
+    if image is None:
+        raise ValueError('the file is damaged, or of a format that is not known')
+    return image
+
+
+class LoadOptions(TypedDict, total=False):
+    """Arguments of MMCV's ``LoadImageFromFile``."""
+    to_float32: bool
+    color_type: Literal['color', 'grayscale', 'unchanged', 'color_ignore_orientation', 'grayscale_ignore_orientation']
+    imdecode_backend: Literal['cv2', 'turbojpeg', 'pillow', 'tifffile']
+    ignore_empty: bool
+    backend_args: Backend
+
+
+@TRANSFORMS.register_module()
+class LoadImage(LoadImageFromFile):
+    """``LoadImageFromFile`` that names the file in any error, and applies the orientation of AVIF too."""
+
+    renamed_arguments = {'file_client_args': 'backend_args=...'}
+
+    def __init__(self, **kwargs: Unpack[LoadOptions]) -> None:
+        super().__init__(**kwargs)
+
+    def transform(self, results: dict) -> dict | None:
+        try:
+            image = self.load(results['img_path'])
+        except ConfigError:
+            if self.ignore_empty:
+                return None
+            raise
+        return dict(results, img=image, img_shape=image.shape[:2], ori_shape=image.shape[:2])
+
+    def load(self, path: str) -> np.ndarray:
+        """The image (height, width, channels).
+
+        Raises:
+            ConfigError: if the file cannot be read as an image.
+        """
+        with reading(path):
+            image = decode(read(path, self.backend_args), self.color_type, self.imdecode_backend)
+        return image.astype(np.float32) if self.to_float32 else image
+
+
+@TRANSFORMS.register_module()
+class LoadCachedImage(LoadImage):
+    """:class:`LoadImage` that keeps decoded images in memory, for folders of small images.
+
+    Every worker has its own cache of uint8 images. Set ``persistent_workers=True`` in the data loader. The caches need
+    workers x images x height x width x 3 bytes of memory.
+    """
+
+    def __init__(self, **kwargs: Unpack[LoadOptions]) -> None:
+        super().__init__(**kwargs)
+        self._kept: dict[str, np.ndarray] = {}
+
+    def load(self, path: str) -> np.ndarray:
+        if path not in self._kept:
+            self._kept[path] = super().load(path)
+        return self._kept[path].copy()  # later steps may write into the image

@@ -1,0 +1,120 @@
+"""Orders of samples that can begin anywhere: the order is arithmetic on a permutation, never a list of Python ints.
+
+The order of ImageNet-22k (14.2 million images) takes 0.6 s and 118 MiB (`tests/campaigns/samplers.py`), and beginning
+at any place takes no longer.
+"""
+
+import math
+from collections.abc import Iterator, Sized
+
+import torch
+from mmengine.dist import get_dist_info, sync_random_seed
+from torch import Tensor
+from torch.utils.data import Sampler
+
+from vit_plugin.fields import Seed
+from vit_plugin.registry import DATA_SAMPLERS
+
+CHUNK = 1 << 14  # indices that become Python ints at a time
+
+
+def order(size: int, shuffle: bool, seed: int) -> Tensor:
+    """The indices (size,) of a pass. MMEngine's ``DefaultSampler`` has the same order."""
+    dtype = torch.int32 if size < 2**31 else torch.int64
+    if not shuffle:
+        return torch.arange(size, dtype=dtype)
+    return torch.randperm(size, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def every(indices: Tensor, first: int, step: int) -> Tensor:
+    """A share of the indices that does not keep the others in memory."""
+    return indices[first::step].clone() if first or step > 1 else indices
+
+
+def as_ints(indices: Tensor) -> Iterator[int]:
+    for chunk in indices.split(CHUNK):
+        yield from chunk.tolist()
+
+
+@DATA_SAMPLERS.register_module()
+class DefaultSampler(Sampler):
+    """MMEngine's ``DefaultSampler`` in the same order, without a list of all indices.
+
+    Args:
+        dataset: what is sampled.
+        shuffle: whether each epoch has another order.
+        seed: the seed of the orders, the same in all processes. None takes the run's.
+        round_up: whether the first samples are repeated at the end, so that all processes have the same number.
+    """
+
+    endless = False
+
+    def __init__(self, dataset: Sized, shuffle: bool = True, seed: Seed | None = None, round_up: bool = True) -> None:
+        self.rank, self.world_size = get_dist_info()
+        self.dataset, self.shuffle, self.round_up = dataset, shuffle, round_up
+        self.seed = sync_random_seed() if seed is None else seed
+        self.epoch = self._skipped = 0
+        own = len(dataset) if round_up else len(dataset) - self.rank
+        self.num_samples = math.ceil(own / self.world_size)
+        self.total_size = self.num_samples * self.world_size if round_up else len(dataset)
+
+    def skip(self, num_samples: int) -> None:
+        """Let the next pass begin after so many samples of this process."""
+        self._skipped = num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        first, self._skipped = self._skipped, 0
+        indices = order(len(self.dataset), self.shuffle, self.seed + self.epoch)
+        begin = self.rank + first * self.world_size
+        whole = every(indices, begin, self.world_size)
+        # The repeated samples at the end are taken from the start, several times over if there are few samples.
+        after = begin + len(whole) * self.world_size
+        repeated = indices[torch.arange(after, max(after, self.total_size), self.world_size) % len(indices)]
+        del indices  # this process keeps its own share alone
+        yield from as_ints(whole)
+        yield from as_ints(repeated)
+
+    def __len__(self) -> int:
+        """The number of samples of this process in an epoch."""
+        return self.num_samples
+
+
+@DATA_SAMPLERS.register_module()
+class InfiniteSampler(Sampler):
+    """MMEngine's ``InfiniteSampler`` whose passes are functions of (seed, pass), so that it can begin in any of them.
+
+    The processes share one endless order: all indices in one order, then all in another.
+
+    Args:
+        dataset: what is sampled.
+        shuffle: whether each pass has another order.
+        seed: the seed of the orders, the same in all processes. None takes the run's.
+    """
+
+    endless = True
+
+    def __init__(self, dataset: Sized, shuffle: bool = True, seed: Seed | None = None) -> None:
+        self.rank, self.world_size = get_dist_info()
+        self.dataset, self.shuffle = dataset, shuffle
+        self.seed = sync_random_seed() if seed is None else seed
+        self.size = len(dataset)
+        self._skipped = 0
+
+    def skip(self, num_samples: int) -> None:
+        """Begin after so many samples of this process, counted from the start of the run."""
+        self._skipped = num_samples
+
+    def __iter__(self) -> Iterator[int]:
+        place = self.rank + self._skipped * self.world_size  # in the order that the processes share
+        while True:
+            number, first = divmod(place, self.size)
+            indices = every(order(self.size, self.shuffle, self.seed + number), first, self.world_size)
+            place += len(indices) * self.world_size
+            yield from as_ints(indices)
+
+    def __len__(self) -> int:
+        """The number of samples in a pass of all processes."""
+        return self.size

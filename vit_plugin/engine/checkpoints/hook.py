@@ -1,0 +1,202 @@
+"""When a run saves, what it keeps, and where it says which checkpoint is the last."""
+
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from mmengine.dist import is_main_process
+from mmengine.hooks import CheckpointHook as EagerCheckpointHook
+from mmengine.runner import Runner
+from typing_extensions import TypedDict, Unpack
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.fields import Backend, PositiveInt
+from vit_plugin.registry import HOOKS
+from vit_plugin.writing import write_text
+
+from ..sharding import is_sharded
+from .state import bare
+from .storage import check_torch
+
+MARKER = 'last_checkpoint'
+KEPT = 'kept_checkpoints'
+# What a save that was killed leaves behind, see `writing.replacing` and `storage.Writer`.
+LEFTOVER = re.compile(r'\.((epoch|iter)_\d+|best_.+|last_checkpoint)\.([0-9a-f]{8}(\.pth)?|saving|before)')
+
+
+class CheckpointOptions(TypedDict, total=False):
+    """Arguments of MMEngine's ``CheckpointHook``."""
+    interval: int
+    by_epoch: bool
+    save_optimizer: bool
+    save_param_scheduler: bool
+    out_dir: str | Path | None
+    max_keep_ckpts: int
+    save_last: bool
+    save_best: str | Sequence[str] | None
+    rule: str | Sequence[str | None] | None
+    greater_keys: Sequence[str] | str | None
+    less_keys: Sequence[str] | str | None
+    file_client_args: dict | None
+    filename_tmpl: str | None
+    backend_args: Backend
+    published_keys: str | Sequence[str] | None
+    save_begin: int
+
+
+@HOOKS.register_module()
+class CheckpointHook(EagerCheckpointHook):
+    """MMEngine's hook, but there is a whole checkpoint at every moment.
+
+    A checkpoint is deleted only after a newer one is whole. The marker ``last_checkpoint`` names a checkpoint only once
+    it is whole. A new best checkpoint is written beside the one before, and the last checkpoint is left as it is.
+    :class:`vit_plugin.Runner` uses this hook in place of MMEngine's.
+
+    Args:
+        format: ``'file'`` is MMEngine's. ``'folder'`` is a folder of safetensors, which each process writes its part of
+            and any number of processes can resume from. ``'auto'`` is a folder if the model is sharded.
+        keep_every: also keep the checkpoints whose number (of epochs, or of iterations) is a multiple of this,
+            whatever ``max_keep_ckpts`` says.
+        background: whether training goes on while a checkpoint is written. It needs memory of the host for one copy of
+            what this process writes. None does so for folders.
+        **kwargs: arguments of MMEngine's ``CheckpointHook``.
+
+    Raises:
+        ConfigError: if the runner is another, or if a checkpoint cannot be written. The ones before stay.
+    """
+
+    def __init__(self, *args: Any, format: Literal['auto', 'file', 'folder'] = 'auto',
+                 keep_every: PositiveInt | None = None, background: bool | None = None,
+                 **kwargs: Unpack[CheckpointOptions]) -> None:
+        super().__init__(*args, **kwargs)
+        self._format, self._keep_every, self._background = format, keep_every, background
+        self._position: tuple[int, int] | None = None  # of the last checkpoint of this process
+
+    def before_train(self, runner: Runner) -> None:
+        if not hasattr(runner, 'saver'):
+            raise ConfigError("default_hooks.checkpoint: vit_plugin.CheckpointHook needs runner_type="
+                              f"'vit_plugin.Runner', and the runner is {type(runner).__name__}; set it, or take "
+                              "type='CheckpointHook'.")
+        self._folder = self._format == 'folder' or self._format == 'auto' and is_sharded(bare(runner.model))
+        if self._folder:
+            check_torch()
+            self.filename_tmpl = self.filename_tmpl.removesuffix('.pth')
+        super().before_train(runner)
+        if self._folder and '://' in str(self.out_dir):
+            raise ConfigError(f"default_hooks.checkpoint: out_dir={self.out_dir!r} takes files alone; give a path, or "
+                              "format='file'.")
+        info = runner.message_hub.runtime_info
+        theirs = map(self.filename_tmpl.format, info.get('keep_ckpt_ids', ()))  # of a run with MMEngine's hook
+        self._kept = list(info.get(KEPT, theirs))
+        if is_main_process():
+            self._delete(self._outdated())
+            if '://' not in str(self.out_dir):
+                _sweep(Path(self.out_dir))
+
+    def save_now(self, runner: Runner) -> str:
+        """Save the state after the present iteration, also inside an epoch, and wait until it is whole.
+
+        Every process calls it, in ``after_train_iter`` and after the hook that steps the schedules.
+
+        Returns:
+            The path of the checkpoint, which ``last_checkpoint`` names now.
+        """
+        if self._position != (runner.epoch, runner.iter + 1):
+            end = '' if self._folder else '.pth'
+            self._save(runner, f'iter_{runner.iter + 1}{end}', dict(epoch=runner.epoch, iter=runner.iter + 1))
+        runner.saver.finish()
+        return self.last_ckpt
+
+    def after_train(self, runner: Runner) -> None:
+        runner.saver.finish()
+        super().after_train(runner)
+
+    def _save_checkpoint_with_step(self, runner: Runner, step: int, meta: dict[str, int]) -> None:
+        self._save(runner, self.filename_tmpl.format(step), meta)
+
+    def _save(self, runner: Runner, name: str, meta: dict[str, int]) -> None:
+        """Save a checkpoint to go on from. Once it is whole, name it in the marker and delete what is outdated."""
+        self._position = meta['epoch'], meta['iter']
+        self._kept = [*(one for one in self._kept if one != name), name]
+        self.last_ckpt = self.file_backend.join_path(self.out_dir, name)
+        runner.message_hub.update_info(KEPT, self._kept)
+        runner.message_hub.update_info('last_ckpt', self.last_ckpt)
+        outdated, path = self._outdated(), self.last_ckpt
+        self._kept = [one for one in self._kept if one not in outdated]
+
+        def settle() -> None:
+            write_text(Path(runner.work_dir, MARKER), path)
+            self._delete(outdated)
+
+        self._write(runner, name, meta, settle, save_optimizer=self.save_optimizer,
+                    save_param_scheduler=self.save_param_scheduler)
+
+    def _write(self, runner: Runner, name: str, meta: dict[str, int], then: Callable[[], None],
+               **options: bool) -> None:
+        runner.save_checkpoint(self.out_dir, name, self.file_client_args, meta=dict(meta), by_epoch=self.by_epoch,
+                               backend_args=self.backend_args, folder=self._folder, then=then,
+                               background=self._folder if self._background is None else self._background, **options)
+
+    def _outdated(self) -> list[str]:
+        """The names of the checkpoints to delete, oldest first."""
+        if self.max_keep_ckpts <= 0:
+            return []
+        return [name for name in self._kept[:-self.max_keep_ckpts] if not self._is_kept_anyway(name)]
+
+    def _is_kept_anyway(self, name: str) -> bool:
+        numbers = [int(digits) for digits in re.findall(r'\d+', name)]
+        return any(number % self._keep_every == 0 and self.filename_tmpl.format(number) == name
+                   for number in numbers) if self._keep_every else False
+
+    def _delete(self, names: Sequence[str]) -> None:
+        for name in names:
+            path = self.file_backend.join_path(self.out_dir, name)
+            if self.file_backend.isfile(path):
+                self.file_backend.remove(path)
+            elif self.file_backend.isdir(path):
+                self.file_backend.rmtree(path)
+
+    def _save_best_checkpoint(self, runner: Runner, metrics: dict[str, Any]) -> None:
+        """Save the weights if a metric is better than before, and then delete those that were the best.
+
+        The last checkpoint is not written again to note the score. A run that goes on from it validates again.
+        """
+        if not self.save_best:
+            return
+        if 'auto' in self.key_indicators:
+            self._init_rule(self.rules, [next(iter(metrics))])
+        step, unit = (runner.epoch, 'epoch') if self.by_epoch else (runner.iter, 'iter')
+        for key, rule in zip(self.key_indicators, self.rules, strict=True):
+            info, end = runner.message_hub.runtime_info, '' if len(self.key_indicators) == 1 else f'_{key}'
+            score, best = metrics[key], info.get(f'best_score{end}', self.init_value_map[rule])
+            if score is None or not self.is_better_than[key](score, best):
+                continue
+            name = f'best_{key}_{self.filename_tmpl.format(step)}'.replace('/', '_')
+            path, before = self.file_backend.join_path(self.out_dir, name), info.get(f'best_ckpt{end}')
+            self._remember_best(key, path)
+            runner.message_hub.update_info(f'best_score{end}', score)
+            runner.message_hub.update_info(f'best_ckpt{end}', path)
+
+            def settle(before: str | None = before, path: str = path) -> None:
+                if before and before != path:
+                    self._delete([Path(before).name])
+
+            self._write(runner, name, dict(epoch=runner.epoch, iter=runner.iter), settle, save_optimizer=False,
+                        save_param_scheduler=False)
+            runner.logger.info(f'The best checkpoint with {score:0.4f} {key} at {step} {unit} is saved to {name}.')
+
+    def _remember_best(self, key: str, path: str) -> None:
+        """For MMEngine's publishing at the end."""
+        if len(self.key_indicators) == 1:
+            self.best_ckpt_path = path
+        else:
+            self.best_ckpt_path_dict[key] = path
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what saves that were killed have left in a folder."""
+    for path in folder.glob('.*') if folder.is_dir() else ():
+        if LEFTOVER.fullmatch(path.name):
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

@@ -1,0 +1,193 @@
+"""What a run's checkpoint holds: MMEngine's dict, whatever it is stored in."""
+
+import time
+from collections.abc import Callable, Mapping
+from functools import cache
+from itertools import chain
+from typing import Any
+
+import mmengine
+import torch
+from mmengine.model import is_model_wrapper
+from mmengine.optim import OptimWrapperDict
+from mmengine.runner import Runner
+from mmengine.utils import get_git_hash
+from torch import Tensor, nn
+
+import vit_plugin
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights.plain import split
+
+from ..sharding import reshard
+
+
+def state_of(runner: Runner, meta: dict[str, Any] | None = None, save_optimizer: bool = True,
+             save_param_scheduler: bool = True, by_epoch: bool = True) -> dict[str, Any]:
+    """The state of a run, as MMEngine's ``Runner.save_checkpoint`` makes it.
+
+    Args:
+        runner: the run. Its hooks' ``before_save_checkpoint`` are called.
+        meta: facts to keep, above all the ``epoch`` and ``iter`` of the position.
+        save_optimizer: whether to include the optimizer's state.
+        save_param_scheduler: whether to include the schedulers' state.
+        by_epoch: without a position in ``meta``, whether an epoch or an iteration has just ended.
+
+    Returns:
+        ``meta``, ``state_dict``, ``message_hub``, and if wanted ``optimizer`` and ``param_schedulers``. The tensors are
+        the run's own, on its devices, not copies. ``meta['run']`` says what a resumed run must have in common, see
+        :func:`identity`.
+    """
+    reshard(runner.model)  # after a validation parameters may still be gathered
+    ended = dict(epoch=runner.epoch + 1, iter=runner.iter) if by_epoch else dict(epoch=runner.epoch,
+                                                                                  iter=runner.iter + 1)
+    meta = {**ended, **(meta or {})}
+    meta.update(cfg=_text(runner), seed=runner.seed, experiment_name=runner.experiment_name,
+                time=time.strftime('%Y%m%d_%H%M%S', time.localtime()),
+                mmengine_version=mmengine.__version__ + _git_hash(), run=identity(runner))
+    if hasattr(runner.train_dataloader.dataset, 'metainfo'):
+        meta['dataset_meta'] = runner.train_dataloader.dataset.metainfo
+    state = dict(meta=meta, state_dict=bare(runner.model).state_dict(), message_hub=runner.message_hub.state_dict())
+    if save_optimizer:
+        state['optimizer'] = runner.optim_wrapper.state_dict()
+    if save_param_scheduler and runner.param_schedulers is None:
+        runner.logger.warning('There are no param_schedulers to save.')
+    elif save_param_scheduler:
+        schedulers = runner.param_schedulers
+        state['param_schedulers'] = ({name: [one.state_dict() for one in some] for name, some in schedulers.items()}
+                                     if isinstance(schedulers, dict) else [one.state_dict() for one in schedulers])
+    runner.call_hook('before_save_checkpoint', checkpoint=state)
+    return state
+
+
+_git_hash = cache(get_git_hash)  # it starts a process
+
+
+def _text(runner: Runner) -> str:
+    """The text of the config. Laying it out takes longer than to copy the state, so it is done once."""
+    if not hasattr(runner.saver, 'cfg_text'):
+        runner.saver.cfg_text = runner.cfg.pretty_text
+    return runner.saver.cfg_text
+
+
+def parts_of(state: dict[str, Any], main: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """A state as :func:`vit_plugin.weights.plain.split` gives it, the optimizer by the names of parameters.
+
+    Args:
+        state: see :func:`state_of`.
+        main: whether this is the main process, whose tensors are all written. Of the other processes those that are
+            divided are written, since each has a part, and no others, such as their own statistics.
+    """
+    if 'optimizer' in state:
+        state = {**state, 'optimizer': by_names(state['optimizer'], state['meta']['run']['parameters'])}
+    tensors, plain = split(state)
+    return {name: tensor for name, tensor in tensors.items() if main or hasattr(tensor, 'full_tensor')}, plain
+
+
+def bare(model: nn.Module) -> nn.Module:
+    """The model without the wrapper for several processes."""
+    return model.module if is_model_wrapper(model) else model
+
+
+def identity(runner: Runner) -> dict[str, Any]:
+    """What must be the same in a run that goes on from this one's checkpoint, and the versions that wrote it."""
+    return dict(optimizer=_each(runner.optim_wrapper, lambda optimizer: type(optimizer).__name__),
+                parameters=_each(runner.optim_wrapper, lambda optimizer: _groups(optimizer, bare(runner.model))),
+                batch=global_batch(runner), world_size=runner.world_size, torch=str(torch.__version__),
+                vit_plugin=vit_plugin.__version__)
+
+
+def _each(wrapper: Any, fact: Callable[[torch.optim.Optimizer], Any]) -> Any:
+    """A fact of the optimizer, or those of several optimizers by their names."""
+    if isinstance(wrapper, OptimWrapperDict):
+        return {name: fact(one.optimizer) for name, one in wrapper.items()}
+    return fact(wrapper.optimizer)
+
+
+def _groups(optimizer: torch.optim.Optimizer, model: nn.Module) -> list[list[str]]:
+    """The names of the parameters of each group."""
+    names = {param: name for name, param in model.named_parameters()}
+    return [[names.get(param, f'{i}.{j}') for j, param in enumerate(group['params'])]
+            for i, group in enumerate(optimizer.param_groups)]
+
+
+def by_names(optimizer: Mapping[str, Any], parameters: Any) -> dict[str, Any]:
+    """An optimizer's state dict with the names of parameters in place of their numbers.
+
+    Args:
+        optimizer: the state dict, or those of several optimizers by their names.
+        parameters: the names of the parameters of each group, as in ``meta['run']``.
+    """
+    if isinstance(parameters, Mapping):
+        return {name: by_names(optimizer[name], groups) for name, groups in parameters.items()}
+    names = list(chain(*parameters))
+    return {**optimizer, 'state': {names[i]: value for i, value in optimizer['state'].items()}}
+
+
+def by_numbers(optimizer: Mapping[str, Any], parameters: Any) -> dict[str, Any]:
+    """The inverse of :func:`by_names`."""
+    if isinstance(parameters, Mapping):
+        return {name: by_numbers(optimizer[name], groups) for name, groups in parameters.items()}
+    numbers = {name: i for i, name in enumerate(chain(*parameters))}
+    return {**optimizer, 'state': {numbers[name]: value for name, value in optimizer['state'].items()}}
+
+
+def global_batch(runner: Runner) -> int | None:
+    """How many samples all processes take in an iteration. None if the loader does not say."""
+    loader = runner.train_dataloader
+    size = getattr(loader, 'batch_size', None) or getattr(getattr(loader, 'batch_sampler', None), 'batch_size', None)
+    return size * runner.world_size if isinstance(size, int) else None
+
+
+def check_same_run(runner: Runner, checkpoint: Mapping[str, Any], path: str) -> None:
+    """Check that a checkpoint is of a run that this one can continue.
+
+    Another number of processes is no hindrance, as long as together they take as many samples in an iteration.
+
+    Raises:
+        ConfigError: if the model, the optimizer or the global batch is another.
+    """
+    said = checkpoint['meta'].get('run', {})
+    for difference in (_of_model(bare(runner.model), checkpoint['state_dict']),
+                       _of_optimizer(runner.optim_wrapper, checkpoint.get('optimizer'), said, identity(runner))):
+        if difference:
+            raise ConfigError(f'{path!r} is of another run: {difference}; resume with the config that wrote it, or '
+                              'start from its weights alone with --cfg-options load_from=FILE in place of --resume.')
+    batch, saved = global_batch(runner), said.get('batch')
+    if batch and saved and batch != saved:
+        each, rest = divmod(saved, runner.world_size)
+        remedy = (f'train_dataloader.batch_size={each} with these {runner.world_size} processes' if not rest else
+                  f'a number of processes that divides {saved}, and the train_dataloader.batch_size for it')
+        raise ConfigError(f'{path!r} is of a run that took {saved} samples in an iteration, and this one takes {batch} '
+                          f'(train_dataloader.batch_size times processes), so its place in the data and in the '
+                          f'schedules would be wrong; give {remedy}, or start from its weights alone with '
+                          '--cfg-options load_from=FILE in place of --resume.')
+
+
+def _of_model(model: nn.Module, saved: Mapping[str, Tensor]) -> str:
+    """How a checkpoint's tensors differ from the model's, in words."""
+    saved = {name.removeprefix('module.'): value for name, value in saved.items()}
+    own = {name: value for name, value in model.state_dict().items() if isinstance(value, Tensor)}
+    for name, value in own.items():
+        if name not in saved:
+            return f'it has no {name}, which the model has'
+        if value.shape != saved[name].shape:
+            return f'its {name} is of the shape {tuple(saved[name].shape)}, and the model\'s {tuple(value.shape)}'
+    foreign = [name for name, value in saved.items() if isinstance(value, Tensor) and name not in own]
+    return f'it has {foreign[0]}, which the model has not' if foreign else ''
+
+
+def _of_optimizer(wrapper: Any, saved: Mapping[str, Any] | None, said: Mapping[str, Any],
+                  own: Mapping[str, Any]) -> str:
+    """How a checkpoint's optimizer differs from the run's, in words."""
+    if saved is None:
+        return ''
+    if 'optimizer' not in said:  # written by MMEngine, which saves no names
+        groups = saved.get('param_groups') or [{}]
+        lacking = [] if isinstance(wrapper, OptimWrapperDict) else [
+            name for name, value in wrapper.optimizer.defaults.items() if value and name not in groups[0]]
+        return f'its optimizer has no {lacking[0]}, which {own["optimizer"]} has' if lacking else ''
+    if said['optimizer'] != own['optimizer']:
+        return f'its optimizer is {said["optimizer"]}, and this config\'s {own["optimizer"]}'
+    if said.get('parameters') != own['parameters']:
+        return 'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or frozen stages)'
+    return ''

@@ -1,0 +1,253 @@
+"""A checkpoint in a folder of safetensors, written and read by all ranks together, through torch's DCP.
+
+DCP plans: what each rank writes, so that a tensor that several ranks hold is written once, and what each rank reads, so
+that any number of ranks, sharded or not, can go on from any other. Its usual files are pickles. These are in the form
+of its ``HuggingFaceStorageWriter``, which has a rank's file three times in memory. The writer here streams it, and
+hashes it on the way.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import struct
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.futures import Future
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights.folders import FORMAT, MANIFEST, RUN, SHARDS, VERSION, check_whole, manifest_text, read_run
+from vit_plugin.weights.plain import join, tensor_names, to_text
+from vit_plugin.writing import settle_folder
+
+from .agreement import agreed
+
+MIN_TORCH = '2.9'
+if torch.__version__ >= MIN_TORCH:
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint import HuggingFaceStorageReader, StorageWriter
+    from torch.distributed.checkpoint.storage import WriteResult
+else:
+    StorageWriter = HuggingFaceStorageReader = object
+
+# safetensors' names of the types.
+DTYPES = {torch.float64: 'F64', torch.float32: 'F32', torch.float16: 'F16', torch.bfloat16: 'BF16',
+          torch.int64: 'I64', torch.int32: 'I32', torch.int16: 'I16', torch.int8: 'I8', torch.uint8: 'U8',
+          torch.bool: 'BOOL'}
+
+
+def check_torch() -> None:
+    """Raise a ``ConfigError`` if this torch is too old for checkpoints in folders."""
+    if torch.__version__ < MIN_TORCH:
+        raise ConfigError(f"default_hooks.checkpoint: format='folder' needs torch {MIN_TORCH} or newer, and this is "
+                          f"{torch.__version__}; update it, or give format='file'.")
+
+
+def write_folder(folder: Path, tensors: Mapping[str, Tensor], plain: Mapping[str, Any],
+                 group: 'dist.ProcessGroup | None', then: Callable[[], None] | None = None) -> None:
+    """Write a checkpoint whole or not at all. Every rank calls it.
+
+    Args:
+        folder: the folder. What is there is replaced once the new one is whole.
+        tensors: all of rank 0's, and of the others those that are divided. They must not change meanwhile.
+        plain: the rest, of rank 0, see :func:`vit_plugin.weights.plain.split`.
+        group: a group of gloo for this alone. None if there is one rank.
+        then: what to do on rank 0 once the folder is whole.
+
+    Raises:
+        ConfigError: if a rank cannot write, the same on every rank. What was there is unchanged.
+    """
+    beside = folder.with_name(f'.{folder.name}.saving')
+    _expect_one_process()
+    try:
+        dcp.save(dict(tensors), storage_writer=Writer(beside, folder, plain, then), process_group=group,
+                 no_dist=group is None)
+    except dcp.CheckpointException as error:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise _one_sentence(folder, error) from error
+
+
+def _one_sentence(folder: Path, error: 'dcp.CheckpointException') -> BaseException:
+    rank, (cause, _) = min(error.failures.items())
+    if not isinstance(cause, OSError):
+        return cause if isinstance(cause, ConfigError) or not isinstance(cause, Exception) else error
+    kept = 'the checkpoint that was there is unchanged' if folder.exists() else 'the ones before are unchanged'
+    return ConfigError(f'{str(folder)!r} cannot be written (rank {rank}: {cause.strerror}); {kept}: make room, or give '
+                       'another place.')
+
+
+@dataclass
+class Written:
+    """A file of a rank."""
+    name: str
+    bytes: int
+    sha256: str
+
+
+class Writer(StorageWriter):
+    """Writes each rank's tensors as one safetensors file. Rank 0 adds the rest and puts the folder in its place."""
+
+    def __init__(self, beside: Path, folder: Path, plain: Mapping[str, Any],
+                 then: Callable[[], None] | None = None) -> None:
+        super().__init__()
+        self._beside, self._folder, self._plain, self._then = beside, folder, plain, then
+
+    def reset(self, checkpoint_id: str | os.PathLike | None = None) -> None:
+        pass
+
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike) -> bool:
+        return True
+
+    def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
+        if is_coordinator:  # no rank writes before all have come here
+            if self._folder.is_file() or self._folder.is_symlink():
+                raise ConfigError(f'{str(self._folder)!r} cannot be written, since it is no folder; remove it.')
+            shutil.rmtree(self._beside, ignore_errors=True)
+            self._beside.mkdir(parents=True)
+
+    def prepare_local_plan(self, plan: 'dcp.SavePlan') -> 'dcp.SavePlan':
+        return plan
+
+    def prepare_global_plan(self, plans: 'list[dcp.SavePlan]') -> 'list[dcp.SavePlan]':
+        return [replace(plan, storage_data=f'shard-{number:05}.safetensors') for number, plan in enumerate(plans, 1)]
+
+    def write_data(self, plan: 'dcp.SavePlan', planner: 'dcp.SavePlanner') -> Future:
+        results = []
+        if plan.items:
+            written = _write_safetensors(self._beside / plan.storage_data, plan.items, planner.resolve_data)
+            results.append(WriteResult(plan.items[0].index, written.bytes, written))
+        done: Future = Future()
+        done.set_result(results)
+        return done
+
+    def finish(self, metadata: Any, results: 'list[list[WriteResult]]') -> None:
+        """On rank 0, after all ranks have written."""
+        files = [result.storage_data for results_of_rank in results for result in results_of_rank]
+        files.append(_write(self._beside / RUN, to_text(self._plain).encode()))
+        meta = self._plain['meta']
+        _write(self._beside / MANIFEST, manifest_text(dict(
+            format=FORMAT, version=VERSION, epoch=meta['epoch'], iteration=meta['iter'],
+            files={file.name: dict(bytes=file.bytes, sha256=file.sha256) for file in files})).encode())
+        settle_folder(self._beside)
+        before = self._folder.with_name(f'.{self._folder.name}.before')
+        shutil.rmtree(before, ignore_errors=True)
+        if self._folder.exists():
+            self._folder.rename(before)
+        self._beside.rename(self._folder)
+        settle_folder(self._folder.parent)
+        shutil.rmtree(before, ignore_errors=True)
+        if self._then:
+            self._then()
+
+
+def read_state(path: str | Path, model: nn.Module, parts: Sequence[str] | None, group: 'dist.ProcessGroup | None',
+               verify: bool = True) -> dict[str, Any]:
+    """Read parts of a checkpoint for a model. Every rank calls it.
+
+    A tensor that belongs to a divided parameter and has its shape (its value, its average, what the optimizer knows of
+    it) is divided in the same way, and each rank reads its part alone. Other tensors are whole, on the host.
+
+    Args:
+        path: the folder.
+        model: the model, sharded or not.
+        parts: the keys of MMEngine's checkpoint dict to read. Those that it lacks are left out. None reads all.
+        group: see :func:`write_folder`.
+        verify: whether rank 0 first compares the files with the manifest.
+
+    Raises:
+        ConfigError: if the folder is not a whole checkpoint of this version, the same on every rank.
+    """
+    check_torch()
+    metadata = agreed(lambda: _metadata(path, verify))
+    plain = {name: value for name, value in read_run(path).items() if parts is None or name in parts}
+    divided, targets = _divided(model), {}
+    for *keys, name in tensor_names(plain):
+        said = metadata.state_dict_metadata[name]
+        like = next((divided[key] for key in (key.removeprefix('module.') for key in keys) if key in divided), None)
+        targets[name] = (torch.empty_like(like, dtype=said.properties.dtype)
+                         if like is not None and like.shape == said.size else
+                         torch.empty(said.size, dtype=said.properties.dtype))
+    _expect_one_process()
+    dcp.load(targets, storage_reader=_Reader(path, metadata), process_group=group, no_dist=group is None)
+    return join(plain, targets)
+
+
+def _expect_one_process() -> None:
+    """Keep torch from warning that without a process group there is one process."""
+    warnings.filterwarnings('ignore', 'torch.distributed is disabled', UserWarning)
+
+
+class _Reader(HuggingFaceStorageReader):
+    """torch's reader, but rank 0 has read the headers of all files, for all ranks."""
+
+    def __init__(self, path: str | Path, metadata: Any) -> None:
+        super().__init__(str(path))
+        self._metadata = metadata
+
+    def read_metadata(self) -> Any:
+        return self._metadata
+
+
+def _metadata(path: str | Path, verify: bool) -> Any:
+    if verify:
+        check_whole(path)
+    return HuggingFaceStorageReader(str(path)).read_metadata()
+
+
+def divide(state: Any, model: nn.Module) -> Any:
+    """Give a state whose tensors are whole the form that :func:`read_state` gives it for this model."""
+    divided = _divided(model)
+
+    def part(value: Any, like: Tensor | None = None) -> Any:
+        if isinstance(value, Mapping):
+            return {key: part(item, divided.get(str(key).removeprefix('module.'), like)) for key, item in value.items()}
+        if type(value) in (list, tuple):
+            return type(value)(part(item, like) for item in value)
+        if not isinstance(value, Tensor) or like is None or value.shape != like.shape:
+            return value
+        return distribute_tensor(value, like.device_mesh, like.placements, src_data_rank=None)
+
+    return part(state) if divided else state
+
+
+def _divided(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters that are divided among ranks, by their names."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()
+            if isinstance(parameter, DTensor)}
+
+
+def _write_safetensors(path: Path, items: list, resolve: Callable[[Any], Tensor]) -> Written:
+    """Write the planned parts of tensors one by one, and hash them on the way."""
+    header, offsets, end = {}, {}, 0
+    for item in items:
+        chunk, name = item.tensor_data.chunk, item.index.fqn
+        begin, end = end, end + chunk.sizes.numel() * item.tensor_data.properties.dtype.itemsize
+        header[name] = dict(dtype=DTYPES[item.tensor_data.properties.dtype], shape=list(chunk.sizes),
+                            data_offsets=[begin, end])
+        offsets[name] = dict(saved_offsets=list(chunk.offsets))
+    text = json.dumps({'__metadata__': {SHARDS: json.dumps(offsets), 'format': 'pt'}, **header}).encode()
+    text += b' ' * (-len(text) % 8)
+    blocks = (memoryview(resolve(item).detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+              for item in items)
+    return _write(path, struct.pack('<Q', len(text)) + text, *blocks)
+
+
+def _write(path: Path, *blocks: Any) -> Written:
+    digest, size = hashlib.sha256(), 0
+    with open(path, 'wb') as file:
+        for block in blocks:
+            file.write(block)
+            digest.update(block)
+            size += len(block)
+        file.flush()
+        os.fsync(file.fileno())
+    return Written(path.name, size, digest.hexdigest())

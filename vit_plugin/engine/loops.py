@@ -1,0 +1,145 @@
+"""Training loops that can begin at any iteration, with the data that an uninterrupted run would see."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import mmengine.runner
+from mmengine.registry import LOOPS
+from mmengine.runner import BaseLoop, Runner
+from torch import nn
+from torch.utils.data import DataLoader
+
+from vit_plugin.data.seeded import keys_of
+from vit_plugin.errors import ConfigError
+
+VALIDATED = 'validated_at_iter'  # among MMEngine's runtime information, so that a checkpoint keeps it
+
+
+class _Resumable:
+    """What both loops have in common."""
+
+    def _start(self) -> None:
+        """Validate first if the run died before it could, or before it saved that it had."""
+        self._decide_current_val_interval()
+        if self._iter > self.runner.message_hub.runtime_info.get(VALIDATED, 0):
+            self._validate()
+
+    def _validate(self) -> None:
+        if self._validation_is_due():
+            self.runner.val_loop.run()
+            self.runner.message_hub.update_info(VALIDATED, self._iter)
+
+    def _batches(self, epoch: int, skipped: int) -> Iterator[Any]:
+        """The batches of a pass over the data, without the first ones."""
+        keys = keys_of(self.dataloader)
+        if keys:
+            keys.begin(self._iter, skipped, epoch, self.runner.base_seed)
+            self.dataloader.dataset.seed_of_samples = self.runner.base_seed
+            yield from self.dataloader
+        else:  # a loader that the user built: its batches are loaded and left out
+            for i, batch in enumerate(self.dataloader):
+                if i >= skipped:
+                    yield batch
+
+
+class EpochBasedTrainLoop(_Resumable, mmengine.runner.EpochBasedTrainLoop):
+    """MMEngine's loop that also begins inside an epoch, and first makes up for a validation that a kill prevented."""
+
+    def run(self) -> nn.Module:
+        self.runner.call_hook('before_train')
+        self._start()
+        while self._epoch < self._max_epochs and not self.stop_training:
+            self.run_epoch()
+            self._decide_current_val_interval()
+            self._validate()
+        self.runner.call_hook('after_train')
+        return self.runner.model
+
+    def run_epoch(self) -> None:
+        self.runner.call_hook('before_train_epoch')
+        self.runner.model.train()
+        length = len(self.dataloader)
+        done = self._iter - self._epoch * length
+        if not 0 <= done <= length:
+            raise ConfigError(
+                f'The run to resume is at iteration {self._iter} in epoch {self._epoch + 1}, and an epoch has {length} '
+                'iterations here: give it the same data set and batch size, or start anew from its weights with '
+                '--cfg-options load_from=CHECKPOINT.')
+        if done < length:  # else only the hooks of the epoch's end are left
+            for i, batch in enumerate(self._batches(self._epoch, done), done):
+                self.run_iter(i, batch)
+        self.runner.call_hook('after_train_epoch')
+        self._epoch += 1
+
+    def _validation_is_due(self) -> bool:
+        at_end = self._iter == self._epoch * len(self.dataloader)
+        return self.runner.val_loop is not None and at_end and self._epoch >= self.val_begin and (
+            self._epoch % self.val_interval == 0 or self._epoch == self._max_epochs)
+
+
+class IterBasedTrainLoop(_Resumable, mmengine.runner.IterBasedTrainLoop):
+    """MMEngine's loop that begins at an iteration without loading what came before.
+
+    Data loaders that end begin again at once, where MMEngine waits two seconds.
+    """
+
+    def __init__(self, runner: Runner, dataloader: DataLoader | dict, *args: Any, **kwargs: Any) -> None:
+        BaseLoop.__init__(self, runner, dataloader)
+        built = self.dataloader
+        # MMEngine 0.10.7 would start the workers here, before the iteration to begin at is known.
+        super().__init__(runner, _NotYet(built.dataset), *args, **kwargs)
+        self.dataloader = built
+
+    def run(self) -> nn.Module:
+        self.runner.call_hook('before_train')
+        self.runner.call_hook('before_train_epoch')
+        self._start()
+        self.dataloader_iterator = self._endless_batches()
+        while self._iter < self._max_iters and not self.stop_training:
+            self.runner.model.train()
+            self.run_iter(next(self.dataloader_iterator))
+            self._decide_current_val_interval()
+            self._validate()
+        self.dataloader_iterator.close()  # and its workers
+        self.runner.call_hook('after_train_epoch')
+        self.runner.call_hook('after_train')
+        return self.runner.model
+
+    def _endless_batches(self) -> Iterator[Any]:
+        keys = keys_of(self.dataloader)
+        endless = keys is not None and keys.endless
+        epoch, skipped = (0, self._iter) if endless else divmod(self._iter, len(self.dataloader))
+        while True:
+            yield from self._batches(epoch, skipped)
+            epoch, skipped = epoch + 1, 0
+
+    def _validation_is_due(self) -> bool:
+        return self.runner.val_loop is not None and self._iter >= self.val_begin and (
+            self._iter % self.val_interval == 0 or self._iter == self._max_iters)
+
+
+class _NotYet(SimpleNamespace):
+    """Stands for a data loader that shall not be iterated over yet."""
+
+    def __init__(self, dataset: Any) -> None:
+        super().__init__(dataset=dataset)
+
+    def __iter__(self) -> Iterator:
+        return iter(())
+
+
+OURS = {mmengine.runner.EpochBasedTrainLoop: EpochBasedTrainLoop,
+        mmengine.runner.IterBasedTrainLoop: IterBasedTrainLoop}
+
+
+def resumable(loop: dict) -> dict:
+    """The config of a training loop with our class in place of MMEngine's. Other classes remain."""
+    loop = dict(loop)
+    if 'type' not in loop and 'by_epoch' in loop:
+        loop['type'] = mmengine.runner.EpochBasedTrainLoop if loop.pop('by_epoch') else (
+            mmengine.runner.IterBasedTrainLoop)
+    elif 'by_epoch' in loop:
+        return loop  # MMEngine refuses both
+    kind = loop.get('type')
+    return dict(loop, type=OURS.get(LOOPS.get(kind) if isinstance(kind, str) else kind, kind))

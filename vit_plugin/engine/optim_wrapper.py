@@ -1,0 +1,93 @@
+"""The optimizer's wrapper: clipping without waiting for the device, and accumulation in sharded models."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import torch
+from mmengine.dist import all_reduce
+from mmengine.optim import OptimWrapper as EagerOptimWrapper
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+from typing_extensions import Required, TypedDict, Unpack
+
+from vit_plugin.fields import Positive, PositiveInt
+from vit_plugin.registry import OPTIM_WRAPPERS
+
+
+class ClipOptions(TypedDict, total=False):
+    """``clip_grad``: the type (norm or value), and arguments of torch's function."""
+    type: Literal['norm', 'value']
+    max_norm: Positive
+    norm_type: Positive | Literal['inf']
+    clip_value: Positive
+    error_if_nonfinite: bool
+    foreach: bool | None
+
+
+class WrapperOptions(TypedDict, total=False):
+    """Arguments of MMEngine's ``OptimWrapper``."""
+    optimizer: Required[torch.optim.Optimizer]
+    accumulative_counts: PositiveInt
+    clip_grad: ClipOptions | None
+
+
+class KeepsGradNorm:
+    """Mixin for optimizer wrappers, for plain and for sharded models.
+
+    Attributes:
+        defers_grad_norm: whether the norm stays on the device until :class:`~vit_plugin.engine.RuntimeInfoHook`
+            records it. The hook sets this.
+        grad_norm: this norm, over all ranks.
+        skips_non_finite: whether a step is left out, on all ranks together, if a loss or the norm is infinite or NaN.
+            The hook sets this. The host then waits for the device in every step.
+        skipped: whether the last step was left out.
+    """
+
+    skips_non_finite = False
+    skipped = False
+
+    defers_grad_norm = False
+    grad_norm: Tensor | None = None
+
+    @contextmanager
+    def optim_context(self, model: nn.Module) -> Iterator[None]:
+        """The context of a forward. Sharded gradients are averaged over the ranks only before the optimizer steps."""
+        if hasattr(model, 'set_requires_gradient_sync'):  # of `fully_shard`; MMEngine does it for DDP
+            model.set_requires_gradient_sync(self.should_sync())
+        with super().optim_context(model):
+            yield
+
+    def update_params(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
+        self.skipped = self.skips_non_finite and not _finite_everywhere(loss)
+        if not self.skipped:
+            return super().update_params(loss, *args, **kwargs)
+        self._inner_count += 1  # as `backward` counts
+        if self.should_update():  # gradients that were accumulated before are not averaged over the ranks yet
+            self.zero_grad()
+
+    def _clip_grad(self) -> None:
+        params = [param for group in self.optimizer.param_groups for param in group['params'] if param.grad is not None]
+        norm = self.clip_func(params, **self.clip_grad_kwargs) if params else None  # none if values are clipped
+        norm = norm.full_tensor() if isinstance(norm, DTensor) else norm
+        if self.skips_non_finite and norm is not None and not norm.isfinite():
+            self.skipped = True  # the same on all ranks
+            self.zero_grad()  # optimizers leave out what has no gradient
+        elif self.defers_grad_norm:
+            self.grad_norm = norm
+        elif norm is not None:
+            self.message_hub.update_scalar(f'train/{self.grad_name}', float(norm))
+
+
+def _finite_everywhere(loss: Tensor) -> bool:
+    finite = loss.detach().isfinite().all().float()
+    all_reduce(finite, 'min')
+    return bool(finite)
+
+
+@OPTIM_WRAPPERS.register_module()
+class OptimWrapper(KeepsGradNorm, EagerOptimWrapper):
+    """MMEngine's ``OptimWrapper`` without waiting for the norm of the gradients, and for sharded models too."""
+
+    def __init__(self, *args: Any, **kwargs: Unpack[WrapperOptions]) -> None:
+        super().__init__(*args, **kwargs)

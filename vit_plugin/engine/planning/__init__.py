@@ -1,0 +1,1 @@
+"""Plan a training run on many devices from its config, without them."""

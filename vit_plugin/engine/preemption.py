@@ -1,0 +1,179 @@
+"""Save and stop when the cluster asks for the machine."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import torch.distributed as dist
+from mmengine.dist import barrier, get_world_size, is_main_process
+from mmengine.hooks import CheckpointHook, EMAHook, Hook
+from mmengine.optim import OptimWrapper
+from mmengine.runner import Runner
+
+from vit_plugin.fields import PositiveInt
+from vit_plugin.registry import HOOKS
+from vit_plugin.writing import write_text
+
+PREEMPTED = 'preempted'
+
+
+class Preempted(SystemExit):
+    """The run has saved and stops. The exit status is 128 + the signal's number, as of a process that it ended.
+
+    It is not 0, because the training is not done. Kubernetes counts a pod that ends with 0 as complete, and its
+    policies restart 128 and above.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)
+
+
+@HOOKS.register_module()
+class PreemptionHook(Hook):
+    """Saves and stops all processes when one of them receives a signal.
+
+    At the end of the step, and of each batch of a validation, the ranks tell each other whether one was signalled. Then
+    all save this step, rank 0 writes the checkpoint's path to the file ``preempted`` in the work directory, and all
+    leave with :class:`Preempted`. The next run removes that file. With accumulation of gradients, they wait for the
+    optimizer's step. A validation that was cut short is repeated after resuming.
+
+    A signal before the first step saves nothing. Further signals, and signals to data workers, have no effect. A run in
+    a thread of a program that handles signals itself does not listen.
+
+    Args:
+        interval: the ranks tell each other every so many steps.
+        signals: what to listen to. Slurm sends SIGTERM at the end of a job, and SIGUSR1 where a job asks for it.
+    """
+
+    priority = 'LOWEST'  # after whatever belongs to the step, and its own checkpoint
+
+    def __init__(self, interval: PositiveInt = 1,
+                 signals: Sequence[Literal['SIGTERM', 'SIGUSR1', 'SIGUSR2', 'SIGHUP', 'SIGXCPU']] = (
+                     'SIGTERM', 'SIGUSR1')) -> None:
+        self.interval = interval
+        self.signals = [signal.Signals[name] for name in signals if hasattr(signal, name)]  # Windows has few
+        self._heard = 0
+        self._listens = False
+        self._group: Any = None
+        self._common = 0
+
+    @contextmanager
+    def listening(self, runner: Runner) -> Iterator[None]:
+        """Record the signals during the block, which trains."""
+        if threading.current_thread() is not threading.main_thread():
+            runner.logger.info(f'A run in a thread does not hear {self._names()}.')
+            yield
+            return
+        if is_main_process():
+            Path(runner.work_dir, PREEMPTED).unlink(missing_ok=True)
+        process, self._heard = os.getpid(), 0
+
+        def hear(number: int, frame: object) -> None:
+            if os.getpid() == process:  # forks have the handler too
+                self._heard = self._heard or number
+
+        previous = {number: signal.signal(number, hear) for number in self.signals}
+        self._listens = True
+        try:
+            yield
+        finally:
+            self._listens = False
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+    def before_run(self, runner: Runner) -> None:
+        loops = (runner.train_loop, runner.val_loop) if self._listens else ()
+        for loader in (loop.dataloader for loop in loops if loop is not None):
+            loader.worker_init_fn = partial(_work_on, self.signals, loader.worker_init_fn)
+
+    def before_train(self, runner: Runner) -> None:
+        if get_world_size() > 1 and dist.get_backend() != 'gloo':
+            self._group = dist.new_group(backend='gloo')  # so that the host need not wait for the device
+        if heard := self._agree():
+            path = (runner._load_from or '') if runner._resume else ''  # a marker may be of another run
+            self._leave(runner, heard, path, 'before the first step, so that there was nothing to save')
+
+    def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
+        wrapper = runner.optim_wrapper
+        if (runner.iter + 1) % self.interval or (isinstance(wrapper, OptimWrapper) and not wrapper.should_update()):
+            return
+        if heard := self._agree():
+            self._save_and_leave(runner, heard, f'after step {runner.iter + 1}')
+
+    def before_val_epoch(self, runner: Runner) -> None:
+        if self._listens:
+            batches = torch.tensor(len(runner.val_loop.dataloader))
+            if get_world_size() > 1:  # a sampler need not give all ranks the same number
+                dist.all_reduce(batches, dist.ReduceOp.MIN, self._group)
+            self._common = int(batches)
+
+    def after_val_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
+        if not self._listens or batch_idx >= self._common or (batch_idx + 1) % self.interval:
+            return
+        if heard := self._agree():
+            for hook in runner.hooks:
+                if isinstance(hook, EMAHook):
+                    hook.after_val_epoch(runner)  # gives the model its own weights back
+            with _before_counting(runner):
+                self._save_and_leave(runner, heard, f'in the validation after step {runner.iter + 1}')
+
+    def _agree(self) -> int:
+        """The number of a signal that any rank has heard, or 0."""
+        if get_world_size() == 1:
+            return self._heard
+        heard = torch.tensor(self._heard)
+        dist.all_reduce(heard, dist.ReduceOp.MAX, self._group)
+        return int(heard)
+
+    def _save_and_leave(self, runner: Runner, heard: int, when: str) -> None:
+        saving = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook)), None)
+        if saving is None:
+            self._leave(runner, heard, '', f'{when}, but the run has no CheckpointHook, so that nothing was saved')
+        self._leave(runner, heard, saving.save_now(runner), when)
+
+    def _leave(self, runner: Runner, heard: int, path: str, when: str) -> None:
+        if is_main_process():
+            write_text(Path(runner.work_dir, PREEMPTED), path)
+        last = f'the checkpoint is {path}' if path else 'there is no checkpoint'
+        runner.logger.warning(f'{signal.Signals(heard).name} came {when}: {last}; go on with --resume.')
+        runner.call_hook('after_run')
+        barrier()  # a launcher may end all as soon as one has left
+        raise Preempted(heard)
+
+    def _names(self) -> str:
+        return ' or '.join(number.name for number in self.signals)
+
+
+def _work_on(signals: Sequence[int], then: Callable[[int], None] | None, worker_id: int) -> None:
+    """Start a data worker, which the signals do not end: the step that it loads for must still be made.
+
+    torch lets it die of a SIGTERM from any process but its own, and Slurm sends one to all processes.
+    """
+    if hasattr(signal, 'sigwaitinfo'):  # on Linux
+        signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+        threading.Thread(target=_end_for, args=(os.getppid(), signals), daemon=True).start()
+    if then is not None:
+        then(worker_id)
+
+
+def _end_for(process: int, signals: Sequence[int]) -> None:
+    while True:
+        told = signal.sigwaitinfo(signals)
+        if told.si_pid == process and told.si_signo == signal.SIGTERM:
+            os._exit(0)
+
+
+@contextmanager
+def _before_counting(runner: Runner) -> Iterator[None]:
+    """Let the loop be at the end of its last step, where ``save_now`` is made for."""
+    runner.train_loop._iter -= 1
+    try:
+        yield
+    finally:
+        runner.train_loop._iter += 1

@@ -1,0 +1,40 @@
+"""Random numbers of a step that are a function of (seed, iteration, rank), and of nothing else."""
+
+from typing import Any
+
+import torch
+from mmengine.device import get_device
+from mmengine.dist import get_rank
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+
+from vit_plugin.data.seeded import STEP, VALIDATION, seed_host, seeds
+from vit_plugin.registry import HOOKS
+
+
+@HOOKS.register_module()
+class SeedHook(Hook):
+    """Seeds all generators before each step and before each validation. Our runner has it by itself.
+
+    Dropout, drop path, mixing and augmentation on the device then draw the same numbers in a run that was interrupted
+    as in one that was not. Samples are seeded one by one, see :mod:`vit_plugin.data.seeded`.
+    """
+
+    priority = 'VERY_HIGH'
+
+    def before_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None) -> None:
+        seed_step(runner.base_seed, STEP, runner.iter)
+
+    def before_val(self, runner: Runner) -> None:
+        seed_step(runner.base_seed, VALIDATION, runner.iter)
+
+
+def seed_step(seed: int, kind: int, iteration: int) -> None:
+    """Seed the generators of this process, on the CPU and on its device."""
+    words = seeds(seed, kind, iteration, get_rank())
+    seed_host(words)
+    device = get_device()
+    if device == 'cuda':
+        torch.cuda.manual_seed(words[3])  # of the current device alone; waits for nothing
+    elif device != 'cpu':
+        torch.manual_seed(words[3])  # all devices there are

@@ -1,0 +1,218 @@
+"""MMEngine's runner with safer files and more checks."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import mmengine.runner
+from mmengine.device import get_device
+from mmengine.dist import get_rank, is_main_process
+from mmengine.hooks import CheckpointHook as EagerCheckpointHook
+from mmengine.hooks import Hook
+from mmengine.runner import BaseLoop, EpochBasedTrainLoop
+from torch import nn
+
+from vit_plugin.data.seeded import seeded_loader
+from vit_plugin.data.unreadable import LIST, UnreadableList
+from vit_plugin.registry import RUNNERS
+from vit_plugin.weights.sources import reading_safely
+
+from .checkpoints import CheckpointHook, Saver
+from .checkpoints.agreement import agreed
+from .checkpoints.file import on_host, write_file
+from .checkpoints.state import bare, parts_of, state_of
+from .checkpoints.storage import write_folder
+from .checks import check_classes
+from .loops import resumable
+from .preemption import PreemptionHook
+from .processes import meet, timeout_of
+from .randomness import SeedHook
+from .resuming import SavedConfigHook, newest_whole_checkpoint, read_for, resumable_only
+from .runtime_info import RuntimeInfoHook
+from .schedules import scaled
+from .sharded_run import begin_sharded
+from .sharding import Sharding, is_sharded, sharding_of
+from .unreadable import UnreadableHook
+from .watch import WatchHook
+
+# Each may be changed or left out as default_hooks.NAME in a config.
+HOOKS_OF_OURS = {'runtime_info': RuntimeInfoHook, 'checkpoint': CheckpointHook, 'preemption': PreemptionHook,
+                 'watch': WatchHook}
+PLAIN_CHECKPOINT_HOOKS = ('CheckpointHook', 'mmengine.CheckpointHook', EagerCheckpointHook)
+
+
+@RUNNERS.register_module()
+class Runner(mmengine.runner.Runner):
+    """Our tools use this runner. For the frameworks' ``train.py``, set ``runner_type='vit_plugin.Runner'``.
+
+    - Reading a checkpoint from any source runs no code in it. Checkpoints are written completely or not at all.
+    - Resuming uses the newest complete checkpoint, and only one of the same model, optimizer and global batch. If there
+      is none yet, the run begins from the weights that ``begin_from`` in the config names, as ``load_from`` does.
+    - ``schedule_length`` in a config is the length of its ``param_scheduler``, in the run's epochs or iterations. With
+      another ``max_epochs`` or ``max_iters``, the schedule is scaled.
+    - Before the first step, the number of classes of the data is compared with the head.
+    - A run that is resumed, inside an epoch too, ends bit-identical to one that was not interrupted: random numbers are
+      functions of the position, see :mod:`vit_plugin.data.seeded` and :class:`~vit_plugin.engine.SeedHook`.
+    - ``sharding=dict(...)`` divides the model among the processes, see :class:`~vit_plugin.engine.sharding.Sharding`.
+    - An image that cannot be read does not end the training, see :class:`~vit_plugin.engine.UnreadableHook`.
+    - A loss that is not finite ends the run, see :class:`~vit_plugin.engine.RuntimeInfoHook`.
+    - SIGTERM and SIGUSR1 save and stop it, see :class:`~vit_plugin.engine.PreemptionHook`.
+    - A process that is dead or hangs ends all others, see :class:`~vit_plugin.engine.WatchHook`.
+    - Several processes work on a CPU too.
+
+    Attributes:
+        saver: writes the checkpoints.
+        base_seed: the seed of the run, the same in all processes.
+        resuming: whether a checkpoint is being read to go on from, and not for its weights alone.
+        found: the checkpoint that was found whole.
+        sharding: how the model is sharded; None if it is not.
+    """
+
+    resuming = False
+    found: str | None = None
+    sharding: Sharding | None = None
+
+    def setup_env(self, env_cfg: dict) -> None:
+        if self.distributed:
+            env_cfg = {**env_cfg, 'dist_cfg': {**(env_cfg.get('dist_cfg') or {}), 'timeout': timeout_of(env_cfg)}}
+            meet(self.launcher, env_cfg)
+            if get_device() == 'cpu' and self.cfg.get('sharding') is None:
+                wrapper = dict(type='MMDistributedDataParallel', broadcast_buffers=False,
+                               find_unused_parameters=self.cfg.get('find_unused_parameters', False))
+                self.cfg.model_wrapper_cfg = {**(self.cfg.get('model_wrapper_cfg') or wrapper), 'device_ids': None}
+        super().setup_env(env_cfg)
+
+    def train(self) -> nn.Module:
+        leaving = self._hook(PreemptionHook)
+        with reading_safely(), self._watching(), self.saver.ending(), (
+                leaving.listening(self) if leaving else nullcontext()):
+            begin_sharded(self, to_train=True)
+            return super().train()
+
+    def val(self) -> dict:
+        with reading_safely(), self._watching():
+            begin_sharded(self, to_train=False)
+            return super().val()
+
+    def test(self) -> dict:
+        with reading_safely(), self._watching():
+            begin_sharded(self, to_train=False)
+            return super().test()
+
+    def _hook(self, kind: type[Hook]) -> Hook | None:
+        return next((hook for hook in self.hooks if isinstance(hook, kind)), None)
+
+    def _watching(self) -> AbstractContextManager:
+        watch = self._hook(WatchHook)
+        return watch.watching() if watch else nullcontext()
+
+    def wrap_model(self, model_wrapper_cfg: dict | None, model: nn.Module) -> nn.Module:
+        """Copy the model for DDP, or only check ``sharding``: a model stays whole until the run begins."""
+        if self.cfg.get('sharding') is None:
+            return super().wrap_model(model_wrapper_cfg, model)
+        self.sharding = sharding_of(self.cfg)
+        return model
+
+    def _init_model_weights(self) -> None:
+        if self.sharding is None:  # otherwise it was done before
+            super()._init_model_weights()
+
+    def register_default_hooks(self, hooks: dict | None = None) -> None:
+        self.saver = Saver()
+        ours: dict[str, Any] = {name: dict(type=kind) for name, kind in HOOKS_OF_OURS.items()}
+        for name, hook in (hooks or {}).items():
+            ours[name] = {**ours.get(name, {}), **hook} if isinstance(hook, Mapping) else hook
+        if isinstance(ours['checkpoint'], Mapping) and ours['checkpoint']['type'] in PLAIN_CHECKPOINT_HOOKS:
+            ours['checkpoint']['type'] = CheckpointHook
+        super().register_default_hooks(ours)
+        self.register_hook(SavedConfigHook())
+        self.register_hook(SeedHook())
+
+    def set_randomness(self, seed: int | None, diff_rank_seed: bool = False, deterministic: bool = False) -> None:
+        super().set_randomness(seed, diff_rank_seed, deterministic)
+        self.base_seed = self.seed - get_rank() * diff_rank_seed  # the same in all processes
+
+    def build_train_loop(self, loop: BaseLoop | dict) -> BaseLoop:
+        given = self._train_dataloader
+        if isinstance(loop, dict) and isinstance(given, dict):
+            tolerant = UnreadableHook(**(self.cfg.get('unreadable') or {}))
+            self.register_hook(tolerant)
+            bad = UnreadableList(Path(self.work_dir, LIST)) if tolerant.max_share else None
+            self._train_dataloader = seeded_loader(given, self.base_seed, bad)
+        built = super().build_train_loop(resumable(loop) if isinstance(loop, dict) else loop)
+        self._train_dataloader = given
+        return self._checked(built)
+
+    def build_val_loop(self, loop: BaseLoop | dict) -> BaseLoop:
+        return self._checked(super().build_val_loop(loop))
+
+    def build_test_loop(self, loop: BaseLoop | dict) -> BaseLoop:
+        return self._checked(super().build_test_loop(loop))
+
+    def _checked(self, loop: BaseLoop) -> BaseLoop:
+        check_classes(self.model, loop.dataloader.dataset)
+        return loop
+
+    def build_param_scheduler(self, scheduler: Any) -> Any:
+        made_for, by_epoch = self.cfg.get('schedule_length'), isinstance(self._train_loop, EpochBasedTrainLoop)
+        length = self.max_epochs if by_epoch else self.max_iters
+        if made_for and made_for != length:
+            self.logger.info(f'The schedules, made for {made_for} {"epochs" if by_epoch else "iterations"}, are scaled '
+                             f'to {length}.')
+            scheduler = scaled(scheduler, length / made_for, by_epoch, len(self.train_dataloader))
+        return super().build_param_scheduler(scheduler)
+
+    def load_or_resume(self) -> None:
+        if self._resume and self._load_from is None and not self._has_loaded:
+            self._load_from = self.found = agreed(partial(newest_whole_checkpoint, self.work_dir))
+            if self._load_from is None:
+                self._load_from, self._resume = self.cfg.get('begin_from'), False
+                self.logger.info(f'There is no checkpoint in {self.work_dir} yet: the run begins anew.')
+        super().load_or_resume()
+
+    def load_checkpoint(self, filename: str, map_location: str | Callable = 'cpu', *args: Any, **kwargs: Any) -> Any:
+        with reading_safely(partial(read_for, self)):
+            return super().load_checkpoint(filename, map_location, *args, **kwargs)
+
+    def resume(self, filename: str, resume_optimizer: bool = True, resume_param_scheduler: bool = True,
+               map_location: str | Callable = 'cpu') -> None:
+        self.resuming, self.optim_wrapper = True, self.build_optim_wrapper(self.optim_wrapper)
+        try:
+            with resumable_only(self, filename):
+                super().resume(filename, resume_optimizer, resume_param_scheduler, map_location)
+        finally:
+            self.resuming = False
+
+    def save_checkpoint(self, out_dir: str, filename: str, file_client_args: dict | None = None,
+                        save_optimizer: bool = True, save_param_scheduler: bool = True, meta: dict | None = None,
+                        by_epoch: bool = True, backend_args: dict | None = None, folder: bool = False,
+                        background: bool = False, then: Callable[[], None] | None = None) -> None:
+        """Save the state of the run. Every process calls it.
+
+        Args:
+            folder: whether to save in a folder, each process its part. Otherwise it is a file of MMEngine's form.
+            background: whether to return before the checkpoint is whole. ``saver.finish()`` waits for it.
+            then: what to do in the main process once it is whole.
+            others: see MMEngine's method.
+
+        Raises:
+            ConfigError: if it cannot be written, or a loss is not finite. One that was there is unchanged.
+        """
+        if losses := self._hook(RuntimeInfoHook):
+            losses.check_losses(self)
+        options = dict(save_optimizer=save_optimizer, save_param_scheduler=save_param_scheduler, meta=meta,
+                       by_epoch=by_epoch)
+        path, main = Path(out_dir, filename), is_main_process()
+        write = then if main and then else lambda: None
+        if '://' in str(out_dir):
+            super().save_checkpoint(out_dir, filename, file_client_args, backend_args=backend_args, **options)
+        elif folder:
+            tensors, plain = parts_of(state_of(self, **options), main)
+            write = partial(write_folder, path, self.saver.stage(tensors) if background else tensors, plain,
+                            self.saver.group, then)
+        elif main or is_sharded(bare(self.model)):
+            state = on_host(state_of(self, **options), background, keep=main)
+            write = partial(write_file, path, state, then) if main else write
+        self.saver.start(write, background)

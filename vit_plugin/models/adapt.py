@@ -1,0 +1,176 @@
+"""Adapt a checkpoint's tensors to a model with another resolution, patch size or number of channels."""
+
+import math
+from collections.abc import Callable, Container, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights.rules import GRID
+
+from .layers.pos_embed import LearnedPosEmbed
+from .stems import PatchEmbed, ResNetEmbed
+
+
+def resize_patches(kernel: Tensor, size: tuple[int, int]) -> Tensor:
+    """Adapt a patch embedding (D, C, h, w) to another patch size (FlexiViT, arXiv:2212.08013, Section 3.4).
+
+    It uses the pseudo-inverse of the resize of images. For resized patches, the new embedding gives the tokens of the
+    old patches. This is exact if the patches grow.
+    """
+    old = tuple(kernel.shape[-2:])
+    unit = torch.eye(math.prod(old), dtype=torch.float64).reshape(-1, 1, *old)
+    resize = F.interpolate(unit, size, mode='bilinear', align_corners=False, antialias=True).flatten(1)  # (old, new)
+    weights = torch.linalg.pinv(resize)  # (new, old)
+    return (kernel.double().flatten(2) @ weights.t()).unflatten(2, size).to(kernel.dtype)
+
+
+def adapt_channels(kernel: Tensor, channels: int) -> Tensor:
+    """Adapt a first convolution (D, C, h, w) to another number of channels.
+
+    The channels are repeated in order and scaled to keep the size of the output, as timm does. For one channel they are
+    summed. A grey image then gives the same output as before.
+    """
+    old = kernel.shape[1]
+    if channels == 1:
+        return kernel.sum(dim=1, keepdim=True)
+    return kernel[:, torch.arange(channels) % old] * (old / channels)
+
+
+def resize_relative(table: Tensor, length: int) -> Tensor:
+    """Resample a table (2*s - 1, d) of relative positions to ``length`` rows, as ViTDet does (arXiv:2203.16527)."""
+    return F.interpolate(table.t()[None].float(), size=length, mode='linear')[0].t().to(table.dtype)
+
+
+class Adapter:
+    """Adapts tensors to one model.
+
+    Args:
+        backbone: the model's backbone.
+        read: returns another tensor of the checkpoint, by our name.
+        given: our names of all tensors in the checkpoint.
+        grid: grid (h, w) of the position table, if the checkpoint or the user gives it.
+        own: whether the checkpoint has our names. Its table may then have the model's own grid. Other tables are square
+            unless ``grid`` is given.
+
+    Raises:
+        ConfigError: if the grid in the checkpoint is not a grid.
+    """
+
+    def __init__(self, backbone: nn.Module, read: Callable[[str], Tensor], given: Container[str],
+                 grid: tuple[int, int] | None = None, own: bool = False) -> None:
+        self.backbone, self.read, self.given, self.own = backbone, read, given, own
+        self.learned = isinstance(backbone.position, LearnedPosEmbed)
+        self.grid = saved_grid(read(GRID)) if GRID in given else grid
+
+    def __call__(self, ours: str, value: Tensor, shape: torch.Size) -> tuple[Tensor, str]:
+        """Adapt a tensor to a shape as far as possible. Returns it and a description of the change."""
+        if value.ndim != len(shape) or not value.numel():
+            return value, ''
+        if ours == 'pos_embed' and self.learned:
+            return self._positions(value)
+        if ours in ('cls_token', 'dist_token') and value.shape == shape:
+            return self._with_position(ours, value)
+        if value.shape == shape:
+            return value, ''
+        if ours in ('patch_embed.proj.weight', 'patch_embed.backbone.stem.conv.weight'):
+            return self._kernel(ours, value, shape)
+        if ours.endswith(('.rel_pos_h', '.rel_pos_w')) and value.shape[1:] == shape[1:]:
+            return resize_relative(value, shape[0]), f'{len(value)} relative positions to {shape[0]}'
+        return value, ''
+
+    def _kernel(self, ours: str, value: Tensor, shape: torch.Size) -> tuple[Tensor, str]:
+        changes = []
+        stem = self.backbone.patch_embed
+        root = isinstance(stem, ResNetEmbed) and ours.endswith('stem.conv.weight')
+        if root and value.shape[1] != shape[1] == 1:
+            raise ConfigError(f'{ours}: summing its {value.shape[1]} input channels is not exact, since the kernel is '
+                              f'standardised afterwards; keep in_channels={value.shape[1]}, and the stem repeats a '
+                              'grey image itself.')
+        if value.shape[1] != shape[1] and (root or isinstance(stem, PatchEmbed)):
+            changes.append(f'{value.shape[1]} input channels to {shape[1]}')
+            value = adapt_channels(value, shape[1])
+        if value.shape[2:] != shape[2:] and ours == 'patch_embed.proj.weight':
+            changes.append(f'patches of {_by(value.shape[2:])} to {_by(shape[2:])}')
+            value = resize_patches(value, tuple(shape[2:]))
+        return value, ', '.join(changes)
+
+    def _positions(self, value: Tensor) -> tuple[Tensor, str]:
+        """Adapt a table to the model's grid and to its rows for the tokens before the patches."""
+        position = self.backbone.position
+        rows, old = self._layout(value)
+        extra, patches = value[:, :rows], value[:, rows:]
+        changes = [] if old == position.grid else [f'positions of {_by(old)} patches to {_by(position.grid)}']
+        patches = position.resample(patches, old, position.grid)
+        if rows > position.num_prefix_rows:
+            changes.append("the rows of the tokens before the patches are " + (
+                'added to the tokens' if self.backbone.prefix_tokens else 'left out, as the model has no such tokens'))
+            extra = extra[:, :0]
+        elif rows < position.num_prefix_rows:
+            changes.append('zeros for the tokens before the patches that have no row')
+            extra = F.pad(extra, (0, 0, 0, position.num_prefix_rows - rows))
+        return torch.cat((extra, patches), dim=1), ', '.join(changes)
+
+    def _with_position(self, ours: str, value: Tensor) -> tuple[Tensor, str]:
+        """A token, plus its row of the table if the model's table has no such row."""
+        position = self.backbone.position
+        if position.num_prefix_rows or 'pos_embed' not in self.given or not self.learned:
+            return value, ''
+        table = self.read('pos_embed')
+        if table.ndim != 3 or table.shape[2] != value.shape[2] or not self._layout(table)[0]:
+            return value, ''
+        row = 1 if ours == 'dist_token' and 'cls_token' in self.given else 0
+        return value + table[:, row:row + 1], 'its row of the position table added'
+
+    def _layout(self, table: Tensor) -> tuple[int, tuple[int, int]]:
+        """The number of rows for tokens before the patches, and the grid of the other rows.
+
+        Raises:
+            ConfigError: if no grid fits.
+        """
+        for extra, grid in self._layouts():
+            patches = table.shape[1] - extra
+            side = math.isqrt(max(patches, 0))
+            h, w = grid or (side, side)
+            if patches > 0 and h * w == patches:
+                return extra, (h, w)
+        if GRID in self.given:
+            raise ConfigError(f'pos_embed: the checkpoint has {table.shape[1]} positions, which its own grid of '
+                              f'{_by(self.grid)} does not fit: it is damaged.')
+        raise ConfigError(f'pos_embed: the checkpoint has {table.shape[1]} positions, which are no square of patches; '
+                          'give source_grid=(rows, columns) to load_weights, or in pos_embed of the backbone.')
+
+    def _layouts(self) -> list[tuple[int, tuple[int, int] | None]]:
+        """Numbers of prefix rows and grids to try, most likely first. None means a square grid."""
+        position = self.backbone.position
+        native, rows = position.grid, position.num_prefix_rows
+        # A table may have a row for a class token that the checkpoint lacks, as in ViTDet.
+        tokens = sum(name in self.given for name in ('cls_token', 'dist_token')) or 1
+        told = self.grid or (None if self.own else position.source_grid)
+        if told is not None:
+            return [(rows, told), (tokens, told), (0, told)]
+        later = [] if position.source_grid is None else [
+            (count, position.source_grid) for count in (rows, tokens, 0)]  # grid before our own training
+        # A table with as many positions as the model usually has its grid. A foreign one is square if it can be.
+        patches = native[0] * native[1]
+        ambiguous = not self.own and native[0] != native[1] and math.isqrt(patches) ** 2 == patches
+        return [*([] if ambiguous else [(rows, native)]), *later,
+                (tokens, None), (tokens, native), (0, None), (0, native)]
+
+
+def saved_grid(value: Tensor) -> tuple[int, int]:
+    """The grid (h, w) that our own checkpoints contain.
+
+    Raises:
+        ConfigError: if it is not a grid.
+    """
+    if value.shape != (2, ) or value.is_floating_point() or not 0 < min(value.tolist()) <= max(value.tolist()) < 2**20:
+        raise ConfigError(f'{GRID} is no grid (rows, columns) in the checkpoint: it is damaged.')
+    h, w = value.tolist()
+    return h, w
+
+
+def _by(size: Sequence[int]) -> str:
+    return f'{size[0]} x {size[1]}'

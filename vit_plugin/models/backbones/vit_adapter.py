@@ -1,0 +1,239 @@
+"""ViT-Adapter: a pyramid of maps beside a plain or hybrid transformer (arXiv:2205.08534)."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Annotated, Any, Literal
+
+import torch
+import torch.nn.functional as F
+from mmengine.model import BaseModule
+from pydantic import Field, with_config
+from torch import Tensor, nn
+from typing_extensions import TypedDict
+
+from vit_plugin.arguments import OPEN
+from vit_plugin.errors import ConfigError
+from vit_plugin.fields import Count, Fraction, Indices, InitConfig, NormConfig, PositiveInt, Rate
+from vit_plugin.registry import MODELS, SCOPE
+
+from ..layers.deformable_attention import Level
+from ..layers.encoder import MergingEncoder
+from ..layers.interaction import Interaction, to_maps
+from ..layers.numerics import build_norm
+from ..layers.spatial_prior import SpatialPrior, init_conv
+from ..loading import fit_adapter, init_pretrained
+from .vit import VisionTransformer
+
+STRIDES = (4, 8, 16, 32)
+HEAD_DIMS = 64  # width of the tokens for each head of the deformable attention
+
+
+@with_config(OPEN)
+class BackboneCfg(TypedDict, total=False):
+    """The config of a :class:`VisionTransformer`, whose own constructor checks the rest."""
+    type: str | type
+    encoder: dict | None
+
+
+class AttentionCfg(TypedDict, total=False):
+    """The deformable attention, see :class:`~vit_plugin.models.layers.deformable_attention.DeformableAttention`.
+
+    Attributes:
+        num_heads: number of heads. Default: one for each 64 channels.
+        num_points: number of points of each head in each map. Default: 4.
+        value_ratio: width of the values, as a fraction of the tokens'. Default: 0.5, as the authors have it for B and
+            L. They have 1 for Ti and S.
+    """
+    num_heads: PositiveInt
+    num_points: PositiveInt
+    value_ratio: Annotated[float, Field(gt=0, le=4, description='a number above 0 and at most 4')]
+
+
+@MODELS.register_module()
+class ViTAdapter(BaseModule):
+    """A :class:`VisionTransformer` with a pyramid of four maps beside it, for dense tasks (arXiv:2205.08534).
+
+    A small CNN makes a first pyramid of the image. The blocks of the transformer run in groups. Before each group, an
+    injector lets the patches attend to the pyramid. After each group, an extractor lets the pyramid attend to the
+    patches. The transformer may be of any kind: pure or hybrid, with windows, with tokens before the patches, of any
+    stride. Places are compared in pixels, so neither the stride nor the size of an image must fit anything.
+
+    With ``inject=False`` and a backbone whose ``frozen_stages`` are all its blocks, the transformer runs as it was
+    trained and keeps no activations. DINOv3 uses it in this way (arXiv:2508.10104, Section 6).
+
+    Args:
+        backbone: the config of the :class:`VisionTransformer`, without ``out_indices`` and ``out_type``. ``type`` may
+            be left out. ``final_norm`` of its encoder is False here if patches are injected, because the authors
+            extract from the tokens as they are, and True otherwise.
+        interactions: number of groups of blocks, or the last block of each group.
+        inject: whether there are injectors.
+        num_extra_extractors: number of further extractors after the last group.
+        add_tokens: ``'last'`` adds the last tokens to every map, as in the authors' detectors. ``'each'`` adds the
+            tokens of the i-th of four groups to the i-th map, as in their segmentors and in DINOv3. ``'none'`` adds
+            nothing.
+        prior_channels: channels of the CNN at stride 4.
+        attention: the deformable attention, see :class:`AttentionCfg`.
+        ffn_ratio: hidden width of the extractors' feed-forward networks, as a fraction of the tokens'. 0 leaves them
+            out.
+        init_value: initial factor of what is injected. With 0, the transformer starts as it was trained.
+        out_indices: the maps to return, of strides 4, 8, 16 and 32. Only the first can be left out.
+        norm_cfg: the norms of the CNN and of the maps.
+        drop_path_rate: stochastic depth of the extractors. The backbone has its own.
+        with_cp: recompute injectors, extractors and, unless it says otherwise, the backbone's blocks in the backward
+            pass to save memory.
+        init_cfg: MMEngine's initialisation config. ``dict(type='Pretrained', checkpoint=...)`` loads a whole adapter,
+            or one without its backbone, as DINOv3's. The backbone's own ``init_cfg`` loads only the backbone.
+
+    Shape: images (B, in_channels, H, W) -> maps (B, embed_dims, ceil(H / s), ceil(W / s)) for each stride s.
+
+    Attributes:
+        backbone: the transformer.
+        channels: channels of each map.
+        strides: pixels per element of each map.
+
+    Raises:
+        ConfigError: if the groups do not divide the blocks, if ``add_tokens='each'`` without four groups, if heads do
+            not divide a width, or if the backbone merges tokens or is told its outputs.
+    """
+
+    def __init__(self, backbone: BackboneCfg, interactions: PositiveInt | Indices = 4, inject: bool = True,
+                 num_extra_extractors: Count = 2, add_tokens: Literal['last', 'each', 'none'] = 'last',
+                 prior_channels: PositiveInt = 64, attention: AttentionCfg | None = None, ffn_ratio: Fraction = 0.25,
+                 init_value: Fraction = 0., out_indices: Indices = (0, 1, 2, 3),
+                 norm_cfg: NormConfig = dict(type='SyncBN'), drop_path_rate: Rate = 0., with_cp: bool = False,
+                 init_cfg: InitConfig = None) -> None:
+        super().__init__(init_cfg)
+        if tuple(out_indices) not in ((0, 1, 2, 3), (1, 2, 3)):
+            raise ConfigError(f'ViTAdapter: out_indices={tuple(out_indices)} must be (0, 1, 2, 3), the maps of strides '
+                              '4, 8, 16 and 32, or (1, 2, 3); choose among these maps in the neck or head.')
+        self.out_indices, self.add_tokens = tuple(out_indices), add_tokens
+        self.backbone = self._build_backbone(backbone, interactions, inject, with_cp)
+        self.groups = self._groups(interactions)
+        if add_tokens == 'each' and len(self.groups) != len(STRIDES):
+            raise ConfigError(f"ViTAdapter: add_tokens='each' adds the tokens of four groups to four maps, and there "
+                              f"are {len(self.groups)} groups; take interactions=4, or add_tokens='last'.")
+        self.embed_dims = width = self.backbone.embed_dims
+        with_finest = 0 in self.out_indices
+        attention = {'num_heads': max(width // HEAD_DIMS, 1), 'value_ratio': 0.5, **(attention or {})}
+        # The names of all parameters are the authors'.
+        self.spm = SpatialPrior(self.backbone.patch_embed.in_channels, prior_channels, width, norm_cfg, with_finest)
+        self.level_embed = nn.Parameter(torch.empty(len(STRIDES) - 1, width))
+        extractors = [1] * (len(self.groups) - 1) + [1 + num_extra_extractors]
+        self.interactions = nn.ModuleList(
+            Interaction(width, len(STRIDES) - 1, number, init_value if inject else None, with_cp, ffn_ratio,
+                        drop_path_rate, **attention) for number in extractors)
+        self.up = nn.ConvTranspose2d(width, width, 2, 2) if with_finest else None
+        for i in self.out_indices:
+            self.add_module(f'norm{i + 1}', build_norm(norm_cfg, width))
+        self.register_load_state_dict_pre_hook(fit_adapter)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.level_embed)
+        if self.up is not None:
+            init_conv(self.up)
+
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        backbone = self.backbone
+        x, grid, _ = backbone.patch_embed(images)
+        rotations = backbone.rope(grid, x)
+        x = backbone.embed(x, grid)  # (B, prefix + h*w, C)
+        prior = self.spm(images.expand(-1, backbone.patch_embed.in_channels, -1, -1))
+        patch_level = Level(grid, backbone.patch_embed.stride)
+        levels = [Level((x.shape[-2], x.shape[-1]), s) for x, s in zip(prior[-3:], STRIDES[1:], strict=True)]
+        pyramid = torch.cat([x.flatten(2).transpose(1, 2) + embed for x, embed in
+                             zip(prior[-3:], self.level_embed, strict=True)], dim=1)  # (B, elements, C)
+        patches = []
+        for interaction, (start, stop) in zip(self.interactions, self.groups, strict=True):
+            x = interaction.inject(x, patch_level, pyramid, levels)
+            x = backbone.blocks.through(x, grid, start, stop, rotations=rotations)
+            patches.append(backbone.norm(x)[:, backbone.num_prefix_tokens:])  # (B, h*w, C)
+            pyramid = interaction.extract(pyramid, levels, patches[-1], patch_level)
+        maps = to_maps(pyramid, levels)
+        if self.up is not None:
+            finest = prior[0] + self.up(maps[0])[:, :, :prior[0].shape[2], :prior[0].shape[3]]
+            maps = [finest, *maps]
+        return tuple(getattr(self, f'norm{i + 1}')(x) for i, x in zip(
+            self.out_indices, self._with_tokens(maps, patches, patch_level), strict=True))
+
+    def _with_tokens(self, maps: list[Tensor], patches: Sequence[Tensor], patch_level: Level) -> list[Tensor]:
+        """Add the patches (B, h*w, C) of the groups to the maps."""
+        if self.add_tokens == 'none':
+            return maps
+        sources = [to_maps(x, [patch_level])[0] for x in (patches if self.add_tokens == 'each' else patches[-1:])]
+        return [x + resample(sources[i if self.add_tokens == 'each' else 0], patch_level.stride, STRIDES[i], x.shape)
+                for i, x in zip(self.out_indices, maps, strict=True)]
+
+    @property
+    def channels(self) -> tuple[int, ...]:
+        return tuple(self.embed_dims for _ in self.out_indices)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return tuple(STRIDES[i] for i in self.out_indices)
+
+    def no_weight_decay(self) -> set[str]:
+        """Names of the parameters without weight decay: the backbone's, and the embeddings of the levels."""
+        return {'level_embed', *(f'backbone.{name}' for name in self.backbone.no_weight_decay())}
+
+    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
+        """The backbone's depths, see :meth:`VisionTransformer.get_layer_depth`. All other parameters are last."""
+        return self.backbone.get_layer_depth(param_name, f'{prefix}backbone.')
+
+    def parts_to_shard(self) -> list[nn.Module]:
+        """The modules that sharding gathers one at a time. The backbone has the same method."""
+        return [part for one in self.interactions
+                for part in (one.injector, one.extractor, *one.extra_extractors) if part is not None]
+
+    def init_weights(self) -> None:
+        """MMEngine's initialisation; a checkpoint in ``init_cfg`` is loaded as by ``load_weights``."""
+        init_pretrained(self, super().init_weights)
+
+    @staticmethod
+    def _build_backbone(cfg: Mapping[str, Any], interactions: int | Sequence[int], inject: bool,
+                        with_cp: bool) -> VisionTransformer:
+        for name in ('out_indices', 'out_type'):
+            if name in cfg:
+                raise ConfigError(f'ViTAdapter: backbone.{name} is what the adapter sets itself; leave it out, and '
+                                  "give interactions for the groups of blocks, or the adapter's own out_indices for "
+                                  'the maps.')
+        encoder = {'final_norm': not inject, **(cfg.get('encoder') or {})}
+        last = -1 if isinstance(interactions, int) else interactions
+        backbone = MODELS.build({'type': 'VisionTransformer', 'with_cp': with_cp, **cfg, '_scope_': SCOPE,
+                                 'encoder': encoder, 'out_type': 'raw', 'out_indices': last})
+        if not isinstance(backbone, VisionTransformer):
+            raise ConfigError(f'ViTAdapter: backbone is a {type(backbone).__name__}; give the config of a '
+                              'vit_plugin.VisionTransformer.')
+        if isinstance(backbone.blocks, MergingEncoder):
+            raise ConfigError('ViTAdapter: encoder.num_merged of the backbone leaves no grid of patches between the '
+                              'groups of blocks, which the adapter needs; leave it out.')
+        return backbone
+
+    def _groups(self, interactions: int | Sequence[int]) -> list[tuple[int, int]]:
+        """The first block of each group, and the one after its last."""
+        number = self.backbone.num_layers
+        if not isinstance(interactions, int):
+            return list(pairwise((0, *(last + 1 for last in self.backbone.out_indices))))
+        if number % interactions:
+            fitting = [i for i in range(1, number + 1) if number % i == 0]
+            raise ConfigError(f'ViTAdapter: interactions={interactions} does not divide the {number} blocks of the '
+                              f'backbone; take one of {", ".join(map(str, fitting))}, or list the last block of each '
+                              'group, as in interactions=(4, 11, 17, 23).')
+        size = number // interactions
+        return [(i * size, (i + 1) * size) for i in range(interactions)]
+
+
+def resample(x: Tensor, stride: int, new_stride: int, shape: torch.Size) -> Tensor:
+    """Resample a map (B, C, h, w) to another stride, with its elements in the same places of the image.
+
+    Args:
+        x: the map.
+        stride: pixels per element of the map.
+        new_stride: pixels per element of the result.
+        shape: shape of the result. Beyond the map's last elements, these are repeated.
+    """
+    needed = [-(-side * new_stride // stride) for side in shape[2:]]
+    bottom, right = (max(need - side, 0) for need, side in zip(needed, x.shape[2:], strict=True))
+    x = F.pad(x, (0, right, 0, bottom), mode='replicate') if right or bottom else x
+    x = F.interpolate(x, scale_factor=stride / new_stride, mode='bilinear', align_corners=False)
+    return x[:, :, :shape[2], :shape[3]]

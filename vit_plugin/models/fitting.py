@@ -1,0 +1,244 @@
+"""Match every key of a checkpoint with the weights of a model."""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from torch import Tensor, nn
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights.conversion import Plan, choose_format, prepared
+from vit_plugin.weights.files import LazyArrays
+from vit_plugin.weights.formats import FORMATS
+from vit_plugin.weights.report import Report, some
+from vit_plugin.weights.rules import GRID, Pattern, traits
+
+from .adapt import Adapter
+from .layers.attention import Attention
+from .layers.attention_pool import AttentionPool
+from .layers.numerics import NUMERICS, Numerics
+from .stems import ResNetEmbed
+
+# Our names in the encoder and stem, and the argument of the backbone that creates the parameter.
+ARGUMENTS = {Pattern(name): argument for name, argument in {
+    'cls_token': 'with_cls_token=True',
+    'dist_token': 'encoder=dict(dist_token=1)',
+    'reg_token': 'encoder=dict(reg_token=...)',
+    'pos_embed': "pos_embed='learned'",
+    'norm_pre.{rest}': 'encoder=dict(pre_norm=True)',
+    'norm.{rest}': 'encoder=dict(final_norm=True)',
+    'blocks.{i}.ls{k}.gamma': 'encoder=dict(layer_scale_init_value=1e-5)',
+    'blocks.{i}.attn.rel_pos_(h|w)': "pos_embed=dict(type='learned', relative=True)",
+    'blocks.{i}.attn.(q|k)_norm.{rest}': 'encoder=dict(qk_norm=True)',
+    'blocks.{i}.attn.qkv.bias': 'encoder=dict(qkv_bias=True)',
+    'blocks.{i}.attn.qkv.(q|v)_bias': "encoder=dict(qkv_bias='qv')",
+    'blocks.{i}.attn.norm.{rest}': 'encoder=dict(attn_norm=True)',
+    'blocks.{i}.attn.proj.bias': 'encoder=dict(proj_bias=True)',
+    'blocks.{i}.attn.(sub_norm.weight|lambda_q1|lambda_k1|lambda_q2|lambda_k2)': 'encoder=dict(differential=True)',
+    'blocks.{i}.mlp.norm.{rest}': 'encoder=dict(mlp_norm=True)',
+    'blocks.{i}.mlp.input_norm.{rest}': "encoder=dict(mlp_norm='input')",
+    'blocks.{i}.mlp.(fc1|fc2).bias': 'encoder=dict(proj_bias=True)',
+    'blocks.{i}.norm2.{rest}': "encoder=dict(block='pre_norm')",
+    'blocks.{i}.(attns|ffns).{rest}': "encoder=dict(block='branched')",
+    'rope.freqs': "pos_embed=dict(rotary=dict(form='mixed'))",
+    'patch_embed.proj.bias': 'patch_embed=dict(bias=True)',
+    'patch_embed.norm.{rest}': 'patch_embed=dict(norm_cfg=...)',
+    'patch_embed.backbone.stem.{rest}': 'the arch of a hybrid',
+    'patch_embed.backbone.stages.{rest}': 'the arch of a hybrid with these stages',
+}.items()}
+BLOCK = Pattern('blocks.{i}.{rest}')
+ENCODER = ('cls_token', 'dist_token', 'reg_token', 'pos_embed', 'rope', 'norm_pre', 'norm', 'blocks', 'patch_embed')
+
+
+class Fitting:
+    """A checkpoint as the weights of a model. Every key is checked before any tensor is returned.
+
+    Args:
+        backbone: the tensors are adapted to its grid, patches and channels.
+        targets: the parameters to load, by our names.
+        weights: the checkpoint's tensors, by the checkpoint's names.
+        skip, source_grid: see :func:`~vit_plugin.models.loading.load_weights`.
+        plan: the plan for these weights, if it was chosen before. The weights are then already prepared.
+        pool: the attention pooling after the backbone, if known.
+        complete: whether keys that match no rule are an error too. Otherwise torch reports them.
+
+    Attributes:
+        report: the report on every key.
+
+    Raises:
+        ConfigError: see :func:`~vit_plugin.models.loading.load_weights`.
+    """
+
+    def __init__(self, backbone: nn.Module, targets: Mapping[str, Any], weights: Mapping[str, Tensor],
+                 skip: Iterable[str] = (), source_grid: tuple[int, int] | None = None, plan: Plan | None = None,
+                 pool: AttentionPool | None = None, complete: bool = True) -> None:
+        self.backbone, self.targets, self.pool = backbone, targets, pool
+        self.weights = weights if plan else prepared(weights)
+        self.skip = tuple(map(Pattern, skip))
+        self.format, self.prefix, self.steps = plan or choose_format(self.weights, targets)
+        self.outside = targets.keys() - backbone.state_dict().keys()
+        self.report = Report(self.format.name)
+        steps, arrays = self.steps, self.weights  # not through self, or a cycle would keep the file open
+        self.adapter = Adapter(backbone, lambda ours: steps[ours].make(arrays), steps.keys(), source_grid,
+                               own=self.format is FORMATS['vit_plugin'])
+        surplus = self._account_for_theirs(complete)
+        self._account_for_ours()
+        if surplus:
+            self._refuse(surplus)
+        self._check_classifiers()
+        self._check_heads()
+        self._check_shapes()
+        self._compare_numerics()
+
+    def tensor_as_it_is(self, ours: str) -> Tensor:
+        """Make one of our tensors from theirs."""
+        return self.steps[ours].make(self.weights)
+
+    def tensor(self, ours: str) -> Tensor:
+        """Make one of our tensors and adapt it to the model."""
+        return self.adapter(ours, self.tensor_as_it_is(ours), self.targets[ours].shape)[0]
+
+    def may_be_left(self, ours: str) -> str:
+        """The reason why the model has no parameter of this name. Empty if there is none."""
+        if len(self.backbone.blocks) <= _block(ours) < self.backbone.num_layers:
+            return 'of a block that no output needs'
+        match ours.split('.'):
+            case ['cls_token'] if self.backbone.cls_token is None:
+                return 'the model has with_cls_token=False'
+            case ['norm', *_] if isinstance(self.backbone.norm, nn.Identity):
+                return 'the model has final_norm=False'
+            case ['position', '_extra_state']:
+                return 'the model has no learned table'
+        return ''
+
+    def _skipped(self, *names: str) -> bool:
+        return any(pattern.match(name) is not None for pattern in self.skip for name in names)
+
+    def _account_for_theirs(self, complete: bool) -> dict[str, str]:
+        """Record unused keys and the reason. Returns those of an encoder or stem without a place, with our names."""
+        makes = {key: ours for ours, step in self.steps.items() for key in step.theirs}
+        parts = {ours.partition('.')[0] for ours in self.targets}
+        surplus = {}
+        for key in self.weights:
+            ours = makes.get(key, '')
+            if ours in self.targets:
+                continue
+            part = ours.partition('.')[0]
+            reason = 'skipped' if self._skipped(key, ours) else (
+                f'the model has no {part}' if part in ('head', 'neck') and part not in parts
+                else self.may_be_left(ours) or self.format.why_ignored(key, self.prefix))
+            if not reason and ours.endswith('bias') and not self.steps[ours].make(self.weights).any():
+                reason = 'all zeros, which changes nothing'
+            self.report.ignored[key] = reason or 'the model has no such parameter'
+            theirs = key.startswith(self.prefix) and not key.startswith(self.format.outside or '\0')
+            if not reason and (part in ENCODER or (complete and not part and theirs)):  # it may belong to the encoder
+                surplus[key] = ours
+        return surplus
+
+    def _account_for_ours(self) -> None:
+        given = {ours.partition('.')[0] for ours in self.steps}
+        without_backbone = not self.format.has_backbone and given.isdisjoint(ENCODER)
+        missing = []
+        for ours in self.targets:
+            if ours == GRID:  # known to the model itself
+                continue
+            part = ours.partition('.')[0]
+            if self._skipped(ours):
+                self.report.initialised[ours] = 'skipped'
+            elif ours in self.steps:
+                self.report.matched[ours] = self.steps[ours].theirs
+            elif ours.endswith(('.rel_pos_h', '.rel_pos_w')):
+                self.report.initialised[ours] = 'relative positions start at zero, which changes nothing'
+            elif part not in given and (ours in self.outside or without_backbone):
+                self.report.initialised[ours] = f'the checkpoint has no {part}'
+            else:
+                missing.append(ours)
+        if missing:
+            near = get_close_matches(missing[0], list(self.report.ignored), n=3, cutoff=0.4)
+            raise ConfigError(
+                f'The checkpoint (format {self.format.name}) lacks {some(missing)}'
+                f'{"; left over in it are " + ", ".join(near) if near else ""}. Build the model that the checkpoint is '
+                "of, or name what to leave at its initialisation with skip=('blocks.11.{rest}', ...).")
+
+    def _refuse(self, surplus: Mapping[str, str]) -> None:
+        groups: dict[str, list[str]] = {}
+        for key, ours in surplus.items():
+            argument = next((text for pattern, text in ARGUMENTS.items() if pattern.match(ours) is not None), '')
+            if _block(ours) >= self.backbone.num_layers:
+                argument = 'an arch with more blocks'
+            groups.setdefault(argument, []).append(key)
+        said = '; '.join(f'{some(keys)} (' + (f'taken with {argument}' if argument else 'taken by no argument') + ')'
+                         for argument, keys in groups.items())
+        raise ConfigError(f'The checkpoint (format {self.format.name}) has weights for which the model has no place, '
+                          f'and without which it computes something else: {said}. Build the model that the checkpoint '
+                          'is of, or leave them out with load_weights(..., skip=(...)) or skip in init_cfg.')
+
+    def _check_classifiers(self) -> None:
+        """Skip a classifier with another number of classes, and note one that is all zeros."""
+        for ours in [ours for ours in self.report.matched if ours.startswith('head.')]:
+            value, target = self.tensor_as_it_is(ours), self.targets[ours]
+            if value.ndim and value.shape[:1] != target.shape[:1] and value.shape[1:] == target.shape[1:]:
+                del self.report.matched[ours]
+                self.report.initialised[ours] = (
+                    f'the checkpoint has {value.shape[0]} classes, the model {target.shape[0]}')
+            elif ours.endswith('.weight') and not value.any():
+                self.report.notes.append(f'{ours} is all zeros in the checkpoint, which was published without a '
+                                         'classifier: fine-tune it')
+
+    def _check_heads(self) -> None:
+        """Compare the numbers of attention heads. Our shapes do not show them."""
+        modules = dict(self.backbone.named_modules())
+        for ours in self.report.matched:
+            shown = self.steps[ours].heads(self.weights)
+            if shown is None:
+                continue
+            attention = modules.get('.'.join(ours.split('.')[:-2]))
+            if not isinstance(attention, Attention):  # a pooling. If it is unknown, it has as many heads as the encoder
+                attention = self.pool or self.backbone.blocks[0].attn
+            if shown != attention.num_heads:
+                raise ConfigError(f'{ours}: the checkpoint has {shown} attention heads '
+                                  f'({self.steps[ours].theirs[0]}), the model {attention.num_heads}; set num_heads='
+                                  f'{shown} in arch, or in map_cfg of the neck.')
+
+    def _check_shapes(self) -> None:
+        for ours in self.report.matched:
+            target = self.targets[ours]
+            value, how = self.adapter(ours, self.tensor_as_it_is(ours), target.shape)
+            for what, wanted, given in (('shape', tuple(target.shape), tuple(value.shape)),
+                                        ('kind of numbers', _kind(target), _kind(value))):
+                if wanted != given:
+                    raise ConfigError(
+                        f'{ours} has the {what} {wanted} in the model and {given} in the checkpoint '
+                        f'({some(self.steps[ours].theirs)}); build the model that the checkpoint is of, or leave it at '
+                        'its initialisation with skip=(...).')
+            if how:
+                self.report.adapted[ours] = how
+
+    def _compare_numerics(self) -> None:
+        """Note numerics of the model that certainly differ from those of the checkpoint's code."""
+        found = traits(LazyArrays(list(self.steps), self.tensor_as_it_is))
+        hybrid = isinstance(self.backbone.patch_embed, ResNetEmbed)
+        facts = {field: change for claim in self.format.claims if claim.having <= found and not claim.lacking & found
+                 for field, change in claim.numerics.items() if hybrid or not field.startswith('stem')}
+        rows = [name for name, row in NUMERICS.items()  # a row is only recommended if everything in it is certain
+                if 'act_cfg' in facts and all(_agrees(row, field, change) for field, change in facts.items())]
+        for field, change in facts.items():
+            if not _agrees(self.backbone.numerics, field, change):
+                advice = f'numerics={rows[0]!r}' if rows else f'{field}={change} in numerics'
+                self.report.notes.append(f'the weights are of code with {field}={change}, the model computes with '
+                                         f'{getattr(self.backbone.numerics, field)}: set {advice}')
+
+
+def _block(ours: str) -> int:
+    """Index of the block that a parameter belongs to, or -1."""
+    indices = dict(BLOCK.match(ours) or ())
+    return int(indices.get('i', -1))
+
+
+def _kind(value: Tensor) -> str:
+    return 'real' if value.is_floating_point() else 'whole'
+
+
+def _agrees(numerics: Numerics, field: str, change: Mapping[str, Any]) -> bool:
+    mine = {'approximate': 'none', **getattr(numerics, field)}  # torch's default GELU
+    return all(mine.get(key) == value for key, value in change.items())

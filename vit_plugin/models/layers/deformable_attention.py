@@ -1,0 +1,156 @@
+"""Deformable attention: each query looks at a few points of several maps (arXiv:2010.04159).
+
+Only torch is needed. A sample between the elements of a map is a weighted sum of the four elements around it, and so
+is a weighted sum of samples. ``embedding_bag`` computes such sums without holding the samples.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vit_plugin.errors import ConfigError
+
+from .attention import Grid
+
+
+class Level(NamedTuple):
+    """A map of an image.
+
+    Attributes:
+        size: rows and columns (h, w).
+        stride: pixels per element along each side.
+    """
+    size: Grid
+    stride: int
+
+    def centres(self, like: Tensor) -> Tensor:
+        """The centres (h*w, 2) of the elements in pixels, x before y, with the device and dtype of ``like``."""
+        y, x = (self.stride * (torch.arange(side, device=like.device, dtype=like.dtype) + 0.5) for side in self.size)
+        y, x = torch.meshgrid(y, x, indexing='ij')
+        return torch.stack((x, y), dim=-1).flatten(0, 1)
+
+
+def deformable_attention(value: Tensor, sizes: Sequence[Grid], locations: Tensor, weights: Tensor) -> Tensor:
+    """The weighted sum of bilinear samples of maps (arXiv:2010.04159, Eq. 3, the inner sums).
+
+    A sample outside of its map is zero, and near its border it fades to zero.
+
+    Args:
+        value: the elements of all maps in raster order, one map after the other (B, sum of h*w, heads, d).
+        sizes: rows and columns (h, w) of each map.
+        locations: where to sample, x and y as fractions of a map's size (B, queries, heads, maps, points, 2).
+        weights: the weight of each sample (B, queries, heads, maps, points).
+
+    Returns:
+        (B, queries, heads * d), with the dtype of ``value``.
+
+    Raises:
+        ConfigError: if the maps have another number of elements.
+    """
+    batch, length, heads, _ = value.shape
+    if sum(h * w for h, w in sizes) != length:
+        raise ConfigError(f'Deformable attention got {length} elements for maps of '
+                          f'{", ".join(f"{h} x {w}" for h, w in sizes)}; give the sizes of these maps.')
+    index, share = _corners(sizes, locations)  # (B, queries, heads, maps, points, 2, 2)
+    share = share * weights[..., None, None]
+    first = length * torch.arange(batch * heads, device=value.device).view(batch, 1, heads, *[1] * 4)
+    rows = (index + first).transpose(1, 2).flatten(3).flatten(0, 2)  # (B * heads * queries, samples)
+    shares = share.transpose(1, 2).flatten(3).flatten(0, 2).to(value.dtype)
+    elements = value.transpose(1, 2).flatten(0, 2)  # (B * heads * elements, d)
+    out = F.embedding_bag(rows, elements, per_sample_weights=shares, mode='sum')  # (B * heads * queries, d)
+    return out.unflatten(0, (batch, heads, -1)).transpose(1, 2).flatten(2)
+
+
+def _corners(sizes: Sequence[Grid], locations: Tensor) -> tuple[Tensor, Tensor]:
+    """The four elements around each location, as rows of all elements, and their shares in the sample.
+
+    Returns:
+        Two tensors (..., maps, points, 2, 2), for the rows above and below and the columns left and right. An element
+        outside of its map has the share 0.
+    """
+    locations = locations.to(torch.promote_types(locations.dtype, torch.float32))  # bfloat16 counts only to 256
+    sides = locations.new_tensor([(w, h) for h, w in sizes])[:, None]  # (maps, 1, 2)
+    place = locations * sides - 0.5  # in elements, from the centre of the first
+    corner = place.detach().floor()
+    right = place - corner
+    shares = torch.stack((1 - right, right), dim=-1)  # (..., maps, points, 2 of x and y, 2)
+    corners = torch.stack((corner, corner + 1), dim=-1)
+    inside = (corners >= 0) & (corners < sides[..., None])
+    (x, y), (in_x, in_y), (share_x, share_y) = (pair.unbind(-2) for pair in (corners, inside, shares))
+    inside = in_y[..., :, None] & in_x[..., None, :]
+    starts = [sum(h * w for h, w in sizes[:i]) for i in range(len(sizes))]
+    row = y.long()[..., :, None] * sides[..., 0].long()[..., None, None] + x.long()[..., None, :]
+    row = row + torch.tensor(starts, device=row.device)[:, None, None, None]
+    return row.where(inside, 0), share_y[..., :, None] * share_x[..., None, :] * inside
+
+
+class DeformableAttention(nn.Module):
+    """Attention to a few points around each query, which the query chooses (arXiv:2010.04159, Section 4.1).
+
+    Args:
+        embed_dims: width of the queries and of the maps.
+        num_heads: number of heads. It must divide the width, and the width of the values.
+        num_levels: number of maps.
+        num_points: number of points of each head in each map.
+        value_ratio: width of the values, as a fraction of ``embed_dims``.
+
+    Raises:
+        ConfigError: if the heads do not divide a width.
+    """
+
+    def __init__(self, embed_dims: int, num_heads: int, num_levels: int, num_points: int = 4,
+                 value_ratio: float = 1.) -> None:
+        super().__init__()
+        value_dims = int(embed_dims * value_ratio)
+        if embed_dims % num_heads or value_dims % num_heads or not value_dims:
+            raise ConfigError(f'attention: num_heads={num_heads} does not divide the width {embed_dims} and the '
+                              f'{value_dims} channels of the values (value_ratio={value_ratio}); change num_heads or '
+                              'value_ratio.')
+        self.num_heads, self.num_levels, self.num_points = num_heads, num_levels, num_points
+        samples = num_heads * num_levels * num_points
+        self.sampling_offsets = nn.Linear(embed_dims, 2 * samples)
+        self.attention_weights = nn.Linear(embed_dims, samples)
+        self.value_proj = nn.Linear(embed_dims, value_dims)
+        self.output_proj = nn.Linear(value_dims, embed_dims)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Initialise as the authors do. Head k looks in the direction k, point i at the distance i + 1."""
+        for layer in (self.value_proj, self.output_proj):
+            nn.init.xavier_uniform_(layer.weight)
+        for layer in (self.sampling_offsets, self.attention_weights):
+            nn.init.zeros_(layer.weight)
+        for layer in (self.attention_weights, self.value_proj, self.output_proj):
+            nn.init.zeros_(layer.bias)
+        like = self.sampling_offsets.bias
+        angle = torch.arange(self.num_heads, dtype=torch.float32, device=like.device) * (2 * math.pi / self.num_heads)
+        direction = torch.stack((angle.cos(), angle.sin()), dim=-1)
+        direction = direction / direction.abs().amax(dim=-1, keepdim=True)
+        distance = torch.arange(1, self.num_points + 1, device=like.device)
+        offsets = (direction[:, None] * distance[:, None])[:, None].expand(-1, self.num_levels, -1, -1)
+        with torch.no_grad():
+            like.copy_(offsets.flatten())
+
+    def forward(self, query: Tensor, points: Tensor, maps: Tensor, levels: Sequence[Level]) -> Tensor:
+        """Queries (B, queries, C) -> (B, queries, C).
+
+        Args:
+            query: the queries.
+            points: their places in pixels, x before y (queries, 2).
+            maps: the elements of all maps in raster order, one map after the other (B, sum of h*w, C).
+            levels: these maps.
+        """
+        value = self.value_proj(maps).unflatten(-1, (self.num_heads, -1))  # (B, elements, heads, d)
+        per_head = (self.num_heads, self.num_levels, self.num_points)
+        offsets = self.sampling_offsets(query).unflatten(-1, (*per_head, 2))  # in elements of each map
+        weights = self.attention_weights(query).unflatten(-1, (self.num_heads, -1)).softmax(dim=-1)
+        sides = points.new_tensor([level.size[::-1] for level in levels])[:, None]  # (maps, 1, 2)
+        strides = points.new_tensor([level.stride for level in levels])[:, None, None]
+        locations = (points[:, None, None, None] / strides + offsets) / sides  # (B, queries, heads, maps, points, 2)
+        out = deformable_attention(value, [level.size for level in levels], locations,
+                                   weights.unflatten(-1, per_head[1:]))
+        return self.output_proj(out)

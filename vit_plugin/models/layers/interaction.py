@@ -1,0 +1,148 @@
+"""The exchange between a transformer's tokens and a pyramid of maps (ViT-Adapter, arXiv:2205.08534, Section 3.3)."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from timm.layers import DropPath
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from .deformable_attention import DeformableAttention, Level
+from .spatial_prior import init_conv
+
+EPS = 1e-6
+
+
+def centres(levels: Sequence[Level], like: Tensor) -> Tensor:
+    """The centres of the elements of all levels in pixels (elements, 2), at least in float32."""
+    like = like.new_empty(0, dtype=torch.promote_types(like.dtype, torch.float32))
+    return torch.cat([level.centres(like) for level in levels])
+
+
+class Injector(nn.Module):
+    """Patches attend to the pyramid (Eq. 1).
+
+    Args:
+        embed_dims: width of the tokens and of the pyramid.
+        init_value: initial factor of what is added. With 0, the transformer starts as it was.
+        **attention: ``num_heads``, ``num_levels``, ``num_points`` and ``value_ratio``, see
+            :class:`DeformableAttention`.
+    """
+
+    def __init__(self, embed_dims: int, init_value: float, **attention: Any) -> None:
+        super().__init__()
+        self.query_norm = nn.LayerNorm(embed_dims, eps=EPS)
+        self.feat_norm = nn.LayerNorm(embed_dims, eps=EPS)
+        self.attn = DeformableAttention(embed_dims, **attention)
+        self.gamma = nn.Parameter(torch.full((embed_dims, ), float(init_value)))
+
+    def forward(self, patches: Tensor, patch_level: Level, pyramid: Tensor, levels: Sequence[Level]) -> Tensor:
+        """Patches (B, h*w, C) and the pyramid (B, elements, C) -> patches (B, h*w, C)."""
+        points = centres([patch_level], patches)
+        return patches + self.gamma * self.attn(self.query_norm(patches), points, self.feat_norm(pyramid), levels)
+
+
+class Extractor(nn.Module):
+    """The pyramid attends to the patches, and passes a feed-forward network (Eq. 2 and 3).
+
+    Args:
+        embed_dims: width of the tokens and of the pyramid.
+        ffn_ratio: hidden width of the feed-forward network, as a fraction of ``embed_dims``. 0 leaves it out.
+        drop_path_rate: probability of skipping the feed-forward network.
+        **attention: see :class:`Injector`.
+    """
+
+    def __init__(self, embed_dims: int, ffn_ratio: float, drop_path_rate: float, **attention: Any) -> None:
+        super().__init__()
+        self.query_norm = nn.LayerNorm(embed_dims, eps=EPS)
+        self.feat_norm = nn.LayerNorm(embed_dims, eps=EPS)
+        self.attn = DeformableAttention(embed_dims, num_levels=1, **attention)
+        hidden = int(embed_dims * ffn_ratio)
+        self.ffn = ConvFFN(embed_dims, hidden) if hidden else None
+        self.ffn_norm = nn.LayerNorm(embed_dims, eps=EPS) if hidden else None
+        self.drop_path = DropPath(drop_path_rate)
+
+    def forward(self, pyramid: Tensor, levels: Sequence[Level], patches: Tensor, patch_level: Level) -> Tensor:
+        """The pyramid (B, elements, C) and patches (B, h*w, C) -> the pyramid (B, elements, C)."""
+        points = centres(levels, pyramid)
+        x = pyramid + self.attn(self.query_norm(pyramid), points, self.feat_norm(patches), [patch_level])
+        return x if self.ffn is None else x + self.drop_path(self.ffn(self.ffn_norm(x), levels))
+
+
+class PyramidConv(nn.Module):
+    """One depthwise 3 x 3 convolution for every map of a pyramid (B, elements, C)."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.dwconv = nn.Conv2d(channels, channels, 3, padding=1, groups=channels)
+        init_conv(self.dwconv)
+
+    def forward(self, pyramid: Tensor, levels: Sequence[Level]) -> Tensor:
+        return torch.cat([self.dwconv(x).flatten(2).transpose(1, 2) for x in to_maps(pyramid, levels)], dim=1)
+
+
+class ConvFFN(nn.Module):
+    """A feed-forward network with a depthwise convolution before its activation."""
+
+    def __init__(self, embed_dims: int, hidden: int) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(embed_dims, hidden)
+        self.dwconv = PyramidConv(hidden)
+        self.act = nn.GELU()
+        self.fc2 = nn.Linear(hidden, embed_dims)
+        for layer in (self.fc1, self.fc2):
+            nn.init.trunc_normal_(layer.weight, std=0.02)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, pyramid: Tensor, levels: Sequence[Level]) -> Tensor:
+        return self.fc2(self.act(self.dwconv(self.fc1(pyramid), levels)))
+
+
+def to_maps(pyramid: Tensor, levels: Sequence[Level]) -> list[Tensor]:
+    """A pyramid (B, elements, C) -> its maps (B, C, h, w)."""
+    parts = pyramid.split([level.size[0] * level.size[1] for level in levels], dim=1)
+    return [part.transpose(1, 2).unflatten(2, level.size).contiguous()
+            for part, level in zip(parts, levels, strict=True)]
+
+
+class Interaction(nn.Module):
+    """What stands around a group of the transformer's blocks: an injector before it, extractors after it.
+
+    Args:
+        embed_dims: width of the tokens and of the pyramid.
+        num_levels: number of maps in the pyramid.
+        num_extractors: number of extractors.
+        init_value: see :class:`Injector`. None leaves out the injector.
+        with_cp: recompute injector and extractors in the backward pass to save memory.
+        ffn_ratio, drop_path_rate: see :class:`Extractor`.
+        **attention: ``num_heads``, ``num_points`` and ``value_ratio``, see :class:`DeformableAttention`.
+    """
+
+    def __init__(self, embed_dims: int, num_levels: int, num_extractors: int, init_value: float | None, with_cp: bool,
+                 ffn_ratio: float, drop_path_rate: float, **attention: Any) -> None:
+        super().__init__()
+        self.with_cp = with_cp
+        self.injector = None if init_value is None else Injector(
+            embed_dims, init_value, num_levels=num_levels, **attention)
+        extractors = [Extractor(embed_dims, ffn_ratio, drop_path_rate, **attention) for _ in range(num_extractors)]
+        self.extractor, self.extra_extractors = extractors[0], nn.ModuleList(extractors[1:])  # the authors' names
+
+    def inject(self, x: Tensor, patch_level: Level, pyramid: Tensor, levels: Sequence[Level]) -> Tensor:
+        """Tokens (B, prefix + h*w, C) -> tokens of the same shape. Those before the patches stay as they are."""
+        if self.injector is None:
+            return x
+        h, w = patch_level.size
+        prefix, patches = x[:, :x.shape[1] - h * w], x[:, x.shape[1] - h * w:]
+        return torch.cat((prefix, self._run(self.injector, patches, patch_level, pyramid, levels)), dim=1)
+
+    def extract(self, pyramid: Tensor, levels: Sequence[Level], patches: Tensor, patch_level: Level) -> Tensor:
+        """The pyramid (B, elements, C) and patches (B, h*w, C) -> the pyramid (B, elements, C)."""
+        for extractor in (self.extractor, *self.extra_extractors):
+            pyramid = self._run(extractor, pyramid, levels, patches, patch_level)
+        return pyramid
+
+    def _run(self, part: Callable[..., Tensor], *args: Any) -> Tensor:
+        if self.with_cp and torch.is_grad_enabled():
+            return checkpoint(part, *args, use_reentrant=False)
+        return part(*args)

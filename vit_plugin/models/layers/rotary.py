@@ -1,0 +1,289 @@
+"""Rotary positions: queries and keys are turned by angles that depend on their place (arXiv:2104.09864).
+
+Two channels of a head form a plane. In each plane the vector of a patch is turned by an angle, so that the product of
+a query and a key depends on the difference of their places. The tokens before the patches are not turned.
+
+A ``Rotary`` makes the rotations of a grid, one for each block. They are tensors (2, [heads,] N, d/2): the cosine and
+the sine of the angle of each token in each plane.
+"""
+
+import math
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from typing_extensions import TypedDict
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.fields import NotNegative, Pair, Positive
+
+from .attention import Attention, Grid
+from .window import InWindows, to_windows
+
+MAX_KEPT = 16  # tables of an AxialRotary that are kept, for example of the sizes in a test-time augmentation
+
+
+class RotaryCfg(TypedDict, total=False):
+    """Rotary positions.
+
+    Attributes:
+        form: ``'index'`` counts rows and columns, and half of the planes turns with either, as in EVA-02 and in
+            Perception Encoder. ``'centred'`` does the same with places from -1 to 1 on any grid, as in DINOv3.
+            ``'mixed'`` counts rows and columns, and every plane turns with both, by learned frequencies
+            (arXiv:2403.13298).
+        temperature: ratio of the highest and lowest frequency. Default: 100 for ``'centred'``, 10 for ``'mixed'``, else
+            10000.
+        order: which half of the planes comes first, that of the rows (``'yx'``, the default) or of the columns.
+        planes: ``'neighbours'`` (default) takes channels 2i and 2i + 1 as a plane, ``'halves'`` i and i + d/2.
+        offset: added to the places, in patches.
+        native_grid: grid (h, w) on which every other grid is spread, as in EVA-02. Default: the places are not scaled.
+        shift, jitter, rescale: train-time changes of the places, as in DINOv3: a shift of at most this size, a factor
+            for each axis and a common factor, both from 1 / value to value. Default: none.
+    """
+    form: Literal['index', 'centred', 'mixed']
+    temperature: Positive
+    order: Literal['yx', 'xy']
+    planes: Literal['neighbours', 'halves']
+    offset: float
+    native_grid: Pair | None
+    shift: NotNegative | None
+    jitter: Positive | None
+    rescale: Positive | None
+
+
+TEMPERATURES = {'index': 10_000., 'centred': 100., 'mixed': 10.}
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the patches of a grid are. The attributes are those of :class:`RotaryCfg`."""
+    form: str
+    order: str = 'yx'
+    offset: float = 0.
+    native_grid: Grid | None = None
+    shift: float | None = None
+    jitter: float | None = None
+    rescale: float | None = None
+
+    def of(self, grid: Grid, device: torch.device) -> Tensor:
+        """The places (h*w, 2) of a grid, in float32."""
+        axes = [torch.arange(size, device=device).to(torch.float32) + self.offset for size in grid]
+        if self.form == 'centred':
+            axes = [(axis + 0.5) / size * 2. - 1. for axis, size in zip(axes, grid, strict=True)]
+        if self.native_grid:
+            axes = [axis / size * native for axis, size, native in zip(axes, grid, self.native_grid, strict=True)]
+        y, x = torch.meshgrid(*axes, indexing='ij')
+        return torch.stack((y, x) if self.order == 'yx' else (x, y), dim=-1).flatten(0, 1)
+
+    @property
+    def change(self) -> bool:
+        """Whether training changes the places."""
+        return not self.shift is self.jitter is self.rescale is None
+
+    def changed(self, places: Tensor) -> Tensor:
+        """The places (N, 2) after a random shift, jitter and rescaling of all of them (arXiv:2508.10104)."""
+        if self.shift is not None:
+            places = places + places.new_empty(2).uniform_(-self.shift, self.shift)
+        for size, factor in ((2, self.jitter), (1, self.rescale)):
+            if factor is not None:
+                limit = abs(math.log(factor))
+                places = places * places.new_empty(size).uniform_(-limit, limit).exp()
+        return places
+
+
+class NoRotary(nn.Module):
+    """No block turns its queries and keys."""
+
+    def __init__(self, num_layers: int) -> None:
+        super().__init__()
+        self.num_layers = num_layers
+
+    def forward(self, grid: Grid, like: Tensor) -> Sequence[None]:
+        return [None] * self.num_layers
+
+
+class Rotary(nn.Module):
+    """Makes the rotations of a grid.
+
+    Args:
+        places: where the patches are.
+        head_dims: channels of a head.
+        num_heads: number of heads.
+        num_layers: number of blocks.
+        num_prefix_tokens: number of tokens before the patches. They are not turned.
+        temperature: see :class:`RotaryCfg`.
+
+    Raises:
+        ConfigError: if a head has a number of channels that is not a multiple of 4.
+    """
+
+    def __init__(self, places: Places, head_dims: int, num_heads: int, num_layers: int, num_prefix_tokens: int,
+                 temperature: float) -> None:
+        super().__init__()
+        if head_dims % 4:
+            raise ConfigError(f'pos_embed: rotary needs heads of a multiple of 4 channels, and they have {head_dims}; '
+                              'change embed_dims or num_heads in arch.')
+        self.places, self.num_prefix_tokens, self.temperature = places, num_prefix_tokens, temperature
+        self.head_dims, self.num_heads, self.num_layers = head_dims, num_heads, num_layers
+
+    def forward(self, grid: Grid, like: Tensor) -> Sequence[Tensor]:
+        """The rotations of the tokens of a grid (h, w), one for each block, on the device of a tensor."""
+        raise NotImplementedError
+
+    def current_places(self, grid: Grid, device: torch.device) -> Tensor:
+        """The places (h*w, 2), changed at random while training if that is configured."""
+        places = self.places.of(grid, device)
+        return self.places.changed(places) if self.training and self.places.change else places
+
+    def rotation(self, angles: Tensor) -> Tensor:
+        """Angles ([heads,] h*w, d/2) of the patches -> the rotation (2, [heads,] prefix + h*w, d/2) of all tokens."""
+        return torch.stack([F.pad(part, (0, 0, self.num_prefix_tokens, 0), value=still)
+                            for part, still in ((angles.cos(), 1.), (angles.sin(), 0.))])
+
+
+class AxialRotary(Rotary):
+    """Half of the planes turns with the row, the other half with the column.
+
+    The rotation of a grid is a constant. It is kept for the grids that were seen last, outside of compiled graphs.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.kept: OrderedDict[tuple, Tensor] = OrderedDict()
+
+    def forward(self, grid: Grid, like: Tensor) -> Sequence[Tensor]:
+        return [self.table(grid, like)] * self.num_layers
+
+    def table(self, grid: Grid, like: Tensor) -> Tensor:
+        """The rotation (2, prefix + h*w, d/2) in float32."""
+        if torch.compiler.is_compiling() or torch.jit.is_tracing() or type(like) is not Tensor or (
+                self.training and self.places.change):
+            return self.make(grid, like.device)
+        key = (*grid, like.device)
+        kept = self.kept.get(key)
+        if kept is None:
+            with torch.inference_mode(False), torch.no_grad():  # an inference tensor could not train later
+                kept = self.make(grid, like.device)
+            if type(kept) is Tensor:  # and not, for example, a fake one
+                self.kept[key] = kept
+                while len(self.kept) > MAX_KEPT:
+                    self.kept.popitem(last=False)
+        return kept
+
+    def make(self, grid: Grid, device: torch.device) -> Tensor:
+        """Compute the table."""
+        return self.rotation(self.angles(self.current_places(grid, device)))
+
+    def angles(self, places: Tensor) -> Tensor:
+        """The angles (N, d/2) of places (N, 2)."""
+        count = self.head_dims // 4
+        exponents = torch.arange(count, device=places.device).to(torch.float32) / count
+        if self.places.form == 'centred':  # as DINOv3 rounds: the places are divided by periods
+            angles = 2 * math.pi * places[..., None] / self.temperature ** exponents
+        else:
+            angles = places[..., None] * (1. / self.temperature ** exponents)
+        return angles.flatten(1)
+
+
+class MixedRotary(Rotary):
+    """Every plane of every head and block turns with row and column by two learned frequencies (arXiv:2403.13298)."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.freqs = nn.Parameter(torch.empty(2, self.num_layers, self.num_heads, self.head_dims // 2))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Initialise as naver-ai/rope-vit does: axial frequencies, turned by a random angle in each head."""
+        count = self.head_dims // 4
+        sizes = 1. / self.temperature ** (torch.arange(count) / count)  # (d/4,)
+        turns = 2 * math.pi * torch.rand(self.num_layers, self.num_heads, 1)
+        turns = torch.cat((turns.expand(-1, -1, count), turns.expand(-1, -1, count) + math.pi / 2), dim=-1)
+        with torch.no_grad():
+            self.freqs.copy_(torch.stack((turns.cos(), turns.sin())) * sizes.repeat(2))
+
+    def forward(self, grid: Grid, like: Tensor) -> Sequence[Tensor]:
+        y, x = self.current_places(grid, like.device).unbind(-1)  # in the order of the places
+        freqs = self.freqs.float()[..., None, :]  # (2, layers, heads, 1, d/2)
+        return [self.rotation(y[:, None] * first + x[:, None] * second)
+                for first, second in zip(*freqs, strict=True)]
+
+
+def rotate(x: Tensor, rotation: Tensor, interleaved: bool) -> Tensor:
+    """Turn the vectors x (B, heads, N, d) by a rotation (2, [heads,] N, d/2).
+
+    Args:
+        x: the vectors.
+        rotation: cosine and sine of the angles.
+        interleaved: whether channels 2i and 2i + 1 are a plane, else i and i + d/2.
+    """
+    cos, sin = rotation
+    if interleaved:  # products of whole vectors, since products of every second channel are slow
+        quarter = torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2)
+        turned = x * cos.repeat_interleave(2, -1) + quarter * sin.repeat_interleave(2, -1)
+    else:
+        first, second = x.chunk(2, dim=-1)
+        turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
+    return turned.to(x.dtype)  # the angles are in float32, also under autocast
+
+
+class RotaryAttention(Attention):
+    """Attention with rotary positions.
+
+    Args:
+        *args, **kwargs: see :class:`Attention`.
+        interleaved: see :func:`rotate`.
+    """
+
+    def __init__(self, *args: Any, interleaved: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.interleaved = interleaved
+
+    def project(self, x: Tensor, rotation: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """See :meth:`Attention.project`. The rotation (2, [heads,] N, d/2) is that of the N tokens.
+
+        Raises:
+            ConfigError: without a rotation.
+        """
+        if rotation is None:
+            raise ConfigError('Attention with rotary positions needs the rotation of its tokens: give one of '
+                              'backbone.rope(grid, tokens), which has one for each block.')
+        q, k, v = super().project(x)
+        return rotate(q, rotation, self.interleaved), rotate(k, rotation, self.interleaved), v
+
+
+class RotaryWindowAttention(InWindows, RotaryAttention):
+    """Attention with rotary positions within windows. The places are those in the whole grid."""
+
+    def window_rotation(self, rotation: Tensor, grid: Grid, num_windows: int) -> Tensor:
+        """See :meth:`InWindows.window_rotation`. The keys of the padding are zero."""
+        lead = rotation.shape[:-2]
+        windows = to_windows(rotation.flatten(0, -3), grid, self.window_size)
+        windows = windows.unflatten(0, (*lead, -1)).movedim(-3, 1)  # (2, windows, [heads,] size*size, d/2)
+        windows = windows if len(lead) > 1 else windows[:, :, None]
+        return windows.repeat(1, num_windows // windows.shape[1], 1, 1, 1)
+
+
+def build_rotary(cfg: RotaryCfg | None, **sizes: int) -> Rotary | NoRotary:
+    """Build the rotary positions of a backbone.
+
+    Args:
+        cfg: see :class:`RotaryCfg`. None means that there are none.
+        sizes: ``head_dims, num_heads, num_layers, num_prefix_tokens``, see :class:`Rotary`.
+
+    Raises:
+        ConfigError: see :class:`Rotary`. Also if there is no ``form``.
+    """
+    if cfg is None:
+        return NoRotary(sizes['num_layers'])
+    if 'form' not in cfg:
+        raise ConfigError(f'pos_embed: rotary needs form, one of {", ".join(TEMPERATURES)}.')
+    kept = {field.name: cfg[field.name] for field in fields(Places) if field.name in cfg}
+    if kept.get('native_grid'):
+        kept['native_grid'] = tuple(kept['native_grid'])
+    kind = MixedRotary if cfg['form'] == 'mixed' else AxialRotary
+    return kind(Places(**kept), temperature=cfg.get('temperature', TEMPERATURES[cfg['form']]), **sizes)

@@ -1,0 +1,67 @@
+"""Attention within windows."""
+
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from .attention import Attention, Grid
+from .relative_position import RelativeAttention
+
+
+class InWindows:
+    """Mixin that restricts an :class:`Attention` to square windows (arXiv:2203.16527, Section 3).
+
+    If the window does not divide the grid, the grid is padded with zero tokens at the right and bottom. These zero
+    tokens take part as keys. ViTDet does the same, and its weights expect it.
+
+    Args:
+        window_size: side of the windows in patches.
+        *args, **kwargs: arguments of the attention.
+
+    Shape: patches (B, h*w, embed_dims) -> the same. There must be no other tokens.
+    """
+
+    def __init__(self, *args: Any, window_size: int, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.window_size = window_size
+
+    def forward(self, x: Tensor, grid: Grid, num_queries: int | None = None, rotation: Tensor | None = None) -> Tensor:
+        windows = to_windows(x, grid, self.window_size)  # (B * windows, size*size, embed_dims)
+        rotation = self.window_rotation(rotation, grid, windows.shape[0])
+        windows = super().forward(windows, (self.window_size, self.window_size), rotation=rotation)
+        return from_windows(windows, grid, self.window_size)[:, :num_queries]
+
+    def weights(self, x: Tensor, grid: Grid, rotation: Tensor | None = None) -> Tensor:
+        """The attention weights (B * windows, heads, size*size, size*size) of every window, in raster order."""
+        windows = to_windows(x, grid, self.window_size)
+        rotation = self.window_rotation(rotation, grid, windows.shape[0])
+        return super().weights(windows, (self.window_size, self.window_size), rotation)
+
+    def window_rotation(self, rotation: Tensor | None, grid: Grid, num_windows: int) -> Tensor | None:
+        """The rotation of each of B * windows windows, for attention with rotary positions."""
+        return None
+
+
+class WindowAttention(InWindows, Attention):
+    """Attention within windows."""
+
+
+class RelativeWindowAttention(InWindows, RelativeAttention):
+    """Attention with relative positions within windows."""
+
+
+def to_windows(x: Tensor, grid: Grid, size: int) -> Tensor:
+    """Patches (B, h*w, C) -> windows (B * ceil(h/size) * ceil(w/size), size*size, C), padded with zeros."""
+    h, w = grid
+    x = F.pad(x.unflatten(1, grid), (0, 0, 0, -w % size, 0, -h % size))
+    x = x.unflatten(2, (-1, size)).unflatten(1, (-1, size))  # (B, rows, size, columns, size, C)
+    return x.transpose(2, 3).flatten(3, 4).flatten(0, 2)
+
+
+def from_windows(x: Tensor, grid: Grid, size: int) -> Tensor:
+    """Inverse of :func:`to_windows`. It removes the padding."""
+    h, w = grid
+    x = x.unflatten(1, (size, size)).unflatten(0, (-1, -(-h // size), -(-w // size)))
+    x = x.transpose(2, 3).flatten(3, 4).flatten(1, 2)  # (B, rows*size, columns*size, C)
+    return x[:, :h, :w].flatten(1, 2)

@@ -1,0 +1,63 @@
+"""A few strided convolutions as a stem, as in MobileCLIP."""
+
+import math
+from collections.abc import Sequence
+from typing import Annotated
+
+import torch.nn.functional as F
+from pydantic import Field
+from timm.models.vision_transformer_hybrid import ConvStem
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from typing_extensions import Unpack
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.fields import PositiveInt
+from vit_plugin.registry import MODELS
+
+from .stem import Stem, StemOptions
+
+Widths = Annotated[Sequence[PositiveInt], Field(min_length=1, max_length=5)]
+
+
+@MODELS.register_module()
+class ConvEmbed(Stem):
+    """Convolutions that do not overlap, each but the last with BatchNorm and GELU (MobileCLIP-B, arXiv:2311.17049).
+
+    The layers are timm's `ConvStem`. The image is padded at the right and bottom to a multiple of the stride.
+
+    Args:
+        channels: channels of each convolution's map.
+        strides: stride of each convolution, which is also the side of its kernel.
+        in_channels, embed_dims, patch_size, with_cp, **kwargs: see :class:`Stem`. By default, the last map holds the
+            tokens, without a projection.
+
+    Raises:
+        ConfigError: if there are not as many strides as channels.
+    """
+
+    def __init__(self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768,
+                 channels: Widths = (192, 192, 768), strides: Widths = (4, 2, 2), patch_size: PositiveInt = 1,
+                 with_cp: bool = False, projection: bool = False, **kwargs: Unpack[StemOptions]) -> None:
+        if len(channels) != len(strides):
+            raise ConfigError(f'patch_embed: channels has {len(channels)} values and strides has {len(strides)}; give '
+                              'one of each for every convolution.')
+        reductions = [math.prod(strides[:i + 1]) for i in range(len(strides))]
+        super().__init__(in_channels, embed_dims, patch_size, with_cp=with_cp, projection=projection, **kwargs,
+                         feature_strides=reductions, feature_channels=channels)
+        self.backbone = ConvStem(in_channels, len(channels), tuple(channels), tuple(strides), tuple(strides), 0,
+                                 act_layer=nn.GELU)
+        self.num_depths = 1 + projection
+
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
+        stride, maps = self.feature_strides[-1], []
+        right, bottom = -images.shape[-1] % stride, -images.shape[-2] % stride
+        x = F.pad(images, (0, right, 0, bottom)) if right or bottom else images
+        for layer in self.backbone:
+            x = checkpoint(layer, x, use_reentrant=False) if self.with_cp and self.training else layer(x)
+            maps.append(x)
+        return tuple(maps)
+
+    def layer_depth(self, name: str) -> int:
+        """0 for the convolutions, 1 for the projection if there is one."""
+        return 0 if name.startswith('backbone.') else self.num_depths - 1

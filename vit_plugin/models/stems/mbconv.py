@@ -1,0 +1,56 @@
+"""Inverted bottlenecks as a stem, as in ViTamin."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+from timm.models.vitamin import MbConvStages, VitCfg
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+from typing_extensions import Unpack
+
+from vit_plugin.fields import Depth, PositiveInt
+from vit_plugin.registry import MODELS
+
+from .stem import Stem, StemOptions
+
+Two = Field(min_length=2, max_length=2)
+
+
+@MODELS.register_module()
+class MBConvEmbed(Stem):
+    """Two convolutions, two stages of inverted bottlenecks and a last strided convolution (ViTamin, arXiv:2404.02132).
+
+    The layers are timm's `MbConvStages`. The maps have the strides 4, 8 and 16. The last one holds the tokens.
+
+    Args:
+        channels: channels of the two stages. The first convolutions have as many as the first stage.
+        stage_depths: number of bottlenecks in each stage.
+        in_channels, embed_dims, patch_size, with_cp, **kwargs: see :class:`Stem`.
+    """
+
+    def __init__(self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768,
+                 channels: Annotated[Sequence[PositiveInt], Two] = (128, 256),
+                 stage_depths: Annotated[Sequence[Depth], Two] = (2, 4), patch_size: PositiveInt = 1,
+                 with_cp: bool = False, projection: bool = False, **kwargs: Unpack[StemOptions]) -> None:
+        super().__init__(in_channels, embed_dims, patch_size, with_cp=with_cp, projection=projection, **kwargs,
+                         feature_strides=(4, 8, 16), feature_channels=(*channels, embed_dims))
+        cfg = VitCfg(embed_dim=(*channels, embed_dims), depths=(*stage_depths, 1), stem_width=channels[0])
+        self.backbone = MbConvStages(cfg, in_chans=in_channels)
+        self.num_depths = 4
+
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
+        x, maps = self.backbone.stem(images), []  # (B, channels[0], H/2, W/2)
+        for stage in self.backbone.stages:
+            x = checkpoint(stage, x, use_reentrant=False) if self.with_cp and self.training else stage(x)
+            maps.append(x)  # strides 4 and 8
+        return (*maps, self.backbone.pool(x))
+
+    def layer_depth(self, name: str) -> int:
+        """0 for the first convolutions, 1 and 2 for the stages, 3 for the rest."""
+        match name.split('.'):
+            case ['backbone', 'stem', *_]:
+                return 0
+            case ['backbone', 'stages', stage, *_]:
+                return int(stage) + 1
+        return self.num_depths - 1

@@ -1,0 +1,67 @@
+"""Compute standardised kernels and position tables once instead of in every forward."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vit_plugin.models.layers.pos_embed import PosEmbed
+from vit_plugin.models.layers.relative_position import RelativeAttention
+from vit_plugin.models.layers.std_conv import StdConv2d
+
+# Methods that compute a tensor from one parameter (the first argument) and plain values.
+METHODS: tuple[tuple[type[nn.Module], str], ...] = (
+    (StdConv2d, 'kernel'), (PosEmbed, 'table'), (RelativeAttention, 'row_pairs'), (RelativeAttention, 'column_pairs'))
+
+
+class Folded:
+    """Replaces such a method. It returns the last result again if the parameter and the other arguments are the same.
+
+    It compares the values of the parameter, because some writes leave no other trace (``p.data.copy_``, a collective
+    of ``torch.distributed``). It calls the method itself for a parameter that needs a gradient or is not plain (as
+    under ``torch.func``), and while a graph is traced.
+    """
+
+    def __init__(self, method: Callable[..., Tensor]) -> None:
+        self.method = method
+        self.kept: tuple[Tensor | None, tuple, Tensor] | None = None  # values of the parameter, other arguments, result
+
+    def __call__(self, source: Tensor | None, *others: Any) -> Tensor:
+        if not _is_at_rest(source):
+            return self.method(source, *others)
+        kept = self.kept  # other threads may replace self.kept
+        if kept is None or kept[1] != others or not _same(kept[0], source):
+            with torch.inference_mode(False), torch.no_grad():  # an inference tensor could not train later
+                values = None if source is None else source.clone()
+                self.kept = kept = values, others, self.method(source, *others)
+        return kept[2]
+
+
+def _is_at_rest(source: Tensor | None) -> bool:
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return False
+    return source is None or (type(source) is nn.Parameter and not source.is_inference()
+                              and not (torch.is_grad_enabled() and source.requires_grad))
+
+
+def _same(kept: Tensor | None, source: Tensor | None) -> bool:
+    if kept is None or source is None:
+        return kept is source
+    return kept.dtype == source.dtype and kept.device == source.device and torch.equal(kept, source)
+
+
+def fold(model: nn.Module) -> None:
+    """Make standardised convolutions and position tables keep what they compute from their parameters."""
+    for module in model.modules():
+        for kind, method in METHODS:
+            if isinstance(module, kind) and method not in vars(module):
+                setattr(module, method, Folded(getattr(module, method)))
+
+
+def unfold(model: nn.Module) -> None:
+    """Undo :func:`fold`."""
+    for module in model.modules():
+        for _, method in METHODS:
+            if isinstance(vars(module).get(method), Folded):
+                delattr(module, method)

@@ -1,0 +1,80 @@
+"""Turn standardised kernels and position tables into plain parameters while a model is exported."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from vit_plugin.models.backbones.vit import VisionTransformer
+from vit_plugin.models.layers.attention import Grid
+from vit_plugin.models.layers.pos_embed import NoPosEmbed
+from vit_plugin.models.layers.relative_position import RelativeAttention
+from vit_plugin.models.layers.std_conv import StdConv2d
+from vit_plugin.models.layers.window import InWindows
+
+
+class Made(NamedTuple):
+    """A tensor that a method computes from a parameter in every forward.
+
+    Attributes:
+        owner, name: the module with the parameter, and the name of the parameter.
+        module, method: the module with the method, and the name of the method.
+        args: the other arguments of the method.
+    """
+    owner: nn.Module
+    name: str
+    module: nn.Module
+    method: str
+    args: tuple[Any, ...] = ()
+
+
+@contextmanager
+def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> Iterator[None]:
+    """Within this context, the model's parameters are the results of these methods. The methods return them unchanged.
+
+    A graph that is traced in this context does not compute them. Afterwards the model is restored.
+
+    Args:
+        model: the model, or any module that contains it.
+        image_size: height and width of the images. None means any size. Every forward then computes position tables.
+    """
+    made = [one for backbone in model.modules() if isinstance(backbone, VisionTransformer)
+            for one in _made(backbone, image_size)]
+    before = [getattr(one.owner, one.name) for one in made]
+    try:
+        for one, parameter in zip(made, before, strict=True):
+            with torch.no_grad():
+                result = getattr(one.module, one.method)(parameter, *one.args)
+            setattr(one.owner, one.name, nn.Parameter(result, requires_grad=False))
+        for one in made:
+            setattr(one.module, one.method, _as_it_is)
+        yield
+    finally:
+        for one, parameter in zip(made, before, strict=True):
+            if parameter is None:
+                delattr(one.owner, one.name)  # otherwise the name would remain a parameter
+            setattr(one.owner, one.name, parameter)
+            vars(one.module).pop(one.method, None)
+
+
+def _as_it_is(parameter: Tensor, *_: Any) -> Tensor:
+    return parameter
+
+
+def _made(backbone: VisionTransformer, image_size: tuple[int, int] | None) -> Iterator[Made]:
+    grid = backbone.patch_embed.grid(image_size) if image_size else None
+    if grid and not isinstance(backbone.position, NoPosEmbed):
+        yield Made(backbone, 'pos_embed', backbone.position, 'table', (grid, ))
+    for module in backbone.modules():
+        if isinstance(module, StdConv2d):
+            yield Made(module, 'weight', module, 'kernel')
+        if isinstance(module, RelativeAttention) and (sizes := _table_sizes(module, grid)):
+            yield Made(module, 'rel_pos_h', module, 'row_pairs', sizes[:1])
+            yield Made(module, 'rel_pos_w', module, 'column_pairs', sizes[1:])
+
+
+def _table_sizes(attention: RelativeAttention, grid: Grid | None) -> Grid | None:
+    """The number of rows and columns of the grid in attention. None means that it is open."""
+    return (attention.window_size, ) * 2 if isinstance(attention, InWindows) else grid

@@ -1,0 +1,109 @@
+"""A checkpoint's nested dict as named tensors and JSON, and back. Neither can hold code."""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from mmengine.logging import HistoryBuffer
+from torch import Tensor
+
+from vit_plugin.errors import ConfigError
+
+KIND = '$'  # the entry that makes a JSON object stand for something else than a dict
+
+
+def split(state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Take the tensors out of a nested state.
+
+    Returns:
+        The tensors and the arrays as tensors, by their places in the state, and the rest with names in their places. It
+        is what ``json.dumps`` takes.
+
+    Raises:
+        ConfigError: if there is more in it than tensors, arrays, plain containers, numbers and strings.
+    """
+    tensors: dict[str, Tensor] = {}
+
+    def named(place: str, tensor: Tensor) -> str:
+        while place in tensors:  # a dot in a key can make two places the same
+            place += '_'
+        tensors[place] = tensor
+        return place
+
+    def plain(value: Any, place: str) -> Any:
+        if value is None or isinstance(value, (bool, str)):
+            return str(value) if isinstance(value, str) else value
+        if isinstance(value, np.generic):
+            return plain(value.item(), place)
+        if isinstance(value, (int, float)):
+            return value if math.isfinite(value) else {KIND: 'float', 'is': str(value)}
+        if isinstance(value, Tensor):
+            return {KIND: 'tensor', 'is': named(place, value)}
+        if isinstance(value, np.ndarray) and value.dtype.kind in 'fiub':
+            return {KIND: 'array', 'is': named(place, torch.from_numpy(np.array(value)))}
+        if isinstance(value, HistoryBuffer):
+            log, count = value.data
+            return {KIND: 'history', 'is': [plain(log, f'{place}.log'), plain(count, f'{place}.count')],
+                    'length': value.max_length}
+        if isinstance(value, Mapping):
+            items = {key: plain(item, f'{place}.{key}') for key, item in value.items()}
+            if all(type(key) is str for key in items) and KIND not in items:
+                return items
+            return {KIND: 'dict', 'is': [[plain(key, place), item] for key, item in items.items()]}
+        if isinstance(value, (list, tuple)):
+            items = [plain(item, f'{place}.{i}') for i, item in enumerate(value)]
+            return items if isinstance(value, list) else {KIND: 'tuple', 'is': items}
+        raise ConfigError(f'The state of the run cannot be saved in a folder: {place} is of type '
+                          f"{type(value).__name__}; leave it out, or give default_hooks.checkpoint.format='file'.")
+
+    return tensors, {key: plain(value, key) for key, value in state.items()}
+
+
+def join(plain: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """Put the tensors back, see :func:`split`. A mapping that reads on access reads only what ``plain`` names.
+
+    Raises:
+        ValueError, KeyError, TypeError: if ``plain`` is not from :func:`split`.
+    """
+    if isinstance(plain, list):
+        return [join(item, tensors) for item in plain]
+    if not isinstance(plain, dict):
+        return plain
+    if KIND not in plain:
+        return {key: join(item, tensors) for key, item in plain.items()}
+    kind, value = plain[KIND], plain['is']
+    if kind == 'tensor':
+        return tensors[value]
+    if kind == 'array':
+        return tensors[value].numpy()
+    if kind == 'float':
+        return float(value)
+    if kind == 'tuple':
+        return tuple(join(item, tensors) for item in value)
+    if kind == 'dict':
+        return {join(key, tensors): join(item, tensors) for key, item in value}
+    if kind == 'history':
+        return HistoryBuffer(*(join(item, tensors) for item in value), plain['length'])
+    raise ValueError(f'it has an entry of the unknown kind {kind!r}')
+
+
+def tensor_names(plain: Any) -> Iterator[tuple[str, ...]]:
+    """For each tensor that :func:`join` would ask for: the keys on the way to it, and its name last."""
+    if isinstance(plain, list):
+        for item in plain:
+            yield from tensor_names(item)
+    elif isinstance(plain, dict) and plain.get(KIND) in ('tensor', 'array'):
+        yield (plain['is'], )
+    elif isinstance(plain, dict):
+        pairs = plain['is'] if plain.get(KIND) == 'dict' else plain.items()
+        for key, item in pairs:
+            for way in tensor_names(item):
+                yield (str(key), *way)
+
+
+def to_text(plain: Any) -> str:
+    """The JSON of what :func:`split` left."""
+    return json.dumps(plain, indent=1, allow_nan=False) + '\n'

@@ -1,0 +1,120 @@
+"""Write files completely or not at all."""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from vit_plugin.errors import ConfigError
+
+PROBE = bytes(1 << 20)
+
+
+@contextmanager
+def replacing(target: str | Path, sources: Iterable[str | Path] = ()) -> Iterator[Path]:
+    """Give a path beside the target to write to. After a block without errors, this file replaces the target.
+
+        with replacing('weights.npz', [args.source]) as path:
+            np.savez(path, **arrays)
+
+    Until then, and after any error, the target is unchanged. No other file remains. Missing folders are created.
+
+    Args:
+        target: the file to write. The path for the block has the same suffix.
+        sources: files that the block reads or that are mapped into memory. The target must not be one of them.
+
+    Raises:
+        ConfigError: if the target is one of the sources, or if it cannot be written, for example on a full disk.
+    """
+    target = Path(target)
+    check_target(target, sources)
+    real = Path(os.path.realpath(target))  # a link remains a link
+    beside = real.with_name(f'.{real.stem[:100]}.{uuid4().hex[:8]}{real.suffix}')
+    try:
+        with _one_sentence(target, beside):
+            real.parent.mkdir(parents=True, exist_ok=True)
+            yield beside
+            _settle(beside)
+            if real.exists():
+                shutil.copymode(real, beside)
+            os.replace(beside, real)
+            settle_folder(real.parent)
+    finally:
+        beside.unlink(missing_ok=True) if beside.parent.is_dir() else None
+
+
+def write_text(target: str | Path, text: str) -> None:
+    """Write a text file with :func:`replacing`."""
+    with replacing(target) as path:
+        path.write_text(text)
+
+
+def check_target(target: str | Path, sources: Iterable[str | Path] = ()) -> None:
+    """Check early whether :func:`replacing` would refuse the target.
+
+    Raises:
+        ConfigError: if the target is not a file, if it is one of the sources, or if its parent is not a folder.
+    """
+    target = Path(target)
+    for source in sources:
+        if target.exists() and Path(source).exists() and os.path.samefile(source, target):
+            raise ConfigError(f'{str(target)!r} would be written over while it is read; give another file to write.')
+    if target.exists() and not target.is_file():
+        raise ConfigError(f'{str(target)!r} cannot be written, since it is '
+                          f'{"a folder" if target.is_dir() else "no plain file"}; give the name of a file.')
+    above = next((folder for folder in target.absolute().parents if folder.exists()), None)
+    if above is not None and not above.is_dir():
+        raise ConfigError(f'{str(target)!r} cannot be written, since {str(above)!r} is a file; give another folder.')
+
+
+def _settle(path: Path) -> None:
+    """Wait until the content is on the disk. Otherwise a machine that dies could leave an empty file."""
+    with open(path, 'rb+') as file:
+        os.fsync(file.fileno())
+
+
+def settle_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk."""
+    if not hasattr(os, 'O_DIRECTORY'):  # Windows opens no folders
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError:  # some shared file systems refuse it for folders
+        pass
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _one_sentence(target: Path, beside: Path) -> Iterator[None]:
+    """Name the target in errors of the disk."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except Exception as error:
+        reason = error if isinstance(error, OSError) else _refusal(beside)
+        if reason is None:
+            raise
+        kept = 'the file that was there is unchanged' if target.exists() else 'nothing was left there'
+        raise ConfigError(f'{str(target)!r} cannot be written ({reason.strerror or reason}); {kept}: make room, or '
+                          'give another place.') from error
+
+
+def _refusal(path: Path) -> OSError | None:
+    """The reason why a file cannot grow, or None.
+
+    The writers of torch and safetensors raise their own errors on a full disk. Their partial file still fills the disk,
+    so writing more to it fails again.
+    """
+    try:
+        with open(path, 'ab') as file:
+            file.write(PROBE)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return error
+    return None

@@ -1,0 +1,50 @@
+"""From a model that timm built to the arguments of our backbone."""
+
+from typing import Any
+
+from torch import nn
+
+from .blocks import encoder_of
+from .names import find
+from .numerics import differences, norm_of
+from .positions import positions_of
+from .refusal import refuse_if
+from .stems import stem_of
+
+# timm's pooling -> the output of our backbone before it.
+OUT_TYPES = {'token': 'cls_token', 'avg': 'avg_featmap'}
+
+
+def describe(name: str) -> dict[str, Any]:
+    """The arguments of :class:`~vit_plugin.arch.Arch` for a model of timm's.
+
+    Args:
+        name: the name, with or without the tag of its weights.
+
+    Raises:
+        ConfigError: if timm has no such model, or if our backbone cannot compute the same.
+    """
+    model = find(name)
+    with refuse_if(name):
+        sizes, encoder, numerics = encoder_of(model)
+        for part in (model.norm_pre, model.norm):
+            if not isinstance(part, nn.Identity) and norm_of(part) != numerics['norm_cfg']:
+                raise ValueError('it has norms of several kinds')
+        encoder |= {key: value for key, value in (
+            ('reg_token', _count(model, 'reg_token')), ('dist_token', _count(model, 'dist_token')),
+            ('pre_norm', not isinstance(model.norm_pre, nn.Identity)),
+            ('final_norm', not isinstance(model.norm, nn.Identity))) if value != (key == 'final_norm')}
+        arguments = dict(
+            img_size=_size(model.patch_embed.img_size), pos_embed=positions_of(model),
+            with_cls_token=model.cls_token is not None, encoder=encoder, numerics=differences(numerics),
+            out_type=OUT_TYPES.get(model.global_pool, 'raw'))
+        return dict(sizes, patch_embed=stem_of(model), arguments=arguments)
+
+
+def _count(model: nn.Module, token: str) -> int:
+    parameter = getattr(model, token, None)
+    return 0 if parameter is None else parameter.shape[1]
+
+
+def _size(size: tuple[int, int]) -> int | tuple[int, int]:
+    return size[0] if size[0] == size[1] else tuple(size)

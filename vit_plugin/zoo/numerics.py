@@ -1,0 +1,44 @@
+"""Norms and activations of timm's as our configs."""
+
+from typing import Any
+
+from timm import layers
+from torch import nn
+
+# Norm and activation of most of timm's models, as in the row ``'timm'`` of our numerics.
+USUAL = dict(norm_cfg=dict(type='LN', eps=1e-6), act_cfg=dict(type='GELU', approximate='none'))
+
+
+def differences(numerics: dict[str, Any]) -> str | dict[str, Any]:
+    """The ``numerics`` of a model with this norm and activation."""
+    other = {name: cfg for name, cfg in numerics.items() if cfg != USUAL[name]}
+    return dict(base='timm', **other) if other else 'timm'
+
+
+def norm_of(norm: nn.Module) -> dict[str, Any]:
+    """The ``norm_cfg`` of a norm of tokens.
+
+    Raises:
+        ValueError: if it is of another kind.
+    """
+    if isinstance(norm, nn.LayerNorm) and norm.weight is not None and norm.bias is not None:
+        return dict(type='LN', eps=norm.eps)
+    if isinstance(norm, layers.RmsNorm) and norm.weight is not None:
+        return dict(type='RMSN', eps=norm.eps)
+    raise ValueError(f'its norm {type(norm).__name__} is not known')
+
+
+def act_of(act: nn.Module) -> dict[str, Any]:
+    """The ``act_cfg`` of an activation.
+
+    Raises:
+        ValueError: if it is of another kind.
+    """
+    match type(act).__name__:
+        case 'GELU':
+            return dict(type='GELU', approximate=getattr(act, 'approximate', 'none'))
+        case 'GELUTanh':
+            return dict(type='GELU', approximate='tanh')
+        case 'QuickGELU' | 'SiLU' | 'ReLU' as name:
+            return dict(type=name)
+    raise ValueError(f'its activation {type(act).__name__} is not known')

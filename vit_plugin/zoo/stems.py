@@ -1,0 +1,75 @@
+"""Stems of timm's models as our ``patch_embed``."""
+
+from typing import Any
+
+from timm import layers
+from timm.models import FeatureListNet
+from timm.models.resnetv2 import ResNetV2
+from timm.models.vision_transformer_hybrid import ConvStem
+from timm.models.vitamin import MbConvStages
+from torch import nn
+
+from .numerics import norm_of
+
+WITHOUT_PROJECTION = ('ConvEmbed', 'MBConvEmbed')  # by default
+
+
+def stem_of(model: nn.Module) -> dict[str, Any]:
+    """The ``patch_embed`` of a model.
+
+    Raises:
+        ValueError: if its stem is of another kind.
+    """
+    stem = model.patch_embed
+    if stem.patch_size[0] != stem.patch_size[1]:
+        raise ValueError('its patches are not square')
+    if type(stem) is layers.PatchEmbed:
+        cfg = dict(type='PatchEmbed')
+        if stem.img_size[0] % stem.patch_size[0] or stem.img_size[1] % stem.patch_size[1]:
+            cfg['padding'] = 'valid'  # timm's images of this size are cropped, and it takes no others
+    elif type(stem) is layers.HybridEmbed:
+        cfg = _cnn(stem.backbone)
+    else:
+        raise ValueError(f'its stem ({type(stem).__name__}) is not known')
+    cfg['patch_size'] = stem.patch_size[0]
+    if model.in_chans != 3:
+        cfg['in_channels'] = model.in_chans
+    if isinstance(stem.proj, nn.Identity) != (cfg['type'] in WITHOUT_PROJECTION):
+        raise ValueError(f"its stem {'lacks' if isinstance(stem.proj, nn.Identity) else 'has'} a projection")
+    if isinstance(stem.proj, nn.Conv2d) and stem.proj.bias is None:
+        cfg['bias'] = False
+    norm = getattr(stem, 'norm', None)
+    if norm is not None and not isinstance(norm, nn.Identity):
+        cfg['norm_cfg'] = norm_of(norm)
+    return cfg
+
+
+def _cnn(cnn: nn.Module) -> dict[str, Any]:
+    match cnn:
+        case ResNetV2():
+            return dict(type='ResNetEmbed', stage_depths=tuple(len(stage.blocks) for stage in cnn.stages))
+        case nn.Sequential(conv=layers.StdConv2dSame()):  # the root of a ResNetV2
+            return dict(type='ResNetEmbed', stage_depths=())
+        case ConvStem():
+            return _convolutions(list(cnn))
+        case MbConvStages():
+            stages = [(stage[0].out_chs, len(stage)) for stage in cnn.stages]
+            if cnn.stem.out_chs != stages[0][0] or len(stages) != 2:
+                raise ValueError('its first convolutions are not as wide as its first stage')
+            channels, depths = zip(*stages, strict=True)
+            return dict(type='MBConvEmbed', channels=channels, stage_depths=depths)
+        case FeatureListNet():
+            name, (*_, last) = cnn.pretrained_cfg['architecture'], cnn.feature_info.out_indices
+            return dict(type='TimmEmbed', model_name=name, out_indices=tuple(range(last + 1)))
+    raise ValueError(f'its CNN ({type(cnn).__name__}) is not known')
+
+
+def _convolutions(convs: list[nn.Module]) -> dict[str, Any]:
+    for layer in convs:
+        conv = layer.conv
+        if conv.kernel_size != conv.stride or len(set(conv.stride)) > 1 or any(conv.padding):
+            raise ValueError('its convolutions overlap or are padded')
+    if not all(isinstance(layer.bn, nn.BatchNorm2d) and isinstance(layer.bn.act, nn.GELU) for layer in convs[:-1]):
+        raise ValueError('its convolutions have other norms or activations than BatchNorm and GELU')
+    return dict(type='ConvEmbed', channels=tuple(layer.conv.out_channels for layer in convs),
+                strides=tuple(layer.conv.stride[0] for layer in convs))
