@@ -162,9 +162,11 @@ def test_markers_of_other_places(tmp_path, monkeypatch):
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.binary(max_size=60))
+@given(st.binary(max_size=60) | st.text('/._\0a', max_size=6).map(str.encode))
 @example(b'/')
 @example(b'..')
+@example(b'/\x01')
+@example(b'/tmp/' + b'a' * 300)
 def test_any_marker_will_do(tmp_path_factory, content):
     folder = tmp_path_factory.mktemp('work')
     for epoch in (9, 10):

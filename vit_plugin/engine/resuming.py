@@ -43,7 +43,10 @@ def newest_whole_checkpoint(work_dir: str | Path) -> str | None:
     text = marker.read_text(errors='replace').strip('\0 \n') if marker.is_file() else ''
     if '://' in text:
         return text
-    marked = Path(text) if Path(text).name not in ('', '..') else Path()  # a torn marker may name a folder above
+    marked = Path(text)
+    is_there = marked.name and (os.path.isfile(marked) or is_checkpoint_folder(marked))
+    if not is_there and not NUMBERED.fullmatch(marked.name):
+        marked = Path()  # torn: what is left of its text may name another folder
     candidates = list(_newest_first(Path(work_dir), marker, marked))
     for i, path in enumerate(candidates):
         if is_whole(path):
@@ -61,11 +64,10 @@ def newest_whole_checkpoint(work_dir: str | Path) -> str | None:
 
 
 def _newest_first(work_dir: Path, marker: Path, marked: Path) -> Iterator[Path]:
-    folder = marked.parent if marked.parent != Path() and marked.parent.is_dir() else work_dir
-    known = NUMBERED.fullmatch(marked.name)
+    folder = marked.parent if marked.parent != Path() and os.path.isdir(marked.parent) else work_dir
     found = [path for path in folder.iterdir() if (match := NUMBERED.fullmatch(path.name)) and (
         path.is_file() if match[3] else is_checkpoint_folder(path))]
-    if known:
+    if NUMBERED.fullmatch(marked.name):
         marked, written = folder / marked.name, marker.stat().st_mtime_ns
         # Later ones are of an earlier run, unless the machine died before it wrote the marker.
         found = [marked, *(path for path in found if path != marked and (

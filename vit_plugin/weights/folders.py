@@ -7,6 +7,7 @@ SHA-256 of each file. `vit_plugin.engine.checkpoints` writes them.
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,7 +29,7 @@ BLOCK = 1 << 22
 
 def is_checkpoint_folder(path: str | Path) -> bool:
     """Whether this is a folder that names itself a checkpoint. It may be damaged."""
-    return Path(path, MANIFEST).is_file()
+    return os.path.isfile(os.path.join(path, MANIFEST))  # False too for a text that no path can be
 
 
 def manifest_text(facts: dict[str, Any]) -> str:
