@@ -11,7 +11,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Shard
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.models.loading import placed
+from vit_plugin.models.load_hooks import placed
 
 from .settings import Sharding
 
