@@ -12,7 +12,7 @@ from vit_plugin.engine import sharding
 from vit_plugin.engine.sharding import Sharding, padded_size, parts_to_shard, shard
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
-from vit_plugin.models.loading import placed
+from vit_plugin.models.load_hooks import placed
 
 
 class Classifier(nn.Module):

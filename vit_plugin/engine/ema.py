@@ -18,7 +18,7 @@ from typing_extensions import TypedDict, Unpack
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.fields import Count, PositiveInt
-from vit_plugin.models.loading import placed
+from vit_plugin.models.load_hooks import placed
 from vit_plugin.registry import HOOKS
 
 from .checkpoints.state import bare

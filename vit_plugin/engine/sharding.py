@@ -16,7 +16,7 @@ from torch.distributed.tensor import Shard
 from vit_plugin.arguments import checked
 from vit_plugin.errors import ConfigError
 from vit_plugin.fields import PositiveInt
-from vit_plugin.models.loading import placed
+from vit_plugin.models.load_hooks import placed
 
 MIN_TORCH = '2.9'
 

@@ -16,7 +16,7 @@ from vit_plugin.registry import MODELS
 
 from ..layers.numerics import build_activation
 from ..layers.std_conv import lecun_normal_
-from ..loading import place
+from ..load_hooks import place
 
 with needed_by('ViTClsHead'):
     from mmpretrain.models.heads import ClsHead
