@@ -4,12 +4,16 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
+import mmcv
+import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import MODELS, init_default_scope
+from torch import Tensor, nn
+from torch.nn.functional import softplus
 
 from vit_plugin.arch import parse_arch
 from vit_plugin.engine.checks import check_channels
@@ -54,6 +58,13 @@ def recipes(*folders: str, nightly: bool = False) -> pytest.MarkDecorator:
         if not folders or path.parent.name in folders])
 
 
+@pytest.mark.parametrize('path', [path for path in CONFIGS if '-20k_in1k' in path.stem], ids=lambda path: path.stem)
+def test_fine_tuning_begins_from_weights_of_its_variant(path):
+    backbone = read_config(path).model.backbone
+    file = backbone.init_cfg.checkpoint.rsplit('/', 1)[1].removesuffix('.npz').split('-i21k')[0]  # R50+ViT-B_16
+    assert re.sub(r'ViT-|\W|_', '', file) == re.sub(r'\W', '', backbone.arch)
+
+
 def test_there_are_recipes_of_each_kind():
     assert {path.parent.name for path in CONFIGS} == set(HOSTS)
 
@@ -71,22 +82,40 @@ def test_classifier_trains_a_step(path, no_default_scope):
     assert cfg.model.head.in_channels == parse_arch(cfg.model.backbone.arch).embed_dims
     assert cfg.model.head.num_classes == cfg.data_preprocessor.num_classes
     backbone = cfg.model.backbone
-    if '384px' in path.stem:  # as wide and as many pixels as it says, but two blocks deep
-        assert backbone.img_size == 384
-        arch = parse_arch(backbone.arch)
-        backbone.patch_embed = arch.patch_embed
-        backbone.arch = dict(embed_dims=arch.embed_dims, num_layers=2, num_heads=arch.num_heads,
-                             feedforward_channels=arch.feedforward_channels)
+    if '_in' in path.stem:  # of ImageNet
+        assert backbone.setdefault('img_size', 224) == (384 if '384px' in path.stem else 224)
+        shrink(cfg)
     model = MODELS.build(dict(cfg.model, data_preprocessor=cfg.data_preprocessor)).train()
     head = model.head.layers.head.weight
     wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
     side, channels = backbone.img_size, backbone.get('patch_embed', {}).get('in_channels', 3)
     batch = dict(inputs=[torch.randint(0, 256, (channels, side, side), dtype=torch.uint8)] * 2,
                  data_samples=[sample(label) for label in (0, 1)])
-    losses = model.train_step(batch, wrapper)
-    assert losses['loss'].item() == pytest.approx(torch.log(torch.tensor(float(cfg.model.head.num_classes))).item(),
-                                                  rel=1e-3)  # the head starts at zero
+    expected = loss_of_a_zero_head(model.head).item()
+    assert model.train_step(batch, wrapper)['loss'].item() == pytest.approx(expected, rel=1e-3)
     assert head.abs().max() > 0
+
+
+@pytest.mark.parametrize('path', sorted(Path('configs/_base_/datasets').glob('imagenet*.py')), ids=lambda p: p.stem)
+@pytest.mark.filterwarnings('ignore')
+def test_imagenets_pipelines_give_the_size_of_their_name(path, tmp_path, no_default_scope):
+    from mmengine.dataset import Compose
+    init_default_scope('mmpretrain')
+    cfg = Config.fromfile(path)
+    mmcv.imwrite(np.random.default_rng(0).integers(0, 256, (300, 400, 3), dtype=np.uint8), str(tmp_path / 'image.png'))
+    for loader in (cfg.train_dataloader, cfg.val_dataloader):
+        if loader:
+            packed = Compose(loader.dataset.pipeline)(dict(img_path=str(tmp_path / 'image.png'), gt_label=1))
+            assert packed['inputs'].shape == (3, *[int(re.search(r'_(\d+)px', path.stem)[1])] * 2)
+            assert packed['data_samples'].gt_label == 1
+
+
+def loss_of_a_zero_head(head: nn.Module) -> Tensor:
+    """All logits are the bias, so the labels do not matter."""
+    classes, bias = head.num_classes, head.layers.head.bias[0]
+    if getattr(head.loss_module, 'use_sigmoid', False):
+        return head.loss_module.loss_weight * (classes * softplus(bias) - bias)
+    return torch.tensor(float(classes)).log()
 
 
 def sample(label: int):

@@ -192,7 +192,8 @@ def test_a_detectors_other_parts_are_left_alone(tiny):
 def said(monkeypatch) -> list[str]:
     """What the loading prints."""
     lines: list[str] = []
-    monkeypatch.setattr('vit_plugin.models.loading.print_log', lambda text, *args: lines.append(text))
+    for room in ('loading', 'load_hooks'):
+        monkeypatch.setattr(f'vit_plugin.models.{room}.print_log', lambda text, *args: lines.append(text))
     return lines
 
 

@@ -143,6 +143,59 @@ def test_dinov3_of_transformers(monkeypatch, gated):
     assert (left, form.name) == ([], 'hf_dinov3')
 
 
+SIZES = ((224, 224), (518, 518), (333, 800))
+
+
+@pytest.fixture
+def dinov3(monkeypatch) -> tuple[nn.Module, VisionTransformer]:
+    """timm's and ours with patches of 16 and the same weights, in float64. timm takes whole patches, and ours crops."""
+    torch.manual_seed(0)
+    cfg = dict(DINOV3, img_size=224, patch_size=16, mlp_ratio=2, norm_layer=partial(LayerNorm, eps=1e-5))
+    theirs = eva.Eva(**cfg, dynamic_img_size=True).eval()
+    randomise(theirs)
+    monkeypatch.setattr('vit_plugin.zoo.definition.find', lambda name: theirs)
+    model = VisionTransformer('timm://of_this_test', out_type='raw', patch_embed=dict(padding='valid')).eval()
+    load_weights(model, theirs.state_dict())
+    rope = theirs.rope
+    theirs.double()
+    rope.float()  # as in every float32 model
+    return theirs, model.double()
+
+
+def whole(images: Tensor) -> Tensor:
+    return images[..., :images.shape[-2] // 16 * 16, :images.shape[-1] // 16 * 16]
+
+
+@pytest.mark.parametrize('size', SIZES)
+def test_dinov3_has_timms_features(dinov3, size):
+    (theirs, model), images = dinov3, torch.randn(1, 3, *size, dtype=torch.float64)
+    with torch.no_grad():
+        torch.testing.assert_close(model(images)[0], theirs.forward_features(whole(images)), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize('size', SIZES)
+def test_dinov3_has_transformers_features(dinov3, size):
+    """Up to their table of angles: they multiply places by reciprocals in float32 where the authors divide by periods.
+    With our table in its place nothing is left of the difference."""
+    transformers = pytest.importorskip('transformers', minversion='5')
+    (_, model), images = dinov3, torch.randn(1, 3, *size, dtype=torch.float64)
+    theirs = transformers.DINOv3ViTModel(transformers.DINOv3ViTConfig(
+        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, num_register_tokens=4,
+        image_size=224, patch_size=16)).eval()
+    randomise(theirs)
+    load_weights(model, theirs.state_dict())
+    theirs.double().rope_embeddings.float()
+    with torch.no_grad():
+        features = model(images)[0]
+        torch.testing.assert_close(theirs(images).last_hidden_state, features, rtol=0, atol=1e-8)
+        rotation = model.rope((size[0] // 16, size[1] // 16), images)[0][:, model.num_prefix_tokens:]
+        table = theirs.rope_embeddings(images.float())
+        theirs.rope_embeddings.forward = lambda pixel_values: tuple(part.double().repeat(1, 2) for part in rotation)
+        torch.testing.assert_close(theirs(images).last_hidden_state, features, rtol=0, atol=1e-13)
+    for expected, part in zip(table, rotation, strict=True):
+        torch.testing.assert_close(part.repeat(1, 2), expected, rtol=0, atol=5e-7)
+
+
 def test_perception_encoder_of_its_authors(monkeypatch):
     theirs = of_timm('pe')
     names = {

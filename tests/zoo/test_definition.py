@@ -4,14 +4,12 @@ import pytest
 import timm
 import torch
 from campaigns.zoo import compare, kept_blocks, randomise
-from mmengine.config import Config
 from timm.models.vision_transformer import VisionTransformer as TimmViT
 from torch import nn
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.zoo import describe
-from vit_plugin.zoo.__main__ import config_of, main
 
 # One name for each thing that a backbone may have, of the narrowest models. `tests/campaigns/zoo.py` takes all names.
 NAMES = [
@@ -60,15 +58,6 @@ def test_what_is_given_besides_wins():
     assert type(model.position).__name__ == 'SinCos2dPosEmbed'
 
 
-@pytest.mark.parametrize('name', ['vit_tiny_patch16_dinov3_qkvb', 'vit_small_r26_s32_224.augreg_in21k'])
-def test_the_config_spelt_out_is_the_same_model(name):
-    cfg = Config.fromstring(Config(dict(backbone=config_of(name))).pretty_text, '.py').backbone
-    assert cfg.pop('type') == 'vit_plugin.VisionTransformer'
-    assert cfg.pop('init_cfg', {}).get('checkpoint') == (f'timm://{name}' if '.' in name else None)
-    with torch.device('meta'):
-        assert str(VisionTransformer(**cfg)) == str(VisionTransformer(f'timm://{name}'))
-
-
 def test_building_draws_no_random_numbers():
     before = torch.random.get_rng_state()
     describe('vit_tiny_patch16_384')
@@ -113,16 +102,6 @@ def test_a_model_that_is_not_ours_is_refused_with_the_reason(monkeypatch, change
     monkeypatch.setattr('vit_plugin.zoo.definition.find', lambda name: theirs)
     with pytest.raises(ConfigError, match=f'timm://of_tomorrow cannot be computed exactly.*{words}'):
         describe('of_tomorrow')
-
-
-def test_the_list(capsys):
-    assert main(['eva02_tiny*']) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ['name', 'width', 'blocks', 'heads', 'patch', 'size', 'parameters']
-    assert lines[1].split() == ['eva02_tiny_patch14_224', '192', '12', '3', '14', '224', '5,501,760']
-    assert main(['--config', 'vit_tiny']) == 1
-    assert 'the nearest are' in capsys.readouterr().err
-    assert main(['nothing*']) == 1
 
 
 def test_weights_of_timm_load_by_the_same_name(monkeypatch):

@@ -18,7 +18,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.models.loading import find_backbone, load_trained
 
-from .checks import dataset_class
+from .checks.data import dataset_class
 from .explain import first_line
 
 IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.webp', '.tif', '.tiff', '.avif', '.ppm')

@@ -1,8 +1,8 @@
 """Load a checkpoint of any format into a model, completely or not at all.
 
-All loading goes through ``load_state_dict``. Its hooks adapt the weights to the model. :func:`load_weights`, MMEngine's
-``load_from`` and the backbone's ``init_cfg`` use it too. So this also works for sharded models and for models on the
-meta device.
+All loading goes through ``load_state_dict``. Its hooks adapt the weights to the model, see
+:mod:`vit_plugin.models.load_hooks`. :func:`load_weights`, MMEngine's ``load_from`` and the backbone's ``init_cfg`` use
+it too. So this also works for sharded models and for models on the meta device.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,23 +10,40 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import torch
 from mmengine.logging import print_log
+from mmengine.model import BaseModule
 from mmengine.model.weight_init import PretrainedInit
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor, Shard
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.conversion import choose_format, prepared
+from vit_plugin.fields import InitConfig
 from vit_plugin.weights.files import find_weights
-from vit_plugin.weights.formats import ADAPTER, FORMATS
 from vit_plugin.weights.report import Report, some
-from vit_plugin.weights.rules import GRID
 from vit_plugin.weights.sources import open_weights, read_whole
 
-from .adapt import saved_grid
 from .fitting import Fitting
 from .layers.attention_pool import AttentionPool
+from .load_hooks import fit_backbone, fit_classifier, placed
+
+
+class LoadableBackbone(BaseModule):
+    """Base class of a backbone that takes weights of any known format and resolution, in any host.
+
+    Args:
+        init_cfg: MMEngine's initialisation config. A checkpoint in it is loaded as by :func:`load_weights`.
+    """
+
+    def __init__(self, init_cfg: InitConfig = None) -> None:
+        super().__init__(init_cfg)
+        self.register_load_state_dict_pre_hook(fit_backbone)
+
+    def init_weights(self) -> None:
+        """MMEngine's initialisation; a checkpoint in ``init_cfg`` is loaded as by ``load_weights``."""
+        init_pretrained(self, super().init_weights)
+
+    def _checkpoint_filter(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
+        """Take the weights of a whole classifier: MMPretrain calls this hook of its backbone with all of them."""
+        fit_classifier(self, state_dict, prefix)
 
 
 def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], skip: Iterable[str] = (),
@@ -103,121 +120,6 @@ def init_pretrained(backbone: nn.Module, init_others: Callable[[], None]) -> Non
         print_log(f'Loaded {cfg["checkpoint"]}\n{report}', 'current')
 
 
-def place(module: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
-    """Hook of ``load_state_dict`` for sharded modules: keep this process's part of whole tensors."""
-    for name, target in module.state_dict(keep_vars=True).items():
-        if isinstance(target, DTensor) and f'{prefix}{name}' in state:
-            state[f'{prefix}{name}'] = placed(state[f'{prefix}{name}'], target)
-
-
-def placed(value: Tensor, target: Tensor, copy: bool = False) -> Tensor:
-    """Shard a tensor like its target, if the target is sharded. Each process takes its part of the whole tensor.
-
-    Args:
-        value: the whole tensor.
-        target: the tensor that will receive it.
-        copy: whether the result replaces the target. It then needs the target's type and its own memory.
-    """
-    if isinstance(target, DTensor) and not isinstance(value, DTensor) and value.shape == target.shape:
-        mesh, part = target.device_mesh, value.detach()
-        # Only this part is read from the file and moved to the device.
-        for ranks, mine, placement in zip(mesh.shape, mesh.get_coordinate(), target.placements, strict=True):
-            if isinstance(placement, Shard):
-                size = -(-part.shape[placement.dim] // ranks)  # the last parts may be smaller or empty
-                start = min(size * mine, part.shape[placement.dim])
-                part = part.narrow(placement.dim, start, min(size, part.shape[placement.dim] - start))
-        part = part.to(mesh.device_type, target.dtype, copy=copy).contiguous()
-        return DTensor.from_local(part, mesh, target.placements, run_check=False, shape=target.shape,
-                                  stride=target.stride())
-    return value.detach().to(target.dtype, copy=True, memory_format=torch.contiguous_format) if copy else value
-
-
-def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
-    """Hook of ``load_state_dict``: convert a state, in place, to the names and shapes of a backbone.
-
-    A state with our names is only adapted. torch then reports missing keys, and keys outside the encoder and stem.
-    A state with other names is converted and must be complete. Entries of other modules, outside ``prefix``, stay
-    unchanged.
-
-    Raises:
-        ConfigError: see :func:`load_weights`. Weights of an encoder or stem without a place raise it for any value of
-            ``strict``, because torch does not pass ``strict`` to hooks.
-    """
-    mine = _inside(state, prefix)
-    if not mine:
-        return
-    targets = backbone.state_dict(keep_vars=True)
-    if all(key in targets and isinstance(value, Tensor) and value.layout is torch.strided and (
-            _is_grid(value, backbone) if key == GRID else value.shape == targets[key].shape)
-           for key, value in mine.items()):
-        place(backbone, state, prefix)
-        return
-    weights = prepared(mine)
-    plan = choose_format(weights, targets)
-    own = plan[0] is FORMATS['vit_plugin']
-    wanted = {key: value for key, value in targets.items() if key in plan[2]} if own else targets
-    fitting = Fitting(backbone, wanted, weights, plan=plan, complete=not own)
-    report = fitting.report
-    if report.adapted or report.ignored or not own:
-        print_log(f'{report}', 'current')
-    left = {key for key in report.ignored if own and not fitting.may_be_left(key.removeprefix(fitting.prefix))}
-    for key in mine.keys() - left:
-        del state[f'{prefix}{key}']
-    state.update({f'{prefix}{ours}': fitting.tensor(ours) for ours in report.matched})
-    place(backbone, state, prefix)
-
-
-def fit_adapter(adapter: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
-    """Hook of ``load_state_dict``: find the backbone of a ViT-Adapter in the authors' checkpoints, in place.
-
-    There it has no name of its own. What is not of the adapter itself gets the name ``backbone.``, and is then for the
-    backbone's hook.
-    """
-    for key in [key for key in state if isinstance(key, str) and key.startswith(prefix)]:
-        name = key.removeprefix(prefix)
-        if name.partition('.')[0] not in ADAPTER:
-            state[f'{prefix}backbone.{name}'] = state.pop(key)
-    place(adapter, state, prefix)
-
-
-def _inside(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The entries with this prefix, without those of modules that read their own state."""
-    mine = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)} if all(
-        isinstance(key, str) for key in state) else dict(state)
-    return {key: value for key, value in mine.items() if key == GRID or not str(key).endswith('_extra_state')}
-
-
-def _is_grid(value: Tensor, backbone: nn.Module) -> bool:
-    return saved_grid(value) == backbone.position.grid
-
-
-def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> None:
-    """Convert the state of a whole classifier of another format, in place, to MMPretrain's parts.
-
-    The names become ``backbone.``, ``neck.`` and ``head.`` after the prefix of the classifier. A state with our names
-    and entries of other modules stay unchanged.
-    """
-    mine = _inside(state, prefix)
-    targets = backbone.state_dict(keep_vars=True)
-    if not mine or any(f'backbone.{key}' in mine for key in targets):
-        return
-    weights = prepared(mine)
-    try:
-        plan = choose_format(weights, targets)
-    except ConfigError:
-        return  # nothing is for the backbone, such as weights of a head alone. torch can load those
-    # The backbone does not know the shapes of the neck and head. Their weights are passed on unchanged.
-    others = {ours: step.make(weights) for ours, step in plan[2].items() if ours.startswith(('neck.', 'head.'))}
-    fitting = Fitting(backbone, targets | others, weights, plan=plan)
-    if others:
-        fitting.report.notes.append(f'{some(others)} are for the neck and head, and unused if the model has none')
-    print_log(f'{fitting.report}', 'current')
-    for key in mine:
-        del state[f'{prefix}{key}']
-    state.update({f'{prefix}{ours if ours in others else f"backbone.{ours}"}': fitting.tensor(ours)
-                  for ours in fitting.report.matched})
-
-
 def load_trained(model: nn.Module, checkpoint: str) -> dict[str, Any]:
     """Load a checkpoint of the same whole model, to predict with it.
 
@@ -245,9 +147,8 @@ def find_backbone(model: nn.Module) -> tuple[str, nn.Module]:
     Raises:
         ConfigError: if there is no such backbone, or more than one.
     """
-    from .backbones import VisionTransformer  # which itself hangs these hooks up
     found = [(f'{name}.' if name else '', module) for name, module in model.named_modules()
-             if isinstance(module, VisionTransformer)]
+             if isinstance(module, LoadableBackbone)]
     if len(found) != 1:
         raise ConfigError('load_weights wants a model with one vit_plugin.VisionTransformer, and '
                           f'{type(model).__name__} has {len(found)}.')

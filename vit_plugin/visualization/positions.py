@@ -35,9 +35,8 @@ def position_similarity(model: nn.Module) -> Tensor:
         if not isinstance(position, NoPosEmbed):
             vectors = position.table(backbone.pos_embed, grid)[0, -grid[0] * grid[1]:]  # (h*w, C)
         elif not isinstance(backbone.rope, NoRotary):
-            rotations = backbone.rope(grid, next(backbone.parameters()))  # (2, [heads,] prefix + h*w, d/2) each
-            vectors = torch.cat([part.flatten(0, -3) for part in rotations])[:, -grid[0] * grid[1]:]
-            vectors = vectors.transpose(0, 1).flatten(1)
+            rotations = backbone.rope(grid, next(backbone.parameters()))  # ([heads,] prefix + h*w, d) each
+            vectors = torch.cat([one.movedim(-2, 0).flatten(1) for one in rotations], dim=1)[-grid[0] * grid[1]:]
         else:
             raise ConfigError('This model has no position of a single place that could be compared with others: its '
                               'positions are relative, or it has none.')

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import torch
-from mmengine.model import BaseModule
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -14,11 +13,12 @@ from vit_plugin.fields import Indices, InitConfig, Rate, Size
 from vit_plugin.registry import MODELS, SCOPE
 
 from ..layers.attention import Grid
-from ..layers.encoder import EncoderCfg, MergingEncoder, build_encoder
+from ..layers.encoder import MergingEncoder
+from ..layers.encoder_cfg import EncoderCfg, build_encoder
 from ..layers.numerics import AnyNumerics, build_norm, get_numerics
 from ..layers.pos_embed import POS_EMBEDS, PosEmbed, PosEmbedCfg, PosEmbedName
 from ..layers.rotary import RotaryCfg, build_rotary
-from ..loading import fit_backbone, fit_classifier, init_pretrained
+from ..loading import LoadableBackbone
 from ..stems import Stem, StemCfg
 
 # The learned tokens before the patches, in order.
@@ -43,7 +43,7 @@ NUM_TOKENS = {'cls_token': 1}
 
 
 @MODELS.register_module()
-class VisionTransformer(BaseModule):
+class VisionTransformer(LoadableBackbone):
     """Vision Transformer, pure or hybrid. It is a hybrid if its stem is a CNN.
 
     Args:
@@ -60,7 +60,7 @@ class VisionTransformer(BaseModule):
             ``rotary=dict(...)`` rotary positions, see :class:`~vit_plugin.models.layers.rotary.RotaryCfg`. Default:
             ``'learned'``.
         with_cls_token: whether there is a class token before the patches. Default: True.
-        encoder: differences from the paper's encoder, see :class:`~vit_plugin.models.layers.encoder.EncoderCfg`.
+        encoder: differences from the paper's encoder, see :class:`~vit_plugin.models.layers.encoder_cfg.EncoderCfg`.
         numerics: ``'authors'`` (default) or ``'timm'``, or a dict that changes single details. See
             :func:`~vit_plugin.models.layers.numerics.get_numerics`.
         out_indices: the block or blocks whose output is returned. Negative numbers count from the last block of
@@ -133,9 +133,7 @@ class VisionTransformer(BaseModule):
             for normed in (encoder.pop('pre_norm', False), encoder.pop('final_norm', True)))
         self.blocks = build_encoder(
             sizes, encoder, self.out_indices, self.num_prefix_tokens, grid if relative else None,
-            rotary and rotary.get('planes', 'neighbours'), drop_path_rate, with_cp,
-            numerics=numerics, drop_rate=drop_rate)
-        self.register_load_state_dict_pre_hook(fit_backbone)  # weights of any known format and resolution, in any host
+            rotary and rotary.get('planes', 'neighbours'), numerics, drop_rate, drop_path_rate, with_cp)
         self.reset_parameters()
         for name, parameter in self.named_parameters():
             if self._is_frozen(self.get_layer_depth(name)[0]):
@@ -230,14 +228,6 @@ class VisionTransformer(BaseModule):
         # Not the stem itself: it returns a view, on which FSDP's hooks could be lost.
         stem = [part for part in self.patch_embed.children() if next(part.parameters(), None) is not None]
         return [*stem, *self.blocks]
-
-    def init_weights(self) -> None:
-        """MMEngine's initialisation; a checkpoint in ``init_cfg`` is loaded as by ``load_weights``."""
-        init_pretrained(self, super().init_weights)
-
-    def _checkpoint_filter(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
-        """Take the weights of a whole classifier: MMPretrain calls this hook of its backbone with all of them."""
-        fit_classifier(self, state_dict, prefix)
 
     def _is_frozen(self, depth: int) -> bool:
         if self.frozen_stages == self.num_layers:

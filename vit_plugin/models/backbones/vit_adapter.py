@@ -11,7 +11,7 @@ from pydantic import Field, with_config
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
-from vit_plugin.arguments import OPEN
+from vit_plugin.annotations import OPEN
 from vit_plugin.errors import ConfigError
 from vit_plugin.fields import Count, Fraction, Indices, InitConfig, NormConfig, PositiveInt, Rate
 from vit_plugin.registry import MODELS, SCOPE
@@ -21,7 +21,8 @@ from ..layers.encoder import MergingEncoder
 from ..layers.interaction import Interaction, to_maps
 from ..layers.numerics import build_norm
 from ..layers.spatial_prior import SpatialPrior, init_conv
-from ..loading import fit_adapter, init_pretrained
+from ..load_hooks import fit_adapter
+from ..loading import init_pretrained
 from .vit import VisionTransformer
 
 STRIDES = (4, 8, 16, 32)

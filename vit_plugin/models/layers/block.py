@@ -1,5 +1,6 @@
 """A block of the encoder."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -7,12 +8,8 @@ from timm.layers import DropPath
 from torch import Tensor, nn
 
 from .attention import Attention, Grid
-from .differential import DifferentialAttention
-from .mlp import GatedMlp, Mlp
-from .numerics import Numerics, build_norm
-from .relative_position import RelativeAttention
-from .rotary import RotaryAttention, RotaryWindowAttention
-from .window import RelativeWindowAttention, WindowAttention
+from .mlp import Mlp
+from .numerics import build_norm
 
 
 class LayerScale(nn.Module):
@@ -31,66 +28,29 @@ class LayerScale(nn.Module):
         return x * self.gamma
 
 
-def build_attention(*args: Any, window_size: int | None, rel_pos_grid: Grid | None, planes: str | None = None,
-                    differential_depth: int | None = None, **kwargs: Any) -> Attention:
-    """Attention with windows, relative positions, rotary positions or differences. None turns one off.
-
-    :func:`~vit_plugin.models.layers.encoder.build_encoder` refuses what cannot be combined.
-    """
-    if differential_depth is not None:
-        return DifferentialAttention(*args, depth=differential_depth, **kwargs)
-    if planes is not None:
-        kwargs['interleaved'] = planes == 'neighbours'
-        return (RotaryAttention(*args, **kwargs) if window_size is None else
-                RotaryWindowAttention(*args, window_size=window_size, **kwargs))
-    match window_size, rel_pos_grid:
-        case None, None:
-            return Attention(*args, **kwargs)
-        case None, _:
-            return RelativeAttention(*args, rel_pos_grid=rel_pos_grid, **kwargs)
-        case _, None:
-            return WindowAttention(*args, window_size=window_size, **kwargs)
-    return RelativeWindowAttention(*args, window_size=window_size, rel_pos_grid=(window_size, window_size), **kwargs)
-
-
 class TransformerBlock(nn.Module):
     """A pre-norm transformer encoder block (arXiv:2010.11929, Equations 2 and 3).
 
     Args:
-        embed_dims, num_heads, feedforward_channels: see :class:`~vit_plugin.arch.Size`.
-        numerics: activation and norm.
-        drop_rate: dropout after attention and after both layers of the MLP.
+        embed_dims: width of the tokens.
+        attention: makes the attention.
+        mlp: makes the MLP.
+        norm_cfg: norm of each residual branch.
+        scales: initial values of the :class:`LayerScale` of attention and of that of the MLP. 0 means no LayerScale.
         drop_path_rate: probability of skipping each residual branch (arXiv:1603.09382).
-        layer_scale_init_value: initial value of :class:`LayerScale`. 0 means no LayerScale.
-        mlp_layer_scale: whether the MLP has a LayerScale too.
-        gated_mlp: whether the MLP is a :class:`GatedMlp`.
-        qk_norm: whether to norm queries and keys in each head.
-        attn_norm: whether to norm the attended values before their projection.
-        mlp_norm: whether the MLP norms its hidden values, or ``'input'`` for its input.
-        proj_bias: whether attention's output projection and the MLP have biases.
-        **attention: other arguments of :class:`Attention` and of :func:`build_attention`.
 
     Shape: tokens (B, N, embed_dims) -> tokens of the same shape, or (B, num_outputs, embed_dims).
     """
 
-    def __init__(self, embed_dims: int, num_heads: int, feedforward_channels: int, numerics: Numerics,
-                 drop_rate: float = 0., drop_path_rate: float = 0., layer_scale_init_value: float = 0.,
-                 mlp_layer_scale: bool = True, gated_mlp: bool = False, qk_norm: bool = False, attn_norm: bool = False,
-                 mlp_norm: bool | str = False, proj_bias: bool = True, window_size: int | None = None,
-                 rel_pos_grid: Grid | None = None, **attention: Any) -> None:
+    def __init__(self, embed_dims: int, attention: Callable[[], Attention], mlp: Callable[[], Mlp],
+                 norm_cfg: Mapping[str, Any], scales: tuple[float, float] = (0., 0.),
+                 drop_path_rate: float = 0.) -> None:
         super().__init__()
-        norm_cfg, value = numerics.norm_cfg, layer_scale_init_value
         self.norm1 = build_norm(norm_cfg, embed_dims)
-        self.attn = build_attention(
-            embed_dims, num_heads, drop_rate=drop_rate, qk_norm_cfg=norm_cfg if qk_norm else None,
-            norm_cfg=norm_cfg if attn_norm else None, proj_bias=proj_bias, window_size=window_size,
-            rel_pos_grid=rel_pos_grid, **attention)
+        self.attn = attention()
         self.norm2 = build_norm(norm_cfg, embed_dims)
-        self.mlp = (GatedMlp if gated_mlp else Mlp)(
-            embed_dims, feedforward_channels, numerics.act_cfg, drop_rate, proj_bias,
-            norm_cfg if mlp_norm is True else None, norm_cfg if mlp_norm == 'input' else None)
-        self.ls1, self.ls2 = (
-            LayerScale(embed_dims, value) if scaled else nn.Identity() for scaled in (value, value and mlp_layer_scale))
+        self.mlp = mlp()
+        self.ls1, self.ls2 = (LayerScale(embed_dims, value) if value else nn.Identity() for value in scales)
         self.drop_path = DropPath(drop_path_rate)
 
     def forward(self, x: Tensor, grid: Grid, num_outputs: int | None = None,

@@ -14,7 +14,7 @@ from vit_plugin.fields import InitConfig, NormConfig, PositiveInt, PositiveInts
 from vit_plugin.registry import MODELS
 
 from ..layers.numerics import build_norm
-from ..loading import place
+from ..load_hooks import place
 
 Scale = Annotated[float, Field(ge=1 / 32, le=32, description='a power of two from 1/32 to 32'),
                   Predicate(lambda scale: math.log2(scale) % 1 == 0)]

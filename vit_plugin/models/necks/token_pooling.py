@@ -14,7 +14,7 @@ from vit_plugin.registry import MODELS
 
 from ..layers.attention_pool import AttentionPool
 from ..layers.numerics import AnyNumerics, build_norm
-from ..loading import place
+from ..load_hooks import place
 
 # Tokens (B, prefix + N, C) and the number of tokens before the patches -> (B, C).
 POOLINGS: dict[str, Callable[[Tensor, int], Tensor]] = {

@@ -1,0 +1,164 @@
+"""Going on with a run: from the newest checkpoint that is whole, and without running what one holds."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from campaigns.tiny_run import build, tiny_cfg
+from mmengine.config import Config
+from mmengine.registry import RUNNERS
+
+from vit_plugin.engine.checkpoints.newest import newest_whole_checkpoint
+from vit_plugin.engine.launch import apply_loader_defaults, build_runner, read_config
+from vit_plugin.errors import ConfigError
+
+pytestmark = pytest.mark.filterwarnings('ignore')
+
+
+def changed(cfg: Config, name: str, **options: object) -> Config:
+    cfg = cfg.copy()
+    cfg.merge_from_dict({'experiment_name': name, **options})
+    return cfg
+
+
+@pytest.fixture
+def trained(digits_config) -> Config:
+    """The config of a run of two epochs that has left its files."""
+    cfg = changed(digits_config, 'first', **{'train_cfg.max_epochs': 2, 'launcher': 'none'})
+    build_runner(cfg).train()
+    return cfg
+
+
+@pytest.mark.parametrize('runner_type', ['vit_plugin.Runner', 'Runner'])
+def test_the_saved_config_is_not_run(trained, tmp_path, runner_type):
+    canary, path = tmp_path / 'canary', Path(trained.work_dir, 'epoch_2.pth')
+    checkpoint = torch.load(path, weights_only=False)
+    checkpoint['meta']['config'] = f"gpu_ids = [0]\nopen({str(canary)!r}, 'w').close()\n"
+    torch.save(checkpoint, path)
+    runner = build_runner(changed(trained, runner_type, **{
+        'train_cfg.max_epochs': 3, 'resume': True, 'load_from': str(path), 'runner_type': runner_type}))
+    runner.train()
+    assert runner.epoch == 3
+    assert not canary.exists()
+
+
+def test_other_numbers_of_gpus_are_still_found(trained):
+    path = Path(trained.work_dir, 'epoch_2.pth')
+    checkpoint = torch.load(path, weights_only=False)
+    checkpoint['meta']['config'] = 'import os\ngpu_ids = [0, 1]\n'
+    torch.save(checkpoint, path)
+    with pytest.raises(ConfigError, match='cannot be resumed from .*Number of GPUs'):
+        build_runner(changed(trained, 'gpus', resume=True, load_from=str(path))).train()
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1000])
+
+
+def zeroed(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def flipped(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 255
+    path.write_bytes(content)
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b'')
+
+
+@pytest.mark.parametrize('damage', [cut, zeroed, flipped, emptied, Path.unlink])
+def test_a_damaged_newest_checkpoint_is_passed_over(trained, damage, caplog):
+    folder = Path(trained.work_dir)
+    damage(folder / 'epoch_2.pth')
+    assert newest_whole_checkpoint(folder) == str(folder / 'epoch_1.pth')
+    damage(folder / 'epoch_1.pth')
+    words = 'names .*epoch_2.pth.*not there' if damage is Path.unlink else 'No checkpoint in .* can be read to its end'
+    with pytest.raises(ConfigError, match=words):
+        newest_whole_checkpoint(folder)
+
+
+@pytest.mark.parametrize('content', ['', 'epoch_2', '\0' * 40])
+def test_a_run_goes_on_after_a_torn_marker(trained, content):
+    Path(trained.work_dir, 'last_checkpoint').write_text(content)
+    runner = RUNNERS.build(changed(trained, 'resumed', **{'train_cfg.max_epochs': 3, 'resume': True}))
+    runner.train()
+    assert runner.epoch == 3
+    assert runner.iter == 12
+
+
+def test_weights_alone_cannot_be_resumed_from(trained, tmp_path):
+    torch.save(dict(state_dict=torch.load(Path(trained.work_dir, 'epoch_2.pth'), weights_only=False)['state_dict']),
+               tmp_path / 'weights.pth')
+    runner = build_runner(changed(trained, 'weights', resume=True, load_from=str(tmp_path / 'weights.pth')))
+    with pytest.raises(ConfigError, match="it has no 'meta'.*give --cfg-options load_from=FILE"):
+        runner.train()
+
+
+def test_a_checkpoint_that_does_not_fit_the_disk_leaves_the_one_before(trained, monkeypatch):
+    folder = Path(trained.work_dir)
+    before = (folder / 'epoch_2.pth').read_bytes()
+    runner = build_runner(changed(trained, 'full', **{'train_cfg.max_epochs': 3, 'resume': True}))
+
+    def fill(state, path):
+        Path(path).write_bytes(bytes(100))
+        raise OSError(28, 'No space left on device')
+
+    monkeypatch.setattr(torch, 'save', fill)
+    with pytest.raises(ConfigError, match=r'epoch_3.pth. cannot be written \(No space left on device\)'):
+        runner.train()
+    assert (folder / 'epoch_2.pth').read_bytes() == before
+    assert not (folder / 'epoch_3.pth').exists()
+    assert not list(folder.glob('.epoch*'))
+    assert newest_whole_checkpoint(folder) == str(folder / 'epoch_2.pth')
+
+
+def test_resume_goes_on_with_a_torn_record(trained):
+    path = Path(trained.work_dir, 'metrics.json')
+    path.write_text(path.read_text()[:50])
+    build_runner(changed(trained, 'torn', **{'train_cfg.max_epochs': 3, 'resume': True})).train()
+    history = json.loads(path.read_text())['history']
+    assert [epoch for epoch, _ in history['accuracy/top1']] == [2, 3]  # the checkpoint is from before epoch 2's
+    assert len(path.with_name('metrics.unreadable_1.json').read_text()) == 50
+
+
+def test_a_flexible_runner_trains_and_resumes_in_the_tools(trained, tmp_path):
+    canary = tmp_path / 'canary'
+    cfg = read_config('configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py', {
+        'train_dataloader.dataset.indices': 32, 'val_dataloader.dataset.indices': 30, 'train_cfg.max_epochs': 1,
+        'log_level': 'WARNING'})
+    cfg.merge_from_dict(dict(
+        runner_type='FlexibleRunner', strategy=dict(type='SingleDeviceStrategy'), work_dir=str(tmp_path / 'flexible'),
+        launcher='none', experiment_name='flexible'))
+    apply_loader_defaults(cfg)
+    cfg.custom_hooks, cfg.param_scheduler = [], None
+    build_runner(cfg.copy()).train()
+    path = tmp_path / 'flexible/epoch_1.pth'
+    checkpoint = torch.load(path, weights_only=False)
+    checkpoint['meta']['config'] = f"open({str(canary)!r}, 'w').close()"
+    torch.save(checkpoint, path)
+    cfg.merge_from_dict({'resume': True, 'load_from': str(path), 'train_cfg.max_epochs': 2,
+                         'experiment_name': 'flexible2'})
+    build_runner(cfg).train()
+    assert not canary.exists()
+
+
+def test_a_run_to_resume_without_a_checkpoint_begins_from_the_weights_of_its_config(tmp_path, no_default_scope):
+    first = build(tiny_cfg(tmp_path / 'first'))
+    weights = {name: value.clone() for name, value in first.model.state_dict().items()}
+    torch.save(dict(state_dict=weights), tmp_path / 'weights.pth')
+    runner = build(tiny_cfg(tmp_path / 'second', resume=True, begin_from=str(tmp_path / 'weights.pth'),
+                            randomness=dict(seed=8), custom_hooks=[]))
+    runner.load_or_resume()
+    assert all(torch.equal(value, weights[name]) for name, value in runner.model.state_dict().items())
+
+
+def test_train_py_keeps_the_weights_to_begin_from(monkeypatch):
+    monkeypatch.syspath_prepend('tools')
+    import train
+    cfg = Config(dict(load_from='weights.pth', resume=False))
+    train.apply_train_flags(cfg, train.make_parser().parse_args(['config.py', '--resume']))
+    assert (cfg.resume, cfg.load_from, cfg.begin_from) == (True, None, 'weights.pth')

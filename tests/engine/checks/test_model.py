@@ -1,0 +1,95 @@
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from vit_plugin.engine import Runner
+from vit_plugin.engine.checks import check_channels, check_classes
+from vit_plugin.errors import ConfigError
+
+
+@pytest.mark.parametrize(('part', 'fits', 'asked'), [
+    ('neck', True, [128, 256, 32]),
+    ('neck', False, [128, 256, 64]),
+    ('neck', True, 32),
+    ('neck', False, [256, 512, 1024, 2048]),
+    ('head', True, 32),
+    ('head', False, 64),
+])
+def test_channels_are_compared_with_the_backbones(tiny_hybrid, part, fits, asked):
+    backbone = dict(tiny_hybrid, type='vit_plugin.VisionTransformer', with_cls_token=False, out_type='pyramid')
+    backbone['arch']['patch_size'] = 2  # below the tokens there are two maps, of 128 and 256 channels
+    model = dict(backbone=backbone, **{part: dict(type='Part' if part == 'neck' else None, in_channels=asked)})
+    if fits:
+        check_channels(model)
+    else:
+        with pytest.raises(ConfigError, match=rf'model.{part}.in_channels=.* does not fit the backbone'):
+            check_channels(model)
+
+
+def test_a_segmentors_head_chooses_maps(tiny):
+    backbone = dict(tiny, type='vit_plugin.VisionTransformer', out_type='featmap', out_indices=(0, 1))
+    check_channels(dict(backbone=backbone, decode_head=dict(in_channels=[32], in_index=[1])))
+    with pytest.raises(ConfigError, match=r'set it to \[32\]'):
+        check_channels(dict(backbone=backbone, decode_head=dict(in_channels=[32, 32], in_index=[1])))
+
+
+def test_more_maps_than_the_backbone_gives():
+    model = dict(backbone=dict(type='vit_plugin.VisionTransformer', arch='B/16', out_type='featmap'),
+                 decode_head=dict(in_channels=768, in_index=3))  # as in MMSegmentation's bases
+    with pytest.raises(ConfigError, match='model.decode_head.in_index=3 asks for more maps than the backbone gives'):
+        check_channels(model)
+
+
+class Head(torch.nn.Module):
+    def __init__(self, num_classes: int) -> None:
+        super().__init__()
+        self.num_classes = num_classes
+
+
+@pytest.mark.parametrize(('heads', 'field'), [
+    ({'head': Head(1000)}, 'model.head.num_classes=1000'),
+    ({'roi_head': torch.nn.ModuleDict({'bbox_head': torch.nn.ModuleList([Head(3), Head(80)])})},
+     'model.roi_head.bbox_head.1.num_classes=80'),
+    ({'decode_head': Head(2)}, 'model.decode_head.num_classes=2'),
+])
+def test_classes_are_compared_with_the_data(heads, field):
+    data = SimpleNamespace(metainfo=dict(classes=('a', 'b', 'c')))
+    with pytest.raises(ConfigError, match=rf'{field} does not fit the data set, .* with 3 classes: set it to 3'):
+        check_classes(torch.nn.ModuleDict(heads), data)
+    check_classes(torch.nn.ModuleDict({'head': Head(3), 'rpn_head': Head(1)}), data)
+    check_classes(torch.nn.ModuleDict(heads), SimpleNamespace(metainfo={}))
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_a_head_for_other_classes_ends_before_the_first_step(digits_config):
+    digits_config.merge_from_dict({'model.head.num_classes': 1000, 'model.head.loss.num_classes': 1000})
+    with pytest.raises(ConfigError, match='model.head.num_classes=1000 does not fit the data set, a Digits with 10'):
+        Runner.from_cfg(digits_config).train()
+
+
+def pooled(tiny: dict, neck: dict, **backbone) -> dict:
+    return dict(backbone=dict(tiny, type='vit_plugin.VisionTransformer', **backbone),
+                neck=dict(type='vit_plugin.TokenPooling', **neck))
+
+
+@pytest.mark.parametrize(('with_cls_token', 'number'), [(True, 1), (False, 0)])
+def test_pooling_is_told_the_prefix_tokens(tiny, with_cls_token, number):
+    model = pooled(tiny, {}, out_type='raw', with_cls_token=with_cls_token)
+    check_channels(model)
+    assert model['neck']['num_prefix_tokens'] == number
+
+
+@pytest.mark.parametrize(('neck', 'words'), [
+    (dict(num_prefix_tokens=1), 'num_prefix_tokens=1 does not fit the backbone, which gives 0'),
+    (dict(mode='cls'), "mode='cls' takes the class token, and the backbone has none"),
+])
+def test_pooling_is_compared_with_the_prefix_tokens(tiny, neck, words):
+    with pytest.raises(ConfigError, match=words):
+        check_channels(pooled(tiny, neck, out_type='raw', with_cls_token=False))
+
+
+def test_pooling_of_a_map_needs_no_number(tiny):
+    model = pooled(tiny, {}, out_type='featmap')
+    check_channels(model)
+    assert 'num_prefix_tokens' not in model['neck']

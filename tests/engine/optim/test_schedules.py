@@ -1,0 +1,86 @@
+"""A recipe that is run for longer or shorter keeps the form of its schedule."""
+
+from copy import deepcopy
+from itertools import product
+from types import SimpleNamespace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from mmengine.optim import OptimWrapper
+from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop
+from test_configs import recipes
+
+from vit_plugin.engine import Runner
+from vit_plugin.engine.launch import read_config
+from vit_plugin.engine.optim import scaled
+
+
+def schedulers_of(cfg, epoch_length: int) -> list:
+    """What the runner builds, without its model and data."""
+    kind = EpochBasedTrainLoop if cfg.train_cfg.get('by_epoch') or 'max_epochs' in cfg.train_cfg else IterBasedTrainLoop
+    loop = kind.__new__(kind)
+    loop._max_epochs = cfg.train_cfg.get('max_epochs', 1)
+    loop._max_iters = cfg.train_cfg.get('max_iters') or loop._max_epochs * epoch_length
+    loop.dataloader = range(epoch_length)
+    runner = Runner.__new__(Runner)
+    runner.cfg, runner._train_loop, runner.logger = cfg, loop, SimpleNamespace(info=print, debug=print)
+    runner.optim_wrapper = OptimWrapper(torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=1.))
+    return runner.build_param_scheduler(cfg.param_scheduler)
+
+
+def rates(schedulers: list, steps: int, epoch_length: int) -> list[float]:
+    """The learning rate of every step of a run."""
+    group = schedulers[0].optimizer.param_groups[0]
+    values = []
+    for step in range(steps):
+        values.append(group['lr'])
+        for scheduler in schedulers:
+            if not scheduler.by_epoch or (step + 1) % epoch_length == 0:
+                scheduler.step()
+    return values
+
+
+@recipes()
+@pytest.mark.filterwarnings('ignore')
+def test_every_recipe_can_be_shortened(path):
+    recipe = read_config(path)
+    field = 'max_epochs' if 'max_epochs' in recipe.train_cfg else 'max_iters'
+    for length, epoch_length in product((1, 3), (1, 5)):
+        cfg = deepcopy(recipe)
+        cfg.train_cfg[field] = length
+        schedulers = schedulers_of(cfg, epoch_length)
+        steps = length * (epoch_length if field == 'max_epochs' else 1)
+        assert max(rates(schedulers, steps, epoch_length)) <= 1.
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('epochs', [5, 25, 100])
+def test_the_form_stays(epochs):
+    path, per_epoch = 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py', 50
+    cfg = read_config(path, {'train_cfg.max_epochs': epochs})
+    values = rates(schedulers_of(cfg, per_epoch), epochs * per_epoch, per_epoch)
+    top = values.index(max(values))
+    assert max(values) == pytest.approx(1.)
+    assert top / len(values) == pytest.approx(2 / 25, abs=0.01)
+    assert values[0] == pytest.approx(0.01)
+    assert values[-1] < 0.01
+
+
+@given(st.integers(1, 400), st.integers(1, 50), st.lists(st.integers(0, 200), min_size=2, max_size=2, unique=True),
+       st.booleans(), st.booleans())
+def test_no_part_loses_its_place(length, epoch_length, ends, by_epoch, converted):
+    begin, end = sorted(ends)
+    part = dict(type='LinearLR', begin=begin, end=end, by_epoch=by_epoch or converted, convert_to_iter_based=converted)
+    before = dict(part)
+    (made, ) = scaled([part], length / 200, True, epoch_length)
+    assert part == before
+    assert 0 <= made['begin'] < made['end']
+    assert all(isinstance(made[name], int) for name in ('begin', 'end'))
+
+
+def test_a_warm_up_in_iterations_is_not_stretched():
+    warm_up = dict(type='LinearLR', begin=0, end=500, by_epoch=False)
+    assert scaled(warm_up, 4., True, 10)['end'] == 500
+    assert scaled(warm_up, 0.5, True, 10)['end'] == 250

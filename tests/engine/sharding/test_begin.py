@@ -1,0 +1,119 @@
+"""``sharding=dict(...)`` in MMEngine's runner."""
+
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+from campaigns.tiny_run import build, tiny_cfg
+from mmengine.config import Config
+from mmengine.runner import Runner
+from ranks import fake_ranks, on_ranks
+from torch.distributed.tensor import DTensor
+
+from vit_plugin.engine.sharding import Sharding, is_sharded, shard
+from vit_plugin.engine.sharding.begin import join_alone
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer
+from vit_plugin.models.layers import StdConv2d
+from vit_plugin.passes import optimize
+from vit_plugin.passes.fold import Folded
+
+# What every run draws the same for any number of processes.
+EXACT = {'model.train_cfg': None, 'model.backbone.drop_rate': 0., 'model.backbone.drop_path_rate': 0.,
+         'train_dataloader.dataset.pipeline': [dict(type='PackInputs')], 'default_hooks.checkpoint': None,
+         'custom_hooks': [dict(type='vit_plugin.EMAHook', momentum=0.3), dict(type='vit_plugin.OptimizeHook')]}
+
+pytestmark = pytest.mark.filterwarnings('ignore')
+
+
+def config(folder: Path, **options: object) -> Config:
+    return tiny_cfg(folder, **{**EXACT, **options})
+
+
+@pytest.fixture
+def alone():
+    yield
+    dist.destroy_process_group()
+
+
+def history(runner: Runner) -> dict[str, torch.Tensor]:
+    scalars = runner.message_hub.log_scalars
+    return {name: torch.as_tensor(scalars[name].data[0]) for name in ('train/grad_norm', 'val/accuracy/top1')}
+
+
+def whole(runner: Runner) -> dict[str, torch.Tensor]:
+    return {name: value.full_tensor() if isinstance(value, DTensor) else value
+            for name, value in runner.model.state_dict().items()}
+
+
+def check(runner: Runner, facts: dict[str, torch.Tensor], weights: dict[str, torch.Tensor]) -> None:
+    assert all(isinstance(parameter, DTensor) for parameter in runner.model.parameters())
+    for name, values in facts.items():
+        torch.testing.assert_close(history(runner)[name], values, rtol=1e-3, atol=1e-5)
+    for name, value in whole(runner).items():
+        torch.testing.assert_close(value, weights[name], rtol=0, atol=2e-3)  # AdamW at a rate of 1e-2, in float32
+
+
+def run_sharded(folder: str, facts: dict[str, torch.Tensor], weights: dict[str, torch.Tensor]) -> None:
+    batch = 16 // dist.get_world_size()
+    torch.manual_seed(dist.get_rank())  # the ranks' own weights differ
+    runner = build(config(Path(folder), sharding=dict(group='node'), **{'train_dataloader.batch_size': batch}))
+    runner.train()
+    check(runner, facts, weights)
+
+
+def test_two_ranks_and_one_train_as_a_plain_run(tmp_path: Path, alone):
+    plain = build(config(tmp_path))
+    plain.train()
+    facts, weights = history(plain), whole(plain)
+    on_ranks(2, tmp_path, run_sharded, str(tmp_path), facts, weights)
+    runner = build(config(tmp_path, sharding=dict(cpu_offload=True)))
+    runner.train()
+    check(runner, facts, weights)
+
+
+@pytest.mark.parametrize(('options', 'message'), [
+    (dict(find_unused_parameters=True), 'find_unused_parameters is an option of that'),
+    (dict(sync_bn='torch'), 'sync_bn is an option of that'),
+    (dict(model_wrapper_cfg=dict(type='MMDistributedDataParallel')), 'model_wrapper_cfg is an option of that'),
+    (dict(sharding='all'), "sharding='all' must be a dict"),
+    (dict(sharding=dict(group=0)), 'group=0 must be'),
+    (dict(sharding=dict(group=4)), 'group=4 does not divide the 6 ranks'),
+    (dict(custom_hooks=[dict(type='EMAHook')]), "write type='vit_plugin.EMAHook'"),
+    ({'model.backbone.encoder': dict(num_merged=1)}, 'leave out num_merged or sharding'),
+])
+def test_wrong_input_is_one_sentence(tmp_path, options, message):
+    with fake_ranks(6), pytest.raises(ConfigError, match=message):
+        build(config(tmp_path, **{'sharding': dict(), **options})).train()
+
+
+def validate_sharded(folder: str, checkpoint: str, accuracy: float) -> None:
+    runner = build(config(Path(folder), sharding=dict(), load_from=checkpoint))
+    assert runner.val()['accuracy/top1'] == accuracy
+    assert is_sharded(runner.model)
+
+
+@pytest.mark.nightly
+def test_two_ranks_validate_a_plain_checkpoint(tmp_path: Path):
+    plain = build(config(tmp_path, **{'default_hooks.checkpoint': dict(type='CheckpointHook')}))
+    plain.train()
+    accuracy = history(plain)['val/accuracy/top1'][-1].item()
+    on_ranks(2, tmp_path, validate_sharded, str(tmp_path), str(tmp_path / 'epoch_3.pth'), accuracy)
+
+
+def test_the_passes_see_the_gathered_weights(tiny_hybrid, alone):
+    torch.manual_seed(0)
+    plain, images = VisionTransformer(**tiny_hybrid), torch.randn(2, 3, 32, 32)
+    weights = plain.state_dict()
+    join_alone('cpu')
+    model = optimize(shard(VisionTransformer(**tiny_hybrid), Sharding(), 'cpu').eval(), linear='onednn')
+    assert any(isinstance(module.kernel, Folded) for module in model.modules() if isinstance(module, StdConv2d))
+    for factor in (1., 0.5):  # the kept kernels of the first round are wrong in the second
+        changed = {name: value * factor if value.is_floating_point() else value for name, value in weights.items()}
+        plain.load_state_dict(changed)
+        model.load_state_dict(changed)
+        with torch.no_grad():
+            expected = plain.eval()(images)[0]
+            for _ in range(2):
+                torch.testing.assert_close(model(images)[0], expected)

@@ -1,0 +1,66 @@
+"""The list of names, a name as a config, and the page of the documentation."""
+
+import re
+from pathlib import Path
+
+import pytest
+import timm
+import torch
+from mmengine.config import Config
+
+from vit_plugin.models import VisionTransformer
+from vit_plugin.zoo import names
+from vit_plugin.zoo.__main__ import main
+from vit_plugin.zoo.listing import config_of, markdown, pixels_of
+
+PAGE = Path('docs/checkpoints.md')
+
+
+def test_the_list(capsys):
+    assert main(['eva02_tiny*']) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ['name', 'width', 'blocks', 'heads', 'patch', 'size', 'parameters']
+    assert lines[1].split() == ['eva02_tiny_patch14_224', '192', '12', '3', '14', '224', '5,501,760']
+    assert main(['vit_dpwee*']) == 0
+    assert re.search('vit_dpwee_patch16_reg1_gap_256 +refused: .*DiffParallelScalingBlock', capsys.readouterr().out)
+    assert main(['--config', 'vit_tiny']) == 1
+    assert 'the nearest are' in capsys.readouterr().err
+    assert main(['nothing*']) == 1
+    assert 'No name fits' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize('name', ['vit_tiny_patch16_dinov3_qkvb', 'vit_small_r26_s32_224.augreg_in21k'])
+def test_the_config_spelt_out_is_the_same_model(name):
+    cfg = Config.fromstring(Config(config_of(name)).pretty_text, '.py')
+    assert cfg.backbone.pop('type') == 'vit_plugin.VisionTransformer'
+    assert cfg.backbone.pop('init_cfg', {}).get('checkpoint') == (f'timm://{name}' if '.' in name else None)
+    assert cfg.get('data_preprocessor') == (dict(mean=[127.5] * 3, std=[127.5] * 3) if '.' in name else None)
+    with torch.device('meta'):
+        assert str(VisionTransformer(**cfg.backbone)) == str(VisionTransformer(f'timm://{name}'))
+
+
+def test_recipes_expect_the_pixels_of_their_weights():
+    cfg = Config.fromfile('configs/_base_/backbones/dinov3-vit-base-p16.py')
+    assert cfg.pixels == pixels_of(cfg.name.removeprefix('timm://'))
+
+
+@pytest.mark.skipif(f'timm {timm.__version__}.' not in PAGE.read_text(), reason='the page is of another timm')
+def test_the_page_is_up_to_date():
+    page, known = PAGE.read_text(), names(pretrained=True)
+    assert sorted(re.findall('^[|] `(.*?)`', page, re.MULTILINE)) == sorted(known)
+    for section in page.split('\n## ')[1:]:  # each has its first name's row, and all its names have its pixels
+        members = re.findall('^[|] `(.*?)`', section, re.MULTILINE)
+        assert f'{page[:page.index("## ")]}## {section}'.startswith('\n'.join(markdown(members[:1])))
+        assert all(pixels_of(name) == pixels_of(members[0]) for name in members)
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(f'timm {timm.__version__}.' not in PAGE.read_text(), reason='the page is of another timm')
+def test_the_whole_page_is_up_to_date(capsys):
+    assert main(['--weights', '--markdown']) == 0
+    assert capsys.readouterr().out == PAGE.read_text()
+
+
+def test_a_page_is_of_weights():
+    with pytest.raises(SystemExit):
+        main(['--markdown'])

@@ -1,0 +1,120 @@
+"""Layer-wise decay: smaller learning rates near the image, in any framework."""
+
+from typing import Annotated, Any
+
+from mmengine.logging import print_log
+from mmengine.optim import DefaultOptimWrapperConstructor
+from pydantic import Field, with_config
+from torch import nn
+from typing_extensions import Required, TypedDict
+
+from vit_plugin.annotations import OPEN
+from vit_plugin.arguments import refusing
+from vit_plugin.errors import ConfigError
+from vit_plugin.fields import NotNegative
+from vit_plugin.registry import OPTIM_WRAPPER_CONSTRUCTORS
+
+DecayRate = Annotated[float, Field(gt=0, le=1, description='a number above 0 and at most 1')]
+
+
+@with_config(OPEN)
+class OptimizerConfig(TypedDict, total=False):
+    """The optimizer. Its learning rate is required, because the depths scale it."""
+    type: Required[str | type]
+    lr: Required[NotNegative]
+    weight_decay: NotNegative
+
+
+@with_config(OPEN)
+class WrapperConfig(TypedDict):
+    """The optimizer wrapper."""
+    optimizer: OptimizerConfig
+
+
+class ParamwiseConfig(TypedDict, total=False):
+    """MMEngine's options for groups of parameters, and the decay rate."""
+    layer_decay_rate: Required[DecayRate]
+    custom_keys: dict
+    bias_lr_mult: NotNegative
+    bias_decay_mult: NotNegative
+    norm_decay_mult: NotNegative
+    flat_decay_mult: NotNegative
+    dwconv_decay_mult: NotNegative
+    dcn_offset_lr_mult: NotNegative
+    bypass_duplicate: bool
+
+
+@OPTIM_WRAPPER_CONSTRUCTORS.register_module()
+class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
+    """MMEngine's constructor with layer-wise decay of the learning rate (arXiv:2106.08254, Section 3.2).
+
+    The learning rate of a parameter of depth k of n is multiplied by ``layer_decay_rate ** (n - 1 - k)``. The backbone
+    gives the depths by ``get_layer_depth(name)``. Parameters outside the backbone have the full rate. Parameters that a
+    module names in ``no_weight_decay()`` have no weight decay. Parameters with the same settings share a group.
+
+    Some schedules set the rate of all groups themselves, as OneCycleLR does. They undo the decay.
+
+    Args:
+        optim_wrapper_cfg: config of the optimizer wrapper and its optimizer.
+        paramwise_cfg: ``layer_decay_rate``, above 0 and at most 1, and any of MMEngine's options
+            (``norm_decay_mult``, ``bias_decay_mult``, ``flat_decay_mult``, ``custom_keys``, ...). Their factors
+            multiply.
+
+    Raises:
+        ConfigError: if no part of the model has depths.
+    """
+
+    def __init__(self, optim_wrapper_cfg: WrapperConfig, paramwise_cfg: ParamwiseConfig) -> None:
+        with refusing('LayerDecayOptimWrapperConstructor'):
+            super().__init__(optim_wrapper_cfg, paramwise_cfg)
+        self.rate = paramwise_cfg['layer_decay_rate']
+
+    def add_params(self, params: list[dict], module: nn.Module, prefix: str = '', **kwargs: Any) -> None:
+        """Append the groups of the module's trainable parameters to ``params``."""
+        super().add_params(params, module, prefix, **kwargs)  # the parent calls this for every child
+        if not prefix:
+            params[:] = self._grouped(params, module)
+
+    def _grouped(self, singles: list[dict], model: nn.Module) -> list[dict]:
+        """Join groups of one parameter to groups with equal settings."""
+        names = {parameter: name for name, parameter in model.named_parameters()}
+        scales, undecayed = self._scales(model), self._undecayed(model)
+        groups: dict[tuple, dict] = {}
+        for single in singles:
+            (parameter, ) = single.pop('params')
+            name = names[parameter]
+            settings = {'lr': self.base_lr, **single}
+            if self.base_wd is not None:
+                settings.setdefault('weight_decay', self.base_wd)
+            settings['lr'] *= scales.get(name, 1.)
+            if name in undecayed:
+                settings['weight_decay'] = 0.
+            group = groups.setdefault(tuple(sorted(settings.items())), {**settings, 'params': []})
+            group['params'].append(parameter)
+        ordered = sorted(groups.values(), key=lambda group: (group['lr'], group.get('weight_decay', 0.)))
+        print_log('\n'.join(['Groups of parameters:', *(
+            f'lr {group["lr"]:.4g}, weight decay {group.get("weight_decay", "default")}: '
+            f'{len(group["params"])} tensors, {sum(parameter.numel() for parameter in group["params"]):,} numbers'
+            for group in ordered)]), 'current')
+        return ordered
+
+    def _scales(self, model: nn.Module) -> dict[str, float]:
+        """The factor for every parameter of a backbone, by its name in the model."""
+        telling = {name: module for name, module in model.named_modules() if hasattr(module, 'get_layer_depth')}
+        # A classifier or detector may forward the call, so the innermost module with the method is asked.
+        backbones = {name: module for name, module in telling.items()
+                     if not any(other != name and other.startswith(f'{name}.' if name else '') for other in telling)}
+        if not backbones:
+            raise ConfigError(f'optim_wrapper: no part of {type(model).__name__} has get_layer_depth, so that there is '
+                              'no layer-wise decay for it; take a vit_plugin.VisionTransformer as the backbone.')
+        scales = {}
+        for prefix, backbone in backbones.items():
+            for name, _ in backbone.named_parameters():
+                depth, num_depths = backbone.get_layer_depth(name)
+                scales[f'{prefix}.{name}' if prefix else name] = self.rate ** (num_depths - 1 - depth)
+        return scales
+
+    @staticmethod
+    def _undecayed(model: nn.Module) -> set[str]:
+        return {f'{prefix}.{name}' if prefix else name for prefix, module in model.named_modules()
+                if hasattr(module, 'no_weight_decay') for name in module.no_weight_decay()}

@@ -1,0 +1,50 @@
+"""The begin of a run with a sharded model."""
+
+import mmengine.hooks
+import torch.distributed as dist
+from mmengine.device import get_device
+from mmengine.dist import broadcast
+from mmengine.model import BaseDataPreprocessor, BaseTTAModel
+from mmengine.runner import Runner
+
+from vit_plugin.errors import ConfigError
+
+from .ema import EMAHook
+from .shard import is_sharded, shard
+
+
+def begin_sharded(runner: Runner, to_train: bool) -> None:
+    """Initialise the runner's model, make it the same on all ranks, and shard it, if ``runner.sharding`` says so.
+
+    MMEngine's ``train`` would initialise the model only after the optimizer is built. So this comes before all of it.
+
+    Args:
+        runner: the runner. Its model is whole, and on the CPU, until this function has been called once.
+        to_train: whether the run is a training. Otherwise a checkpoint has all weights, and nothing is initialised.
+
+    Raises:
+        ConfigError: if the model or a hook cannot be sharded, or if the ranks do not fit.
+    """
+    model = runner.model.module if isinstance(runner.model, BaseTTAModel) else runner.model
+    if runner.sharding is None or is_sharded(model):
+        return
+    if any(isinstance(hook, mmengine.hooks.EMAHook) and not isinstance(hook, EMAHook) for hook in runner.hooks):
+        raise ConfigError("custom_hooks: EMAHook copies the model, which a sharded one does not allow; write "
+                          "type='vit_plugin.EMAHook'.")
+    if to_train:
+        model.init_weights()
+    device = get_device()
+    join_alone(device)
+    for tensor in (*model.parameters(), *model.buffers()):
+        broadcast(tensor.detach())
+    shard(model, runner.sharding, device)
+    for module in runner.model.modules():
+        if isinstance(module, BaseDataPreprocessor):
+            module.to(device)  # by which it learns where the data go
+
+
+def join_alone(device_type: str) -> None:
+    """Make a process without a launcher a group of one rank."""
+    if not dist.is_initialized():
+        backend = 'gloo' if device_type == 'cpu' else None  # None is each device's own
+        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)

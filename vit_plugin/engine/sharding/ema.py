@@ -1,0 +1,155 @@
+"""Moving averages of the weights, of plain and of sharded models."""
+
+import itertools
+import logging
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+import mmengine.hooks
+import torch
+from mmengine.logging import print_log
+from mmengine.model import BaseAveragedModel
+from mmengine.registry import MODELS
+from mmengine.runner import Runner
+from pydantic import Field
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+from typing_extensions import TypedDict, Unpack
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.fields import Count, PositiveInt
+from vit_plugin.models.load_hooks import placed
+from vit_plugin.registry import HOOKS
+
+from .shard import bare, reshard
+
+Momentum = Annotated[float, Field(gt=0, lt=1, description='a number above 0 and below 1')]
+
+
+class AverageOptions(TypedDict, total=False):
+    """Arguments of MMEngine's averages."""
+    momentum: Momentum
+    gamma: PositiveInt
+    interval: PositiveInt
+    device: str | None
+    update_buffers: bool
+
+
+class Source:
+    """Of a model, what MMEngine's averages ask for: its tensors, or of sharded ones this rank's parts."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        return ((name, local(parameter)) for name, parameter in self.model.named_parameters())
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {name: local(value) for name, value in self.model.state_dict().items()}
+
+    def buffers(self) -> Iterator[Tensor]:
+        return iter(())  # the average has none of its own, see EMAHook
+
+
+def local(tensor: Tensor) -> Tensor:
+    """This rank's part of a tensor, in the same memory, without gradient."""
+    tensor = tensor.detach()
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+@HOOKS.register_module()
+class EMAHook(mmengine.hooks.EMAHook):
+    """MMEngine's ``EMAHook`` for sharded models too, and without a copy of the model.
+
+    It keeps one tensor for each averaged one, sharded alike, from the start of the training on. Buffers that are not
+    averaged are the model's own. Values and checkpoints are MMEngine's: ``state_dict`` has the averages, and
+    ``ema_state_dict`` the weights that learn.
+
+    Args:
+        ema_type: the average, a class of :mod:`mmengine.model.averaged_model`.
+        strict_load: whether a resumed checkpoint must have every average.
+        begin_iter, begin_epoch: where averaging begins. Before, the averages are the weights. One of them must be 0.
+        **kwargs: ``momentum``, ``interval``, ``device``, ``update_buffers``, and ``gamma`` for
+            ``'MomentumAnnealingEMA'``; see :class:`mmengine.model.ExponentialMovingAverage`.
+    """
+
+    def __init__(self, ema_type: Literal['ExponentialMovingAverage', 'MomentumAnnealingEMA',
+                                         'StochasticWeightAverage'] = 'ExponentialMovingAverage',
+                 strict_load: bool = False, begin_iter: Count = 0, begin_epoch: Count = 0,
+                 **kwargs: Unpack[AverageOptions]) -> None:
+        super().__init__(ema_type, strict_load, begin_iter, begin_epoch, **kwargs)
+
+    def before_run(self, runner: Runner) -> None:
+        self.src_model = bare(runner.model)
+        # MMEngine's class does the arithmetic. It would copy a model, so it is given an empty one.
+        self.ema_model: BaseAveragedModel = MODELS.build(self.ema_cfg, default_args=dict(model=nn.Module()))
+        self._averages: dict[str, Tensor] = {}  # by the names of the model
+
+    def before_train(self, runner: Runner) -> None:
+        super().before_train(runner)
+        if not self._averages:  # nothing was resumed
+            self._make_averages()
+
+    def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None,
+                         outputs: dict | None = None) -> None:
+        if self._ema_started(runner):
+            reshard(self.src_model)
+            self.ema_model.update_parameters(Source(self.src_model))
+        else:
+            self._copy(self._sources())
+
+    def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        """Save the averages in the place of the weights, and the weights as ``ema_state_dict``."""
+        averages = {id(source): self._averages[name] for name, source in self._sources().items()}
+        checkpoint['ema_state_dict'] = {'steps': self.ema_model.steps, **{
+            f'module.{name}': averages.get(id(value), value.detach() if isinstance(value, Tensor) else value)
+            for name, value in self.src_model.state_dict(keep_vars=True).items()}}
+        self._swap_ema_state_dict(checkpoint)
+
+    def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
+        """Take the averages of a resumed checkpoint. Otherwise the averages begin as the loaded weights."""
+        if not runner._resume:
+            return
+        if 'ema_state_dict' not in checkpoint:
+            print_log('There is no `ema_state_dict` in the checkpoint: the averages begin as its weights.', 'current',
+                      logging.WARNING)
+            return
+        self._swap_ema_state_dict(checkpoint)
+        saved = checkpoint['ema_state_dict']
+        self._make_averages()
+        for name, average in self._averages.items():
+            value = saved.get(f'module.{name}', average if not self.strict_load else torch.empty(0))
+            if value.shape != average.shape:
+                raise ConfigError(f'The checkpoint has no average of {name!r} with the shape {tuple(average.shape)}; '
+                                  'resume with the same model.')
+            self._copy({name: placed(value, average)})
+        self.ema_model.steps.copy_(saved['steps'])
+
+    def _sources(self) -> dict[str, Tensor]:
+        """The tensors of the model that are averaged, by name."""
+        reshard(self.src_model)  # a validation may leave them gathered
+        named = self.src_model.named_parameters()
+        if self.ema_model.update_buffers:
+            saved = self.src_model.state_dict(keep_vars=True)
+            named = itertools.chain(named, ((k, v) for k, v in self.src_model.named_buffers() if k in saved))
+        return dict(named)
+
+    def _make_averages(self) -> None:
+        device = self.ema_cfg.get('device')
+        self._averages = {name: source.detach().clone().to(device) if device else source.detach().clone()
+                          for name, source in self._sources().items()}
+        self.ema_model.avg_parameters = {name: local(average) for name, average in self._averages.items()}
+
+    @torch.no_grad()
+    def _copy(self, values: dict[str, Tensor]) -> None:
+        for name, value in values.items():
+            local(self._averages[name]).copy_(local(value))
+
+    @torch.no_grad()
+    def _swap_ema_parameters(self) -> None:
+        """Swap the averages with the weights. Without a training there are none, and a checkpoint has averages."""
+        for name, source in self._sources().items() if self._averages else ():
+            average, source = local(self._averages[name]), local(source)
+            kept = average.clone()
+            average.copy_(source)
+            source.copy_(kept)

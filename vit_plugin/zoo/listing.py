@@ -1,0 +1,102 @@
+"""What the list of names says of each, and what a config needs of it."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import timm
+from timm.models import get_pretrained_cfg
+
+from vit_plugin.errors import ConfigError
+
+from .definition import describe
+from .names import find
+
+COLUMNS = ('name', 'width', 'blocks', 'heads', 'patch', 'size', 'parameters')
+PAGE = """# Checkpoints of timm's, by their names
+
+Written by `python -m vit_plugin.zoo --weights --markdown`, from timm {version}. Every name is an `arch` and a
+checkpoint:
+
+```python
+backbone = dict(type='vit_plugin.VisionTransformer', arch='timm://NAME',
+                init_cfg=dict(type='Pretrained', checkpoint='timm://NAME'))
+```
+
+Patch and size are in pixels. The parameters are those of the backbone. Some licences allow research only. Each heading
+is the `data_preprocessor` of the names below it. [weights.md](weights.md) has other sources, and published results."""
+
+
+def row_of(name: str) -> tuple[str, ...]:
+    """A row of the list: the entries of ``COLUMNS``. The parameters are those of the backbone.
+
+    Raises:
+        ConfigError: if our backbone cannot compute the same as timm's model.
+    """
+    arguments = describe(name)
+    parameters = sum(parameter.numel() for part, parameter in find(name).named_parameters()
+                     if not part.startswith(('head', 'fc_norm', 'attn_pool')))
+    size = arguments['arguments']['img_size']
+    return (name, *(str(arguments[key]) for key in ('embed_dims', 'num_layers', 'num_heads')),
+            str(stride_of(name)), str(size) if isinstance(size, int) else f'{size[0]} x {size[1]}', f'{parameters:,}')
+
+
+def stride_of(name: str) -> int:
+    """Pixels from one token to the next."""
+    stem = find(name).patch_embed
+    return stem.img_size[0] // stem.grid_size[0]
+
+
+def config_of(name: str) -> dict[str, dict[str, Any]]:
+    """The backbone of a config, spelt out. A name of weights gives the line that loads them too, and what they expect
+    of the pixels.
+
+    Raises:
+        ConfigError: see :func:`row_of`.
+    """
+    arguments = describe(name)
+    rest = arguments.pop('arguments')
+    patch_embed = arguments.pop('patch_embed')
+    backbone = dict(type='vit_plugin.VisionTransformer', arch=arguments, patch_embed=patch_embed, **rest)
+    if '.' not in name:
+        return dict(backbone=backbone)
+    backbone['init_cfg'] = dict(type='Pretrained', checkpoint=f'timm://{name}')
+    return dict(backbone=backbone, data_preprocessor=pixels_of(name))
+
+
+def pixels_of(name: str) -> dict[str, list[float]]:
+    """Mean and standard deviation of the pixels from 0 to 255, as a name of weights expects them."""
+    cfg = get_pretrained_cfg(name)
+    return {key: [round(255 * value, 4) for value in getattr(cfg, key)] for key in ('mean', 'std')}
+
+
+def lines(names: Iterable[str]) -> Iterator[str]:
+    """The list as text. For a model that is refused, the reason."""
+    form = '{:<50}' + '{:>8}' * 4 + '{:>12}{:>16}'
+    yield form.format(*COLUMNS)
+    for name in names:
+        try:
+            yield form.format(*row_of(name))
+        except ConfigError as error:
+            yield f'{name:<50} refused: {error}'
+
+
+def markdown(names: Iterable[str]) -> Iterator[str]:
+    """The page of these names of weights, by the pixels that they expect."""
+    yield PAGE.format(version=timm.__version__)
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(', '.join(f'{key}={value}' for key, value in pixels_of(name).items()), []).append(name)
+    for pixels, members in groups.items():
+        yield f'\n## `dict({pixels})`\n'
+        yield '| ' + ' | '.join((*COLUMNS, 'licence')) + ' |\n|---' + '|--:' * (len(COLUMNS) - 1) + '|---|'
+        yield from map(markdown_row, members)
+
+
+def markdown_row(name: str) -> str:
+    """A row of the page."""
+    licence = get_pretrained_cfg(name).license or 'not stated'
+    try:
+        _, *cells = row_of(name)
+    except ConfigError:
+        cells = ['refused', *[''] * (len(COLUMNS) - 2)]
+    return '| ' + ' | '.join((f'`{name}`', *cells, licence)) + ' |'
