@@ -75,6 +75,7 @@ class VisionTransformer(LoadableBackbone):
             norm is frozen too. Frozen parts stay in eval mode.
         with_cp: recompute blocks in the backward pass to save memory.
         init_cfg: MMEngine's initialisation config. By default the weights are initialised as the authors do.
+            ``dict(type='Pretrained', checkpoint=True)`` loads the weights of timm's that ``arch`` names.
 
     Attributes:
         prefix_tokens: names of the learned tokens before the patches, in order.
@@ -101,7 +102,7 @@ class VisionTransformer(LoadableBackbone):
                  out_indices: int | Indices = -1, out_type: Literal[tuple(OUT_TYPES)] | None = None,
                  drop_rate: Rate = 0., drop_path_rate: Rate = 0., frozen_stages: Annotated[int, Field(ge=-1)] = -1,
                  with_cp: bool = False, init_cfg: InitConfig = None) -> None:
-        super().__init__(init_cfg)
+        super().__init__(init_cfg, arch)
         sizes = parse_arch(arch)
         given = sizes.complete(img_size=img_size, pos_embed=pos_embed, with_cls_token=with_cls_token, encoder=encoder,
                                numerics=numerics, out_type=out_type)
