@@ -164,6 +164,11 @@ class VisionTransformer(LoadableBackbone):
         return self.norm_pre(self.drop_after_pos(self.position(x, self.pos_embed, grid)))
 
     @property
+    def num_extra_tokens(self) -> int:
+        """MMPretrain's name of ``num_prefix_tokens``, which its ``vis_cam`` asks for."""
+        return self.num_prefix_tokens
+
+    @property
     def stem_maps(self) -> tuple[int, ...]:
         """Indices of the CNN's maps that are returned."""
         stem = self.patch_embed
