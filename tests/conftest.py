@@ -1,6 +1,8 @@
+import functools
 import os
 from collections.abc import Iterator
 
+import mmengine.config.utils
 import pytest
 import torch
 import torch.distributed as dist
@@ -9,6 +11,9 @@ from mmengine.config import Config
 from mmengine.registry import DefaultScope
 
 import vit_plugin.detection  # noqa: F401  before any test imports mmdet
+
+# For each base of another package MMEngine reads all its 50 metafiles, which takes 1 s.
+mmengine.config.utils.load = functools.cache(mmengine.config.utils.load)
 
 # The same examples in every run, so that a commit passes or fails by itself. --hypothesis-profile=default draws others.
 settings.register_profile('same', derandomize=True)

@@ -4,12 +4,16 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
+import mmcv
+import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
 from mmengine.model import revert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import MODELS, init_default_scope
+from torch import Tensor, nn
+from torch.nn.functional import softplus
 
 from vit_plugin.arch import parse_arch
 from vit_plugin.engine.checks import check_channels
@@ -54,6 +58,13 @@ def recipes(*folders: str, nightly: bool = False) -> pytest.MarkDecorator:
         if not folders or path.parent.name in folders])
 
 
+@pytest.mark.parametrize('path', [path for path in CONFIGS if '-20k_in1k' in path.stem], ids=lambda path: path.stem)
+def test_fine_tuning_begins_from_weights_of_its_variant(path):
+    backbone = read_config(path).model.backbone
+    file = backbone.init_cfg.checkpoint.rsplit('/', 1)[1].removesuffix('.npz').split('-i21k')[0]  # R50+ViT-B_16
+    assert re.sub(r'ViT-|\W|_', '', file) == re.sub(r'\W', '', backbone.arch)
+
+
 def test_there_are_recipes_of_each_kind():
     assert {path.parent.name for path in CONFIGS} == set(HOSTS)
 
@@ -71,22 +82,40 @@ def test_classifier_trains_a_step(path, no_default_scope):
     assert cfg.model.head.in_channels == parse_arch(cfg.model.backbone.arch).embed_dims
     assert cfg.model.head.num_classes == cfg.data_preprocessor.num_classes
     backbone = cfg.model.backbone
-    if '384px' in path.stem:  # as wide and as many pixels as it says, but two blocks deep
-        assert backbone.img_size == 384
-        arch = parse_arch(backbone.arch)
-        backbone.patch_embed = arch.patch_embed
-        backbone.arch = dict(embed_dims=arch.embed_dims, num_layers=2, num_heads=arch.num_heads,
-                             feedforward_channels=arch.feedforward_channels)
+    if '_in' in path.stem:  # of ImageNet
+        assert backbone.setdefault('img_size', 224) == (384 if '384px' in path.stem else 224)
+        shrink(cfg)
     model = MODELS.build(dict(cfg.model, data_preprocessor=cfg.data_preprocessor)).train()
     head = model.head.layers.head.weight
     wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
     side, channels = backbone.img_size, backbone.get('patch_embed', {}).get('in_channels', 3)
     batch = dict(inputs=[torch.randint(0, 256, (channels, side, side), dtype=torch.uint8)] * 2,
                  data_samples=[sample(label) for label in (0, 1)])
-    losses = model.train_step(batch, wrapper)
-    assert losses['loss'].item() == pytest.approx(torch.log(torch.tensor(float(cfg.model.head.num_classes))).item(),
-                                                  rel=1e-3)  # the head starts at zero
+    expected = loss_of_a_zero_head(model.head).item()
+    assert model.train_step(batch, wrapper)['loss'].item() == pytest.approx(expected, rel=1e-3)
     assert head.abs().max() > 0
+
+
+@pytest.mark.parametrize('path', sorted(Path('configs/_base_/datasets').glob('imagenet*.py')), ids=lambda p: p.stem)
+@pytest.mark.filterwarnings('ignore')
+def test_imagenets_pipelines_give_the_size_of_their_name(path, tmp_path, no_default_scope):
+    from mmengine.dataset import Compose
+    init_default_scope('mmpretrain')
+    cfg = Config.fromfile(path)
+    mmcv.imwrite(np.random.default_rng(0).integers(0, 256, (300, 400, 3), dtype=np.uint8), str(tmp_path / 'image.png'))
+    for loader in (cfg.train_dataloader, cfg.val_dataloader):
+        if loader:
+            packed = Compose(loader.dataset.pipeline)(dict(img_path=str(tmp_path / 'image.png'), gt_label=1))
+            assert packed['inputs'].shape == (3, *[int(re.search(r'_(\d+)px', path.stem)[1])] * 2)
+            assert packed['data_samples'].gt_label == 1
+
+
+def loss_of_a_zero_head(head: nn.Module) -> Tensor:
+    """All logits are the bias, so the labels do not matter."""
+    classes, bias = head.num_classes, head.layers.head.bias[0]
+    if getattr(head.loss_module, 'use_sigmoid', False):
+        return head.loss_module.loss_weight * (classes * softplus(bias) - bias)
+    return torch.tensor(float(classes)).log()
 
 
 def sample(label: int):
@@ -107,6 +136,26 @@ def test_readmes_detector_trains_a_step(page, no_default_scope, tmp_path):
     config = tmp_path / 'config.py'
     config.write_text(re.search(r'```python\n(_base_ = .*?)```', Path(page).read_text(), re.DOTALL)[1])
     train_a_step(read_config(str(config)))
+
+
+@pytest.mark.parametrize('other', ['dinov2', 'siglip2'])
+@pytest.mark.parametrize('path', [pytest.param(path, id=path.stem) for path in CONFIGS if 'dinov3-vit-b' in path.stem])
+@pytest.mark.filterwarnings('ignore')
+def test_one_line_makes_dinov3s_recipe_another_ones(path, other, tmp_path, no_default_scope):
+    pytest.importorskip(HOSTS[path.parent.name])
+    before = path.read_text().replace("'../_base_/", f"'{Path('configs/_base_').resolve()}/")
+    after = before.replace("/dinov3-vit-base-p16.py'", f"/{other}-vit-base-p16.py'")
+    assert sum(old != new for old, new in zip(before.splitlines(), after.splitlines(), strict=True)) == 1
+    (tmp_path / 'recipe.py').write_text(after)
+    cfg = read_config(str(tmp_path / 'recipe.py'))
+    init_default_scope(cfg.default_scope)
+    check_channels(cfg.model)
+    assert other in cfg.model.backbone.arch.replace('siglip_512.v2', 'siglip2')
+    with torch.device('meta'):
+        model = MODELS.build(cfg.model)
+    assert model.backbone.patch_embed.stride == 16
+    assert model.backbone.init_cfg['checkpoint'] == cfg.model.backbone.arch
+    assert (model.backbone.rope.num_layers, model.backbone.pos_embed is None) == (12, False)
 
 
 def train_a_step(cfg: Config) -> None:

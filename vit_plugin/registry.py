@@ -26,7 +26,7 @@ class Registry(root.Registry):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.missing: dict[str, MissingExtraError] = {}
+        self.missing: dict[str, Exception] = {}  # why a name cannot be had
 
     def _register_module(self, module: Any, *args: Any, **kwargs: Any) -> None:
         super()._register_module(module, *args, **kwargs)
@@ -46,7 +46,7 @@ class Registry(root.Registry):
 
         Raises:
             MissingExtraError: if the class needs an extra that is not installed.
-            ConfigError: if there is no such class.
+            ConfigError: if there is no such class, or if it cannot be had.
         """
         try:
             found = super().get(key)

@@ -7,9 +7,7 @@ yet trained by us.
 """
 
 _base_ = [
-    '../_base_/models/hybrid-vit-base-r50-p16.py', '../_base_/datasets/imagenet_bs64_384px.py',
+    '../_base_/models/hybrid-vit-base-r50-p16_in21k.py', '../_base_/datasets/imagenet_bs64_384px.py',
     '../_base_/schedules/sgd_finetune_20k.py']
 
-model = dict(backbone=dict(
-    img_size=384,
-    init_cfg=dict(type='Pretrained', checkpoint='https://storage.googleapis.com/vit_models/imagenet21k/R50+ViT-B_16.npz')))
+model = dict(backbone=dict(img_size=384))

@@ -7,11 +7,14 @@ from typing import Any
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.conversion import Plan, choose_format, prepared
+from vit_plugin.weights.claims import traits
+from vit_plugin.weights.conversion import Plan, choose_format
 from vit_plugin.weights.files import LazyArrays
 from vit_plugin.weights.formats import FORMATS
+from vit_plugin.weights.patterns import Pattern
 from vit_plugin.weights.report import Report, some
-from vit_plugin.weights.rules import GRID, Pattern, traits
+from vit_plugin.weights.rules import GRID
+from vit_plugin.weights.unpacking import prepared
 
 from .adapt import Adapter
 from .layers.attention import Attention
@@ -27,6 +30,7 @@ ARGUMENTS = {Pattern(name): argument for name, argument in {
     'pos_embed': "pos_embed='learned'",
     'norm_pre.{rest}': 'encoder=dict(pre_norm=True)',
     'norm.{rest}': 'encoder=dict(final_norm=True)',
+    'fc_norm.{rest}': "type='vit_plugin.MMVisionTransformer' and out_type='avg_featmap'",
     'blocks.{i}.ls{k}.gamma': 'encoder=dict(layer_scale_init_value=1e-5)',
     'blocks.{i}.attn.rel_pos_(h|w)': "pos_embed=dict(type='learned', relative=True)",
     'blocks.{i}.attn.(q|k)_norm.{rest}': 'encoder=dict(qk_norm=True)',
@@ -47,7 +51,8 @@ ARGUMENTS = {Pattern(name): argument for name, argument in {
     'patch_embed.backbone.stages.{rest}': 'the arch of a hybrid with these stages',
 }.items()}
 BLOCK = Pattern('blocks.{i}.{rest}')
-ENCODER = ('cls_token', 'dist_token', 'reg_token', 'pos_embed', 'rope', 'norm_pre', 'norm', 'blocks', 'patch_embed')
+ENCODER = ('cls_token', 'dist_token', 'reg_token', 'pos_embed', 'rope', 'norm_pre', 'norm', 'fc_norm', 'blocks',
+           'patch_embed')
 
 
 class Fitting:

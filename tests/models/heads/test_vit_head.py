@@ -22,6 +22,11 @@ def test_starts_at_zero_and_pre_logits_do_not(hidden_dim):
         assert layer.weight.std() > 0.1
 
 
+def test_starts_at_the_prior_probability():
+    head = ViTClsHead(5, 16, prior_prob=0.01)
+    torch.testing.assert_close(head((torch.randn(3, 16), )).sigmoid(), torch.full((3, 5), 0.01))
+
+
 def test_other_activation():
     head = ViTClsHead(5, 16, hidden_dim=8, act_cfg=dict(type='ReLU'))
     assert (head.pre_logits((torch.randn(9, 16), )) >= 0).all()

@@ -1,8 +1,11 @@
 """The classification head."""
 
 from collections import OrderedDict
+from math import log
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 from torch import Tensor, nn
 from typing_extensions import TypedDict, Unpack
 
@@ -35,6 +38,8 @@ class ViTClsHead(ClsHead):
         in_channels: width of the feature from the backbone or neck.
         hidden_dim: width of the pre-logits layer, as in pre-training. None means no such layer.
         act_cfg: activation after the pre-logits, tanh in the paper.
+        prior_prob: the probability of each class at the start, for a sigmoid loss (arXiv:1708.02002, Section 3.3).
+            None means that the bias starts at zero.
         init_cfg: MMEngine's initialisation config. By default, as in the authors' code, the classifier starts at zero
             and the pre-logits have flax's default initialisation.
         **kwargs: ``loss``, ``topk``, ``cal_acc`` of MMPretrain's ``ClsHead``.
@@ -46,14 +51,15 @@ class ViTClsHead(ClsHead):
     """
 
     def __init__(self, num_classes: PositiveInt, in_channels: PositiveInt, hidden_dim: PositiveInt | None = None,
-                 act_cfg: Typed = dict(type='Tanh'), init_cfg: InitConfig = None, **kwargs: Unpack[ClsHeadOptions],
-                 ) -> None:
+                 act_cfg: Typed = dict(type='Tanh'), prior_prob: Annotated[float, Field(gt=0, lt=1)] | None = None,
+                 init_cfg: InitConfig = None, **kwargs: Unpack[ClsHeadOptions]) -> None:
         with refusing('ViTClsHead: loss'):
             super().__init__(init_cfg=init_cfg, **kwargs)
         if np.max(self.topk) > num_classes:
             raise ConfigError(f'ViTClsHead: topk={self.topk} asks for more than the num_classes={num_classes}; take '
                               'smaller numbers.')
         self.num_classes, self.in_channels, self.hidden_dim = num_classes, in_channels, hidden_dim
+        self.prior_prob = prior_prob
         layers: OrderedDict[str, nn.Module] = OrderedDict()
         if hidden_dim is not None:
             layers['pre_logits'] = nn.Linear(in_channels, hidden_dim)
@@ -71,7 +77,7 @@ class ViTClsHead(ClsHead):
                 nn.init.zeros_(layer.bias)
             elif name == 'head':
                 nn.init.zeros_(layer.weight)
-                nn.init.zeros_(layer.bias)
+                nn.init.constant_(layer.bias, log(self.prior_prob / (1 - self.prior_prob)) if self.prior_prob else 0.)
 
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
         """The input of the classifier: the pre-logits (B, hidden_dim), or the feature itself."""

@@ -1,0 +1,14 @@
+"""Fine-tuning of R26+S/32 on ImageNet-1k at 384 px by the authors' recipe (arXiv:2106.10270).
+
+    tools/dist_train.sh configs/hybrid_vit/hybrid-vit-small-r26-p32_8xb64-20k_in1k-384px.py 8
+
+It starts from the authors' ImageNet-21k weights. Published by google-research/vision_transformer: 83.85 % top-1; not
+yet trained by us.
+"""
+
+_base_ = [
+    '../_base_/models/hybrid-vit-small-r26-p32_in21k.py', '../_base_/datasets/imagenet_bs64_384px.py',
+    '../_base_/schedules/sgd_finetune_20k.py']
+
+model = dict(backbone=dict(img_size=384))
+optim_wrapper = dict(optimizer=dict(lr=0.01))

@@ -1,0 +1,10 @@
+"""S/16 from scratch on ImageNet-1k: the plain baseline for 300 epochs (arXiv:2205.01580).
+
+    tools/dist_train.sh configs/vit/vit-small-p16_8xb128-300e_in1k.py 8
+
+Published: 80.0 % top-1 (its Table 1). Not yet trained by us.
+"""
+
+_base_ = [
+    '../_base_/models/vit-small-p16_plain.py', '../_base_/datasets/imagenet_bs128_224px_randaug.py',
+    '../_base_/schedules/adamw_imagenet_300e.py']
