@@ -76,8 +76,11 @@ class PreemptionHook(Hook):
         process, self._heard = os.getpid(), 0
 
         def hear(number: int, frame: object) -> None:
-            if os.getpid() == process:  # forks have the handler too
+            if os.getpid() == process:
                 self._heard = self._heard or number
+            else:  # a fork, such as of a metric, whose pool of processes ends by this signal
+                signal.signal(number, signal.SIG_DFL)
+                os.kill(os.getpid(), number)
 
         previous = {number: signal.signal(number, hear) for number in self.signals}
         self._listens = True
