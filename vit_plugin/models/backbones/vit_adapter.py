@@ -205,6 +205,9 @@ class ViTAdapter(BaseModule):
         if not isinstance(backbone, VisionTransformer):
             raise ConfigError(f'ViTAdapter: backbone is a {type(backbone).__name__}; give the config of a '
                               'vit_plugin.VisionTransformer.')
+        if backbone.patch_embed.varies:
+            raise ConfigError('ViTAdapter: the patches of the backbone must have one size, by which their places are '
+                              'known; leave out sizes in its patch_embed.')
         if isinstance(backbone.blocks, MergingEncoder):
             raise ConfigError('ViTAdapter: encoder.num_merged of the backbone leaves no grid of patches between the '
                               'groups of blocks, which the adapter needs; leave it out.')
