@@ -30,6 +30,7 @@ setup(
         'demo': ['scikit-learn'],
         'hf': ['datasets'],
         'pictures': ['grad-cam'],
+        'sweep': ['submitit'],
         'export': ['onnx', 'onnxscript', 'onnxruntime'],
         'test': ['pytest', 'hypothesis', 'scikit-learn', 'scipy', 'ruff', 'torchao',
                  'pytest-xdist'],
