@@ -33,6 +33,6 @@ setup(
         'sweep': ['submitit'],
         'logs': ['tensorboard', 'wandb', 'mlflow'],
         'export': ['onnx', 'onnxscript', 'onnxruntime'],
-        'test': ['pytest', 'hypothesis', 'scikit-learn', 'scipy', 'ruff', 'torchao',
-                 'pytest-xdist'],
+        'test': ['pytest', 'hypothesis', 'scikit-learn', 'scipy', 'ruff', 'torchao', 'pytest-xdist',
+                 'grad-cam', 'submitit', 'tensorboard'],
     })
