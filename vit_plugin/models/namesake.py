@@ -80,7 +80,10 @@ def _pixels(name: str, arch: Any) -> dict[str, str]:
     if not str(arch).startswith('timm://') or str(arch) == f'timm://{name}':
         return {}
     from vit_plugin.zoo.listing import pixels_of  # which needs timm
-    wanted, mine = pixels_of(name), pixels_of(arch.removeprefix('timm://'))
+    try:
+        wanted, mine = pixels_of(name), pixels_of(arch.removeprefix('timm://'))
+    except RuntimeError:  # timm has no weights of such a tag; who fetches them says so
+        return {}
     return {} if wanted == mine else {
         'pixels': f'the weights expect pixels normalised by {wanted}, those of {arch} by {mine}: set mean and std of '
                   'the data_preprocessor'}
