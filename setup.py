@@ -31,6 +31,7 @@ setup(
         'hf': ['datasets'],
         'pictures': ['grad-cam'],
         'sweep': ['submitit'],
+        'logs': ['tensorboard', 'wandb', 'mlflow'],
         'export': ['onnx', 'onnxscript', 'onnxruntime'],
         'test': ['pytest', 'hypothesis', 'scikit-learn', 'scipy', 'ruff', 'torchao',
                  'pytest-xdist'],

@@ -112,7 +112,7 @@ def test_the_folder_of_another_sweep_is_refused(sweep):
 
 
 @pytest.mark.parametrize(('key', 'values', 'words'), [
-    ('model.backbone.drop_rat', [0], "model.backbone has no setting 'drop_rat'; did you mean drop_path_rate or drop_rate"),
+    ('model.backbone.drop_rat', [0], "model.backbone has no setting 'drop_rat'; did you mean drop_path_rate or drop_"),
     ('modell.backbone.drop_rate', [0], "the config has no setting 'modell'"),
     ('model.neck.mode', ['avg'], "model has no setting 'neck'|mode"),
     ('param_scheduler.7.begin', [0], "param_scheduler has no setting '7'"),
