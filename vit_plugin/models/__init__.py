@@ -7,11 +7,11 @@ from vit_plugin.registry import MODELS  # first, since it says what to install w
 from .backbones import VisionTransformer, ViTAdapter
 from .loading import load_weights
 from .necks import SimpleFPN, TokenPooling
-from .stems import ConvEmbed, MBConvEmbed, PatchEmbed, ResNetEmbed, TimmEmbed
+from .stems import ConvEmbed, FlexiPatchEmbed, MBConvEmbed, PatchEmbed, ResNetEmbed, TimmEmbed
 
 __all__ = [
-    'ConvEmbed', 'MBConvEmbed', 'PatchEmbed', 'ResNetEmbed', 'SimpleFPN', 'TimmEmbed', 'TokenPooling', 'ViTAdapter',
-    'VisionTransformer', 'load_weights']
+    'ConvEmbed', 'FlexiPatchEmbed', 'MBConvEmbed', 'PatchEmbed', 'ResNetEmbed', 'SimpleFPN', 'TimmEmbed',
+    'TokenPooling', 'ViTAdapter', 'VisionTransformer', 'load_weights']
 
 with MODELS.needing_an_extra('AugmentingPreprocessor'):
     from .data_preprocessor import AugmentingPreprocessor

@@ -24,6 +24,7 @@ from vit_plugin.weights.sources import open_weights, read_whole
 from .fitting import Fitting
 from .layers.attention_pool import AttentionPool
 from .load_hooks import fit_backbone, fit_classifier, placed
+from .namesake import compare
 
 
 class LoadableBackbone(BaseModule):
@@ -31,10 +32,16 @@ class LoadableBackbone(BaseModule):
 
     Args:
         init_cfg: MMEngine's initialisation config. A checkpoint in it is loaded as by :func:`load_weights`.
+            ``checkpoint=True`` means the weights of timm's that ``arch`` names.
+        arch: the backbone's.
+
+    Raises:
+        ConfigError: if there is ``checkpoint=True``, and ``arch`` is no name of timm's.
     """
 
-    def __init__(self, init_cfg: InitConfig = None) -> None:
-        super().__init__(init_cfg)
+    def __init__(self, init_cfg: InitConfig = None, arch: Any = None) -> None:
+        super().__init__(named(init_cfg, arch))
+        self.arch = arch
         self.register_load_state_dict_pre_hook(fit_backbone)
 
     def init_weights(self) -> None:
@@ -44,6 +51,18 @@ class LoadableBackbone(BaseModule):
     def _checkpoint_filter(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
         """Take the weights of a whole classifier: MMPretrain calls this hook of its backbone with all of them."""
         fit_classifier(self, state_dict, prefix)
+
+
+def named(init_cfg: InitConfig, arch: Any) -> InitConfig:
+    """``init_cfg`` with the name in ``arch`` in place of ``checkpoint=True``. See :class:`LoadableBackbone`."""
+    if isinstance(init_cfg, (list, tuple)):
+        return [named(cfg, arch) for cfg in init_cfg]
+    if not init_cfg or init_cfg.get('checkpoint') is not True:
+        return init_cfg
+    if not str(arch).startswith('timm://'):
+        raise ConfigError(f'init_cfg: checkpoint=True takes the weights that arch=timm://... names, and this is '
+                          f'arch={arch!r}; give checkpoint a path or an address.')
+    return dict(init_cfg, checkpoint=arch)
 
 
 def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], skip: Iterable[str] = (),
@@ -64,17 +83,20 @@ def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], sk
 
     Raises:
         ConfigError: if the source cannot be read, or its format is unknown. Also if a key that the model needs is
-            missing or has the wrong shape, or if a key of the checkpoint's encoder or stem has no place. The model is
-            then unchanged.
+            missing or has the wrong shape, or if a key of the checkpoint's encoder or stem has no place, or if the
+            source names a model of another structure. The model is then unchanged.
     """
-    weights = source if isinstance(source, Mapping) else open_weights(source)
     prefix, backbone = find_backbone(model)
+    otherwise = {} if isinstance(source, Mapping) else compare(backbone, str(source))
+    weights = source if isinstance(source, Mapping) else open_weights(source)
     around = prefix.removesuffix('backbone.')
     state = model.state_dict(keep_vars=True)
     names = {name.removeprefix(prefix if name.startswith(prefix) else around): name for name in state}
     targets = {ours: state[name] for ours, name in names.items()}
     pool = next((module for module in model.modules() if isinstance(module, AttentionPool)), None)
     fitting = Fitting(backbone, targets, weights, skip, source_grid, pool=pool)
+    said = ''.join(fitting.report.notes)
+    fitting.report.notes.extend(note for field, note in otherwise.items() if f'{field}=' not in said)
     # One block at a time, so that the whole file is never in memory. Meta tensors can only be replaced.
     parts = groupby(fitting.report.matched, lambda ours: (ours.split('.')[:2], targets[ours].is_meta))
     for (_, is_meta), part in parts:
@@ -97,7 +119,7 @@ def init_pretrained(backbone: nn.Module, init_others: Callable[[], None]) -> Non
         init_others: MMEngine's initialisation, for all other entries.
 
     Raises:
-        ConfigError: see :func:`load_weights`. Also if the entry has any other key.
+        ConfigError: see :func:`load_weights`. Also if the entry has any other key, or a checkpoint of another type.
     """
     given, first = backbone.init_cfg, not backbone.is_init
     cfgs = given if isinstance(given, (list, tuple)) else [given] if given else []
@@ -109,13 +131,14 @@ def init_pretrained(backbone: nn.Module, init_others: Callable[[], None]) -> Non
         backbone.init_cfg = given
     for cfg in pretrained if first else []:
         unknown = cfg.keys() - {'type', 'checkpoint', 'prefix', 'map_location', 'skip', 'source_grid'}
-        if unknown or 'checkpoint' not in cfg:
-            raise ConfigError(f'init_cfg={cfg} must have checkpoint, and may have prefix, skip and source_grid.')
-        weights = open_weights(cfg['checkpoint'])
+        if unknown or not isinstance(cfg.get('checkpoint'), (str, Path)):
+            raise ConfigError(f'init_cfg={cfg} must have checkpoint, a path or address, and may have prefix, skip and '
+                              'source_grid.')
+        source = cfg['checkpoint']
         if cfg.get('prefix'):
-            start = cfg['prefix'].rstrip('.') + '.'
-            weights = {key.removeprefix(start): weights[key] for key in weights if key.startswith(start)}
-        report = load_weights(backbone, weights, cfg.get('skip', ()),
+            start, weights = cfg['prefix'].rstrip('.') + '.', open_weights(source)
+            source = {key.removeprefix(start): weights[key] for key in weights if key.startswith(start)}
+        report = load_weights(backbone, source, cfg.get('skip', ()),
                               cfg.get('source_grid') or find_backbone(backbone)[1].position.source_grid)
         print_log(f'Loaded {cfg["checkpoint"]}\n{report}', 'current')
 
