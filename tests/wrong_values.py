@@ -18,7 +18,7 @@ import vit_plugin.data
 import vit_plugin.engine
 import vit_plugin.models  # noqa: F401
 from vit_plugin import registry
-from vit_plugin.arguments import Arguments
+from vit_plugin.annotations import Arguments
 from vit_plugin.errors import ConfigError
 
 ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)

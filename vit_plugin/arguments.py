@@ -4,33 +4,21 @@ The annotations of the constructor are the only source. Every class that is regi
 checked, whether it is built from a config or in Python. The values are not changed.
 """
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cache, wraps
+from functools import wraps
 from reprlib import Repr
-from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
-from pydantic.errors import PydanticUserError
-from typing_extensions import NotRequired, Required, TypedDict, Unpack, is_typeddict
+from typing_extensions import is_typeddict
 
+from vit_plugin.annotations import Arguments, alternatives, describe, fits
 from vit_plugin.errors import ConfigError
 
-# Values are not converted. Infinite numbers and NaN are refused.
-STRICT = ConfigDict(strict=True, extra='forbid', arbitrary_types_allowed=True, allow_inf_nan=False)
-# For a dict with further entries for a class of another library.
-OPEN = ConfigDict(STRICT, extra='allow')
-
-WORDS = {int: 'a whole number', float: 'a finite number', bool: 'True or False', str: 'a string', type: 'a class',
-         dict: 'a dict', Mapping: 'a dict', type(None): 'None', Callable: 'a function', Any: 'any value'}
 # The errors that MMEngine's registries and their classes raise.
 REFUSALS = (AssertionError, KeyError, RuntimeError, TypeError, ValueError)
 Class = TypeVar('Class', bound=type)
-_FITS: dict[int, tuple[Any, Callable]] = {}
 _REPR = Repr()
 _REPR.maxstring = _REPR.maxother = 80
 
@@ -80,71 +68,6 @@ def refusing(owner: str, kinds: tuple[type[Exception], ...] = REFUSALS) -> Itera
                           'given.') from error
 
 
-@dataclass
-class Arguments:
-    """The arguments of a class, or the entries of a dict.
-
-    Attributes:
-        fields: the annotation of each argument.
-        required: the required arguments.
-        positions: the arguments that may be given by position, in order.
-        is_open: whether any other argument is accepted too.
-        renamed: old names -> what to write now.
-    """
-    fields: dict[str, Any] = field(default_factory=dict)
-    required: list[str] = field(default_factory=list)
-    positions: list[str] = field(default_factory=list)
-    is_open: bool = False
-    renamed: dict[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.fits = _validator(self.fields, OPEN if self.is_open else STRICT)
-
-    @classmethod
-    def of_class(cls, built: type) -> 'Arguments':
-        home = ('vit_plugin', built.__module__.partition('.')[0])
-        fields, required, positions, renamed = {}, [], [], {}
-        takes_names = takes_positions = is_own = True
-        for base in built.__mro__:
-            renamed = {**vars(base).get('renamed_arguments', {}), **renamed}
-            init = vars(base).get('__init__')
-            if init is None or inspect.unwrap(init) is object.__init__ or not (takes_names or takes_positions):
-                continue
-            hints = _hints(init) if init.__module__.partition('.')[0] in home else {}
-            parameters = list(inspect.signature(init).parameters.values())[1:]
-            kinds = {parameter.kind: parameter for parameter in parameters}
-            for parameter in parameters:
-                if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                    continue
-                if takes_positions and parameter.kind is not parameter.KEYWORD_ONLY and parameter.name not in positions:
-                    positions.append(parameter.name)
-                if takes_names and parameter.name not in fields:
-                    fields[parameter.name] = hints.get(parameter.name, Any)
-                    if is_own and parameter.default is parameter.empty:  # the child may pass an argument of its parent
-                        required.append(parameter.name)
-            rest = kinds.get(inspect.Parameter.VAR_KEYWORD)
-            options = hints.get(rest.name) if rest else None
-            if takes_names and get_origin(options) is Unpack:
-                inherited = cls.of_dict(*get_args(options))
-                fields = {**inherited.fields, **fields}
-                required += inherited.required
-            takes_names = takes_names and rest is not None and get_origin(options) is not Unpack
-            takes_positions = takes_positions and inspect.Parameter.VAR_POSITIONAL in kinds
-            is_own = False
-        return cls(fields, required, positions, renamed=renamed)
-
-    @classmethod
-    @cache
-    def of_dict(cls, options: type) -> 'Arguments':
-        """The entries of a ``TypedDict``."""
-        fields = get_type_hints(options, include_extras=True)
-        for name, annotation in fields.items():
-            if get_origin(annotation) in (Required, NotRequired):
-                fields[name], = get_args(annotation)
-        is_open = getattr(options, '__pydantic_config__', {}).get('extra') == 'allow'
-        return cls(fields, sorted(options.__required_keys__), is_open=is_open)
-
-
 def check(owner: str, arguments: Arguments, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Check the given arguments.
 
@@ -179,103 +102,29 @@ def _complaint(arguments: Arguments, values: Mapping[str, Any], path: str) -> st
             return f'{at} needs {name}, which must be {describe(arguments.fields[name])}.'
     for name, value in values.items():
         annotation = arguments.fields.get(name, Any)
-        if not _fits(annotation, value):
+        if not fits(annotation, value):
             return _complaint_on(annotation, value, f'{path}.{name}' if path else name)
     raise AssertionError(f'{path}: each value fits by itself')
 
 
 def _complaint_on(annotation: Any, value: Any, path: str) -> str:
     """The same for one value. For a valid dict or list, it is about the wrong value inside."""
-    for option in _alternatives(annotation):
+    for option in alternatives(annotation):
         if is_typeddict(option) and isinstance(value, Mapping):
             return _complaint(Arguments.of_dict(option), value, path)
         if get_origin(option) is Sequence and isinstance(value, (list, tuple)):
             for i, item in enumerate(value):
-                if not _fits(*get_args(option), item):
+                if not fits(*get_args(option), item):
                     return _complaint_on(*get_args(option), item, f'{path}[{i}]')
-    literals = [str(choice) for option in _alternatives(annotation) if get_origin(option) is Literal
+    literals = [str(choice) for option in alternatives(annotation) if get_origin(option) is Literal
                 for choice in get_args(option)]
     near = get_close_matches(value, literals, n=1) if isinstance(value, str) else []
     remedy = f'; did you mean {near[0]!r}?' if near else '.'
     return f': {path}={_short(value)} must be {describe(annotation)}{remedy}'
 
 
-def describe(annotation: Any) -> str:
-    """Describe an annotation in words."""
-    origin, args = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        descriptions = [info.description for info in args[1:] if getattr(info, 'description', None)]
-        lengths = [f' ({bound} {getattr(limit, name)} of them)' for info in args[1:]
-                   for limit in getattr(info, 'metadata', ())
-                   for name, bound in (('min_length', 'at least'), ('max_length', 'at most')) if hasattr(limit, name)]
-        return descriptions[0] if descriptions else describe(args[0]) + ''.join(lengths)
-    if origin in (Union, UnionType):
-        return ' or '.join(describe(option) for option in args)
-    if origin is Literal:
-        return ('one of ' if len(args) > 1 else '') + ', '.join(map(repr, args))
-    if is_typeddict(annotation):
-        return f'a dict of {", ".join(get_type_hints(annotation))}'
-    if origin is Sequence:
-        return f'a list, each item {describe(args[0])}'
-    if origin is tuple:
-        return f'({", ".join(describe(item) for item in args)})'
-    return WORDS.get(origin or annotation) or f'a {getattr(annotation, "__name__", annotation)}'
-
-
-def _alternatives(annotation: Any) -> list[Any]:
-    """The members of a union, without their metadata."""
-    if get_origin(annotation) is Annotated:
-        return _alternatives(get_args(annotation)[0])
-    if get_origin(annotation) in (Union, UnionType):
-        return [option for member in get_args(annotation) for option in _alternatives(member)]
-    return [annotation]
-
-
 def _short(value: Any) -> str:
     return ' '.join(_REPR.repr(value).split())
-
-
-def _hints(init: Callable) -> dict[str, Any]:
-    try:
-        return get_type_hints(init, include_extras=True)
-    except NameError:  # an annotation that only the type checker uses
-        return {}
-
-
-def _fits(annotation: Any, value: Any) -> bool:
-    # The key is the id, because not every annotation has a hash. Keeping the annotation keeps its id unique.
-    _, fits = _FITS.get(id(annotation)) or _FITS.setdefault(
-        id(annotation), (annotation, _validator({'value': annotation}, STRICT)))
-    return fits({'value': value})
-
-
-def _validator(fields: Mapping[str, Any], config: ConfigDict) -> Callable[[Mapping[str, Any]], bool]:
-    """A function that checks values. An annotation that pydantic does not know accepts any value."""
-    def adapter(fields: Mapping[str, Any]) -> TypeAdapter:
-        options = TypedDict('Options', dict(fields), total=False)  # noqa: UP013
-        options.__pydantic_config__ = config
-        return TypeAdapter(options)
-
-    def known(annotation: Any) -> Any:
-        try:
-            adapter({'value': annotation})
-        except PydanticUserError:
-            return Any
-        return annotation
-
-    try:
-        validate = adapter(fields).validate_python
-    except PydanticUserError:
-        validate = adapter({name: known(annotation) for name, annotation in fields.items()}).validate_python
-
-    def fits(values: Mapping[str, Any]) -> bool:
-        try:
-            validate(values)
-        except ValidationError:
-            return False
-        return True
-
-    return fits
 
 
 def _plain(value: Any) -> Any:

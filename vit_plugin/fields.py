@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, with_config
 from typing_extensions import Required, TypedDict
 
-from vit_plugin.arguments import OPEN
+from vit_plugin.annotations import OPEN
 
 LIMIT = 2**24  # no sensible width, side or count is larger. Larger numbers would fail only when memory is full
 

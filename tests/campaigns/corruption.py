@@ -21,8 +21,8 @@ from typing import Any
 import torch
 
 from vit_plugin.engine.checkpoints import storage
+from vit_plugin.engine.checkpoints.newest import newest_whole_checkpoint
 from vit_plugin.engine.checkpoints.storage import write_folder
-from vit_plugin.engine.resuming import newest_whole_checkpoint
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.files import read_weights
 from vit_plugin.weights.folders import FORMAT, check_whole, manifest_text

@@ -29,8 +29,7 @@ from mmpretrain.utils import register_all_modules
 from ranks import on_ranks
 from torch import Tensor, nn
 
-from vit_plugin.engine.ema import EMAHook
-from vit_plugin.engine.sharding import Sharding, shard
+from vit_plugin.engine.sharding import EMAHook, Sharding, shard
 
 BATCH, LIMIT = 16, 1e-10
 PURE = dict(arch=dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64, patch_size=8), img_size=32)

@@ -11,6 +11,7 @@ from vit_plugin.errors import ConfigError
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # the exporters' own
 SIZE = (40, 24)  # another grid than the native 4 x 4
+DINOV3 = dict(form='centred', planes='halves')
 WINDOW = dict(window=dict(size=3, global_blocks=(1, )))  # does not divide the grid
 MAPS = dict(with_cls_token=False, out_type='avg_featmap')
 MAP_POOLING = dict(type='vit_plugin.TokenPooling', mode='map', in_channels=32, num_prefix_tokens=0,
@@ -26,7 +27,11 @@ VARIATIONS: dict[str, dict] = {
     "pos_embed='sincos2d'": dict(pos_embed='sincos2d'),
     "pos_embed='relative'": dict(pos_embed='relative'),
     "'learned', relative=True": dict(pos_embed=dict(type='learned', relative=True), out_indices=0),  # one block
+    'rotary': dict(pos_embed=dict(type='none', rotary=DINOV3), encoder=dict(reg_token=4, qkv_bias='qv')),
+    'rotary, by index': dict(pos_embed=dict(type='learned', rotary=dict(form='index', native_grid=(4, 4), offset=1.))),
+    'rotary, mixed': dict(pos_embed=dict(type='none', rotary=dict(form='mixed'))),
     'window': dict(encoder=WINDOW, **MAPS),
+    'window, rotary': dict(encoder=WINDOW, pos_embed=dict(type='none', rotary=DINOV3), **MAPS),
     'window, relative': dict(encoder=WINDOW, pos_embed=dict(type='learned', relative=True), **MAPS),
     'num_merged': dict(encoder=dict(num_merged=3)),
     'reg_token': dict(encoder=dict(reg_token=4)),
@@ -49,10 +54,11 @@ VARIATIONS: dict[str, dict] = {
 }
 SIZES = {'fixed': SIZE, '--dynamic-size': None}
 # Whose graph depends on the size.
-NOT_DYNAMIC = {'window', 'window, relative', 'num_merged', "'learned', bicubic_dinov2"}
+NOT_DYNAMIC = {'window', 'window, rotary', 'window, relative', 'num_merged', "'learned', bicubic_dinov2"}
 # What the others are parts of, or have been seen to break; the whole table is nightly.
 QUICK = {
     ('all of these', 'fixed', '.onnx'), ('ResNetEmbed', 'fixed', '.onnx'), ('window, relative', 'fixed', '.onnx'),
+    ('rotary', 'fixed', '.onnx'),
     ("'learned', bicubic_dinov2", '--dynamic-size', '.pt2'), ("'learned', relative=True", '--dynamic-size', '.onnx')}
 
 

@@ -2,7 +2,11 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mmengine.runner import Runner
+
+from vit_plugin.engine import report
 
 
 @pytest.mark.filterwarnings('ignore')
@@ -44,3 +48,19 @@ def test_a_run_by_iterations(digits_config):
     Runner.from_cfg(cfg).train()
     record = json.loads(Path(cfg.work_dir, 'metrics.json').read_text())
     assert [step for step, _ in record['history']['accuracy/top1']] == [2, 4, 6]
+
+
+json_values = st.recursive(st.none() | st.booleans() | st.floats() | st.text(max_size=5), lambda inner: (
+    st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(['seconds', 'history', 'a']), inner, max_size=3)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(json_values.map(json.dumps) | st.binary(max_size=40))
+def test_a_foreign_record_is_kept_aside(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp('work') / 'metrics.json'
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    before = path.read_bytes()
+    record = report.read_record(path)
+    assert set(record) == {'seconds', 'history'}
+    (kept, ) = path.parent.iterdir()
+    assert kept.read_bytes() == before

@@ -4,7 +4,7 @@ import pytest
 import torch
 from campaigns import corruption
 
-from vit_plugin.engine.resuming import newest_whole_checkpoint
+from vit_plugin.engine.checkpoints.newest import newest_whole_checkpoint
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.files import read_checkpoint, read_weights
 

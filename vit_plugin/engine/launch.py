@@ -21,11 +21,12 @@ from torch import nn
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.sources import reading_safely
 
+from .checkpoints.hook import MARKER
+from .checkpoints.reading import SavedConfigHook
 from .checks import LOADERS, check_config, check_options
 from .explain import first_line, sentence
 from .optimize import use_passes
 from .processes import is_first_to_say, meet
-from .resuming import MARKER, SavedConfigHook
 from .runner import Runner
 
 

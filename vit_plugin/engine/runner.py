@@ -22,20 +22,17 @@ from vit_plugin.weights.sources import reading_safely
 from .checkpoints import CheckpointHook, Saver
 from .checkpoints.agreement import agreed
 from .checkpoints.file import on_host, write_file
-from .checkpoints.state import bare, parts_of, state_of
+from .checkpoints.newest import newest_whole_checkpoint
+from .checkpoints.reading import SavedConfigHook, read_for, resumable_only
+from .checkpoints.state import parts_of, state_of
 from .checkpoints.storage import write_folder
 from .checks import check_classes
-from .loops import resumable
-from .preemption import PreemptionHook
+from .exact import SeedHook, resumable
+from .faults import PreemptionHook, UnreadableHook, WatchHook
+from .optim import scaled
 from .processes import meet, timeout_of
-from .randomness import SeedHook
-from .resuming import SavedConfigHook, newest_whole_checkpoint, read_for, resumable_only
 from .runtime_info import RuntimeInfoHook
-from .schedules import scaled
-from .sharded_run import begin_sharded
-from .sharding import Sharding, is_sharded, sharding_of
-from .unreadable import UnreadableHook
-from .watch import WatchHook
+from .sharding import Sharding, bare, begin_sharded, is_sharded, sharding_of
 
 # Each may be changed or left out as default_hooks.NAME in a config.
 HOOKS_OF_OURS = {'runtime_info': RuntimeInfoHook, 'checkpoint': CheckpointHook, 'preemption': PreemptionHook,

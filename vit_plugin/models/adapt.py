@@ -11,6 +11,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.weights.rules import GRID
 
 from .layers.pos_embed import LearnedPosEmbed
+from .layers.relative_position import resample_relative
 from .stems import PatchEmbed, ResNetEmbed
 
 
@@ -37,11 +38,6 @@ def adapt_channels(kernel: Tensor, channels: int) -> Tensor:
     if channels == 1:
         return kernel.sum(dim=1, keepdim=True)
     return kernel[:, torch.arange(channels) % old] * (old / channels)
-
-
-def resize_relative(table: Tensor, length: int) -> Tensor:
-    """Resample a table (2*s - 1, d) of relative positions to ``length`` rows, as ViTDet does (arXiv:2203.16527)."""
-    return F.interpolate(table.t()[None].float(), size=length, mode='linear')[0].t().to(table.dtype)
 
 
 class Adapter:
@@ -78,7 +74,7 @@ class Adapter:
         if ours in ('patch_embed.proj.weight', 'patch_embed.backbone.stem.conv.weight'):
             return self._kernel(ours, value, shape)
         if ours.endswith(('.rel_pos_h', '.rel_pos_w')) and value.shape[1:] == shape[1:]:
-            return resize_relative(value, shape[0]), f'{len(value)} relative positions to {shape[0]}'
+            return resample_relative(value, shape[0]), f'{len(value)} relative positions to {shape[0]}'
         return value, ''
 
     def _kernel(self, ours: str, value: Tensor, shape: torch.Size) -> tuple[Tensor, str]:

@@ -7,11 +7,14 @@ from typing import Any
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.conversion import Plan, choose_format, prepared
+from vit_plugin.weights.claims import traits
+from vit_plugin.weights.conversion import Plan, choose_format
 from vit_plugin.weights.files import LazyArrays
 from vit_plugin.weights.formats import FORMATS
+from vit_plugin.weights.patterns import Pattern
 from vit_plugin.weights.report import Report, some
-from vit_plugin.weights.rules import GRID, Pattern, traits
+from vit_plugin.weights.rules import GRID
+from vit_plugin.weights.unpacking import prepared
 
 from .adapt import Adapter
 from .layers.attention import Attention

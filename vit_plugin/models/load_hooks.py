@@ -9,10 +9,11 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, Shard
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.conversion import choose_format, prepared
+from vit_plugin.weights.conversion import choose_format
 from vit_plugin.weights.formats import ADAPTER, FORMATS
 from vit_plugin.weights.report import some
 from vit_plugin.weights.rules import GRID
+from vit_plugin.weights.unpacking import prepared
 
 from .adapt import saved_grid
 from .fitting import Fitting

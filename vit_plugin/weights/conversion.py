@@ -6,21 +6,12 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 
-from .files import checked
-from .formats import FORMATS, parted, unstacked, unwrapped
+from .formats import FORMATS
 from .report import some
 from .rules import Format, Step
+from .unpacking import prepared
 
 Plan = tuple[Format, str, dict[str, Step]]
-
-
-def prepared(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """Remove wrappers, stacks and joint layers from a checkpoint's weights, and check every tensor.
-
-    Raises:
-        ConfigError: if a name is not a string, or a value is not a dense tensor of plain numbers.
-    """
-    return parted(unstacked(unwrapped(checked(weights))))
 
 
 def in_our_names(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Format]:

@@ -6,7 +6,8 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 
-from .rules import Rule, is_gated, norms_input, pair
+from .claims import is_gated, norms_input
+from .rules import Rule, pair
 
 _ATTN, _MLP = 'blocks.{i}.attn', 'blocks.{i}.mlp'
 _KINDS = ('weight', 'bias')

@@ -1,9 +1,5 @@
 """Read weights from files without running any code in them."""
 
-import argparse
-import collections
-import io
-import math
 import pickle
 import re
 import zipfile
@@ -14,88 +10,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from mmengine.logging import HistoryBuffer
 from safetensors import safe_open
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 
 from .folders import check_whole, read_folder
-
-# What checkpoints of MMEngine, MAE and DeiT contain besides tensors and plain containers. A pickle that names numpy's
-# array, data type or reconstruction, or `getattr`, gets the replacements below. With numpy's own, it could make arrays
-# over any memory.
-
-DTYPES = {f'{kind}{size}' for kind, sizes in {'f': (2, 4, 8), 'i': (1, 2, 4, 8), 'u': (1, 2, 4, 8), 'b': (1, )}.items()
-          for size in sizes}
-
-
-class _DType:
-    """The data type of plain numbers."""
-
-    def __init__(self, code: str, *flags: Any) -> None:
-        if code not in DTYPES:
-            raise pickle.UnpicklingError(f'it asks for arrays of {code!r}')
-        self.dtype = np.dtype(code)
-
-    def __setstate__(self, state: tuple) -> None:
-        self.dtype = self.dtype.newbyteorder({'<': '<', '>': '>'}.get(state[1], '='))
-
-
-class _Array(np.ndarray):
-    """An array of plain numbers. It only accepts bytes of the correct length."""
-
-    def __new__(cls, *ignored: Any) -> '_Array':
-        return super().__new__(cls, (0, ), np.uint8)
-
-    def __setstate__(self, state: tuple) -> None:
-        version, shape, dtype, fortran, content = state
-        if type(dtype) is not _DType or type(content) is not bytes or not all(type(side) is int for side in shape) or (
-                len(content) != math.prod(shape) * dtype.dtype.itemsize):
-            raise pickle.UnpicklingError('it asks for an array that its content does not fill')
-        super().__setstate__((version, shape, dtype.dtype, bool(fortran), content))
-
-    def __reduce_ex__(self, protocol: int) -> tuple:  # saved again, it is numpy's own
-        return self.view(np.ndarray).__reduce_ex__(protocol)
-
-
-def _from_buffer(content: bytes | bytearray, dtype: _DType, shape: tuple, order: str) -> _Array:
-    """Rebuild an array from a pickle of protocol 5 or later."""
-    array = _Array()
-    array.__setstate__((1, shape, dtype, order == 'F', bytes(content) if type(content) is bytearray else content))
-    return array
-
-
-def _scalar(dtype: _DType, content: bytes) -> Any:
-    if type(dtype) is not _DType or type(content) is not bytes or len(content) != dtype.dtype.itemsize:
-        raise pickle.UnpicklingError('it asks for a number that its content does not fill')
-    return np.frombuffer(content, dtype.dtype)[0]
-
-
-def _history_method(owner: type, name: str) -> Any:
-    """The methods of HistoryBuffer that appear in MMEngine's checkpoints."""
-    if owner is not HistoryBuffer or name not in ('min', 'max', 'mean', 'current'):
-        raise pickle.UnpicklingError(f'it asks for {name} of {owner}')
-    return getattr(owner, name)
-
-
-def _stand_in(part: Any, name: str) -> Any:
-    """Give a replacement the name under which torch looks it up."""
-    part.__module__, _, part.__qualname__ = name.rpartition('.')
-    part.__name__ = part.__qualname__
-    return part
-
-
-ADMITTED = [
-    HistoryBuffer, argparse.Namespace, _stand_in(_history_method, 'builtins.getattr'),
-    _stand_in(_Array, 'numpy.ndarray'), _stand_in(_DType, 'numpy.dtype'), *(
-        _stand_in(make, f'numpy.{package}.{name}')
-        for package in ('core', '_core')  # the names before numpy 2 and since numpy 2
-        for name, make in (('multiarray._reconstruct', lambda *ignored: _Array()),
-                           ('multiarray.scalar', lambda *args: _scalar(*args)),
-                           ('numeric._frombuffer', lambda *args: _from_buffer(*args))))]
-
-_MAGIC = bytes.fromhex('6cfc9c46f9206aa85019')  # start of files in torch.save's old format
+from .pickles import read_pickle
 
 # Names under which training scripts save the weights.
 CONTAINERS = ('state_dict', 'model', 'module', 'teacher', 'model_state_dict')
@@ -158,7 +79,7 @@ def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
             return _read_npz(path)
         if kind == '.safetensors':
             return _read_safetensors(path)
-        return _read_pickle(path, **kwargs)
+        return read_pickle(path, **kwargs)
 
 
 def _kind(path: Path) -> str:
@@ -273,28 +194,6 @@ def _read_npz(path: Path) -> Mapping[str, Tensor]:
 def _read_safetensors(path: Path) -> Mapping[str, Tensor]:
     file = safe_open(path, framework='pt')
     return LazyArrays(list(file.keys()), file.get_tensor)
-
-
-def _read_pickle(path: Path, map_location: Any = 'cpu', mmap: bool = False) -> Any:
-    with open(path, 'rb') as file:
-        head = file.read(16)
-    zipped = zipfile.is_zipfile(path)
-    if zipped or _MAGIC in head:
-        with torch.serialization.safe_globals(ADMITTED):
-            return torch.load(path, map_location=map_location, weights_only=True, mmap=mmap and zipped)
-    return _ArrayUnpickler(io.BytesIO(path.read_bytes())).load()
-
-
-class _ArrayUnpickler(pickle.Unpickler):
-    """Reads plain pickles of numpy arrays, such as those of detectron2's model zoo."""
-
-    allowed = {(part.__module__, part.__qualname__): part for part in ADMITTED} | {
-        ('collections', 'OrderedDict'): collections.OrderedDict}
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in self.allowed:
-            raise pickle.UnpicklingError(f'it asks for {module}.{name}')
-        return self.allowed[module, name]
 
 
 def _first_sentence(error: Exception) -> str:

@@ -3,39 +3,15 @@
 Our own names are timm's for the backbone. The neck and the head have ``neck.`` and ``head.layers.``.
 """
 
-import re
 from collections.abc import Mapping
 
 from torch import Tensor
 
-from vit_plugin.errors import ConfigError
-
+from .claims import EPS_1E_5, EPS_1E_6, GELU, SILU, Claim, is_gated
 from .eva import EVA, SPELLINGS, TWO_GATES, VITAMIN, is_no_eva, refuse_unnamed
-from .files import LazyArrays
 from .hugging_face import HF, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP
-from .rules import (
-    AUTHORS,
-    CONV,
-    EPS_1E_5,
-    EPS_1E_6,
-    GELU,
-    GRID,
-    HEADS_BIAS,
-    INTO_HEADS,
-    OUT_OF_HEADS,
-    SILU,
-    TABLE,
-    TOKEN,
-    TRANSPOSED,
-    VECTOR,
-    Claim,
-    Format,
-    Rule,
-    is_gated,
-    pair,
-    same,
-    separate_qkv,
-)
+from .jax import JAX
+from .rules import GRID, TABLE, TOKEN, Format, Rule, pair, same, separate_qkv
 
 _TOKENS = ('cls_token', 'dist_token', 'reg_token', 'pos_embed')
 _LAYERS = tuple(f'{part}.{{rest}}' for part in ('blocks', 'norm', 'norm_pre', 'patch_embed.proj'))
@@ -45,57 +21,6 @@ OWN = Format('vit_plugin', same(
     *_TOKENS, GRID, 'rope.freqs', 'norm.{rest}', 'norm_pre.{rest}', 'blocks.{rest}', 'patch_embed.{rest}',
     *(f'neck.{part}.{{rest}}' for part in ('attn_pool', 'norm', 'levels', 'extra_levels')), 'head.layers.{rest}'),
     ('', 'backbone.'), ('head.', 'neck.'))
-
-
-def _jax_attention(theirs: str, ours: str) -> tuple[Rule, ...]:
-    qkv = tuple(f'{theirs}{part}/kernel' for part in ('query', 'key', 'value'))
-    bias = tuple(f'{theirs}{part}/bias' for part in ('query', 'key', 'value'))
-    return (Rule(qkv, f'{ours}.qkv.weight', INTO_HEADS), Rule(bias, f'{ours}.qkv.bias', HEADS_BIAS),
-            Rule(f'{theirs}out/kernel', f'{ours}.proj.weight', OUT_OF_HEADS),
-            Rule(f'{theirs}out/bias', f'{ours}.proj.bias'))
-
-
-_BLOCK = 'Transformer/encoderblock_{i}'
-_UNIT, _STAGE = 'block{i+1}/unit{j+1}', 'patch_embed.backbone.stages.{i}.blocks.{j}'
-# At first, big_vision's pooling was not a module of its own.
-_POOL = '(MAPHead_0/|)'
-_MAP = f'{_POOL}MultiHeadDotProductAttention_0'
-
-# google-research/vision_transformer of every year, and big_vision: the numbers of the layers in a block count all
-# of them in the older files (first) and those of one kind in the newer.
-JAX = Format('jax', (
-    *pair('embedding/', 'patch_embed.proj', 'kernel', CONV),
-    Rule('cls', 'cls_token'),
-    Rule('(Transformer/posembed_input/|Transformer/|)pos_embedding', 'pos_embed'),
-    *pair(f'{_BLOCK}/LayerNorm_0/', 'blocks.{i}.norm1', 'scale', VECTOR),
-    *pair(f'{_BLOCK}/LayerNorm_(2|1)/', 'blocks.{i}.norm2', 'scale', VECTOR),
-    *_jax_attention(f'{_BLOCK}/MultiHeadDotProductAttention_(1|0)/', 'blocks.{i}.attn'),
-    *pair(f'{_BLOCK}/MlpBlock_(3|0)/Dense_0/', 'blocks.{i}.mlp.fc1', 'kernel', TRANSPOSED),
-    *pair(f'{_BLOCK}/MlpBlock_(3|0)/Dense_1/', 'blocks.{i}.mlp.fc2', 'kernel', TRANSPOSED),
-    *pair('Transformer/encoder_norm/', 'norm', 'scale', VECTOR),
-    # the ResNet of a hybrid
-    Rule('conv_root/kernel', 'patch_embed.backbone.stem.conv.weight', CONV),
-    *pair('gn_root/', 'patch_embed.backbone.stem.norm', 'scale', VECTOR),
-    Rule(f'{_UNIT}/conv_proj/kernel', f'{_STAGE}.downsample.conv.weight', CONV),
-    *pair(f'{_UNIT}/gn_proj/', f'{_STAGE}.downsample.norm', 'scale', VECTOR),
-    Rule(f'{_UNIT}/conv{{k}}/kernel', f'{_STAGE}.conv{{k}}.weight', CONV),
-    *pair(f'{_UNIT}/gn{{k}}/', f'{_STAGE}.norm{{k}}', 'scale', VECTOR),
-    # the parts after the encoder
-    Rule(f'{_POOL}probe', 'neck.attn_pool.latent'),
-    Rule(f'{_MAP}/query/kernel', 'neck.attn_pool.q.weight', INTO_HEADS),
-    Rule(f'{_MAP}/query/bias', 'neck.attn_pool.q.bias', HEADS_BIAS),
-    Rule((f'{_MAP}/key/kernel', f'{_MAP}/value/kernel'), 'neck.attn_pool.kv.weight', INTO_HEADS),
-    Rule((f'{_MAP}/key/bias', f'{_MAP}/value/bias'), 'neck.attn_pool.kv.bias', HEADS_BIAS),
-    Rule(f'{_MAP}/out/kernel', 'neck.attn_pool.proj.weight', OUT_OF_HEADS),
-    Rule(f'{_MAP}/out/bias', 'neck.attn_pool.proj.bias'),
-    *pair(f'{_POOL}LayerNorm_0/', 'neck.attn_pool.norm', 'scale', VECTOR),
-    *pair(f'{_POOL}MlpBlock_0/Dense_0/', 'neck.attn_pool.mlp.fc1', 'kernel', TRANSPOSED),
-    *pair(f'{_POOL}MlpBlock_0/Dense_1/', 'neck.attn_pool.mlp.fc2', 'kernel', TRANSPOSED),
-    *pair('pre_logits/', 'head.layers.pre_logits', 'kernel', TRANSPOSED),
-    *pair('head/', 'head.layers.head', 'kernel', TRANSPOSED),
-), ('', 'opt/target/', 'params/', 'params/img/'), claims=(AUTHORS, ), ignored={
-    'opt/state/{rest}': 'state of the optimizer',
-    'params/txt/{rest}': 'text tower', 'params/t': 'text tower', 'params/b': 'text tower'})
 
 # BEiT-3, AIMv2 and DINOv3 have an eps of their own.
 _NORMS = (Claim(EPS_1E_6, having={'pos_embed', 'norm_bias'}, lacking={'norm_pre', 'attn_norm'}),
@@ -242,62 +167,6 @@ VIT_ADAPTER = Format('vit_adapter', (
 ), ('', 'backbone.', 'segmentation_model.0.'), has_backbone=False, ignored={
     'segmentation_model.1.{rest}': 'of the segmentor'})
 
-
-def unwrapped(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """Remove the ``module.`` that torch's wrappers add to every name."""
-    inside = {key.removeprefix('module.'): key for key in weights}
-    if not weights or not all(key.startswith('module.') for key in weights):
-        return weights
-    return LazyArrays(list(inside), lambda name: weights[inside[name]])
-
-
-def unstacked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """Split big_vision's scanned blocks, stored as (blocks, ...) under ``encoderblock``, into single blocks."""
-    scanned = [key for key in weights if '/encoderblock/' in key]
-    if not scanned:
-        return weights
-    if len({weights[key].shape[:1] for key in scanned}) > 1 or not all(weights[key].numel() for key in scanned):
-        raise ConfigError(f'The checkpoint has blocks of several numbers in {scanned[0]} and the like: it is damaged.')
-    blocks = {key.replace('/encoderblock/', f'/encoderblock_{i}/'): (key, i)
-              for key in scanned for i in range(weights[scanned[0]].shape[0])}
-    names = [*(key for key in weights if key not in scanned), *blocks]
-
-    def read(name: str) -> Tensor:
-        if name not in blocks:
-            return weights[name]
-        key, i = blocks[name]
-        return weights[key][i]
-
-    return LazyArrays(names, read)
-
-
-_IN_PROJ = re.compile(r'(?P<block>.*blocks\.\d+\.)in_proj\.(?P<kind>weight|bias)')
-
-
-def parted(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """Split the first layers of timm's parallel blocks (arXiv:2302.05442) into those of the MLP and of attention.
-
-    Such a layer has the rows of the MLP's hidden values, then those of queries, keys and values. The other parts of
-    these blocks get the names that they have in plain blocks.
-    """
-    joint = {key: match for key in weights if (match := _IN_PROJ.fullmatch(key))}
-    if not joint:
-        return weights
-    parts: dict[str, tuple[str, slice]] = {}
-    for key, match in joint.items():
-        width = weights[f'{match["block"]}in_proj.weight'].shape[1]
-        parts[f'{match["block"]}mlp.fc1.{match["kind"]}'] = key, slice(-3 * width)
-        parts[f'{match["block"]}attn.qkv.{match["kind"]}'] = key, slice(-3 * width, None)
-    for key in weights.keys() - joint.keys():
-        parts[_PARALLEL.sub(lambda found: PARALLEL[found[0]], key)] = key, slice(None)
-    return LazyArrays(list(parts), lambda name: weights[parts[name][0]][parts[name][1]])
-
-
-# Parts of timm's parallel blocks -> those of plain blocks.
-PARALLEL = {'.in_norm.': '.norm1.', '.attn_out_proj.': '.attn.proj.', '.mlp_out_proj.': '.mlp.fc2.',
-            '.mlp_bias': '.mlp.fc1.bias', '.ls.gamma': '.ls1.gamma', '.q_norm.': '.attn.q_norm.',
-            '.k_norm.': '.attn.k_norm.'}
-_PARALLEL = re.compile('|'.join(map(re.escape, PARALLEL)))
 
 FORMATS = {form.name: form for form in (
     OWN, JAX, TIMM, TIMM_EVA, HF, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP, TORCHVISION, MMPRETRAIN, CLIP, SAPIENS2,

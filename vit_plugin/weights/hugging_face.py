@@ -5,22 +5,8 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from .rules import (
-    AUTHORS,
-    EPS_1E_5,
-    EPS_1E_6,
-    EPS_1E_12,
-    GELU,
-    ROW_MORE,
-    SILU,
-    TABLE,
-    Claim,
-    Format,
-    Rule,
-    is_gated,
-    pair,
-    separate_qkv,
-)
+from .claims import AUTHORS, EPS_1E_5, EPS_1E_6, EPS_1E_12, GELU, SILU, Claim, is_gated
+from .rules import ROW_MORE, TABLE, Format, Rule, pair, separate_qkv
 
 _BLOCK = '(encoder.layer.|layers.){i}'
 _BIT = 'embeddings.patch_embeddings.backbone.bit'

@@ -1,15 +1,6 @@
-"""Rules that rename and reshape weights. They work in both directions.
+"""Rules that rename and reshape weights. They work in both directions."""
 
-A pattern is a key with placeholders:
-
-- ``{i}`` is a number.
-- ``{i+1}`` is the other side's ``{i}`` plus one.
-- ``{rest}`` is any ending.
-- ``(a|b)`` is a choice. Reading accepts both, writing uses the first.
-"""
-
-import re
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -20,48 +11,11 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 
+from .claims import Claim
+from .patterns import Pattern
+
 # The grid (h, w) of the position table. Only our own checkpoints have it.
 GRID = 'position._extra_state'
-
-Indices = tuple[tuple[str, int | str], ...]
-_TOKEN = re.compile(r'\{(?P<name>\w+?)(?:\+(?P<offset>\d))?\}|\((?P<choice>[^()]*)\)')
-
-
-class Pattern:
-    """A key with placeholders."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        expression, position = '', 0
-        self.offsets: dict[str, int] = {}
-        for token in _TOKEN.finditer(text):
-            expression += re.escape(text[position:token.start()])
-            position = token.end()
-            if token['choice'] is not None:
-                expression += '(?:' + '|'.join(map(re.escape, token['choice'].split('|'))) + ')'
-            else:
-                self.offsets[token['name']] = int(token['offset'] or 0)
-                expression += f'(?P<{token["name"]}>' + (r'.+' if token['name'] == 'rest' else '[0-9]{1,6}') + ')'
-        self.expression = re.compile(expression + re.escape(text[position:]))
-
-    def match(self, key: str) -> Indices | None:
-        """The values of the placeholders in a key, or None if it does not match."""
-        found = self.expression.fullmatch(key)
-        return None if found is None else tuple(sorted(
-            (name, text if name == 'rest' else int(text) - self.offsets[name])
-            for name, text in found.groupdict().items()))
-
-    def format(self, indices: Indices) -> str:
-        """The key with values in place of the placeholders."""
-        values = dict(indices)
-
-        def fill(token: re.Match) -> str:
-            if token['choice'] is not None:
-                return token['choice'].partition('|')[0]
-            value = values[token['name']]
-            return value if isinstance(value, str) else str(value + self.offsets[token['name']])
-
-        return _TOKEN.sub(fill, self.text)
 
 
 @dataclass(frozen=True)
@@ -142,17 +96,6 @@ def separate_qkv(theirs: str, names: tuple[str, str, str]) -> tuple[Rule, ...]:
                  for kind in ('weight', 'bias'))
 
 
-def is_gated(state: Mapping[str, Tensor]) -> bool:
-    """Whether the MLPs of a state are gated."""
-    fc1, fc2 = 'blocks.0.mlp.fc1.weight', 'blocks.0.mlp.fc2.weight'
-    return {fc1, fc2} <= state.keys() and state[fc1].shape[0] == 2 * state[fc2].shape[1]
-
-
-def norms_input(state: Mapping[str, Tensor]) -> bool:
-    """Whether the MLPs of a state norm their input, as in ViTamin."""
-    return 'blocks.0.mlp.input_norm.weight' in state
-
-
 def same(*names: str) -> tuple[Rule, ...]:
     """Rules for keys that are the same in both formats."""
     return tuple(Rule(name, name) for name in names)
@@ -209,41 +152,6 @@ class Step:
         except (RuntimeError, IndexError) as error:
             raise ConfigError(f'{self.ours} has the shape {tuple(value.shape)}, of which {", ".join(self.theirs)} '
                               'cannot be made: the checkpoint is damaged, or has another number of heads.') from error
-
-
-@dataclass(frozen=True)
-class Claim:
-    """The known numerics of a format's own code, for checkpoints with certain traits.
-
-    Attributes:
-        numerics: those fields of the backbone's ``numerics`` that are certain.
-        having, lacking: traits from :func:`traits` that the checkpoint must have or lack.
-    """
-    numerics: Mapping[str, Mapping[str, Any]]
-    having: Set[str] = frozenset()
-    lacking: Set[str] = frozenset()
-
-
-# Claims that several formats share.
-GELU = dict(act_cfg=dict(type='GELU', approximate='none'))
-EPS_1E_6, EPS_1E_5, EPS_1E_12 = (dict(norm_cfg=dict(eps=eps)) for eps in (1e-6, 1e-5, 1e-12))
-SILU = Claim(dict(act_cfg=dict(type='SiLU')), having=frozenset({'gated'}), lacking=frozenset({'input_norm'}))
-# google-research/vision_transformer and big_vision.
-AUTHORS = Claim(dict(act_cfg=dict(type='GELU', approximate='tanh'), stem_norm_cfg=dict(eps=1e-6),
-                     stem_conv_cfg=dict(eps=1e-5, eps_inside_root=False)) | EPS_1E_6)
-
-
-# Traits, and the beginning of our names of the tensors that show them.
-TRAITS = {
-    'cls_token': 'cls_token', 'pos_embed': 'pos_embed', 'norm_pre': 'norm_pre.', 'norm_bias': 'blocks.0.norm1.bias',
-    'attn_norm': 'blocks.0.attn.norm.', 'mlp_norm': 'blocks.0.mlp.norm.', 'input_norm': 'blocks.0.mlp.input_norm.',
-    'hybrid': 'patch_embed.backbone.stem.conv.'}
-
-
-def traits(state: Mapping[str, Tensor]) -> set[str]:
-    """Traits of the model that its tensors show, by our names."""
-    shown = {trait for key in state for trait, start in TRAITS.items() if key.startswith(start)}
-    return shown | ({'gated'} if is_gated(state) else set())
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner as PlainRunner
 
 from vit_plugin.engine import CheckpointHook
-from vit_plugin.engine.resuming import is_whole
+from vit_plugin.engine.checkpoints.newest import is_whole
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.files import read_checkpoint
 

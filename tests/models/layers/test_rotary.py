@@ -8,23 +8,13 @@ from models.backbones.test_compile import Graphs
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
-from vit_plugin.models.layers.rotary import MAX_KEPT, AxialRotary, Places, build_rotary, rotate
+from vit_plugin.models.layers.rotary import MAX_KEPT, AxialRotary, Places, build_rotary
+from vit_plugin.models.layers.rotary_attention import rotate
 
 SIZES = dict(head_dims=16, num_heads=2, num_layers=2, num_prefix_tokens=1)
 FORMS = {
     'index': dict(form='index', native_grid=(4, 4), offset=1.), 'xy': dict(form='index', order='xy'),
     'centred': dict(form='centred', planes='halves'), 'mixed': dict(form='mixed')}
-
-
-@pytest.mark.parametrize('interleaved', [True, False])
-def test_each_plane_is_turned_by_its_angle(interleaved):
-    x, angles = torch.randn(2, 3, 5, 8, dtype=torch.float64), torch.randn(5, 4, dtype=torch.float64)
-    turned = rotate(x, torch.stack((angles.cos(), angles.sin())), interleaved)
-    planes = [(2 * i, 2 * i + 1) if interleaved else (i, i + 4) for i in range(4)]
-    for i, (first, second) in enumerate(planes):
-        expected = torch.complex(x[..., first], x[..., second]) * torch.polar(torch.ones(5).double(), angles[:, i])
-        torch.testing.assert_close(turned[..., first], expected.real)
-        torch.testing.assert_close(turned[..., second], expected.imag)
 
 
 @pytest.mark.parametrize('form', ['index', 'mixed'])

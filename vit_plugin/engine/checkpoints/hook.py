@@ -16,8 +16,7 @@ from vit_plugin.fields import Backend, PositiveInt
 from vit_plugin.registry import HOOKS
 from vit_plugin.writing import write_text
 
-from ..sharding import is_sharded
-from .state import bare
+from ..sharding import bare, is_sharded
 from .storage import check_torch
 
 MARKER = 'last_checkpoint'

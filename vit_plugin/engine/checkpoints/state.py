@@ -8,7 +8,6 @@ from typing import Any
 
 import mmengine
 import torch
-from mmengine.model import is_model_wrapper
 from mmengine.optim import OptimWrapperDict
 from mmengine.runner import Runner
 from mmengine.utils import get_git_hash
@@ -18,7 +17,7 @@ import vit_plugin
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.plain import split
 
-from ..sharding import reshard
+from ..sharding import bare, reshard
 
 
 def state_of(runner: Runner, meta: dict[str, Any] | None = None, save_optimizer: bool = True,
@@ -81,11 +80,6 @@ def parts_of(state: dict[str, Any], main: bool) -> tuple[dict[str, Tensor], dict
         state = {**state, 'optimizer': by_names(state['optimizer'], state['meta']['run']['parameters'])}
     tensors, plain = split(state)
     return {name: tensor for name, tensor in tensors.items() if main or hasattr(tensor, 'full_tensor')}, plain
-
-
-def bare(model: nn.Module) -> nn.Module:
-    """The model without the wrapper for several processes."""
-    return model.module if is_model_wrapper(model) else model
 
 
 def identity(runner: Runner) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pydantic import Field, with_config
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
-from vit_plugin.arguments import OPEN
+from vit_plugin.annotations import OPEN
 from vit_plugin.errors import ConfigError
 from vit_plugin.fields import Count, Fraction, Indices, InitConfig, NormConfig, PositiveInt, Rate
 from vit_plugin.registry import MODELS, SCOPE

@@ -6,7 +6,8 @@ from .encoder import Encoder, MergingEncoder
 from .mlp import GatedMlp, Mlp
 from .numerics import NUMERICS, Numerics
 from .relative_position import RelativeAttention
-from .rotary import AxialRotary, MixedRotary, RotaryAttention, RotaryWindowAttention
+from .rotary import AxialRotary, MixedRotary
+from .rotary_attention import RotaryAttention, RotaryWindowAttention
 from .std_conv import StdConv2d
 from .window import RelativeWindowAttention, WindowAttention
 

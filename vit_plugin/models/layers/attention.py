@@ -58,7 +58,7 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, grid: Grid, num_queries: int | None = None, rotation: Tensor | None = None) -> Tensor:
         """Tokens (B, N, embed_dims) -> the same. With ``num_queries``, only the first tokens are computed.
 
-        ``rotation`` is for :class:`~vit_plugin.models.layers.rotary.RotaryAttention`.
+        ``rotation`` is for :class:`~vit_plugin.models.layers.rotary_attention.RotaryAttention`.
         """
         q, k, v = self.project(x, rotation)  # (B, heads, N, head_dims) each
         return self.output(self.attend(q[:, :, :num_queries], k, v, grid, self.current_drop_rate))

@@ -19,7 +19,7 @@ from .mlp import GatedMlp, Mlp
 from .numerics import Numerics
 from .qkv import QkvBias
 from .relative_position import RelativeAttention
-from .rotary import RotaryAttention, RotaryWindowAttention
+from .rotary_attention import RotaryAttention, RotaryWindowAttention
 from .window import RelativeWindowAttention, WindowAttention
 
 

@@ -10,7 +10,7 @@ from timm.layers import LayerNorm2d
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
-from vit_plugin.arguments import OPEN
+from vit_plugin.annotations import OPEN
 from vit_plugin.errors import ConfigError
 from vit_plugin.fields import Eps, NormChanges
 

@@ -3,8 +3,9 @@
 Two channels of a head form a plane. In each plane the vector of a patch is turned by an angle, so that the product of
 a query and a key depends on the difference of their places. The tokens before the patches are not turned.
 
-A ``Rotary`` makes the rotations of a grid, one for each block. They are tensors (2, [heads,] N, d/2): the cosine and
-the sine of the angle of each token in each plane.
+A ``Rotary`` makes the rotations of a grid, one for each block. A rotation is a tensor ([heads,] N, d) with the vector
+(1, 0) of each plane after the turn: the cosine of the angle in the first channel of the plane, and the sine in the
+second. :func:`~vit_plugin.models.layers.rotary_attention.rotate` applies it.
 """
 
 import math
@@ -21,8 +22,7 @@ from typing_extensions import TypedDict
 from vit_plugin.errors import ConfigError
 from vit_plugin.fields import NotNegative, Pair, Positive
 
-from .attention import Attention, Grid
-from .window import InWindows, to_windows
+from .attention import Grid
 
 MAX_KEPT = 16  # tables of an AxialRotary that are kept, for example of the sizes in a test-time augmentation
 
@@ -95,6 +95,11 @@ class Places:
         return places
 
 
+def plane_axis(interleaved: bool) -> int:
+    """The axis of a plane's two channels where the channels of a head are unflattened to (d/2, 2) or (2, d/2)."""
+    return -1 if interleaved else -2
+
+
 class NoRotary(nn.Module):
     """No block turns its queries and keys."""
 
@@ -116,18 +121,20 @@ class Rotary(nn.Module):
         num_layers: number of blocks.
         num_prefix_tokens: number of tokens before the patches. They are not turned.
         temperature: see :class:`RotaryCfg`.
+        interleaved: whether channels 2i and 2i + 1 are a plane, else i and i + d/2.
 
     Raises:
         ConfigError: if a head has a number of channels that is not a multiple of 4.
     """
 
     def __init__(self, places: Places, head_dims: int, num_heads: int, num_layers: int, num_prefix_tokens: int,
-                 temperature: float) -> None:
+                 temperature: float, interleaved: bool = True) -> None:
         super().__init__()
         if head_dims % 4:
             raise ConfigError(f'pos_embed: rotary needs heads of a multiple of 4 channels, and they have {head_dims}; '
                               'change embed_dims or num_heads in arch.')
         self.places, self.num_prefix_tokens, self.temperature = places, num_prefix_tokens, temperature
+        self.plane_axis = plane_axis(interleaved)
         self.head_dims, self.num_heads, self.num_layers = head_dims, num_heads, num_layers
 
     def forward(self, grid: Grid, like: Tensor) -> Sequence[Tensor]:
@@ -140,9 +147,10 @@ class Rotary(nn.Module):
         return self.places.changed(places) if self.training and self.places.change else places
 
     def rotation(self, angles: Tensor) -> Tensor:
-        """Angles ([heads,] h*w, d/2) of the patches -> the rotation (2, [heads,] prefix + h*w, d/2) of all tokens."""
-        return torch.stack([F.pad(part, (0, 0, self.num_prefix_tokens, 0), value=still)
-                            for part, still in ((angles.cos(), 1.), (angles.sin(), 0.))])
+        """Angles ([heads,] h*w, d/2) of the patches -> the rotation ([heads,] prefix + h*w, d) of all tokens."""
+        parts = [F.pad(part, (0, 0, self.num_prefix_tokens, 0), value=still)
+                 for part, still in ((angles.cos(), 1.), (angles.sin(), 0.))]
+        return torch.stack(parts, dim=self.plane_axis).flatten(-2)
 
 
 class AxialRotary(Rotary):
@@ -159,7 +167,7 @@ class AxialRotary(Rotary):
         return [self.table(grid, like)] * self.num_layers
 
     def table(self, grid: Grid, like: Tensor) -> Tensor:
-        """The rotation (2, prefix + h*w, d/2) in float32."""
+        """The rotation (prefix + h*w, d) in float32."""
         if torch.compiler.is_compiling() or torch.jit.is_tracing() or type(like) is not Tensor or (
                 self.training and self.places.change):
             return self.make(grid, like.device)
@@ -213,61 +221,6 @@ class MixedRotary(Rotary):
                 for first, second in zip(*freqs, strict=True)]
 
 
-def rotate(x: Tensor, rotation: Tensor, interleaved: bool) -> Tensor:
-    """Turn the vectors x (B, heads, N, d) by a rotation (2, [heads,] N, d/2).
-
-    Args:
-        x: the vectors.
-        rotation: cosine and sine of the angles.
-        interleaved: whether channels 2i and 2i + 1 are a plane, else i and i + d/2.
-    """
-    cos, sin = rotation
-    if interleaved:  # products of whole vectors, since products of every second channel are slow
-        quarter = torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2)
-        turned = x * cos.repeat_interleave(2, -1) + quarter * sin.repeat_interleave(2, -1)
-    else:
-        first, second = x.chunk(2, dim=-1)
-        turned = torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
-    return turned.to(x.dtype)  # the angles are in float32, also under autocast
-
-
-class RotaryAttention(Attention):
-    """Attention with rotary positions.
-
-    Args:
-        *args, **kwargs: see :class:`Attention`.
-        interleaved: see :func:`rotate`.
-    """
-
-    def __init__(self, *args: Any, interleaved: bool, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.interleaved = interleaved
-
-    def project(self, x: Tensor, rotation: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """See :meth:`Attention.project`. The rotation (2, [heads,] N, d/2) is that of the N tokens.
-
-        Raises:
-            ConfigError: without a rotation.
-        """
-        if rotation is None:
-            raise ConfigError('Attention with rotary positions needs the rotation of its tokens: give one of '
-                              'backbone.rope(grid, tokens), which has one for each block.')
-        q, k, v = super().project(x)
-        return rotate(q, rotation, self.interleaved), rotate(k, rotation, self.interleaved), v
-
-
-class RotaryWindowAttention(InWindows, RotaryAttention):
-    """Attention with rotary positions within windows. The places are those in the whole grid."""
-
-    def window_rotation(self, rotation: Tensor, grid: Grid, num_windows: int) -> Tensor:
-        """See :meth:`InWindows.window_rotation`. The keys of the padding are zero."""
-        lead = rotation.shape[:-2]
-        windows = to_windows(rotation.flatten(0, -3), grid, self.window_size)
-        windows = windows.unflatten(0, (*lead, -1)).movedim(-3, 1)  # (2, windows, [heads,] size*size, d/2)
-        windows = windows if len(lead) > 1 else windows[:, :, None]
-        return windows.repeat(1, num_windows // windows.shape[1], 1, 1, 1)
-
-
 def build_rotary(cfg: RotaryCfg | None, **sizes: int) -> Rotary | NoRotary:
     """Build the rotary positions of a backbone.
 
@@ -286,4 +239,5 @@ def build_rotary(cfg: RotaryCfg | None, **sizes: int) -> Rotary | NoRotary:
     if kept.get('native_grid'):
         kept['native_grid'] = tuple(kept['native_grid'])
     kind = MixedRotary if cfg['form'] == 'mixed' else AxialRotary
-    return kind(Places(**kept), temperature=cfg.get('temperature', TEMPERATURES[cfg['form']]), **sizes)
+    return kind(Places(**kept), temperature=cfg.get('temperature', TEMPERATURES[cfg['form']]),
+                interleaved=cfg.get('planes', 'neighbours') == 'neighbours', **sizes)

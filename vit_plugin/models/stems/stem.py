@@ -9,7 +9,7 @@ from pydantic import with_config
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
-from vit_plugin.arguments import OPEN
+from vit_plugin.annotations import OPEN
 from vit_plugin.errors import ConfigError
 from vit_plugin.fields import InitConfig, NormConfig, PositiveInt, Typed
 

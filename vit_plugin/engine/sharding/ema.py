@@ -21,8 +21,7 @@ from vit_plugin.fields import Count, PositiveInt
 from vit_plugin.models.load_hooks import placed
 from vit_plugin.registry import HOOKS
 
-from .checkpoints.state import bare
-from .sharding import reshard
+from .shard import bare, reshard
 
 Momentum = Annotated[float, Field(gt=0, lt=1, description='a number above 0 and below 1')]
 

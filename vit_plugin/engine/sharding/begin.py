@@ -1,6 +1,7 @@
 """The begin of a run with a sharded model."""
 
 import mmengine.hooks
+import torch.distributed as dist
 from mmengine.device import get_device
 from mmengine.dist import broadcast
 from mmengine.model import BaseDataPreprocessor, BaseTTAModel
@@ -9,7 +10,7 @@ from mmengine.runner import Runner
 from vit_plugin.errors import ConfigError
 
 from .ema import EMAHook
-from .sharding import is_sharded, join_alone, shard
+from .shard import is_sharded, shard
 
 
 def begin_sharded(runner: Runner, to_train: bool) -> None:
@@ -40,3 +41,10 @@ def begin_sharded(runner: Runner, to_train: bool) -> None:
     for module in runner.model.modules():
         if isinstance(module, BaseDataPreprocessor):
             module.to(device)  # by which it learns where the data go
+
+
+def join_alone(device_type: str) -> None:
+    """Make a process without a launcher a group of one rank."""
+    if not dist.is_initialized():
+        backend = 'gloo' if device_type == 'cpu' else None  # None is each device's own
+        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
-from vit_plugin.engine import sharding
-from vit_plugin.engine.sharding import Sharding, padded_size, parts_to_shard, shard
+from vit_plugin.engine.sharding import Sharding, parts_to_shard, shard
+from vit_plugin.engine.sharding.shard import padded_size
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.load_hooks import placed
@@ -34,13 +34,6 @@ def test_the_parts_are_the_stem_and_the_blocks(tiny, tiny_hybrid):
     assert {*parts_to_shard(hybrid)} == {stem.backbone, stem.proj, *hybrid.backbone.blocks}
 
 
-@pytest.mark.parametrize(('ranks', 'group', 'shape'), [
-    (4, 'all', (4, )), (4, 4, (4, )), (8, 2, (4, 2)), (2, 1, (2, 1))])
-def test_the_mesh(ranks, group, shape):
-    with fake_ranks(ranks):
-        assert Sharding(group=group).mesh('cpu').shape == shape
-
-
 @pytest.mark.parametrize(('build', 'message'), [
     (lambda tiny: shard(Classifier(**tiny), Sharding(group=4), 'cpu'),
      'group=4 does not divide the 6 ranks; choose one of 1, 2, 3, 6.'),
@@ -53,12 +46,6 @@ def test_the_mesh(ranks, group, shape):
 def test_wrong_input_is_one_sentence(tiny, build, message):
     with fake_ranks(6), pytest.raises(ConfigError, match=message):
         build(tiny)
-
-
-def test_an_old_torch_is_one_sentence(monkeypatch):
-    monkeypatch.setattr(sharding, 'MIN_TORCH', '99.0')
-    with pytest.raises(ConfigError, match='needs torch 99.0 or newer'):
-        Sharding()
 
 
 def test_a_scalar_is_one_sentence(tiny):

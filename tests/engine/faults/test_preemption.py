@@ -15,7 +15,7 @@ from mmengine.hooks import Hook
 from ranks import on_ranks
 
 from vit_plugin.engine import OptimWrapper, PreemptionHook
-from vit_plugin.engine.preemption import PREEMPTED, Preempted
+from vit_plugin.engine.faults.preemption import PREEMPTED, Preempted
 from vit_plugin.errors import ConfigError
 
 

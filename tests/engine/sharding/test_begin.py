@@ -11,7 +11,8 @@ from mmengine.runner import Runner
 from ranks import fake_ranks, on_ranks
 from torch.distributed.tensor import DTensor
 
-from vit_plugin.engine.sharding import Sharding, is_sharded, join_alone, shard
+from vit_plugin.engine.sharding import Sharding, is_sharded, shard
+from vit_plugin.engine.sharding.begin import join_alone
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.layers import StdConv2d

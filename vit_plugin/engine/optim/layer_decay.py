@@ -8,7 +8,8 @@ from pydantic import Field, with_config
 from torch import nn
 from typing_extensions import Required, TypedDict
 
-from vit_plugin.arguments import OPEN, refusing
+from vit_plugin.annotations import OPEN
+from vit_plugin.arguments import refusing
 from vit_plugin.errors import ConfigError
 from vit_plugin.fields import NotNegative
 from vit_plugin.registry import OPTIM_WRAPPER_CONSTRUCTORS

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from vit_plugin.data.seeded import STEP, VALIDATION
-from vit_plugin.engine import randomness
+from vit_plugin.engine.exact import randomness
 
 
 def draws(seed: int, kind: int, iteration: int) -> tuple[float, float, float]:

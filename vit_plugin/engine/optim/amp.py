@@ -15,7 +15,7 @@ from vit_plugin.fields import Positive, PositiveInt
 from vit_plugin.passes import processor
 from vit_plugin.registry import OPTIM_WRAPPERS
 
-from .optim_wrapper import KeepsGradNorm, WrapperOptions
+from .wrapper import KeepsGradNorm, WrapperOptions
 
 DTYPES = {'bfloat16': torch.bfloat16, 'float16': torch.float16}
 

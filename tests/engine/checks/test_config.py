@@ -1,0 +1,39 @@
+
+import pytest
+from mmengine.config import Config
+
+from vit_plugin.engine.checks import check_config
+from vit_plugin.errors import ConfigError
+
+
+@pytest.fixture
+def coco(tmp_path, monkeypatch) -> Config:
+    """The parts of a detection config that are checked, and the files that it asks for."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'data/images').mkdir(parents=True)
+    (tmp_path / 'data/train.json').touch()
+    dataset = dict(type='CocoDataset', data_root='data/', ann_file='train.json', data_prefix=dict(img='images/'))
+    return Config(dict(
+        work_dir='work', model=dict(type='RetinaNet'), default_scope='mmengine', train_cfg=dict(by_epoch=True),
+        optim_wrapper=dict(optimizer=dict(type='SGD')), test_evaluator=dict(type='Metric'),
+        train_dataloader=dict(dataset=dict(type='ConcatDataset', datasets=[dataset, dict(dataset)])),
+        val_dataloader=dict(dataset=dict(dataset)),
+        val_evaluator=[dict(type='CocoMetric', ann_file='data/train.json')]))
+
+
+def test_data_that_is_there_passes(coco):
+    check_config(coco)
+
+
+@pytest.mark.parametrize(('field', 'value', 'words'), [
+    ('train_dataloader.dataset.datasets.1.data_root', 'none',
+     "train_dataloader.dataset.datasets.1: there is no folder 'none/images/'"),
+    ('val_dataloader.dataset.data_prefix.img', 'photos', "there is no folder 'data/photos'"),
+    ('val_dataloader.dataset.ann_file', 'val.json', "val_dataloader.dataset: there is no file 'data/val.json'"),
+    ('val_evaluator.0.ann_file', 'val.json', "give --cfg-options val_evaluator.0.ann_file=FILE"),
+])
+def test_missing_data_is_named_with_the_remedy(coco, field, value, words):
+    coco.merge_from_dict({field: value})
+    with pytest.raises(ConfigError) as error:
+        check_config(coco)
+    assert words in str(error.value)

@@ -1,0 +1,19 @@
+
+import pytest
+from ranks import fake_ranks
+
+from vit_plugin.engine.sharding import Sharding, settings
+from vit_plugin.errors import ConfigError
+
+
+@pytest.mark.parametrize(('ranks', 'group', 'shape'), [
+    (4, 'all', (4, )), (4, 4, (4, )), (8, 2, (4, 2)), (2, 1, (2, 1))])
+def test_the_mesh(ranks, group, shape):
+    with fake_ranks(ranks):
+        assert Sharding(group=group).mesh('cpu').shape == shape
+
+
+def test_an_old_torch_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(settings, 'MIN_TORCH', '99.0')
+    with pytest.raises(ConfigError, match='needs torch 99.0 or newer'):
+        Sharding()

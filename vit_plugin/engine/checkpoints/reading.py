@@ -1,0 +1,93 @@
+"""Read a checkpoint for a run: its weights, or all to go on from."""
+
+import ast
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mmengine.hooks import Hook
+from mmengine.runner import Runner
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.registry import HOOKS
+from vit_plugin.weights.sources import read_whole
+
+from ..sharding import bare, is_sharded
+from .state import by_names, by_numbers, check_same_run, identity
+from .storage import divide, read_state
+
+
+@HOOKS.register_module()
+class SavedConfigHook(Hook):
+    """Removes the saved config from a checkpoint's ``meta``. MMEngine's ``resume`` would run it as Python.
+
+    MMEngine only needs the list ``gpu_ids``. It is kept if the config gives it as plain values.
+    """
+
+    def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
+        meta = checkpoint.get('meta')
+        if isinstance(meta, dict) and 'config' in meta:
+            text = _gpu_ids(meta.pop('config'))
+            if text:
+                meta['config'] = text
+
+
+def _gpu_ids(config: Any) -> str | None:
+    """The text of the assignment of ``gpu_ids`` in a config, if its value is a list of numbers."""
+    try:
+        for node in ast.parse(config).body:
+            if isinstance(node, ast.Assign) and [getattr(name, 'id', None) for name in node.targets] == ['gpu_ids']:
+                return f'gpu_ids = {[int(number) for number in ast.literal_eval(node.value)]}'
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        pass
+    return None
+
+
+def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, Any]:
+    """Read a checkpoint for a runner: a folder or a file, for a model that is sharded or not.
+
+    Raises:
+        ConfigError: if it cannot be read, or if it is to go on from and of another model, optimizer or global batch.
+    """
+    model = bare(runner.model)
+    if os.path.isdir(path):
+        checkpoint = read_state(path, model, None if runner.resuming else ('meta', 'state_dict'), runner.saver.group,
+                                verify=path != runner.found)
+        names = checkpoint['meta']['run']['parameters']
+    else:
+        checkpoint, names = read_whole(path, map_location), None
+    if not runner.resuming:
+        return checkpoint
+    if names and 'optimizer' in checkpoint:
+        checkpoint['optimizer'] = by_numbers(checkpoint['optimizer'], names)
+    check_same_run(runner, checkpoint, path)
+    if names is None and is_sharded(model):
+        names = identity(runner)['parameters']
+        named = dict(checkpoint, optimizer=by_names(checkpoint['optimizer'], names))
+        checkpoint = divide(named, model)
+        checkpoint['optimizer'] = by_numbers(checkpoint['optimizer'], names)
+    return checkpoint
+
+
+@contextmanager
+def resumable_only(runner: Runner, path: str) -> Iterator[None]:
+    """Say in one sentence what a checkpoint lacks if MMEngine's ``resume`` fails.
+
+    Raises:
+        ConfigError: in place of MMEngine's error.
+    """
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
+        if isinstance(error, ConfigError):
+            raise
+        raise ConfigError(
+            f'{path!r} cannot be resumed from ({_reason(error)}): it is not the state of a run of this config; to '
+            'start from its weights alone give --cfg-options load_from=FILE in place of --resume.') from error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f'it has no {error}'
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,61 @@
+"""The folders and annotation files of data sets and metrics."""
+
+import inspect
+import os
+from collections.abc import Iterator, Mapping
+
+from mmengine.config import Config, ConfigDict
+from mmengine.registry import DATASETS
+
+from vit_plugin.errors import ConfigError
+
+
+def check_data(field: str, dataset: ConfigDict, scope: str | None) -> None:
+    """Raise a ``ConfigError`` if a folder or file of a data set, or of one inside it, is missing.
+
+    Data sets that download their files need none.
+    """
+    if 'dataset' in dataset:  # a wrapper such as RepeatDataset
+        return check_data(f'{field}.dataset', dataset['dataset'], scope)
+    for i, part in enumerate(dataset.get('datasets', ())):  # ConcatDataset
+        check_data(f'{field}.datasets.{i}', part, scope)
+    missing = next(_missing(dataset), None)
+    if missing and not _downloads(dataset, scope):
+        raise ConfigError(f'{field}: there is no {missing} in {os.getcwd()}; put or link the data there, '
+                          f'or give --cfg-options {field}.data_root=FOLDER.')
+
+
+def _missing(dataset: Mapping) -> Iterator[str]:
+    """The missing folders and annotation file of a data set."""
+    root, prefix = dataset.get('data_root') or '', dataset.get('data_prefix') or ''
+    for part in prefix.values() if isinstance(prefix, Mapping) else [prefix]:
+        folder = os.path.join(root, part) if isinstance(part, str) else ''
+        if folder and '://' not in folder and not os.path.isdir(folder):
+            yield f'folder {folder!r}'
+    file = dataset.get('ann_file')
+    if file and '://' not in root + file and not os.path.isfile(os.path.join(root, file)):
+        yield f'file {os.path.join(root, file)!r}'
+
+
+def dataset_class(dataset: Mapping, scope: str | None) -> type | None:
+    """The class of a data set's config in the framework's registry, or None."""
+    if not isinstance(dataset['type'], str):
+        return dataset['type']
+    with DATASETS.switch_scope_and_registry(scope) as registry:
+        return registry.get(dataset['type'])
+
+
+def _downloads(dataset: Mapping, scope: str | None) -> bool:
+    kind = dataset_class(dataset, scope)
+    return kind is not None and 'download' in inspect.signature(kind).parameters and dataset.get('download', True)
+
+
+def check_evaluator(field: str, cfg: Config) -> None:
+    """Raise a ``ConfigError`` if a metric's annotation file is missing. ``data_root`` is no part of its path."""
+    metrics = cfg.get(field) or []
+    for i, metric in enumerate([metrics] if isinstance(metrics, Mapping) else metrics):
+        file = metric.get('ann_file')
+        if file and '://' not in file and not os.path.isfile(file):
+            name = field if isinstance(metrics, Mapping) else f'{field}.{i}'
+            raise ConfigError(f'{name}: there is no file {file!r} in {os.getcwd()}; give --cfg-options '
+                              f'{name}.ann_file=FILE.')

@@ -1,0 +1,8 @@
+"""How a step changes the weights: optimizer wrappers, layer-wise decay, schedules."""
+
+from .amp import AmpOptimWrapper
+from .layer_decay import LayerDecayOptimWrapperConstructor
+from .schedules import scaled
+from .wrapper import OptimWrapper
+
+__all__ = ['AmpOptimWrapper', 'LayerDecayOptimWrapperConstructor', 'OptimWrapper', 'scaled']

@@ -1,0 +1,9 @@
+"""The model divided among processes, by torch's ``fully_shard``."""
+
+from .begin import begin_sharded
+from .ema import EMAHook
+from .settings import Sharding, sharding_of
+from .shard import bare, is_sharded, parts_to_shard, reshard, shard
+
+__all__ = ['EMAHook', 'Sharding', 'bare', 'begin_sharded', 'is_sharded', 'parts_to_shard', 'reshard', 'shard',
+           'sharding_of']

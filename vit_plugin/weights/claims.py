@@ -1,0 +1,52 @@
+"""What the tensors of a checkpoint tell about the model that they are of."""
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+# Traits, and the beginning of our names of the tensors that show them.
+TRAITS = {
+    'cls_token': 'cls_token', 'pos_embed': 'pos_embed', 'norm_pre': 'norm_pre.', 'norm_bias': 'blocks.0.norm1.bias',
+    'attn_norm': 'blocks.0.attn.norm.', 'mlp_norm': 'blocks.0.mlp.norm.', 'input_norm': 'blocks.0.mlp.input_norm.',
+    'hybrid': 'patch_embed.backbone.stem.conv.'}
+
+
+def traits(state: Mapping[str, Tensor]) -> set[str]:
+    """Traits of the model that its tensors show, by our names."""
+    shown = {trait for key in state for trait, start in TRAITS.items() if key.startswith(start)}
+    return shown | ({'gated'} if is_gated(state) else set())
+
+
+def is_gated(state: Mapping[str, Tensor]) -> bool:
+    """Whether the MLPs of a state are gated."""
+    fc1, fc2 = 'blocks.0.mlp.fc1.weight', 'blocks.0.mlp.fc2.weight'
+    return {fc1, fc2} <= state.keys() and state[fc1].shape[0] == 2 * state[fc2].shape[1]
+
+
+def norms_input(state: Mapping[str, Tensor]) -> bool:
+    """Whether the MLPs of a state norm their input, as in ViTamin."""
+    return 'blocks.0.mlp.input_norm.weight' in state
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The known numerics of a format's own code, for checkpoints with certain traits.
+
+    Attributes:
+        numerics: those fields of the backbone's ``numerics`` that are certain.
+        having, lacking: traits from :func:`traits` that the checkpoint must have or lack.
+    """
+    numerics: Mapping[str, Mapping[str, Any]]
+    having: Set[str] = frozenset()
+    lacking: Set[str] = frozenset()
+
+
+# Claims that several formats share.
+GELU = dict(act_cfg=dict(type='GELU', approximate='none'))
+EPS_1E_6, EPS_1E_5, EPS_1E_12 = (dict(norm_cfg=dict(eps=eps)) for eps in (1e-6, 1e-5, 1e-12))
+SILU = Claim(dict(act_cfg=dict(type='SiLU')), having=frozenset({'gated'}), lacking=frozenset({'input_norm'}))
+# google-research/vision_transformer and big_vision.
+AUTHORS = Claim(dict(act_cfg=dict(type='GELU', approximate='tanh'), stem_norm_cfg=dict(eps=1e-6),
+                     stem_conv_cfg=dict(eps=1e-5, eps_inside_root=False)) | EPS_1E_6)
