@@ -29,6 +29,7 @@ setup(
                       'setuptools<81'],  # MMEngine imports pkg_resources
         'demo': ['scikit-learn'],
         'hf': ['datasets'],
+        'pictures': ['grad-cam'],
         'export': ['onnx', 'onnxscript', 'onnxruntime'],
         'test': ['pytest', 'hypothesis', 'scikit-learn', 'scipy', 'ruff', 'torchao',
                  'pytest-xdist'],

@@ -138,6 +138,26 @@ def test_readmes_detector_trains_a_step(page, no_default_scope, tmp_path):
     train_a_step(read_config(str(config)))
 
 
+@pytest.mark.parametrize('other', ['dinov2', 'siglip2'])
+@pytest.mark.parametrize('path', [pytest.param(path, id=path.stem) for path in CONFIGS if 'dinov3-vit-b' in path.stem])
+@pytest.mark.filterwarnings('ignore')
+def test_one_line_makes_dinov3s_recipe_another_ones(path, other, tmp_path, no_default_scope):
+    pytest.importorskip(HOSTS[path.parent.name])
+    before = path.read_text().replace("'../_base_/", f"'{Path('configs/_base_').resolve()}/")
+    after = before.replace("/dinov3-vit-base-p16.py'", f"/{other}-vit-base-p16.py'")
+    assert sum(old != new for old, new in zip(before.splitlines(), after.splitlines(), strict=True)) == 1
+    (tmp_path / 'recipe.py').write_text(after)
+    cfg = read_config(str(tmp_path / 'recipe.py'))
+    init_default_scope(cfg.default_scope)
+    check_channels(cfg.model)
+    assert other in cfg.model.backbone.arch.replace('siglip_512.v2', 'siglip2')
+    with torch.device('meta'):
+        model = MODELS.build(cfg.model)
+    assert model.backbone.patch_embed.stride == 16
+    assert model.backbone.init_cfg['checkpoint'] == cfg.model.backbone.arch
+    assert (model.backbone.rope.num_layers, model.backbone.pos_embed is None) == (12, False)
+
+
 def train_a_step(cfg: Config) -> None:
     """Of a dense task, cut down: it changes all that is not frozen, and the loss is a number."""
     init_default_scope(cfg.default_scope)

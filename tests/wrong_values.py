@@ -22,6 +22,7 @@ from vit_plugin.annotations import Arguments
 from vit_plugin.errors import ConfigError
 
 ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
+SIZES = {name: value for name, value in ARCH.items() if name != 'patch_size'}
 IMAGES = np.random.default_rng(0).integers(0, 256, (32, 32, 3), np.uint8)
 
 
@@ -49,6 +50,17 @@ RIGHT: dict[str, dict[str, Any]] = {
             jitter=1.1, rescale=2.)),
         encoder=dict(block='pre_norm', qkv_bias='qv', num_kv_heads=2, attn_norm=True, mlp_norm=True, proj_bias=True,
                      mlp_layer_scale=False, differential=False)),
+    'MMVisionTransformer': dict(
+        arch=SIZES, img_size=32, patch_size=8, in_channels=3, out_indices=(0, 1), drop_rate=0.1, drop_path_rate=0.1,
+        qkv_bias=True, norm_cfg=dict(type='LN', eps=1e-5), final_norm=True, out_type='raw', with_cls_token=True,
+        frozen_stages=0, interpolate_mode='bilinear', layer_scale_init_value=0.1, pre_norm=True,
+        patch_cfg=dict(in_channels=3, kernel_size=8, stride=8, padding='corner', dilation=1, bias=True),
+        layer_cfgs=[dict(attn_drop_rate=0.1, num_fcs=2, ffn_type='origin', act_cfg=dict(type='GELU')), {}]),
+    'MMDistilledVisionTransformer': dict(arch=SIZES, img_size=32, patch_size=8, layer_cfgs=dict(qkv_bias=False)),
+    'MMDeiT3': dict(arch=SIZES, img_size=32, patch_size=8, use_layer_scale=True, with_cls_token=True),
+    'MMViTEVA02': dict(arch=SIZES, img_size=32, patch_size=8, sub_ln=True, attn_drop_rate=0.1, drop_rate=0.,
+                       proj_drop_rate=0.),
+    'MMMoCoV3ViT': dict(arch=SIZES, img_size=32, patch_size=8, frozen_stages=1, stop_grad_conv1=True, norm_eval=True),
     'ViTAdapter': dict(
         backbone=dict(arch=ARCH, img_size=32, encoder=dict(final_norm=True)), interactions=2, inject=True,
         num_extra_extractors=1, add_tokens='last', prior_channels=8,
@@ -152,7 +164,8 @@ def image_results() -> dict:
 # What each object does with a tiny input.
 TOKENS, MAP = torch.randn(2, 17, 32), torch.randn(2, 32, 8, 8)
 WORKS: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(('VisionTransformer', 'ViTAdapter', 'PatchEmbed', 'ResNetEmbed', 'TimmEmbed'), lambda built: built(
+    **dict.fromkeys(('VisionTransformer', 'MMVisionTransformer', 'MMDistilledVisionTransformer', 'MMDeiT3', 'MMViTEVA02',
+                     'MMMoCoV3ViT', 'ViTAdapter', 'PatchEmbed', 'ResNetEmbed', 'TimmEmbed'), lambda built: built(
         torch.randn(2, getattr(built, 'in_channels', getattr(getattr(built, 'patch_embed', None), 'in_channels', 3)),
                     64, 64))),
     'SimpleFPN': lambda built: built((MAP, )),

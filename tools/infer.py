@@ -7,21 +7,17 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-import mmcv
 import numpy as np
 import torch
-from mmengine.config import Config
-from mmengine.dataset import Compose, pseudo_collate
+from mmengine.dataset import pseudo_collate
 from mmengine.device import get_device
-from mmengine.model import revert_sync_batchnorm
-from mmengine.registry import MODELS, VISUALIZERS, init_default_scope
+from mmengine.registry import VISUALIZERS
 from mmengine.visualization import Visualizer
 
-from vit_plugin.engine.checks import check_channels, check_checkpoint, dataset_class
-from vit_plugin.engine.explain import first_line
+from vit_plugin.engine.checks import check_channels, check_checkpoint
+from vit_plugin.engine.inference import build_pipeline, image_files, load_model, read_image
 from vit_plugin.engine.launch import add_cfg_options, at_least, check_device, of_host, read_config, run_tool
 from vit_plugin.errors import ConfigError
-from vit_plugin.models.loading import load_trained
 from vit_plugin.passes import optimize
 from vit_plugin.writing import check_target, replacing
 
@@ -30,7 +26,7 @@ NUM_TOP = 5  # classes that are told of each image
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Draw what a model finds in images.')
-    parser.add_argument('images', nargs='+', metavar='IMAGE', help='image file')
+    parser.add_argument('images', nargs='+', metavar='IMAGE', help='image file, or folder of images')
     parser.add_argument('--config', required=True, help='config file')
     parser.add_argument('--checkpoint', required=True, help='checkpoint file or address')
     parser.add_argument('--out', required=True, type=Path, help='folder for the pictures')
@@ -41,31 +37,8 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def load_model(cfg: Config, checkpoint: str, device: str) -> tuple[torch.nn.Module, dict]:
-    """The model with the checkpoint's weights, ready to predict, and what is known of the classes."""
-    cfg.model.setdefault('data_preprocessor', cfg.get('data_preprocessor'))
-    model = revert_sync_batchnorm(MODELS.build(cfg.model))
-    meta = load_trained(model, checkpoint)
-    dataset = cfg.test_dataloader.dataset
-    declared = {**getattr(dataset_class(dataset, cfg.default_scope), 'METAINFO', {}), **dataset.get('metainfo', {})}
-    model = model.to(device).eval()
-    return optimize(model) if cfg.get('optimize', True) else model, {**declared, **meta.get('dataset_meta', {})}
-
-
-def build_pipeline(cfg: Config) -> Compose:
-    """The steps of a test from a file to the model's input, without its annotations."""
-    steps = [step for step in cfg.test_dataloader.dataset.pipeline if 'Annotation' not in step['type']]
-    if 'LoadImage' not in steps[0]['type']:  # of a data set in memory
-        grey = cfg.model.backbone.get('patch_embed', {}).get('in_channels', 3) == 1
-        steps.insert(0, dict(type='LoadImageFromFile', color_type='grayscale' if grey else 'color'))
-    return Compose(steps)
-
-
 def check_targets(images: list[str], folder: Path) -> list[Path]:
     """The picture to write for each image; none is there twice, or is one of the images."""
-    for path in images:
-        if not Path(path).is_file():
-            raise ConfigError(f'There is no image {path!r}.')
     targets = [folder / f'{Path(path).stem}.png' for path in images]
     taken = Counter(map(Path.resolve, [*targets, *map(Path, images)])).most_common(1)[0]
     if taken[1] > 1:
@@ -111,34 +84,24 @@ def draw_map(visualizer: Visualizer, image: np.ndarray, sample, meta: dict, scor
 DRAW = {'mmpretrain': draw_classes, 'mmdet': draw_instances, 'mmseg': draw_map}
 
 
-def read_image(path: str) -> np.ndarray:
-    """The pixels of an image file."""
-    try:
-        image = mmcv.imread(path)
-    except Exception as error:  # whatever a decoder trips over
-        raise ConfigError(f'The image {path!r} cannot be read ({first_line(error)}).') from error
-    if image is None:
-        raise ConfigError(f'The image {path!r} cannot be read.')
-    return image
-
-
 def main(args: argparse.Namespace) -> None:
-    targets = check_targets(args.images, args.out)
+    images = image_files(args.images)
+    targets = check_targets(images, args.out)
     cfg = read_config(args.config, args.cfg_options)
     draw = of_host(DRAW, cfg)
     check_device(args.device)
     check_checkpoint(args.checkpoint)
     check_channels(cfg.model)
-    init_default_scope(cfg.default_scope)
     model, meta = load_model(cfg, args.checkpoint, args.device)
+    model = optimize(model) if cfg.get('optimize', True) else model
     pipeline = build_pipeline(cfg)
     visualizer = VISUALIZERS.build({'name': 'infer', **cfg.visualizer, 'vis_backends': None})
     visualizer.dataset_meta = meta
-    for i, (path, file) in enumerate(zip(args.images, targets, strict=True)):
+    for i, (path, file) in enumerate(zip(images, targets, strict=True)):
         image = read_image(path)
         with torch.no_grad():
             sample = model.test_step(pseudo_collate([pipeline(dict(img_path=path, img_id=i))]))[0]
-        with replacing(file, args.images) as picture:
+        with replacing(file, images) as picture:
             found = draw(visualizer, image[..., ::-1], sample.cpu(), meta, args.score_thr, str(picture))  # RGB
         print(f'{path}: {found}; {file}')
 

@@ -27,6 +27,7 @@ EXTRAS = {
     'pkg_resources': _FRAMEWORK,  # upstream MMEngine needs it, but recent setuptools lack it
     'sklearn': "'vit_plugin[demo]'",
     'datasets': "'vit_plugin[hf]'",
+    'pytorch_grad_cam': "'vit_plugin[pictures]'",
     'onnx': "'vit_plugin[export]'",
     'onnxscript': "'vit_plugin[export]'",
     'onnxruntime': "'vit_plugin[export]'",

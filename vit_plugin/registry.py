@@ -27,6 +27,7 @@ class Registry(root.Registry):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.later: dict[str, str] = {}
+        self.refused: dict[str, ConfigError] = {}  # names that are known, and why they cannot be had
 
     def _register_module(self, module: Any, *args: Any, **kwargs: Any) -> None:
         super()._register_module(module, *args, **kwargs)
@@ -46,7 +47,7 @@ class Registry(root.Registry):
 
         Raises:
             MissingExtraError: if the class needs an extra that is not installed.
-            ConfigError: if there is no such class.
+            ConfigError: if there is no such class, or if it cannot be had.
         """
         name = key.removeprefix(f'{SCOPE}.')
         self.import_from_location()
@@ -58,6 +59,8 @@ class Registry(root.Registry):
             found = None
         if found is not None:
             return found
+        if name in self.refused:
+            raise self.refused[name]
         names = sorted({*self._module_dict, *self.later})
         near = get_close_matches(name, names, n=1)
         remedy = f'did you mean {SCOPE}.{near[0]}?' if near else f'there are {", ".join(names)}.'

@@ -7,7 +7,6 @@ Not yet trained by us.
 
 _base_ = 'dino-4scale_dinov3-vit-base-p16_8xb2-12e_coco.py'
 
-name = 'timm://vit_small_patch16_dinov3.lvd1689m'
 model = dict(
-    backbone=dict(arch=name, init_cfg=dict(checkpoint=name), frozen_stages=12),
+    backbone=dict(arch='timm://vit_small_patch16_dinov3.lvd1689m', frozen_stages=12),
     neck=dict(in_channels=384))

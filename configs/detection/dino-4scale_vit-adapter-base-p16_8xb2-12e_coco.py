@@ -5,13 +5,7 @@
 Not yet trained by us.
 """
 
-_base_ = [
-    'mmdet::dino/dino-4scale_r50_8xb2-12e_coco.py', '../_base_/backbones/vit-adapter-base-p16.py']
-
-runner_type = 'vit_plugin.Runner'
-schedule_length = 12
-custom_imports = dict(imports=['vit_plugin.detection'])
-custom_hooks = [dict(type='vit_plugin.ReportHook')]
+_base_ = ['../_base_/models/dino-4scale_12e.py', '../_base_/backbones/vit-adapter-base-p16.py']
 
 model = dict(
     data_preprocessor=_base_.pixels,

@@ -7,7 +7,6 @@ Not yet trained by us.
 
 _base_ = 'mask-rcnn_dinov3-vit-base-p16_simple-fpn_8xb2-1x_coco.py'
 
-name = 'timm://vit_small_patch16_dinov3.lvd1689m'
 model = dict(
-    backbone=dict(arch=name, init_cfg=dict(checkpoint=name)),
+    backbone=dict(arch='timm://vit_small_patch16_dinov3.lvd1689m'),
     neck=dict(in_channels=384))

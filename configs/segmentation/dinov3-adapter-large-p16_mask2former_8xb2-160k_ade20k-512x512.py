@@ -11,12 +11,13 @@ runner_type = 'vit_plugin.Runner'
 custom_hooks = [dict(type='vit_plugin.ReportHook')]
 schedule_length = 160000
 custom_imports = dict(imports=['vit_plugin.detection', 'mmdet.models'], allow_failed_imports=False)
-name = 'timm://vit_large_patch16_dinov3.lvd1689m'
 model = dict(
     backbone=dict(
         _delete_=True, type='vit_plugin.ViTAdapter', interactions=(4, 11, 17, 23), inject=False, add_tokens='each',
         drop_path_rate=0.3, with_cp=True,
-        backbone=dict(arch=name, img_size=512, frozen_stages=24, init_cfg=dict(type='Pretrained', checkpoint=name))),
+        backbone=dict(
+            arch='timm://vit_large_patch16_dinov3.lvd1689m', img_size=512, frozen_stages=24,
+            init_cfg=dict(type='Pretrained', checkpoint=True))),
     decode_head=dict(in_channels=[1024] * 4))
 # The adapter is new: it learns as fast as the head.
 optim_wrapper = dict(paramwise_cfg=dict(custom_keys=dict(backbone=dict(lr_mult=1.))))

@@ -7,7 +7,6 @@ Not yet trained by us.
 
 _base_ = 'dinov3-vit-base-p16_linear_8xb2-40k_ade20k-512x512.py'
 
-name = 'timm://vit_large_patch16_dinov3.lvd1689m'
 model = dict(
-    backbone=dict(arch=name, init_cfg=dict(checkpoint=name), frozen_stages=24),
+    backbone=dict(arch='timm://vit_large_patch16_dinov3.lvd1689m', frozen_stages=24),
     decode_head=dict(in_channels=1024, channels=1024))

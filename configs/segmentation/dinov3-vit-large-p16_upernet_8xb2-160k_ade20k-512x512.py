@@ -7,9 +7,8 @@ Not yet trained by us.
 
 _base_ = 'dinov3-vit-base-p16_upernet_8xb2-160k_ade20k-512x512.py'
 
-name = 'timm://vit_large_patch16_dinov3.lvd1689m'
 model = dict(
-    backbone=dict(arch=name, init_cfg=dict(checkpoint=name), out_indices=(5, 11, 17, 23)),
+    backbone=dict(arch='timm://vit_large_patch16_dinov3.lvd1689m', out_indices=(5, 11, 17, 23)),
     neck=dict(in_channels=[1024] * 4, out_channels=1024),
     decode_head=dict(in_channels=[1024] * 4),
     auxiliary_head=dict(in_channels=1024))

@@ -133,3 +133,13 @@ def test_no_picture_is_written_over(infer, image, tmp_path):
         with pytest.raises(SystemExit, match='would be written over; give another folder'):
             infer(*images, '--config', DIGITS, '--checkpoint', 'none.pth')
     assert same_file.read_bytes() == image.read_bytes()
+
+
+def test_a_folder_of_images(infer, image, tmp_path):
+    folder = tmp_path / 'photos'
+    folder.mkdir()
+    for name in ('b.jpg', 'a.png'):
+        (folder / name).write_bytes(image.read_bytes())
+    (folder / 'notes.txt').write_text('not an image')
+    out = infer(folder, '--config', DIGITS, '--checkpoint', save(tmp_path / 'digits.pth', DIGITS, {}))
+    assert sorted(path.name for path in out.iterdir()) == ['a.png', 'b.png']

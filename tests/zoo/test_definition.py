@@ -9,7 +9,7 @@ from torch import nn
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
-from vit_plugin.zoo import describe
+from vit_plugin.zoo import describe, find
 
 # One name for each thing that a backbone may have, of the narrowest models. `tests/campaigns/zoo.py` takes all names.
 NAMES = [
@@ -104,7 +104,10 @@ def test_a_model_that_is_not_ours_is_refused_with_the_reason(monkeypatch, change
         describe('of_tomorrow')
 
 
-def test_weights_of_timm_load_by_the_same_name(monkeypatch):
+@pytest.mark.parametrize(('arch', 'checkpoint'), [
+    ('vit_tiny_patch16_dinov3_qkvb', 'timm://vit_tiny_patch16_dinov3_qkvb.some'),
+    ('vit_tiny_patch16_dinov3_qkvb.some', True)])
+def test_weights_of_timm_load_by_the_same_name(monkeypatch, arch, checkpoint):
     made = []
 
     def create_model(name, pretrained=False, **kwargs):
@@ -114,9 +117,16 @@ def test_weights_of_timm_load_by_the_same_name(monkeypatch):
         randomise(made[0])
         return made[0]
 
-    model = VisionTransformer('timm://vit_tiny_patch16_dinov3_qkvb', init_cfg=dict(
-        type='Pretrained', checkpoint='timm://vit_tiny_patch16_dinov3_qkvb.some'))
+    theirs = find('vit_tiny_patch16_dinov3_qkvb')
+    monkeypatch.setattr('vit_plugin.zoo.definition.find', lambda name: theirs)
+    model = VisionTransformer(f'timm://{arch}', init_cfg=dict(type='Pretrained', checkpoint=checkpoint))
     monkeypatch.setattr(timm, 'create_model', create_model)
     model.init_weights()
     assert torch.equal(model.blocks[3].attn.qkv.v_bias, made[0].blocks[3].attn.v_bias)
     assert torch.equal(model.blocks[3].ls1.gamma, made[0].blocks[3].gamma_1)
+
+
+@pytest.mark.parametrize('arch', ['B/16', dict(embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64)])
+def test_only_a_name_has_weights_of_its_own(arch):
+    with pytest.raises(ConfigError, match='checkpoint=True takes the weights that arch=timm://... names'):
+        VisionTransformer(arch, init_cfg=dict(type='Pretrained', checkpoint=True))

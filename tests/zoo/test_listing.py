@@ -39,9 +39,10 @@ def test_the_config_spelt_out_is_the_same_model(name):
         assert str(VisionTransformer(**cfg.backbone)) == str(VisionTransformer(f'timm://{name}'))
 
 
-def test_recipes_expect_the_pixels_of_their_weights():
-    cfg = Config.fromfile('configs/_base_/backbones/dinov3-vit-base-p16.py')
-    assert cfg.pixels == pixels_of(cfg.name.removeprefix('timm://'))
+@pytest.mark.parametrize('family', ['dinov3', 'dinov2', 'siglip2'])
+def test_recipes_expect_the_pixels_of_their_weights(family):
+    cfg = Config.fromfile(f'configs/_base_/backbones/{family}-vit-base-p16.py')
+    assert cfg.pixels == pixels_of(cfg.backbone.arch.removeprefix('timm://'))
 
 
 @pytest.mark.skipif(f'timm {timm.__version__}.' not in PAGE.read_text(), reason='the page is of another timm')

@@ -30,6 +30,7 @@ ARGUMENTS = {Pattern(name): argument for name, argument in {
     'pos_embed': "pos_embed='learned'",
     'norm_pre.{rest}': 'encoder=dict(pre_norm=True)',
     'norm.{rest}': 'encoder=dict(final_norm=True)',
+    'fc_norm.{rest}': "type='vit_plugin.MMVisionTransformer' and out_type='avg_featmap'",
     'blocks.{i}.ls{k}.gamma': 'encoder=dict(layer_scale_init_value=1e-5)',
     'blocks.{i}.attn.rel_pos_(h|w)': "pos_embed=dict(type='learned', relative=True)",
     'blocks.{i}.attn.(q|k)_norm.{rest}': 'encoder=dict(qk_norm=True)',
@@ -50,7 +51,8 @@ ARGUMENTS = {Pattern(name): argument for name, argument in {
     'patch_embed.backbone.stages.{rest}': 'the arch of a hybrid with these stages',
 }.items()}
 BLOCK = Pattern('blocks.{i}.{rest}')
-ENCODER = ('cls_token', 'dist_token', 'reg_token', 'pos_embed', 'rope', 'norm_pre', 'norm', 'blocks', 'patch_embed')
+ENCODER = ('cls_token', 'dist_token', 'reg_token', 'pos_embed', 'rope', 'norm_pre', 'norm', 'fc_norm', 'blocks',
+           'patch_embed')
 
 
 class Fitting:

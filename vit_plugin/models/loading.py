@@ -31,10 +31,15 @@ class LoadableBackbone(BaseModule):
 
     Args:
         init_cfg: MMEngine's initialisation config. A checkpoint in it is loaded as by :func:`load_weights`.
+            ``checkpoint=True`` means the weights of timm's that ``arch`` names.
+        arch: the backbone's.
+
+    Raises:
+        ConfigError: if there is ``checkpoint=True``, and ``arch`` is no name of timm's.
     """
 
-    def __init__(self, init_cfg: InitConfig = None) -> None:
-        super().__init__(init_cfg)
+    def __init__(self, init_cfg: InitConfig = None, arch: Any = None) -> None:
+        super().__init__(named(init_cfg, arch))
         self.register_load_state_dict_pre_hook(fit_backbone)
 
     def init_weights(self) -> None:
@@ -44,6 +49,18 @@ class LoadableBackbone(BaseModule):
     def _checkpoint_filter(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
         """Take the weights of a whole classifier: MMPretrain calls this hook of its backbone with all of them."""
         fit_classifier(self, state_dict, prefix)
+
+
+def named(init_cfg: InitConfig, arch: Any) -> InitConfig:
+    """``init_cfg`` with the name in ``arch`` in place of ``checkpoint=True``. See :class:`LoadableBackbone`."""
+    if isinstance(init_cfg, (list, tuple)):
+        return [named(cfg, arch) for cfg in init_cfg]
+    if not init_cfg or init_cfg.get('checkpoint') is not True:
+        return init_cfg
+    if not str(arch).startswith('timm://'):
+        raise ConfigError(f'init_cfg: checkpoint=True takes the weights that arch=timm://... names, and this is '
+                          f'arch={arch!r}; give checkpoint a path or an address.')
+    return dict(init_cfg, checkpoint=arch)
 
 
 def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], skip: Iterable[str] = (),
@@ -97,7 +114,7 @@ def init_pretrained(backbone: nn.Module, init_others: Callable[[], None]) -> Non
         init_others: MMEngine's initialisation, for all other entries.
 
     Raises:
-        ConfigError: see :func:`load_weights`. Also if the entry has any other key.
+        ConfigError: see :func:`load_weights`. Also if the entry has any other key, or a checkpoint of another type.
     """
     given, first = backbone.init_cfg, not backbone.is_init
     cfgs = given if isinstance(given, (list, tuple)) else [given] if given else []
@@ -109,8 +126,9 @@ def init_pretrained(backbone: nn.Module, init_others: Callable[[], None]) -> Non
         backbone.init_cfg = given
     for cfg in pretrained if first else []:
         unknown = cfg.keys() - {'type', 'checkpoint', 'prefix', 'map_location', 'skip', 'source_grid'}
-        if unknown or 'checkpoint' not in cfg:
-            raise ConfigError(f'init_cfg={cfg} must have checkpoint, and may have prefix, skip and source_grid.')
+        if unknown or not isinstance(cfg.get('checkpoint'), (str, Path)):
+            raise ConfigError(f'init_cfg={cfg} must have checkpoint, a path or address, and may have prefix, skip and '
+                              'source_grid.')
         weights = open_weights(cfg['checkpoint'])
         if cfg.get('prefix'):
             start = cfg['prefix'].rstrip('.') + '.'

@@ -18,8 +18,9 @@ _LAYERS = tuple(f'{part}.{{rest}}' for part in ('blocks', 'norm', 'norm_pre', 'p
 _RESNET = tuple(f'patch_embed.backbone.{part}.{{rest}}' for part in ('stem', 'stages'))
 
 OWN = Format('vit_plugin', same(
-    *_TOKENS, GRID, 'rope.freqs', 'norm.{rest}', 'norm_pre.{rest}', 'blocks.{rest}', 'patch_embed.{rest}',
-    *(f'neck.{part}.{{rest}}' for part in ('attn_pool', 'norm', 'levels', 'extra_levels')), 'head.layers.{rest}'),
+    *_TOKENS, GRID, 'rope.freqs', 'norm.{rest}', 'norm_pre.{rest}', 'fc_norm.{rest}', 'blocks.{rest}',
+    'patch_embed.{rest}', *(f'neck.{part}.{{rest}}' for part in ('attn_pool', 'norm', 'levels', 'extra_levels')),
+    'head.layers.{rest}'),
     ('', 'backbone.'), ('head.', 'neck.'))
 
 # BEiT-3, AIMv2 and DINOv3 have an eps of their own.
@@ -72,22 +73,25 @@ TORCHVISION = Format('torchvision', (
 ), claims=(Claim(GELU | EPS_1E_6), ))
 
 MMPRETRAIN = Format('mmpretrain', (
-    *same('cls_token', 'dist_token', 'pos_embed'),
+    *same('cls_token', 'dist_token', 'pos_embed', 'patch_embed.norm.{rest}'),
     *pair('patch_embed.projection.', 'patch_embed.proj'),
     *pair('pre_norm.', 'norm_pre'),
-    *pair('layers.{i}.ln1.', 'blocks.{i}.norm1'),
+    *pair('layers.{i}.(ln1|norm1).', 'blocks.{i}.norm1'),
     *pair('layers.{i}.attn.qkv.', 'blocks.{i}.attn.qkv'),
     *pair('layers.{i}.attn.proj.', 'blocks.{i}.attn.proj'),
-    *pair('layers.{i}.ln2.', 'blocks.{i}.norm2'),
-    *pair('layers.{i}.ffn.w12.', 'blocks.{i}.mlp.fc1', written=is_gated),
-    *pair('layers.{i}.ffn.w3.', 'blocks.{i}.mlp.fc2', written=is_gated),
+    *pair('layers.{i}.(ln2|norm2).', 'blocks.{i}.norm2'),
+    *pair('layers.{i}.(ffn|mlp).w12.', 'blocks.{i}.mlp.fc1', written=is_gated),  # ViTEVA02's names are the second
+    *pair('layers.{i}.(ffn|mlp).w3.', 'blocks.{i}.mlp.fc2', written=is_gated),
+    *pair('layers.{i}.mlp.norm.', 'blocks.{i}.mlp.norm'),
     *pair('layers.{i}.ffn.layers.0.0.', 'blocks.{i}.mlp.fc1'),
     *pair('layers.{i}.ffn.layers.1.', 'blocks.{i}.mlp.fc2'),
     Rule('layers.{i}.attn.gamma1.weight', 'blocks.{i}.ls1.gamma'),
     Rule('layers.{i}.ffn.gamma2.weight', 'blocks.{i}.ls2.gamma'),
     *pair('ln1.', 'norm'),
+    *pair('ln2.', 'fc_norm'),  # of out_type='avg_featmap'
     Rule('head.layers.{rest}', 'head.layers.{rest}'),
-), ('backbone.', ''), ('head.', ), claims=(*_NORMS, SILU, Claim(GELU, lacking={'norm_pre', 'gated'})))
+), ('backbone.', ''), ('head.', ), claims=(*_NORMS, SILU, Claim(GELU, lacking={'norm_pre', 'gated'})),
+    ignored={'rope.freqs_(cos|sin)': 'computed', 'layers.{i}.attn.rope.freqs_(cos|sin)': 'computed'})
 
 _POOL_OURS = 'neck.attn_pool'
 _CLIP = '(transformer.resblocks.|encoder.layers.){i}'

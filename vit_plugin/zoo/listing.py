@@ -19,7 +19,7 @@ checkpoint:
 
 ```python
 backbone = dict(type='vit_plugin.VisionTransformer', arch='timm://NAME',
-                init_cfg=dict(type='Pretrained', checkpoint='timm://NAME'))
+                init_cfg=dict(type='Pretrained', checkpoint=True))
 ```
 
 Patch and size are in pixels. The parameters are those of the backbone. Some licences allow research only. Each heading

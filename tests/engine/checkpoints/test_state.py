@@ -53,3 +53,12 @@ def test_a_checkpoint_of_mmengine(tmp_path, saved):
     with pytest.raises(ConfigError, match='its optimizer has no momentum, which SGD has'):
         other.resume(str(tmp_path / 'theirs.pth'))
     assert not other.resuming
+
+
+def test_a_run_of_one_cycle_goes_on(tmp_path):
+    cycle = dict(type='OneCycleLR', eta_max=1e-3, by_epoch=True, convert_to_iter_based=True)
+    cfg = tiny_cfg(tmp_path, custom_hooks=[], param_scheduler=[cycle])
+    build(cfg).train()
+    again = build(tiny_cfg(tmp_path, custom_hooks=[], param_scheduler=[cycle]))
+    again.resume(str(tmp_path / 'epoch_1.pth'))  # MMEngine's state of this schedule has a function in it
+    assert again.epoch == 1

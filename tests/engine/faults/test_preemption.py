@@ -128,3 +128,15 @@ def test_wrong_settings_are_a_sentence():
         PreemptionHook(signals=['SIGTREM'])
     with pytest.raises(ConfigError, match='PreemptionHook: interval=0 must be a whole number from 1'):
         PreemptionHook(interval=0)
+
+
+class Pools(Hook):
+    """Ends a pool of processes in each validation, as MMDetection's metric of Pascal VOC does."""
+
+    def after_val_epoch(self, runner: Any, metrics: dict[str, float]) -> None:
+        with torch.multiprocessing.get_context('fork').Pool(2) as pool:
+            assert pool.map(abs, [-1, -2]) == [1, 2]
+
+
+def test_a_pool_of_processes_ends(tmp_path):
+    assert status(tiny_cfg(tmp_path), Pools()) == 0

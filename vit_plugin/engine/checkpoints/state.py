@@ -52,10 +52,15 @@ def state_of(runner: Runner, meta: dict[str, Any] | None = None, save_optimizer:
         runner.logger.warning('There are no param_schedulers to save.')
     elif save_param_scheduler:
         schedulers = runner.param_schedulers
-        state['param_schedulers'] = ({name: [one.state_dict() for one in some] for name, some in schedulers.items()}
-                                     if isinstance(schedulers, dict) else [one.state_dict() for one in schedulers])
+        state['param_schedulers'] = ({name: list(map(_values, some)) for name, some in schedulers.items()}
+                                     if isinstance(schedulers, dict) else list(map(_values, schedulers)))
     runner.call_hook('before_save_checkpoint', checkpoint=state)
     return state
+
+
+def _values(scheduler: Any) -> dict[str, Any]:
+    """The state of a scheduler. OneCycleLR's has a function too, which no reader of safe files would take."""
+    return {name: value for name, value in scheduler.state_dict().items() if not callable(value)}
 
 
 _git_hash = cache(get_git_hash)  # it starts a process

@@ -75,8 +75,11 @@ class PreemptionHook(Hook):
         process, self._heard = os.getpid(), 0
 
         def hear(number: int, frame: object) -> None:
-            if os.getpid() == process:  # forks have the handler too
+            if os.getpid() == process:
                 self._heard = self._heard or number
+            else:  # a fork has the handler too, and MMDetection's pools wait for its end
+                signal.signal(number, signal.SIG_DFL)
+                signal.raise_signal(number)
 
         previous = {number: signal.signal(number, hear) for number in self.signals}
         self._listens = True

@@ -1,4 +1,6 @@
+from .mmpretrain_vit import MMDeiT3, MMDistilledVisionTransformer, MMMoCoV3ViT, MMVisionTransformer, MMViTEVA02
 from .vit import VisionTransformer
 from .vit_adapter import ViTAdapter
 
-__all__ = ['ViTAdapter', 'VisionTransformer']
+__all__ = ['MMDeiT3', 'MMDistilledVisionTransformer', 'MMMoCoV3ViT', 'MMViTEVA02', 'MMVisionTransformer', 'ViTAdapter',
+           'VisionTransformer']

@@ -75,6 +75,7 @@ class VisionTransformer(LoadableBackbone):
             norm is frozen too. Frozen parts stay in eval mode.
         with_cp: recompute blocks in the backward pass to save memory.
         init_cfg: MMEngine's initialisation config. By default the weights are initialised as the authors do.
+            ``dict(type='Pretrained', checkpoint=True)`` loads the weights of timm's that ``arch`` names.
 
     Attributes:
         prefix_tokens: names of the learned tokens before the patches, in order.
@@ -101,7 +102,7 @@ class VisionTransformer(LoadableBackbone):
                  out_indices: int | Indices = -1, out_type: Literal[tuple(OUT_TYPES)] | None = None,
                  drop_rate: Rate = 0., drop_path_rate: Rate = 0., frozen_stages: Annotated[int, Field(ge=-1)] = -1,
                  with_cp: bool = False, init_cfg: InitConfig = None) -> None:
-        super().__init__(init_cfg)
+        super().__init__(init_cfg, arch)
         sizes = parse_arch(arch)
         given = sizes.complete(img_size=img_size, pos_embed=pos_embed, with_cls_token=with_cls_token, encoder=encoder,
                                numerics=numerics, out_type=out_type)
@@ -161,6 +162,11 @@ class VisionTransformer(LoadableBackbone):
         prefix = [getattr(self, name).expand(x.shape[0], -1, -1) for name in self.prefix_tokens]
         x = torch.cat((*prefix, x), dim=1)  # in float32 under autocast, as are the sums in the blocks
         return self.norm_pre(self.drop_after_pos(self.position(x, self.pos_embed, grid)))
+
+    @property
+    def num_extra_tokens(self) -> int:
+        """MMPretrain's name of ``num_prefix_tokens``, which its ``vis_cam`` asks for."""
+        return self.num_prefix_tokens
 
     @property
     def stem_maps(self) -> tuple[int, ...]:

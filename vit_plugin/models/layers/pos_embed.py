@@ -28,6 +28,9 @@ INTERPOLATIONS: dict[str, dict] = {
     # The method of DINOv2 without registers: no filter, and a scale as if the new side were 0.1 larger
     # (facebookresearch/dinov2 `vision_transformer.py`, `interpolate_offset`).
     'bicubic_dinov2': dict(mode='bicubic', align_corners=False, offset=0.1),
+    # MMPretrain's methods, without a filter (mmpretrain `embed.py`, `resize_pos_embed`).
+    'bicubic_mmpretrain': dict(mode='bicubic', align_corners=False),
+    'bilinear_mmpretrain': dict(mode='bilinear', align_corners=False),
 }
 
 

@@ -1,0 +1,90 @@
+"""Every picture, for a classifier with its config and for weights with an arch."""
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from mmengine.registry import MODELS, init_default_scope
+
+from vit_plugin.engine.launch import read_config
+
+DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
+OPTIONS = {'model.backbone.with_cls_token': True, 'model.backbone.out_type': 'cls_token'}
+WITH_TOKEN = ('--cfg-options', *(f'{name}={value}' for name, value in OPTIONS.items()))
+pytestmark = pytest.mark.filterwarnings('ignore')  # the hosts' own
+
+
+@pytest.fixture
+def image(tmp_path) -> Path:
+    path = tmp_path / 'photo.png'
+    cv2.imwrite(str(path), np.random.default_rng(0).integers(0, 256, (8, 8), dtype=np.uint8))
+    return path
+
+
+@pytest.fixture
+def checkpoint(tmp_path, no_default_scope) -> Path:
+    cfg = read_config(DIGITS, OPTIONS)
+    init_default_scope(cfg.default_scope)
+    model = MODELS.build(dict(cfg.model, data_preprocessor=cfg.data_preprocessor))
+    torch.save(dict(state_dict=model.state_dict(), meta=dict(dataset_meta=dict(classes=list('abcdefghij')))),
+               tmp_path / 'digits.pth')
+    return tmp_path / 'digits.pth'
+
+
+@pytest.mark.parametrize(('picture', 'written'), [
+    ('attention', 'photo_attention'), ('rollout', 'photo_rollout'), ('distance', 'distance'), ('features', 'features'),
+    ('posembed', 'posembed'), ('filters', 'filters')])
+def test_pictures_with_a_config(run_tool, image, checkpoint, tmp_path, picture, written):
+    images = [] if picture in ('posembed', 'filters') else [image]
+    done = run_tool('visualize', picture, checkpoint, *images, '--config', DIGITS, '--out', tmp_path / 'out',
+                    *WITH_TOKEN)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / 'out').iterdir()) == [f'{written}.pdf', f'{written}.png']
+    assert cv2.imread(str(tmp_path / f'out/{written}.png')).std() > 0
+
+
+def test_class_activation_by_the_name_of_a_class(run_tool, image, checkpoint, tmp_path):
+    pytest.importorskip('pytorch_grad_cam', reason='grad-cam is not installed')
+    call = ('visualize', 'cam', checkpoint, image, '--config', DIGITS, '--out', tmp_path / 'out', *WITH_TOKEN)
+    assert run_tool(*call, '--class', 'c').returncode == 0
+    assert "no class 'k'; give one of a, b" in run_tool(*call, '--class', 'k').stderr
+
+
+def test_weights_with_an_arch_and_a_folder_of_images(run_tool, image, tmp_path):
+    from vit_plugin.models import VisionTransformer
+    torch.save(VisionTransformer('Ti/16', img_size=32).state_dict(), tmp_path / 'ti.pth')
+    folder = tmp_path / 'images'
+    folder.mkdir()
+    for name, shape in (('a', (40, 60, 3)), ('b', (60, 40, 3))):
+        cv2.imwrite(str(folder / f'{name}.jpg'), np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8))
+    done = run_tool('visualize', 'attention', tmp_path / 'ti.pth', folder, '--arch', 'Ti/16', '--size', '48',
+                    '--blocks', '0', '-1', '--heads', '2', '--formats', 'png', '--out', tmp_path / 'out',
+                    '--cfg-options', 'img_size=32')
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in (tmp_path / 'out').iterdir()} == {'a_attention.png', 'b_attention.png'}
+
+
+def test_bad_input_is_one_sentence(run_tool, image, checkpoint, tmp_path):
+    damaged = tmp_path / 'damaged.jpg'
+    damaged.write_bytes(b'no picture')
+    (tmp_path / 'empty').mkdir()
+    config = ('--config', DIGITS)
+    for arguments, words in (
+            (('attention', checkpoint, damaged, *config), "damaged.jpg' cannot be read"),
+            (('attention', checkpoint, 'none.jpg', *config), "There is no image 'none.jpg'"),
+            (('attention', checkpoint, tmp_path / 'empty', *config), 'There are no images in the folder'),
+            (('attention', checkpoint, *config), 'attention needs at least one image'),
+            (('filters', checkpoint, image, *config), 'shows the model alone'),
+            (('attention', checkpoint, image), 'Give --config'),
+            (('attention', checkpoint, image, *config, '--arch', 'Ti/16'), 'give one of them'),
+            (('attention', checkpoint, image, *config, '--blocks', '6'), 'there is no block 6; this model has 6'),
+            (('attention', checkpoint, image, *config, '--heads', '-5'), 'there is no head -5; this model has 4'),
+            (('attention', 'none.pth', image, *config), "There is no checkpoint file 'none.pth'")):
+        options = WITH_TOKEN if '--config' in arguments else ()
+        done = run_tool('visualize', *arguments, '--out', tmp_path / 'out', *options)
+        assert done.returncode == 1
+        assert words in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / 'out').exists()

@@ -1,0 +1,179 @@
+"""Draw what a model sees in images: attention, its distance, features, positions, filters, class activation.
+
+    python tools/visualize.py attention CHECKPOINT IMAGE... --config CONFIG --out FOLDER
+    python tools/visualize.py features timm://vit_small_patch14_dinov2.lvd142m IMAGE... --size 448 --out FOLDER
+"""
+
+import argparse
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import torch
+from matplotlib.figure import Figure
+from mmengine.config import Config
+from mmengine.device import get_device
+from torch import Tensor, nn
+
+from vit_plugin import visualization
+from vit_plugin.engine.checks import check_channels, check_checkpoint
+from vit_plugin.engine.inference import (
+    Pretrained,
+    Seen,
+    build_pipeline,
+    image_files,
+    load_model,
+    seen_at_size,
+    seen_in_test,
+)
+from vit_plugin.engine.launch import add_cfg_options, at_least, check_device, read_config, run_tool
+from vit_plugin.errors import ConfigError
+from vit_plugin.writing import check_target, replacing
+
+# Name of a picture (without its suffix) and the picture.
+Pictures = Iterator[tuple[str, Figure]]
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description='Draw what a model sees in images.')
+    parser.add_argument('picture', choices=PICTURES, help='what to draw')
+    parser.add_argument('checkpoint', help='checkpoint file or address')
+    parser.add_argument('images', nargs='*', metavar='IMAGE', help='image file, or folder of images')
+    parser.add_argument('--config', help='config of the checkpoint')
+    parser.add_argument('--arch', help='arch of the checkpoint, such as B/16, in place of a config; default for '
+                                       'timm://NAME: the same')
+    parser.add_argument('--out', required=True, type=Path, help='folder for the pictures')
+    parser.add_argument('--size', type=at_least(1), help="shorter side of the images in pixels; default: the config's "
+                                                         'test pipeline, or the img_size of the arch')
+    parser.add_argument('--blocks', nargs='+', type=int, default=[-1], metavar='BLOCK',
+                        help='blocks for attention and rollout, from 0; negative ones from the end; default: the last')
+    parser.add_argument('--heads', nargs='+', type=int, metavar='HEAD',
+                        help='heads for attention, from 0; default: all')
+    parser.add_argument('--class', dest='label', help='name or number of the class for cam; default: the likeliest')
+    parser.add_argument('--formats', nargs='+', choices=['png', 'pdf', 'svg'], default=['png', 'pdf'])
+    parser.add_argument('--device', default=get_device(), help='default: %(default)s')
+    add_cfg_options(parser)
+    return parser
+
+
+class Subject:
+    """The model and how it gets its images."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.model, self.meta = self._load(args)
+
+    def _load(self, args: argparse.Namespace) -> tuple[nn.Module, dict]:
+        if args.config:
+            cfg = read_config(args.config, args.cfg_options)
+            check_checkpoint(args.checkpoint)
+            check_channels(cfg.model)
+            model, meta = load_model(cfg, args.checkpoint, args.device)
+            self.see = partial(seen_at_size, model, size=args.size) if args.size else partial(
+                seen_in_test, model, build_pipeline(cfg))
+            return model, meta
+        arch = args.arch or (args.checkpoint if args.checkpoint.startswith('timm://') else None)
+        if arch is None:
+            raise ConfigError('Give --config with the config of the checkpoint, or --arch with its arch, such as B/16.')
+        check_checkpoint(args.checkpoint)
+        options = Config()
+        options.merge_from_dict(args.cfg_options or {})  # reads the dots in the keys
+        model = Pretrained(arch, args.checkpoint, **options.to_dict()).to(args.device)
+        self.see = partial(seen_at_size, model, size=args.size or min(model.backbone.img_size))
+        return model, {}
+
+    def seen(self, paths: list[str]) -> Iterator[tuple[str, Seen]]:
+        """The images, with the stems of their names."""
+        for path in paths:
+            yield Path(path).stem, self.see(path=path)
+
+
+def chosen(numbers: list[int] | None, count: int, name: str) -> list[int]:
+    """Indices from 0 for numbers that may be negative; None stands for all."""
+    for number in numbers or ():
+        if not -count <= number < count:
+            raise ConfigError(f'--{name}s: there is no {name} {number}; this model has {count}, {-count} to '
+                              f'{count - 1}.')
+    return list(range(count)) if numbers is None else [number % count for number in numbers]
+
+
+def over(seen: Seen, maps: list[Tensor], titles: list[str]) -> Figure:
+    return visualization.draw_over(seen.image, maps, titles, tuple(seen.inputs.shape[-2:]))
+
+
+def attention(subject: Subject, args: argparse.Namespace) -> Pictures:
+    for name, seen in subject.seen(args.images):
+        maps = visualization.class_attention(subject.model, seen.inputs)[0]
+        blocks, heads = chosen(args.blocks, len(maps), 'block'), chosen(args.heads, maps.shape[1], 'head')
+        yield name, over(seen, [maps[i, j] for i in blocks for j in heads],
+                         [f'block {i}, head {j}' for i in blocks for j in heads])
+
+
+def rollout(subject: Subject, args: argparse.Namespace) -> Pictures:
+    for name, seen in subject.seen(args.images):
+        maps = visualization.attention_rollout(subject.model, seen.inputs)[0]
+        blocks = chosen(args.blocks, len(maps), 'block')
+        yield name, over(seen, [maps[i] for i in blocks], [f'rollout to block {i}' for i in blocks])
+
+
+def distance(subject: Subject, args: argparse.Namespace) -> Pictures:
+    distances = [visualization.attention_distances(subject.model, seen.inputs) for _, seen in subject.seen(args.images)]
+    yield 'distance', visualization.draw_attention_distances(torch.stack(distances).mean(dim=0))
+
+
+def features(subject: Subject, args: argparse.Namespace) -> Pictures:
+    seen = [seen for _, seen in subject.seen(args.images)]
+    colors = visualization.feature_colors(
+        [visualization.patch_features(subject.model, one.inputs)[0] for one in seen])
+    yield 'features', visualization.draw_feature_colors([one.image for one in seen], colors)
+
+
+def cam(subject: Subject, args: argparse.Namespace) -> Pictures:
+    classes = list(subject.meta.get('classes') or ())
+    label = args.label
+    if label is not None and label not in classes and not label.isdecimal():
+        raise ConfigError(f'--class: there is no class {label!r}; give one of {", ".join(classes) or "the numbers"}.')
+    labels = None if label is None else [classes.index(label) if label in classes else int(label)]
+    for name, seen in subject.seen(args.images):
+        maps, (found, ) = visualization.class_activation(subject.model, seen.inputs, labels)
+        yield name, over(seen, list(maps), [f'speaks for {classes[found] if found < len(classes) else found}'])
+
+
+def posembed(subject: Subject, args: argparse.Namespace) -> Pictures:
+    yield 'posembed', visualization.draw_position_similarity(visualization.position_similarity(subject.model))
+
+
+def filters(subject: Subject, args: argparse.Namespace) -> Pictures:
+    yield 'filters', visualization.draw_filters(visualization.principal_filters(subject.model))
+
+
+PICTURES: dict[str, Callable[[Subject, argparse.Namespace], Pictures]] = {
+    'attention': attention, 'rollout': rollout, 'posembed': posembed, 'filters': filters, 'distance': distance,
+    'features': features, 'cam': cam}
+WITHOUT_IMAGES = ('posembed', 'filters')
+
+
+def main(args: argparse.Namespace) -> None:
+    args.images = image_files(args.images)
+    if bool(args.images) == (args.picture in WITHOUT_IMAGES):
+        raise ConfigError(f'{args.picture} shows the model alone; leave out the images.' if args.images else
+                          f'{args.picture} needs at least one image.')
+    if args.config and args.arch:
+        raise ConfigError('--config and --arch both say what the model is; give one of them.')
+    check_device(args.device)
+    subject = Subject(args)
+    written: set[str] = set()
+    for name, figure in PICTURES[args.picture](subject, args):
+        stem = args.picture if name == args.picture else f'{name}_{args.picture}'
+        if stem in written:
+            raise ConfigError(f'Two images are named {name}; draw them into two folders.')
+        written.add(stem)
+        for suffix in args.formats:
+            target = args.out / f'{stem}.{suffix}'
+            check_target(target, args.images)
+            with replacing(target, args.images) as path:
+                figure.savefig(path)
+            print(target)
+
+
+if __name__ == '__main__':
+    run_tool(make_parser(), main)

@@ -1,0 +1,165 @@
+"""A trained model and images for it, outside of a run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import mmcv
+import numpy as np
+import timm
+import torch
+from mmengine.config import Config
+from mmengine.dataset import Compose, pseudo_collate
+from mmengine.model import ImgDataPreprocessor, revert_sync_batchnorm
+from mmengine.registry import MODELS, init_default_scope
+from torch import Tensor, nn
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer, load_weights
+from vit_plugin.models.loading import find_backbone, load_trained
+
+from .checks.data import dataset_class
+from .explain import first_line
+
+IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.webp', '.tif', '.tiff', '.avif', '.ppm')
+FOREIGN = ('.npz', '.safetensors')  # files of weights alone
+
+
+class Seen(NamedTuple):
+    """An image as a model gets it.
+
+    Attributes:
+        image: the pixels (H, W, 3) in RGB, before they are normalised.
+        inputs: the model's input (1, C, H', W'). It may be padded at the right and bottom.
+    """
+    image: np.ndarray
+    inputs: Tensor
+
+
+def image_files(paths: Sequence[str]) -> list[str]:
+    """The image files among these paths, and in the folders among them, in order of their names.
+
+    Raises:
+        ConfigError: if a path does not exist, or if a folder has no images.
+    """
+    files: list[str] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            found = sorted(str(file) for file in path.iterdir() if file.suffix.lower() in IMAGE_SUFFIXES)
+            if not found:
+                raise ConfigError(f'There are no images in the folder {str(path)!r}, whose names end in '
+                                  f'{", ".join(IMAGE_SUFFIXES)}.')
+            files += found
+        elif path.is_file():
+            files.append(str(path))
+        else:
+            raise ConfigError(f'There is no image {str(path)!r}.')
+    return files
+
+
+def read_image(path: str) -> np.ndarray:
+    """The pixels (H, W, 3) of an image file, in BGR.
+
+    Raises:
+        ConfigError: if it cannot be read.
+    """
+    try:
+        image = mmcv.imread(path)
+    except Exception as error:  # whatever a decoder trips over
+        raise ConfigError(f'The image {path!r} cannot be read ({first_line(error)}).') from error
+    if image is None:
+        raise ConfigError(f'The image {path!r} cannot be read.')
+    return image
+
+
+def load_model(cfg: Config, checkpoint: str, device: str) -> tuple[nn.Module, dict[str, Any]]:
+    """The model of a config with a checkpoint's weights, in eval mode, and what is known of the classes.
+
+    Args:
+        cfg: the config.
+        checkpoint: the checkpoint of the whole model, or weights of any format of
+            :data:`~vit_plugin.weights.formats.FORMATS` at an address or in a file that ends in .npz or .safetensors.
+        device: the device for the model.
+
+    Raises:
+        ConfigError: if the checkpoint is of another model.
+    """
+    init_default_scope(cfg.get('default_scope', 'mmpretrain'))
+    cfg.model.setdefault('data_preprocessor', cfg.get('data_preprocessor'))
+    model = revert_sync_batchnorm(MODELS.build(cfg.model))
+    meta: dict[str, Any] = {}
+    if '://' in checkpoint or checkpoint.endswith(FOREIGN):
+        load_weights(model, checkpoint)
+    else:
+        meta = load_trained(model, checkpoint)
+    dataset = cfg.test_dataloader.dataset
+    declared = {**getattr(dataset_class(dataset, cfg.default_scope), 'METAINFO', {}), **dataset.get('metainfo', {})}
+    return model.to(device).eval(), {**declared, **meta.get('dataset_meta', {})}
+
+
+class Pretrained(nn.Module):
+    """A backbone without a config, with weights of any format.
+
+    Args:
+        arch: the arch of the backbone. A name of timm's brings the mean and deviation of the pixels with it; else they
+            are the authors', 127.5.
+        checkpoint: see :func:`~vit_plugin.models.load_weights`.
+        options: further arguments of :class:`~vit_plugin.models.VisionTransformer`.
+
+    Raises:
+        ConfigError: if the checkpoint does not fit the arch.
+    """
+
+    def __init__(self, arch: str, checkpoint: str, **options: Any) -> None:
+        super().__init__()
+        mean = std = (0.5, 0.5, 0.5)
+        self.backbone = VisionTransformer(arch, **options)
+        if arch.startswith('timm://'):
+            known = timm.get_pretrained_cfg(arch.removeprefix('timm://'))
+            mean, std = known.mean, known.std
+        self.data_preprocessor = ImgDataPreprocessor(*([255 * value for value in values] for values in (mean, std)),
+                                                     bgr_to_rgb=True)
+        load_weights(self.backbone, checkpoint)
+        self.eval()
+
+
+def build_pipeline(cfg: Config) -> Compose:
+    """The steps of a test from a file to the model's input, without its annotations."""
+    steps = [step for step in cfg.test_dataloader.dataset.pipeline if 'Annotation' not in step['type']]
+    if 'LoadImage' not in steps[0]['type']:  # of a data set in memory
+        grey = cfg.model.backbone.get('patch_embed', {}).get('in_channels', 3) == 1
+        steps.insert(0, dict(type='LoadImageFromFile', color_type='grayscale' if grey else 'color'))
+    return Compose(steps)
+
+
+def seen_in_test(model: nn.Module, pipeline: Compose, path: str) -> Seen:
+    """An image after the steps of a test, see :func:`build_pipeline`.
+
+    Raises:
+        ConfigError: if it cannot be read.
+    """
+    read_image(path)
+    return _normalised(model, pseudo_collate([pipeline(dict(img_path=path, img_id=0))]))
+
+
+def seen_at_size(model: nn.Module, path: str, size: int) -> Seen:
+    """A whole image whose shorter side has this number of pixels, up to rounding to whole patches.
+
+    Raises:
+        ConfigError: if it cannot be read.
+    """
+    image, stem = read_image(path), find_backbone(model)[1].patch_embed
+    scale = size / min(image.shape[:2])
+    height, width = (max(round(side * scale / stem.stride), 1) * stem.stride for side in image.shape[:2])
+    if stem.in_channels == 1:
+        image = image.mean(axis=-1, keepdims=True).round().astype(np.uint8)
+    image = mmcv.imresize(image, (width, height), interpolation='bicubic', backend='pillow')
+    pixels = torch.from_numpy(np.atleast_3d(image)).permute(2, 0, 1).contiguous()
+    return _normalised(model, dict(inputs=[pixels], data_samples=None))
+
+
+def _normalised(model: nn.Module, data: dict[str, Any]) -> Seen:
+    pixels = data['inputs'][0]
+    image = pixels.permute(1, 2, 0).numpy()[..., ::-1]
+    inputs = model.data_preprocessor(data, False)['inputs']
+    return Seen(np.repeat(image, 3 // image.shape[-1], axis=-1), inputs)

@@ -1,0 +1,213 @@
+"""MMPretrain's Vision Transformers on our backbone, by MMPretrain's own arguments.
+
+A config of MMPretrain's needs one change: ``vit_plugin.MM`` before the name in ``type``. Its other lines, and its
+checkpoints, stay as they are.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+from typing_extensions import Unpack
+
+from vit_plugin.arch import SIZE_KEYS
+from vit_plugin.errors import ConfigError
+from vit_plugin.registry import MODELS
+
+from ..layers.attention import Grid
+from ..layers.numerics import build_norm
+from .mmpretrain_arguments import (
+    DeiT3Options,
+    DistilledOptions,
+    EVA02Options,
+    MoCoV3Options,
+    Sizes,
+    ViTOptions,
+    translate,
+)
+from .vit import NUM_TOKENS, OUT_TYPES, VisionTransformer
+
+Row = tuple[int, int, int, int]  # in the order of SIZE_KEYS
+
+
+def _named(sizes: Mapping[str, Row]) -> dict[str, Row]:
+    """The sizes by their names and by the short ones: ``'deit-small'`` and ``'deit-s'``."""
+    return {**sizes, **{re.sub(r'(\w)\w*$', r'\1', name): row for name, row in sizes.items()}}
+
+
+class Translated(VisionTransformer):
+    """The base class of the backbones with MMPretrain's arguments.
+
+    Only the last block's output is normed. ``'avg_featmap'`` norms it again after the average, by ``fc_norm``.
+
+    Raises:
+        ConfigError: if an argument has no translation. The sentence names it.
+    """
+
+    archs: Mapping[str, Row]
+    defaults: Mapping[str, Any] = {}
+    num_class_tokens = 1  # that out_type='cls_token' returns
+
+    def __init__(self, arch: str | Sizes, **options: Any) -> None:
+        super().__init__(**self.translated(arch, **options))
+        self.fc_norm = None
+        if self.out_type == 'avg_featmap':
+            self.fc_norm = build_norm(self.numerics.norm_cfg, self.embed_dims)
+            self.fc_norm.requires_grad_(self.frozen_stages < self.num_layers)
+
+    def forward(self, images: Tensor) -> tuple[Tensor | tuple[Tensor, ...], ...]:
+        """Images (B, C, H, W) -> one output of ``out_type`` for each of ``out_indices``, as MMPretrain's."""
+        x, grid, _ = self.patch_embed(images)
+        leading = self.num_class_tokens if self.out_type in NUM_TOKENS else None
+        outs = self.blocks(self.embed(x, grid), grid, leading, self.rope(grid, x))
+        return tuple(self.output(self.norm(x) if i == self.num_layers - 1 else x, grid)
+                     for i, x in zip(self.out_indices, outs, strict=True))
+
+    def output(self, x: Tensor, grid: Grid) -> Tensor | tuple[Tensor, ...]:
+        """Tokens (B, prefix + h*w, C) -> one output of ``out_type``."""
+        out = OUT_TYPES[self.out_type](x, self.num_prefix_tokens, grid)
+        return out if self.fc_norm is None else self.fc_norm(out)
+
+    @classmethod
+    def translated(cls, arch: str | Sizes, **options: Any) -> dict[str, Any]:
+        """Our arguments of :class:`VisionTransformer` for MMPretrain's.
+
+        Raises:
+            ConfigError: if an argument has no translation.
+        """
+        return translate(cls._sizes(arch), {**cls.defaults, **options})
+
+    @classmethod
+    def _sizes(cls, arch: str | Sizes) -> Sizes:
+        if not isinstance(arch, str):
+            return dict(arch)
+        if arch.lower() not in cls.archs:
+            raise ConfigError(f'{cls.__name__}: arch={arch!r} is not one of {", ".join(cls.archs)}. For the variants '
+                              "of this package, such as 'R50+B/16', take type='vit_plugin.VisionTransformer'.")
+        return dict(zip(SIZE_KEYS, cls.archs[arch.lower()], strict=True))
+
+
+@MODELS.register_module()
+class MMVisionTransformer(Translated):
+    """MMPretrain's ``VisionTransformer``.
+
+    Args:
+        arch: a name of MMPretrain's or a dict with its four keys.
+        **options: MMPretrain's arguments.
+    """
+
+    archs = _named({
+        'small': (768, 8, 8, 2304), 'base': (768, 12, 12, 3072), 'large': (1024, 24, 16, 4096),
+        'huge': (1280, 32, 16, 5120), 'eva-giant': (1408, 40, 16, 6144), 'deit-tiny': (192, 12, 3, 768),
+        'deit-small': (384, 12, 6, 1536), 'dinov2-small': (384, 12, 6, 1536), 'deit-base': (768, 12, 12, 3072),
+        'dinov2-giant': (1536, 40, 24, 6144)})
+
+    def __init__(self, arch: str | Sizes = 'base', **options: Unpack[ViTOptions]) -> None:
+        super().__init__(arch, **options)
+
+
+@MODELS.register_module()
+class MMDistilledVisionTransformer(Translated):
+    """MMPretrain's ``DistilledVisionTransformer`` (DeiT, arXiv:2012.12877).
+
+    ``out_type='cls_token'`` returns a tuple for each output: the class token and the distillation token, (B, C) each.
+
+    Args:
+        arch, **options: see :class:`MMVisionTransformer`.
+    """
+
+    archs = MMVisionTransformer.archs
+    num_class_tokens = 2
+
+    def __init__(self, arch: str | Sizes = 'deit-base', **options: Unpack[DistilledOptions]) -> None:
+        super().__init__(arch, **options)
+
+    @classmethod
+    def translated(cls, arch: str | Sizes, **options: Any) -> dict[str, Any]:
+        arguments = super().translated(arch, **options)
+        return dict(arguments, encoder=dict(arguments['encoder'], dist_token=1))
+
+    def output(self, x: Tensor, grid: Grid) -> Tensor | tuple[Tensor, ...]:
+        return (x[:, 0], x[:, 1]) if self.out_type == 'cls_token' else super().output(x, grid)
+
+
+@MODELS.register_module()
+class MMMoCoV3ViT(Translated):
+    """MMPretrain's ``MoCoV3ViT`` (arXiv:2104.02057) with frozen stages, as for linear probing.
+
+    Args:
+        arch, **options: see :class:`MMVisionTransformer`. ``stop_grad_conv1`` changes nothing, as the stem is frozen,
+            and ``norm_eval`` neither, as no norm is a batch norm.
+    """
+
+    archs = {**MMVisionTransformer.archs, **_named({'mocov3-small': (384, 12, 12, 1536)})}
+
+    def __init__(self, arch: str | Sizes = 'base', **options: Unpack[MoCoV3Options]) -> None:
+        super().__init__(arch, **options)
+
+    @classmethod
+    def translated(cls, arch: str | Sizes, **options: Any) -> dict[str, Any]:
+        frozen = options.get('frozen_stages', -1)
+        if frozen < 0:
+            raise ConfigError('MMMoCoV3ViT: frozen_stages must be 0 or more. MoCo v3 pre-trains with a stem and '
+                              "positions that are fixed, which only MMPretrain's own MoCoV3ViT does.")
+        options = {name: value for name, value in options.items() if name not in ('stop_grad_conv1', 'norm_eval')}
+        return dict(super().translated(arch, **options), frozen_stages=frozen)
+
+
+@MODELS.register_module()
+class MMDeiT3(Translated):
+    """MMPretrain's ``DeiT3`` (arXiv:2204.07118).
+
+    It computes what the paper's code does. MMPretrain's own applies ``ln1`` before the MLP too, in place of ``ln2``.
+
+    Args:
+        arch, **options: see :class:`MMVisionTransformer`.
+    """
+
+    archs = _named({
+        'small': (384, 12, 6, 1536), 'medium': (512, 12, 8, 2048), 'base': (768, 12, 12, 3072),
+        'large': (1024, 24, 16, 4096), 'huge': (1280, 32, 16, 5120)})
+
+    def __init__(self, arch: str | Sizes = 'base', **options: Unpack[DeiT3Options]) -> None:
+        super().__init__(arch, **options)
+
+    @classmethod
+    def translated(cls, arch: str | Sizes, use_layer_scale: bool = True, **options: Any) -> dict[str, Any]:
+        arguments = super().translated(arch, layer_scale_init_value=1e-5 * use_layer_scale, **options)
+        return dict(arguments, pos_embed=dict(arguments['pos_embed'], prefix_rows=False))
+
+
+@MODELS.register_module()
+class MMViTEVA02(Translated):
+    """MMPretrain's ``ViTEVA02`` (arXiv:2303.11331).
+
+    Its rotary positions are EVA-02's. MMPretrain's checkpoints hold the same table. But a model that MMPretrain builds
+    without them has another one, and so it has for images of another size.
+
+    Args:
+        arch, **options: see :class:`MMVisionTransformer`.
+    """
+
+    archs = _named({'tiny': (192, 12, 3, 512), 'small': (384, 12, 6, 1024), 'base': (768, 12, 12, 2048),
+                    'large': (1024, 24, 16, 2730)}) | {'ti': (192, 12, 3, 512)}
+    defaults = dict(norm_cfg=dict(type='LN'))
+
+    def __init__(self, arch: str | Sizes = 'tiny', **options: Unpack[EVA02Options]) -> None:
+        super().__init__(arch, **options)
+
+    @classmethod
+    def translated(cls, arch: str | Sizes, sub_ln: bool = False, proj_drop_rate: float = 0.,
+                   **options: Any) -> dict[str, Any]:
+        arguments = super().translated(arch, **options)
+        return dict(
+            arguments, encoder=dict(arguments['encoder'], gated_mlp=True, mlp_norm=sub_ln),
+            numerics=dict(arguments['numerics'], act_cfg=dict(type='SiLU')),
+            pos_embed=dict(arguments['pos_embed'], rotary=dict(form='index', native_grid=(16, 16))))
+
+
+MODELS.refused.update({f'MM{name}': ConfigError(
+    f"vit_plugin.MM{name}: MMPretrain's {name} hides patches in its own forward, to pre-train. It has no translation. "
+    "Pre-train with MMPretrain's class, and load the result into vit_plugin.MMVisionTransformer.")
+    for name in ('MAEViT', 'MFFViT', 'MILANViT', 'MaskFeatViT')})

@@ -1,0 +1,56 @@
+"""How far attention reaches in each head, by depth."""
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+
+from vit_plugin.models.loading import find_backbone
+
+from .attention_maps import attention_weights
+from .rollout import refuse_differential
+from .style import new_figure
+
+
+def attention_distances(model: nn.Module, images: Tensor) -> Tensor:
+    """The mean distance between a patch and those that it attends to (arXiv:2010.11929, Figure 7 right, Appendix D.7).
+
+    Args:
+        model, images: see :func:`~vit_plugin.visualization.attention_maps.attention_weights`.
+
+    Returns:
+        Distances in pixels (blocks, heads), the mean over images and patches. A patch is at its centre. The tokens
+        before the patches have no place and are left out, and so is the padding of windows.
+
+    Raises:
+        ConfigError: if attention is differential; see also ``attention_weights``.
+    """
+    _, backbone = find_backbone(model)
+    refuse_differential(model, 'distance')
+    prefix, stride = backbone.num_prefix_tokens, backbone.patch_embed.stride
+
+    def keep(weights: Tensor, grid: tuple[int, int]) -> Tensor:
+        places = torch.cartesian_prod(*(torch.arange(size, device=weights.device) for size in grid)).to(weights.dtype)
+        apart = stride * torch.cdist(places, places)  # (h*w, h*w)
+        weights = weights[:, :, prefix:, prefix:]
+        return ((weights * apart).sum(dim=-1) / weights.sum(dim=-1)).mean(dim=(0, 2))  # (heads,)
+
+    return torch.stack(attention_weights(model, images, keep))
+
+
+def draw_attention_distances(distances: Tensor) -> Figure:
+    """Draw one dot for each head of each block, as in the paper's Figure 7.
+
+    Args:
+        distances: distances in pixels (blocks, heads).
+    """
+    figure = new_figure(5.5, 3.8)
+    axes = figure.add_subplot()
+    axes.plot(distances.cpu().numpy(), 'o', markersize=5, alpha=0.6, color='C0', markeredgewidth=0)
+    axes.plot(distances.cpu().mean(dim=1).numpy(), color='0.3', linewidth=1)
+    axes.get_lines()[0].set_label('a head')
+    axes.get_lines()[-1].set_label('mean of the heads')
+    axes.set(xlabel='block', ylabel='mean attention distance in pixels', ylim=(0, None))
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.spines[['top', 'right']].set_visible(False)
+    axes.legend(frameon=False)
+    return figure

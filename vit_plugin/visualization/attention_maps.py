@@ -1,0 +1,129 @@
+"""The attention weights of a model's blocks, computed by the model's own layers."""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models.backbones import VisionTransformer, ViTAdapter
+from vit_plugin.models.layers.attention import Attention, Grid
+from vit_plugin.models.layers.encoder import MergingEncoder
+from vit_plugin.models.layers.window import InWindows, to_windows
+from vit_plugin.models.loading import find_backbone
+
+Kept = TypeVar('Kept')
+
+
+def attention_weights(model: nn.Module, images: Tensor,
+                      keep: Callable[[Tensor, Grid], Kept] = lambda weights, grid: weights) -> list[Kept]:
+    """The attention weights of every block, for all tokens as queries.
+
+    Every layer is asked for its own weights on the input that it gets. So they include the norms of queries and keys,
+    and relative and rotary positions.
+
+    Args:
+        model: a :class:`~vit_plugin.models.VisionTransformer`, or a model that contains one.
+        images: normalised images (B, C, H, W).
+        keep: what to keep of a block's weights (B, heads, N, N) and its grid (h, w). Rows are queries and columns are
+            keys. The last h*w tokens are the patches. It is called after each block, so that the weights of only one
+            block are in memory. By default the weights themselves are kept.
+
+    Returns:
+        What was kept of each block. A block with two attentions has the heads of both. Patches in different windows
+        have the weight 0, and the weight of a window's padding is left out.
+
+    Raises:
+        ConfigError: if the model merges tokens, or has no such backbone.
+    """
+    _, backbone = find_backbone(model)
+    if isinstance(backbone.blocks, MergingEncoder):
+        raise ConfigError('encoder: num_merged leaves no grid of patches to draw attention on; set num_merged=0 (--'
+                          'cfg-options model.backbone.encoder.num_merged=0), which needs no other weights.')
+    kept: list[Kept] = []
+
+    def finish(found: list[tuple[Tensor, Grid]]) -> None:
+        kept.append(keep(torch.cat([weights for weights, _ in found], dim=1), found[0][1]))
+
+    with observing(model), ExitStack() as hooks:
+        for block in backbone.blocks:
+            hooks.enter_context(_watched(block, finish))
+        run_backbone(model, images)
+    return kept
+
+
+@contextmanager
+def observing(model: nn.Module) -> Iterator[None]:
+    """Put a model in eval mode and compute no gradients; its mode is restored."""
+    training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(training)
+
+
+def run_backbone(model: nn.Module, images: Tensor) -> Sequence[Tensor]:
+    """The outputs of a backbone, or of the backbone of a classifier, detector or segmentor."""
+    return (model if isinstance(model, (VisionTransformer, ViTAdapter)) else model.backbone)(images)
+
+
+@contextmanager
+def _watched(block: nn.Module, finish: Callable[[list[tuple[Tensor, Grid]]], None]) -> Iterator[None]:
+    """Call ``finish`` with the weights and grids of a block's attentions when the block has run."""
+    found: list[tuple[Tensor, Grid]] = []
+
+    def look(attn: Attention, args: tuple, kwargs: dict) -> None:
+        call = inspect.signature(attn.forward).bind(*args, **kwargs)
+        call.apply_defaults()
+        x, grid, rotation = (call.arguments[name] for name in ('x', 'grid', 'rotation'))
+        weights = attn.weights(x, grid, rotation)
+        found.append((whole_grid(weights, grid, attn.window_size) if isinstance(attn, InWindows) else weights, grid))
+
+    def end(*_: object) -> None:
+        finish(found)
+        found.clear()
+
+    layers = [module for module in block.modules() if isinstance(module, Attention)]
+    handles = [layer.register_forward_pre_hook(look, with_kwargs=True) for layer in layers]
+    handles.append(block.register_forward_hook(end))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def whole_grid(weights: Tensor, grid: Grid, window_size: int) -> Tensor:
+    """Weights in windows (B * windows, heads, size*size, size*size) -> weights of all patches (B, heads, h*w, h*w)."""
+    count = grid[0] * grid[1]
+    numbers = torch.arange(1, count + 1, dtype=torch.float64)[None, :, None]
+    windows = to_windows(numbers, grid, window_size)[..., 0].long().to(weights.device)  # the padding has the number 0
+    parts = weights.unflatten(0, (-1, len(windows)))  # (B, windows, heads, size*size, size*size)
+    whole = weights.new_zeros(parts.shape[0], parts.shape[2], count + 1, count + 1)
+    for i, places in enumerate(windows):
+        whole[:, :, places[:, None], places] = parts[:, i]
+    return whole[:, :, 1:, 1:]
+
+
+def class_attention(model: nn.Module, images: Tensor) -> Tensor:
+    """The attention of the class token to the patches, in every head of every block.
+
+    Returns:
+        Maps (B, blocks, heads, h, w). Each shows the weights of one row. They sum to 1 less the weight of the tokens
+        before the patches.
+
+    Raises:
+        ConfigError: if there is no class token; see also :func:`attention_weights`.
+    """
+    _, backbone = find_backbone(model)
+    if 'cls_token' not in backbone.prefix_tokens:
+        raise ConfigError('This model has no class token, whose attention could be drawn; draw its rollout or features '
+                          'instead.')
+    prefix = backbone.num_prefix_tokens
+    return torch.stack(attention_weights(
+        model, images, lambda weights, grid: weights[:, :, 0, prefix:].unflatten(-1, grid)), dim=1)

@@ -1,0 +1,68 @@
+"""What patches have in common, as colours."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+
+from vit_plugin.models.loading import find_backbone
+
+from .attention_maps import observing
+from .style import panels, show
+
+# Of all values of a component, those beyond these shares have the darkest and the brightest colour.
+SPREAD = (0.01, 0.99)
+
+
+def patch_features(model: nn.Module, images: Tensor) -> Tensor:
+    """The normed features of the patches after the last block, as maps (B, C, h, w).
+
+    Of a ViT-Adapter, they are those of the transformer alone.
+
+    Args:
+        model: a :class:`~vit_plugin.models.VisionTransformer`, or a model that contains one.
+        images: normalised images (B, C, H, W).
+    """
+    _, backbone = find_backbone(model)
+    with observing(model):
+        x, grid, _ = backbone.patch_embed(images)
+        rotations = backbone.rope(grid, x)
+        tokens = backbone.norm(backbone.blocks(backbone.embed(x, grid), grid, rotations=rotations)[-1])
+    return tokens[:, backbone.num_prefix_tokens:].transpose(1, 2).unflatten(2, grid)
+
+
+def feature_colors(features: Sequence[Tensor]) -> list[Tensor]:
+    """Colours from the first three principal components of all patches together, as DINOv2's authors show them.
+
+    Args:
+        features: maps (C, h, w) of one or more images. They may differ in size.
+
+    Returns:
+        For each map its colours (h, w, 3) between 0 and 1. The sign of a component is that of its largest loading.
+    """
+    patches = torch.cat([one.flatten(1).T for one in features]).float()  # (patches, C)
+    patches = patches - patches.mean(dim=0)
+    components = torch.linalg.svd(patches, full_matrices=False).Vh[:3]  # (3, C)
+    components = components * components.gather(1, components.abs().argmax(dim=1, keepdim=True)).sign()
+    values = patches @ components.T  # (patches, 3)
+    low, high = torch.quantile(values, torch.tensor(SPREAD, device=values.device), dim=0)
+    colors = ((values - low) / (high - low).clamp(min=1e-12)).clamp(0, 1)
+    parts = colors.split([one[0].numel() for one in features])
+    return [part.unflatten(0, one.shape[1:]) for part, one in zip(parts, features, strict=True)]
+
+
+def draw_feature_colors(images: Sequence[np.ndarray], colors: Sequence[Tensor]) -> Figure:
+    """Draw each image beside the colours of its patches.
+
+    Args:
+        images: images (H, W, 3) in RGB.
+        colors: colours (h, w, 3) of each image's patches.
+    """
+    height, width = images[0].shape[:2]
+    figure, axes = panels(len(images), 2, width / height, 3, titled=False)
+    for image, color in zip(images, colors, strict=True):
+        show(next(axes), image)
+        show(next(axes), color.cpu())
+    return figure

@@ -1,0 +1,41 @@
+"""What all pictures have in common."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+# Perceptually uniform, and legible for those who do not see red or green apart.
+COLORMAP = 'viridis'
+DPI = 150
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """A figure of a size in inches. Text is legible where a page shows it at its own size."""
+    return Figure(figsize=(width, height), dpi=DPI, layout='constrained')
+
+
+def panels(rows: int, columns: int, aspect: float, side: float,
+           titled: bool = True) -> tuple[Figure, Iterator[Axes]]:
+    """A figure with empty panels for pictures, row by row.
+
+    Args:
+        rows, columns: number of panels.
+        aspect: width of a panel over its height.
+        side: width of a panel in inches.
+        titled: whether there is a line above each panel.
+    """
+    figure = new_figure(columns * side, rows * (side / aspect + 0.25 * titled))
+    figure.get_layout_engine().set(w_pad=0.03, h_pad=0.03, wspace=0, hspace=0)
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for panel in axes:
+        panel.set_axis_off()
+    return figure, iter(axes)
+
+
+def show(axes: Axes, picture: np.ndarray, title: str = '', **options: object) -> None:
+    """Show a picture in a panel, with a title above it."""
+    axes.imshow(picture, **options)
+    if title:
+        axes.set_title(title, fontsize='small', pad=3)
