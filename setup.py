@@ -30,6 +30,8 @@ setup(
         'demo': ['scikit-learn'],
         'hf': ['datasets'],
         'pictures': ['grad-cam'],
+        'sweep': ['submitit'],
+        'logs': ['tensorboard', 'wandb', 'mlflow'],
         'export': ['onnx', 'onnxscript', 'onnxruntime'],
         'test': ['pytest', 'hypothesis', 'scikit-learn', 'scipy', 'ruff', 'torchao',
                  'pytest-xdist'],

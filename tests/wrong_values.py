@@ -98,6 +98,8 @@ RIGHT: dict[str, dict[str, Any]] = {
                           mode='rand', fill_color=(1, 2, 3), fill_std=(1, 2, 3)),
     'OptimizeHook': dict(linear='torch'),
     'ReportHook': {},
+    'ProgressHook': {},
+    'PicturesHook': dict(pictures=('features', ), samples=(0, ), interval=2),
     'SavedConfigHook': {},
     'RuntimeInfoHook': dict(non_finite='skip', max_skipped=10),
     'SeedHook': {},

@@ -28,6 +28,7 @@ EXTRAS = {
     'sklearn': "'vit_plugin[demo]'",
     'datasets': "'vit_plugin[hf]'",
     'pytorch_grad_cam': "'vit_plugin[pictures]'",
+    'submitit': "'vit_plugin[sweep]'",
     'onnx': "'vit_plugin[export]'",
     'onnxscript': "'vit_plugin[export]'",
     'onnxruntime': "'vit_plugin[export]'",

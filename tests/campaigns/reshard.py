@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from ranks import on_ranks
 
 from vit_plugin.engine.checkpoints.file import on_host, write_file
-from vit_plugin.engine.checkpoints.state import bare, by_names, by_numbers, parts_of
+from vit_plugin.engine.checkpoints.state import by_names, by_numbers, parts_of
 from vit_plugin.engine.checkpoints.storage import divide, read_state, write_folder
-from vit_plugin.engine.sharding import Sharding, shard
+from vit_plugin.engine.sharding import Sharding, bare, shard
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights.sources import read_whole
 

@@ -6,7 +6,7 @@ import pytest
 from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.runner import BaseLoop
 
-from vit_plugin.engine.launch import one_sentence_errors, read_config
+from vit_plugin.engine.launch import build_runner, one_sentence_errors, read_config
 from vit_plugin.errors import ConfigError
 
 
@@ -48,3 +48,11 @@ def test_in_the_midst_of_training_only_what_is_known_loses_its_traceback():
     with pytest.raises(SystemExit, match=r"'log.json' cannot be written \(No space left on device\); make room"), \
             one_sentence_errors():
         Stepped().fill()
+
+
+@pytest.mark.parametrize('kind', ['FlexibleRunner', 'Runner'])
+def test_a_runner_that_does_not_scale_schedules_is_told(digits_config, kind):
+    digits_config.merge_from_dict(dict(runner_type=kind, launcher='none'))
+    with pytest.raises(ConfigError, match=rf'train_cfg.max_epochs=3, .*schedule_length=25, .* and {kind} does not; '
+                                          'leave runner_type out'):
+        build_runner(digits_config)

@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.ndimage import zoom
 from torch.nn.functional import conv2d, interpolate
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
-from vit_plugin.models.adapt import adapt_channels, resize_patches
+from vit_plugin.models.adapt import adapt_channels
 from vit_plugin.weights import FORMATS
 from vit_plugin.weights.rules import GRID
 
@@ -17,23 +16,6 @@ sizes = st.integers(2, 9)
 
 def models(tiny: dict, theirs: dict | None = None, ours: dict | None = None) -> tuple[VisionTransformer, ...]:
     return tuple(VisionTransformer(**{**tiny, 'out_type': 'raw', **(change or {})}).eval() for change in (theirs, ours))
-
-
-@settings(deadline=None)
-@given(old=st.tuples(sizes, sizes))
-def test_patches_of_the_same_size_stay(old):
-    kernel = torch.randn(3, 2, *old)
-    torch.testing.assert_close(resize_patches(kernel, old), kernel, atol=1e-5, rtol=1e-5)
-
-
-@settings(deadline=None)
-@given(old=sizes, more=st.integers(0, 8))
-def test_larger_patches_give_the_tokens_of_the_smaller(old, more):
-    kernel, patch = torch.randn(3, 2, old, old), torch.randn(1, 2, old, old)
-    new = old + more
-    larger = interpolate(patch, (new, new), mode='bilinear', antialias=True)
-    torch.testing.assert_close(conv2d(larger, resize_patches(kernel, (new, new))), conv2d(patch, kernel),
-                               atol=1e-4, rtol=1e-4)
 
 
 def test_patch_size_of_a_checkpoint_is_changed(tiny):

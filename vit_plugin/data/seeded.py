@@ -97,6 +97,11 @@ class Seeded:
             setattr(self._dataset, name, value)
 
 
+def seeded_part(dataset: Any) -> Any:
+    """The seeded data set itself, without the cut that ``num_batch_per_epoch`` of a data loader makes."""
+    return dataset if isinstance(dataset, Seeded) else getattr(dataset, '_dataset', dataset)
+
+
 def seeded_dataset(dataset: Any, seed: int, bad: UnreadableList | None = None) -> Any:
     """Build a data set whose samples are seeded. An iterable one has no positions and remains as it is."""
     built = DATASETS.build(dataset) if isinstance(dataset, Mapping) else dataset

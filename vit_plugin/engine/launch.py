@@ -128,12 +128,27 @@ def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runn
     check_config(cfg, loaders)
     use_passes(cfg)
     cfg.setdefault('runner_type', 'vit_plugin.Runner')
+    _check_schedule_length(cfg)
     runner = RUNNERS.build(cfg)
     if not isinstance(runner, Runner):
         runner.register_hook(SavedConfigHook())
     if get_device() == 'cpu' and isinstance(runner.model, nn.Module):  # torch's SyncBatchNorm does not run there
         runner.model = revert_sync_batchnorm(runner.model)
     return runner
+
+
+def _check_schedule_length(cfg: Config) -> None:
+    """Raise a ``ConfigError`` if the schedules are made for another length and the runner does not scale them."""
+    made_for, kind = cfg.get('schedule_length'), cfg.runner_type
+    unit = 'max_epochs' if (cfg.get('train_cfg') or {}).get('max_epochs') else 'max_iters'
+    length = (cfg.get('train_cfg') or {}).get(unit)
+    kind = RUNNERS.get(kind) if isinstance(kind, str) else kind
+    differ = None not in (made_for, length, cfg.get('param_scheduler')) and made_for != length
+    if differ and not issubclass(kind, Runner):
+        raise ConfigError(
+            f'train_cfg.{unit}={length}, and the param_scheduler is made for schedule_length={made_for}, which '
+            f'vit_plugin.Runner scales and {kind.__name__} does not; leave runner_type out, give {unit}={made_for}, or '
+            f'write a param_scheduler for {length} and schedule_length={length}.')
 
 
 def of_host(table: Mapping[str, Any], cfg: Config) -> Any:

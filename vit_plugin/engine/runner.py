@@ -32,11 +32,12 @@ from .faults import PreemptionHook, UnreadableHook, WatchHook
 from .optim import scaled
 from .processes import meet, timeout_of
 from .runtime_info import RuntimeInfoHook
-from .sharding import Sharding, bare, begin_sharded, is_sharded, sharding_of
+from .sharding import Sharding, bare, begin_sharded, check_steps, is_sharded, sharding_of
 
 # Each may be changed or left out as default_hooks.NAME in a config.
 HOOKS_OF_OURS = {'runtime_info': RuntimeInfoHook, 'checkpoint': CheckpointHook, 'preemption': PreemptionHook,
                  'watch': WatchHook}
+PART_OF_TIMEOUT = 0.8  # in which all must come to save, so that it is said before the watch speaks of a rank that hangs
 PLAIN_CHECKPOINT_HOOKS = ('CheckpointHook', 'mmengine.CheckpointHook', EagerCheckpointHook)
 
 
@@ -87,6 +88,12 @@ class Runner(mmengine.runner.Runner):
                 leaving.listening(self) if leaving else nullcontext()):
             begin_sharded(self, to_train=True)
             return super().train()
+
+    def build_optim_wrapper(self, optim_wrapper: Any) -> Any:
+        built = super().build_optim_wrapper(optim_wrapper)
+        if is_sharded(bare(self.model)):
+            check_steps(built)
+        return built
 
     def val(self) -> dict:
         with reading_safely(), self._watching():
@@ -162,6 +169,8 @@ class Runner(mmengine.runner.Runner):
         return super().build_param_scheduler(scheduler)
 
     def load_or_resume(self) -> None:
+        if is_sharded(bare(self.model)):
+            _ = self.saver.group  # made here, where all processes come, because a hook may save in some alone
         if self._resume and self._load_from is None and not self._has_loaded:
             self._load_from = self.found = agreed(partial(newest_whole_checkpoint, self.work_dir))
             if self._load_from is None:
@@ -185,23 +194,33 @@ class Runner(mmengine.runner.Runner):
     def save_checkpoint(self, out_dir: str, filename: str, file_client_args: dict | None = None,
                         save_optimizer: bool = True, save_param_scheduler: bool = True, meta: dict | None = None,
                         by_epoch: bool = True, backend_args: dict | None = None, folder: bool = False,
-                        background: bool = False, then: Callable[[], None] | None = None) -> None:
-        """Save the state of the run. Every process calls it.
+                        background: bool = False, then: Callable[[], None] | None = None,
+                        together: bool = False) -> None:
+        """Save the state of the run.
+
+        In a file, and if the model is not sharded, the main process does it alone, as in MMEngine: others may call it
+        too, and need not. In a folder, or if the model is sharded, every process calls it.
 
         Args:
             folder: whether to save in a folder, each process its part. Otherwise it is a file of MMEngine's form.
-            background: whether to return before the checkpoint is whole. ``saver.finish()`` waits for it.
+            background: whether to return before the checkpoint is whole. ``saver.finish()`` waits for it. Every process
+                calls it then.
             then: what to do in the main process once it is whole.
+            together: whether every process calls it in any case, and all of them raise the error of one.
             others: see MMEngine's method.
 
         Raises:
-            ConfigError: if it cannot be written, or a loss is not finite. One that was there is unchanged.
+            ConfigError: if it cannot be written, if a loss is not finite, or if a process that is needed does not come.
+                What was there is unchanged.
         """
-        if losses := self._hook(RuntimeInfoHook):
-            losses.check_losses(self)
         options = dict(save_optimizer=save_optimizer, save_param_scheduler=save_param_scheduler, meta=meta,
                        by_epoch=by_epoch)
-        path, main = Path(out_dir, filename), is_main_process()
+        path, main, sharded = Path(out_dir, filename), is_main_process(), is_sharded(bare(self.model))
+        together = together or folder or background or sharded
+        if together:
+            self._begin_to_save(sharded)
+        elif not main:
+            return
         write = then if main and then else lambda: None
         if '://' in str(out_dir):
             super().save_checkpoint(out_dir, filename, file_client_args, backend_args=backend_args, **options)
@@ -209,7 +228,19 @@ class Runner(mmengine.runner.Runner):
             tensors, plain = parts_of(state_of(self, **options), main)
             write = partial(write_folder, path, self.saver.stage(tensors) if background else tensors, plain,
                             self.saver.group, then)
-        elif main or is_sharded(bare(self.model)):
+        elif main or sharded:
             state = on_host(state_of(self, **options), background, keep=main)
             write = partial(write_file, path, state, then) if main else write
-        self.saver.start(write, background)
+        if together:
+            watch = self._hook(WatchHook)
+            self.saver.start(write, background, watch.saved if watch else None)
+        else:
+            write()
+
+    def _begin_to_save(self, sharded: bool) -> None:
+        if watch := self._hook(WatchHook):
+            watch.saving()
+        if sharded:
+            self.saver.gather(PART_OF_TIMEOUT * timeout_of(self.cfg.get('env_cfg') or {}))
+        if losses := self._hook(RuntimeInfoHook):
+            losses.check_losses(self)

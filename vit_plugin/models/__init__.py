@@ -8,7 +8,7 @@ from vit_plugin.registry import MODELS, later_of
 from .backbones import VisionTransformer, ViTAdapter
 from .loading import load_weights
 from .necks import SimpleFPN, TokenPooling
-from .stems import ConvEmbed, MBConvEmbed, PatchEmbed, ResNetEmbed, TimmEmbed
+from .stems import ConvEmbed, FlexiPatchEmbed, MBConvEmbed, PatchEmbed, ResNetEmbed, TimmEmbed
 
 MODELS.import_later({
     'AugmentingPreprocessor': 'vit_plugin.models.data_preprocessor',
@@ -18,5 +18,5 @@ MODELS.import_later({
 })
 __getattr__ = later_of(__name__, MODELS)
 __all__ = [
-    'ConvEmbed', 'MBConvEmbed', 'PatchEmbed', 'ResNetEmbed', 'SimpleFPN', 'TimmEmbed', 'TokenPooling', 'ViTAdapter',
-    'VisionTransformer', 'load_weights', *MODELS.later]
+    'ConvEmbed', 'FlexiPatchEmbed', 'MBConvEmbed', 'PatchEmbed', 'ResNetEmbed', 'SimpleFPN', 'TimmEmbed',
+    'TokenPooling', 'ViTAdapter', 'VisionTransformer', 'load_weights', *MODELS.later]

@@ -10,22 +10,10 @@ from torch import Tensor, nn
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.rules import GRID
 
+from .layers.patch_resize import resize_patches
 from .layers.pos_embed import LearnedPosEmbed
 from .layers.relative_position import resample_relative
 from .stems import PatchEmbed, ResNetEmbed
-
-
-def resize_patches(kernel: Tensor, size: tuple[int, int]) -> Tensor:
-    """Adapt a patch embedding (D, C, h, w) to another patch size (FlexiViT, arXiv:2212.08013, Section 3.4).
-
-    It uses the pseudo-inverse of the resize of images. For resized patches, the new embedding gives the tokens of the
-    old patches. This is exact if the patches grow.
-    """
-    old = tuple(kernel.shape[-2:])
-    unit = torch.eye(math.prod(old), dtype=torch.float64).reshape(-1, 1, *old)
-    resize = F.interpolate(unit, size, mode='bilinear', align_corners=False, antialias=True).flatten(1)  # (old, new)
-    weights = torch.linalg.pinv(resize)  # (new, old)
-    return (kernel.double().flatten(2) @ weights.t()).unflatten(2, size).to(kernel.dtype)
 
 
 def adapt_channels(kernel: Tensor, channels: int) -> Tensor:

@@ -29,6 +29,7 @@ ARGUMENTS = {Pattern(name): argument for name, argument in {
     'reg_token': 'encoder=dict(reg_token=...)',
     'pos_embed': "pos_embed='learned'",
     'norm_pre.{rest}': 'encoder=dict(pre_norm=True)',
+    'norm.(prefix|patches).{rest}': "encoder=dict(final_norm='apart')",
     'norm.{rest}': 'encoder=dict(final_norm=True)',
     'fc_norm.{rest}': "type='vit_plugin.MMVisionTransformer' and out_type='avg_featmap'",
     'blocks.{i}.ls{k}.gamma': 'encoder=dict(layer_scale_init_value=1e-5)',

@@ -43,6 +43,11 @@ class Claim:
     lacking: Set[str] = frozenset()
 
 
+def norms_apart(state: Mapping[str, Tensor]) -> bool:
+    """Whether the tokens before the patches have a last norm of their own."""
+    return 'norm.prefix.weight' in state
+
+
 # Claims that several formats share.
 GELU = dict(act_cfg=dict(type='GELU', approximate='none'))
 EPS_1E_6, EPS_1E_5, EPS_1E_12 = (dict(norm_cfg=dict(eps=eps)) for eps in (1e-6, 1e-5, 1e-12))

@@ -10,6 +10,8 @@ from vit_plugin.errors import ConfigError
 
 from .definition import describe
 from .names import find
+from .pooling import pooling_of
+from .refusal import refuse_if
 
 COLUMNS = ('name', 'width', 'blocks', 'heads', 'patch', 'size', 'parameters')
 PAGE = """# Checkpoints of timm's, by their names
@@ -47,8 +49,9 @@ def stride_of(name: str) -> int:
 
 
 def config_of(name: str) -> dict[str, dict[str, Any]]:
-    """The backbone of a config, spelt out. A name of weights gives the line that loads them too, and what they expect
-    of the pixels.
+    """The backbone of a config, spelt out, and the neck if timm's model has a norm or attention in its pooling.
+
+    A name of weights gives the line that loads them too, and what they expect of the pixels.
 
     Raises:
         ConfigError: see :func:`row_of`.
@@ -57,10 +60,15 @@ def config_of(name: str) -> dict[str, dict[str, Any]]:
     rest = arguments.pop('arguments')
     patch_embed = arguments.pop('patch_embed')
     backbone = dict(type='vit_plugin.VisionTransformer', arch=arguments, patch_embed=patch_embed, **rest)
-    if '.' not in name:
-        return dict(backbone=backbone)
-    backbone['init_cfg'] = dict(type='Pretrained', checkpoint=f'timm://{name}')
-    return dict(backbone=backbone, data_preprocessor=pixels_of(name))
+    parts = dict(backbone=backbone)
+    with refuse_if(name):
+        pooling = pooling_of(find(name))
+    if pooling:
+        backbone['out_type'], parts['neck'] = pooling
+    if '.' in name:
+        backbone['init_cfg'] = dict(type='Pretrained', checkpoint=f'timm://{name}')
+        parts['data_preprocessor'] = pixels_of(name)
+    return parts
 
 
 def pixels_of(name: str) -> dict[str, list[float]]:

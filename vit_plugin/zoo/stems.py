@@ -25,6 +25,8 @@ def stem_of(model: nn.Module) -> dict[str, Any]:
         raise ValueError('its patches are not square')
     if type(stem) is layers.PatchEmbed:
         cfg = dict(type='PatchEmbed')
+        if getattr(model, 'pretrained_cfg', {}).get('architecture', '').startswith('flexivit'):
+            cfg = dict(type='FlexiPatchEmbed', kernel_size=stem.patch_size[0])
         if stem.img_size[0] % stem.patch_size[0] or stem.img_size[1] % stem.patch_size[1]:
             cfg['padding'] = 'valid'  # timm's images of this size are cropped, and it takes no others
     elif type(stem) is layers.HybridEmbed:

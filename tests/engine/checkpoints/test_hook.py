@@ -143,10 +143,32 @@ def test_a_full_disk_in_the_background_ends_the_run_with_the_sentence(tmp_path, 
 
 def test_leftovers_of_a_killed_save_are_removed(tmp_path):
     (tmp_path / '.best_a_iter_5.saving').mkdir()
-    for name in ('.epoch_3.0123abcd.pth', '.iter_7.0123abcd.pth', '.last_checkpoint.0123abcd', '.mine.pth'):
+    for name in ('.epoch_3.0123abcd.pth', '.iter_7.0123abcd.pth', '.last_checkpoint.0123abcd', '.mine.pth',
+                 '.confusion_matrix.0123abcd.png', '.metrics.0123abcd.json', '.preempted.0123abcd'):
         (tmp_path / name).touch()
-    build(tiny_cfg(tmp_path)).train()
-    assert [path.name for path in tmp_path.glob('.*')] == ['.mine.pth']
+    other = tmp_path / '.epoch_9.0123abcd.pth'  # of a second run that is alive
+    other.touch()
+    runner = build(tiny_cfg(tmp_path, **{'train_cfg.max_epochs': 1}))
+    runner.register_hook(Writes(other))
+    runner.train()
+    assert {path.name for path in tmp_path.glob('.*')} == {'.mine.pth', other.name}
+
+
+class Writes(Hook):
+    """Goes on with a file that was begun."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def before_train_iter(self, runner, batch_idx: int, data_batch=None) -> None:
+        self.path.write_bytes(bytes(10))
+
+
+def test_an_epoch_that_cuts_accumulated_gradients_is_told(tmp_path):
+    """By iterations the save waits, see test_loops.py."""
+    build(tiny_cfg(tmp_path, **{'optim_wrapper.accumulative_counts': 3, 'train_cfg.max_epochs': 1})).train()
+    assert 'accumulative_counts=3 does not divide the 4 iterations of an epoch' in next(
+        tmp_path.glob('*/*.log')).read_text()
 
 
 def test_another_runner_is_told(tmp_path):

@@ -37,7 +37,8 @@ def test_the_saved_config_is_not_run(trained, tmp_path, runner_type):
     checkpoint['meta']['config'] = f"gpu_ids = [0]\nopen({str(canary)!r}, 'w').close()\n"
     torch.save(checkpoint, path)
     runner = build_runner(changed(trained, runner_type, **{
-        'train_cfg.max_epochs': 3, 'resume': True, 'load_from': str(path), 'runner_type': runner_type}))
+        'train_cfg.max_epochs': 3, 'resume': True, 'load_from': str(path), 'runner_type': runner_type,
+        'schedule_length': None}))
     runner.train()
     assert runner.epoch == 3
     assert not canary.exists()

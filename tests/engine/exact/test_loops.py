@@ -63,17 +63,39 @@ def test_a_validation_that_was_cut_short_is_made_up_for(whole, tmp_path, loop):
     assert compare(whole(loop), tmp_path) == []
 
 
+class KilledHook(Hook):
+    """Ends the run after an iteration, saving nothing."""
+
+    def after_train_iter(self, runner, *args, **kwargs) -> None:
+        if runner.iter + 1 == 8:
+            raise StoppedError
+
+
+def test_no_checkpoint_cuts_a_window_of_accumulated_gradients(tmp_path):
+    """One is due after 5 and 10 iterations, and the optimizer steps after 6 and 12."""
+    options = {'optim_wrapper.accumulative_counts': 3, 'default_hooks.checkpoint.interval': 5}
+    train(tiny_cfg(tmp_path / 'whole', 'iter', **options))
+    runner = build(tiny_cfg(tmp_path / 'killed', 'iter', **options))
+    runner.register_hook(KilledHook())
+    with pytest.raises(StoppedError):
+        runner.train()
+    assert [path.name for path in (tmp_path / 'killed').glob('iter_*')] == ['iter_6.pth']
+    train(tiny_cfg(tmp_path / 'killed', 'iter', resume=True, **options))
+    assert compare(tmp_path / 'whole', tmp_path / 'killed') == []
+
+
 def test_another_seed_gives_another_run(whole, tmp_path):
     train(tiny_cfg(tmp_path, **{'randomness.seed': 8}))
     found = differences(final_checkpoint(whole('epoch')), final_checkpoint(tmp_path))
     assert sum(name.startswith('.state_dict') for name in found) > 10
 
 
-def test_a_seed_that_was_drawn_is_kept_in_the_checkpoint(tmp_path):
-    drawn = {'randomness.seed': None}
-    first = train(tiny_cfg(tmp_path / 'stopped', **drawn), 6)
+@pytest.mark.parametrize('cut', [{}, {'train_dataloader.num_batch_per_epoch': 3}])
+def test_a_seed_that_was_drawn_is_kept_in_the_checkpoint(tmp_path, cut):
+    drawn = {'randomness.seed': None, 'train_cfg.max_epochs': 2, **cut}
+    first = train(tiny_cfg(tmp_path / 'stopped', **drawn), 5)
     train(tiny_cfg(tmp_path / 'stopped', resume=True, **drawn))
-    train(tiny_cfg(tmp_path / 'whole', **{'randomness.seed': first.base_seed}))
+    train(tiny_cfg(tmp_path / 'whole', **{**drawn, 'randomness.seed': first.base_seed}))
     assert compare(tmp_path / 'whole', tmp_path / 'stopped') == []
 
 

@@ -1,7 +1,9 @@
 """Signals to a training run: in one process, to one of two, and to their data workers."""
 
+import multiprocessing
 import os
 import signal
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -121,6 +123,18 @@ def test_a_signal_to_one_of_two_stops_both(tmp_path, no_default_scope, monkeypat
     monkeypatch.delenv('MASTER_ADDR', raising=False)
     on_ranks(2, tmp_path, preempt_one, str(tmp_path / 'work'))
     assert saved_step(tmp_path / 'work') == 2
+
+
+def test_other_processes_of_the_run_can_be_ended(tmp_path):
+    """Metrics of the hosts compute in a pool of processes, which they end by SIGTERM."""
+    hook = PreemptionHook()
+    with hook.listening(SimpleNamespace(work_dir=tmp_path)):
+        process = multiprocessing.get_context('fork').Process(target=time.sleep, args=(60, ), daemon=True)
+        process.start()
+        process.terminate()
+        process.join(20)
+        assert process.exitcode == -signal.SIGTERM
+    assert hook._heard == 0
 
 
 def test_wrong_settings_are_a_sentence():

@@ -13,6 +13,7 @@ import torch
 
 from vit_plugin.engine import WatchHook, processes
 from vit_plugin.engine.faults import watch
+from vit_plugin.engine.faults.places import Patience
 from vit_plugin.engine.faults.watch import Watch
 from vit_plugin.errors import ConfigError
 
@@ -33,7 +34,7 @@ def rank_of_two(rank: int, folder: str, port: int, act: Callable[[Watch], None])
 
     watch.print_log = say
     processes.meet('slurm', dict(dist_cfg=dict(timeout=20)))
-    act(Watch(timeout=3., silence=2.))
+    act(Watch(Patience(step=3., other=3.), silence=2.))
 
 
 def works(alone: Watch, steps: int = 200) -> None:

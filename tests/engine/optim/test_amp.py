@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -20,6 +22,21 @@ def test_bfloat16_on_a_cpu_trains_without_loss_scaling():
     wrapper.update_params(output.float().square().sum())
     assert not torch.equal(model.weight, before)
     assert not wrapper.loss_scaler.is_enabled()
+
+
+@pytest.mark.parametrize(('scale', 'counts'), [(2.**16, False), (1., True)])
+def test_what_the_scale_has_made_infinite_is_left_to_the_scaler(scale, counts):
+    model = nn.Linear(1, 1, bias=False)
+    before = model.weight.clone()
+    wrapper = wrap(model, clip_grad=dict(max_norm=1.))
+    wrapper.skips_non_finite = True
+    wrapper.loss_scaler = torch.amp.GradScaler('cpu', init_scale=scale)  # as on a GPU with float16
+    huge = 1e36 if not counts else math.inf
+    model.weight.register_hook(lambda grad: grad * huge)
+    wrapper.update_params(model(torch.ones(1)).sum())
+    assert wrapper.skipped is counts
+    assert torch.equal(model.weight, before)
+    assert wrapper.loss_scaler.get_scale() == scale / 2
 
 
 def test_state_survives():

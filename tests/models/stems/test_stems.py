@@ -6,11 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.models import ConvEmbed, MBConvEmbed, PatchEmbed, ResNetEmbed, TimmEmbed
+from vit_plugin.models import ConvEmbed, FlexiPatchEmbed, MBConvEmbed, PatchEmbed, ResNetEmbed, TimmEmbed
 
 STEMS = {
     'patch': lambda: PatchEmbed(3, 16, patch_size=8),
     'patch_norm_act': lambda: PatchEmbed(3, 16, patch_size=4, norm_cfg=dict(type='LN'), act_cfg=dict(type='ReLU')),
+    'flexi': lambda: FlexiPatchEmbed(3, 16, patch_size=6, kernel_size=8),
     'resnet': lambda: ResNetEmbed(3, 16, stage_depths=(1, 2), width=32),
     'resnet_root': lambda: ResNetEmbed(3, 16, stage_depths=(), width=32, patch_size=2),
     'resnet_small': lambda: ResNetEmbed(3, 16, stage_depths=(1, ), width=32, root_stride=1, patch_size=2),

@@ -1,7 +1,6 @@
 """When a run saves, what it keeps, and where it says which checkpoint is the last."""
 
 import re
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -16,13 +15,13 @@ from vit_plugin.fields import Backend, PositiveInt
 from vit_plugin.registry import HOOKS
 from vit_plugin.writing import write_text
 
+from ..optim import in_window
 from ..sharding import bare, is_sharded
+from .leftovers import Leftovers
 from .storage import check_torch
 
 MARKER = 'last_checkpoint'
 KEPT = 'kept_checkpoints'
-# What a save that was killed leaves behind, see `writing.replacing` and `storage.Writer`.
-LEFTOVER = re.compile(r'\.((epoch|iter)_\d+|best_.+|last_checkpoint)\.([0-9a-f]{8}(\.pth)?|saving|before)')
 
 
 class CheckpointOptions(TypedDict, total=False):
@@ -51,7 +50,8 @@ class CheckpointHook(EagerCheckpointHook):
 
     A checkpoint is deleted only after a newer one is whole. The marker ``last_checkpoint`` names a checkpoint only once
     it is whole. A new best checkpoint is written beside the one before, and the last checkpoint is left as it is.
-    :class:`vit_plugin.Runner` uses this hook in place of MMEngine's.
+    With accumulation of gradients, which a checkpoint has not, a save by iterations waits for the optimizer's next
+    step. :class:`vit_plugin.Runner` uses this hook in place of MMEngine's.
 
     Args:
         format: ``'file'`` is MMEngine's. ``'folder'`` is a folder of safetensors, which each process writes its part of
@@ -72,6 +72,7 @@ class CheckpointHook(EagerCheckpointHook):
         super().__init__(*args, **kwargs)
         self._format, self._keep_every, self._background = format, keep_every, background
         self._position: tuple[int, int] | None = None  # of the last checkpoint of this process
+        self._due = False
 
     def before_train(self, runner: Runner) -> None:
         if not hasattr(runner, 'saver'):
@@ -83,16 +84,31 @@ class CheckpointHook(EagerCheckpointHook):
             check_torch()
             self.filename_tmpl = self.filename_tmpl.removesuffix('.pth')
         super().before_train(runner)
-        if self._folder and '://' in str(self.out_dir):
-            raise ConfigError(f"default_hooks.checkpoint: out_dir={self.out_dir!r} takes files alone; give a path, or "
-                              "format='file'.")
+        if '://' in str(self.out_dir) and (self._folder or is_sharded(bare(runner.model))):
+            raise ConfigError(f"default_hooks.checkpoint: out_dir={self.out_dir!r} takes only files (format='file'), "
+                              'of models that are not sharded; give a path.')
         info = runner.message_hub.runtime_info
         theirs = map(self.filename_tmpl.format, info.get('keep_ckpt_ids', ()))  # of a run with MMEngine's hook
         self._kept = list(info.get(KEPT, theirs))
         if is_main_process():
             self._delete(self._outdated())
-            if '://' not in str(self.out_dir):
-                _sweep(Path(self.out_dir))
+            self._leftovers = Leftovers({str(runner.work_dir), str(self.out_dir)})
+        if self.by_epoch and (cut := _cut_by_epochs(runner)):
+            runner.logger.warning(
+                f'optim_wrapper.accumulative_counts={cut} does not divide the {len(runner.train_dataloader)} '
+                'iterations of an epoch, so that a run that goes on from its end lacks gradients; give a number that '
+                'divides them, or save by iterations with default_hooks.checkpoint.by_epoch=False.')
+
+    def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None,
+                         outputs: dict | None = None) -> None:
+        if self.by_epoch:
+            return
+        self._due = (self._due or self.every_n_train_iters(runner, self.interval, self.save_begin)
+                     or self.save_last and self.is_last_train_iter(runner))
+        if self._due and not in_window(runner.optim_wrapper):
+            self._due = False
+            runner.logger.info(f'Saving checkpoint at {runner.iter + 1} iterations')
+            self._save_checkpoint(runner)
 
     def save_now(self, runner: Runner) -> str:
         """Save the state after the present iteration, also inside an epoch, and wait until it is whole.
@@ -128,6 +144,7 @@ class CheckpointHook(EagerCheckpointHook):
         def settle() -> None:
             write_text(Path(runner.work_dir, MARKER), path)
             self._delete(outdated)
+            self._leftovers.remove()
 
         self._write(runner, name, meta, settle, save_optimizer=self.save_optimizer,
                     save_param_scheduler=self.save_param_scheduler)
@@ -135,7 +152,7 @@ class CheckpointHook(EagerCheckpointHook):
     def _write(self, runner: Runner, name: str, meta: dict[str, int], then: Callable[[], None],
                **options: bool) -> None:
         runner.save_checkpoint(self.out_dir, name, self.file_client_args, meta=dict(meta), by_epoch=self.by_epoch,
-                               backend_args=self.backend_args, folder=self._folder, then=then,
+                               backend_args=self.backend_args, folder=self._folder, then=then, together=True,
                                background=self._folder if self._background is None else self._background, **options)
 
     def _outdated(self) -> list[str]:
@@ -194,8 +211,7 @@ class CheckpointHook(EagerCheckpointHook):
             self.best_ckpt_path_dict[key] = path
 
 
-def _sweep(folder: Path) -> None:
-    """Remove what saves that were killed have left in a folder."""
-    for path in folder.glob('.*') if folder.is_dir() else ():
-        if LEFTOVER.fullmatch(path.name):
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+def _cut_by_epochs(runner: Runner) -> int | None:
+    """How many iterations' gradients are accumulated, if the end of an epoch comes between."""
+    counts = getattr(runner.optim_wrapper, '_accumulative_counts', 1)
+    return counts if counts > 1 and len(runner.train_dataloader) % counts else None

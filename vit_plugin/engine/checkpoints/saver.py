@@ -1,8 +1,10 @@
 """Write checkpoints one after another, in the background if asked."""
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
@@ -51,12 +53,35 @@ class Saver:
             use_non_blocking_copy=on_device))
         return self._stager.stage(tensors)
 
-    def start(self, write: Callable[[], None], background: bool = False) -> None:
+    def gather(self, timeout: float) -> None:
+        """Wait until every process has come to save.
+
+        Args:
+            timeout: seconds to wait.
+
+        Raises:
+            ConfigError: if one has not. Other work of the group would wait for it, or meet what it is doing instead.
+        """
+        if self.group is None:
+            return
+        self.wait()  # the thread uses the group
+        try:
+            dist.monitored_barrier(self.group, timedelta(seconds=timeout), wait_all_ranks=True)
+        except RuntimeError as error:
+            missing = re.search(r'Ranks? ([\d, ]+) failed', str(error))
+            raise ConfigError(
+                f'Not every process came to save a checkpoint within {timeout:g} s (missing: '
+                f'{missing[1].strip(" ,") if missing else "rank 0"}), and of a sharded model each has a part; call '
+                'runner.save_checkpoint in all processes, without is_main_process().') from error
+
+    def start(self, write: Callable[[], None], background: bool = False,
+              written: Callable[[], None] | None = None) -> None:
         """Finish the checkpoint before, then write this one. Every process calls it, whether it writes or not.
 
         Args:
             write: writes the checkpoint.
             background: whether to return at once. Errors come with :meth:`finish` then.
+            written: is called before this process waits for the others.
 
         Raises:
             ConfigError: if a checkpoint cannot be written, on every process.
@@ -71,6 +96,8 @@ class Saver:
             write()
         except ConfigError as error:  # other errors are not for the other processes to know
             self._error = error
+        if written:
+            written()
         self.finish()
 
     def _run(self, write: Callable[[], None]) -> None:

@@ -10,7 +10,7 @@ from mmengine.runner import BaseLoop, Runner
 from torch import nn
 from torch.utils.data import DataLoader
 
-from vit_plugin.data.seeded import keys_of
+from vit_plugin.data.seeded import keys_of, seeded_part
 from vit_plugin.errors import ConfigError
 
 VALIDATED = 'validated_at_iter'  # among MMEngine's runtime information, so that a checkpoint keeps it
@@ -35,7 +35,7 @@ class _Resumable:
         keys = keys_of(self.dataloader)
         if keys:
             keys.begin(self._iter, skipped, epoch, self.runner.base_seed)
-            self.dataloader.dataset.seed_of_samples = self.runner.base_seed
+            seeded_part(self.dataloader.dataset).seed_of_samples = self.runner.base_seed
             yield from self.dataloader
         else:  # a loader that the user built: its batches are loaded and left out
             for i, batch in enumerate(self.dataloader):

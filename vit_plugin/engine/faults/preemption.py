@@ -13,12 +13,13 @@ import torch
 import torch.distributed as dist
 from mmengine.dist import barrier, get_world_size, is_main_process
 from mmengine.hooks import CheckpointHook, EMAHook, Hook
-from mmengine.optim import OptimWrapper
 from mmengine.runner import Runner
 
 from vit_plugin.fields import PositiveInt
 from vit_plugin.registry import HOOKS
 from vit_plugin.writing import write_text
+
+from ..optim import in_window
 
 PREEMPTED = 'preempted'
 
@@ -77,9 +78,9 @@ class PreemptionHook(Hook):
         def hear(number: int, frame: object) -> None:
             if os.getpid() == process:
                 self._heard = self._heard or number
-            else:  # a fork has the handler too, and MMDetection's pools wait for its end
+            else:  # a fork, such as of a metric, whose pool of processes ends by this signal
                 signal.signal(number, signal.SIG_DFL)
-                signal.raise_signal(number)
+                os.kill(os.getpid(), number)
 
         previous = {number: signal.signal(number, hear) for number in self.signals}
         self._listens = True
@@ -103,8 +104,7 @@ class PreemptionHook(Hook):
             self._leave(runner, heard, path, 'before the first step, so that there was nothing to save')
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
-        wrapper = runner.optim_wrapper
-        if (runner.iter + 1) % self.interval or (isinstance(wrapper, OptimWrapper) and not wrapper.should_update()):
+        if (runner.iter + 1) % self.interval or in_window(runner.optim_wrapper):
             return
         if heard := self._agree():
             self._save_and_leave(runner, heard, f'after step {runner.iter + 1}')

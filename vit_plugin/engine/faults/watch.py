@@ -13,6 +13,7 @@ import time
 import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import astuple
 
 import torch.distributed as dist
 from mmengine.dist import get_rank, get_world_size
@@ -20,7 +21,7 @@ from mmengine.logging import print_log
 from torch.distributed import PrefixStore
 
 from ..processes import ANSWER, shared_store
-from .places import Place, Seen, silent_ranks, stuck_ranks
+from .places import Patience, Place, Seen, silent_ranks, stuck_ranks
 
 BEAT = 1.  # seconds between two signs of life
 LOST = 4.  # seconds without one after which a rank is dead, if a connection was lost too
@@ -36,13 +37,13 @@ class Watch:
     that hangs on the same host is killed. A process whose torchrun has ended, ends too.
 
     Args:
-        timeout: seconds without a move after which a rank hangs.
-        silence: seconds without a sign of life after which a rank is dead. At most ``timeout`` counts.
+        patience: seconds without a move after which a rank hangs.
+        silence: seconds without a sign of life after which a rank is dead. At most ``patience.other`` counts.
     """
 
-    def __init__(self, timeout: float, silence: float) -> None:
+    def __init__(self, patience: Patience, silence: float) -> None:
         self.rank, self.world = get_rank(), get_world_size()
-        self.timeout, self.silence = timeout, min(silence, timeout)
+        self.patience, self.silence = patience, min(silence, patience.other)
         self.place = Place()
         # A shell that has ended, as after a logout, is no launcher that has.
         self._launcher = os.getppid() if 'TORCHELASTIC_RUN_ID' in os.environ else None
@@ -63,9 +64,8 @@ class Watch:
         threading.Thread(target=self._guard, daemon=True, name='guard of the watch').start()
 
     def move(self, step: int, phase: str) -> None:
-        """Note where the main thread is."""
-        self.place.step, self.place.phase = step, phase
-        self.place.moves += 1
+        """Note where the main thread is, see :meth:`Place.enter`."""
+        self.place.enter(step, phase)
 
     def leave(self) -> None:
         """End the watch. The others need not wait for this rank any more."""
@@ -109,10 +109,10 @@ class Watch:
             if self._launcher not in (None, os.getppid()):
                 self._end(['The launcher of this process has ended, so it ends too.'])
             quiet = time.monotonic() - self._answered
-            if self._talker.is_alive() and quiet > self._patience() + BEAT:
+            if self._talker.is_alive() and quiet > self._silence() + BEAT:
                 self._end([self._said([0], f'gave no sign of life for {quiet:.0f} s')] * self._speaks(), [0])
 
-    def _patience(self) -> float:
+    def _silence(self) -> float:
         return min(LOST, self.silence) if self._suspects else self.silence
 
     def _beat(self) -> None:
@@ -123,10 +123,10 @@ class Watch:
         self._look(range(self.world) if judges_all else [0])
         self._answered = time.monotonic()
         ranks = {rank: seen for rank, seen in self._running().items() if judges_all or rank == 0}
-        if silent := silent_ranks(ranks, self._patience()):
-            self._accuse(silent, f'gave no sign of life for {self._patience():g} s')
-        if judges_all and (stuck := stuck_ranks(ranks, self.timeout)):
-            self._accuse(stuck, f'came no further for {self.timeout:g} s')
+        if silent := silent_ranks(ranks, self._silence()):
+            self._accuse(silent, f'gave no sign of life for {self._silence():g} s')
+        if judges_all and (stuck := stuck_ranks(ranks, self.patience)):
+            self._accuse(stuck, f'came no further for {self.patience.of(ranks[stuck[0]].place):g} s')
 
     def _connect(self) -> None:
         self._store = PrefixStore(self._prefix, shared_store(ANSWER))
@@ -134,7 +134,7 @@ class Watch:
     def _tell(self) -> None:
         self.place.beats += 1
         place = self.place
-        self._store.set(f'at/{self.rank}', json.dumps([place.beats, place.moves, place.step, place.phase]))
+        self._store.set(f'at/{self.rank}', json.dumps(astuple(place)))
 
     def _look(self, ranks: Iterable[int]) -> None:
         for rank, told in zip(ranks, self._store.multi_get([f'at/{rank}' for rank in ranks]), strict=True):
@@ -153,7 +153,7 @@ class Watch:
                                                                   self._seen[rank].place) for rank in ranks[:8])
         more = f' and {len(ranks) - 8} more' if len(ranks) > 8 else ''
         return (f'{"Rank" if len(ranks) == 1 else "Ranks"} {names}{more}: {what}. The run ends; go on with --resume. '
-                'What takes longer by right needs a higher env_cfg.dist_cfg.timeout.')
+                f'What takes longer by right needs a higher {self.patience.setting(self._seen[ranks[0]].place)}.')
 
     def _speaks(self) -> bool:
         """Whether this rank speaks where rank 0 and the store are gone: the first on another host, or rank 1."""

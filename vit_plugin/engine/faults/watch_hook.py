@@ -6,12 +6,13 @@ from typing import Any
 
 from mmengine.dist import get_world_size
 from mmengine.hooks import Hook
-from mmengine.runner import Runner
+from mmengine.runner import EpochBasedTrainLoop, Runner
 
 from vit_plugin.fields import Positive
 from vit_plugin.registry import HOOKS
 
 from ..processes import meets_at_store, timeout_of
+from .places import Patience
 from .watch import Watch
 
 
@@ -19,24 +20,28 @@ from .watch import Watch
 class WatchHook(Hook):
     """Ends a run of several processes when one of them is dead or hangs, and names it, see :class:`Watch`.
 
-    A rank hangs if it is the furthest behind and comes no further for ``env_cfg.dist_cfg.timeout`` seconds. That is one
-    step, one batch, one save, one batch of a validation, or the metrics of a validation.
+    A rank hangs if it is the furthest behind and comes no further. A step in the middle of training, and the loading of
+    its batch, may take ``step`` seconds. Everything else may take ``env_cfg.dist_cfg.timeout`` seconds: what comes
+    before the first step, that step, which may compile, one save, one batch of a validation, and its metrics.
 
     Args:
         silence: seconds without a sign of life after which a rank is dead. The sign comes from a thread, which only one
             long call that keeps Python's lock, a stopped or killed process, or a lost host can silence. A shorter
             ``env_cfg.dist_cfg.timeout`` counts in its place.
+        step: seconds for a step. A shorter ``env_cfg.dist_cfg.timeout`` counts in its place.
     """
 
     priority = 'LOWEST'
 
-    def __init__(self, silence: Positive = 120.) -> None:
-        self._silence = silence
+    def __init__(self, silence: Positive = 120., step: Positive = 600.) -> None:
+        self._silence, self._step = silence, step
         self._watch: Watch | None = None
+        self._first = True
 
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Around a run: an error in it ends the other ranks too."""
+        self._first = True
         try:
             yield
         except BaseException as error:
@@ -46,11 +51,20 @@ class WatchHook(Hook):
         finally:
             self._watch = None
 
+    def saving(self) -> None:
+        """Note that this rank saves a checkpoint. All do, whether they write or not."""
+        self._move(self._watch.place.step if self._watch else 0, 'saving')
+
+    def saved(self) -> None:
+        """Note that this rank has saved, and waits for the others."""
+        self._move(self._watch.place.step if self._watch else 0, 'saved')
+
     def before_run(self, runner: Runner) -> None:
         if get_world_size() == 1:
             return
         if meets_at_store():
-            self._watch = Watch(timeout_of(runner.cfg.get('env_cfg') or {}), self._silence)
+            timeout = timeout_of(runner.cfg.get('env_cfg') or {})
+            self._watch = Watch(Patience(min(self._step, timeout), timeout), self._silence)
         else:
             runner.logger.warning('The processes met elsewhere than at MASTER_ADDR and MASTER_PORT, so that nothing '
                                   'ends them all if one is dead.')
@@ -65,15 +79,14 @@ class WatchHook(Hook):
             self._watch.move(step, phase)
 
     def before_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None) -> None:
-        self._move(runner.iter + 1, 'step')
-
-    def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        if self._watch:
-            place = self._watch.place
-            self._move(place.step - (place.phase == 'loading'), 'saving')
+        self._move(runner.iter + 1, 'first' if self._first else 'step')
+        self._first = False
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
-        self._move(runner.iter + 2, 'loading')
+        if isinstance(runner.train_loop, EpochBasedTrainLoop) and self.end_of_epoch(runner.train_dataloader, batch_idx):
+            self._move(runner.iter + 1, 'epoch')
+        else:
+            self._move(runner.iter + 2, 'loading')
 
     def after_train_epoch(self, runner: Runner) -> None:
         self._move(runner.iter + 1, 'loading')
@@ -89,4 +102,5 @@ class WatchHook(Hook):
         self._move(runner.iter + 1, 'loading')
 
     def after_test_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
-        self._move(runner.iter, 'test')
+        ends = batch_idx + 1 == len(runner.test_loop.dataloader)
+        self._move(runner.iter, 'evaluation' if ends else 'test')

@@ -3,6 +3,7 @@
 from .amp import AmpOptimWrapper
 from .layer_decay import LayerDecayOptimWrapperConstructor
 from .schedules import scaled
-from .wrapper import OptimWrapper
+from .wrapper import OptimWrapper, in_window
 
-__all__ = ['AmpOptimWrapper', 'LayerDecayOptimWrapperConstructor', 'OptimWrapper', 'scaled']
+__all__ = ['AmpOptimWrapper', 'LayerDecayOptimWrapperConstructor', 'OptimWrapper', 'in_window',
+           'scaled']

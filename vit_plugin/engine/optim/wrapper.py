@@ -40,7 +40,8 @@ class KeepsGradNorm:
             records it. The hook sets this.
         grad_norm: this norm, over all ranks.
         skips_non_finite: whether a step is left out, on all ranks together, if a loss or the norm is infinite or NaN.
-            The hook sets this. The host then waits for the device in every step.
+            The hook sets this. The host then waits for the device in every step. Gradients that are infinite because
+            of a loss scale are left to the scaler.
         skipped: whether the last step was left out.
     """
 
@@ -70,13 +71,23 @@ class KeepsGradNorm:
         params = [param for group in self.optimizer.param_groups for param in group['params'] if param.grad is not None]
         norm = self.clip_func(params, **self.clip_grad_kwargs) if params else None  # none if values are clipped
         norm = norm.full_tensor() if isinstance(norm, DTensor) else norm
-        if self.skips_non_finite and norm is not None and not norm.isfinite():
+        if self.skips_non_finite and norm is not None and not norm.isfinite() and not self._may_scale_less():
             self.skipped = True  # the same on all ranks
             self.zero_grad()  # optimizers leave out what has no gradient
         elif self.defers_grad_norm:
             self.grad_norm = norm
         elif norm is not None:
             self.message_hub.update_scalar(f'train/{self.grad_name}', float(norm))
+
+    def _may_scale_less(self) -> bool:
+        """Whether gradients were multiplied by a scale, which the scaler lowers after it has left the step out."""
+        scaler = getattr(self, 'loss_scaler', None)
+        return scaler is not None and scaler.is_enabled() and scaler.get_scale() > 1
+
+
+def in_window(wrapper: Any) -> bool:
+    """Whether gradients are being accumulated, so that the optimizer's last step is some iterations ago."""
+    return isinstance(wrapper, EagerOptimWrapper) and not wrapper.should_update()
 
 
 def _finite_everywhere(loss: Tensor) -> bool:

@@ -1,6 +1,6 @@
 """The Vision Transformer, pure or on a CNN (arXiv:2010.11929)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import torch
@@ -16,6 +16,7 @@ from ..layers.attention import Grid
 from ..layers.encoder import MergingEncoder
 from ..layers.encoder_cfg import EncoderCfg, build_encoder
 from ..layers.numerics import AnyNumerics, build_norm, get_numerics
+from ..layers.outputs import MAPS, NUM_TOKENS, OUT_TYPES, build_output_norm
 from ..layers.pos_embed import POS_EMBEDS, PosEmbed, PosEmbedCfg, PosEmbedName
 from ..layers.rotary import RotaryCfg, build_rotary
 from ..loading import LoadableBackbone
@@ -23,23 +24,6 @@ from ..stems import Stem, StemCfg
 
 # The learned tokens before the patches, in order.
 PREFIX_TOKENS = ('cls_token', 'dist_token', 'reg_token')
-
-
-def to_map(x: Tensor, prefix: int, grid: Grid) -> Tensor:
-    """Tokens (B, prefix + h*w, C) -> the map (B, C, h, w) of the patches."""
-    return x[:, prefix:].transpose(1, 2).unflatten(2, grid).contiguous()
-
-
-# How an output is made from the normed tokens x (B, prefix + h*w, C). All but the pyramid are as in MMPretrain.
-OUT_TYPES: dict[str, Callable[[Tensor, int, Grid], Tensor]] = {
-    'raw': lambda x, prefix, grid: x,
-    'cls_token': lambda x, prefix, grid: x[:, 0],  # (B, C)
-    'avg_featmap': lambda x, prefix, grid: x[:, prefix:].mean(dim=1),  # (B, C)
-    'featmap': to_map,
-    'pyramid': to_map,
-}
-# Number of leading tokens that an output needs, if it does not need all of them.
-NUM_TOKENS = {'cls_token': 1}
 
 
 @MODELS.register_module()
@@ -120,7 +104,10 @@ class VisionTransformer(LoadableBackbone):
         self.patch_embed = self._build_stem(sizes.patch_embed, patch_embed or {}, embed_dims=self.embed_dims,
                                             numerics=numerics, with_cp=with_cp)
         self.patch_embed.check_image_size(self.img_size)
-        grid = self.patch_embed.grid(self.img_size)
+        if self.patch_embed.varies and self.out_type in MAPS:
+            raise ConfigError(f'out_type={self.out_type!r} has no stride if the patch size is another one for each '
+                              'batch: leave out sizes in patch_embed, or take another out_type.')
+        grid = self.patch_embed.native_grid(self.img_size)
         for name in PREFIX_TOKENS:
             shape = (1, counts[name], self.embed_dims)
             self.register_parameter(name, nn.Parameter(torch.empty(shape)) if counts[name] else None)
@@ -129,9 +116,10 @@ class VisionTransformer(LoadableBackbone):
                                  num_layers=self.num_layers, num_prefix_tokens=self.num_prefix_tokens)
         self.pos_embed = nn.Parameter(torch.empty(self.position.shape)) if self.position.shape else None
         self.drop_after_pos = nn.Dropout(drop_rate)
-        self.norm_pre, self.norm = (
-            build_norm(numerics.norm_cfg, self.embed_dims) if normed else nn.Identity()
-            for normed in (encoder.pop('pre_norm', False), encoder.pop('final_norm', True)))
+        self.norm_pre = (build_norm(numerics.norm_cfg, self.embed_dims) if encoder.pop('pre_norm', False)
+                         else nn.Identity())
+        self.norm = build_output_norm(encoder.pop('final_norm', True), numerics.norm_cfg, self.embed_dims,
+                                      self.num_prefix_tokens)
         self.blocks = build_encoder(
             sizes, encoder, self.out_indices, self.num_prefix_tokens, grid if relative else None,
             rotary and rotary.get('planes', 'neighbours'), numerics, drop_rate, drop_path_rate, with_cp)

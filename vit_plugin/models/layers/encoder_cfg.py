@@ -17,6 +17,7 @@ from .differential import DifferentialAttention
 from .encoder import Encoder, MergingEncoder
 from .mlp import GatedMlp, Mlp
 from .numerics import Numerics
+from .outputs import FinalNorm
 from .qkv import QkvBias
 from .relative_position import RelativeAttention
 from .rotary_attention import RotaryAttention, RotaryWindowAttention
@@ -41,7 +42,8 @@ class EncoderCfg(TypedDict, total=False):
         dist_token: number of distillation tokens after the class token, as in DeiT.
         reg_token: number of registers after the class token, as in DINOv2.
         pre_norm: whether there is a norm before the first block, as in CLIP. Default: False.
-        final_norm: whether every output is normed. Default: True.
+        final_norm: whether every output is normed. ``'apart'`` norms the tokens before the patches by a norm of their
+            own, see :class:`~vit_plugin.models.layers.outputs.NormsApart`. Default: True.
         window: attention within windows.
         num_merged: number of tokens that each block merges, see
             :class:`~vit_plugin.models.layers.encoder.MergingEncoder`.
@@ -60,7 +62,7 @@ class EncoderCfg(TypedDict, total=False):
     dist_token: Count
     reg_token: Count
     pre_norm: bool
-    final_norm: bool
+    final_norm: FinalNorm
     window: WindowCfg | None
     num_merged: Count | Sequence[Count]
     block: Literal[tuple(BLOCKS)]

@@ -31,8 +31,8 @@ def rotate(x: Tensor, rotation: Tensor, interleaved: bool) -> Tensor:
         cos, sin = turns.unbind(axis)
         first, second = planes.unbind(axis)
         turned = planes * cos.unsqueeze(axis)
-        turned.select(axis, 0).addcmul_(second, sin, value=-1)
-        turned.select(axis, 1).addcmul_(first, sin)
+        turned.select(axis, 0).sub_(second * sin)  # addcmul_ is no faster, and rounds otherwise than timm's sum
+        turned.select(axis, 1).add_(first * sin)
     return turned.flatten(-2).to(x.dtype)
 
 

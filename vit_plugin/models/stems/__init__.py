@@ -1,8 +1,9 @@
 from .conv import ConvEmbed
+from .flexi import FlexiPatchEmbed
 from .mbconv import MBConvEmbed
 from .patch import PatchEmbed
 from .resnet import ResNetEmbed
 from .stem import Stem, StemCfg
 from .timm_cnn import TimmEmbed
 
-__all__ = ['ConvEmbed', 'MBConvEmbed', 'PatchEmbed', 'ResNetEmbed', 'Stem', 'StemCfg', 'TimmEmbed']
+__all__ = ['ConvEmbed', 'FlexiPatchEmbed', 'MBConvEmbed', 'PatchEmbed', 'ResNetEmbed', 'Stem', 'StemCfg', 'TimmEmbed']

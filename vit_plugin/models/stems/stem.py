@@ -67,8 +67,11 @@ class Stem(BaseModule):
 
     Attributes:
         stride: pixels per token along each side.
+        varies: whether this number is another one for each batch in training.
         num_depths: number of depths from the image to the tokens, for layer-wise decay.
     """
+
+    varies = False
 
     def __init__(self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768, patch_size: PositiveInt = 16,
                  numerics: AnyNumerics = 'authors', with_cp: bool = False, norm_cfg: NormConfig | None = None,
@@ -81,7 +84,6 @@ class Stem(BaseModule):
         self.numerics = get_numerics(numerics)
         self.with_cp = with_cp
         self.feature_strides, self.feature_channels = tuple(feature_strides), tuple(feature_channels)
-        self.stride = (1, *self.feature_strides)[-1] * patch_size
         self.num_depths = 1
         channels = (in_channels, *self.feature_channels)[-1]
         if not projection and (channels != embed_dims or patch_size > 1):
@@ -90,7 +92,7 @@ class Stem(BaseModule):
                               'change them, or leave out projection=False.')
         self.proj: nn.Module = nn.Identity()
         if projection:
-            self.proj = nn.Conv2d(channels, embed_dims, patch_size, patch_size, bias=bias)
+            self.proj = self.build_projection(channels, bias)
         self.norm = build_norm(norm_cfg, embed_dims) if norm_cfg else nn.Identity()
         self.act = build_activation(act_cfg) if act_cfg else nn.Identity()
         self.reset_parameters()
@@ -102,10 +104,26 @@ class Stem(BaseModule):
             if self.proj.bias is not None:
                 nn.init.zeros_(self.proj.bias)
 
+    def build_projection(self, channels: int, bias: bool) -> nn.Module:
+        """The layer that makes tokens of patches with this number of channels."""
+        return nn.Conv2d(channels, self.embed_dims, self.patch_size, self.patch_size, bias=bias)
+
+    @property
+    def stride(self) -> int:
+        return (1, *self.feature_strides)[-1] * self.patch_size
+
     def grid(self, image_size: tuple[int, int]) -> tuple[int, int]:
         """Rows and columns of tokens for an image (H, W)."""
-        cnn_stride = self.stride // self.patch_size  # the CNN's maps have ceil(size / stride) elements
-        h, w = (PADDINGS[self.padding](-(-size // cnn_stride), self.patch_size) for size in image_size)
+        return self.patches(image_size, self.patch_size)
+
+    def native_grid(self, image_size: tuple[int, int]) -> tuple[int, int]:
+        """Rows and columns of the position table for images (H, W) of the native size."""
+        return self.grid(image_size)
+
+    def patches(self, image_size: tuple[int, int], patch_size: int) -> tuple[int, int]:
+        """Rows and columns of patches of this size for an image (H, W)."""
+        cnn_stride = (1, *self.feature_strides)[-1]  # the CNN's maps have ceil(size / stride) elements
+        h, w = (PADDINGS[self.padding](-(-size // cnn_stride), patch_size) for size in image_size)
         return h, w
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
@@ -128,13 +146,19 @@ class Stem(BaseModule):
         images = images.expand(-1, self.in_channels, -1, -1)
         features = self.features(images)
         x = (images, *features)[-1]
-        if self.padding == 'same':
-            right, bottom = -x.shape[-1] % self.patch_size, -x.shape[-2] % self.patch_size
-            x = F.pad(x, (0, right, 0, bottom)) if right or bottom else x
-        x = self.proj(x)  # (B, embed_dims, h, w)
+        x = self.project(x)  # (B, embed_dims, h, w)
         grid = (x.shape[-2], x.shape[-1])
         x = x.flatten(2).transpose(1, 2)  # (B, h*w, embed_dims)
         return self.act(self.norm(x)), grid, features
+
+    def project(self, x: Tensor) -> Tensor:
+        """The last map (B, C, H, W) -> the map (B, embed_dims, h, w) of the tokens."""
+        return self.proj(self.padded(x, self.patch_size))
+
+    def padded(self, x: Tensor, patch_size: int) -> Tensor:
+        """Pad a map (B, C, H, W) to whole patches, unless the pixels that do not fill a patch are cropped."""
+        right, bottom = -x.shape[-1] % patch_size, -x.shape[-2] % patch_size
+        return F.pad(x, (0, right, 0, bottom)) if self.padding == 'same' and (right or bottom) else x
 
     def check_images(self, images: Tensor) -> None:
         """Check number of channels and size, see :meth:`forward`."""

@@ -1,0 +1,105 @@
+"""A run that goes on with another number of processes, through the runner."""
+
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+from campaigns.exactness import StopHook, StoppedError
+from campaigns.tiny_run import BATCH, build, differences, final_checkpoint, tiny_cfg
+from mmengine.dist import all_gather_object, get_world_size, is_main_process
+from mmengine.hooks import Hook
+from ranks import on_ranks
+
+from vit_plugin.engine.runtime_info import files_of
+from vit_plugin.weights.folders import read_folder
+
+pytestmark = pytest.mark.filterwarnings('ignore')
+
+# What every run draws the same for any number of processes.
+OPTIONS = {'model.train_cfg': None, 'model.backbone.drop_rate': 0., 'model.backbone.drop_path_rate': 0.,
+           'custom_hooks': [dict(type='vit_plugin.EMAHook', momentum=0.3)], 'train_cfg.val_interval': 9}
+
+
+class WitnessHook(Hook):
+    """Saves again what was read, and notes the samples of each iteration."""
+
+    priority = 'LOWEST'
+
+    def __init__(self) -> None:
+        self.samples: dict[int, list] = {}
+
+    def before_train(self, runner) -> None:
+        if runner.iter:
+            place = dict(epoch=runner.epoch, iter=runner.iter)
+            runner.save_checkpoint(runner.work_dir, 'again', meta=place, folder=True)
+            if is_main_process():
+                assert differences(final_checkpoint(runner.work_dir), Path(runner.work_dir, 'again')) == []
+
+    def before_train_iter(self, runner, batch_idx: int, data_batch: dict) -> None:
+        self.samples[runner.iter] = sorted(sum(all_gather_object(files_of(data_batch)), []))
+
+
+def go_on(work_dir: str, stop: int | None, **options: object) -> dict[int, list]:
+    """Train from where the folder's run is to the end of an iteration."""
+    runner = build(tiny_cfg(work_dir, resume=True, experiment_name=f'after_{stop}', **{
+        **OPTIONS, 'train_dataloader.batch_size': BATCH // get_world_size(), **options}))
+    witness = WitnessHook()
+    runner.register_hook(witness)
+    if stop is None:
+        runner.train()
+    else:
+        runner.register_hook(StopHook(stop))
+        with pytest.raises(StoppedError):
+            runner.train()
+    if is_main_process():
+        torch.save(witness.samples, Path(work_dir, f'samples_{stop}'))
+    return witness.samples
+
+
+def sharded(work_dir: str, stop: int | None) -> None:
+    go_on(work_dir, stop, sharding=dict())
+
+
+def test_two_sharded_ranks_then_one_process_then_two(tmp_path, no_default_scope):
+    whole = go_on(str(tmp_path / 'whole'), None)
+    work_dir = tmp_path / 'run'
+    for number, stop in enumerate((5, 9, None)):
+        (folder := tmp_path / f'ranks_{number}').mkdir()
+        if stop == 9:
+            go_on(str(work_dir), stop)
+        else:
+            on_ranks(2, folder, sharded, str(work_dir), stop)
+    samples = {}
+    for stop in (5, 9, None):
+        samples |= torch.load(work_dir / f'samples_{stop}', weights_only=False)
+    assert samples == whole  # the same in every iteration, each once
+    expected = torch.load(final_checkpoint(tmp_path / 'whole'), weights_only=False)['state_dict']
+    for name, value in read_folder(final_checkpoint(work_dir))['state_dict'].items():
+        torch.testing.assert_close(value, expected[name], rtol=0, atol=2e-3)  # float32, at a rate of 1e-2
+
+
+class SpoilsHook(Hook):
+    """Makes the images of step 5 no numbers on rank 1."""
+
+    priority = 'VERY_HIGH'
+
+    def before_train_iter(self, runner, batch_idx: int, data_batch: dict) -> None:
+        if runner.iter == 4 and dist.get_rank() == 1:
+            data_batch['inputs'] = data_batch['inputs'] * float('nan')
+
+
+def leave_a_step_out(work_dir: str) -> None:
+    runner = build(tiny_cfg(work_dir, sharding=dict(), experiment_name='bad', **{
+        **OPTIONS, 'train_dataloader.batch_size': BATCH // 2, 'train_cfg.max_epochs': 2,
+        'default_hooks.runtime_info.non_finite': 'skip'}))
+    runner.register_hook(SpoilsHook())
+    runner.train()
+    assert runner.iter == 8
+    assert runner.message_hub.get_info('skipped_steps') == 1
+    assert all(value.full_tensor().isfinite().all() for value in runner.model.parameters())
+
+
+def test_sharded_ranks_leave_out_the_bad_loss_of_one(tmp_path, no_default_scope):
+    on_ranks(2, tmp_path, leave_a_step_out, str(tmp_path / 'work'))
+    assert (tmp_path / 'work/non_finite_step_5.json').is_file()

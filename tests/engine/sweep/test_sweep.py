@@ -1,0 +1,143 @@
+"""The grid, its members in turn and as jobs, and the table, with a program in place of the training."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from vit_plugin.engine.sweep import Sweep, as_markdown, collect, run_here, run_on_slurm, write_results
+from vit_plugin.engine.sweep.grid import as_text
+from vit_plugin.engine.sweep.running import train_command
+from vit_plugin.errors import ConfigError
+
+DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
+GRID = {'optim_wrapper.optimizer.lr': [1e-3, 2e-3], 'model.backbone.drop_rate': [0, 0.1]}
+
+# Writes a record as a training does. It fails for one of the settings until a file says that it is mended.
+PROGRAM = '''
+import json, sys
+from pathlib import Path
+arguments = sys.argv[1:]
+folder = Path(arguments[arguments.index('--work-dir') + 1])
+options = dict(option.split('=', 1) for option in arguments[arguments.index('--cfg-options') + 1:])
+with open(folder / 'calls', 'a') as calls:
+    print(*arguments, file=calls)
+if options['optim_wrapper.optimizer.lr'] == '0.002' and not folder.with_name('mended').exists():
+    print('it runs')
+    sys.exit('Error: this rate does not do')
+score = 50 + 10 * float(options['model.backbone.drop_rate']) + int(options['randomness.seed'])
+folder.joinpath('metrics.json').write_text(json.dumps(dict(
+    last={'accuracy/top1': score}, max={'accuracy/top1': score + 1}, seconds=7.)))
+'''
+
+
+@pytest.fixture
+def sweep(tmp_path) -> Sweep:
+    return Sweep(DIGITS, GRID, 2, tmp_path / 'sweep', {'train_cfg.max_epochs': 1})
+
+
+@pytest.fixture
+def command(tmp_path):
+    (tmp_path / 'program.py').write_text(PROGRAM)
+    return train_command(tmp_path / 'program.py', DIGITS, {'train_cfg.max_epochs': 1})
+
+
+def test_members_are_all_combinations_with_all_seeds(sweep, command):
+    assert len(sweep.members) == 8
+    assert sweep.members[3].folder.name == '003_lr=0.001_drop_rate=0.1_seed1'
+    assert len({member.folder for member in sweep.members}) == 8
+    line = command(sweep.members[3])
+    assert line[0] == sys.executable
+    assert line[-4:] == ['train_cfg.max_epochs=1', 'optim_wrapper.optimizer.lr=0.001', 'model.backbone.drop_rate=0.1',
+                         'randomness.seed=1']
+    assert '--resume' in line
+
+
+def test_a_failing_member_does_not_stop_the_others_and_only_it_runs_again(sweep, command):
+    told = []
+    failed = run_here(sweep.members, command, told.append)
+    assert sorted(failed) == [member.folder for member in sweep.members[4:]]
+    assert set(failed.values()) == {'exit status 1: this rate does not do'}
+    metric, rows = collect(sweep)
+    assert metric == 'accuracy/top1'
+    assert [row.scores for row in rows] == [{0: 50., 1: 51.}, {0: 51., 1: 52.}, {}, {}]
+    assert rows[0].spread == pytest.approx(0.5 ** 0.5)
+    assert '| 0.002 | 0.1 | none finished |' in as_markdown(metric, rows)
+
+    (sweep.folder / 'mended').touch()
+    assert run_here(sweep.members, command, told.append) == {}
+    calls = [(member.folder / 'calls').read_text().count('\n') for member in sweep.members]
+    assert calls == [1, 1, 1, 1, 2, 2, 2, 2]
+    assert told[-8].endswith('finished before')
+
+
+def test_jobs_that_fail_are_named(sweep, command):
+    pytest.importorskip('submitit', reason='submitit is not installed')
+    (sweep.folder / 'slurm').mkdir(parents=True)
+    members = [sweep.members[0], sweep.members[4]]
+    failed = run_on_slurm(members, command, 'low', sweep.folder / 'slurm', {}, cluster='local')
+    assert failed == {members[1].folder: 'exit status 1: this rate does not do'}
+    assert (members[0].folder / 'finished').exists()
+
+
+def test_without_slurm_it_is_one_sentence(sweep, command, monkeypatch):
+    pytest.importorskip('submitit', reason='submitit is not installed')
+    monkeypatch.setenv('PATH', '')
+    with pytest.raises(ConfigError, match='--slurm low: the jobs were not submitted'):
+        run_on_slurm(sweep.members, command, 'low', sweep.folder / 'slurm', {})
+
+
+def test_results_as_json_markdown_and_picture(sweep, command):
+    (sweep.folder).mkdir()
+    (sweep.folder / 'mended').touch()
+    run_here(sweep.members, command, lambda line: None)
+    metric, rows = collect(sweep, best=True)
+    paths = write_results(sweep, metric, rows, {})
+    found = json.loads(paths[0].read_text())
+    assert found['rows'][1]['mean'] == pytest.approx(52.5)
+    assert found['rows'][1]['scores'] == {'0': 52., '1': 53.}
+    assert paths[1].read_text().splitlines()[3] == '| 0.001 | 0.1 | 52.5 | 0.71 (2) | 52 | 53 | 7 |'
+    assert paths[2].stat().st_size > 5000
+    with pytest.raises(ConfigError, match='--metric top1: .* has recorded accuracy/top1'):
+        collect(sweep, 'top1')
+
+
+def test_the_folder_of_another_sweep_is_refused(sweep):
+    sweep.claim()
+    sweep.claim()
+    for change in (dict(seeds=3), dict(grid={'randomness.seed': [1]}), dict(config='other.py'), dict(options={})):
+        with pytest.raises(ConfigError, match=rf'folder of another sweep \({next(iter(change))} is'):
+            Sweep(**{**vars(sweep), **change}).claim()
+
+
+@pytest.mark.parametrize(('key', 'values', 'words'), [
+    ('model.backbone.drop_rat', [0], "model.backbone has no setting 'drop_rat'; did you mean drop_path_rate or drop_"),
+    ('modell.backbone.drop_rate', [0], "the config has no setting 'modell'"),
+    ('model.neck.mode', ['avg'], "model has no setting 'neck'|mode"),
+    ('param_scheduler.7.begin', [0], "param_scheduler has no setting '7'"),
+    ('model.backbone.arch', ['B/17'], 'B/1'),
+    ('train_cfg.max_epochs', [3, -1], 'max_epochs')])
+@pytest.mark.filterwarnings('ignore')
+def test_what_cannot_run_is_told_before_anything_runs(tmp_path, no_default_scope, key, values, words):
+    with pytest.raises(ConfigError, match=words):
+        Sweep(DIGITS, {key: values}, 1, tmp_path / 'sweep', {}).check()
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_arguments_that_the_config_leaves_at_their_default_can_be_swept(tmp_path, no_default_scope):
+    Sweep(DIGITS, {'model.backbone.drop_path_rate': [0.1], 'model.backbone.arch.num_layers': [2]}, 1,
+          tmp_path / 'sweep', {}).check()
+
+
+def test_values_are_read_back_as_they_were():
+    from vit_plugin.engine.launch import KeyValue
+    for value in (1, 1e-3, True, None, 'B/16', (1, 2), [(1, 2), 'x'], [3]):
+        assert KeyValue._parse_iterable(as_text(value)) == value
+
+
+def test_a_config_without_a_record_is_refused(tmp_path, no_default_scope):
+    config = tmp_path / 'config.py'
+    config.write_text(f"_base_ = {str(Path(DIGITS).resolve())!r}\ncustom_hooks = []")
+    with pytest.raises(ConfigError, match='records no metrics'):
+        Sweep(str(config), {'model.backbone.drop_rate': [0]}, 1, tmp_path / 'sweep', {}).check()

@@ -1,0 +1,68 @@
+"""Checkpoints that a user's hook asks for, as hooks for MMEngine do."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from campaigns.tiny_run import build, tiny_cfg
+from mmengine.dist import is_main_process
+from mmengine.hooks import Hook
+from ranks import on_ranks
+
+from vit_plugin.errors import ConfigError
+
+pytestmark = pytest.mark.filterwarnings('ignore')
+
+
+class SavesInTheMainProcess(Hook):
+    """Saves after the second iteration."""
+
+    error: Exception | None = None
+
+    def after_train_iter(self, runner, batch_idx: int, data_batch=None, outputs=None) -> None:
+        if runner.iter == 1 and is_main_process():
+            try:
+                runner.save_checkpoint(runner.work_dir, 'mine.pth', by_epoch=False)
+            except ConfigError as error:
+                self.error = error
+
+
+def train(work_dir: str, **options: object) -> SavesInTheMainProcess:
+    runner = build(tiny_cfg(work_dir, launcher='pytorch', experiment_name='tiny', custom_hooks=[], **{
+        'train_dataloader.batch_size': 8, 'train_cfg.max_epochs': 1, 'train_cfg.val_interval': 9,
+        'default_hooks.checkpoint': None, **options}))
+    hook = SavesInTheMainProcess()
+    runner.register_hook(hook)
+    runner.train()
+    assert runner.iter == 4
+    return hook
+
+
+def save_alone(work_dir: str) -> None:
+    assert train(work_dir).error is None
+
+
+def save_a_part(work_dir: str) -> None:
+    timeout = {'env_cfg.dist_cfg.timeout': 5.}
+    error = train(work_dir, sharding=dict(), **timeout).error
+    if is_main_process():
+        assert 'within 4 s (missing: 1), and of a sharded model each has a part; call' in str(error)
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    for name in ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'LOCAL_RANK'):
+        monkeypatch.setenv(name, '1')
+    monkeypatch.delenv('MASTER_ADDR', raising=False)
+
+
+def test_the_main_process_may_save_a_plain_model_alone(tmp_path, no_default_scope, launched):
+    on_ranks(2, tmp_path, save_alone, str(tmp_path / 'work'))
+    saved = torch.load(tmp_path / 'work/mine.pth', weights_only=False)
+    assert saved['meta']['iter'] == 2
+    assert {'state_dict', 'optimizer', 'param_schedulers'} <= saved.keys()
+
+
+def test_the_main_process_cannot_save_a_sharded_model_alone(tmp_path: Path, no_default_scope, launched):
+    on_ranks(2, tmp_path, save_a_part, str(tmp_path / 'work'))
+    assert not (tmp_path / 'work/mine.pth').exists()

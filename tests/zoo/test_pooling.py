@@ -1,0 +1,48 @@
+"""The tokens are pooled as timm pools them, with its weights, by the config that a name is spelt out to."""
+
+import pytest
+import timm
+import torch
+from campaigns.zoo import randomise
+from mmengine.registry import MODELS
+from torch import nn
+
+from vit_plugin.models import load_weights
+from vit_plugin.zoo.listing import config_of
+
+KINDS = {
+    'vit_base_patch16_sapiens2': ('cls_token', None),
+    'vit_tiny_patch16_dinov3_qkvb': ('avg_featmap', None),
+    'deit3_small_patch16_224': ('cls_token', None),
+    'vit_pe_core_tiny_patch16_384': ('raw', 'map'),  # of class token and patches
+    'vit_so150m_patch16_reg4_map_256': ('featmap', 'map'),  # of patches, and not of registers
+    'vit_base_patch16_siglip_224': ('featmap', 'map'),
+    'eva02_tiny_patch14_224': ('featmap', 'avg'),
+    'vit_pe_spatial_tiny_patch16_512': ('avg_featmap', None),
+}
+
+
+@pytest.mark.parametrize('name', KINDS)
+def test_the_pooled_vector_is_timms(monkeypatch, name):
+    torch.manual_seed(0)
+    with torch.device('meta'):
+        theirs = timm.create_model(name, num_classes=0, img_size=56 if 'patch14' in name else 64)
+    theirs.blocks = theirs.blocks[:1]
+    randomise(theirs.to_empty(device='cpu').eval())
+    for module in ('definition', 'listing'):
+        monkeypatch.setattr(f'vit_plugin.zoo.{module}.find', lambda name: theirs)
+    cfg = config_of(name)
+    out_type, mode = KINDS[name]
+    assert (cfg['backbone']['out_type'], cfg.get('neck', {}).get('mode')) == (out_type, mode)
+    model = nn.Module()
+    model.backbone = MODELS.build(cfg['backbone'])
+    model.neck = MODELS.build(cfg['neck']) if mode else nn.Identity()
+    report = load_weights(model.eval(), theirs.state_dict())
+    assert not report.initialised
+    images = torch.randn(2, 3, *model.backbone.img_size)
+    theirs, model = theirs.double(), model.double()
+    if getattr(theirs, 'rope', None) is not None:
+        theirs.rope.float()
+    with torch.no_grad():
+        pooled, = model.neck(model.backbone(images.double()))
+        torch.testing.assert_close(pooled, theirs(images.double()), rtol=1e-12, atol=1e-12)

@@ -1,0 +1,53 @@
+"""Train over a grid of settings with several seeds, and compare.
+
+    python tools/sweep.py CONFIG --grid optim_wrapper.optimizer.lr=1e-3,3e-3 model.backbone.drop_rate=0,0.1 --seeds 3
+
+The same command goes on with what is not finished.
+"""
+
+import argparse
+from pathlib import Path
+
+from vit_plugin.engine.launch import KeyValue, add_cfg_options, at_least, run_tool
+from vit_plugin.engine.sweep import Sweep, as_markdown, collect, run_here, run_on_slurm, write_results
+from vit_plugin.engine.sweep.running import train_command
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description='Train over a grid of settings with several seeds, and compare.')
+    parser.add_argument('config', help='config file')
+    parser.add_argument('--grid', nargs='+', action=KeyValue, required=True, metavar='KEY=A,B,C',
+                        help='a setting and its values; several flags or pairs make all combinations')
+    parser.add_argument('--seeds', type=at_least(1), default=3, help='seeds of each combination; default: 3')
+    parser.add_argument('--work-dir', type=Path, help='folder; default: work_dirs/sweep_CONFIG')
+    parser.add_argument('--metric', help='the metric to compare; default: the first that is recorded')
+    parser.add_argument('--best', action='store_true', help='compare the largest value over all validations, and not '
+                                                            'the last')
+    parser.add_argument('--slurm', metavar='PARTITION', help='run the members as Slurm jobs (needs submitit)')
+    parser.add_argument('--slurm-options', nargs='+', action=KeyValue, metavar='KEY=VALUE',
+                        help="submitit's settings, such as timeout_min=600 gpus_per_node=1 slurm_array_parallelism=8")
+    add_cfg_options(parser)
+    return parser
+
+
+def main(args: argparse.Namespace) -> None:
+    grid = {key: value if isinstance(value, list) else [value] for key, value in args.grid.items()}
+    folder = args.work_dir or Path('work_dirs', f'sweep_{Path(args.config).stem}')
+    sweep = Sweep(args.config, grid, args.seeds, folder, args.cfg_options or {})
+    sweep.check()
+    sweep.claim()
+    command = train_command(Path(__file__).with_name('train.py'), args.config, sweep.options)
+    if args.slurm:
+        failed = run_on_slurm(sweep.members, command, args.slurm, folder / 'slurm', args.slurm_options or {})
+    else:
+        failed = run_here(sweep.members, command)
+    metric, rows = collect(sweep, args.metric, args.best)
+    paths = write_results(sweep, metric, rows, failed)
+    print(f'\n{as_markdown(metric, rows)}\n{", ".join(map(str, paths))}')
+    if failed:
+        raise SystemExit('\n'.join([f'\nError: {len(failed)} of {len(sweep.members)} members failed; the same command '
+                                    'tries them again:', *(f'  {path}: {words}' for path, words in failed.items())]))
+
+
+if __name__ == '__main__':
+    run_tool(make_parser(), main)

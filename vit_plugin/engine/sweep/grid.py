@@ -1,0 +1,159 @@
+"""What a sweep consists of."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+from mmengine.registry import (
+    DATASETS,
+    HOOKS,
+    METRICS,
+    MODELS,
+    OPTIM_WRAPPERS,
+    OPTIMIZERS,
+    PARAM_SCHEDULERS,
+    TRANSFORMS,
+    init_default_scope,
+)
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.writing import write_text
+
+from ..checks import check_config
+from ..explain import nearest, parameters
+from ..launch import read_config
+
+RECORD = 'sweep.json'
+SEED = 'randomness.seed'
+TYPED = (MODELS, DATASETS, HOOKS, METRICS, OPTIM_WRAPPERS, OPTIMIZERS, PARAM_SCHEDULERS, TRANSFORMS)
+
+
+@dataclass(frozen=True)
+class Member:
+    """One training of a sweep.
+
+    Attributes:
+        values: the settings of the grid.
+        seed: the seed.
+        folder: its work directory.
+    """
+    values: dict[str, Any]
+    seed: int
+    folder: Path
+
+    @property
+    def options(self) -> list[str]:
+        """The settings as ``KEY=VALUE``, for ``--cfg-options``."""
+        return [f'{key}={as_text(value)}' for key, value in {**self.values, SEED: self.seed}.items()]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """All combinations of a grid's values, with several seeds each.
+
+    Attributes:
+        config: path of the config.
+        grid: the values of each setting.
+        seeds: number of seeds, from 0 on.
+        folder: folder for the members and the results.
+        options: settings that all members have besides.
+    """
+    config: str
+    grid: Mapping[str, Sequence[Any]]
+    seeds: int
+    folder: Path
+    options: Mapping[str, Any]
+
+    @cached_property
+    def members(self) -> list[Member]:
+        members = []
+        for values in product(*self.grid.values()):
+            settings = dict(zip(self.grid, values, strict=True))
+            words = '_'.join(f'{key.rpartition(".")[2]}={as_text(value)}' for key, value in settings.items())
+            for seed in range(self.seeds):
+                name = f'{len(members):03d}_{re.sub("[^A-Za-z0-9=.+-]", "_", words)[:80]}_seed{seed}'
+                members.append(Member(settings, seed, self.folder / name))
+        return members
+
+    def check(self) -> None:
+        """Check each member's config before anything runs.
+
+        Raises:
+            ConfigError: if a key is not in the config and no part of it takes it, if a config cannot run, or if nothing
+                would record its metrics.
+        """
+        for values in product(*self.grid.values()):
+            cfg = read_config(self.config, dict(self.options))
+            init_default_scope(cfg.get('default_scope') or 'mmengine')
+            for key in self.grid:
+                check_key(cfg, key)
+            cfg = read_config(self.config, {**self.options, **dict(zip(self.grid, values, strict=True))})
+            cfg.work_dir = str(self.folder)
+            check_config(cfg)
+            if not any('ReportHook' in str(hook['type']) for hook in cfg.get('custom_hooks') or ()):
+                raise ConfigError(f"The config {self.config!r} records no metrics to compare; add "
+                                  "custom_hooks=[dict(type='vit_plugin.ReportHook')] to it.")
+
+    def claim(self) -> None:
+        """Write what the sweep is into its folder, or find the same there.
+
+        Raises:
+            ConfigError: if the folder is that of another sweep.
+        """
+        mine = json.loads(json.dumps(dict(config=self.config, grid=self.grid, seeds=self.seeds, options=self.options)))
+        path = self.folder / RECORD
+        if path.is_file():
+            try:
+                there = json.loads(path.read_text())
+            except ValueError:
+                there = {}
+            differ = [name for name, value in mine.items() if there.get(name) != value]
+            if differ:
+                raise ConfigError(f'{str(self.folder)!r} is the folder of another sweep ({differ[0]} is '
+                                  f'{there.get(differ[0])!r} there); give another --work-dir.')
+        else:
+            write_text(path, json.dumps(mine, indent=1) + '\n')
+
+
+def as_text(value: Any) -> str:
+    """A value as ``--cfg-options`` reads it."""
+    if isinstance(value, (list, tuple)):
+        inner = ','.join(map(as_text, value))
+        return f'({inner})' if isinstance(value, tuple) else f'[{inner}]'
+    return str(value)
+
+
+def check_key(cfg: Config, key: str) -> None:
+    """Check that a config has a setting, or a part whose constructor takes it.
+
+    Raises:
+        ConfigError: gives the nearest name.
+    """
+    at: Any = cfg.to_dict()
+    path, names = [], key.split('.')
+    for name in names:
+        found = at[int(name)] if isinstance(at, (list, tuple)) and name.isdecimal() and int(name) < len(at) else (
+            at.get(name, at) if isinstance(at, Mapping) else at)
+        if found is at:
+            known = {*at, *_arguments(at)} if isinstance(at, Mapping) else set()
+            if name not in known or name != names[-1]:
+                raise ConfigError(f'--grid {key}: {".".join(path) or "the config"} has no setting {name!r}'
+                                  f'{nearest(name, known)}.')
+        at = found
+        path.append(name)
+
+
+def _arguments(part: Mapping[str, Any]) -> set[str]:
+    """The arguments of a part's class."""
+    names: set[str] = set()
+    for registry in TYPED if isinstance(part.get('type'), str) else ():
+        with suppress(ConfigError):  # our registries refuse what is not theirs
+            names |= parameters(registry.get(part['type']) or object)
+    return names

@@ -1,0 +1,115 @@
+"""Run the members of a sweep."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.writing import write_text
+
+from .grid import Member, as_text
+
+FINISHED, LOG = 'finished', 'sweep.log'
+
+
+def is_finished(member: Member) -> bool:
+    """Whether a member's training has ended well."""
+    return (member.folder / FINISHED).is_file()
+
+
+def train(command: Sequence[str], folder: str) -> int:
+    """Run a training and return its exit status. What it says is added to ``sweep.log`` in its folder."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    with open(Path(folder, LOG), 'ab') as log:
+        code = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
+    if code == 0:
+        write_text(Path(folder, FINISHED), '')
+    return code
+
+
+def last_words(member: Member) -> str:
+    """The last line that a member's training has said."""
+    try:
+        lines = (member.folder / LOG).read_text(errors='replace').strip().splitlines()
+    except OSError:
+        return 'it has no log'
+    return lines[-1].removeprefix('Error: ') if lines else 'it said nothing'
+
+
+def run_here(members: Sequence[Member], command: Callable[[Member], Sequence[str]],
+             tell: Callable[[str], None] = print) -> dict[Path, str]:
+    """Run members one after another. Those that are finished are left out.
+
+    Args:
+        members: the members.
+        command: the command line that trains a member, and goes on from its last checkpoint if there is one.
+        tell: is given a line at the beginning and end of each member.
+
+    Returns:
+        The folders of the members that failed, with their last words.
+    """
+    failed = {}
+    for i, member in enumerate(members):
+        name = f'[{i + 1}/{len(members)}] {member.folder.name}'
+        if is_finished(member):
+            tell(f'{name}: finished before')
+            continue
+        tell(f'{name}: runs')
+        code = train(command(member), str(member.folder))
+        if code:
+            failed[member.folder] = f'exit status {code}: {last_words(member)}'
+            tell(f'{name}: failed, {failed[member.folder]}')
+    return failed
+
+
+def run_on_slurm(members: Sequence[Member], command: Callable[[Member], Sequence[str]], partition: str, folder: Path,
+                 settings: Mapping[str, Any], tell: Callable[[str], None] = print,
+                 cluster: str = 'slurm') -> dict[Path, str]:
+    """Run members as one array of Slurm jobs, through the package `submitit`, and wait for all of them.
+
+    Args:
+        members, command, tell: see :func:`run_here`. Every node must see the folders.
+        partition: the partition.
+        folder: folder for submitit's files.
+        settings: further settings of submitit's executor, such as ``timeout_min`` or ``slurm_gpus_per_node``.
+        cluster: ``'slurm'``, or submitit's ``'local'`` to run the jobs on this machine.
+
+    Returns:
+        See :func:`run_here`.
+
+    Raises:
+        ConfigError: if Slurm is not there or refuses the jobs, or if a setting is unknown.
+        MissingExtraError: if `submitit` is not installed.
+    """
+    with needed_by('--slurm'):
+        import submitit
+    waiting = [member for member in members if not is_finished(member)]
+    try:
+        executor = submitit.AutoExecutor(folder, cluster=cluster)
+        executor.update_parameters(name=folder.parent.name, slurm_partition=partition, **settings)
+        with executor.batch():
+            jobs = [executor.submit(train, [*command(member)], str(member.folder)) for member in waiting]
+    except (RuntimeError, NameError, ValueError, TypeError, OSError, submitit.core.utils.FailedJobError) as error:
+        raise ConfigError(f'--slurm {partition}: the jobs were not submitted '
+                          f'({" ".join(str(error).split()).rstrip(".")}).') from error
+    for member, job in zip(waiting, jobs, strict=True):
+        tell(f'{member.folder.name}: job {job.job_id}')
+    failed = {}
+    for member, job in zip(waiting, jobs, strict=True):
+        try:
+            code: int | str = job.result()
+        except Exception as error:  # the job was killed, or submitit did not get its result
+            code = f'job {job.job_id} {job.state}, {type(error).__name__}'
+        if code:
+            failed[member.folder] = f'exit status {code}: {last_words(member)}'
+            tell(f'{member.folder.name}: failed, {failed[member.folder]}')
+    return failed
+
+
+def train_command(script: Path, config: str, options: Mapping[str, Any]) -> Callable[[Member], list[str]]:
+    """The command line of each member, given the path of ``tools/train.py`` and what all members share."""
+    shared = [f'{key}={as_text(value)}' for key, value in options.items()]
+    return lambda member: [sys.executable, str(script), config, '--work-dir', str(member.folder), '--resume',
+                           '--cfg-options', *shared, *member.options]

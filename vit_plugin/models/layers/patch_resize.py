@@ -1,0 +1,63 @@
+"""Patch embeddings of another patch size (FlexiViT, arXiv:2212.08013, Section 3.4)."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def resize_matrix(old: int, new: int) -> Tensor:
+    """The matrix (new, old) that adapts one axis of a kernel, in float64 on the CPU.
+
+    It is the pseudo-inverse of the resize of images along this axis. The resize of both axes is the product of both.
+    """
+    with torch.inference_mode(False), torch.no_grad():  # an inference tensor could not train later
+        # Of images with one column, torch 2.15 takes the first row for all.
+        unit = torch.eye(old, dtype=torch.float64, device='cpu')[:, None, None]
+        resize = F.interpolate(unit, (1, new), mode='bilinear', align_corners=False, antialias=True)  # (old, 1, 1, new)
+        return torch.linalg.pinv(resize.flatten(1))
+
+
+def resize_patches(kernel: Tensor, size: tuple[int, int]) -> Tensor:
+    """Adapt a patch embedding (D, C, h, w) to another patch size.
+
+    For resized patches, the new embedding gives the tokens of the old patches. This is exact if the patches grow.
+    """
+    rows, columns = (resize_matrix(old, new).to(kernel.device)
+                     for old, new in zip(kernel.shape[-2:], size, strict=True))
+    return (rows @ kernel.double() @ columns.mT).to(kernel.dtype)
+
+
+class ResizableConv2d(nn.Conv2d):
+    """A projection of square patches whose kernel is adapted to the size of the patches.
+
+    Its parameters are those of a convolution, and do not depend on the sizes.
+
+    Args:
+        sizes: sides of the patches that will be asked for.
+        *args, **kwargs: see ``nn.Conv2d``.
+
+    Shape: images (B, C, H, W) -> (B, D, H // size, W // size).
+    """
+
+    def __init__(self, *args: Any, sizes: tuple[int, ...] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.matrices: dict[int, Tensor] = {}
+        self.prepare(*sizes)
+
+    def prepare(self, *sizes: int) -> None:
+        """Compute what the patches of these sizes need. A graph of the model could not compute it."""
+        self.matrices |= {size: resize_matrix(self.kernel_size[0], size) for size in sizes
+                          if size != self.kernel_size[0]}
+
+    def forward(self, x: Tensor, size: int) -> Tensor:
+        return F.conv2d(x, self.kernel(size), self.bias, stride=size)
+
+    def kernel(self, size: int) -> Tensor:
+        """The kernel (D, C, size, size). Gradients reach the parameter through it."""
+        if size == self.kernel_size[0]:
+            return self.weight
+        with torch.autocast(self.weight.device.type, enabled=False):
+            matrix = self.matrices[size].to(self.weight)
+            return matrix @ self.weight @ matrix.mT
