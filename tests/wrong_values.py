@@ -167,7 +167,8 @@ def image_results() -> dict:
 TOKENS, MAP = torch.randn(2, 17, 32), torch.randn(2, 32, 8, 8)
 WORKS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(('VisionTransformer', 'MMVisionTransformer', 'MMDistilledVisionTransformer', 'MMDeiT3',
-                     'MMViTEVA02', 'MMMoCoV3ViT', 'ViTAdapter', 'PatchEmbed', 'ResNetEmbed', 'TimmEmbed'), lambda built: built(
+                     'MMViTEVA02', 'MMMoCoV3ViT', 'ViTAdapter', 'PatchEmbed', 'ResNetEmbed',
+                     'TimmEmbed'), lambda built: built(
         torch.randn(2, getattr(built, 'in_channels', getattr(getattr(built, 'patch_embed', None), 'in_channels', 3)),
                     64, 64))),
     'SimpleFPN': lambda built: built((MAP, )),
