@@ -207,6 +207,9 @@ class ViTAdapter(BaseModule):
         last = -1 if isinstance(interactions, int) else interactions
         backbone = MODELS.build({'with_cp': with_cp, **cfg, '_scope_': SCOPE, 'type': kind, 'encoder': encoder,
                                  'out_type': 'raw', 'out_indices': last})
+        if backbone.patch_embed.varies:
+            raise ConfigError('ViTAdapter: the patches of the backbone must have one size, by which their places are '
+                              'known; leave out sizes in its patch_embed.')
         if isinstance(backbone.blocks, MergingEncoder):
             raise ConfigError('ViTAdapter: encoder.num_merged of the backbone leaves no grid of patches between the '
                               'groups of blocks, which the adapter needs; leave it out.')
