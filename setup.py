@@ -1,10 +1,34 @@
+import shutil
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
 
 here = Path(__file__).parent
 version = next(line.split("'")[1] for line in (here / 'vit_plugin/__init__.py').read_text().splitlines()
                if line.startswith('__version__'))
+
+
+
+class BuildWithRecipes(build_py):
+    """Puts the recipes, the tools and the model index into vit_plugin/.mim, where mim and MMEngine look for them.
+
+    An editable install has links there, so that it has no second copy to edit.
+    """
+
+    def run(self) -> None:
+        super().run()
+        folder = (here if self.editable_mode else Path(self.build_lib)) / 'vit_plugin/.mim'
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for name in ('configs', 'tools', 'model-index.yml'):
+            if self.editable_mode:
+                (folder / name).symlink_to(Path('../..', name))
+            elif (here / name).is_dir():
+                shutil.copytree(here / name, folder / name, ignore=shutil.ignore_patterns('__pycache__'))
+            else:
+                shutil.copy2(here / name, folder / name)
+
 
 # The frameworks, once from the maintained forks and once from upstream. They have the same module
 # names and must not be installed together, so neither can be a requirement.
@@ -18,6 +42,8 @@ setup(
     long_description_content_type='text/markdown',
     license='Apache-2.0',
     packages=find_packages(include=['vit_plugin*']),
+    cmdclass={'build_py': BuildWithRecipes},
+    entry_points={'console_scripts': ['vit-plugin = vit_plugin.__main__:main']},
     python_requires='>=3.10',
     install_requires=['torch>=2.5', 'torchvision', 'timm>=1.0', 'numpy', 'pydantic>=2.7',
                       'requests', 'urllib3>=2.2', 'filelock', 'tqdm'],
@@ -31,7 +57,8 @@ setup(
         'hf': ['datasets'],
         'pictures': ['grad-cam'],
         'sweep': ['submitit'],
+        'logs': ['tensorboard', 'wandb', 'mlflow'],
         'export': ['onnx', 'onnxscript', 'onnxruntime'],
         'test': ['pytest', 'hypothesis', 'scikit-learn', 'scipy', 'ruff', 'torchao',
-                 'pytest-xdist'],
+                 'pytest-xdist', 'setuptools', 'build', 'grad-cam', 'submitit', 'tensorboard'],
     })

@@ -173,7 +173,7 @@ def calls(folder: Path, tools: tuple[str, ...]) -> Iterator[Call]:
             yield test(DIGITS, str(folder / name), word=word)
         yield test(DIGITS, word='checkpoint')
         yield test(DIGITS, good, '--out', str(folder / 'x.txt'), word='--out')
-        yield test(DIGITS, good, '--out', str(folder / 'x.json'), word='--out')
+        yield test(DIGITS, good, '--out', str(folder / 'x.yml'), word='--out')
         yield test(DIGITS, good, '--out', str(folder / 'file/x.pkl'), word='file')
         yield test(DIGITS, good, '--out', str(folder / 'folder.pkl'), word='folder.pkl')
         yield test(DIGITS, good, '--interval', '0', word='--interval')

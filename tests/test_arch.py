@@ -46,7 +46,9 @@ def test_every_stem_is_reachable():
 
 @pytest.mark.parametrize(('arch', 'words'), [
     ('B/15', ['B/15', 'B/16', 'patch_size']), ('R50+B/8', ['R50+B/16']), ('X/16', ['Sizes: Ti, S, B']),
-    ('R99+B/16', ['R50+B/16']), ('', ['Unknown arch']), ('unknown', ['Unknown arch']), ('R50+B', ['R50+B/16'])])
+    ('R99+B/16', ['R50+B/16']), ('', ['Unknown arch']), ('unknown', ['Unknown arch']), ('R50+B', ['R50+B/16']),
+    ('vit_base_patch16_dinov3', ["arch='timm://vit_base_patch16_dinov3'"]),
+    ('hf://facebook/dinov3-vitb16', ['only timm://', 'init_cfg'])])
 def test_unknown_names_say_what_is_near(arch, words):
     with pytest.raises(ConfigError) as error:
         parse_arch(arch)

@@ -68,6 +68,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         out_indices=(0, 1, 2, 3), norm_cfg=dict(type='BN', eps=1e-5), drop_path_rate=0.1, with_cp=False),
     'PatchEmbed': dict(in_channels=3, embed_dims=32, patch_size=8, norm_cfg=dict(type='LN', eps=1e-5), bias=True,
                        act_cfg=dict(type='GELU'), padding='same', numerics='timm'),
+    'FlexiPatchEmbed': dict(in_channels=3, embed_dims=32, patch_size=8, kernel_size=16, sizes=(8, 16)),
     'ResNetEmbed': dict(in_channels=3, embed_dims=32, stage_depths=(1, 1), width=32, root_stride=4, patch_size=1,
                         with_cp=False),
     'TimmEmbed': dict(model_name='resnet10t', in_channels=3, embed_dims=32, out_indices=(0, 1), pretrained=False,
@@ -98,6 +99,8 @@ RIGHT: dict[str, dict[str, Any]] = {
                           mode='rand', fill_color=(1, 2, 3), fill_std=(1, 2, 3)),
     'OptimizeHook': dict(linear='torch'),
     'ReportHook': {},
+    'ProgressHook': {},
+    'PicturesHook': dict(pictures=('features', ), samples=(0, ), interval=2),
     'SavedConfigHook': {},
     'RuntimeInfoHook': dict(non_finite='skip', max_skipped=10),
     'SeedHook': {},
@@ -164,8 +167,9 @@ def image_results() -> dict:
 # What each object does with a tiny input.
 TOKENS, MAP = torch.randn(2, 17, 32), torch.randn(2, 32, 8, 8)
 WORKS: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(('VisionTransformer', 'MMVisionTransformer', 'MMDistilledVisionTransformer', 'MMDeiT3', 'MMViTEVA02',
-                     'MMMoCoV3ViT', 'ViTAdapter', 'PatchEmbed', 'ResNetEmbed', 'TimmEmbed'), lambda built: built(
+    **dict.fromkeys(('VisionTransformer', 'MMVisionTransformer', 'MMDistilledVisionTransformer', 'MMDeiT3',
+                     'MMViTEVA02', 'MMMoCoV3ViT', 'ViTAdapter', 'PatchEmbed', 'FlexiPatchEmbed', 'ResNetEmbed',
+                     'TimmEmbed'), lambda built: built(
         torch.randn(2, getattr(built, 'in_channels', getattr(getattr(built, 'patch_embed', None), 'in_channels', 3)),
                     64, 64))),
     'SimpleFPN': lambda built: built((MAP, )),

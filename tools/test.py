@@ -15,6 +15,7 @@ from mmengine.evaluator import DumpResults
 from torch import nn
 
 from vit_plugin.engine.launch import add_common_arguments, at_least, build_runner, load_config, of_host, run_tool
+from vit_plugin.engine.predictions import DumpJson
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.loading import load_trained
 from vit_plugin.writing import check_target, replacing
@@ -36,7 +37,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Test a checkpoint.')
     add_common_arguments(parser)
     parser.add_argument('checkpoint', help='checkpoint file')
-    parser.add_argument('--out', help='file for the results: .json, .yml or .pkl for metrics, .pkl for predictions')
+    parser.add_argument('--out', help='file for the results: .json or .pkl, and .yml for metrics')
     parser.add_argument('--out-item', choices=['metrics', 'pred'], default='pred', help='what to write; default: pred')
     parser.add_argument('--tta', action='store_true',
                         help="test-time augmentation: the config's tta_model and tta_pipeline, else a flip")
@@ -53,8 +54,8 @@ def apply_test_flags(cfg, args: argparse.Namespace) -> None:
         raise ConfigError(f'The config {args.config!r} has no test_dataloader; add one to test it.')
     if args.out and args.out_item == 'metrics' and not args.out.endswith(('.json', '.yml', '.yaml', '.pkl')):
         raise ConfigError(f'--out {args.out!r}: metrics are written as .json, .yml or .pkl.')
-    if args.out and args.out_item == 'pred' and not args.out.endswith(('.pkl', '.pickle')):
-        raise ConfigError(f'--out {args.out!r}: predictions are written as .pkl; for metrics give --out-item metrics.')
+    if args.out and args.out_item == 'pred' and not args.out.endswith(('.json', '.pkl', '.pickle')):
+        raise ConfigError(f'--out {args.out!r}: predictions are written as .json or .pkl.')
     if args.out:
         check_target(args.out, [args.config, args.checkpoint])
     if args.amp:
@@ -98,7 +99,8 @@ def main(args: argparse.Namespace) -> None:
     written = args.out and is_main_process()
     with replacing(args.out, [args.config, args.checkpoint]) if written else nullcontext() as path:
         if args.out and args.out_item == 'pred':
-            runner.test_evaluator.metrics.append(DumpResults(out_file_path=str(path or args.out)))
+            dump = DumpJson if args.out.endswith('.json') else DumpResults
+            runner.test_evaluator.metrics.append(dump(out_file_path=str(path or args.out)))
         metrics = runner.test()
         if written and args.out_item == 'metrics':
             mmengine.dump(metrics, path)

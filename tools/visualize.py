@@ -13,9 +13,10 @@ import torch
 from matplotlib.figure import Figure
 from mmengine.config import Config
 from mmengine.device import get_device
-from torch import Tensor, nn
+from torch import nn
 
 from vit_plugin import visualization
+from vit_plugin.engine import pictures
 from vit_plugin.engine.checks import check_channels, check_checkpoint
 from vit_plugin.engine.inference import (
     Pretrained,
@@ -87,32 +88,14 @@ class Subject:
             yield Path(path).stem, self.see(path=path)
 
 
-def chosen(numbers: list[int] | None, count: int, name: str) -> list[int]:
-    """Indices from 0 for numbers that may be negative; None stands for all."""
-    for number in numbers or ():
-        if not -count <= number < count:
-            raise ConfigError(f'--{name}s: there is no {name} {number}; this model has {count}, {-count} to '
-                              f'{count - 1}.')
-    return list(range(count)) if numbers is None else [number % count for number in numbers]
-
-
-def over(seen: Seen, maps: list[Tensor], titles: list[str]) -> Figure:
-    return visualization.draw_over(seen.image, maps, titles, tuple(seen.inputs.shape[-2:]))
-
-
 def attention(subject: Subject, args: argparse.Namespace) -> Pictures:
     for name, seen in subject.seen(args.images):
-        maps = visualization.class_attention(subject.model, seen.inputs)[0]
-        blocks, heads = chosen(args.blocks, len(maps), 'block'), chosen(args.heads, maps.shape[1], 'head')
-        yield name, over(seen, [maps[i, j] for i in blocks for j in heads],
-                         [f'block {i}, head {j}' for i in blocks for j in heads])
+        yield name, pictures.attention(subject.model, seen, args.blocks, args.heads)
 
 
 def rollout(subject: Subject, args: argparse.Namespace) -> Pictures:
     for name, seen in subject.seen(args.images):
-        maps = visualization.attention_rollout(subject.model, seen.inputs)[0]
-        blocks = chosen(args.blocks, len(maps), 'block')
-        yield name, over(seen, [maps[i] for i in blocks], [f'rollout to block {i}' for i in blocks])
+        yield name, pictures.rollout(subject.model, seen, args.blocks)
 
 
 def distance(subject: Subject, args: argparse.Namespace) -> Pictures:
@@ -121,21 +104,17 @@ def distance(subject: Subject, args: argparse.Namespace) -> Pictures:
 
 
 def features(subject: Subject, args: argparse.Namespace) -> Pictures:
-    seen = [seen for _, seen in subject.seen(args.images)]
-    colors = visualization.feature_colors(
-        [visualization.patch_features(subject.model, one.inputs)[0] for one in seen])
-    yield 'features', visualization.draw_feature_colors([one.image for one in seen], colors)
+    yield 'features', pictures.features(subject.model, *(seen for _, seen in subject.seen(args.images)))
 
 
 def cam(subject: Subject, args: argparse.Namespace) -> Pictures:
-    classes = list(subject.meta.get('classes') or ())
-    label = args.label
+    classes, label = list(subject.meta.get('classes') or ()), args.label
     if label is not None and label not in classes and not label.isdecimal():
         raise ConfigError(f'--class: there is no class {label!r}; give one of {", ".join(classes) or "the numbers"}.')
-    labels = None if label is None else [classes.index(label) if label in classes else int(label)]
+    if label is not None:
+        label = classes.index(label) if label in classes else int(label)
     for name, seen in subject.seen(args.images):
-        maps, (found, ) = visualization.class_activation(subject.model, seen.inputs, labels)
-        yield name, over(seen, list(maps), [f'speaks for {classes[found] if found < len(classes) else found}'])
+        yield name, pictures.cam(subject.model, seen, label, classes)
 
 
 def posembed(subject: Subject, args: argparse.Namespace) -> Pictures:

@@ -6,3 +6,9 @@ Importing this package is cheap: it loads neither torch nor a framework. A confi
 """
 
 __version__ = '0.1.0'
+
+
+def register_models() -> None:
+    """Tell MMPretrain about the recipes, see :func:`vit_plugin.model_index.register_models`."""
+    from vit_plugin.model_index import register_models
+    register_models()

@@ -188,6 +188,12 @@ def _look_up(table: dict[str, Any], name: str) -> Any | None:
 
 
 def _unknown(name: str) -> str:
+    from timm.models import is_model
+    if is_model(name.partition('.')[0]):
+        return f"Unknown arch {name!r}; a model of timm's is written arch='timm://{name}'."
+    if '://' in name:
+        return (f"Unknown arch {name!r}; of addresses only timm://<model> names a model, and weights from elsewhere "
+                "belong into init_cfg=dict(type='Pretrained', checkpoint=...).")
     folded = {variant.lower(): variant for variant in reversed(VARIANTS)}
     near = [folded[key] for key in get_close_matches(name.lower(), folded, n=3, cutoff=0.3)]
     stems = ', '.join(f'{stem} (/{", /".join(map(str, rows))})' for stem, rows in STEMS.items())

@@ -13,7 +13,7 @@ default_hooks = dict(
     sampler_seed=dict(type='DistSamplerSeedHook'),
     visualization=dict(type='VisualizationHook', enable=False),
 )
-custom_hooks = [dict(type='vit_plugin.ReportHook')]
+custom_hooks = [dict(type='vit_plugin.ReportHook'), dict(type='vit_plugin.ProgressHook')]
 
 env_cfg = dict(
     cudnn_benchmark=True,

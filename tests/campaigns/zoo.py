@@ -9,7 +9,7 @@ first, the middle and the last one, or fewer if they are very wide (``--blocks 0
 
 Prints a row for each name: equal (to the last bit), the largest difference relative to the largest value, refused with
 the reason, or UNEQUAL. Ends with a summary, and with status 1 if anything is unequal. Most names take seconds, the
-widest ones minutes, and all of them a few hours on two cores.
+widest ones minutes. On one core of an EPYC all took 26 minutes in float32, and 19 in float64 with ``--blocks 1``.
 """
 
 import argparse

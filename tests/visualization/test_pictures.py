@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from vit_plugin.visualization import draw_confusion_matrix, draw_learning_curve
 
@@ -24,5 +25,24 @@ def test_confusion_matrix_counts_and_names():
     assert [label.get_text() for label in axes.get_yticklabels()] == ['cat', 'dog']
 
 
-def test_many_classes_are_not_written_out():
-    assert not draw_confusion_matrix(np.eye(100, dtype=int)).axes[0].texts
+@pytest.mark.parametrize('count', [21, 61, 1003])
+def test_with_many_classes_the_most_confused_are_listed(count):
+    matrix = 9 * np.eye(count, dtype=int)
+    matrix[3, 7], matrix[5, 2] = 4, 6
+    figure = draw_confusion_matrix(matrix, [f'a class of a very long name {i}'[::-1] for i in range(count)])
+    axes = figure.axes[0]
+    assert not axes.texts
+    assert len(axes.get_images()[0].get_array()) <= 250
+    listed = figure.texts[0].get_text().splitlines()
+    assert [line.rpartition(': ')[2] for line in listed[2:]] == ['6', '4']
+    assert listed[2].startswith('5 eman')
+    assert len(axes.get_yticklabels()) == count if count <= 60 else len(axes.get_yticklabels()) < 20
+
+
+def test_cells_of_several_classes_show_the_largest_share():
+    matrix = np.eye(500, dtype=int)
+    matrix[0, 499] = 1
+    cells = draw_confusion_matrix(matrix).axes[0].get_images()[0].get_array()
+    assert cells.shape == (250, 250)
+    assert cells[0, 249] == 0.5
+    assert cells.diagonal().min() == 1

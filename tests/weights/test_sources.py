@@ -93,6 +93,8 @@ def test_timm(monkeypatch, tiny):
     monkeypatch.setattr(timm, 'create_model', create)
     with pytest.raises(ConfigError, match='timm://vit_base_patch16_22 cannot be had'):
         open_weights('timm://vit_base_patch16_22')
+    with pytest.raises(ConfigError, match='timm has weights for vit_small_patch16_.*dinov3.lvd1689m, '):
+        open_weights('timm://vit_smal_patch16_dinov3')
 
 
 # MMEngine's readers by their prefixes, before and after our types are imported.

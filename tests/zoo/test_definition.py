@@ -9,7 +9,8 @@ from torch import nn
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
-from vit_plugin.zoo import describe, find
+from vit_plugin.zoo import FAMILIES, describe, find
+from vit_plugin.zoo.names import UNCOVERED
 
 # One name for each thing that a backbone may have, of the narrowest models. `tests/campaigns/zoo.py` takes all names.
 NAMES = [
@@ -72,7 +73,8 @@ def test_the_one_name_that_is_refused():
 @pytest.mark.parametrize(('name', 'words'), [
     ('vit_base_patch16_dinov9', 'has no such model; the nearest are vit_base_patch16_dinov3, '),
     ('vit_base_patch16_dinov3.lvd', 'Invalid pretrained tag .* the nearest are vit_base_patch16_dinov3.lvd1689m, '),
-    ('swin_tiny_patch4_window7_224', "is of timm's family swin_transformer, .* known are vision_transformer, deit, "),
+    ('swin_tiny_patch4_window7_224', 'family swin_transformer, .* several stages; .* are vision_transformer, deit, '),
+    ('beit_base_patch16_224', 'family beit, whose relative positions have entries for the class token; '),
     ('', 'has no such model')])
 def test_a_name_that_is_none(name, words):
     with pytest.raises(ConfigError, match=words):
@@ -130,3 +132,7 @@ def test_weights_of_timm_load_by_the_same_name(monkeypatch, arch, checkpoint):
 def test_only_a_name_has_weights_of_its_own(arch):
     with pytest.raises(ConfigError, match='checkpoint=True takes the weights that arch=timm://... names'):
         VisionTransformer(arch, init_cfg=dict(type='Pretrained', checkpoint=True))
+
+
+def test_reasons_are_of_families_that_timm_has():
+    assert set(UNCOVERED) <= set(timm.models.list_modules()) - set(FAMILIES)

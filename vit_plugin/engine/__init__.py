@@ -10,11 +10,13 @@ from .exact import SeedHook
 from .faults import PreemptionHook, UnreadableHook, WatchHook
 from .optim import AmpOptimWrapper, LayerDecayOptimWrapperConstructor, OptimWrapper
 from .optimize import OptimizeHook
+from .pictures import PicturesHook
+from .progress import ProgressHook
 from .report import ReportHook
 from .runner import Runner
 from .runtime_info import RuntimeInfoHook
 from .sharding import EMAHook
 
 __all__ = ['AmpOptimWrapper', 'CheckpointHook', 'EMAHook', 'LayerDecayOptimWrapperConstructor', 'OptimWrapper',
-           'OptimizeHook', 'PreemptionHook', 'ReportHook', 'Runner', 'RuntimeInfoHook', 'SavedConfigHook', 'SeedHook',
-           'UnreadableHook', 'WatchHook']
+           'OptimizeHook', 'PicturesHook', 'PreemptionHook', 'ProgressHook', 'ReportHook', 'Runner',
+           'RuntimeInfoHook', 'SavedConfigHook', 'SeedHook', 'UnreadableHook', 'WatchHook']

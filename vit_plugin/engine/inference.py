@@ -35,6 +35,11 @@ class Seen(NamedTuple):
     image: np.ndarray
     inputs: Tensor
 
+    @property
+    def covered(self) -> tuple[int, int]:
+        """Height and width of the input, on which the patches lie."""
+        return self.inputs.shape[-2], self.inputs.shape[-1]
+
 
 def image_files(paths: Sequence[str]) -> list[str]:
     """The image files among these paths, and in the folders among them, in order of their names.
@@ -116,9 +121,10 @@ class Pretrained(nn.Module):
         self.backbone = VisionTransformer(arch, **options)
         if arch.startswith('timm://'):
             known = timm.get_pretrained_cfg(arch.removeprefix('timm://'))
-            mean, std = known.mean, known.std
-        self.data_preprocessor = ImgDataPreprocessor(*([255 * value for value in values] for values in (mean, std)),
-                                                     bgr_to_rgb=True)
+            mean, std = (known.mean, known.std) if known else (mean, std)
+        grey = self.backbone.patch_embed.in_channels == 1
+        mean, std = ([255 * value for value in (values[:1] if grey else values)] for values in (mean, std))
+        self.data_preprocessor = ImgDataPreprocessor(mean, std, bgr_to_rgb=not grey)
         load_weights(self.backbone, checkpoint)
         self.eval()
 
@@ -139,7 +145,7 @@ def seen_in_test(model: nn.Module, pipeline: Compose, path: str) -> Seen:
         ConfigError: if it cannot be read.
     """
     read_image(path)
-    return _normalised(model, pseudo_collate([pipeline(dict(img_path=path, img_id=0))]))
+    return as_seen(model, pseudo_collate([pipeline(dict(img_path=path, img_id=0))]))
 
 
 def seen_at_size(model: nn.Module, path: str, size: int) -> Seen:
@@ -151,14 +157,15 @@ def seen_at_size(model: nn.Module, path: str, size: int) -> Seen:
     image, stem = read_image(path), find_backbone(model)[1].patch_embed
     scale = size / min(image.shape[:2])
     height, width = (max(round(side * scale / stem.stride), 1) * stem.stride for side in image.shape[:2])
-    if stem.in_channels == 1:
-        image = image.mean(axis=-1, keepdims=True).round().astype(np.uint8)
     image = mmcv.imresize(image, (width, height), interpolation='bicubic', backend='pillow')
-    pixels = torch.from_numpy(np.atleast_3d(image)).permute(2, 0, 1).contiguous()
-    return _normalised(model, dict(inputs=[pixels], data_samples=None))
+    if stem.in_channels == 1:
+        image = mmcv.bgr2gray(image, keepdim=True)
+    pixels = torch.from_numpy(image).permute(2, 0, 1).contiguous()
+    return as_seen(model, dict(inputs=[pixels], data_samples=None))
 
 
-def _normalised(model: nn.Module, data: dict[str, Any]) -> Seen:
+def as_seen(model: nn.Module, data: dict[str, Any]) -> Seen:
+    """A batch of one image from a pipeline, as the model gets it."""
     pixels = data['inputs'][0]
     image = pixels.permute(1, 2, 0).numpy()[..., ::-1]
     inputs = model.data_preprocessor(data, False)['inputs']

@@ -19,6 +19,8 @@ from mmengine.registry import RUNNERS
 from torch import nn
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.registry import SCOPE
+from vit_plugin.shipped import recipe, shipped
 from vit_plugin.weights.sources import reading_safely
 
 from .checkpoints.hook import MARKER
@@ -63,32 +65,50 @@ class KeyValue(DictAction):
 
 
 def read_config(path: str, options: dict | None = None) -> Config:
-    """Read the config file and apply ``--cfg-options``.
+    """Read the config file, or the recipe ``vit_plugin::...``, and apply ``--cfg-options``.
 
     Raises:
         ConfigError: if the file does not exist or cannot be read, or if an option has an impossible name.
     """
+    path = recipe(str(path))
     if not Path(path).is_file():
-        raise ConfigError(f'There is no config file {str(path)!r}; the recipes are in the folder configs/.')
+        raise ConfigError(f'There is no config file {path!r}; the recipes are in {shipped("configs")}.')
     hosts = dict(MODULE2PACKAGE)
-    MODULE2PACKAGE['mmseg'] = 'mmseg'  # for `mmseg::` in bases, because the fork's distribution has another name
+    # For bases of other packages. The fork of mmseg has another name than the table's.
+    MODULE2PACKAGE.update(mmseg='mmseg', vit_plugin='vit_plugin')
     try:
         cfg = Config.fromfile(path)
     except Exception as error:  # a config is a program and may raise anything
-        raise ConfigError(f'The config file {str(path)!r} cannot be read ({type(error).__name__}: '
+        raise ConfigError(f'The config file {path!r} cannot be read ({type(error).__name__}: '
                           f'{first_line(error)}); correct it or its bases.') from error
     finally:
         MODULE2PACKAGE.clear()
         MODULE2PACKAGE.update(hosts)
+    _leave_scope(cfg)
     check_options(cfg, options or {})
     try:
         cfg.merge_from_dict(options or {})
     except (TypeError, KeyError, ValueError, AssertionError, AttributeError) as error:
-        raise ConfigError(f'--cfg-options do not fit the config {str(path)!r} ({first_line(error)}).') from error
+        raise ConfigError(f'--cfg-options do not fit the config {path!r} ({first_line(error)}).') from error
     if not isinstance(cfg.get('model'), Mapping):
-        raise ConfigError(f'The config file {str(path)!r} has no model=dict(...): it is a part of recipes, not a whole '
+        raise ConfigError(f'The config file {path!r} has no model=dict(...): it is a part of recipes, not a whole '
                           'one.')
     return cfg
+
+
+def _leave_scope(value: Any) -> None:
+    """Take back, in place, that MMEngine looks up all that comes with ``vit_plugin::`` in this package alone.
+
+    Recipes name the classes of this package by its prefix, and those of their host without one.
+    """
+    if isinstance(value, (Config, ConfigDict)):
+        if value.get('_scope_') == SCOPE:
+            value.pop('_scope_')
+        for item in value.values():
+            _leave_scope(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _leave_scope(item)
 
 
 def load_config(args: argparse.Namespace) -> Config:

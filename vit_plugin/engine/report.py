@@ -19,6 +19,9 @@ from vit_plugin.registry import HOOKS
 from vit_plugin.visualization import draw_confusion_matrix, draw_learning_curve
 from vit_plugin.writing import replacing, write_text
 
+from .class_scores import as_markdown, class_scores
+from .log_images import log_image
+
 RECORD = 'metrics.json'
 
 
@@ -26,10 +29,12 @@ RECORD = 'metrics.json'
 class ReportHook(Hook):
     """Writes the metrics as JSON after each validation, and pictures at the end.
 
-    The files in the work directory are ``metrics.json``, ``learning_curve.png`` and ``confusion_matrix.png``.
+    The files in the work directory are ``metrics.json``, ``classes.md``, ``learning_curve.png`` and
+    ``confusion_matrix.png``. The pictures are also images in the other logs of ``vis_backends``.
     ``metrics.json`` has the last and the largest value of every metric, and all its (epoch or iteration, value). It
     also has the epochs, iterations and seconds. For single-label classification it has the confusion matrix of the last
-    validation. A resumed run continues its record.
+    validation, and precision, recall and F1 by class, as their mean and of all samples, which are also the table
+    ``classes.md``. A resumed run continues its record.
     """
 
     priority = 'LOW'
@@ -80,11 +85,15 @@ class ReportHook(Hook):
         folder = Path(runner.work_dir)
         scalars = runner.message_hub.log_scalars
         loss = np.asarray(scalars['train/loss'].data[0]) if 'train/loss' in scalars else np.empty(0)
-        with replacing(folder / 'learning_curve.png') as path:
-            draw_learning_curve(loss, runner.iter / max(self._step(runner), 1), self._history, self._unit).savefig(path)
+        pictures = dict(learning_curve=draw_learning_curve(
+            loss, runner.iter / max(self._step(runner), 1), self._history, self._unit))
         if self._confusion is not None:
-            with replacing(folder / 'confusion_matrix.png') as path:
-                draw_confusion_matrix(self._confusion, self._classes).savefig(path)
+            pictures['confusion_matrix'] = draw_confusion_matrix(self._confusion, self._classes)
+            write_text(folder / 'classes.md', as_markdown(class_scores(self._confusion, self._classes)))
+        for name, figure in pictures.items():
+            with replacing(folder / f'{name}.png') as path:
+                figure.savefig(path)
+            log_image(runner, name, figure)
         last = ', '.join(f'{name} {values[-1][1]:.4g}' for name, values in self._history.items())
         runner.logger.info(f'Trained in {time.perf_counter() - self._start:.0f} s: {last}. '
                            f'Checkpoint, metrics.json and pictures are in {folder}')
@@ -97,6 +106,7 @@ class ReportHook(Hook):
             epochs=runner.epoch,
             iterations=runner.iter,
             seconds=round(time.perf_counter() - self._start, 1),
+            scores=None if self._confusion is None else class_scores(self._confusion, self._classes),
             confusion_matrix=None if self._confusion is None else self._confusion.tolist())
         write_text(Path(runner.work_dir, RECORD), json.dumps(record) + '\n')
 

@@ -24,6 +24,7 @@ from vit_plugin.weights.sources import open_weights, read_whole
 from .fitting import Fitting
 from .layers.attention_pool import AttentionPool
 from .load_hooks import fit_backbone, fit_classifier, placed
+from .namesake import compare
 
 
 class LoadableBackbone(BaseModule):
@@ -40,6 +41,7 @@ class LoadableBackbone(BaseModule):
 
     def __init__(self, init_cfg: InitConfig = None, arch: Any = None) -> None:
         super().__init__(named(init_cfg, arch))
+        self.arch = arch
         self.register_load_state_dict_pre_hook(fit_backbone)
 
     def init_weights(self) -> None:
@@ -81,17 +83,20 @@ def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], sk
 
     Raises:
         ConfigError: if the source cannot be read, or its format is unknown. Also if a key that the model needs is
-            missing or has the wrong shape, or if a key of the checkpoint's encoder or stem has no place. The model is
-            then unchanged.
+            missing or has the wrong shape, or if a key of the checkpoint's encoder or stem has no place, or if the
+            source names a model of another structure. The model is then unchanged.
     """
-    weights = source if isinstance(source, Mapping) else open_weights(source)
     prefix, backbone = find_backbone(model)
+    otherwise = {} if isinstance(source, Mapping) else compare(backbone, str(source))
+    weights = source if isinstance(source, Mapping) else open_weights(source)
     around = prefix.removesuffix('backbone.')
     state = model.state_dict(keep_vars=True)
     names = {name.removeprefix(prefix if name.startswith(prefix) else around): name for name in state}
     targets = {ours: state[name] for ours, name in names.items()}
     pool = next((module for module in model.modules() if isinstance(module, AttentionPool)), None)
     fitting = Fitting(backbone, targets, weights, skip, source_grid, pool=pool)
+    said = ''.join(fitting.report.notes)
+    fitting.report.notes.extend(note for field, note in otherwise.items() if f'{field}=' not in said)
     # One block at a time, so that the whole file is never in memory. Meta tensors can only be replaced.
     parts = groupby(fitting.report.matched, lambda ours: (ours.split('.')[:2], targets[ours].is_meta))
     for (_, is_meta), part in parts:
@@ -129,11 +134,11 @@ def init_pretrained(backbone: nn.Module, init_others: Callable[[], None]) -> Non
         if unknown or not isinstance(cfg.get('checkpoint'), (str, Path)):
             raise ConfigError(f'init_cfg={cfg} must have checkpoint, a path or address, and may have prefix, skip and '
                               'source_grid.')
-        weights = open_weights(cfg['checkpoint'])
+        source = cfg['checkpoint']
         if cfg.get('prefix'):
-            start = cfg['prefix'].rstrip('.') + '.'
-            weights = {key.removeprefix(start): weights[key] for key in weights if key.startswith(start)}
-        report = load_weights(backbone, weights, cfg.get('skip', ()),
+            start, weights = cfg['prefix'].rstrip('.') + '.', open_weights(source)
+            source = {key.removeprefix(start): weights[key] for key in weights if key.startswith(start)}
+        report = load_weights(backbone, source, cfg.get('skip', ()),
                               cfg.get('source_grid') or find_backbone(backbone)[1].position.source_grid)
         print_log(f'Loaded {cfg["checkpoint"]}\n{report}', 'current')
 

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
+from .style import SERIES
+
 
 def draw_learning_curve(loss: np.ndarray, iterations_per_step: float,
                         metrics: Mapping[str, Sequence[tuple[int, float]]], unit: str = 'epoch') -> Figure:
@@ -26,6 +28,7 @@ def draw_learning_curve(loss: np.ndarray, iterations_per_step: float,
         mean = np.convolve(loss, np.full(window, 1 / window), mode='valid')
         left.plot(steps[window - 1:], mean, color='0.3', label=f'training loss, mean of {window} iterations')
     right = left.twinx()
+    right.set_prop_cycle(color=SERIES)
     right.set_ylabel('validation metric')
     for name, points in metrics.items():
         right.plot(*zip(*points, strict=True), marker='.', label=f'{name}: {points[-1][1]:.4g}')

@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 # Perceptually uniform, and legible for those who do not see red or green apart.
 COLORMAP = 'viridis'
+SERIES = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9')  # Okabe and Ito's
 DPI = 150
 
 
@@ -39,3 +41,10 @@ def show(axes: Axes, picture: np.ndarray, title: str = '', **options: object) ->
     axes.imshow(picture, **options)
     if title:
         axes.set_title(title, fontsize='small', pad=3)
+
+
+def as_pixels(figure: Figure) -> np.ndarray:
+    """The pixels (height, width, 3) of a figure."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -90,9 +91,10 @@ def _from_timm(name: str) -> Mapping[str, Tensor]:
     try:
         return timm.create_model(name, pretrained=True).state_dict()
     except Exception as error:  # as above
-        near = ', '.join(timm.list_pretrained(f'*{name.partition(".")[0]}*')[:5]) or 'none'
-        raise ConfigError(f'timm://{name} cannot be had ({_reason(error)}); timm has weights for {near}, and needs the '
-                          'network for them.') from error
+        near = timm.list_pretrained(f'*{name.partition(".")[0]}*')[:5] or get_close_matches(
+            name, timm.list_pretrained(), n=3, cutoff=0.)
+        raise ConfigError(f'timm://{name} cannot be had ({_reason(error)}); timm has weights for {", ".join(near)}, '
+                          'and needs the network for them.') from error
 
 
 def _reason(error: Exception) -> str:

@@ -81,6 +81,18 @@ def test_jobs_that_fail_are_named(sweep, command):
     assert (members[0].folder / 'finished').exists()
 
 
+def test_jobs_that_still_run_are_not_submitted_twice(sweep, command, monkeypatch, tmp_path):
+    pytest.importorskip('submitit', reason='submitit is not installed')
+    sweep.members[0].folder.mkdir(parents=True)
+    (sweep.members[0].folder / 'job').write_text('7_0')
+    program = tmp_path / 'squeue'
+    program.write_text('#!/bin/sh\necho "$@" | sed "s/.*=//"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv('PATH', str(tmp_path), prepend=':')
+    with pytest.raises(ConfigError, match=r'still wait or run \(7_0\)'):
+        run_on_slurm(sweep.members, command, 'low', sweep.folder / 'slurm', {})
+
+
 def test_without_slurm_it_is_one_sentence(sweep, command, monkeypatch):
     pytest.importorskip('submitit', reason='submitit is not installed')
     monkeypatch.setenv('PATH', '')
@@ -112,7 +124,7 @@ def test_the_folder_of_another_sweep_is_refused(sweep):
 
 
 @pytest.mark.parametrize(('key', 'values', 'words'), [
-    ('model.backbone.drop_rat', [0], "model.backbone has no setting 'drop_rat'; did you mean drop_path_rate or drop_rate"),
+    ('model.backbone.drop_rat', [0], "model.backbone has no setting 'drop_rat'; did you mean drop_path_rate or drop_"),
     ('modell.backbone.drop_rate', [0], "the config has no setting 'modell'"),
     ('model.neck.mode', ['avg'], "model has no setting 'neck'|mode"),
     ('param_scheduler.7.begin', [0], "param_scheduler has no setting '7'"),

@@ -207,7 +207,8 @@ def test_recomputing_reaches_the_backbone():
     (dict(out_indices=(2, 3)), r'out_indices=\(2, 3\) must be \(0, 1, 2, 3\), .* or \(1, 2, 3\)'),
     (dict(attention=dict(num_heads=3)), 'num_heads=3 does not divide the width 16'),
     (dict(attention=dict(heads=3)), 'attention takes no heads'),
-    (dict(backbone=dict(type='SimpleFPN', in_channels=4)), 'SimpleFPN takes no'),
+    (dict(backbone=dict(type='SimpleFPN', in_channels=4)), r"backbone\.type='SimpleFPN' is none of ours"),
+    (dict(backbone=dict(type=torch.nn.Identity)), r'backbone\.type=.*Identity.* is none of ours'),
 ])
 def test_what_cannot_work(cfg, words):
     with pytest.raises(ConfigError, match=words):

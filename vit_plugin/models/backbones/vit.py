@@ -88,11 +88,12 @@ class VisionTransformer(LoadableBackbone):
                  with_cp: bool = False, init_cfg: InitConfig = None) -> None:
         super().__init__(init_cfg, arch)
         sizes = parse_arch(arch)
-        given = sizes.complete(img_size=img_size, pos_embed=pos_embed, with_cls_token=with_cls_token, encoder=encoder,
-                               numerics=numerics, out_type=out_type)
+        self.arguments = given = sizes.complete(
+            img_size=img_size, pos_embed=pos_embed, with_cls_token=with_cls_token, encoder=encoder, numerics=numerics,
+            out_type=out_type)
         encoder = dict(given.encoder)
         self.numerics = numerics = get_numerics(given.numerics)
-        self.embed_dims, self.num_layers = sizes.embed_dims, sizes.num_layers
+        self.embed_dims, self.num_layers, self.num_heads = sizes.embed_dims, sizes.num_layers, sizes.num_heads
         self.img_size = (given.img_size, ) * 2 if isinstance(given.img_size, int) else tuple(given.img_size)
         counts = {'cls_token': int(given.with_cls_token), **{name: encoder.pop(name, 0) for name in PREFIX_TOKENS[1:]}}
         self.prefix_tokens = tuple(name for name in PREFIX_TOKENS if counts[name])

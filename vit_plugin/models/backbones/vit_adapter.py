@@ -198,13 +198,15 @@ class ViTAdapter(BaseModule):
                 raise ConfigError(f'ViTAdapter: backbone.{name} is what the adapter sets itself; leave it out, and '
                                   "give interactions for the groups of blocks, or the adapter's own out_indices for "
                                   'the maps.')
+        kind = cfg.get('type', 'VisionTransformer')
+        kind = MODELS.get(kind) if isinstance(kind, str) else kind
+        if not isinstance(kind, type) or not issubclass(kind, VisionTransformer):
+            raise ConfigError(f'ViTAdapter: backbone.type={cfg["type"]!r} is none of ours; give the config of a '
+                              'vit_plugin.VisionTransformer.')
         encoder = {'final_norm': not inject, **(cfg.get('encoder') or {})}
         last = -1 if isinstance(interactions, int) else interactions
-        backbone = MODELS.build({'type': 'VisionTransformer', 'with_cp': with_cp, **cfg, '_scope_': SCOPE,
-                                 'encoder': encoder, 'out_type': 'raw', 'out_indices': last})
-        if not isinstance(backbone, VisionTransformer):
-            raise ConfigError(f'ViTAdapter: backbone is a {type(backbone).__name__}; give the config of a '
-                              'vit_plugin.VisionTransformer.')
+        backbone = MODELS.build({'with_cp': with_cp, **cfg, '_scope_': SCOPE, 'type': kind, 'encoder': encoder,
+                                 'out_type': 'raw', 'out_indices': last})
         if backbone.patch_embed.varies:
             raise ConfigError('ViTAdapter: the patches of the backbone must have one size, by which their places are '
                               'known; leave out sizes in its patch_embed.')

@@ -1,0 +1,34 @@
+import numpy as np
+import pytest
+from sklearn.metrics import precision_recall_fscore_support
+
+from vit_plugin.engine.class_scores import as_markdown, class_scores
+
+
+def test_scores_are_those_of_scikit_learn():
+    draw = np.random.default_rng(0)
+    true, predicted = draw.integers(0, 4, 200), draw.integers(0, 4, 200)
+    matrix = np.zeros((4, 4), dtype=int)
+    np.add.at(matrix, (true, predicted), 1)
+    scores = class_scores(matrix, ['a', 'b', 'c', 'd'])
+    for average, found in (('macro', scores['macro']), ('micro', scores['overall'])):
+        expected = precision_recall_fscore_support(true, predicted, average=average)[:3]
+        assert list(found.values()) == pytest.approx([100 * value for value in expected], abs=1e-4)
+    expected = np.transpose(precision_recall_fscore_support(true, predicted))
+    for row, (precision, recall, f1, samples) in zip(scores['per_class'], expected, strict=True):
+        assert [row['precision'], row['recall'], row['f1']] == pytest.approx(
+            [100 * precision, 100 * recall, 100 * f1], abs=1e-4)
+        assert row['samples'] == samples
+
+
+def test_a_class_that_is_not_there_changes_no_mean():
+    matrix = np.array([[3, 1, 0], [1, 5, 0], [0, 0, 0]])
+    scores = class_scores(matrix)
+    assert scores['macro'] == class_scores(matrix[:2, :2])['macro']
+    assert scores['per_class'][2] == dict(name='2', precision=0, recall=0, f1=0, samples=0)
+
+
+def test_the_table_ends_with_the_means():
+    lines = as_markdown(class_scores(np.array([[3, 1], [0, 4]]), ['cat', 'dog'])).splitlines()
+    assert lines[2] == '| cat | 100.00 | 75.00 | 85.71 | 4 |'
+    assert lines[-1] == '| **overall** | 87.50 | 87.50 | 87.50 | 8 |'

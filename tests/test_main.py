@@ -1,0 +1,59 @@
+"""The command ``vit-plugin``."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vit_plugin import __main__ as command
+from vit_plugin import __version__
+
+TOOLS = {path.stem for path in Path('tools').glob('*.py')}
+
+
+def test_help_names_every_tool(capsys):
+    assert command.main([]) == 0
+    shown = capsys.readouterr().out
+    assert command.main(['--help']) == 0
+    assert capsys.readouterr().out == shown
+    listed = {line.split()[0] for line in shown.splitlines() if line.startswith('  ')}
+    assert listed == (TOOLS - {'torchrun', 'convert_weights'}) | {'convert', 'zoo'}
+    assert '  train       Train a model.\n' in shown
+
+
+@pytest.mark.parametrize(('name', 'words'), [
+    ('tran', "no command 'tran'; did you mean train?"), ('qqq', "no command 'qqq'; there are benchmark, convert, ")])
+def test_an_unknown_command_names_the_nearest(capsys, name, words):
+    assert command.main([name]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_version(capsys):
+    assert command.main(['--version']) == 0
+    assert capsys.readouterr().out == f'{__version__}\n'
+
+
+@pytest.mark.parametrize('name', sorted((TOOLS - {'torchrun', 'convert_weights'}) | {'convert'}))
+@pytest.mark.filterwarnings('ignore')
+def test_a_command_is_the_tool_of_its_name(monkeypatch, capsys, name):
+    monkeypatch.setattr(sys, 'argv', list(sys.argv))
+    with pytest.raises(SystemExit) as end:
+        command.main([name, '--help'])
+    assert end.value.code == 0
+    assert f'usage: vit-plugin {name} ' in ' '.join(capsys.readouterr().out.split())  # others print at their import
+
+
+def test_from_another_directory_and_without_torch(tmp_path):
+    code = ("import sys; from vit_plugin.__main__ import main; sys.exit(main(['--help']) or 'torch' in sys.modules or "
+            "'mmengine' in sys.modules)")
+    subprocess.run([sys.executable, '-c', code], check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
+
+
+def test_a_missing_framework_is_one_sentence(tmp_path):
+    (tmp_path / 'mmengine.py').write_text("raise ModuleNotFoundError('no', name='mmengine')")
+    code = "import sys; from vit_plugin.__main__ import main; sys.exit(main(['train', 'x.py']))"
+    done = subprocess.run([sys.executable, '-c', code], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, '')
+    assert done.stderr.startswith('Error: vit_plugin needs mmengine, which is not installed: pip install ')
+    assert done.stderr.count('\n') == 1

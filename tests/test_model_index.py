@@ -1,0 +1,113 @@
+"""The model index: complete, computed, and known to MMPretrain when asked for."""
+
+import ast
+from pathlib import Path
+
+import mmengine
+import numpy as np
+import pytest
+import safetensors.torch
+from mmpretrain import FeatureExtractor, ImageClassificationInferencer, get_model, inference_model, list_models
+from mmpretrain.apis.model import ModelHub
+
+import vit_plugin
+from vit_plugin import model_index
+from vit_plugin.models import VisionTransformer
+
+pytestmark = pytest.mark.filterwarnings('ignore')  # the framework's
+
+HOW = 'run python -m vit_plugin.model_index'
+TINY, MINI = 'vit-tiny-p16_8xb64-20k_in1k', 'hybrid-vit-mini-p2_1xb16_digits'
+
+
+@pytest.fixture
+def written() -> dict[str, dict]:
+    """The committed entries, by their names."""
+    files = [Path(path) for path in mmengine.load('model-index.yml')['Import']]
+    return {entry['Name']: entry for path in files for entry in mmengine.load(path)['Models']}
+
+
+@pytest.fixture
+def registered(monkeypatch) -> None:
+    """MMPretrain knows the recipes, until the test ends."""
+    monkeypatch.setattr(ModelHub, '_models_dict', dict(ModelHub._models_dict))
+    vit_plugin.register_models()
+
+
+def test_every_recipe_of_a_classifier_has_an_entry(written):
+    folders = {path.name for path in Path('configs').iterdir() if path.is_dir()}
+    assert folders - {'_base_', 'detection', 'segmentation'} == set(model_index.COLLECTIONS)
+    recipes = {path.stem for folder in model_index.COLLECTIONS for path in model_index.recipes(folder)}
+    assert set(written) == recipes, HOW
+
+
+@pytest.mark.parametrize('name', [TINY, MINI, 'hybrid-vit-tiny-r-p16_8xb64-20k_in1k-384px'])
+def test_an_entry_is_what_is_computed(written, name):
+    assert model_index.entry(Path(written[name]['Config'])) == written[name], HOW
+
+
+@pytest.mark.nightly
+def test_every_entry_is_what_is_computed():
+    for path, text in model_index.written().items():
+        assert Path(path).read_text() == text, HOW
+
+
+def test_operations_by_hand(written):
+    """Ti/16 at 224: a multiplication with addition each. The last block computes the class token alone."""
+    width, tokens, blocks = 192, 197, 12
+    stem, head = 196 * 3 * 16**2 * width, 1000 * width
+    qkv, attention, rest = 3 * width**2, 2 * tokens * width, 9 * width**2  # of one token, the rest is proj and MLP
+    whole = tokens * (qkv + attention + rest)
+    last = tokens * qkv + attention + rest
+    assert written[TINY]['Metadata']['FLOPs'] == stem + (blocks - 1) * whole + last + head
+    assert written[TINY]['Metadata']['Parameters'] == 5_717_416
+
+
+def test_accuracies_are_those_of_the_docstrings(written):
+    for entry in written.values():
+        text = ast.get_docstring(ast.parse(Path(entry['Config']).read_text()))
+        metrics = entry['Results'][0]['Metrics']
+        assert bool(metrics) == (' % top-1' in text), entry['Name']
+        if metrics:
+            figure = metrics['Top 1 Accuracy']
+            assert any(f'{entry["Accuracy"]}: {said} % top-1' in ' '.join(text.split())
+                       for said in (f'{figure:.1f}', f'{figure:.2f}'))
+
+
+def test_mmpretrain_does_not_know_them_before():
+    assert not [name for name in ModelHub._models_dict if name.startswith('hybrid-vit')]
+
+
+@pytest.mark.usefixtures('registered')
+def test_mmpretrain_lists_and_builds_them(written):
+    vit_plugin.register_models()  # the second time
+    assert 'hybrid-vit-base-r50-p16_8xb64-20k_in1k-384px' in list_models('*r50*')
+    assert set(list_models(task='Image Classification')) > set(written)
+    model = get_model(TINY, backbone=dict(drop_rate=0.5))
+    assert isinstance(model.backbone, VisionTransformer)
+    assert model.backbone.drop_after_pos.p == 0.5
+    assert Path(model._config.filename).name == f'{TINY}.py'
+
+
+@pytest.mark.usefixtures('registered')
+def test_mmpretrain_infers_with_them():
+    image = np.random.default_rng(0).integers(0, 255, (60, 80, 3), np.uint8)
+    found = inference_model(TINY, image)
+    assert found['pred_scores'].shape == (1000, )
+    assert found['pred_class'] == ImageClassificationInferencer(TINY)(image)[0]['pred_class']
+    features, = FeatureExtractor(TINY)(image)[0]
+    assert features.shape == (192, )
+    digit, = ImageClassificationInferencer(MINI)(image[:8, :8, :1])
+    assert digit['pred_class'] in map(str, range(10))
+
+
+@pytest.mark.usefixtures('registered')
+def test_pretrained_takes_every_format(tmp_path):
+    """Here it takes timm's names."""
+    source = get_model(TINY)
+    state = {name.removeprefix('backbone.').replace('head.layers.head', 'head'): value.clone()
+             for name, value in source.state_dict().items() if '_extra_state' not in name}
+    safetensors.torch.save_file(state, tmp_path / 'x.safetensors')
+    model = get_model(TINY, pretrained=str(tmp_path / 'x.safetensors'))
+    assert (model.head.layers.head.weight == source.head.layers.head.weight).all()
+    assert (model.backbone.blocks[3].mlp.fc1.weight == source.backbone.blocks[3].mlp.fc1.weight).all()

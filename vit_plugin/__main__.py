@@ -1,0 +1,82 @@
+"""The command ``vit-plugin``: the tools by their names, from any directory.
+
+    vit-plugin train vit_plugin::hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py
+
+Every Python file in tools/ is a command. Nothing but the chosen one is imported.
+"""
+
+import ast
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+from vit_plugin import __version__
+from vit_plugin.errors import ConfigError, MissingExtraError
+from vit_plugin.shipped import PACKAGE, shipped
+
+RENAMED = {'convert_weights': 'convert'}
+NOT_COMMANDS = ('torchrun', )  # which the scripts beside it call
+MODULES = {'zoo': PACKAGE / 'zoo/__main__.py'}
+
+
+def commands() -> dict[str, Path]:
+    """The file of each command."""
+    tools = {path.stem: path for path in sorted(shipped('tools').glob('*.py')) if path.stem not in NOT_COMMANDS}
+    return {RENAMED.get(name, name): path for name, path in tools.items()} | MODULES
+
+
+def usage(files: dict[str, Path]) -> str:
+    """What ``--help`` shows: the commands, with the first line of each file's docstring."""
+    said = {name: ast.get_docstring(ast.parse(path.read_text())).partition('\n')[0] for name, path in files.items()}
+    lines = [f'  {name:<11} {what}' for name, what in said.items()]
+    return '\n'.join(['usage: vit-plugin COMMAND [arguments]', '', *lines, '',
+                      'vit-plugin COMMAND --help shows the arguments of a command, vit-plugin --version the version.'])
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command. Its arguments are those of the tool.
+
+    Args:
+        argv: the command and its arguments. Default: those of the process.
+
+    Returns:
+        The status. A tool may also end the process itself.
+    """
+    name, *arguments = list(sys.argv[1:] if argv is None else argv) or ['--help']
+    if name == '--version':
+        print(__version__)
+        return 0
+    try:
+        files = commands()
+        if name in files:
+            return run(name, files[name], arguments)
+    except (ConfigError, MissingExtraError) as error:
+        print(f'Error: {error}', file=sys.stderr)
+        return 1
+    if name in ('-h', '--help'):
+        print(usage(files))
+        return 0
+    near = get_close_matches(name, files, n=1)
+    remedy = f'did you mean {near[0]}?' if near else f'there are {", ".join(files)}.'
+    print(f'Error: vit-plugin has no command {name!r}; {remedy}', file=sys.stderr)
+    return 2
+
+
+def run(name: str, file: Path, arguments: Sequence[str]) -> int:
+    """Run one command. Returns the status."""
+    sys.argv = [f'vit-plugin {name}', *arguments]  # argparse takes the first for the name of the program
+    if name in MODULES:
+        return import_module(f'vit_plugin.{name}.__main__').main(arguments)
+    from vit_plugin.engine.launch import run_tool  # which imports torch
+    spec = spec_from_file_location(file.stem, file)
+    tool = module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    run_tool(tool.make_parser(), tool.main)
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""Where the recipes, the tools and the model index are that come with the package."""
+
+from difflib import get_close_matches
+from pathlib import Path
+
+from vit_plugin.errors import ConfigError
+
+PACKAGE = Path(__file__).parent
+PREFIX = 'vit_plugin::'
+
+
+def shipped(name: str) -> Path:
+    """The path of ``configs``, ``tools`` or ``model-index.yml``.
+
+    An installed package has them in its folder ``.mim``, where mim and MMEngine look for them. A clone that is not
+    installed has them beside the package.
+
+    Raises:
+        ConfigError: if they are in neither place.
+    """
+    places = [PACKAGE / '.mim' / name, PACKAGE.parent / name]
+    found = next((place for place in places if place.exists()), None)
+    if found is None:
+        raise ConfigError(f'The installation lacks {name} ({places[0]}); install vit_plugin again.')
+    return found
+
+
+def recipe(config: str) -> str:
+    """The path of a config. ``'vit_plugin::vit/x.py'`` is the recipe ``vit/x.py`` that comes with the package.
+
+    Raises:
+        ConfigError: if there is no such recipe. The message names the nearest.
+    """
+    if not config.startswith(PREFIX):
+        return config
+    folder, name = shipped('configs'), config.removeprefix(PREFIX)
+    if not (folder / name).is_file():
+        names = [path.relative_to(folder).as_posix() for path in folder.rglob('*.py')]
+        near = get_close_matches(name, names, n=1, cutoff=0.3)
+        raise ConfigError(f'There is no recipe {config!r}; ' + (
+            f'did you mean {PREFIX}{near[0]}?' if near else f'the recipes are in {folder}.'))
+    return str(folder / name)
