@@ -60,5 +60,5 @@ setup(
         'logs': ['tensorboard', 'wandb', 'mlflow'],
         'export': ['onnx', 'onnxscript', 'onnxruntime'],
         'test': ['pytest', 'hypothesis', 'scikit-learn', 'scipy', 'ruff', 'torchao',
-                 'pytest-xdist', 'setuptools', 'build'],
+                 'pytest-xdist', 'setuptools', 'build', 'grad-cam', 'submitit', 'tensorboard'],
     })

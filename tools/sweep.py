@@ -37,10 +37,11 @@ def main(args: argparse.Namespace) -> None:
     sweep.check()
     sweep.claim()
     command = train_command(Path(__file__).with_name('train.py'), args.config, sweep.options)
-    if args.slurm:
-        failed = run_on_slurm(sweep.members, command, args.slurm, folder / 'slurm', args.slurm_options or {})
-    else:
-        failed = run_here(sweep.members, command)
+    try:
+        failed = run_here(sweep.members, command) if not args.slurm else run_on_slurm(
+            sweep.members, command, args.slurm, folder / 'slurm', args.slurm_options or {})
+    except KeyboardInterrupt:
+        raise SystemExit('Interrupted: the same command goes on.') from None
     metric, rows = collect(sweep, args.metric, args.best)
     paths = write_results(sweep, metric, rows, failed)
     print(f'\n{as_markdown(metric, rows)}\n{", ".join(map(str, paths))}')

@@ -121,9 +121,10 @@ class Pretrained(nn.Module):
         self.backbone = VisionTransformer(arch, **options)
         if arch.startswith('timm://'):
             known = timm.get_pretrained_cfg(arch.removeprefix('timm://'))
-            mean, std = known.mean, known.std
-        self.data_preprocessor = ImgDataPreprocessor(*([255 * value for value in values] for values in (mean, std)),
-                                                     bgr_to_rgb=True)
+            mean, std = (known.mean, known.std) if known else (mean, std)
+        grey = self.backbone.patch_embed.in_channels == 1
+        mean, std = ([255 * value for value in (values[:1] if grey else values)] for values in (mean, std))
+        self.data_preprocessor = ImgDataPreprocessor(mean, std, bgr_to_rgb=not grey)
         load_weights(self.backbone, checkpoint)
         self.eval()
 
@@ -156,10 +157,10 @@ def seen_at_size(model: nn.Module, path: str, size: int) -> Seen:
     image, stem = read_image(path), find_backbone(model)[1].patch_embed
     scale = size / min(image.shape[:2])
     height, width = (max(round(side * scale / stem.stride), 1) * stem.stride for side in image.shape[:2])
-    if stem.in_channels == 1:
-        image = image.mean(axis=-1, keepdims=True).round().astype(np.uint8)
     image = mmcv.imresize(image, (width, height), interpolation='bicubic', backend='pillow')
-    pixels = torch.from_numpy(np.atleast_3d(image)).permute(2, 0, 1).contiguous()
+    if stem.in_channels == 1:
+        image = mmcv.bgr2gray(image, keepdim=True)
+    pixels = torch.from_numpy(image).permute(2, 0, 1).contiguous()
     return as_seen(model, dict(inputs=[pixels], data_samples=None))
 
 

@@ -81,6 +81,18 @@ def test_jobs_that_fail_are_named(sweep, command):
     assert (members[0].folder / 'finished').exists()
 
 
+def test_jobs_that_still_run_are_not_submitted_twice(sweep, command, monkeypatch, tmp_path):
+    pytest.importorskip('submitit', reason='submitit is not installed')
+    sweep.members[0].folder.mkdir(parents=True)
+    (sweep.members[0].folder / 'job').write_text('7_0')
+    program = tmp_path / 'squeue'
+    program.write_text('#!/bin/sh\necho "$@" | sed "s/.*=//"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv('PATH', str(tmp_path), prepend=':')
+    with pytest.raises(ConfigError, match=r'still wait or run \(7_0\)'):
+        run_on_slurm(sweep.members, command, 'low', sweep.folder / 'slurm', {})
+
+
 def test_without_slurm_it_is_one_sentence(sweep, command, monkeypatch):
     pytest.importorskip('submitit', reason='submitit is not installed')
     monkeypatch.setenv('PATH', '')

@@ -11,7 +11,7 @@ from vit_plugin.writing import write_text
 
 from .grid import Member, as_text
 
-FINISHED, LOG = 'finished', 'sweep.log'
+FINISHED, LOG, JOB = 'finished', 'sweep.log', 'job'
 
 
 def is_finished(member: Member) -> bool:
@@ -80,12 +80,15 @@ def run_on_slurm(members: Sequence[Member], command: Callable[[Member], Sequence
         See :func:`run_here`.
 
     Raises:
-        ConfigError: if Slurm is not there or refuses the jobs, or if a setting is unknown.
+        ConfigError: if Slurm is not there or refuses the jobs, if a setting is unknown, or if jobs of an earlier call
+            still wait or run.
         MissingExtraError: if `submitit` is not installed.
     """
     with needed_by('--slurm'):
         import submitit
     waiting = [member for member in members if not is_finished(member)]
+    if cluster == 'slurm':
+        check_no_jobs(waiting)
     try:
         executor = submitit.AutoExecutor(folder, cluster=cluster)
         executor.update_parameters(name=folder.parent.name, slurm_partition=partition, **settings)
@@ -95,17 +98,33 @@ def run_on_slurm(members: Sequence[Member], command: Callable[[Member], Sequence
         raise ConfigError(f'--slurm {partition}: the jobs were not submitted '
                           f'({" ".join(str(error).split()).rstrip(".")}).') from error
     for member, job in zip(waiting, jobs, strict=True):
+        write_text(member.folder / JOB, job.job_id)
         tell(f'{member.folder.name}: job {job.job_id}')
     failed = {}
     for member, job in zip(waiting, jobs, strict=True):
         try:
-            code: int | str = job.result()
+            how = f'exit status {code}' if (code := job.result()) else ''
+        except KeyboardInterrupt:  # two jobs must never train in one folder
+            for one in jobs:
+                one.cancel(check=False)
+            raise
         except Exception as error:  # the job was killed, or submitit did not get its result
-            code = f'job {job.job_id} {job.state}, {type(error).__name__}'
-        if code:
-            failed[member.folder] = f'exit status {code}: {last_words(member)}'
+            how = f'job {job.job_id} is {job.state} ({type(error).__name__})'
+        if how:
+            failed[member.folder] = f'{how}: {last_words(member)}'
             tell(f'{member.folder.name}: failed, {failed[member.folder]}')
     return failed
+
+
+def check_no_jobs(members: Sequence[Member]) -> None:
+    """Raise a ``ConfigError`` if a job of one of the members still waits or runs."""
+    jobs = [path.read_text() for member in members if (path := member.folder / JOB).is_file()]
+    if jobs:
+        asked = subprocess.run(['squeue', '--noheader', '--format=%i', f'--jobs={",".join(jobs)}'], text=True,
+                               capture_output=True, check=False)  # it fails if Slurm has forgotten all of them
+        if asked.stdout.split():
+            raise ConfigError(f'Jobs of an earlier call still wait or run ({", ".join(asked.stdout.split())}); wait '
+                              'for them, or end them with scancel.')
 
 
 def train_command(script: Path, config: str, options: Mapping[str, Any]) -> Callable[[Member], list[str]]:
