@@ -1,3 +1,4 @@
+import importlib
 import subprocess
 import sys
 
@@ -47,3 +48,20 @@ def test_import_is_cheap():
     loaded = run("import sys, vit_plugin; print([name for name in ('torch', 'mmengine', 'mmpretrain', 'timm', 'numpy') "
                  'if name in sys.modules])')
     assert loaded.strip() == '[]'
+
+
+def test_tools_import_no_host():
+    """A config imports vit_plugin.detection, and MMDetection must find its ops. MMPretrain imports MMDetection."""
+    loaded = run('import sys, vit_plugin.engine.launch, vit_plugin.data; '
+                 "print([name for name in ('mmpretrain', 'mmdet', 'mmseg') if name in sys.modules])")
+    assert loaded.strip() == '[]'
+
+
+@pytest.mark.parametrize('package', ['models', 'data'])
+@pytest.mark.filterwarnings('ignore')
+def test_classes_that_are_imported_later(package):
+    module = importlib.import_module(f'vit_plugin.{package}')
+    for name in module.__all__:
+        assert getattr(module, name).__name__ == name
+    with pytest.raises(AttributeError, match="has no attribute 'ViTHead'"):
+        module.ViTHead  # noqa: B018

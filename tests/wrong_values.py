@@ -146,8 +146,8 @@ def spoilt(right: dict[str, Any], path: str = '') -> Iterator[tuple[str, dict[st
 
 def cls_of(name: str) -> type:
     name = name.partition(' ')[0]
-    return next(value.module_dict[name] for value in vars(registry).values()
-                if isinstance(value, registry.Registry) and name in value.module_dict)
+    return next(value.get(name) for value in vars(registry).values()
+                if isinstance(value, registry.Registry) and name in {*value.module_dict, *value.later})
 
 
 def tensors(value: Any) -> Iterator[Tensor]:

@@ -6,12 +6,12 @@ MMEngine's roots, because the other frameworks would not find a child of MMPretr
 """
 
 import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any
 
-from vit_plugin.errors import ConfigError, MissingExtraError, needed_by
+from vit_plugin.errors import ConfigError, needed_by
 
 with needed_by('vit_plugin'):
     from mmengine import registry as root
@@ -26,20 +26,21 @@ class Registry(root.Registry):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.missing: dict[str, Exception] = {}  # why a name cannot be had
+        self.later: dict[str, str] = {}
+        self.refused: dict[str, ConfigError] = {}  # names that are known, and why they cannot be had
 
     def _register_module(self, module: Any, *args: Any, **kwargs: Any) -> None:
         super()._register_module(module, *args, **kwargs)
         if inspect.isclass(module):
             checked(module)
 
-    @contextmanager
-    def needing_an_extra(self, *names: str) -> Iterator[None]:
-        """Import classes that need an extra. If it is missing, only asking for such a class raises the error."""
-        try:
-            yield
-        except MissingExtraError as error:
-            self.missing.update(dict.fromkeys(names, error))
+    def import_later(self, modules: Mapping[str, str]) -> None:
+        """Import classes only when they are asked for, since their modules import another framework or an extra.
+
+        Args:
+            modules: the module of each class, by the name of the class.
+        """
+        self.later.update(modules)
 
     def get(self, key: str) -> Any:
         """The class with this name.
@@ -48,19 +49,33 @@ class Registry(root.Registry):
             MissingExtraError: if the class needs an extra that is not installed.
             ConfigError: if there is no such class, or if it cannot be had.
         """
+        name = key.removeprefix(f'{SCOPE}.')
+        self.import_from_location()
+        if name in self.later:
+            import_module(self.later[name])
         try:
             found = super().get(key)
         except RuntimeError:  # of some versions of MMEngine
             found = None
         if found is not None:
             return found
-        name = key.removeprefix(f'{SCOPE}.')
-        if name in self.missing:
-            raise self.missing[name]
-        names = sorted({*self._module_dict, *self.missing})
+        if name in self.refused:
+            raise self.refused[name]
+        names = sorted({*self._module_dict, *self.later})
         near = get_close_matches(name, names, n=1)
         remedy = f'did you mean {SCOPE}.{near[0]}?' if near else f'there are {", ".join(names)}.'
         raise ConfigError(f'type={key!r} is not in vit_plugin; {remedy}')
+
+
+def later_of(package: str, *registries: Registry) -> Callable[[str], type]:
+    """The ``__getattr__`` of a package for the classes that its registries import later."""
+    def attribute(name: str) -> type:
+        for registry in registries:
+            if name in registry.later:
+                return getattr(import_module(registry.later[name]), name)
+        raise AttributeError(f'module {package!r} has no attribute {name!r}')
+
+    return attribute
 
 
 def _child(parent: root.Registry, location: str) -> Registry:

@@ -1,38 +1,23 @@
 """Datasets and transforms that the framework lacks."""
 
 # isort: off
-from vit_plugin.registry import DATASETS, TRANSFORMS  # first, since it says what to install where MMEngine is missing
+# First, since it says what to install where MMEngine is missing.
+from vit_plugin.registry import DATASETS, TRANSFORMS, later_of
 # isort: on
 
 from .digits import Digits
 from .samplers import DefaultSampler, InfiniteSampler
 
-__all__ = ['DefaultSampler', 'Digits', 'InfiniteSampler']
-
-with TRANSFORMS.needing_an_extra('LoadCachedImage', 'LoadImage'):
-    from .images import LoadCachedImage, LoadImage
-
-    __all__ += ['LoadCachedImage', 'LoadImage']
-
-with TRANSFORMS.needing_an_extra('LoadRandomResizedCrop'):
-    from .loading import LoadRandomResizedCrop
-
-    __all__ += ['LoadRandomResizedCrop']
-
-with TRANSFORMS.needing_an_extra('RandAugment', 'RandomErasing'):
-    from .rand_augment import RandAugment, RandomErasing
-
-    __all__ += ['RandAugment', 'RandomErasing']
-
-with DATASETS.needing_an_extra('HuggingFaceImages', 'WebShards'):
-    from .hugging_face import HuggingFaceImages
-    from .web_dataset import WebShards
-
-    __all__ += ['HuggingFaceImages', 'WebShards']
-
-
-def __getattr__(name: str) -> type:
-    for registry in (TRANSFORMS, DATASETS):
-        if name in registry.missing:
-            raise registry.missing[name]
-    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+TRANSFORMS.import_later({
+    'LoadCachedImage': 'vit_plugin.data.images',
+    'LoadImage': 'vit_plugin.data.images',
+    'LoadRandomResizedCrop': 'vit_plugin.data.loading',
+    'RandAugment': 'vit_plugin.data.rand_augment',
+    'RandomErasing': 'vit_plugin.data.rand_augment',
+})
+DATASETS.import_later({
+    'HuggingFaceImages': 'vit_plugin.data.hugging_face',
+    'WebShards': 'vit_plugin.data.web_dataset',
+})
+__getattr__ = later_of(__name__, TRANSFORMS, DATASETS)
+__all__ = ['DefaultSampler', 'Digits', 'InfiniteSampler', *TRANSFORMS.later, *DATASETS.later]

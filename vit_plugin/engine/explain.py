@@ -113,7 +113,7 @@ def registered(registry: Registry) -> set[str]:
         for scope, child in registry.children.items():
             if scope == SCOPE:
                 child.import_from_location()
-            names |= {f'{scope}.{name}' for name in child.module_dict}
+            names |= {f'{scope}.{name}' for name in (*child.module_dict, *getattr(child, 'later', ()))}
         registry = registry.parent
     return names
 

@@ -1,7 +1,8 @@
 """Backbones, necks, heads and a preprocessor. Only the parts for MMPretrain's classifiers need MMPretrain."""
 
 # isort: off
-from vit_plugin.registry import MODELS  # first, since it says what to install where MMEngine is missing
+# First, since it says what to install where MMEngine is missing.
+from vit_plugin.registry import MODELS, later_of
 # isort: on
 
 from .backbones import VisionTransformer, ViTAdapter
@@ -9,22 +10,13 @@ from .loading import load_weights
 from .necks import SimpleFPN, TokenPooling
 from .stems import ConvEmbed, FlexiPatchEmbed, MBConvEmbed, PatchEmbed, ResNetEmbed, TimmEmbed
 
+MODELS.import_later({
+    'AugmentingPreprocessor': 'vit_plugin.models.data_preprocessor',
+    'DistilledClassifier': 'vit_plugin.models.heads.distilled_head',
+    'DistilledViTClsHead': 'vit_plugin.models.heads.distilled_head',
+    'ViTClsHead': 'vit_plugin.models.heads.vit_head',
+})
+__getattr__ = later_of(__name__, MODELS)
 __all__ = [
     'ConvEmbed', 'FlexiPatchEmbed', 'MBConvEmbed', 'PatchEmbed', 'ResNetEmbed', 'SimpleFPN', 'TimmEmbed',
-    'TokenPooling', 'ViTAdapter', 'VisionTransformer', 'load_weights']
-
-with MODELS.needing_an_extra('AugmentingPreprocessor'):
-    from .data_preprocessor import AugmentingPreprocessor
-
-    __all__ += ['AugmentingPreprocessor']
-
-with MODELS.needing_an_extra('DistilledClassifier', 'DistilledViTClsHead', 'ViTClsHead'):
-    from .heads import DistilledClassifier, DistilledViTClsHead, ViTClsHead
-
-    __all__ += ['DistilledClassifier', 'DistilledViTClsHead', 'ViTClsHead']
-
-
-def __getattr__(name: str) -> type:
-    if name in MODELS.missing:
-        raise MODELS.missing[name]
-    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    'TokenPooling', 'ViTAdapter', 'VisionTransformer', 'load_weights', *MODELS.later]

@@ -1,6 +1,7 @@
 """Going on with a run: from the newest checkpoint that is whole, and without running what one holds."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -22,12 +23,21 @@ def changed(cfg: Config, name: str, **options: object) -> Config:
     return cfg
 
 
-@pytest.fixture
-def trained(digits_config) -> Config:
-    """The config of a run of two epochs that has left its files."""
-    cfg = changed(digits_config, 'first', **{'train_cfg.max_epochs': 2, 'launcher': 'none'})
+@pytest.fixture(scope='module')
+def run(tmp_path_factory) -> Config:
+    """The config of a run of two epochs."""
+    cfg = tiny_cfg(tmp_path_factory.mktemp('run') / 'work', **{'train_cfg.max_epochs': 2})
     build_runner(cfg).train()
     return cfg
+
+
+@pytest.fixture
+def trained(run, tmp_path) -> Config:
+    """The config of that run in a copy of its folder."""
+    folder = tmp_path / 'work'
+    shutil.copytree(run.work_dir, folder)
+    (folder / 'last_checkpoint').write_text(str(folder / 'epoch_2.pth'))
+    return changed(run, 'copy', work_dir=str(folder))
 
 
 @pytest.mark.parametrize('runner_type', ['vit_plugin.Runner', 'Runner'])
@@ -37,8 +47,7 @@ def test_the_saved_config_is_not_run(trained, tmp_path, runner_type):
     checkpoint['meta']['config'] = f"gpu_ids = [0]\nopen({str(canary)!r}, 'w').close()\n"
     torch.save(checkpoint, path)
     runner = build_runner(changed(trained, runner_type, **{
-        'train_cfg.max_epochs': 3, 'resume': True, 'load_from': str(path), 'runner_type': runner_type,
-        'schedule_length': None}))
+        'train_cfg.max_epochs': 3, 'resume': True, 'load_from': str(path), 'runner_type': runner_type}))
     runner.train()
     assert runner.epoch == 3
     assert not canary.exists()

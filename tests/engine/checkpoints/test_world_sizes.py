@@ -14,7 +14,8 @@ from ranks import on_ranks
 from vit_plugin.engine.runtime_info import files_of
 from vit_plugin.weights.folders import read_folder
 
-pytestmark = pytest.mark.filterwarnings('ignore')
+# Alone in a process: after a plan on pretended ranks, forks of the same process take its rank for theirs.
+pytestmark = [pytest.mark.nightly, pytest.mark.filterwarnings('ignore')]
 
 # What every run draws the same for any number of processes.
 OPTIONS = {'model.train_cfg': None, 'model.backbone.drop_rate': 0., 'model.backbone.drop_path_rate': 0.,

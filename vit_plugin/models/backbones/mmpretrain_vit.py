@@ -207,7 +207,7 @@ class MMViTEVA02(Translated):
             pos_embed=dict(arguments['pos_embed'], rotary=dict(form='index', native_grid=(16, 16))))
 
 
-MODELS.missing.update({f'MM{name}': ConfigError(
+MODELS.refused.update({f'MM{name}': ConfigError(
     f"vit_plugin.MM{name}: MMPretrain's {name} hides patches in its own forward, to pre-train. It has no translation. "
     "Pre-train with MMPretrain's class, and load the result into vit_plugin.MMVisionTransformer.")
     for name in ('MAEViT', 'MFFViT', 'MILANViT', 'MaskFeatViT')})

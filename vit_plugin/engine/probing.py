@@ -1,0 +1,126 @@
+"""How good the features of a model are, without training it: neighbours, a linear classifier, a few images a class."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from mmengine.config import Config
+from torch import nn
+
+from vit_plugin.errors import ConfigError, needed_by
+
+with needed_by('tools/probe.py'):
+    from sklearn.base import ClassifierMixin
+    from sklearn.linear_model import LogisticRegression, RidgeClassifierCV
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import Normalizer, StandardScaler
+
+TEMPERATURE = 0.07
+
+Sample = tuple[np.ndarray, np.ndarray]  # features (images, channels) and labels (images, )
+
+
+def nearness(distances: np.ndarray) -> np.ndarray:
+    """The votes of neighbours at these cosine distances (arXiv:1805.01978, Section 3.4)."""
+    return np.exp((1 - distances) / TEMPERATURE)
+
+
+def neighbours() -> ClassifierMixin:
+    """The 20 nearest images vote, by their cosine (arXiv:2104.14294, Section 4.1)."""
+    return KNeighborsClassifier(20, weights=nearness, metric='cosine', algorithm='brute')
+
+
+def linear() -> ClassifierMixin:
+    """Logistic regression, its L2 penalty chosen by three-fold cross-validation (arXiv:2103.00020, Appendix A.3)."""
+    return make_pipeline(Normalizer(), GridSearchCV(
+        LogisticRegression(max_iter=1000), dict(C=np.logspace(-1, 5, 7)), cv=3))
+
+
+def few_shot() -> ClassifierMixin:
+    """Least squares to -1 and 1 (arXiv:2010.11929, Section 4.1), its L2 penalty chosen by leaving out each image."""
+    return make_pipeline(StandardScaler(), RidgeClassifierCV(2.**np.arange(-10, 21)))
+
+
+PROBES: dict[str, Callable[[], ClassifierMixin]] = {'knn': neighbours, 'linear': linear, 'fewshot': few_shot}
+
+
+def prepare(cfg: Config) -> None:
+    """Let the training images come once each, in their order and as in the validation.
+
+    Raises:
+        ConfigError: if this is no classifier with images for training and validation.
+    """
+    loader, tested = cfg.get('train_dataloader'), cfg.get('val_dataloader')
+    if cfg.get('default_scope') != 'mmpretrain' or not (loader and tested):
+        raise ConfigError('Only a config of MMPretrain with a train_dataloader and a val_dataloader can be probed.')
+    if 'pipeline' not in loader.dataset or 'pipeline' not in tested.dataset:
+        raise ConfigError('train_dataloader.dataset and val_dataloader.dataset need a pipeline of their own to be '
+                          'probed; give plain data sets, not wrapped ones.')
+    loader.dataset.pipeline = tested.dataset.pipeline
+    loader.update(batch_size=tested.batch_size, sampler=dict(type='DefaultSampler', shuffle=False), drop_last=False)
+    loader.pop('batch_sampler', None)
+
+
+@torch.no_grad()
+def features_of(model: nn.Module, loader: Iterable[dict[str, Any]]) -> Sample:
+    """What the head of a classifier gets, (images, channels), and the labels (images, ).
+
+    Raises:
+        ConfigError: if the head gets tokens or maps, or if an image has several labels or none.
+    """
+    model.eval()
+    features, labels = [], []
+    for batch in loader:
+        data = model.data_preprocessor(batch, training=False)
+        found = model.extract_feat(data['inputs'])[-1]
+        if found.ndim != 2:
+            raise ConfigError(f'The head gets features of shape {tuple(found.shape)}, and a probe wants one vector for '
+                              "an image: pool them with the neck TokenPooling, or choose the out_type 'cls_token' or "
+                              "'avg_featmap'.")
+        features.append(found.float().cpu().numpy())
+        for sample in data['data_samples']:
+            if sample.get('gt_label') is None or sample.gt_label.numel() != 1:
+                raise ConfigError(f'{sample.get("img_path", "An image")!r} has not one label, which a probe wants.')
+            labels.append(int(sample.gt_label))
+    return np.concatenate(features), np.asarray(labels)
+
+
+def drawn(labels: np.ndarray, shots: int, seed: int) -> np.ndarray:
+    """The positions of so many images of each class.
+
+    Raises:
+        ConfigError: if a class has fewer.
+    """
+    generator, positions = np.random.default_rng(seed), []
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        if len(members) < shots:
+            raise ConfigError(f'--shots {shots}: class {label} has only {len(members)} training images; ask for fewer.')
+        positions.append(generator.choice(members, shots, replace=False))
+    return np.concatenate(positions)
+
+
+def probe(train: Sample, val: Sample, probes: Sequence[str], shots: Sequence[int] = (5, ),
+          seeds: int = 3) -> dict[str, Any]:
+    """The accuracies, in per cent, of classifiers on features.
+
+    Args:
+        train, val: features and labels, of :func:`features_of`.
+        probes: names of ``PROBES``.
+        shots: the images of each class that ``'fewshot'`` gets.
+        seeds: how often ``'fewshot'`` draws them.
+
+    Returns:
+        The accuracy by the name of the probe. Of ``'fewshot'``: by the number of images, a list with one for each draw.
+    """
+    def accuracy(name: str, chosen: np.ndarray | slice) -> float:
+        return 100 * float(PROBES[name]().fit(train[0][chosen], train[1][chosen]).score(*val))
+
+    found: dict[str, Any] = {name: accuracy(name, slice(None)) for name in probes if name != 'fewshot'}
+    if 'fewshot' in probes:
+        found['fewshot'] = {number: [accuracy('fewshot', drawn(train[1], number, seed)) for seed in range(seeds)]
+                            for number in shots}
+    return found
