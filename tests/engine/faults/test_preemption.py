@@ -97,11 +97,12 @@ def test_a_validation_is_cut_short_with_the_models_own_weights(tmp_path, no_defa
     assert (tmp_path / PREEMPTED).read_text().endswith('epoch_1.pth')  # it was saved before the validation
 
 
-def test_accumulated_gradients_are_not_lost(monkeypatch):
+@pytest.mark.parametrize('interval', [2, 3])
+def test_accumulated_gradients_are_not_lost(monkeypatch, interval):
     parameter = torch.nn.Parameter(torch.ones(1))
     wrapper = OptimWrapper(optimizer=torch.optim.SGD([parameter], lr=0.1), accumulative_counts=4)
     wrapper.initialize_count_status(torch.nn.Linear(1, 1), 0, 12)
-    runner, hook, asked = SimpleNamespace(optim_wrapper=wrapper, iter=0), PreemptionHook(interval=2), []
+    runner, hook, asked = SimpleNamespace(optim_wrapper=wrapper, iter=0), PreemptionHook(interval=interval), []
     monkeypatch.setattr(hook, '_agree', lambda: asked.append(runner.iter + 1) or 0)
     for runner.iter in range(12):
         wrapper.update_params((parameter ** 2).sum())

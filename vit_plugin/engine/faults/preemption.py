@@ -48,7 +48,7 @@ class PreemptionHook(Hook):
     a thread of a program that handles signals itself does not listen.
 
     Args:
-        interval: the ranks tell each other every so many steps.
+        interval: the ranks tell each other after every so many steps, at the end of a window of accumulation.
         signals: what to listen to. Slurm sends SIGTERM at the end of a job, and SIGUSR1 where a job asks for it.
     """
 
@@ -59,7 +59,7 @@ class PreemptionHook(Hook):
                      'SIGTERM', 'SIGUSR1')) -> None:
         self.interval = interval
         self.signals = [signal.Signals[name] for name in signals if hasattr(signal, name)]  # Windows has few
-        self._heard = 0
+        self._heard = self._asked = 0
         self._listens = False
         self._group: Any = None
         self._common = 0
@@ -104,8 +104,9 @@ class PreemptionHook(Hook):
             self._leave(runner, heard, path, 'before the first step, so that there was nothing to save')
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
-        if (runner.iter + 1) % self.interval or in_window(runner.optim_wrapper):
+        if runner.iter + 1 - self._asked < self.interval or in_window(runner.optim_wrapper):
             return
+        self._asked = runner.iter + 1
         if heard := self._agree():
             self._save_and_leave(runner, heard, f'after step {runner.iter + 1}')
 
