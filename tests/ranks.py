@@ -1,14 +1,12 @@
 """Run a function on several processes of this machine, which share the imports of the tests."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
-from torch.testing._internal.distributed.fake_pg import FakeStore
 
 # At the first backward autograd starts a thread for each device that is known then, and with threads it does not run in
 # a forked process. On a CPU it needs none, but sharding a model on the meta device makes torch know of more devices.
@@ -34,13 +32,3 @@ def _rank(rank: int, count: int, folder: str, function: Callable[..., None], arg
     function(*args)
     dist.barrier()
     dist.destroy_process_group()
-
-
-@contextmanager
-def fake_ranks(count: int, rank: int = 0) -> Iterator[None]:
-    """Within this context this process is one of ``count`` ranks, and their messages go nowhere."""
-    dist.init_process_group('fake', store=FakeStore(), rank=rank, world_size=count)
-    try:
-        yield
-    finally:
-        dist.destroy_process_group()

@@ -14,8 +14,7 @@ from ranks import on_ranks
 from vit_plugin.engine.runtime_info import files_of
 from vit_plugin.weights.folders import read_folder
 
-# Alone in a process: after a plan on pretended ranks, forks of the same process take its rank for theirs.
-pytestmark = [pytest.mark.nightly, pytest.mark.filterwarnings('ignore')]
+pytestmark = pytest.mark.filterwarnings('ignore')
 
 # What every run draws the same for any number of processes.
 OPTIONS = {'model.train_cfg': None, 'model.backbone.drop_rate': 0., 'model.backbone.drop_path_rate': 0.,
@@ -62,6 +61,7 @@ def sharded(work_dir: str, stop: int | None) -> None:
     go_on(work_dir, stop, sharding=dict())
 
 
+@pytest.mark.nightly
 def test_two_sharded_ranks_then_one_process_then_two(tmp_path, no_default_scope):
     whole = go_on(str(tmp_path / 'whole'), None)
     work_dir = tmp_path / 'run'

@@ -5,10 +5,11 @@ import pytest
 import torch
 import torch.distributed as dist
 from mmengine.logging import MessageHub
-from ranks import fake_ranks, on_ranks
+from ranks import on_ranks
 from torch.distributed.tensor.debug import CommDebugMode
 
 from vit_plugin.engine import OptimWrapper
+from vit_plugin.engine.planning.step import pretended_ranks
 from vit_plugin.engine.sharding import Sharding, shard
 from vit_plugin.models import VisionTransformer
 
@@ -99,7 +100,7 @@ def test_all_ranks_leave_a_step_out_together(tmp_path):
 
 def messages(accumulative_counts: int, tiny: dict) -> list[int]:
     """The number of reductions of gradients in each of eight steps of a sharded model."""
-    with fake_ranks(2):
+    with pretended_ranks(2):
         model = shard(VisionTransformer(**tiny), Sharding(), 'cpu')
         wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1), accumulative_counts=accumulative_counts)
         wrapper.initialize_count_status(model, 0, 7)
@@ -120,7 +121,7 @@ def test_sharded_gradients_are_averaged_only_before_a_step(tiny):
 
 @pytest.mark.parametrize('defers', [True, False])
 def test_the_norm_of_sharded_gradients_is_a_plain_number(defers, tiny):
-    with fake_ranks(2):
+    with pretended_ranks(2):
         model = shard(VisionTransformer(**tiny), Sharding(), 'cpu')
         wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1), clip_grad=dict(max_norm=1))
         wrapper.message_hub, wrapper.defers_grad_norm = MessageHub.get_instance(f'sharded_{defers}'), defers

@@ -8,9 +8,10 @@ import torch.distributed as dist
 from campaigns.tiny_run import build, tiny_cfg
 from mmengine.config import Config
 from mmengine.runner import Runner
-from ranks import fake_ranks, on_ranks
+from ranks import on_ranks
 from torch.distributed.tensor import DTensor
 
+from vit_plugin.engine.planning.step import pretended_ranks
 from vit_plugin.engine.sharding import Sharding, is_sharded, shard
 from vit_plugin.engine.sharding.begin import join_alone
 from vit_plugin.errors import ConfigError
@@ -86,7 +87,7 @@ def test_two_ranks_and_one_train_as_a_plain_run(tmp_path: Path, alone):
      'SGD does not step sharded parameters .*; leave out fused=True'),
 ])
 def test_wrong_input_is_one_sentence(tmp_path, options, message):
-    with fake_ranks(6), pytest.raises(ConfigError, match=message):
+    with pretended_ranks(6), pytest.raises(ConfigError, match=message):
         build(config(tmp_path, **{'sharding': dict(), **options})).train()
 
 

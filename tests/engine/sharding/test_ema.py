@@ -5,11 +5,11 @@ import pytest
 import torch
 from campaigns.tiny_run import differences, final_checkpoint, tiny_cfg
 from mmengine.registry import RUNNERS
-from ranks import fake_ranks
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from vit_plugin.engine import EMAHook
+from vit_plugin.engine.planning.step import pretended_ranks
 from vit_plugin.engine.sharding import Sharding, shard
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
@@ -107,7 +107,7 @@ def test_averages_of_another_model_are_one_sentence():
 def test_averages_of_a_sharded_model_are_sharded_alike(tiny):
     run = Run(VisionTransformer(**tiny))
     images = torch.randn(2, 3, 32, 32)
-    with fake_ranks(2, rank=1):
+    with pretended_ranks(2, rank=1):
         shard(run.model, Sharding(), 'cpu')
         hook = EMAHook(momentum=0.5)
         hook.before_run(run)

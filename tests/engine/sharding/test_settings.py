@@ -1,7 +1,7 @@
 
 import pytest
-from ranks import fake_ranks
 
+from vit_plugin.engine.planning.step import pretended_ranks
 from vit_plugin.engine.sharding import Sharding, settings
 from vit_plugin.errors import ConfigError
 
@@ -9,7 +9,7 @@ from vit_plugin.errors import ConfigError
 @pytest.mark.parametrize(('ranks', 'group', 'shape'), [
     (4, 'all', (4, )), (4, 4, (4, )), (8, 2, (4, 2)), (2, 1, (2, 1))])
 def test_the_mesh(ranks, group, shape):
-    with fake_ranks(ranks):
+    with pretended_ranks(ranks):
         assert Sharding(group=group).mesh('cpu').shape == shape
 
 

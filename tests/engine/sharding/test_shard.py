@@ -3,11 +3,12 @@ from pathlib import Path
 import pytest
 import torch
 import torch.distributed as dist
-from ranks import fake_ranks, on_ranks
+from ranks import on_ranks
 from torch import Tensor, nn
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
+from vit_plugin.engine.planning.step import pretended_ranks
 from vit_plugin.engine.sharding import Sharding, parts_to_shard, shard
 from vit_plugin.engine.sharding.shard import padded_size
 from vit_plugin.errors import ConfigError
@@ -44,14 +45,14 @@ def test_the_parts_are_the_stem_and_the_blocks(tiny, tiny_hybrid):
     (lambda tiny: Sharding(dtype='bfloat16'), 'takes no dtype'),
 ])
 def test_wrong_input_is_one_sentence(tiny, build, message):
-    with fake_ranks(6), pytest.raises(ConfigError, match=message):
+    with pretended_ranks(6), pytest.raises(ConfigError, match=message):
         build(tiny)
 
 
 def test_a_scalar_is_one_sentence(tiny):
     model = Classifier(**tiny)
     model.scale = nn.Parameter(torch.tensor(1.))
-    with fake_ranks(2), pytest.raises(ConfigError, match="'scale', which is a scalar"):
+    with pretended_ranks(2), pytest.raises(ConfigError, match="'scale', which is a scalar"):
         shard(model, Sharding(), 'cpu')
 
 
@@ -61,9 +62,9 @@ def test_parameters_are_not_padded_to_many_times_their_size():
     for ranks in (2, 8, 64, 128):
         for name, parameter in model.named_parameters():
             assert padded_size(parameter.shape, ranks) <= 2 * parameter.numel(), (name, ranks)
-    with fake_ranks(1024), pytest.raises(ConfigError, match=r"'pos_embed', \(1, 257, 1408\).* group=128\.$"):
+    with pretended_ranks(1024), pytest.raises(ConfigError, match=r"'pos_embed', \(1, 257, 1408\).* group=128\.$"):
         shard(model, Sharding(), 'cpu')
-    with fake_ranks(1024):
+    with pretended_ranks(1024):
         shard(model, Sharding(group=128), 'cpu')
         assert model.pos_embed.to_local().shape == (1, 257, 11)
 
@@ -109,7 +110,7 @@ def test_whole_tensors_load_into_any_module(tiny):
     """The head of this classifier is torch's, which knows nothing of sharding."""
     torch.manual_seed(1)
     weights = Classifier(**tiny).state_dict()
-    with fake_ranks(2, rank=1):
+    with pretended_ranks(2, rank=1):
         model = shard(Classifier(**tiny), Sharding(), 'cpu')
         model.load_state_dict(weights)
         for name, parameter in model.named_parameters():
@@ -118,14 +119,14 @@ def test_whole_tensors_load_into_any_module(tiny):
 
 
 def test_only_this_ranks_part_is_copied():
-    with fake_ranks(4, rank=2):
+    with pretended_ranks(4, rank=2):
         model = nn.Linear(3, 6)  # of the six rows, two for each of the first ranks and none for the last
         target = next(fully_shard(model, mesh=Sharding().mesh('cpu')).parameters())
         whole = torch.arange(18, dtype=torch.float64).view(6, 3)
         part = placed(whole, target).to_local()
         assert part.tolist() == whole[4:].tolist()
         assert (part.dtype, part.untyped_storage().nbytes()) == (torch.float32, 4 * part.numel())
-    with fake_ranks(5, rank=3):  # of another size, since torch keeps what it knows of equal meshes
+    with pretended_ranks(5, rank=3):
         target = next(fully_shard(nn.Linear(3, 6), mesh=Sharding().mesh('cpu')).parameters())
         assert placed(whole, target).to_local().shape == (0, 3)
 

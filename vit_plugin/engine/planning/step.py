@@ -15,6 +15,7 @@ from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+from torch.distributed.tensor import debug
 
 from vit_plugin.engine.explain import first_line
 from vit_plugin.engine.sharding import Sharding, shard
@@ -48,8 +49,8 @@ class Setting:
 
 
 @contextmanager
-def pretended_ranks(number: int) -> Iterator[None]:
-    """Be rank 0 of a process group that sends nothing.
+def pretended_ranks(number: int, rank: int = 0) -> Iterator[None]:
+    """Be one of the ranks of a process group that sends nothing.
 
     Raises:
         ConfigError: if this process is in a process group.
@@ -57,11 +58,13 @@ def pretended_ranks(number: int) -> Iterator[None]:
     from torch.testing._internal.distributed.fake_pg import FakeStore  # registers the backend; torch's only such one
     if dist.is_initialized():
         raise ConfigError('A plan is made in a process of its own, and this one is in a process group.')
-    dist.init_process_group('fake', rank=0, world_size=number, store=FakeStore())
+    dist.init_process_group('fake', rank=rank, world_size=number, store=FakeStore())
     try:
         yield
     finally:
         dist.destroy_process_group()
+        # torch keeps how operators divide tensors, by the mesh's shape. What it keeps is of the pretended rank.
+        getattr(debug, '_clear_sharding_prop_cache', lambda: None)()
 
 
 class Step:
