@@ -6,6 +6,7 @@ import pytest
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 
+from vit_plugin import registry
 from vit_plugin.models import VisionTransformer
 
 BACKBONE = dict(type='vit_plugin.VisionTransformer', img_size=32, arch=dict(
@@ -57,11 +58,12 @@ def test_tools_import_no_host():
     assert loaded.strip() == '[]'
 
 
-@pytest.mark.parametrize('package', ['models', 'data'])
+@pytest.mark.parametrize(('package', 'registries'), [('models', [registry.MODELS]),
+                                                     ('data', [registry.TRANSFORMS, registry.DATASETS])])
 @pytest.mark.filterwarnings('ignore')
-def test_classes_that_are_imported_later(package):
+def test_classes_that_are_imported_later(package, registries):
     module = importlib.import_module(f'vit_plugin.{package}')
-    for name in module.__all__:
+    for name in (name for one in registries for name in one.later):
         assert getattr(module, name).__name__ == name
     with pytest.raises(AttributeError, match="has no attribute 'ViTHead'"):
         module.ViTHead  # noqa: B018

@@ -20,4 +20,4 @@ DATASETS.import_later({
     'WebShards': 'vit_plugin.data.web_dataset',
 })
 __getattr__ = later_of(__name__, TRANSFORMS, DATASETS)
-__all__ = ['DefaultSampler', 'Digits', 'InfiniteSampler', *TRANSFORMS.later, *DATASETS.later]
+__all__ = ['DefaultSampler', 'Digits', 'InfiniteSampler']

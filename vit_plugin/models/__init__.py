@@ -19,4 +19,4 @@ MODELS.import_later({
 __getattr__ = later_of(__name__, MODELS)
 __all__ = [
     'ConvEmbed', 'FlexiPatchEmbed', 'MBConvEmbed', 'PatchEmbed', 'ResNetEmbed', 'SimpleFPN', 'TimmEmbed',
-    'TokenPooling', 'ViTAdapter', 'VisionTransformer', 'load_weights', *MODELS.later]
+    'TokenPooling', 'ViTAdapter', 'VisionTransformer', 'load_weights']

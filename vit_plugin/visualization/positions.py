@@ -64,7 +64,7 @@ def draw_position_similarity(similarity: Tensor) -> Figure:
     axes = figure.subplots(len(rows), len(columns), squeeze=False)
     for (i, row), (j, column) in ((a, b) for a in enumerate(rows) for b in enumerate(columns)):
         panel = axes[i, j]
-        picture = panel.imshow(similarity[row, column].cpu(), cmap=COLORMAP, vmin=-1, vmax=1)
+        picture = panel.imshow(similarity[row, column].cpu().numpy(), cmap=COLORMAP, vmin=-1, vmax=1)
         panel.set(xticks=[], yticks=[])
         panel.spines[:].set_visible(False)
         if j == 0 and i % every == 0:

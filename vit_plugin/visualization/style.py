@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from torch import Tensor
 
 # Perceptually uniform, and legible for those who do not see red or green apart.
 COLORMAP = 'viridis'
@@ -36,9 +37,9 @@ def panels(rows: int, columns: int, aspect: float, side: float,
     return figure, iter(axes)
 
 
-def show(axes: Axes, picture: np.ndarray, title: str = '', **options: object) -> None:
+def show(axes: Axes, picture: np.ndarray | Tensor, title: str = '', **options: object) -> None:
     """Show a picture in a panel, with a title above it."""
-    axes.imshow(picture, **options)
+    axes.imshow(picture.numpy() if isinstance(picture, Tensor) else picture, **options)
     if title:
         axes.set_title(title, fontsize='small', pad=3)
 

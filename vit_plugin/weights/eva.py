@@ -53,7 +53,7 @@ VITAMIN = (
 # DINOv3 of its authors, with untie_cls_and_patch_norms.
 NORMS_APART = (
     Rule('cls_norm.{rest}', 'norm.prefix.{rest}', written=norms_apart),
-    Rule('norm.{rest}', 'norm.patches.{rest}', when='cls_norm.', written=norms_apart))
+    Rule('norm.{rest}', 'norm.patches.{rest}', when='.cls_norm.', written=norms_apart))
 
 # Names of authors whose layers have timm's names otherwise, and of timm's class Eva. For reading only.
 SPELLINGS = (

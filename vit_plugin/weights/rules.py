@@ -46,6 +46,10 @@ TABLE = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x[0]
 ROW_MORE = Transform(lambda x: x, lambda x, heads: F.pad(x, (0, 0, 1, 0)))  # a row of zeros for the class token
 
 
+def _any_has(text: str, keys: Iterable[str]) -> bool:
+    return any(text in f'.{key}' for key in keys)
+
+
 @dataclass(frozen=True)
 class Rule:
     """Maps one or several keys of another format to one key of ours.
@@ -56,8 +60,8 @@ class Rule:
         transform: conversion of each array.
         thirds: the thirds of their array that ours contains, as (first, last + 1). For formats that keep queries, keys
             and values in one array where we have two. Their key then makes several of ours.
-        unless: the rule is not used if any key contains this text.
-        when: the rule is only used for reading if any key contains this text.
+        unless: the rule is not used if any key, with a dot before it, contains this text.
+        when: the rule is only used for reading if any key, with a dot before it, contains this text.
         written: whether the rule is also used for writing. False only reads another spelling. A function decides by the
             state to write.
     """
@@ -72,7 +76,7 @@ class Rule:
     def writes(self, state: Mapping[str, Tensor]) -> bool:
         """Whether the rule is used to write this state."""
         written = self.written(state) if callable(self.written) else self.written
-        return written and not (self.unless and any(self.unless in key for key in state))
+        return written and not (self.unless and _any_has(self.unless, state))
 
     @cached_property
     def their_patterns(self) -> tuple[Pattern, ...]:
@@ -183,8 +187,7 @@ class Format:
         for rule in self.rules:
             found = [{indices: key for key in free if (rule.thirds or key not in shared)
                       and (indices := pattern.match(key)) is not None} for pattern in rule.their_patterns]
-            if (rule.unless and any(rule.unless in key for key in given)) or (
-                    rule.when and not any(rule.when in key for key in given)):
+            if (rule.unless and _any_has(rule.unless, given)) or (rule.when and not _any_has(rule.when, given)):
                 continue
             for indices in found[0]:
                 if all(indices in matches for matches in found):

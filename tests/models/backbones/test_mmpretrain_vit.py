@@ -119,7 +119,7 @@ def test_a_whole_config_by_one_line(tmp_path):
 
 def test_a_plain_backbone_says_what_takes_their_second_norm():
     theirs = dropin.original(dict(TINY, type='VisionTransformer', patch_size=8, out_type='avg_featmap'))
-    plain = MODELS.build(dict(type='VisionTransformer', arch=dict(TINY['arch'], patch_size=8), img_size=48))
+    plain = MODELS.build(dict(type='vit_plugin.VisionTransformer', arch=dict(TINY['arch'], patch_size=8), img_size=48))
     with pytest.raises(ConfigError, match='ln2.weight.*MMVisionTransformer'):
         plain.load_state_dict(theirs.state_dict(), strict=False)
 
