@@ -103,6 +103,7 @@ def test_an_interrupted_run_keeps_its_last_checkpoint(tmp_path):
     assert torch.load(last, weights_only=False)['state_dict']
 
 
+@pytest.mark.nightly
 def test_two_processes_end_with_the_same_weights(tmp_path):
     config = tmp_path / 'config.py'
     config.write_text(f"_base_ = '{Path(CONFIG).resolve()}'\ncustom_imports = dict(imports=['rank_dump'])\n")

@@ -108,6 +108,7 @@ print(json.dumps([before, readers()]))
 """
 
 
+@pytest.mark.nightly
 def test_mmengines_readers_stay_as_they_are():
     """In a library user's process: two new schemes and two kinds of files that it cannot read, and nothing else."""
     done = subprocess.run([sys.executable, '-W', 'ignore', '-c', READERS], capture_output=True, text=True, check=True)

@@ -72,6 +72,7 @@ def test_a_failing_member_does_not_stop_the_others_and_only_it_runs_again(sweep,
     assert told[-8].endswith('finished before')
 
 
+@pytest.mark.nightly
 def test_jobs_that_fail_are_named(sweep, command):
     pytest.importorskip('submitit', reason='submitit is not installed')
     (sweep.folder / 'slurm').mkdir(parents=True)
