@@ -20,7 +20,8 @@ with needed_by('RandAugment'):
 Ratio = Annotated[float, Field(ge=1e-3, le=1e3, description='a number from 0.001 to 1000')]
 Range = Annotated[Sequence[Ratio], Field(min_length=2, max_length=2, description='two numbers (min, max)')]
 Value = Annotated[float, Field(ge=0, le=255, description='a number from 0 to 255')]
-Colour = Value | Annotated[Sequence[Value], Field(min_length=1, max_length=4)]
+Colours = Annotated[Sequence[Value], Field(min_length=1, max_length=4)]
+Colour = Value | Colours
 Spread = NotNegative | Annotated[Sequence[NotNegative], Field(min_length=1, max_length=4)]
 Magnitude = Annotated[float, Field(ge=0, le=100, description='a number from 0 to 100')]
 Policies = Annotated[Sequence[Typed], Field(min_length=1)]
@@ -30,7 +31,7 @@ RAMP = np.arange(256.)
 
 class Hparams(TypedDict, total=False):
     """Arguments that all policies share."""
-    pad_val: Colour
+    pad_val: Annotated[int, Field(ge=0, le=255, description='a whole number from 0 to 255')] | Colours
     interpolation: Literal['nearest', 'bilinear', 'bicubic', 'area', 'lanczos']
 
 
