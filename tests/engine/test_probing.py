@@ -27,6 +27,11 @@ def test_labels_without_a_reason_are_a_guess():
     assert probe((train[0], shuffled), val, ['knn'])['knn'] < 60
 
 
+def test_too_few_neighbours_are_a_sentence():
+    with pytest.raises(ConfigError, match='knn asks the 20 nearest training images, and there are only 12'):
+        probe(samples(12, 0), samples(3, 1), ['knn'])
+
+
 def test_votes_are_those_of_the_paper():
     cosines = np.array([[0.9, 0.2]])
     np.testing.assert_allclose(nearness(1 - cosines), np.exp(cosines / 0.07))

@@ -18,7 +18,7 @@ with needed_by('tools/probe.py'):
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import Normalizer, StandardScaler
 
-TEMPERATURE = 0.07
+NEIGHBOURS, TEMPERATURE = 20, 0.07
 
 Sample = tuple[np.ndarray, np.ndarray]  # features (images, channels) and labels (images, )
 
@@ -30,7 +30,7 @@ def nearness(distances: np.ndarray) -> np.ndarray:
 
 def neighbours() -> ClassifierMixin:
     """The 20 nearest images vote, by their cosine (arXiv:2104.14294, Section 4.1)."""
-    return KNeighborsClassifier(20, weights=nearness, metric='cosine', algorithm='brute')
+    return KNeighborsClassifier(NEIGHBOURS, weights=nearness, metric='cosine', algorithm='brute')
 
 
 def linear() -> ClassifierMixin:
@@ -115,7 +115,14 @@ def probe(train: Sample, val: Sample, probes: Sequence[str], shots: Sequence[int
 
     Returns:
         The accuracy by the name of the probe. Of ``'fewshot'``: by the number of images, a list with one for each draw.
+
+    Raises:
+        ConfigError: if there are fewer training images than ``'knn'`` asks, or than shots of a class.
     """
+    if 'knn' in probes and len(train[1]) < NEIGHBOURS:
+        raise ConfigError(f'knn asks the {NEIGHBOURS} nearest training images, and there are only {len(train[1])}: give '
+                          'more, or other --probes.')
+
     def accuracy(name: str, chosen: np.ndarray | slice) -> float:
         return 100 * float(PROBES[name]().fit(train[0][chosen], train[1][chosen]).score(*val))
 

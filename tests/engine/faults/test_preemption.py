@@ -1,9 +1,7 @@
 """Signals to a training run: in one process, to one of two, and to their data workers."""
 
-import multiprocessing
 import os
 import signal
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -126,40 +124,8 @@ def test_a_signal_to_one_of_two_stops_both(tmp_path, no_default_scope, monkeypat
     assert saved_step(tmp_path / 'work') == 2
 
 
-def start_and_wait(started: Any) -> None:
-    started.set()
-    time.sleep(60)
-
-
-def test_other_processes_of_the_run_can_be_ended(tmp_path):
-    """Metrics of the hosts compute in a pool of processes, which they end by SIGTERM."""
-    hook = PreemptionHook()
-    with hook.listening(SimpleNamespace(work_dir=tmp_path)):
-        context = multiprocessing.get_context('fork')
-        started = context.Event()
-        process = context.Process(target=start_and_wait, args=(started, ), daemon=True)
-        process.start()
-        assert started.wait(20)  # Python forgets a signal that comes while it forks
-        process.terminate()
-        process.join(20)
-        assert process.exitcode == -signal.SIGTERM
-    assert hook._heard == 0
-
-
 def test_wrong_settings_are_a_sentence():
     with pytest.raises(ConfigError, match=r"PreemptionHook: signals\[0\]='SIGTREM' .* did you mean 'SIGTERM'"):
         PreemptionHook(signals=['SIGTREM'])
     with pytest.raises(ConfigError, match='PreemptionHook: interval=0 must be a whole number from 1'):
         PreemptionHook(interval=0)
-
-
-class Pools(Hook):
-    """Ends a pool of processes in each validation, as MMDetection's metric of Pascal VOC does."""
-
-    def after_val_epoch(self, runner: Any, metrics: dict[str, float]) -> None:
-        with torch.multiprocessing.get_context('fork').Pool(2) as pool:
-            assert pool.map(abs, [-1, -2]) == [1, 2]
-
-
-def test_a_pool_of_processes_ends(tmp_path):
-    assert status(tiny_cfg(tmp_path), Pools()) == 0

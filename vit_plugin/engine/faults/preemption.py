@@ -20,6 +20,7 @@ from vit_plugin.registry import HOOKS
 from vit_plugin.writing import write_text
 
 from ..optim import in_window
+from .forks import keeping_from_forks
 
 PREEMPTED = 'preempted'
 
@@ -73,19 +74,16 @@ class PreemptionHook(Hook):
             return
         if is_main_process():
             Path(runner.work_dir, PREEMPTED).unlink(missing_ok=True)
-        process, self._heard = os.getpid(), 0
+        self._heard = 0
 
         def hear(number: int, frame: object) -> None:
-            if os.getpid() == process:
-                self._heard = self._heard or number
-            else:  # a fork, such as of a metric, whose pool of processes ends by this signal
-                signal.signal(number, signal.SIG_DFL)
-                os.kill(os.getpid(), number)
+            self._heard = self._heard or number
 
         previous = {number: signal.signal(number, hear) for number in self.signals}
         self._listens = True
         try:
-            yield
+            with keeping_from_forks(self.signals):
+                yield
         finally:
             self._listens = False
             for number, handler in previous.items():
