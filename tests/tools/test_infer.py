@@ -112,7 +112,11 @@ def test_bad_input_is_one_sentence(infer, image, tmp_path):
     torch.save({name: value for name, value in state.items() if not name.startswith('head.')}, other)
     damaged = tmp_path / 'damaged.jpg'
     damaged.write_bytes(b'no picture')
+    without_test = tmp_path / 'without_test.py'
+    without_test.write_text(f'_base_ = {str(Path(DIGITS).resolve())!r}\n'
+                            'test_dataloader = test_cfg = test_evaluator = None')
     for arguments, words in (
+            ([image, '--config', without_test, '--checkpoint', checkpoint], 'has no test_dataloader; add one'),
             ([damaged, '--config', DIGITS, '--checkpoint', checkpoint], "damaged.jpg' cannot be read"),
             (['none.jpg', '--config', DIGITS, '--checkpoint', checkpoint], "There is no image 'none.jpg'"),
             ([image, '--config', 'none.py', '--checkpoint', checkpoint], "There is no config file 'none.py'"),

@@ -92,8 +92,12 @@ def load_model(cfg: Config, checkpoint: str, device: str,
         only_backbone: whether such weights of another format may leave the neck and head at their initialisation.
 
     Raises:
-        ConfigError: if the checkpoint is of another model, or lacks weights that count.
+        ConfigError: if the checkpoint is of another model, or lacks weights that count, or if the config has no
+            ``test_dataloader``.
     """
+    if not cfg.get('test_dataloader'):
+        raise ConfigError(f'The config {cfg.filename!r} has no test_dataloader; add one, whose pipeline the images go '
+                          'through.')
     init_default_scope(cfg.get('default_scope', 'mmpretrain'))
     cfg.model.setdefault('data_preprocessor', cfg.get('data_preprocessor'))
     model = revert_sync_batchnorm(MODELS.build(cfg.model))
