@@ -97,6 +97,16 @@ def test_timm(monkeypatch, tiny):
         open_weights('timm://vit_smal_patch16_dinov3')
 
 
+@pytest.mark.parametrize('name', ['vit_tiny_patch16_224', 'vit_tiny_patch16_224.augreg_in21k'])
+def test_a_missing_network_is_no_wrong_name(monkeypatch, name):
+    def fail(name: str, pretrained: bool) -> None:
+        raise OSError('the hub does not answer')
+
+    monkeypatch.setattr('timm.create_model', fail)
+    with pytest.raises(ConfigError, match=r'cannot be had \(the hub does not answer\); check the network, or fetch'):
+        open_weights(f'timm://{name}')
+
+
 # MMEngine's readers by their prefixes, before and after our types are imported.
 READERS = """
 import json

@@ -91,6 +91,9 @@ def _from_timm(name: str) -> Mapping[str, Tensor]:
     try:
         return timm.create_model(name, pretrained=True).state_dict()
     except Exception as error:  # as above
+        if timm.is_model_pretrained(name):
+            raise ConfigError(f'timm://{name} cannot be had ({_reason(error)}); check the network, or fetch it by hand '
+                              'and give its path.') from error
         near = timm.list_pretrained(f'*{name.partition(".")[0]}*')[:5] or get_close_matches(
             name, timm.list_pretrained(), n=3, cutoff=0.)
         raise ConfigError(f'timm://{name} cannot be had ({_reason(error)}); timm has weights for {", ".join(near)}, '
