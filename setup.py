@@ -9,7 +9,6 @@ version = next(line.split("'")[1] for line in (here / 'vit_plugin/__init__.py').
                if line.startswith('__version__'))
 
 
-
 class BuildWithRecipes(build_py):
     """Puts the recipes, the tools and the model index into vit_plugin/.mim, where mim and MMEngine look for them.
 

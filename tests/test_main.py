@@ -1,5 +1,6 @@
 """The command ``vit-plugin``."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,11 @@ def test_help_names_every_tool(capsys):
     listed = {line.split()[0] for line in shown.splitlines() if line.startswith('  ')}
     assert listed == (TOOLS - {'torchrun', 'convert_weights'}) | {'convert', 'zoo'}
     assert '  train       Train a model.\n' in shown
+
+
+def test_the_readme_lists_every_command():
+    listed = re.search('Installed, all of them are commands .*?: (.*?)\\.', Path('README.md').read_text(), re.DOTALL)[1]
+    assert {name.removeprefix('vit-plugin ') for name in re.findall('`(.*?)`', listed)} == {*command.commands()}
 
 
 @pytest.mark.parametrize(('name', 'words'), [

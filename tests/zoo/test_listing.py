@@ -29,6 +29,15 @@ def test_the_list(capsys):
     assert 'No name fits' in capsys.readouterr().err
 
 
+def test_help_names_the_command_that_was_called(capsys, monkeypatch):
+    for called, told in (('vit-plugin zoo', 'vit-plugin zoo'),
+                         ('x/vit_plugin/zoo/__main__.py', 'python -m vit_plugin.zoo')):
+        monkeypatch.setattr('sys.argv', [called])
+        with pytest.raises(SystemExit):
+            main(['--help'])
+        assert capsys.readouterr().out.startswith(f'usage: {told} [')
+
+
 @pytest.mark.parametrize('name', ['vit_tiny_patch16_dinov3_qkvb', 'vit_small_r26_s32_224.augreg_in21k'])
 def test_the_config_spelt_out_is_the_same_model(name):
     cfg = Config.fromstring(Config(config_of(name)).pretty_text, '.py')

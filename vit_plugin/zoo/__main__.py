@@ -15,7 +15,8 @@ from .names import names
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog='python -m vit_plugin.zoo', description=__doc__)
+    as_module = sys.argv[0].endswith('__main__.py')
+    parser = argparse.ArgumentParser(prog='python -m vit_plugin.zoo' if as_module else None, description=__doc__)
     parser.add_argument('pattern', nargs='?', default='*', help="names to list, such as 'eva02*'; default: all")
     parser.add_argument('--weights', action='store_true', help='list the names of weights, with the tag after the dot')
     parser.add_argument('--markdown', action='store_true', help='with --weights: the list as docs/checkpoints.md')
