@@ -68,7 +68,7 @@ class Subject:
             cfg = read_config(args.config, args.cfg_options)
             check_checkpoint(args.checkpoint)
             check_channels(cfg.model)
-            model, meta = load_model(cfg, args.checkpoint, args.device)
+            model, meta = load_model(cfg, args.checkpoint, args.device, only_backbone=args.picture != 'cam')
             self.see = partial(seen_at_size, model, size=args.size) if args.size else partial(
                 seen_in_test, model, build_pipeline(cfg))
             return model, meta

@@ -11,6 +11,7 @@ import pytest
 import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
+from safetensors.torch import save_file
 
 from vit_plugin.engine import launch
 from vit_plugin.engine.launch import read_config
@@ -121,6 +122,57 @@ def test_bad_input_is_one_sentence(infer, image, tmp_path):
             infer(*arguments)
         assert words in str(error.value)
         assert '\n' not in str(error.value)
+
+
+@pytest.fixture
+def whole_digits(tmp_path) -> Path:
+    """A trained classifier's checkpoint whose classes are told from those of the data set."""
+    def prefer_seven(model):
+        model.head.layers.head.bias.data[7] = 9
+
+    return Path(save(tmp_path / 'digits.pth', DIGITS, dict(classes=[f'digit {i}' for i in range(10)]), prefer_seven))
+
+
+def weights_in(checkpoint: Path, keep=lambda name: True) -> dict[str, torch.Tensor]:
+    state = torch.load(checkpoint, weights_only=True)['state_dict']
+    return {name: value for name, value in state.items() if keep(name)}
+
+
+def test_a_whole_model_predicts_the_same_from_any_container(infer, image, whole_digits, tmp_path, capsys, monkeypatch):
+    save_file(weights_in(whole_digits), tmp_path / 'digits.safetensors')
+    np.savez(tmp_path / 'digits.npz', **weights_in(whole_digits))
+    monkeypatch.setattr('vit_plugin.weights.sources.download', lambda address: tmp_path / Path(address).name)
+    for checkpoint, told in ((tmp_path / 'digits.safetensors', '7 1.00'), (tmp_path / 'digits.npz', '7 1.00'),
+                             ('http://localhost/digits.pth', 'digit 7 1.00')):  # which says what its classes are
+        infer(image, '--config', DIGITS, '--checkpoint', checkpoint)
+        assert f'photo.jpg: {told}, ' in capsys.readouterr().out
+
+
+def test_a_model_is_never_half_initialised(infer, image, whole_digits, tmp_path):
+    save_file(weights_in(whole_digits, lambda name: 'head' not in name), tmp_path / 'headless.safetensors')
+    bare = {name.removeprefix('backbone.').replace('head.layers.head', 'head'): value
+            for name, value in weights_in(whole_digits, lambda name: 'extra_state' not in name).items()}
+    save_file({name: value[:7] if 'head' in name else value for name, value in bare.items()},
+              tmp_path / 'seven.safetensors')
+    for name, why in (('headless', 'the checkpoint has no head'), ('seven', 'has 7 classes, the model 10')):
+        with pytest.raises(SystemExit, match=rf'is not of the whole model: .*head\..*{why}'):
+            infer(image, '--config', DIGITS, '--checkpoint', tmp_path / f'{name}.safetensors')
+
+
+@needs_mmdet
+def test_a_detector_needs_its_neck_and_head(infer, image, tmp_path, capsys):
+    def find_platelets(model):
+        model.bbox_head.retina_cls.bias.data.copy_(torch.tensor([-9., -9., 3.]).repeat(9))
+
+    checkpoint = Path(save(tmp_path / 'cells.pth', CELLS, {}, find_platelets))
+    save_file(weights_in(checkpoint), tmp_path / 'cells.safetensors')
+    infer(image, '--config', CELLS, '--checkpoint', tmp_path / 'cells.safetensors', '--device', 'cpu')
+    told = capsys.readouterr().out
+    assert 'Platelets' in told
+    assert 'RBC' not in told
+    save_file(weights_in(checkpoint, lambda name: name.startswith('backbone.')), tmp_path / 'backbone.safetensors')
+    with pytest.raises(SystemExit, match=r'is not of the whole model: .*neck\.'):
+        infer(image, '--config', CELLS, '--checkpoint', tmp_path / 'backbone.safetensors', '--device', 'cpu')
 
 
 def test_no_picture_is_written_over(infer, image, tmp_path):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from mmengine.registry import MODELS, init_default_scope
+from safetensors.torch import save_file
 
 from vit_plugin.engine.launch import read_config
 
@@ -50,6 +51,15 @@ def test_class_activation_by_the_name_of_a_class(run_tool, image, checkpoint, tm
     call = ('visualize', 'cam', checkpoint, image, '--config', DIGITS, '--out', tmp_path / 'out', *WITH_TOKEN)
     assert run_tool(*call, '--class', 'c').returncode == 0
     assert "no class 'k'; give one of a, b" in run_tool(*call, '--class', 'k').stderr
+
+
+def test_weights_without_a_head_give_all_pictures_but_class_activation(run_tool, image, checkpoint, tmp_path):
+    state = torch.load(checkpoint, weights_only=True)['state_dict']
+    weights = tmp_path / 'headless.safetensors'
+    save_file({name: value for name, value in state.items() if not name.startswith('head.')}, weights)
+    call = (weights, image, '--config', DIGITS, '--out', tmp_path / 'out', *WITH_TOKEN)
+    assert run_tool('visualize', 'features', *call).returncode == 0
+    assert 'is not of the whole model: it has no values for head.' in run_tool('visualize', 'cam', *call).stderr
 
 
 def test_weights_with_an_arch_and_a_folder_of_images(run_tool, image, tmp_path):

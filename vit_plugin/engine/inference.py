@@ -10,6 +10,7 @@ import timm
 import torch
 from mmengine.config import Config
 from mmengine.dataset import Compose, pseudo_collate
+from mmengine.logging import print_log
 from mmengine.model import ImgDataPreprocessor, revert_sync_batchnorm
 from mmengine.registry import MODELS, init_default_scope
 from torch import Tensor, nn
@@ -17,6 +18,8 @@ from torch import Tensor, nn
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.models.loading import find_backbone, load_trained
+from vit_plugin.weights.report import some
+from vit_plugin.weights.sources import open_weights
 
 from .checks.data import dataset_class
 from .explain import first_line
@@ -77,7 +80,8 @@ def read_image(path: str) -> np.ndarray:
     return image
 
 
-def load_model(cfg: Config, checkpoint: str, device: str) -> tuple[nn.Module, dict[str, Any]]:
+def load_model(cfg: Config, checkpoint: str, device: str,
+               only_backbone: bool = False) -> tuple[nn.Module, dict[str, Any]]:
     """The model of a config with a checkpoint's weights, in eval mode, and what is known of the classes.
 
     Args:
@@ -85,21 +89,34 @@ def load_model(cfg: Config, checkpoint: str, device: str) -> tuple[nn.Module, di
         checkpoint: the checkpoint of the whole model, or weights of any format of
             :data:`~vit_plugin.weights.formats.FORMATS` at an address or in a file that ends in .npz or .safetensors.
         device: the device for the model.
+        only_backbone: whether such weights of another format may leave the neck and head at their initialisation.
 
     Raises:
-        ConfigError: if the checkpoint is of another model.
+        ConfigError: if the checkpoint is of another model, or lacks weights that count.
     """
     init_default_scope(cfg.get('default_scope', 'mmpretrain'))
     cfg.model.setdefault('data_preprocessor', cfg.get('data_preprocessor'))
     model = revert_sync_batchnorm(MODELS.build(cfg.model))
     meta: dict[str, Any] = {}
-    if '://' in checkpoint or checkpoint.endswith(FOREIGN):
-        load_weights(model, checkpoint)
+    foreign = '://' in checkpoint or checkpoint.endswith(FOREIGN)
+    if foreign and not dict(model.named_parameters()).keys() <= open_weights(checkpoint).keys():
+        load_foreign(model, checkpoint, only_backbone)
     else:
         meta = load_trained(model, checkpoint)
     dataset = cfg.test_dataloader.dataset
     declared = {**getattr(dataset_class(dataset, cfg.default_scope), 'METAINFO', {}), **dataset.get('metainfo', {})}
     return model.to(device).eval(), {**declared, **meta.get('dataset_meta', {})}
+
+
+def load_foreign(model: nn.Module, checkpoint: str, only_backbone: bool) -> None:
+    """Load weights of another format, see :func:`load_model`."""
+    report = load_weights(model, checkpoint)
+    print_log(f'Loaded {checkpoint}\n{report}', 'current')
+    counts = find_backbone(model)[1].state_dict() if only_backbone else report.untrained
+    lost = {name: why for name, why in report.untrained.items() if name in counts}
+    if lost:
+        raise ConfigError(f'The checkpoint {checkpoint!r} is not of the whole model: it has no values for '
+                          f'{some(lost)} ({next(iter(lost.values()))}); give the checkpoint of its training.')
 
 
 class Pretrained(nn.Module):

@@ -12,7 +12,7 @@ from vit_plugin.weights.conversion import Plan, choose_format
 from vit_plugin.weights.files import LazyArrays
 from vit_plugin.weights.formats import FORMATS
 from vit_plugin.weights.patterns import Pattern
-from vit_plugin.weights.report import Report, some
+from vit_plugin.weights.report import HARMLESS, Report, some
 from vit_plugin.weights.rules import GRID
 from vit_plugin.weights.unpacking import prepared
 
@@ -134,7 +134,7 @@ class Fitting:
                 f'the model has no {part}' if part in ('head', 'neck') and part not in parts
                 else self.may_be_left(ours) or self.format.why_ignored(key, self.prefix))
             if not reason and ours.endswith('bias') and not self.steps[ours].make(self.weights).any():
-                reason = 'all zeros, which changes nothing'
+                reason = f'all zeros, {HARMLESS}'
             self.report.ignored[key] = reason or 'the model has no such parameter'
             theirs = key.startswith(self.prefix) and not key.startswith(self.format.outside or '\0')
             if not reason and (part in ENCODER or (complete and not part and theirs)):  # it may belong to the encoder
@@ -154,7 +154,7 @@ class Fitting:
             elif ours in self.steps:
                 self.report.matched[ours] = self.steps[ours].theirs
             elif ours.endswith(('.rel_pos_h', '.rel_pos_w')):
-                self.report.initialised[ours] = 'relative positions start at zero, which changes nothing'
+                self.report.initialised[ours] = f'relative positions start at zero, {HARMLESS}'
             elif part not in given and (ours in self.outside or without_backbone):
                 self.report.initialised[ours] = f'the checkpoint has no {part}'
             else:

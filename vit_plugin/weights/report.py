@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 MAX_LISTED = 6
+HARMLESS = 'which changes nothing'  # the end of some reasons
 
 
 @dataclass
@@ -24,6 +25,11 @@ class Report:
     initialised: dict[str, str] = field(default_factory=dict)
     ignored: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def untrained(self) -> dict[str, str]:
+        """What of ``initialised`` changes what the model computes."""
+        return {ours: why for ours, why in self.initialised.items() if not why.endswith(HARMLESS)}
 
     def __str__(self) -> str:
         lines = [f'matched      {len(self.matched)} tensors from the format {self.format}'] if self.matched else []
