@@ -42,6 +42,15 @@ def test_kinds_and_the_likeliest_class(tiny, more):
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
+def test_gradients_that_are_there_stay_as_they_are(tiny):
+    model, images = classifier(tiny), torch.randn(1, 3, 32, 32)
+    torch.nn.init.normal_(model.head.layers.head.weight)
+    model(images, mode='tensor').sum().backward()
+    before = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
+    class_activation(model, images, [1])
+    assert all(torch.equal(parameter.grad, before[name]) for name, parameter in model.named_parameters())
+
+
 def test_bad_input_is_one_sentence(tiny):
     images = torch.randn(1, 3, 32, 32)
     with pytest.raises(ConfigError, match='There is no class 3: this model has 3 classes'):

@@ -1,5 +1,8 @@
 """Which parts of an image speak for a class."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor, nn
 
@@ -19,6 +22,18 @@ class _Logits(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         return self.model(images, mode='tensor')
+
+
+@contextmanager
+def gradients_apart(model: nn.Module) -> Iterator[None]:
+    """Give the parameters their gradients back at the end, which a run may be accumulating."""
+    kept = {parameter: parameter.grad for parameter in model.parameters()}
+    model.zero_grad(set_to_none=True)
+    try:
+        yield
+    finally:
+        for parameter, gradient in kept.items():
+            parameter.grad = gradient
 
 
 def class_activation(model: nn.Module, images: Tensor, labels: list[int] | None = None) -> tuple[Tensor, list[int]]:
@@ -56,9 +71,8 @@ def class_activation(model: nn.Module, images: Tensor, labels: list[int] | None 
             raise ConfigError(f'There is no class {label}: this model has {logits.shape[1]} classes, counted from 0.')
     grid, prefix = backbone.patch_embed.grid(tuple(images.shape[-2:])), backbone.num_prefix_tokens
     before = [backbone.norm_pre, *backbone.blocks][-2]
-    with torch.enable_grad(), GradCAM(
+    with gradients_apart(model), torch.enable_grad(), GradCAM(
             classify, [before], lambda tokens: tokens[:, prefix:].transpose(1, 2).unflatten(2, grid)) as cam:
         maps = cam(images.detach().clone().requires_grad_(), [ClassifierOutputTarget(label) for label in labels])
-    model.zero_grad()
     model.train(training)  # GradCAM left it in eval mode
     return torch.from_numpy(maps), labels
