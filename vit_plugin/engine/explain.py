@@ -47,7 +47,7 @@ def sentence(error: BaseException) -> str | None:
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     said = known(error) or _of_building(error, frames) or _of_the_best(error, frames)
     if said or _has_trained(frames):
-        return said and f'{said}.'
+        return said and (said if said.endswith(('.', '?')) else f'{said}.')
     return f'{type(error).__name__}: {first_line(error)}; {SEE_MORE} it comes from.'
 
 
@@ -133,13 +133,13 @@ def parameters(kind: Any) -> set[str]:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """The names that are similar to a wrong one, as the end of a sentence. Scopes are ignored."""
+    """The names that are similar to a wrong one, as the end of a sentence, with its full stop. Scopes are ignored."""
     names = sorted(names)
     bare = {one: one.rpartition('.')[2] for one in names}
     near = get_close_matches(name.rpartition('.')[2], list(bare.values()), 3, 0.7)
     if near:
-        return f'; did you mean {" or ".join(dict.fromkeys(one for one in names if bare[one] in near))}'
-    return f'; there are {", ".join(names)}' if 0 < len(names) <= 16 else ''
+        return f'; did you mean {" or ".join(dict.fromkeys(one for one in names if bare[one] in near))}?'
+    return f'; there are {", ".join(names)}.' if 0 < len(names) <= 16 else '.'
 
 
 def first_line(error: BaseException) -> str:

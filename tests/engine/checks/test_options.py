@@ -7,7 +7,7 @@ from vit_plugin.errors import ConfigError
 
 @pytest.mark.parametrize(('option', 'words'), [
     ('train_cfg.max_epoch', "train_cfg has no setting 'max_epoch'; did you mean by_epoch or max_epochs"),
-    ('optim_wraper.optimizer.lr', "a config has no setting 'optim_wraper'; did you mean optim_wrapper."),
+    ('optim_wraper.optimizer.lr', "a config has no setting 'optim_wraper'; did you mean optim_wrapper?"),
     ('randomness.sed', "randomness has no setting 'sed'; did you mean seed"),
     ('optim_wrapper.paramwise_cfg.norm_decay', "did you mean norm_decay_mult"),
     ('param_scheduler.7.end', 'param_scheduler is a list, whose parts are named by their numbers from 0 to 1'),

@@ -1,7 +1,11 @@
 """The grid, its members in turn and as jobs, and the table, with a program in place of the training."""
 
 import json
+import os
+import signal
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -72,6 +76,42 @@ def test_a_failing_member_does_not_stop_the_others_and_only_it_runs_again(sweep,
     assert told[-8].endswith('finished before')
 
 
+ENDLESS = '''
+import signal, sys, time
+from pathlib import Path
+folder = Path(sys.argv[sys.argv.index('--work-dir') + 1])
+def save(number, frame):
+    time.sleep(0.3)
+    folder.joinpath('saved').touch()
+    sys.exit(128 + number)
+signal.signal(signal.SIGTERM, save)
+folder.joinpath('runs').touch()
+time.sleep(60)
+'''
+
+
+def test_the_end_of_a_sweep_is_the_end_of_its_training(sweep, tmp_path):
+    (tmp_path / 'program.py').write_text(ENDLESS)
+    folder = sweep.members[0].folder
+    handler = signal.getsignal(signal.SIGTERM)
+
+    def end_when_it_runs():
+        deadline = time.monotonic() + 20
+        while not (folder / 'runs').exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    ending = threading.Thread(target=end_when_it_runs)
+    ending.start()
+    with pytest.raises(SystemExit) as end:
+        run_here(sweep.members, train_command(tmp_path / 'program.py', DIGITS, {}), lambda line: None)
+    ending.join()
+    assert end.value.code == 128 + signal.SIGTERM
+    assert (folder / 'saved').exists()  # it was waited for
+    assert not (folder / 'finished').exists()
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
 @pytest.mark.nightly
 def test_jobs_that_fail_are_named(sweep, command):
     pytest.importorskip('submitit', reason='submitit is not installed')
@@ -126,6 +166,8 @@ def test_the_folder_of_another_sweep_is_refused(sweep):
 
 @pytest.mark.parametrize(('key', 'values', 'words'), [
     ('model.backbone.drop_rat', [0], "model.backbone has no setting 'drop_rat'; did you mean drop_path_rate or drop_"),
+    ('optim_wrapper.optimizer.lrr', [1], r"no setting 'lrr'; did you mean lr\?$"),
+    ('randomness.seed', [5, 6], r'--grid randomness.seed: each member has a seed of its own; give --seeds\.$'),
     ('modell.backbone.drop_rate', [0], "the config has no setting 'modell'"),
     ('model.neck.mode', ['avg'], "model has no setting 'neck'|mode"),
     ('param_scheduler.7.begin', [0], "param_scheduler has no setting '7'"),
@@ -135,6 +177,11 @@ def test_the_folder_of_another_sweep_is_refused(sweep):
 def test_what_cannot_run_is_told_before_anything_runs(tmp_path, no_default_scope, key, values, words):
     with pytest.raises(ConfigError, match=words):
         Sweep(DIGITS, {key: values}, 1, tmp_path / 'sweep', {}).check()
+
+
+def test_a_seed_for_all_members_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match='--cfg-options randomness.seed: each member has a seed of its own'):
+        Sweep(DIGITS, {'model.backbone.drop_rate': [0]}, 1, tmp_path, {'randomness.seed': 7}).check()
 
 
 @pytest.mark.filterwarnings('ignore')

@@ -69,4 +69,4 @@ def _check_new(option: str, path: str, name: str, siblings: Mapping) -> None:
     if name in allowed if allowed else 'type' in siblings or not get_close_matches(name, list(siblings), 1, 0.8):
         return
     near = nearest(name, {*(allowed or ()), *siblings})
-    raise ConfigError(f'--cfg-options {option}: {path or "a config"} has no setting {name!r}{near}.')
+    raise ConfigError(f'--cfg-options {option}: {path or "a config"} has no setting {name!r}{near}')

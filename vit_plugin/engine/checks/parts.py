@@ -35,15 +35,15 @@ def check_parts(cfg: Config, loaders: Sequence[str]) -> None:
             raise ConfigError(f'{name}={value!r} must be a dict with settings.')
     scope = settings.get('default_scope')
     if scope and scope not in MODELS.children and not find_spec(scope):
-        raise ConfigError(f'default_scope={scope!r} is no package that is installed{nearest(scope, HOSTS)}.')
+        raise ConfigError(f'default_scope={scope!r} is no package that is installed{nearest(scope, HOSTS)}')
     level = settings.get('log_level', 'INFO')
     if not isinstance(level, str) or not isinstance(logging.getLevelName(level), int):
-        raise ConfigError(f'log_level={level!r} is no level{nearest(str(level), LEVELS)}.')
+        raise ConfigError(f'log_level={level!r} is no level{nearest(str(level), LEVELS)}')
     for field, registry in REGISTRIES.items():
         name = value_at(settings, field)
         with registry.switch_scope_and_registry(scope) as here:
             if isinstance(name, str) and here.get(name) is None:
-                raise ConfigError(f'{field}={name!r} is not registered{nearest(name, registered(here))}.')
+                raise ConfigError(f'{field}={name!r} is not registered{nearest(name, registered(here))}')
 
 
 def value_at(settings: Any, field: str) -> Any:

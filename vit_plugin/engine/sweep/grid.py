@@ -86,9 +86,12 @@ class Sweep:
         """Check each member's config before anything runs.
 
         Raises:
-            ConfigError: if a key is not in the config and no part of it takes it, if a config cannot run, or if nothing
-                would record its metrics.
+            ConfigError: if a key is not in the config and no part of it takes it, if it is the seed, if a config cannot
+                run, or if nothing would record its metrics.
         """
+        for flag, given in (('--grid', self.grid), ('--cfg-options', self.options)):
+            if SEED in given:
+                raise ConfigError(f'{flag} {SEED}: each member has a seed of its own; give --seeds.')
         for values in product(*self.grid.values()):
             cfg = read_config(self.config, dict(self.options))
             init_default_scope(cfg.get('default_scope') or 'mmengine')
@@ -145,7 +148,7 @@ def check_key(cfg: Config, key: str) -> None:
             known = {*at, *_arguments(at)} if isinstance(at, Mapping) else set()
             if name not in known or name != names[-1]:
                 raise ConfigError(f'--grid {key}: {".".join(path) or "the config"} has no setting {name!r}'
-                                  f'{nearest(name, known)}.')
+                                  f'{nearest(name, known)}')
         at = found
         path.append(name)
 

@@ -1,8 +1,11 @@
 """Run the members of a sweep."""
 
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +23,45 @@ def is_finished(member: Member) -> bool:
 
 
 def train(command: Sequence[str], folder: str) -> int:
-    """Run a training and return its exit status. What it says is added to ``sweep.log`` in its folder."""
+    """Run a training and return its exit status. What it says is added to ``sweep.log`` in its folder.
+
+    Raises:
+        SystemExit: after the training, if this process has received SIGTERM, which the training then receives too.
+    """
     Path(folder).mkdir(parents=True, exist_ok=True)
-    with open(Path(folder, LOG), 'ab') as log:
-        code = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
+    with (open(Path(folder, LOG), 'ab') as log,
+          subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT) as training, ending_with(training)):
+        code = training.wait()
     if code == 0:
         write_text(Path(folder, FINISHED), '')
     return code
+
+
+@contextmanager
+def ending_with(training: subprocess.Popen) -> Iterator[None]:
+    """Hand a SIGTERM on to a training, which saves and stops, and end after it.
+
+    A thread other than the main one cannot listen to signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+
+    def hand_on(number: int, frame: object) -> None:
+        heard.append(number)
+        training.send_signal(number)
+
+    previous = signal.signal(signal.SIGTERM, hand_on)
+    try:
+        yield
+    except KeyboardInterrupt:
+        training.kill()  # two must never train in one folder
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+    if heard:
+        raise SystemExit(128 + heard[0])
 
 
 def last_words(member: Member) -> str:
