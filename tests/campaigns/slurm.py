@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 JOB = dict(GPUS='2', GPUS_PER_NODE='1', CPUS_PER_TASK='1', SBATCH_ARGS='--gres=none -N2', MASTER_ADDR='127.0.0.1',
            OMP_NUM_THREADS='1', PYTHONPATH=f'{ROOT}')
-STEPS = 600  # of a run, about a minute
+STEPS = 1000  # of a run, one to two minutes
 ENDED = ('COMPLETED', 'FAILED', 'CANCELLED', 'TIMEOUT', 'NODE_FAIL')
 
 

@@ -120,8 +120,8 @@ def probe(train: Sample, val: Sample, probes: Sequence[str], shots: Sequence[int
         ConfigError: if there are fewer training images than ``'knn'`` asks, or than shots of a class.
     """
     if 'knn' in probes and len(train[1]) < NEIGHBOURS:
-        raise ConfigError(f'knn asks the {NEIGHBOURS} nearest training images, and there are only {len(train[1])}: give '
-                          'more, or other --probes.')
+        raise ConfigError(f'knn asks the {NEIGHBOURS} nearest training images, and there are only {len(train[1])}: '
+                          'give more, or other --probes.')
 
     def accuracy(name: str, chosen: np.ndarray | slice) -> float:
         return 100 * float(PROBES[name]().fit(train[0][chosen], train[1][chosen]).score(*val))
