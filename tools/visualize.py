@@ -5,9 +5,11 @@
 """
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from matplotlib.figure import Figure
@@ -31,13 +33,10 @@ from vit_plugin.engine.launch import add_cfg_options, at_least, check_device, re
 from vit_plugin.errors import ConfigError
 from vit_plugin.writing import check_target, replacing
 
-# Name of a picture (without its suffix) and the picture.
-Pictures = Iterator[tuple[str, Figure]]
-
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Draw what a model sees in images.')
-    parser.add_argument('picture', choices=PICTURES, help='what to draw')
+    parser.add_argument('picture', choices=[*OF_EACH, *OF_ALL], help='what to draw')
     parser.add_argument('checkpoint', help='checkpoint file or address')
     parser.add_argument('images', nargs='*', metavar='IMAGE', help='image file, or folder of images')
     parser.add_argument('--config', help='config of the checkpoint')
@@ -57,78 +56,93 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-class Subject:
-    """The model and how it gets its images."""
+class Subject(NamedTuple):
+    """What is drawn.
 
-    def __init__(self, args: argparse.Namespace) -> None:
-        self.model, self.meta = self._load(args)
+    Attributes:
+        model: the model.
+        classes: the names of its classes, if they are known.
+        see: gives an image file as the model gets it.
+    """
+    model: nn.Module
+    classes: list[str]
+    see: Callable[[str], Seen]
 
-    def _load(self, args: argparse.Namespace) -> tuple[nn.Module, dict]:
-        if args.config:
-            cfg = read_config(args.config, args.cfg_options)
-            check_checkpoint(args.checkpoint)
-            check_channels(cfg.model)
-            model, meta = load_model(cfg, args.checkpoint, args.device, only_backbone=args.picture != 'cam')
-            self.see = partial(seen_at_size, model, size=args.size) if args.size else partial(
-                seen_in_test, model, build_pipeline(cfg))
-            return model, meta
-        arch = args.arch or (args.checkpoint if args.checkpoint.startswith('timm://') else None)
-        if arch is None:
-            raise ConfigError('Give --config with the config of the checkpoint, or --arch with its arch, such as B/16.')
+
+def load_subject(args: argparse.Namespace) -> Subject:
+    if args.config:
+        cfg = read_config(args.config, args.cfg_options)
         check_checkpoint(args.checkpoint)
-        options = Config()
-        options.merge_from_dict(args.cfg_options or {})  # reads the dots in the keys
-        model = Pretrained(arch, args.checkpoint, **options.to_dict()).to(args.device)
-        self.see = partial(seen_at_size, model, size=args.size or min(model.backbone.img_size))
-        return model, {}
-
-    def seen(self, paths: list[str]) -> Iterator[tuple[str, Seen]]:
-        """The images, with the stems of their names."""
-        for path in paths:
-            yield Path(path).stem, self.see(path=path)
-
-
-def attention(subject: Subject, args: argparse.Namespace) -> Pictures:
-    for name, seen in subject.seen(args.images):
-        yield name, pictures.attention(subject.model, seen, args.blocks, args.heads)
+        check_channels(cfg.model)
+        model, meta = load_model(cfg, args.checkpoint, args.device, only_backbone=args.picture != 'cam')
+        see = partial(seen_at_size, model, size=args.size) if args.size else partial(
+            seen_in_test, model, build_pipeline(cfg))
+        return Subject(model, list(meta.get('classes') or ()), see)
+    arch = args.arch or (args.checkpoint if args.checkpoint.startswith('timm://') else None)
+    if arch is None:
+        raise ConfigError('Give --config with the config of the checkpoint, or --arch with its arch, such as B/16.')
+    check_checkpoint(args.checkpoint)
+    options = Config()
+    options.merge_from_dict(args.cfg_options or {})  # reads the dots in the keys
+    model = Pretrained(arch, args.checkpoint, **options.to_dict()).to(args.device)
+    return Subject(model, [], partial(seen_at_size, model, size=args.size or min(model.backbone.img_size)))
 
 
-def rollout(subject: Subject, args: argparse.Namespace) -> Pictures:
-    for name, seen in subject.seen(args.images):
-        yield name, pictures.rollout(subject.model, seen, args.blocks)
+def attention(subject: Subject, seen: Seen, args: argparse.Namespace) -> Figure:
+    return pictures.attention(subject.model, seen, args.blocks, args.heads)
 
 
-def distance(subject: Subject, args: argparse.Namespace) -> Pictures:
-    distances = [visualization.attention_distances(subject.model, seen.inputs) for _, seen in subject.seen(args.images)]
-    yield 'distance', visualization.draw_attention_distances(torch.stack(distances).mean(dim=0))
+def rollout(subject: Subject, seen: Seen, args: argparse.Namespace) -> Figure:
+    return pictures.rollout(subject.model, seen, args.blocks)
 
 
-def features(subject: Subject, args: argparse.Namespace) -> Pictures:
-    yield 'features', pictures.features(subject.model, *(seen for _, seen in subject.seen(args.images)))
-
-
-def cam(subject: Subject, args: argparse.Namespace) -> Pictures:
-    classes, label = list(subject.meta.get('classes') or ()), args.label
+def cam(subject: Subject, seen: Seen, args: argparse.Namespace) -> Figure:
+    classes, label = subject.classes, args.label
     if label is not None and label not in classes and not label.isdecimal():
         raise ConfigError(f'--class: there is no class {label!r}; give one of {", ".join(classes) or "the numbers"}.')
     if label is not None:
         label = classes.index(label) if label in classes else int(label)
-    for name, seen in subject.seen(args.images):
-        yield name, pictures.cam(subject.model, seen, label, classes)
+    return pictures.cam(subject.model, seen, label, classes)
 
 
-def posembed(subject: Subject, args: argparse.Namespace) -> Pictures:
-    yield 'posembed', visualization.draw_position_similarity(visualization.position_similarity(subject.model))
+def distance(model: nn.Module, seen: Iterable[Seen]) -> Figure:
+    distances = [visualization.attention_distances(model, one.inputs) for one in seen]
+    return visualization.draw_attention_distances(torch.stack(distances).mean(dim=0))
 
 
-def filters(subject: Subject, args: argparse.Namespace) -> Pictures:
-    yield 'filters', visualization.draw_filters(visualization.principal_filters(subject.model))
+def features(model: nn.Module, seen: Iterable[Seen]) -> Figure:
+    return pictures.features(model, *seen)
 
 
-PICTURES: dict[str, Callable[[Subject, argparse.Namespace], Pictures]] = {
-    'attention': attention, 'rollout': rollout, 'posembed': posembed, 'filters': filters, 'distance': distance,
-    'features': features, 'cam': cam}
+def posembed(model: nn.Module, seen: Iterable[Seen]) -> Figure:
+    return visualization.draw_position_similarity(visualization.position_similarity(model))
+
+
+def filters(model: nn.Module, seen: Iterable[Seen]) -> Figure:
+    return visualization.draw_filters(visualization.principal_filters(model))
+
+
+OF_EACH: dict[str, Callable[[Subject, Seen, argparse.Namespace], Figure]] = {
+    'attention': attention, 'rollout': rollout, 'cam': cam}
+OF_ALL: dict[str, Callable[[nn.Module, Iterable[Seen]], Figure]] = {
+    'distance': distance, 'features': features, 'posembed': posembed, 'filters': filters}
 WITHOUT_IMAGES = ('posembed', 'filters')
+
+
+def draw(subject: Subject, args: argparse.Namespace) -> Iterator[tuple[str, Figure]]:
+    """The pictures and their names without suffixes."""
+    if args.picture in OF_ALL:
+        yield args.picture, OF_ALL[args.picture](subject.model, map(subject.see, args.images))
+    else:
+        for path in args.images:
+            yield f'{Path(path).stem}_{args.picture}', OF_EACH[args.picture](subject, subject.see(path), args)
+
+
+def check_names(images: list[str]) -> None:
+    """Check that no two images give pictures of the same name."""
+    name, count = Counter(Path(path).stem for path in images).most_common(1)[0]
+    if count > 1:
+        raise ConfigError(f'Two images are named {name}; draw them into two folders.')
 
 
 def main(args: argparse.Namespace) -> None:
@@ -139,15 +153,11 @@ def main(args: argparse.Namespace) -> None:
     if args.config and args.arch:
         raise ConfigError('--config and --arch both say what the model is; give one of them.')
     check_device(args.device)
-    subject = Subject(args)
-    written: set[str] = set()
-    for name, figure in PICTURES[args.picture](subject, args):
-        stem = args.picture if name == args.picture else f'{name}_{args.picture}'
-        if stem in written:
-            raise ConfigError(f'Two images are named {name}; draw them into two folders.')
-        written.add(stem)
+    if args.picture in OF_EACH:
+        check_names(args.images)
+    for name, figure in draw(load_subject(args), args):
         for suffix in args.formats:
-            target = args.out / f'{stem}.{suffix}'
+            target = args.out / f'{name}.{suffix}'
             check_target(target, args.images)
             with replacing(target, args.images) as path:
                 figure.savefig(path)

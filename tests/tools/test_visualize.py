@@ -88,6 +88,7 @@ def test_bad_input_is_one_sentence(run_tool, image, checkpoint, tmp_path):
             (('attention', checkpoint, *config), 'attention needs at least one image'),
             (('filters', checkpoint, image, *config), 'shows the model alone'),
             (('attention', checkpoint, image), 'Give --config'),
+            (('attention', checkpoint, image, image, *config), 'Two images are named photo'),
             (('attention', checkpoint, image, *config, '--arch', 'Ti/16'), 'give one of them'),
             (('attention', checkpoint, image, *config, '--blocks', '6'), 'there is no block 6; this model has 6'),
             (('attention', checkpoint, image, *config, '--heads', '-5'), 'there is no head -5; this model has 4'),
