@@ -5,8 +5,10 @@ kept: ours without positions, ours with DINOv3's rotary positions (planes of hal
 neighbours), and timm's ``Eva`` with the weights of the former two. The cost is the ratio of medians to the first.
 
     python tests/campaigns/rotary.py [--sizes 224 1024] [--rounds 15] [--batch 1] [--device cpu] [--dtype float32]
+        [--optimize]
 
-Ends with status 1 if rotary positions cost more than 3 %, or if ours is slower than timm's.
+With ``--optimize`` ours have the passes that our tools apply. It ends with status 1 if rotary positions cost more than
+3 %, or if ours is slower than timm's.
 """
 
 import argparse
@@ -19,6 +21,7 @@ from torch import Tensor, nn
 
 from vit_plugin.benchmark.measure import interleaved
 from vit_plugin.models import VisionTransformer, load_weights
+from vit_plugin.passes import optimize
 
 LIMIT = 1.03  # of the forward without positions
 FORMS = {'halves': dict(form='centred', planes='halves'), 'neighbours': dict(form='index', planes='neighbours')}
@@ -42,7 +45,7 @@ def models(size: int, arch: str | dict = 'B/16') -> dict[str, nn.Module]:
 
 
 def run(size: int, rounds: int, batch: int = 1, device: str = 'cpu', dtype: torch.dtype = torch.float32,
-        arch: str | dict = 'B/16') -> dict[str, float]:
+        arch: str | dict = 'B/16', passes: bool = False) -> dict[str, float]:
     """Median seconds of each model's forward.
 
     Raises:
@@ -50,6 +53,9 @@ def run(size: int, rounds: int, batch: int = 1, device: str = 'cpu', dtype: torc
     """
     torch.manual_seed(0)
     made = {name: model.to(device, dtype) for name, model in models(size, arch).items()}
+    for name, model in made.items():
+        if passes and 'timm' not in name:
+            optimize(model)
     images = torch.randn(batch, 3, size, size, device=device, dtype=dtype)
 
     def tokens(name: str) -> Tensor:
@@ -72,10 +78,11 @@ def main() -> int:
     parser.add_argument('--batch', type=int, default=1)
     parser.add_argument('--device', default='cpu')
     parser.add_argument('--dtype', choices=('float32', 'bfloat16'), default='float32')
+    parser.add_argument('--optimize', action='store_true', help='apply the passes of our tools to ours')
     args = parser.parse_args()
     failed = False
     for size in args.sizes:
-        taken = run(size, args.rounds, args.batch, args.device, getattr(torch, args.dtype))
+        taken = run(size, args.rounds, args.batch, args.device, getattr(torch, args.dtype), passes=args.optimize)
         base = taken['no positions']
         print(f'{size} px: ' + '; '.join(f'{name} {1000 * value:.1f} ms ({100 * (value / base - 1):+.1f} %)'
                                          for name, value in taken.items()), flush=True)
