@@ -3,7 +3,6 @@
 import argparse
 import re
 import runpy
-import shlex
 import sys
 import warnings
 from functools import partial
@@ -111,6 +110,6 @@ def test_a_page_runs_in_one_shell(tmp_path, monkeypatch):
     shown = pages.run_page('page.md', tmp_path, dict(NAME='given'))
     assert shown.splitlines() == ['+ page.md:2', '+ page.md:8', '+ page.md:14', '1', f'3 {tmp_path}/a', '+ page.md:19',
                                   '42']
-    with pytest.raises(pytest.fail.Exception, match='page.md ended with status 1:\n\\+ page.md:2\n'):
-        (tmp_path / 'page.md').write_text('```bash\nfalse\necho not reached\n```\n')
+    (tmp_path / 'page.md').write_text('```bash\nfalse\necho not reached\n```\n')
+    with pytest.raises(pytest.fail.Exception, match='page.md ended with status 1:\n\\+ page.md:2\n$'):
         pages.run_page('page.md', tmp_path)
