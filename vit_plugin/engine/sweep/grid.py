@@ -73,6 +73,7 @@ class Sweep:
 
     @cached_property
     def members(self) -> list[Member]:
+        """A training for each combination and seed, in the order of the grid."""
         members = []
         for values in product(*self.grid.values()):
             settings = dict(zip(self.grid, values, strict=True))
