@@ -76,6 +76,7 @@ class Sweep:
 
     @cached_property
     def members(self) -> list[Member]:
+        """A training for each combination and seed, in the order of the grid."""
         members = []
         for config, settings in self.combinations:
             words = [Path(config).stem[:40]] if len(self.configs) > 1 else []

@@ -179,7 +179,7 @@ def run_on_slurm(members: Sequence[Member], command: Callable[[Member], Sequence
             for one in jobs:
                 one.cancel(check=False)
             raise
-        except Exception as error:  # the job was killed, or submitit did not get its result
+        except Exception as error:  # noqa: BLE001  the job was killed, or submitit did not get its result
             how = f'job {job.job_id} is {job.state} ({type(error).__name__})'
         if how:
             failed[member.folder] = f'{how}: {last_words(member)}'
