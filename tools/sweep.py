@@ -15,7 +15,8 @@ from vit_plugin.engine.sweep.running import train_command
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description='Train configs over a grid of settings with several seeds, and compare.')
+    parser = argparse.ArgumentParser(
+        description='Train configs over a grid of settings with several seeds, and compare.')
     parser.add_argument('config', nargs='+', help='config files to compare')
     parser.add_argument('--grid', nargs='+', action=KeyValue, default={}, metavar='KEY=A,B,C',
                         help='a setting and its values; several flags or pairs make all combinations')

@@ -53,7 +53,8 @@ def test_a_run_by_iterations(digits_config):
 
 
 json_values = st.recursive(st.none() | st.booleans() | st.floats() | st.text(max_size=5), lambda inner: (
-    st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(['seconds', 'history', 'clock', 'a']), inner, max_size=3)))
+    st.lists(inner, max_size=3)
+    | st.dictionaries(st.sampled_from(['seconds', 'history', 'clock', 'a']), inner, max_size=3)))
 
 
 @settings(max_examples=60, deadline=None)

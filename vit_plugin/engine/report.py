@@ -32,9 +32,9 @@ class ReportHook(Hook):
     The files in the work directory are ``metrics.json``, ``classes.md``, ``learning_curve.png`` and
     ``confusion_matrix.png``. The pictures are also images in the other logs of ``vis_backends``.
     ``metrics.json`` has the last and the largest value of every metric, and all its (epoch or iteration, value). It
-    also has the epochs, iterations and seconds, and the seconds at each validation. For single-label classification it has the confusion matrix of the last
-    validation, and precision, recall and F1 by class, as their mean and of all samples, which are also the table
-    ``classes.md``. A resumed run continues its record.
+    also has the epochs, iterations and seconds, and the seconds at each validation. For single-label classification it
+    has the confusion matrix of the last validation, and precision, recall and F1 by class, as their mean and of all
+    samples, which are also the table ``classes.md``. A resumed run continues its record.
     """
 
     priority = 'LOW'

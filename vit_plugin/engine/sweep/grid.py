@@ -97,8 +97,8 @@ class Sweep:
         """Check each member's config before anything runs.
 
         Raises:
-            ConfigError: if a config is given twice, if a key is not in a config and no part of it takes it, if it is the seed, if a config cannot
-                run, or if nothing would record its metrics.
+            ConfigError: if a config is given twice, if a key is not in a config and no part of it takes it, if it is
+                the seed, if a config cannot run, or if nothing would record its metrics.
         """
         for flag, given in (('--grid', self.grid), ('--cfg-options', self.options)):
             if SEED in given:
