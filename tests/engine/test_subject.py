@@ -53,7 +53,8 @@ def test_classes_are_timms(tmp_path, photo, name):
 
 def classifier(hidden_dim: int | None, num_classes: int) -> torch.nn.Module:
     model = MODELS.build(dict(
-        type='mmpretrain.ImageClassifier', backbone=dict(type='vit_plugin.VisionTransformer', arch='Ti/16', img_size=32),
+        type='mmpretrain.ImageClassifier',
+        backbone=dict(type='vit_plugin.VisionTransformer', arch='Ti/16', img_size=32),
         head=dict(type='vit_plugin.ViTClsHead', num_classes=num_classes, in_channels=192, hidden_dim=hidden_dim)))
     torch.nn.init.normal_(model.head.layers.head.weight)
     return model.eval()

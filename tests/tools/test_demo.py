@@ -85,7 +85,8 @@ def test_drop_a_picture_and_read_the_classes(address, tmp_path):
 
 def test_bad_input_is_one_sentence(run_tool, checkpoint, monkeypatch):
     config = ('--config', DIGITS)
-    for arguments, words in (((checkpoint, ), 'Give --config'), ((checkpoint, *config, '--arch', 'B/16'), 'one of them'),
+    for arguments, words in (((checkpoint, ), 'Give --config'),
+                             ((checkpoint, *config, '--arch', 'B/16'), 'give one of them'),
                              (('none.pth', *config), "There is no checkpoint file 'none.pth'"),
                              ((checkpoint, *config, '--port', '70000'), '70000 is not between 1 and 65535')):
         done = run_tool('demo', *arguments)

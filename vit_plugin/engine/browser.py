@@ -91,13 +91,6 @@ def page(subject: Subject, title: str) -> 'gradio.Blocks':
     with needed_by('vit-plugin demo'):
         import gradio as gr
 
-    class Picture(gr.Image):
-        """Gives the uploaded file as it is, which Gradio would open first with an error of its own."""
-        is_template = True  # drawn as its base class
-
-        def preprocess(self, payload: 'gradio.data_classes.ImageData | None') -> str | None:
-            return payload and payload.path
-
     def answer(path: str | None, block: int) -> list:
         if path is None:
             return [gr.Label(None, visible=True), gr.Markdown(visible=False),
@@ -122,7 +115,9 @@ def page(subject: Subject, title: str) -> 'gradio.Blocks':
         gr.Markdown(f'# {title}')
         with gr.Row():
             with gr.Column(scale=2):
-                picture = Picture(image_mode=None, label='Drop a picture', type='filepath')
+                picture = gr.Image(image_mode=None, label='Drop a picture', type='filepath')
+                # Gradio would open the file first, with errors of its own. For a subclass it would write a stub file.
+                picture.preprocess = lambda upload: upload and upload.path
                 block = gr.Slider(0, last, last, step=1, label='Block of attention and rollout')
                 shown = [gr.Label(label='Classes', num_top_classes=NUM_TOP), gr.Markdown(visible=False)]
             with gr.Column(scale=3):
