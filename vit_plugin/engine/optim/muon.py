@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.adamw import adamw
 
+from vit_plugin.arguments import refusing
 from vit_plugin.fields import Eps, NotNegative, PositiveInt, Rate
 from vit_plugin.registry import OPTIMIZERS
 
@@ -55,13 +56,17 @@ class Muon(Optimizer):
         weight_decay: decoupled weight decay, multiplied by the learning rate.
         steps: number of iterations that make a step orthogonal.
         betas, eps: of AdamW, for parameters that are not matrices.
+
+    Raises:
+        ConfigError: if there are no parameters.
     """
 
     def __init__(self, params: Any, lr: NotNegative = 1e-3, momentum: Rate = 0.95,
                  weight_decay: NotNegative = 0.01, steps: PositiveInt = 5, betas: tuple[Rate, Rate] = (0.9, 0.99),
                  eps: Eps = 1e-8) -> None:
-        super().__init__(params, dict(lr=lr, momentum=momentum, weight_decay=weight_decay, steps=steps, betas=betas,
-                                      eps=eps))
+        with refusing('Muon: params'):
+            super().__init__(params, dict(lr=lr, momentum=momentum, weight_decay=weight_decay, steps=steps,
+                                          betas=betas, eps=eps))
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
