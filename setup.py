@@ -53,11 +53,13 @@ setup(
         'openmmlab': ['mmengine>=0.10.7', 'mmcv-lite>=2.0,<2.2', 'mmpretrain>=1.2',
                       'setuptools<81'],  # MMEngine imports pkg_resources
         'demo': ['scikit-learn'],
+        'browser': ['gradio>=6'],
         'hf': ['datasets'],
         'pictures': ['grad-cam'],
         'sweep': ['submitit'],
         'logs': ['tensorboard', 'wandb', 'mlflow'],
         'export': ['onnx', 'onnxscript', 'onnxruntime'],
+        'docs': ['sphinx', 'myst-parser', 'furo', 'sphinx-copybutton'],
         'test': ['pytest', 'hypothesis', 'scikit-learn', 'scipy', 'ruff', 'torchao',
                  'pytest-xdist', 'setuptools', 'build', 'grad-cam', 'submitit', 'tensorboard'],
     })
