@@ -33,6 +33,7 @@ def _channels(images: Tensor, transform: Any, name: str) -> Tensor:
 
 
 def to_uint8(x: Tensor) -> Tensor:
+    """Clip values to 0 to 255, in place, and drop their fractions."""
     return x.clamp_(0, 255).to(torch.uint8)
 
 

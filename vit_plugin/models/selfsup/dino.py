@@ -1,7 +1,7 @@
 """Self-distillation with no labels (DINO, arXiv:2104.14294), which MMPretrain does not have."""
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Annotated, Any
 
 import torch
@@ -91,7 +91,7 @@ class DINONeck(BaseModule):
                  out_channels: PositiveInt = 65536, num_layers: Depth = 3, init_cfg: InitConfig = None) -> None:
         super().__init__(init_cfg)
         widths = [in_channels, *[hid_channels] * (num_layers - 1), bottleneck]
-        layers = [part for a, b in zip(widths[:-1], widths[1:], strict=True) for part in (nn.Linear(a, b), nn.GELU())]
+        layers = [part for a, b in pairwise(widths) for part in (nn.Linear(a, b), nn.GELU())]
         self.mlp = nn.Sequential(*layers[:-1])
         self.prototypes = nn.Parameter(torch.empty(out_channels, bottleneck))
         self.reset_parameters()
