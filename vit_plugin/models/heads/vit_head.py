@@ -12,6 +12,7 @@ from typing_extensions import TypedDict, Unpack
 from vit_plugin.arguments import refusing
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.fields import InitConfig, PositiveInt, PositiveInts, Typed
+from vit_plugin.multimodal import leave_out_multimodal
 from vit_plugin.registry import MODELS
 
 from ..layers.numerics import build_activation
@@ -19,6 +20,7 @@ from ..layers.std_conv import lecun_normal_
 from ..load_hooks import place
 
 with needed_by('ViTClsHead'):
+    leave_out_multimodal()
     from mmpretrain.models.heads import ClsHead
 
 
