@@ -141,14 +141,15 @@ def test_python_compiles_and_names_what_exists(block):
 
 
 def check_arguments(call: ast.Call) -> None:
-    """That ``dict(type='vit_plugin.X', ...)`` names a class of ours and arguments that it takes."""
+    """That ``dict(type='vit_plugin.X', ...)`` names a class or function of ours and arguments that it takes."""
     given = {argument.arg: argument.value for argument in call.keywords}
     name = getattr(given.pop('type', None), 'value', None)
     if not isinstance(name, str) or not name.startswith('vit_plugin.'):
         return
     short = name.removeprefix('vit_plugin.')
     kind, = {kind.get(name) for kind in REGISTRIES if short in {*kind.module_dict, *kind.later}}
-    known = [parameter for part in kind.__mro__ for parameter in inspect.signature(part.__init__).parameters.values()]
+    parts = [part.__init__ for part in kind.__mro__] if isinstance(kind, type) else [kind]
+    known = [parameter for part in parts for parameter in inspect.signature(part).parameters.values()]
     assert {*given} - TAKEN_BY_BUILDERS <= {parameter.name for parameter in known} | options(known), name
 
 
