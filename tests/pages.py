@@ -22,9 +22,15 @@ RUN_PAGES: dict[str, str] = {}
 RUN_BY = {
     r'.*tools/(train|test)\.py CONFIG': 'tests/tools/test_train_and_test.py',
 }
-# Commands that no test runs, by a pattern, and why. Their flags are parsed and their paths are looked for all the same.
+# Commands and Python programs that no test runs, by a pattern of their beginning, and why. Flags are parsed, and paths
+# and names are looked for all the same.
 NOT_RUN = {
     r'(python3 -m venv|pip install|.*MMCV_WITH_OPS=1)': 'installs from the network: .ci/run, tests/campaigns/wheel.py',
+    r'from ray\.train': 'needs a cluster of Ray',
+    r'from vit_plugin\.engine\.browser': 'shows its form, and serves until it is stopped: tests/tools/test_demo.py',
+    r'import random\nimport sys': 'needs the photographs of BCCD: see test_the_gallery',
+    r'from vit_plugin\.models import .*\n\nprint\(load': "needs the authors' file: tests/weights/test_formats.py",
+    r'import vit_plugin\nfrom mmpretrain': 'needs a checkpoint: tests/test_model_index.py',
 }
 
 
@@ -66,7 +72,8 @@ def prose(page: str) -> str:
 def inline_commands(page: str) -> list[str]:
     """Whole command lines in the prose of a page, such as ``python tools/x.py --flag``."""
     code = [' '.join(found.split()) for found in re.findall(r'`([^`]+)`', prose(page))]
-    return [text for text in code if re.match(r'(python (-m|tools/|tests/)|vit-plugin [a-z]+ \S|tools/\S+ )', text)]
+    program = re.compile(r'(python (-m|(tools|tests)/\S+)|vit-plugin [a-z]+|tools/\S+) \S')
+    return [text for text in code if program.match(text)]
 
 
 def forms(command: str) -> list[str]:
