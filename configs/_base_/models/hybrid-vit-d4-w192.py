@@ -1,14 +1,9 @@
-"""A ViT of four blocks on a ResNet of two basic blocks, for 32 x 32 images: 4 x 4 tokens, 56 million operations."""
+"""The small hybrid for 32 x 32 images, with learned positions, as a classifier."""
+
+_base_ = '../backbones/hybrid-vit-d4-w192.py'
 
 model = dict(
     type='ImageClassifier',
-    backbone=dict(
-        type='vit_plugin.VisionTransformer',
-        arch=dict(embed_dims=192, num_layers=4, num_heads=6, feedforward_channels=384, patch_size=2,
-                  resnet=dict(stage_depths=(1, 1), width=64, root_stride=2, block='basic')),
-        numerics=dict(stem_norm_cfg=dict(num_groups=8)),  # the authors' 32 would norm 2 channels at a time
-        img_size=32,
-        with_cls_token=False,
-        out_type='avg_featmap'),
+    backbone=dict(_base_.backbone, pos_embed='learned'),
     head=dict(type='vit_plugin.ViTClsHead', num_classes=10, in_channels=192,
               loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1, mode='original')))
