@@ -53,6 +53,7 @@ setup(
         'openmmlab': ['mmengine>=0.10.7', 'mmcv-lite>=2.0,<2.2', 'mmpretrain>=1.2',
                       'setuptools<81'],  # MMEngine imports pkg_resources
         'demo': ['scikit-learn'],
+        'browser': ['gradio>=6'],
         'hf': ['datasets'],
         'pictures': ['grad-cam'],
         'sweep': ['submitit'],

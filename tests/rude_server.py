@@ -74,7 +74,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         start = int((self.headers.get('Range') or 'bytes=0-')[6:-1])
         headers = headers or {'ETag': TAG}
         if not start:
-            return self.whole(**headers)
+            self.whole(**headers)
+            return
         span = f'bytes {start}-{len(self.content) - 1}/{len(self.content)}'
         self.head(206, len(self.content) - start, **{'Content_Range': span, **headers})
         self.wfile.write(self.content[start:])
@@ -151,8 +152,9 @@ def chunks(handler: Handler) -> None:
 
 def with_password(handler: Handler) -> None:
     if handler.headers.get('Authorization') == 'Basic ' + base64.b64encode(b'me:secret').decode():
-        return handler.whole()
-    handler.head(401, 0, WWW_Authenticate='Basic realm="x"')
+        handler.whole()
+    else:
+        handler.head(401, 0, WWW_Authenticate='Basic realm="x"')
 
 
 def raw(content: bytes) -> Callable[[Handler], None]:

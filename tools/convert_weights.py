@@ -76,7 +76,8 @@ def main(args: argparse.Namespace) -> None:
         raise ConfigError(f'The target {str(args.target)!r} must end in one of {", ".join(WRITERS)}.')
     check_target(args.target, [args.source])
     if not args.to:
-        return write_whole(args)
+        write_whole(args)
+        return
     weights = open_weights(args.source)
     state, form = in_our_names(weights)
     exported, left, written = export(state, args.to, find_heads(args, weights, state))

@@ -1,6 +1,7 @@
-"""Train over a grid of settings with several seeds, and compare.
+"""Train configs over a grid of settings with several seeds, and compare.
 
     python tools/sweep.py CONFIG --grid optim_wrapper.optimizer.lr=1e-3,3e-3 model.backbone.drop_rate=0,0.1 --seeds 3
+    python tools/sweep.py HYBRID PURE --grid train_cfg.max_epochs=2,4,8 --seeds 2 --jobs 2
 
 The same command goes on with what is not finished.
 """
@@ -14,15 +15,18 @@ from vit_plugin.engine.sweep.running import train_command
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description='Train over a grid of settings with several seeds, and compare.')
-    parser.add_argument('config', help='config file')
-    parser.add_argument('--grid', nargs='+', action=KeyValue, required=True, metavar='KEY=A,B,C',
+    parser = argparse.ArgumentParser(
+        description='Train configs over a grid of settings with several seeds, and compare.')
+    parser.add_argument('config', nargs='+', help='config files to compare')
+    parser.add_argument('--grid', nargs='+', action=KeyValue, default={}, metavar='KEY=A,B,C',
                         help='a setting and its values; several flags or pairs make all combinations')
     parser.add_argument('--seeds', type=at_least(1), default=3, help='seeds of each combination; default: 3')
-    parser.add_argument('--work-dir', type=Path, help='folder; default: work_dirs/sweep_CONFIG')
+    parser.add_argument('--work-dir', type=Path, help='folder; default: work_dirs/sweep_CONFIG, of the first config')
     parser.add_argument('--metric', help='the metric to compare; default: the first that is recorded')
     parser.add_argument('--best', action='store_true', help='compare the largest value over all validations, and not '
                                                             'the last')
+    parser.add_argument('--jobs', type=at_least(1), default=1,
+                        help='how many to train at the same time on this machine; default: 1')
     parser.add_argument('--slurm', metavar='PARTITION', help='run the members as Slurm jobs (needs submitit)')
     parser.add_argument('--slurm-options', nargs='+', action=KeyValue, metavar='KEY=VALUE',
                         help="submitit's settings, such as timeout_min=600 gpus_per_node=1 slurm_array_parallelism=8")
@@ -32,13 +36,13 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(args: argparse.Namespace) -> None:
     grid = {key: value if isinstance(value, list) else [value] for key, value in args.grid.items()}
-    folder = args.work_dir or Path('work_dirs', f'sweep_{Path(args.config).stem}')
-    sweep = Sweep(args.config, grid, args.seeds, folder, args.cfg_options or {})
+    folder = args.work_dir or Path('work_dirs', f'sweep_{Path(args.config[0]).stem}')
+    sweep = Sweep(tuple(args.config), grid, args.seeds, folder, args.cfg_options or {})
     sweep.check()
     sweep.claim()
-    command = train_command(Path(__file__).with_name('train.py'), args.config, sweep.options)
+    command = train_command(Path(__file__).with_name('train.py'), sweep.options)
     try:
-        failed = run_here(sweep.members, command) if not args.slurm else run_on_slurm(
+        failed = run_here(sweep.members, command, args.jobs) if not args.slurm else run_on_slurm(
             sweep.members, command, args.slurm, folder / 'slurm', args.slurm_options or {})
     except KeyboardInterrupt:
         raise SystemExit('Interrupted: the same command goes on.') from None

@@ -43,6 +43,7 @@ class Arguments:
 
     @classmethod
     def of_class(cls, built: type) -> 'Arguments':
+        """What the constructors of a class and of its bases accept, as far as they hand arguments on."""
         home = ('vit_plugin', built.__module__.partition('.')[0])
         fields, required, positions, renamed = {}, [], [], {}
         takes_names = takes_positions = is_own = True

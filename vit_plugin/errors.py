@@ -27,6 +27,7 @@ EXTRAS = {
     'pkg_resources': _FRAMEWORK,  # upstream MMEngine needs it, but recent setuptools lack it
     'sklearn': "'vit_plugin[demo]'",
     'datasets': "'vit_plugin[hf]'",
+    'gradio': "'vit_plugin[browser]'",
     'pytorch_grad_cam': "'vit_plugin[pictures]'",
     'submitit': "'vit_plugin[sweep]'",
     'onnx': "'vit_plugin[export]'",

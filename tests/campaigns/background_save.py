@@ -131,8 +131,8 @@ def main() -> None:
         saving = measure(Path(folder), args.rounds, args.arch)
     seconds = {name: statistics.median(one.seconds[1:] or one.seconds) for name, one in saving.measured.items()}
     memory = {name: max(one.memory) / saving.bytes for name, one in saving.measured.items()}
-    for name in seconds:
-        print(f'{name:10} stops training {seconds[name]:6.3f} s, takes {memory[name]:4.2f} x the state')
+    for name, stopped in seconds.items():
+        print(f'{name:10} stops training {stopped:6.3f} s, takes {memory[name]:4.2f} x the state')
     share = seconds['background'] / seconds['folder']
     print(f'{args.arch}, {saving.bytes / 1e9:.2f} GB, {args.rounds} rounds: in the background a save stops training '
           f'for {share:.1%} of a plain save in a folder and {seconds["background"] / seconds["theirs"]:.1%} of '

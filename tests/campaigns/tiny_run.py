@@ -147,7 +147,7 @@ def _equal(a: Any, b: Any) -> bool:
     if hasattr(a, 'shape') and hasattr(b, 'shape'):
         a, b = torch.as_tensor(a), torch.as_tensor(b)
         return a.dtype == b.dtype and torch.equal(a, b)
-    return type(a) is type(b) and (a == b or a != a and b != b)
+    return type(a) is type(b) and (a == b or (a != a and b != b))
 
 
 def main() -> None:

@@ -69,7 +69,7 @@ def test_a_chunk_of_ints_is_no_seam(monkeypatch):
 
 def test_millions_of_images_take_little_memory():
     """The campaign's figure on a tenth of the images, in a process of its own."""
-    code = 'import sys; sys.path.insert(0, "tests"); from campaigns.samplers import measure; ' \
-        'print(measure(1_400_000, rounds=1)["memory"])'
+    code = ('import sys; sys.path.insert(0, "tests"); from campaigns.samplers import measure; '
+            'print(measure(1_400_000, rounds=1)["memory"])')
     done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=120, check=True)
     assert float(done.stdout.splitlines()[-1]) < 30

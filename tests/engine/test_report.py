@@ -31,6 +31,8 @@ def test_a_run_leaves_its_record_and_a_resumed_one_goes_on_with_it(digits_config
     assert resumed['history']['accuracy/top1'][:3] == record['history']['accuracy/top1']
     assert [epoch for epoch, _ in resumed['history']['accuracy/top1']] == [1, 2, 3, 4]
     assert resumed['seconds'] > record['seconds']
+    assert [step for step, _ in resumed['clock']] == [step for step, _ in resumed['history']['accuracy/top1']]
+    assert resumed['clock'][:len(record['clock'])] == record['clock']
 
     cfg.experiment_name = 'finished'
     Runner.from_cfg(cfg).train()  # there is nothing left to train
@@ -51,7 +53,8 @@ def test_a_run_by_iterations(digits_config):
 
 
 json_values = st.recursive(st.none() | st.booleans() | st.floats() | st.text(max_size=5), lambda inner: (
-    st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(['seconds', 'history', 'a']), inner, max_size=3)))
+    st.lists(inner, max_size=3)
+    | st.dictionaries(st.sampled_from(['seconds', 'history', 'clock', 'a']), inner, max_size=3)))
 
 
 @settings(max_examples=60, deadline=None)
@@ -61,6 +64,6 @@ def test_a_foreign_record_is_kept_aside(tmp_path_factory, content):
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     before = path.read_bytes()
     record = report.read_record(path)
-    assert set(record) == {'seconds', 'history'}
+    assert set(record) == {'seconds', 'history', 'clock'}
     (kept, ) = path.parent.iterdir()
     assert kept.read_bytes() == before

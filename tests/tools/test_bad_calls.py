@@ -48,7 +48,7 @@ def outcome(run_tool, monkeypatch, taken_port) -> Callable[[Call], tuple[str, st
         if done.returncode == 0:
             return 'ran on', done.stdout[-200:]
         last = (done.stderr.strip() or ' ').splitlines()[-1]
-        one = last.startswith('Error: ') or done.returncode == 2 and 'error: ' in last
+        one = last.startswith('Error: ') or (done.returncode == 2 and 'error: ' in last)
         return ('sentence' if call.word in last else 'vague') if one else 'traceback', last
 
     return run

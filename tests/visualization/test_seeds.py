@@ -1,4 +1,4 @@
-from vit_plugin.visualization import draw_seeds
+from vit_plugin.visualization import draw_curves, draw_seeds
 
 
 def test_every_seed_is_a_dot_and_every_mean_a_bar():
@@ -8,3 +8,11 @@ def test_every_seed_is_a_dot_and_every_mean_a_bar():
     assert list(mean.get_xdata()) == [2.]
     assert list(single.get_ydata()) == [2]
     assert [label.get_text() for label in axes.get_yticklabels()] == ['lr 0.1', 'lr 0.2', 'lr 0.3']
+
+
+def test_curves_of_one_name_share_a_color_and_their_time_is_in_minutes():
+    axes, = draw_curves({'a': [[(60, 1.), (120, 2.)], [(30, 3.)]], 'b': [], 'c': [[(6, 1.)]]}, 'top1').axes
+    lines = [line for line in axes.get_lines() if line.get_marker() == 'None']
+    assert [list(line.get_xdata()) for line in lines] == [[1, 2], [0.5], [0.1]]
+    assert lines[0].get_color() == lines[1].get_color() != lines[2].get_color()
+    assert [line.get_label() for line in lines if not line.get_label().startswith('_')] == ['a', 'c']

@@ -61,7 +61,7 @@ def generations(weights: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
     blocks: dict[str, list[Tensor]] = {}
     for key, value in new.items():
         if 'encoderblock_' in key:
-            number, _, rest = key.removeprefix('Transformer/encoderblock_').partition('/')
+            _, _, rest = key.removeprefix('Transformer/encoderblock_').partition('/')
             blocks.setdefault(f'Transformer/encoderblock/{rest}', []).append(value)
     scanned = {key: value for key, value in new.items() if 'encoderblock_' not in key} | {
         key: torch.stack(values) for key, values in blocks.items()}

@@ -139,7 +139,7 @@ def test_dinov3_of_transformers(monkeypatch, gated):
         images = torch.randn(1, 3, *size)
         with torch.no_grad():
             torch.testing.assert_close(model(images)[0], theirs(images).last_hidden_state, rtol=1e-4, atol=1e-5)
-    exported, left, form = export(model.state_dict(), 'hf', 2)
+    _, left, form = export(model.state_dict(), 'hf', 2)
     assert (left, form.name) == ([], 'hf_dinov3')
 
 

@@ -64,6 +64,7 @@ class Case:
         return x.to(self.device, dtype, memory_format=memory_format)
 
     def autocast(self) -> AbstractContextManager:
+        """The context of a forward, which does nothing without ``dtype='amp'``."""
         device = torch.device(self.device).type
         return torch.autocast(device, torch.bfloat16) if self.dtype == 'amp' else nullcontext()
 

@@ -89,14 +89,17 @@ def blend_with(other: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Any, list
 
 
 def gray(x: Tensor) -> Tensor:
+    """The images (B, 3, H, W) in grey, (B, 1, H, W), rounded as Pillow rounds."""
     return (x * x.new_tensor(GRAY)[:, None, None]).sum(1, keepdim=True).round_()
 
 
 def mean_gray(x: Tensor) -> Tensor:
+    """The mean grey of each image, (B, 1, 1, 1)."""
     return gray(x).mean((1, 2, 3), keepdim=True).round_()
 
 
 def smooth(x: Tensor) -> Tensor:
+    """The images (B, C, H, W) blurred by Pillow's 3 x 3 kernel."""
     weight = SMOOTH.to(x.device).expand(x.shape[1], 1, 3, 3)
     return F.conv2d(F.pad(x, (1, 1, 1, 1), 'reflect'), weight, groups=x.shape[1]).round_()
 

@@ -83,12 +83,14 @@ def by_histogram(table: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndar
 
 
 def contrast(image: np.ndarray, operation: Any) -> np.ndarray:
+    """The image (H, W, 3), BGR, with its distance to its mean grey multiplied."""
     factor = 1 + magnitude_of(operation)
     mean = round(cv2.mean(cv2.cvtColor(image, cv2.COLOR_BGR2GRAY))[0])
     return cv2.LUT(image, np.clip(RAMP * factor + mean * (1 - factor), 0, 255).astype(np.uint8))
 
 
 def brightness(image: np.ndarray, operation: Any) -> np.ndarray:
+    """The image multiplied."""
     return cv2.LUT(image, np.clip(RAMP * (1 + magnitude_of(operation)), 0, 255).astype(np.uint8))
 
 

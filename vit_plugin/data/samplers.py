@@ -32,6 +32,7 @@ def every(indices: Tensor, first: int, step: int) -> Tensor:
 
 
 def as_ints(indices: Tensor) -> Iterator[int]:
+    """The indices as Python's, a part at a time, so that the list of all is never made."""
     for chunk in indices.split(CHUNK):
         yield from chunk.tolist()
 

@@ -111,7 +111,7 @@ def _rows_of(number: int, path: str, images: tuple[str, ...], label: str | None)
     try:
         for key, members in _samples(path):
             image = next((members[ending] for ending in images if ending in members), None)
-            if image is None or label is not None and label not in members:
+            if image is None or (label is not None and label not in members):
                 lacking = label if image is not None else ' or '.join(images)
                 raise ConfigError(f'{path!r}: the sample {key!r} has no {lacking}, but {", ".join(members)}; give '
                                   'image or label as the endings there.')

@@ -23,12 +23,23 @@ from vit_plugin.detection.roi import roi_align_backward, roi_align_forward, roi_
 from vit_plugin.errors import ConfigError
 
 __all__ = [
-    'bbox_overlaps', 'nms', 'nms_match', 'softnms',
-    'roi_align_forward', 'roi_align_backward', 'roi_pool_forward', 'roi_pool_backward',
-    'sigmoid_focal_loss_forward', 'sigmoid_focal_loss_backward',
-    'ms_deform_attn_forward', 'ms_deform_attn_backward',
-    'modulated_deform_conv_forward', 'modulated_deform_conv_backward',
-    'deform_conv_forward', 'deform_conv_backward_input', 'deform_conv_backward_parameters',
+    'bbox_overlaps',
+    'deform_conv_backward_input',
+    'deform_conv_backward_parameters',
+    'deform_conv_forward',
+    'modulated_deform_conv_backward',
+    'modulated_deform_conv_forward',
+    'ms_deform_attn_backward',
+    'ms_deform_attn_forward',
+    'nms',
+    'nms_match',
+    'roi_align_backward',
+    'roi_align_forward',
+    'roi_pool_backward',
+    'roi_pool_forward',
+    'sigmoid_focal_loss_backward',
+    'sigmoid_focal_loss_forward',
+    'softnms',
 ]
 
 

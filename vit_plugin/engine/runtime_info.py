@@ -139,6 +139,7 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
 
 
 def rates_of(runner: Runner) -> list[float]:
+    """The learning rates of the optimizers' groups, each once."""
     return sorted({rate for group in runner.optim_wrapper.get_lr().values() for rate in group})
 
 
@@ -166,4 +167,5 @@ def write_report(runner: Runner, step: Step, together: bool) -> str:
 
 
 def is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) or isinstance(value, Tensor) and value.numel() == 1
+    """Whether the value is a number, or a tensor of one."""
+    return isinstance(value, (int, float)) or (isinstance(value, Tensor) and value.numel() == 1)

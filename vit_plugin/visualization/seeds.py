@@ -1,10 +1,12 @@
 """Results of several settings, with several seeds each."""
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 
+import numpy as np
 from matplotlib.figure import Figure
 
-from .style import new_figure
+from .style import SERIES, new_figure
 
 
 def draw_seeds(scores: Mapping[str, Sequence[float]], metric: str) -> Figure:
@@ -26,4 +28,31 @@ def draw_seeds(scores: Mapping[str, Sequence[float]], metric: str) -> Figure:
     axes.set_axisbelow(True)
     axes.spines[['top', 'right', 'left']].set_visible(False)
     axes.tick_params(axis='y', length=0)
+    return figure
+
+
+def draw_curves(curves: Mapping[str, Sequence[Sequence[tuple[float, float]]]], metric: str) -> Figure:
+    """Draw a metric over the time of training: a line for each training, with a dot at its end.
+
+    Args:
+        curves: the points (seconds, value) of each training, by the name of what it is. Those of one name have one
+            colour.
+        metric: name of the metric.
+    """
+    figure = new_figure(6.5, 4)
+    axes = figure.add_subplot()
+    styles = [dict(color=color, linestyle=line) for line in ('-', '--', ':', '-.') for color in SERIES]
+    for (name, lines), style in zip(curves.items(), cycle(styles)):
+        label: str | None = name
+        for points in filter(None, lines):
+            minutes, values = np.array(points).T * [[1 / 60], [1]]
+            axes.plot(minutes, values, linewidth=1, label=label, **style)
+            axes.plot(minutes[-1:], values[-1:], 'o', color=style['color'], markersize=4)
+            label = None
+    axes.set(xlabel='minutes of training, validations included', ylabel=metric)
+    axes.grid(color='0.9')
+    axes.set_axisbelow(True)
+    axes.spines[['top', 'right']].set_visible(False)
+    if axes.get_lines():
+        figure.legend(loc='outside upper center', ncols=2, frameon=False, fontsize='small')
     return figure

@@ -80,10 +80,12 @@ class Rule:
 
     @cached_property
     def their_patterns(self) -> tuple[Pattern, ...]:
+        """``theirs``, parsed."""
         return tuple(map(Pattern, (self.theirs, ) if isinstance(self.theirs, str) else self.theirs))
 
     @cached_property
     def our_pattern(self) -> Pattern:
+        """``ours``, parsed."""
         return Pattern(self.ours)
 
 

@@ -15,6 +15,7 @@ from .names import names
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Print what is asked for. Returns 1 if there is no such name."""
     as_module = sys.argv[0].endswith('__main__.py')
     parser = argparse.ArgumentParser(prog='python -m vit_plugin.zoo' if as_module else None, description=__doc__)
     parser.add_argument('pattern', nargs='?', default='*', help="names to list, such as 'eva02*'; default: all")

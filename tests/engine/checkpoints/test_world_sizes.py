@@ -1,5 +1,6 @@
 """A run that goes on with another number of processes, through the runner."""
 
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ class WitnessHook(Hook):
                 assert differences(final_checkpoint(runner.work_dir), Path(runner.work_dir, 'again')) == []
 
     def before_train_iter(self, runner, batch_idx: int, data_batch: dict) -> None:
-        self.samples[runner.iter] = sorted(sum(all_gather_object(files_of(data_batch)), []))
+        self.samples[runner.iter] = sorted(chain(*all_gather_object(files_of(data_batch))))
 
 
 def go_on(work_dir: str, stop: int | None, **options: object) -> dict[int, list]:

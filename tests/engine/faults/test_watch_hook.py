@@ -28,8 +28,8 @@ class Recorder:
     ('iter', [(4, 'step'), (4, 'saving'), (4, 'saved'), (5, 'loading'), (4, 'validation'), (4, 'evaluation'),
               (4, 'saving'), (4, 'saved'), (5, 'loading'), (5, 'step')])])
 def test_a_rank_only_comes_further(tmp_path, loop, told):
-    runner = build(tiny_cfg(tmp_path, loop, **{'train_cfg': dict(by_epoch=True, max_epochs=2) if loop == 'epoch' else
-                                               dict(by_epoch=False, max_iters=5, val_interval=4)}))
+    length = dict(by_epoch=True, max_epochs=2) if loop == 'epoch' else dict(by_epoch=False, max_iters=5, val_interval=4)
+    runner = build(tiny_cfg(tmp_path, loop, train_cfg=length))
     hook = next(hook for hook in runner.hooks if isinstance(hook, WatchHook))
     hook._watch = recorder = Recorder()
     runner.train()

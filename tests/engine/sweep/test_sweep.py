@@ -32,19 +32,20 @@ if options['optim_wrapper.optimizer.lr'] == '0.002' and not folder.with_name('me
     sys.exit('Error: this rate does not do')
 score = 50 + 10 * float(options['model.backbone.drop_rate']) + int(options['randomness.seed'])
 folder.joinpath('metrics.json').write_text(json.dumps(dict(
-    last={'accuracy/top1': score}, max={'accuracy/top1': score + 1}, seconds=7.)))
+    last={'accuracy/top1': score}, max={'accuracy/top1': score + 1}, seconds=7.,
+    history={'accuracy/top1': [[1, score - 9], [2, score]]}, clock=[[1, 3.], [2, 7.]])))
 '''
 
 
 @pytest.fixture
 def sweep(tmp_path) -> Sweep:
-    return Sweep(DIGITS, GRID, 2, tmp_path / 'sweep', {'train_cfg.max_epochs': 1})
+    return Sweep((DIGITS, ), GRID, 2, tmp_path / 'sweep', {'train_cfg.max_epochs': 1})
 
 
 @pytest.fixture
 def command(tmp_path):
     (tmp_path / 'program.py').write_text(PROGRAM)
-    return train_command(tmp_path / 'program.py', DIGITS, {'train_cfg.max_epochs': 1})
+    return train_command(tmp_path / 'program.py', {'train_cfg.max_epochs': 1})
 
 
 def test_members_are_all_combinations_with_all_seeds(sweep, command):
@@ -60,7 +61,7 @@ def test_members_are_all_combinations_with_all_seeds(sweep, command):
 
 def test_a_failing_member_does_not_stop_the_others_and_only_it_runs_again(sweep, command):
     told = []
-    failed = run_here(sweep.members, command, told.append)
+    failed = run_here(sweep.members, command, tell=told.append)
     assert sorted(failed) == [member.folder for member in sweep.members[4:]]
     assert set(failed.values()) == {'exit status 1: this rate does not do'}
     metric, rows = collect(sweep)
@@ -70,10 +71,40 @@ def test_a_failing_member_does_not_stop_the_others_and_only_it_runs_again(sweep,
     assert '| 0.002 | 0.1 | none finished |' in as_markdown(metric, rows)
 
     (sweep.folder / 'mended').touch()
-    assert run_here(sweep.members, command, told.append) == {}
+    assert run_here(sweep.members, command, tell=told.append) == {}
     calls = [(member.folder / 'calls').read_text().count('\n') for member in sweep.members]
     assert calls == [1, 1, 1, 1, 2, 2, 2, 2]
     assert told[-8].endswith('finished before')
+
+
+def test_configs_are_compared_and_trainings_run_at_the_same_time(tmp_path):
+    """Each waits until the other has begun."""
+    meet = """
+for _ in range(400):
+    if len([*folder.parent.glob('*/calls')]) == 2:
+        break
+    time.sleep(0.05)
+else:
+    sys.exit('alone')
+folder.joinpath('threads').write_text(os.environ['OMP_NUM_THREADS'])
+score =""".replace('\n', '', 1)
+    (tmp_path / 'program.py').write_text('import os, time\n' + PROGRAM.replace('score =', meet, 1)
+                                         .replace("options['optim_wrapper.optimizer.lr']", "'1'")
+                                         .replace("options['model.backbone.drop_rate']", "len(arguments[0])"))
+    hybrid = 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'
+    sweep = Sweep((DIGITS, hybrid), {}, 1, tmp_path / 'sweep', {})
+    sweep.check()
+    assert run_here(sweep.members, train_command(tmp_path / 'program.py', {}), 2, lambda line: None) == {}
+    metric, rows = collect(sweep)
+    assert as_markdown(metric, rows).splitlines()[0].startswith('| config | accuracy/top1 |')
+    assert [row.scores for row in rows] == [{0: 50 + 10 * len(config)} for config in (DIGITS, hybrid)]
+    assert sweep.members[1].folder.name == '001_hybrid-vit-mini-p2_1xb16_digits_seed0'
+    assert write_results(sweep, metric, rows, {})[1].read_text().count('hybrid-vit-mini-p2_1xb16_digits') == 1
+
+
+def test_a_config_given_twice_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r'mini-p2_1xb16_digits.py. is given twice'):
+        Sweep((DIGITS, DIGITS), {}, 1, tmp_path, {}).check()
 
 
 ENDLESS = '''
@@ -104,7 +135,7 @@ def test_the_end_of_a_sweep_is_the_end_of_its_training(sweep, tmp_path):
     ending = threading.Thread(target=end_when_it_runs)
     ending.start()
     with pytest.raises(SystemExit) as end:
-        run_here(sweep.members, train_command(tmp_path / 'program.py', DIGITS, {}), lambda line: None)
+        run_here(sweep.members, train_command(tmp_path / 'program.py', {}), tell=lambda line: None)
     ending.join()
     assert end.value.code == 128 + signal.SIGTERM
     assert (folder / 'saved').exists()  # it was waited for
@@ -144,14 +175,15 @@ def test_without_slurm_it_is_one_sentence(sweep, command, monkeypatch):
 def test_results_as_json_markdown_and_picture(sweep, command):
     (sweep.folder).mkdir()
     (sweep.folder / 'mended').touch()
-    run_here(sweep.members, command, lambda line: None)
+    run_here(sweep.members, command, tell=lambda line: None)
     metric, rows = collect(sweep, best=True)
     paths = write_results(sweep, metric, rows, {})
     found = json.loads(paths[0].read_text())
     assert found['rows'][1]['mean'] == pytest.approx(52.5)
     assert found['rows'][1]['scores'] == {'0': 52., '1': 53.}
     assert paths[1].read_text().splitlines()[3] == '| 0.001 | 0.1 | 52.5 | 0.71 (2) | 52 | 53 | 7 |'
-    assert paths[2].stat().st_size > 5000
+    assert found['rows'][1]['curves'] == {'0': [[3., 42.], [7., 51.]], '1': [[3., 43.], [7., 52.]]}
+    assert all(path.stat().st_size > 5000 for path in paths[2:])
     with pytest.raises(ConfigError, match='--metric top1: .* has recorded accuracy/top1'):
         collect(sweep, 'top1')
 
@@ -159,7 +191,7 @@ def test_results_as_json_markdown_and_picture(sweep, command):
 def test_the_folder_of_another_sweep_is_refused(sweep):
     sweep.claim()
     sweep.claim()
-    for change in (dict(seeds=3), dict(grid={'randomness.seed': [1]}), dict(config='other.py'), dict(options={})):
+    for change in (dict(seeds=3), dict(grid={'randomness.seed': [1]}), dict(configs=['other.py']), dict(options={})):
         with pytest.raises(ConfigError, match=rf'folder of another sweep \({next(iter(change))} is'):
             Sweep(**{**vars(sweep), **change}).claim()
 
@@ -176,17 +208,17 @@ def test_the_folder_of_another_sweep_is_refused(sweep):
 @pytest.mark.filterwarnings('ignore')
 def test_what_cannot_run_is_told_before_anything_runs(tmp_path, no_default_scope, key, values, words):
     with pytest.raises(ConfigError, match=words):
-        Sweep(DIGITS, {key: values}, 1, tmp_path / 'sweep', {}).check()
+        Sweep((DIGITS, ), {key: values}, 1, tmp_path / 'sweep', {}).check()
 
 
 def test_a_seed_for_all_members_is_refused(tmp_path):
     with pytest.raises(ConfigError, match='--cfg-options randomness.seed: each member has a seed of its own'):
-        Sweep(DIGITS, {'model.backbone.drop_rate': [0]}, 1, tmp_path, {'randomness.seed': 7}).check()
+        Sweep((DIGITS, ), {'model.backbone.drop_rate': [0]}, 1, tmp_path, {'randomness.seed': 7}).check()
 
 
 @pytest.mark.filterwarnings('ignore')
 def test_arguments_that_the_config_leaves_at_their_default_can_be_swept(tmp_path, no_default_scope):
-    Sweep(DIGITS, {'model.backbone.drop_path_rate': [0.1], 'model.backbone.arch.num_layers': [2]}, 1,
+    Sweep((DIGITS, ), {'model.backbone.drop_path_rate': [0.1], 'model.backbone.arch.num_layers': [2]}, 1,
           tmp_path / 'sweep', {}).check()
 
 
@@ -200,4 +232,4 @@ def test_a_config_without_a_record_is_refused(tmp_path, no_default_scope):
     config = tmp_path / 'config.py'
     config.write_text(f"_base_ = {str(Path(DIGITS).resolve())!r}\ncustom_hooks = []")
     with pytest.raises(ConfigError, match='records no metrics'):
-        Sweep(str(config), {'model.backbone.drop_rate': [0]}, 1, tmp_path / 'sweep', {}).check()
+        Sweep((str(config), ), {'model.backbone.drop_rate': [0]}, 1, tmp_path / 'sweep', {}).check()

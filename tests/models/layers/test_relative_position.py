@@ -25,9 +25,8 @@ def test_gradients_of_the_relative_positions(monkeypatch, part, kept):
     monkeypatch.setattr(relative_position, 'KEPT_ELEMENTS', kept)
     layer = RelativeAttention(16, 2, rel_pos_grid=(2, 3)).double()
     x = torch.randn(1, 7, 16, dtype=torch.float64)
-    grads = []
-    for output in (layer(x, (2, 3)), reference(layer, x, (2, 3))[0]):
-        grads.append(torch.autograd.grad(output.square().sum(), list(layer.parameters())))
+    grads = [torch.autograd.grad(output.square().sum(), list(layer.parameters()))
+             for output in (layer(x, (2, 3)), reference(layer, x, (2, 3))[0])]
     for ours, theirs in zip(*grads, strict=True):
         torch.testing.assert_close(ours, theirs)
 

@@ -79,7 +79,7 @@ class CheckpointHook(EagerCheckpointHook):
             raise ConfigError("default_hooks.checkpoint: vit_plugin.CheckpointHook needs runner_type="
                               f"'vit_plugin.Runner', and the runner is {type(runner).__name__}; set it, or take "
                               "type='CheckpointHook'.")
-        self._folder = self._format == 'folder' or self._format == 'auto' and is_sharded(bare(runner.model))
+        self._folder = self._format == 'folder' or (self._format == 'auto' and is_sharded(bare(runner.model)))
         if self._folder:
             check_torch()
             self.filename_tmpl = self.filename_tmpl.removesuffix('.pth')
@@ -104,7 +104,7 @@ class CheckpointHook(EagerCheckpointHook):
         if self.by_epoch:
             return
         self._due = (self._due or self.every_n_train_iters(runner, self.interval, self.save_begin)
-                     or self.save_last and self.is_last_train_iter(runner))
+                     or (self.save_last and self.is_last_train_iter(runner)))
         if self._due and not in_window(runner.optim_wrapper):
             self._due = False
             runner.logger.info(f'Saving checkpoint at {runner.iter + 1} iterations')

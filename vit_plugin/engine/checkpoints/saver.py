@@ -103,7 +103,7 @@ class Saver:
     def _run(self, write: Callable[[], None]) -> None:
         try:
             write()
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  finish() raises it
             self._error = error
 
     def finish(self) -> None:

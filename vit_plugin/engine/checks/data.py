@@ -16,7 +16,8 @@ def check_data(field: str, dataset: ConfigDict, scope: str | None) -> None:
     Data sets that download their files need none.
     """
     if 'dataset' in dataset:  # a wrapper such as RepeatDataset
-        return check_data(f'{field}.dataset', dataset['dataset'], scope)
+        check_data(f'{field}.dataset', dataset['dataset'], scope)
+        return
     for i, part in enumerate(dataset.get('datasets', ())):  # ConcatDataset
         check_data(f'{field}.datasets.{i}', part, scope)
     missing = next(_missing(dataset), None)

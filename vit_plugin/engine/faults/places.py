@@ -43,6 +43,7 @@ class Place:
         self.moves += 1
 
     def order(self) -> tuple[int, int]:
+        """Which of two places is further."""
         return self.begun, self.stage
 
     def __str__(self) -> str:
@@ -57,6 +58,7 @@ class Seen:
     move_at: float = field(default_factory=time.monotonic)
 
     def update(self, place: Place) -> None:
+        """Take what the rank tells now."""
         now = time.monotonic()
         self.beat_at = now if place.beats != self.place.beats else self.beat_at
         self.move_at = now if place.moves != self.place.moves else self.move_at
@@ -75,6 +77,7 @@ class Patience:
     other: float
 
     def of(self, place: Place) -> float:
+        """The seconds for this place."""
         return self.step if place.phase in STEADY else self.other
 
     def setting(self, place: Place) -> str:

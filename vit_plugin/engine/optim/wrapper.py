@@ -62,7 +62,8 @@ class KeepsGradNorm:
     def update_params(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
         self.skipped = self.skips_non_finite and not _finite_everywhere(loss)
         if not self.skipped:
-            return super().update_params(loss, *args, **kwargs)
+            super().update_params(loss, *args, **kwargs)
+            return
         self._inner_count += 1  # as `backward` counts
         if self.should_update():  # gradients that were accumulated before are not averaged over the ranks yet
             self.zero_grad()

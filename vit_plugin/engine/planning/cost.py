@@ -50,8 +50,9 @@ class Estimate:
 def estimate(images: float, batch: int, gpus: int, flops: float, traffic: Mapping[str, float],
              peak_tflops: float, utilisation: float, gigabytes_per_s: Mapping[str, float] = GIGABYTES_PER_S,
              repeated_flops: float = 0., price: float | None = None) -> Estimate:
-    """Estimate a run. Arithmetic and links are taken to work at the same time; data, validation and checkpoints cost
-    none.
+    """Estimate a run.
+
+    Arithmetic and links are taken to work at the same time; data, validation and checkpoints cost none.
 
     Args:
         images: number of images that the run trains on.

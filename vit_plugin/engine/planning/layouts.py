@@ -45,6 +45,7 @@ class Machine:
 
     @property
     def usable(self) -> int:
+        """Bytes of a GPU that a run may take."""
         return int(self.memory * (1 - self.reserved))
 
 
@@ -165,6 +166,7 @@ def best(layouts: Sequence[Layout], usable: int) -> Layout:
 
 
 def describe(layout: Layout) -> str:
+    """The layout in words, such as ``FSDP2 of 8 with recomputing``."""
     sharded = f'{layout.strategy} of {layout.group}' if layout.group > 1 else layout.strategy
     return sharded + (' with recomputing' if layout.recompute else '')
 

@@ -170,6 +170,7 @@ class Step:
 
 
 def state_of(model: nn.Module) -> list[Tensor]:
+    """Parameters and buffers."""
     return [*model.parameters(), *model.buffers()]
 
 

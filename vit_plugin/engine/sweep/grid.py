@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,10 +41,12 @@ class Member:
     """One training of a sweep.
 
     Attributes:
+        config: path of its config.
         values: the settings of the grid.
         seed: the seed.
         folder: its work directory.
     """
+    config: str
     values: dict[str, Any]
     seed: int
     folder: Path
@@ -56,16 +59,16 @@ class Member:
 
 @dataclass(frozen=True)
 class Sweep:
-    """All combinations of a grid's values, with several seeds each.
+    """All combinations of some configs and a grid's values, with several seeds each.
 
     Attributes:
-        config: path of the config.
+        configs: paths of the configs.
         grid: the values of each setting.
         seeds: number of seeds, from 0 on.
         folder: folder for the members and the results.
         options: settings that all members have besides.
     """
-    config: str
+    configs: Sequence[str]
     grid: Mapping[str, Sequence[Any]]
     seeds: int
     folder: Path
@@ -73,35 +76,46 @@ class Sweep:
 
     @cached_property
     def members(self) -> list[Member]:
+        """A training for each combination and seed, in the order of the grid."""
         members = []
-        for values in product(*self.grid.values()):
-            settings = dict(zip(self.grid, values, strict=True))
-            words = '_'.join(f'{key.rpartition(".")[2]}={as_text(value)}' for key, value in settings.items())
+        for config, settings in self.combinations:
+            words = [Path(config).stem[:40]] if len(self.configs) > 1 else []
+            words += [f'{key.rpartition(".")[2]}={as_text(value)}' for key, value in settings.items()]
             for seed in range(self.seeds):
-                name = f'{len(members):03d}_{re.sub("[^A-Za-z0-9=.+-]", "_", words)[:80]}_seed{seed}'
-                members.append(Member(settings, seed, self.folder / name))
+                name = '_'.join([f'{len(members):03d}', *words])
+                name = f'{re.sub("[^A-Za-z0-9=.+-]", "_", name)[:100]}_seed{seed}'
+                members.append(Member(config, settings, seed, self.folder / name))
         return members
+
+    @property
+    def combinations(self) -> list[tuple[str, dict[str, Any]]]:
+        """Each config with each combination of the grid's values."""
+        return [(config, dict(zip(self.grid, values, strict=True)))
+                for config, *values in product(self.configs, *self.grid.values())]
 
     def check(self) -> None:
         """Check each member's config before anything runs.
 
         Raises:
-            ConfigError: if a key is not in the config and no part of it takes it, if it is the seed, if a config cannot
-                run, or if nothing would record its metrics.
+            ConfigError: if a config is given twice, if a key is not in a config and no part of it takes it, if it is
+                the seed, if a config cannot run, or if nothing would record its metrics.
         """
         for flag, given in (('--grid', self.grid), ('--cfg-options', self.options)):
             if SEED in given:
                 raise ConfigError(f'{flag} {SEED}: each member has a seed of its own; give --seeds.')
-        for values in product(*self.grid.values()):
-            cfg = read_config(self.config, dict(self.options))
+        twice = [config for config, number in Counter(self.configs).items() if number > 1]
+        if twice:
+            raise ConfigError(f'The config {twice[0]!r} is given twice; give each config once.')
+        for config, settings in self.combinations:
+            cfg = read_config(config, dict(self.options))
             init_default_scope(cfg.get('default_scope') or 'mmengine')
             for key in self.grid:
                 check_key(cfg, key)
-            cfg = read_config(self.config, {**self.options, **dict(zip(self.grid, values, strict=True))})
+            cfg = read_config(config, {**self.options, **settings})
             cfg.work_dir = str(self.folder)
             check_config(cfg)
             if not any('ReportHook' in str(hook['type']) for hook in cfg.get('custom_hooks') or ()):
-                raise ConfigError(f"The config {self.config!r} records no metrics to compare; add "
+                raise ConfigError(f"The config {config!r} records no metrics to compare; add "
                                   "custom_hooks=[dict(type='vit_plugin.ReportHook')] to it.")
 
     def claim(self) -> None:
@@ -110,7 +124,8 @@ class Sweep:
         Raises:
             ConfigError: if the folder is that of another sweep.
         """
-        mine = json.loads(json.dumps(dict(config=self.config, grid=self.grid, seeds=self.seeds, options=self.options)))
+        mine = json.loads(json.dumps(dict(
+            configs=self.configs, grid=self.grid, seeds=self.seeds, options=self.options)))
         path = self.folder / RECORD
         if path.is_file():
             try:

@@ -7,7 +7,7 @@ from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.visualization import draw_seeds
+from vit_plugin.visualization import draw_curves, draw_seeds
 from vit_plugin.writing import replacing, write_text
 
 from ..report import RECORD
@@ -16,15 +16,19 @@ from .running import is_finished
 
 
 class Row(NamedTuple):
-    """The members of the same settings.
+    """The members of the same config and settings.
 
     Attributes:
+        config: path of the config.
         values: the settings.
         scores: the metric by seed, of the finished members.
+        curves: the points (seconds of training, metric) of each validation, by seed.
         seconds: mean seconds of a training.
     """
+    config: str
     values: dict[str, Any]
     scores: dict[int, float]
+    curves: dict[int, list[tuple[float, float]]]
     seconds: float | None
 
     @property
@@ -42,7 +46,7 @@ def collect(sweep: Sweep, metric: str | None = None, best: bool = False) -> tupl
         best: whether to take the largest value over all validations, which flatters, in place of the last.
 
     Returns:
-        The name of the metric, and a row for each combination of the grid.
+        The name of the metric, and a row for each combination of config and grid.
 
     Raises:
         ConfigError: if a record has no such metric.
@@ -50,8 +54,8 @@ def collect(sweep: Sweep, metric: str | None = None, best: bool = False) -> tupl
     rows: dict[str, Row] = {}
     seconds: dict[str, list[float]] = {}
     for member in sweep.members:
-        key = json.dumps(member.values)
-        rows.setdefault(key, Row(member.values, {}, None))
+        key = json.dumps([member.config, member.values])
+        rows.setdefault(key, Row(member.config, member.values, {}, {}, None))
         if is_finished(member):
             record = json.loads((member.folder / RECORD).read_text())
             scores = record['max' if best else 'last']
@@ -60,35 +64,63 @@ def collect(sweep: Sweep, metric: str | None = None, best: bool = False) -> tupl
                 raise ConfigError(f'--metric {metric}: {str(member.folder)!r} has recorded {", ".join(scores)}; give '
                                   'one of them.')
             rows[key].scores[member.seed] = scores[metric]
+            clock = dict(record['clock'])
+            rows[key].curves[member.seed] = [(clock[step], value) for step, value in record['history'][metric]
+                                             if step in clock]
             seconds.setdefault(key, []).append(record['seconds'])
     return metric or 'metric', [row._replace(seconds=mean(seconds[key]) if key in seconds else None)
                                 for key, row in rows.items()]
 
 
+def settings(rows: Sequence[Row]) -> list[dict[str, str]]:
+    """The settings of each row as texts. The config is one of them if there are several."""
+    configs = {row.config for row in rows}
+    return [{**({'config': Path(row.config).stem} if len(configs) > 1 else {}),
+             **{key: as_text(value) for key, value in row.values.items()}} for row in rows]
+
+
+def labels(rows: Sequence[Row]) -> list[str]:
+    """A short name for each row: the settings that differ."""
+    found = settings(rows)
+    differ = [key for key in found[0] if len({texts[key] for texts in found}) > 1]
+    return [', '.join(texts[key] if key == 'config' else f'{key.rpartition(".")[2]} {texts[key]}'
+                      for key in differ or texts) or Path(row.config).stem
+            for texts, row in zip(found, rows, strict=True)]
+
+
 def as_markdown(metric: str, rows: Sequence[Row]) -> str:
     """A table with a row for each combination: mean, sample standard deviation, number of seeds, seconds."""
-    keys = list(rows[0].values)
-    lines = [[*keys, metric, '± (seeds)', 'lowest', 'highest', 'seconds'], ['---'] * (len(keys) + 5)]
-    for row in rows:
+    found = settings(rows)
+    lines = [[*found[0], metric, '± (seeds)', 'lowest', 'highest', 'seconds'], ['---'] * (len(found[0]) + 5)]
+    for row, texts in zip(rows, found, strict=True):
         scores = row.scores.values()
-        found = ['none finished', '', '', '', ''] if not scores else [
+        numbers = ['none finished', '', '', '', ''] if not scores else [
             f'{mean(scores):.4g}', f'{"" if row.spread is None else f"{row.spread:.2g} "}({len(scores)})',
             f'{min(scores):.4g}', f'{max(scores):.4g}', f'{row.seconds:.0f}']
-        lines.append([as_text(value) for value in row.values.values()] + found)
+        lines.append([*texts.values(), *numbers])
     return '\n'.join(f'| {" | ".join(line)} |' for line in lines) + '\n'
 
 
 def write_results(sweep: Sweep, metric: str, rows: Sequence[Row], failed: Mapping[Path, str]) -> list[Path]:
-    """Write ``results.json``, ``results.md`` and ``results.png`` into the sweep's folder. Returns their paths."""
-    paths = [sweep.folder / f'results.{suffix}' for suffix in ('json', 'md', 'png')]
+    """Write the results into the sweep's folder. Returns the paths.
+
+    The files are ``results.json``, ``results.md``, ``results.png`` (all seeds of each combination) and ``curves.png``
+    (the metric over the time of training; colours are configs, or combinations if there is one config).
+    """
+    paths = [sweep.folder / name for name in ('results.json', 'results.md', 'results.png', 'curves.png')]
     write_text(paths[0], json.dumps(dict(
         metric=metric, failed={path.name: words for path, words in failed.items()},
-        rows=[dict(values=row.values, scores=row.scores, mean=mean(row.scores.values()) if row.scores else None,
-                   spread=row.spread, seconds=row.seconds) for row in rows]), indent=1) + '\n')
+        rows=[dict(row._asdict(), mean=mean(row.scores.values()) if row.scores else None, spread=row.spread)
+              for row in rows]), indent=1) + '\n')
     write_text(paths[1], as_markdown(metric, rows))
-    shared = {key for key in rows[0].values if len({as_text(row.values[key]) for row in rows}) == 1}
-    with replacing(paths[2]) as path:
-        draw_seeds({', '.join(f'{key.rpartition(".")[2]} {as_text(value)}' for key, value in row.values.items()
-                              if key not in shared or len(shared) == len(row.values)): list(row.scores.values())
-                    for row in rows}, metric).savefig(path)
+    names = labels(rows)
+    curves: dict[str, list[list[tuple[float, float]]]] = {}
+    for row, name in zip(rows, names, strict=True):
+        name = Path(row.config).stem if len(sweep.configs) > 1 else name
+        curves.setdefault(name, []).extend(row.curves.values())
+    figures = [draw_seeds({name: list(row.scores.values()) for name, row in zip(names, rows, strict=True)}, metric),
+               draw_curves(curves, metric)]
+    for target, figure in zip(paths[2:], figures, strict=True):
+        with replacing(target) as path:
+            figure.savefig(path)
     return paths

@@ -1,11 +1,12 @@
 """Run the members of a sweep."""
 
+import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,46 +23,70 @@ def is_finished(member: Member) -> bool:
     return (member.folder / FINISHED).is_file()
 
 
-def train(command: Sequence[str], folder: str) -> int:
-    """Run a training and return its exit status. What it says is added to ``sweep.log`` in its folder.
+class Trainings:
+    """The trainings that run now. They end together.
+
+    Inside its context, a SIGTERM to this process goes to all of them. They save and stop, and no other one begins.
+    An interrupt from the keyboard kills them, since two must never train in one folder.
 
     Raises:
-        SystemExit: after the training, if this process has received SIGTERM, which the training then receives too.
+        SystemExit: at the end of the context, if this process has received SIGTERM.
     """
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    with (open(Path(folder, LOG), 'ab') as log,
-          subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT) as training, ending_with(training)):
-        code = training.wait()
-    if code == 0:
-        write_text(Path(folder, FINISHED), '')
-    return code
+
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen] = set()
+        self._signal: int | None = None
+
+    def __enter__(self) -> 'Trainings':
+        # Only the main thread can listen to signals.
+        self._listens = threading.current_thread() is threading.main_thread()
+        if self._listens:
+            self._previous = signal.signal(signal.SIGTERM, self._hand_on)
+        return self
+
+    def _hand_on(self, number: int, frame: object) -> None:
+        self._signal = number
+        for training in [*self._running]:
+            training.send_signal(number)
+
+    def kill(self) -> None:
+        """Kill all, and begin no other one."""
+        self._signal = signal.SIGKILL
+        for training in [*self._running]:
+            training.kill()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is KeyboardInterrupt:
+            self.kill()
+        if self._listens:
+            signal.signal(signal.SIGTERM, self._previous)
+        if kind is None and self._signal:
+            raise SystemExit(128 + self._signal)
+
+    def run(self, command: Sequence[str], folder: str, env: Mapping[str, str] | None = None) -> int | None:
+        """Run a training and return its exit status. What it says is added to ``sweep.log`` in its folder.
+
+        The result is None if it was not begun, because the others were told to end.
+        """
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        with open(Path(folder, LOG), 'ab') as log:
+            if self._signal:
+                return None
+            with subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=env) as training:
+                self._running.add(training)
+                if self._signal:  # it came while this one began
+                    training.send_signal(self._signal)
+                code = training.wait()
+                self._running.discard(training)
+        if code == 0:
+            write_text(Path(folder, FINISHED), '')
+        return code
 
 
-@contextmanager
-def ending_with(training: subprocess.Popen) -> Iterator[None]:
-    """Hand a SIGTERM on to a training, which saves and stops, and end after it.
-
-    A thread other than the main one cannot listen to signals.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    heard: list[int] = []
-
-    def hand_on(number: int, frame: object) -> None:
-        heard.append(number)
-        training.send_signal(number)
-
-    previous = signal.signal(signal.SIGTERM, hand_on)
-    try:
-        yield
-    except KeyboardInterrupt:
-        training.kill()  # two must never train in one folder
-        raise
-    finally:
-        signal.signal(signal.SIGTERM, previous)
-    if heard:
-        raise SystemExit(128 + heard[0])
+def train(command: Sequence[str], folder: str) -> int | None:
+    """Run one training in this process's place. See :class:`Trainings`."""
+    with Trainings() as trainings:
+        return trainings.run(command, folder)
 
 
 def last_words(member: Member) -> str:
@@ -73,29 +98,40 @@ def last_words(member: Member) -> str:
     return lines[-1].removeprefix('Error: ') if lines else 'it said nothing'
 
 
-def run_here(members: Sequence[Member], command: Callable[[Member], Sequence[str]],
+def run_here(members: Sequence[Member], command: Callable[[Member], Sequence[str]], jobs: int = 1,
              tell: Callable[[str], None] = print) -> dict[Path, str]:
-    """Run members one after another. Those that are finished are left out.
+    """Run members on this machine. Those that are finished are left out.
 
     Args:
         members: the members.
         command: the command line that trains a member, and goes on from its last checkpoint if there is one.
+        jobs: how many run at the same time. Each has its share of the cores, unless ``OMP_NUM_THREADS`` is set.
         tell: is given a line at the beginning and end of each member.
 
     Returns:
         The folders of the members that failed, with their last words.
+
+    Raises:
+        SystemExit: if this process received SIGTERM, after the trainings have saved and stopped.
     """
-    failed = {}
-    for i, member in enumerate(members):
+    failed: dict[Path, str] = {}
+    env = dict(os.environ)
+    if jobs > 1:
+        env.setdefault('OMP_NUM_THREADS', str(max((os.cpu_count() or 1) // jobs, 1)))
+
+    def run(i: int, member: Member) -> None:
         name = f'[{i + 1}/{len(members)}] {member.folder.name}'
         if is_finished(member):
             tell(f'{name}: finished before')
-            continue
+            return
         tell(f'{name}: runs')
-        code = train(command(member), str(member.folder))
-        if code:
+        if code := trainings.run(command(member), str(member.folder), env):
             failed[member.folder] = f'exit status {code}: {last_words(member)}'
             tell(f'{name}: failed, {failed[member.folder]}')
+
+    with ThreadPoolExecutor(jobs) as pool, Trainings() as trainings:
+        for done in [pool.submit(run, i, member) for i, member in enumerate(members)]:
+            done.result()
     return failed
 
 
@@ -143,7 +179,7 @@ def run_on_slurm(members: Sequence[Member], command: Callable[[Member], Sequence
             for one in jobs:
                 one.cancel(check=False)
             raise
-        except Exception as error:  # the job was killed, or submitit did not get its result
+        except Exception as error:  # noqa: BLE001  the job was killed, or submitit did not get its result
             how = f'job {job.job_id} is {job.state} ({type(error).__name__})'
         if how:
             failed[member.folder] = f'{how}: {last_words(member)}'
@@ -162,8 +198,8 @@ def check_no_jobs(members: Sequence[Member]) -> None:
                               'for them, or end them with scancel.')
 
 
-def train_command(script: Path, config: str, options: Mapping[str, Any]) -> Callable[[Member], list[str]]:
+def train_command(script: Path, options: Mapping[str, Any]) -> Callable[[Member], list[str]]:
     """The command line of each member, given the path of ``tools/train.py`` and what all members share."""
     shared = [f'{key}={as_text(value)}' for key, value in options.items()]
-    return lambda member: [sys.executable, str(script), config, '--work-dir', str(member.folder), '--resume',
+    return lambda member: [sys.executable, str(script), member.config, '--work-dir', str(member.folder), '--resume',
                            '--cfg-options', *shared, *member.options]

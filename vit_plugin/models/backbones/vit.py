@@ -166,11 +166,13 @@ class VisionTransformer(LoadableBackbone):
 
     @property
     def channels(self) -> tuple[int, ...]:
+        """Channels of each output."""
         return (*(self.patch_embed.feature_channels[i] for i in self.stem_maps),
                 *(self.embed_dims for _ in self.out_indices))
 
     @property
     def strides(self) -> tuple[int, ...]:
+        """Stride of each output, in pixels."""
         return (*(self.patch_embed.feature_strides[i] for i in self.stem_maps),
                 *(self.patch_embed.stride for _ in self.out_indices))
 

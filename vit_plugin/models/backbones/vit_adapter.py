@@ -167,10 +167,12 @@ class ViTAdapter(BaseModule):
 
     @property
     def channels(self) -> tuple[int, ...]:
+        """Channels of each output."""
         return tuple(self.embed_dims for _ in self.out_indices)
 
     @property
     def strides(self) -> tuple[int, ...]:
+        """Stride of each output, in pixels."""
         return tuple(STRIDES[i] for i in self.out_indices)
 
     def no_weight_decay(self) -> set[str]:

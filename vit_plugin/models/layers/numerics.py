@@ -72,11 +72,13 @@ NUMERICS = {
 
 @with_config(OPEN)
 class ActChanges(TypedDict, total=False):
+    """Another activation, or another form of GELU. The other keys are its arguments."""
     type: str | type
     approximate: Literal['none', 'tanh']
 
 
 class StemConvChanges(TypedDict, total=False):
+    """Details of how a stem standardises its kernels, see ``StdConv2d``."""
     eps: Eps
     eps_inside_root: bool
 

@@ -110,6 +110,7 @@ class Stem(BaseModule):
 
     @property
     def stride(self) -> int:
+        """Pixels between neighbouring tokens."""
         return (1, *self.feature_strides)[-1] * self.patch_size
 
     def grid(self, image_size: tuple[int, int]) -> tuple[int, int]:

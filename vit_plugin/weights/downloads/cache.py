@@ -81,6 +81,7 @@ def kept_if_whole(path: Path, source: str) -> Iterator[None]:
 
 
 def cache() -> Path:
+    """The folder of downloads, which is torch hub's."""
     return Path(torch.hub.get_dir(), 'checkpoints')
 
 

@@ -29,15 +29,18 @@ class Parts:
         return max(whole, key=lambda path: path.stat().st_mtime_ns, default=None)
 
     def size(self) -> int:
+        """Bytes of the part to go on with."""
         kept = self.kept()
         return kept.stat().st_size if kept else 0
 
     def drop(self, but: Path | None = None) -> None:
+        """Delete the parts, except one."""
         for path in self._all():
             if path != but:
                 path.unlink(missing_ok=True)
 
     def drop_what_has_no_version(self) -> None:
+        """Delete the part that no later request can go on with."""
         self._named('none').unlink(missing_ok=True)
 
     def _all(self) -> list[Path]:

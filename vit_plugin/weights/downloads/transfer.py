@@ -68,7 +68,7 @@ class _Feed:
                     while going_on:
                         chunk = answer.raw.read1(CHUNK, decode_content=True)
                         going_on = self._put(chunk) and bool(chunk)
-        except Exception as error:  # the reader of the feed raises it
+        except Exception as error:  # noqa: BLE001  the reader of the feed raises it
             self._put(error)
 
     def _put(self, item: Any) -> bool:

@@ -1,0 +1,148 @@
+"""README and docs/ as the tests read them: fenced blocks, commands, links, and how a page is run from top to bottom."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FENCE = re.compile(r'^(?P<indent> *)```(?P<language>[\w-]*)\n(?P<text>.*?)^(?P=indent)```$', re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"(?:.*<<'(?P<end>\w+)'\n(?:.*\n)*?(?P=end)|(?:.*\\\n)*.*)(?:\n|$)")  # one, on however many lines
+NUMBERS = dict(N='2', GIB='80', GPUS='2', PIXELS='224', SCORE='0.3', SEED='1')  # words in capitals that are numbers
+
+# Pages that a test runs with run_page, and the test.
+RUN_PAGES: dict[str, str] = {}
+# Commands that a test runs on other data or in another form, by a pattern, and the test.
+RUN_BY = {
+    r'.*tools/(train|test)\.py CONFIG': 'tests/tools/test_train_and_test.py',
+}
+# Commands that no test runs, by a pattern, and why. Their flags are parsed and their paths are looked for all the same.
+NOT_RUN = {
+    r'(python3 -m venv|pip install|.*MMCV_WITH_OPS=1)': 'installs from the network: .ci/run, tests/campaigns/wheel.py',
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its page, the line where its text begins (from 1), its language and its text."""
+    page: str
+    line: int
+    language: str
+    text: str
+
+    def commands(self) -> list[str]:
+        """The commands of a bash block. Continued lines and here-documents are one command; comments stay."""
+        return [found[0].rstrip('\n') for found in COMMAND.finditer(self.text)
+                if found[0].strip() and not found[0].startswith('#')]
+
+
+def pages() -> list[str]:
+    """README.md, CHANGELOG.md, CONTRIBUTING.md and the pages of docs/, relative to the root."""
+    top = [name for name in ('README.md', 'CHANGELOG.md', 'CONTRIBUTING.md') if (ROOT / name).exists()]
+    return top + sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / 'docs').glob('*.md'))
+
+
+def blocks(page: str, *languages: str) -> Iterator[Block]:
+    """The fenced blocks of a page in these languages; without any, all of them."""
+    text = (ROOT / page).read_text()
+    for found in FENCE.finditer(text):
+        if not languages or found['language'] in languages:
+            indent = len(found['indent'])
+            content = ''.join(line[indent:] for line in found['text'].splitlines(keepends=True))
+            yield Block(page, text.count('\n', 0, found.start('text')) + 1, found['language'], content)
+
+
+def prose(page: str) -> str:
+    """A page without its fenced blocks."""
+    return FENCE.sub('', (ROOT / page).read_text())
+
+
+def inline_commands(page: str) -> list[str]:
+    """Whole command lines in the prose of a page, such as ``python tools/x.py --flag``."""
+    code = [' '.join(found.split()) for found in re.findall(r'`([^`]+)`', prose(page))]
+    return [text for text in code if re.match(r'(python (-m|tools/|tests/)|vit-plugin [a-z]+ \S|tools/\S+ )', text)]
+
+
+def forms(command: str) -> list[str]:
+    """The command lines that a form such as ``x CONFIG [--resume | --amp] --to {a,b}`` stands for."""
+    choice = re.search(r'(?<!\S)\[(?P<some>[^][]*)\]|\{(?P<one>[^{}]*)\}', command)
+    if not choice:
+        return [re.sub(r'\b[A-Z]+\b', lambda word: NUMBERS.get(word[0], word[0]), command.replace(' ...', ''))]
+    options = choice['some'].split(' | ') if choice['some'] is not None else choice['one'].split(',')
+    return [form for option in options for form in forms(command[:choice.start()] + option + command[choice.end():])]
+
+
+def words(command: str) -> list[list[str]]:
+    """The words of each program of a command line, without comments and settings of the environment."""
+    programs = [shlex.split(part, comments=True) for part in command.replace('\\\n', ' ').split(' && ')]
+    for program in programs:
+        while program and re.match(r'[A-Z_]+=', program[0]):
+            del program[0]
+    return programs
+
+
+def why_not_run(command: str) -> str | None:
+    """What :data:`NOT_RUN` says of a command."""
+    return next((why for pattern, why in NOT_RUN.items() if re.match(pattern, command)), None)
+
+
+def links(page: str) -> list[str]:
+    """Where the links and pictures of a page lead, addresses left out."""
+    found = re.findall(r'\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"', re.sub(r'`[^`\n]*`', '', prose(page)))
+    return [target for pair in found for target in pair if target and not re.match(r'\w+:', target)]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives the headings of a page."""
+    found: list[str] = []
+    for title in re.findall(r'^#+ +(.+?) *$', FENCE.sub('', page.read_text()), re.MULTILINE):
+        title = re.sub(r'\[([^]]*)\]\([^)]*\)', r'\1', title)
+        slug = re.sub(r'[^\w\- ]', '', title.lower()).replace(' ', '-')
+        earlier = sum(re.fullmatch(re.escape(slug) + r'(-\d+)?', other) is not None for other in found)
+        found.append(f'{slug}-{earlier}' if earlier else slug)
+    return set(found)
+
+
+def script(block: Block, values: Mapping[str, str]) -> str:
+    """A block as lines of bash.
+
+    A Python block runs as a program of its own. If its first line is a comment with the name of a file, such as
+    ``# mine.py``, it becomes that file.
+    """
+    text = re.sub(r'\b[A-Z][A-Z_0-9]+\b', lambda word: values.get(word[0], word[0]), block.text)
+    if block.language == 'python':
+        named = re.match(r'# ([\w./-]+\.py)\n', text)
+        text = f"{f'cat > {named[1]}' if named else 'python -'} <<'END_OF_BLOCK'\n{text}END_OF_BLOCK\n"
+    else:
+        run = [command for command in Block('', 0, '', text).commands() if not why_not_run(command)]
+        text = '\n'.join(run) + '\n'
+    return f"echo '+ {block.page}:{block.line}'\n{text}"
+
+
+def run_page(page: str, folder: Path, values: Mapping[str, str] | None = None, timeout: float = 600.) -> str:
+    """Run the bash and Python blocks of a page in their order, in one shell, as a reader would.
+
+    What :data:`NOT_RUN` names is left out.
+
+    Args:
+        page: path relative to the root, such as ``'docs/first_steps.md'``.
+        folder: where the shell begins.
+        values: what stands for words in capitals, such as ``{'CHECKPOINT': 'epoch_1.pth'}``.
+        timeout: seconds for the whole page.
+
+    Returns:
+        What the commands have printed. If one fails, the test fails with the last of it.
+    """
+    lines = ['set -euo pipefail', *(script(block, values or {}) for block in blocks(page, 'bash', 'python'))]
+    env = {**os.environ, 'PYTHONPATH': str(ROOT), 'PATH': f'{Path(sys.executable).parent}:{os.environ["PATH"]}'}
+    done = subprocess.run(['bash', '-c', '\n'.join(lines)], cwd=folder, env=env, timeout=timeout, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        pytest.fail(f'{page} ended with status {done.returncode}:\n{done.stdout[-4000:]}', pytrace=False)
+    return done.stdout

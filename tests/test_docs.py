@@ -1,0 +1,115 @@
+"""README and docs/: command lines that parse, paths and links that lead somewhere, pages that run."""
+
+import argparse
+import re
+import runpy
+import sys
+import warnings
+from functools import partial
+from pathlib import Path
+
+import pages
+import pytest
+
+from vit_plugin import __main__ as vit_plugin_command
+from vit_plugin.shipped import recipe
+
+PAGES = pages.pages()
+# The tool that a script starts, and how many of its own arguments stand before those of the tool.
+SCRIPTS = {'dist_train.sh': ('train', 2), 'dist_test.sh': ('test', 3), 'slurm_train.sh': ('train', 4),
+           'slurm_test.sh': ('test', 4)}
+
+
+class ParsedError(BaseException):
+    """The arguments are parsed, and the program need not go on."""
+
+
+@pytest.fixture
+def parses(monkeypatch, capsys, no_default_scope):
+    """Runs a program until its arguments are parsed. Returns what it says against them."""
+    parse = argparse.ArgumentParser.parse_args
+
+    def parse_args(self, args=None, namespace=None):
+        parse(self, args, namespace)
+        raise ParsedError
+
+    monkeypatch.setattr(argparse.ArgumentParser, 'parse_args', parse_args)
+
+    def run(program, *argv: str) -> str | None:
+        monkeypatch.setattr(sys, 'argv', list(argv))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter('ignore')
+                program()
+        except ParsedError:
+            return None
+        except SystemExit:
+            pass
+        return capsys.readouterr().err or 'takes no arguments'
+
+    return run
+
+
+def complaint(words: list[str], parses) -> str | None:
+    """What is wrong with the command line of one of our programs. Others are taken as they are."""
+    program, *arguments = words
+    if program.startswith('tools/') and program.endswith('.sh'):
+        tool, count = SCRIPTS[Path(program).name]
+        inner = [arguments[2 if 'slurm' in program else 0], *(['CHECKPOINT'] if tool == 'test' else []),
+                 *arguments[count:]]
+        return 'too few arguments' if len(arguments) < count else complaint(['vit-plugin', tool, *inner], parses)
+    if program == 'vit-plugin':
+        return parses(vit_plugin_command.main, program, *arguments)
+    if program != 'python' or not re.match(r'-m vit_plugin|tools/|tests/', ' '.join(arguments)):
+        return None
+    run, path = runpy.run_path, Path(arguments[0])
+    if arguments[0] == '-m':
+        run, arguments = runpy.run_module, arguments[1:]
+        path = Path(arguments[0].replace('.', '/'))
+        path = path / '__main__.py' if path.is_dir() else path.with_suffix('.py')
+    code = path.read_text()
+    if not re.search('parse_args|run_tool', code):  # so that it would run
+        return 'takes no arguments' if arguments[1:] and 'sys.argv' not in code else None
+    return parses(partial(run, arguments[0], run_name='__main__'), *arguments)
+
+
+@pytest.mark.parametrize('page', PAGES)
+def test_command_lines_parse(page, parses):
+    written = [command for block in pages.blocks(page, 'bash') for command in block.commands()]
+    wrong = [f'{command}: {said}' for command in written + pages.inline_commands(page)
+             for form in pages.forms(command) for program in pages.words(form) if program
+             if (said := complaint(program, parses))]
+    assert not wrong, '\n'.join(wrong)
+
+
+@pytest.mark.parametrize('page', PAGES)
+def test_paths_in_commands_exist(page):
+    text = '\n'.join([block.text for block in pages.blocks(page)] + re.findall('`[^`]+`', pages.prose(page)))
+    for path in re.findall(r'(?<![\w./])(?:configs|tools|tests|vit_plugin)/[\w./+-]+\.(?:py|sh|txt)\b', text):
+        assert Path(path).is_file(), path
+    for name in re.findall(r'vit_plugin::[\w./+-]+\.py', text):
+        recipe(name)
+
+
+@pytest.mark.parametrize('page', PAGES)
+def test_links_lead_somewhere(page):
+    for link in pages.links(page):
+        path, _, anchor = link.partition('#')
+        target = (pages.ROOT / page).parent / path if path else pages.ROOT / page
+        assert target.exists(), link
+        assert not anchor or anchor in pages.anchors(target), link
+
+
+def test_a_page_runs_in_one_shell(tmp_path, monkeypatch):
+    (tmp_path / 'page.md').write_text(
+        '```bash\npip install what-is-not-there\nmkdir a && cd a\nx=3   # kept\n```\n\n'
+        '```python\n# mine.py\nprint(1)\n```\n'
+        '- indented\n\n  ```bash\n  python mine.py \\\n      NAME | grep 1\n  echo "$x $PWD"\n  ```\n'
+        '```python\nprint(2 * 21)\n```\n```text\nfalse\n```\n')
+    monkeypatch.setattr(pages, 'ROOT', tmp_path)
+    shown = pages.run_page('page.md', tmp_path, dict(NAME='given'))
+    assert shown.splitlines() == ['+ page.md:2', '+ page.md:8', '+ page.md:14', '1', f'3 {tmp_path}/a', '+ page.md:19',
+                                  '42']
+    (tmp_path / 'page.md').write_text('```bash\nfalse\necho not reached\n```\n')
+    with pytest.raises(pytest.fail.Exception, match='page.md ended with status 1:\n\\+ page.md:2\n$'):
+        pages.run_page('page.md', tmp_path)

@@ -1,0 +1,107 @@
+"""The page, in a real browser without a window."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from mmengine.registry import MODELS, init_default_scope
+
+from vit_plugin.engine.launch import read_config
+
+DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
+CHROMIUM = shutil.which('chromium') or shutil.which('chromium-browser') or shutil.which('google-chrome')
+WAIT = 300  # seconds; other work may share the processor
+pytestmark = pytest.mark.filterwarnings('ignore')  # the hosts' own
+
+
+@pytest.fixture
+def checkpoint(tmp_path, no_default_scope) -> Path:
+    """The digits' classifier, which has no class token, and finds a seven in everything."""
+    cfg = read_config(DIGITS)
+    init_default_scope(cfg.default_scope)
+    model = MODELS.build(dict(cfg.model, data_preprocessor=cfg.data_preprocessor))
+    model.head.layers.head.bias.data[7] = 2
+    torch.save(dict(state_dict=model.state_dict(), meta=dict(dataset_meta=dict(
+        classes=[f'digit {i}' for i in range(10)]))), tmp_path / 'digits.pth')
+    return tmp_path / 'digits.pth'
+
+
+@pytest.fixture
+def address(checkpoint, tmp_path) -> Iterator[str]:
+    """Where the page is."""
+    pytest.importorskip('gradio')
+    log = tmp_path / 'log.txt'
+    with log.open('w') as file:
+        server = subprocess.Popen(
+            [sys.executable, 'tools/demo.py', checkpoint, '--config', DIGITS, '--port', '17860', '--device', 'cpu'],
+            stdout=file, stderr=subprocess.STDOUT, env={**os.environ, 'PYTHONPATH': str(Path.cwd())})
+    try:
+        ends = time.monotonic() + WAIT
+        while 'The page is at ' not in log.read_text():
+            assert server.poll() is None, log.read_text()
+            assert time.monotonic() < ends, log.read_text()
+            time.sleep(0.2)
+        yield log.read_text().partition('The page is at ')[2].split()[0].rstrip('.')
+    finally:
+        server.terminate()
+        server.wait()
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(CHROMIUM is None, reason='there is no Chromium')
+def test_drop_a_picture_and_read_the_classes(address, tmp_path):
+    browsing = pytest.importorskip('playwright.sync_api')
+    cv2.imwrite(str(tmp_path / 'seven.png'), np.random.default_rng(0).integers(0, 256, (8, 8), dtype=np.uint8))
+    (tmp_path / 'damaged.png').write_text('no picture')
+    with browsing.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=['--no-sandbox'])
+        page = browser.new_page()
+        page.set_default_timeout(1000 * WAIT)
+        asked = []
+        page.on('request', lambda request: asked.append(request.url))
+        page.goto(address)
+        page.set_input_files('input[type=file]', tmp_path / 'seven.png')
+        page.wait_for_selector('text=This model has no class token, whose attention could be drawn')
+        assert page.locator('[data-testid=label-output-value]').inner_text() == 'digit 7'
+        assert page.locator('text=45%').count() == 1  # e^2 of e^2 + 9
+        assert page.locator('img[alt="Features as colours"]').is_visible()
+        assert not page.locator('img[alt="Attention of the class token"]').is_visible()
+        page.reload()
+        page.set_input_files('input[type=file]', tmp_path / 'damaged.png')
+        page.wait_for_selector('text=The image that you gave cannot be read')
+        browser.close()
+    assert {urlsplit(url).hostname for url in asked if url.startswith('http')} == {'127.0.0.1'}
+
+
+def test_bad_input_is_one_sentence(run_tool, checkpoint, monkeypatch):
+    config = ('--config', DIGITS)
+    for arguments, words in (((checkpoint, ), 'Give --config'),
+                             ((checkpoint, *config, '--arch', 'B/16'), 'give one of them'),
+                             (('none.pth', *config), "There is no checkpoint file 'none.pth'"),
+                             ((checkpoint, *config, '--port', '70000'), '70000 is not between 1 and 65535')):
+        done = run_tool('demo', *arguments)
+        assert done.returncode
+        assert words in done.stderr
+    monkeypatch.setitem(sys.modules, 'gradio', None)
+    assert "pip install 'vit_plugin[browser]'" in run_tool('demo', checkpoint, *config).stderr
+
+
+@pytest.mark.nightly
+def test_a_taken_port_is_named(run_tool, checkpoint):
+    pytest.importorskip('gradio')
+    with socket.socket() as listener:
+        listener.bind(('127.0.0.1', 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        done = run_tool('demo', checkpoint, '--config', DIGITS, '--device', 'cpu', '--port', port)
+    assert f'--port {port} is taken by another program; give another.' in done.stderr
