@@ -83,14 +83,6 @@ def test_wrong_input_is_one_sentence(arguments, words):
         vit_plugin.create_model(**{'arch': 'Ti/16', **arguments})
 
 
-def test_it_asks_for_no_mmpretrain(monkeypatch, tiny):
-    for name in [name for name in sys.modules if name.startswith('vit_plugin.models.heads')]:
-        monkeypatch.delitem(sys.modules, name)
-    for name in ('mmpretrain', 'mmpretrain.models.heads'):
-        monkeypatch.setitem(sys.modules, name, None)
-    assert vit_plugin.create_model(**tiny, num_classes=3)(torch.zeros(1, 3, 32, 32)).shape == (1, 3)
-
-
 @pytest.mark.nightly
 def test_it_needs_no_mmpretrain():
     code = ("import sys\nfor name in ('mmpretrain', 'mmcv', 'mmdet', 'mmseg'): sys.modules[name] = None\n"

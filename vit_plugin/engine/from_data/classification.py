@@ -65,6 +65,7 @@ def image_size(wish: Wish, found: ImageFolder) -> int:
 
 
 def model_of(wish: Wish, found: ImageFolder, size: int) -> dict[str, Any]:
+    """The classifier, which mixes images if it begins from scratch."""
     parts = classifier_parts(wish.arch, img_size=size)
     augments = {} if wish.weights is not None else dict(train_cfg=dict(augments=[dict(type='Mixup', alpha=0.2)]))
     return dict(type='ImageClassifier', backbone=parts.backbone, **(dict(neck=parts.neck) if parts.neck else {}),

@@ -2,6 +2,7 @@
 
 import math
 import os
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def model_of(wish: Wish, found: AnnotatedFolder, scale: tuple[int, int]) -> dict
 def pyramid_of(backbone: VisionTransformer, channels: int, levels: int) -> tuple[str, dict[str, Any], list[int]]:
     """The ``out_type``, the neck after it, and the strides of its maps."""
     strides = [stride for stride in backbone.strides if stride >= FINEST]
-    if len(strides) > 1 and all(larger == 2 * stride for stride, larger in zip(strides, strides[1:], strict=False)):
+    if len(strides) > 1 and all(larger == 2 * stride for stride, larger in pairwise(strides)):
         neck = dict(in_channels=list(backbone.channels), out_channels=channels, num_outs=levels,
                     start_level=len(backbone.strides) - len(strides), norm_cfg=dict(type='GN', num_groups=16))
         return 'pyramid', neck, [strides[0] * 2**i for i in range(levels)]
@@ -116,6 +117,7 @@ def data_of(wish: Wish, found: AnnotatedFolder, classes: list[str], scale: tuple
 
 
 def dataset_of(wish: Wish, form: str, name: str, part: Part) -> dict[str, Any]:
+    """MMDetection's data set, with paths from where the command was given."""
     if form == 'voc':
         return dict(type='XMLDataset', ann_file=str(Path(wish.work_dir, f'{name}.txt')),
                     data_prefix=dict(sub_data_root=wish.data))
