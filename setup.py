@@ -59,6 +59,7 @@ setup(
         'sweep': ['submitit'],
         'logs': ['tensorboard', 'wandb', 'mlflow'],
         'export': ['onnx', 'onnxscript', 'onnxruntime'],
+        'docs': ['sphinx', 'myst-parser', 'furo', 'sphinx-copybutton'],
         'test': ['pytest', 'hypothesis', 'scikit-learn', 'scipy', 'ruff', 'torchao',
                  'pytest-xdist', 'setuptools', 'build', 'grad-cam', 'submitit', 'tensorboard'],
     })

@@ -17,14 +17,20 @@ COMMAND = re.compile(r"(?:.*<<'(?P<end>\w+)'\n(?:.*\n)*?(?P=end)|(?:.*\\\n)*.*)(
 NUMBERS = dict(N='2', GIB='80', GPUS='2', PIXELS='224', SCORE='0.3', SEED='1')  # words in capitals that are numbers
 
 # Pages that a test runs with run_page, and the test.
-RUN_PAGES: dict[str, str] = {}
+RUN_PAGES = {name: 'tests/test_first_steps.py' for name in ('docs/first_steps.md', 'docs/elsewhere.md')}
 # Commands that a test runs on other data or in another form, by a pattern, and the test.
 RUN_BY = {
     r'.*tools/(train|test)\.py CONFIG': 'tests/tools/test_train_and_test.py',
 }
-# Commands that no test runs, by a pattern, and why. Their flags are parsed and their paths are looked for all the same.
+# Commands and Python programs that no test runs, by a pattern of their beginning, and why. Flags are parsed, and paths
+# and names are looked for all the same.
 NOT_RUN = {
     r'(python3 -m venv|pip install|.*MMCV_WITH_OPS=1)': 'installs from the network: .ci/run, tests/campaigns/wheel.py',
+    r'from ray\.train': 'needs a cluster of Ray',
+    r'from vit_plugin\.engine\.browser': 'shows its form, and serves until it is stopped: tests/tools/test_demo.py',
+    r'import random\nimport sys': 'needs the photographs of BCCD: see test_the_gallery',
+    r'from vit_plugin\.models import .*\n\nprint\(load': "needs the authors' file: tests/weights/test_formats.py",
+    r'import vit_plugin\nfrom mmpretrain': 'needs a checkpoint: tests/test_model_index.py',
 }
 
 
@@ -66,7 +72,8 @@ def prose(page: str) -> str:
 def inline_commands(page: str) -> list[str]:
     """Whole command lines in the prose of a page, such as ``python tools/x.py --flag``."""
     code = [' '.join(found.split()) for found in re.findall(r'`([^`]+)`', prose(page))]
-    return [text for text in code if re.match(r'(python (-m|tools/|tests/)|vit-plugin [a-z]+ \S|tools/\S+ )', text)]
+    program = re.compile(r'(python (-m|(tools|tests)/\S+)|vit-plugin [a-z]+|tools/\S+) \S')
+    return [text for text in code if program.match(text)]
 
 
 def forms(command: str) -> list[str]:

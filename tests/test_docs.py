@@ -1,23 +1,33 @@
 """README and docs/: command lines that parse, paths and links that lead somewhere, pages that run."""
 
 import argparse
+import ast
+import inspect
 import re
 import runpy
 import sys
 import warnings
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import get_args
 
 import pages
 import pytest
 
 from vit_plugin import __main__ as vit_plugin_command
+from vit_plugin import registry
+from vit_plugin.engine.launch import read_config
 from vit_plugin.shipped import recipe
 
 PAGES = pages.pages()
+REGISTRIES = [kind for kind in vars(registry).values() if isinstance(kind, registry.Registry)]
 # The tool that a script starts, and how many of its own arguments stand before those of the tool.
 SCRIPTS = {'dist_train.sh': ('train', 2), 'dist_test.sh': ('test', 3), 'slurm_train.sh': ('train', 4),
            'slurm_test.sh': ('test', 4)}
+# Keys beside a type that are not arguments of the class.
+TAKEN_BY_BUILDERS = {'_delete_', 'constructor', 'paramwise_cfg', 'priority'}
 
 
 class ParsedError(BaseException):
@@ -89,6 +99,63 @@ def test_paths_in_commands_exist(page):
         assert Path(path).is_file(), path
     for name in re.findall(r'vit_plugin::[\w./+-]+\.py', text):
         recipe(name)
+
+
+def python_blocks(wanted=lambda block: True) -> list:
+    """The Python blocks of all pages that are wanted, as parameters of a test."""
+    return [pytest.param(block, id=f'{block.page}:{block.line}') for page in PAGES
+            for block in pages.blocks(page, 'python') if wanted(block)]
+
+
+def is_program(block: pages.Block) -> bool:
+    return block.page not in pages.RUN_PAGES and re.search('^(import|from) ', block.text, re.MULTILINE) is not None
+
+
+@pytest.mark.parametrize('block', python_blocks())
+@pytest.mark.filterwarnings('ignore')
+def test_python_compiles_and_names_what_exists(block):
+    for node in ast.walk(ast.parse(block.text)):
+        if isinstance(node, ast.Call):
+            check_arguments(node)
+        if isinstance(node, ast.ImportFrom) and find_spec(node.module.partition('.')[0]):
+            module = import_module(node.module)
+            assert [name.name for name in node.names if not hasattr(module, name.name)] == []
+
+
+def check_arguments(call: ast.Call) -> None:
+    """That ``dict(type='vit_plugin.X', ...)`` names a class of ours and arguments that it takes."""
+    given = {argument.arg: argument.value for argument in call.keywords}
+    name = getattr(given.pop('type', None), 'value', None)
+    if not isinstance(name, str) or not name.startswith('vit_plugin.'):
+        return
+    short = name.removeprefix('vit_plugin.')
+    kind, = {kind.get(name) for kind in REGISTRIES if short in {*kind.module_dict, *kind.later}}
+    known = [parameter for part in kind.__mro__ for parameter in inspect.signature(part.__init__).parameters.values()]
+    assert {*given} - TAKEN_BY_BUILDERS <= {parameter.name for parameter in known} | options(known), name
+
+
+def options(parameters: list[inspect.Parameter]) -> set[str]:
+    """The names of ``**options: Unpack[Options]``."""
+    return {name for parameter in parameters if parameter.kind is parameter.VAR_KEYWORD
+            for name in getattr((get_args(parameter.annotation) or [None])[0], '__annotations__', ())}
+
+
+@pytest.mark.parametrize('block', python_blocks(is_program))
+@pytest.mark.filterwarnings('ignore')
+def test_programs_run(block, tmp_path, monkeypatch):
+    if why := pages.why_not_run(block.text):
+        pytest.skip(why)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block.text, f'{block.page}:{block.line}', 'exec'), dict(__name__='__main__'))
+
+
+@pytest.mark.parametrize('block', python_blocks(lambda block: '\n_base_ = ' in f'\n{block.text}'))
+@pytest.mark.filterwarnings('ignore')
+def test_configs_inherit(block, tmp_path, no_default_scope):
+    (tmp_path / 'mine.py').write_text(block.text)
+    if 'mmdet::' in block.text:
+        pytest.importorskip('mmdet')
+    assert read_config(str(tmp_path / 'mine.py')).model
 
 
 @pytest.mark.parametrize('page', PAGES)

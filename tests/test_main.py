@@ -23,8 +23,8 @@ def test_help_names_every_tool(capsys):
     assert '  train       Train a model.\n' in shown
 
 
-def test_the_readme_lists_every_command():
-    listed = re.search('Installed, all of them are commands .*?: (.*?)\\.', Path('README.md').read_text(), re.DOTALL)[1]
+def test_the_docs_list_every_command():
+    listed = re.search('All of them are commands: (.*?)\\.', Path('docs/tools.md').read_text(), re.DOTALL)[1]
     assert {name.removeprefix('vit-plugin ') for name in re.findall('`(.*?)`', listed)} == {*command.commands()}
 
 

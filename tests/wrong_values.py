@@ -112,6 +112,8 @@ RIGHT: dict[str, dict[str, Any]] = {
     'WatchHook': dict(silence=60.),
     'DefaultSampler': dict(dataset=range(9), shuffle=True, seed=1, round_up=True),
     'InfiniteSampler': dict(dataset=range(9), shuffle=True, seed=1),
+    'Muon': dict(params=[torch.nn.Parameter(torch.ones(2, 3))], lr=0.1, momentum=0.9, weight_decay=0.1, steps=5,
+                 betas=(0.9, 0.99), eps=1e-8),
     'OptimWrapper': dict(optimizer=optimizer, accumulative_counts=1, clip_grad=dict(max_norm=1.)),
     'AmpOptimWrapper': dict(optimizer=optimizer, dtype='bfloat16', loss_scale='dynamic', clip_grad=dict(max_norm=1.)),
     'LayerDecayOptimWrapperConstructor': dict(

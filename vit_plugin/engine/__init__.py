@@ -8,7 +8,7 @@ from .checkpoints import CheckpointHook
 from .checkpoints.reading import SavedConfigHook
 from .exact import SeedHook
 from .faults import PreemptionHook, UnreadableHook, WatchHook
-from .optim import AmpOptimWrapper, LayerDecayOptimWrapperConstructor, OptimWrapper
+from .optim import AmpOptimWrapper, LayerDecayOptimWrapperConstructor, Muon, OptimWrapper
 from .optimize import OptimizeHook
 from .pictures import PicturesHook
 from .progress import ProgressHook
@@ -17,6 +17,6 @@ from .runner import Runner
 from .runtime_info import RuntimeInfoHook
 from .sharding import EMAHook
 
-__all__ = ['AmpOptimWrapper', 'CheckpointHook', 'EMAHook', 'LayerDecayOptimWrapperConstructor', 'OptimWrapper',
+__all__ = ['AmpOptimWrapper', 'CheckpointHook', 'EMAHook', 'LayerDecayOptimWrapperConstructor', 'Muon', 'OptimWrapper',
            'OptimizeHook', 'PicturesHook', 'PreemptionHook', 'ProgressHook', 'ReportHook', 'Runner',
            'RuntimeInfoHook', 'SavedConfigHook', 'SeedHook', 'UnreadableHook', 'WatchHook']

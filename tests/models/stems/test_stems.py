@@ -4,9 +4,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
+from torchvision.models.resnet import BasicBlock
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import ConvEmbed, FlexiPatchEmbed, MBConvEmbed, PatchEmbed, ResNetEmbed, TimmEmbed
+from vit_plugin.models.layers.std_conv import standardize
 
 STEMS = {
     'patch': lambda: PatchEmbed(3, 16, patch_size=8),
@@ -16,6 +19,7 @@ STEMS = {
     'resnet_root': lambda: ResNetEmbed(3, 16, stage_depths=(), width=32, patch_size=2),
     'resnet_small': lambda: ResNetEmbed(3, 16, stage_depths=(1, ), width=32, root_stride=1, patch_size=2),
     'resnet_stride_2': lambda: ResNetEmbed(3, 16, stage_depths=(1, 1), width=32, root_stride=2),
+    'resnet_basic': lambda: ResNetEmbed(3, 16, stage_depths=(1, 2), width=32, root_stride=1, block='basic'),
     'conv': lambda: ConvEmbed(3, 16, channels=(4, 8, 16), strides=(4, 2, 1)),
     'conv_projected': lambda: ConvEmbed(3, 16, channels=(4, ), strides=(3, ), patch_size=2, projection=True),
     'mbconv': lambda: MBConvEmbed(3, 16, channels=(4, 8), stage_depths=(1, 2)),
@@ -142,6 +146,24 @@ def test_depths_and_checkpointing_of_convolutional_stems(name):
         torch.testing.assert_close(ours.grad, theirs.grad)
         assert 0 <= plain.layer_depth(key) < plain.num_depths
     assert {plain.layer_depth(key) for key, _ in plain.named_parameters()} == set(range(plain.num_depths))
+
+
+@pytest.mark.parametrize('in_channels', [32, 16])
+def test_basic_blocks_are_those_of_torchvision_with_standardised_weights(in_channels):
+    stem = ResNetEmbed(3, 16, stage_depths=(1, ), width=32, block='basic')
+    ours = type(stem.backbone.stages[0].blocks[0])(in_channels, 32, 1, stem.numerics)
+    projection = nn.Sequential(nn.Conv2d(in_channels, 32, 1, bias=False), nn.GroupNorm(32, 32))
+    theirs = BasicBlock(in_channels, 32, downsample=projection if in_channels != 32 else None,
+                        norm_layer=lambda channels: nn.GroupNorm(32, channels))
+    for parameter in ours.parameters():
+        nn.init.normal_(parameter)  # the last norm begins at zero
+    names = {'norm1': 'bn1', 'norm2': 'bn2', 'downsample.conv': 'downsample.0', 'downsample.norm': 'downsample.1'}
+    for name, value in ours.state_dict().items():
+        module, _, kind = name.rpartition('.')
+        value = standardize(value) if value.ndim == 4 else value
+        theirs.get_submodule(names.get(module, module)).get_parameter(kind).data.copy_(value)
+    images = torch.randn(2, in_channels, 9, 8)
+    torch.testing.assert_close(ours(images), theirs(images))
 
 
 @pytest.mark.parametrize(('build', 'words'), [

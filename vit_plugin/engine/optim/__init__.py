@@ -2,8 +2,9 @@
 
 from .amp import AmpOptimWrapper
 from .layer_decay import LayerDecayOptimWrapperConstructor
+from .muon import Muon
 from .schedules import scaled
 from .wrapper import OptimWrapper, in_window
 
-__all__ = ['AmpOptimWrapper', 'LayerDecayOptimWrapperConstructor', 'OptimWrapper', 'in_window',
+__all__ = ['AmpOptimWrapper', 'LayerDecayOptimWrapperConstructor', 'Muon', 'OptimWrapper', 'in_window',
            'scaled']

@@ -1,0 +1,123 @@
+from copy import deepcopy
+
+import pytest
+import torch
+from mmengine.optim import build_optim_wrapper
+from ranks import on_ranks
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+
+from vit_plugin.engine import Muon
+from vit_plugin.engine.optim.muon import orthogonalize
+from vit_plugin.errors import ConfigError
+
+
+class Network(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3)
+        self.tall, self.wide = nn.Linear(8, 12), nn.Linear(12, 4)
+        self.tokens = nn.Parameter(torch.randn(1, 2, 12))
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.wide(self.tall(self.conv(images).mean((2, 3))) + self.tokens.sum((0, 1)))
+
+
+def steps(model: nn.Module, optimizer: torch.optim.Optimizer, first: int, last: int) -> None:
+    for i in range(first, last):
+        images = torch.randn(2, 3, 6, 6, generator=torch.Generator().manual_seed(i))
+        optimizer.zero_grad()
+        model(images).square().sum().backward()
+        optimizer.step()
+
+
+@pytest.mark.parametrize('shape', [(40, 24), (24, 40), (16, 16)])
+def test_the_step_has_the_directions_of_the_matrix_and_equal_sizes(shape):
+    """The exact result is ``u @ v.T`` of the matrix's singular vectors."""
+    matrix = torch.randn(shape)
+    values = torch.linalg.svdvals(orthogonalize(matrix))
+    assert values[:-1].min() > 0.6
+    assert values.max() < 1.25
+    u, _, v = torch.linalg.svd(matrix, full_matrices=False)
+    along = u.mT @ orthogonalize(matrix) @ v.mT  # diagonal
+    assert (along - along.diag().diag()).abs().max() < 1e-4
+
+
+def test_a_step_of_a_matrix_by_the_formula():
+    weight, gradients = torch.randn(6, 2, 3, 3), torch.randn(2, 6, 2, 3, 3)
+    parameter = nn.Parameter(weight.clone())
+    optimizer = Muon([parameter], lr=0.1, momentum=0.9, weight_decay=0.5)
+    momentum = torch.zeros(6, 18)
+    for gradient in gradients:
+        parameter.grad = gradient
+        optimizer.step()
+        momentum = 0.9 * momentum + gradient.flatten(1)
+        step = orthogonalize(gradient.flatten(1) + 0.9 * momentum).view_as(weight)
+        weight = weight - 0.1 * 0.5 * weight - 0.1 * 0.2 * 18**0.5 * step
+        torch.testing.assert_close(parameter.detach(), weight)
+
+
+def test_other_parameters_take_the_steps_of_adamw():
+    torch.manual_seed(0)
+    model = Network()
+    other = deepcopy(model)
+    names = ('tokens', 'conv.bias', 'tall.bias', 'wide.bias')
+    muon = Muon(model.parameters(), lr=0.01, weight_decay=0.1)
+    adamw = torch.optim.AdamW([other.get_parameter(name) for name in names], 0.01, (0.9, 0.99), weight_decay=0.1)
+    for i in range(3):
+        for name in names:
+            gradient = torch.randn(model.get_parameter(name).shape, generator=torch.Generator().manual_seed(i))
+            model.get_parameter(name).grad = gradient
+            other.get_parameter(name).grad = gradient.clone()
+        muon.step()
+        adamw.step()
+    for name in names:
+        torch.testing.assert_close(model.get_parameter(name), other.get_parameter(name))
+
+
+def test_a_saved_state_goes_on_bit_for_bit(tmp_path):
+    torch.manual_seed(0)
+    model = Network()
+    optimizer = Muon(model.parameters(), lr=0.01)
+    steps(model, optimizer, 0, 2)
+    torch.save((model.state_dict(), optimizer.state_dict()), tmp_path / 'state.pth')
+    steps(model, optimizer, 2, 4)
+
+    again = Network()
+    resumed = Muon(again.parameters(), lr=0.01)
+    weights, state = torch.load(tmp_path / 'state.pth', weights_only=True)
+    again.load_state_dict(weights)
+    resumed.load_state_dict(state)
+    steps(again, resumed, 2, 4)
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter, again.get_parameter(name)), name
+
+
+def _train_sharded() -> None:
+    torch.manual_seed(0)
+    model = Network()
+    plain = deepcopy(model)
+    fully_shard(model, mesh=init_device_mesh('cpu', (2, )))
+    for network in (model, plain):  # both ranks have the same images, so the mean gradient is that of one
+        steps(network, Muon(network.parameters(), lr=0.01), 0, 3)
+    for name, parameter in plain.named_parameters():
+        torch.testing.assert_close(model.get_parameter(name).full_tensor(), parameter.detach(), msg=name)
+
+
+def test_sharded_matrices_take_the_same_steps(tmp_path):
+    on_ranks(2, tmp_path, _train_sharded)
+
+
+def test_by_name_in_a_config():
+    wrapper = build_optim_wrapper(Network(), dict(
+        type='vit_plugin.OptimWrapper', optimizer=dict(type='vit_plugin.Muon', lr=0.01, weight_decay=0.1),
+        paramwise_cfg=dict(flat_decay_mult=0.)))
+    assert isinstance(wrapper.optimizer, Muon)
+
+
+@pytest.mark.parametrize(('arguments', 'words'), [(dict(lr=-1.), 'lr'), (dict(momentum=1.), 'momentum'),
+                                                  (dict(nesterov=True), 'nesterov')])
+def test_wrong_arguments_are_one_sentence(arguments, words):
+    with pytest.raises(ConfigError, match=words):
+        Muon([nn.Parameter(torch.ones(2, 2))], **arguments)

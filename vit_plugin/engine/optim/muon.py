@@ -1,0 +1,108 @@
+"""Muon: steps of equal size in all directions of a weight matrix."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+from torch.optim.adamw import adamw
+
+from vit_plugin.arguments import refusing
+from vit_plugin.fields import Eps, NotNegative, PositiveInt, Rate
+from vit_plugin.registry import OPTIMIZERS
+
+# Of the quintic iteration: they let small singular values grow fast, and bring all of them to between 0.7 and 1.2.
+QUINTIC = (3.4445, -4.7750, 2.0315)
+RMS = 0.2  # of AdamW's steps, as Liu et al. measured it
+
+
+def orthogonalize(matrix: Tensor, steps: int = 5, eps: float = 1e-7) -> Tensor:
+    """The nearest matrix whose singular values are all about 1, by Newton and Schulz's iteration.
+
+    It is computed in bfloat16 on a GPU, as the authors do, and in float32 elsewhere. Few CPUs compute in bfloat16.
+
+    Args:
+        matrix: of shape (m, n). A sharded one is computed by all its ranks together.
+        steps: number of iterations.
+        eps: least norm by which the matrix is divided.
+    """
+    x = matrix.to(torch.bfloat16 if matrix.is_cuda else torch.float32)
+    tall = x.shape[0] > x.shape[1]
+    x = x.mT if tall else x
+    x = x / x.norm().clamp(min=eps)
+    a, b, c = QUINTIC
+    for _ in range(steps):
+        square = x @ x.mT
+        x = a * x + (b * square + c * square @ square) @ x
+    return (x.mT if tall else x).to(matrix.dtype)
+
+
+@OPTIMIZERS.register_module()
+class Muon(Optimizer):
+    """Muon for the weights of linear layers and convolutions, AdamW for all other parameters.
+
+    The step of a matrix is its momentum, made orthogonal by :func:`orthogonalize` (K. Jordan et al., "Muon: An
+    optimizer for hidden layers in neural networks", 2024). It is scaled so that its root mean square is that of
+    AdamW's steps (arXiv:2502.16982, Section 2.2). So a learning rate and weight decay of AdamW are a good start for
+    both. A convolution is a matrix with a row for each output channel. Each step costs about ``30 * m`` operations for
+    each number of a matrix of m rows or columns, whichever are fewer. Positions and tokens, of three dimensions, are
+    not matrices.
+
+    Args:
+        params: parameters or groups of them.
+        lr: learning rate.
+        momentum: decay of a matrix's momentum. It is Nesterov's.
+        weight_decay: decoupled weight decay, multiplied by the learning rate.
+        steps: number of iterations that make a step orthogonal.
+        betas, eps: of AdamW, for parameters that are not matrices.
+
+    Raises:
+        ConfigError: if there are no parameters.
+    """
+
+    def __init__(self, params: Any, lr: NotNegative = 1e-3, momentum: Rate = 0.95,
+                 weight_decay: NotNegative = 0.01, steps: PositiveInt = 5, betas: tuple[Rate, Rate] = (0.9, 0.99),
+                 eps: Eps = 1e-8) -> None:
+        with refusing('Muon: params'):
+            super().__init__(params, dict(lr=lr, momentum=momentum, weight_decay=weight_decay, steps=steps,
+                                          betas=betas, eps=eps))
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """See torch's optimizers."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            trained = [parameter for parameter in group['params'] if parameter.grad is not None]
+            for parameter in trained:
+                if parameter.ndim in (2, 4):
+                    self._step_matrix(parameter, group)
+            self._step_others([parameter for parameter in trained if parameter.ndim not in (2, 4)], group)
+        return loss
+
+    def _step_matrix(self, parameter: Tensor, group: dict[str, Any]) -> None:
+        state, momentum = self.state[parameter], group['momentum']
+        if not state:
+            state['momentum'] = torch.zeros_like(parameter)
+        state['momentum'].lerp_(parameter.grad, 1 - momentum)
+        ahead = parameter.grad.lerp(state['momentum'], momentum).flatten(1)
+        step = orthogonalize(ahead, group['steps']).view_as(parameter)
+        parameter.mul_(1 - group['lr'] * group['weight_decay'])
+        parameter.add_(step, alpha=-group['lr'] * RMS * max(ahead.shape)**0.5)
+
+    def _step_others(self, parameters: list[Tensor], group: dict[str, Any]) -> None:
+        if not parameters:
+            return
+        states = [self.state[parameter] for parameter in parameters]
+        for parameter, state in zip(parameters, states, strict=True):
+            if not state:
+                state.update(step=torch.tensor(0.), exp_avg=torch.zeros_like(parameter),
+                             exp_avg_sq=torch.zeros_like(parameter))
+        first, second = group['betas']
+        adamw(parameters, [parameter.grad for parameter in parameters], *(
+            [state[name] for state in states] for name in ('exp_avg', 'exp_avg_sq')), [],
+            [state['step'] for state in states], foreach=True, amsgrad=False, beta1=first, beta2=second, lr=group['lr'],
+            weight_decay=group['weight_decay'], eps=group['eps'], maximize=False)
