@@ -17,7 +17,7 @@ COMMAND = re.compile(r"(?:.*<<'(?P<end>\w+)'\n(?:.*\n)*?(?P=end)|(?:.*\\\n)*.*)(
 NUMBERS = dict(N='2', GIB='80', GPUS='2', PIXELS='224', SCORE='0.3', SEED='1')  # words in capitals that are numbers
 
 # Pages that a test runs with run_page, and the test.
-RUN_PAGES = {name: 'tests/test_first_steps.py' for name in ('docs/first_steps.md', 'docs/elsewhere.md')}
+RUN_PAGES = dict.fromkeys(('docs/first_steps.md', 'docs/elsewhere.md'), 'tests/test_first_steps.py')
 # Commands that a test runs on other data or in another form, by a pattern, and the test.
 RUN_BY = {
     r'.*tools/(train|test)\.py CONFIG': 'tests/tools/test_train_and_test.py',
