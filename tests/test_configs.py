@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from mmengine.config import Config
+from mmengine.logging import MessageHub
 from mmengine.model import revert_sync_batchnorm
 from mmengine.optim import build_optim_wrapper
 from mmengine.registry import MODELS, init_default_scope
@@ -19,9 +20,11 @@ from vit_plugin.arch import parse_arch
 from vit_plugin.engine.checks import check_channels
 from vit_plugin.engine.launch import read_config
 
-HOSTS = {'vit': 'mmpretrain', 'hybrid_vit': 'mmpretrain', 'detection': 'mmdet', 'segmentation': 'mmseg'}
+HOSTS = {'vit': 'mmpretrain', 'hybrid_vit': 'mmpretrain', 'self_supervised': 'mmpretrain',
+         'detection': 'mmdet', 'segmentation': 'mmseg'}
 CONFIGS = sorted(path for path in Path('configs').glob('*/*.py') if path.parent.name != '_base_')
 ADAPTER = 'vit_plugin.ViTAdapter'
+VITS = ('vit_plugin.VisionTransformer', 'vit_plugin.MAEViT', 'vit_plugin.SimMIMViT')
 COCO = 118000  # training images, as the schedules count them
 
 # Of dense recipes, where they have the setting: few layers, proposals and queries, no mixed precision.
@@ -96,7 +99,39 @@ def test_classifier_trains_a_step(path, no_default_scope):
     assert head.abs().max() > 0
 
 
-@pytest.mark.parametrize('path', sorted(Path('configs/_base_/datasets').glob('imagenet*.py')), ids=lambda p: p.stem)
+@recipes('self_supervised')
+@pytest.mark.filterwarnings('ignore')
+def test_self_supervised_recipe_trains_a_step(path, no_default_scope):
+    cfg = read_config(path)
+    init_default_scope(cfg.default_scope)
+    MessageHub.get_current_instance().update_info('max_iters', 10)
+    side = 32
+    if '_in1k' in path.stem:
+        side = 64
+        shrink(cfg)
+        if cfg.model.neck.type == 'MAEPretrainDecoder':
+            cfg.model.neck.update(num_patches=16, decoder_depth=1)
+    model = revert_sync_batchnorm(MODELS.build(dict(cfg.model, data_preprocessor=cfg.data_preprocessor))).train()
+    cfg.optim_wrapper.pop('loss_scale', None)
+    wrapper = build_optim_wrapper(model, dict(cfg.optim_wrapper, type='OptimWrapper'))
+    images = torch.randint(0, 256, (4, 3, side, side), dtype=torch.uint8)
+    samples = [sample(i % 2) for i in range(4)]
+    for each in samples:
+        stride = model.backbone.patch_embed.stride
+        each.set_field((torch.rand(side // stride, side // stride) < 0.5).long(), 'mask')
+    several = any(step['type'] == 'MultiView' for step in cfg.train_dataloader.dataset.get('pipeline', ()))
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    batch = model.data_preprocessor(dict(inputs=[images] * 3 if several else images, data_samples=samples), True)
+    loss, _ = model.parse_losses(model(**batch, mode='loss'))
+    wrapper.backward(loss)
+    untrained = {name for name, each in model.named_parameters() if each.requires_grad and each.grad is None}
+    assert not untrained  # any would break DDP
+    wrapper.step()
+    assert torch.isfinite(loss)
+    assert any(not torch.equal(parameter, before[name]) for name, parameter in model.named_parameters())
+
+
+@pytest.mark.parametrize('path', sorted(Path('configs/_base_/datasets').glob('imagenet*px*.py')), ids=lambda p: p.stem)
 @pytest.mark.filterwarnings('ignore')
 def test_imagenets_pipelines_give_the_size_of_their_name(path, tmp_path, no_default_scope):
     from mmengine.dataset import Compose
@@ -190,7 +225,7 @@ def shrink(cfg: Config) -> None:
     if backbone.type == ADAPTER:  # blocks after the last group are not built
         backbone.update(interactions=(0, 1, 2, 3))
         backbone.backbone.update(img_size=64, init_cfg=None)
-    if backbone.type != 'vit_plugin.VisionTransformer':
+    if backbone.type not in VITS:
         return
     blocks = max(2, len(backbone.get('out_indices', ())))
     if str(backbone.arch).startswith('timm://'):

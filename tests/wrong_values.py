@@ -61,6 +61,8 @@ RIGHT: dict[str, dict[str, Any]] = {
     'MMViTEVA02': dict(arch=SIZES, img_size=32, patch_size=8, sub_ln=True, attn_drop_rate=0.1, drop_rate=0.,
                        proj_drop_rate=0.),
     'MMMoCoV3ViT': dict(arch=SIZES, img_size=32, patch_size=8, frozen_stages=1, stop_grad_conv1=True, norm_eval=True),
+    'MAEViT': dict(arch=ARCH, img_size=64, mask_ratio=0.5),
+    'SimMIMViT': dict(arch=ARCH, img_size=32),
     'ViTAdapter': dict(
         backbone=dict(arch=ARCH, img_size=32, encoder=dict(final_norm=True)), interactions=2, inject=True,
         num_extra_extractors=1, add_tokens='last', prior_channels=8,
@@ -88,6 +90,16 @@ RIGHT: dict[str, dict[str, Any]] = {
         backbone=dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32), neck=None),
     'AugmentingPreprocessor': dict(augments=[dict(type='RandomFlip', prob=0.5)], mean=[1., 2., 3.], std=[1., 2., 3.],
                                    pad_size_divisor=1, pad_value=0, to_rgb=True, to_onehot=False, num_classes=3),
+    'MultiViewPreprocessor': dict(
+        views=[dict(augments=[dict(type='RandomFlip', prob=0.5)], number=2)], mean=[1., 2., 3.], std=[1., 2., 3.],
+        to_rgb=True),
+    'DINO': dict(
+        backbone=dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32),
+        neck=dict(type='vit_plugin.DINONeck', in_channels=32), head=dict(type='vit_plugin.DINOHead', out_channels=8),
+        num_large=2, momentum=0.9, data_preprocessor=None),
+    'DINONeck': dict(in_channels=32, hid_channels=16, bottleneck=8, out_channels=12, num_layers=2),
+    'DINOHead': dict(out_channels=8, temperature=0.1, teacher_temperature=(0.04, 0.07), warmup=0.3,
+                     center_momentum=0.9),
     'Digits': dict(split='val', val_fraction=0.2, seed=0, indices=4, test_mode=True, max_refetch=10),
     'LoadRandomResizedCrop': dict(scale=8, backend_args=None, crop_ratio_range=(0.1, 1.), max_attempts=10,
                                   aspect_ratio_range=(0.7, 1.3), interpolation='bilinear', backend='cv2'),
@@ -174,6 +186,10 @@ WORKS: dict[str, Callable[[Any], Any]] = {
                      'TimmEmbed'), lambda built: built(
         torch.randn(2, getattr(built, 'in_channels', getattr(getattr(built, 'patch_embed', None), 'in_channels', 3)),
                     64, 64))),
+    **dict.fromkeys(('MAEViT', 'SimMIMViT'), lambda built: built(torch.randn(2, 3, 64, 64), mask=None)),
+    'DINONeck': lambda built: built((TOKENS[:, 0], )),
+    'DINOHead': lambda built: built.loss(torch.randn(3, 2, len(built.center)), torch.randn(2, 2, len(built.center))),
+    'MultiViewPreprocessor': lambda built: built(dict(inputs=torch.zeros(2, 3, 32, 32, dtype=torch.uint8)), True),
     'SimpleFPN': lambda built: built((MAP, )),
     'TokenPooling': lambda built: built((TOKENS, )),
     'ViTClsHead': lambda built: built((TOKENS[:, 0], )),

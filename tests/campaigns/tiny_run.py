@@ -64,7 +64,7 @@ def tiny_cfg(work_dir: str | Path, loop: Literal['epoch', 'iter'] = 'epoch', wor
         resume=False,
         randomness=dict(seed=7, diff_rank_seed=True),
         env_cfg=dict(mp_cfg=dict(mp_start_method='fork', opencv_num_threads=0), dist_cfg=dict(backend='gloo')),
-        model=MODEL,
+        model=options.pop('model', MODEL),
         train_cfg=dict(by_epoch=True, max_epochs=ITERATIONS // PER_EPOCH, val_interval=1) if by_epoch else dict(
             by_epoch=False, max_iters=ITERATIONS, val_interval=PER_EPOCH),
         train_dataloader=dict(

@@ -99,3 +99,22 @@ def test_bfloat16():
     output.sum().backward()
     assert output.dtype == torch.bfloat16
     assert all(tensor.grad.isfinite().all() and tensor.grad.any() for tensor in inputs)
+
+
+def test_on_a_kink_the_gradient_is_that_towards_larger_coordinates():
+    """At whole pixels a bilinear sample has a slope to each side; one pixel outside too, where the map begins."""
+    from mmcv.ops import modulated_deform_conv2d
+    input, weight = torch.randn(1, 1, 3, 3, dtype=torch.float64), torch.ones(1, 1, 1, 1, dtype=torch.float64)
+    mask = torch.ones(1, 1, 5, 5, dtype=torch.float64)  # padding 1: from a pixel before the map to one after it
+    offset = torch.zeros(1, 2, 5, 5, dtype=torch.float64, requires_grad=True)
+
+    def sampled(offset: torch.Tensor) -> torch.Tensor:
+        return modulated_deform_conv2d(input, offset, mask, weight, None, 1, 1)
+
+    sampled(offset).sum().backward()
+    slopes = {}
+    for sign in (1, -1):
+        steps = [torch.zeros_like(offset).index_fill(1, torch.tensor(k), sign * 1e-6) for k in (0, 1)]
+        slopes[sign] = torch.cat([(sampled(step) - sampled(offset)) * sign / 1e-6 for step in steps], dim=1).detach()
+    torch.testing.assert_close(offset.grad, slopes[1], rtol=1e-6, atol=1e-6)
+    assert ((offset.grad - slopes[-1]).abs() > 1e-3).sum() > 20

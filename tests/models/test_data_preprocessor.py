@@ -40,5 +40,36 @@ def test_mixup_follows():
 
 
 def test_bad_input():
-    with pytest.raises(ConfigError, match='augments: ColorJitter has no form for batches'):
-        build(augments=[dict(type='ColorJitter')])
+    with pytest.raises(ConfigError, match='augments.*GaussianBlur has no form for batches'):
+        build(augments=[dict(type='GaussianBlur', radius=1)])
+
+
+VIEWS = dict(type='vit_plugin.MultiViewPreprocessor', mean=NORMS['mean'], std=NORMS['std'], to_rgb=True, views=[
+    dict(number=2, augments=[dict(type='RandomResizedCrop', scale=4)]),
+    dict(augments=[dict(type='RandomResizedCrop', scale=2), dict(type='RandomFlip', prob=0.5)])])
+
+
+def test_views_are_made_in_training():
+    preprocessor = MODELS.build(VIEWS)
+    np.random.seed(0)
+    views = preprocessor(batch(), training=True)['inputs']
+    assert [tuple(view.shape) for view in views] == [(12, 3, 4, 4), (12, 3, 4, 4), (12, 3, 2, 2)]
+    assert not torch.equal(views[0], views[1])
+    whole = preprocessor(batch())
+    assert torch.equal(whole['inputs'], build()(batch())['inputs'])
+    assert len(whole['data_samples']) == 12
+    stacked = preprocessor(dict(batch(), inputs=torch.stack(batch()['inputs'])))
+    assert torch.equal(stacked['inputs'], whole['inputs'])
+
+
+def test_a_single_view_is_no_list():
+    one = MODELS.build(dict(VIEWS, views=[dict(augments=[])]))(batch(), training=True)['inputs']
+    assert one.shape == (12, 3, 4, 4)
+
+
+def test_bad_views():
+    for views, sentence in (([dict(augments=[dict(type='GaussianBlur', radius=1)])],
+                             r'augments: GaussianBlur has no form'),
+                            ([dict(number=2)], r'views\[0\] needs augments'), ([], 'views')):
+        with pytest.raises(ConfigError, match=sentence):
+            MODELS.build(dict(VIEWS, views=views))

@@ -7,6 +7,7 @@ from vit_plugin.registry import DATASETS, TRANSFORMS, later_of
 
 from .digits import Digits
 from .samplers import DefaultSampler, InfiniteSampler
+from .subset import stratified_subset
 
 TRANSFORMS.import_later({
     'LoadCachedImage': 'vit_plugin.data.images',
@@ -20,4 +21,4 @@ DATASETS.import_later({
     'WebShards': 'vit_plugin.data.web_dataset',
 })
 __getattr__ = later_of(__name__, TRANSFORMS, DATASETS)
-__all__ = ['DefaultSampler', 'Digits', 'InfiniteSampler']
+__all__ = ['DefaultSampler', 'Digits', 'InfiniteSampler', 'stratified_subset']

@@ -15,15 +15,13 @@ import torch.nn.functional as F
 from torch import Tensor
 from torchvision.transforms.v2 import functional as kernels
 
-from vit_plugin.errors import ConfigError
-
 from .rand_augment import GRAY, magnitude_of, per_channel
 
 RAMP = torch.arange(256.)
 SMOOTH = torch.tensor([[1., 1., 1.], [1., 5., 1.], [1., 1., 1.]]) / 13
 
 
-def _on(images: Tensor, values: Any, dtype: torch.dtype | None = None) -> Tensor:
+def on_device(images: Tensor, values: Any, dtype: torch.dtype | None = None) -> Tensor:
     """Copy numbers from the host to the device of the images, without waiting for the device."""
     return torch.as_tensor(np.asarray(values), dtype=dtype).to(images.device, non_blocking=True)
 
@@ -31,10 +29,11 @@ def _on(images: Tensor, values: Any, dtype: torch.dtype | None = None) -> Tensor
 def _channels(images: Tensor, transform: Any, name: str) -> Tensor:
     """The values (C, 1, 1) of an attribute of a transform."""
     values = per_channel(getattr(transform, name), images.shape[1], f'{type(transform).__name__}: {name}')
-    return _on(images, values, torch.float32)[:, None, None]
+    return on_device(images, values, torch.float32)[:, None, None]
 
 
-def _to_uint8(x: Tensor) -> Tensor:
+def to_uint8(x: Tensor) -> Tensor:
+    """Clip values to 0 to 255, in place, and drop their fractions."""
     return x.clamp_(0, 255).to(torch.uint8)
 
 
@@ -61,15 +60,15 @@ def _translation(t: Any, height: int, width: int) -> np.ndarray:
 def warp(images: Tensor, t: Any, matrices: list[np.ndarray]) -> Tensor:
     """Move the pixel (x, y) of each image to matrix (2, 3) times (x, y, 1), like OpenCV's ``warpAffine``."""
     height, width = images.shape[-2:]
-    inverse = _on(images, np.stack([cv2.invertAffineTransform(matrix) for matrix in matrices]), torch.float32)
+    inverse = on_device(images, np.stack([cv2.invertAffineTransform(matrix) for matrix in matrices]), torch.float32)
     y, x = torch.meshgrid(*(torch.arange(side, device=images.device, dtype=torch.float32) for side in (height, width)),
                           indexing='ij')
     source = torch.stack((x, y, torch.ones_like(x)), -1) @ inverse.mT[:, None]  # (B, H, W, 2), in pixels
-    grid = source * (2 / (_on(images, (width, height), torch.float32) - 1).clamp(min=1)) - 1
+    grid = source * (2 / (on_device(images, (width, height), torch.float32) - 1).clamp(min=1)) - 1
     pad = _channels(images, t, 'pad_val')
     mode = t.interpolation if t.interpolation in ('nearest', 'bilinear', 'bicubic') else 'bilinear'
     moved = F.grid_sample(images.float() - pad, grid, mode, 'zeros', align_corners=True)
-    return _to_uint8((moved + pad).round_())
+    return to_uint8((moved + pad).round_())
 
 
 def look_up(images: Tensor, t: Any, tables: list[Tensor]) -> Tensor:
@@ -81,9 +80,9 @@ def look_up(images: Tensor, t: Any, tables: list[Tensor]) -> Tensor:
 def blend_with(other: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Any, list[float]], Tensor]:
     """An operation that blends each image with ``other`` of it, by the factor of the image."""
     def blend(images: Tensor, t: Any, factors: list[float]) -> Tensor:
-        factor = _on(images, factors, torch.float32)[:, None, None, None]
+        factor = on_device(images, factors, torch.float32)[:, None, None, None]
         x = images.float()
-        return _to_uint8(torch.lerp(other(x), x, factor))
+        return to_uint8(torch.lerp(other(x), x, factor))
 
     return blend
 
@@ -157,7 +156,7 @@ def rand_augment(transform: Any, images: Tensor) -> Tensor:
                 rows.append(i)
                 drawn.append(draw(operation, *images.shape[-2:]))
         for (apply, *_), (operation, rows, drawn) in groups.items():
-            index = _on(images, rows)
+            index = on_device(images, rows)
             images[index] = apply(images[index], operation, drawn)
     return images
 
@@ -169,7 +168,7 @@ def flip(transform: Any, images: Tensor) -> Tensor:
     """Flip some of the images."""
     directions = [transform._choose_direction() for _ in images]
     for direction in FLIPS.keys() - {None}:
-        mask = _on(images, [chosen == direction for chosen in directions])[:, None, None, None]
+        mask = on_device(images, [chosen == direction for chosen in directions])[:, None, None, None]
         images = torch.where(mask, images.flip(FLIPS[direction]), images)
     return images
 
@@ -178,7 +177,7 @@ def erase(transform: Any, images: Tensor) -> Tensor:
     """Random erasing (arXiv:1708.04896)."""
     height, width = images.shape[-2:]
     boxes = [(0, 0, 0, 0) if transform.random_disable() else transform.random_patch(height, width) for _ in images]
-    top, left, box_height, box_width = _on(images, boxes).T[:, :, None, None, None]  # each (B, 1, 1, 1)
+    top, left, box_height, box_width = on_device(images, boxes).T[:, :, None, None, None]  # each (B, 1, 1, 1)
     y, x = torch.arange(height, device=images.device)[:, None], torch.arange(width, device=images.device)
     inside = (y >= top) & (y < top + box_height) & (x >= left) & (x < left + box_width)  # (B, 1, H, W)
     fill = _channels(images, transform, 'fill_color')
@@ -186,7 +185,7 @@ def erase(transform: Any, images: Tensor) -> Tensor:
         fill = torch.rand(images.shape, device=images.device) * 256
     elif transform.mode == 'rand':
         fill = fill + torch.randn(images.shape, device=images.device) * _channels(images, transform, 'fill_std')
-    return torch.where(inside, _to_uint8(fill), images)
+    return torch.where(inside, to_uint8(fill), images)
 
 
 def crop(transform: Any, images: Tensor) -> Tensor:
@@ -198,31 +197,3 @@ def crop(transform: Any, images: Tensor) -> Tensor:
     boxes = [transform.rand_crop_params(like) for _ in images]
     return torch.stack([image[:, top:top + height, left:left + width]
                         for image, (top, left, height, width) in zip(images, boxes, strict=True)])
-
-
-# MMPretrain's transform -> its form for batches.
-BATCHED: dict[str, Callable[[Any, Tensor], Tensor]] = {
-    'RandAugment': rand_augment,
-    'RandomFlip': flip,
-    'RandomErasing': erase,
-    'RandomCrop': crop,
-}
-
-
-def check_batched(transform: Any) -> None:
-    """Check that a transform has a form for batches.
-
-    Raises:
-        ConfigError: if the transform, or one of RandAugment's operations, is not in the tables.
-    """
-    name = type(transform).__name__
-    if name not in BATCHED:
-        raise ConfigError(f'augments: {name} has no form for batches; leave it in the pipeline, and give some of '
-                          f'{", ".join(BATCHED)}.')
-    if getattr(transform, 'pad_if_needed', False):
-        raise ConfigError('augments: RandomCrop of batches takes no pad_if_needed, as all images are of one size; give '
-                          'padding.')
-    unknown = {type(operation).__name__ for operation in getattr(transform, 'transforms', ())} - OPERATIONS.keys()
-    if unknown:
-        raise ConfigError(f'augments: the operations {", ".join(sorted(unknown))} of {name} have no form for batches; '
-                          f'choose policies of {", ".join(OPERATIONS)}.')

@@ -27,6 +27,8 @@ def add_gradients(function: Callable[..., Tensor], inputs: Sequence[Tensor], gra
     with torch.enable_grad():
         leaves = [wide(tensor.detach()).requires_grad_() for tensor in inputs]
         output = function(*leaves)
+    if not output.requires_grad:  # constant, such as the pooling of no RoI
+        return
     grads = torch.autograd.grad(output, leaves, grad_output.to(output.dtype), materialize_grads=True)
     for buffer, grad in zip(buffers, grads, strict=True):
         buffer += grad

@@ -27,7 +27,7 @@ def roi_align_forward(input: Tensor, rois: Tensor, output: Tensor, argmax_y: Ten
     if pool_mode != MAX:
         output.copy_(roi_align(input, rois, size, spatial_scale, sampling_ratio, aligned))
         return
-    for group, grid in _sample_grids(rois, size, spatial_scale, sampling_ratio, aligned):
+    for group, grid in sample_grids(_extent(rois, spatial_scale, aligned), size, sampling_ratio):
         fine = _fine_size(size, grid)
         samples = roi_align(input, rois[group], fine, spatial_scale, 1, aligned)
         values, index = F.max_pool2d(samples, grid, return_indices=True)
@@ -49,7 +49,7 @@ def roi_align_backward(grad_output: Tensor, rois: Tensor, argmax_y: Tensor, argm
     if pool_mode != MAX:
         add(grad_output, rois, size, spatial_scale, sampling_ratio, aligned)
         return
-    for group, grid in _sample_grids(rois, size, spatial_scale, sampling_ratio, aligned):
+    for group, grid in sample_grids(_extent(rois, spatial_scale, aligned), size, sampling_ratio):
         fine = _fine_size(size, grid)
         index = argmax_y[group].long() * fine[1] + argmax_x[group].long()
         samples = F.max_unpool2d(wide(grad_output[group]), index, grid, output_size=fine)
@@ -61,21 +61,26 @@ def _fine_size(size: tuple[int, int], grid: tuple[int, int]) -> tuple[int, int]:
     return size[0] * grid[0], size[1] * grid[1]
 
 
-def _sample_grids(rois: Tensor, size: tuple[int, int], spatial_scale: float, sampling_ratio: int,
-                  aligned: bool) -> Iterator[tuple[Tensor, tuple[int, int]]]:
+def sample_grids(extent: Tensor, size: tuple[int, int], sampling_ratio: int) -> Iterator[
+        tuple[Tensor, tuple[int, int]]]:
     """Group RoIs by their number of samples per bin. Yields masks (N,) and the numbers of samples (down, across).
 
-    An empty RoI has no samples and is in no group.
+    Args:
+        extent: height and width of each RoI on the map (N, 2).
+        size: number of bins (h, w).
+        sampling_ratio: number of samples along both sides of a bin. 0 means one for each pixel, rounded up. A RoI
+            without an area then has no samples and is in no group.
     """
-    if sampling_ratio > 0:
-        grids = rois.new_full((len(rois), 2), sampling_ratio)
-    else:
-        x1, y1, x2, y2 = (rois[:, 1:] * spatial_scale - 0.5 * aligned).unbind(1)
-        extent = torch.stack([y2 - y1, x2 - x1], dim=1)
-        grids = ((extent if aligned else extent.clamp(min=1)) / extent.new_tensor(size)).ceil()
+    grids = torch.full_like(extent, sampling_ratio) if sampling_ratio > 0 else (extent / extent.new_tensor(size)).ceil()
     for grid in grids.unique(dim=0):
         if (grid > 0).all():
             yield (grids == grid).all(1), tuple(grid.int().tolist())
+
+
+def _extent(rois: Tensor, spatial_scale: float, aligned: bool) -> Tensor:
+    x1, y1, x2, y2 = (rois[:, 1:] * spatial_scale - 0.5 * aligned).unbind(1)
+    extent = torch.stack([y2 - y1, x2 - x1], dim=1)
+    return extent if aligned else extent.clamp(min=1)
 
 
 def roi_pool_forward(input: Tensor, rois: Tensor, output: Tensor, argmax: Tensor, pooled_height: int,

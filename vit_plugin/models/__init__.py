@@ -5,18 +5,22 @@
 from vit_plugin.registry import MODELS, later_of
 # isort: on
 
-from .backbones import VisionTransformer, ViTAdapter
+from .backbones import MAEViT, SimMIMViT, VisionTransformer, ViTAdapter
 from .loading import load_weights
 from .necks import SimpleFPN, TokenPooling
 from .stems import ConvEmbed, FlexiPatchEmbed, MBConvEmbed, PatchEmbed, ResNetEmbed, TimmEmbed
 
 MODELS.import_later({
     'AugmentingPreprocessor': 'vit_plugin.models.data_preprocessor',
+    'DINO': 'vit_plugin.models.selfsup.dino',
+    'DINOHead': 'vit_plugin.models.selfsup.dino',
+    'DINONeck': 'vit_plugin.models.selfsup.dino',
     'DistilledClassifier': 'vit_plugin.models.heads.distilled_head',
     'DistilledViTClsHead': 'vit_plugin.models.heads.distilled_head',
+    'MultiViewPreprocessor': 'vit_plugin.models.data_preprocessor',
     'ViTClsHead': 'vit_plugin.models.heads.vit_head',
 })
 __getattr__ = later_of(__name__, MODELS)
 __all__ = [
-    'ConvEmbed', 'FlexiPatchEmbed', 'MBConvEmbed', 'PatchEmbed', 'ResNetEmbed', 'SimpleFPN', 'TimmEmbed',
-    'TokenPooling', 'ViTAdapter', 'VisionTransformer', 'load_weights']
+    'ConvEmbed', 'FlexiPatchEmbed', 'MAEViT', 'MBConvEmbed', 'PatchEmbed', 'ResNetEmbed', 'SimMIMViT', 'SimpleFPN',
+    'TimmEmbed', 'TokenPooling', 'ViTAdapter', 'VisionTransformer', 'load_weights']

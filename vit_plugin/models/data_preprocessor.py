@@ -15,9 +15,9 @@ from vit_plugin.fields import Fraction, Numbers, Positive, PositiveInt, Typed
 from vit_plugin.registry import MODELS
 
 with needed_by('AugmentingPreprocessor'):
-    from mmpretrain.models import ClsDataPreprocessor
+    from mmpretrain.models import ClsDataPreprocessor, SelfSupDataPreprocessor
 
-from vit_plugin.data.batch_augment import BATCHED, check_batched
+from vit_plugin.data.batch_transforms import apply_batched, check_batched
 
 
 class BatchAugments(TypedDict, total=False):
@@ -59,22 +59,83 @@ class AugmentingPreprocessor(ClsDataPreprocessor):
                               'channel; give both, or none.')
         with refusing('AugmentingPreprocessor'):
             super().__init__(**kwargs)
-        self.augments = [self._build(f'augments[{i}]', augment) for i, augment in enumerate(augments)]
-
-    @staticmethod
-    def _build(field: str, augment: dict) -> Any:
-        with refusing(f'AugmentingPreprocessor: {field}'), \
-                TRANSFORMS.switch_scope_and_registry('mmpretrain') as registry:
-            built = registry.build(augment)
-        check_batched(built)
-        return built
+        self.augments = build_batched('AugmentingPreprocessor: augments', augments)
 
     def forward(self, data: dict, training: bool = False) -> dict:
         """See the parent. ``data['inputs']`` are uint8 images (C, H, W) of one size, in a list or stacked."""
         if training and self.augments:
-            inputs: Tensor | list[Tensor] = self.cast_data(data['inputs'])
-            images = inputs if isinstance(inputs, Tensor) else torch.stack(inputs)
+            images = stacked(self.cast_data(data['inputs']))
             for augment in self.augments:
-                images = BATCHED[type(augment).__name__](augment, images)
+                images = apply_batched(augment, images)
             data = dict(data, inputs=images)
         return super().forward(data, training)
+
+
+class ViewCfg(TypedDict, total=False):
+    """Views of each image that are made in one way.
+
+    Attributes:
+        augments: transforms for the whole batch, see :class:`AugmentingPreprocessor`.
+        number: how many of these views. Default: 1.
+    """
+    augments: Required[Sequence[Typed]]
+    number: PositiveInt
+
+
+class SelfSupervisedOptions(TypedDict, total=False):
+    """Arguments of MMPretrain's ``SelfSupDataPreprocessor``."""
+    mean: Numbers | None
+    std: Annotated[Sequence[Positive], Field(min_length=1)] | None
+    to_rgb: bool
+
+
+@MODELS.register_module()
+class MultiViewPreprocessor(SelfSupDataPreprocessor):
+    """MMPretrain's preprocessor of self-supervised learning that makes the views of uint8 batches on the device.
+
+    On a CPU too this is much faster than MMPretrain's ``MultiView``, which makes the views image by image.
+
+    Args:
+        views: the views, in order. A single one is given to the model as it is, several as a list.
+        **kwargs: arguments of ``SelfSupDataPreprocessor``.
+
+    Raises:
+        ConfigError: if a transform has no form for batches, or if MMPretrain refuses it.
+    """
+
+    def __init__(self, views: Annotated[Sequence[ViewCfg], Field(min_length=1)],
+                 **kwargs: Unpack[SelfSupervisedOptions]) -> None:
+        with refusing('MultiViewPreprocessor'):
+            super().__init__(**kwargs)
+        self.views = [built for i, view in enumerate(views) for built in view.get('number', 1) * [
+            build_batched(f'MultiViewPreprocessor: views[{i}].augments', view['augments'])]]
+
+    def forward(self, data: dict, training: bool = False) -> dict:
+        """See the parent. ``data['inputs']`` are uint8 images (C, H, W) of one size, in a list or stacked."""
+        images, views = stacked(self.cast_data(data['inputs'])), []
+        for augments in self.views if training else [()]:
+            view = images
+            for augment in augments:
+                view = apply_batched(augment, view)
+            views.append(view)
+        return super().forward(dict(inputs=views if len(views) > 1 else views[0],
+                                    data_samples=data.get('data_samples')), training)
+
+
+def build_batched(field: str, augments: Sequence[dict]) -> list[Any]:
+    """Build MMPretrain's transforms, each of which has a form for batches.
+
+    Raises:
+        ConfigError: if one has none, or if MMPretrain refuses it. The sentence begins with ``field``.
+    """
+    built = []
+    for i, augment in enumerate(augments):
+        with refusing(f'{field}[{i}]'), TRANSFORMS.switch_scope_and_registry('mmpretrain') as registry:
+            built.append(registry.build(augment))
+        check_batched(built[-1])
+    return built
+
+
+def stacked(inputs: Tensor | Sequence[Tensor]) -> Tensor:
+    """Images of one size as a batch (B, C, H, W)."""
+    return inputs if isinstance(inputs, Tensor) else torch.stack(list(inputs))

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from mmengine.model import is_model_wrapper
+from mmengine.model import BaseAveragedModel, is_model_wrapper
 from torch import Tensor, nn
 from torch.distributed import fsdp  # its names of FSDP2 are not in every torch that runs this package
 from torch.distributed.device_mesh import DeviceMesh
@@ -48,6 +48,7 @@ def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
     Raises:
         ConfigError: if the model names no parts, has parameters that torch cannot shard, or does not fit the group.
     """
+    check_averages(model)
     parts, mesh = parts_to_shard(model), sharding.mesh(device_type)
     _check_parameters(model, mesh)
     ranks = mesh.size(-1)
@@ -107,6 +108,18 @@ def reshard(model: nn.Module) -> None:
     for module in model.modules():
         if is_sharded(module):
             module.reshard()
+
+
+def check_averages(model: nn.Module) -> None:
+    """Refuse a model that averages its weights itself, as MoCo v3 and DINO do.
+
+    Raises:
+        ConfigError: names the averages.
+    """
+    for name, module in model.named_modules():
+        if isinstance(module, BaseAveragedModel):
+            raise ConfigError(f'sharding: {type(model).__name__} updates the averages {name!r} within its step, where '
+                              'weights are gathered and cannot be written; train it by DDP, without sharding.')
 
 
 def _check_parameters(model: nn.Module, mesh: DeviceMesh) -> None:

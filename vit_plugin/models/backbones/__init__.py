@@ -1,6 +1,7 @@
+from .masked import MAEViT, SimMIMViT
 from .mmpretrain_vit import MMDeiT3, MMDistilledVisionTransformer, MMMoCoV3ViT, MMVisionTransformer, MMViTEVA02
 from .vit import VisionTransformer
 from .vit_adapter import ViTAdapter
 
-__all__ = ['MMDeiT3', 'MMDistilledVisionTransformer', 'MMMoCoV3ViT', 'MMViTEVA02', 'MMVisionTransformer', 'ViTAdapter',
-           'VisionTransformer']
+__all__ = ['MAEViT', 'MMDeiT3', 'MMDistilledVisionTransformer', 'MMMoCoV3ViT', 'MMViTEVA02', 'MMVisionTransformer',
+           'SimMIMViT', 'ViTAdapter', 'VisionTransformer']

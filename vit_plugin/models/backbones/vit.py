@@ -39,10 +39,10 @@ class VisionTransformer(LoadableBackbone):
         patch_embed: the stem, ``dict(type='PatchEmbed' | 'ResNetEmbed' | 'TimmEmbed', ...)``. A dict without
             ``type``, or with the type of the stem in ``arch``, changes that stem, as in ``dict(in_channels=1)``.
         pos_embed: ``'none'``, ``'learned'``, ``'learned_2d'``, ``'sincos2d'`` or ``'relative'``, or a dict with this
-            ``type`` and arguments of :class:`~vit_plugin.models.layers.pos_embed.PosEmbed` (``interpolate_mode``,
-            ``prefix_rows``, ``source_grid``). ``relative=True`` adds relative positions, as in ViTDet, and
-            ``rotary=dict(...)`` rotary positions, see :class:`~vit_plugin.models.layers.rotary.RotaryCfg`. Default:
-            ``'learned'``.
+            ``type`` and arguments of :class:`~vit_plugin.models.layers.pos_embed.PosEmbed` (``endpoint``,
+            ``interpolate_mode``, ``prefix_rows``, ``source_grid``). ``relative=True`` adds relative positions, as in
+            ViTDet, and ``rotary=dict(...)`` rotary positions, see
+            :class:`~vit_plugin.models.layers.rotary.RotaryCfg`. Default: ``'learned'``.
         with_cls_token: whether there is a class token before the patches. Default: True.
         encoder: differences from the paper's encoder, see :class:`~vit_plugin.models.layers.encoder_cfg.EncoderCfg`.
         numerics: ``'authors'`` (default) or ``'timm'``, or a dict that changes single details. See
@@ -126,7 +126,8 @@ class VisionTransformer(LoadableBackbone):
             rotary and rotary.get('planes', 'neighbours'), numerics, drop_rate, drop_path_rate, with_cp)
         self.reset_parameters()
         for name, parameter in self.named_parameters():
-            if self._is_frozen(self.get_layer_depth(name)[0]):
+            stays = self.patch_embed.frozen and name.startswith('patch_embed.')
+            if stays or self._is_frozen(self.get_layer_depth(name)[0]):
                 parameter.requires_grad = False
 
     def reset_parameters(self) -> None:
@@ -142,9 +143,12 @@ class VisionTransformer(LoadableBackbone):
         """Images (B, in_channels, H, W) -> one output of ``out_type`` for each of ``out_indices``."""
         x, grid, maps = self.patch_embed(images)  # (B, h*w, C)
         maps = [maps[i].contiguous() for i in self.stem_maps]  # frees the memory of the other maps
+        return (*maps, *self.encode(x, grid))
+
+    def encode(self, x: Tensor, grid: Grid) -> list[Tensor]:
+        """Equations 1 to 4: patches (B, h*w, C) -> one output of ``out_type`` for each of ``out_indices``."""
         outs = self.blocks(self.embed(x, grid), grid, NUM_TOKENS.get(self.out_type), self.rope(grid, x))  # Eq. 1, 2, 3
-        outs = [OUT_TYPES[self.out_type](self.norm(x), self.num_prefix_tokens, grid) for x in outs]  # Eq. 4
-        return (*maps, *outs)
+        return [OUT_TYPES[self.out_type](self.norm(x), self.num_prefix_tokens, grid) for x in outs]  # Eq. 4
 
     def embed(self, x: Tensor, grid: Grid) -> Tensor:
         """Equation 1: patches (B, h*w, C) -> tokens (B, prefix + h*w, C) with positions."""
@@ -183,6 +187,8 @@ class VisionTransformer(LoadableBackbone):
     def train(self, mode: bool = True) -> 'VisionTransformer':
         """Set the training mode. Frozen parts stay in eval mode. Returns the model."""
         super().train(mode)
+        if self.patch_embed.frozen:
+            self.patch_embed.eval()
         if self.frozen_stages >= 0:
             before = (self.patch_embed, self.drop_after_pos, self.rope, self.norm_pre)
             for part in (*before, *self.blocks[:self.frozen_stages]):
@@ -265,4 +271,6 @@ class VisionTransformer(LoadableBackbone):
         kind, relative, rotary = cfg.pop('type', 'learned'), cfg.pop('relative', False), cfg.pop('rotary', None)
         if kind == 'relative':
             kind, relative = 'none', True
+        if 'endpoint' in cfg and kind != 'sincos2d':
+            raise ConfigError(f"pos_embed: endpoint is of type='sincos2d', and this is {kind!r}; leave it out.")
         return POS_EMBEDS[kind](grid, self.embed_dims, self.num_prefix_tokens, **cfg), relative, rotary

@@ -160,22 +160,27 @@ class Learned2dPosEmbed(PosEmbed):
 class SinCos2dPosEmbed(PosEmbed):
     """Fixed sines and cosines of column and row, in the form of big_vision's `vit.py` (`posemb_sincos_2d`).
 
-    MoCo v3 (arXiv:2104.02057) uses another step between the frequencies. A grid of another size covers the same range
-    of positions in finer or coarser steps.
+    A grid of another size covers the same range of positions in finer or coarser steps.
+
+    Args:
+        endpoint: whether the wavelengths reach 10,000 x 2 pi, their end, as in big_vision. Those of MAE (arXiv:
+            2111.06377) and MoCo v3 (arXiv:2104.02057) end one step before it.
+        *args, **kwargs: see :class:`PosEmbed`.
 
     Raises:
         ConfigError: if the width is not a multiple of 4.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, endpoint: bool = True, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.endpoint = endpoint
         if self.embed_dims % 4 or self.embed_dims < 8:
             raise ConfigError("pos_embed='sincos2d' needs a width that is a multiple of 4 and at least 8, got "
                               f'embed_dims={self.embed_dims}.')
 
     def table(self, weight: None, grid: Grid, device: torch.device | None = None) -> Tensor:
         quarter = self.embed_dims // 4
-        omega = 10_000 ** -(torch.arange(quarter, device=device) / (quarter - 1))  # (C/4,)
+        omega = 10_000 ** -(torch.arange(quarter, device=device) / (quarter - self.endpoint))  # (C/4,)
         y, x = (torch.arange(size, device=device) * (native - 1) / (size - 1 or 1)
                 for native, size in zip(self.grid, grid, strict=True))
         y, x = torch.meshgrid(y, x, indexing='ij')
@@ -200,4 +205,5 @@ class PosEmbedCfg(TypedDict, total=False):
     rotary: RotaryCfg | None
     interpolate_mode: Literal[tuple(INTERPOLATIONS)]
     prefix_rows: bool
+    endpoint: bool
     source_grid: Pair | None

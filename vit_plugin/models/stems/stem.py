@@ -32,6 +32,7 @@ class StemOptions(TypedDict, total=False):
     bias: bool
     projection: bool
     padding: Literal[tuple(PADDINGS)]
+    frozen: bool
     init_cfg: InitConfig
 
 
@@ -61,6 +62,8 @@ class Stem(BaseModule):
         projection: whether there is a projection. Without one the last map of the CNN holds the tokens.
         padding: how to treat pixels that do not fill a patch. ``'same'`` pads them to a whole patch. ``'valid'`` crops
             them, as timm and big_vision do.
+        frozen: whether the whole stem stays as it is initialised or loaded. MoCo v3 trains a pure ViT so
+            (arXiv:2104.02057, Section 4.3). The backbone sees to it.
         init_cfg: MMEngine's initialisation config.
         feature_strides: pixels per element of each map that the subclass computes. The last map becomes tokens.
         feature_channels: channels of each map.
@@ -76,11 +79,11 @@ class Stem(BaseModule):
     def __init__(self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768, patch_size: PositiveInt = 16,
                  numerics: AnyNumerics = 'authors', with_cp: bool = False, norm_cfg: NormConfig | None = None,
                  act_cfg: Typed | None = None, bias: bool = True, projection: bool = True,
-                 padding: Literal[tuple(PADDINGS)] = 'same', init_cfg: InitConfig = None,
+                 padding: Literal[tuple(PADDINGS)] = 'same', frozen: bool = False, init_cfg: InitConfig = None,
                  feature_strides: Sequence[int] = (), feature_channels: Sequence[int] = ()) -> None:
         super().__init__(init_cfg)
         self.in_channels, self.embed_dims, self.patch_size = in_channels, embed_dims, patch_size
-        self.padding = padding
+        self.padding, self.frozen = padding, frozen
         self.numerics = get_numerics(numerics)
         self.with_cp = with_cp
         self.feature_strides, self.feature_channels = tuple(feature_strides), tuple(feature_channels)

@@ -1,0 +1,39 @@
+import numpy as np
+import pytest
+from mmengine.dataset import BaseDataset
+from mmengine.registry import DATASETS
+
+from vit_plugin.data import stratified_subset
+from vit_plugin.errors import ConfigError
+
+DIGITS = dict(type='vit_plugin.Digits')
+
+
+def labels(dataset: BaseDataset) -> np.ndarray:
+    return np.array([dataset.get_data_info(i)['gt_label'] for i in range(len(dataset))])
+
+
+def test_every_class_has_its_share():
+    whole = labels(DATASETS.build(DIGITS))
+    part = DATASETS.build(dict(type='vit_plugin.stratified_subset', fraction=0.1, dataset=DIGITS))
+    assert type(part).__name__ == 'Digits'
+    assert np.bincount(labels(part)).tolist() == [round(number * 0.1) for number in np.bincount(whole)]
+    assert part.metainfo['classes'] == tuple('0123456789')
+
+
+def test_the_seed_chooses_and_a_larger_part_contains_the_smaller():
+    def images(**options) -> set[bytes]:
+        part = stratified_subset(DIGITS, **options)
+        return {part.get_data_info(i)['img'].tobytes() for i in range(len(part))}
+
+    assert images(fraction=0.1) == images(fraction=0.1, seed=0) != images(fraction=0.1, seed=1)
+    assert images(fraction=0.01) < images(fraction=0.1)
+    assert len(images(fraction=1e-6)) == 10  # one of each class
+
+
+def test_bad_input():
+    for fraction in (0, 1.5, '1%'):
+        with pytest.raises(ConfigError, match='must be a number above 0 and at most 1'):
+            stratified_subset(DIGITS, fraction=fraction)
+    with pytest.raises(ConfigError, match='RepeatDataset does not give one label for each image'):
+        stratified_subset(dict(type='RepeatDataset', times=2, dataset=DIGITS), fraction=0.1)

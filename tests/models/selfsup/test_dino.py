@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+import torch
+from mmengine.logging import MessageHub
+from mmengine.registry import MODELS
+from torch import Tensor
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models.selfsup.dino import DINO, DINOHead, DINONeck
+
+BACKBONE = dict(type='vit_plugin.VisionTransformer', img_size=16, drop_path_rate=0.5, out_type='avg_featmap', arch=dict(
+    embed_dims=16, num_layers=2, num_heads=2, feedforward_channels=32, patch_size=4))
+NECK = dict(type='vit_plugin.DINONeck', in_channels=16, hid_channels=16, bottleneck=8, out_channels=12)
+HEAD = dict(type='vit_plugin.DINOHead', out_channels=12)
+PREPROCESSOR = dict(type='SelfSupDataPreprocessor', _scope_='mmpretrain')
+
+
+@pytest.fixture(autouse=True)
+def progress():
+    """The run's place, which the averages and the temperature ask for."""
+    hub = MessageHub.get_current_instance()
+    hub.update_info('max_iters', 10)
+    hub.update_info('iter', 0)
+    return hub
+
+
+@pytest.fixture
+def model() -> DINO:
+    torch.manual_seed(0)
+    return DINO(BACKBONE, NECK, HEAD, momentum=0.9, data_preprocessor=PREPROCESSOR).train()
+
+
+def views(*sides: int) -> list[Tensor]:
+    random = torch.Generator().manual_seed(1)
+    return [torch.randn(3, 3, side, side, generator=random) for side in sides]
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    x = np.exp(x - x.max(-1, keepdims=True))
+    return x / x.sum(-1, keepdims=True)
+
+
+def test_the_loss_is_the_papers():
+    """Algorithm 1 of arXiv:2104.14294, in loops over views and images."""
+    head = DINOHead(out_channels=5, temperature=0.2, teacher_temperature=(0.1, 0.1))
+    random = np.random.default_rng(0)
+    student, teacher, center = (random.normal(size=size) for size in ((4, 3, 5), (2, 3, 5), (5, )))
+    head.center.copy_(torch.from_numpy(center))
+    terms = [-(softmax((teacher[g, i] - center) / 0.1) * np.log(softmax(student[v, i] / 0.2))).sum()
+             for g in range(2) for v in range(4) if g != v for i in range(3)]
+    assert head.loss(torch.from_numpy(student), torch.from_numpy(teacher)).item() == pytest.approx(np.mean(terms))
+    torch.testing.assert_close(head.center.double().numpy(), 0.9 * center + 0.1 * teacher.mean((0, 1)), rtol=0,
+                               atol=1e-6)
+
+
+def test_the_teachers_temperature_rises(progress):
+    head = DINOHead(out_channels=5, teacher_temperature=(0.04, 0.08), warmup=0.5)
+    found = []
+    for iteration in (0, 2, 5, 9):
+        progress.update_info('iter', iteration)
+        found.append(head._teacher_temperature())
+    assert found == pytest.approx([0.04, 0.056, 0.08, 0.08])
+
+
+def test_prototypes_and_features_are_unit_vectors():
+    neck = DINONeck(in_channels=16, hid_channels=16, bottleneck=8, out_channels=12)
+    products, = neck((torch.randn(4, 16), ))
+    assert products.shape == (4, 12)
+    assert products.abs().max() <= 1
+    neck.prototypes.data *= 7
+    assert len(list(neck.mlp.children())) == 5
+
+
+def test_a_step(model):
+    losses = model.loss(views(16, 16, 8, 8, 8))
+    losses['loss'].backward()
+    assert all(parameter.grad is not None for parameter in (*model.backbone.parameters(), *model.neck.parameters()))
+    assert all(parameter.grad is None for parameter in model.teacher.parameters())
+    assert model.training
+    assert not any(module.training for module in model.teacher.modules())
+
+
+def test_the_teacher_is_the_students_average(model):
+    """The first step copies; later ones weigh the old average by a momentum that grows to 1 on a cosine."""
+    model.loss(views(16, 16))
+    source, average = model.neck.prototypes, model.teacher.module[1].prototypes
+    assert torch.equal(source, average)
+    before = average.clone()
+    source.data += 1
+    model.loss(views(16, 16))
+    weight = 0.1 * (np.cos(np.pi * 1 / 10) + 1) / 2
+    torch.testing.assert_close(average, (1 - weight) * before + weight * source.data)
+
+
+def test_views_of_a_batch_are_computed_as_alone(model):
+    """The views of one size are computed together, and their order is kept."""
+    model.eval()
+    model.backbone.norm.weight.data.normal_()
+    together, alone = views(16, 16, 8), []
+    for order in (together, [together[1], together[0], together[2]]):
+        model.head.center.zero_()
+        alone.append(model.loss(order)['loss'].item())
+    assert alone[0] == pytest.approx(alone[1], rel=1e-5)
+
+
+def test_too_few_views_are_refused(model):
+    for given in (views(16)[0], views(16)):
+        with pytest.raises(ConfigError, match='at least two views of each image are needed'):
+            model.loss(given)
+
+
+def test_it_is_registered():
+    assert MODELS.get('vit_plugin.DINO') is DINO

@@ -1,0 +1,66 @@
+"""MMPretrain's transforms of single images that have a form for whole batches."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+from vit_plugin.errors import ConfigError
+
+from .batch_augment import OPERATIONS, crop, erase, flip, rand_augment
+from .batch_views import INTERPOLATIONS, grayscale, jitter, operate, resized_crop, with_rows
+
+
+def apply_batched(transform: Any, images: Tensor) -> Tensor:
+    """Transform uint8 images (B, C, H, W), each with random choices of its own."""
+    return BATCHED[type(transform).__name__](transform, images)
+
+
+def some(transform: Any, images: Tensor) -> Tensor:
+    """RandomApply: transform some of the images."""
+    def change(images: Tensor) -> Tensor:
+        for inner in transform:
+            images = apply_batched(inner, images)
+        return images
+
+    return with_rows(images, [i for i in range(len(images)) if transform.random_apply()], change)
+
+
+# MMPretrain's transform -> its form for batches.
+BATCHED: dict[str, Callable[[Any, Tensor], Tensor]] = {
+    **dict.fromkeys(OPERATIONS, operate),
+    'RandAugment': rand_augment,
+    'RandomFlip': flip,
+    'RandomErasing': erase,
+    'RandomCrop': crop,
+    'RandomResizedCrop': resized_crop,
+    'ColorJitter': jitter,
+    'RandomGrayscale': grayscale,
+    'RandomApply': some,
+}
+
+
+def check_batched(transform: Any) -> None:
+    """Check that a transform has a form for batches.
+
+    Raises:
+        ConfigError: if the transform, or one of those inside it, is not in the tables.
+    """
+    name = type(transform).__name__
+    if name not in BATCHED:
+        raise ConfigError(f'augments: {name} has no form for batches; leave it in the pipeline, and give some of '
+                          f'{", ".join(BATCHED)}.')
+    if getattr(transform, 'pad_if_needed', False):
+        raise ConfigError('augments: RandomCrop of batches takes no pad_if_needed, as all images are of one size; give '
+                          'padding.')
+    if name == 'RandomResizedCrop' and transform.interpolation not in INTERPOLATIONS:
+        raise ConfigError(f'augments: RandomResizedCrop of batches has no interpolation={transform.interpolation!r}; '
+                          f'take one of {", ".join(INTERPOLATIONS)}.')
+    if name == 'RandomApply':
+        for inner in transform:
+            check_batched(inner)
+        return
+    unknown = {type(operation).__name__ for operation in getattr(transform, 'transforms', ())} - OPERATIONS.keys()
+    if unknown:
+        raise ConfigError(f'augments: the operations {", ".join(sorted(unknown))} of {name} have no form for batches; '
+                          f'choose policies of {", ".join(OPERATIONS)}.')

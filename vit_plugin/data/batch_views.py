@@ -1,0 +1,93 @@
+"""What contrastive methods do to a view, for a whole batch: see :mod:`vit_plugin.data.batch_augment`."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .batch_augment import OPERATIONS, blend_with, gray, mean_gray, on_device, to_uint8
+
+INTERPOLATIONS = ('nearest', 'bilinear', 'bicubic')
+
+
+def resized_crop(transform: Any, images: Tensor) -> Tensor:
+    """Crop each image and resize the crop, like OpenCV: pixels outside of the crop have no part in it."""
+    like = np.broadcast_to(np.uint8(0), images.shape[-2:])
+    boxes = on_device(images, [transform.rand_crop_params(like) for _ in images], torch.float32)
+    places = []
+    for axis, side in enumerate(transform.scale):
+        first, length = boxes[:, axis, None], boxes[:, axis + 2, None]  # (B, 1)
+        place = (torch.arange(side, device=images.device) + 0.5) * length / side - 0.5  # (B, side), in the crop
+        places.append(first + torch.minimum(place.clamp(min=0), length - 1))
+    height, width = images.shape[-2:]
+    y, x = ((place + 0.5) * (2 / full) - 1 for place, full in zip(places, (height, width), strict=True))
+    grid = torch.stack(torch.broadcast_tensors(x[:, None], y[:, :, None]), -1)  # (B, height, width, 2)
+    crops = F.grid_sample(images.float(), grid, transform.interpolation, 'border', align_corners=False)
+    return to_uint8(crops.round_())
+
+
+def turn_hue(images: Tensor, turns: Tensor) -> Tensor:
+    """Turn the hue of BGR images (B, 3, H, W) by a part of the circle (B, ).
+
+    Each channel is then a function of hue, saturation and value (A. R. Smith, SIGGRAPH 1978).
+    """
+    blue, green, red = images.float().unbind(1)
+    value = torch.maximum(torch.maximum(blue, green), red)
+    chroma = value - torch.minimum(torch.minimum(blue, green), red)
+    safe = chroma.clamp(min=1)  # gray pixels have no hue
+    hue = torch.where(value == red, (green - blue) / safe, torch.where(
+        value == green, 2 + (blue - red) / safe, 4 + (red - green) / safe))  # in sixths of the circle
+    hue = hue + 6 * turns[:, None, None]
+    steps = [(shift + hue) % 6 for shift in (1, 3, 5)]  # of blue, green and red
+    return to_uint8(torch.stack([
+        value - chroma * torch.minimum(step, 4 - step).clamp(0, 1) for step in steps], dim=1).round_())
+
+
+# The changes of MMPretrain's ColorJitter by the numbers it draws.
+JITTERS = (
+    blend_with(torch.zeros_like),
+    blend_with(mean_gray),
+    blend_with(gray),
+    lambda images, t, turns: turn_hue(images, on_device(images, turns, torch.float32)),
+)
+
+
+def jitter(transform: Any, images: Tensor) -> Tensor:
+    """Change brightness, contrast, saturation and hue of each image, in an order of its own."""
+    drawn = [transform._rand_params() for _ in images]
+    images = images.clone()
+    for step in range(len(JITTERS)):
+        for kind, change in enumerate(JITTERS):
+            rows = [i for i, (order, *values) in enumerate(drawn) if order[step] == kind and values[kind] is not None]
+            if rows:
+                index = on_device(images, rows)
+                images[index] = change(images[index], transform, [drawn[i][1 + kind] for i in rows])
+    return images
+
+
+def grayscale(transform: Any, images: Tensor) -> Tensor:
+    """Make some of the images gray."""
+    chosen = on_device(images, [transform._random_prob() < transform.prob for _ in images])[:, None, None, None]
+    weights = on_device(images, transform.channel_weights, torch.float32)
+    values = (images * (weights / weights.sum())[:, None, None]).sum(1, keepdim=True)
+    return torch.where(chosen, to_uint8(values), images)
+
+
+def operate(transform: Any, images: Tensor) -> Tensor:
+    """One of RandAugment's operations by itself."""
+    draw, apply = OPERATIONS[type(transform).__name__]
+    drawn = {i: draw(transform, *images.shape[-2:]) for i in range(len(images)) if not transform.random_disable()}
+    return with_rows(images, drawn, lambda rows: apply(rows, transform, list(drawn.values())))
+
+
+def with_rows(images: Tensor, rows: Iterable[int], change: Any) -> Tensor:
+    """The batch with some of its images changed."""
+    rows = list(rows)
+    if not rows:
+        return images
+    index, images = on_device(images, rows), images.clone()
+    images[index] = change(images[index])
+    return images

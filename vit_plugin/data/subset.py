@@ -1,0 +1,52 @@
+"""A part of a data set with the same share of every class."""
+
+from typing import Any
+
+import numpy as np
+from mmengine.dataset import BaseDataset
+from mmengine.registry import DATASETS as ALL_DATASETS
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.registry import DATASETS
+
+
+@DATASETS.register_module()
+def stratified_subset(dataset: dict, fraction: float, seed: int = 0) -> BaseDataset:
+    """Build a data set and keep a part of it, such as the 1 % of the labels of semi-supervised learning.
+
+    In a config this is ``dataset=dict(type='vit_plugin.stratified_subset', fraction=0.01, dataset=dict(...))``.
+
+    Args:
+        dataset: the config of a data set with one label for each image.
+        fraction: the part of each class to keep, above 0 and at most 1. At least one image of each class remains.
+        seed: seed of the choice. A larger part of the same seed contains the smaller one.
+
+    Returns:
+        The data set itself, of its own class, with fewer images in the same order.
+
+    Raises:
+        ConfigError: if the fraction is out of range, or if the images have no labels.
+    """
+    if not isinstance(fraction, (int, float)) or not 0 < fraction <= 1:
+        raise ConfigError(f'stratified_subset: fraction={fraction!r} must be a number above 0 and at most 1, such as '
+                          '0.01 for 1 % of the labels.')
+    whole = ALL_DATASETS.build(dataset)
+    labels = labels_of(whole)
+    random = np.random.default_rng(seed)
+    kept = [members[:max(round(len(members) * fraction), 1)]
+            for label in np.unique(labels) for members in [random.permutation(np.flatnonzero(labels == label))]]
+    return whole.get_subset(np.sort(np.concatenate(kept)).tolist())
+
+
+def labels_of(dataset: Any) -> np.ndarray:
+    """The label of each image of a data set.
+
+    Raises:
+        ConfigError: if there is not one label for each image.
+    """
+    if isinstance(dataset, BaseDataset):
+        labels = [dataset.get_data_info(i).get('gt_label') for i in range(len(dataset))]
+        if all(isinstance(label, (int, np.integer)) for label in labels):
+            return np.array(labels)
+    raise ConfigError(f'stratified_subset: {type(dataset).__name__} does not give one label for each image, by which '
+                      'the part is chosen; take a data set of images with labels, such as CustomDataset.')

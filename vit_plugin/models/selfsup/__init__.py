@@ -1,0 +1,1 @@
+"""Self-supervised learning that MMPretrain lacks."""
