@@ -65,5 +65,5 @@ setup(
         'export': ['onnx', 'onnxscript', 'onnxruntime'],
         'docs': ['sphinx', 'myst-parser', 'furo', 'sphinx-copybutton'],
         'test': test,
-        'dev': [*test, 'mypy', 'pre-commit', 'pytest-cov', 'types-requests', 'types-tqdm'],
+        'dev': [*test, 'mypy', 'pre-commit', 'coverage', 'types-requests', 'types-tqdm'],
     })
