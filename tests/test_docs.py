@@ -15,6 +15,7 @@ from typing import get_args
 
 import pages
 import pytest
+import yaml
 
 from vit_plugin import __main__ as vit_plugin_command
 from vit_plugin import registry
@@ -177,6 +178,13 @@ def test_configs_inherit(block, tmp_path, no_default_scope):
     if 'mmdet::' in block.text:
         pytest.importorskip('mmdet')
     assert read_config(str(tmp_path / 'mine.py')).model
+
+
+def test_yaml_parses():
+    found = [block for page in PAGES for block in pages.blocks(page, 'yaml')]
+    assert found
+    for block in found:
+        assert isinstance(yaml.safe_load(block.text), dict), block
 
 
 @pytest.mark.parametrize('page', PAGES)
