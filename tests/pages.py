@@ -16,19 +16,34 @@ FENCE = re.compile(r'^(?P<indent> *)```(?P<language>[\w-]*)\n(?P<text>.*?)^(?P=i
 COMMAND = re.compile(r"(?:.*<<'(?P<end>\w+)'\n(?:.*\n)*?(?P=end)|(?:.*\\\n)*.*)(?:\n|$)")  # one, on however many lines
 NUMBERS = dict(N='2', GIB='80', GPUS='2', PIXELS='224', SCORE='0.3', SEED='1')  # words in capitals that are numbers
 
-# Pages that a test runs with run_page, and the test.
-RUN_PAGES: dict[str, str] = {}
-# Commands that a test runs on other data or in another form, by a pattern, and the test.
+# Pages whose commands a test runs in their order, with run_page.
+RUN_PAGES = {'docs/start.md': 'tests/test_pages.py', 'docs/gallery.md': 'tests/test_pages.py',
+             'docs/first_steps.md': 'tests/test_first_steps.py', 'docs/elsewhere.md': 'tests/test_first_steps.py'}
+# Those of them whose Python programs need what stands before them on the page.
+IN_ORDER = ('docs/first_steps.md', 'docs/elsewhere.md')
+# Commands that a test runs on small data and in every form, by a pattern of their beginning, and the test.
 RUN_BY = {
-    r'.*tools/(train|test)\.py CONFIG': 'tests/tools/test_train_and_test.py',
+    r'(python tools/|vit-plugin )(train|test)\b': 'tests/tools/test_train_and_test.py',
+    r'python tools/(benchmark|convert_weights|demo|export|infer)\.py': 'tests/tools/test_{}.py',
+    r'python tools/(plan|probe|sweep|visualize)\.py': 'tests/tools/test_{}.py',
+    r'python tools/(embed)\.py': 'tests/tools/test_train_on_folders.py',
+    r'vit-plugin (demo)': 'tests/tools/test_{}.py',
+    r'tools/(dist_train)\.sh': 'tests/tools/test_train_and_test.py',
+    r'tools/(slurm_train)\.sh': 'tests/tools/test_slurm.py',
+    r'python -m vit_plugin\.(zoo)': 'tests/zoo/test_listing.py',
+    r'python -m (vit_plugin\.detection)': 'tests/detection/test_ext.py',
+    r'(mim train)': 'tests/campaigns/wheel.py',
+    r'python -m (pytest)': 'tests/tools/test_bad_calls.py',
 }
 # Commands and Python programs that no test runs, by a pattern of their beginning, and why. Flags are parsed, and paths
 # and names are looked for all the same.
 NOT_RUN = {
-    r'(python3 -m venv|pip install|.*MMCV_WITH_OPS=1)': 'installs from the network: .ci/run, tests/campaigns/wheel.py',
+    r'(python3 -m venv|pip |git clone|.*MMCV_WITH_OPS=1)': 'from the network: .ci/run, tests/campaigns/wheel.py',
+    r'cat > g\+\+20|chmod \+x g\+\+20': 'mmcv compiles for ten minutes; done by hand, see the page',
+    r'tools/dist_test\.sh': 'the same two lines as dist_train.sh with test.py in place of train.py',
+    r'tools/slurm_test\.sh': 'needs a Slurm; the same as srun.sh with test.py',
     r'from ray\.train': 'needs a cluster of Ray',
     r'from vit_plugin\.engine\.browser': 'shows its form, and serves until it is stopped: tests/tools/test_demo.py',
-    r'import random\nimport sys': 'needs the photographs of BCCD: see test_the_gallery',
     r'from vit_plugin\.models import .*\n\nprint\(load': "needs the authors' file: tests/weights/test_formats.py",
     r'import vit_plugin\nfrom mmpretrain': 'needs a checkpoint: tests/test_model_index.py',
 }
@@ -97,6 +112,15 @@ def words(command: str) -> list[list[str]]:
 def why_not_run(command: str) -> str | None:
     """What :data:`NOT_RUN` says of a command."""
     return next((why for pattern, why in NOT_RUN.items() if re.match(pattern, command)), None)
+
+
+def run_by(command: str) -> str | None:
+    """The test that :data:`RUN_BY` names for a command."""
+    program = re.sub(r'^([A-Z_]+=\S+ |\\\n *)+', '', command)
+    for pattern, test in RUN_BY.items():
+        if found := re.match(pattern, program):
+            return test.format(found[1])
+    return None
 
 
 def links(page: str) -> list[str]:

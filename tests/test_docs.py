@@ -1,4 +1,4 @@
-"""README and docs/: command lines that parse, paths and links that lead somewhere, pages that run."""
+"""README and docs/: command lines that parse, programs that run, paths and links that lead somewhere."""
 
 import argparse
 import ast
@@ -15,6 +15,7 @@ from typing import get_args
 
 import pages
 import pytest
+import yaml
 
 from vit_plugin import __main__ as vit_plugin_command
 from vit_plugin import registry
@@ -93,6 +94,24 @@ def test_command_lines_parse(page, parses):
 
 
 @pytest.mark.parametrize('page', PAGES)
+def test_every_command_is_run_or_it_is_said_why_not(page):
+    if page in pages.RUN_PAGES:
+        assert f'run_page({page!r}' in (pages.ROOT / pages.RUN_PAGES[page]).read_text()
+        return
+    for command in (command for block in pages.blocks(page, 'bash') for command in block.commands()):
+        test = pages.run_by(command)
+        assert pages.why_not_run(command) or test, f'{command}: run the page, or name it in tests/pages.py'
+        assert not test or (pages.ROOT / test).is_file(), test
+
+
+def test_nothing_is_excused_that_is_not_there():
+    written = [command for page in PAGES for block in pages.blocks(page, 'bash') for command in block.commands()]
+    programs = [block.text for page in PAGES for block in pages.blocks(page, 'python')]
+    for pattern in pages.NOT_RUN:
+        assert any(re.match(pattern, text) for text in written + programs), pattern
+
+
+@pytest.mark.parametrize('page', PAGES)
 def test_paths_in_commands_exist(page):
     text = '\n'.join([block.text for block in pages.blocks(page)] + re.findall('`[^`]+`', pages.prose(page)))
     for path in re.findall(r'(?<![\w./])(?:configs|tools|tests|vit_plugin)/[\w./+-]+\.(?:py|sh|txt)\b', text):
@@ -108,7 +127,7 @@ def python_blocks(wanted=lambda block: True) -> list:
 
 
 def is_program(block: pages.Block) -> bool:
-    return re.search('^(import|from) ', block.text, re.MULTILINE) is not None
+    return block.page not in pages.IN_ORDER and re.search('^(import|from) ', block.text, re.MULTILINE) is not None
 
 
 @pytest.mark.parametrize('block', python_blocks())
@@ -144,6 +163,8 @@ def options(parameters: list[inspect.Parameter]) -> set[str]:
 @pytest.mark.parametrize('block', python_blocks(is_program))
 @pytest.mark.filterwarnings('ignore')
 def test_programs_run(block, tmp_path, monkeypatch):
+    if re.match(r'# [\w.]+\.py\n', block.text) and block.page in pages.RUN_PAGES:
+        pytest.skip('run with its page')
     if why := pages.why_not_run(block.text):
         pytest.skip(why)
     monkeypatch.chdir(tmp_path)
@@ -159,6 +180,13 @@ def test_configs_inherit(block, tmp_path, no_default_scope):
     assert read_config(str(tmp_path / 'mine.py')).model
 
 
+def test_yaml_parses():
+    found = [block for page in PAGES for block in pages.blocks(page, 'yaml')]
+    assert found
+    for block in found:
+        assert isinstance(yaml.safe_load(block.text), dict), block
+
+
 @pytest.mark.parametrize('page', PAGES)
 def test_links_lead_somewhere(page):
     for link in pages.links(page):
@@ -166,18 +194,3 @@ def test_links_lead_somewhere(page):
         target = (pages.ROOT / page).parent / path if path else pages.ROOT / page
         assert target.exists(), link
         assert not anchor or anchor in pages.anchors(target), link
-
-
-def test_a_page_runs_in_one_shell(tmp_path, monkeypatch):
-    (tmp_path / 'page.md').write_text(
-        '```bash\npip install what-is-not-there\nmkdir a && cd a\nx=3   # kept\n```\n\n'
-        '```python\n# mine.py\nprint(1)\n```\n'
-        '- indented\n\n  ```bash\n  python mine.py \\\n      NAME | grep 1\n  echo "$x $PWD"\n  ```\n'
-        '```python\nprint(2 * 21)\n```\n```text\nfalse\n```\n')
-    monkeypatch.setattr(pages, 'ROOT', tmp_path)
-    shown = pages.run_page('page.md', tmp_path, dict(NAME='given'))
-    assert shown.splitlines() == ['+ page.md:2', '+ page.md:8', '+ page.md:14', '1', f'3 {tmp_path}/a', '+ page.md:19',
-                                  '42']
-    (tmp_path / 'page.md').write_text('```bash\nfalse\necho not reached\n```\n')
-    with pytest.raises(pytest.fail.Exception, match='page.md ended with status 1:\n\\+ page.md:2\n$'):
-        pages.run_page('page.md', tmp_path)

@@ -24,6 +24,7 @@ def test_a_backbone_needs_no_mmpretrain(monkeypatch):
     models = importlib.import_module('vit_plugin.models')
     with pytest.raises(ImportError, match='ViTClsHead needs mmpretrain'):
         models.ViTClsHead  # noqa: B018
+    assert importlib.import_module('vit_plugin').create_model('Ti/16', 3, img_size=16).num_classes == 3
 
 
 def forget(monkeypatch, missing: str) -> None:

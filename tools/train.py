@@ -1,13 +1,16 @@
 """Train a model.
 
     python tools/train.py configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py
+    python tools/train.py --data FOLDER --arch R50+B/16 --weights timm://vit_base_r50_s16_384.orig_in21k_ft_in1k
 """
 
 import argparse
 
+from vit_plugin.engine.from_data import TASKS, Wish, write_config
 from vit_plugin.engine.launch import (
     LOADERS,
     add_common_arguments,
+    at_least,
     build_runner,
     load_config,
     run_tool,
@@ -18,7 +21,17 @@ from vit_plugin.errors import ConfigError
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Train a model.')
-    add_common_arguments(parser)
+    add_common_arguments(parser, config_required=False)
+    data = parser.add_argument_group('data in place of a config', 'A config is written into the work directory.')
+    data.add_argument('--data', metavar='FOLDER',
+                      help='FOLDER/{train,val}/CLASS/*.jpg, FOLDER/CLASS/*.jpg, or a folder of Pascal VOC or COCO')
+    data.add_argument('--task', choices=TASKS, help=f'default: {TASKS[0]}')
+    data.add_argument('--arch', help='the model, such as R50+B/16; default: that of --weights timm://NAME')
+    data.add_argument('--weights', help='weights to start from: a path, https://, timm:// or hf://')
+    data.add_argument('--epochs', type=at_least(1), help='default: by the number of images')
+    data.add_argument('--batch-size', type=at_least(1), help='default: by the number of images')
+    data.add_argument('--img-size', type=at_least(1),
+                      help='side of the images in pixels; default: that of the weights, or of the images')
     parser.add_argument('--resume', nargs='?', const='auto', metavar='CHECKPOINT',
                         help='go on from the checkpoint; without a value, from the last one in the work directory')
     parser.add_argument('--no-validate', action='store_true', help='do not validate during training')
@@ -56,7 +69,26 @@ def check_auto_scale_lr(cfg) -> None:
                           '--cfg-options param_scheduler.eta_max=RATE.')
 
 
+def settle_config(args: argparse.Namespace) -> None:
+    """Write the config of ``--data``, or find that there is one."""
+    wishes = {name: getattr(args, name) for name in ('task', 'arch', 'weights', 'epochs', 'batch_size', 'img_size')}
+    given = [f'--{name.replace("_", "-")}' for name, value in wishes.items() if value is not None]
+    if args.data and args.config:
+        raise ConfigError(f'Both the config {args.config!r} and --data {args.data!r} say what to train; give one of '
+                          'them.')
+    if not (args.data or args.config):
+        raise ConfigError('Give a config, or --data with a folder of images.')
+    if args.config and given:
+        raise ConfigError(f'{given[0]} goes with --data; change a config with --cfg-options, such as '
+                          'train_cfg.max_epochs=10 or load_from=CHECKPOINT.')
+    if args.data:
+        wish = Wish(args.data, work_dir=args.work_dir or '', **{
+            name: value for name, value in wishes.items() if value is not None})
+        args.config, args.cfg_options = str(write_config(wish, args.cfg_options)), None
+
+
 def main(args: argparse.Namespace) -> None:
+    settle_config(args)
     cfg = load_config(args)
     apply_train_flags(cfg, args)
     runner = build_runner(cfg)

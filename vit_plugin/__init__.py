@@ -5,6 +5,8 @@ Importing this package is cheap: it loads neither torch nor a framework. A confi
 :mod:`vit_plugin.registry` by itself; in code, import from :mod:`vit_plugin.models`.
 """
 
+from typing import Any
+
 __version__ = '0.1.0'
 
 
@@ -12,3 +14,9 @@ def register_models() -> None:
     """Tell MMPretrain about the recipes, see :func:`vit_plugin.model_index.register_models`."""
     from vit_plugin.model_index import register_models
     register_models()
+
+
+def create_model(*args: Any, **kwargs: Any) -> Any:
+    """A classifier for plain PyTorch, see :func:`vit_plugin.models.classifier.create_model`."""
+    from vit_plugin.models.classifier import create_model
+    return create_model(*args, **kwargs)

@@ -40,3 +40,8 @@ def recipe(config: str) -> str:
         raise ConfigError(f'There is no recipe {config!r}; ' + (
             f'did you mean {PREFIX}{near[0]}?' if near else f'the recipes are in {folder}.'))
     return str(folder / name)
+
+
+def base_of(config: str) -> str:
+    """A recipe as an entry of ``_base_``, which MMEngine finds by its prefix only where the package is installed."""
+    return f'{PREFIX}{config}' if (PACKAGE / '.mim/configs').exists() else str(shipped('configs') / config)

@@ -4,7 +4,7 @@ _base_ = 'mmdet::_base_/default_runtime.py'
 
 runner_type = 'vit_plugin.Runner'
 custom_imports = dict(imports=['vit_plugin.detection'])
-custom_hooks = [dict(type='vit_plugin.ReportHook')]
+custom_hooks = [dict(type='vit_plugin.ReportHook'), dict(type='vit_plugin.ProgressHook')]
 default_hooks = dict(
     runtime_info=dict(type='vit_plugin.RuntimeInfoHook'),
     checkpoint=dict(max_keep_ckpts=2, save_best='auto'))

@@ -8,7 +8,7 @@ The backbone and its groups are DINOv3's; head and schedule are MMSegmentation's
 _base_ = 'mmseg::mask2former/mask2former_r50_8xb2-160k_ade20k-512x512.py'
 
 runner_type = 'vit_plugin.Runner'
-custom_hooks = [dict(type='vit_plugin.ReportHook')]
+custom_hooks = [dict(type='vit_plugin.ReportHook'), dict(type='vit_plugin.ProgressHook')]
 schedule_length = 160000
 custom_imports = dict(imports=['vit_plugin.detection', 'mmdet.models'], allow_failed_imports=False)
 model = dict(

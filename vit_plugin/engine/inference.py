@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import mmcv
 import numpy as np
-import timm
 import torch
 from mmengine.config import Config
 from mmengine.dataset import Compose, pseudo_collate
@@ -15,16 +14,17 @@ from mmengine.model import ImgDataPreprocessor, revert_sync_batchnorm
 from mmengine.registry import MODELS, init_default_scope
 from torch import Tensor, nn
 
+from vit_plugin.data.folders import IMAGE_SUFFIXES, is_image
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.models.loading import find_backbone, load_trained
 from vit_plugin.weights.report import some
 from vit_plugin.weights.sources import open_weights
+from vit_plugin.zoo.pixels import data_config_of
 
 from .checks.data import dataset_class
 from .explain import first_line
 
-IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.webp', '.tif', '.tiff', '.avif', '.ppm')
 FOREIGN = ('.npz', '.safetensors')  # files of weights alone
 
 
@@ -53,7 +53,7 @@ def image_files(paths: Sequence[str]) -> list[str]:
     files: list[str] = []
     for path in map(Path, paths):
         if path.is_dir():
-            found = sorted(str(file) for file in path.iterdir() if file.suffix.lower() in IMAGE_SUFFIXES)
+            found = sorted(str(file) for file in path.iterdir() if is_image(file.name))
             if not found:
                 raise ConfigError(f'There are no images in the folder {str(path)!r}, whose names end in '
                                   f'{", ".join(IMAGE_SUFFIXES)}.')
@@ -127,8 +127,8 @@ class Pretrained(nn.Module):
     """A backbone without a config, with weights of any format.
 
     Args:
-        arch: the arch of the backbone. A name of timm's brings the mean and deviation of the pixels with it; else they
-            are the authors', 127.5.
+        arch: the arch of the backbone. It or the checkpoint says what the pixels must be, see
+            :func:`~vit_plugin.zoo.pixels.data_config_of`.
         checkpoint: see :func:`~vit_plugin.models.load_weights`.
         options: further arguments of :class:`~vit_plugin.models.VisionTransformer`.
 
@@ -138,11 +138,8 @@ class Pretrained(nn.Module):
 
     def __init__(self, arch: str, checkpoint: str, **options: Any) -> None:
         super().__init__()
-        mean = std = (0.5, 0.5, 0.5)
-        self.backbone = VisionTransformer(arch, **options)
-        if arch.startswith('timm://'):
-            known = timm.get_pretrained_cfg(arch.removeprefix('timm://'))
-            mean, std = (known.mean, known.std) if known else (mean, std)
+        self.backbone, pixels = VisionTransformer(arch, **options), data_config_of(arch, checkpoint)
+        mean, std = pixels['mean'], pixels['std']
         grey = self.backbone.patch_embed.in_channels == 1
         mean, std = ([255 * value for value in (values[:1] if grey else values)] for values in (mean, std))
         self.data_preprocessor = ImgDataPreprocessor(mean, std, bgr_to_rgb=not grey)

@@ -32,9 +32,9 @@ from .processes import is_first_to_say, meet
 from .runner import Runner
 
 
-def add_common_arguments(parser: argparse.ArgumentParser) -> None:
+def add_common_arguments(parser: argparse.ArgumentParser, config_required: bool = True) -> None:
     """Add the flags that OpenMMLab's `train.py` and `test.py` share."""
-    parser.add_argument('config', help='config file')
+    parser.add_argument('config', help='config file', nargs=None if config_required else '?')
     parser.add_argument('--work-dir', help='folder for logs, checkpoints and metrics')
     parser.add_argument('--amp', action='store_true', help='automatic mixed precision; bfloat16 on a CPU')
     parser.add_argument('--no-pin-memory', action='store_true', help='do not pin the memory of the data loaders')
@@ -73,17 +73,12 @@ def read_config(path: str, options: dict | None = None) -> Config:
     path = recipe(str(path))
     if not Path(path).is_file():
         raise ConfigError(f'There is no config file {path!r}; the recipes are in {shipped("configs")}.')
-    hosts = dict(MODULE2PACKAGE)
-    # For bases of other packages. The fork of mmseg has another name than the table's.
-    MODULE2PACKAGE.update(mmseg='mmseg', vit_plugin='vit_plugin')
     try:
-        cfg = Config.fromfile(path)
+        with _known_bases():
+            cfg = Config.fromfile(path)
     except Exception as error:  # a config is a program and may raise anything
         raise ConfigError(f'The config file {path!r} cannot be read ({type(error).__name__}: '
                           f'{first_line(error)}); correct it or its bases.') from error
-    finally:
-        MODULE2PACKAGE.clear()
-        MODULE2PACKAGE.update(hosts)
     _leave_scope(cfg)
     check_options(cfg, options or {})
     try:
@@ -94,6 +89,26 @@ def read_config(path: str, options: dict | None = None) -> Config:
         raise ConfigError(f'The config file {path!r} has no model=dict(...): it is a part of recipes, not a whole '
                           'one.')
     return cfg
+
+
+def config_from_text(text: str) -> Config:
+    """The config that a text of Python describes. Its bases are found as in a file."""
+    with _known_bases():
+        cfg = Config.fromstring(text, '.py')
+    _leave_scope(cfg)
+    return cfg
+
+
+@contextmanager
+def _known_bases() -> Iterator[None]:
+    """Let MMEngine find bases of this package, and of the fork of mmseg, which has another name than in its table."""
+    hosts = dict(MODULE2PACKAGE)
+    MODULE2PACKAGE.update(mmseg='mmseg', vit_plugin='vit_plugin')
+    try:
+        yield
+    finally:
+        MODULE2PACKAGE.clear()
+        MODULE2PACKAGE.update(hosts)
 
 
 def _leave_scope(value: Any) -> None:

@@ -10,6 +10,8 @@ from torch import nn
 
 from vit_plugin.errors import ConfigError, needed_by
 
+from .embedding import vectors_of
+
 with needed_by('tools/probe.py'):
     from sklearn.base import ClassifierMixin
     from sklearn.linear_model import LogisticRegression, RidgeClassifierCV
@@ -75,12 +77,7 @@ def features_of(model: nn.Module, loader: Iterable[dict[str, Any]]) -> Sample:
     features, labels = [], []
     for batch in loader:
         data = model.data_preprocessor(batch, training=False)
-        found = model.extract_feat(data['inputs'])[-1]
-        if found.ndim != 2:
-            raise ConfigError(f'The head gets features of shape {tuple(found.shape)}, and a probe wants one vector for '
-                              "an image: pool them with the neck TokenPooling, or choose the out_type 'cls_token' or "
-                              "'avg_featmap'.")
-        features.append(found.float().cpu().numpy())
+        features.append(vectors_of(model, data['inputs']))
         for sample in data['data_samples']:
             if sample.get('gt_label') is None or sample.gt_label.numel() != 1:
                 raise ConfigError(f'{sample.get("img_path", "An image")!r} has not one label, which a probe wants.')

@@ -86,6 +86,12 @@ class Runner(mmengine.runner.Runner):
                 self.cfg.model_wrapper_cfg = {**(self.cfg.get('model_wrapper_cfg') or wrapper), 'device_ids': None}
         super().setup_env(env_cfg)
 
+    def dump_config(self) -> None:
+        """Leave a config that lies in the work directory as it was written. ``vis_data/config.py`` is all of it."""
+        file = self.cfg.filename
+        if not file or Path(file).resolve() != Path(self.work_dir, Path(file).name).resolve():
+            super().dump_config()
+
     def train(self) -> nn.Module:
         leaving = self._hook(PreemptionHook)
         with reading_safely(), self._watching(), self.saver.ending(), (

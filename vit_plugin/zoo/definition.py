@@ -7,6 +7,7 @@ from torch import nn
 from .blocks import encoder_of
 from .names import find
 from .numerics import differences, norm_of
+from .pooling import pooling_of
 from .positions import positions_of
 from .refusal import refuse_if
 from .stems import stem_of
@@ -39,6 +40,16 @@ def describe(name: str) -> dict[str, Any]:
             with_cls_token=model.cls_token is not None, encoder=encoder, numerics=differences(numerics),
             out_type=OUT_TYPES.get(model.global_pool, 'raw'))
         return dict(sizes, patch_embed=stem_of(model), arguments=arguments)
+
+
+def pooled(name: str) -> tuple[str, dict[str, Any]] | None:
+    """How timm pools the tokens of the model with this name, see :func:`~vit_plugin.zoo.pooling.pooling_of`.
+
+    Raises:
+        ConfigError: see :func:`describe`.
+    """
+    with refuse_if(name):
+        return pooling_of(find(name))
 
 
 def _count(model: nn.Module, token: str) -> int:

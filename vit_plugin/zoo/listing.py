@@ -8,10 +8,8 @@ from timm.models import get_pretrained_cfg
 
 from vit_plugin.errors import ConfigError
 
-from .definition import describe
+from .definition import describe, pooled
 from .names import find
-from .pooling import pooling_of
-from .refusal import refuse_if
 
 COLUMNS = ('name', 'width', 'blocks', 'heads', 'patch', 'size', 'parameters')
 PAGE = """# Checkpoints of timm's, by their names
@@ -61,9 +59,7 @@ def config_of(name: str) -> dict[str, dict[str, Any]]:
     patch_embed = arguments.pop('patch_embed')
     backbone = dict(type='vit_plugin.VisionTransformer', arch=arguments, patch_embed=patch_embed, **rest)
     parts = dict(backbone=backbone)
-    with refuse_if(name):
-        pooling = pooling_of(find(name))
-    if pooling:
+    if pooling := pooled(name):
         backbone['out_type'], parts['neck'] = pooling
     if '.' in name:
         backbone['init_cfg'] = dict(type='Pretrained', checkpoint=f'timm://{name}')

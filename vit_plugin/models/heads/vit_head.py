@@ -1,7 +1,5 @@
 """The classification head."""
 
-from collections import OrderedDict
-from math import log
 from typing import Annotated
 
 import numpy as np
@@ -14,8 +12,7 @@ from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.fields import InitConfig, PositiveInt, PositiveInts, Typed
 from vit_plugin.registry import MODELS
 
-from ..layers.numerics import build_activation
-from ..layers.std_conv import lecun_normal_
+from ..layers.head import head_layers, reset_head
 from ..load_hooks import place
 
 with needed_by('ViTClsHead'):
@@ -60,24 +57,13 @@ class ViTClsHead(ClsHead):
                               'smaller numbers.')
         self.num_classes, self.in_channels, self.hidden_dim = num_classes, in_channels, hidden_dim
         self.prior_prob = prior_prob
-        layers: OrderedDict[str, nn.Module] = OrderedDict()
-        if hidden_dim is not None:
-            layers['pre_logits'] = nn.Linear(in_channels, hidden_dim)
-            layers['act'] = build_activation(act_cfg)
-        layers['head'] = nn.Linear(hidden_dim or in_channels, num_classes)
-        self.layers = nn.Sequential(layers)
+        self.layers = head_layers(num_classes, in_channels, hidden_dim, act_cfg)
         self.register_load_state_dict_pre_hook(place)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Initialise as the authors do."""
-        for name, layer in self.layers.named_children():
-            if name == 'pre_logits':
-                lecun_normal_(layer.weight)
-                nn.init.zeros_(layer.bias)
-            elif name == 'head':
-                nn.init.zeros_(layer.weight)
-                nn.init.constant_(layer.bias, log(self.prior_prob / (1 - self.prior_prob)) if self.prior_prob else 0.)
+        reset_head(self.layers, self.prior_prob)
 
     def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
         """The input of the classifier: the pre-logits (B, hidden_dim), or the feature itself."""

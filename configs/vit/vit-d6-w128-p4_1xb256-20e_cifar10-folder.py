@@ -1,0 +1,10 @@
+"""A ViT of six blocks, from scratch on CIFAR-10 as a folder: as many operations as hybrid-vit-d4-w192.
+
+    python tools/train.py configs/vit/vit-d6-w128-p4_1xb256-20e_cifar10-folder.py
+
+What we measured is in docs/results.md.
+"""
+
+_base_ = [
+    '../_base_/models/vit-d6-w128-p4.py', '../_base_/datasets/cifar10-folder_bs256.py',
+    '../_base_/schedules/muon_onecycle_20e.py', '../_base_/default_runtime.py']

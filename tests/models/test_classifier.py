@@ -1,0 +1,92 @@
+"""``vit_plugin.create_model``: a plain module, equal to timm's, to MMPretrain's, and without MMPretrain."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import timm
+import torch
+from mmengine.registry import MODELS, DefaultScope
+from PIL import Image
+from timm.data import create_transform, resolve_model_data_config
+
+import vit_plugin
+from vit_plugin.errors import ConfigError
+
+
+@pytest.mark.parametrize('name', ['test_vit', 'test_vit3'])
+def test_a_name_of_timm_computes_as_timm_and_takes_its_pixels(name):
+    theirs = timm.create_model(name, pretrained=False).eval()
+    ours = vit_plugin.create_model(f'timm://{name}', pretrained=theirs.state_dict()).eval()
+    images = torch.randn(2, 3, *theirs.patch_embed.img_size)
+    with torch.no_grad():
+        torch.testing.assert_close(ours(images), theirs(images), atol=1e-5, rtol=1e-4)
+    assert ours.data_config == resolve_model_data_config(theirs)
+    photo = Image.fromarray(np.random.default_rng(0).integers(0, 256, (190, 230, 3), dtype=np.uint8))
+    torch.testing.assert_close(create_transform(**ours.data_config)(photo),
+                               create_transform(**resolve_model_data_config(theirs))(photo))
+
+
+def test_weights_go_to_mmpretrain_and_back(tiny):
+    ours = vit_plugin.create_model(**tiny, num_classes=5)
+    torch.nn.init.normal_(ours.head.layers.head.weight)
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        theirs = MODELS.build(dict(
+            type='ImageClassifier', backbone=dict(type='vit_plugin.VisionTransformer', **tiny),
+            head=dict(type='vit_plugin.ViTClsHead', num_classes=5, in_channels=32)))
+    theirs.load_state_dict(ours.state_dict())
+    again = vit_plugin.create_model(**tiny, num_classes=5, pretrained=theirs.state_dict())
+    images = torch.randn(2, 3, 32, 32)
+    for model in (ours, theirs, again):
+        model.eval()
+    torch.testing.assert_close(theirs(images), ours(images), atol=0, rtol=0)
+    torch.testing.assert_close(again(images), ours(images), atol=0, rtol=0)
+    assert set(again.report.matched) == {name.removeprefix('backbone.') for name in ours.state_dict()} - {
+        'position._extra_state'}
+
+
+def test_it_starts_at_zero_and_learns(tiny):
+    model = vit_plugin.create_model(**tiny, num_classes=3)
+    images, labels = torch.randn(6, 3, 32, 32), torch.arange(6) % 3
+    assert not model(images).any()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(10):
+        loss = torch.nn.functional.cross_entropy(model(images), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_without_classes_it_gives_features(tiny):
+    model = vit_plugin.create_model(**tiny, num_classes=0, patch_embed=dict(in_channels=1), out_type='avg_featmap')
+    images = torch.randn(2, 1, 32, 32)
+    assert model(images).shape == (2, 32)
+    torch.testing.assert_close(model(images), model.backbone(images)[-1])
+    assert model.data_config == dict(input_size=(1, 32, 32), interpolation='bilinear', mean=(0.5, ), std=(0.5, ),
+                                     crop_pct=1.0, crop_mode='squash')
+
+
+@pytest.mark.parametrize(('arguments', 'words'), [
+    (dict(arch='B/17'), "Unknown arch 'B/17'"),
+    (dict(num_classes=-1), 'num_classes=-1 must be a whole number from 0'),
+    (dict(arch='S/16', pretrained=True), "this is arch='S/16'; give a path"),
+    (dict(out_type='featmap'), "out_type='featmap' gives no vector for an image"),
+    (dict(init_cfg=None), 'init_cfg is for the runner'),
+    (dict(arch='S/16', pretrained='none.npz'), "There is no checkpoint file 'none.npz'"),
+])
+def test_wrong_input_is_one_sentence(arguments, words):
+    with pytest.raises(ConfigError, match=words):
+        vit_plugin.create_model(**{'arch': 'Ti/16', **arguments})
+
+
+@pytest.mark.nightly
+def test_it_needs_no_mmpretrain():
+    code = ("import sys\nfor name in ('mmpretrain', 'mmcv', 'mmdet', 'mmseg'): sys.modules[name] = None\n"
+            "import torch, vit_plugin\nprint(vit_plugin.create_model('Ti/16', 3, img_size=32)("
+            'torch.zeros(1, 3, 32, 32)).shape)')
+    done = subprocess.run([sys.executable, '-W', 'ignore', '-c', code], capture_output=True, text=True)
+    assert done.stdout == 'torch.Size([1, 3])\n', done.stderr

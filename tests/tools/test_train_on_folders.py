@@ -1,0 +1,95 @@
+"""First steps on the command line: a folder becomes a model, and the model predicts, is tested and embeds."""
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from image_folders import write_digits, write_voc
+
+ROOT = Path(__file__).parents[2]
+ARCH = 'timm://test_vit'
+QUICK = ['train_dataloader.num_workers=0', 'val_dataloader.num_workers=0', 'test_dataloader.num_workers=0']
+
+
+@pytest.fixture
+def tool(run_tool, monkeypatch, tmp_path):
+    """Runs a tool in an empty directory."""
+    (tmp_path / 'tools').symlink_to(ROOT / 'tools')
+    monkeypatch.chdir(tmp_path)
+    return run_tool
+
+
+def test_a_folder_is_trained_on_and_its_config_is_enough_for_the_rest(tool, tmp_path):
+    write_digits(tmp_path / 'digits', per_class=5)
+    done = tool('train', '--data', 'digits', '--arch', ARCH, '--epochs', 1, '--img-size', 32, '--cfg-options', *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert 'digits: 3 classes. 12 images to train on, 3 images held out' in done.stdout
+    config, checkpoint = 'work_dirs/digits/config.py', 'work_dirs/digits/epoch_1.pth'
+    assert Path(config).read_text().startswith('"""timm://test_vit on digits, 3 classes.')  # not MMEngine's copy
+
+    done = tool('test', config, checkpoint, '--out', 'metrics.json', '--out-item', 'metrics')
+    assert done.returncode == 0, done.stderr
+    assert json.loads(Path('metrics.json').read_text()) == json.loads(
+        Path('work_dirs/digits/metrics.json').read_text())['last']
+
+    done = tool('infer', 'digits/digit 1/000.png', '--config', config, '--checkpoint', checkpoint, '--out', 'pictures')
+    assert done.returncode == 0, done.stderr
+    assert 'digit 1 0.' in done.stdout
+
+    images = [str(path) for path in sorted(Path('digits').rglob('*.png'))]
+    for model, file in ((['--config', config], 'a.npz'), (['--arch', ARCH, '--img-size', 32], 'b.npz')):
+        done = tool('embed', *images, *model, '--weights', checkpoint, '--out', file, '--normalize')
+        assert done.returncode == 0, done.stderr
+    first, second = np.load('a.npz'), np.load('b.npz')
+    assert first['names'].tolist() == images
+    assert first['features'].shape == (15, 64)
+    np.testing.assert_allclose(first['features'], second['features'], atol=1e-4)
+    np.testing.assert_allclose(np.linalg.norm(first['features'], axis=1), 1, atol=1e-5)
+
+    done = tool('train', config, '--resume', '--cfg-options', 'train_cfg.max_epochs=2')
+    assert done.returncode == 0, done.stderr
+    assert Path('work_dirs/digits/epoch_2.pth').is_file()
+
+    done = tool('train', '--data', 'digits', '--arch', ARCH, '--weights', checkpoint, '--epochs', 1, '--img-size', 32,
+                '--work-dir', 'tuned', '--cfg-options', *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert "Load checkpoint from work_dirs/digits/epoch_1.pth" in done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
+@pytest.mark.nightly
+def test_a_folder_of_boxes_is_trained_on(tool, tmp_path):
+    write_voc(tmp_path / 'cells')
+    done = tool('train', '--data', 'cells', '--task', 'detection', '--arch', ARCH, '--epochs', 1, '--cfg-options',
+                *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert 'cells: 2 classes. 4 images to train on, 2 images to validate.' in done.stdout
+    done = tool('infer', 'cells/JPEGImages', '--config', 'work_dirs/cells/config.py', '--checkpoint',
+                'work_dirs/cells/epoch_1.pth', '--out', 'pictures')
+    assert done.returncode == 0, done.stderr
+    assert len(list(Path('pictures').iterdir())) == 6
+
+
+@pytest.mark.parametrize(('name', 'arguments', 'words'), [
+    ('train', ['x.py', '--data', 'digits'], "Both the config 'x.py' and --data 'digits' say what to train"),
+    ('train', [], 'Give a config, or --data with a folder of images'),
+    ('train', ['x.py', '--batch-size', 3], '--batch-size goes with --data'),
+    ('train', ['--data', 'digits'], '--data needs --arch'),
+    ('train', ['--data', 'none', '--arch', ARCH], "there is no folder 'none'"),
+    ('train', ['--data', 'tools', '--arch', ARCH], "there are no images in 'tools'"),
+    ('embed', ['none.jpg', '--weights', 'w.pth', '--out', 'o.npz'], "There is no image 'none.jpg'"),
+    ('embed', ['digits', '--weights', 'w.pth', '--out', 'o.csv'], 'embeddings are written as .npz'),
+    ('embed', ['digits/digit 0', '--weights', 'w.pth', '--out', 'o.npz'], "There is no checkpoint file 'w.pth'"),
+    ('embed', ['digits/digit 0', '--weights', 'real.pth', '--out', 'o.npz'], 'Give --config with the config of the'),
+    ('embed', ['digits', '--weights', 'w', '--out', 'o.npz', '--config', 'c', '--arch', 'B/16'], 'leave out --arch'),
+    ('embed', ['digits', '--weights', 'w', '--out', 'o.npz', '--cfg-options', 'a=1'], '--cfg-options change the'),
+])
+def test_bad_input_is_one_sentence(tool, tmp_path, name, arguments, words):
+    write_digits(tmp_path / 'digits', per_class=1, classes=2)
+    (tmp_path / 'real.pth').touch()
+    done = tool(name, *arguments)
+    assert done.returncode == 1
+    assert words in done.stderr.splitlines()[-1]
+    assert not (tmp_path / 'work_dirs').exists()

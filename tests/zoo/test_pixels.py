@@ -1,0 +1,48 @@
+"""What weights expect of the pixels."""
+
+import json
+
+import pytest
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.zoo.pixels import AUTHORS, data_config_of
+
+CLIP = dict(mean=(0.48145466, 0.4578275, 0.40821073), std=(0.26862954, 0.26130258, 0.27577711),
+            interpolation='bicubic', crop_pct=1.0, crop_mode='center')
+
+
+@pytest.mark.parametrize(('arch', 'source', 'expected'), [
+    ('R50+B/16', None, AUTHORS),
+    ('R50+B/16', 'R50+ViT-B_16.npz', AUTHORS),
+    ({'embed_dims': 32}, 'https://host/x.npz', AUTHORS),
+    ('B/16', 'timm://vit_base_patch16_clip_224.openai', dict(CLIP, crop_pct=0.9)),
+    ('B/16', 'hf://timm/vit_base_patch16_clip_224.openai', dict(CLIP, crop_pct=0.9)),
+    ('timm://vit_base_patch16_clip_224.openai', 'epoch_1.pth', dict(CLIP, crop_pct=0.9)),
+    ('timm://vit_base_patch16_clip_224.openai', 'timm://vit_base_patch16_clip_384.openai_ft_in1k',
+     dict(CLIP, crop_mode='squash')),
+])
+def test_the_name_of_the_weights_tells_then_the_arch(arch, source, expected):
+    assert data_config_of(arch, source) == expected
+
+
+def test_an_unknown_tag_is_one_sentence():
+    with pytest.raises(ConfigError, match=r'vit_base_patch16_224\.none.*vit-plugin zoo --weights lists'):
+        data_config_of('B/16', 'timm://vit_base_patch16_224.none')
+
+
+@pytest.mark.parametrize(('file', 'expected'), [
+    (dict(image_mean=[.5, .5, .5], image_std=[.5, .5, .5], resample=2, size=dict(height=224, width=224)), AUTHORS),
+    (dict(image_mean=[.1, .2, .3], image_std=[.4, .5, .6], resample=3, size=dict(shortest_edge=256),
+          do_center_crop=True, crop_size=dict(height=224, width=224)),
+     dict(mean=(.1, .2, .3), std=(.4, .5, .6), interpolation='bicubic', crop_pct=0.875, crop_mode='center')),
+    (dict(image_mean=[.5, .5, .5], image_std=[.5, .5, .5], size=224), AUTHORS),
+])
+def test_hugging_face_says_it_in_a_file(monkeypatch, tmp_path, file, expected):
+    (tmp_path / 'preprocessor_config.json').write_text(json.dumps(file))
+    monkeypatch.setattr('huggingface_hub.hf_hub_download', lambda name, file: str(tmp_path / file))
+    assert data_config_of('B/16', 'hf://org/name') == expected
+    (tmp_path / 'preprocessor_config.json').write_text('{}')
+    said = []
+    monkeypatch.setattr('vit_plugin.zoo.pixels.print_log', lambda text, *_: said.append(text))
+    assert data_config_of('B/16', 'hf://org/name') == AUTHORS
+    assert said[0].startswith('hf://org/name does not say in its preprocessor_config.json')

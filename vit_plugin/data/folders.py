@@ -1,0 +1,126 @@
+"""Folders of images with a folder for each class: what is in them, and which images are held out."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from vit_plugin.errors import ConfigError
+
+IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.webp', '.tif', '.tiff', '.avif', '.ppm')
+VALIDATION = ('val', 'valid', 'validation', 'test')  # names of a folder for validation, the first that exists is taken
+SHARE, SEED = 0.1, 0  # of the images of each class that are held out where there is no such folder
+
+Sample = tuple[str, int]  # the path of an image within the folder, with `/`, and the number of its class
+
+
+class ImageFolder(NamedTuple):
+    """The images of a folder.
+
+    Attributes:
+        classes: names of the classes, sorted.
+        train, val: the images and their classes.
+        held_out: whether ``val`` was drawn from the images for training.
+        unseen: classes without an image in ``val``.
+        beside: number of images that lie in no class's folder, and are left out.
+    """
+    classes: tuple[str, ...]
+    train: list[Sample]
+    val: list[Sample]
+    held_out: bool
+    unseen: tuple[str, ...]
+    beside: int
+
+
+def is_image(name: str) -> bool:
+    """Whether a file has the suffix of an image, and is not hidden."""
+    return name.lower().endswith(IMAGE_SUFFIXES) and not name.startswith('.')
+
+
+def read_image_folder(folder: str | Path) -> ImageFolder:
+    """List the images of ``folder/{train,val}/<class>/`` or ``folder/<class>/``.
+
+    Without a folder for validation (``val``, ``valid``, ``validation`` or ``test``), a tenth of each class is held out,
+    at least one image of each class that has two. The same folder always gives the same images.
+
+    Raises:
+        ConfigError: if there is no such folder, if it has no images or fewer than two classes, if a class has no images
+            to train on, or if a class for validation is not among those for training.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ConfigError(f'--data: there is no folder {str(folder)!r}.')
+    val = next((name for name in VALIDATION if (folder / name).is_dir()), None)
+    if not (folder / 'train').is_dir():
+        if val and not set(_subfolders(folder)) - set(VALIDATION):
+            raise ConfigError(f'--data: {str(folder)!r} has the folder {val!r} and no folder \'train\'; add it, with a '
+                              'folder for each class.')
+        train, val = '', None
+    else:
+        train = 'train'
+    found = _images_by_class(folder, train)
+    classes, beside = tuple(found), len(_images(folder / train, deep=False))
+    _check_classes(folder / train, found, beside)
+    if val is None:
+        kept, held = {}, {}
+        for i, (name, images) in enumerate(found.items()):
+            held[name], kept[name] = _split(images, np.random.default_rng((SEED, i)))
+        return _folder(classes, kept, held, True, beside)
+    valid = _images_by_class(folder, val)
+    foreign = sorted(name for name in valid.keys() - found.keys() if valid[name])
+    if foreign:
+        raise ConfigError(f'--data: {str(folder / val)!r} has images of the class {foreign[0]!r}, of which '
+                          f'{str(folder / train)!r} has none; remove it, or add images to train on.')
+    if not any(valid.values()):
+        raise ConfigError(f'--data: {str(folder / val)!r} has no images in folders of the classes; add some, or remove '
+                          'it, and a tenth of the images for training is held out.')
+    return _folder(classes, found, {name: valid.get(name, []) for name in classes}, False, beside)
+
+
+def _folder(classes: tuple[str, ...], train: dict[str, list[str]], val: dict[str, list[str]], held_out: bool,
+            beside: int) -> ImageFolder:
+    parts = [[(image, label) for label, name in enumerate(classes) for image in part[name]] for part in (train, val)]
+    return ImageFolder(classes, *parts, held_out, tuple(name for name in classes if not val[name]), beside)
+
+
+def _subfolders(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith('.'))
+
+
+def _images(folder: Path, deep: bool = True) -> list[str]:
+    """The images in a folder, and below it, as sorted paths within it."""
+    def walk() -> Iterator[str]:
+        for place, folders, names in os.walk(folder, followlinks=True):
+            folders[:] = [name for name in folders if deep and not name.startswith('.')]
+            yield from (Path(place, name).relative_to(folder).as_posix() for name in names if is_image(name))
+
+    return sorted(walk())
+
+
+def _images_by_class(folder: Path, part: str) -> dict[str, list[str]]:
+    """The images of each class, as paths within the folder."""
+    return {name: [Path(part, name, image).as_posix() for image in _images(folder / part / name)]
+            for name in _subfolders(folder / part)}
+
+
+def _split(images: list[str], generator: np.random.Generator) -> tuple[list[str], list[str]]:
+    """The images that are held out, and the others."""
+    count = max(round(SHARE * len(images)), 1) if len(images) > 1 else 0
+    held = {images[i] for i in generator.choice(len(images), count, replace=False)}
+    return sorted(held), [image for image in images if image not in held]
+
+
+def _check_classes(folder: Path, found: dict[str, list[str]], beside: int) -> None:
+    if not any(found.values()):
+        raise ConfigError(f'--data: the images in {str(folder)!r} are in no folder of a class; put those of each class '
+                          'into a folder with its name.' if beside else
+                          f'--data: there are no images in {str(folder)!r}; their names end in '
+                          f'{", ".join(IMAGE_SUFFIXES)}, and those of each class lie in a folder with its name.')
+    empty = [name for name, images in found.items() if not images]
+    if empty:
+        raise ConfigError(f'--data: the folder {str(folder / empty[0])!r} has no images; add some, or remove it.')
+    if len(found) == 1:
+        raise ConfigError(f'--data: {str(folder)!r} has one class, {next(iter(found))!r}; a classifier needs two or '
+                          'more.')

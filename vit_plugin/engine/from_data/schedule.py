@@ -1,0 +1,47 @@
+"""How long a training takes, and how it learns."""
+
+import math
+from typing import Any
+
+
+def batch_size_for(count: int, most: int) -> int:
+    """The largest power of two of which an epoch has 20 steps, at least 8 and at most ``most``."""
+    return min(max(2 ** int(math.log2(max(count / 20, 1))), 8), most, count)
+
+
+def epochs_for(count: int, batch_size: int, steps: int, least: int, most: int) -> int:
+    """The epochs of about so many steps, within bounds."""
+    return min(max(round(steps * batch_size / count), least), most)
+
+
+def for_batch(rate: float, at: int, batch_size: int) -> float:
+    """AdamW's learning rate, given at another batch size: by the square root (arXiv:2205.10287), to two digits."""
+    return float(f'{rate * math.sqrt(batch_size / at):.1e}')
+
+
+def adamw(rate: float, weight_decay: float, layer_decay: float, warm_up: int, epochs: int,
+          batch_size: int) -> dict[str, Any]:
+    """AdamW with a warm-up and the cosine; 50 validations and checkpoints at most.
+
+    Args:
+        rate: the learning rate.
+        weight_decay: of all but norms, biases and positions.
+        layer_decay: factor of the rate from a block to the one before it.
+        warm_up: the warm-up is one part of so many.
+        epochs: length of the run.
+        batch_size: the batch size that the rate is for.
+    """
+    interval = math.ceil(epochs / 50)
+    return dict(
+        optim_wrapper=dict(
+            type='vit_plugin.OptimWrapper', constructor='vit_plugin.LayerDecayOptimWrapperConstructor',
+            paramwise_cfg=dict(layer_decay_rate=layer_decay, flat_decay_mult=0.0),
+            optimizer=dict(type='AdamW', lr=rate, weight_decay=weight_decay, fused=True),
+            clip_grad=dict(max_norm=1.0)),
+        param_scheduler=[dict(type='LinearLR', start_factor=0.01, end=1, convert_to_iter_based=True),
+                         dict(type='CosineAnnealingLR', begin=1, convert_to_iter_based=True)],
+        schedule_length=warm_up,
+        train_cfg=dict(by_epoch=True, max_epochs=epochs, val_interval=interval),
+        val_cfg=dict(), test_cfg=dict(),
+        default_hooks=dict(checkpoint=dict(interval=interval), logger=dict(interval=10)),
+        auto_scale_lr=dict(base_batch_size=batch_size))

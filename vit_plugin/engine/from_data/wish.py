@@ -1,0 +1,131 @@
+"""What a user says of a training, and what follows from it for any task."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from vit_plugin.arch import parse_arch
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer
+from vit_plugin.zoo.pixels import data_config_of
+
+TASKS = ('classification', 'detection')
+LOOKED_AT = 200  # images whose size is read
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a user says in place of a config.
+
+    Args:
+        data: folder of the images.
+        arch: see :func:`~vit_plugin.arch.parse_arch`. Default: the name in ``weights``, if that is one of timm's.
+        weights: a path, ``https://``, ``timm://`` or ``hf://``. None means a training from scratch.
+        task: one of ``TASKS``.
+        epochs, batch_size, img_size: None leaves the choice to the recipe.
+        work_dir: folder of the run. Default: ``work_dirs/`` and the name of ``data``.
+
+    Raises:
+        ConfigError: if there is no arch, or if it is unknown.
+    """
+    data: str
+    arch: str = ''
+    weights: str | None = None
+    task: str = 'classification'
+    epochs: int | None = None
+    batch_size: int | None = None
+    img_size: int | None = None
+    work_dir: str = ''
+
+    def __post_init__(self) -> None:
+        if not self.arch:
+            if not str(self.weights).startswith('timm://'):
+                raise ConfigError('--data needs --arch, the name of a model such as R50+B/16, or --weights '
+                                  'timm://NAME, which says it.')
+            object.__setattr__(self, 'arch', self.weights)
+        parse_arch(self.arch)
+        if not self.work_dir:
+            name = Path(self.data).resolve().name
+            object.__setattr__(self, 'work_dir', str(Path('work_dirs', name)))
+
+    @property
+    def command(self) -> str:
+        """The command line that says the same."""
+        flags = dict(data=self.data, task=self.task if self.task != TASKS[0] else None, arch=self.arch,
+                     weights=self.weights, epochs=self.epochs, batch_size=self.batch_size, img_size=self.img_size,
+                     work_dir=self.work_dir)
+        return 'vit-plugin train ' + ' '.join(f'--{name.replace("_", "-")} {shlex.quote(str(value))}'
+                                              for name, value in flags.items() if value is not None)
+
+    @property
+    def pixels(self) -> dict[str, Any]:
+        """See :func:`~vit_plugin.zoo.pixels.data_config_of`."""
+        return data_config_of(self.arch, self.weights)
+
+    @property
+    def normalisation(self) -> dict[str, Any]:
+        """The arguments of a ``data_preprocessor`` for images that are read in BGR."""
+        return {key: [round(255 * value, 3) for value in self.pixels[key]] for key in ('mean', 'std')}
+
+    def native_size(self) -> int:
+        """The image size of the model that the arch or the weights name, its longer side in pixels."""
+        names = [name for name in (self.weights, self.arch) if str(name).startswith('timm://')]
+        size = parse_arch(names[0] if names else self.arch).complete().img_size
+        return size if isinstance(size, int) else max(size)
+
+    def meta_backbone(self, **arguments: Any) -> VisionTransformer:
+        """The backbone without memory for its weights."""
+        with torch.device('meta'):
+            return VisionTransformer(self.arch, **arguments)
+
+
+@dataclass
+class Recipe:
+    """A config that is not yet written.
+
+    Attributes:
+        text: what it does, in sentences.
+        sections: the settings by their names, in order. Where a dict or list in one of them is the same object as an
+            earlier one, its name is written.
+        bases: files of ``_base_``.
+        files: the content of further files for the work directory, by their names.
+    """
+    text: str
+    sections: dict[str, Any]
+    bases: Sequence[str]
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+def typical_size(files: Sequence[Path]) -> tuple[int, int]:
+    """The median width and height of some of these images, in pixels.
+
+    Raises:
+        ConfigError: if none of them can be read.
+    """
+    sizes = []
+    for i in np.linspace(0, len(files) - 1, min(len(files), LOOKED_AT)).astype(int):
+        try:
+            with Image.open(files[i]) as image:
+                sizes.append(image.size)
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+            continue  # the training names it, or reads it by another library
+    if not sizes:
+        raise ConfigError(f'--data: none of the images can be read, such as {str(files[0])!r}.')
+    width, height = np.median(sizes, axis=0)
+    return int(width), int(height)
+
+
+def rounded_up(size: int, stride: int) -> int:
+    """The next multiple of the stride."""
+    return -(-size // stride) * stride
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things, in words."""
+    return f'{number} {thing}{"" if number == 1 else "es" if thing.endswith("s") else "s"}'

@@ -1,0 +1,67 @@
+"""Write the config of a wish into the work directory."""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.writing import write_text
+
+from ..checks import check_checkpoint, check_options
+from ..launch import config_from_text
+from .text import text_of
+from .wish import Recipe, Wish, counted
+
+NAME = 'config.py'
+MAKERS = {'classification': ('classification', 'classifier_recipe'), 'detection': ('detection', 'detector_recipe')}
+
+
+def write_config(wish: Wish, options: Mapping[str, Any] | None = None) -> Path:
+    """Write ``config.py`` and the lists of images into the work directory, and say what they say.
+
+    Args:
+        wish: what the user wants.
+        options: ``--cfg-options``; they become part of the config.
+
+    Returns:
+        The path of the config.
+
+    Raises:
+        ConfigError: if the data cannot be trained on, if an option has an impossible name, or if the work directory has
+            another ``config.py``, which is left as it is.
+    """
+    check_checkpoint(wish.weights)
+    module, maker = MAKERS[wish.task]
+    recipe: Recipe = getattr(import_module(f'.{module}', __package__), maker)(wish)
+    if options:
+        check_options(config_from_text(text_of(recipe, wish)), options)
+        apply_options(recipe, options)
+    folder = Path(wish.work_dir)
+    files = {NAME: text_of(recipe, wish), **recipe.files}
+    for name, text in files.items():
+        path = folder / name
+        if path.is_file() and path.read_text() != text:
+            raise ConfigError(f'The work directory {wish.work_dir!r} has another {name}; go on with that one by '
+                              f'vit-plugin train {folder / NAME}, or give another --work-dir.')
+    for name, text in files.items():
+        write_text(folder / name, text)
+    print(f'{wish.data}: {counted(len(recipe.sections["classes"]), "class")}. {recipe.text}\nThe config is '
+          f'{folder / NAME}.')
+    return folder / NAME
+
+
+def apply_options(recipe: Recipe, options: Mapping[str, Any]) -> None:
+    """Change a recipe, in place, as ``--cfg-options`` changes a config.
+
+    A section that changes is no longer the same as another one that it was written as.
+    """
+    for option, value in options.items():
+        section = option.partition('.')[0]
+        given = {section: deepcopy(recipe.sections[section])} if section in recipe.sections else {}
+        part = Config(given)
+        part.merge_from_dict({option: value})
+        recipe.sections[section] = part.to_dict()[section]

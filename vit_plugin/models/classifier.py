@@ -1,0 +1,137 @@
+"""A classifier for plain PyTorch: images to logits, without a framework around it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from vit_plugin.arch import ArchCfg, parse_arch
+from vit_plugin.errors import ConfigError
+from vit_plugin.registry import MODELS
+from vit_plugin.weights.report import Report
+from vit_plugin.zoo.definition import pooled
+from vit_plugin.zoo.pixels import data_config_of
+
+from .backbones import VisionTransformer
+from .layers.head import head_layers, reset_head
+from .layers.outputs import MAPS
+from .loading import load_weights
+
+
+class Parts(NamedTuple):
+    """The configs of a classifier's parts, as an MMPretrain ``ImageClassifier`` takes them.
+
+    Attributes:
+        backbone: of :class:`~vit_plugin.models.VisionTransformer`.
+        neck: of :class:`~vit_plugin.models.TokenPooling`, or None.
+        in_channels: width of what the head gets.
+    """
+    backbone: dict[str, Any]
+    neck: dict[str, Any] | None
+    in_channels: int
+
+
+def classifier_parts(arch: str | ArchCfg, **backbone: Any) -> Parts:
+    """The parts of a classifier that pools as the model does that ``arch`` names.
+
+    Args:
+        arch: see :func:`~vit_plugin.arch.parse_arch`.
+        backbone: further arguments of the backbone; those that are None are left out. An ``out_type`` among them takes
+            the place of the pooling.
+
+    Raises:
+        ConfigError: if the arch is unknown.
+    """
+    width, neck = parse_arch(arch).embed_dims, None
+    given = {key: value for key, value in backbone.items() if value is not None}
+    if isinstance(arch, str) and arch.startswith('timm://') and 'out_type' not in given:
+        pooling = pooled(arch.removeprefix('timm://'))
+        if pooling:
+            given['out_type'], neck = pooling
+    return Parts(dict(type='vit_plugin.VisionTransformer', arch=arch, **given), neck, width)
+
+
+class Head(nn.Module):
+    """A linear classifier that starts at zero. Its parameters have the names of ``ViTClsHead``'s."""
+
+    def __init__(self, num_classes: int, in_channels: int) -> None:
+        super().__init__()
+        self.layers = head_layers(num_classes, in_channels)
+        reset_head(self.layers)
+
+    def forward(self, feature: Tensor) -> Tensor:
+        return self.layers(feature)
+
+
+class Classifier(nn.Module):
+    """Images (N, C, H, W) -> logits (N, num_classes), or features (N, C') if ``num_classes`` is 0.
+
+    Its parameters have the names of MMPretrain's ``ImageClassifier`` with our parts, so both read each other's weights.
+
+    Attributes:
+        data_config: what the pixels must be, see :func:`create_model`.
+        report: what became of each key of the weights; None if there were none.
+    """
+
+    data_config: dict[str, Any]
+    report: Report | None = None
+
+    def __init__(self, parts: Parts, num_classes: int) -> None:
+        super().__init__()
+        self.num_classes = num_classes
+        self.backbone: VisionTransformer = MODELS.build(parts.backbone)
+        if not parts.neck and self.backbone.out_type in ('raw', *MAPS):
+            raise ConfigError(f"create_model: out_type={self.backbone.out_type!r} gives no vector for an image; choose "
+                              "'cls_token' or 'avg_featmap'.")
+        self.neck = MODELS.build(parts.neck) if parts.neck else nn.Identity()
+        self.head = Head(num_classes, parts.in_channels) if num_classes else nn.Identity()
+
+    def forward_features(self, images: Tensor) -> Tensor:
+        """Images (N, C, H, W) -> the features (N, C') that the head gets."""
+        return self.neck(self.backbone(images))[-1]
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.head(self.forward_features(images))
+
+
+def create_model(arch: str | ArchCfg = 'B/16', num_classes: int = 1000,
+                 pretrained: str | Path | Mapping[str, Tensor] | bool | None = None, img_size: Any = None,
+                 **backbone: Any) -> Classifier:
+    """Make a classifier that is a plain ``torch.nn.Module``: images (N, C, H, W) -> logits (N, num_classes).
+
+    It needs torch, timm and MMEngine, and no MMPretrain. ``model.data_config`` is what the pixels must be, in timm's
+    words: ``input_size`` (C, H, W), ``interpolation``, ``mean`` and ``std`` of values from 0 to 1, ``crop_pct`` and
+    ``crop_mode``. ``timm.data.create_transform(**model.data_config)`` is the transform of a Pillow image.
+
+    Args:
+        arch: a variant such as ``'R50+B/16'``, a name of timm's such as ``'timm://vit_base_patch16_dinov3'``, or a
+            dict; see :func:`~vit_plugin.arch.parse_arch`.
+        num_classes: number of classes. 0 means features and no head.
+        pretrained: weights for :func:`~vit_plugin.models.load_weights`: a path, ``https://``, ``timm://``, ``hf://``,
+            or tensors by name. True means those that ``arch=timm://...`` names. A classifier among them is used if it
+            has as many classes.
+        img_size: native size of the images in pixels, (H, W) or the side of a square. Default: that of the arch.
+        backbone: further arguments of :class:`~vit_plugin.models.VisionTransformer`.
+
+    Raises:
+        ConfigError: if the arch is unknown, if an argument is wrong, or if the weights do not fit.
+    """
+    if not isinstance(num_classes, int) or isinstance(num_classes, bool) or num_classes < 0:
+        raise ConfigError(f'create_model: num_classes={num_classes!r} must be a whole number from 0; 0 gives features.')
+    if 'init_cfg' in backbone:
+        raise ConfigError('create_model: init_cfg is for the runner, which initialises; give pretrained=... here.')
+    if pretrained is True:
+        if not str(arch).startswith('timm://'):
+            raise ConfigError('create_model: pretrained=True takes the weights that arch=timm://... names, and this '
+                              f'is arch={arch!r}; give a path or an address.')
+        pretrained = arch
+    model = Classifier(classifier_parts(arch, img_size=img_size, **backbone), num_classes)
+    stem, size = model.backbone.patch_embed, model.backbone.img_size
+    pixels = data_config_of(arch, None if isinstance(pretrained, Mapping) else pretrained)
+    for key in ('mean', 'std'):
+        pixels[key] = tuple(pixels[key][i % 3] for i in range(stem.in_channels))
+    model.data_config = dict(input_size=(stem.in_channels, *size), **pixels)
+    if pretrained:
+        model.report = load_weights(model, pretrained)
+    return model
