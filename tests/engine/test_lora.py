@@ -80,17 +80,15 @@ def test_passes_leave_the_adapted_model_as_it_is(runs):
         restore(model)
 
 
-@pytest.mark.parametrize('lora', [LORA, None])
-def test_the_checkpoint_is_tested_with_and_without_adapters(runs, tmp_path, lora):
-    options = dict(PLAIN, load_from=str(final_checkpoint(runs / 'lora')), **(dict(lora=lora) if lora else {}))
-    cfg = tiny_cfg(tmp_path, **options)
-    cfg.update(test_dataloader=cfg.val_dataloader, test_cfg=dict(), test_evaluator=cfg.val_evaluator)
-    runner = build(cfg)
-    found = runner.test()
-    assert any('.lora_A.' in name for name in runner.model.state_dict()) == bool(lora)
-    assert found['accuracy/top1'] == pytest.approx(
-        torch.load(final_checkpoint(runs / 'lora'), weights_only=False)['message_hub'][
-            'log_scalars']['val/accuracy/top1'].data[-1][0], abs=1e-4)
+def test_the_checkpoint_is_tested_with_and_without_adapters(runs, tmp_path):
+    found = []
+    for lora in (dict(lora=LORA), {}):
+        cfg = tiny_cfg(tmp_path, load_from=str(final_checkpoint(runs / 'lora')), **PLAIN, **lora)
+        cfg.update(test_dataloader=cfg.val_dataloader, test_cfg=dict(), test_evaluator=cfg.val_evaluator)
+        runner = build(cfg)
+        found.append(runner.test())
+        assert any('.lora_A.' in name for name in runner.model.state_dict()) == bool(lora)
+    assert found[0] == found[1]
 
 
 def test_depths_and_frozen_stages():
