@@ -31,7 +31,11 @@ class BuildWithRecipes(build_py):
 
 # The frameworks, once from the maintained forks and once from upstream. They have the same module
 # names and must not be installed together, so neither can be a requirement.
-onedl = ['onedl-mmengine>=0.10.12', 'onedl-mmcv>=2.3', 'onedl-mmpretrain>=1.3.6']
+onedl = ['onedl-mmengine>=0.10.12', 'onedl-mmcv>=2.3.2', 'onedl-mmpretrain>=1.3.6']
+
+# What the tests need, and what else a change to the code needs.
+test = ['pytest', 'hypothesis', 'scikit-learn', 'scipy', 'ruff', 'torchao', 'pytest-xdist', 'setuptools', 'build',
+        'grad-cam', 'submitit', 'tensorboard']
 
 setup(
     name='vit_plugin',
@@ -44,7 +48,7 @@ setup(
     cmdclass={'build_py': BuildWithRecipes},
     entry_points={'console_scripts': ['vit-plugin = vit_plugin.__main__:main']},
     python_requires='>=3.10',
-    install_requires=['torch>=2.5', 'torchvision', 'timm>=1.0', 'numpy', 'pydantic>=2.7',
+    install_requires=['torch>=2.6', 'torchvision>=0.21', 'timm>=1.0.31', 'numpy', 'pydantic>=2.8',
                       'requests', 'urllib3>=2.2', 'filelock', 'tqdm'],
     extras_require={
         'onedl': onedl,
@@ -61,6 +65,6 @@ setup(
         'logs': ['tensorboard', 'wandb', 'mlflow'],
         'export': ['onnx', 'onnxscript', 'onnxruntime'],
         'docs': ['sphinx', 'myst-parser', 'furo', 'sphinx-copybutton'],
-        'test': ['pytest', 'hypothesis', 'scikit-learn', 'scipy', 'ruff', 'torchao',
-                 'pytest-xdist', 'setuptools', 'build', 'grad-cam', 'submitit', 'tensorboard'],
+        'test': test,
+        'dev': [*test, 'mypy', 'pre-commit', 'pytest-cov', 'types-requests', 'types-tqdm'],
     })

@@ -24,6 +24,7 @@ copyright = 'the authors of vit_plugin'
 version = release = vit_plugin.__version__
 extensions = ['myst_parser', 'sphinx.ext.autodoc', 'sphinx.ext.napoleon', 'sphinx.ext.viewcode', 'sphinx_copybutton']
 
+highlight_language = 'none'  # of fences without a language
 html_theme = 'furo'
 html_title = f'{project} {version}'
 html_static_path = ['site.css']

@@ -156,7 +156,7 @@ def script(block: Block, values: Mapping[str, str]) -> str:
     return f"echo '+ {block.page}:{block.line}'\n{text}"
 
 
-def run_page(page: str, folder: Path, values: Mapping[str, str] | None = None, timeout: float = 600.) -> str:
+def run_page(page: str, folder: Path, values: Mapping[str, str] | None = None, timeout: float = 3600.) -> str:
     """Run the bash and Python blocks of a page in their order, in one shell, as a reader would.
 
     What :data:`NOT_RUN` names is left out.

@@ -2,7 +2,7 @@ import copy
 import inspect
 import pickle
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import pytest
 import torch
@@ -18,6 +18,10 @@ from vit_plugin.arguments import checked
 from vit_plugin.errors import ConfigError
 from vit_plugin.fields import PositiveInt, Rate, Size
 from vit_plugin.models import SimpleFPN, TokenPooling
+from vit_plugin.models.layers.block import BLOCKS, BlockName
+from vit_plugin.models.layers.outputs import OUT_TYPES, OutType
+from vit_plugin.models.layers.pos_embed import INTERPOLATIONS, Interpolation
+from vit_plugin.models.stems.stem import PADDINGS, Padding
 
 
 class Window(TypedDict, total=False):
@@ -198,3 +202,10 @@ def test_a_registered_class_is_checked_from_a_config(no_default_scope):
         ROOT.build(cfg.neck)
     with pytest.raises(ConfigError, match="type='SimpleFNP' is not in vit_plugin; did you mean vit_plugin.SimpleFPN"):
         ROOT.build(dict(type='vit_plugin.SimpleFNP'))
+
+
+@pytest.mark.parametrize(('names', 'table'), [
+    (OutType, OUT_TYPES), (BlockName, BLOCKS), (Interpolation, INTERPOLATIONS), (Padding, PADDINGS)])
+def test_the_names_that_are_accepted_are_those_of_the_table(names, table):
+    """They are written out for editors and the type check, which cannot look into a table."""
+    assert get_args(names) == tuple(table)

@@ -10,6 +10,7 @@ from pathlib import Path
 from vit_plugin.engine.browser import page, serve
 from vit_plugin.engine.launch import at_least, run_tool
 from vit_plugin.engine.subject import add_subject_arguments, read_subject
+from vit_plugin.errors import needed_by
 
 DEFAULT = 'timm://vit_small_patch16_224.augreg_in21k_ft_in1k'
 
@@ -26,6 +27,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(args: argparse.Namespace) -> None:
+    with needed_by('vit-plugin demo'):
+        import gradio  # noqa: F401  before the model is read, which may take long
     subject = read_subject(args, classify=True)
     serve(page(subject, f'What {Path(args.checkpoint).name} sees'), args.port, args.share)
 

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 
 from vit_plugin import __version__
 from vit_plugin.errors import ConfigError, MissingExtraError
@@ -30,7 +31,8 @@ def commands() -> dict[str, Path]:
 
 def usage(files: dict[str, Path]) -> str:
     """What ``--help`` shows: the commands, with the first line of each file's docstring."""
-    said = {name: ast.get_docstring(ast.parse(path.read_text())).partition('\n')[0] for name, path in files.items()}
+    said = {name: (ast.get_docstring(ast.parse(path.read_text())) or '').partition('\n')[0]
+            for name, path in files.items()}
     lines = [f'  {name:<11} {what}' for name, what in said.items()]
     return '\n'.join(['usage: vit-plugin COMMAND [arguments]', '', *lines, '',
                       'vit-plugin COMMAND --help shows the arguments of a command, vit-plugin --version the version.'])
@@ -71,7 +73,7 @@ def run(name: str, file: Path, arguments: Sequence[str]) -> int:
     if name in MODULES:
         return import_module(f'vit_plugin.{name}.__main__').main(arguments)
     from vit_plugin.engine.launch import run_tool  # which imports torch
-    spec = spec_from_file_location(file.stem, file)
+    spec: Any = spec_from_file_location(file.stem, file)
     tool = module_from_spec(spec)
     spec.loader.exec_module(tool)
     run_tool(tool.make_parser(), tool.main)

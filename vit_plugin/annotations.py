@@ -7,14 +7,14 @@ from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from pydantic.errors import PydanticUserError
 from typing_extensions import NotRequired, Required, TypedDict, Unpack, is_typeddict
 
 # Values are not converted. Infinite numbers and NaN are refused.
 STRICT = ConfigDict(strict=True, extra='forbid', arbitrary_types_allowed=True, allow_inf_nan=False)
 # For a dict with further entries for a class of another library.
-OPEN = ConfigDict(STRICT, extra='allow')
+OPEN = ConfigDict(strict=True, extra='allow', arbitrary_types_allowed=True, allow_inf_nan=False)
 
 WORDS = {int: 'a whole number', float: 'a finite number', bool: 'True or False', str: 'a string', type: 'a class',
          dict: 'a dict', Mapping: 'a dict', type(None): 'None', Callable: 'a function', Any: 'any value'}
@@ -45,7 +45,10 @@ class Arguments:
     def of_class(cls, built: type) -> 'Arguments':
         """What the constructors of a class and of its bases accept, as far as they hand arguments on."""
         home = ('vit_plugin', built.__module__.partition('.')[0])
-        fields, required, positions, renamed = {}, [], [], {}
+        fields: dict[str, Any] = {}
+        required: list[str] = []
+        positions: list[str] = []
+        renamed: dict[str, str] = {}
         takes_names = takes_positions = is_own = True
         for base in built.__mro__:
             renamed = {**vars(base).get('renamed_arguments', {}), **renamed}
@@ -77,7 +80,7 @@ class Arguments:
 
     @classmethod
     @cache
-    def of_dict(cls, options: type) -> 'Arguments':
+    def of_dict(cls, options: Any) -> 'Arguments':
         """The entries of a ``TypedDict``."""
         fields = get_type_hints(options, include_extras=True)
         for name, annotation in fields.items():
@@ -136,9 +139,8 @@ def _hints(init: Callable) -> dict[str, Any]:
 def _validator(fields: Mapping[str, Any], config: ConfigDict) -> Callable[[Mapping[str, Any]], bool]:
     """A function that checks values. An annotation that pydantic does not know accepts any value."""
     def adapter(fields: Mapping[str, Any]) -> TypeAdapter:
-        options = TypedDict('Options', dict(fields), total=False)  # noqa: UP013
-        options.__pydantic_config__ = config
-        return TypeAdapter(options)
+        make: Any = TypedDict
+        return TypeAdapter(with_config(config)(make('Options', dict(fields), total=False)))
 
     def known(annotation: Any) -> Any:
         try:

@@ -167,10 +167,11 @@ def _parse_name(name: str) -> Arch:
     stem_and_size, slash, patch = name.partition('/')
     stem, plus, size = stem_and_size.rpartition('+')
     row = _look_up(SIZES, size)
-    stems = _look_up(STEMS, stem) if plus else dict.fromkeys(PATCH_SIZES)
-    number = int(patch) if patch.isdecimal() else None
+    stems: Mapping[int, Any] | None = _look_up(STEMS, stem) if plus else dict.fromkeys(PATCH_SIZES)
+    number = int(patch) if patch.isdecimal() else 0
     if row is None or stems is None or (number not in stems and (slash or plus)):
         raise ConfigError(_unknown(name))
+    patch_embed: dict[str, Any]
     if not slash:
         patch_embed = {}
     elif plus:

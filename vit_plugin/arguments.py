@@ -4,7 +4,7 @@ The annotations of the constructor are the only source. Every class that is regi
 checked, whether it is built from a config or in Python. The values are not changed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import wraps
@@ -30,20 +30,22 @@ def checked(cls: Class) -> Class:
     ``**kwargs: Unpack[Options]`` are those of a ``TypedDict``. For base classes in other packages, only the names are
     checked. The attribute ``renamed_arguments`` of a class maps old names to what to write now.
     """
-    own, known = vars(cls).get('__init__'), []
+    built: Any = cls
+    own: Callable[..., None] | None = vars(cls).get('__init__')
+    known: list[Arguments] = []
 
-    @wraps(cls.__init__)
+    @wraps(built.__init__)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
         if not known:  # not earlier, because an annotation may name a later part of its file
             known.append(Arguments.of_class(cls))
         check(cls.__name__, known[0], args, kwargs)
         with refusing(cls.__name__, (AssertionError, )):  # OpenMMLab's base classes raise these for a wrong value
             if own is None:
-                super(cls, self).__init__(*args, **kwargs)
+                super(built, self).__init__(*args, **kwargs)
             else:
                 own(self, *args, **kwargs)
 
-    cls.__init__ = __init__
+    built.__init__ = __init__
     return cls
 
 
@@ -113,9 +115,10 @@ def _complaint_on(annotation: Any, value: Any, path: str) -> str:
         if is_typeddict(option) and isinstance(value, Mapping):
             return _complaint(Arguments.of_dict(option), value, path)
         if get_origin(option) is Sequence and isinstance(value, (list, tuple)):
+            member, = get_args(option)
             for i, item in enumerate(value):
-                if not fits(*get_args(option), item):
-                    return _complaint_on(*get_args(option), item, f'{path}[{i}]')
+                if not fits(member, item):
+                    return _complaint_on(member, item, f'{path}[{i}]')
     literals = [str(choice) for option in alternatives(annotation) if get_origin(option) is Literal
                 for choice in get_args(option)]
     near = get_close_matches(value, literals, n=1) if isinstance(value, str) else []

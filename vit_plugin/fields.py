@@ -35,9 +35,7 @@ class Typed(TypedDict):
 
 
 @with_config(OPEN)
-class NormChanges(TypedDict, total=False):
-    """Entries of an OpenMMLab ``norm_cfg``."""
-    type: str | type
+class _NormDetails(TypedDict, total=False):
     eps: Eps
     num_groups: PositiveInt
     momentum: Fraction | None
@@ -47,7 +45,13 @@ class NormChanges(TypedDict, total=False):
 
 
 @with_config(OPEN)
-class NormConfig(NormChanges, total=False):
+class NormChanges(_NormDetails, total=False):
+    """Entries of an OpenMMLab ``norm_cfg``."""
+    type: str | type
+
+
+@with_config(OPEN)
+class NormConfig(_NormDetails, total=False):
     """An OpenMMLab ``norm_cfg``."""
     type: Required[str | type]
 

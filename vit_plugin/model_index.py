@@ -20,6 +20,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from vit_plugin.errors import needed_by
+from vit_plugin.multimodal import leave_out_multimodal
 from vit_plugin.shipped import shipped
 from vit_plugin.writing import write_text
 
@@ -47,6 +48,7 @@ def register_models() -> None:
         MissingExtraError: if MMPretrain is not installed.
     """
     with needed_by('register_models'):
+        leave_out_multimodal()
         from mmpretrain.apis.model import ModelHub
     index = shipped('model-index.yml')
     for path in mmengine.load(index)['Import']:
@@ -62,7 +64,7 @@ def recipes(folder: str) -> list[Path]:
 
 def entry(path: Path) -> dict[str, Any]:
     """The entry of a recipe."""
-    text = ast.get_docstring(ast.parse(path.read_text()))
+    text = ast.get_docstring(ast.parse(path.read_text())) or ''
     data = next(name for key, name in DATASETS.items() if f'_{key}' in path.stem)
     source, figure = (FIGURE.findall(text) or [('not measured, and none published', None)])[-1]
     return {

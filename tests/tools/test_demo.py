@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from urllib.parse import urlsplit
 
 import cv2
@@ -85,6 +86,7 @@ def test_drop_a_picture_and_read_the_classes(address, tmp_path):
 
 def test_bad_input_is_one_sentence(run_tool, checkpoint, monkeypatch):
     config = ('--config', DIGITS)
+    monkeypatch.setitem(sys.modules, 'gradio', ModuleType('gradio'))  # the sentences come before it is used
     for arguments, words in (((checkpoint, ), 'Give --config'),
                              ((checkpoint, *config, '--arch', 'B/16'), 'give one of them'),
                              (('none.pth', *config), "There is no checkpoint file 'none.pth'"),

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from vit_plugin.arch import ArchCfg
 from vit_plugin.errors import ConfigError
 from vit_plugin.passes import optimize
 
@@ -42,7 +43,7 @@ class Case:
         optimizer: optimizer of the training step, fused.
         device: torch's name of the device.
     """
-    model: str | Mapping[str, Any] = 'B/16'
+    model: str | ArchCfg = 'B/16'
     size: int = 224
     batch: int = 4
     mode: str = 'forward'
@@ -198,7 +199,7 @@ def _check_equal(case: Case, models: Mapping[str, nn.Module], images: Tensor,
         outputs[name] = output.detach().float()
         if case.mode == 'train':
             _loss(output).backward()
-            gradients[name] = given.grad.float()
+            gradients[name] = torch.as_tensor(given.grad).float()
             model.zero_grad()
     differences = {name: _relative(output, outputs[OURS], inf) for name, output in outputs.items()}
     for name, difference in differences.items():

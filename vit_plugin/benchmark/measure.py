@@ -40,7 +40,8 @@ def seconds(call: Call, device: torch.device, calls: int = 1) -> float:
 def interleaved(calls: Mapping[str, Call], rounds: int, device: torch.device,
                 repeats: int = 1) -> dict[str, list[float]]:
     """Seconds of each call in each round. The order rotates, so no call always runs on the cooler machine."""
-    names, times = list(calls), {name: [] for name in calls}
+    names = list(calls)
+    times: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(rounds):
         start = turn % len(names)
         for name in names[start:] + names[:start]:

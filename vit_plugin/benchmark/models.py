@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vit_plugin.arch import Arch, parse_arch
+from vit_plugin.arch import Arch, ArchCfg, parse_arch
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights import FORMATS
 
@@ -48,9 +48,9 @@ def _timm(arch: Arch, size: int, output: str) -> OneOutput:
     from timm.models.vision_transformer import VisionTransformer as TimmVisionTransformer
     from timm.models.vision_transformer_hybrid import HybridEmbed
     stem = dict(arch.patch_embed)
-    embed = {}
+    embed: dict[str, Any] = {}
     if stem.pop('type') == 'ResNetEmbed':
-        standard = dict(preact=False, stem_type='same', conv_layer=partial(StdConv2dSame, eps=1e-8))
+        standard: dict[str, Any] = dict(preact=False, stem_type='same', conv_layer=partial(StdConv2dSame, eps=1e-8))
         depths = stem['stage_depths']
         backbone = (ResNetV2(depths, num_classes=0, global_pool='', **standard) if depths else
                     create_resnetv2_stem(3, **standard))
@@ -94,7 +94,7 @@ PEERS = {
 }
 
 
-def build_ours(arch: str | Mapping[str, Any], size: int, output: str,
+def build_ours(arch: str | ArchCfg, size: int, output: str,
                options: Mapping[str, Any] | None = None) -> OneOutput:
     """Our backbone with timm's numerics, which all peers use.
 

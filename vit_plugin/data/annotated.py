@@ -131,14 +131,21 @@ def _voc_part(folder: Path, names: list[str]) -> Part:
         images.append(image)
         try:
             root = ET.parse(file).getroot()
-            size = max(float(root.find(f'size/{side}').text) for side in ('width', 'height'))
+            size = max(float(_text(root, f'size/{side}')) for side in ('width', 'height'))
             for found in root.findall('object'):
-                left, top, right, bottom = (float(found.find(f'bndbox/{corner}').text) for corner in CORNERS)
-                boxes.append((found.find('name').text, right - left, bottom - top, size))
-        except (ET.ParseError, AttributeError, TypeError, ValueError) as error:
+                left, top, right, bottom = (float(_text(found, f'bndbox/{corner}')) for corner in CORNERS)
+                boxes.append((_text(found, 'name'), right - left, bottom - top, size))
+        except (ET.ParseError, ValueError) as error:
             raise ConfigError(f'--data: {str(file)!r} is not an annotation of Pascal VOC with size, name and bndbox '
                               f'({type(error).__name__}: {error}); correct it.') from error
     return _part('\n'.join(names) + '\n', '', '', images, boxes)
+
+
+def _text(node: ET.Element, path: str) -> str:
+    text = node.findtext(path)
+    if not text:
+        raise ValueError(f'it has no {path}')
+    return text
 
 
 def _read_coco(folder: Path) -> tuple[list[str], Part, Part, bool]:

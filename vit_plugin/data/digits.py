@@ -1,7 +1,7 @@
 """The handwritten digits in scikit-learn, a real task without a download."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 from mmengine.dataset import BaseDataset
@@ -12,7 +12,8 @@ from vit_plugin.errors import needed_by
 from vit_plugin.fields import Count, PositiveInt, Seed, Typed
 from vit_plugin.registry import DATASETS
 
-SPLITS = ('train', 'val')
+Split = Literal['train', 'val']
+SPLITS: tuple[Split, ...] = get_args(Split)
 
 # Within these bounds, each part has some images of every class.
 HeldOut = Annotated[float, Field(ge=0.01, le=0.99, description='a number from 0.01 to 0.99')]
@@ -48,7 +49,7 @@ class Digits(BaseDataset):
 
     METAINFO = dict(classes=tuple('0123456789'))
 
-    def __init__(self, split: Literal[SPLITS] = 'train', val_fraction: HeldOut = 0.2, seed: Seed = 0,
+    def __init__(self, split: Split = 'train', val_fraction: HeldOut = 0.2, seed: Seed = 0,
                  **kwargs: Unpack[DatasetOptions]) -> None:
         self.split, self.val_fraction, self.seed = split, val_fraction, seed
         super().__init__(ann_file='', **kwargs)

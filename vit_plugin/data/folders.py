@@ -81,8 +81,9 @@ def read_image_folder(folder: str | Path) -> ImageFolder:
 
 def _folder(classes: tuple[str, ...], train: dict[str, list[str]], val: dict[str, list[str]], held_out: bool,
             beside: int) -> ImageFolder:
-    parts = [[(image, label) for label, name in enumerate(classes) for image in part[name]] for part in (train, val)]
-    return ImageFolder(classes, *parts, held_out, tuple(name for name in classes if not val[name]), beside)
+    first, second = ([(image, label) for label, name in enumerate(classes) for image in part[name]]
+                     for part in (train, val))
+    return ImageFolder(classes, first, second, held_out, tuple(name for name in classes if not val[name]), beside)
 
 
 def _subfolders(folder: Path) -> list[str]:

@@ -10,11 +10,13 @@ from typing_extensions import TypedDict, Unpack
 
 from vit_plugin.errors import needed_by
 from vit_plugin.fields import Backend, Positive, PositiveInt, Size
+from vit_plugin.multimodal import leave_out_multimodal
 from vit_plugin.registry import TRANSFORMS
 
 from .images import decode, image_shape, read, reading
 
 with needed_by('LoadRandomResizedCrop'):
+    leave_out_multimodal()
     import mmcv
     from mmpretrain.datasets.transforms import RandomResizedCrop
 

@@ -11,9 +11,11 @@ from typing_extensions import TypedDict
 from vit_plugin.arguments import refusing
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.fields import Fraction, NotNegative, PositiveInt, Typed
+from vit_plugin.multimodal import leave_out_multimodal
 from vit_plugin.registry import TRANSFORMS
 
 with needed_by('RandAugment'):
+    leave_out_multimodal()
     from mmpretrain.datasets import transforms as mmpretrain
     from mmpretrain.datasets.transforms.auto_augment import RANDAUG_POLICIES
 

@@ -6,7 +6,7 @@ has to be saved, and the data are the same for any number of workers and, at equ
 
 import logging
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -68,13 +68,13 @@ class Seeded:
             try:
                 return self._dataset[index]
             except Exception as error:
-                found = unreadable(error) if self._bad and isinstance(index, int) else None
-                if not found:
+                bad, found = self._bad, unreadable(error) if isinstance(index, int) else None
+                if not bad or not found:
                     raise
-                self._bad.add(Bad(position, *found))
+                bad.add(Bad(position, *found))
                 index = words[3] % len(self._dataset)
         raise ConfigError(f'{ATTEMPTS} training samples in a row cannot be read, the last one {found[0]!r} '
-                          f'({found[1]}); they are listed in {str(self._bad.path)!r}: look at the path to the data.')
+                          f'({found[1]}); they are listed in {str(bad.path)!r}: look at the path to the data.')
 
     def __len__(self) -> int:
         return len(self._dataset)
@@ -121,7 +121,7 @@ class Keys:
         own_seed: whether the config gave the sampler a seed of its own.
     """
 
-    def __init__(self, source: Iterable, batch_size: int, own_seed: bool) -> None:
+    def __init__(self, source: Any, batch_size: int, own_seed: bool) -> None:
         self._source, self.samples, self._own_seed = source, batch_size, own_seed
         self._next = (0, 0)
 

@@ -7,10 +7,12 @@ import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 from vit_plugin.errors import ConfigError
 
+fcntl: ModuleType | None
 try:
     import fcntl
 except ImportError:  # on Windows

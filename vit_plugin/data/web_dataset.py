@@ -52,13 +52,14 @@ class WebShards(EncodedImages):
             raise ConfigError(f'shards={shards!r} matches no file in {os.getcwd()}.')
         known = Path(index) if index else None
         facts = [f'{path} {_state(path)}' for path in self._shards] + [f'{list(image)} {label}']
-        self._rows = _read_index(known, facts) if known else None
-        if self._rows is None:
-            self._rows = np.concatenate([_rows_of(number, path, tuple(image), label)
-                                         for number, path in enumerate(self._shards)])
+        rows = _read_index(known, facts) if known else None
+        if rows is None:
+            rows = np.concatenate([_rows_of(number, path, tuple(image), label)
+                                   for number, path in enumerate(self._shards)])
             if known:
                 with replacing(known) as path:
-                    np.savez(path, rows=self._rows, facts=np.array(facts))
+                    np.savez(path, rows=rows, facts=np.array(facts))
+        self._rows = rows
         self._labelled = label is not None
         self._files: dict[tuple[int, int], int] = {}  # descriptors by process and shard
 
@@ -124,10 +125,11 @@ def _rows_of(number: int, path: str, images: tuple[str, ...], label: str | None)
 
 def _samples(path: str) -> Iterator[tuple[str, dict[str, tuple[int, int]]]]:
     """The samples of a shard: a key, and start and size by the ending. Members of a sample follow each other."""
-    before, members = None, {}
+    before = ''
+    members: dict[str, tuple[int, int]] = {}
     with tarfile.open(path, 'r:') as archive:
         for member in archive:
-            archive.members = []  # it would keep all of them
+            vars(archive)['members'] = []  # it would keep all of them
             if not member.isfile():
                 continue
             folder, _, name = member.name.rpartition('/')

@@ -1,7 +1,8 @@
 """MMDetection without a compiler: replacements for mmcv's compiled ops, built on torchvision and torch.
 
 Import this package before ``mmcv.ops`` and ``mmdet.models``. If mmcv has no compiled module ``mmcv._ext``, the import
-puts :mod:`.ext` in its place. A compiled mmcv is not changed.
+puts :mod:`.ext` in its place. A compiled mmcv is not changed. Beside transformers 5, MMPretrain's multimodal models are
+left out, see :func:`~vit_plugin.multimodal.leave_out_multimodal`.
 
 In a config, write ``custom_imports=dict(imports=['vit_plugin.detection'])``. Some scripts import the detectors before
 they read a config, as MMDetection's ``test.py`` does. Run them as ``python -m vit_plugin.detection SCRIPT ARGUMENTS``.
@@ -11,9 +12,11 @@ import sys
 from importlib.util import find_spec
 
 from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.multimodal import leave_out_multimodal
 
 with needed_by('vit_plugin.detection'):
     import mmcv  # noqa: F401
+leave_out_multimodal()  # MMDetection installs pycocotools
 
 if 'mmcv._ext' not in sys.modules and find_spec('mmcv._ext') is None:
     if 'mmdet.structures' in sys.modules:  # without the ops, mmdet uses functions that only raise
@@ -24,4 +27,4 @@ if 'mmcv._ext' not in sys.modules and find_spec('mmcv._ext') is None:
     earlier = sys.modules.get('mmcv.cnn.bricks.transformer')
     if earlier:  # it was imported without the ops, so it lacks the one that detectors import from it
         from mmcv.ops import MultiScaleDeformableAttention
-        earlier.MultiScaleDeformableAttention = MultiScaleDeformableAttention
+        vars(earlier)['MultiScaleDeformableAttention'] = MultiScaleDeformableAttention

@@ -51,7 +51,8 @@ def softnms(boxes: Tensor, scores: Tensor, dets: Tensor, iou_threshold: float, s
     Returns:
         Indices (K,) of the kept boxes, by descending new score.
     """
-    scores, rest, kept = scores.clone(), torch.arange(len(boxes)), []
+    scores, rest = scores.clone(), torch.arange(len(boxes))
+    kept: list[Tensor] = []
     while len(rest):
         best = rest[scores[rest].argmax()]
         dets[len(kept), :4], dets[len(kept), 4] = boxes[best], scores[best]

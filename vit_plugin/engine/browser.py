@@ -124,7 +124,7 @@ def page(subject: Subject, title: str) -> 'gradio.Blocks':
                 for name in PER_IMAGE:
                     shown += [gr.Markdown(visible=False),
                               gr.Image(format='png', interactive=False, visible=False, show_label=False,
-                                       container=False, buttons=['download', 'fullscreen'], alt_text=TITLES[name])]
+                                       container=False, buttons=['fullscreen'], alt_text=TITLES[name])]
         gr.on([picture.change, block.release], answer, [picture, block], shown, api_name=False)
     return blocks.queue(default_concurrency_limit=1)
 

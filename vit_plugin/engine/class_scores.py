@@ -1,6 +1,6 @@
 """Precision, recall and F1 of each class, from a confusion matrix."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ def class_scores(matrix: np.ndarray, classes: Sequence[str] | None = None) -> di
     scores = 100 * np.stack((precision, recall, f1), axis=1)  # (classes, 3)
     accuracy = 100 * right.sum() / max(matrix.sum(), 1)
 
-    def named(values: Sequence[float]) -> dict[str, float]:
+    def named(values: Iterable[float]) -> dict[str, float]:
         return dict(zip(('precision', 'recall', 'f1'), (round(float(value), 4) for value in values), strict=True))
 
     return dict(

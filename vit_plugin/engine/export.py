@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from itertools import chain, product
 from pathlib import Path
+from typing import Any
 
 import torch
 from mmengine.config import Config
@@ -169,7 +170,8 @@ def write_onnx(program: ExportedProgram, path: Path, dtype: str) -> Run:
         import onnxscript  # noqa: F401  torch's exporter needs it
         from onnxruntime.quantization import QuantType, quantize_dynamic
     with _refused('This model cannot be written as ONNX', 'write a .pt2 file'):
-        graph = torch.onnx.export(program, dynamo=True, verbose=False, input_names=['images'], output_names=['logits'])
+        graph: Any = torch.onnx.export(program, dynamo=True, verbose=False, input_names=['images'],
+                                       output_names=['logits'])
     if dtype == INT8:
         whole = graph.model_proto
         del whole.graph.value_info[:]  # of the weights that the quantiser is about to transpose

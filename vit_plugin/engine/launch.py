@@ -19,6 +19,7 @@ from mmengine.registry import RUNNERS
 from torch import nn
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.multimodal import leave_out_multimodal
 from vit_plugin.registry import SCOPE
 from vit_plugin.shipped import recipe, shipped
 from vit_plugin.weights.sources import reading_safely
@@ -244,6 +245,7 @@ def run_tool(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace
         args = parser.parse_args()
     except RecursionError:  # MMEngine's reader of KEY=VALUE looks for the end of a dict without end
         parser.error('--cfg-options takes plain values and lists of them; write dicts in a config file.')
+    leave_out_multimodal()
     with one_sentence_errors(args.traceback):
         main(args)
 

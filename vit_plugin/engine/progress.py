@@ -36,9 +36,10 @@ class ProgressHook(Hook):
             self._bar.update(runner.iter + 1 - self._bar.n)
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
-        if getattr(self, '_bar', None) is not None and metrics:
+        bar = getattr(self, '_bar', None)
+        if bar is not None and metrics:
             name, value = next(iter(metrics.items()))
-            self._bar.set_postfix_str(f'{name} {value:.4g}')
+            bar.set_postfix_str(f'{name} {value:.4g}')
 
     def after_train(self, runner: Runner) -> None:
         self._stack.close()

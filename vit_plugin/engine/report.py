@@ -65,9 +65,9 @@ class ReportHook(Hook):
     def after_val_iter(self, runner: Runner, batch_idx: int, data_batch: dict | None = None,
                        outputs: Sequence | None = None) -> None:
         for sample in outputs or ():
-            labels = [sample.get(name) for name in ('gt_label', 'pred_label')]
-            if all(label is not None and label.numel() == 1 for label in labels):
-                self._labels.append(tuple(map(int, labels)))
+            true, predicted = (sample.get(name) for name in ('gt_label', 'pred_label'))
+            if all(label is not None and label.numel() == 1 for label in (true, predicted)):
+                self._labels.append((int(true), int(predicted)))
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
         labels = collect_results(self._labels, len(runner.val_dataloader.dataset), device='gpu')

@@ -71,6 +71,11 @@ class Runner(mmengine.runner.Runner):
         lora: the adapters that learn in place of the backbone; None if there are none.
     """
 
+    optim_wrapper: Any
+    _train_dataloader: Any
+    _load_from: str | None
+    _resume: bool
+
     resuming = False
     found: str | None = None
     sharding: Sharding | None = None
@@ -142,7 +147,7 @@ class Runner(mmengine.runner.Runner):
         for name, hook in (hooks or {}).items():
             ours[name] = {**ours.get(name, {}), **hook} if isinstance(hook, Mapping) else hook
         if isinstance(ours['checkpoint'], Mapping) and ours['checkpoint']['type'] in PLAIN_CHECKPOINT_HOOKS:
-            ours['checkpoint']['type'] = CheckpointHook
+            ours['checkpoint'] = {**ours['checkpoint'], 'type': CheckpointHook}
         super().register_default_hooks(ours)
         self.register_hook(SavedConfigHook())
         if self.lora:
@@ -228,8 +233,8 @@ class Runner(mmengine.runner.Runner):
             ConfigError: if it cannot be written, if a loss is not finite, or if a process that is needed does not come.
                 What was there is unchanged.
         """
-        options = dict(save_optimizer=save_optimizer, save_param_scheduler=save_param_scheduler, meta=meta,
-                       by_epoch=by_epoch)
+        options: dict[str, Any] = dict(save_optimizer=save_optimizer, save_param_scheduler=save_param_scheduler,
+                                       meta=meta, by_epoch=by_epoch)
         path, main, sharded = Path(out_dir, filename), is_main_process(), is_sharded(bare(self.model))
         together = together or folder or background or sharded
         if together:

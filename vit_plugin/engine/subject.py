@@ -63,8 +63,8 @@ def read_subject(args: argparse.Namespace, classify: bool) -> Subject:
     """
     if args.config and args.arch:
         raise ConfigError('--config and --arch both say what the model is; give one of them.')
-    arch = args.arch or (args.checkpoint if args.checkpoint.startswith(TIMM) else None)
-    if not args.config and arch is None:
+    arch = args.arch or (args.checkpoint if args.checkpoint.startswith(TIMM) else '')
+    if not args.config and not arch:
         raise ConfigError('Give --config with the config of the checkpoint, or --arch with its arch, such as B/16.')
     check_device(args.device)
     if args.config:
@@ -78,7 +78,8 @@ def read_subject(args: argparse.Namespace, classify: bool) -> Subject:
     check_checkpoint(args.checkpoint)
     options = Config()
     options.merge_from_dict(args.cfg_options or {})  # reads the dots in the keys
-    model, classes = Pretrained(arch, args.checkpoint, **options.to_dict()), []
+    model = Pretrained(arch, args.checkpoint, **options.to_dict())
+    classes: list[str] = []
     if classify:
         model, classes = with_classifier(model, arch, args.checkpoint, options.to_dict())
     model.to(args.device)
@@ -122,4 +123,4 @@ def with_classifier(model: Pretrained, arch: str, checkpoint: str,
 def imagenet_classes(count: int) -> list[str]:
     """The names of ImageNet's classes, by their number: 1000, 11821, 21841 or 21843; nothing for others."""
     subset = infer_imagenet_subset(dict(num_classes=count))
-    return ImageNetInfo(subset).label_descriptions() if subset else []
+    return list(ImageNetInfo(subset).label_descriptions()) if subset else []

@@ -78,7 +78,7 @@ class Adapter:
             value = adapt_channels(value, shape[1])
         if value.shape[2:] != shape[2:] and ours == 'patch_embed.proj.weight':
             changes.append(f'patches of {_by(value.shape[2:])} to {_by(shape[2:])}')
-            value = resize_patches(value, tuple(shape[2:]))
+            value = resize_patches(value, (shape[2], shape[3]))
         return value, ', '.join(changes)
 
     def _positions(self, value: Tensor) -> tuple[Tensor, str]:
@@ -122,7 +122,7 @@ class Adapter:
                 return extra, (h, w)
         if GRID in self.given:
             raise ConfigError(f'pos_embed: the checkpoint has {table.shape[1]} positions, which its own grid of '
-                              f'{_by(self.grid)} does not fit: it is damaged.')
+                              f'{_by(self.grid or ())} does not fit: it is damaged.')
         raise ConfigError(f'pos_embed: the checkpoint has {table.shape[1]} positions, which are no square of patches; '
                           'give source_grid=(rows, columns) to load_weights, or in pos_embed of the backbone.')
 

@@ -121,17 +121,18 @@ def create_model(arch: str | ArchCfg = 'B/16', num_classes: int = 1000,
         raise ConfigError(f'create_model: num_classes={num_classes!r} must be a whole number from 0; 0 gives features.')
     if 'init_cfg' in backbone:
         raise ConfigError('create_model: init_cfg is for the runner, which initialises; give pretrained=... here.')
+    source: Any = pretrained
     if pretrained is True:
         if not str(arch).startswith('timm://'):
             raise ConfigError('create_model: pretrained=True takes the weights that arch=timm://... names, and this '
                               f'is arch={arch!r}; give a path or an address.')
-        pretrained = arch
+        source = arch
     model = Classifier(classifier_parts(arch, img_size=img_size, **backbone), num_classes)
     stem, size = model.backbone.patch_embed, model.backbone.img_size
-    pixels = data_config_of(arch, None if isinstance(pretrained, Mapping) else pretrained)
+    pixels = data_config_of(arch, None if isinstance(source, Mapping) else source)
     for key in ('mean', 'std'):
         pixels[key] = tuple(pixels[key][i % 3] for i in range(stem.in_channels))
     model.data_config = dict(input_size=(stem.in_channels, *size), **pixels)
-    if pretrained:
-        model.report = load_weights(model, pretrained)
+    if source:
+        model.report = load_weights(model, source)
     return model

@@ -12,9 +12,11 @@ from typing_extensions import Required, TypedDict, Unpack
 from vit_plugin.arguments import refusing
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.fields import Fraction, Numbers, Positive, PositiveInt, Typed
+from vit_plugin.multimodal import leave_out_multimodal
 from vit_plugin.registry import MODELS
 
 with needed_by('AugmentingPreprocessor'):
+    leave_out_multimodal()
     from mmpretrain.models import ClsDataPreprocessor, SelfSupDataPreprocessor
 
 from vit_plugin.data.batch_transforms import apply_batched, check_batched
@@ -122,7 +124,7 @@ class MultiViewPreprocessor(SelfSupDataPreprocessor):
                                     data_samples=data.get('data_samples')), training)
 
 
-def build_batched(field: str, augments: Sequence[dict]) -> list[Any]:
+def build_batched(field: str, augments: Sequence[Typed]) -> list[Any]:
     """Build MMPretrain's transforms, each of which has a form for batches.
 
     Raises:

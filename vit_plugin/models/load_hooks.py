@@ -123,7 +123,7 @@ def placed(value: Tensor, target: Tensor, copy: bool = False) -> Tensor:
     if isinstance(target, DTensor) and not isinstance(value, DTensor) and value.shape == target.shape:
         mesh, part = target.device_mesh, value.detach()
         # Only this part is read from the file and moved to the device.
-        for ranks, mine, placement in zip(mesh.shape, mesh.get_coordinate(), target.placements, strict=True):
+        for ranks, mine, placement in zip(mesh.shape, mesh.get_coordinate() or (), target.placements, strict=True):
             if isinstance(placement, Shard):
                 size = -(-part.shape[placement.dim] // ranks)  # the last parts may be smaller or empty
                 start = min(size * mine, part.shape[placement.dim])

@@ -53,7 +53,7 @@ class LoadableBackbone(BaseModule):
         fit_classifier(self, state_dict, prefix)
 
 
-def named(init_cfg: InitConfig, arch: Any) -> InitConfig:
+def named(init_cfg: Any, arch: Any) -> Any:
     """``init_cfg`` with the name in ``arch`` in place of ``checkpoint=True``. See :class:`LoadableBackbone`."""
     if isinstance(init_cfg, (list, tuple)):
         return [named(cfg, arch) for cfg in init_cfg]

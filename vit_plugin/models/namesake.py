@@ -55,7 +55,7 @@ def _structure(num_heads: int, arguments: Any) -> dict[str, Any]:
     """What changes the model and has no tensor of its own."""
     rotary = arguments.pos_embed.get('rotary')
     if rotary is not None:
-        places = {key: rotary.get(key) or default for key, default in ROTARY.items()}
+        places: dict[str, Any] = {key: rotary.get(key) or default for key, default in ROTARY.items()}
         places['native_grid'] = places['native_grid'] and tuple(places['native_grid'])
         rotary = {'form': rotary['form'], 'temperature': rotary.get('temperature', TEMPERATURES[rotary['form']]),
                   **places}

@@ -5,6 +5,7 @@ and computes the activation within the product. With the BLAS, both need extra p
 """
 
 from collections.abc import Collection
+from functools import reduce
 from typing import Any
 
 import torch
@@ -117,7 +118,7 @@ class _Product(torch.autograd.Function):
         parts = [F.linear(x_t, weight) if x_t is not None else None,
                  F.linear(x, weight_t) if weight_t is not None else None,
                  bias_t.expand(len(x), -1) if bias_t is not None else None]
-        return _before_gelu(sum(part for part in parts if part is not None), x, weight, bias, ctx.gelu)
+        return _before_gelu(reduce(torch.add, (part for part in parts if part is not None)), x, weight, bias, ctx.gelu)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple, x: Tensor, weight: Tensor, bias: Tensor | None, gelu: str | None,

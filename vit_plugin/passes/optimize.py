@@ -1,5 +1,6 @@
 """All useful passes in one call."""
 
+from collections.abc import Collection
 from typing import Literal
 
 import torch
@@ -39,7 +40,8 @@ def optimize(model: nn.Module, device: str | torch.device | None = None, trainin
     training = model.training if training is None else training
     if device.type == 'cpu':
         if linear != 'torch':
-            both = dict.fromkeys((torch.float32, torch.bfloat16), ('linear', 'gelu'))
+            both: dict[torch.dtype, Collection[str]] = dict.fromkeys(
+                (torch.float32, torch.bfloat16), ('linear', 'gelu'))
             use_onednn(model, both if linear == 'onednn' else None)
         if not training:
             fold(model)

@@ -50,7 +50,7 @@ def draw_attention_distances(distances: Tensor) -> Figure:
     axes.get_lines()[0].set_label('a head')
     axes.get_lines()[-1].set_label('mean of the heads')
     axes.set(xlabel='block', ylabel='mean attention distance in pixels', ylim=(0, None))
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.locator_params(axis='x', integer=True)
     axes.spines[['top', 'right']].set_visible(False)
     axes.legend(frameon=False)
     return figure

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,11 +15,9 @@ from vit_plugin.models.layers.encoder import MergingEncoder
 from vit_plugin.models.layers.window import InWindows, to_windows
 from vit_plugin.models.loading import find_backbone
 
-Kept = TypeVar('Kept')
-
 
 def attention_weights(model: nn.Module, images: Tensor,
-                      keep: Callable[[Tensor, Grid], Kept] = lambda weights, grid: weights) -> list[Kept]:
+                      keep: Callable[[Tensor, Grid], Any] = lambda weights, grid: weights) -> list[Any]:
     """The attention weights of every block, for all tokens as queries.
 
     Every layer is asked for its own weights on the input that it gets. So they include the norms of queries and keys,
@@ -43,7 +41,7 @@ def attention_weights(model: nn.Module, images: Tensor,
     if isinstance(backbone.blocks, MergingEncoder):
         raise ConfigError('encoder: num_merged leaves no grid of patches to draw attention on; set num_merged=0 (--'
                           'cfg-options model.backbone.encoder.num_merged=0), which needs no other weights.')
-    kept: list[Kept] = []
+    kept: list[Any] = []
 
     def finish(found: list[tuple[Tensor, Grid]]) -> None:
         kept.append(keep(torch.cat([weights for weights, _ in found], dim=1), found[0][1]))

@@ -58,7 +58,7 @@ def draw_confusion_matrix(matrix: np.ndarray, classes: Sequence[str] | None = No
         left = 1 - LIST_WIDTH / figure.get_figwidth()
         figure.text(left + 0.15 / figure.get_figwidth(), 0.5, '\n'.join(['most confused', '', *(lines or ['none'])]),
                     va='center', fontsize=7, linespacing=1.5)
-        figure.get_layout_engine().set(rect=(0, 0, left, 1))
+        figure.set_layout_engine('constrained', rect=(0, 0, left, 1))
     return figure
 
 

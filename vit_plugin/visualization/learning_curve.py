@@ -34,6 +34,6 @@ def draw_learning_curve(loss: np.ndarray, iterations_per_step: float,
         right.plot(*zip(*points, strict=True), marker='.', label=f'{name}: {points[-1][1]:.4g}')
     right.spines[['top']].set_visible(False)
     left.spines[['top']].set_visible(False)
-    handles = [line for axes in (left, right) for line in axes.get_lines() if not line.get_label().startswith('_')]
+    handles = [line for axes in (left, right) for line in axes.get_lines() if not str(line.get_label()).startswith('_')]
     figure.legend(handles=handles, loc='outside upper center', ncols=3, frameon=False)
     return figure

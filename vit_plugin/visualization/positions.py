@@ -59,8 +59,7 @@ def draw_position_similarity(similarity: Tensor) -> Figure:
     every = 1 + max(len(rows), len(columns)) // 8  # tiles have a number
     tile = min(0.42, 5 / max(len(rows), len(columns)))
     figure = new_figure(len(columns) * tile * max(w / h, 1) + 1.1, len(rows) * tile * max(h / w, 1) + 0.6)
-    engine = figure.get_layout_engine()
-    engine.set(w_pad=0.01, h_pad=0.01, wspace=0.02, hspace=0.02)
+    figure.set_layout_engine('constrained', w_pad=0.01, h_pad=0.01, wspace=0.02, hspace=0.02)
     axes = figure.subplots(len(rows), len(columns), squeeze=False)
     for (i, row), (j, column) in ((a, b) for a in enumerate(rows) for b in enumerate(columns)):
         panel = axes[i, j]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -41,7 +42,8 @@ def draw_curves(curves: Mapping[str, Sequence[Sequence[tuple[float, float]]]], m
     """
     figure = new_figure(6.5, 4)
     axes = figure.add_subplot()
-    styles = [dict(color=color, linestyle=line) for line in ('-', '--', ':', '-.') for color in SERIES]
+    styles: list[dict[str, Any]] = [
+        dict(color=color, linestyle=line) for line in ('-', '--', ':', '-.') for color in SERIES]
     for (name, lines), style in zip(curves.items(), cycle(styles)):
         label: str | None = name
         for points in filter(None, lines):

@@ -1,6 +1,7 @@
 """What all pictures have in common."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -30,14 +31,14 @@ def panels(rows: int, columns: int, aspect: float, side: float,
         titled: whether there is a line above each panel.
     """
     figure = new_figure(columns * side, rows * (side / aspect + 0.25 * titled))
-    figure.get_layout_engine().set(w_pad=0.03, h_pad=0.03, wspace=0, hspace=0)
+    figure.set_layout_engine('constrained', w_pad=0.03, h_pad=0.03, wspace=0, hspace=0)
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for panel in axes:
         panel.set_axis_off()
     return figure, iter(axes)
 
 
-def show(axes: Axes, picture: np.ndarray | Tensor, title: str = '', **options: object) -> None:
+def show(axes: Axes, picture: np.ndarray | Tensor, title: str = '', **options: Any) -> None:
     """Show a picture in a panel, with a title above it."""
     axes.imshow(picture.numpy() if isinstance(picture, Tensor) else picture, **options)
     if title:

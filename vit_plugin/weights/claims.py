@@ -49,9 +49,10 @@ def norms_apart(state: Mapping[str, Tensor]) -> bool:
 
 
 # Claims that several formats share.
-GELU = dict(act_cfg=dict(type='GELU', approximate='none'))
-EPS_1E_6, EPS_1E_5, EPS_1E_12 = (dict(norm_cfg=dict(eps=eps)) for eps in (1e-6, 1e-5, 1e-12))
+Fields = dict[str, dict[str, Any]]
+GELU: Fields = dict(act_cfg=dict(type='GELU', approximate='none'))
+EPS_1E_6, EPS_1E_5, EPS_1E_12 = (Fields(norm_cfg=dict(eps=eps)) for eps in (1e-6, 1e-5, 1e-12))
 SILU = Claim(dict(act_cfg=dict(type='SiLU')), having=frozenset({'gated'}), lacking=frozenset({'input_norm'}))
 # google-research/vision_transformer and big_vision.
-AUTHORS = Claim(dict(act_cfg=dict(type='GELU', approximate='tanh'), stem_norm_cfg=dict(eps=1e-6),
+AUTHORS = Claim(Fields(act_cfg=dict(type='GELU', approximate='tanh'), stem_norm_cfg=dict(eps=1e-6),
                      stem_conv_cfg=dict(eps=1e-5, eps_inside_root=False)) | EPS_1E_6)

@@ -7,7 +7,7 @@ import math
 import pickle
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 import torch
@@ -30,7 +30,7 @@ class _DType:
         self.dtype = np.dtype(code)
 
     def __setstate__(self, state: tuple) -> None:
-        self.dtype = self.dtype.newbyteorder({'<': '<', '>': '>'}.get(state[1], '='))
+        self.dtype = self.dtype.newbyteorder('<' if state[1] == '<' else '>' if state[1] == '>' else '=')
 
 
 class _Array(np.ndarray):
@@ -44,9 +44,10 @@ class _Array(np.ndarray):
         if type(dtype) is not _DType or type(content) is not bytes or not all(type(side) is int for side in shape) or (
                 len(content) != math.prod(shape) * dtype.dtype.itemsize):
             raise pickle.UnpicklingError('it asks for an array that its content does not fill')
-        super().__setstate__((version, shape, dtype.dtype, bool(fortran), content))
+        plain: Any = (version, shape, dtype.dtype, bool(fortran), content)
+        super().__setstate__(plain)
 
-    def __reduce_ex__(self, protocol: int) -> tuple:  # saved again, it is numpy's own
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:  # saved again, it is numpy's own
         return self.view(np.ndarray).__reduce_ex__(protocol)
 
 

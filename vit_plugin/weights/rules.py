@@ -185,7 +185,8 @@ class Format:
     def plan(self, keys: Iterable[str], prefix: str = '') -> list[Step]:
         """The steps that make our tensors from these keys. Each key is used at most once."""
         free = {key.removeprefix(prefix): key for key in keys if key.startswith((prefix, *self.outside))}
-        steps, given, shared = [], list(free), set()
+        steps, given = [], list(free)
+        shared: set[str] = set()
         for rule in self.rules:
             found = [{indices: key for key in free if (rule.thirds or key not in shared)
                       and (indices := pattern.match(key)) is not None} for pattern in rule.their_patterns]
@@ -193,7 +194,7 @@ class Format:
                 continue
             for indices in found[0]:
                 if all(indices in matches for matches in found):
-                    take = free.get if rule.thirds else free.pop
+                    take = free.__getitem__ if rule.thirds else free.pop
                     if rule.thirds:  # its key makes several of ours
                         shared.update(matches[indices] for matches in found)
                     parts = tuple(take(matches[indices]) for matches in found)
@@ -207,7 +208,8 @@ class Format:
 
     def export(self, state: Mapping[str, Tensor], heads: int) -> tuple[dict[str, Tensor], list[str]]:
         """Give our tensors the format's names. Also returns our names that the format lacks."""
-        exported, left = {}, []
+        exported: dict[str, Tensor] = {}
+        left: list[str] = []
         rules = [rule for rule in self.rules if rule.writes(state)]
         for key, value in state.items():
             for rule in rules:

@@ -64,7 +64,8 @@ def _block(block: nn.Module) -> dict[str, Any]:
         return _parallel(block)
     if isinstance(block, (eva.EvaBlock, eva.EvaBlockPostNorm)):
         scales = [getattr(block, name, None) for name in ('gamma_1', 'gamma_2')]
-        values = [0. if scale is None else float(block.init_values) for scale in scales]
+        init_values: Any = block.init_values
+        values = [0. if scale is None else float(init_values) for scale in scales]
     else:
         scales = [getattr(block, name, None) for name in ('ls1', 'ls2')]
         values = [_value_of(scale) for scale in scales]

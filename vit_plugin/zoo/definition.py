@@ -58,4 +58,5 @@ def _count(model: nn.Module, token: str) -> int:
 
 
 def _size(size: tuple[int, int]) -> int | tuple[int, int]:
-    return size[0] if size[0] == size[1] else tuple(size)
+    height, width = size
+    return height if height == width else (height, width)

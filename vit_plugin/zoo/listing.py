@@ -98,7 +98,7 @@ def markdown(names: Iterable[str]) -> Iterator[str]:
 
 def markdown_row(name: str) -> str:
     """A row of the page."""
-    licence = get_pretrained_cfg(name).license or 'not stated'
+    licence = getattr(get_pretrained_cfg(name), 'license', None) or 'not stated'
     try:
         _, *cells = row_of(name)
     except ConfigError:

@@ -16,7 +16,7 @@ AUTHORS = dict(interpolation='bilinear', mean=(0.5, ) * 3, std=(0.5, ) * 3, crop
 INTERPOLATIONS = {0: 'nearest', 2: 'bilinear', 3: 'bicubic'}  # Pillow's numbers
 
 
-def data_config_of(arch: Any, source: str | None = None) -> dict[str, Any]:
+def data_config_of(arch: Any, source: Any = None) -> dict[str, Any]:
     """What weights expect of the pixels: ``interpolation``, ``mean``, ``std`` (of 0 to 1), ``crop_pct``, ``crop_mode``.
 
     The name of the weights tells it (``timm://``, ``hf://``), else the name in ``arch`` (``timm://``). Of paths and of

@@ -24,7 +24,7 @@ def stem_of(model: nn.Module) -> dict[str, Any]:
     if stem.patch_size[0] != stem.patch_size[1]:
         raise ValueError('its patches are not square')
     if type(stem) is layers.PatchEmbed:
-        cfg = dict(type='PatchEmbed')
+        cfg: dict[str, Any] = dict(type='PatchEmbed')
         if getattr(model, 'pretrained_cfg', {}).get('architecture', '').startswith('flexivit'):
             cfg = dict(type='FlexiPatchEmbed', kernel_size=stem.patch_size[0])
         if stem.img_size[0] % stem.patch_size[0] or stem.img_size[1] % stem.patch_size[1]:

@@ -1,7 +1,7 @@
 """What one process finds out, known to all."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mmengine.dist import broadcast_object_list, get_world_size, is_main_process
 
@@ -18,7 +18,7 @@ def agreed(find: Callable[[], Answer]) -> Answer:
     """
     if get_world_size() == 1:
         return find()
-    answer = [None, None]
+    answer: list[Any] = [None, None]
     if is_main_process():
         try:
             answer = [find(), None]

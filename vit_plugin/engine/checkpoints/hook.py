@@ -66,6 +66,8 @@ class CheckpointHook(EagerCheckpointHook):
         ConfigError: if the runner is another, or if a checkpoint cannot be written. The ones before stay.
     """
 
+    filename_tmpl: str
+
     def __init__(self, *args: Any, format: Literal['auto', 'file', 'folder'] = 'auto',
                  keep_every: PositiveInt | None = None, background: bool | None = None,
                  **kwargs: Unpack[CheckpointOptions]) -> None:

@@ -73,7 +73,7 @@ def _newest_first(work_dir: Path, marker: Path, marked: Path) -> Iterator[Path]:
 
 
 def _number(path: Path) -> int:
-    return int(NUMBERED.fullmatch(path.name)[2])
+    return int(NUMBERED.sub(r'\2', path.name))
 
 
 def _order(path: Path) -> tuple[int, int]:
@@ -89,8 +89,8 @@ def _written(path: Path) -> int:
 def _is_before(path: Path, marked: Path) -> bool:
     if path.name.split('_')[0] == marked.name.split('_')[0]:
         return _number(path) <= _number(marked)
-    places = _place(path), _place(marked)
-    return None in places or places[0] <= places[1]
+    place, last = _place(path), _place(marked)
+    return place is None or last is None or place <= last
 
 
 def _place(path: Path) -> int | None:

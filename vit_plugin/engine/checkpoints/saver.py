@@ -38,7 +38,8 @@ class Saver:
 
         Every rank must ask for it for the first time at the same moment.
         """
-        return dist.new_group(backend='gloo') if get_world_size() > 1 else None
+        group: Any = dist.new_group(backend='gloo') if get_world_size() > 1 else None
+        return group
 
     def stage(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         """Copies of tensors on the host, which training does not change. The next checkpoint uses their memory again.

@@ -36,7 +36,7 @@ if torch.__version__ >= MIN_TORCH:
     from torch.distributed.checkpoint import HuggingFaceStorageReader, StorageWriter
     from torch.distributed.checkpoint.storage import WriteResult
 else:
-    StorageWriter = HuggingFaceStorageReader = object
+    StorageWriter = HuggingFaceStorageReader = object  # type: ignore[misc, assignment]
 
 # safetensors' names of the types.
 DTYPES = {torch.float64: 'F64', torch.float32: 'F32', torch.float16: 'F16', torch.bfloat16: 'BF16',
@@ -207,7 +207,7 @@ def divide(state: Any, model: nn.Module) -> Any:
     """Give a state whose tensors are whole the form that :func:`read_state` gives it for this model."""
     divided = _divided(model)
 
-    def part(value: Any, like: Tensor | None = None) -> Any:
+    def part(value: Any, like: Any = None) -> Any:
         if isinstance(value, Mapping):
             return {key: part(item, divided.get(str(key).removeprefix('module.'), like)) for key, item in value.items()}
         if type(value) in (list, tuple):
@@ -219,13 +219,13 @@ def divide(state: Any, model: nn.Module) -> Any:
     return part(state) if divided else state
 
 
-def _divided(model: nn.Module) -> dict[str, Tensor]:
+def _divided(model: nn.Module) -> dict[str, Any]:
     """The parameters that are divided among ranks, by their names."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()
             if isinstance(parameter, DTensor)}
 
 
-def _write_safetensors(path: Path, items: list, resolve: Callable[[Any], Tensor]) -> Written:
+def _write_safetensors(path: Path, items: list, resolve: Callable[[Any], Any]) -> Written:
     """Write the planned parts of tensors one by one, and hash them on the way."""
     header, offsets, end = {}, {}, 0
     for item in items:
@@ -236,8 +236,7 @@ def _write_safetensors(path: Path, items: list, resolve: Callable[[Any], Tensor]
         offsets[name] = dict(saved_offsets=list(chunk.offsets))
     text = json.dumps({'__metadata__': {SHARDS: json.dumps(offsets), 'format': 'pt'}, **header}).encode()
     text += b' ' * (-len(text) % 8)
-    blocks = (memoryview(resolve(item).detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
-              for item in items)
+    blocks = (resolve(item).detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data for item in items)
     return _write(path, struct.pack('<Q', len(text)) + text, *blocks)
 
 

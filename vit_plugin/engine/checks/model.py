@@ -1,6 +1,6 @@
 """What fits together in a model: channels of its parts, and classes of its heads."""
 
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -50,7 +50,7 @@ def _untrained(backbone: Mapping) -> dict:
     return backbone
 
 
-def _settle_prefix_tokens(neck: MutableMapping, backbone: BaseModule) -> None:
+def _settle_prefix_tokens(neck: Any, backbone: BaseModule) -> None:
     """Set the neck's number of tokens before the patches, or check it if it is given."""
     number = backbone.num_prefix_tokens
     if neck.get('num_prefix_tokens') is None:

@@ -1,6 +1,6 @@
 """Training loops that can begin at any iteration, with the data that an uninterrupted run would see."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,8 +16,10 @@ from vit_plugin.errors import ConfigError
 VALIDATED = 'validated_at_iter'  # among MMEngine's runtime information, so that a checkpoint keeps it
 
 
-class _Resumable:
+class _Resumable(BaseLoop):
     """What both loops have in common."""
+
+    dataloader: Any
 
     def _start(self) -> None:
         """Validate first if the run died before it could, or before it saved that it had."""
@@ -106,7 +108,7 @@ class IterBasedTrainLoop(_Resumable, mmengine.runner.IterBasedTrainLoop):
         self.runner.call_hook('after_train')
         return self.runner.model
 
-    def _endless_batches(self) -> Iterator[Any]:
+    def _endless_batches(self) -> Generator[Any]:
         keys = keys_of(self.dataloader)
         endless = keys is not None and keys.endless
         epoch, skipped = (0, self._iter) if endless else divmod(self._iter, len(self.dataloader))

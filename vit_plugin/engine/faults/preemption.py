@@ -137,7 +137,8 @@ class PreemptionHook(Hook):
         saving = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook)), None)
         if saving is None:
             self._leave(runner, heard, '', f'{when}, but the run has no CheckpointHook, so that nothing was saved')
-        self._leave(runner, heard, saving.save_now(runner), when)
+        else:
+            self._leave(runner, heard, saving.save_now(runner), when)
 
     def _leave(self, runner: Runner, heard: int, path: str, when: str) -> None:
         if is_main_process():

@@ -9,7 +9,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
 from vit_plugin.data.seeded import keys_of
-from vit_plugin.data.unreadable import LIST, UnreadableList
+from vit_plugin.data.unreadable import LIST, Bad, UnreadableList
 from vit_plugin.errors import ConfigError
 from vit_plugin.fields import Fraction
 from vit_plugin.registry import HOOKS
@@ -38,7 +38,9 @@ class UnreadableHook(Hook):
 
     def __init__(self, max_share: Fraction = 0.01) -> None:
         self.max_share = max_share
-        self._size, self._listed, self._told = 0, [], set()
+        self._size = 0
+        self._listed: list[Bad] = []
+        self._told: set[Bad] = set()
 
     def before_train(self, runner: Runner) -> None:
         self._list = UnreadableList(Path(runner.work_dir, LIST))

@@ -75,7 +75,7 @@ class Wish:
 
     def native_size(self) -> int:
         """The image size of the model that the arch or the weights name, its longer side in pixels."""
-        names = [name for name in (self.weights, self.arch) if str(name).startswith('timm://')]
+        names = [name for name in (self.weights, self.arch) if name and name.startswith('timm://')]
         size = parse_arch(names[0] if names else self.arch).complete().img_size
         return size if isinstance(size, int) else max(size)
 

@@ -87,8 +87,9 @@ class Muon(Optimizer):
         state, momentum = self.state[parameter], group['momentum']
         if not state:
             state['momentum'] = torch.zeros_like(parameter)
-        state['momentum'].lerp_(parameter.grad, 1 - momentum)
-        ahead = parameter.grad.lerp(state['momentum'], momentum).flatten(1)
+        grad = torch.as_tensor(parameter.grad)
+        state['momentum'].lerp_(grad, 1 - momentum)
+        ahead = grad.lerp(state['momentum'], momentum).flatten(1)
         step = orthogonalize(ahead, group['steps']).view_as(parameter)
         parameter.mul_(1 - group['lr'] * group['weight_decay'])
         parameter.add_(step, alpha=-group['lr'] * RMS * max(ahead.shape)**0.5)
@@ -102,7 +103,7 @@ class Muon(Optimizer):
                 state.update(step=torch.tensor(0.), exp_avg=torch.zeros_like(parameter),
                              exp_avg_sq=torch.zeros_like(parameter))
         first, second = group['betas']
-        adamw(parameters, [parameter.grad for parameter in parameters], *(
-            [state[name] for state in states] for name in ('exp_avg', 'exp_avg_sq')), [],
-            [state['step'] for state in states], foreach=True, amsgrad=False, beta1=first, beta2=second, lr=group['lr'],
-            weight_decay=group['weight_decay'], eps=group['eps'], maximize=False)
+        adamw(parameters, [torch.as_tensor(parameter.grad) for parameter in parameters],
+              [state['exp_avg'] for state in states], [state['exp_avg_sq'] for state in states], [],
+              [state['step'] for state in states], foreach=True, amsgrad=False, beta1=first, beta2=second,
+              lr=group['lr'], weight_decay=group['weight_decay'], eps=group['eps'], maximize=False)

@@ -32,8 +32,8 @@ class WrapperOptions(TypedDict, total=False):
     clip_grad: ClipOptions | None
 
 
-class KeepsGradNorm:
-    """Mixin for optimizer wrappers, for plain and for sharded models.
+class KeepsGradNorm(EagerOptimWrapper):
+    """What our optimizer wrappers add to MMEngine's, for plain and for sharded models.
 
     Attributes:
         defers_grad_norm: whether the norm stays on the device until :class:`~vit_plugin.engine.RuntimeInfoHook`

@@ -50,7 +50,8 @@ class Allocations(TorchDispatchMode):
     def __init__(self, fake: FakeTensorMode, block: int, node: int) -> None:
         super().__init__()
         self.fake, self.block, self.node = fake, block, node
-        self.kind, self.segment = 'activations', ('input', )
+        self.kind = 'activations'
+        self.segment: Any = ('input', )
         self.held: Counter[str] = Counter()
         self.peaks: dict[Hashable, Counter[str]] = {}
         self.flops, self.traffic = 0, Counter(within=0, between=0)
@@ -68,7 +69,7 @@ class Allocations(TorchDispatchMode):
         self.segment, self.kind = segment, kind
         self._note_peak()
 
-    def __torch_dispatch__(self, func: Callable, types: Any, args: tuple = (), kwargs: Mapping | None = None) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: Mapping | None = None) -> Any:
         if any(issubclass(kind, DTensor) for kind in types):
             return NotImplemented  # DTensor calls the operator on its local tensors, which comes here again
         kwargs = kwargs or {}
@@ -139,7 +140,8 @@ def _group(args: tuple) -> dist.ProcessGroup:
     """The process group of a collective: by name in the functional ones, an object of torch's script otherwise."""
     named = [arg for arg in args if isinstance(arg, str)]
     if named:
-        return dist.distributed_c10d._resolve_process_group(named[-1])
+        resolve: Any = dist.distributed_c10d._resolve_process_group
+        return resolve(named[-1])
     return dist.ProcessGroup.unbox(next(arg for arg in args if isinstance(arg, torch.ScriptObject)
                                         and 'ProcessGroup' in str(arg._type())))
 
@@ -147,15 +149,16 @@ def _group(args: tuple) -> dist.ProcessGroup:
 @contextmanager
 def _told_of_resizing(tell: Callable[[torch.UntypedStorage], None]) -> Iterator[None]:
     """Call the function with each storage whose size Python code changes. No operator shows this."""
-    resize = torch.UntypedStorage.resize_
+    storages: Any = torch.UntypedStorage
+    resize = storages.resize_
 
     def resize_and_tell(storage: torch.UntypedStorage, size: int) -> torch.UntypedStorage:
         resize(storage, size)
         tell(storage)
         return storage
 
-    torch.UntypedStorage.resize_ = resize_and_tell
+    storages.resize_ = resize_and_tell
     try:
         yield
     finally:
-        torch.UntypedStorage.resize_ = resize
+        storages.resize_ = resize

@@ -41,7 +41,7 @@ class Forecast:
         """The cost of a step with this number of images on the rank, see :meth:`Step.cost`."""
         if batch not in self._costs:
             costs = [step.cost(batch) for step in self.steps]
-            self._costs[batch] = costs[0] if len(costs) == 1 else continued(*costs, self.num_layers)
+            self._costs[batch] = costs[0] if len(costs) == 1 else continued(costs[0], costs[1], self.num_layers)
         return self._costs[batch]
 
     def largest_batch(self, limit: int) -> int:

@@ -156,10 +156,10 @@ def best(layouts: Sequence[Layout], usable: int) -> Layout:
     """
     fitting = [layout for layout in layouts if layout.memory and layout.largest_batch]
     if not fitting:
-        least = min((layout for layout in layouts if layout.memory), key=lambda layout: layout.peak_of_one)
+        needed, i = min((layout.peak_of_one, i) for i, layout in enumerate(layouts) if layout.peak_of_one is not None)
         raise ConfigError(
-            f'The model does not fit even with one image on a GPU: {describe(least)} takes the least, '
-            f'{least.peak_of_one / GIB:.2f} GiB, which is {(least.peak_of_one - usable) / GIB:.2f} GiB more than the '
+            f'The model does not fit even with one image on a GPU: {describe(layouts[i])} takes the least, '
+            f'{needed / GIB:.2f} GiB, which is {(needed - usable) / GIB:.2f} GiB more than the '
             f"usable {usable / GIB:.2f}; take GPUs with more memory, more GPUs, or a smaller model.")
     now = [layout for layout in fitting if layout.peak <= usable] or fitting
     return min(now, key=lambda layout: layout.run.step_s if layout.run else layout.recompute)

@@ -181,7 +181,7 @@ def _segments(model: nn.Module, optimizer: torch.optim.Optimizer, allocations: A
         allocations.follow((parameter.grad for parameter in model.parameters()), 'gradients')
         allocations.begin(segment, 'activations' if segment[0] == 'forward' else 'temporary')
 
-    def hook(block: nn.Module, place: int | str) -> Iterator[Any]:
+    def hook(block: nn.Module, place: int | str) -> tuple[Any, Any]:
         def before(*_: Any) -> None:
             if allocations.segment[0] == 'forward':  # in the backward it is recomputed
                 begin('forward', place)
@@ -220,6 +220,6 @@ def _autocast(wrapper: Any) -> Iterator[None]:
 
 def _all_reduce(_: None, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:
     dist.all_reduce(bucket.buffer())
-    done = torch.futures.Future()
+    done: torch.futures.Future[Tensor] = torch.futures.Future()
     done.set_result(bucket.buffer())
     return done

@@ -50,7 +50,7 @@ class Sharding:
             ConfigError: if the group does not divide the ranks, or if the machines have different numbers of ranks.
         """
         ranks = dist.get_world_size()
-        group = {'all': ranks, 'node': 0}.get(self.group, self.group) or _ranks_per_node()
+        group = self.group if isinstance(self.group, int) else ranks if self.group == 'all' else _ranks_per_node()
         if ranks % group:
             raise ConfigError(f'sharding: group={self.group!r} does not divide the {ranks} ranks; choose one of '
                               f'{", ".join(str(i) for i in range(1, ranks + 1) if ranks % i == 0)}.')
@@ -62,7 +62,7 @@ class Sharding:
 def _ranks_per_node() -> int:
     """The number of ranks on each machine. Every rank must call this function."""
     mine = socket.gethostname(), os.environ.get('GROUP_RANK'), os.environ.get('SLURM_NODEID')
-    nodes = [None] * dist.get_world_size()
+    nodes: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(nodes, mine)
     size = nodes.count(nodes[0])
     if any(len({*nodes[i:i + size]}) > 1 or nodes.count(nodes[i]) != size for i in range(0, len(nodes), size)):

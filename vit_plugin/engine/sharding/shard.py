@@ -52,8 +52,9 @@ def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
     parts, mesh = parts_to_shard(model), sharding.mesh(device_type)
     _check_parameters(model, mesh)
     ranks = mesh.size(-1)
-    common = dict(mesh=mesh, shard_placement_fn=lambda parameter: Shard(shard_dim(parameter.shape, ranks)),
-                  offload_policy=_offload_policy(sharding, device_type))
+    common: dict[str, Any] = dict(
+        mesh=mesh, shard_placement_fn=lambda parameter: Shard(shard_dim(parameter.shape, ranks)),
+        offload_policy=_offload_policy(sharding, device_type))
     own = next(model.parameters()).dtype
     reduce_dtype = getattr(torch, sharding.reduce_dtype or '', None) or own
     low = getattr(torch, sharding.param_dtype or '', None)

@@ -77,7 +77,7 @@ class Sweep:
     @cached_property
     def members(self) -> list[Member]:
         """A training for each combination and seed, in the order of the grid."""
-        members = []
+        members: list[Member] = []
         for config, settings in self.combinations:
             words = [Path(config).stem[:40]] if len(self.configs) > 1 else []
             words += [f'{key.rpartition(".")[2]}={as_text(value)}' for key, value in settings.items()]
@@ -155,7 +155,8 @@ def check_key(cfg: Config, key: str) -> None:
         ConfigError: gives the nearest name.
     """
     at: Any = cfg.to_dict()
-    path, names = [], key.split('.')
+    path: list[str] = []
+    names = key.split('.')
     for name in names:
         found = at[int(name)] if isinstance(at, (list, tuple)) and name.isdecimal() and int(name) < len(at) else (
             at.get(name, at) if isinstance(at, Mapping) else at)

@@ -46,6 +46,9 @@ class LayerOptions(TypedDict, total=False):
     norm_cfg: NormConfig
 
 
+OutType = Literal['raw', 'cls_token', 'featmap', 'avg_featmap']
+
+
 class CommonOptions(TypedDict, total=False):
     """What all of MMPretrain's classes here take."""
     img_size: Size
@@ -56,7 +59,6 @@ class CommonOptions(TypedDict, total=False):
     qkv_bias: bool
     norm_cfg: NormConfig
     final_norm: bool
-    out_type: Literal['raw', 'cls_token', 'featmap', 'avg_featmap']
     interpolate_mode: Literal['bicubic', 'bilinear']
     patch_cfg: PatchOptions
     init_cfg: InitConfig
@@ -64,6 +66,7 @@ class CommonOptions(TypedDict, total=False):
 
 class DistilledOptions(CommonOptions, total=False):
     """Arguments of MMPretrain's ``DistilledVisionTransformer``. It ignores ``pre_norm``, which is refused here."""
+    out_type: OutType
     drop_rate: Rate
     frozen_stages: Annotated[int, Field(ge=-1)]
     layer_scale_init_value: Fraction
@@ -93,6 +96,7 @@ class DeiT3Options(CommonOptions, total=False):
 
 class EVA02Options(CommonOptions, total=False):
     """Arguments of MMPretrain's ``ViTEVA02``."""
+    out_type: OutType
     sub_ln: bool
     attn_drop_rate: Rate
     drop_rate: Zero

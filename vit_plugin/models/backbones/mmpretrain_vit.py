@@ -56,7 +56,7 @@ class Translated(VisionTransformer):
             self.fc_norm = build_norm(self.numerics.norm_cfg, self.embed_dims)
             self.fc_norm.requires_grad_(self.frozen_stages < self.num_layers)
 
-    def forward(self, images: Tensor) -> tuple[Tensor | tuple[Tensor, ...], ...]:
+    def forward(self, images: Tensor) -> tuple[Any, ...]:
         """Images (B, C, H, W) -> one output of ``out_type`` for each of ``out_indices``, as MMPretrain's."""
         x, grid, _ = self.patch_embed(images)
         leading = self.num_class_tokens if self.out_type in NUM_TOKENS else None
@@ -79,7 +79,7 @@ class Translated(VisionTransformer):
         return translate(cls._sizes(arch), {**cls.defaults, **options})
 
     @classmethod
-    def _sizes(cls, arch: str | Sizes) -> Sizes:
+    def _sizes(cls, arch: str | Sizes) -> Any:
         if not isinstance(arch, str):
             return dict(arch)
         if arch.lower() not in cls.archs:

@@ -16,7 +16,7 @@ from ..layers.attention import Grid
 from ..layers.encoder import MergingEncoder
 from ..layers.encoder_cfg import EncoderCfg, build_encoder
 from ..layers.numerics import AnyNumerics, build_norm, get_numerics
-from ..layers.outputs import MAPS, NUM_TOKENS, OUT_TYPES, build_output_norm
+from ..layers.outputs import MAPS, NUM_TOKENS, OUT_TYPES, OutType, build_output_norm
 from ..layers.pos_embed import POS_EMBEDS, PosEmbed, PosEmbedCfg, PosEmbedName
 from ..layers.rotary import RotaryCfg, build_rotary
 from ..loading import LoadableBackbone
@@ -84,19 +84,19 @@ class VisionTransformer(LoadableBackbone):
     def __init__(self, arch: str | ArchCfg = 'B/16', img_size: Size | None = None, patch_embed: StemCfg | None = None,
                  pos_embed: PosEmbedName | PosEmbedCfg | None = None, with_cls_token: bool | None = None,
                  encoder: EncoderCfg | None = None, numerics: AnyNumerics | None = None,
-                 out_indices: int | Indices = -1, out_type: Literal[tuple(OUT_TYPES)] | None = None,
-                 drop_rate: Rate = 0., drop_path_rate: Rate = 0., frozen_stages: FrozenStages = -1,
+                 out_indices: int | Indices = -1, out_type: OutType | None = None, drop_rate: Rate = 0.,
+                 drop_path_rate: Rate = 0., frozen_stages: FrozenStages = -1,
                  with_cp: bool = False, init_cfg: InitConfig = None) -> None:
         super().__init__(init_cfg, arch)
         sizes = parse_arch(arch)
         self.arguments = given = sizes.complete(
             img_size=img_size, pos_embed=pos_embed, with_cls_token=with_cls_token, encoder=encoder, numerics=numerics,
             out_type=out_type)
-        encoder = dict(given.encoder)
+        entries: dict[str, Any] = dict(given.encoder)
         self.numerics = numerics = get_numerics(given.numerics)
         self.embed_dims, self.num_layers, self.num_heads = sizes.embed_dims, sizes.num_layers, sizes.num_heads
         self.img_size = (given.img_size, ) * 2 if isinstance(given.img_size, int) else tuple(given.img_size)
-        counts = {'cls_token': int(given.with_cls_token), **{name: encoder.pop(name, 0) for name in PREFIX_TOKENS[1:]}}
+        counts = {'cls_token': int(given.with_cls_token), **{name: entries.pop(name, 0) for name in PREFIX_TOKENS[1:]}}
         self.prefix_tokens = tuple(name for name in PREFIX_TOKENS if counts[name])
         self.num_prefix_tokens = sum(counts.values())
         self.out_type = self._check_out_type(given.out_type)
@@ -118,13 +118,13 @@ class VisionTransformer(LoadableBackbone):
                                  num_layers=self.num_layers, num_prefix_tokens=self.num_prefix_tokens)
         self.pos_embed = nn.Parameter(torch.empty(self.position.shape)) if self.position.shape else None
         self.drop_after_pos = nn.Dropout(drop_rate)
-        self.norm_pre = (build_norm(numerics.norm_cfg, self.embed_dims) if encoder.pop('pre_norm', False)
+        self.norm_pre = (build_norm(numerics.norm_cfg, self.embed_dims) if entries.pop('pre_norm', False)
                          else nn.Identity())
-        self.norm = build_output_norm(encoder.pop('final_norm', True), numerics.norm_cfg, self.embed_dims,
+        self.norm = build_output_norm(entries.pop('final_norm', True), numerics.norm_cfg, self.embed_dims,
                                       self.num_prefix_tokens)
         self.blocks = build_encoder(
-            sizes, encoder, self.out_indices, self.num_prefix_tokens, grid if relative else None,
-            rotary and rotary.get('planes', 'neighbours'), numerics, drop_rate, drop_path_rate, with_cp)
+            sizes, entries, self.out_indices, self.num_prefix_tokens, grid if relative else None,
+            rotary.get('planes', 'neighbours') if rotary else None, numerics, drop_rate, drop_path_rate, with_cp)
         self.reset_parameters()
         for name, parameter in self.named_parameters():
             stays = self.patch_embed.frozen and name.startswith('patch_embed.')
@@ -253,10 +253,10 @@ class VisionTransformer(LoadableBackbone):
         return tuple(sorted({index % self.num_layers for index in indices}))
 
     def _check_frozen_stages(self, frozen_stages: int | str) -> int:
-        frozen_stages = self.num_layers if frozen_stages == 'all' else frozen_stages
-        if frozen_stages > self.num_layers:
-            raise ConfigError(f'frozen_stages={frozen_stages} is out of range: -1 (none) to {self.num_layers} (all).')
-        return frozen_stages
+        number = self.num_layers if frozen_stages == 'all' else int(frozen_stages)
+        if number > self.num_layers:
+            raise ConfigError(f'frozen_stages={number} is out of range: -1 (none) to {self.num_layers} (all).')
+        return number
 
     @staticmethod
     def _build_stem(default: Mapping[str, Any], patch_embed: Mapping[str, Any], **common: Any) -> Stem:

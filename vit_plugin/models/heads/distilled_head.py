@@ -78,7 +78,8 @@ class DistilledViTClsHead(ViTClsHead):
         return feats[-1][:, :2]
 
     def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
-        return sum(self.classify(feats)) / 2
+        of_labels, of_teacher = self.classify(feats)
+        return (of_labels + of_teacher) / 2
 
     def loss(self, feats: tuple[Tensor, ...], data_samples: list, teacher: Tensor | None = None, **kwargs: Any) -> dict:
         """Compute the losses.

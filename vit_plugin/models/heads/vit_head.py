@@ -10,12 +10,14 @@ from typing_extensions import TypedDict, Unpack
 from vit_plugin.arguments import refusing
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.fields import InitConfig, PositiveInt, PositiveInts, Typed
+from vit_plugin.multimodal import leave_out_multimodal
 from vit_plugin.registry import MODELS
 
 from ..layers.head import head_layers, reset_head
 from ..load_hooks import place
 
 with needed_by('ViTClsHead'):
+    leave_out_multimodal()
     from mmpretrain.models.heads import ClsHead
 
 

@@ -1,7 +1,7 @@
 """A block of the encoder."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from timm.layers import DropPath
@@ -118,6 +118,7 @@ class BranchedBlock(nn.Module):
         return x + (first + second)
 
 
+BlockName = Literal['pre_norm', 'post_norm', 'parallel', 'branched']
 BLOCKS: dict[str, type[nn.Module]] = {
     'pre_norm': TransformerBlock,
     'post_norm': PostNormBlock,

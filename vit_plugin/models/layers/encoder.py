@@ -80,7 +80,7 @@ class MergingEncoder(Encoder):
         self.num_merged, self.num_prefix_tokens = tuple(num_merged), num_prefix_tokens
 
     def forward(self, x: Tensor, grid: Grid, num_outputs: int | None = None,
-                rotations: Sequence[None] | None = None) -> list[Tensor]:
+                rotations: Sequence[Tensor | None] | None = None) -> list[Tensor]:
         """See :meth:`Encoder.forward`. In the outputs, merged patches have equal values."""
         merging, outs = TokenMerging.of(x, self.num_prefix_tokens), []
         for i, block in enumerate(self):

@@ -12,7 +12,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.fields import Count, Fraction, PositiveInt, Rate
 
 from .attention import Attention, Grid
-from .block import BLOCKS
+from .block import BLOCKS, BlockName
 from .differential import DifferentialAttention
 from .encoder import Encoder, MergingEncoder
 from .mlp import GatedMlp, Mlp
@@ -65,7 +65,7 @@ class EncoderCfg(TypedDict, total=False):
     final_norm: FinalNorm
     window: WindowCfg | None
     num_merged: Count | Sequence[Count]
-    block: Literal[tuple(BLOCKS)]
+    block: BlockName
     differential: bool
     qkv_bias: QkvBias | Sequence[QkvBias]
     num_kv_heads: PositiveInt | Sequence[PositiveInt]
@@ -136,7 +136,7 @@ def build_block(kind: str, sizes: Arch, numerics: Numerics, drop_rate: float = 0
         drop_rate, proj_bias, norm_cfg if mlp_norm is True else None, norm_cfg if mlp_norm == 'input' else None)
     scale = entries.pop('layer_scale_init_value', 0.)
     scales = (scale, scale if entries.pop('mlp_layer_scale', True) else 0.)
-    norms = {name: norm_cfg if entries.pop(entry, False) else None
+    norms: dict[str, Any] = {name: norm_cfg if entries.pop(entry, False) else None
              for name, entry in (('qk_norm_cfg', 'qk_norm'), ('norm_cfg', 'attn_norm'))}
     attention = partial(build_attention, width, sizes.num_heads, drop_rate=drop_rate, proj_bias=proj_bias,
                         **norms, **entries)
@@ -155,13 +155,11 @@ def build_attention(*args: Any, window_size: int | None = None, rel_pos_grid: Gr
         kwargs['interleaved'] = planes == 'neighbours'
         return (RotaryAttention(*args, **kwargs) if window_size is None else
                 RotaryWindowAttention(*args, window_size=window_size, **kwargs))
-    match window_size, rel_pos_grid:
-        case None, None:
-            return Attention(*args, **kwargs)
-        case None, _:
-            return RelativeAttention(*args, rel_pos_grid=rel_pos_grid, **kwargs)
-        case _, None:
-            return WindowAttention(*args, window_size=window_size, **kwargs)
+    if window_size is None:
+        return (Attention(*args, **kwargs) if rel_pos_grid is None else
+                RelativeAttention(*args, rel_pos_grid=rel_pos_grid, **kwargs))
+    if rel_pos_grid is None:
+        return WindowAttention(*args, window_size=window_size, **kwargs)
     return RelativeWindowAttention(*args, window_size=window_size, rel_pos_grid=(window_size, window_size), **kwargs)
 
 

@@ -60,7 +60,7 @@ class Extractor(nn.Module):
         self.attn = DeformableAttention(embed_dims, num_levels=1, **attention)
         hidden = int(embed_dims * ffn_ratio)
         self.ffn = ConvFFN(embed_dims, hidden) if hidden else None
-        self.ffn_norm = nn.LayerNorm(embed_dims, eps=EPS) if hidden else None
+        self.ffn_norm = nn.LayerNorm(embed_dims, eps=EPS) if hidden else nn.Identity()
         self.drop_path = DropPath(drop_path_rate)
 
     def forward(self, pyramid: Tensor, levels: Sequence[Level], patches: Tensor, patch_level: Level) -> Tensor:

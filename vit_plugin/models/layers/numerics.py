@@ -107,7 +107,7 @@ def get_numerics(numerics: 'str | Mapping[str, Any] | Numerics') -> Numerics:
     """
     if isinstance(numerics, Numerics):
         return numerics
-    changes = dict(numerics) if isinstance(numerics, Mapping) else {'base': numerics}
+    changes: dict[str, Any] = dict(numerics) if isinstance(numerics, Mapping) else {'base': numerics}
     name = changes.pop('base', 'authors')
     names = [field.name for field in fields(Numerics)]
     maps = all(isinstance(change, Mapping) for change in changes.values())

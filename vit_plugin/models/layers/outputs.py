@@ -17,6 +17,7 @@ def to_map(x: Tensor, prefix: int, grid: Grid) -> Tensor:
     return x[:, prefix:].transpose(1, 2).unflatten(2, grid).contiguous()
 
 
+OutType = Literal['raw', 'cls_token', 'avg_featmap', 'featmap', 'pyramid']
 # How an output is made from the normed tokens x (B, prefix + h*w, C). All but the pyramid are as in MMPretrain.
 OUT_TYPES: dict[str, Callable[[Tensor, int, Grid], Tensor]] = {
     'raw': lambda x, prefix, grid: x,

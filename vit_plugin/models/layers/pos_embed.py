@@ -19,6 +19,7 @@ from .rotary import RotaryCfg
 
 EXTRA_STATE = '_extra_state'  # torch's key for the result of `get_extra_state`
 
+Interpolation = Literal['bilinear', 'bicubic', 'bicubic_dinov2', 'bicubic_mmpretrain', 'bilinear_mmpretrain']
 # How a table is resampled to another grid: arguments of `torch.nn.functional.interpolate`.
 INTERPOLATIONS: dict[str, dict] = {
     # The authors' method, scipy.ndimage.zoom(order=1). The end points stay in place.
@@ -84,11 +85,11 @@ class PosEmbed(nn.Module):
         self.interpolate_mode = _known(interpolate_mode)
         self.source_grid = None if source_grid is None else tuple(source_grid)
 
-    def table(self, weight: Tensor | None, grid: Grid, device: torch.device | None = None) -> Tensor:
+    def table(self, weight: Any, grid: Grid, device: torch.device | None = None) -> Tensor:
         """The table (1, N, C) of a grid. It may lack the rows for the tokens before the patches."""
         raise NotImplementedError
 
-    def forward(self, x: Tensor, weight: Tensor | None, grid: Grid) -> Tensor:
+    def forward(self, x: Tensor, weight: Any, grid: Grid) -> Tensor:
         """Add the positions of ``grid`` to the tokens (B, prefix + h*w, C)."""
         table = self.table(weight, grid, x.device)
         # Under autocast the sum stays in float32, and so do the sums in the blocks.
@@ -203,7 +204,7 @@ class PosEmbedCfg(TypedDict, total=False):
     type: PosEmbedName
     relative: bool
     rotary: RotaryCfg | None
-    interpolate_mode: Literal[tuple(INTERPOLATIONS)]
+    interpolate_mode: Interpolation
     prefix_rows: bool
     endpoint: bool
     source_grid: Pair | None

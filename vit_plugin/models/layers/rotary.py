@@ -10,7 +10,7 @@ second. :func:`~vit_plugin.models.layers.rotary_attention.rotate` applies it.
 
 import math
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -221,7 +221,7 @@ class MixedRotary(Rotary):
                 for first, second in zip(*freqs, strict=True)]
 
 
-def build_rotary(cfg: RotaryCfg | None, **sizes: int) -> Rotary | NoRotary:
+def build_rotary(cfg: Mapping[str, Any] | None, **sizes: int) -> Rotary | NoRotary:
     """Build the rotary positions of a backbone.
 
     Args:

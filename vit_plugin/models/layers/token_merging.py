@@ -16,11 +16,11 @@ class TokenMerging(NamedTuple):
 
     Attributes:
         sizes: (B, M, 1), the number of original tokens in each current token.
-        index: (B, N), the current token that contains each original token.
+        holder: (B, N), the current token that contains each original token.
         prefix: number of tokens before the patches. They are never merged.
     """
     sizes: Tensor
-    index: Tensor
+    holder: Tensor
     prefix: int
 
     @classmethod
@@ -87,7 +87,7 @@ class TokenMerging(NamedTuple):
 
         sizes = fewer(self.sizes)
         place = self._places(merged, kept, target)
-        return fewer(x * self.sizes) / sizes, self._replace(sizes=sizes, index=place.gather(1, self.index))
+        return fewer(x * self.sizes) / sizes, self._replace(sizes=sizes, holder=place.gather(1, self.holder))
 
     def _places(self, merged: Tensor, kept: Tensor, target: Tensor) -> Tensor:
         """The new index (B, M) of each of the M tokens."""
@@ -102,7 +102,7 @@ class TokenMerging(NamedTuple):
 
     def unmerge(self, x: Tensor) -> Tensor:
         """Tokens (B, M, C) -> (B, N, C). Original tokens that were merged get equal values."""
-        return x.gather(1, _rows(self.index, x))
+        return x.gather(1, _rows(self.holder, x))
 
 
 def _rows(index: Tensor, values: Tensor) -> Tensor:

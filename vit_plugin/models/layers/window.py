@@ -9,8 +9,8 @@ from .attention import Attention, Grid
 from .relative_position import RelativeAttention
 
 
-class InWindows:
-    """Mixin that restricts an :class:`Attention` to square windows (arXiv:2203.16527, Section 3).
+class InWindows(Attention):
+    """Restricts an :class:`Attention`, or a subclass beside it, to square windows (arXiv:2203.16527, Section 3).
 
     If the window does not divide the grid, the grid is padded with zero tokens at the right and bottom. These zero
     tokens take part as keys. ViTDet does the same, and its weights expect it.
@@ -38,7 +38,7 @@ class InWindows:
         rotation = self.window_rotation(rotation, grid, windows.shape[0])
         return super().weights(windows, (self.window_size, self.window_size), rotation)
 
-    def window_rotation(self, rotation: Tensor | None, grid: Grid, num_windows: int) -> Tensor | None:
+    def window_rotation(self, rotation: Any, grid: Grid, num_windows: int) -> Tensor | None:
         """The rotation of each of B * windows windows, for attention with rotary positions."""
         return None
 

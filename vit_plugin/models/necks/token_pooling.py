@@ -17,7 +17,7 @@ from ..layers.numerics import AnyNumerics, build_norm
 from ..load_hooks import place
 
 # Tokens (B, prefix + N, C) and the number of tokens before the patches -> (B, C).
-POOLINGS: dict[str, Callable[[Tensor, int], Tensor]] = {
+POOLINGS: dict[str, Callable[[Tensor, int | None], Tensor]] = {
     'cls': lambda x, prefix: x[:, 0],
     'avg': lambda x, prefix: x[:, prefix:].mean(dim=1),
     'gap': lambda x, prefix: x.mean(dim=1),
@@ -73,8 +73,9 @@ class TokenPooling(BaseModule):
         if mode != 'map' and map_cfg:
             raise ConfigError(f"TokenPooling: map_cfg is for mode='map', and this is mode={mode!r}; leave it out.")
         self.mode, self.num_prefix_tokens = mode, num_prefix_tokens
-        self.attn_pool = self._build_attention_pool(in_channels, dict(map_cfg or {})) if mode == 'map' else None
-        self.norm = build_norm(norm_cfg, in_channels) if norm_cfg else nn.Identity()
+        width = in_channels or 0  # which is given where it is needed
+        self.attn_pool = self._build_attention_pool(width, dict(map_cfg or {})) if mode == 'map' else None
+        self.norm = build_norm(norm_cfg, width) if norm_cfg else nn.Identity()
         self.register_load_state_dict_pre_hook(place)
 
     @staticmethod

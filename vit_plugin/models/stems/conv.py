@@ -36,9 +36,10 @@ class ConvEmbed(Stem):
         ConfigError: if there are not as many strides as channels.
     """
 
-    def __init__(self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768,
-                 channels: Widths = (192, 192, 768), strides: Widths = (4, 2, 2), patch_size: PositiveInt = 1,
-                 with_cp: bool = False, projection: bool = False, **kwargs: Unpack[StemOptions]) -> None:
+    def __init__(  # type: ignore[misc]  # it names some of StemOptions itself
+            self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768,
+            channels: Widths = (192, 192, 768), strides: Widths = (4, 2, 2), patch_size: PositiveInt = 1,
+            with_cp: bool = False, projection: bool = False, **kwargs: Unpack[StemOptions]) -> None:
         if len(channels) != len(strides):
             raise ConfigError(f'patch_embed: channels has {len(channels)} values and strides has {len(strides)}; give '
                               'one of each for every convolution.')

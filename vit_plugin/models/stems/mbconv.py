@@ -29,10 +29,11 @@ class MBConvEmbed(Stem):
         in_channels, embed_dims, patch_size, with_cp, **kwargs: see :class:`Stem`.
     """
 
-    def __init__(self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768,
-                 channels: Annotated[Sequence[PositiveInt], Two] = (128, 256),
-                 stage_depths: Annotated[Sequence[Depth], Two] = (2, 4), patch_size: PositiveInt = 1,
-                 with_cp: bool = False, projection: bool = False, **kwargs: Unpack[StemOptions]) -> None:
+    def __init__(  # type: ignore[misc]  # it names some of StemOptions itself
+            self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768,
+            channels: Annotated[Sequence[PositiveInt], Two] = (128, 256),
+            stage_depths: Annotated[Sequence[Depth], Two] = (2, 4), patch_size: PositiveInt = 1,
+            with_cp: bool = False, projection: bool = False, **kwargs: Unpack[StemOptions]) -> None:
         super().__init__(in_channels, embed_dims, patch_size, with_cp=with_cp, projection=projection, **kwargs,
                          feature_strides=(4, 8, 16), feature_channels=(*channels, embed_dims))
         cfg = VitCfg(embed_dim=(*channels, embed_dims), depths=(*stage_depths, 1), stem_width=channels[0])

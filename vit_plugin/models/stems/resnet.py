@@ -4,7 +4,7 @@ The source is google-research/vision_transformer `vit_jax/models_resnet.py`, and
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch.nn.functional as F
 from annotated_types import Predicate
@@ -110,7 +110,7 @@ class BasicBlock(nn.Module):
         return F.relu(self.norm2(self.conv2(x)) + shortcut, inplace=True)
 
 
-BLOCKS = {'bottleneck': Bottleneck, 'basic': BasicBlock}
+BLOCKS: dict[str, Any] = {'bottleneck': Bottleneck, 'basic': BasicBlock}
 
 
 class Stage(nn.Module):
@@ -173,10 +173,11 @@ class ResNetEmbed(Stem):
         ConfigError: if the groups of the GroupNorm do not divide the width.
     """
 
-    def __init__(self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768,
-                 stage_depths: StageDepths = (3, 4, 9), width: PositiveInt = 64,
-                 root_stride: RootStride = 4, block: Block = 'bottleneck', patch_size: PositiveInt = 1,
-                 numerics: AnyNumerics = 'authors', with_cp: bool = False, **kwargs: Unpack[StemOptions]) -> None:
+    def __init__(  # type: ignore[misc]  # it names some of StemOptions itself
+            self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768,
+            stage_depths: StageDepths = (3, 4, 9), width: PositiveInt = 64,
+            root_stride: RootStride = 4, block: Block = 'bottleneck', patch_size: PositiveInt = 1,
+            numerics: AnyNumerics = 'authors', with_cp: bool = False, **kwargs: Unpack[StemOptions]) -> None:
         numerics = get_numerics(numerics)
         groups = numerics.stem_norm_cfg.get('num_groups', 1)
         if width % groups:

@@ -17,6 +17,7 @@ from ..layers.numerics import AnyNumerics, build_activation, build_norm, get_num
 from ..layers.std_conv import lecun_normal_
 
 # Number of patches along one side of a map, from the size of the map and of a patch.
+Padding = Literal['same', 'valid']
 PADDINGS: dict[str, Callable[[int, int], int]] = {
     'same': lambda size, patch: -(-size // patch),
     'valid': lambda size, patch: size // patch,
@@ -31,7 +32,7 @@ class StemOptions(TypedDict, total=False):
     act_cfg: Typed | None
     bias: bool
     projection: bool
-    padding: Literal[tuple(PADDINGS)]
+    padding: Padding
     frozen: bool
     init_cfg: InitConfig
 
@@ -74,12 +75,10 @@ class Stem(BaseModule):
         num_depths: number of depths from the image to the tokens, for layer-wise decay.
     """
 
-    varies = False
-
     def __init__(self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768, patch_size: PositiveInt = 16,
                  numerics: AnyNumerics = 'authors', with_cp: bool = False, norm_cfg: NormConfig | None = None,
                  act_cfg: Typed | None = None, bias: bool = True, projection: bool = True,
-                 padding: Literal[tuple(PADDINGS)] = 'same', frozen: bool = False, init_cfg: InitConfig = None,
+                 padding: Padding = 'same', frozen: bool = False, init_cfg: InitConfig = None,
                  feature_strides: Sequence[int] = (), feature_channels: Sequence[int] = ()) -> None:
         super().__init__(init_cfg)
         self.in_channels, self.embed_dims, self.patch_size = in_channels, embed_dims, patch_size
@@ -110,6 +109,11 @@ class Stem(BaseModule):
     def build_projection(self, channels: int, bias: bool) -> nn.Module:
         """The layer that makes tokens of patches with this number of channels."""
         return nn.Conv2d(channels, self.embed_dims, self.patch_size, self.patch_size, bias=bias)
+
+    @property
+    def varies(self) -> bool:
+        """Whether the stride is another one for each batch in training."""
+        return False
 
     @property
     def stride(self) -> int:

@@ -1,7 +1,7 @@
 """Any CNN of timm as a stem."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import timm
 import torch.nn.functional as F
@@ -39,7 +39,7 @@ class TimmEmbed(Stem):
                  out_indices: Annotated[Sequence[Count], Field(min_length=1)] | None = None,
                  patch_size: PositiveInt = 1, pretrained: bool = False, model_kwargs: dict | None = None,
                  **kwargs: Unpack[StemOptions]) -> None:
-        indices = {} if out_indices is None else {'out_indices': tuple(sorted(out_indices))}
+        indices: dict[str, Any] = {} if out_indices is None else {'out_indices': tuple(sorted(out_indices))}
         try:
             backbone = timm.create_model(
                 model_name, pretrained=pretrained, features_only=True, in_chans=in_channels, **indices,

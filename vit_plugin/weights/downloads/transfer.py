@@ -188,7 +188,7 @@ def _explained(error: Exception) -> Exception:
     """The error of a transfer as one that says whether another try is of use."""
     import requests
     import urllib3
-    causes = [error]
+    causes: list[BaseException] = [error]
     while (inner := _cause(causes[-1])) and inner not in causes:
         causes.append(inner)
     if any(isinstance(cause, (http.client.IncompleteRead, urllib3.exceptions.InvalidChunkLength)) for cause in causes):

@@ -1,0 +1,85 @@
+"""Workflows, hooks and lists of versions name what exists."""
+
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import setuptools
+import yaml
+
+WORKFLOWS = sorted(Path('.github/workflows').glob('*.yml'))
+HOOKS = Path('.pre-commit-config.yaml')
+FORMS = [Path('.github/dependabot.yml'), *sorted(Path('.github/ISSUE_TEMPLATE').glob('*.yml'))]
+CHECKS = Path('.ci/check')
+# Programs of the runner's image, and Python's.
+GIVEN = {'bash', 'pip', 'python', 'test', 'cd', 'set'}
+# The package of a program, if it has another name.
+PACKAGES = {'sphinx-build': 'sphinx'}
+
+
+@pytest.fixture
+def project(monkeypatch) -> dict[str, Any]:
+    """The arguments of ``setup()``."""
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(setuptools, 'setup', lambda **arguments: given.update(arguments))
+    runpy.run_path('setup.py')
+    return given
+
+
+def steps(workflow: Path) -> list[list[str]]:
+    """The command lines of each job, in order."""
+    jobs = yaml.safe_load(workflow.read_text())['jobs'].values()
+    return [[line for step in job['steps'] for line in step.get('run', '').splitlines()] for job in jobs]
+
+
+def names(requirements: list[str]) -> set[str]:
+    return {re.split(r'[<>=;\[ ]', requirement)[0] for requirement in requirements}
+
+
+@pytest.mark.parametrize('path', FORMS, ids=str)
+def test_forms_can_be_read(path):
+    assert yaml.safe_load(path.read_text())
+
+
+@pytest.mark.parametrize('path', WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_names_what_exists(path, project):
+    """Extras, files, and programs that the runner has or that the job installs first."""
+    for lines in steps(path):
+        installed = set(GIVEN)
+        for line in lines:
+            for extra in re.findall(r"\.\[([\w,]+)\]", line):
+                for name in extra.split(','):
+                    installed |= names(project['extras_require'][name])
+            if line.startswith('pip install'):
+                installed.update(line.split()[2:])
+            for file in re.findall(r'(?<![\w./])(?:tests|tools|docs|\.ci)/[\w./-]+', line):
+                assert Path(file).exists(), line
+            program = line.split()[0]
+            assert PACKAGES.get(program, program) in installed, line
+
+
+def test_hooks_run_what_the_extra_installs(project):
+    installed = names(project['extras_require']['dev'])
+    for repository in yaml.safe_load(HOOKS.read_text())['repos']:
+        for hook in repository['hooks']:
+            assert hook['entry'].split()[0] in installed
+    assert 'pre-commit' in installed
+
+
+def test_all_checks_are_one_command():
+    assert CHECKS.stat().st_mode & 0o100
+    assert {'pre-commit run --all-files', 'python -m pytest'} <= set(CHECKS.read_text().splitlines())
+
+
+def test_the_oldest_versions_are_those_that_are_promised(project):
+    """``tests/oldest.txt``, which the matrix installs, has every lower bound of setup.py for the frameworks' lines."""
+    pinned = dict(line.split('==') for line in re.findall(r'^[\w-]+==[\d.]+', Path('tests/oldest.txt').read_text(),
+                                                          re.MULTILINE))
+    promised = [*project['install_requires'], *project['extras_require']['onedl'],
+                *project['extras_require']['openmmlab']]
+    bounds = dict(match.groups() for one in promised if (match := re.match(r'([\w-]+)>=([\d.]+)', one)))
+    assert bounds
+    for name, bound in bounds.items():
+        assert re.fullmatch(rf'{re.escape(bound)}(\.0)*', pinned[name]), name
