@@ -34,7 +34,8 @@ RUN_BY = {
     r'python -m (vit_plugin\.detection)': 'tests/detection/test_ext.py',
     r'(mim train)': 'tests/campaigns/wheel.py',
     r'python -m (pytest)': 'tests/tools/test_bad_calls.py',
-    r'(ruff check|mypy|pre-commit)': '.ci/check',
+    r'(\.ci/check|ruff check|mypy|pre-commit)': '.ci/check',
+    r'coverage run': '.github/workflows/nightly.yml',
 }
 # Commands and Python programs that no test runs, by a pattern of their beginning, and why. Flags are parsed, and paths
 # and names are looked for all the same.

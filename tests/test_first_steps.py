@@ -1,7 +1,10 @@
 """The pages of first steps from top to bottom, as a reader would."""
 
+import json
+import os
 import sys
 import venv
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from subprocess import run
@@ -9,9 +12,33 @@ from subprocess import run
 import pages
 import pytest
 
-pytestmark = pytest.mark.nightly
+NOTEBOOK = 'docs/first_steps.ipynb'
+EXECUTE = """
+import sys
+import nbformat
+from nbclient import NotebookClient
+notebook = nbformat.read(sys.argv[1], 4)
+NotebookClient(notebook, timeout=1800).execute()
+print(*(output['text'] for cell in notebook.cells if cell.cell_type == 'code' for output in cell.outputs
+        if output.get('name') == 'stdout'))
+"""
 
 
+@pytest.fixture
+def environment(tmp_path) -> Callable[..., str]:
+    """Makes an environment with some packages, and those of this one besides. Returns its Python."""
+    def make(*packages: str) -> str:
+        venv.create(tmp_path / 'env', with_pip=True)
+        site = next((tmp_path / 'env').glob('lib/python*/site-packages'))
+        (site / 'outer.pth').write_text(str(Path(pytest.__file__).parents[1]))
+        python = str(tmp_path / 'env/bin/python')
+        run([python, '-m', 'pip', 'install', '-q', *packages], check=True)
+        return python
+
+    return make
+
+
+@pytest.mark.nightly
 @pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
 def test_first_steps(tmp_path):
     shown = pages.run_page('docs/first_steps.md', tmp_path, timeout=1800)
@@ -21,15 +48,34 @@ def test_first_steps(tmp_path):
     assert '1.000 digits/digit 0/' in shown
 
 
-def test_with_lightning_and_transformers(tmp_path, monkeypatch):
-    """Both are installed into an environment of their own, which has the packages of this one besides."""
-    venv.create(tmp_path / 'env', with_pip=True)
-    site = next((tmp_path / 'env').glob('lib/python*/site-packages'))
-    (site / 'outer.pth').write_text(str(Path(pytest.__file__).parents[1]))
-    python = tmp_path / 'env/bin/python'
-    run([python, '-m', 'pip', 'install', '-q', 'lightning', 'transformers'], check=True)
-    monkeypatch.setattr(sys, 'executable', str(python))
+@pytest.mark.nightly
+def test_with_lightning_and_transformers(environment, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, 'executable', environment('lightning', 'transformers'))
     shown = pages.run_page('docs/elsewhere.md', tmp_path, timeout=1800)
     accuracy = float(shown.rpartition('accuracy ')[2].split()[0])
     assert accuracy > 0.8
     assert 'torch.Size([1, 10])' in shown
+
+
+def test_the_notebook(tmp_path, monkeypatch):
+    """With one epoch of eight. :func:`test_the_notebook_in_a_kernel` runs all of it."""
+    monkeypatch.chdir(tmp_path)
+    cells = json.loads((pages.ROOT / NOTEBOOK).read_text())['cells']
+    code = '\n'.join(''.join(cell['source']) for cell in cells if cell['cell_type'] == 'code')
+    assert 'EPOCHS = 8\n' in code
+    names = {}
+    exec(compile(code.replace('EPOCHS = 8\n', 'EPOCHS = 1\n'), NOTEBOOK, 'exec'), names)
+    names['plt'].close('all')
+    assert names['accuracy'] > 0.3
+    found, asked = (names['labels'][names[name]] for name in ('train', 'queries'))
+    same = found[names['nearest']] == asked[:, None]
+    assert same.float().mean() > 0.3  # a tenth by chance
+
+
+@pytest.mark.nightly
+def test_the_notebook_in_a_kernel(environment, tmp_path):
+    python = environment('nbclient', 'ipykernel')
+    env = {**os.environ, 'PATH': f'{Path(python).parent}:{os.environ["PATH"]}', 'PYTHONPATH': str(pages.ROOT)}
+    done = run([python, '-c', EXECUTE, pages.ROOT / NOTEBOOK], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert float(done.stdout.rpartition('accuracy ')[2].split()[0]) > 95
