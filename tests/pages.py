@@ -44,7 +44,6 @@ NOT_RUN = {
     r'cat > g\+\+20|chmod \+x g\+\+20': 'mmcv compiles for ten minutes; done by hand, see the page',
     r'tools/dist_test\.sh': 'the same two lines as dist_train.sh with test.py in place of train.py',
     r'tools/slurm_test\.sh': 'needs a Slurm; the same as srun.sh with test.py',
-    r'\.ci/check': 'runs the others of its page',
     r'from ray\.train': 'needs a cluster of Ray',
     r'from vit_plugin\.engine\.browser': 'shows its form, and serves until it is stopped: tests/tools/test_demo.py',
     r'from vit_plugin\.models import .*\n\nprint\(load': "needs the authors' file: tests/weights/test_formats.py",
@@ -122,7 +121,7 @@ def run_by(command: str) -> str | None:
     program = re.sub(r'^([A-Z_]+=\S+ |\\\n *)+', '', command)
     for pattern, test in RUN_BY.items():
         if found := re.match(pattern, program):
-            return test.format(found[1])
+            return test.format(*found.groups())
     return None
 
 
