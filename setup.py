@@ -58,6 +58,7 @@ setup(
                       'setuptools<81'],  # MMEngine imports pkg_resources
         'demo': ['scikit-learn'],
         'browser': ['gradio>=6'],
+        'lora': ['peft', 'transformers<5'],  # which peft imports; MMPretrain cannot be imported with 5
         'hf': ['datasets'],
         'pictures': ['grad-cam'],
         'sweep': ['submitit'],
@@ -65,5 +66,5 @@ setup(
         'export': ['onnx', 'onnxscript', 'onnxruntime'],
         'docs': ['sphinx', 'myst-parser', 'furo', 'sphinx-copybutton'],
         'test': test,
-        'dev': [*test, 'mypy', 'pre-commit', 'pytest-cov', 'types-requests', 'types-tqdm'],
+        'dev': [*test, 'mypy', 'pre-commit', 'coverage', 'types-requests', 'types-tqdm'],
     })

@@ -34,6 +34,8 @@ RUN_BY = {
     r'python -m (vit_plugin\.detection)': 'tests/detection/test_ext.py',
     r'(mim train)': 'tests/campaigns/wheel.py',
     r'python -m (pytest)': 'tests/tools/test_bad_calls.py',
+    r'(\.ci/check|ruff check|mypy|pre-commit)': '.ci/check',
+    r'(coverage run)': '.github/workflows/nightly.yml',
 }
 # Commands and Python programs that no test runs, by a pattern of their beginning, and why. Flags are parsed, and paths
 # and names are looked for all the same.
@@ -42,6 +44,7 @@ NOT_RUN = {
     r'cat > g\+\+20|chmod \+x g\+\+20': 'mmcv compiles for ten minutes; done by hand, see the page',
     r'tools/dist_test\.sh': 'the same two lines as dist_train.sh with test.py in place of train.py',
     r'tools/slurm_test\.sh': 'needs a Slurm; the same as srun.sh with test.py',
+    r'\.ci/check': 'runs the others of its page',
     r'from ray\.train': 'needs a cluster of Ray',
     r'from vit_plugin\.engine\.browser': 'shows its form, and serves until it is stopped: tests/tools/test_demo.py',
     r'from vit_plugin\.models import .*\n\nprint\(load': "needs the authors' file: tests/weights/test_formats.py",

@@ -180,6 +180,13 @@ def test_configs_inherit(block, tmp_path, no_default_scope):
     assert read_config(str(tmp_path / 'mine.py')).model
 
 
+def test_every_page_is_in_both_lists():
+    here = {Path(page).name for page in PAGES if page.startswith('docs/')} - {'index.md'}
+    assert {link for link in pages.links('docs/index.md') if link.endswith('.md')} == here
+    copied = {'contributing.md', 'changelog.md'}  # README links the files that they show
+    assert {Path(link).name for link in pages.links('README.md') if link.startswith('docs/')} >= here - copied
+
+
 def test_yaml_parses():
     found = [block for page in PAGES for block in pages.blocks(page, 'yaml')]
     assert found

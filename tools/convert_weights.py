@@ -3,7 +3,8 @@
     python tools/convert_weights.py B_16.npz vit-base-p16.safetensors --to timm
     python tools/convert_weights.py work_dirs/run/epoch_100 model.pth
 
-Without ``--to`` it is the whole model with its own names, for tools/test.py, tools/infer.py and ``load_from``.
+Without ``--to`` it is the whole model with its own names, for tools/test.py, tools/infer.py and ``load_from``. LoRA's
+adapters are merged.
 """
 
 import argparse

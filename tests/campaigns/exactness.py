@@ -54,7 +54,7 @@ def train(cfg: Config, stop: int | None = None) -> Runner:
 
 
 def history(work_dir: str | Path) -> dict[str, Any]:
-    """What the report of a run says, without its seconds."""
+    """What the report of a run says, without its times."""
     record = json.loads(Path(work_dir, 'metrics.json').read_text())
     return {name: value for name, value in record.items() if name not in ('seconds', 'clock')}
 

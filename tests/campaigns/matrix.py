@@ -71,7 +71,7 @@ def copy_tree(to: Path) -> None:
         shutil.copy2(ROOT / name, to / name)
 
 
-def steps(row: Row, python: Path, env: Path, uv: bool) -> Iterator[tuple[str, list[str]]]:
+def steps(row: Row, python: Path, env: Path, uv: bool, tests: bool) -> Iterator[tuple[str, list[str]]]:
     """What is done, and the command for it."""
     inside = str(env / 'bin/python')
     install = ['uv', 'pip', 'install', '-q', '--python', inside] if uv else [inside, '-m', 'pip', 'install', '-q']
@@ -79,17 +79,18 @@ def steps(row: Row, python: Path, env: Path, uv: bool) -> Iterator[tuple[str, li
     yield 'install', [*install, '-c', CONSTRAINTS[row.versions], '-e', f'.[{row.line},demo]', *NEEDED_BY_TESTS]
     yield 'versions', [inside, '-W', 'ignore', '-c', SHOWN]
     yield 'train', [inside, 'tools/train.py', CONFIG, '--cfg-options', 'train_cfg.max_epochs=1']
-    yield 'tests', [inside, '-m', 'pytest', '-n0', '-p', 'no:cacheprovider', *TESTS]
+    if tests:
+        yield 'tests', [inside, '-m', 'pytest', '-n0', '-p', 'no:cacheprovider', *TESTS]
 
 
-def run(row: Row, python: Path, folder: Path, uv: bool) -> Result:
+def run(row: Row, python: Path, folder: Path, uv: bool, tests: bool) -> Result:
     """Go through the steps of a row until one fails."""
-    start, versions, done, tests = time.time(), '', [], ''
+    start, versions, done, said = time.time(), '', [], 'not run'
     tree, log = folder / str(row), folder / f'{row}.log'
     env = {name: value for name, value in os.environ.items() if name not in ('PYTHONPATH', 'VIRTUAL_ENV')}
     copy_tree(tree)
     with log.open('w') as file:
-        for name, command in steps(row, python, tree / '.venv', uv):
+        for name, command in steps(row, python, tree / '.venv', uv, tests):
             ran = subprocess.run(command, cwd=tree, env=env, text=True, stdout=subprocess.PIPE,
                                  stderr=subprocess.STDOUT)
             file.write(f'+ {" ".join(command)}\n{ran.stdout}\n')
@@ -98,12 +99,12 @@ def run(row: Row, python: Path, folder: Path, uv: bool) -> Result:
             if name == 'versions':
                 versions = last
             if name == 'tests':
-                tests = last
+                said = last
             if ran.returncode:
                 break
             done.append(name)
     shutil.rmtree(tree)
-    return Result(versions, done, tests, (time.time() - start) / 60)
+    return Result(versions, done, said, (time.time() - start) / 60)
 
 
 def table(results: dict[Row, Result]) -> str:
@@ -123,20 +124,21 @@ def main() -> int:
     parser.add_argument('--pythons', type=Path, help='a folder with a folder for each version; default: those on PATH')
     parser.add_argument('--only', nargs='+', default=[''], metavar='TEXT', help='rows whose name has one of these')
     parser.add_argument('--uv', action='store_true', help='install with uv in place of pip')
+    parser.add_argument('--no-tests', action='store_true', help='only install and train')
     parser.add_argument('--dir', type=Path, default=Path('work_dirs/matrix'), help='where environments and logs go')
     args = parser.parse_args()
     args.dir.mkdir(parents=True, exist_ok=True)
     rows = [row for row in ROWS if any(text in str(row) for text in args.only)]
     if not rows:
         parser.error(f'--only: the rows are {", ".join(map(str, ROWS))}')
-    results = {}
+    results, last = {}, 'train' if args.no_tests else 'tests'
     for row in rows:
-        results[row] = run(row, interpreter(args.pythons, row.python), args.dir.absolute(), args.uv)
+        results[row] = run(row, interpreter(args.pythons, row.python), args.dir.absolute(), args.uv, not args.no_tests)
         print(f'{row}: {results[row]}', flush=True)
-        if 'tests' not in results[row].done:
+        if last not in results[row].done:
             print('\n'.join((args.dir / f'{row}.log').read_text().splitlines()[-60:]))
     print(table(results))
-    return int(any('tests' not in result.done for result in results.values()))
+    return int(any(last not in result.done for result in results.values()))
 
 
 if __name__ == '__main__':

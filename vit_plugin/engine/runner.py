@@ -29,6 +29,7 @@ from .checkpoints.storage import write_folder
 from .checks import check_classes
 from .exact import SeedHook, resumable
 from .faults import PreemptionHook, UnreadableHook, WatchHook
+from .lora import Lora, LoraHook, adapt, lora_of
 from .optim import scaled
 from .processes import meet, timeout_of
 from .runtime_info import RuntimeInfoHook
@@ -53,6 +54,7 @@ class Runner(mmengine.runner.Runner):
     - Before the first step, the number of classes of the data is compared with the head.
     - A run that is resumed, inside an epoch too, ends bit-identical to one that was not interrupted: random numbers are
       functions of the position, see :mod:`vit_plugin.data.seeded` and :class:`~vit_plugin.engine.SeedHook`.
+    - ``lora=dict(...)`` trains adapters in place of the backbone, see :class:`~vit_plugin.engine.lora.Lora`.
     - ``sharding=dict(...)`` divides the model among the processes, see :class:`~vit_plugin.engine.sharding.Sharding`.
     - An image that cannot be read does not end the training, see :class:`~vit_plugin.engine.UnreadableHook`.
     - A loss that is not finite ends the run, see :class:`~vit_plugin.engine.RuntimeInfoHook`.
@@ -66,6 +68,7 @@ class Runner(mmengine.runner.Runner):
         resuming: whether a checkpoint is being read to go on from, and not for its weights alone.
         found: the checkpoint that was found whole.
         sharding: how the model is sharded; None if it is not.
+        lora: the adapters that learn in place of the backbone; None if there are none.
     """
 
     optim_wrapper: Any
@@ -76,6 +79,7 @@ class Runner(mmengine.runner.Runner):
     resuming = False
     found: str | None = None
     sharding: Sharding | None = None
+    lora: Lora | None = None
 
     def setup_env(self, env_cfg: dict) -> None:
         if self.distributed:
@@ -124,14 +128,17 @@ class Runner(mmengine.runner.Runner):
         return watch.watching() if watch else nullcontext()
 
     def wrap_model(self, model_wrapper_cfg: dict | None, model: nn.Module) -> nn.Module:
-        """Copy the model for DDP, or only check ``sharding``: a model stays whole until the run begins."""
+        """Give the model its adapters, then copy it for DDP. A model to shard stays whole until the run begins."""
+        if self.cfg.get('lora') is not None:
+            self.lora = lora_of(self.cfg)
+            adapt(self, model, self.lora)
         if self.cfg.get('sharding') is None:
             return super().wrap_model(model_wrapper_cfg, model)
         self.sharding = sharding_of(self.cfg)
         return model
 
     def _init_model_weights(self) -> None:
-        if self.sharding is None:  # otherwise it was done before
+        if self.sharding is None and self.lora is None:  # otherwise it was done before
             super()._init_model_weights()
 
     def register_default_hooks(self, hooks: dict | None = None) -> None:
@@ -143,6 +150,8 @@ class Runner(mmengine.runner.Runner):
             ours['checkpoint'] = {**ours['checkpoint'], 'type': CheckpointHook}
         super().register_default_hooks(ours)
         self.register_hook(SavedConfigHook())
+        if self.lora:
+            self.register_hook(LoraHook(self.lora))
         self.register_hook(SeedHook())
 
     def set_randomness(self, seed: int | None, diff_rank_seed: bool = False, deterministic: bool = False) -> None:
@@ -185,7 +194,7 @@ class Runner(mmengine.runner.Runner):
         if self._resume and self._load_from is None and not self._has_loaded:
             self._load_from = self.found = agreed(partial(newest_whole_checkpoint, self.work_dir))
             if self._load_from is None:
-                self._load_from, self._resume = self.cfg.get('begin_from'), False
+                self._load_from, self._resume = None if self.lora else self.cfg.get('begin_from'), False
                 self.logger.info(f'There is no checkpoint in {self.work_dir} yet: the run begins anew.')
         super().load_or_resume()
 

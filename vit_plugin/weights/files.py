@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from vit_plugin.errors import ConfigError
 
 from .folders import check_whole, read_folder
+from .lora import merged
 from .pickles import read_pickle
 
 # Names under which training scripts save the weights.
@@ -121,24 +122,36 @@ def _one_sentence(path: Path) -> Iterator[None]:
 
 
 def find_weights(content: Any) -> Mapping[str, Tensor]:
-    """Find the weights in a training script's checkpoint: its tensors, or those of the first container that has any.
+    """Find the weights in a training script's checkpoint. LoRA's adapters are merged into them.
+
+    Raises:
+        ConfigError: see :func:`find_tensors` and :func:`~vit_plugin.weights.lora.merged`.
+    """
+    return merged(*find_tensors(content))
+
+
+def find_tensors(content: Any) -> tuple[Mapping[str, Tensor], Any]:
+    """Find the tensors in a training script's checkpoint: its own, or those of the first container that has any.
+
+    Returns:
+        The tensors as they are, and the ``meta`` of the checkpoint, or None.
 
     Raises:
         ConfigError: if there are no tensors, or if :func:`checked` refuses one.
     """
-    seen = set()
+    seen, meta = set(), None
     while isinstance(content, Mapping) and id(content) not in seen:
         seen.add(id(content))  # a damaged file may contain itself
         if isinstance(content, LazyArrays):
-            return content
+            return content, meta
         inner = next((content[name] for name in CONTAINERS if isinstance(content.get(name), Mapping)), None)
         if inner is None:
             weights = {name: _from_numpy(name, value) if isinstance(value, np.ndarray) else value
                        for name, value in content.items() if isinstance(value, (Tensor, np.ndarray))}
             if weights:
-                return checked(weights)
+                return checked(weights), meta
             break
-        content = inner
+        content, meta = inner, content.get('meta', meta)
     raise ConfigError('The checkpoint holds no weights: no tensor by a name, nor any of the containers '
                       f'{", ".join(CONTAINERS)}.')
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from vit_plugin.errors import ConfigError
 
 from .downloads import download, kept_if_whole
-from .files import LazyArrays, find_weights, read_checkpoint, read_weights
+from .files import LazyArrays, find_tensors, find_weights, read_checkpoint, read_weights
 
 HUB_FILES = ('model.safetensors', 'pytorch_model.bin')
 
@@ -121,9 +121,9 @@ def read_whole(source: str, map_location: str | torch.device | None = None) -> d
     with kept_if_whole(path, source):
         content = read_checkpoint(path, map_location=map_location or 'cpu')
         content = dict(content) if isinstance(content, LazyArrays) else content
-    weights = find_weights(content)
+    weights, _ = find_tensors(content)
     state = content.get('state_dict') if isinstance(content, Mapping) else None
-    return content if isinstance(state, Mapping) and weights.keys() <= state.keys() else dict(weights)
+    return content if isinstance(state, Mapping) and weights.keys() <= state.keys() else dict(find_weights(content))
 
 
 # Add two hubs and two kinds of files to MMEngine's table of readers. Nothing is replaced. MMEngine tries the greatest

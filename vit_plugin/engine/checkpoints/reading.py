@@ -11,6 +11,7 @@ from mmengine.runner import Runner
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import HOOKS
+from vit_plugin.weights.lora import merged
 from vit_plugin.weights.sources import read_whole
 
 from ..sharding import bare, is_sharded
@@ -58,6 +59,9 @@ def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, A
     else:
         checkpoint, names = read_whole(path, map_location), None
     if not runner.resuming:
+        if runner.lora is None:  # a model without adapters
+            checkpoint.update({name: merged(checkpoint[name], checkpoint.get('meta'))
+                               for name in ('state_dict', 'ema_state_dict') if name in checkpoint})
         return checkpoint
     if names and 'optimizer' in checkpoint:
         checkpoint['optimizer'] = by_numbers(checkpoint['optimizer'], names)

@@ -17,8 +17,9 @@ from ..explain import nearest, parameters
 # list their settings here, because no constructor would refuse a wrong name.
 FREE = {'custom_imports', 'model_wrapper_cfg', 'compile', 'activation_checkpointing', 'efficient_conv_bn_eval',
         'runner_type', 'strategy', 'schedule_length', 'tta_model', 'tta_pipeline', 'find_unused_parameters', 'launcher',
-        'gpu_ids', 'optimize', 'unreadable'}
+        'gpu_ids', 'lora', 'optimize', 'unreadable'}
 GROUPS = {
+    'lora': {'r', 'alpha', 'dropout', 'targets'},
     'unreadable': {'max_share'},
     'env_cfg': {'cudnn_benchmark', 'mp_cfg', 'dist_cfg', 'resource_limit'},
     'auto_scale_lr': {'base_batch_size', 'enable'},

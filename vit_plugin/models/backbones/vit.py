@@ -1,7 +1,7 @@
 """The Vision Transformer, pure or on a CNN (arXiv:2010.11929)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field
@@ -22,6 +22,7 @@ from ..layers.rotary import RotaryCfg, build_rotary
 from ..loading import LoadableBackbone
 from ..stems import Stem, StemCfg
 
+FrozenStages = Annotated[int, Field(ge=-1)] | Literal['all']
 # The learned tokens before the patches, in order.
 PREFIX_TOKENS = ('cls_token', 'dist_token', 'reg_token')
 
@@ -56,7 +57,7 @@ class VisionTransformer(LoadableBackbone):
         drop_path_rate: stochastic depth of the last block of the arch. It grows linearly from 0 in the first block.
         frozen_stages: -1 freezes nothing. 0 freezes the stem, the tokens before the patches, the positions and the norm
             before the blocks. k > 0 also freezes the first k blocks. If these are all blocks of the arch, the final
-            norm is frozen too. Frozen parts stay in eval mode.
+            norm is frozen too; ``'all'`` says the same. Frozen parts stay in eval mode.
         with_cp: recompute blocks in the backward pass to save memory.
         init_cfg: MMEngine's initialisation config. By default the weights are initialised as the authors do.
             ``dict(type='Pretrained', checkpoint=True)`` loads the weights of timm's that ``arch`` names.
@@ -84,7 +85,7 @@ class VisionTransformer(LoadableBackbone):
                  pos_embed: PosEmbedName | PosEmbedCfg | None = None, with_cls_token: bool | None = None,
                  encoder: EncoderCfg | None = None, numerics: AnyNumerics | None = None,
                  out_indices: int | Indices = -1, out_type: OutType | None = None, drop_rate: Rate = 0.,
-                 drop_path_rate: Rate = 0., frozen_stages: Annotated[int, Field(ge=-1)] = -1,
+                 drop_path_rate: Rate = 0., frozen_stages: FrozenStages = -1,
                  with_cp: bool = False, init_cfg: InitConfig = None) -> None:
         super().__init__(init_cfg, arch)
         sizes = parse_arch(arch)
@@ -251,10 +252,11 @@ class VisionTransformer(LoadableBackbone):
                                   f'{-self.num_layers} to {self.num_layers - 1}.')
         return tuple(sorted({index % self.num_layers for index in indices}))
 
-    def _check_frozen_stages(self, frozen_stages: int) -> int:
-        if frozen_stages > self.num_layers:
-            raise ConfigError(f'frozen_stages={frozen_stages} is out of range: -1 (none) to {self.num_layers} (all).')
-        return frozen_stages
+    def _check_frozen_stages(self, frozen_stages: int | str) -> int:
+        number = self.num_layers if frozen_stages == 'all' else int(frozen_stages)
+        if number > self.num_layers:
+            raise ConfigError(f'frozen_stages={number} is out of range: -1 (none) to {self.num_layers} (all).')
+        return number
 
     @staticmethod
     def _build_stem(default: Mapping[str, Any], patch_embed: Mapping[str, Any], **common: Any) -> Stem:

@@ -1,0 +1,44 @@
+"""Low-rank adapters (LoRA, arXiv:2106.09685) in a checkpoint, and the plain weights that they amount to."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from vit_plugin.errors import ConfigError
+
+BASE, DOWN, UP = '.base_layer.', '.lora_A.default.weight', '.lora_B.default.weight'  # peft's names
+
+
+def has_adapters(weights: Mapping[str, Tensor]) -> bool:
+    """Whether there are adapters among the weights."""
+    return any(name.endswith(DOWN) for name in weights)
+
+
+def merged(weights: Mapping[str, Tensor], meta: Any) -> Mapping[str, Tensor]:
+    """Add the products of adapters to the weights that they adapt, W + alpha / r * B A, and drop them.
+
+    Args:
+        weights: the weights of a checkpoint. Without adapters they are returned as they are.
+        meta: the checkpoint's ``meta``, in whose ``lora`` our runner keeps ``r`` and ``alpha``.
+
+    Returns:
+        The weights by the names of the model without adapters.
+
+    Raises:
+        ConfigError: if there are adapters, and ``meta`` does not say their scale.
+    """
+    if not has_adapters(weights):
+        return weights
+    said = meta.get('lora') if isinstance(meta, Mapping) else None
+    if not isinstance(said, Mapping) or not {'r', 'alpha'} <= said.keys():
+        raise ConfigError("The checkpoint has LoRA's adapters, and its meta does not say their scale, so that they "
+                          "cannot be merged; give a checkpoint that our runner wrote, or merge them by peft.")
+    plain = {name.replace(BASE, '.'): value for name, value in weights.items() if '.lora_' not in name}
+    for name in weights:
+        if name.endswith(DOWN):
+            layer = name.removesuffix(DOWN)
+            weight, down, up = plain[f'{layer}.weight'], weights[name], weights[layer + UP]
+            total = weight.double() + said['alpha'] / said['r'] * (up.double() @ down.double())  # rounded once
+            plain[f'{layer}.weight'] = total.to(weight.dtype)
+    return plain
