@@ -35,7 +35,7 @@ RUN_BY = {
     r'(mim train)': 'tests/campaigns/wheel.py',
     r'python -m (pytest)': 'tests/tools/test_bad_calls.py',
     r'(\.ci/check|ruff check|mypy|pre-commit)': '.ci/check',
-    r'coverage run': '.github/workflows/nightly.yml',
+    r'(coverage run)': '.github/workflows/nightly.yml',
 }
 # Commands and Python programs that no test runs, by a pattern of their beginning, and why. Flags are parsed, and paths
 # and names are looked for all the same.

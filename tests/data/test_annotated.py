@@ -63,6 +63,7 @@ def change(path, old, new):
     (lambda f: (f / 'Annotations').rename(f / 'labels'), 'has neither Annotations'),
     (lambda f: (f / 'JPEGImages/001.jpg').unlink(), r'there is no .*001\.jpg'),
     (lambda f: (f / 'Annotations/001.xml').write_text('<annotation>'), r'001\.xml. is not an annotation of Pascal VOC'),
+    (lambda f: [change(f / 'Annotations/001.xml', text, '>0<') for text in ('>64<', '>48<')], 'its size is 0'),
     (lambda f: change(f / 'Annotations/001.xml', 'xmin', 'left'), r'001\.xml. is not an annotation of Pascal VOC'),
     (lambda f: change(f / 'Annotations/004.xml', '>bar<', '>rod<'), "have boxes of the class 'rod'"),
     (lambda f: [change(f / f'Annotations/{i:03d}.xml', 'object', 'thing') for i in range(4)], 'to train on has a box'),

@@ -24,7 +24,7 @@ class Part(NamedTuple):
         file: COCO's file that lists them.
         folder: where COCO's images are, within the data's folder.
         images: paths of the images.
-        boxes: width and height of each box in pixels (N, 2), and the shares of the image's longer side (N, 2).
+        boxes: width and height of each box, as shares of the longer side of its image (N, 2).
         classes: names of the classes that have a box here.
     """
     listing: str | None
@@ -132,6 +132,8 @@ def _voc_part(folder: Path, names: list[str]) -> Part:
         try:
             root = ET.parse(file).getroot()
             size = max(float(_text(root, f'size/{side}')) for side in ('width', 'height'))
+            if not size > 0:
+                raise ValueError('its size is 0')
             for found in root.findall('object'):
                 left, top, right, bottom = (float(_text(found, f'bndbox/{corner}')) for corner in CORNERS)
                 boxes.append((_text(found, 'name'), right - left, bottom - top, size))

@@ -56,12 +56,11 @@ def read_as(found: ImageFolder) -> str:
 
 def image_size(wish: Wish, found: ImageFolder) -> int:
     """The size of the weights' images. From scratch that of the data, with at least 4 x 4 patches and up to 224 px."""
-    native = wish.native_size()
     if wish.weights is not None:
-        return native
+        return wish.native_size()
     stride = wish.meta_backbone().patch_embed.stride
     shorter = min(typical_size([Path(wish.data, image) for image, _ in found.train]))
-    return min(max(rounded_up(shorter, stride), FEWEST_PATCHES * stride), max(native, LARGEST))
+    return min(max(rounded_up(shorter, stride), FEWEST_PATCHES * stride), LARGEST)
 
 
 def model_of(wish: Wish, found: ImageFolder, size: int) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from vit_plugin.data.annotated import AnnotatedFolder, Part, read_annotated_folder
+from vit_plugin.errors import needed_by
 from vit_plugin.models import VisionTransformer
 from vit_plugin.shipped import base_of
 
@@ -22,8 +23,11 @@ def detector_recipe(wish: Wish) -> Recipe:
     """The config of a training on a folder of Pascal VOC or COCO.
 
     Raises:
+        MissingExtraError: if MMDetection is not installed.
         ConfigError: see :func:`~vit_plugin.data.annotated.read_annotated_folder`.
     """
+    with needed_by('--task detection'):
+        import mmdet  # noqa: F401
     found = read_annotated_folder(wish.data)
     count, tuned = len(found.train.images), wish.weights is not None
     batch_size = min(wish.batch_size or 4, count)
@@ -48,8 +52,8 @@ def detector_recipe(wish: Wish) -> Recipe:
 def image_scale(wish: Wish, found: AnnotatedFolder) -> tuple[int, int]:
     """Width and height within which the images are resized: those of the data, up to 1024 pixels."""
     sides = typical_size(found.train.images)
-    factor = min(wish.img_size or LARGEST, max(sides) if wish.img_size is None else LARGEST * 8) / max(sides)
-    width, height = (max(round(side * factor), 1) for side in sides)
+    longer = wish.img_size or min(max(sides), LARGEST)
+    width, height = (max(round(side * longer / max(sides)), 1) for side in sides)
     return width, height
 
 

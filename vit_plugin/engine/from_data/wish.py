@@ -19,7 +19,7 @@ TASKS = ('classification', 'detection')
 LOOKED_AT = 200  # images whose size is read
 
 
-@dataclass(frozen=True)
+@dataclass
 class Wish:
     """What a user says in place of a config.
 
@@ -48,11 +48,10 @@ class Wish:
             if not str(self.weights).startswith('timm://'):
                 raise ConfigError('--data needs --arch, the name of a model such as R50+B/16, or --weights '
                                   'timm://NAME, which says it.')
-            object.__setattr__(self, 'arch', self.weights)
+            self.arch = str(self.weights)
         parse_arch(self.arch)
         if not self.work_dir:
-            name = Path(self.data).resolve().name
-            object.__setattr__(self, 'work_dir', str(Path('work_dirs', name)))
+            self.work_dir = str(Path('work_dirs', Path(self.data).resolve().name))
 
     @property
     def command(self) -> str:

@@ -1,8 +1,7 @@
 """Write the config of a wish into the work directory."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,13 @@ from vit_plugin.writing import write_text
 
 from ..checks import check_checkpoint, check_options
 from ..launch import config_from_text
+from .classification import classifier_recipe
+from .detection import detector_recipe
 from .text import text_of
 from .wish import Recipe, Wish, counted
 
 NAME = 'config.py'
-MAKERS = {'classification': ('classification', 'classifier_recipe'), 'detection': ('detection', 'detector_recipe')}
+MAKERS: dict[str, Callable[[Wish], Recipe]] = {'classification': classifier_recipe, 'detection': detector_recipe}
 
 
 def write_config(wish: Wish, options: Mapping[str, Any] | None = None) -> Path:
@@ -35,8 +36,7 @@ def write_config(wish: Wish, options: Mapping[str, Any] | None = None) -> Path:
             another ``config.py``, which is left as it is.
     """
     check_checkpoint(wish.weights)
-    module, maker = MAKERS[wish.task]
-    recipe: Recipe = getattr(import_module(f'.{module}', __package__), maker)(wish)
+    recipe = MAKERS[wish.task](wish)
     if options:
         check_options(config_from_text(text_of(recipe, wish)), options)
         apply_options(recipe, options)
