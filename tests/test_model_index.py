@@ -36,7 +36,8 @@ def registered(monkeypatch) -> None:
 
 def test_every_recipe_of_a_classifier_has_an_entry(written):
     folders = {path.name for path in Path('configs').iterdir() if path.is_dir()}
-    assert folders - {'_base_', 'detection', 'segmentation'} == set(model_index.COLLECTIONS)
+    # Those are of other tasks, and pre-trained models are no classifiers.
+    assert folders - {'_base_', 'detection', 'segmentation', 'self_supervised'} == set(model_index.COLLECTIONS)
     recipes = {path.stem for folder in model_index.COLLECTIONS for path in model_index.recipes(folder)}
     assert set(written) == recipes, HOW
 
