@@ -19,6 +19,15 @@ def test_voc_with_its_lists(tmp_path):
     np.testing.assert_allclose(found.train.boxes[:2], [[16 / 64, 16 / 64], [30 / 64, 4 / 64]])
 
 
+def test_names_in_voc_may_have_spaces(tmp_path):
+    write_voc(tmp_path)
+    for old, new in (('000', 'img 0'), ('001', 'an image')):
+        for place in ('Annotations/{}.xml', 'JPEGImages/{}.jpg'):
+            (tmp_path / place.format(old)).rename(tmp_path / place.format(new))
+    (tmp_path / 'ImageSets/Main/train.txt').write_text('img 0\nan image  1\n002 -1\n003\n')
+    assert read_annotated_folder(tmp_path).train.listing == 'img 0\nan image\n002\n003\n'
+
+
 @pytest.mark.parametrize('remove', [['val'], ['val', 'train']])
 def test_voc_without_lists_holds_a_tenth_out(tmp_path, remove):
     write_voc(tmp_path, train=20, val=0)
@@ -77,6 +86,12 @@ def test_what_is_wrong_in_voc_is_one_sentence(tmp_path, spoil, words):
 @pytest.mark.parametrize(('name', 'old', 'new', 'words'), [
     ('train', '"images"', '"pictures"', r"instances_train2017.json' is not a file of COCO .*'images'"),
     ('train', '"width"', '"breadth"', "has an image or a box without what COCO gives it .*'width'"),
+    ('train', '"width": 64', '"width": 0', r'has the size \(0, 48\)'),
+    ('train', '"height": 48', '"height": -1', r'has the size \(64, -1\)'),
+    ('train', '30, 4]', '30]', 'is not 4 finite numbers'),
+    ('train', '30, 4]', '30, "4"]', 'is not 4 finite numbers'),
+    ('train', '30, 4]', 'NaN, 4]', 'is not 4 finite numbers'),
+    ('train', '[30, 40, 30, 4]', '"1234"', "bbox '1234' is not 4 finite numbers"),
     ('train', '0.jpg', 'x.jpg', "the image 'x.jpg' of .* is in none of the folders train2017, images/train2017"),
     ('val', '"bar"', '"rod"', 'have different lists of categories'),
     ('val', '"category_id": 7', '"category_id": 1', "have boxes of the class 'nothing'"),

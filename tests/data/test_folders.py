@@ -31,6 +31,23 @@ def test_a_tenth_of_each_class_is_held_out(tmp_path):
     assert read_image_folder(again).val != found.val
 
 
+def test_another_class_leaves_the_images_that_are_held_out(tmp_path):
+    write_digits(tmp_path, per_class=20)
+    held = {path for path, _ in read_image_folder(tmp_path).val}
+    (tmp_path / 'a new class').mkdir()
+    (tmp_path / 'a new class/0.png').touch()
+    assert {path for path, _ in read_image_folder(tmp_path).val} == held
+
+
+def test_links_lead_to_no_image_twice(tmp_path):
+    write_digits(tmp_path / 'data', per_class=3)
+    write_digits(tmp_path / 'more', per_class=2, classes=1)
+    for name, goal in (('loop', '.'), ('up', '..'), ('other', tmp_path / 'more'), ('other again', tmp_path / 'more')):
+        (tmp_path / 'data/digit 1' / name).symlink_to(goal, target_is_directory=True)
+    found = read_image_folder(tmp_path / 'data')
+    assert len(found.train + found.val) == 9 + 2
+
+
 def test_small_classes_keep_an_image_to_train_on(tmp_path):
     write_digits(tmp_path, per_class=2)
     (tmp_path / 'digit 2/001.png').unlink()
@@ -96,6 +113,9 @@ def no_val(folder: Path) -> None:
     (lambda folder: [shutil.rmtree(folder / f'digit {label}') for label in (1, 2)], "has one class, 'digit 0'"),
     (only_val, "has the folder 'val' and no folder 'train'"),
     (foreign_class, "has images of the class 'digit 2', of which .*train' has none"),
+    (lambda folder: None, 'has one image, so that none can be held out; add some, or'),
+    (lambda folder: (folder / 'digit 1').rename(folder / 'digit\n1'), 'has a line break or begins with a space'),
+    (lambda folder: (folder / 'digit 1').rename(folder / ' digit'), 'has a line break or begins with a space'),
     (no_val, "val' has no images in folders of the classes"),
 ])
 def test_what_cannot_be_trained_on_is_one_sentence(tmp_path, spoil, words):

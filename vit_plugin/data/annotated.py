@@ -1,6 +1,8 @@
 """Folders of images with boxes, in the forms of Pascal VOC and COCO: which classes, images and boxes they have."""
 
 import json
+import math
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -63,14 +65,11 @@ def read_annotated_folder(folder: str | Path) -> AnnotatedFolder:
     folder = Path(folder)
     if not folder.is_dir():
         raise ConfigError(f'--data: there is no folder {str(folder)!r}.')
-    names = {path.name for path in folder.iterdir()}  # some disks do not tell A from a
-    if 'Annotations' in names and any((folder / 'Annotations').glob('*.xml')):
-        form, (classes, train, val, held_out) = 'voc', _read_voc(folder)
-    elif 'annotations' in names and any((folder / 'annotations').glob('*.json')):
-        form, (classes, train, val, held_out) = 'coco', _read_coco(folder)
-    else:
+    form = form_of(folder)
+    if form is None:
         raise ConfigError(f'--data: {str(folder)!r} has neither Annotations/*.xml as Pascal VOC nor annotations/*.json '
                           'as COCO; put the boxes there, or leave out --task for a folder of classes.')
+    classes, train, val, held_out = dict(voc=_read_voc, coco=_read_coco)[form](folder)
     if not train.classes:
         raise ConfigError(f'--data: no image of {str(folder)!r} to train on has a box; add some.')
     foreign = sorted(val.classes - train.classes)
@@ -78,6 +77,14 @@ def read_annotated_folder(folder: str | Path) -> AnnotatedFolder:
         raise ConfigError(f'--data: images for validation in {str(folder)!r} have boxes of the class {foreign[0]!r}, '
                           'and those for training have none; remove them, or add boxes to train on.')
     return AnnotatedFolder(form, tuple(name for name in classes if name in train.classes), train, val, held_out)
+
+
+def form_of(folder: Path) -> str | None:
+    """``'voc'``, ``'coco'``, or None where a folder has no boxes in one of these forms."""
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()  # some disks do not tell A from a
+    forms = dict(voc='Annotations/*.xml', coco='annotations/*.json')
+    return next((form for form, files in forms.items() if Path(files).parts[0] in names and any(folder.glob(files))),
+                None)
 
 
 def _draw(items: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -106,18 +113,21 @@ def _read_voc(folder: Path) -> tuple[list[str], Part, Part, bool]:
     val = next((lists / f'{name}.txt' for name in VALIDATION if (lists / f'{name}.txt').is_file()), None)
     train = lists / 'train.txt'
     if train.is_file() and val:
-        parts, held_out = [_names(train), _names(val)], False
+        parts, held_out = [_names(folder, train), _names(folder, val)], False
     else:
         every = next((file for file in (train, lists / 'trainval.txt') if file.is_file()), None)
-        parts = list(_draw(_names(every) if every else sorted(
+        parts = list(_draw(_names(folder, every) if every else sorted(
             path.stem for path in (folder / 'Annotations').glob('*.xml'))))
         held_out = True
     train, val = (_voc_part(folder, names) for names in parts)
     return sorted(train.classes), train, val, held_out
 
 
-def _names(file: Path) -> list[str]:
-    return [line.split()[0] for line in file.read_text().splitlines() if line.strip()]
+def _names(folder: Path, file: Path) -> list[str]:
+    """The images of a list. The list of a class has -1, 0 or 1 after each."""
+    lines = [line.strip() for line in file.read_text().splitlines() if line.strip()]
+    return [line if (folder / f'Annotations/{line}.xml').is_file() else re.sub(r'\s+(-1|0|1)$', '', line)
+            for line in lines]
 
 
 def _voc_part(folder: Path, names: list[str]) -> Part:
@@ -185,14 +195,28 @@ def _coco(file: Path) -> dict[str, Any]:
     return content
 
 
+def _longer(image: Mapping[str, Any]) -> float:
+    sides = image['width'], image['height']
+    if not all(0 < side < math.inf for side in sides):
+        raise ValueError(f'an image has the size {sides}')
+    return max(sides)
+
+
+def _box(found: Mapping[str, Any]) -> tuple[float, float]:
+    box = found['bbox']
+    if len(box) != 4 or not all(isinstance(value, (int, float)) and math.isfinite(value) for value in box):
+        raise ValueError(f'the bbox {box!r} is not 4 finite numbers')
+    return box[2], box[3]
+
+
 def _coco_part(folder: Path, file: Path, content: Mapping[str, Any], whole: bool = True) -> Part:
     try:
         names = {category['id']: category['name'] for category in content['categories']}
-        sizes = {image['id']: max(image['width'], image['height']) for image in content['images']}
-        boxes = [(names[found['category_id']], *found['bbox'][2:], sizes[found['image_id']])
+        sizes = {image['id']: _longer(image) for image in content['images']}
+        boxes = [(names[found['category_id']], *_box(found), sizes[found['image_id']])
                  for found in content['annotations'] if not found.get('iscrowd')]
         first = content['images'][0]['file_name']
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise ConfigError(f'--data: {str(file)!r} has an image or a box without what COCO gives it '
                           f'({type(error).__name__}: {error}); correct it.') from error
     part = file.stem.rpartition('_')[2]

@@ -1,6 +1,7 @@
 """Folders of images with a folder for each class: what is in them, and which images are held out."""
 
 import os
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from vit_plugin.errors import ConfigError
 
 IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.webp', '.tif', '.tiff', '.avif', '.ppm')
 VALIDATION = ('val', 'valid', 'validation', 'test')  # names of a folder for validation, the first that exists is taken
+RUNS = 'work_dirs'  # the folder of all runs, which is no class
 SHARE, SEED = 0.1, 0  # of the images of each class that are held out where there is no such folder
 
 Sample = tuple[str, int]  # the path of an image within the folder, with `/`, and the number of its class
@@ -39,36 +41,44 @@ def is_image(name: str) -> bool:
     return name.lower().endswith(IMAGE_SUFFIXES) and not name.startswith('.')
 
 
-def read_image_folder(folder: str | Path) -> ImageFolder:
+def read_image_folder(folder: str | Path, work_dir: str | Path | None = None) -> ImageFolder:
     """List the images of ``folder/{train,val}/<class>/`` or ``folder/<class>/``.
 
     Without a folder for validation (``val``, ``valid``, ``validation`` or ``test``), a tenth of each class is held out,
-    at least one image of each class that has two. The same folder always gives the same images.
+    at least one image of each class that has two. Which images of a class these are follows from its name and its
+    images alone.
+
+    A folder ``work_dirs``, and one that is or has ``work_dir``, is no class.
 
     Raises:
         ConfigError: if there is no such folder, if it has no images or fewer than two classes, if a class has no images
-            to train on, or if a class for validation is not among those for training.
+            to train on, if a class for validation is not among those for training, if no class has an image to hold
+            out, or if a list of images cannot hold the name of one.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise ConfigError(f'--data: there is no folder {str(folder)!r}.')
+    runs = _runs(work_dir)
     val = next((name for name in VALIDATION if (folder / name).is_dir()), None)
     if not (folder / 'train').is_dir():
-        if val and not set(_subfolders(folder)) - set(VALIDATION):
+        if val and not set(_subfolders(folder, runs)) - set(VALIDATION):
             raise ConfigError(f'--data: {str(folder)!r} has the folder {val!r} and no folder \'train\'; add it, with a '
                               'folder for each class.')
         train, val = '', None
     else:
         train = 'train'
-    found = _images_by_class(folder, train)
+    found = _images_by_class(folder, train, runs)
     classes, beside = tuple(found), len(_images(folder / train, deep=False))
     _check_classes(folder / train, found, beside)
     if val is None:
         kept, held = {}, {}
-        for i, (name, images) in enumerate(found.items()):
-            held[name], kept[name] = _split(images, np.random.default_rng((SEED, i)))
+        for name, images in found.items():
+            held[name], kept[name] = _split(images, np.random.default_rng((SEED, zlib.crc32(os.fsencode(name)))))
+        if not any(held.values()):
+            raise ConfigError(f'--data: each class of {str(folder / train)!r} has one image, so that none can be held '
+                              'out; add some, or a folder \'val\' beside \'train\'.')
         return _folder(classes, kept, held, True, beside)
-    valid = _images_by_class(folder, val)
+    valid = _images_by_class(folder, val, runs)
     foreign = sorted(name for name in valid.keys() - found.keys() if valid[name])
     if foreign:
         raise ConfigError(f'--data: {str(folder / val)!r} has images of the class {foreign[0]!r}, of which '
@@ -86,24 +96,42 @@ def _folder(classes: tuple[str, ...], train: dict[str, list[str]], val: dict[str
     return ImageFolder(classes, first, second, held_out, tuple(name for name in classes if not val[name]), beside)
 
 
-def _subfolders(folder: Path) -> list[str]:
-    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith('.'))
+def _runs(work_dir: str | Path | None) -> set[Path]:
+    """The folder of a run, and those that it lies in."""
+    place = Path(work_dir).resolve() if work_dir else None
+    return {place, *place.parents} if place else set()
+
+
+def _subfolders(folder: Path, runs: set[Path]) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and entry.name != RUNS
+                  and not entry.name.startswith('.') and entry.resolve() not in runs)
 
 
 def _images(folder: Path, deep: bool = True) -> list[str]:
-    """The images in a folder, and below it, as sorted paths within it."""
+    """The images in a folder, and below it, as sorted paths within it. Links lead to no folder twice."""
+    seen = {os.path.realpath(place) for place in folder.absolute().parents}
+
     def walk() -> Iterator[str]:
         for place, folders, names in os.walk(folder, followlinks=True):
-            folders[:] = [name for name in folders if deep and not name.startswith('.')]
+            real = os.path.realpath(place)
+            folders[:] = sorted(name for name in folders if deep and real not in seen and not name.startswith('.'))
+            if real in seen:
+                continue
+            seen.add(real)
             yield from (Path(place, name).relative_to(folder).as_posix() for name in names if is_image(name))
 
     return sorted(walk())
 
 
-def _images_by_class(folder: Path, part: str) -> dict[str, list[str]]:
+def _images_by_class(folder: Path, part: str, runs: set[Path]) -> dict[str, list[str]]:
     """The images of each class, as paths within the folder."""
-    return {name: [Path(part, name, image).as_posix() for image in _images(folder / part / name)]
-            for name in _subfolders(folder / part)}
+    found = {name: [Path(part, name, image).as_posix() for image in _images(folder / part / name)]
+             for name in _subfolders(folder / part, runs)}
+    for path in (path for images in found.values() for path in images):
+        if path.splitlines() != [path.strip()]:
+            raise ConfigError(f'--data: the path {path!r} in {str(folder)!r} has a line break or begins with a space, '
+                              'and a list of images has a path on each line; rename it.')
+    return found
 
 
 def _split(images: list[str], generator: np.random.Generator) -> tuple[list[str], list[str]]:

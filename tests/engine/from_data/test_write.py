@@ -70,12 +70,57 @@ def test_options_become_part_of_the_config(folder):
         'val_dataloader.batch_size': 2, 'randomness.seed': 5}))
     assert cfg.train_dataloader.dataset.pipeline[1].scale == 32
     assert cfg.train_pipeline[1].scale == 64
-    assert (cfg.val_dataloader.batch_size, cfg.test_dataloader.batch_size) == (2, 8)
+    assert (cfg.val_dataloader.batch_size, cfg.test_dataloader.batch_size) == (2, 2)
     assert cfg.default_hooks.logger == dict(type='LoggerHook', interval=3)
     assert cfg.randomness == dict(seed=5, deterministic=False, diff_rank_seed=True)
+    assert cfg.test_dataloader.dataset == cfg.val_dataloader.dataset
     with pytest.raises(ConfigError, match='--cfg-options train_cfgs.max_epochs'):
         write_config(wish(work_dir='other'), {'train_cfgs.max_epochs': 3})
     assert not Path('other').exists()
+
+
+def test_an_option_changes_all_that_is_written_by_the_name_of_its_section(folder):
+    write_digits(folder / 'digits')
+    cfg = read_config(write_config(wish(), {
+        'train_pipeline.2.prob': 0, 'val_dataloader.dataset.data_root': 'here', 'test_dataloader.batch_size': 3,
+        'test_dataloader.dataset.data_root': 'there', 'test_pipeline.1.scale': 80}))
+    assert cfg.train_dataloader.dataset.pipeline[2].prob == cfg.train_pipeline[2].prob == 0
+    assert cfg.test_pipeline[1].scale == 80
+    assert (cfg.val_dataloader.batch_size, cfg.test_dataloader.batch_size) == (8, 3)
+    roots = [loader.dataset.data_root for loader in (cfg.val_dataloader, cfg.test_dataloader)]
+    assert roots == ['here', 'there']
+    for loader in (cfg.val_dataloader, cfg.test_dataloader):
+        assert loader.dataset.pipeline == cfg.test_pipeline
+
+
+@pytest.mark.parametrize('name', ['back\\slash', 'a \\U b', '"""', "'''", 'one"'])
+def test_any_name_of_a_folder_is_read_back(folder, name):
+    write_digits(folder / name)
+    cfg = read_config(write_config(wish(data=name, work_dir='run')))
+    assert cfg.train_dataloader.dataset.data_prefix == name
+
+
+@pytest.mark.parametrize('name', ['{{ fileDirname }}', '{{$HOME:}}', 'not \udcff utf-8'])
+def test_a_name_that_would_change_is_refused(folder, name):
+    write_digits(folder / 'digits').rename(folder / name)
+    with pytest.raises(ConfigError, match='would not be read back the same'):
+        write_config(wish(data=name, work_dir='run'))
+    assert not Path('run').exists()
+
+
+def test_earlier_runs_are_no_classes(folder):
+    write_digits(folder)
+    for place in ('work_dirs/old', 'runs/old'):
+        write_digits(folder / place)
+    text = write_config(wish(data='.', work_dir='runs/new')).read_text()
+    assert "classes = ['digit 0', 'digit 1', 'digit 2']" in text
+
+
+@pytest.mark.parametrize('write', [write_voc, write_coco])
+def test_boxes_without_their_task_are_told_it(folder, write):
+    write(folder / 'boxes')
+    with pytest.raises(ConfigError, match="'boxes' has boxes; give --task detection"):
+        write_config(wish(data='boxes'))
 
 
 def test_another_config_in_the_work_directory_is_left_as_it_is(folder):

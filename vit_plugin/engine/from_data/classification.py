@@ -5,7 +5,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from vit_plugin.data.annotated import form_of
 from vit_plugin.data.folders import SEED, ImageFolder, Sample, read_image_folder
+from vit_plugin.errors import ConfigError
 from vit_plugin.models.classifier import classifier_parts
 from vit_plugin.shipped import base_of
 
@@ -19,9 +21,16 @@ def classifier_recipe(wish: Wish) -> Recipe:
     """The config of a training on ``data/{train,val}/<class>/`` or ``data/<class>/``.
 
     Raises:
-        ConfigError: see :func:`~vit_plugin.data.folders.read_image_folder`.
+        ConfigError: see :func:`~vit_plugin.data.folders.read_image_folder`. For a folder with
+            boxes it names ``--task``.
     """
-    found = read_image_folder(wish.data)
+    try:
+        found = read_image_folder(wish.data, wish.work_dir)
+    except ConfigError as error:
+        if not form_of(Path(wish.data)):
+            raise
+        raise ConfigError(f'--data: {wish.data!r} has boxes; give --task detection. As folders of classes it cannot be '
+                          f'read: {str(error).removeprefix("--data: ")}') from error
     count, tuned = len(found.train), wish.weights is not None
     batch_size = min(wish.batch_size or batch_size_for(count, 64 if tuned else 128), count)
     epochs = wish.epochs or (epochs_for(count, batch_size, 2000, 10, 50) if tuned else

@@ -4,6 +4,9 @@ from collections.abc import Iterable, Mapping
 from textwrap import fill
 from typing import Any
 
+from vit_plugin.errors import ConfigError
+
+from ..launch import config_from_text
 from .wish import Recipe, Wish, counted
 
 WIDTH = 110
@@ -18,9 +21,32 @@ COMMENTS = {
 
 
 def text_of(recipe: Recipe, wish: Wish) -> str:
-    """The file of a recipe for a wish."""
+    """The file of a recipe for a wish.
+
+    Raises:
+        ConfigError: if it would not be read back the same, such as for a name with ``{{``, which MMEngine replaces.
+    """
+    text = _written(recipe, wish)
+    try:
+        same = '{{' not in text and _agree(config_from_text(text), recipe.sections)
+    except (SyntaxError, UnicodeError):
+        same = False
+    if not same:
+        raise ConfigError(f'--data: a config for {wish.data!r} would not be read back the same; give the folder, its '
+                          'classes and --cfg-options names without {{ and of usual characters.')
+    return text
+
+
+def _agree(cfg: Mapping[str, Any], sections: Mapping[str, Any]) -> bool:
+    """Whether a config has the texts and lists of the sections. Dicts are merged with those of the bases."""
+    return all(cfg[name] == value for name, value in sections.items() if not isinstance(value, dict))
+
+
+def _written(recipe: Recipe, wish: Wish) -> str:
     title = f'{wish.arch} on {wish.data}, {counted(len(recipe.sections["classes"]), "class")}.'
-    lines = ['"""' + '\n\n'.join([title, f'    {wish.command}', fill(recipe.text, WIDTH)]) + '\n"""', '',
+    said = '\n\n'.join([title, f'    {wish.command}', fill(recipe.text, WIDTH)])
+    escaped = said.replace('\\', r'\\').replace('"""', r'\"\"\"')
+    lines = [f'"""{escaped}\n"""', '',
              f'_base_ = {_text(list(recipe.bases), {}, 9)}']
     known: dict[int, str] = {}
     for name, value in recipe.sections.items():

@@ -1,7 +1,7 @@
 """Write the config of a wish into the work directory."""
 
-from collections.abc import Callable, Mapping
-from copy import deepcopy
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy, deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +57,40 @@ def write_config(wish: Wish, options: Mapping[str, Any] | None = None) -> Path:
 def apply_options(recipe: Recipe, options: Mapping[str, Any]) -> None:
     """Change a recipe, in place, as ``--cfg-options`` changes a config.
 
-    A section that changes is no longer the same as another one that it was written as.
+    What is written by the name of an earlier section changes with that section. An option that changes it in its own
+    place makes it another one.
     """
     for option, value in options.items():
         section = option.partition('.')[0]
         given = {section: deepcopy(recipe.sections[section])} if section in recipe.sections else {}
         part = Config(given)
         part.merge_from_dict({option: value})
-        recipe.sections[section] = part.to_dict()[section]
+        names = list(recipe.sections)
+        earlier = names[:names.index(section)] if section in names else names
+        known = {id(part) for name in earlier for part in _containers(recipe.sections[name])}
+        recipe.sections[section] = _changed(recipe.sections.get(section), part.to_dict()[section], known)
+
+
+def _containers(value: Any) -> Iterator[dict | list]:
+    """The dicts and lists of a value, itself included."""
+    if isinstance(value, (dict, list)):
+        yield value
+        for entry in value.values() if isinstance(value, dict) else value:
+            yield from _containers(entry)
+
+
+def _changed(old: Any, new: Any, known: set[int]) -> Any:
+    """``new`` in place of what ``old`` holds, where that is a dict or list of the same kind and not a known one."""
+    if not isinstance(old, (dict, list)) or isinstance(old, dict) != isinstance(new, dict):
+        return new
+    if old == new:
+        return old
+    if id(old) in known:
+        old = copy(old)
+    if isinstance(old, dict):
+        entries = {key: _changed(old.get(key), value, known) for key, value in new.items()}
+        old.clear()
+        old.update(entries)
+    else:
+        old[:] = [_changed(old[i] if i < len(old) else None, value, known) for i, value in enumerate(new)]
+    return old
