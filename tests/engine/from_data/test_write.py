@@ -82,7 +82,7 @@ def test_options_become_part_of_the_config(folder):
 def test_an_option_changes_all_that_is_written_by_the_name_of_its_section(folder):
     write_digits(folder / 'digits')
     cfg = read_config(write_config(wish(), {
-        'train_pipeline.2.prob': 0, 'val_dataloader.dataset.data_root': 'here', 'test_dataloader.batch_size': 3,
+        'train_pipeline.2.prob': 0.0, 'val_dataloader.dataset.data_root': 'here', 'test_dataloader.batch_size': 3,
         'test_dataloader.dataset.data_root': 'there', 'test_pipeline.1.scale': 80}))
     assert cfg.train_dataloader.dataset.pipeline[2].prob == cfg.train_pipeline[2].prob == 0
     assert cfg.test_pipeline[1].scale == 80
