@@ -17,10 +17,10 @@ COMMENTS = {
 }
 
 
-def text_of(recipe: Recipe, wish: Wish) -> str:
-    """The file of a recipe for a wish."""
+def text_of(recipe: Recipe, wish: Wish, options: Mapping[str, Any] | None = None) -> str:
+    """The file of a recipe for a wish, to which ``--cfg-options`` were applied."""
     title = f'{wish.arch} on {wish.data}, {counted(len(recipe.sections["classes"]), "class")}.'
-    lines = ['"""' + '\n\n'.join([title, f'    {wish.command}', fill(recipe.text, WIDTH)]) + '\n"""', '',
+    lines = ['"""' + '\n\n'.join([title, f'    {wish.command(options)}', fill(recipe.text, WIDTH)]) + '\n"""', '',
              f'_base_ = {_text(list(recipe.bases), {}, 9)}']
     known: dict[int, str] = {}
     for name, value in recipe.sections.items():
