@@ -35,5 +35,5 @@ def draw_learning_curve(loss: np.ndarray, iterations_per_step: float,
     right.spines[['top']].set_visible(False)
     left.spines[['top']].set_visible(False)
     handles = [line for axes in (left, right) for line in axes.get_lines() if not str(line.get_label()).startswith('_')]
-    figure.legend(handles=handles, loc='outside upper center', ncols=3, frameon=False)
+    figure.legend(handles=handles, loc='outside upper center', ncols=2, frameon=False)
     return figure

@@ -102,9 +102,17 @@ score =""".replace('\n', '', 1)
     assert write_results(sweep, metric, rows, {})[1].read_text().count('hybrid-vit-mini-p2_1xb16_digits') == 1
 
 
-def test_a_config_given_twice_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r'mini-p2_1xb16_digits.py. is given twice'):
-        Sweep((DIGITS, DIGITS), {}, 1, tmp_path, {}).check()
+@pytest.mark.parametrize('other', [DIGITS, f'./{DIGITS}', 'elsewhere/vit-mini-p2_1xb16_digits.py'])
+def test_configs_of_one_name_are_refused(tmp_path, other):
+    with pytest.raises(ConfigError, match="Two of the configs are named 'vit-mini-p2_1xb16_digits'"):
+        Sweep((DIGITS, other), {}, 1, tmp_path, {}).check()
+
+
+def test_a_member_that_is_killed_is_said_to_be(tmp_path):
+    (tmp_path / 'program.py').write_text("import os, signal; print('well'); os.kill(os.getpid(), signal.SIGKILL)")
+    sweep = Sweep((DIGITS, ), {}, 1, tmp_path / 'sweep', {})
+    failed = run_here(sweep.members, train_command(tmp_path / 'program.py', {}), tell=lambda line: None)
+    assert [*failed.values()] == ['ended by SIGKILL']
 
 
 ENDLESS = '''

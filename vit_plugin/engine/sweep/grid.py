@@ -97,15 +97,16 @@ class Sweep:
         """Check each member's config before anything runs.
 
         Raises:
-            ConfigError: if a config is given twice, if a key is not in a config and no part of it takes it, if it is
+            ConfigError: if two configs have one name, if a key is not in a config and no part of it takes it, if it is
                 the seed, if a config cannot run, or if nothing would record its metrics.
         """
         for flag, given in (('--grid', self.grid), ('--cfg-options', self.options)):
             if SEED in given:
                 raise ConfigError(f'{flag} {SEED}: each member has a seed of its own; give --seeds.')
-        twice = [config for config, number in Counter(self.configs).items() if number > 1]
+        twice = [name for name, number in Counter(Path(config).stem for config in self.configs).items() if number > 1]
         if twice:
-            raise ConfigError(f'The config {twice[0]!r} is given twice; give each config once.')
+            raise ConfigError(f'Two of the configs are named {twice[0]!r}, by which the results call them; give each '
+                              'config once, under a name of its own.')
         for config, settings in self.combinations:
             cfg = read_config(config, dict(self.options))
             init_default_scope(cfg.get('default_scope') or 'mmengine')

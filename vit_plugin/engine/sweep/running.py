@@ -98,6 +98,11 @@ def last_words(member: Member) -> str:
     return lines[-1].removeprefix('Error: ') if lines else 'it said nothing'
 
 
+def cause(code: int, member: Member) -> str:
+    """Why a member failed. Who is killed by a signal has no last words on it."""
+    return f'ended by {signal.Signals(-code).name}' if code < 0 else f'exit status {code}: {last_words(member)}'
+
+
 def run_here(members: Sequence[Member], command: Callable[[Member], Sequence[str]], jobs: int = 1,
              tell: Callable[[str], None] = print) -> dict[Path, str]:
     """Run members on this machine. Those that are finished are left out.
@@ -126,7 +131,7 @@ def run_here(members: Sequence[Member], command: Callable[[Member], Sequence[str
             return
         tell(f'{name}: runs')
         if code := trainings.run(command(member), str(member.folder), env):
-            failed[member.folder] = f'exit status {code}: {last_words(member)}'
+            failed[member.folder] = cause(code, member)
             tell(f'{name}: failed, {failed[member.folder]}')
 
     with ThreadPoolExecutor(jobs) as pool, Trainings() as trainings:
