@@ -68,7 +68,7 @@ class _Displays(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if getattr(node.func, 'id', None) != 'dict' or node.args:
+        if getattr(node.func, 'id', None) != 'dict' or node.args or any(word.arg is None for word in node.keywords):
             return node
-        keys = [keyword.arg and ast.Constant(keyword.arg) for keyword in node.keywords]
-        return ast.Dict(keys, [keyword.value for keyword in node.keywords])
+        keys = [ast.Constant(keyword.arg) for keyword in node.keywords]
+        return ast.Dict([*keys], [keyword.value for keyword in node.keywords])
