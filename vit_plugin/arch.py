@@ -139,6 +139,8 @@ def parse_arch(arch: str | Mapping[str, Any]) -> Arch:
     """
     if isinstance(arch, str):
         return _from_timm(arch) if arch.startswith('timm://') else _parse_name(arch)
+    if not isinstance(arch, Mapping):
+        raise ConfigError(f'arch={arch!r} must be a name such as R50+B/16, or a dict.')
     missing = [key for key in SIZE_KEYS if key not in arch]
     unknown = [key for key in arch if key not in (*SIZE_KEYS, 'patch_size', 'resnet')]
     if missing or unknown:

@@ -70,10 +70,25 @@ def test_without_classes_it_gives_features(tiny):
                                      crop_pct=1.0, crop_mode='squash')
 
 
+def test_a_checkpoint_says_its_own_pixels(tiny, tmp_path):
+    tiny = {name: value for name, value in tiny.items() if name != 'img_size'}
+    model = vit_plugin.create_model(**tiny, num_classes=3, img_size=48)
+    text = 'model = dict(backbone=dict(img_size=48))\ndata_preprocessor = dict(mean=[51.0], std=[25.5])\n'
+    torch.save(dict(meta=dict(cfg=text), state_dict=model.state_dict()), tmp_path / 'epoch_1.pth')
+    found = vit_plugin.create_model(**tiny, num_classes=3, pretrained=tmp_path / 'epoch_1.pth').data_config
+    assert (found['input_size'], found['mean'], found['std']) == ((3, 48, 48), (0.2, ) * 3, (0.1, ) * 3)
+
+
 @pytest.mark.parametrize(('arguments', 'words'), [
     (dict(arch='B/17'), "Unknown arch 'B/17'"),
     (dict(num_classes=-1), 'num_classes=-1 must be a whole number from 0'),
     (dict(arch='S/16', pretrained=True), "this is arch='S/16'; give a path"),
+    (dict(arch='S/16', pretrained=''), "pretrained='' must be a path, an address, tensors by name or True"),
+    (dict(arch='S/16', pretrained={}), 'pretrained={} must be'),
+    (dict(arch='S/16', pretrained=0), 'pretrained=0 must be'),
+    (dict(arch=None), 'arch=None must be a name such as'),
+    (dict(arch=5), 'arch=5 must be a name such as'),
+    (dict(type='x'), "type is always the backbone 'vit_plugin.VisionTransformer'; leave it out"),
     (dict(out_type='featmap'), "out_type='featmap' gives no vector for an image"),
     (dict(init_cfg=None), 'init_cfg is for the runner'),
     (dict(arch='S/16', pretrained='none.npz'), "There is no checkpoint file 'none.npz'"),

@@ -1,17 +1,24 @@
 """A part of a data set with the same share of every class."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from mmengine.dataset import BaseDataset
 from mmengine.registry import DATASETS as ALL_DATASETS
+from pydantic import Field
 
+from vit_plugin.annotations import Arguments
+from vit_plugin.arguments import check
 from vit_plugin.errors import ConfigError
+from vit_plugin.fields import Seed
 from vit_plugin.registry import DATASETS
+
+Part = Annotated[float, Field(gt=0, le=1, description='a number above 0 and at most 1, such as 0.01 for 1 % of the '
+                                                      'labels')]
 
 
 @DATASETS.register_module()
-def stratified_subset(dataset: dict, fraction: float, seed: int = 0) -> BaseDataset:
+def stratified_subset(dataset: dict, fraction: Part, seed: Seed = 0) -> BaseDataset:
     """Build a data set and keep a part of it, such as the 1 % of the labels of semi-supervised learning.
 
     In a config this is ``dataset=dict(type='vit_plugin.stratified_subset', fraction=0.01, dataset=dict(...))``.
@@ -25,11 +32,9 @@ def stratified_subset(dataset: dict, fraction: float, seed: int = 0) -> BaseData
         The data set itself, of its own class, with fewer images in the same order.
 
     Raises:
-        ConfigError: if the fraction is out of range, or if the images have no labels.
+        ConfigError: if the fraction or the seed is out of range, or if the images have no labels.
     """
-    if not isinstance(fraction, (int, float)) or not 0 < fraction <= 1:
-        raise ConfigError(f'stratified_subset: fraction={fraction!r} must be a number above 0 and at most 1, such as '
-                          '0.01 for 1 % of the labels.')
+    check('stratified_subset', Arguments(dict(fraction=Part, seed=Seed)), (), dict(fraction=fraction, seed=seed))
     whole = ALL_DATASETS.build(dataset)
     labels = labels_of(whole)
     random = np.random.default_rng(seed)

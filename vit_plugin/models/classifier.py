@@ -10,6 +10,7 @@ from vit_plugin.arch import ArchCfg, parse_arch
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.report import Report
+from vit_plugin.weights.training import seen_in_training
 from vit_plugin.zoo.definition import pooled
 from vit_plugin.zoo.pixels import data_config_of
 
@@ -17,6 +18,10 @@ from .backbones import VisionTransformer
 from .layers.head import head_layers, reset_head
 from .layers.outputs import MAPS
 from .loading import load_weights
+
+# Arguments of the backbone in a config that `create_model` does not take.
+NOT_HERE = dict(init_cfg='is for the runner, which initialises; give pretrained=... here',
+                type="is always the backbone 'vit_plugin.VisionTransformer'; leave it out")
 
 
 class Parts(NamedTuple):
@@ -111,7 +116,8 @@ def create_model(arch: str | ArchCfg = 'B/16', num_classes: int = 1000,
         pretrained: weights for :func:`~vit_plugin.models.load_weights`: a path, ``https://``, ``timm://``, ``hf://``,
             or tensors by name. True means those that ``arch=timm://...`` names. A classifier among them is used if it
             has as many classes.
-        img_size: native size of the images in pixels, (H, W) or the side of a square. Default: that of the arch.
+        img_size: native size of the images in pixels, (H, W) or the side of a square. Default: that of the training
+            whose checkpoint ``pretrained`` is, else that of the arch.
         backbone: further arguments of :class:`~vit_plugin.models.VisionTransformer`.
 
     Raises:
@@ -119,20 +125,25 @@ def create_model(arch: str | ArchCfg = 'B/16', num_classes: int = 1000,
     """
     if not isinstance(num_classes, int) or isinstance(num_classes, bool) or num_classes < 0:
         raise ConfigError(f'create_model: num_classes={num_classes!r} must be a whole number from 0; 0 gives features.')
-    if 'init_cfg' in backbone:
-        raise ConfigError('create_model: init_cfg is for the runner, which initialises; give pretrained=... here.')
-    source: Any = pretrained
+    for name in NOT_HERE.keys() & backbone.keys():
+        raise ConfigError(f'create_model: {name} {NOT_HERE[name]}.')
+    source: Any = None if pretrained is False else pretrained
     if pretrained is True:
         if not str(arch).startswith('timm://'):
             raise ConfigError('create_model: pretrained=True takes the weights that arch=timm://... names, and this '
                               f'is arch={arch!r}; give a path or an address.')
         source = arch
+    if source is not None and not (isinstance(source, (str, Path, Mapping)) and source):
+        raise ConfigError(f'create_model: pretrained={pretrained!r} must be a path, an address, tensors by name or '
+                          'True; leave it out for random weights.')
+    if img_size is None:
+        img_size = seen_in_training(source).get('img_size')
     model = Classifier(classifier_parts(arch, img_size=img_size, **backbone), num_classes)
     stem, size = model.backbone.patch_embed, model.backbone.img_size
     pixels = data_config_of(arch, None if isinstance(source, Mapping) else source)
     for key in ('mean', 'std'):
-        pixels[key] = tuple(pixels[key][i % 3] for i in range(stem.in_channels))
+        pixels[key] = tuple(pixels[key][i % len(pixels[key])] for i in range(stem.in_channels))
     model.data_config = dict(input_size=(stem.in_channels, *size), **pixels)
-    if source:
+    if source is not None:
         model.report = load_weights(model, source)
     return model

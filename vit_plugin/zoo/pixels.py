@@ -10,6 +10,7 @@ from mmengine.logging import print_log
 from timm.data import resolve_data_config
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.weights.training import seen_in_training
 
 # google-research/vision_transformer `input_pipeline.py`: (x - 127.5) / 127.5 of the whole image, resized.
 AUTHORS = dict(interpolation='bilinear', mean=(0.5, ) * 3, std=(0.5, ) * 3, crop_pct=1.0, crop_mode='squash')
@@ -19,17 +20,23 @@ INTERPOLATIONS = {0: 'nearest', 2: 'bilinear', 3: 'bicubic'}  # Pillow's numbers
 def data_config_of(arch: Any, source: Any = None) -> dict[str, Any]:
     """What weights expect of the pixels: ``interpolation``, ``mean``, ``std`` (of 0 to 1), ``crop_pct``, ``crop_mode``.
 
-    The name of the weights tells it (``timm://``, ``hf://``), else the name in ``arch`` (``timm://``). Of paths and of
-    other addresses nothing is known, and the answer is the authors' (arXiv:2010.11929). So it is, with a warning, for
-    a model of Hugging Face's hub that does not tell.
+    The name of the weights tells it (``timm://``, ``hf://``), else the name in ``arch`` (``timm://``), else the answer
+    is the authors' (arXiv:2010.11929). So it is, with a warning, for a model of Hugging Face's hub that does not tell.
+    ``mean`` and ``std`` are those of the training if the weights are a checkpoint that says them, see
+    :func:`~vit_plugin.weights.training.seen_in_training`.
 
     Args:
         arch: see :func:`~vit_plugin.arch.parse_arch`.
         source: where the weights come from.
 
     Raises:
-        ConfigError: if timm has no weights of this name.
+        ConfigError: if timm has no weights of this name, or if a file cannot be read.
     """
+    seen = seen_in_training(source)
+    return {key: seen.get(key, value) for key, value in _of_names(source, arch).items()}
+
+
+def _of_names(source: Any, arch: Any) -> dict[str, Any]:
     for name in map(str, (source, arch)):
         for prefix in ('timm://', 'hf://timm/'):
             if name.startswith(prefix):

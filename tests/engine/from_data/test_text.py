@@ -1,9 +1,13 @@
 """Settings as text that is read back the same."""
 
+import argparse
+import shlex
+
 from mmengine.config import Config
 
 from vit_plugin.engine.from_data.text import text_of
 from vit_plugin.engine.from_data.wish import Recipe, Wish
+from vit_plugin.engine.launch import add_cfg_options
 
 
 def test_what_is_written_is_read_back():
@@ -17,3 +21,11 @@ def test_what_is_written_is_read_back():
     assert 'other = loader\n' in text
     assert "--data 'my data' --arch B/16 --epochs 3 --work-dir 'work_dirs/my data'" in text
     assert max(map(len, text.splitlines())) <= 120
+
+
+def test_the_command_says_the_options_as_they_were_given():
+    options = {'a.b': [1, 'x'], 'c': (0.5, ), 'd': None, 'e': True, 'f': 1e-05}
+    words = shlex.split(Wish('my data', 'B/16').command(options))
+    parser = argparse.ArgumentParser()
+    add_cfg_options(parser)
+    assert parser.parse_args(words[words.index('--cfg-options'):]).cfg_options == options

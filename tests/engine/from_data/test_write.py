@@ -63,6 +63,21 @@ def test_with_weights_it_is_fine_tuning(folder):
     assert read_config(write_config(wish(weights='weights.pth'))).model.backbone.img_size == 160
 
 
+def test_a_checkpoint_says_its_size_and_normalisation(folder, capsys):
+    write_digits(folder / 'digits')
+    text = 'model = dict(backbone=dict(img_size=32))\ndata_preprocessor = dict(mean=[1., 2., 3.], std=[4., 5., 6.])\n'
+    torch.save(dict(meta=dict(cfg=text), state_dict={}), 'epoch_1.pth')
+    cfg = read_config(write_config(wish(arch='Ti/16', weights='epoch_1.pth')))
+    assert cfg.model.backbone.img_size == cfg.train_pipeline[1].scale == 32
+    assert (cfg.data_preprocessor.mean, cfg.data_preprocessor.std) == ([1, 2, 3], [4, 5, 6])
+    assert 'do not say' not in capsys.readouterr().out
+    torch.save({}, 'weights.pth')
+    path = write_config(wish(arch='Ti/16', weights='weights.pth', work_dir='other'))
+    said = 'The weights do not say the mean and deviation and the size of their images'
+    assert said in capsys.readouterr().out
+    assert said in ' '.join(path.read_text().split())
+
+
 def test_options_become_part_of_the_config(folder):
     write_digits(folder / 'digits')
     cfg = read_config(write_config(wish(), {
@@ -74,6 +89,8 @@ def test_options_become_part_of_the_config(folder):
     assert cfg.default_hooks.logger == dict(type='LoggerHook', interval=3)
     assert cfg.randomness == dict(seed=5, deterministic=False, diff_rank_seed=True)
     assert cfg.test_dataloader.dataset == cfg.val_dataloader.dataset
+    assert ('--cfg-options train_dataloader.dataset.pipeline.1.scale=32 default_hooks.logger.interval=3 '
+            'val_dataloader.batch_size=2 randomness.seed=5\n') in Path('work_dirs/digits/config.py').read_text()
     with pytest.raises(ConfigError, match='--cfg-options train_cfgs.max_epochs'):
         write_config(wish(work_dir='other'), {'train_cfgs.max_epochs': 3})
     assert not Path('other').exists()
@@ -170,6 +187,7 @@ def test_coco_is_read_from_its_files(folder):
     (dict(arch=''), '--data needs --arch, the name of a model such as'),
     (dict(arch='', weights='weights.pth'), '--data needs --arch, the name of a model such as'),
     (dict(arch='B/17'), "Unknown arch 'B/17'"),
+    (dict(weights=''), "There is no checkpoint file ''"),
     (dict(weights='none.pth'), "There is no checkpoint file 'none.pth'"),
     (dict(data='none'), "there is no folder 'none'"),
 ])

@@ -52,7 +52,7 @@ def _check_work_dir(work_dir: str) -> None:
 
 def check_checkpoint(path: str | None) -> None:
     """Raise a ``ConfigError`` if a local path is neither a file nor a checkpoint folder."""
-    if path and '://' not in path:
+    if path is not None and '://' not in path:
         if os.path.isdir(path):
             read_manifest(path)
         elif not os.path.isfile(path):

@@ -20,13 +20,13 @@ COMMENTS = {
 }
 
 
-def text_of(recipe: Recipe, wish: Wish) -> str:
-    """The file of a recipe for a wish.
+def text_of(recipe: Recipe, wish: Wish, options: Mapping[str, Any] | None = None) -> str:
+    """The file of a recipe for a wish, to which ``--cfg-options`` were applied.
 
     Raises:
         ConfigError: if it would not be read back the same, such as for a name with ``{{``, which MMEngine replaces.
     """
-    text = _written(recipe, wish)
+    text = _written(recipe, wish, options)
     try:
         same = '{{' not in text and _agree(config_from_text(text), recipe.sections)
     except (SyntaxError, UnicodeError):
@@ -42,9 +42,9 @@ def _agree(cfg: Mapping[str, Any], sections: Mapping[str, Any]) -> bool:
     return all(cfg[name] == value for name, value in sections.items() if not isinstance(value, dict))
 
 
-def _written(recipe: Recipe, wish: Wish) -> str:
+def _written(recipe: Recipe, wish: Wish, options: Mapping[str, Any] | None) -> str:
     title = f'{wish.arch} on {wish.data}, {counted(len(recipe.sections["classes"]), "class")}.'
-    said = '\n\n'.join([title, f'    {wish.command}', fill(recipe.text, WIDTH)])
+    said = '\n\n'.join([title, f'    {wish.command(options)}', fill(recipe.text, WIDTH)])
     escaped = said.replace('\\', r'\\').replace('"""', r'\"\"\"')
     lines = [f'"""{escaped}\n"""', '',
              f'_base_ = {_text(list(recipe.bases), {}, 9)}']

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from PIL import Image
 from vit_plugin.arch import parse_arch
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
+from vit_plugin.weights.training import seen_in_training
 from vit_plugin.zoo.pixels import data_config_of
 
 TASKS = ('classification', 'detection')
@@ -53,16 +55,23 @@ class Wish:
         if not self.work_dir:
             self.work_dir = str(Path('work_dirs', Path(self.data).resolve().name))
 
-    @property
-    def command(self) -> str:
-        """The command line that says the same."""
+    def command(self, options: Mapping[str, Any] | None = None) -> str:
+        """The command line that says the same, with these ``--cfg-options``."""
         flags = dict(data=self.data, task=self.task if self.task != TASKS[0] else None, arch=self.arch,
                      weights=self.weights, epochs=self.epochs, batch_size=self.batch_size, img_size=self.img_size,
                      work_dir=self.work_dir)
-        return 'vit-plugin train ' + ' '.join(f'--{name.replace("_", "-")} {shlex.quote(str(value))}'
-                                              for name, value in flags.items() if value is not None)
+        said = [f'--{name.replace("_", "-")} {shlex.quote(str(value))}' for name, value in flags.items()
+                if value is not None]
+        if options:
+            said.append('--cfg-options ' + shlex.join(f'{name}={value}' for name, value in options.items()))
+        return ' '.join(['vit-plugin train', *said])
 
-    @property
+    @cached_property
+    def seen(self) -> dict[str, Any]:
+        """See :func:`~vit_plugin.weights.training.seen_in_training`."""
+        return seen_in_training(self.weights)
+
+    @cached_property
     def pixels(self) -> dict[str, Any]:
         """See :func:`~vit_plugin.zoo.pixels.data_config_of`."""
         return data_config_of(self.arch, self.weights)
@@ -73,10 +82,23 @@ class Wish:
         return {key: [round(255 * value, 3) for value in self.pixels[key]] for key in ('mean', 'std')}
 
     def native_size(self) -> int:
-        """The image size of the model that the arch or the weights name, its longer side in pixels."""
+        """The image size of the weights' training or of the model that they or the arch name, its longer side."""
         names = [name for name in (self.weights, self.arch) if name and name.startswith('timm://')]
-        size = parse_arch(names[0] if names else self.arch).complete().img_size
+        size = parse_arch(names[0] if names else self.arch).complete(
+            img_size=self.seen.get('img_size')).img_size
         return size if isinstance(size, int) else max(size)
+
+    def assumed(self) -> str:
+        """A sentence on what the weights do not say of their images, or nothing."""
+        if self.weights is None or self.weights.startswith(('timm://', 'hf://')):
+            return ''
+        needed = dict(mean='mean and deviation')
+        if self.img_size is None and self.task == 'classification':
+            needed['img_size'] = 'size'
+        missing = [words for key, words in needed.items() if key not in self.seen]
+        if not missing:
+            return ''
+        return f'The weights do not say the {" and the ".join(missing)} of their images; those of the arch are assumed.'
 
     def meta_backbone(self, **arguments: Any) -> VisionTransformer:
         """The backbone without memory for its weights."""

@@ -37,11 +37,12 @@ def write_config(wish: Wish, options: Mapping[str, Any] | None = None) -> Path:
     """
     check_checkpoint(wish.weights)
     recipe = MAKERS[wish.task](wish)
+    recipe.text = ' '.join(filter(None, [recipe.text, wish.assumed()]))
     if options:
         check_options(config_from_text(text_of(recipe, wish)), options)
         apply_options(recipe, options)
     folder = Path(wish.work_dir)
-    files = {NAME: text_of(recipe, wish), **recipe.files}
+    files = {NAME: text_of(recipe, wish, options), **recipe.files}
     for name, text in files.items():
         path = folder / name
         if path.is_file() and path.read_text() != text:

@@ -1,0 +1,39 @@
+"""What a checkpoint says of its training."""
+
+import pytest
+import torch
+from mmengine.config import Config
+
+from vit_plugin.weights.training import seen_in_training
+
+PIXELS = dict(mean=[123.675, 116.28, 103.53], std=[51., 51., 25.5])
+SEEN = dict(mean=tuple(value / 255 for value in PIXELS['mean']), std=(0.2, 0.2, 0.1))
+SIZED = dict(backbone=dict(img_size=32))
+
+
+@pytest.mark.parametrize(('settings', 'expected'), [
+    (dict(model=SIZED, data_preprocessor=PIXELS), dict(SEEN, img_size=32)),
+    (dict(model=dict(backbone=dict(img_size=(32, 48)), data_preprocessor=PIXELS)), dict(SEEN, img_size=(32, 48))),
+    (dict(model=dict(type='ImageClassifier'), data_preprocessor=dict(mean=[0.], std=[255.])),
+     dict(mean=(0., ), std=(1., ))),
+    (dict(model={'backbone': dict(img_size='32'), 'not a name': 1}, data_preprocessor=dict(mean='0', std=[0.])), {}),
+])
+def test_the_config_in_a_checkpoint_says_it(tmp_path, settings, expected):
+    path = tmp_path / 'epoch_1.pth'
+    torch.save(dict(meta=dict(cfg=Config(settings).pretty_text), state_dict={}), path)
+    assert seen_in_training(path) == seen_in_training(str(path)) == expected
+
+
+@pytest.mark.parametrize('content', [
+    {}, dict(meta=None), dict(meta=dict(cfg=3)), dict(meta=dict(cfg='no config')),
+    dict(meta=dict(cfg='model = dict(backbone=open("ran", "w"))\nopen("ran", "w")')),
+    dict(meta=dict(cfg='model = dict(**{})\nmodel = {[]: 1}'))])
+def test_nothing_is_run_and_nothing_is_guessed(tmp_path, monkeypatch, content):
+    monkeypatch.chdir(tmp_path)
+    torch.save(content, 'epoch_1.pth')
+    assert seen_in_training('epoch_1.pth') == {}
+    assert not (tmp_path / 'ran').exists()
+
+
+def test_only_files_here_are_read():
+    assert seen_in_training(None) == seen_in_training('none.pth') == seen_in_training('https://host/x.pth') == {}

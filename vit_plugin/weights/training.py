@@ -1,0 +1,74 @@
+"""What a checkpoint says of the training that saved it, without running any code in it."""
+
+import ast
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vit_plugin.annotations import fits
+from vit_plugin.fields import Numbers, Positive, Size
+
+from .files import read_checkpoint
+
+
+def seen_in_training(source: Any) -> dict[str, Any]:
+    """The images that a checkpoint was trained on, as far as the config in its ``meta`` says.
+
+    MMEngine writes the config's text there. It is read as plain values and never run.
+
+    Args:
+        source: where the weights come from. Only files and folders on this machine are read.
+
+    Returns:
+        ``img_size``, the backbone's, in pixels, and ``mean`` and ``std`` of values from 0 to 1. What is not said is
+        left out.
+
+    Raises:
+        ConfigError: if the file cannot be read.
+    """
+    if not isinstance(source, (str, Path)) or not os.path.exists(os.path.expanduser(source)):
+        return {}
+    content = read_checkpoint(Path(source).expanduser(), mmap=True)
+    settings = _settings(_entry(_entry(content, 'meta'), 'cfg'))
+    model = _entry(settings, 'model')
+    seen: dict[str, Any] = {}
+    size = _entry(_entry(model, 'backbone'), 'img_size')
+    if size is not None and fits(Size, size):
+        seen['img_size'] = size
+    for pixels in (_entry(model, 'data_preprocessor'), _entry(settings, 'data_preprocessor')):
+        mean, std = _entry(pixels, 'mean'), _entry(pixels, 'std')
+        if fits(Numbers, mean) and fits(Sequence[Positive], std) and len(mean) == len(std):
+            return {**seen, **{key: tuple(value / 255 for value in values) for key, values in
+                               (('mean', mean), ('std', std))}}
+    return seen
+
+
+def _entry(content: Any, name: str) -> Any:
+    return content.get(name) if isinstance(content, Mapping) else None
+
+
+def _settings(text: Any) -> dict[str, Any]:
+    """The top-level settings in a config's text that are plain values."""
+    found = {}
+    try:
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                try:
+                    found[node.targets[0].id] = ast.literal_eval(_Displays().visit(node.value))
+                except (ValueError, TypeError):
+                    continue
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        pass  # no text, or not of a config
+    return found
+
+
+class _Displays(ast.NodeTransformer):
+    """``dict(a=1)`` becomes ``{'a': 1}``, which is a plain value."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if getattr(node.func, 'id', None) != 'dict' or node.args or any(word.arg is None for word in node.keywords):
+            return node
+        keys = [ast.Constant(keyword.arg) for keyword in node.keywords]
+        return ast.Dict([*keys], [keyword.value for keyword in node.keywords])
