@@ -8,12 +8,6 @@ What is not of the backbone is left out, and said to be.
 Not yet trained by us.
 """
 
-_base_ = [
-    '../_base_/backbones/hybrid-vit-d4-w192.py', '../_base_/datasets/cifar10-folder_bs64_part.py',
-    '../_base_/schedules/adamw_finetune_100e.py']
+_base_ = 'hybrid-vit-d4-w192_1xb64-100e_cifar10-folder-1pct.py'
 
-model = dict(
-    type='ImageClassifier',
-    backbone=_base_.backbone,
-    head=dict(type='vit_plugin.ViTClsHead', num_classes=10, in_channels=192))
 train_dataloader = dict(dataset=dict(fraction=0.1))
