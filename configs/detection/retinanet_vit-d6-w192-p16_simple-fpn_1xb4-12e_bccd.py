@@ -2,7 +2,7 @@
 
     python tools/train.py configs/detection/retinanet_vit-d6-w192-p16_simple-fpn_1xb4-12e_bccd.py
 
-What we measured is in docs/results.md.
+Not yet trained by us.
 """
 
 _base_ = 'retinanet_hybrid-vit-d4-w192_fpn_1xb4-12e_bccd.py'

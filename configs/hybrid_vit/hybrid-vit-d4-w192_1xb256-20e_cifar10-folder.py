@@ -1,8 +1,8 @@
-"""A ViT of four blocks on a small ResNet, from scratch on CIFAR-10 as a folder, in half an hour on two cores.
+"""A ViT of four blocks on a small ResNet, from scratch on CIFAR-10 as a folder of images.
 
     python tools/train.py configs/hybrid_vit/hybrid-vit-d4-w192_1xb256-20e_cifar10-folder.py
 
-What we measured is in docs/results.md.
+Ours, 2026-11-22: 83.9 % top-1 after 57 minutes of one core, one seed (docs/results.md).
 """
 
 _base_ = [

@@ -2,7 +2,7 @@
 
     python tools/train.py configs/hybrid_vit/hybrid-vit-d4-w192_1xb256-20e_cifar10.py
 
-What we measured is in docs/results.md.
+Not yet trained by us.
 """
 
 _base_ = [

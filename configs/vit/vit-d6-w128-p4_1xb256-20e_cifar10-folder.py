@@ -2,7 +2,7 @@
 
     python tools/train.py configs/vit/vit-d6-w128-p4_1xb256-20e_cifar10-folder.py
 
-What we measured is in docs/results.md.
+Not yet trained by us.
 """
 
 _base_ = [

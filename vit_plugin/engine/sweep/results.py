@@ -64,7 +64,7 @@ def collect(sweep: Sweep, metric: str | None = None, best: bool = False) -> tupl
                 raise ConfigError(f'--metric {metric}: {str(member.folder)!r} has recorded {", ".join(scores)}; give '
                                   'one of them.')
             rows[key].scores[member.seed] = scores[metric]
-            clock = dict(record['clock'])
+            clock = dict(record.get('clock', ()))  # records of earlier versions have none
             rows[key].curves[member.seed] = [(clock[step], value) for step, value in record['history'][metric]
                                              if step in clock]
             seconds.setdefault(key, []).append(record['seconds'])
