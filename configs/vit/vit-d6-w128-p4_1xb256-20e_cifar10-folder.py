@@ -1,4 +1,4 @@
-"""A ViT of six blocks, from scratch on CIFAR-10 as a folder: as many operations as hybrid-vit-d4-w192.
+"""A ViT of six blocks, from scratch on CIFAR-10 as a folder: as many operations as hybrid-vit-d2-w192.
 
     python tools/train.py configs/vit/vit-d6-w128-p4_1xb256-20e_cifar10-folder.py
 

@@ -8,7 +8,7 @@ from vit_plugin.registry import MODELS, later_of
 from .backbones import MAEViT, SimMIMViT, VisionTransformer, ViTAdapter
 from .loading import load_weights
 from .necks import SimpleFPN, TokenPooling
-from .stems import ConvEmbed, FlexiPatchEmbed, MBConvEmbed, PatchEmbed, ResNetEmbed, TimmEmbed
+from .stems import ConvEmbed, FlexiPatchEmbed, MBConvEmbed, PatchEmbed, PooledResNetEmbed, ResNetEmbed, TimmEmbed
 
 MODELS.import_later({
     'AugmentingPreprocessor': 'vit_plugin.models.data_preprocessor',
@@ -22,5 +22,5 @@ MODELS.import_later({
 })
 __getattr__ = later_of(__name__, MODELS)
 __all__ = [
-    'ConvEmbed', 'FlexiPatchEmbed', 'MAEViT', 'MBConvEmbed', 'PatchEmbed', 'ResNetEmbed', 'SimMIMViT', 'SimpleFPN',
-    'TimmEmbed', 'TokenPooling', 'ViTAdapter', 'VisionTransformer', 'load_weights']
+    'ConvEmbed', 'FlexiPatchEmbed', 'MAEViT', 'MBConvEmbed', 'PatchEmbed', 'PooledResNetEmbed', 'ResNetEmbed',
+    'SimMIMViT', 'SimpleFPN', 'TimmEmbed', 'TokenPooling', 'ViTAdapter', 'VisionTransformer', 'load_weights']

@@ -1,4 +1,4 @@
-"""A ViT of six blocks for 32 x 32 images: 8 x 8 tokens, 57 million operations, as many as hybrid-vit-d4-w192."""
+"""A ViT of six blocks for 32 x 32 images: 8 x 8 tokens, 57 million operations, as many as hybrid-vit-d2-w192."""
 
 model = dict(
     type='ImageClassifier',

@@ -2,8 +2,11 @@ from .conv import ConvEmbed
 from .flexi import FlexiPatchEmbed
 from .mbconv import MBConvEmbed
 from .patch import PatchEmbed
+from .pooled_resnet import PooledResNetEmbed
 from .resnet import ResNetEmbed
 from .stem import Stem, StemCfg
 from .timm_cnn import TimmEmbed
 
-__all__ = ['ConvEmbed', 'FlexiPatchEmbed', 'MBConvEmbed', 'PatchEmbed', 'ResNetEmbed', 'Stem', 'StemCfg', 'TimmEmbed']
+__all__ = [
+    'ConvEmbed', 'FlexiPatchEmbed', 'MBConvEmbed', 'PatchEmbed', 'PooledResNetEmbed', 'ResNetEmbed', 'Stem', 'StemCfg',
+    'TimmEmbed']

@@ -4,7 +4,7 @@ The source is google-research/vision_transformer `vit_jax/models_resnet.py`, and
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 import torch.nn.functional as F
 from annotated_types import Predicate
@@ -21,13 +21,14 @@ from ..layers.numerics import AnyNumerics, Numerics, build_norm, get_numerics
 from ..layers.std_conv import StdConv2d, max_pool_same
 from .stem import Stem, StemOptions
 
+EXPANSION = 4
+
 # Stride of the root -> kernel size and stride of its convolution, and whether a 3 x 3 max-pool of stride 2 follows.
 # 4 is the authors' root. 1 is the root of the ResNets for CIFAR (arXiv:1512.03385, Section 4.2).
 ROOTS = {4: (7, 2, True), 2: (3, 2, False), 1: (3, 1, False)}
 
 RootStride = Annotated[int, Predicate(ROOTS.__contains__),
                        Field(description=f'one of {", ".join(map(str, ROOTS))}')]
-Block = Literal['bottleneck', 'basic']
 StageDepths = Annotated[Sequence[Depth], Field(max_length=5)]  # each twice as wide as the one before
 
 
@@ -55,11 +56,9 @@ class Bottleneck(nn.Module):
     Shape: (B, C, H, W) -> (B, 4 * width, ceil(H/s), ceil(W/s)).
     """
 
-    expansion = 4
-
     def __init__(self, in_channels: int, width: int, stride: int, numerics: Numerics) -> None:
         super().__init__()
-        out_channels = self.expansion * width
+        out_channels = EXPANSION * width
         projected = stride != 1 or in_channels != out_channels
         self.downsample = ConvNorm(in_channels, out_channels, 1, stride, numerics) if projected else None
         self.conv1 = StdConv2d(in_channels, width, 1, **numerics.stem_conv_cfg)
@@ -81,47 +80,15 @@ class Bottleneck(nn.Module):
         return F.relu(x + shortcut, inplace=True)
 
 
-class BasicBlock(nn.Module):
-    """Two convolutions of 3 x 3 with a shortcut (arXiv:1512.03385, Figure 5, left). The first has the stride s.
-
-    The scale of the last norm starts at zero, so a new block equals its shortcut.
-
-    Shape: (B, C, H, W) -> (B, width, ceil(H/s), ceil(W/s)).
-    """
-
-    expansion = 1
-
-    def __init__(self, in_channels: int, width: int, stride: int, numerics: Numerics) -> None:
-        super().__init__()
-        projected = stride != 1 or in_channels != width
-        self.downsample = ConvNorm(in_channels, width, 1, stride, numerics) if projected else None
-        self.conv1 = StdConv2d(in_channels, width, 3, stride, **numerics.stem_conv_cfg)
-        self.norm1 = build_norm(numerics.stem_norm_cfg, width)
-        self.conv2 = StdConv2d(width, width, 3, **numerics.stem_conv_cfg)
-        self.norm2 = build_norm(numerics.stem_norm_cfg, width)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        nn.init.zeros_(self.norm2.weight)
-
-    def forward(self, x: Tensor) -> Tensor:
-        shortcut = x if self.downsample is None else self.downsample(x)
-        x = F.relu(self.norm1(self.conv1(x)), inplace=True)  # (B, width, H/s, W/s)
-        return F.relu(self.norm2(self.conv2(x)) + shortcut, inplace=True)
-
-
-BLOCKS: dict[str, Any] = {'bottleneck': Bottleneck, 'basic': BasicBlock}
-
-
 class Stage(nn.Module):
-    """A sequence of blocks. The first one has the stride."""
+    """A sequence of bottlenecks. The first one has the stride."""
 
-    def __init__(self, block: type[Bottleneck | BasicBlock], in_channels: int, width: int, depth: int, stride: int,
-                 numerics: Numerics, with_cp: bool) -> None:
+    def __init__(self, in_channels: int, width: int, depth: int, stride: int, numerics: Numerics,
+                 with_cp: bool) -> None:
         super().__init__()
         self.with_cp = with_cp
         self.blocks = nn.ModuleList(
-            block(in_channels if i == 0 else block.expansion * width, width, stride if i == 0 else 1, numerics)
+            Bottleneck(in_channels if i == 0 else EXPANSION * width, width, stride if i == 0 else 1, numerics)
             for i in range(depth))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -136,14 +103,13 @@ class ResNet(nn.Module):
     The parameters have the names of timm's hybrids.
     """
 
-    def __init__(self, block: type[Bottleneck | BasicBlock], in_channels: int, stage_depths: Sequence[int], width: int,
-                 root_stride: int, numerics: Numerics, with_cp: bool) -> None:
+    def __init__(self, in_channels: int, stage_depths: Sequence[int], width: int, root_stride: int,
+                 numerics: Numerics, with_cp: bool) -> None:
         super().__init__()
         kernel_size, stride, self.pooled = ROOTS[root_stride]
         self.stem = Root(in_channels, width, kernel_size, stride, numerics)
         self.stages = nn.ModuleList(
-            Stage(block, width if i == 0 else block.expansion * width * 2**(i - 1), width * 2**i, depth,
-                  1 if i == 0 else 2, numerics, with_cp)
+            Stage(width if i == 0 else 2 * width * 2**i, width * 2**i, depth, 1 if i == 0 else 2, numerics, with_cp)
             for i, depth in enumerate(stage_depths))
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
@@ -162,12 +128,10 @@ class ResNetEmbed(Stem):
 
     Args:
         in_channels, embed_dims, patch_size, numerics, with_cp, **kwargs: see :class:`Stem`.
-        stage_depths: number of blocks in each stage. An empty sequence leaves only the root, as in R+Ti/16.
-        width: channels of the root. Stage i has 4 * width * 2**i channels, or width * 2**i with basic blocks.
+        stage_depths: number of bottlenecks in each stage. An empty sequence leaves only the root, as in R+Ti/16.
+        width: channels of the root. Stage i has 4 * width * 2**i channels.
         root_stride: 4 is the authors' root, a 7 x 7 convolution and a 3 x 3 max-pool, both of stride 2. 2 and 1 are one
             3 x 3 convolution of that stride, for small images.
-        block: ``'bottleneck'``, the authors', or ``'basic'``, that of ResNet-18, which makes more of few operations in
-            narrow networks.
 
     Raises:
         ConfigError: if the groups of the GroupNorm do not divide the width.
@@ -176,18 +140,18 @@ class ResNetEmbed(Stem):
     def __init__(  # type: ignore[misc]  # it names some of StemOptions itself
             self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768,
             stage_depths: StageDepths = (3, 4, 9), width: PositiveInt = 64,
-            root_stride: RootStride = 4, block: Block = 'bottleneck', patch_size: PositiveInt = 1,
+            root_stride: RootStride = 4, patch_size: PositiveInt = 1,
             numerics: AnyNumerics = 'authors', with_cp: bool = False, **kwargs: Unpack[StemOptions]) -> None:
         numerics = get_numerics(numerics)
         groups = numerics.stem_norm_cfg.get('num_groups', 1)
         if width % groups:
             raise ConfigError(f'patch_embed: width={width} is not a multiple of the {groups} groups of its GroupNorm; '
                               f'change it, or give numerics=dict(stem_norm_cfg=dict(num_groups=...)).')
-        stages, built = range(len(stage_depths)), BLOCKS[block]
+        stages = range(len(stage_depths))
         super().__init__(in_channels, embed_dims, patch_size, numerics, with_cp, **kwargs,
                          feature_strides=[root_stride * 2**i for i in stages] or [root_stride],
-                         feature_channels=[built.expansion * width * 2**i for i in stages] or [width])
-        self.backbone = ResNet(built, in_channels, stage_depths, width, root_stride, numerics, with_cp)
+                         feature_channels=[EXPANSION * width * 2**i for i in stages] or [width])
+        self.backbone = ResNet(in_channels, stage_depths, width, root_stride, numerics, with_cp)
         self.num_depths = len(stage_depths) + 2
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:

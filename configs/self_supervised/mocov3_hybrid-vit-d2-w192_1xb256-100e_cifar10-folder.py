@@ -1,12 +1,12 @@
 """MoCo v3 (arXiv:2104.02057) of a four-block ViT on a small ResNet, on CIFAR-10 without labels.
 
-    python tools/train.py configs/self_supervised/mocov3_hybrid-vit-d4-w192_1xb256-100e_cifar10-folder.py
+    python tools/train.py configs/self_supervised/mocov3_hybrid-vit-d2-w192_1xb256-100e_cifar10-folder.py
 
 Not yet trained by us.
 """
 
 _base_ = [
-    '../_base_/backbones/hybrid-vit-d4-w192.py', '../_base_/selfsup/mocov3.py',
+    '../_base_/backbones/hybrid-vit-d2-w192.py', '../_base_/selfsup/mocov3.py',
     '../_base_/datasets/cifar10-folder_bs256_views.py', '../_base_/schedules/adamw_selfsup_100e.py']
 
 model = dict(backbone=_base_.backbone)

@@ -1,6 +1,6 @@
 """The small hybrid for 32 x 32 images, with learned positions, as a classifier."""
 
-_base_ = '../backbones/hybrid-vit-d4-w192.py'
+_base_ = '../backbones/hybrid-vit-d2-w192.py'
 
 model = dict(
     type='ImageClassifier',

@@ -1,6 +1,6 @@
 """A four-block ViT on a small ResNet with 1 % of CIFAR-10's labels.
 
-    python tools/train.py configs/self_supervised/hybrid-vit-d4-w192_1xb64-100e_cifar10-folder-1pct.py
+    python tools/train.py configs/self_supervised/hybrid-vit-d2-w192_1xb64-100e_cifar10-folder-1pct.py
 
 This is from scratch. `--cfg-options load_from=CHECKPOINT` begins with the backbone of a pre-training beside this file.
 What is not of the backbone is left out, and said to be.
@@ -9,7 +9,7 @@ Not yet trained by us.
 """
 
 _base_ = [
-    '../_base_/backbones/hybrid-vit-d4-w192.py', '../_base_/datasets/cifar10-folder_bs64_part.py',
+    '../_base_/backbones/hybrid-vit-d2-w192.py', '../_base_/datasets/cifar10-folder_bs64_part.py',
     '../_base_/schedules/adamw_finetune_100e.py']
 
 model = dict(

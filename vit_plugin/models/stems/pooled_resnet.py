@@ -1,0 +1,89 @@
+"""A small ResNet for small images as a stem: convolutions at full resolution, then max-pools."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Annotated
+
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from typing_extensions import Unpack
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.fields import PositiveInt
+from vit_plugin.registry import MODELS
+
+from ..layers.numerics import AnyNumerics, Numerics, build_activation, build_norm, get_numerics
+from ..layers.std_conv import StdConv2d
+from .stem import Stem, StemOptions
+
+Widths = Annotated[Sequence[PositiveInt], Field(min_length=2, max_length=6)]
+
+
+class PooledStage(nn.Module):
+    """A 3 x 3 convolution whose map is max-pooled by 2, and a residual 3 x 3 convolution on the pooled map.
+
+    The first convolution sees the map before it is made smaller. An odd side is padded at its end.
+
+    Shape: (B, C_in, H, W) -> (B, C_out, ceil(H/2), ceil(W/2)).
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, numerics: Numerics) -> None:
+        super().__init__()
+        self.conv1 = StdConv2d(in_channels, out_channels, 3, **numerics.stem_conv_cfg)
+        self.norm1 = build_norm(numerics.stem_norm_cfg, out_channels)
+        self.conv2 = StdConv2d(out_channels, out_channels, 3, **numerics.stem_conv_cfg)
+        self.norm2 = build_norm(numerics.stem_norm_cfg, out_channels)
+        self.act = build_activation(numerics.act_cfg)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.norm1(self.conv1(x))
+        x = self.act(F.max_pool2d(x, 2, ceil_mode=True))  # the activation of a quarter of the map costs less
+        return x + self.act(self.norm2(self.conv2(x)))
+
+
+@MODELS.register_module()
+class PooledResNetEmbed(Stem):
+    """A ResNet that halves its maps by max-pools, then patches of the last map.
+
+    It learns small images in few epochs, as the ResNet-9 of DAWNBench does (Page 2018, "How to train your ResNet"), on
+    which its stages are modelled. The convolutions have standardised filters, as those of
+    :class:`~vit_plugin.models.ResNetEmbed`. The activation is the encoder's.
+
+    Args:
+        in_channels, embed_dims, patch_size, numerics, with_cp, **kwargs: see :class:`Stem`.
+        channels: channels of the root, a 3 x 3 convolution of the whole image, and of each stage after it.
+
+    Raises:
+        ConfigError: if the groups of the GroupNorm do not divide a number of channels.
+    """
+
+    def __init__(  # type: ignore[misc]  # it names some of StemOptions itself
+            self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768, channels: Widths = (32, 64, 128),
+            patch_size: PositiveInt = 1, numerics: AnyNumerics = 'authors', with_cp: bool = False,
+            **kwargs: Unpack[StemOptions]) -> None:
+        numerics = get_numerics(numerics)
+        groups = numerics.stem_norm_cfg.get('num_groups', 1)
+        if any(width % groups for width in channels):
+            raise ConfigError(f'patch_embed: channels={tuple(channels)} are not all multiples of the {groups} groups of '
+                              'the GroupNorm; change them, or give numerics=dict(stem_norm_cfg=dict(num_groups=...)).')
+        root, *widths = channels
+        super().__init__(in_channels, embed_dims, patch_size, numerics, with_cp, **kwargs,
+                         feature_strides=[2**(i + 1) for i in range(len(widths))], feature_channels=widths)
+        self.backbone = nn.Sequential(
+            nn.Sequential(StdConv2d(in_channels, root, 3, **numerics.stem_conv_cfg),
+                          build_norm(numerics.stem_norm_cfg, root), build_activation(numerics.act_cfg)),
+            *(PooledStage(before, after, numerics) for before, after in pairwise(channels)))
+        self.num_depths = len(channels) + 1
+
+    def features(self, images: Tensor) -> tuple[Tensor, ...]:
+        x, maps = images, []
+        for layer in self.backbone:
+            x = checkpoint(layer, x, use_reentrant=False) if self.with_cp and self.training else layer(x)
+            maps.append(x)
+        return tuple(maps[1:])
+
+    def layer_depth(self, name: str) -> int:
+        """0 for the root, 1 for the first stage, and so on. The projection is last."""
+        return int(name.split('.')[1]) if name.startswith('backbone.') else self.num_depths - 1
