@@ -38,8 +38,8 @@ class PooledStage(nn.Module):
         self.act = build_activation(numerics.act_cfg)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = self.norm1(self.conv1(x))
-        x = self.act(F.max_pool2d(x, 2, ceil_mode=True))  # the activation of a quarter of the map costs less
+        x = F.max_pool2d(self.conv1(x), 2, ceil_mode=True)  # before the norm, which then has a quarter to compute
+        x = self.act(self.norm1(x))
         return x + self.act(self.norm2(self.conv2(x)))
 
 
