@@ -2,13 +2,21 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
-from torchvision.models.resnet import BasicBlock
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.models import ConvEmbed, FlexiPatchEmbed, MBConvEmbed, PatchEmbed, ResNetEmbed, TimmEmbed
+from vit_plugin.models import (
+    ConvEmbed,
+    FlexiPatchEmbed,
+    MBConvEmbed,
+    PatchEmbed,
+    PooledResNetEmbed,
+    ResNetEmbed,
+    TimmEmbed,
+)
 from vit_plugin.models.layers.std_conv import standardize
 
 STEMS = {
@@ -19,7 +27,7 @@ STEMS = {
     'resnet_root': lambda: ResNetEmbed(3, 16, stage_depths=(), width=32, patch_size=2),
     'resnet_small': lambda: ResNetEmbed(3, 16, stage_depths=(1, ), width=32, root_stride=1, patch_size=2),
     'resnet_stride_2': lambda: ResNetEmbed(3, 16, stage_depths=(1, 1), width=32, root_stride=2),
-    'resnet_basic': lambda: ResNetEmbed(3, 16, stage_depths=(1, 2), width=32, root_stride=1, block='basic'),
+    'pooled': lambda: PooledResNetEmbed(3, 16, channels=(32, 64, 96)),
     'conv': lambda: ConvEmbed(3, 16, channels=(4, 8, 16), strides=(4, 2, 1)),
     'conv_projected': lambda: ConvEmbed(3, 16, channels=(4, ), strides=(3, ), patch_size=2, projection=True),
     'mbconv': lambda: MBConvEmbed(3, 16, channels=(4, 8), stage_depths=(1, 2)),
@@ -132,11 +140,11 @@ def test_each_samples_gradient_of_a_cnn():
             torch.testing.assert_close(grads[name][i], grad, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize('name', ['conv', 'mbconv'])
+@pytest.mark.parametrize('name', ['conv', 'mbconv', 'pooled'])
 def test_depths_and_checkpointing_of_convolutional_stems(name):
-    plain, options = STEMS[name](), dict(channels=(4, 8), stage_depths=(1, 2))
-    if name == 'conv':
-        options = dict(channels=(4, 8, 16), strides=(4, 2, 1))
+    plain = STEMS[name]()
+    options = dict(conv=dict(channels=(4, 8, 16), strides=(4, 2, 1)), pooled=dict(channels=(32, 64, 96)),
+                   mbconv=dict(channels=(4, 8), stage_depths=(1, 2)))[name]
     recomputing = type(plain)(3, 16, with_cp=True, **options)
     recomputing.load_state_dict(plain.state_dict())
     images = torch.randn(2, 3, 48, 40)
@@ -148,27 +156,22 @@ def test_depths_and_checkpointing_of_convolutional_stems(name):
     assert {plain.layer_depth(key) for key, _ in plain.named_parameters()} == set(range(plain.num_depths))
 
 
-@pytest.mark.parametrize('in_channels', [32, 16])
-def test_basic_blocks_are_those_of_torchvision_with_standardised_weights(in_channels):
-    stem = ResNetEmbed(3, 16, stage_depths=(1, ), width=32, block='basic')
-    ours = type(stem.backbone.stages[0].blocks[0])(in_channels, 32, 1, stem.numerics)
-    projection = nn.Sequential(nn.Conv2d(in_channels, 32, 1, bias=False), nn.GroupNorm(32, 32))
-    theirs = BasicBlock(in_channels, 32, downsample=projection if in_channels != 32 else None,
-                        norm_layer=lambda channels: nn.GroupNorm(32, channels))
-    for parameter in ours.parameters():
-        nn.init.normal_(parameter)  # the last norm begins at zero
-    names = {'norm1': 'bn1', 'norm2': 'bn2', 'downsample.conv': 'downsample.0', 'downsample.norm': 'downsample.1'}
-    for name, value in ours.state_dict().items():
-        module, _, kind = name.rpartition('.')
-        value = standardize(value) if value.ndim == 4 else value
-        theirs.get_submodule(names.get(module, module)).get_parameter(kind).data.copy_(value)
-    images = torch.randn(2, in_channels, 9, 8)
-    torch.testing.assert_close(ours(images), theirs(images))
+def test_a_pooled_stage_is_what_the_formula_says():
+    stem = PooledResNetEmbed(3, 16, channels=(8, 16), numerics=dict(stem_norm_cfg=dict(num_groups=4)))
+    stage, x = stem.backbone[1], torch.randn(2, 8, 6, 4)
+    nn.init.normal_(stage.norm1.weight)
+    convolved = F.conv2d(x, standardize(stage.conv1.weight), padding=1)  # (2, 16, 6, 4)
+    pooled = convolved.unflatten(2, (3, 2)).unflatten(4, (2, 2)).amax((3, 5))
+    pooled = F.gelu(F.group_norm(pooled, 4, stage.norm1.weight, eps=1e-6), approximate='tanh')
+    residual = F.group_norm(F.conv2d(pooled, standardize(stage.conv2.weight), padding=1), 4, eps=1e-6)
+    torch.testing.assert_close(stage(x), pooled + F.gelu(residual, approximate='tanh'))
 
 
 @pytest.mark.parametrize(('build', 'words'), [
     (lambda: ConvEmbed(3, 16, channels=(4, 8), strides=(4, 2)), 'without a projection the last map must be 16 chan'),
     (lambda: ConvEmbed(3, 16, channels=(4, 16), strides=(4, )), 'channels has 2 values and strides has 1'),
+    (lambda: PooledResNetEmbed(3, 16, channels=(32, 48)), r'channels=\(32, 48\) are not all multiples of the 32 gro'),
+    (lambda: PooledResNetEmbed(3, 16, channels=(32, )), 'channels=.* must be'),
     (lambda: MBConvEmbed(3, 16, channels=(4, 8, 16)), 'channels=.* must be'),
     (lambda: MBConvEmbed(3, 16, patch_size=2), 'with patch_size=1, and it has 16 with patch_size=2')])
 def test_convolutional_stems_that_do_not_fit(build, words):

@@ -66,8 +66,9 @@ class PooledResNetEmbed(Stem):
         numerics = get_numerics(numerics)
         groups = numerics.stem_norm_cfg.get('num_groups', 1)
         if any(width % groups for width in channels):
-            raise ConfigError(f'patch_embed: channels={tuple(channels)} are not all multiples of the {groups} groups of '
-                              'the GroupNorm; change them, or give numerics=dict(stem_norm_cfg=dict(num_groups=...)).')
+            raise ConfigError(f'patch_embed: channels={tuple(channels)} are not all multiples of the {groups} groups '
+                              'of the GroupNorm; change them, or give numerics=dict(stem_norm_cfg=dict('
+                              'num_groups=...)).')
         root, *widths = channels
         super().__init__(in_channels, embed_dims, patch_size, numerics, with_cp, **kwargs,
                          feature_strides=[2**(i + 1) for i in range(len(widths))], feature_channels=widths)
