@@ -2,7 +2,7 @@
 
 backbone = dict(
     type='vit_plugin.VisionTransformer',
-    arch=dict(embed_dims=192, num_layers=2, num_heads=6, feedforward_channels=384),
+    arch=dict(embed_dims=192, num_layers=2, num_heads=3, feedforward_channels=384),
     patch_embed=dict(type='PooledResNetEmbed', channels=(24, 48, 96), patch_size=2),
     numerics=dict(stem_norm_cfg=dict(num_groups=8)),  # the authors' 32 would norm single channels
     img_size=32,
