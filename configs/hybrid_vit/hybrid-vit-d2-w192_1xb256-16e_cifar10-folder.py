@@ -1,10 +1,10 @@
 """A ViT of two blocks on a small pooled ResNet, from scratch on CIFAR-10 as a folder of images.
 
-    python tools/train.py configs/hybrid_vit/hybrid-vit-d2-w192_1xb256-12e_cifar10-folder.py
+    python tools/train.py configs/hybrid_vit/hybrid-vit-d2-w192_1xb256-16e_cifar10-folder.py
 
 Not yet trained by us.
 """
 
 _base_ = [
     '../_base_/models/hybrid-vit-d2-w192.py', '../_base_/datasets/cifar10-folder_bs256.py',
-    '../_base_/schedules/muon_onecycle_12e.py', '../_base_/default_runtime.py']
+    '../_base_/schedules/muon_onecycle_16e.py', '../_base_/default_runtime.py']
