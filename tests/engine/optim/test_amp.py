@@ -24,6 +24,16 @@ def test_bfloat16_on_a_cpu_trains_without_loss_scaling():
     assert not wrapper.loss_scaler.is_enabled()
 
 
+@pytest.mark.parametrize('fused', [True, False])
+def test_attention_is_written_out_on_request(fused):
+    model = nn.MultiheadAttention(8, 2, batch_first=True)
+    wrapper = wrap(model, fused_attention=fused)
+    query = torch.randn(2, 3, 8)
+    with torch.profiler.profile() as profile, wrapper.optim_context(model):
+        model(query, query, query, need_weights=False)
+    assert any('flash_attention' in event.key for event in profile.key_averages()) is fused
+
+
 @pytest.mark.parametrize(('scale', 'counts'), [(2.**16, False), (1., True)])
 def test_what_the_scale_has_made_infinite_is_left_to_the_scaler(scale, counts):
     model = nn.Linear(1, 1, bias=False)

@@ -1,6 +1,8 @@
 """Mixed precision on any device."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Literal
 
 import torch
@@ -8,6 +10,8 @@ from mmengine.device import get_device
 from mmengine.logging import print_log
 from mmengine.optim import AmpOptimWrapper as AcceleratorAmpOptimWrapper
 from mmengine.optim import OptimWrapper
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from typing_extensions import TypedDict, Unpack
 
 from vit_plugin.errors import ConfigError
@@ -36,6 +40,8 @@ class AmpOptimWrapper(KeepsGradNorm, AcceleratorAmpOptimWrapper):
         dtype: ``'bfloat16'`` or ``'float16'``. None uses bfloat16 if the device computes in it, as a CPU does, and
             otherwise float16.
         loss_scale: for float16: ``'dynamic'``, a fixed scale, or arguments of ``torch.amp.GradScaler``.
+        fused_attention: whether torch may choose its fused kernels of attention. On a CPU, their backward in bfloat16
+            takes several times as long for a few dozen tokens, and less long for hundreds (docs/speed.md).
         **kwargs: arguments of MMEngine's ``OptimWrapper``.
 
     Raises:
@@ -43,7 +49,7 @@ class AmpOptimWrapper(KeepsGradNorm, AcceleratorAmpOptimWrapper):
     """
 
     def __init__(self, dtype: Literal['bfloat16', 'float16'] | torch.dtype | None = None,
-                 loss_scale: Literal['dynamic'] | Positive | ScalerOptions = 'dynamic',
+                 loss_scale: Literal['dynamic'] | Positive | ScalerOptions = 'dynamic', fused_attention: bool = True,
                  **kwargs: Unpack[WrapperOptions]) -> None:
         # The parent's constructor needs an accelerator, so its state is set here.
         OptimWrapper.__init__(self, **kwargs)
@@ -55,7 +61,7 @@ class AmpOptimWrapper(KeepsGradNorm, AcceleratorAmpOptimWrapper):
         if dtype not in DTYPES or (dtype, device) == ('float16', 'cpu'):
             raise ConfigError(f'optim_wrapper: dtype={dtype!r} is not possible on the device {device!r}; '
                               'choose bfloat16, or leave it out.')
-        self.cast_dtype = DTYPES[dtype]
+        self.cast_dtype, self.fused_attention = DTYPES[dtype], fused_attention
         scaler = {'init_scale': loss_scale} if isinstance(loss_scale, (int, float)) else (
             {} if loss_scale == 'dynamic' else dict(loss_scale))
         self.loss_scaler = torch.amp.GradScaler(device, enabled=dtype == 'float16', **scaler)
@@ -63,3 +69,9 @@ class AmpOptimWrapper(KeepsGradNorm, AcceleratorAmpOptimWrapper):
         if device == 'cpu' and processor.computes_in_bfloat16() is False:
             print_log('This CPU has no instructions for bfloat16: training in it is many times slower than in float32.',
                       'current', logging.WARNING)
+
+    @contextmanager
+    def optim_context(self, model: nn.Module) -> Iterator[None]:
+        """The context of a forward: autocast, and the choice of attention."""
+        with super().optim_context(model), nullcontext() if self.fused_attention else sdpa_kernel(SDPBackend.MATH):
+            yield
