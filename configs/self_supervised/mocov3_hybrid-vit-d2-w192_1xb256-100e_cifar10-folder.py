@@ -7,6 +7,6 @@ Not yet trained by us.
 
 _base_ = [
     '../_base_/backbones/hybrid-vit-d2-w192.py', '../_base_/selfsup/mocov3.py',
-    '../_base_/datasets/cifar10-folder_bs256_views.py', '../_base_/schedules/adamw_selfsup_100e.py']
+    '../_base_/datasets/cifar10-folder_bs256_views.py', '../_base_/schedules/muon_selfsup_100e.py']
 
 model = dict(backbone=_base_.backbone)

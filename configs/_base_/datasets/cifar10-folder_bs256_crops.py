@@ -8,10 +8,10 @@ data_preprocessor = dict(
         dict(type='RandomFlip', prob=0.5, direction='horizontal'),
     ])])
 
-train_pipeline = [dict(type='vit_plugin.LoadImage'), dict(type='PackInputs')]
+train_pipeline = [dict(type='vit_plugin.LoadCachedImage'), dict(type='PackInputs')]
 train_dataloader = dict(
     batch_size=256,
-    num_workers=2,
+    num_workers=1,
     persistent_workers=True,
     drop_last=True,
     dataset=dict(type='CustomDataset', data_root='data/cifar10-jpeg', data_prefix='train', with_label=True,
