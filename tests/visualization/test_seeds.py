@@ -1,4 +1,4 @@
-from vit_plugin.visualization import draw_curves, draw_seeds
+from vit_plugin.visualization import draw_budgets, draw_curves, draw_seeds
 
 
 def test_every_seed_is_a_dot_and_every_mean_a_bar():
@@ -16,3 +16,12 @@ def test_curves_of_one_name_share_a_color_and_their_time_is_in_minutes():
     assert [list(line.get_xdata()) for line in lines] == [[1, 2], [0.5], [0.1]]
     assert lines[0].get_color() == lines[1].get_color() != lines[2].get_color()
     assert [line.get_label() for line in lines if not line.get_label().startswith('_')] == ['a', 'c']
+
+
+def test_a_budgets_line_goes_through_the_means_in_order_of_time():
+    axes, = draw_budgets({'a': [(240, [5., 7.]), (60, [2.]), (120, [])], 'b': [(60, [1.])]}, 'top1').axes
+    line, short, long, *_ = axes.get_lines()
+    assert line.get_xydata().tolist() == [[1, 2], [4, 6]]
+    assert short.get_xydata().tolist() == [[1, 2]]
+    assert long.get_xydata().tolist() == [[4, 5], [4, 7]]
+    assert [line.get_label() for line in axes.get_lines() if not line.get_label().startswith('_')] == ['a', 'b']

@@ -10,11 +10,11 @@ from .learning_curve import draw_learning_curve
 from .overlay import draw_over
 from .positions import draw_position_similarity, position_similarity
 from .rollout import attention_rollout
-from .seeds import draw_curves, draw_seeds
+from .seeds import draw_budgets, draw_curves, draw_seeds
 from .speed_bars import draw_speed_bars
 
 __all__ = [
     'attention_distances', 'attention_rollout', 'attention_weights', 'class_activation', 'class_attention',
-    'draw_attention_distances', 'draw_confusion_matrix', 'draw_curves', 'draw_feature_colors', 'draw_filters',
-    'draw_learning_curve', 'draw_over', 'draw_position_similarity', 'draw_seeds', 'draw_speed_bars', 'feature_colors',
-    'patch_features', 'position_similarity', 'principal_filters']
+    'draw_attention_distances', 'draw_budgets', 'draw_confusion_matrix', 'draw_curves', 'draw_feature_colors',
+    'draw_filters', 'draw_learning_curve', 'draw_over', 'draw_position_similarity', 'draw_seeds', 'draw_speed_bars',
+    'feature_colors', 'patch_features', 'position_similarity', 'principal_filters']

@@ -5,6 +5,7 @@ from itertools import cycle
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .style import SERIES, new_figure
@@ -51,6 +52,30 @@ def draw_curves(curves: Mapping[str, Sequence[Sequence[tuple[float, float]]]], m
             axes.plot(minutes, values, linewidth=1, label=label, **style)
             axes.plot(minutes[-1:], values[-1:], 'o', color=style['color'], markersize=4)
             label = None
+    return _finish(figure, axes, metric)
+
+
+def draw_budgets(budgets: Mapping[str, Sequence[tuple[float, Sequence[float]]]], metric: str) -> Figure:
+    """Draw a metric over the length of training, as Figure 5 of arXiv:2010.11929: a dot for each seed, a line by means.
+
+    Args:
+        budgets: for each name, pairs of a length in seconds and the metric of each seed.
+        metric: name of the metric.
+    """
+    figure = new_figure(6.5, 4)
+    axes = figure.add_subplot()
+    for (name, pairs), color in zip(budgets.items(), cycle(SERIES)):
+        pairs = sorted((seconds / 60, values) for seconds, values in pairs if values)
+        axes.plot([minutes for minutes, _ in pairs], [sum(values) / len(values) for _, values in pairs],
+                  color=color, linewidth=1, label=name)
+        for minutes, values in pairs:
+            axes.plot([minutes] * len(values), values, 'o', color=color, alpha=0.6, markersize=5, markeredgewidth=0)
+    axes.set_xscale('log', base=2)
+    axes.xaxis.set_major_formatter('{x:g}')
+    return _finish(figure, axes, metric)
+
+
+def _finish(figure: Figure, axes: Axes, metric: str) -> Figure:
     axes.set(xlabel='minutes of training, validations included', ylabel=metric)
     axes.grid(color='0.9')
     axes.set_axisbelow(True)

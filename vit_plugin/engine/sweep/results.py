@@ -7,12 +7,14 @@ from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.visualization import draw_curves, draw_seeds
+from vit_plugin.visualization import draw_budgets, draw_curves, draw_seeds
 from vit_plugin.writing import replacing, write_text
 
 from ..report import RECORD
 from .grid import Sweep, as_text
 from .running import is_finished
+
+LENGTHS = ('train_cfg.max_epochs', 'train_cfg.max_iters')  # of the training
 
 
 class Row(NamedTuple):
@@ -105,22 +107,28 @@ def write_results(sweep: Sweep, metric: str, rows: Sequence[Row], failed: Mappin
     """Write the results into the sweep's folder. Returns the paths.
 
     The files are ``results.json``, ``results.md``, ``results.png`` (all seeds of each combination) and ``curves.png``
-    (the metric over the time of training; colours are configs, or combinations if there is one config).
+    (the metric over the time of training; colours are configs, or combinations if there is one config). If the grid has
+    the length of training, there is ``budgets.png`` (the metric over this length, a line for each config).
     """
-    paths = [sweep.folder / name for name in ('results.json', 'results.md', 'results.png', 'curves.png')]
-    write_text(paths[0], json.dumps(dict(
+    write_text(sweep.folder / 'results.json', json.dumps(dict(
         metric=metric, failed={path.name: words for path, words in failed.items()},
         rows=[dict(row._asdict(), mean=mean(row.scores.values()) if row.scores else None, spread=row.spread)
               for row in rows]), indent=1) + '\n')
-    write_text(paths[1], as_markdown(metric, rows))
+    write_text(sweep.folder / 'results.md', as_markdown(metric, rows))
     names = labels(rows)
     curves: dict[str, list[list[tuple[float, float]]]] = {}
+    budgets: dict[str, list[tuple[float, list[float]]]] = {}
     for row, name in zip(rows, names, strict=True):
-        name = Path(row.config).stem if len(sweep.configs) > 1 else name
-        curves.setdefault(name, []).extend(row.curves.values())
-    figures = [draw_seeds({name: list(row.scores.values()) for name, row in zip(names, rows, strict=True)}, metric),
-               draw_curves(curves, metric)]
-    for target, figure in zip(paths[2:], figures, strict=True):
-        with replacing(target) as path:
+        config = Path(row.config).stem
+        curves.setdefault(config if len(sweep.configs) > 1 else name, []).extend(row.curves.values())
+        if row.seconds is not None:
+            budgets.setdefault(config, []).append((row.seconds, list(row.scores.values())))
+    figures = {'results.png': draw_seeds({name: list(row.scores.values())
+                                          for name, row in zip(names, rows, strict=True)}, metric),
+               'curves.png': draw_curves(curves, metric)}
+    if any(length in sweep.grid for length in LENGTHS):
+        figures['budgets.png'] = draw_budgets(budgets, metric)
+    for file, figure in figures.items():
+        with replacing(sweep.folder / file) as path:
             figure.savefig(path)
-    return paths
+    return [sweep.folder / name for name in ('results.json', 'results.md', *figures)]
