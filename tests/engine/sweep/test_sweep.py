@@ -12,6 +12,7 @@ import pytest
 
 from vit_plugin.engine.sweep import Sweep, as_markdown, collect, run_here, run_on_slurm, write_results
 from vit_plugin.engine.sweep.grid import as_text
+from vit_plugin.engine.sweep.results import Row
 from vit_plugin.engine.sweep.running import train_command
 from vit_plugin.errors import ConfigError
 
@@ -194,6 +195,15 @@ def test_results_as_json_markdown_and_picture(sweep, command):
     assert all(path.stat().st_size > 5000 for path in paths[2:])
     with pytest.raises(ConfigError, match='--metric top1: .* has recorded accuracy/top1'):
         collect(sweep, 'top1')
+
+
+@pytest.mark.parametrize('key', ['train_cfg.max_epochs', 'optim_wrapper.optimizer.lr'])
+def test_a_grid_of_lengths_is_drawn_over_them(tmp_path, key):
+    sweep = Sweep((DIGITS, ), {key: [1, 2]}, 2, tmp_path, {})
+    rows = [Row(DIGITS, {key: value}, {0: 50. * value, 1: 40. * value}, {}, 7. * value) for value in (1, 2)]
+    names = [path.name for path in write_results(sweep, 'accuracy/top1', rows, {})]
+    assert ('budgets.png' in names) is (key == 'train_cfg.max_epochs')
+    assert all(tmp_path.joinpath(name).stat().st_size > 0 for name in names)
 
 
 def test_the_folder_of_another_sweep_is_refused(sweep):
