@@ -108,8 +108,8 @@ def _runs(work_dir: str | Path | None) -> set[Path]:
 def _check_work_dir(classes: Path, work_dir: Path) -> None:
     place = work_dir.resolve()
     if place == classes.resolve():
-        raise ConfigError(f'--work-dir: {str(work_dir)!r} has the folders of the classes, and those of the run would be '
-                          'among them; give another --work-dir.')
+        raise ConfigError(f'--work-dir: {str(work_dir)!r} has the folders of the classes, and those of the run would '
+                          'be among them; give another --work-dir.')
     for entry in classes.iterdir():
         if entry.name != RUNS and entry.resolve() in (place, *place.parents) and _has_images(entry):
             raise ConfigError(f'--work-dir: {str(work_dir)!r} lies in {str(entry)!r}, which has images and would be '
