@@ -18,7 +18,7 @@ from torch.nn.functional import softplus
 
 from vit_plugin.arch import parse_arch
 from vit_plugin.engine.checks import check_channels
-from vit_plugin.engine.launch import read_config
+from vit_plugin.engine.config import read_config
 
 HOSTS = {'vit': 'mmpretrain', 'hybrid_vit': 'mmpretrain', 'self_supervised': 'mmpretrain',
          'detection': 'mmdet', 'segmentation': 'mmseg'}

@@ -21,7 +21,8 @@ from vit_plugin.benchmark.compare import MODES, OPTIMIZERS, TOLERANCES, as_recor
 from vit_plugin.benchmark.models import OURS, OUTPUTS
 from vit_plugin.benchmark.pipelines import WHOLE, compare_pipelines
 from vit_plugin.benchmark.runner import runner_overhead
-from vit_plugin.engine.launch import at_least, check_device, read_config, run_tool
+from vit_plugin.engine.config import read_config
+from vit_plugin.engine.launch import at_least, check_device, run_tool
 from vit_plugin.passes import processor
 from vit_plugin.visualization import draw_speed_bars
 from vit_plugin.writing import check_target, replacing, write_text

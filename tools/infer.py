@@ -15,8 +15,9 @@ from mmengine.registry import VISUALIZERS
 from mmengine.visualization import Visualizer
 
 from vit_plugin.engine.checks import check_channels, check_checkpoint
+from vit_plugin.engine.config import of_host, read_config
 from vit_plugin.engine.inference import build_pipeline, image_files, load_model, read_image
-from vit_plugin.engine.launch import add_cfg_options, at_least, check_device, of_host, read_config, run_tool
+from vit_plugin.engine.launch import add_cfg_options, at_least, check_device, run_tool
 from vit_plugin.errors import ConfigError
 from vit_plugin.passes import optimize
 from vit_plugin.writing import check_target, replacing

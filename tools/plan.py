@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vit_plugin.engine.checks import check_channels
-from vit_plugin.engine.launch import add_cfg_options, at_least, read_config, run_tool
+from vit_plugin.engine.config import read_config
+from vit_plugin.engine.launch import add_cfg_options, at_least, run_tool
 from vit_plugin.engine.planning.building import check_classifier, computes_in
 from vit_plugin.engine.planning.cost import GIGABYTES_PER_S, PEAK_TFLOPS, images_of_run, paper_core_days
 from vit_plugin.engine.planning.layouts import GIB, MIB, Layout, Machine, as_record, best, describe, lay_out

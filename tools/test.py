@@ -14,7 +14,8 @@ from mmengine.dist import is_main_process
 from mmengine.evaluator import DumpResults
 from torch import nn
 
-from vit_plugin.engine.launch import add_common_arguments, at_least, build_runner, load_config, of_host, run_tool
+from vit_plugin.engine.config import of_host
+from vit_plugin.engine.launch import add_common_arguments, at_least, build_runner, load_config, run_tool
 from vit_plugin.engine.predictions import DumpJson
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.loading import load_trained

@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import nn
 
-from vit_plugin.engine.launch import read_config
+from vit_plugin.engine.config import read_config
 from vit_plugin.engine.probing import PROBES, drawn, features_of, nearness, prepare, probe
 from vit_plugin.errors import ConfigError
 

@@ -1,12 +1,15 @@
 import copy
 from collections import OrderedDict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import sharded_load
+import timm
 import torch
 import torch.distributed as dist
+import torchvision
 from mmengine.registry import MODELS, init_default_scope
 from mmengine.runner import load_checkpoint
 from torch.distributed.device_mesh import init_device_mesh
@@ -76,7 +79,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(tiny, change):
         words = r'blocks.1.mlp.fc2.weight has the shape \(32, 64\) in the model and \(32, 63\) in the checkpoint'
     elif change == 'foreign':
         weights = {'layer1.0.conv1.weight': value}
-        words = r'of no known format: none of its keys \(layer1.0.conv1.weight\)'
+        words = r'of no known format: its keys \(layer1.0.conv1.weight\) name no block of a Vision Transformer'
     elif change == 'empty':
         weights, words = {}, 'of no known format'
     before = {key: value.clone() for key, value in model.state_dict().items()}
@@ -84,6 +87,29 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(tiny, change):
         load_weights(model, weights)
     for key, value in model.state_dict().items():
         assert torch.equal(value, before[key])
+
+
+@pytest.mark.parametrize('make', [
+    torchvision.models.resnet18, *(partial(timm.create_model, name) for name in (
+        'resnetv2_50', 'efficientnet_b0', 'swin_tiny_patch4_window7_224'))])
+def test_what_shares_names_by_chance_is_of_no_format(tiny, make):
+    """Such as CLIP's conv1, timm's norm and patch_embed."""
+    with torch.device('meta'):
+        weights = make().to_empty(device='cpu').state_dict()
+    words = r'no known format: its keys \(.* more\) name no block of a Vision Transformer \(a plain CNN has none\); '
+    for model in (VisionTransformer(**tiny), classifier(tiny)):
+        with pytest.raises(ConfigError, match=words):
+            load_weights(model, weights)
+        with pytest.raises(ConfigError, match=words):
+            model.load_state_dict(dict(weights), strict=False)
+
+
+def test_a_head_alone_is_loaded(tiny):
+    source, model = classifier(tiny), classifier(tiny)
+    torch.nn.init.normal_(source.head.layers.head.weight)
+    head = {key: value for key, value in source.state_dict().items() if key.startswith('head.')}
+    assert not model.load_state_dict(head, strict=False).unexpected_keys
+    assert torch.equal(model.head.layers.head.weight, source.head.layers.head.weight)
 
 
 def test_skipped_on_request(tiny):

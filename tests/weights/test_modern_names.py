@@ -188,7 +188,7 @@ def test_dinov3_has_transformers_features(dinov3, size):
     with torch.no_grad():
         features = model(images)[0]
         torch.testing.assert_close(theirs(images).last_hidden_state, features, rtol=0, atol=1e-8)
-        rotation = model.rope((size[0] // 16, size[1] // 16), images)[0][:, model.num_prefix_tokens:]
+        rotation = model.rope((size[0] // 16, size[1] // 16), images)[0][model.num_prefix_tokens:].chunk(2, dim=-1)
         table = theirs.rope_embeddings(images.float())
         theirs.rope_embeddings.forward = lambda pixel_values: tuple(part.double().repeat(1, 2) for part in rotation)
         torch.testing.assert_close(theirs(images).last_hidden_state, features, rtol=0, atol=1e-13)

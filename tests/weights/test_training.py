@@ -1,9 +1,14 @@
 """What a checkpoint says of its training."""
 
+import io
+
 import pytest
 import torch
 from mmengine.config import Config
+from rude_server import serving
 
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights import open_weights
 from vit_plugin.weights.training import seen_in_training
 
 PIXELS = dict(mean=[123.675, 116.28, 103.53], std=[51., 51., 25.5])
@@ -35,5 +40,18 @@ def test_nothing_is_run_and_nothing_is_guessed(tmp_path, monkeypatch, content):
     assert not (tmp_path / 'ran').exists()
 
 
-def test_only_files_here_are_read():
-    assert seen_in_training(None) == seen_in_training('none.pth') == seen_in_training('https://host/x.pth') == {}
+def test_an_address_is_read_and_the_name_in_a_hub_is_not(tmp_path, monkeypatch):
+    monkeypatch.setenv('NO_PROXY', '*')
+    monkeypatch.setattr(torch.hub, 'get_dir', lambda: str(tmp_path))
+    file = io.BytesIO()
+    torch.save(dict(meta=dict(cfg=Config(dict(model=SIZED, data_preprocessor=PIXELS)).pretty_text),
+                    state_dict=dict(weight=torch.ones(2))), file)
+    with serving(file.getvalue()) as server:
+        address = f'{server.address}/right/epoch_1.pth'
+        assert seen_in_training(address) == dict(SEEN, img_size=32)
+        open_weights(address)
+        assert len(server.asked) == 1  # it is kept
+    with pytest.raises(ConfigError, match='s3://, which is not read safely'):
+        seen_in_training('s3://bucket/x.pth')
+    for source in (None, {}, 'none.pth', 'timm://vit_base_patch16_224', 'hf://org/name'):
+        assert seen_in_training(source) == {}

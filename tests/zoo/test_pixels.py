@@ -14,7 +14,7 @@ CLIP = dict(mean=(0.48145466, 0.4578275, 0.40821073), std=(0.26862954, 0.2613025
 @pytest.mark.parametrize(('arch', 'source', 'expected'), [
     ('R50+B/16', None, AUTHORS),
     ('R50+B/16', 'R50+ViT-B_16.npz', AUTHORS),
-    ({'embed_dims': 32}, 'https://host/x.npz', AUTHORS),
+    ({'embed_dims': 32}, 'x.npz', AUTHORS),
     ('B/16', 'timm://vit_base_patch16_clip_224.openai', dict(CLIP, crop_pct=0.9)),
     ('B/16', 'hf://timm/vit_base_patch16_clip_224.openai', dict(CLIP, crop_pct=0.9)),
     ('timm://vit_base_patch16_clip_224.openai', 'epoch_1.pth', dict(CLIP, crop_pct=0.9)),

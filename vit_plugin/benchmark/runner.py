@@ -10,7 +10,8 @@ from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
-from vit_plugin.engine.launch import apply_loader_defaults, build_runner
+from vit_plugin.engine.config import apply_loader_defaults
+from vit_plugin.engine.launch import build_runner
 
 WARM_UP = 5  # iterations that are not counted
 

@@ -53,7 +53,8 @@ def read_image_folder(folder: str | Path, work_dir: str | Path | None = None) ->
     Raises:
         ConfigError: if there is no such folder, if it has no images or fewer than two classes, if a class has no images
             to train on, if a class for validation is not among those for training, if no class has an image to hold
-            out, or if a list of images cannot hold the name of one.
+            out, if a list of images cannot hold the name of one, or if ``work_dir`` lies in the folder of a class or is
+            that of the classes.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -67,6 +68,8 @@ def read_image_folder(folder: str | Path, work_dir: str | Path | None = None) ->
         train, val = '', None
     else:
         train = 'train'
+    if work_dir:
+        _check_work_dir(folder / train, Path(work_dir))
     found = _images_by_class(folder, train, runs)
     classes, beside = tuple(found), len(_images(folder / train, deep=False))
     _check_classes(folder / train, found, beside)
@@ -100,6 +103,24 @@ def _runs(work_dir: str | Path | None) -> set[Path]:
     """The folder of a run, and those that it lies in."""
     place = Path(work_dir).resolve() if work_dir else None
     return {place, *place.parents} if place else set()
+
+
+def _check_work_dir(classes: Path, work_dir: Path) -> None:
+    place = work_dir.resolve()
+    if place == classes.resolve():
+        raise ConfigError(f'--work-dir: {str(work_dir)!r} has the folders of the classes, and those of the run would '
+                          'be among them; give another --work-dir.')
+    for entry in classes.iterdir():
+        if entry.name != RUNS and entry.resolve() in (place, *place.parents) and _has_images(entry):
+            raise ConfigError(f'--work-dir: {str(work_dir)!r} lies in {str(entry)!r}, which has images and would be '
+                              'left out as a class; give another --work-dir.')
+
+
+def _has_images(folder: Path) -> bool:
+    """Whether there are images in a folder or below it, those of runs left out, which lie with their configs."""
+    entries = list(folder.iterdir())
+    return not any(entry.suffix == '.py' for entry in entries) and any(
+        _has_images(entry) if entry.is_dir() and not entry.is_symlink() else is_image(entry.name) for entry in entries)
 
 
 def _subfolders(folder: Path, runs: set[Path]) -> list[str]:

@@ -1,18 +1,16 @@
-"""Turn a command line into a config that can run. `tools/train.py` and `tools/test.py` share this."""
+"""From a command line to a run: the flags that tools share, the runner, and errors in one sentence."""
 
 import argparse
 import math
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import mmengine.runner
 import torch
-from mmengine.config import Config, ConfigDict, DictAction
-from mmengine.config.utils import MODULE2PACKAGE
+from mmengine.config import Config, DictAction
 from mmengine.device import get_device
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import RUNNERS
@@ -20,13 +18,12 @@ from torch import nn
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.multimodal import leave_out_multimodal
-from vit_plugin.registry import SCOPE
-from vit_plugin.shipped import recipe, shipped
 from vit_plugin.weights.sources import reading_safely
 
 from .checkpoints.hook import MARKER
 from .checkpoints.reading import SavedConfigHook
-from .checks import LOADERS, check_config, check_options
+from .checks import LOADERS, check_config
+from .config import apply_loader_defaults, read_config
 from .explain import first_line, sentence
 from .optimize import use_passes
 from .processes import is_first_to_say, meet
@@ -65,68 +62,6 @@ class KeyValue(DictAction):
             parser.error(f'{option_string}: {" ".join(values)!r} cannot be read ({first_line(error)})')
 
 
-def read_config(path: str, options: dict | None = None) -> Config:
-    """Read the config file, or the recipe ``vit_plugin::...``, and apply ``--cfg-options``.
-
-    Raises:
-        ConfigError: if the file does not exist or cannot be read, or if an option has an impossible name.
-    """
-    path = recipe(str(path))
-    if not Path(path).is_file():
-        raise ConfigError(f'There is no config file {path!r}; the recipes are in {shipped("configs")}.')
-    try:
-        with _known_bases():
-            cfg = Config.fromfile(path)
-    except Exception as error:  # a config is a program and may raise anything
-        raise ConfigError(f'The config file {path!r} cannot be read ({type(error).__name__}: '
-                          f'{first_line(error)}); correct it or its bases.') from error
-    _leave_scope(cfg)
-    check_options(cfg, options or {})
-    try:
-        cfg.merge_from_dict(options or {})
-    except (TypeError, KeyError, ValueError, AssertionError, AttributeError) as error:
-        raise ConfigError(f'--cfg-options do not fit the config {path!r} ({first_line(error)}).') from error
-    if not isinstance(cfg.get('model'), Mapping):
-        raise ConfigError(f'The config file {path!r} has no model=dict(...): it is a part of recipes, not a whole '
-                          'one.')
-    return cfg
-
-
-def config_from_text(text: str) -> Config:
-    """The config that a text of Python describes. Its bases are found as in a file."""
-    with _known_bases():
-        cfg = Config.fromstring(text, '.py')
-    _leave_scope(cfg)
-    return cfg
-
-
-@contextmanager
-def _known_bases() -> Iterator[None]:
-    """Let MMEngine find bases of this package, and of the fork of mmseg, which has another name than in its table."""
-    hosts = dict(MODULE2PACKAGE)
-    MODULE2PACKAGE.update(mmseg='mmseg', vit_plugin='vit_plugin')
-    try:
-        yield
-    finally:
-        MODULE2PACKAGE.clear()
-        MODULE2PACKAGE.update(hosts)
-
-
-def _leave_scope(value: Any) -> None:
-    """Take back, in place, that MMEngine looks up all that comes with ``vit_plugin::`` in this package alone.
-
-    Recipes name the classes of this package by its prefix, and those of their host without one.
-    """
-    if isinstance(value, (Config, ConfigDict)):
-        if value.get('_scope_') == SCOPE:
-            value.pop('_scope_')
-        for item in value.values():
-            _leave_scope(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            _leave_scope(item)
-
-
 def load_config(args: argparse.Namespace) -> Config:
     """Read the config file, apply ``--cfg-options``, then the common flags. See :func:`read_config`."""
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
@@ -135,18 +70,6 @@ def load_config(args: argparse.Namespace) -> Config:
     cfg.work_dir = args.work_dir or cfg.get('work_dir') or str(Path('work_dirs', Path(args.config).stem))
     apply_loader_defaults(cfg, args.no_pin_memory)
     return cfg
-
-
-def apply_loader_defaults(cfg: Config, no_pin_memory: bool = False) -> None:
-    """Set the defaults of data loaders as the frameworks' own `train.py` do."""
-    for name in LOADERS:
-        if cfg.get(name):
-            defaults = dict(pin_memory=get_device() != 'cpu', persistent_workers=cfg[name].get('num_workers', 0) > 0)
-            if cfg.get('default_scope') == 'mmpretrain':  # other frameworks stack images of several sizes themselves
-                defaults['collate_fn'] = dict(type='default_collate')
-            cfg[name] = ConfigDict(defaults, **cfg[name])
-            if no_pin_memory:
-                cfg[name].pin_memory = False
 
 
 def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runner.Runner:
@@ -185,18 +108,6 @@ def _check_schedule_length(cfg: Config) -> None:
             f'train_cfg.{unit}={length}, and the param_scheduler is made for schedule_length={made_for}, which '
             f'vit_plugin.Runner scales and {kind.__name__} does not; leave runner_type out, give {unit}={made_for}, or '
             f'write a param_scheduler for {length} and schedule_length={length}.')
-
-
-def of_host(table: Mapping[str, Any], cfg: Config) -> Any:
-    """The entry for the framework that the config's ``default_scope`` names.
-
-    Raises:
-        ConfigError: if there is no such entry.
-    """
-    scope = cfg.get('default_scope')
-    if scope not in table:
-        raise ConfigError(f'default_scope={scope!r} must name the host, one of {", ".join(table)}, for this.')
-    return table[scope]
 
 
 def check_device(device: str) -> None:

@@ -19,8 +19,9 @@ from vit_plugin.weights.unpacking import prepared
 from vit_plugin.zoo.listing import config_of
 
 from .checks import check_channels, check_checkpoint
+from .config import read_config
 from .inference import Pretrained, Seen, build_pipeline, load_model, seen_at_size, seen_in_test
-from .launch import add_cfg_options, at_least, check_device, read_config
+from .launch import add_cfg_options, at_least, check_device
 
 TIMM = 'timm://'
 CLASSIFIER, PRE_LOGITS, SECOND = (f'head.layers.{name}.weight' for name in ('head', 'pre_logits', 'head_dist'))

@@ -18,6 +18,8 @@ from vit_plugin.weights.unpacking import prepared
 from .adapt import saved_grid
 from .fitting import Fitting
 
+PARTS = ('backbone.', 'neck.', 'head.')  # of MMPretrain's ImageClassifier
+
 
 def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
     """Hook of ``load_state_dict``: convert a state, in place, to the names and shapes of a backbone.
@@ -72,6 +74,9 @@ def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> N
 
     The names become ``backbone.``, ``neck.`` and ``head.`` after the prefix of the classifier. A state with our names
     and entries of other modules stay unchanged.
+
+    Raises:
+        ConfigError: see :func:`~vit_plugin.models.loading.load_weights`.
     """
     mine = _inside(state, prefix)
     targets = backbone.state_dict(keep_vars=True)
@@ -81,7 +86,9 @@ def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> N
     try:
         plan = choose_format(weights, targets)
     except ConfigError:
-        return  # nothing is for the backbone, such as weights of a head alone. torch can load those
+        if all(key.startswith(PARTS) for key in mine):  # such as weights of a head alone. torch can load those
+            return
+        raise
     # The backbone does not know the shapes of the neck and head. Their weights are passed on unchanged.
     others = {ours: step.make(weights) for ours, step in plan[2].items() if ours.startswith(('neck.', 'head.'))}
     fitting = Fitting(backbone, targets | others, weights, plan=plan)

@@ -29,9 +29,11 @@ def choose_format(weights: Mapping[str, Tensor], targets: Container[str] | None 
     """Choose the format. Returns it, the prefix of its keys, and the steps that make our tensors.
 
     The chosen format finds the most targets. If several find equally many, the one that explains most weights wins.
+    A format that finds no block, and explains less than half of the weights, shares some names by chance, such as the
+    ``conv1`` of CLIP and of a ResNet.
 
     Raises:
-        ConfigError: if no format finds any target.
+        ConfigError: if no format finds any target, or only by chance.
     """
     candidates = []
     for form in FORMATS.values():
@@ -39,12 +41,12 @@ def choose_format(weights: Mapping[str, Tensor], targets: Container[str] | None 
             if any(key.startswith(prefix) for key in weights):
                 steps = {step.ours: step for step in form.plan(weights, prefix)}
                 used = {key for step in steps.values() for key in step.theirs}
-                found = sum(targets is None or ours in targets for ours in steps)
+                found = [ours for ours in steps if targets is None or ours in targets]
                 explained = len(used) + sum(
                     form.why_ignored(key, prefix) is not None for key in weights if key not in used)
-                candidates.append((found, found and explained, form, prefix, steps))
-    best = max(candidates, default=None, key=lambda candidate: candidate[:2])
-    if best is None or not best[0]:
-        raise ConfigError(f'The checkpoint is of no known format: none of its keys ({some(weights)}) names a part of '
-                          f'the model. Known are {", ".join(FORMATS)}.')
-    return best[2:]
+                if found and (2 * explained >= len(weights) or any(ours.startswith('blocks.') for ours in found)):
+                    candidates.append((len(found), explained, form, prefix, steps))
+    if not candidates:
+        raise ConfigError(f'The checkpoint is of no known format: its keys ({some(weights)}) name no block of a Vision '
+                          f'Transformer (a plain CNN has none); give weights of one of {", ".join(FORMATS)}.')
+    return max(candidates, key=lambda candidate: candidate[:2])[2:]

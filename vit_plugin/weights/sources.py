@@ -106,6 +106,21 @@ def _reason(error: Exception) -> str:
     return text.splitlines()[0].rstrip('.')
 
 
+def read_source(source: str, **kwargs: Any) -> Any:
+    """All that is in the file at a path, an address or ``hf://``, which is downloaded if necessary.
+
+    Args:
+        source: where the file is.
+        kwargs: see :func:`~vit_plugin.weights.files.read_checkpoint`.
+
+    Raises:
+        ConfigError: see :func:`open_weights`.
+    """
+    path = _fetched(source)
+    with kept_if_whole(path, source):
+        return read_checkpoint(path, **kwargs)
+
+
 def read_whole(source: str, map_location: str | torch.device | None = None) -> dict[str, Any]:
     """Read a checkpoint for MMEngine's runner, from any source of :func:`open_weights`.
 
@@ -117,10 +132,8 @@ def read_whole(source: str, map_location: str | torch.device | None = None) -> d
     """
     if source.startswith('timm://'):
         return dict(open_weights(source))
-    path = _fetched(source)
-    with kept_if_whole(path, source):
-        content = read_checkpoint(path, map_location=map_location or 'cpu')
-        content = dict(content) if isinstance(content, LazyArrays) else content
+    content = read_source(source, map_location=map_location or 'cpu')
+    content = dict(content) if isinstance(content, LazyArrays) else content
     weights, _ = find_tensors(content)
     state = content.get('state_dict') if isinstance(content, Mapping) else None
     return content if isinstance(state, Mapping) and weights.keys() <= state.keys() else dict(find_weights(content))

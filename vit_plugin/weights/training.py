@@ -9,7 +9,7 @@ from typing import Any
 from vit_plugin.annotations import fits
 from vit_plugin.fields import Numbers, Positive, Size
 
-from .files import read_checkpoint
+from .sources import read_source
 
 
 def seen_in_training(source: Any) -> dict[str, Any]:
@@ -18,18 +18,20 @@ def seen_in_training(source: Any) -> dict[str, Any]:
     MMEngine writes the config's text there. It is read as plain values and never run.
 
     Args:
-        source: where the weights come from. Only files and folders on this machine are read.
+        source: where the weights come from. A path and an address are read, which is then downloaded. The names of
+            hubs (``timm://``, ``hf://``) are those of models without a config of MMEngine's.
 
     Returns:
         ``img_size``, the backbone's, in pixels, and ``mean`` and ``std`` of values from 0 to 1. What is not said is
         left out.
 
     Raises:
-        ConfigError: if the file cannot be read.
+        ConfigError: if the file cannot be fetched or read.
     """
-    if not isinstance(source, (str, Path)) or not os.path.exists(os.path.expanduser(source)):
+    if not isinstance(source, (str, Path)) or str(source).startswith(('timm://', 'hf://')) or not (
+            '://' in str(source) or os.path.exists(os.path.expanduser(source))):
         return {}
-    content = read_checkpoint(Path(source).expanduser(), mmap=True)
+    content = read_source(str(source), mmap=True)
     settings = _settings(_entry(_entry(content, 'meta'), 'cfg'))
     model = _entry(settings, 'model')
     seen: dict[str, Any] = {}

@@ -9,8 +9,8 @@ from image_folders import write_coco, write_digits, write_voc
 from mmengine.registry import MODELS, init_default_scope
 
 from vit_plugin.engine.checks import check_config
+from vit_plugin.engine.config import read_config
 from vit_plugin.engine.from_data import Wish, write_config
-from vit_plugin.engine.launch import read_config
 from vit_plugin.errors import ConfigError
 
 ARCH = 'timm://test_vit'
@@ -129,6 +129,7 @@ def test_earlier_runs_are_no_classes(folder):
     write_digits(folder)
     for place in ('work_dirs/old', 'runs/old'):
         write_digits(folder / place)
+    Path('runs/old/config.py').touch()
     text = write_config(wish(data='.', work_dir='runs/new')).read_text()
     assert "classes = ['digit 0', 'digit 1', 'digit 2']" in text
 

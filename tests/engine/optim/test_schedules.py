@@ -13,7 +13,7 @@ from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop
 from test_configs import recipes
 
 from vit_plugin.engine import Runner
-from vit_plugin.engine.launch import read_config
+from vit_plugin.engine.config import read_config
 from vit_plugin.engine.optim import scaled
 
 

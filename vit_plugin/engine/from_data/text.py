@@ -6,7 +6,7 @@ from typing import Any
 
 from vit_plugin.errors import ConfigError
 
-from ..launch import config_from_text
+from ..config import config_from_text
 from .wish import Recipe, Wish, counted
 
 WIDTH = 110

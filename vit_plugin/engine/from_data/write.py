@@ -11,7 +11,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.writing import write_text
 
 from ..checks import check_checkpoint, check_options
-from ..launch import config_from_text
+from ..config import config_from_text
 from .classification import classifier_recipe
 from .detection import detector_recipe
 from .text import text_of

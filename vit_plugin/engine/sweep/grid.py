@@ -28,8 +28,8 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.writing import write_text
 
 from ..checks import check_config
+from ..config import read_config
 from ..explain import nearest, parameters
-from ..launch import read_config
 
 RECORD = 'sweep.json'
 SEED = 'randomness.seed'

@@ -1,0 +1,103 @@
+"""Read a config, and complete it as the frameworks' own tools do."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config, ConfigDict
+from mmengine.config.utils import MODULE2PACKAGE
+from mmengine.device import get_device
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.registry import SCOPE
+from vit_plugin.shipped import recipe, shipped
+
+from .checks import LOADERS, check_options
+from .explain import first_line
+
+
+def read_config(path: str, options: dict | None = None) -> Config:
+    """Read the config file, or the recipe ``vit_plugin::...``, and apply ``--cfg-options``.
+
+    Raises:
+        ConfigError: if the file does not exist or cannot be read, or if an option has an impossible name.
+    """
+    path = recipe(str(path))
+    if not Path(path).is_file():
+        raise ConfigError(f'There is no config file {path!r}; the recipes are in {shipped("configs")}.')
+    try:
+        with _known_bases():
+            cfg = Config.fromfile(path)
+    except Exception as error:  # a config is a program and may raise anything
+        raise ConfigError(f'The config file {path!r} cannot be read ({type(error).__name__}: '
+                          f'{first_line(error)}); correct it or its bases.') from error
+    _leave_scope(cfg)
+    check_options(cfg, options or {})
+    try:
+        cfg.merge_from_dict(options or {})
+    except (TypeError, KeyError, ValueError, AssertionError, AttributeError) as error:
+        raise ConfigError(f'--cfg-options do not fit the config {path!r} ({first_line(error)}).') from error
+    if not isinstance(cfg.get('model'), Mapping):
+        raise ConfigError(f'The config file {path!r} has no model=dict(...): it is a part of recipes, not a whole '
+                          'one.')
+    return cfg
+
+
+def config_from_text(text: str) -> Config:
+    """The config that a text of Python describes. Its bases are found as in a file."""
+    with _known_bases():
+        cfg = Config.fromstring(text, '.py')
+    _leave_scope(cfg)
+    return cfg
+
+
+@contextmanager
+def _known_bases() -> Iterator[None]:
+    """Let MMEngine find bases of this package, and of the fork of mmseg, which has another name than in its table."""
+    hosts = dict(MODULE2PACKAGE)
+    MODULE2PACKAGE.update(mmseg='mmseg', vit_plugin='vit_plugin')
+    try:
+        yield
+    finally:
+        MODULE2PACKAGE.clear()
+        MODULE2PACKAGE.update(hosts)
+
+
+def _leave_scope(value: Any) -> None:
+    """Take back, in place, that MMEngine looks up all that comes with ``vit_plugin::`` in this package alone.
+
+    Recipes name the classes of this package by its prefix, and those of their host without one.
+    """
+    if isinstance(value, (Config, ConfigDict)):
+        if value.get('_scope_') == SCOPE:
+            value.pop('_scope_')
+        for item in value.values():
+            _leave_scope(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _leave_scope(item)
+
+
+def apply_loader_defaults(cfg: Config, no_pin_memory: bool = False) -> None:
+    """Set the defaults of data loaders as the frameworks' own `train.py` do."""
+    for name in LOADERS:
+        if cfg.get(name):
+            defaults = dict(pin_memory=get_device() != 'cpu', persistent_workers=cfg[name].get('num_workers', 0) > 0)
+            if cfg.get('default_scope') == 'mmpretrain':  # other frameworks stack images of several sizes themselves
+                defaults['collate_fn'] = dict(type='default_collate')
+            cfg[name] = ConfigDict(defaults, **cfg[name])
+            if no_pin_memory:
+                cfg[name].pin_memory = False
+
+
+def of_host(table: Mapping[str, Any], cfg: Config) -> Any:
+    """The entry for the framework that the config's ``default_scope`` names.
+
+    Raises:
+        ConfigError: if there is no such entry.
+    """
+    scope = cfg.get('default_scope')
+    if scope not in table:
+        raise ConfigError(f'default_scope={scope!r} must name the host, one of {", ".join(table)}, for this.')
+    return table[scope]
