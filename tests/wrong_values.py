@@ -73,6 +73,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     'FlexiPatchEmbed': dict(in_channels=3, embed_dims=32, patch_size=8, kernel_size=16, sizes=(8, 16)),
     'ResNetEmbed': dict(in_channels=3, embed_dims=32, stage_depths=(1, 1), width=32, root_stride=4, patch_size=1,
                         with_cp=False),
+    'PooledResNetEmbed': dict(in_channels=3, embed_dims=32, channels=(32, 64), patch_size=1, with_cp=False),
     'TimmEmbed': dict(model_name='resnet10t', in_channels=3, embed_dims=32, out_indices=(0, 1), pretrained=False,
                       model_kwargs=None),
     'ConvEmbed': dict(in_channels=3, embed_dims=32, channels=(8, 32), strides=(4, 2), patch_size=1, projection=False),
@@ -127,7 +128,8 @@ RIGHT: dict[str, dict[str, Any]] = {
     'Muon': dict(params=[torch.nn.Parameter(torch.ones(2, 3))], lr=0.1, momentum=0.9, weight_decay=0.1, steps=5,
                  betas=(0.9, 0.99), eps=1e-8),
     'OptimWrapper': dict(optimizer=optimizer, accumulative_counts=1, clip_grad=dict(max_norm=1.)),
-    'AmpOptimWrapper': dict(optimizer=optimizer, dtype='bfloat16', loss_scale='dynamic', clip_grad=dict(max_norm=1.)),
+    'AmpOptimWrapper': dict(optimizer=optimizer, dtype='bfloat16', loss_scale='dynamic', fused_attention=False,
+                            clip_grad=dict(max_norm=1.)),
     'LayerDecayOptimWrapperConstructor': dict(
         optim_wrapper_cfg=dict(optimizer=dict(type='SGD', lr=0.1, weight_decay=0.1)),
         paramwise_cfg=dict(layer_decay_rate=0.5, norm_decay_mult=0.)),
@@ -183,7 +185,7 @@ TOKENS, MAP = torch.randn(2, 17, 32), torch.randn(2, 32, 8, 8)
 WORKS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(('VisionTransformer', 'MMVisionTransformer', 'MMDistilledVisionTransformer', 'MMDeiT3',
                      'MMViTEVA02', 'MMMoCoV3ViT', 'ViTAdapter', 'PatchEmbed', 'FlexiPatchEmbed', 'ResNetEmbed',
-                     'TimmEmbed'), lambda built: built(
+                     'PooledResNetEmbed', 'TimmEmbed'), lambda built: built(
         torch.randn(2, getattr(built, 'in_channels', getattr(getattr(built, 'patch_embed', None), 'in_channels', 3)),
                     64, 64))),
     **dict.fromkeys(('MAEViT', 'SimMIMViT'), lambda built: built(torch.randn(2, 3, 64, 64), mask=None)),

@@ -1,4 +1,4 @@
-"""DINO (arXiv:2104.14294) of a two-block ViT on a small ResNet, on CIFAR-10 without labels, with four small views.
+"""DINO (arXiv:2104.14294) of a two-block ViT on a small pooled ResNet, on CIFAR-10 with four small views.
 
     python tools/train.py configs/self_supervised/dino_hybrid-vit-d2-w192_1xb256-100e_cifar10-folder.py
 

@@ -1,4 +1,4 @@
-"""A two-block ViT on a small ResNet with 1 % of CIFAR-10's labels.
+"""A two-block ViT on a small pooled ResNet with 1 % of CIFAR-10's labels.
 
     python tools/train.py configs/self_supervised/hybrid-vit-d2-w192_1xb64-100e_cifar10-folder-1pct.py
 

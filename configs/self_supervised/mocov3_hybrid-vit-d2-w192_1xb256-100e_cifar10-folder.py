@@ -1,4 +1,4 @@
-"""MoCo v3 (arXiv:2104.02057) of a two-block ViT on a small ResNet, on CIFAR-10 without labels.
+"""MoCo v3 (arXiv:2104.02057) of a two-block ViT on a small pooled ResNet, on CIFAR-10 without labels.
 
     python tools/train.py configs/self_supervised/mocov3_hybrid-vit-d2-w192_1xb256-100e_cifar10-folder.py
 

@@ -1,4 +1,4 @@
-"""SimMIM (arXiv:2111.09886) of a two-block ViT on a small ResNet, on CIFAR-10 without labels.
+"""SimMIM (arXiv:2111.09886) of a two-block ViT on a small pooled ResNet, on CIFAR-10 without labels.
 
     python tools/train.py configs/self_supervised/simmim_hybrid-vit-d2-w192_1xb256-100e_cifar10-folder.py
 

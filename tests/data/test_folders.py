@@ -80,6 +80,14 @@ def test_no_class_is_left_out_for_a_run_in_it(tmp_path, part, place, words):
         read_image_folder(tmp_path, classes / place)
 
 
+def test_no_class_for_validation_is_left_out_for_a_run_in_it(tmp_path):
+    write_digits(tmp_path / 'train')
+    classes = write_digits(tmp_path / 'val')
+    with pytest.raises(ConfigError, match=r"lies in .*val/digit 1', which has images"):
+        read_image_folder(tmp_path, classes / 'digit 1/run')
+    read_image_folder(tmp_path, classes / '.runs/digit 1')  # what is hidden is no class
+
+
 @pytest.mark.parametrize('run', ['mine', 'runs/old', 'runs/new', 'work_dirs/old', 'work_dirs/new'])
 def test_a_run_beside_the_classes_can_be_started_again(tmp_path, run):
     write_digits(tmp_path)

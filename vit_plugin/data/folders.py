@@ -69,7 +69,8 @@ def read_image_folder(folder: str | Path, work_dir: str | Path | None = None) ->
     else:
         train = 'train'
     if work_dir:
-        _check_work_dir(folder / train, Path(work_dir))
+        for part in filter(None, (train or '.', val)):
+            _check_work_dir(folder / part, Path(work_dir))
     found = _images_by_class(folder, train, runs)
     classes, beside = tuple(found), len(_images(folder / train, deep=False))
     _check_classes(folder / train, found, beside)
@@ -110,14 +111,14 @@ def _check_work_dir(classes: Path, work_dir: Path) -> None:
     if place == classes.resolve():
         raise ConfigError(f'--work-dir: {str(work_dir)!r} has the folders of the classes, and those of the run would '
                           'be among them; give another --work-dir.')
-    for entry in classes.iterdir():
-        if entry.name != RUNS and entry.resolve() in (place, *place.parents) and _has_images(entry):
-            raise ConfigError(f'--work-dir: {str(work_dir)!r} lies in {str(entry)!r}, which has images and would be '
-                              'left out as a class; give another --work-dir.')
+    for name in _subfolders(classes, set()):
+        if (classes / name).resolve() in (place, *place.parents) and _has_images(classes / name):
+            raise ConfigError(f'--work-dir: {str(work_dir)!r} lies in {str(classes / name)!r}, which has images and '
+                              'would be left out as a class; give another --work-dir.')
 
 
 def _has_images(folder: Path) -> bool:
-    """Whether there are images in a folder or below it, those of runs left out, which lie with their configs."""
+    """Whether there are images in a folder or below it, those of runs left out. A folder with a ``*.py`` is a run's."""
     entries = list(folder.iterdir())
     return not any(entry.suffix == '.py' for entry in entries) and any(
         _has_images(entry) if entry.is_dir() and not entry.is_symlink() else is_image(entry.name) for entry in entries)

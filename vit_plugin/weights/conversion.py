@@ -46,7 +46,9 @@ def choose_format(weights: Mapping[str, Tensor], targets: Container[str] | None 
                     form.why_ignored(key, prefix) is not None for key in weights if key not in used)
                 if found and (2 * explained >= len(weights) or any(ours.startswith('blocks.') for ours in found)):
                     candidates.append((len(found), explained, form, prefix, steps))
+    if not weights:
+        raise ConfigError('The checkpoint has no weights; give another.')
     if not candidates:
-        raise ConfigError(f'The checkpoint is of no known format: its keys ({some(weights)}) name no block of a Vision '
-                          f'Transformer (a plain CNN has none); give weights of one of {", ".join(FORMATS)}.')
+        raise ConfigError(f'The checkpoint is of no known format: its keys ({some(weights)}) name no block of a known '
+                          f'Vision Transformer, as those of a plain CNN; give weights of one of {", ".join(FORMATS)}.')
     return max(candidates, key=lambda candidate: candidate[:2])[2:]

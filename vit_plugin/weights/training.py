@@ -18,7 +18,7 @@ def seen_in_training(source: Any) -> dict[str, Any]:
     MMEngine writes the config's text there. It is read as plain values and never run.
 
     Args:
-        source: where the weights come from. A path and an address are read, which is then downloaded. The names of
+        source: where the weights come from. A path, or an address, whose file is downloaded. The names of
             hubs (``timm://``, ``hf://``) are those of models without a config of MMEngine's.
 
     Returns:

@@ -6,6 +6,7 @@ from torch import nn
 
 from vit_plugin.engine import AmpOptimWrapper
 from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer
 
 
 def wrap(model: nn.Module, **kwargs) -> AmpOptimWrapper:
@@ -32,6 +33,17 @@ def test_attention_is_written_out_on_request(fused):
     with torch.profiler.profile() as profile, wrapper.optim_context(model):
         model(query, query, query, need_weights=False)
     assert any('flash_attention' in event.key for event in profile.key_averages()) is fused
+
+
+def test_attention_that_is_recomputed_is_written_out_too():
+    model = VisionTransformer(arch=dict(embed_dims=16, num_layers=2, num_heads=2, feedforward_channels=16), img_size=32,
+                              with_cp=True).train()
+    wrapper = wrap(model, fused_attention=False)
+    with torch.profiler.profile() as profile:
+        with wrapper.optim_context(model):
+            loss = model(torch.randn(2, 3, 32, 32))[0].float().square().sum()
+        wrapper.update_params(loss)
+    assert not any('flash_attention' in event.key for event in profile.key_averages())
 
 
 @pytest.mark.parametrize(('scale', 'counts'), [(2.**16, False), (1., True)])

@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
-from vit_plugin.engine.sweep import Sweep, as_markdown, collect, run_here, run_on_slurm, write_results
+from vit_plugin.engine.sweep import Sweep, as_markdown, collect, results, run_here, run_on_slurm, write_results
 from vit_plugin.engine.sweep.grid import as_text
-from vit_plugin.engine.sweep.results import Row
 from vit_plugin.engine.sweep.running import train_command
 from vit_plugin.errors import ConfigError
 
@@ -197,13 +197,18 @@ def test_results_as_json_markdown_and_picture(sweep, command):
         collect(sweep, 'top1')
 
 
-@pytest.mark.parametrize('key', ['train_cfg.max_epochs', 'optim_wrapper.optimizer.lr'])
-def test_a_grid_of_lengths_is_drawn_over_them(tmp_path, key):
-    sweep = Sweep((DIGITS, ), {key: [1, 2]}, 2, tmp_path, {})
-    rows = [Row(DIGITS, {key: value}, {0: 50. * value, 1: 40. * value}, {}, 7. * value) for value in (1, 2)]
-    names = [path.name for path in write_results(sweep, 'accuracy/top1', rows, {})]
-    assert ('budgets.png' in names) is (key == 'train_cfg.max_epochs')
-    assert all(tmp_path.joinpath(name).stat().st_size > 0 for name in names)
+def test_a_grid_of_lengths_is_drawn_over_them_a_line_for_each_other_setting(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(results, 'draw_budgets', lambda budgets, metric: drawn.append(budgets) or Figure())
+    lr, length = 'optim_wrapper.optimizer.lr', 'train_cfg.max_epochs'
+    sweep = Sweep((DIGITS, ), {lr: [1e-3, 2e-3], length: [1, 2]}, 1, tmp_path, {})
+    rows = [results.Row(DIGITS, {lr: rate, length: epochs}, {0: 50. + epochs}, {}, 7. * epochs)
+            for rate in (1e-3, 2e-3) for epochs in (1, 2)]
+    paths = write_results(sweep, 'accuracy/top1', rows, {})
+    assert 'budgets.png' in [path.name for path in paths]
+    assert drawn == [{f'vit-mini-p2_1xb16_digits, lr {rate}': [(7., [51.]), (14., [52.])] for rate in (0.001, 0.002)}]
+    sweep = Sweep((DIGITS, ), {lr: [1e-3, 2e-3]}, 1, tmp_path, {})
+    assert 'budgets.png' not in [path.name for path in write_results(sweep, 'accuracy/top1', rows[:1], {})]
 
 
 def test_the_folder_of_another_sweep_is_refused(sweep):

@@ -2,15 +2,15 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from typing import Literal
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, Literal
 
 import torch
 from mmengine.device import get_device
 from mmengine.logging import print_log
 from mmengine.optim import AmpOptimWrapper as AcceleratorAmpOptimWrapper
 from mmengine.optim import OptimWrapper
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from typing_extensions import TypedDict, Unpack
 
@@ -41,7 +41,7 @@ class AmpOptimWrapper(KeepsGradNorm, AcceleratorAmpOptimWrapper):
             otherwise float16.
         loss_scale: for float16: ``'dynamic'``, a fixed scale, or arguments of ``torch.amp.GradScaler``.
         fused_attention: whether torch may choose its fused kernels of attention. On a CPU, their backward in bfloat16
-            takes several times as long for a few dozen tokens, and less long for hundreds (docs/speed.md).
+            is slower than attention written out for fewer than about 100 tokens, and faster for more (docs/speed.md).
         **kwargs: arguments of MMEngine's ``OptimWrapper``.
 
     Raises:
@@ -73,5 +73,13 @@ class AmpOptimWrapper(KeepsGradNorm, AcceleratorAmpOptimWrapper):
     @contextmanager
     def optim_context(self, model: nn.Module) -> Iterator[None]:
         """The context of a forward: autocast, and the choice of attention."""
-        with super().optim_context(model), nullcontext() if self.fused_attention else sdpa_kernel(SDPBackend.MATH):
+        with super().optim_context(model), self._attention():
             yield
+
+    def backward(self, loss: Tensor, **kwargs: Any) -> None:
+        """See the parent. Activations that are recomputed here must be those of the forward."""
+        with self._attention():
+            super().backward(loss, **kwargs)
+
+    def _attention(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.fused_attention else sdpa_kernel(SDPBackend.MATH)

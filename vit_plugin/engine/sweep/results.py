@@ -108,7 +108,8 @@ def write_results(sweep: Sweep, metric: str, rows: Sequence[Row], failed: Mappin
 
     The files are ``results.json``, ``results.md``, ``results.png`` (all seeds of each combination) and ``curves.png``
     (the metric over the time of training; colours are configs, or combinations if there is one config). If the grid has
-    the length of training, there is ``budgets.png`` (the metric over this length, a line for each config).
+    the length of training, there is ``budgets.png`` (the metric over this length, a line for each config with its other
+    settings).
     """
     write_text(sweep.folder / 'results.json', json.dumps(dict(
         metric=metric, failed={path.name: words for path, words in failed.items()},
@@ -122,7 +123,9 @@ def write_results(sweep: Sweep, metric: str, rows: Sequence[Row], failed: Mappin
         config = Path(row.config).stem
         curves.setdefault(config if len(sweep.configs) > 1 else name, []).extend(row.curves.values())
         if row.seconds is not None:
-            budgets.setdefault(config, []).append((row.seconds, list(row.scores.values())))
+            others = {key: value for key, value in row.values.items() if key not in LENGTHS}
+            line = ', '.join([config, *(f'{key.rpartition(".")[2]} {as_text(value)}' for key, value in others.items())])
+            budgets.setdefault(line, []).append((row.seconds, list(row.scores.values())))
     figures = {'results.png': draw_seeds({name: list(row.scores.values())
                                           for name, row in zip(names, rows, strict=True)}, metric),
                'curves.png': draw_curves(curves, metric)}
