@@ -12,8 +12,7 @@ train_pipeline = [
 test_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='Resize', scale=(256, 192), keep_ratio=True),
-    dict(type='LoadAnnotations', with_bbox=True),  # after the resize: boxes are compared in the file's pixels
-    dict(type='PackDetInputs', meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor')),
+    dict(type='PackDetInputs', meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor', 'instances')),
 ]
 
 train_dataloader = dict(
@@ -33,7 +32,7 @@ val_dataloader = dict(
     dataset=dict(
         type='XMLDataset', data_root='data/BCCD', ann_file='ImageSets/Main/val.txt',
         data_prefix=dict(sub_data_root=''), metainfo=metainfo, test_mode=True, pipeline=test_pipeline))
-val_evaluator = dict(type='VOCMetric', metric='mAP', eval_mode='area')
+val_evaluator = dict(type='CocoMetric', metric='bbox', classwise=True)  # from the annotations of the samples
 
 test_dataloader = val_dataloader
 test_evaluator = val_evaluator
