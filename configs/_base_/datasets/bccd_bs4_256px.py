@@ -32,7 +32,7 @@ val_dataloader = dict(
     dataset=dict(
         type='XMLDataset', data_root='data/BCCD', ann_file='ImageSets/Main/val.txt',
         data_prefix=dict(sub_data_root=''), metainfo=metainfo, test_mode=True, pipeline=test_pipeline))
-val_evaluator = dict(type='CocoMetric', metric='bbox', classwise=True)  # from the annotations of the samples
+val_evaluator = dict(type='CocoMetric', metric='bbox')  # from the annotations of the samples
 
 test_dataloader = val_dataloader
 test_evaluator = val_evaluator
