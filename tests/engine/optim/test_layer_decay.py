@@ -72,10 +72,17 @@ def test_other_options_multiply(detector):
     assert found['backbone.blocks.0.norm1.weight'] == pytest.approx((0.025, 0.05))
 
 
-def test_frozen_parameters_are_left_out(tiny):
+def test_frozen_parameters_are_left_out_and_are_one_line_of_the_log(tiny, monkeypatch):
+    said = []
+    monkeypatch.setattr('mmengine.optim.optimizer.default_constructor.print_log', lambda text, **_: said.append(text))
+    monkeypatch.setattr('vit_plugin.engine.optim.layer_decay.print_log', lambda text, _: said.append(text))
     model = VisionTransformer(**tiny, frozen_stages=1)
     assert set(settings(model, wrapper(model, layer_decay_rate=0.5).optimizer)) == {
         name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
+    of_frozen = [line for text in said for line in text.splitlines() if 'frozen' in line or 'requires_grad' in line]
+    assert f'frozen: {len(frozen)} tensors, {sum(map(torch.numel, frozen)):,} numbers' in of_frozen
+    assert [line.split()[0] for line in of_frozen if 'skipped' in line] == ['.cls_token', '.pos_embed']  # of MMEngine
 
 
 @pytest.mark.parametrize(('paramwise', 'lr', 'words'), [

@@ -71,6 +71,8 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
 
     def add_params(self, params: list[dict], module: nn.Module, prefix: str = '', **kwargs: Any) -> None:
         """Append the groups of the module's trainable parameters to ``params``."""
+        if prefix and not any(parameter.requires_grad for parameter in module.parameters()):
+            return  # a frozen part is one line of the log; the parent would warn of each of its tensors
         super().add_params(params, module, prefix, **kwargs)  # the parent calls this for every child
         if not prefix:
             params[:] = self._grouped(params, module)
@@ -92,10 +94,12 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
             group = groups.setdefault(tuple(sorted(settings.items())), {**settings, 'params': []})
             group['params'].append(parameter)
         ordered = sorted(groups.values(), key=lambda group: (group['lr'], group.get('weight_decay', 0.)))
+        frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
+        lines = [(f'lr {group["lr"]:.4g}, weight decay {group.get("weight_decay", "default")}', group['params'])
+                 for group in ordered] + [('frozen', frozen)] * bool(frozen)
         print_log('\n'.join(['Groups of parameters:', *(
-            f'lr {group["lr"]:.4g}, weight decay {group.get("weight_decay", "default")}: '
-            f'{len(group["params"])} tensors, {sum(parameter.numel() for parameter in group["params"]):,} numbers'
-            for group in ordered)]), 'current')
+            f'{words}: {len(parameters)} tensors, {sum(parameter.numel() for parameter in parameters):,} numbers'
+            for words, parameters in lines)]), 'current')
         return ordered
 
     def _scales(self, model: nn.Module) -> dict[str, float]:
