@@ -51,7 +51,10 @@ def test_the_gallery(clone):
     for stem in ('chelsea', 'coffee'):
         pixels = np.random.default_rng(0).integers(0, 256, (150, 225, 3), dtype=np.uint8)
         Image.fromarray(pixels).save(clone / f'{stem}.png')
-    shown = pages.run_page('docs/gallery.md', clone)
+    recipe = 'configs/hybrid_vit/hybrid-vit-d2-w192_1xb256-16e_cifar10-folder.py'
+    subprocess.run([sys.executable, 'tools/train.py', recipe, '--work-dir', 'recipe', '--cfg-options',
+                    'train_cfg.max_epochs=1'], cwd=clone, check=True, stdout=subprocess.DEVNULL)
+    shown = pages.run_page('docs/gallery.md', clone, dict(CHECKPOINT='recipe/epoch_1.pth'))
     written = {path.name for path in (clone / 'gallery').iterdir()}
     assert {f'{name}.png' for name in (
         'distance', 'posembed', 'filters', 'features', 'chelsea_attention', 'chelsea_rollout', 'chelsea_cam')} < written
