@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from mmengine.registry import Registry
 from mmengine.runner import BaseLoop
 
 from vit_plugin.engine.launch import build_runner, one_sentence_errors
@@ -46,3 +47,12 @@ def test_a_runner_that_does_not_scale_schedules_is_told(digits_config, kind):
     with pytest.raises(ConfigError, match=rf'train_cfg.max_epochs=3, .*schedule_length=25, .* and {kind} does not; '
                                           'leave runner_type out'):
         build_runner(digits_config)
+
+
+def test_a_framework_that_cannot_be_imported_says_why(tmp_path, monkeypatch):
+    (tmp_path / 'broken_framework.py').write_text("raise ImportError('needs something<1.0, but found 2.0')")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = Registry('model', scope='broken_framework', locations=['broken_framework'])
+    with pytest.raises(SystemExit) as error, one_sentence_errors():
+        registry.build(dict(type='Classifier'))
+    assert 'the package of \'Classifier\' cannot be imported (needs something<1.0, but found 2.0)' in str(error.value)
