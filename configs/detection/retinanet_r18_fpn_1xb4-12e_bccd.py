@@ -2,7 +2,7 @@
 
     python tools/train.py configs/detection/retinanet_r18_fpn_1xb4-12e_bccd.py
 
-Ours, 2026-11-21: 87.7 AP50 in 13 minutes of one core (docs/benchmarks.md).
+Ours, 2026-11-22: 50.1 AP, mean of 3 seeds, in 7 minutes of one core (docs/results.md).
 """
 
 _base_ = 'retinanet_hybrid-vit-d4-w192_fpn_1xb4-12e_bccd.py'

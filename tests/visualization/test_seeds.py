@@ -1,3 +1,5 @@
+import pytest
+
 from vit_plugin.visualization import draw_budgets, draw_curves, draw_seeds
 
 
@@ -25,3 +27,16 @@ def test_a_budgets_line_goes_through_the_means_in_order_of_time():
     assert short.get_xydata().tolist() == [[1, 2]]
     assert long.get_xydata().tolist() == [[4, 5], [4, 7]]
     assert [line.get_label() for line in axes.get_lines() if not line.get_label().startswith('_')] == ['a', 'b']
+
+
+@pytest.mark.parametrize('count', [20, 35, 36, 60, 200])
+def test_long_names_stay_inside_the_picture(count):
+    names = [f'{letter}_{"n" * count}' for letter in 'abc']
+    for figure in (draw_seeds({name: [0.1] for name in names}, 'a metric with a long name'),
+                   draw_curves({name: [[(60, 1.), (120, 2.)]] for name in names}, 'top1'),
+                   draw_budgets({name: [(60, [2.])] for name in names}, 'top1')):
+        figure.draw_without_rendering()
+        axes, = figure.axes
+        for part in (*figure.legends, *axes.get_yticklabels(), axes.xaxis.label):
+            box = part.get_window_extent()
+            assert box.x0 >= 0 and box.x1 <= figure.bbox.x1, part

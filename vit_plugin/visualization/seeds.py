@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .style import SERIES, new_figure
+
+WIDTH = 74  # characters of a small font beside each other in a figure
 
 
 def draw_seeds(scores: Mapping[str, Sequence[float]], metric: str) -> Figure:
@@ -18,14 +21,16 @@ def draw_seeds(scores: Mapping[str, Sequence[float]], metric: str) -> Figure:
         scores: the metric of each seed, by the name of the setting.
         metric: name of the metric.
     """
-    figure = new_figure(6.5, 1 + 0.3 * len(scores))
+    names = ['\n'.join(wrap(name, WIDTH // 2)) for name in scores]
+    figure = new_figure(6.5, 1 + 0.3 * sum(1 + name.count('\n') for name in names))
     axes = figure.add_subplot()
     for row, values in enumerate(scores.values()):
         if values:
             axes.plot(values, [row] * len(values), 'o', color='C0', alpha=0.6, markersize=5, markeredgewidth=0)
             axes.plot(sum(values) / len(values), row, '|', color='0.1', markersize=14, markeredgewidth=1.5)
-    axes.set_yticks(range(len(scores)), scores)
-    axes.set(ylim=(len(scores) - 0.5, -0.5), xlabel=f'{metric} (dots: seeds, bar: mean)')
+    axes.set_yticks(range(len(scores)), names, fontsize='small')
+    axes.set_xlabel(f'{metric} (dots: seeds, bar: mean)', loc='right')
+    axes.set_ylim(len(scores) - 0.5, -0.5)
     axes.grid(axis='x', color='0.9')
     axes.set_axisbelow(True)
     axes.spines[['top', 'right', 'left']].set_visible(False)
@@ -81,5 +86,7 @@ def _finish(figure: Figure, axes: Axes, metric: str) -> Figure:
     axes.set_axisbelow(True)
     axes.spines[['top', 'right']].set_visible(False)
     if axes.get_lines():
-        figure.legend(loc='outside upper center', ncols=2, frameon=False, fontsize='small')
+        lines, names = axes.get_legend_handles_labels()
+        figure.legend(lines, ['\n'.join(wrap(name, WIDTH)) for name in names], loc='outside upper center',
+                      ncols=2 if max(map(len, names)) <= WIDTH // 2 else 1, frameon=False, fontsize='small')
     return figure
