@@ -44,6 +44,7 @@ NOT_RUN = {
     r'cat > g\+\+20|chmod \+x g\+\+20': 'mmcv compiles for ten minutes; done by hand, see the page',
     r'tools/dist_test\.sh': 'the same two lines as dist_train.sh with test.py in place of train.py',
     r'tools/slurm_test\.sh': 'needs a Slurm; the same as srun.sh with test.py',
+    r'import torch\nfrom torch\.nn\.attention': 'takes time to measure; done by hand, see the page',
     r'from ray\.train': 'needs a cluster of Ray',
     r'from vit_plugin\.engine\.browser': 'shows its form, and serves until it is stopped: tests/tools/test_demo.py',
     r'from vit_plugin\.models import .*\n\nprint\(load': "needs the authors' file: tests/weights/test_formats.py",

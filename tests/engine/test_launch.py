@@ -49,10 +49,12 @@ def test_a_runner_that_does_not_scale_schedules_is_told(digits_config, kind):
         build_runner(digits_config)
 
 
-def test_a_framework_that_cannot_be_imported_says_why(tmp_path, monkeypatch):
-    (tmp_path / 'broken_framework.py').write_text("raise ImportError('needs something<1.0, but found 2.0')")
+@pytest.mark.parametrize('kind', ['ImportError', 'AssertionError'])
+def test_a_framework_that_cannot_be_imported_says_why(tmp_path, monkeypatch, kind):
+    name = f'broken_by_{kind}'
+    (tmp_path / f'{name}.py').write_text(f"raise {kind}('needs something<1.0, but found 2.0')")
     monkeypatch.syspath_prepend(tmp_path)
-    registry = Registry('model', scope='broken_framework', locations=['broken_framework'])
+    registry = Registry('model', scope=name, locations=[name])
     with pytest.raises(SystemExit) as error, one_sentence_errors():
         registry.build(dict(type='Classifier'))
     assert 'the package of \'Classifier\' cannot be imported (needs something<1.0, but found 2.0)' in str(error.value)

@@ -80,7 +80,8 @@ def _of_building(error: BaseException, frames: list[FrameType]) -> str | None:
         name = local.get('obj_type') or name
         if name is None:
             return f'a part of the config has no type: {_short(settings)}'
-        if isinstance(error, ImportError):  # MMEngine imports a framework when the first of its names is asked for
+        # MMEngine imports a framework when the first of its names is asked for, and a framework asserts versions.
+        if isinstance(error, (ImportError, AssertionError)):
             return (f'the package of {name!r} cannot be imported ({first_line(error)}); mend the installation, or '
                     f'{SEE_MORE} it comes from')
         return f'there is no {name!r} among the {registry.name}s{nearest(str(name), registered(registry))}'

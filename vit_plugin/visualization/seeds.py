@@ -85,8 +85,8 @@ def _finish(figure: Figure, axes: Axes, metric: str) -> Figure:
     axes.grid(color='0.9')
     axes.set_axisbelow(True)
     axes.spines[['top', 'right']].set_visible(False)
-    if axes.get_lines():
-        lines, names = axes.get_legend_handles_labels()
+    lines, names = axes.get_legend_handles_labels()
+    if names:
         figure.legend(lines, ['\n'.join(wrap(name, WIDTH)) for name in names], loc='outside upper center',
                       ncols=2 if max(map(len, names)) <= WIDTH // 2 else 1, frameon=False, fontsize='small')
     return figure

@@ -12,6 +12,7 @@ train_pipeline = [
 test_pipeline = [
     dict(type='LoadImageFromFile'),
     dict(type='Resize', scale=(256, 192), keep_ratio=True),
+    dict(type='LoadAnnotations', with_bbox=True),  # after the resize: boxes are drawn in the file's pixels
     dict(type='PackDetInputs', meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor', 'instances')),
 ]
 

@@ -72,7 +72,7 @@ def test_other_options_multiply(detector):
     assert found['backbone.blocks.0.norm1.weight'] == pytest.approx((0.025, 0.05))
 
 
-def test_frozen_parameters_are_left_out_and_are_one_line_of_the_log(tiny, monkeypatch):
+def test_frozen_parameters_are_left_out_and_frozen_modules_are_one_line_of_the_log(tiny, monkeypatch):
     said = []
     monkeypatch.setattr('mmengine.optim.optimizer.default_constructor.print_log', lambda text, **_: said.append(text))
     monkeypatch.setattr('vit_plugin.engine.optim.layer_decay.print_log', lambda text, _: said.append(text))

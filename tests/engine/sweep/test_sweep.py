@@ -195,6 +195,10 @@ def test_results_as_json_markdown_and_picture(sweep, command):
     assert all(path.stat().st_size > 5000 for path in paths[2:])
     with pytest.raises(ConfigError, match='--metric top1: .* has recorded accuracy/top1'):
         collect(sweep, 'top1')
+    record = sweep.members[0].folder / 'metrics.json'
+    record.write_text(json.dumps(dict(json.loads(record.read_text()), last={})))
+    with pytest.raises(ConfigError, match='has recorded no metric: no validation took place, or a detector'):
+        collect(sweep)
 
 
 def test_a_grid_of_lengths_is_drawn_over_them_a_line_for_each_other_setting(tmp_path, monkeypatch):

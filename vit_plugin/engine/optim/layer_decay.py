@@ -72,7 +72,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
     def add_params(self, params: list[dict], module: nn.Module, prefix: str = '', **kwargs: Any) -> None:
         """Append the groups of the module's trainable parameters to ``params``."""
         if prefix and not any(parameter.requires_grad for parameter in module.parameters()):
-            return  # a frozen part is one line of the log; the parent would warn of each of its tensors
+            return  # a frozen module is one line of the log; the parent would warn of each of its tensors
         super().add_params(params, module, prefix, **kwargs)  # the parent calls this for every child
         if not prefix:
             params[:] = self._grouped(params, module)

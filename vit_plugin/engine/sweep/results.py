@@ -62,6 +62,9 @@ def collect(sweep: Sweep, metric: str | None = None, best: bool = False) -> tupl
             record = json.loads((member.folder / RECORD).read_text())
             scores = record['max' if best else 'last']
             metric = metric or next(iter(scores), None)
+            if not scores:
+                raise ConfigError(f'{str(member.folder)!r} has recorded no metric: no validation took place, or a '
+                                  'detector found nothing. Train it longer, with a val_interval within the training.')
             if metric not in scores:
                 raise ConfigError(f'--metric {metric}: {str(member.folder)!r} has recorded {", ".join(scores)}; give '
                                   'one of them.')
