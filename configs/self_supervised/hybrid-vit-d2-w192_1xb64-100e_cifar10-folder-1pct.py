@@ -5,7 +5,8 @@
 This is from scratch. `--cfg-options load_from=CHECKPOINT` begins with the backbone of a pre-training beside this file.
 What is not of the backbone is left out, and said to be.
 
-Not yet trained by us.
+Ours, 2026-11-22: 43.5 % top-1 from scratch and 56.2 % after 8 epochs of MoCo v3, means of 3 seeds, in 5 minutes of one
+core each (docs/results.md).
 """
 
 _base_ = [
