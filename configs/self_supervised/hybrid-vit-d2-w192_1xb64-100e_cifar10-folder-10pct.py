@@ -5,7 +5,8 @@
 This is from scratch. `--cfg-options load_from=CHECKPOINT` begins with the backbone of a pre-training beside this file.
 What is not of the backbone is left out, and said to be.
 
-Not yet trained by us.
+Ours, 2026-11-22: in 10 epochs, 54.1 % top-1 from scratch and 67.3 % after 8 epochs of MoCo v3, means of 2 seeds, in 3
+minutes of one core each (docs/results.md).
 """
 
 _base_ = 'hybrid-vit-d2-w192_1xb64-100e_cifar10-folder-1pct.py'
