@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 from vit_plugin.engine.launch import KeyValue, add_cfg_options, at_least, run_tool
-from vit_plugin.engine.sweep import Sweep, as_markdown, collect, run_here, run_on_slurm, write_results
+from vit_plugin.engine.sweep import Sweep, as_markdown, collect, run_here, run_on_slurm, silent, write_results
 from vit_plugin.engine.sweep.running import train_command
 
 
@@ -46,12 +46,14 @@ def main(args: argparse.Namespace) -> None:
             sweep.members, command, args.slurm, folder / 'slurm', args.slurm_options or {})
     except KeyboardInterrupt:
         raise SystemExit('Interrupted: the same command goes on.') from None
+    failed.update(silent(sweep))
     metric, rows = collect(sweep, args.metric, args.best)
     paths = write_results(sweep, metric, rows, failed)
     print(f'\n{as_markdown(metric, rows)}\n{", ".join(map(str, paths))}')
     if failed:
-        raise SystemExit('\n'.join([f'\nError: {len(failed)} of {len(sweep.members)} members failed; the same command '
-                                    'tries them again:', *(f'  {path}: {words}' for path, words in failed.items())]))
+        raise SystemExit('\n'.join([
+            f'\nError: {len(failed)} of {len(sweep.members)} members gave no result; the same command tries those that '
+            'failed again:', *(f'  {path}: {words}' for path, words in failed.items())]))
 
 
 if __name__ == '__main__':

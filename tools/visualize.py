@@ -6,14 +6,11 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import torch
 from matplotlib.figure import Figure
-from torch import nn
 
-from vit_plugin import visualization
 from vit_plugin.engine import pictures
 from vit_plugin.engine.inference import Seen, image_files
 from vit_plugin.engine.launch import run_tool
@@ -55,34 +52,16 @@ def cam(subject: Subject, seen: Seen, args: argparse.Namespace) -> Figure:
     return pictures.cam(subject.model, seen, label, classes)
 
 
-def distance(model: nn.Module, seen: Iterable[Seen]) -> Figure:
-    distances = [visualization.attention_distances(model, one.inputs) for one in seen]
-    return visualization.draw_attention_distances(torch.stack(distances).mean(dim=0))
-
-
-def features(model: nn.Module, seen: Iterable[Seen]) -> Figure:
-    return pictures.features(model, *seen)
-
-
-def posembed(model: nn.Module, seen: Iterable[Seen]) -> Figure:
-    return visualization.draw_position_similarity(visualization.position_similarity(model))
-
-
-def filters(model: nn.Module, seen: Iterable[Seen]) -> Figure:
-    return visualization.draw_filters(visualization.principal_filters(model))
-
-
 OF_EACH: dict[str, Callable[[Subject, Seen, argparse.Namespace], Figure]] = {
     'attention': attention, 'rollout': rollout, 'cam': cam}
-OF_ALL: dict[str, Callable[[nn.Module, Iterable[Seen]], Figure]] = {
-    'distance': distance, 'features': features, 'posembed': posembed, 'filters': filters}
+OF_ALL: dict[str, Callable[..., Figure]] = {**pictures.OF_ALL, 'features': pictures.features}
 WITHOUT_IMAGES = ('posembed', 'filters')
 
 
 def draw(subject: Subject, args: argparse.Namespace) -> Iterator[tuple[str, Figure]]:
     """The pictures and their names without suffixes."""
     if args.picture in OF_ALL:
-        yield args.picture, OF_ALL[args.picture](subject.model, map(subject.see, args.images))
+        yield args.picture, OF_ALL[args.picture](subject.model, *map(subject.see, args.images))
     else:
         for path in args.images:
             yield f'{Path(path).stem}_{args.picture}', OF_EACH[args.picture](subject, subject.see(path), args)

@@ -15,7 +15,8 @@ def test_pictures_and_report_are_images_in_the_logs(tmp_path):
     events = pytest.importorskip('tensorboard.backend.event_processing.event_accumulator')
     pytest.importorskip('tensorboard', reason='tensorboard is not installed')
     cfg = tiny_cfg(tmp_path, custom_hooks=[
-        dict(type='vit_plugin.PicturesHook', pictures=['features', 'rollout'], samples=[1], interval=2),
+        dict(type='vit_plugin.PicturesHook', pictures=['features', 'rollout', 'distance', 'posembed'],
+             samples=[1], interval=2),
         dict(type='vit_plugin.ReportHook')])
     cfg.visualizer = dict(type='Visualizer', name=cfg.experiment_name,
                           vis_backends=[dict(type='TensorboardVisBackend')])
@@ -23,7 +24,8 @@ def test_pictures_and_report_are_images_in_the_logs(tmp_path):
     folder = next(tmp_path.rglob('events.out.tfevents*')).parent
     found = events.EventAccumulator(str(folder)).Reload()
     tags = found.Tags()
-    assert set(tags['images']) == {'features_1', 'rollout_1', 'learning_curve', 'confusion_matrix'}
+    assert set(tags['images']) == {'features_1', 'rollout_1', 'distance', 'posembed', 'learning_curve',
+                                   'confusion_matrix'}
     assert [event.step for event in found.Images('features_1')] == [4, 12]  # the first and the third of three
     assert 'accuracy/top1' in tags['scalars']
 

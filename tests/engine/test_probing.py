@@ -86,5 +86,11 @@ def test_training_images_come_as_in_the_validation():
     assert cfg.train_dataloader.dataset.pipeline == cfg.val_dataloader.dataset.pipeline
     assert cfg.train_dataloader.sampler == dict(type='DefaultSampler', shuffle=False)
     assert cfg.train_dataloader.dataset.split == 'train'
+    part = read_config('configs/self_supervised/hybrid-vit-d2-w192_1xb64-100e_cifar10-folder-1pct.py')
+    prepare(part)
+    assert part.train_dataloader.dataset.dataset.pipeline == part.val_dataloader.dataset.pipeline
+    part.train_dataloader.dataset = dict(type='RepeatDataset', times=2, dataset=part.val_dataloader.dataset)
+    with pytest.raises(ConfigError, match='give plain data sets, or parts of them'):
+        prepare(part)
     with pytest.raises(ConfigError, match='Only a config of MMPretrain'):
         prepare(read_config('configs/vit/vit-base-p16_32xb128-90e_in21k.py'))

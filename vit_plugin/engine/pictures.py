@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from matplotlib.figure import Figure
 from mmengine.dataset import pseudo_collate
 from mmengine.dist import is_main_process
@@ -14,13 +15,19 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.fields import PositiveInt
 from vit_plugin.registry import HOOKS
 from vit_plugin.visualization import (
+    attention_distances,
     attention_rollout,
     class_activation,
     class_attention,
+    draw_attention_distances,
     draw_feature_colors,
+    draw_filters,
     draw_over,
+    draw_position_similarity,
     feature_colors,
     patch_features,
+    position_similarity,
+    principal_filters,
 )
 
 from .checkpoints.state import bare
@@ -71,8 +78,25 @@ def cam(model: nn.Module, seen: Seen, label: int | None = None, classes: Sequenc
     return draw_over(seen.image, list(maps), [f'speaks for {name}'], seen.covered)
 
 
+def distance(model: nn.Module, *seen: Seen) -> Figure:
+    """The mean distance of attention in each head, over some images."""
+    distances = [attention_distances(model, one.inputs) for one in seen]
+    return draw_attention_distances(torch.stack(distances).mean(dim=0))
+
+
+def posembed(model: nn.Module, *_: Seen) -> Figure:
+    """The similarity of each position to all others."""
+    return draw_position_similarity(position_similarity(model))
+
+
+def filters(model: nn.Module, *_: Seen) -> Figure:
+    """The principal components of the first layer's filters."""
+    return draw_filters(principal_filters(model))
+
+
 PER_IMAGE: dict[str, Callable[[nn.Module, Seen], Figure]] = {
     'attention': attention, 'rollout': rollout, 'features': features, 'cam': cam}
+OF_ALL: dict[str, Callable[..., Figure]] = {'distance': distance, 'posembed': posembed, 'filters': filters}
 
 
 @HOOKS.register_module()
@@ -80,7 +104,8 @@ class PicturesHook(Hook):
     """Draws what the model sees in samples of the validation, as images in all logs of ``vis_backends``.
 
     Args:
-        pictures: some of ``'attention'``, ``'rollout'``, ``'features'`` and ``'cam'``.
+        pictures: some of ``'attention'``, ``'rollout'``, ``'features'`` and ``'cam'``, which are one for each sample;
+            ``'distance'``, one over all samples; ``'posembed'`` and ``'filters'``, of the weights.
         samples: indices of the samples.
         interval: number of validations from one to the next that is drawn. The first is drawn.
 
@@ -92,10 +117,10 @@ class PicturesHook(Hook):
 
     def __init__(self, pictures: Sequence[str] = ('features', ), samples: Sequence[int] = (0, 1, 2),
                  interval: PositiveInt = 1) -> None:
-        unknown = [name for name in pictures if name not in PER_IMAGE]
+        unknown = [name for name in pictures if name not in (*PER_IMAGE, *OF_ALL)]
         if unknown:
             raise ConfigError(f'PicturesHook: there is no picture {unknown[0]!r}; give some of '
-                              f'{", ".join(PER_IMAGE)}.')
+                              f'{", ".join([*PER_IMAGE, *OF_ALL])}.')
         self.pictures, self.samples, self.interval = tuple(pictures), tuple(samples), interval
         self._validations = 0
 
@@ -111,6 +136,10 @@ class PicturesHook(Hook):
         for index in self.samples:
             if not -len(dataset) <= index < len(dataset):
                 raise ConfigError(f'PicturesHook: there is no sample {index}, the validation has {len(dataset)}.')
-            seen = as_seen(model, pseudo_collate([dataset[index]]))
-            for name in self.pictures:
-                log_image(runner, f'{name}_{index}', PER_IMAGE[name](model, seen))
+        seen = {index: as_seen(model, pseudo_collate([dataset[index]])) for index in self.samples}
+        for name in self.pictures:
+            if name in OF_ALL:
+                log_image(runner, name, OF_ALL[name](model, *seen.values()))
+            else:
+                for index, one in seen.items():
+                    log_image(runner, f'{name}_{index}', PER_IMAGE[name](model, one))

@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from mmengine.config import Config
+from mmengine.config import Config, ConfigDict
+from mmengine.registry import DATASETS
 from torch import nn
 
+from vit_plugin.data.subset import stratified_subset
 from vit_plugin.errors import ConfigError, needed_by
 
 from .embedding import vectors_of
@@ -58,12 +60,18 @@ def prepare(cfg: Config) -> None:
     loader, tested = cfg.get('train_dataloader'), cfg.get('val_dataloader')
     if cfg.get('default_scope') != 'mmpretrain' or not (loader and tested):
         raise ConfigError('Only a config of MMPretrain with a train_dataloader and a val_dataloader can be probed.')
-    if 'pipeline' not in loader.dataset or 'pipeline' not in tested.dataset:
-        raise ConfigError('train_dataloader.dataset and val_dataloader.dataset need a pipeline of their own to be '
-                          'probed; give plain data sets, not wrapped ones.')
-    loader.dataset.pipeline = tested.dataset.pipeline
+    _with_pipeline(loader.dataset).pipeline = _with_pipeline(tested.dataset).pipeline
     loader.update(batch_size=tested.batch_size, sampler=dict(type='DefaultSampler', shuffle=False), drop_last=False)
     loader.pop('batch_sampler', None)
+
+
+def _with_pipeline(dataset: ConfigDict) -> ConfigDict:
+    """The part of a data set's config that has its pipeline. Other wrappers may repeat images."""
+    inner = dataset.get('dataset') if DATASETS.get(dataset.type) is stratified_subset else dataset
+    if not isinstance(inner, ConfigDict) or 'pipeline' not in inner:
+        raise ConfigError('train_dataloader.dataset and val_dataloader.dataset need a pipeline of their own to be '
+                          'probed; give plain data sets, or parts of them by vit_plugin.stratified_subset.')
+    return inner
 
 
 @torch.no_grad()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from vit_plugin.engine.sweep import Sweep, as_markdown, collect, results, run_here, run_on_slurm, write_results
+from vit_plugin.engine.sweep import Sweep, as_markdown, collect, results, run_here, run_on_slurm, silent, write_results
 from vit_plugin.engine.sweep.grid import as_text
 from vit_plugin.engine.sweep.running import train_command
 from vit_plugin.errors import ConfigError
@@ -69,7 +69,7 @@ def test_a_failing_member_does_not_stop_the_others_and_only_it_runs_again(sweep,
     assert metric == 'accuracy/top1'
     assert [row.scores for row in rows] == [{0: 50., 1: 51.}, {0: 51., 1: 52.}, {}, {}]
     assert rows[0].spread == pytest.approx(0.5 ** 0.5)
-    assert '| 0.002 | 0.1 | none finished |' in as_markdown(metric, rows)
+    assert '| 0.002 | 0.1 | no score |' in as_markdown(metric, rows)
 
     (sweep.folder / 'mended').touch()
     assert run_here(sweep.members, command, tell=told.append) == {}
@@ -196,9 +196,11 @@ def test_results_as_json_markdown_and_picture(sweep, command):
     with pytest.raises(ConfigError, match='--metric top1: .* has recorded accuracy/top1'):
         collect(sweep, 'top1')
     record = sweep.members[0].folder / 'metrics.json'
+    assert not silent(sweep)
     record.write_text(json.dumps(dict(json.loads(record.read_text()), last={})))
-    with pytest.raises(ConfigError, match='has recorded no metric: no validation took place, or a detector'):
-        collect(sweep)
+    (sweep.members[1].folder / 'metrics.json').unlink()
+    assert [*silent(sweep)] == [member.folder for member in sweep.members[:2]]
+    assert [len(row.scores) for row in collect(sweep)[1]] == [0, 2, 2, 2]
 
 
 def test_a_grid_of_lengths_is_drawn_over_them_a_line_for_each_other_setting(tmp_path, monkeypatch):
@@ -255,8 +257,12 @@ def test_values_are_read_back_as_they_were():
         assert KeyValue._parse_iterable(as_text(value)) == value
 
 
-def test_a_config_without_a_record_is_refused(tmp_path, no_default_scope):
+@pytest.mark.parametrize(('change', 'words'), [
+    ('custom_hooks = []', 'records no metrics'),
+    ('val_dataloader = val_evaluator = val_cfg = None', 'has no validation'),
+])
+def test_a_config_without_a_record_is_refused(tmp_path, no_default_scope, change, words):
     config = tmp_path / 'config.py'
-    config.write_text(f"_base_ = {str(Path(DIGITS).resolve())!r}\ncustom_hooks = []")
-    with pytest.raises(ConfigError, match='records no metrics'):
+    config.write_text(f'_base_ = {str(Path(DIGITS).resolve())!r}\n{change}')
+    with pytest.raises(ConfigError, match=words):
         Sweep((str(config), ), {'model.backbone.drop_rate': [0]}, 1, tmp_path / 'sweep', {}).check()

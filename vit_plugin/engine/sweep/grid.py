@@ -118,6 +118,9 @@ class Sweep:
             if not any('ReportHook' in str(hook['type']) for hook in cfg.get('custom_hooks') or ()):
                 raise ConfigError(f"The config {config!r} records no metrics to compare; add "
                                   "custom_hooks=[dict(type='vit_plugin.ReportHook')] to it.")
+            if not cfg.get('val_dataloader'):
+                raise ConfigError(f'The config {config!r} has no validation, so no metrics to compare; give it a '
+                                  'val_dataloader, val_evaluator and val_cfg.')
 
     def claim(self) -> None:
         """Write what the sweep is into its folder, or find the same there.

@@ -11,7 +11,7 @@ from vit_plugin.visualization import draw_budgets, draw_curves, draw_seeds
 from vit_plugin.writing import replacing, write_text
 
 from ..report import RECORD
-from .grid import Sweep, as_text
+from .grid import Member, Sweep, as_text
 from .running import is_finished
 
 LENGTHS = ('train_cfg.max_epochs', 'train_cfg.max_iters')  # of the training
@@ -48,23 +48,20 @@ def collect(sweep: Sweep, metric: str | None = None, best: bool = False) -> tupl
         best: whether to take the largest value over all validations, which flatters, in place of the last.
 
     Returns:
-        The name of the metric, and a row for each combination of config and grid.
+        The name of the metric, and a row for each combination of config and grid. A member that has recorded nothing
+        has no score, see :func:`silent`.
 
     Raises:
-        ConfigError: if a record has no such metric.
+        ConfigError: if a record has other metrics, and not this one.
     """
     rows: dict[str, Row] = {}
     seconds: dict[str, list[float]] = {}
     for member in sweep.members:
         key = json.dumps([member.config, member.values])
         rows.setdefault(key, Row(member.config, member.values, {}, {}, None))
-        if is_finished(member):
-            record = json.loads((member.folder / RECORD).read_text())
+        if is_finished(member) and (record := _record(member)):
             scores = record['max' if best else 'last']
-            metric = metric or next(iter(scores), None)
-            if not scores:
-                raise ConfigError(f'{str(member.folder)!r} has recorded no metric: no validation took place, or a '
-                                  'detector found nothing. Train it longer, with a val_interval within the training.')
+            metric = metric or next(iter(scores))
             if metric not in scores:
                 raise ConfigError(f'--metric {metric}: {str(member.folder)!r} has recorded {", ".join(scores)}; give '
                                   'one of them.')
@@ -75,6 +72,20 @@ def collect(sweep: Sweep, metric: str | None = None, best: bool = False) -> tupl
             seconds.setdefault(key, []).append(record['seconds'])
     return metric or 'metric', [row._replace(seconds=mean(seconds[key]) if key in seconds else None)
                                 for key, row in rows.items()]
+
+
+def _record(member: Member) -> dict[str, Any] | None:
+    """What a member has recorded; None if there is no metric in it."""
+    path = member.folder / RECORD
+    record = json.loads(path.read_text()) if path.is_file() else dict(last={})
+    return record if record['last'] else None
+
+
+def silent(sweep: Sweep) -> dict[Path, str]:
+    """The folders of the finished members that have recorded no metric, with what to do."""
+    return {member.folder: 'it recorded no metric: no validation took place, or a detector found nothing; train it '
+                           'longer, with a val_interval within the training'
+            for member in sweep.members if is_finished(member) and not _record(member)}
 
 
 def settings(rows: Sequence[Row]) -> list[dict[str, str]]:
@@ -99,7 +110,7 @@ def as_markdown(metric: str, rows: Sequence[Row]) -> str:
     lines = [[*found[0], metric, '± (seeds)', 'lowest', 'highest', 'seconds'], ['---'] * (len(found[0]) + 5)]
     for row, texts in zip(rows, found, strict=True):
         scores = row.scores.values()
-        numbers = ['none finished', '', '', '', ''] if not scores else [
+        numbers = ['no score', '', '', '', ''] if not scores else [
             f'{mean(scores):.4g}', f'{"" if row.spread is None else f"{row.spread:.2g} "}({len(scores)})',
             f'{min(scores):.4g}', f'{max(scores):.4g}', f'{row.seconds:.0f}']
         lines.append([*texts.values(), *numbers])
