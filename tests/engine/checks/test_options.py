@@ -13,6 +13,7 @@ from vit_plugin.errors import ConfigError
     ('param_scheduler.7.end', 'param_scheduler is a list, whose parts are named by their numbers from 0 to 1'),
     ('train_cfg.max_epochs.x', 'train_cfg.max_epochs=3 has no settings of its own'),
     ('default_hooks.checkpoints.interval', 'did you mean checkpoint'),
+    ('model.data_preprocessor.num_classes', 'stands beside the model in this config; leave out'),
 ])
 def test_a_misspelt_option_is_answered_with_the_nearest(digits_config, option, words):
     with pytest.raises(ConfigError) as error:

@@ -34,13 +34,17 @@ def check_options(cfg: Config, options: Mapping[str, Any]) -> None:
     """Find names in ``--cfg-options`` that nothing would read.
 
     The constructor of a part with a type checks its own names. Elsewhere, a new name is refused if it is similar to an
-    existing one.
+    existing one. So is a preprocessor inside the model where the config has one beside it, which MMEngine would drop.
 
     Raises:
         ConfigError: gives the nearest name.
     """
     settings = cfg.to_dict()
     for option in options:
+        if option.startswith('model.data_preprocessor') and 'data_preprocessor' in settings and (
+                'data_preprocessor' not in settings.get('model', ())):
+            raise ConfigError(f'--cfg-options {option}: data_preprocessor stands beside the model in this config; '
+                              "leave out the 'model.'")
         at: Any = settings
         path: list[str] = []
         for name in option.split('.'):
