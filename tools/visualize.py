@@ -6,10 +6,11 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from matplotlib.figure import Figure
+from torch import nn
 
 from vit_plugin.engine import pictures
 from vit_plugin.engine.inference import Seen, image_files
@@ -52,16 +53,20 @@ def cam(subject: Subject, seen: Seen, args: argparse.Namespace) -> Figure:
     return pictures.cam(subject.model, seen, label, classes)
 
 
+def features(model: nn.Module, seen: Iterable[Seen]) -> Figure:
+    return pictures.features(model, *seen)
+
+
 OF_EACH: dict[str, Callable[[Subject, Seen, argparse.Namespace], Figure]] = {
     'attention': attention, 'rollout': rollout, 'cam': cam}
-OF_ALL: dict[str, Callable[..., Figure]] = {**pictures.OF_ALL, 'features': pictures.features}
+OF_ALL: dict[str, Callable[[nn.Module, Iterable[Seen]], Figure]] = {**pictures.OF_ALL, 'features': features}
 WITHOUT_IMAGES = ('posembed', 'filters')
 
 
 def draw(subject: Subject, args: argparse.Namespace) -> Iterator[tuple[str, Figure]]:
     """The pictures and their names without suffixes."""
     if args.picture in OF_ALL:
-        yield args.picture, OF_ALL[args.picture](subject.model, *map(subject.see, args.images))
+        yield args.picture, OF_ALL[args.picture](subject.model, map(subject.see, args.images))
     else:
         for path in args.images:
             yield f'{Path(path).stem}_{args.picture}', OF_EACH[args.picture](subject, subject.see(path), args)

@@ -1,6 +1,6 @@
 """Pictures of what a model sees in an image, as figures and as images in the logs of a run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -78,25 +78,26 @@ def cam(model: nn.Module, seen: Seen, label: int | None = None, classes: Sequenc
     return draw_over(seen.image, list(maps), [f'speaks for {name}'], seen.covered)
 
 
-def distance(model: nn.Module, *seen: Seen) -> Figure:
+def distance(model: nn.Module, seen: Iterable[Seen]) -> Figure:
     """The mean distance of attention in each head, over some images."""
     distances = [attention_distances(model, one.inputs) for one in seen]
     return draw_attention_distances(torch.stack(distances).mean(dim=0))
 
 
-def posembed(model: nn.Module, *_: Seen) -> Figure:
+def posembed(model: nn.Module, _: Iterable[Seen]) -> Figure:
     """The similarity of each position to all others."""
     return draw_position_similarity(position_similarity(model))
 
 
-def filters(model: nn.Module, *_: Seen) -> Figure:
+def filters(model: nn.Module, _: Iterable[Seen]) -> Figure:
     """The principal components of the first layer's filters."""
     return draw_filters(principal_filters(model))
 
 
 PER_IMAGE: dict[str, Callable[[nn.Module, Seen], Figure]] = {
     'attention': attention, 'rollout': rollout, 'features': features, 'cam': cam}
-OF_ALL: dict[str, Callable[..., Figure]] = {'distance': distance, 'posembed': posembed, 'filters': filters}
+OF_ALL: dict[str, Callable[[nn.Module, Iterable[Seen]], Figure]] = {
+    'distance': distance, 'posembed': posembed, 'filters': filters}
 
 
 @HOOKS.register_module()
@@ -139,7 +140,7 @@ class PicturesHook(Hook):
         seen = {index: as_seen(model, pseudo_collate([dataset[index]])) for index in self.samples}
         for name in self.pictures:
             if name in OF_ALL:
-                log_image(runner, name, OF_ALL[name](model, *seen.values()))
+                log_image(runner, name, OF_ALL[name](model, seen.values()))
             else:
                 for index, one in seen.items():
                     log_image(runner, f'{name}_{index}', PER_IMAGE[name](model, one))

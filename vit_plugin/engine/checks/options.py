@@ -41,10 +41,6 @@ def check_options(cfg: Config, options: Mapping[str, Any]) -> None:
     """
     settings = cfg.to_dict()
     for option in options:
-        if option.startswith('model.data_preprocessor') and 'data_preprocessor' in settings and (
-                'data_preprocessor' not in settings.get('model', ())):
-            raise ConfigError(f'--cfg-options {option}: data_preprocessor stands beside the model in this config; '
-                              "leave out the 'model.'")
         at: Any = settings
         path: list[str] = []
         for name in option.split('.'):
@@ -55,6 +51,9 @@ def check_options(cfg: Config, options: Mapping[str, Any]) -> None:
                 at = at[int(name)]
             elif isinstance(at, Mapping):
                 if name not in at:
+                    if path == ['model'] and name == 'data_preprocessor' and name in settings:
+                        raise ConfigError(f'--cfg-options {option}: {name} stands beside the model in this config; '
+                                          "leave out the 'model.'")
                     _check_new(option, '.'.join(path), name, at)
                     break
                 at = at[name]

@@ -77,7 +77,9 @@ def collect(sweep: Sweep, metric: str | None = None, best: bool = False) -> tupl
 def _record(member: Member) -> dict[str, Any] | None:
     """What a member has recorded; None if there is no metric in it."""
     path = member.folder / RECORD
-    record = json.loads(path.read_text()) if path.is_file() else dict(last={})
+    if not path.is_file():
+        return None
+    record = json.loads(path.read_text())
     return record if record['last'] else None
 
 
