@@ -16,13 +16,13 @@ import torch
 from mmengine.config import Config, DictAction
 from mmengine.device import get_device
 
-from vit_plugin.benchmark import PEERS, Case, compare, format_table
-from vit_plugin.benchmark.compare import MODES, OPTIMIZERS, TOLERANCES, as_record
-from vit_plugin.benchmark.models import OURS, OUTPUTS
-from vit_plugin.benchmark.pipelines import WHOLE, compare_pipelines
-from vit_plugin.benchmark.runner import runner_overhead
+from vit_plugin.apps.benchmark import PEERS, Case, compare, format_table
+from vit_plugin.apps.benchmark.compare import MODES, OPTIMIZERS, TOLERANCES, as_record
+from vit_plugin.apps.benchmark.models import OURS, OUTPUTS
+from vit_plugin.apps.benchmark.pipelines import WHOLE, compare_pipelines
+from vit_plugin.apps.benchmark.runner import runner_overhead
+from vit_plugin.apps.command_line import at_least, check_device, run_tool
 from vit_plugin.engine.config import read_config
-from vit_plugin.engine.launch import at_least, check_device, run_tool
 from vit_plugin.passes import processor
 from vit_plugin.visualization import draw_speed_bars
 from vit_plugin.writing import check_target, replacing, write_text

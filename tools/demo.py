@@ -7,9 +7,9 @@
 import argparse
 from pathlib import Path
 
-from vit_plugin.engine.browser import page, serve
-from vit_plugin.engine.launch import at_least, run_tool
-from vit_plugin.engine.subject import add_subject_arguments, read_subject
+from vit_plugin.apps.browser import page, serve
+from vit_plugin.apps.command_line import at_least, run_tool
+from vit_plugin.apps.subject import add_subject_arguments, read_subject
 from vit_plugin.errors import needed_by
 
 DEFAULT = 'timm://vit_small_patch16_224.augreg_in21k_ft_in1k'

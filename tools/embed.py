@@ -11,11 +11,11 @@ from mmengine.device import get_device
 from tqdm import tqdm
 
 import vit_plugin
+from vit_plugin.apps.command_line import add_cfg_options, at_least, check_device, run_tool
+from vit_plugin.apps.embedding import Embedder, embed, normalised, of_config, of_model, save_embeddings
+from vit_plugin.apps.inference import image_files, load_model
 from vit_plugin.engine.checks import check_channels, check_checkpoint
 from vit_plugin.engine.config import read_config
-from vit_plugin.engine.embedding import Embedder, embed, normalised, of_config, of_model, save_embeddings
-from vit_plugin.engine.inference import image_files, load_model
-from vit_plugin.engine.launch import add_cfg_options, at_least, check_device, run_tool
 from vit_plugin.errors import ConfigError
 from vit_plugin.passes import optimize
 from vit_plugin.writing import check_target

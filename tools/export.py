@@ -7,10 +7,10 @@ import argparse
 import warnings
 from pathlib import Path
 
+from vit_plugin.apps.command_line import add_cfg_options, at_least, run_tool
+from vit_plugin.apps.export import DTYPES, WRITERS, export, load_deployed
 from vit_plugin.engine.checks import check_channels, check_checkpoint
 from vit_plugin.engine.config import read_config
-from vit_plugin.engine.export import DTYPES, WRITERS, export, load_deployed
-from vit_plugin.engine.launch import add_cfg_options, at_least, run_tool
 from vit_plugin.errors import ConfigError
 from vit_plugin.writing import check_target
 

@@ -14,10 +14,10 @@ from mmengine.device import get_device
 from mmengine.registry import VISUALIZERS
 from mmengine.visualization import Visualizer
 
+from vit_plugin.apps.command_line import add_cfg_options, at_least, check_device, run_tool
+from vit_plugin.apps.inference import build_pipeline, image_files, load_model, read_image
 from vit_plugin.engine.checks import check_channels, check_checkpoint
 from vit_plugin.engine.config import of_host, read_config
-from vit_plugin.engine.inference import build_pipeline, image_files, load_model, read_image
-from vit_plugin.engine.launch import add_cfg_options, at_least, check_device, run_tool
 from vit_plugin.errors import ConfigError
 from vit_plugin.passes import optimize
 from vit_plugin.writing import check_target, replacing

@@ -12,13 +12,13 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from vit_plugin.apps.command_line import add_cfg_options, at_least, run_tool
+from vit_plugin.apps.planning.building import check_classifier, computes_in
+from vit_plugin.apps.planning.cost import GIGABYTES_PER_S, PEAK_TFLOPS, images_of_run, paper_core_days
+from vit_plugin.apps.planning.layouts import GIB, MIB, Layout, Machine, as_record, best, describe, lay_out
+from vit_plugin.apps.planning.step import pretended_ranks
 from vit_plugin.engine.checks import check_channels
 from vit_plugin.engine.config import read_config
-from vit_plugin.engine.launch import add_cfg_options, at_least, run_tool
-from vit_plugin.engine.planning.building import check_classifier, computes_in
-from vit_plugin.engine.planning.cost import GIGABYTES_PER_S, PEAK_TFLOPS, images_of_run, paper_core_days
-from vit_plugin.engine.planning.layouts import GIB, MIB, Layout, Machine, as_record, best, describe, lay_out
-from vit_plugin.engine.planning.step import pretended_ranks
 from vit_plugin.writing import check_target, write_text
 
 COLUMNS = ('', 'recompute', 'parameters', 'gradients', 'optimizer', 'ema', 'gathered', 'activations', 'peak MiB',

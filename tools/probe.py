@@ -8,8 +8,8 @@ import statistics
 
 import mmengine
 
-from vit_plugin.engine.launch import add_common_arguments, at_least, build_runner, load_config, run_tool
-from vit_plugin.engine.probing import PROBES, features_of, prepare, probe
+from vit_plugin.apps.command_line import add_common_arguments, at_least, build_runner, load_config, run_tool
+from vit_plugin.apps.probing import PROBES, features_of, prepare, probe
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.loading import load_weights
 from vit_plugin.writing import check_target, replacing

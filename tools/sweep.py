@@ -9,9 +9,9 @@ The same command goes on with what is not finished.
 import argparse
 from pathlib import Path
 
-from vit_plugin.engine.launch import KeyValue, add_cfg_options, at_least, run_tool
-from vit_plugin.engine.sweep import Sweep, as_markdown, collect, run_here, run_on_slurm, silent, write_results
-from vit_plugin.engine.sweep.running import train_command
+from vit_plugin.apps.command_line import KeyValue, add_cfg_options, at_least, run_tool
+from vit_plugin.apps.sweep import Sweep, as_markdown, collect, run_here, run_on_slurm, silent, write_results
+from vit_plugin.apps.sweep.running import train_command
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -14,9 +14,9 @@ from mmengine.dist import is_main_process
 from mmengine.evaluator import DumpResults
 from torch import nn
 
+from vit_plugin.apps.command_line import add_common_arguments, at_least, build_runner, load_config, run_tool
+from vit_plugin.apps.predictions import DumpJson
 from vit_plugin.engine.config import of_host
-from vit_plugin.engine.launch import add_common_arguments, at_least, build_runner, load_config, run_tool
-from vit_plugin.engine.predictions import DumpJson
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.loading import load_trained
 from vit_plugin.writing import check_target, replacing

@@ -6,8 +6,7 @@
 
 import argparse
 
-from vit_plugin.engine.from_data import TASKS, Wish, write_config
-from vit_plugin.engine.launch import (
+from vit_plugin.apps.command_line import (
     LOADERS,
     add_common_arguments,
     at_least,
@@ -16,6 +15,7 @@ from vit_plugin.engine.launch import (
     run_tool,
     told_when_interrupted,
 )
+from vit_plugin.apps.from_data import TASKS, Wish, write_config
 from vit_plugin.errors import ConfigError
 
 

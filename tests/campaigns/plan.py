@@ -25,9 +25,9 @@ from mmpretrain.structures import DataSample
 from torch.multiprocessing import get_context
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from vit_plugin.engine.planning.building import build_classifier
-from vit_plugin.engine.planning.forecast import Forecast
-from vit_plugin.engine.planning.step import Setting, pretended_ranks
+from vit_plugin.apps.planning.building import build_classifier
+from vit_plugin.apps.planning.forecast import Forecast
+from vit_plugin.apps.planning.step import Setting, pretended_ranks
 from vit_plugin.engine.sharding import Sharding, shard
 
 RANKS, GOAL = 2, 0.05

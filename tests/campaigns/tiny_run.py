@@ -159,7 +159,7 @@ def main() -> None:
     parser.add_argument('--resume', action='store_true')
     parser.add_argument('--cfg-options', nargs='+', action=DictAction, default={})
     args = parser.parse_args()
-    from vit_plugin.engine.launch import build_runner, one_sentence_errors
+    from vit_plugin.apps.command_line import build_runner, one_sentence_errors
     cfg = tiny_cfg(args.work_dir, args.loop, args.workers, launcher=args.launcher, resume=args.resume,
                    **args.cfg_options)
     with one_sentence_errors():

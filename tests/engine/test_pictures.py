@@ -5,8 +5,9 @@ from matplotlib.figure import Figure
 from mmengine.hooks import Hook
 from torch import nn
 
-from vit_plugin.engine import PicturesHook, pictures
+from vit_plugin.engine import PicturesHook
 from vit_plugin.errors import ConfigError
+from vit_plugin.visualization import pictures
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 

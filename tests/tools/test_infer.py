@@ -13,7 +13,7 @@ from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 from safetensors.torch import save_file
 
-from vit_plugin.engine import launch
+from vit_plugin.apps import command_line
 from vit_plugin.engine.config import read_config
 
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
@@ -36,7 +36,7 @@ def infer(monkeypatch, tmp_path, no_default_scope):
 
     def run(*arguments: str) -> Path:
         monkeypatch.setattr(sys, 'argv', ['infer.py', *map(str, arguments), '--out', str(tmp_path / 'out')])
-        launch.run_tool(module.make_parser(), module.main)
+        command_line.run_tool(module.make_parser(), module.main)
         return tmp_path / 'out'
     return run
 

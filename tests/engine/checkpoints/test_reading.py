@@ -10,9 +10,9 @@ from campaigns.tiny_run import build, tiny_cfg
 from mmengine.config import Config
 from mmengine.registry import RUNNERS
 
+from vit_plugin.apps.command_line import build_runner
 from vit_plugin.engine.checkpoints.newest import newest_whole_checkpoint
 from vit_plugin.engine.config import apply_loader_defaults, read_config
-from vit_plugin.engine.launch import build_runner
 from vit_plugin.errors import ConfigError
 
 pytestmark = pytest.mark.filterwarnings('ignore')

@@ -1,0 +1,268 @@
+"""The grid, its members in turn and as jobs, and the table, with a program in place of the training."""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+
+from vit_plugin.apps.sweep import Sweep, as_markdown, collect, results, run_here, run_on_slurm, silent, write_results
+from vit_plugin.apps.sweep.grid import as_text
+from vit_plugin.apps.sweep.running import train_command
+from vit_plugin.errors import ConfigError
+
+DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
+GRID = {'optim_wrapper.optimizer.lr': [1e-3, 2e-3], 'model.backbone.drop_rate': [0, 0.1]}
+
+# Writes a record as a training does. It fails for one of the settings until a file says that it is mended.
+PROGRAM = '''
+import json, sys
+from pathlib import Path
+arguments = sys.argv[1:]
+folder = Path(arguments[arguments.index('--work-dir') + 1])
+options = dict(option.split('=', 1) for option in arguments[arguments.index('--cfg-options') + 1:])
+with open(folder / 'calls', 'a') as calls:
+    print(*arguments, file=calls)
+if options['optim_wrapper.optimizer.lr'] == '0.002' and not folder.with_name('mended').exists():
+    print('it runs')
+    sys.exit('Error: this rate does not do')
+score = 50 + 10 * float(options['model.backbone.drop_rate']) + int(options['randomness.seed'])
+folder.joinpath('metrics.json').write_text(json.dumps(dict(
+    last={'accuracy/top1': score}, max={'accuracy/top1': score + 1}, seconds=7.,
+    history={'accuracy/top1': [[1, score - 9], [2, score]]}, clock=[[1, 3.], [2, 7.]])))
+'''
+
+
+@pytest.fixture
+def sweep(tmp_path) -> Sweep:
+    return Sweep((DIGITS, ), GRID, 2, tmp_path / 'sweep', {'train_cfg.max_epochs': 1})
+
+
+@pytest.fixture
+def command(tmp_path):
+    (tmp_path / 'program.py').write_text(PROGRAM)
+    return train_command(tmp_path / 'program.py', {'train_cfg.max_epochs': 1})
+
+
+def test_members_are_all_combinations_with_all_seeds(sweep, command):
+    assert len(sweep.members) == 8
+    assert sweep.members[3].folder.name == '003_lr=0.001_drop_rate=0.1_seed1'
+    assert len({member.folder for member in sweep.members}) == 8
+    line = command(sweep.members[3])
+    assert line[0] == sys.executable
+    assert line[-4:] == ['train_cfg.max_epochs=1', 'optim_wrapper.optimizer.lr=0.001', 'model.backbone.drop_rate=0.1',
+                         'randomness.seed=1']
+    assert '--resume' in line
+
+
+def test_a_failing_member_does_not_stop_the_others_and_only_it_runs_again(sweep, command):
+    told = []
+    failed = run_here(sweep.members, command, tell=told.append)
+    assert sorted(failed) == [member.folder for member in sweep.members[4:]]
+    assert set(failed.values()) == {'exit status 1: this rate does not do'}
+    metric, rows = collect(sweep)
+    assert metric == 'accuracy/top1'
+    assert [row.scores for row in rows] == [{0: 50., 1: 51.}, {0: 51., 1: 52.}, {}, {}]
+    assert rows[0].spread == pytest.approx(0.5 ** 0.5)
+    assert '| 0.002 | 0.1 | no score |' in as_markdown(metric, rows)
+
+    (sweep.folder / 'mended').touch()
+    assert run_here(sweep.members, command, tell=told.append) == {}
+    calls = [(member.folder / 'calls').read_text().count('\n') for member in sweep.members]
+    assert calls == [1, 1, 1, 1, 2, 2, 2, 2]
+    assert told[-8].endswith('finished before')
+
+
+def test_configs_are_compared_and_trainings_run_at_the_same_time(tmp_path):
+    """Each waits until the other has begun."""
+    meet = """
+for _ in range(400):
+    if len([*folder.parent.glob('*/calls')]) == 2:
+        break
+    time.sleep(0.05)
+else:
+    sys.exit('alone')
+folder.joinpath('threads').write_text(os.environ['OMP_NUM_THREADS'])
+score =""".replace('\n', '', 1)
+    (tmp_path / 'program.py').write_text('import os, time\n' + PROGRAM.replace('score =', meet, 1)
+                                         .replace("options['optim_wrapper.optimizer.lr']", "'1'")
+                                         .replace("options['model.backbone.drop_rate']", "len(arguments[0])"))
+    hybrid = 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'
+    sweep = Sweep((DIGITS, hybrid), {}, 1, tmp_path / 'sweep', {})
+    sweep.check()
+    assert run_here(sweep.members, train_command(tmp_path / 'program.py', {}), 2, lambda line: None) == {}
+    metric, rows = collect(sweep)
+    assert as_markdown(metric, rows).splitlines()[0].startswith('| config | accuracy/top1 |')
+    assert [row.scores for row in rows] == [{0: 50 + 10 * len(config)} for config in (DIGITS, hybrid)]
+    assert sweep.members[1].folder.name == '001_hybrid-vit-mini-p2_1xb16_digits_seed0'
+    assert write_results(sweep, metric, rows, {})[1].read_text().count('hybrid-vit-mini-p2_1xb16_digits') == 1
+
+
+@pytest.mark.parametrize('other', [DIGITS, f'./{DIGITS}', 'elsewhere/vit-mini-p2_1xb16_digits.py'])
+def test_configs_of_one_name_are_refused(tmp_path, other):
+    with pytest.raises(ConfigError, match="Two of the configs are named 'vit-mini-p2_1xb16_digits'"):
+        Sweep((DIGITS, other), {}, 1, tmp_path, {}).check()
+
+
+def test_a_member_that_is_killed_is_said_to_be(tmp_path):
+    (tmp_path / 'program.py').write_text("import os, signal; print('well'); os.kill(os.getpid(), signal.SIGKILL)")
+    sweep = Sweep((DIGITS, ), {}, 1, tmp_path / 'sweep', {})
+    failed = run_here(sweep.members, train_command(tmp_path / 'program.py', {}), tell=lambda line: None)
+    assert [*failed.values()] == ['ended by SIGKILL']
+
+
+ENDLESS = '''
+import signal, sys, time
+from pathlib import Path
+folder = Path(sys.argv[sys.argv.index('--work-dir') + 1])
+def save(number, frame):
+    time.sleep(0.3)
+    folder.joinpath('saved').touch()
+    sys.exit(128 + number)
+signal.signal(signal.SIGTERM, save)
+folder.joinpath('runs').touch()
+time.sleep(60)
+'''
+
+
+def test_the_end_of_a_sweep_is_the_end_of_its_training(sweep, tmp_path):
+    (tmp_path / 'program.py').write_text(ENDLESS)
+    folder = sweep.members[0].folder
+    handler = signal.getsignal(signal.SIGTERM)
+
+    def end_when_it_runs():
+        deadline = time.monotonic() + 20
+        while not (folder / 'runs').exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    ending = threading.Thread(target=end_when_it_runs)
+    ending.start()
+    with pytest.raises(SystemExit) as end:
+        run_here(sweep.members, train_command(tmp_path / 'program.py', {}), tell=lambda line: None)
+    ending.join()
+    assert end.value.code == 128 + signal.SIGTERM
+    assert (folder / 'saved').exists()  # it was waited for
+    assert not (folder / 'finished').exists()
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+@pytest.mark.nightly
+def test_jobs_that_fail_are_named(sweep, command):
+    pytest.importorskip('submitit', reason='submitit is not installed')
+    (sweep.folder / 'slurm').mkdir(parents=True)
+    members = [sweep.members[0], sweep.members[4]]
+    failed = run_on_slurm(members, command, 'low', sweep.folder / 'slurm', {}, cluster='local')
+    assert failed == {members[1].folder: 'exit status 1: this rate does not do'}
+    assert (members[0].folder / 'finished').exists()
+
+
+def test_jobs_that_still_run_are_not_submitted_twice(sweep, command, monkeypatch, tmp_path):
+    pytest.importorskip('submitit', reason='submitit is not installed')
+    sweep.members[0].folder.mkdir(parents=True)
+    (sweep.members[0].folder / 'job').write_text('7_0')
+    program = tmp_path / 'squeue'
+    program.write_text('#!/bin/sh\necho "$@" | sed "s/.*=//"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv('PATH', str(tmp_path), prepend=':')
+    with pytest.raises(ConfigError, match=r'still wait or run \(7_0\)'):
+        run_on_slurm(sweep.members, command, 'low', sweep.folder / 'slurm', {})
+
+
+def test_without_slurm_it_is_one_sentence(sweep, command, monkeypatch):
+    pytest.importorskip('submitit', reason='submitit is not installed')
+    monkeypatch.setenv('PATH', '')
+    with pytest.raises(ConfigError, match='--slurm low: the jobs were not submitted'):
+        run_on_slurm(sweep.members, command, 'low', sweep.folder / 'slurm', {})
+
+
+def test_results_as_json_markdown_and_picture(sweep, command):
+    (sweep.folder).mkdir()
+    (sweep.folder / 'mended').touch()
+    run_here(sweep.members, command, tell=lambda line: None)
+    metric, rows = collect(sweep, best=True)
+    paths = write_results(sweep, metric, rows, {})
+    found = json.loads(paths[0].read_text())
+    assert found['rows'][1]['mean'] == pytest.approx(52.5)
+    assert found['rows'][1]['scores'] == {'0': 52., '1': 53.}
+    assert paths[1].read_text().splitlines()[3] == '| 0.001 | 0.1 | 52.5 | 0.71 (2) | 52 | 53 | 7 |'
+    assert found['rows'][1]['curves'] == {'0': [[3., 42.], [7., 51.]], '1': [[3., 43.], [7., 52.]]}
+    assert all(path.stat().st_size > 5000 for path in paths[2:])
+    with pytest.raises(ConfigError, match='--metric top1: .* has recorded accuracy/top1'):
+        collect(sweep, 'top1')
+    record = sweep.members[0].folder / 'metrics.json'
+    assert not silent(sweep)
+    record.write_text(json.dumps(dict(json.loads(record.read_text()), last={})))
+    (sweep.members[1].folder / 'metrics.json').unlink()
+    assert [*silent(sweep)] == [member.folder for member in sweep.members[:2]]
+    assert [len(row.scores) for row in collect(sweep)[1]] == [0, 2, 2, 2]
+
+
+def test_a_grid_of_lengths_is_drawn_over_them_a_line_for_each_other_setting(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(results, 'draw_budgets', lambda budgets, metric: drawn.append(budgets) or Figure())
+    lr, length = 'optim_wrapper.optimizer.lr', 'train_cfg.max_epochs'
+    sweep = Sweep((DIGITS, ), {lr: [1e-3, 2e-3], length: [1, 2]}, 1, tmp_path, {})
+    rows = [results.Row(DIGITS, {lr: rate, length: epochs}, {0: 50. + epochs}, {}, 7. * epochs)
+            for rate in (1e-3, 2e-3) for epochs in (1, 2)]
+    paths = write_results(sweep, 'accuracy/top1', rows, {})
+    assert 'budgets.png' in [path.name for path in paths]
+    assert drawn == [{f'vit-mini-p2_1xb16_digits, lr {rate}': [(7., [51.]), (14., [52.])] for rate in (0.001, 0.002)}]
+    sweep = Sweep((DIGITS, ), {lr: [1e-3, 2e-3]}, 1, tmp_path, {})
+    assert 'budgets.png' not in [path.name for path in write_results(sweep, 'accuracy/top1', rows[:1], {})]
+
+
+def test_the_folder_of_another_sweep_is_refused(sweep):
+    sweep.claim()
+    sweep.claim()
+    for change in (dict(seeds=3), dict(grid={'randomness.seed': [1]}), dict(configs=['other.py']), dict(options={})):
+        with pytest.raises(ConfigError, match=rf'folder of another sweep \({next(iter(change))} is'):
+            Sweep(**{**vars(sweep), **change}).claim()
+
+
+@pytest.mark.parametrize(('key', 'values', 'words'), [
+    ('model.backbone.drop_rat', [0], "model.backbone has no setting 'drop_rat'; did you mean drop_path_rate or drop_"),
+    ('optim_wrapper.optimizer.lrr', [1], r"no setting 'lrr'; did you mean lr\?$"),
+    ('randomness.seed', [5, 6], r'--grid randomness.seed: each member has a seed of its own; give --seeds\.$'),
+    ('modell.backbone.drop_rate', [0], "the config has no setting 'modell'"),
+    ('model.neck.mode', ['avg'], "model has no setting 'neck'|mode"),
+    ('param_scheduler.7.begin', [0], "param_scheduler has no setting '7'"),
+    ('model.backbone.arch', ['B/17'], 'B/1'),
+    ('train_cfg.max_epochs', [3, -1], 'max_epochs')])
+@pytest.mark.filterwarnings('ignore')
+def test_what_cannot_run_is_told_before_anything_runs(tmp_path, no_default_scope, key, values, words):
+    with pytest.raises(ConfigError, match=words):
+        Sweep((DIGITS, ), {key: values}, 1, tmp_path / 'sweep', {}).check()
+
+
+def test_a_seed_for_all_members_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match='--cfg-options randomness.seed: each member has a seed of its own'):
+        Sweep((DIGITS, ), {'model.backbone.drop_rate': [0]}, 1, tmp_path, {'randomness.seed': 7}).check()
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_arguments_that_the_config_leaves_at_their_default_can_be_swept(tmp_path, no_default_scope):
+    Sweep((DIGITS, ), {'model.backbone.drop_path_rate': [0.1], 'model.backbone.arch.num_layers': [2]}, 1,
+          tmp_path / 'sweep', {}).check()
+
+
+def test_values_are_read_back_as_they_were():
+    from vit_plugin.apps.command_line import KeyValue
+    for value in (1, 1e-3, True, None, 'B/16', (1, 2), [(1, 2), 'x'], [3]):
+        assert KeyValue._parse_iterable(as_text(value)) == value
+
+
+@pytest.mark.parametrize(('change', 'words'), [
+    ('custom_hooks = []', 'records no metrics'),
+    ('val_dataloader = val_evaluator = val_cfg = None', 'has no validation'),
+])
+def test_a_config_without_a_record_is_refused(tmp_path, no_default_scope, change, words):
+    config = tmp_path / 'config.py'
+    config.write_text(f'_base_ = {str(Path(DIGITS).resolve())!r}\n{change}')
+    with pytest.raises(ConfigError, match=words):
+        Sweep((str(config), ), {'model.backbone.drop_rate': [0]}, 1, tmp_path / 'sweep', {}).check()

@@ -1,0 +1,60 @@
+"""From a command line to a runner."""
+
+import os
+
+import pytest
+from mmengine.registry import Registry
+from mmengine.runner import BaseLoop
+
+from vit_plugin.apps.command_line import build_runner, one_sentence_errors
+from vit_plugin.errors import ConfigError
+
+
+def test_an_unknown_error_is_a_sentence_unless_asked_for_the_traceback():
+    for traceback, kind in ((False, SystemExit), (True, ZeroDivisionError)):
+        with pytest.raises(kind) as error, one_sentence_errors(traceback):
+            print(1 / 0)
+    with pytest.raises(SystemExit, match='^Error: ZeroDivisionError: division by zero; give --traceback'), \
+            one_sentence_errors():
+        print(1 / 0)
+    assert error.type is ZeroDivisionError
+
+
+class Stepped(BaseLoop):
+    """A loop that has taken steps."""
+
+    def __init__(self) -> None:
+        self._iter = 3
+
+    def run(self) -> None:
+        raise ZeroDivisionError
+
+    def fill(self) -> None:
+        raise OSError(28, os.strerror(28), 'log.json')
+
+
+def test_in_the_midst_of_training_only_what_is_known_loses_its_traceback():
+    with pytest.raises(ZeroDivisionError), one_sentence_errors():
+        Stepped().run()
+    with pytest.raises(SystemExit, match=r"'log.json' cannot be written \(No space left on device\); make room"), \
+            one_sentence_errors():
+        Stepped().fill()
+
+
+@pytest.mark.parametrize('kind', ['FlexibleRunner', 'Runner'])
+def test_a_runner_that_does_not_scale_schedules_is_told(digits_config, kind):
+    digits_config.merge_from_dict(dict(runner_type=kind, launcher='none'))
+    with pytest.raises(ConfigError, match=rf'train_cfg.max_epochs=3, .*schedule_length=25, .* and {kind} does not; '
+                                          'leave runner_type out'):
+        build_runner(digits_config)
+
+
+@pytest.mark.parametrize('kind', ['ImportError', 'AssertionError'])
+def test_a_framework_that_cannot_be_imported_says_why(tmp_path, monkeypatch, kind):
+    name = f'broken_by_{kind}'
+    (tmp_path / f'{name}.py').write_text(f"raise {kind}('needs something<1.0, but found 2.0')")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = Registry('model', scope=name, locations=[name])
+    with pytest.raises(SystemExit) as error, one_sentence_errors():
+        registry.build(dict(type='Classifier'))
+    assert 'the package of \'Classifier\' cannot be imported (needs something<1.0, but found 2.0)' in str(error.value)

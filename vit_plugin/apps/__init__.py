@@ -1,0 +1,1 @@
+"""The bodies of the commands. Each tool parses its flags and calls one of these."""

@@ -1,0 +1,108 @@
+"""The pictures that the commands and the logs show: what a model sees in an image, as figures."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+
+from vit_plugin.errors import ConfigError
+
+from .attention_distance import attention_distances, draw_attention_distances
+from .attention_maps import class_attention
+from .class_activation import class_activation
+from .features import draw_feature_colors, feature_colors, patch_features
+from .filters import draw_filters, principal_filters
+from .overlay import draw_over
+from .positions import draw_position_similarity, position_similarity
+from .rollout import attention_rollout
+
+
+class PreparedImage(NamedTuple):
+    """An image as a model gets it.
+
+    Attributes:
+        image: the pixels (H, W, 3) in RGB, before they are normalised.
+        inputs: the model's input (1, C, H', W'). It may be padded at the right and bottom.
+    """
+    image: np.ndarray
+    inputs: Tensor
+
+    @property
+    def covered(self) -> tuple[int, int]:
+        """Height and width of the input, on which the patches lie."""
+        return self.inputs.shape[-2], self.inputs.shape[-1]
+
+    @classmethod
+    def from_batch(cls, model: nn.Module, batch: Mapping[str, Any]) -> 'PreparedImage':
+        """The one image of a batch from a pipeline, normalised by the model's data preprocessor."""
+        image = batch['inputs'][0].permute(1, 2, 0).numpy()[..., ::-1]
+        inputs = model.data_preprocessor(batch, False)['inputs']
+        return cls(np.repeat(image, 3 // image.shape[-1], axis=-1), inputs)
+
+
+def chosen(numbers: Sequence[int] | None, count: int, name: str) -> list[int]:
+    """Indices from 0 for numbers that may be negative; None stands for all.
+
+    Raises:
+        ConfigError: if one is out of range.
+    """
+    for number in numbers or ():
+        if not -count <= number < count:
+            raise ConfigError(f'--{name}s: there is no {name} {number}; this model has {count}, {-count} to '
+                              f'{count - 1}.')
+    return list(range(count)) if numbers is None else [number % count for number in numbers]
+
+
+def attention(model: nn.Module, prepared: PreparedImage, blocks: Sequence[int] = (-1, ),
+              heads: Sequence[int] | None = None) -> Figure:
+    """The class token's attention in some blocks and heads (all by default), over the image."""
+    maps = class_attention(model, prepared.inputs)[0]
+    pairs = [(i, j) for i in chosen(blocks, len(maps), 'block') for j in chosen(heads, maps.shape[1], 'head')]
+    return draw_over(prepared.image, [maps[pair] for pair in pairs], [f'block {i}, head {j}' for i, j in pairs],
+                     prepared.covered)
+
+
+def rollout(model: nn.Module, prepared: PreparedImage, blocks: Sequence[int] = (-1, )) -> Figure:
+    """The rollout of attention to some blocks, over the image."""
+    maps = attention_rollout(model, prepared.inputs)[0]
+    blocks = chosen(blocks, len(maps), 'block')
+    return draw_over(prepared.image, [maps[i] for i in blocks], [f'rollout to block {i}' for i in blocks],
+                     prepared.covered)
+
+
+def features(model: nn.Module, *prepared: PreparedImage) -> Figure:
+    """The features of patches as colours, beside each image."""
+    colors = feature_colors([patch_features(model, one.inputs)[0] for one in prepared])
+    return draw_feature_colors([one.image for one in prepared], colors)
+
+
+def cam(model: nn.Module, prepared: PreparedImage, label: int | None = None, classes: Sequence[str] = ()) -> Figure:
+    """What speaks for a class (the likeliest by default), over the image."""
+    maps, (found, ) = class_activation(model, prepared.inputs, None if label is None else [label])
+    name = classes[found] if found < len(classes) else found
+    return draw_over(prepared.image, list(maps), [f'speaks for {name}'], prepared.covered)
+
+
+def distance(model: nn.Module, prepared: Iterable[PreparedImage]) -> Figure:
+    """The mean distance of attention in each head, over some images."""
+    distances = [attention_distances(model, one.inputs) for one in prepared]
+    return draw_attention_distances(torch.stack(distances).mean(dim=0))
+
+
+def posembed(model: nn.Module, _: Iterable[PreparedImage]) -> Figure:
+    """The similarity of each position to all others."""
+    return draw_position_similarity(position_similarity(model))
+
+
+def filters(model: nn.Module, _: Iterable[PreparedImage]) -> Figure:
+    """The principal components of the first layer's filters."""
+    return draw_filters(principal_filters(model))
+
+
+PER_IMAGE: dict[str, Callable[[nn.Module, PreparedImage], Figure]] = {
+    'attention': attention, 'rollout': rollout, 'features': features, 'cam': cam}
+OF_ALL: dict[str, Callable[[nn.Module, Iterable[PreparedImage]], Figure]] = {
+    'distance': distance, 'posembed': posembed, 'filters': filters}
