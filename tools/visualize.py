@@ -17,6 +17,7 @@ from vit_plugin.apps.inference import image_files
 from vit_plugin.apps.subject import Subject, add_subject_arguments, read_subject
 from vit_plugin.errors import ConfigError
 from vit_plugin.visualization import pictures
+from vit_plugin.visualization.pictures import PreparedImage
 from vit_plugin.writing import check_target, replacing
 
 
@@ -36,15 +37,15 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def attention(subject: Subject, seen: pictures.PreparedImage, args: argparse.Namespace) -> Figure:
+def attention(subject: Subject, seen: PreparedImage, args: argparse.Namespace) -> Figure:
     return pictures.attention(subject.model, seen, args.blocks, args.heads)
 
 
-def rollout(subject: Subject, seen: pictures.PreparedImage, args: argparse.Namespace) -> Figure:
+def rollout(subject: Subject, seen: PreparedImage, args: argparse.Namespace) -> Figure:
     return pictures.rollout(subject.model, seen, args.blocks)
 
 
-def cam(subject: Subject, seen: pictures.PreparedImage, args: argparse.Namespace) -> Figure:
+def cam(subject: Subject, seen: PreparedImage, args: argparse.Namespace) -> Figure:
     classes, label = subject.classes, args.label
     if label is not None and label not in classes and not label.isdecimal():
         raise ConfigError(f'--class: there is no class {label!r}; give one of {", ".join(classes) or "the numbers"}.')
@@ -53,13 +54,13 @@ def cam(subject: Subject, seen: pictures.PreparedImage, args: argparse.Namespace
     return pictures.cam(subject.model, seen, label, classes)
 
 
-def features(model: nn.Module, seen: Iterable[pictures.PreparedImage]) -> Figure:
+def features(model: nn.Module, seen: Iterable[PreparedImage]) -> Figure:
     return pictures.features(model, *seen)
 
 
-OF_EACH: dict[str, Callable[[Subject, pictures.PreparedImage, argparse.Namespace], Figure]] = {
+OF_EACH: dict[str, Callable[[Subject, PreparedImage, argparse.Namespace], Figure]] = {
     'attention': attention, 'rollout': rollout, 'cam': cam}
-OF_ALL: dict[str, Callable[[nn.Module, Iterable[pictures.PreparedImage]], Figure]] = {**pictures.OF_ALL, 'features': features}
+OF_ALL: dict[str, Callable[[nn.Module, Iterable[PreparedImage]], Figure]] = {**pictures.OF_ALL, 'features': features}
 WITHOUT_IMAGES = ('posembed', 'filters')
 
 

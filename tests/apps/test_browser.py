@@ -20,7 +20,8 @@ NAMES = ['crane', 'cat', 'crane']
 
 @pytest.fixture
 def seen() -> PreparedImage:
-    return PreparedImage(np.random.default_rng(0).integers(0, 256, (32, 48, 3), dtype=np.uint8), torch.randn(1, 3, 32, 48))
+    image = np.random.default_rng(0).integers(0, 256, (32, 48, 3), dtype=np.uint8)
+    return PreparedImage(image, torch.randn(1, 3, 32, 48))
 
 
 def subject(tiny: dict, classes: list[str] = NAMES, **more: object) -> Subject:
