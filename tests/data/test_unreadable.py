@@ -27,7 +27,9 @@ def test_whatever_a_loader_raises_is_unreadable(tmp_path, load, content):
     path = tmp_path / 'bad.jpg'
     if content is not None:
         path.write_bytes(content)
-    name, reason = unreadable(raised(load(), dict(img_path=str(path))))
+    data = BaseDataset(lazy_init=True)
+    data.get_data_info = lambda index: dict(img_path=str(path))
+    name, reason = unreadable(raised(load(), data.get_data_info(0)), data)
     assert name == str(path)
     assert reason
 

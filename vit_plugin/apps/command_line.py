@@ -20,7 +20,7 @@ from vit_plugin.engine.checkpoints.hook import MARKER
 from vit_plugin.engine.checkpoints.reading import SavedConfigHook
 from vit_plugin.engine.checks import LOADERS, check_config
 from vit_plugin.engine.config import apply_loader_defaults, read_config
-from vit_plugin.engine.explain import first_line, sentence
+from vit_plugin.engine.explain import explained, first_line, sentence
 from vit_plugin.engine.optimize import use_passes
 from vit_plugin.engine.processes import is_first_to_say, meet
 from vit_plugin.engine.runner import Runner
@@ -131,6 +131,10 @@ def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable
     return number
 
 
+class TrainingError(RuntimeError):
+    """An unknown error after the first step. It keeps its traceback, because repeating such a run is expensive."""
+
+
 @contextmanager
 def one_sentence_errors(traceback: bool = False) -> Iterator[None]:
     """End the program with one sentence if the input is wrong. Checkpoints are read safely within this context.
@@ -142,9 +146,9 @@ def one_sentence_errors(traceback: bool = False) -> Iterator[None]:
         with reading_safely():
             yield
     except Exception as error:
-        said = None if traceback else sentence(error)
-        if said is None:
+        if traceback or isinstance(error, TrainingError):
             raise
+        said = sentence(error)
         raise SystemExit(f'Error: {said}' if is_first_to_say(said) else 1) from error
 
 
@@ -165,6 +169,9 @@ def told_when_interrupted(runner: mmengine.runner.Runner) -> Iterator[None]:
     """End the program on Ctrl-C with a sentence that names the checkpoint to resume from.
 
     The signal is recorded, because MMEngine turns some ``KeyboardInterrupt`` into other errors.
+
+    Raises:
+        TrainingError: in place of an unknown error after the first step.
     """
     interrupts: list[int] = []
 
@@ -175,8 +182,10 @@ def told_when_interrupted(runner: mmengine.runner.Runner) -> Iterator[None]:
     previous = signal.signal(signal.SIGINT, interrupt)
     try:
         yield
-    except BaseException:
+    except BaseException as error:
         if not interrupts:
+            if runner.iter and isinstance(error, Exception) and not explained(error):
+                raise TrainingError(f'The training ended after {runner.iter} iterations.') from error
             raise
         last = Path(runner.work_dir, MARKER)
         kept = f'the last checkpoint is {last.read_text()}; go on with --resume' if last.is_file() else (

@@ -68,7 +68,7 @@ class Seeded:
             try:
                 return self._dataset[index]
             except Exception as error:
-                bad, found = self._bad, unreadable(error) if isinstance(index, int) else None
+                bad, found = self._bad, unreadable(error, self._dataset, index) if isinstance(index, int) else None
                 if not bad or not found:
                     raise
                 bad.add(Bad(position, *found))

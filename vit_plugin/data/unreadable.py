@@ -2,13 +2,11 @@
 
 import errno
 import os
-import sys
-import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from vit_plugin.errors import ConfigError
 
@@ -44,7 +42,7 @@ class Bad(NamedTuple):
     reason: str
 
 
-def unreadable(error: Exception) -> tuple[str, str] | None:
+def unreadable(error: Exception, dataset: Any = None, index: int = 0) -> tuple[str, str] | None:
     """The file and the reason, if an error means that a sample cannot be read. Else None, and the error is one.
 
     Unreadable is what raises
@@ -52,29 +50,24 @@ def unreadable(error: Exception) -> tuple[str, str] | None:
     - an :class:`UnreadableError`, as the readers of this package do,
     - an ``OSError`` (a file that is missing, forbidden, cut off or no image for Pillow, a disk that fails), unless it
       is about the machine (too many open files, no memory, no space),
-    - any error but a ``MemoryError`` inside MMCV's ``LoadImageFromFile`` or ``LoadAnnotations``, or a class derived
-      from them. For a file that is no image they raise all kinds.
+    - what MMCV's ``LoadImageFromFile`` raises where OpenCV cannot decode a file.
+
+    Args:
+        error: what reading the sample raised.
+        dataset: the data set. It knows the file if the error does not.
+        index: the index of the sample there.
     """
     if isinstance(error, UnreadableError):
         return error.path, error.reason
-    loading = _loading(error)
-    if isinstance(error, (MemoryError, ConfigError)) or getattr(error, 'errno', None) in MACHINE:
+    if isinstance(error, OSError):
+        if error.errno in MACHINE:
+            return None
+    elif not ((isinstance(error, AssertionError) and f'{error}'.startswith('failed to load image'))
+              or (type(error).__module__ == 'cv2' and 'imdecode' in f'{error}')):
         return None
-    if not isinstance(error, OSError) and loading is None:
-        return None
-    path = (loading or {}).get('img_path') or getattr(error, 'filename', None) or 'a file without a name'
+    told = getattr(dataset, 'get_data_info', None)  # of MMEngine's data sets
+    path = (told(index).get('img_path') if told else None) or getattr(error, 'filename', None) or f'sample {index}'
     return str(path), ' '.join(f'{type(error).__name__}: {error}'.split())[:200]
-
-
-def _loading(error: Exception) -> dict | None:
-    """What the loader of MMCV that raised the error was given, or None."""
-    module = sys.modules.get('mmcv.transforms')  # it has raised nothing if it was not imported
-    loaders = (module.LoadImageFromFile, module.LoadAnnotations) if module else ()
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        if isinstance(frame.f_locals.get('self'), loaders):
-            given = frame.f_locals.get('results')
-            return given if isinstance(given, dict) else {}
-    return None
 
 
 @dataclass(frozen=True)

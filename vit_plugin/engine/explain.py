@@ -5,20 +5,16 @@ import errno
 import inspect
 import re
 import socket
-import traceback
 from collections.abc import Iterable
 from difflib import get_close_matches
-from types import FrameType
 from typing import Any
 
+import mmengine.registry
 import torch
 from mmengine.registry import Registry
-from mmengine.runner import BaseLoop
 
 from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.registry import SCOPE
-
-SEE_MORE = 'give --traceback to see where'
 
 # Known errors: a pattern of their text, and a sentence with the groups of the pattern.
 KNOWN = (
@@ -37,18 +33,19 @@ KNOWN = (
 )
 
 
-def sentence(error: BaseException) -> str | None:
-    """The sentence to print instead of a traceback, or None to keep the traceback.
-
-    An unknown error during training keeps its traceback, because repeating such a run is expensive.
-    """
+def explained(error: BaseException) -> str | None:
+    """The sentence to print instead of a traceback, or None for an error that is not known."""
     if isinstance(error, (ConfigError, MissingExtraError)):
         return str(error)
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    said = known(error) or _of_building(error, frames) or _of_the_best(error, frames)
-    if said or _has_trained(frames):
-        return said and (said if said.endswith(('.', '?')) else f'{said}.')
-    return f'{type(error).__name__}: {first_line(error)}; {SEE_MORE} it comes from.'
+    said = known(error) or _of_building(f'{error}')
+    return said and (said if said.endswith(('.', '?')) else f'{said}.')
+
+
+def sentence(error: BaseException) -> str:
+    """The sentence to print instead of a traceback. Of an unknown error, it is its first line."""
+    return explained(error) or (
+        f'{type(error).__name__}: {first_line(error)}; '
+            'give --traceback to see where it comes from.')
 
 
 def known(error: BaseException) -> str | None:
@@ -67,49 +64,38 @@ def known(error: BaseException) -> str | None:
     return None
 
 
-def _of_building(error: BaseException, frames: list[FrameType]) -> str | None:
+def _of_building(text: str) -> str | None:
     """The sentence for an error while a part of the config was built. It suggests the nearest name."""
-    builders = [frame.f_locals for frame in frames if frame.f_code.co_name in BUILDERS and 'registry' in frame.f_locals]
-    if not builders:
-        return None
-    local = builders[-1]
-    kind, registry = local.get('obj_cls'), local['registry']
-    settings = local.get('args') or local.get('cfg') or {}
-    if kind is None:
-        name = settings.get('type') or local.get('obj_type') if isinstance(settings, dict) else None
-        name = local.get('obj_type') or name
-        if name is None:
-            return f'a part of the config has no type: {_short(settings)}'
-        # MMEngine imports a framework when the first of its names is asked for, and a framework asserts versions.
-        if isinstance(error, (ImportError, AssertionError)):
-            return (f'the package of {name!r} cannot be imported ({first_line(error)}); mend the installation, or '
-                    f'{SEE_MORE} it comes from')
-        return f'there is no {name!r} among the {registry.name}s{nearest(str(name), registered(registry))}'
-    called = getattr(kind, '__name__', str(kind))
-    text = first_line(error)
-    if wrong := re.search(r"unexpected keyword argument '(\w+)'", text):
-        return f'{called} has no setting {wrong[1]!r}{nearest(wrong[1], parameters(kind))}'
-    if missing := re.search(r'missing \d+ required (?:positional|keyword-only) arguments?: (.*)', text):
-        return f'{called} needs the setting {missing[1]}'
-    if isinstance(error, (TypeError, ValueError, KeyError, AssertionError, AttributeError, RuntimeError, LookupError,
-                          NotImplementedError, ArithmeticError, ImportError)):
-        return f'{called} does not take the settings {_short(settings)} ({text}); {SEE_MORE} it comes from'
+    if unknown := re.search(r"([\w.]+) is not in the (?:\S+::)?([\w ]+) registry", text):
+        name, kind = unknown.groups()
+        return f'there is no {name!r} among the {kind}s{nearest(name, registered(_root(kind)))}'
+    if wrong := re.search(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'", text):
+        called, name = wrong.groups()
+        return f'{called} has no setting {name!r}{nearest(name, parameters(_class_named(called)))}'
+    if missing := re.search(r'(\w+)(?:\.__init__)?\(\) missing \d+ required [\w -]*arguments?: (.*)', text):
+        return f'{missing[1]} needs the setting {missing[2]}'
     return None
 
 
-def _of_the_best(error: BaseException, frames: list[FrameType]) -> str | None:
-    """The sentence for a checkpoint hook that does not find the metric of the best checkpoint."""
-    locals_ = frames[-1].f_locals
-    if not isinstance(error, KeyError) or not {'metrics', 'key_indicator'} <= locals_.keys():
-        return None
-    return (f'default_hooks.checkpoint.save_best={locals_["key_indicator"]!r} is none of the metrics, which are '
-            f'{", ".join(locals_["metrics"])}; choose one of them or \'auto\'')
+def _root(kind: str) -> Registry | None:
+    """MMEngine's root registry of a kind, such as ``'model'``."""
+    return next((value for value in vars(mmengine.registry).values()
+                 if isinstance(value, Registry) and value.name == kind), None)
 
 
-BUILDERS = ('build_from_cfg', 'build_scheduler_from_cfg', 'build_model_from_cfg')
+def _class_named(name: str) -> Any:
+    """A registered class or function with this name, or None."""
+    waiting = [value for value in vars(mmengine.registry).values() if isinstance(value, Registry)]
+    while waiting:
+        registry = waiting.pop()
+        waiting += registry.children.values()
+        for kind in registry.module_dict.values():
+            if getattr(kind, '__name__', '') == name:
+                return kind
+    return None
 
 
-def registered(registry: Registry) -> set[str]:
+def registered(registry: Registry | None) -> set[str]:
     """The names in a registry, in its parents, and with their scope in its children."""
     names: set[str] = set()
     while registry is not None:
@@ -156,9 +142,3 @@ def first_line(error: BaseException) -> str:
 def _short(value: Any, length: int = 120) -> str:
     text = ' '.join(f'{value}'.split())
     return text if len(text) <= length else f'{text[:length]} ...'
-
-
-def _has_trained(frames: list[FrameType]) -> bool:
-    """Whether a training loop in the traceback has taken a step."""
-    loops = (frame.f_locals.get('self') for frame in frames)
-    return any(isinstance(loop, BaseLoop) and getattr(loop, '_iter', 0) > 0 for loop in loops)
