@@ -185,6 +185,9 @@ class CheckpointHook(EagerCheckpointHook):
             return
         if 'auto' in self.key_indicators:
             self._init_rule(self.rules, [next(iter(metrics))])
+        if unknown := [key for key in self.key_indicators if key not in metrics]:
+            raise ConfigError(f'default_hooks.checkpoint.save_best={unknown[0]!r} is none of the metrics, which are '
+                              f"{', '.join(metrics)}; choose one of them or 'auto'.")
         step, unit = (runner.epoch, 'epoch') if self.by_epoch else (runner.iter, 'iter')
         for key, rule in zip(self.key_indicators, self.rules, strict=True):
             info, end = runner.message_hub.runtime_info, '' if len(self.key_indicators) == 1 else f'_{key}'
