@@ -12,6 +12,7 @@ from vit_plugin.models.classifier import classifier_parts
 from vit_plugin.shipped import base_of
 
 from .schedule import adamw, batch_size_for, epochs_for, for_batch
+from .text import Name
 from .wish import Recipe, Wish, counted, rounded_up, typical_size
 
 LARGEST, FEWEST_PATCHES = 224, 4  # pixels, and patches along a side, of an image from scratch
@@ -44,7 +45,7 @@ def classifier_recipe(wish: Wish) -> Recipe:
         sections['load_from'] = wish.weights
     sections |= dict(classes=classes, model=model_of(wish, found, size),
                      data_preprocessor=dict(num_classes=len(classes), **wish.normalisation, to_rgb=True))
-    sections |= data_of(wish, classes, size, batch_size)
+    sections |= data_of(wish, len(classes), size, batch_size)
     # arXiv:2111.06377, Appendix A.2; arXiv:2205.01580, with twice its rate, since small sets of images give fewer steps
     sections |= (adamw(for_batch(5e-4, 256, batch_size), 0.05, 0.75, 10, epochs, batch_size) if tuned else
                  adamw(for_batch(1e-3, 256, batch_size), 0.1, 1.0, 20, epochs, batch_size))
@@ -81,7 +82,7 @@ def model_of(wish: Wish, found: ImageFolder, size: int) -> dict[str, Any]:
                           loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1, mode='original')), **augments)
 
 
-def data_of(wish: Wish, classes: list[str], size: int, batch_size: int) -> dict[str, Any]:
+def data_of(wish: Wish, num_classes: int, size: int, batch_size: int) -> dict[str, Any]:
     """Pipelines, loaders and metrics."""
     pixels = wish.pixels
     resize = dict(interpolation=pixels['interpolation'], backend='pillow')  # which timm and transformers resize with
@@ -94,16 +95,16 @@ def data_of(wish: Wish, classes: list[str], size: int, batch_size: int) -> dict[
     test = [dict(type='LoadImageFromFile'), *resized(size, pixels, resize), dict(type='PackInputs')]
     workers = min(4, os.cpu_count() or 1)
 
-    def loader(part: str, pipeline: list, sampler: dict) -> dict[str, Any]:
+    def loader(part: str, pipeline: str, sampler: dict) -> dict[str, Any]:
         return dict(batch_size=batch_size, num_workers=workers, sampler=sampler, dataset=dict(
             type='CustomDataset', data_prefix=wish.data, ann_file=str(Path(wish.work_dir, f'{part}.txt')),
-            metainfo=dict(classes=classes), pipeline=pipeline))
+            metainfo=dict(classes=Name('classes')), pipeline=Name(pipeline)))
 
-    val = loader('val', test, dict(type='DefaultSampler', shuffle=False))
-    metric = dict(type='Accuracy', topk=(1, 5) if len(classes) > 5 else (1, ))
+    metric = dict(type='Accuracy', topk=(1, 5) if num_classes > 5 else (1, ))
     return dict(train_pipeline=train, test_pipeline=test,
-                train_dataloader=loader('train', train, dict(type='vit_plugin.DefaultSampler', shuffle=True)),
-                val_dataloader=val, val_evaluator=metric, test_dataloader=val, test_evaluator=metric)
+                train_dataloader=loader('train', 'train_pipeline', dict(type='vit_plugin.DefaultSampler', shuffle=True)),
+                val_dataloader=loader('val', 'test_pipeline', dict(type='DefaultSampler', shuffle=False)),
+                val_evaluator=metric, test_dataloader=Name('val_dataloader'), test_evaluator=Name('val_evaluator'))
 
 
 def resized(size: int, pixels: dict[str, Any], resize: dict[str, Any]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from vit_plugin.models import VisionTransformer
 from vit_plugin.shipped import base_of
 
 from .schedule import adamw, epochs_for, for_batch
+from .text import Name
 from .wish import Recipe, Wish, counted, rounded_up, typical_size
 
 LARGEST, FINEST, WINDOW, WIDE_GRID = 1024, 8, 14, 32  # pixels; pixels per place; patches; patches along a side
@@ -39,7 +40,7 @@ def detector_recipe(wish: Wish) -> Recipe:
             f'{counted(math.ceil(count / batch_size), "step")}, images within {scale[0]} x {scale[1]} pixels.')
     classes = list(found.classes)
     sections: dict[str, Any] = dict(work_dir=wish.work_dir, classes=classes, model=model_of(wish, found, scale))
-    sections |= data_of(wish, found, classes, scale, batch_size)
+    sections |= data_of(wish, found, scale, batch_size)
     sections |= (adamw(for_batch(1e-4, 16, batch_size), 0.1, 0.8, 12, epochs, batch_size) if tuned else
                  adamw(for_batch(5e-4, 4, batch_size), 0.05, 1.0, 12, epochs, batch_size))
     suffix = dict(voc='txt', coco='json')[found.form]
@@ -95,8 +96,7 @@ def pyramid_of(backbone: VisionTransformer, channels: int, levels: int) -> tuple
     return 'featmap', neck, [round(backbone.patch_embed.stride / finest) * 2**i for i in range(levels)]
 
 
-def data_of(wish: Wish, found: AnnotatedFolder, classes: list[str], scale: tuple[int, int],
-            batch_size: int) -> dict[str, Any]:
+def data_of(wish: Wish, found: AnnotatedFolder, scale: tuple[int, int], batch_size: int) -> dict[str, Any]:
     """Pipelines, loaders and metrics."""
     boxes, resize = dict(type='LoadAnnotations', with_bbox=True), dict(type='Resize', scale=scale, keep_ratio=True)
     train = [dict(type='vit_plugin.LoadImage'), boxes, resize, dict(type='RandomFlip', prob=0.5),
@@ -105,19 +105,20 @@ def data_of(wish: Wish, found: AnnotatedFolder, classes: list[str], scale: tuple
             dict(type='PackDetInputs', meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor'))]
     workers = min(4, os.cpu_count() or 1)
 
-    def loader(name: str, part: Part, pipeline: list, sampler: dict, **options: Any) -> dict[str, Any]:
+    def loader(name: str, part: Part, pipeline: str, sampler: dict, **options: Any) -> dict[str, Any]:
         return dict(batch_size=batch_size, num_workers=workers, sampler=sampler, dataset=dict(
-            **dataset_of(wish, found.form, name, part), metainfo=dict(classes=classes), **options, pipeline=pipeline))
+            **dataset_of(wish, found.form, name, part), metainfo=dict(classes=Name('classes')), **options, pipeline=Name(pipeline)))
 
     least = dict(bbox_min_size=1) if found.form == 'voc' else dict(filter_empty_gt=False)
-    val = loader('val', found.val, test, dict(type='DefaultSampler', shuffle=False), test_mode=True)
+    val = loader('val', found.val, 'test_pipeline', dict(type='DefaultSampler', shuffle=False), test_mode=True)
     metric = dict(type='VOCMetric', metric='mAP', eval_mode='area') if found.form == 'voc' else dict(
         type='CocoMetric', ann_file=val['dataset']['ann_file'], metric='bbox')
     return dict(
         train_pipeline=train, test_pipeline=test,
-        train_dataloader=loader('train', found.train, train, dict(type='vit_plugin.DefaultSampler', shuffle=True),
-                                filter_cfg=least),
-        val_dataloader=val, val_evaluator=metric, test_dataloader=val, test_evaluator=metric)
+        train_dataloader=loader('train', found.train, 'train_pipeline',
+                                dict(type='vit_plugin.DefaultSampler', shuffle=True), filter_cfg=least),
+        val_dataloader=val, val_evaluator=metric,
+        test_dataloader=Name('val_dataloader'), test_evaluator=Name('val_evaluator'))
 
 
 def dataset_of(wish: Wish, form: str, name: str, part: Part) -> dict[str, Any]:

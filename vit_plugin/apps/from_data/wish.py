@@ -112,8 +112,8 @@ class Recipe:
 
     Attributes:
         text: what it does, in sentences.
-        sections: the settings by their names, in order. Where a dict or list in one of them is the same object as an
-            earlier one, its name is written.
+        sections: the settings by their names, in order. A :class:`~vit_plugin.apps.from_data.text.Name` among them
+            stands for an earlier section.
         bases: files of ``_base_``.
         files: the content of further files for the work directory, by their names.
     """
