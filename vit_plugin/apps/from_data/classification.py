@@ -102,7 +102,8 @@ def data_of(wish: Wish, num_classes: int, size: int, batch_size: int) -> dict[st
 
     metric = dict(type='Accuracy', topk=(1, 5) if num_classes > 5 else (1, ))
     return dict(train_pipeline=train, test_pipeline=test,
-                train_dataloader=loader('train', 'train_pipeline', dict(type='vit_plugin.DefaultSampler', shuffle=True)),
+                train_dataloader=loader('train', 'train_pipeline',
+                                        dict(type='vit_plugin.DefaultSampler', shuffle=True)),
                 val_dataloader=loader('val', 'test_pipeline', dict(type='DefaultSampler', shuffle=False)),
                 val_evaluator=metric, test_dataloader=Name('val_dataloader'), test_evaluator=Name('val_evaluator'))
 

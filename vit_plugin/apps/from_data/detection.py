@@ -107,7 +107,8 @@ def data_of(wish: Wish, found: AnnotatedFolder, scale: tuple[int, int], batch_si
 
     def loader(name: str, part: Part, pipeline: str, sampler: dict, **options: Any) -> dict[str, Any]:
         return dict(batch_size=batch_size, num_workers=workers, sampler=sampler, dataset=dict(
-            **dataset_of(wish, found.form, name, part), metainfo=dict(classes=Name('classes')), **options, pipeline=Name(pipeline)))
+            **dataset_of(wish, found.form, name, part), metainfo=dict(classes=Name('classes')), **options,
+            pipeline=Name(pipeline)))
 
     least = dict(bbox_min_size=1) if found.form == 'voc' else dict(filter_empty_gt=False)
     val = loader('val', found.val, 'test_pipeline', dict(type='DefaultSampler', shuffle=False), test_mode=True)
