@@ -37,7 +37,7 @@ def image_files(paths: Sequence[str]) -> list[str]:
     files: list[str] = []
     for path in map(Path, paths):
         if path.is_dir():
-            found = sorted(str(file) for file in path.iterdir() if is_image(file.name))
+            found = sorted(str(file) for file in path.iterdir() if is_image(file))
             if not found:
                 raise ConfigError(f'There are no images in the folder {str(path)!r}, whose names end in '
                                   f'{", ".join(IMAGE_SUFFIXES)}.')

@@ -36,9 +36,9 @@ class ImageFolder(NamedTuple):
     beside: int
 
 
-def is_image(name: str) -> bool:
-    """Whether a file has the suffix of an image, and is not hidden."""
-    return name.lower().endswith(IMAGE_SUFFIXES) and not name.startswith('.')
+def is_image(path: Path) -> bool:
+    """Whether this is a regular file, so that opening it does not wait, with the suffix of an image, and not hidden."""
+    return path.name.lower().endswith(IMAGE_SUFFIXES) and not path.name.startswith('.') and path.is_file()
 
 
 def read_image_folder(folder: str | Path, work_dir: str | Path | None = None) -> ImageFolder:
@@ -121,7 +121,7 @@ def _has_images(folder: Path) -> bool:
     """Whether there are images in a folder or below it, those of runs left out. A folder with a ``*.py`` is a run's."""
     entries = list(folder.iterdir())
     return not any(entry.suffix == '.py' for entry in entries) and any(
-        _has_images(entry) if entry.is_dir() and not entry.is_symlink() else is_image(entry.name) for entry in entries)
+        _has_images(entry) if entry.is_dir() and not entry.is_symlink() else is_image(entry) for entry in entries)
 
 
 def _subfolders(folder: Path, runs: set[Path]) -> list[str]:
@@ -140,7 +140,8 @@ def _images(folder: Path, deep: bool = True) -> list[str]:
             if real in seen:
                 continue
             seen.add(real)
-            yield from (Path(place, name).relative_to(folder).as_posix() for name in names if is_image(name))
+            yield from (Path(place, name).relative_to(folder).as_posix() for name in names
+                       if is_image(Path(place, name)))
 
     return sorted(walk())
 

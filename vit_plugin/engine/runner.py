@@ -34,6 +34,7 @@ from .optim import scaled
 from .processes import meet, timeout_of
 from .runtime_info import RuntimeInfoHook
 from .sharding import Sharding, bare, begin_sharded, check_steps, is_sharded, sharding_of
+from .work_dir import alone_in
 
 # Each may be changed or left out as default_hooks.NAME in a config.
 HOOKS_OF_OURS = {'runtime_info': RuntimeInfoHook, 'checkpoint': CheckpointHook, 'preemption': PreemptionHook,
@@ -72,6 +73,7 @@ class Runner(mmengine.runner.Runner):
     """
 
     optim_wrapper: Any
+    param_schedulers: Any
     _train_dataloader: Any
     _load_from: str | None
     _resume: bool
@@ -99,7 +101,7 @@ class Runner(mmengine.runner.Runner):
 
     def train(self) -> nn.Module:
         leaving = self._hook(PreemptionHook)
-        with reading_safely(), self._watching(), self.saver.ending(), (
+        with reading_safely(), alone_in(self.work_dir), self._watching(), self.saver.ending(), (
                 leaving.listening(self) if leaving else nullcontext()):
             begin_sharded(self, to_train=True)
             return super().train()
@@ -205,6 +207,8 @@ class Runner(mmengine.runner.Runner):
     def resume(self, filename: str, resume_optimizer: bool = True, resume_param_scheduler: bool = True,
                map_location: str | Callable = 'cpu') -> None:
         self.resuming, self.optim_wrapper = True, self.build_optim_wrapper(self.optim_wrapper)
+        if self.param_schedulers:
+            self.param_schedulers = self.build_param_scheduler(self.param_schedulers)
         try:
             with resumable_only(self, filename):
                 super().resume(filename, resume_optimizer, resume_param_scheduler, map_location)

@@ -10,6 +10,7 @@ from torch.distributed.tensor import DTensor, Shard
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.conversion import choose_format
+from vit_plugin.weights.files import check_kinds
 from vit_plugin.weights.formats import ADAPTER, FORMATS
 from vit_plugin.weights.report import some
 from vit_plugin.weights.rules import GRID
@@ -39,6 +40,7 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
     if all(key in targets and isinstance(value, Tensor) and value.layout is torch.strided and (
             _is_grid(value, backbone) if key == GRID else value.shape == targets[key].shape)
            for key, value in mine.items()):
+        check_kinds(mine, targets)
         place(backbone, state, prefix)
         return
     weights = prepared(mine)

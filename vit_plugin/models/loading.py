@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.fields import InitConfig
-from vit_plugin.weights.files import find_weights
+from vit_plugin.weights.files import check_kinds, find_weights
 from vit_plugin.weights.report import Report, some
 from vit_plugin.weights.sources import open_weights, read_whole
 
@@ -153,15 +153,36 @@ def load_trained(model: nn.Module, checkpoint: str) -> dict[str, Any]:
         ConfigError: if a tensor of the model is missing in the checkpoint or has another shape there.
     """
     content = read_whole(checkpoint)
-    not_of_it = f'The checkpoint {checkpoint!r} is not of this model: '
+    not_of_it, weights = f'The checkpoint {checkpoint!r} is not of this model: ', find_weights(content)
+    check_kinds(weights, model.state_dict())
     try:
-        found = model.load_state_dict(find_weights(content), strict=False)
+        found = model.load_state_dict(weights, strict=False)
     except RuntimeError as error:  # of a shape
         raise ConfigError(not_of_it + str(error).splitlines()[1].strip()) from error
     if found.missing_keys:
         raise ConfigError(f'{not_of_it}it lacks {len(found.missing_keys)} of its {len(model.state_dict())} tensors, '
                           f'such as {found.missing_keys[0]!r}.')
     return content.get('meta', {})
+
+
+def check_complete(model: nn.Module, state: Mapping[str, Any]) -> None:
+    """Check that a checkpoint with our own names has all of our backbone, before MMEngine loads it and only logs gaps.
+
+    Weights in other formats are checked when they are converted. A model with no backbone of ours, or with several (as
+    in self-supervised training), is not looked at.
+
+    Raises:
+        ConfigError: see :func:`load_weights`.
+    """
+    backbones = [(name, module) for name, module in model.named_modules() if isinstance(module, LoadableBackbone)]
+    if len(backbones) != 1:
+        return
+    (name, backbone), = backbones
+    targets = backbone.state_dict(keep_vars=True)
+    weights = {key.removeprefix(f'{name}.'): value for key, value in state.items()
+               if isinstance(value, Tensor) and key.startswith(f'{name}.' if name else '')}
+    if any(key in targets and key.startswith('blocks.') for key in weights):
+        Fitting(backbone, targets, weights)
 
 
 def find_backbone(model: nn.Module) -> tuple[str, nn.Module]:

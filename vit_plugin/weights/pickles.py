@@ -99,14 +99,33 @@ def read_pickle(path: Path, map_location: Any = 'cpu', mmap: bool = False) -> An
 
     Raises:
         pickle.UnpicklingError: if the file contains more than tensors, arrays and plain containers.
+        zipfile.BadZipFile: see :func:`check_archive`.
     """
     with open(path, 'rb') as file:
         head = file.read(16)
     zipped = zipfile.is_zipfile(path)
+    if zipped:
+        check_archive(path)
     if zipped or _MAGIC in head:
         with torch.serialization.safe_globals(ADMITTED):
             return torch.load(path, map_location=map_location, weights_only=True, mmap=mmap and zipped)
     return _ArrayUnpickler(io.BytesIO(path.read_bytes())).load()
+
+
+def check_archive(path: Path) -> None:
+    """Compare an archive of ``torch.save`` with its checksums, which torch itself does not read.
+
+    Raises:
+        zipfile.BadZipFile: if a byte is not as it was written, or if the archive was compressed again: torch would take
+            the compressed bytes of a tensor for its values.
+    """
+    with zipfile.ZipFile(path) as archive:
+        packed = [member.filename for member in archive.infolist() if member.compress_type != zipfile.ZIP_STORED]
+        if packed:
+            raise zipfile.BadZipFile(f'{packed[0]} is compressed, which torch.save never does; save it again with '
+                                     'torch.save')
+        if damaged := archive.testzip():
+            raise zipfile.BadZipFile(f'{damaged} is not what was written')
 
 
 class _ArrayUnpickler(pickle.Unpickler):

@@ -125,10 +125,13 @@ class Step:
         try:
             if not all(array.numel() and (array.ndim or not array.is_floating_point()) for array in arrays):
                 raise ValueError('no numbers, or but one that is not a counter')
+            if len({array.is_floating_point() for array in arrays}) > 1:
+                raise ValueError('integers among floating-point numbers')
             parts = [self._part(self.transform.forward(array)) for array in arrays]
             return parts[0] if len(parts) == 1 else torch.cat(parts)
         except (RuntimeError, IndexError, TypeError, ValueError) as error:
-            shapes = ', '.join(f'{key} {tuple(array.shape)}' for key, array in zip(self.theirs, arrays, strict=True))
+            shapes = ', '.join(f'{key} {tuple(array.shape)} {str(array.dtype)[6:]}'
+                               for key, array in zip(self.theirs, arrays, strict=True))
             raise ConfigError(f'The checkpoint has {shapes}, of which {self.ours} cannot be made: the file is damaged '
                               'or of another model.') from error
 

@@ -26,3 +26,13 @@ def test_what_something_reads_is_no_misspelling(digits_config):
         'model.backbone.drop_path_rate', 'randomness.seed', 'train_dataloader.dataset.indices', 'tta_model.type',
         'optim_wrapper.accumulative_counts', 'activation_checkpointing', 'train_cfg.dynamic_intervals',
         'param_scheduler.0.end', 'default_hooks.early_stopping.type', 'auto_scale_lr.enable', 'model.neck.type')))
+
+
+@pytest.mark.parametrize('option', ['sharding.group', 'begin_from', 'lora.r', 'unreadable.max_share'])
+def test_settings_that_only_our_runner_reads_may_be_new(digits_config, option):
+    check_options(digits_config, {option: 1})
+
+
+def test_a_wrong_name_in_a_new_group_is_told(digits_config):
+    with pytest.raises(ConfigError, match="sharding has no setting 'groups'; did you mean group"):
+        check_options(digits_config, {'sharding.groups': 2})

@@ -12,6 +12,7 @@ from mmengine.logging import print_log
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.files import read_checkpoint
 from vit_plugin.weights.folders import MANIFEST, check_whole, is_checkpoint_folder, read_manifest
+from vit_plugin.weights.pickles import check_archive
 
 from .hook import MARKER
 
@@ -117,7 +118,7 @@ def is_whole(path: Path) -> bool:
             head = file.read(4)
         if not head.startswith(b'PK'):
             return bool(head.strip(b'\0'))
-        with zipfile.ZipFile(path) as archive:
-            return archive.testzip() is None
+        check_archive(path)
+        return True
     except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError):
         return False

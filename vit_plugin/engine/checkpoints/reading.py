@@ -10,12 +10,15 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.models.loading import check_complete
 from vit_plugin.registry import HOOKS
+from vit_plugin.weights.files import check_kinds
 from vit_plugin.weights.lora import merged
 from vit_plugin.weights.sources import read_whole
 
 from ..sharding import bare, is_sharded
-from .state import by_names, by_numbers, check_same_run, identity
+from .same_run import check_same_run
+from .state import by_names, by_numbers, identity
 from .storage import divide, read_state
 
 
@@ -58,7 +61,10 @@ def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, A
         names = checkpoint['meta']['run']['parameters']
     else:
         checkpoint, names = read_whole(path, map_location), None
+    state = checkpoint.get('state_dict', checkpoint)
+    check_kinds(state, model.state_dict())
     if not runner.resuming:
+        check_complete(model, state)
         if runner.lora is None:  # a model without adapters
             checkpoint.update({name: merged(checkpoint[name], checkpoint.get('meta'))
                                for name in ('state_dict', 'ema_state_dict') if name in checkpoint})

@@ -14,7 +14,6 @@ from mmengine.utils import get_git_hash
 from torch import Tensor, nn
 
 import vit_plugin
-from vit_plugin.errors import ConfigError
 from vit_plugin.weights.plain import split
 
 from ..sharding import bare, reshard
@@ -52,13 +51,13 @@ def state_of(runner: Runner, meta: dict[str, Any] | None = None, save_optimizer:
         runner.logger.warning('There are no param_schedulers to save.')
     elif save_param_scheduler:
         schedulers = runner.param_schedulers
-        state['param_schedulers'] = ({name: list(map(_values, some)) for name, some in schedulers.items()}
-                                     if isinstance(schedulers, dict) else list(map(_values, schedulers)))
+        state['param_schedulers'] = ({name: list(map(scheduler_state, some)) for name, some in schedulers.items()}
+                                     if isinstance(schedulers, dict) else list(map(scheduler_state, schedulers)))
     runner.call_hook('before_save_checkpoint', checkpoint=state)
     return state
 
 
-def _values(scheduler: Any) -> dict[str, Any]:
+def scheduler_state(scheduler: Any) -> dict[str, Any]:
     """The state of a scheduler. OneCycleLR's has a function too, which no reader of safe files would take."""
     return {name: value for name, value in scheduler.state_dict().items() if not callable(value)}
 
@@ -90,6 +89,7 @@ def parts_of(state: dict[str, Any], main: bool) -> tuple[dict[str, Tensor], dict
 def identity(runner: Runner) -> dict[str, Any]:
     """What must be the same in a run that goes on from this one's checkpoint, and the versions that wrote it."""
     return dict(optimizer=_each(runner.optim_wrapper, lambda optimizer: type(optimizer).__name__),
+                states=_each(runner.optim_wrapper, lambda optimizer: len(optimizer.state)),
                 parameters=_each(runner.optim_wrapper, lambda optimizer: _groups(optimizer, bare(runner.model))),
                 batch=global_batch(runner), world_size=runner.world_size, torch=str(torch.__version__),
                 vit_plugin=vit_plugin.__version__)
@@ -135,58 +135,3 @@ def global_batch(runner: Runner) -> int | None:
     loader = runner.train_dataloader
     size = getattr(loader, 'batch_size', None) or getattr(getattr(loader, 'batch_sampler', None), 'batch_size', None)
     return size * runner.world_size if isinstance(size, int) else None
-
-
-def check_same_run(runner: Runner, checkpoint: Mapping[str, Any], path: str) -> None:
-    """Check that a checkpoint is of a run that this one can continue.
-
-    Another number of processes is no hindrance, as long as together they take as many samples in an iteration.
-
-    Raises:
-        ConfigError: if the model, the optimizer or the global batch is another.
-    """
-    said = checkpoint['meta'].get('run', {})
-    for difference in (_of_model(bare(runner.model), checkpoint['state_dict']),
-                       _of_optimizer(runner.optim_wrapper, checkpoint.get('optimizer'), said, identity(runner))):
-        if difference:
-            raise ConfigError(f'{path!r} is of another run: {difference}; resume with the config that wrote it, or '
-                              'start from its weights alone with --cfg-options load_from=FILE in place of --resume.')
-    batch, saved = global_batch(runner), said.get('batch')
-    if batch and saved and batch != saved:
-        each, rest = divmod(saved, runner.world_size)
-        remedy = (f'train_dataloader.batch_size={each} with these {runner.world_size} processes' if not rest else
-                  f'a number of processes that divides {saved}, and the train_dataloader.batch_size for it')
-        raise ConfigError(f'{path!r} is of a run that took {saved} samples in an iteration, and this one takes {batch} '
-                          f'(train_dataloader.batch_size times processes), so its place in the data and in the '
-                          f'schedules would be wrong; give {remedy}, or start from its weights alone with '
-                          '--cfg-options load_from=FILE in place of --resume.')
-
-
-def _of_model(model: nn.Module, saved: Mapping[str, Tensor]) -> str:
-    """How a checkpoint's tensors differ from the model's, in words."""
-    saved = {name.removeprefix('module.'): value for name, value in saved.items()}
-    own = {name: value for name, value in model.state_dict().items() if isinstance(value, Tensor)}
-    for name, value in own.items():
-        if name not in saved:
-            return f'it has no {name}, which the model has'
-        if value.shape != saved[name].shape:
-            return f'its {name} is of the shape {tuple(saved[name].shape)}, and the model\'s {tuple(value.shape)}'
-    foreign = [name for name, value in saved.items() if isinstance(value, Tensor) and name not in own]
-    return f'it has {foreign[0]}, which the model has not' if foreign else ''
-
-
-def _of_optimizer(wrapper: Any, saved: Mapping[str, Any] | None, said: Mapping[str, Any],
-                  own: Mapping[str, Any]) -> str:
-    """How a checkpoint's optimizer differs from the run's, in words."""
-    if saved is None:
-        return ''
-    if 'optimizer' not in said:  # written by MMEngine, which saves no names
-        groups = saved.get('param_groups') or [{}]
-        lacking = [] if isinstance(wrapper, OptimWrapperDict) else [
-            name for name, value in wrapper.optimizer.defaults.items() if value and name not in groups[0]]
-        return f'its optimizer has no {lacking[0]}, which {own["optimizer"]} has' if lacking else ''
-    if said['optimizer'] != own['optimizer']:
-        return f'its optimizer is {said["optimizer"]}, and this config\'s {own["optimizer"]}'
-    if said.get('parameters') != own['parameters']:
-        return 'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or frozen stages)'
-    return ''

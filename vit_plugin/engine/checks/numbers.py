@@ -1,6 +1,7 @@
 """The numbers that every framework uses in the same way."""
 
 import math
+import os
 from numbers import Integral, Real
 
 from mmengine.config import Config
@@ -22,6 +23,8 @@ LEAST = {
     'auto_scale_lr.base_batch_size': (1, int), 'env_cfg.dist_cfg.timeout': (1, float),
 }
 
+WORKERS_PER_CORE = 64
+
 
 def check_numbers(cfg: Config) -> None:
     """Check the type and range of the numbers that all frameworks use in the same way.
@@ -38,3 +41,6 @@ def check_numbers(cfg: Config) -> None:
         if not right or not least <= value < math.inf:
             wanted = 'a whole number' if kind is int else 'a number'
             raise ConfigError(f'{field}={value!r} must be {wanted}, {least} or more.')
+        if field.endswith('num_workers') and value > (most := WORKERS_PER_CORE * (os.cpu_count() or 1)):
+            raise ConfigError(f'{field}={value} are more processes than this machine can start, which has '
+                              f'{os.cpu_count()} cores; give at most {most}.')

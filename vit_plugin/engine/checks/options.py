@@ -12,15 +12,17 @@ from mmengine.runner import Runner
 from vit_plugin.errors import ConfigError
 
 from ..explain import nearest, parameters
+from ..faults.unreadable import UnreadableHook
+from ..lora import Lora
+from ..sharding import Sharding
 
 # Settings that MMEngine, the frameworks or our tools read in addition to the runner's arguments. Groups without a type
 # list their settings here, because no constructor would refuse a wrong name.
 FREE = {'custom_imports', 'model_wrapper_cfg', 'compile', 'activation_checkpointing', 'efficient_conv_bn_eval',
         'runner_type', 'strategy', 'schedule_length', 'tta_model', 'tta_pipeline', 'find_unused_parameters', 'launcher',
-        'gpu_ids', 'lora', 'optimize', 'unreadable'}
+        'gpu_ids', 'optimize', 'begin_from'}
+OURS = {'lora': Lora, 'sharding': Sharding, 'unreadable': UnreadableHook}  # what takes the settings of a group
 GROUPS = {
-    'lora': {'r', 'alpha', 'dropout', 'targets'},
-    'unreadable': {'max_share'},
     'env_cfg': {'cudnn_benchmark', 'mp_cfg', 'dist_cfg', 'resource_limit'},
     'auto_scale_lr': {'base_batch_size', 'enable'},
     'randomness': {'seed', 'deterministic', 'diff_rank_seed'},
@@ -55,8 +57,7 @@ def check_options(cfg: Config, options: Mapping[str, Any]) -> None:
                         raise ConfigError(f'--cfg-options {option}: {name} stands beside the model in this config; '
                                           "leave out the 'model.'")
                     _check_new(option, '.'.join(path), name, at)
-                    break
-                at = at[name]
+                at = at.get(name, {} if '.'.join((*path, name)) in (*OURS, *GROUPS) else None)
             elif at is None:
                 break
             else:
@@ -65,9 +66,9 @@ def check_options(cfg: Config, options: Mapping[str, Any]) -> None:
 
 
 def _check_new(option: str, path: str, name: str, siblings: Mapping) -> None:
-    allowed = GROUPS.get(path)
+    allowed = parameters(OURS[path]) if path in OURS else GROUPS.get(path)
     if not path:
-        allowed = FREE | set(inspect.signature(Runner).parameters)
+        allowed = FREE | OURS.keys() | set(inspect.signature(Runner).parameters)
     if path.startswith('default_hooks.') and (hook := HOOKS.get(siblings.get('type', ''))):
         allowed = parameters(hook)
     if name in allowed if allowed else 'type' in siblings or not get_close_matches(name, list(siblings), 1, 0.8):

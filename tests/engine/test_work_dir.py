@@ -1,0 +1,53 @@
+"""A work directory has one training at a time."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from vit_plugin.engine.work_dir import LOCK, OWNER, alone_in
+from vit_plugin.errors import ConfigError
+
+HOLD = ('import os, sys, time; from vit_plugin.engine.work_dir import alone_in\n'
+        'with alone_in(sys.argv[1]):\n'
+        '    if len(sys.argv) > 2 and not os.fork(): time.sleep(3); os._exit(0)\n'
+        '    print(flush=True); time.sleep(60)')
+
+
+def hold(folder: Path, *more: str) -> subprocess.Popen:
+    """Another process that trains there."""
+    process = subprocess.Popen([sys.executable, '-c', HOLD, str(folder), *more], stdout=subprocess.PIPE)
+    process.stdout.readline()
+    return process
+
+
+def test_a_second_run_is_told_who_is_there(tmp_path):
+    with hold(tmp_path) as other:
+        with pytest.raises(ConfigError, match=rf'a run is training already \(process {other.pid} on .*, since .*\)'), \
+                alone_in(tmp_path):
+            pass
+        os.kill(other.pid, signal.SIGKILL)
+        other.wait()
+        with alone_in(tmp_path):  # a dead run holds nothing
+            assert str(os.getpid()) in (tmp_path / OWNER).read_text()
+    assert {path.name for path in tmp_path.iterdir()} <= {LOCK}
+
+
+def test_the_workers_of_a_killed_run_are_waited_for(tmp_path):
+    with hold(tmp_path, 'with a child') as other:
+        os.kill(other.pid, signal.SIGKILL)
+        other.wait()
+        begun = time.monotonic()
+        with alone_in(tmp_path):
+            assert time.monotonic() - begun < 20
+
+
+def test_it_is_free_after_an_error(tmp_path):
+    with pytest.raises(ZeroDivisionError), alone_in(tmp_path):
+        print(1 / 0)
+    with alone_in(tmp_path):
+        pass

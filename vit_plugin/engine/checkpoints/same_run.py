@@ -1,0 +1,166 @@
+"""Whether a checkpoint is the complete state of a run that this one can continue. It is asked before it is loaded."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from itertools import chain
+from typing import Any
+
+import torch
+from mmengine.optim import OptimWrapperDict
+from mmengine.runner import EpochBasedTrainLoop, Runner
+from torch import Tensor, nn
+
+from vit_plugin.errors import ConfigError
+
+from ..sharding import bare
+from .state import global_batch, identity, scheduler_state
+
+
+def check_same_run(runner: Runner, checkpoint: Mapping[str, Any], path: str) -> None:
+    """Check that a checkpoint has all of the state of a run that this one can continue.
+
+    Another number of processes is no hindrance, as long as together they take as many samples in an iteration.
+
+    Raises:
+        ConfigError: if a part is missing or another, or if the global batch is.
+    """
+    said = checkpoint['meta'].get('run', {})
+    own = identity(runner)
+    compare: tuple[Callable[[], str], ...] = (
+        lambda: _of_position(runner, checkpoint['meta']),
+        lambda: _of_model(bare(runner.model), checkpoint['state_dict']),
+        lambda: _of_optimizers(runner.optim_wrapper, checkpoint.get('optimizer'), said, own),
+        lambda: _of_schedulers(runner.param_schedulers, checkpoint.get('param_schedulers')))
+    for difference in (part() for part in compare):
+        if difference:
+            raise ConfigError(f'{path!r} is of another run: {difference}; resume with the config that wrote it, or '
+                              'start from its weights alone with --cfg-options load_from=FILE in place of --resume.')
+    batch, saved = global_batch(runner), said.get('batch')
+    if batch and saved and batch != saved:
+        each, rest = divmod(saved, runner.world_size)
+        remedy = (f'train_dataloader.batch_size={each} with these {runner.world_size} processes' if not rest else
+                  f'a number of processes that divides {saved}, and the train_dataloader.batch_size for it')
+        raise ConfigError(f'{path!r} is of a run that took {saved} samples in an iteration, and this one takes {batch} '
+                          f'(train_dataloader.batch_size times processes), so its place in the data and in the '
+                          f'schedules would be wrong; give {remedy}, or start from its weights alone with '
+                          '--cfg-options load_from=FILE in place of --resume.')
+
+
+def _of_position(runner: Runner, meta: Mapping[str, Any]) -> str:
+    """What is wrong with the position of a checkpoint, in words."""
+    by_epoch = isinstance(runner.train_loop, EpochBasedTrainLoop)  # another loop has no epochs
+    for unit, last in (('epoch', runner.max_epochs if by_epoch else math.inf), ('iter', runner.max_iters)):
+        value = meta.get(unit)
+        if type(value) is not int or value < 0:
+            return f'its meta has {unit}={value!r}, which is no position'
+        if value > last:
+            return f'it is at {unit} {value}, and this one ends at {last} (train_cfg)'
+    return ''
+
+
+def _of_model(model: nn.Module, saved: Mapping[str, Tensor]) -> str:
+    """How a checkpoint's tensors differ from the model's, in words."""
+    saved = {name.removeprefix('module.'): value for name, value in saved.items()}
+    own = {name: value for name, value in model.state_dict().items() if isinstance(value, Tensor)}
+    for name, value in own.items():
+        if name not in saved:
+            return f'it has no {name}, which the model has'
+        if value.shape != saved[name].shape:
+            return f'its {name} is of the shape {tuple(saved[name].shape)}, and the model\'s {tuple(value.shape)}'
+    foreign = [name for name, value in saved.items() if isinstance(value, Tensor) and name not in own]
+    return f'it has {foreign[0]}, which the model has not' if foreign else ''
+
+
+def _of_optimizers(wrapper: Any, saved: Any, said: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+    """How a checkpoint's optimizers differ from the run's, in words."""
+    if not isinstance(saved, Mapping):
+        return 'it has no state of the optimizer (default_hooks.checkpoint.save_optimizer=False saves none)'
+    for fact, words in (('optimizer', 'its optimizer is {}, and this config\'s {}'),
+                        ('parameters', 'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or '
+                                       'frozen stages)')):
+        if fact in said and said[fact] != own[fact]:
+            return words.format(said[fact], own[fact])
+    if not isinstance(wrapper, OptimWrapperDict):
+        return _of_optimizer(wrapper.optimizer, saved, said.get('states'))
+    differences = (_of_optimizer(one.optimizer, saved.get(name), (said.get('states') or {}).get(name))
+                   for name, one in wrapper.items())
+    return next(filter(None, differences), '')
+
+
+def _of_optimizer(optimizer: torch.optim.Optimizer, saved: Any, states: int | None) -> str:
+    """The same of one optimizer.
+
+    Args:
+        optimizer: the run's, which has not stepped.
+        saved: its state dict in the checkpoint.
+        states: the number of parameters that had a state when it was saved, if that is known.
+    """
+    if not isinstance(saved, Mapping) or not isinstance(saved.get('state'), Mapping):
+        return 'it has no state of the optimizer'
+    groups, state, kind = saved.get('param_groups') or [], saved['state'], type(optimizer).__name__
+    if [len(group['params']) for group in groups] != [len(group['params']) for group in optimizer.param_groups]:
+        return 'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or frozen stages)'
+    for group in groups:
+        lacking = [name for name, value in optimizer.defaults.items() if value and name not in group]
+        if lacking:  # what is off by default may be of another version of torch
+            return f'its optimizer has no {lacking[0]}, which {kind} has'
+        if any(not math.isfinite(value) for value in _numbers(group)):
+            return 'its optimizer has settings that are not finite'
+    if states is not None and states != len(state):
+        return f'its optimizer has the state of {len(state)} parameters, and {states} were saved'
+    for number, expected in enumerate(_first_states(optimizer)):
+        found = _shapes(state[number]) if number in state else expected
+        if found != expected:
+            return f'its optimizer has a state of the form {found} where {kind} has {expected}'
+    return ''
+
+
+def _first_states(optimizer: torch.optim.Optimizer) -> Iterator[dict[str, Any]]:
+    """The form of each parameter's state after a step, found by a step on the meta device.
+
+    Nothing is known of an optimizer that does not step there.
+    """
+    plain = dict(fused=False, foreach=False, capturable=False)
+    groups = [{**group, **{name: plain[name] for name in plain.keys() & group.keys()},
+               'params': [nn.Parameter(torch.empty(param.shape, dtype=param.dtype, device='meta'))
+                          for param in group['params']]} for group in optimizer.param_groups]
+    for param in (params := list(chain.from_iterable(group['params'] for group in groups))):
+        param.grad = torch.empty_like(param)
+    shadow = copy(optimizer)
+    shadow.param_groups, shadow.state = groups, defaultdict(dict)
+    try:
+        shadow.step()
+    except Exception:  # noqa: BLE001  another library's optimizer
+        return
+    yield from (_shapes(shadow.state[param]) for param in params)
+
+
+def _shapes(state: Any) -> dict[str, Any]:
+    """The shape of each tensor of a state. Where there is a number, an optimizer takes a tensor of one, too."""
+    return {name: tuple(value.shape) if isinstance(value, Tensor) else () for name, value in state.items()
+            if isinstance(value, (Tensor, int, float))}
+
+
+def _of_schedulers(schedulers: Any, saved: Any) -> str:
+    """How the states of a checkpoint's schedulers differ from the run's, in words."""
+    if isinstance(schedulers, dict):
+        return next(filter(None, (_of_schedulers(some, (saved or {}).get(name))
+                                  for name, some in schedulers.items())), '')
+    own = list(map(scheduler_state, schedulers or ()))
+    saved = saved or []  # a run without schedulers saves none
+    if not isinstance(saved, Sequence) or len(saved) != len(own):
+        return f'it has the state of {len(saved)} param_schedulers, and this config has {len(own)}'
+    for mine, theirs in zip(own, saved, strict=True):
+        if not isinstance(theirs, Mapping) or theirs.keys() != mine.keys():
+            return 'it has the states of other param_schedulers'
+        if any(not math.isfinite(value) for value in _numbers(theirs)):
+            return 'its param_schedulers have values that are not finite'
+    return ''
+
+
+def _numbers(values: Mapping[str, Any]) -> Iterator[float]:
+    for value in values.values():
+        yield from (number for number in (value if isinstance(value, (list, tuple)) else [value])
+                    if isinstance(number, (int, float)))

@@ -1,0 +1,64 @@
+"""One training at a time in a work directory."""
+
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from mmengine.dist import is_main_process
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.writing import write_text
+
+from .checkpoints.agreement import agreed
+
+LOCK, OWNER = '.lock', '.running.json'
+LAST_BREATH = 30.  # seconds in which the data workers of a killed run, which share its lock, end
+
+
+@contextmanager
+def alone_in(work_dir: str | Path) -> Iterator[None]:
+    """Hold the work directory for this run. The system lets go of it when the process ends, however it ends.
+
+    Every process of a run calls it, and the main process holds the directory.
+
+    Raises:
+        ConfigError: in all processes, if another run trains there. It says who.
+    """
+    lock, owner = FileLock(Path(work_dir, LOCK), timeout=0), Path(work_dir, OWNER)
+
+    def take() -> None:
+        with suppress(NotImplementedError):  # a file system without locks
+            try:
+                lock.acquire()
+            except Timeout:
+                _wait_for(lock, owner, work_dir)
+        write_text(owner, json.dumps(dict(host=socket.gethostname(), pid=os.getpid(), since=time.strftime('%c'))))
+
+    Path(work_dir).mkdir(parents=True, exist_ok=True)
+    agreed(take)
+    try:
+        yield
+    finally:
+        if is_main_process():
+            owner.unlink(missing_ok=True)
+            lock.release()
+
+
+def _wait_for(lock: FileLock, owner: Path, work_dir: str | Path) -> None:
+    """Take the lock of a run whose main process is dead, or say who has it."""
+    try:
+        who = json.loads(owner.read_text())
+        said = f'process {who["pid"]} on {who["host"]}, since {who["since"]}'
+    except (OSError, ValueError, KeyError, TypeError):  # it has just begun or ended
+        who, said = {}, 'another process'
+    if who and who['host'] == socket.gethostname() and not Path('/proc', str(who['pid'])).exists():
+        with suppress(Timeout):
+            lock.acquire(timeout=LAST_BREATH)
+            return
+    raise ConfigError(f'In {str(work_dir)!r} a run is training already ({said}); wait for its end, or give another '
+                      '--work-dir.')
