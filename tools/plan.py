@@ -29,7 +29,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Plan the memory, time and cost of a training run without a GPU.')
     parser.add_argument('config', help='config file of a classifier')
     parser.add_argument('--gpus', type=at_least(1), required=True, help='number of GPUs')
-    parser.add_argument('--gpu-memory', type=at_least(0.1, float), required=True, metavar='GIB', help='of one GPU')
+    parser.add_argument('--gpu-memory', type=at_least(0.1, float, 1e6), required=True, metavar='GIB', help='of one GPU')
     parser.add_argument('--gpus-per-node', type=at_least(1), default=8, help='GPUs in a machine; default 8')
     parser.add_argument('--batch', type=at_least(1), help="images on a GPU; default: the config's")
     parser.add_argument('--images', type=at_least(1), help='images in the training set, for schedules in epochs')
@@ -50,7 +50,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def table(layouts: Sequence[Layout]) -> str:
-    """The rows as aligned text. Memory is in MiB, the most by kind; not all of it is held at the peak."""
+    """The rows as aligned text. Memory is in MiB, by kind at the peak of a step."""
     lines = [COLUMNS]
     for layout in layouts:
         start = f'{layout.strategy} of {layout.group}' if layout.group > 1 else layout.strategy
@@ -113,8 +113,6 @@ def main(args: argparse.Namespace) -> None:
     print(table(layouts))
     for note in dict.fromkeys(layout.note for layout in layouts if layout.note):
         print(f'\nNot planned as asked: {note}')
-    for name, times in {name: times for layout in layouts for name, times in layout.wasteful.items()}.items():
-        print(f'\nWasteful: {name} costs each GPU {times:.0f} times its share, because of padding.')
     if args.out:
         write_text(args.out, json.dumps(dict(config=args.config, **as_record(machine, layouts)), indent=1) + '\n')
     print('\n' + '\n'.join(summary(best(layouts, machine.usable), machine, arch)))

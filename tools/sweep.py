@@ -3,15 +3,14 @@
     python tools/sweep.py CONFIG --grid optim_wrapper.optimizer.lr=1e-3,3e-3 model.backbone.drop_rate=0,0.1 --seeds 3
     python tools/sweep.py HYBRID PURE --grid train_cfg.max_epochs=2,4,8 --seeds 2 --jobs 2
 
-The same command goes on with what is not finished.
+The same command continues what is not finished.
 """
 
 import argparse
 from pathlib import Path
 
 from vit_plugin.apps.command_line import KeyValue, add_cfg_options, at_least, run_tool
-from vit_plugin.apps.sweep import Sweep, as_markdown, collect, run_here, run_on_slurm, silent, write_results
-from vit_plugin.apps.sweep.running import train_command
+from vit_plugin.apps.sweep import Sweep, as_markdown, collect, run_here, run_on_slurm, write_results
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -37,17 +36,17 @@ def make_parser() -> argparse.ArgumentParser:
 def main(args: argparse.Namespace) -> None:
     grid = {key: value if isinstance(value, list) else [value] for key, value in args.grid.items()}
     folder = args.work_dir or Path('work_dirs', f'sweep_{Path(args.config[0]).stem}')
-    sweep = Sweep(tuple(args.config), grid, args.seeds, folder, args.cfg_options or {})
+    sweep = Sweep(tuple(args.config), grid, args.seeds, folder, args.cfg_options or {},
+                  Path(__file__).with_name('train.py'))
     sweep.check()
     sweep.claim()
-    command = train_command(Path(__file__).with_name('train.py'), sweep.options)
     try:
-        failed = run_here(sweep.members, command, args.jobs) if not args.slurm else run_on_slurm(
-            sweep.members, command, args.slurm, folder / 'slurm', args.slurm_options or {})
+        failed = run_here(sweep.members, args.jobs) if not args.slurm else run_on_slurm(
+            sweep.members, args.slurm, folder / 'slurm', args.slurm_options or {})
     except KeyboardInterrupt:
-        raise SystemExit('Interrupted: the same command goes on.') from None
-    failed.update(silent(sweep))
-    metric, rows = collect(sweep, args.metric, args.best)
+        raise SystemExit('Interrupted: the same command continues.') from None
+    metric, rows, silent = collect(sweep, args.metric, args.best)
+    failed.update(silent)
     paths = write_results(sweep, metric, rows, failed)
     print(f'\n{as_markdown(metric, rows)}\n{", ".join(map(str, paths))}')
     if failed:

@@ -19,6 +19,12 @@ def test_a_missing_op_is_named_when_it_is_called():
     assert '\n' not in str(raised.value)
 
 
+def test_rotated_boxes_are_a_named_error():
+    from mmcv.ops import batched_nms
+    with pytest.raises(ConfigError, match="no stand-in for mmcv's op 'nms_rotated': compile mmcv"):
+        batched_nms(torch.rand(3, 5), torch.rand(3), torch.zeros(3), dict(type='nms_rotated', iou_threshold=0.5))
+
+
 def test_the_report_of_the_environment_says_what_is_in_place():
     from mmcv.ops import get_compiler_version, get_compiling_cuda_version
     assert get_compiler_version() == get_compiling_cuda_version() == 'none: vit_plugin.detection'

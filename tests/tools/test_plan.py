@@ -48,7 +48,10 @@ def test_what_does_not_fit_says_by_how_much(run_tool):
     assert 'GiB more than the usable 0.01' in done.stderr
 
 
-def test_no_gpus_are_no_plan(run_tool):
-    done = run_tool('plan', PURE, '--gpus', 0, '--gpu-memory', 1)
+@pytest.mark.parametrize(('gpus', 'memory', 'words'), [
+    (0, 1, '--gpus: 0 is not 1 or more'), (1, 'inf', '--gpu-memory: inf is not finite'),
+    (1, '1e300', '--gpu-memory: 1e300 is not between 0.1 and 1000000'), (1, 'nan', '--gpu-memory: nan is not between')])
+def test_numbers_that_are_no_plan(run_tool, gpus, memory, words):
+    done = run_tool('plan', PURE, '--gpus', gpus, '--gpu-memory', memory)
     assert done.returncode == 2
-    assert '--gpus: 0 is not 1 or more' in done.stderr
+    assert words in done.stderr

@@ -32,7 +32,7 @@ def test_a_member_that_fails_is_said_at_the_end_and_in_the_exit_status(run_tool,
 def test_bad_input_is_one_sentence(run_tool, tmp_path):
     (tmp_path / 'sweep.json').write_text('{"config": "other.py"}')
     for arguments, words in (
-            (('--grid', 'model.backbone.depth=3,4'), "has no setting 'depth'"),
+            (('--grid', 'model.backbone.depth=3,4'), 'takes no depth'),
             (('--grid', 'model.backbone.drop_rate=0,0.1'), 'is the folder of another sweep'),
             (('--grid', 'drop_rate'), 'is not of the form KEY=VALUE')):
         done = run_tool('sweep', DIGITS, *arguments, '--work-dir', tmp_path)

@@ -119,12 +119,12 @@ def check_device(device: str) -> None:
 
 
 def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable[[str], float]:
-    """The type of a flag for a number with bounds."""
+    """The type of a flag for a finite number with bounds."""
     def number(text: str) -> float:
         value = kind(text)
-        if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f'{text} is not ' + (
-                f'between {least} and {most}' if most < math.inf else f'{least} or more'))
+        if not least <= value <= most or value == math.inf:
+            bounds = f'between {least} and {most}' if most < math.inf else f'{least} or more'
+            raise argparse.ArgumentTypeError(f'{text} is not {"finite" if value == math.inf else bounds}')
         return value
 
     number.__name__ = kind.__name__

@@ -24,38 +24,22 @@ from vit_plugin.detection.focal_loss import (
     softmax_focal_loss_forward,
 )
 from vit_plugin.detection.nms import bbox_overlaps, nms, nms_match, softnms
-from vit_plugin.detection.point_sets import (
-    diff_iou_rotated_sort_vertices_forward,
-    min_area_polygons,
-    points_in_polygons_forward,
-)
-from vit_plugin.detection.polygons import box_iou, nms_quadri, nms_rotated
 from vit_plugin.detection.roi import roi_align_backward, roi_align_forward, roi_pool_backward, roi_pool_forward
-from vit_plugin.detection.rotated_roi import roi_align_rotated_backward, roi_align_rotated_forward
 from vit_plugin.errors import ConfigError
 
 __all__ = [
     'bbox_overlaps',
-    'box_iou_quadri',
-    'box_iou_rotated',
     'deform_conv_backward_input',
     'deform_conv_backward_parameters',
     'deform_conv_forward',
-    'diff_iou_rotated_sort_vertices_forward',
-    'min_area_polygons',
     'modulated_deform_conv_backward',
     'modulated_deform_conv_forward',
     'ms_deform_attn_backward',
     'ms_deform_attn_forward',
     'nms',
     'nms_match',
-    'nms_quadri',
-    'nms_rotated',
-    'points_in_polygons_forward',
     'roi_align_backward',
     'roi_align_forward',
-    'roi_align_rotated_backward',
-    'roi_align_rotated_forward',
     'roi_pool_backward',
     'roi_pool_forward',
     'sigmoid_focal_loss_backward',
@@ -64,9 +48,6 @@ __all__ = [
     'softmax_focal_loss_forward',
     'softnms',
 ]
-
-box_iou_rotated = box_iou_quadri = box_iou
-
 
 def get_compiler_version() -> str:
     """MMEngine's runner logs this in its report of the environment."""

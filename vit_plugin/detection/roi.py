@@ -27,7 +27,7 @@ def roi_align_forward(input: Tensor, rois: Tensor, output: Tensor, argmax_y: Ten
     if pool_mode != MAX:
         output.copy_(roi_align(input, rois, size, spatial_scale, sampling_ratio, aligned))
         return
-    for group, grid in sample_grids(_extent(rois, spatial_scale, aligned), size, sampling_ratio):
+    for group, grid in _sample_grids(_extent(rois, spatial_scale, aligned), size, sampling_ratio):
         fine = _fine_size(size, grid)
         samples = roi_align(input, rois[group], fine, spatial_scale, 1, aligned)
         values, index = F.max_pool2d(samples, grid, return_indices=True)
@@ -49,7 +49,7 @@ def roi_align_backward(grad_output: Tensor, rois: Tensor, argmax_y: Tensor, argm
     if pool_mode != MAX:
         add(grad_output, rois, size, spatial_scale, sampling_ratio, aligned)
         return
-    for group, grid in sample_grids(_extent(rois, spatial_scale, aligned), size, sampling_ratio):
+    for group, grid in _sample_grids(_extent(rois, spatial_scale, aligned), size, sampling_ratio):
         fine = _fine_size(size, grid)
         index = argmax_y[group].long() * fine[1] + argmax_x[group].long()
         samples = F.max_unpool2d(wide(grad_output[group]), index, grid, output_size=fine)
@@ -61,7 +61,7 @@ def _fine_size(size: tuple[int, int], grid: tuple[int, int]) -> tuple[int, int]:
     return size[0] * grid[0], size[1] * grid[1]
 
 
-def sample_grids(extent: Tensor, size: tuple[int, int], sampling_ratio: int) -> Iterator[
+def _sample_grids(extent: Tensor, size: tuple[int, int], sampling_ratio: int) -> Iterator[
         tuple[Tensor, tuple[int, int]]]:
     """Group RoIs by their number of samples per bin. Yields masks (N,) and the numbers of samples (down, across).
 

@@ -7,15 +7,13 @@ import torch
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from mmpretrain.structures import DataSample
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
 from torch.utils.flop_counter import FlopCounterMode
 
 from vit_plugin.apps.benchmark.measure import peak_memory
-from vit_plugin.apps.planning.allocations import CUDA_BLOCK, KINDS
 from vit_plugin.apps.planning.building import build_classifier
-from vit_plugin.apps.planning.forecast import DEPTHS, Forecast, by_segment, has_equal_blocks, wasteful
-from vit_plugin.apps.planning.step import Setting, Step, pretended_ranks
+from vit_plugin.apps.planning.forecast import DEPTHS, Forecast, by_segment, has_equal_blocks
+from vit_plugin.apps.planning.step import Setting, pretended_ranks
+from vit_plugin.apps.planning.tracing import KINDS
 from vit_plugin.errors import ConfigError
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # torch's, of collectives without data
@@ -51,10 +49,10 @@ def test_continued_to_a_depth_it_is_what_tracing_all_blocks_gives(ranks, group, 
     short, full = (Forecast(make_cfg(), setting, in_full) for in_full in (False, True))
     assert (short.depths, full.depths) == (DEPTHS, (None, ))
     for batch in (1, 40):  # the peak is in the update, or in the backward
-        assert short.peak(batch) == pytest.approx(full.peak(batch), rel=1e-3)  # blocks of 512 bytes in small buckets
+        assert short.peak(batch) == pytest.approx(full.peak(batch), rel=1e-6)
         expected = full.at(batch)
         for key, value in short.at(batch).items():
-            assert value == pytest.approx(expected.get(key, 0), rel=1e-3, abs=CUDA_BLOCK), key
+            assert value == pytest.approx(expected.get(key, 0), rel=1e-6, abs=1), key
 
 
 @pytest.mark.parametrize('options', [
@@ -113,7 +111,9 @@ def test_arithmetic_is_that_of_the_model():
 
 
 def kinds(cfg: Config, setting: Setting, batch: int = 2) -> dict[str, float]:
-    return Forecast(cfg, setting).memory(batch)
+    """The most of each kind, over a step."""
+    segments = by_segment(Forecast(cfg, setting).at(batch)).values()
+    return {kind: max(held.get(kind, 0) for held in segments) for kind in KINDS}
 
 
 def test_sharding_divides_and_replicas_do_not(ranks):
@@ -127,8 +127,9 @@ def test_sharding_divides_and_replicas_do_not(ranks):
 @pytest.mark.parametrize(('optimizer', 'times'), [
     (dict(type='AdamW'), 2), (dict(type='SGD', momentum=0.9), 1), (dict(type='SGD'), 0)])
 def test_the_optimizers_own_state(ranks, optimizer, times):
-    held = kinds(make_cfg(2, optim_wrapper=dict(optimizer=dict(optimizer, lr=0.1, _delete_=True))), ranks)
-    assert held['optimizer'] == pytest.approx(times * held['gradients'], rel=0.2, abs=1)
+    cfg = make_cfg(2, optim_wrapper=dict(optimizer=dict(optimizer, lr=0.1, _delete_=True)))
+    held = min(held['optimizer'] for held in by_segment(Forecast(cfg, ranks).at(2)).values())  # a step makes more
+    assert held == pytest.approx(times * kinds(cfg, ranks)['gradients'], rel=0.2, abs=1)
 
 
 def test_averaged_weights(ranks):
@@ -154,18 +155,6 @@ def test_accumulating_keeps_gradients_and_sends_less(ranks):
     assert once['within'] < twice['within'] < 2 * once['within']
     peaks = [max(sum(held.values()) for held in by_segment(cost).values()) for cost in (once, twice)]
     assert peaks[0] < peaks[1]
-
-
-def test_planted_bad_sharding_is_found():
-    """torch's own placement divides positions (1, N, C) on the dimension of size 1."""
-    cfg = make_cfg(2)
-    cfg.model.backbone.img_size = 512
-    with pretended_ranks(16):
-        with torch.device('meta'):
-            model = build_classifier(cfg, False, None)
-        fully_shard(model, mesh=init_device_mesh('cpu', (16, )))
-        assert wasteful(model) == {'backbone.pos_embed': 16.0}
-        assert wasteful(Step(cfg, Setting(16, 8, 16)).model) == {}
 
 
 def test_offloading_is_not_planned(ranks):

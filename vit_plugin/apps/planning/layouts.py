@@ -9,7 +9,7 @@ from mmengine.config import Config
 from vit_plugin.errors import ConfigError
 
 from .cost import Estimate, estimate
-from .forecast import Forecast, wasteful
+from .forecast import Forecast
 from .step import Setting
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -59,14 +59,13 @@ class Layout:
         group: number of ranks that share one copy of the model.
         recompute: whether activations are recomputed.
         batch: images of a forward on a GPU.
-        memory: the most bytes by kind.
-        peak: bytes at the peak of a step.
+        memory: bytes by kind at the peak of a step.
+        peak: their sum.
         peak_of_one: the same with one image, if not even that fits.
         largest_batch: the largest batch that fits; 0 if none does.
         traffic: bytes that a GPU receives in a step, ``within`` and ``between`` machines.
         flops: operations for an image, forward and backward.
         repeated_flops: those that recomputing adds.
-        wasteful: parameters that cost a GPU more than twice their share, and how much.
         run: what the whole run takes; None without a schedule.
         note: what differs from what was asked for.
     """
@@ -82,7 +81,6 @@ class Layout:
     traffic: Mapping[str, float]
     flops: float
     repeated_flops: float
-    wasteful: Mapping[str, float]
     run: Estimate | None
     note: str = ''
 
@@ -106,20 +104,20 @@ def lay_out(cfg: Config, machine: Machine, batch: int, images: float | None) -> 
             forecast, group, note = _first_possible(cfg, machine, groups, recompute)
             groups, notes = [group], notes or note
             if forecast is None:
-                layouts.append(Layout(strategy, 0, group, recompute, batch, {}, 0, 0, 0, {}, 0, 0, {}, None, notes))
+                layouts.append(Layout(strategy, 0, group, recompute, batch, {}, 0, 0, 0, {}, 0, 0, None, notes))
                 continue
             cost, forwards = forecast.at(batch), forecast.steps[0].forwards
             flops = cost['flops'] / batch / forwards
             plain_flops = plain_flops or flops
             traffic = {link: cost[link] for link in ('within', 'between')}
-            largest = forecast.largest_batch(machine.usable)
+            largest = forecast.largest_batch(machine.usable, batch)
             run = None if images is None else estimate(
                 images, batch * forwards, machine.gpus, plain_flops, traffic, machine.peak_tflops, machine.utilisation,
                 machine.gigabytes_per_s, flops - plain_flops, machine.price)
             layouts.append(Layout(
                 strategy, forecast.num_parameters, group, recompute, batch, forecast.memory(batch),
                 forecast.peak(batch), None if largest else forecast.peak(1), largest, traffic, plain_flops,
-                flops - plain_flops, wasteful(forecast.steps[-1].model), run, notes))
+                flops - plain_flops, run, notes))
     return layouts
 
 

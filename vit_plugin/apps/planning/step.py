@@ -4,8 +4,8 @@ The tensors are fake, and the process group only pretends. The optimizer, the sh
 ones.
 """
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,14 +15,14 @@ from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
-from torch.distributed.tensor import debug
+from torch.distributed.tensor import DTensor, debug
 
 from vit_plugin.engine.explain import first_line
 from vit_plugin.engine.sharding import Sharding, shard
 from vit_plugin.errors import ConfigError
 
-from .allocations import CUDA_BLOCK, Allocations
 from .building import build_classifier, norms_in_float32, planned_optim_wrapper
+from .tracing import Trace, Work
 
 # What a step costs: (segment, kind) -> bytes at the peak of the segment, and other quantities by name.
 Cost = dict[Any, float]
@@ -97,9 +97,8 @@ class Step:
         self.forwards = getattr(self.wrapper, '_accumulative_counts', 1)
         if setting.device == 'cuda' and hasattr(self.wrapper, 'cast_dtype'):
             norms_in_float32(self.model)
-        with self.fake, Allocations(self.fake, 1, 1):
+        with self.fake, Work(self.fake, 1):
             self._run(self.model, 1)  # makes the optimizer's state, and DTensor's tables of shapes
-        self.ema = self._ema()
 
     def cost(self, batch: int) -> Cost:
         """The cost of a step with this number of images on the rank.
@@ -107,26 +106,22 @@ class Step:
         Returns:
             bytes by (segment, kind), ``'flops'``, and the traffic ``'within'`` and ``'between'`` machines.
         """
-        block = CUDA_BLOCK if self.setting.device == 'cuda' else 1
-        allocations = Allocations(self.fake, block, self.setting.gpus_per_node)
-        allocations.follow(state_of(self.model), 'parameters')
-        allocations.follow(self._optimizer_state(), 'optimizer')
-        allocations.follow(self.ema, 'ema')
-        with ExitStack() as stack:
-            stack.enter_context(self.fake)
-            stack.enter_context(allocations)
-            model = self.model if self.setting.group > 1 or self.setting.gpus == 1 else self._replicated(allocations)
-            stack.enter_context(_segments(self.model, self.wrapper.optimizer, allocations))
-            self._run(model, batch)
+        trace = Trace(self.model, self.wrapper.optimizer, self.fake, self.setting.gpus_per_node)
+        with trace, _segments(self.model, self.wrapper.optimizer, trace.memory):
+            model, buckets = (self.model, 0) if self.setting.group > 1 or self.setting.gpus == 1 else self._replicated()
+            self._run(model, batch, trace.memory.reset_mod_stats)  # the trackers expect one forward
         for parameter in self.model.parameters():
             parameter.grad = None
-        cost: Cost = {('memory', segment, kind): size for segment, held in allocations.peaks.items()
-                      for kind, size in held.items()}
-        return cost | {'flops': allocations.flops, **allocations.traffic}
+        cost: Cost = {}
+        for segment, held in trace.peaks().items():
+            held.update(activations=-buckets, gathered=buckets, ema=self._averaged())
+            cost.update({('memory', segment, kind): size for kind, size in held.items()})
+        return cost | {'flops': trace.work.flops, **trace.work.traffic}
 
-    def _run(self, model: nn.Module, batch: int) -> None:
+    def _run(self, model: nn.Module, batch: int, tell: Callable[[], None] = lambda: None) -> None:
         backbone = self.model.backbone
         for _ in range(self.forwards):
+            tell()
             images = torch.empty(batch, backbone.patch_embed.in_channels, *backbone.img_size, dtype=torch.uint8)
             preprocessor = self.model.data_preprocessor
             with self.wrapper.optim_context(model), _autocast(self.wrapper):
@@ -148,46 +143,39 @@ class Step:
                                   f'sharded parameters ({first_line(error)}); leave out fused=True, or sharding.'
                                   ) from error
 
-    def _optimizer_state(self) -> Iterator[Tensor]:
-        return (value for state in self.wrapper.optimizer.state.values() for value in state.values()
-                if isinstance(value, Tensor))
+    def _averaged(self) -> int:
+        """Bytes of the averaged weights that a hook of the config keeps."""
+        averages = any('EMAHook' in str(hook['type']) for hook in self.cfg.get('custom_hooks') or ())
+        return averages * sum(_bytes(tensor) for tensor in (*self.model.parameters(), *self.model.buffers()))
 
-    def _ema(self) -> list[Tensor]:
-        """The averaged weights that a hook of the config keeps."""
-        averaged = any('EMAHook' in str(hook['type']) for hook in self.cfg.get('custom_hooks') or ())
-        with self.fake:
-            return [torch.empty_like(tensor) for tensor in state_of(self.model)] if averaged else []
-
-    def _replicated(self, allocations: Allocations) -> nn.Module:
-        """The model in DDP, whose buckets hold a second copy of the gradients."""
+    def _replicated(self) -> tuple[nn.Module, int]:
+        """The model in DDP, and the bytes of its buckets, which hold a second copy of the gradients."""
         options = {key: value for key, value in (self.cfg.get('model_wrapper_cfg') or {}).items()
                    if key in ('gradient_as_bucket_view', 'bucket_cap_mb')}
-        allocations.kind = 'gathered'
         model = nn.parallel.DistributedDataParallel(self.model, init_sync=False, broadcast_buffers=False, **options)
-        allocations.kind = 'activations'
         model.register_comm_hook(None, _all_reduce)
-        return model
+        buckets = 0 if options.get('gradient_as_bucket_view') else sum(
+            _bytes(parameter) for parameter in self.model.parameters() if parameter.requires_grad)
+        return model, buckets
 
 
-def state_of(model: nn.Module) -> list[Tensor]:
-    """Parameters and buffers."""
-    return [*model.parameters(), *model.buffers()]
+def _bytes(tensor: Tensor) -> int:
+    return (tensor.to_local() if isinstance(tensor, DTensor) else tensor).nbytes
 
 
 @contextmanager
-def _segments(model: nn.Module, optimizer: torch.optim.Optimizer, allocations: Allocations) -> Iterator[None]:
+def _segments(model: nn.Module, optimizer: torch.optim.Optimizer, memory: Any) -> Iterator[None]:
     """Tell which part of a step is going on: the blocks from either end, forward and backward, and the update."""
     def begin(*segment: Any) -> None:
-        allocations.follow((parameter.grad for parameter in model.parameters()), 'gradients')
-        allocations.begin(segment, 'activations' if segment[0] == 'forward' else 'temporary')
+        memory.segment = segment
 
     def hook(block: nn.Module, place: int | str) -> tuple[Any, Any]:
         def before(*_: Any) -> None:
-            if allocations.segment[0] == 'forward':  # in the backward it is recomputed
+            if memory.segment[0] == 'forward':  # in the backward it is recomputed
                 begin('forward', place)
 
         def after(_: nn.Module, inputs: tuple, out: Tensor) -> None:
-            if allocations.segment[0] == 'forward' and out.requires_grad:
+            if memory.segment[0] == 'forward' and out.requires_grad:
                 out.register_hook(lambda _: begin('backward', place))
 
         return block.register_forward_pre_hook(before), block.register_forward_hook(after)

@@ -12,7 +12,6 @@ from vit_plugin.visualization import draw_budgets, draw_curves, draw_seeds
 from vit_plugin.writing import replacing, write_text
 
 from .grid import Member, Sweep, as_text
-from .running import is_finished
 
 LENGTHS = ('train_cfg.max_epochs', 'train_cfg.max_iters')  # of the training
 
@@ -26,20 +25,18 @@ class Row(NamedTuple):
         scores: the metric by seed, of the finished members.
         curves: the points (seconds of training, metric) of each validation, by seed.
         seconds: mean seconds of a training.
+        mean, spread: of the scores, and their sample standard deviation. None for too few scores.
     """
     config: str
     values: dict[str, Any]
     scores: dict[int, float]
     curves: dict[int, list[tuple[float, float]]]
     seconds: float | None
-
-    @property
-    def spread(self) -> float | None:
-        """The sample standard deviation over the seeds; None for fewer than two."""
-        return stdev(self.scores.values()) if len(self.scores) > 1 else None
+    mean: float | None
+    spread: float | None
 
 
-def collect(sweep: Sweep, metric: str | None = None, best: bool = False) -> tuple[str, list[Row]]:
+def collect(sweep: Sweep, metric: str | None = None, best: bool = False) -> tuple[str, list[Row], dict[Path, str]]:
     """Read the metrics of the finished members.
 
     Args:
@@ -48,62 +45,55 @@ def collect(sweep: Sweep, metric: str | None = None, best: bool = False) -> tupl
         best: whether to take the largest value over all validations, which flatters, in place of the last.
 
     Returns:
-        The name of the metric, and a row for each combination of config and grid. A member that has recorded nothing
-        has no score, see :func:`silent`.
+        The name of the metric, a row for each combination of config and grid, and the folders of the finished members
+        that have recorded no metric, with what to do.
 
     Raises:
         ConfigError: if a record has other metrics, and not this one.
     """
-    rows: dict[str, Row] = {}
-    seconds: dict[str, list[float]] = {}
-    for member in sweep.members:
-        key = json.dumps([member.config, member.values])
-        rows.setdefault(key, Row(member.config, member.values, {}, {}, None))
-        if is_finished(member) and (record := _record(member)):
-            scores = record['max' if best else 'last']
-            metric = metric or next(iter(scores))
-            if metric not in scores:
-                raise ConfigError(f'--metric {metric}: {str(member.folder)!r} has recorded {", ".join(scores)}; give '
+    rows, silent = [], {}
+    for i, (config, values) in enumerate(sweep.combinations):
+        scores, curves, seconds = {}, {}, []
+        for member in sweep.members[i * sweep.seeds:(i + 1) * sweep.seeds]:
+            if not member.is_finished:
+                continue
+            record = _record(member)
+            if record is None:
+                silent[member.folder] = ('it recorded no metric: no validation took place, or a detector found '
+                                         'nothing; train it longer, with a val_interval within the training')
+                continue
+            found = record['max' if best else 'last']
+            metric = metric or next(iter(found))
+            if metric not in found:
+                raise ConfigError(f'--metric {metric}: {str(member.folder)!r} has recorded {", ".join(found)}; give '
                                   'one of them.')
-            rows[key].scores[member.seed] = scores[metric]
-            clock = dict(record.get('clock', ()))  # records of earlier versions have none
-            rows[key].curves[member.seed] = [(clock[step], value) for step, value in record['history'][metric]
-                                             if step in clock]
-            seconds.setdefault(key, []).append(record['seconds'])
-    return metric or 'metric', [row._replace(seconds=mean(seconds[key]) if key in seconds else None)
-                                for key, row in rows.items()]
+            clock = dict(record['clock'])
+            scores[member.seed] = found[metric]
+            curves[member.seed] = [(clock[step], value) for step, value in record['history'][metric]]
+            seconds.append(record['seconds'])
+        rows.append(Row(config, values, scores, curves, mean(seconds) if seconds else None,
+                        mean(scores.values()) if scores else None, stdev(scores.values()) if len(scores) > 1 else None))
+    return metric or 'metric', rows, silent
 
 
 def _record(member: Member) -> dict[str, Any] | None:
     """What a member has recorded; None if there is no metric in it."""
     path = member.folder / RECORD
-    if not path.is_file():
-        return None
-    record = json.loads(path.read_text())
+    record = json.loads(path.read_text()) if path.is_file() else dict(last={})
     return record if record['last'] else None
 
 
-def silent(sweep: Sweep) -> dict[Path, str]:
-    """The folders of the finished members that have recorded no metric, with what to do."""
-    return {member.folder: 'it recorded no metric: no validation took place, or a detector found nothing; train it '
-                           'longer, with a val_interval within the training'
-            for member in sweep.members if is_finished(member) and not _record(member)}
-
-
 def settings(rows: Sequence[Row]) -> list[dict[str, str]]:
-    """The settings of each row as texts. The config is one of them if there are several."""
-    configs = {row.config for row in rows}
-    return [{**({'config': Path(row.config).stem} if len(configs) > 1 else {}),
+    """The settings of each row by name. The config is one of them if there are several, or no grid."""
+    named = len({row.config for row in rows}) > 1 or not rows[0].values
+    return [{**({'config': Path(row.config).stem} if named else {}),
              **{key: as_text(value) for key, value in row.values.items()}} for row in rows]
 
 
-def labels(rows: Sequence[Row]) -> list[str]:
-    """A short name for each row: the settings that differ."""
-    found = settings(rows)
-    differ = [key for key in found[0] if len({texts[key] for texts in found}) > 1]
-    return [', '.join(texts[key] if key == 'config' else f'{key.rpartition(".")[2]} {texts[key]}'
-                      for key in differ or texts) or Path(row.config).stem
-            for texts, row in zip(found, rows, strict=True)]
+def label(settings: Mapping[str, str]) -> str:
+    """Settings in one short text."""
+    return ', '.join(value if key == 'config' else f'{key.rpartition(".")[2]} {value}'
+                     for key, value in settings.items())
 
 
 def as_markdown(metric: str, rows: Sequence[Row]) -> str:
@@ -112,10 +102,10 @@ def as_markdown(metric: str, rows: Sequence[Row]) -> str:
     lines = [[*found[0], metric, '± (seeds)', 'lowest', 'highest', 'seconds'], ['---'] * (len(found[0]) + 5)]
     for row, texts in zip(rows, found, strict=True):
         scores = row.scores.values()
-        numbers = ['no score', '', '', '', ''] if not scores else [
-            f'{mean(scores):.4g}', f'{"" if row.spread is None else f"{row.spread:.2g} "}({len(scores)})',
+        cells = ['no score', '', '', '', ''] if not scores else [
+            f'{row.mean:.4g}', f'{"" if row.spread is None else f"{row.spread:.2g} "}({len(scores)})',
             f'{min(scores):.4g}', f'{max(scores):.4g}', f'{row.seconds:.0f}']
-        lines.append([*texts.values(), *numbers])
+        lines.append([*texts.values(), *cells])
     return '\n'.join(f'| {" | ".join(line)} |' for line in lines) + '\n'
 
 
@@ -124,27 +114,24 @@ def write_results(sweep: Sweep, metric: str, rows: Sequence[Row], failed: Mappin
 
     The files are ``results.json``, ``results.md``, ``results.png`` (all seeds of each combination) and ``curves.png``
     (the metric over the time of training; colours are configs, or combinations if there is one config). If the grid has
-    the length of training, there is ``budgets.png`` (the metric over this length, a line for each config with its other
-    settings).
+    the length of training, there is ``budgets.png`` (the metric over this length, a line for each combination of the
+    other settings).
     """
     write_text(sweep.folder / 'results.json', json.dumps(dict(
-        metric=metric, failed={path.name: words for path, words in failed.items()},
-        rows=[dict(row._asdict(), mean=mean(row.scores.values()) if row.scores else None, spread=row.spread)
-              for row in rows]), indent=1) + '\n')
+        metric=metric, failed={path.name: why for path, why in failed.items()},
+        rows=[row._asdict() for row in rows]), indent=1) + '\n')
     write_text(sweep.folder / 'results.md', as_markdown(metric, rows))
-    names = labels(rows)
+    seeds: dict[str, list[float]] = {}
     curves: dict[str, list[list[tuple[float, float]]]] = {}
     budgets: dict[str, list[tuple[float, list[float]]]] = {}
-    for row, name in zip(rows, names, strict=True):
-        config = Path(row.config).stem
-        curves.setdefault(config if len(sweep.configs) > 1 else name, []).extend(row.curves.values())
+    for row, texts in zip(rows, settings(rows), strict=True):
+        scores = [*row.scores.values()]
+        seeds[label(texts)] = scores
+        curves.setdefault(texts.get('config', label(texts)), []).extend(row.curves.values())
         if row.seconds is not None:
-            others = {key: value for key, value in row.values.items() if key not in LENGTHS}
-            line = ', '.join([config, *(f'{key.rpartition(".")[2]} {as_text(value)}' for key, value in others.items())])
-            budgets.setdefault(line, []).append((row.seconds, list(row.scores.values())))
-    figures = {'results.png': draw_seeds({name: list(row.scores.values())
-                                          for name, row in zip(names, rows, strict=True)}, metric),
-               'curves.png': draw_curves(curves, metric)}
+            others = label({key: text for key, text in texts.items() if key not in LENGTHS})
+            budgets.setdefault(others or Path(row.config).stem, []).append((row.seconds, scores))
+    figures = {'results.png': draw_seeds(seeds, metric), 'curves.png': draw_curves(curves, metric)}
     if any(length in sweep.grid for length in LENGTHS):
         figures['budgets.png'] = draw_budgets(budgets, metric)
     for file, figure in figures.items():
