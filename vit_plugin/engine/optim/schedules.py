@@ -14,9 +14,9 @@ def scaled(scheduler: Any, length: int, made_for: int, by_epoch: bool, epoch_len
     """Scale the config of one or several schedulers to another length of the run.
 
     Arguments in the unit of the run (epochs or iterations) are scaled. In a run that counts epochs, a warm-up in
-    iterations becomes shorter with the run, but not longer, and ends with the run at the latest. Omitted arguments need no
-    change, because their default is the end of the run. A warm-up that is scaled to one step has no effect, so that every
-    run reaches the rate that was set.
+    iterations becomes shorter with the run, but not longer, and ends in the middle of it at the latest. Omitted arguments
+    need no change, because their default is the end of the run. A warm-up that is scaled to one step has no effect, so
+    that every run reaches the rate that was set.
 
     Args:
         scheduler: the config of a scheduler, or several in a list or by name. Built schedulers are not changed.
@@ -33,7 +33,7 @@ def scaled(scheduler: Any, length: int, made_for: int, by_epoch: bool, epoch_len
         return {name: scaled(part, length, made_for, by_epoch, epoch_length) for name, part in scheduler.items()}
     config, factor, last = dict(scheduler), length / made_for, math.inf
     if config.get('by_epoch', True) != by_epoch:
-        factor, last = min(factor, 1.), length * epoch_length if by_epoch else math.inf
+        factor, last = min(factor, 1.), max(length * epoch_length // 2, 1) if by_epoch else math.inf
     if config.pop('convert_to_iter_based', False):  # done here, because this keeps fractions of epochs
         config['by_epoch'], factor = False, factor * epoch_length
     for name in POSITIONS:
@@ -43,7 +43,21 @@ def scaled(scheduler: Any, length: int, made_for: int, by_epoch: bool, epoch_len
         config['end'] = max(config['end'], config.get('begin', 0) + 1)
         if config['end'] == config.get('begin', 0) + 1:
             config |= {name: 1. for name in WARM_UPS if name in config}
+    if 'eta_max' in config:
+        steps = length * (epoch_length if by_epoch and not config.get('by_epoch', True) else 1)
+        config |= _one_cycle(config.get('total_steps') or config.get('end', steps) - config.get('begin', 0),
+                             config.get('pct_start', 0.3))
     return config
+
+
+def _one_cycle(steps: int, pct_start: float) -> dict[str, Any]:
+    """Arguments of ``OneCycleLR`` with which its highest rate is that of a step.
+
+    MMEngine 0.10.7 divides by zero where the first or only step has it.
+    """
+    if steps == 1:
+        return dict(total_steps=2, pct_start=1., div_factor=1.)
+    return dict(total_steps=steps, pct_start=min(max(round(pct_start * steps), 2), steps) / steps)
 
 
 def _times(value: Any, factor: float, least: int, most: float) -> Any:
