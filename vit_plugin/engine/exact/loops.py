@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader
 from vit_plugin.data.seeded import keys_of, seeded_part
 from vit_plugin.errors import ConfigError
 
-# Among MMEngine's runtime information: what a checkpoint keeps, and what a validation's line tells. MMEngine's line
+# Among MMEngine's runtime information: what a checkpoint keeps, and what a line tells. The line of a validation
 # tells everything whose name begins with "val".
 VALIDATED, VALIDATES = 'last_validated_iter', 'val/iter'
 
