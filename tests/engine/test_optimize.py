@@ -22,6 +22,7 @@ class Part:
 @pytest.fixture
 def runner(tiny_hybrid, monkeypatch) -> Part:
     monkeypatch.setattr(onednn, 'MIN_PRODUCTS', 0)
+    monkeypatch.setattr(onednn, 'ROWS', 3)
     return Part(VisionTransformer(**tiny_hybrid))
 
 

@@ -25,9 +25,9 @@ def test_the_private_operator_is_there():
 
 
 @pytest.fixture(autouse=True)
-def small_ones_of_any_shape(monkeypatch):
+def small_ones_in_small_blocks(monkeypatch):
     monkeypatch.setattr(onednn, 'MIN_PRODUCTS', 0)
-    monkeypatch.setattr(onednn, 'MAX_ROW_COUNTS', 10**6)
+    monkeypatch.setattr(onednn, 'ROWS', 3)
 
 
 @pytest.fixture
@@ -243,10 +243,32 @@ def test_a_hook_that_replaces_the_input_does_not_lose_the_activation():
         close(mlp(x), expected)
 
 
-def test_only_so_many_shapes(monkeypatch, sources):
-    """Each would cost memory for good, so later ones are torch's; a shape keeps what it has."""
-    monkeypatch.setattr(onednn, 'MAX_ROW_COUNTS', 3)
-    monkeypatch.setattr(onednn, '_row_counts', set())
+def test_it_computes_blocks_of_one_shape(sources):
+    """Each shape costs memory for good. torch computes the rows that are left over."""
     layer = layer_of(*sources[1:])
-    used = [OPERATOR in operators(lambda rows=rows: layer(torch.randn(rows, 8))) for rows in (1, 2, 3, 4, 2, 5, 4)]
-    assert used == [True, True, True, False, True, False, False]
+    with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as record:
+        for rows in (1, 2, 3, 4, 8):
+            layer(torch.randn(rows, 8))
+    shapes = [event.input_shapes[0] for event in record.events() if event.name == OPERATOR]
+    assert shapes == [[3, 8]] * 4
+
+
+def test_results_do_not_depend_on_what_came_before(monkeypatch):
+    """Not on other numbers of rows, in the forward or the backward. With the size from which oneDNN is used."""
+    monkeypatch.undo()
+    layer, x = nn.Linear(128, 256), torch.randn(onednn.ROWS + 88, 128, requires_grad=True)
+    use_onednn(layer, BOTH)
+
+    def results() -> list[torch.Tensor]:
+        y = layer(x)
+        return [y, *torch.autograd.grad(y.square().sum(), [x, *layer.parameters()])]
+
+    def others() -> None:
+        for rows in range(onednn.ROWS, onednn.ROWS + 600, 100):
+            layer(torch.randn(rows, 128)).sum().backward()
+
+    others()
+    assert OPERATOR in operators(lambda: layer(x))
+    before = results()
+    others()
+    assert all(map(torch.equal, before, results()))

@@ -11,9 +11,9 @@ from vit_plugin.passes.onednn import OneDnnLinear
 
 
 @pytest.fixture(autouse=True)
-def small_ones_of_any_shape(monkeypatch):
+def small_ones_in_small_blocks(monkeypatch):
     monkeypatch.setattr(onednn, 'MIN_PRODUCTS', 0)
-    monkeypatch.setattr(onednn, 'MAX_ROW_COUNTS', 10**6)
+    monkeypatch.setattr(onednn, 'ROWS', 3)
 
 
 def snapshot(model: torch.nn.Module) -> dict:

@@ -184,10 +184,11 @@ class Runner(mmengine.runner.Runner):
     def build_param_scheduler(self, scheduler: Any) -> Any:
         made_for, by_epoch = self.cfg.get('schedule_length'), isinstance(self._train_loop, EpochBasedTrainLoop)
         length = self.max_epochs if by_epoch else self.max_iters
-        if made_for and made_for != length:
-            self.logger.info(f'The schedules, made for {made_for} {"epochs" if by_epoch else "iterations"}, are scaled '
-                             f'to {length}.')
-            scheduler = scaled(scheduler, length / made_for, by_epoch, len(self.train_dataloader))
+        if made_for:
+            if made_for != length:
+                self.logger.info(f'The schedules, made for {made_for} {"epochs" if by_epoch else "iterations"}, are '
+                                 f'scaled to {length}.')
+            scheduler = scaled(scheduler, length, made_for, by_epoch, len(self.train_dataloader))
         return super().build_param_scheduler(scheduler)
 
     def load_or_resume(self) -> None:

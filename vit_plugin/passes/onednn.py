@@ -5,7 +5,7 @@ and computes the activation within the product. With the BLAS, both need extra p
 """
 
 from collections.abc import Collection
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import torch
@@ -26,12 +26,11 @@ CHOICES: dict[tuple[str, torch.dtype], Collection[str]] = {
     ('Intel', torch.bfloat16): ('linear', 'gelu'),
 }
 
-# With fewer multiply-adds, the dispatch costs more time than oneDNN saves.
+# oneDNN gets blocks of so many rows, and torch the rows that are left over. oneDNN keeps about 0.4 MiB of machine code
+# for every shape until the process ends, whatever the capacity of its cache. With blocks, a layer has one shape.
+ROWS = 512
+# With fewer multiply-adds in a block, the dispatch costs more time than oneDNN saves.
 MIN_PRODUCTS = 2**24
-# oneDNN keeps about half a megabyte of machine code for every shape of a product. To bound this memory, it gets the
-# first MAX_ROW_COUNTS numbers of rows in a process. torch computes the products with other numbers of rows.
-MAX_ROW_COUNTS = 4
-_row_counts: set[int] = set()
 
 
 def is_available() -> bool:
@@ -43,7 +42,7 @@ class OneDnnLinear(nn.Linear):
     """A linear layer that uses oneDNN where that is possible and faster. Its parameters are those of ``nn.Linear``.
 
     torch's own operator computes everything else: other devices and dtypes, autocast, compilers, exporters, subclasses
-    of tensors, small products.
+    of tensors, small products. Who computes which rows follows from the layer, the dtype and the number of rows alone.
 
     Attributes:
         chosen: for each dtype, what oneDNN computes, see ``CHOICES``.
@@ -70,14 +69,7 @@ class OneDnnLinear(nn.Linear):
         if not all(type(p) is nn.Parameter and p.dtype == x.dtype and p.device == x.device and p.is_contiguous()
                    for p in self.parameters(False)):
             return False
-        rows = x.numel() // self.in_features
-        return rows * self.weight.numel() >= MIN_PRODUCTS and _admits(rows)
-
-
-def _admits(rows: int) -> bool:
-    if rows not in _row_counts and len(_row_counts) < MAX_ROW_COUNTS:
-        _row_counts.add(rows)
-    return rows in _row_counts
+        return x.numel() >= ROWS * self.in_features and ROWS * self.weight.numel() >= MIN_PRODUCTS
 
 
 class OneDnnMlp(Mlp):
@@ -94,7 +86,14 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, weight: Tensor, bias: Tensor | None, gelu: str | None) -> Tensor:
-        return torch.ops.mkldnn._linear_pointwise(x, weight, bias, 'gelu' if gelu else 'none', [], gelu or '')
+        y = x.new_empty(len(x), len(weight))
+        in_blocks = len(x) - len(x) % ROWS
+        for block, out in zip(x[:in_blocks].split(ROWS), y.split(ROWS), strict=False):
+            out.copy_(torch.ops.mkldnn._linear_pointwise(block, weight, bias, 'gelu' if gelu else 'none', [],
+                                                         gelu or ''))
+        if in_blocks < len(x):
+            y[in_blocks:] = _plain(x[in_blocks:], weight, bias, gelu)
+        return y
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple, output: Tensor) -> None:
@@ -123,11 +122,12 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, in_dims: tuple, x: Tensor, weight: Tensor, bias: Tensor | None, gelu: str | None,
              ) -> tuple[Tensor, int]:
-        def plain(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-            x = F.linear(x, weight, bias)
-            return F.gelu(x, approximate=gelu) if gelu else x
+        return torch.vmap(partial(_plain, gelu=gelu), in_dims[:3])(x, weight, bias), 0
 
-        return torch.vmap(plain, in_dims[:3])(x, weight, bias), 0
+
+def _plain(x: Tensor, weight: Tensor, bias: Tensor | None, gelu: str | None) -> Tensor:
+    x = F.linear(x, weight, bias)
+    return F.gelu(x, approximate=gelu) if gelu else x
 
 
 def _before_gelu(grad: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, gelu: str | None) -> Tensor:

@@ -6,6 +6,7 @@ optim_wrapper = dict(
     paramwise_cfg=dict(layer_decay_rate=1., flat_decay_mult=0.),  # no weight decay of norms, biases and positions
     optimizer=dict(type='AdamW', lr=3e-4, weight_decay=0.03, fused=True))
 param_scheduler = dict(type='OneCycleLR', eta_max=3e-4, by_epoch=True, convert_to_iter_based=True)
+schedule_length = 180
 train_cfg = dict(by_epoch=True, max_epochs=180, val_interval=1)
 val_cfg = dict()
 test_cfg = dict()

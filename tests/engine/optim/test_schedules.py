@@ -44,15 +44,19 @@ def rates(schedulers: list, steps: int, epoch_length: int) -> list[float]:
 
 @recipes()
 @pytest.mark.filterwarnings('ignore')
-def test_every_recipe_can_be_shortened(path):
+def test_a_run_of_any_length_reaches_the_rate_that_was_set(path):
     recipe = read_config(path)
     field = 'max_epochs' if 'max_epochs' in recipe.train_cfg else 'max_iters'
-    for length, epoch_length in product((1, 3), (1, 5)):
+    for length, epoch_length in product((1, 2, 3, recipe.train_cfg[field]), (1, 2, 7)):
+        if length > 1000:  # in iterations
+            length, epoch_length = 1000, 1
         cfg = deepcopy(recipe)
         cfg.train_cfg[field] = length
         schedulers = schedulers_of(cfg, epoch_length)
         steps = length * (epoch_length if field == 'max_epochs' else 1)
-        assert max(rates(schedulers, steps, epoch_length)) <= 1.
+        top = max(rates(schedulers, steps, epoch_length))
+        expected = cfg.param_scheduler.get('eta_max') if isinstance(cfg.param_scheduler, dict) else 1.
+        assert top == pytest.approx(expected, rel=1e-4), (length, epoch_length)
 
 
 @pytest.mark.filterwarnings('ignore')
@@ -74,7 +78,7 @@ def test_no_part_loses_its_place(length, epoch_length, ends, by_epoch, converted
     begin, end = sorted(ends)
     part = dict(type='LinearLR', begin=begin, end=end, by_epoch=by_epoch or converted, convert_to_iter_based=converted)
     before = dict(part)
-    (made, ) = scaled([part], length / 200, True, epoch_length)
+    (made, ) = scaled([part], length, 200, True, epoch_length)
     assert part == before
     assert 0 <= made['begin'] < made['end']
     assert all(isinstance(made[name], int) for name in ('begin', 'end'))
@@ -82,5 +86,6 @@ def test_no_part_loses_its_place(length, epoch_length, ends, by_epoch, converted
 
 def test_a_warm_up_in_iterations_is_not_stretched():
     warm_up = dict(type='LinearLR', begin=0, end=500, by_epoch=False)
-    assert scaled(warm_up, 4., True, 10)['end'] == 500
-    assert scaled(warm_up, 0.5, True, 10)['end'] == 250
+    assert scaled(warm_up, 400, 100, True, 10)['end'] == 500
+    assert scaled(warm_up, 50, 100, True, 10)['end'] == 250
+    assert scaled(warm_up, 50, 100, True, 1)['end'] == 25  # the middle of the run

@@ -29,6 +29,7 @@ def model(cfg, request) -> VisionTransformer:
 @pytest.fixture(params=[False, True], ids=['plain', 'optimized'])
 def passes(request, monkeypatch) -> Iterator[callable]:
     monkeypatch.setattr(onednn, 'MIN_PRODUCTS', 0)
+    monkeypatch.setattr(onednn, 'ROWS', 3)
     return (lambda model: optimize(model, linear='onednn')) if request.param else (lambda model: model)
 
 

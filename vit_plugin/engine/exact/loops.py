@@ -13,7 +13,9 @@ from torch.utils.data import DataLoader
 from vit_plugin.data.seeded import keys_of, seeded_part
 from vit_plugin.errors import ConfigError
 
-VALIDATED = 'validated_at_iter'  # among MMEngine's runtime information, so that a checkpoint keeps it
+# Among MMEngine's runtime information: what a checkpoint keeps, and what a line tells. The line of a validation
+# tells everything whose name begins with "val".
+VALIDATED, VALIDATES = 'last_validated_iter', 'val/iter'
 
 
 class _Resumable(BaseLoop):
@@ -29,6 +31,7 @@ class _Resumable(BaseLoop):
 
     def _validate(self) -> None:
         if self._validation_is_due():
+            self.runner.message_hub.update_info(VALIDATES, self._iter)
             self.runner.val_loop.run()
             self.runner.message_hub.update_info(VALIDATED, self._iter)
 

@@ -1,45 +1,66 @@
 """Scale the schedules of a recipe to a longer or shorter run."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 # Arguments of MMEngine's schedulers that count epochs or iterations.
 POSITIONS = ('begin', 'end', 'T_max', 'total_steps', 'step_size', 'milestones', 'periods', 'restarts')
+# Arguments that lower the rate at first. MMEngine raises it from the second step on, and never in a part of one step.
+WARM_UPS = ('start_factor', 'factor')
 
 
-def scaled(scheduler: Any, factor: float, by_epoch: bool, epoch_length: int) -> Any:
+def scaled(scheduler: Any, length: int, made_for: int, by_epoch: bool, epoch_length: int) -> Any:
     """Scale the config of one or several schedulers to another length of the run.
 
     Arguments in the unit of the run (epochs or iterations) are scaled. In a run that counts epochs, a warm-up in
-    iterations becomes shorter with the run, but not longer. Omitted arguments need no change, because their default is
-    the end of the run.
+    iterations becomes shorter with the run, but not longer. It ends in the middle of the run at the latest. Omitted
+    arguments need no change, because their default is the end of the run. A warm-up that is scaled to one step has
+    no effect, so that every run reaches the rate that was set.
 
     Args:
         scheduler: the config of a scheduler, or several in a list or by name. Built schedulers are not changed.
-        factor: length of the run, divided by the length in the config.
+        length: length of the run, in epochs or iterations.
+        made_for: the length that the config is made for.
         by_epoch: whether the run counts epochs.
         epoch_length: number of iterations in an epoch.
     """
     if isinstance(scheduler, (list, tuple)):
-        return [scaled(part, factor, by_epoch, epoch_length) for part in scheduler]
+        return [scaled(part, length, made_for, by_epoch, epoch_length) for part in scheduler]
     if not isinstance(scheduler, Mapping):
         return scheduler
     if 'type' not in scheduler:
-        return {name: scaled(part, factor, by_epoch, epoch_length) for name, part in scheduler.items()}
-    config = dict(scheduler)
+        return {name: scaled(part, length, made_for, by_epoch, epoch_length) for name, part in scheduler.items()}
+    config, factor, last = dict(scheduler), length / made_for, math.inf
     if config.get('by_epoch', True) != by_epoch:
-        factor = min(factor, 1.)
+        factor, last = min(factor, 1.), max(length * epoch_length // 2, 1) if by_epoch else math.inf
     if config.pop('convert_to_iter_based', False):  # done here, because this keeps fractions of epochs
         config['by_epoch'], factor = False, factor * epoch_length
     for name in POSITIONS:
         if config.get(name) is not None:
-            config[name] = _times(config[name], factor, 0 if name == 'begin' else 1)
+            config[name] = _times(config[name], factor, 0 if name == 'begin' else 1, last)
     if 'end' in config:
         config['end'] = max(config['end'], config.get('begin', 0) + 1)
+        if config['end'] == config.get('begin', 0) + 1:
+            config |= {name: 1. for name in WARM_UPS if name in config}
+    if 'eta_max' in config:
+        steps = length * (epoch_length if by_epoch and not config.get('by_epoch', True) else 1)
+        config |= _one_cycle(config.get('total_steps') or config.get('end', steps) - config.get('begin', 0),
+                             config.get('pct_start', 0.3))
     return config
 
 
-def _times(value: Any, factor: float, least: int) -> Any:
+def _one_cycle(steps: int, pct_start: float) -> dict[str, Any]:
+    """Arguments of ``OneCycleLR`` with which its highest rate is that of a step.
+
+    MMEngine 0.10.7 divides by zero where the first or only step has it.
+    """
+    if steps == 1:
+        return dict(total_steps=2, pct_start=1., div_factor=1.)
+    return dict(total_steps=steps, pct_start=min(max(round(pct_start * steps), 2), steps) / steps)
+
+
+def _times(value: Any, factor: float, least: int, most: float) -> Any:
     if isinstance(value, (list, tuple)):
-        return [_times(part, factor, least) for part in value]
-    return max(round(value * factor), least)
+        return [_times(part, factor, least, most) for part in value]
+    return min(max(round(value * factor), least), most)
