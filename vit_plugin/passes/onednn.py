@@ -28,7 +28,7 @@ CHOICES: dict[tuple[str, torch.dtype], Collection[str]] = {
 
 # oneDNN gets blocks of so many rows, and torch the rows that are left over. oneDNN keeps about 0.4 MiB of machine code
 # for every shape until the process ends, whatever the capacity of its cache. With blocks, a layer has one shape.
-ROWS = 512
+ROWS = 256
 # With fewer multiply-adds in a block, the dispatch costs more time than oneDNN saves.
 MIN_PRODUCTS = 2**24
 
