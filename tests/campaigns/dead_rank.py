@@ -32,7 +32,7 @@ class End:
 
     Attributes:
         seconds: from the signal until all its processes were gone, launcher and data workers too.
-        said: the lines that name the rank.
+        said: the lines that say that a rank is lost, with its number unless its connection was closed.
         left: processes that the launcher has not ended.
         status: of the launcher, or of the other rank.
         log: all that was printed.
@@ -141,7 +141,7 @@ def end_of(number: int, rank: int, timeout: float, launcher: str = 'torchrun', r
                 os.kill(pid, signal.SIGKILL)
             statuses = [process.wait() for process in processes]
         log = (folder / 'log').read_text()
-        said = [line for line in log.splitlines() if re.search(rf'ERROR.*Rank {rank} .*gave no answer', line)]
+        said = [line for line in log.splitlines() if re.search(rf'ERROR.*(Rank {rank} .*gave no answer|A rank has ended)', line)]
         status = statuses[0] if launcher == 'torchrun' else statuses[1 - min(rank, 1)]
         return End(seconds, said, len(left), status, log)
 
@@ -164,7 +164,7 @@ def main() -> int:
                     right = (len(end.said) == 1 and 'iteration' in end.said[0] and not end.left and end.status == 1
                              and end.seconds < args.timeout + GRACE + MARGIN)
                     failed, longest, count = failed + (not right), max(longest, end.seconds), count + 1
-                    print(f'{launcher} {number.name} rank {rank}: {end.seconds:.1f} s, {len(end.said)} times named, '
+                    print(f'{launcher} {number.name} rank {rank}: {end.seconds:.1f} s, {len(end.said)} times said, '
                           f'{end.left} left, status {end.status}{"" if right else "  WRONG"}', flush=True)
                     if not right:
                         print(end.log[-4000:])

@@ -102,7 +102,7 @@ def shared_store(timeout: float, serve: bool = False) -> TCPStore:
 
 
 def missing_ranks(group: 'torch.distributed.ProcessGroup', timeout: float) -> str | None:
-    """Which ranks do not come here within a time, such as ``'1, 3'``; None if all do. Every rank calls it.
+    """Which ranks do not come here within a time, such as ``'1, 3'``, or ``'unknown'``; None if all do. Every rank calls it.
 
     Only rank 0 finds out about all. The others see no more than that rank 0 does not let them go on.
 
@@ -114,7 +114,9 @@ def missing_ranks(group: 'torch.distributed.ProcessGroup', timeout: float) -> st
         torch.distributed.monitored_barrier(group, timedelta(seconds=timeout), wait_all_ranks=True)
     except RuntimeError as error:
         found = re.search(r'Ranks? ([\d, ]+) failed', str(error))
-        return found[1].strip(' ,') if found else '0'
+        if found:
+            return found[1].strip(' ,')
+        return '0' if torch.distributed.get_rank() else 'unknown'  # a connection that was closed has no number
     return None
 
 

@@ -75,8 +75,8 @@ def fail_both(rank: int) -> None:
 @pytest.mark.filterwarnings('ignore:.*use of fork:DeprecationWarning')
 @pytest.mark.parametrize(('act', 'statuses', 'said'), [
     (nothing, [0, 0], ''), (fail_both, [1, 1], ''),
-    (kill_1, [1, -9], 'Rank 1 of 2 gave no answer (iteration 7; '),
-    (fail_1, [1, 3], 'Rank 1 of 2 gave no answer (iteration 7; '),
+    (kill_1, [1, -9], 'A rank has ended, which its own log or the launcher names (iteration 7; '),
+    (fail_1, [1, 3], 'A rank has ended, which its own log or the launcher names (iteration 7; '),
     (stop_1, [1, None], 'Rank 1 of 2 gave no answer (iteration 7; '),
     (kill_0, [-9, 1], 'Rank 0 gave no answer: it is lost, or has ended and says why in its own log (iteration 7; '),
     (stop_0, [None, 1], 'Rank 0 gave no answer: it is lost, or has ended and says why in its own log (iteration 7; '),

@@ -42,13 +42,15 @@ def naming_lost_ranks(runner: Runner) -> Iterator[None]:
         missing = missing_ranks(group, ANSWER)
         if missing is None:
             raise
-        if get_rank() == 0:
+        if missing == 'unknown':
+            who = 'A rank has ended, which its own log or the launcher names'
+        elif get_rank() == 0:
             who = f'{"Ranks" if "," in missing else "Rank"} {missing} of {get_world_size()} gave no answer'
         else:
             who = 'Rank 0 gave no answer: it is lost, or has ended and says why in its own log'
+        reason = str(error).splitlines()[0].rpartition('] ')[2].split('. ')[0].rstrip('.')
         if get_rank() < 2:
             print_log(
-                f'{who} (iteration {runner.iter + 1}; {str(error).splitlines()[0].rpartition("] ")[2].rstrip(".")}). '
-                'The run ends; go on with --resume. What takes longer by right needs a higher '
-                'env_cfg.dist_cfg.timeout.', 'current', logging.ERROR)
+                f'{who} (iteration {runner.iter + 1}; {reason}). The run ends; go on with --resume. What takes longer by '
+                'right needs a higher env_cfg.dist_cfg.timeout.', 'current', logging.ERROR)
         raise SystemExit(1) from error
