@@ -141,7 +141,8 @@ def end_of(number: int, rank: int, timeout: float, launcher: str = 'torchrun', r
                 os.kill(pid, signal.SIGKILL)
             statuses = [process.wait() for process in processes]
         log = (folder / 'log').read_text()
-        said = [line for line in log.splitlines() if re.search(rf'ERROR.*(Rank {rank} .*gave no answer|A rank has ended)', line)]
+        lost = re.compile(rf'ERROR.*(Rank {rank} .*gave no answer|A rank has ended)')
+        said = [line for line in log.splitlines() if lost.search(line)]
         status = statuses[0] if launcher == 'torchrun' else statuses[1 - min(rank, 1)]
         return End(seconds, said, len(left), status, log)
 

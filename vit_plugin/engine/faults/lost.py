@@ -51,6 +51,6 @@ def naming_lost_ranks(runner: Runner) -> Iterator[None]:
         reason = str(error).splitlines()[0].rpartition('] ')[2].split('. ')[0].rstrip('.')
         if get_rank() < 2:
             print_log(
-                f'{who} (iteration {runner.iter + 1}; {reason}). The run ends; go on with --resume. What takes longer by '
-                'right needs a higher env_cfg.dist_cfg.timeout.', 'current', logging.ERROR)
+                f'{who} (iteration {runner.iter + 1}; {reason}). The run ends; go on with --resume. What takes longer '
+                'by right needs a higher env_cfg.dist_cfg.timeout.', 'current', logging.ERROR)
         raise SystemExit(1) from error
