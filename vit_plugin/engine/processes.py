@@ -104,7 +104,7 @@ def shared_store(timeout: float, serve: bool = False) -> TCPStore:
 def missing_ranks(group: 'torch.distributed.ProcessGroup', timeout: float) -> str | None:
     """Which ranks do not come here in time, such as ``'1, 3'``, or ``'unknown'``; None if all do.
 
-    Every rank calls it. Only rank 0 finds out about all. The others see no more than that rank 0 does not let them go on.
+    Every rank calls it. Only rank 0 finds out about all. The others only see that rank 0 does not let them go on.
 
     Args:
         group: a group of gloo. Do not use it after a rank was missing.

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import torch.distributed as dist
 from mmengine.dist import barrier, get_rank, get_world_size
@@ -29,7 +30,7 @@ def naming_lost_ranks(runner: Runner) -> Iterator[None]:
     Raises:
         SystemExit: if a rank is gone. If all ranks answer, the error is raised as it is.
     """
-    group = None
+    group: Any = None
     if get_world_size() > 1:
         barrier()  # the time-out below is also that of making the group
         timeout = min(OF_RANK_0, timeout_of(runner.cfg.get('env_cfg') or {}))
