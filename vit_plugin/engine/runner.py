@@ -97,10 +97,10 @@ class Runner(mmengine.runner.Runner):
 
     def train(self) -> nn.Module:
         leaving = self._hook(PreemptionHook)
-        with reading_safely(), (leaving.listening(self) if leaving else nullcontext()), self.saver.ending(), \
-                naming_lost_ranks(self):
+        with reading_safely(), (leaving.listening(self) if leaving else nullcontext()), self.saver.ending():
             begin_sharded(self, to_train=True)
-            return super().train()
+            with naming_lost_ranks(self):
+                return super().train()
 
     def build_optim_wrapper(self, optim_wrapper: Any) -> Any:
         built = super().build_optim_wrapper(optim_wrapper)
@@ -109,14 +109,16 @@ class Runner(mmengine.runner.Runner):
         return built
 
     def val(self) -> dict:
-        with reading_safely(), naming_lost_ranks(self):
+        with reading_safely():
             begin_sharded(self, to_train=False)
-            return super().val()
+            with naming_lost_ranks(self):
+                return super().val()
 
     def test(self) -> dict:
-        with reading_safely(), naming_lost_ranks(self):
+        with reading_safely():
             begin_sharded(self, to_train=False)
-            return super().test()
+            with naming_lost_ranks(self):
+                return super().test()
 
     def _hook(self, kind: type[Hook]) -> Hook | None:
         return next((hook for hook in self.hooks if isinstance(hook, kind)), None)
