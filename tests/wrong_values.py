@@ -122,7 +122,6 @@ RIGHT: dict[str, dict[str, Any]] = {
                            format='file'),
     'EMAHook': dict(begin_iter=1, momentum=0.1, interval=1, update_buffers=False),
     'PreemptionHook': dict(interval=2, signals=('SIGTERM', )),
-    'WatchHook': dict(silence=60.),
     'DefaultSampler': dict(dataset=range(9), shuffle=True, seed=1, round_up=True),
     'InfiniteSampler': dict(dataset=range(9), shuffle=True, seed=1),
     'Muon': dict(params=[torch.nn.Parameter(torch.ones(2, 3))], lr=0.1, momentum=0.9, weight_decay=0.1, steps=5,

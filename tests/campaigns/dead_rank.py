@@ -2,8 +2,8 @@
 
     python tests/campaigns/dead_rank.py [--rounds 1] [--timeout 10] [--ranks 2] [--sharded]
 
-Each round stops and kills rank 0 and rank 1 of a run on gloo, with two data workers each, under torchrun, whose store
-outlives rank 0, and without it, as under Slurm, where rank 0 serves the store. A round takes about two minutes.
+Each round stops and kills rank 0 and rank 1 of a run on gloo, with two data workers each, under torchrun, whose grace
+is 30 s, and under a stand-in for ``srun --kill-on-bad-exit``. A round takes about two minutes.
 """
 
 import argparse
@@ -15,13 +15,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-MARGIN = 10.  # seconds after the time-out
+GRACE = 30.  # seconds that torchrun, and KillWait of Slurm, give to processes that do not end
+MARGIN = 15.  # seconds after the time-out and the grace: the wait for an answer, the end of Python on a busy machine
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,8 @@ class End:
 
     Attributes:
         seconds: from the signal until all its processes were gone, launcher and data workers too.
-        said: the lines that name the rank.
-        left: processes that had to be killed.
+        said: the lines that say that a rank is lost, with its number unless its connection was closed.
+        left: processes that the launcher has not ended.
         status: of the launcher, or of the other rank.
         log: all that was printed.
     """
@@ -94,6 +96,13 @@ def trainers(folder: Path) -> dict[int, int]:
     return ranks
 
 
+def kill_all(processes: Sequence[subprocess.Popen]) -> None:
+    """End what is left of each process and its data workers, as Slurm ends all of a step's."""
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
 def end_of(number: int, rank: int, timeout: float, launcher: str = 'torchrun', ranks: int = 2,
            options: Sequence[str] = ()) -> End:
     """Signal a rank of a run that trains, and wait for the end.
@@ -118,9 +127,12 @@ def end_of(number: int, rank: int, timeout: float, launcher: str = 'torchrun', r
             victim = trainers(folder)[rank]
             os.kill(victim, number)
             begin = time.monotonic()
+            failed = None
             while pids_of(folder) and time.monotonic() < begin + timeout + 60:
-                for process in processes:
-                    process.poll()
+                if failed is None and any(process.poll() for process in processes):
+                    failed = time.monotonic()
+                if launcher == 'slurm' and failed and time.monotonic() > failed + GRACE:
+                    kill_all(processes)
                 time.sleep(0.1)
             seconds = time.monotonic() - begin
         finally:
@@ -129,7 +141,8 @@ def end_of(number: int, rank: int, timeout: float, launcher: str = 'torchrun', r
                 os.kill(pid, signal.SIGKILL)
             statuses = [process.wait() for process in processes]
         log = (folder / 'log').read_text()
-        said = [line for line in log.splitlines() if f'Rank {rank} (process {victim} on ' in line]
+        lost = re.compile(rf'ERROR.*(Rank {rank} .*gave no answer|A rank has ended)')
+        said = [line for line in log.splitlines() if lost.search(line)]
         status = statuses[0] if launcher == 'torchrun' else statuses[1 - min(rank, 1)]
         return End(seconds, said, len(left), status, log)
 
@@ -149,10 +162,10 @@ def main() -> int:
             for number in (signal.SIGSTOP, signal.SIGKILL):
                 for rank in (0, 1):
                     end = end_of(number, rank, args.timeout, launcher, args.ranks, options)
-                    right = (len(end.said) == 1 and 'step' in end.said[0] and not end.left and end.status == 1
-                             and end.seconds < args.timeout + MARGIN)
+                    right = (len(end.said) == 1 and 'iteration' in end.said[0] and not end.left and end.status == 1
+                             and end.seconds < args.timeout + GRACE + MARGIN)
                     failed, longest, count = failed + (not right), max(longest, end.seconds), count + 1
-                    print(f'{launcher} {number.name} rank {rank}: {end.seconds:.1f} s, {len(end.said)} times named, '
+                    print(f'{launcher} {number.name} rank {rank}: {end.seconds:.1f} s, {len(end.said)} times said, '
                           f'{end.left} left, status {end.status}{"" if right else "  WRONG"}', flush=True)
                     if not right:
                         print(end.log[-4000:])

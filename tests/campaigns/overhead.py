@@ -3,7 +3,7 @@
     python tests/campaigns/overhead.py [--arch b/16] [--batch 2] [--steps 10] [--rounds 6]
 
 Both runners train the same ViT on the same random images with the same hooks but ours: seeds of samples and steps, the
-watch, signals, unreadable images, checks. Short runs take turns in one process, and the medians of all steps are
+lost ranks, signals, unreadable images, checks. Short runs take turns in one process, and the medians of all steps are
 compared. On two cores B/16 with a batch of 2 takes 5 minutes.
 """
 

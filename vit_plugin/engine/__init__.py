@@ -7,7 +7,7 @@ from vit_plugin import registry  # noqa: F401  first, since it says what to inst
 from .checkpoints import CheckpointHook
 from .checkpoints.reading import SavedConfigHook
 from .exact import SeedHook
-from .faults import PreemptionHook, UnreadableHook, WatchHook
+from .faults import PreemptionHook, UnreadableHook
 from .optim import AmpOptimWrapper, LayerDecayOptimWrapperConstructor, Muon, OptimWrapper
 from .optimize import OptimizeHook
 from .pictures import PicturesHook
@@ -19,4 +19,4 @@ from .sharding import EMAHook
 
 __all__ = ['AmpOptimWrapper', 'CheckpointHook', 'EMAHook', 'LayerDecayOptimWrapperConstructor', 'Muon', 'OptimWrapper',
            'OptimizeHook', 'PicturesHook', 'PreemptionHook', 'ProgressHook', 'ReportHook', 'Runner',
-           'RuntimeInfoHook', 'SavedConfigHook', 'SeedHook', 'UnreadableHook', 'WatchHook']
+           'RuntimeInfoHook', 'SavedConfigHook', 'SeedHook', 'UnreadableHook']

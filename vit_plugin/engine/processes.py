@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import socket
 import subprocess
 import time
@@ -19,7 +20,7 @@ from vit_plugin.errors import ConfigError
 TIMEOUT = 600.  # seconds. torch waits 600 with NCCL and 1800 with gloo
 PORT = '29500'  # torch's
 PAUSE = 0.2  # seconds between two looks
-ANSWER = 3.  # seconds in which the store must answer
+PART_OF_TIMEOUT = 0.8  # for a wait on the host, so that what it finds is said before the watchdog of NCCL ends all
 SAYING = 2.  # seconds for all processes to say that they end
 # The launchers' names of the rank, the number of processes and the rank on this host.
 VARIABLES = {
@@ -109,15 +110,23 @@ def shared_store(timeout: float, serve: bool = False) -> TCPStore:
                     multi_tenant=True, timeout=timedelta(seconds=timeout))
 
 
-def meets_at_store() -> bool:
-    """Whether :func:`shared_store` serves all processes. Another program may have let them meet in another way."""
-    found = False
-    with suppress(KeyError, RuntimeError):
-        shared_store(ANSWER)
-        found = True
-    everywhere = [found] * torch.distributed.get_world_size()
-    torch.distributed.all_gather_object(everywhere, found)
-    return all(everywhere)
+def missing_ranks(group: 'torch.distributed.ProcessGroup', timeout: float) -> str | None:
+    """Which ranks do not come here in time, such as ``'1, 3'``, or ``'unknown'``; None if all do.
+
+    Every rank calls it. Only rank 0 finds out about all. The others only see that rank 0 does not let them go on.
+
+    Args:
+        group: a group of gloo. Do not use it after a rank was missing.
+        timeout: seconds that rank 0 waits. The others wait as long as the group does.
+    """
+    try:
+        torch.distributed.monitored_barrier(group, timedelta(seconds=timeout), wait_all_ranks=True)
+    except RuntimeError as error:
+        found = re.search(r'Ranks? ([\d, ]+) failed', str(error))
+        if found:
+            return found[1].strip(' ,')
+        return '0' if torch.distributed.get_rank() else 'unknown'  # a connection that was closed has no number
+    return None
 
 
 def _attempt() -> str:

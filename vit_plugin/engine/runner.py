@@ -1,7 +1,7 @@
 """MMEngine's runner with safer files and more checks."""
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,18 +28,16 @@ from .checkpoints.state import parts_of, state_of
 from .checkpoints.storage import write_folder
 from .checks import check_classes
 from .exact import SeedHook, resumable
-from .faults import PreemptionHook, UnreadableHook, WatchHook
+from .faults import PreemptionHook, UnreadableHook, naming_lost_ranks
 from .lora import Lora, LoraHook, adapt, lora_of
 from .optim import scaled
-from .processes import meet, timeout_of
+from .processes import PART_OF_TIMEOUT, meet, timeout_of
 from .runtime_info import RuntimeInfoHook
 from .sharding import Sharding, bare, begin_sharded, check_steps, is_sharded, sharding_of
 from .work_dir import alone_in
 
 # Each may be changed or left out as default_hooks.NAME in a config.
-HOOKS_OF_OURS = {'runtime_info': RuntimeInfoHook, 'checkpoint': CheckpointHook, 'preemption': PreemptionHook,
-                 'watch': WatchHook}
-PART_OF_TIMEOUT = 0.8  # in which all must come to save, so that it is said before the watch speaks of a rank that hangs
+HOOKS_OF_OURS = {'runtime_info': RuntimeInfoHook, 'checkpoint': CheckpointHook, 'preemption': PreemptionHook}
 PLAIN_CHECKPOINT_HOOKS = ('CheckpointHook', 'mmengine.CheckpointHook', EagerCheckpointHook)
 
 
@@ -60,7 +58,7 @@ class Runner(mmengine.runner.Runner):
     - An image that cannot be read does not end the training, see :class:`~vit_plugin.engine.UnreadableHook`.
     - A loss that is not finite ends the run, see :class:`~vit_plugin.engine.RuntimeInfoHook`.
     - SIGTERM and SIGUSR1 save and stop it, see :class:`~vit_plugin.engine.PreemptionHook`.
-    - A process that is dead or hangs ends all others, see :class:`~vit_plugin.engine.WatchHook`.
+    - A process that is dead or hangs ends all others, see :func:`~vit_plugin.engine.faults.naming_lost_ranks`.
     - Several processes work on a CPU too.
 
     Attributes:
@@ -101,10 +99,11 @@ class Runner(mmengine.runner.Runner):
 
     def train(self) -> nn.Module:
         leaving = self._hook(PreemptionHook)
-        with reading_safely(), alone_in(self.work_dir), self._watching(), self.saver.ending(), (
-                leaving.listening(self) if leaving else nullcontext()):
+        with reading_safely(), alone_in(self.work_dir), (
+                leaving.listening(self) if leaving else nullcontext()), self.saver.ending():
             begin_sharded(self, to_train=True)
-            return super().train()
+            with naming_lost_ranks(self):
+                return super().train()
 
     def build_optim_wrapper(self, optim_wrapper: Any) -> Any:
         built = super().build_optim_wrapper(optim_wrapper)
@@ -113,21 +112,19 @@ class Runner(mmengine.runner.Runner):
         return built
 
     def val(self) -> dict:
-        with reading_safely(), self._watching():
+        with reading_safely():
             begin_sharded(self, to_train=False)
-            return super().val()
+            with naming_lost_ranks(self):
+                return super().val()
 
     def test(self) -> dict:
-        with reading_safely(), self._watching():
+        with reading_safely():
             begin_sharded(self, to_train=False)
-            return super().test()
+            with naming_lost_ranks(self):
+                return super().test()
 
     def _hook(self, kind: type[Hook]) -> Hook | None:
         return next((hook for hook in self.hooks if isinstance(hook, kind)), None)
-
-    def _watching(self) -> AbstractContextManager:
-        watch = self._hook(WatchHook)
-        return watch.watching() if watch else nullcontext()
 
     def wrap_model(self, model_wrapper_cfg: dict | None, model: nn.Module) -> nn.Module:
         """Give the model its adapters, then copy it for DDP. A model to shard stays whole until the run begins."""
@@ -257,14 +254,11 @@ class Runner(mmengine.runner.Runner):
             state = on_host(state_of(self, **options), background, keep=main)
             write = partial(write_file, path, state, then) if main else write
         if together:
-            watch = self._hook(WatchHook)
-            self.saver.start(write, background, watch.saved if watch else None)
+            self.saver.start(write, background)
         else:
             write()
 
     def _begin_to_save(self, sharded: bool) -> None:
-        if watch := self._hook(WatchHook):
-            watch.saving()
         if sharded:
             self.saver.gather(PART_OF_TIMEOUT * timeout_of(self.cfg.get('env_cfg') or {}))
         if losses := self._hook(RuntimeInfoHook):

@@ -1,10 +1,8 @@
 """Write checkpoints one after another, in the background if asked."""
 
-import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +12,8 @@ from mmengine.dist import broadcast_object_list, get_world_size
 from torch import Tensor
 
 from vit_plugin.errors import ConfigError
+
+from ..processes import missing_ranks
 
 # Seconds that a run that ends in an error waits for its checkpoint. Others of its processes may be dead.
 ALONE, TOGETHER = 600., 5.
@@ -66,23 +66,18 @@ class Saver:
         if self.group is None:
             return
         self.wait()  # the thread uses the group
-        try:
-            dist.monitored_barrier(self.group, timedelta(seconds=timeout), wait_all_ranks=True)
-        except RuntimeError as error:
-            missing = re.search(r'Ranks? ([\d, ]+) failed', str(error))
+        if missing := missing_ranks(self.group, timeout):
             raise ConfigError(
-                f'Not every process came to save a checkpoint within {timeout:g} s (missing: '
-                f'{missing[1].strip(" ,") if missing else "rank 0"}), and of a sharded model each has a part; call '
-                'runner.save_checkpoint in all processes, without is_main_process().') from error
+                f'Not every process came to save a checkpoint within {timeout:g} s (missing: {missing}), and of a '
+                'sharded model each has a part; call runner.save_checkpoint in all processes, without '
+                'is_main_process().')
 
-    def start(self, write: Callable[[], None], background: bool = False,
-              written: Callable[[], None] | None = None) -> None:
+    def start(self, write: Callable[[], None], background: bool = False) -> None:
         """Finish the checkpoint before, then write this one. Every process calls it, whether it writes or not.
 
         Args:
             write: writes the checkpoint.
             background: whether to return at once. Errors come with :meth:`finish` then.
-            written: is called before this process waits for the others.
 
         Raises:
             ConfigError: if a checkpoint cannot be written, on every process.
@@ -97,8 +92,6 @@ class Saver:
             write()
         except ConfigError as error:  # other errors are not for the other processes to know
             self._error = error
-        if written:
-            written()
         self.finish()
 
     def _run(self, write: Callable[[], None]) -> None:

@@ -1,7 +1,7 @@
-"""What happens to long runs: signals, dead processes, files that cannot be read."""
+"""What happens to long runs: signals, lost ranks, files that cannot be read."""
 
+from .lost import naming_lost_ranks
 from .preemption import PreemptionHook
 from .unreadable import UnreadableHook
-from .watch_hook import WatchHook
 
-__all__ = ['PreemptionHook', 'UnreadableHook', 'WatchHook']
+__all__ = ['PreemptionHook', 'UnreadableHook', 'naming_lost_ranks']

@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +13,7 @@ from typing import Any, Literal
 import torch
 import torch.distributed as dist
 from mmengine.dist import barrier, get_world_size, is_main_process
-from mmengine.hooks import CheckpointHook, EMAHook, Hook
+from mmengine.hooks import CheckpointHook, Hook
 from mmengine.runner import Runner
 
 from vit_plugin.fields import PositiveInt
@@ -20,6 +21,7 @@ from vit_plugin.registry import HOOKS
 from vit_plugin.writing import write_text
 
 from ..optim import in_window
+from ..processes import PART_OF_TIMEOUT, timeout_of
 from .forks import keeping_from_forks
 
 PREEMPTED = 'preempted'
@@ -40,10 +42,10 @@ class Preempted(SystemExit):
 class PreemptionHook(Hook):
     """Saves and stops all processes when one of them receives a signal.
 
-    At the end of the step, and of each batch of a validation, the ranks tell each other whether one was signalled. Then
-    all save this step, rank 0 writes the checkpoint's path to the file ``preempted`` in the work directory, and all
-    leave with :class:`Preempted`. The next run removes that file. With accumulation of gradients, they wait for the
-    optimizer's step. A validation that was cut short is repeated after resuming.
+    At the end of each step, the ranks tell each other whether one was signalled. Then all save this step, rank 0 writes
+    the checkpoint's path to the file ``preempted`` in the work directory, and all leave with :class:`Preempted`. The
+    next run removes that file. With accumulation of gradients, they wait for the optimizer's step. A signal during a
+    validation waits for its end and the next step, so the delay is at most one validation and ``interval`` steps.
 
     A signal before the first step saves nothing. Further signals, and signals to data workers, have no effect. A run in
     a thread of a program that handles signals itself does not listen.
@@ -63,7 +65,6 @@ class PreemptionHook(Hook):
         self._heard = self._asked = 0
         self._listens = False
         self._group: Any = None
-        self._common = 0
 
     @contextmanager
     def listening(self, runner: Runner) -> Iterator[None]:
@@ -96,7 +97,9 @@ class PreemptionHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         if get_world_size() > 1 and dist.get_backend() != 'gloo':
-            self._group = dist.new_group(backend='gloo')  # so that the host need not wait for the device
+            # The host need not wait for the device, and sees a rank that hangs before NCCL's watchdog ends this one.
+            timeout = timedelta(seconds=PART_OF_TIMEOUT * timeout_of(runner.cfg.get('env_cfg') or {}))
+            self._group = dist.new_group(backend='gloo', timeout=timeout)
         if heard := self._agree():
             path = (runner._load_from or '') if runner._resume else ''  # a marker may be of another run
             self._leave(runner, heard, path, 'before the first step, so that there was nothing to save')
@@ -107,23 +110,6 @@ class PreemptionHook(Hook):
         self._asked = runner.iter + 1
         if heard := self._agree():
             self._save_and_leave(runner, heard, f'after step {runner.iter + 1}')
-
-    def before_val_epoch(self, runner: Runner) -> None:
-        if self._listens:
-            batches = torch.tensor(len(runner.val_loop.dataloader))
-            if get_world_size() > 1:  # a sampler need not give all ranks the same number
-                dist.all_reduce(batches, dist.ReduceOp.MIN, self._group)
-            self._common = int(batches)
-
-    def after_val_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
-        if not self._listens or batch_idx >= self._common or (batch_idx + 1) % self.interval:
-            return
-        if heard := self._agree():
-            for hook in runner.hooks:
-                if isinstance(hook, EMAHook):
-                    hook.after_val_epoch(runner)  # gives the model its own weights back
-            with _before_counting(runner):
-                self._save_and_leave(runner, heard, f'in the validation after step {runner.iter + 1}')
 
     def _agree(self) -> int:
         """The number of a signal that any rank has heard, or 0."""
@@ -170,13 +156,3 @@ def _end_for(process: int, signals: Sequence[int]) -> None:
         told = signal.sigwaitinfo(signals)
         if told.si_pid == process and told.si_signo == signal.SIGTERM:
             os._exit(0)
-
-
-@contextmanager
-def _before_counting(runner: Runner) -> Iterator[None]:
-    """Let the loop be at the end of its last step, where ``save_now`` is made for."""
-    runner.train_loop._iter -= 1
-    try:
-        yield
-    finally:
-        runner.train_loop._iter += 1

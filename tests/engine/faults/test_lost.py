@@ -1,0 +1,103 @@
+"""Ranks that are dead or hang: what the others say, and that they end."""
+
+import logging
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from vit_plugin.engine.faults import lost, naming_lost_ranks
+
+
+def rank_of_two(rank: int, folder: str, act: Callable[[int], None]) -> None:
+    """Join a run with another process, and act. All that is said goes to a file."""
+    torch.set_num_threads(1)
+    dist.init_process_group('gloo', init_method=f'file://{folder}/rendezvous', rank=rank, world_size=2,
+                            timeout=timedelta(seconds=2))
+
+    def say(sentence: str, logger: str, level: int) -> None:
+        assert (logger, level) == ('current', logging.ERROR)
+        with open(Path(folder, 'said'), 'a') as file:
+            file.write(f'{sentence}\n')
+
+    lost.print_log, lost.ANSWER = say, 1.
+    with naming_lost_ranks(SimpleNamespace(iter=6, cfg=dict(env_cfg=dict(dist_cfg=dict(timeout=3))))):
+        act(rank)
+        dist.all_reduce(torch.ones(1))
+    os._exit(0)
+
+
+def nothing(rank: int) -> None:
+    pass
+
+
+def kill_1(rank: int) -> None:
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_0(rank: int) -> None:
+    if rank == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def stop_1(rank: int) -> None:
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def stop_0(rank: int) -> None:
+    if rank == 0:
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def fail_1(rank: int) -> None:
+    if rank == 1:
+        os._exit(3)  # as after an error of its own
+
+
+def fail_both(rank: int) -> None:
+    """An error of gloo, though all ranks are there."""
+    try:
+        raise RuntimeError('[gloo] of another kind')
+    finally:
+        time.sleep(0.2 * rank)
+
+
+@pytest.mark.filterwarnings('ignore:.*use of fork:DeprecationWarning')
+@pytest.mark.parametrize(('act', 'statuses', 'said'), [
+    (nothing, [0, 0], ''), (fail_both, [1, 1], ''),
+    (kill_1, [1, -9], 'A rank has ended, which its own log or the launcher names (iteration 7; '),
+    (fail_1, [1, 3], 'A rank has ended, which its own log or the launcher names (iteration 7; '),
+    (stop_1, [1, None], 'Rank 1 of 2 gave no answer (iteration 7; '),
+    (kill_0, [-9, 1], 'Rank 0 gave no answer: it is lost, or has ended and says why in its own log (iteration 7; '),
+    (stop_0, [None, 1], 'Rank 0 gave no answer: it is lost, or has ended and says why in its own log (iteration 7; '),
+], ids=lambda value: getattr(value, '__name__', ''))
+def test_the_others_name_it_and_end(tmp_path, act, statuses, said):
+    context = multiprocessing.get_context('fork')
+    ranks = [context.Process(target=rank_of_two, args=(rank, str(tmp_path), act)) for rank in range(2)]
+    for rank in ranks:
+        rank.start()
+    try:
+        for rank, status in zip(ranks, statuses, strict=True):
+            rank.join(0 if status is None else 30)  # the launcher ends one that is stopped
+        assert [rank.exitcode for rank in ranks] == statuses
+    finally:
+        for rank in ranks:
+            rank.kill()
+    lines = (tmp_path / 'said').read_text().splitlines() if (tmp_path / 'said').exists() else []
+    assert len(lines) == bool(said), lines
+    assert not said or lines[0].startswith(said), lines
+
+
+def test_one_process_keeps_its_errors():
+    with pytest.raises(RuntimeError, match='gloo'), naming_lost_ranks(SimpleNamespace()):
+        raise RuntimeError('gloo')
