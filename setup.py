@@ -48,6 +48,7 @@ setup(
     cmdclass={'build_py': BuildWithRecipes},
     entry_points={'console_scripts': ['vit-plugin = vit_plugin.__main__:main']},
     python_requires='>=3.10',
+    classifiers=[f'Programming Language :: Python :: 3.{minor}' for minor in range(10, 15)],
     install_requires=['torch>=2.6', 'torchvision>=0.21', 'timm>=1.0.31', 'numpy', 'pydantic>=2.8',
                       'requests', 'urllib3>=2.2', 'filelock', 'tqdm'],
     extras_require={

@@ -27,7 +27,7 @@ def test_a_backbone_needs_no_mmpretrain(monkeypatch):
     assert importlib.import_module('vit_plugin').create_model('Ti/16', 3, img_size=16).num_classes == 3
 
 
-def forget(monkeypatch, missing: str) -> None:
+def forget(monkeypatch, missing: str, error: ImportError | None = None) -> None:
     """Make a package impossible to import, and ours unimported."""
     for root in vars(mmengine.registry).values():
         if isinstance(root, mmengine.registry.Registry):
@@ -35,7 +35,7 @@ def forget(monkeypatch, missing: str) -> None:
     monkeypatch.setattr(CheckpointLoader, '_schemes', dict(CheckpointLoader._schemes))
     for name in [name for name in sys.modules if name.split('.')[0] in (missing, 'vit_plugin')]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, 'meta_path', [Blocker(missing), *sys.meta_path])
+    monkeypatch.setattr(sys, 'meta_path', [Blocker(missing, error), *sys.meta_path])
 
 
 def test_building_a_head_without_mmpretrain_names_the_extra(monkeypatch):
@@ -57,15 +57,26 @@ def test_a_framework_that_does_not_fit_is_named_with_the_cause():
         raise AssertionError('MMCV==3 is used')
 
 
+@pytest.mark.parametrize(('module', 'remedies'), [
+    ('cv2', r'apt-get install libgl1 .*pip install .* opencv-python-headless'),
+    ('onnxruntime', 'install the package of your distribution')])
+def test_a_library_that_the_system_lacks_is_named(monkeypatch, module, remedies):
+    forget(monkeypatch, module, ImportError('libxcb.so.1: cannot open shared object file: No such file or directory',
+                                            name=module))
+    with pytest.raises(MissingExtraError, match=f'This .*{module} needs libxcb.so.1, which .*{remedies}'), \
+            needed_by('This'):
+        importlib.import_module(module)
+
+
 def test_another_missing_module_is_named():
     with pytest.raises(MissingExtraError, match="No module named 'no_such_module'"), needed_by('This'):
         import no_such_module  # noqa: F401
 
 
 class Blocker:
-    def __init__(self, package: str) -> None:
-        self.package = package
+    def __init__(self, package: str, error: ImportError | None = None) -> None:
+        self.package, self.error = package, error
 
     def find_spec(self, name, path=None, target=None):
         if name.split('.')[0] == self.package:
-            raise ModuleNotFoundError(f'No module named {name!r}', name=name)
+            raise self.error or ModuleNotFoundError(f'No module named {name!r}', name=name)

@@ -63,3 +63,14 @@ def test_a_missing_framework_is_one_sentence(tmp_path):
     assert (done.returncode, done.stdout) == (1, '')
     assert done.stderr.startswith('Error: vit_plugin needs mmengine, which is not installed: pip install ')
     assert done.stderr.count('\n') == 1
+
+
+@pytest.mark.parametrize('code', ["from vit_plugin.__main__ import main; sys.exit(main(['train', 'x.py']))",
+                                  'import vit_plugin.models'])
+def test_an_opencv_without_its_libraries_is_one_sentence(tmp_path, code):
+    text = 'libxcb.so.1: cannot open shared object file: No such file or directory'
+    (tmp_path / 'cv2.py').write_text(f"raise ImportError('{text}', name='cv2')")
+    done = subprocess.run([sys.executable, '-c', f'import sys; {code}'], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, '')
+    assert 'cv2 needs libxcb.so.1, which this system does not have; ' in done.stderr.splitlines()[-1]
+    assert 'models' in code or done.stderr.count('\n') == 1

@@ -1,5 +1,6 @@
 """Errors for wrong input and for missing packages."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -36,6 +37,12 @@ EXTRAS = {
     'onnxruntime': "'vit_plugin[export]'",
 }
 
+# opencv-python links the libraries of a desktop, which servers and containers lack.
+_LIBRARIES = {
+    'cv2': 'install the libraries of a desktop (on Debian and Ubuntu: apt-get install libgl1 libglib2.0-0), or the '
+           'OpenCV that needs none (pip install --force-reinstall --no-deps opencv-python-headless)',
+}
+
 
 @contextmanager
 def needed_by(feature: str) -> Iterator[None]:
@@ -45,7 +52,8 @@ def needed_by(feature: str) -> Iterator[None]:
         feature: what needs the import. It is the subject of the message.
 
     Raises:
-        MissingExtraError: if a module is missing (with the extra to install), or if its import raises an error.
+        MissingExtraError: if a module is missing (with the extra to install), if the system has not a library that it
+            links, or if its import raises another error.
     """
     try:
         yield
@@ -54,6 +62,10 @@ def needed_by(feature: str) -> Iterator[None]:
         if isinstance(error, ModuleNotFoundError) and module in EXTRAS:
             raise MissingExtraError(f'{feature} needs {module}, which is not installed: pip install {EXTRAS[module]}.',
                                     name=module) from error
+        if library := re.match(r'(\S+): cannot open shared object file', f'{error}'):
+            remedy = _LIBRARIES.get(module, 'install the package of your distribution that has it')
+            raise MissingExtraError(f'{feature} cannot be imported, since {module or "a package that it needs"} needs '
+                                    f'{library[1]}, which this system does not have; {remedy}.', name=module) from error
         # For example, MMPretrain refuses some versions of mmcv. A detector does not need MMPretrain.
         raise MissingExtraError(f'{feature} cannot be imported, since a package that it needs raises '
                                 f'{type(error).__name__}: {str(error).rstrip(".")}; install versions that fit '

@@ -40,8 +40,8 @@ class Row(NamedTuple):
         return '-'.join(self)
 
 
-ROWS = [Row(python, line, versions) for python in ('3.10', '3.11', '3.12', '3.13') for line in ('onedl', 'openmmlab')
-        for versions in ('newest', 'oldest')]
+ROWS = [Row(python, line, versions) for python in ('3.10', '3.11', '3.12', '3.13', '3.14')
+        for line in ('onedl', 'openmmlab') for versions in ('newest', 'oldest')]
 
 
 class Result(NamedTuple):
@@ -75,8 +75,10 @@ def steps(row: Row, python: Path, env: Path, uv: bool, tests: bool) -> Iterator[
     """What is done, and the command for it."""
     inside = str(env / 'bin/python')
     install = ['uv', 'pip', 'install', '-q', '--python', inside] if uv else [inside, '-m', 'pip', 'install', '-q']
+    constraints = ['-c', CONSTRAINTS[row.versions]]
     yield 'venv', [str(python), '-m', 'venv', str(env)]
-    yield 'install', [*install, '-c', CONSTRAINTS[row.versions], '-e', f'.[{row.line},demo]', *NEEDED_BY_TESTS]
+    yield 'install', [*install, *constraints, '-e', f'.[{row.line},demo]', *NEEDED_BY_TESTS]
+    yield 'headless', [*install, *constraints, '--force-reinstall', '--no-deps', 'opencv-python-headless']
     yield 'versions', [inside, '-W', 'ignore', '-c', SHOWN]
     yield 'train', [inside, 'tools/train.py', CONFIG, '--cfg-options', 'train_cfg.max_epochs=1']
     if tests:

@@ -8,18 +8,20 @@ from typing import Any
 
 import torch
 from mmengine.logging import print_log
-from mmengine.runner import (
-    CheckpointLoader,
-    get_deprecated_model_names,
-    get_external_models,
-    get_torchvision_models,
-)
 from torch import Tensor
 
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, needed_by
 
 from .downloads import download, kept_if_whole
 from .files import LazyArrays, find_tensors, find_weights, read_checkpoint, read_weights
+
+with needed_by('vit_plugin'):  # it imports OpenCV
+    from mmengine.runner import (
+        CheckpointLoader,
+        get_deprecated_model_names,
+        get_external_models,
+        get_torchvision_models,
+    )
 
 HUB_FILES = ('model.safetensors', 'pytorch_model.bin')
 
