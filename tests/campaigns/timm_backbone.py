@@ -66,7 +66,7 @@ def outcome(name: str, size: tuple[int, int]) -> tuple[str, str, set[str]]:
             wrong, left = check(name, size, **options)
         except ConfigError as error:
             return 'refused', reason or str(error), set()
-        except Exception as error:  # noqa: BLE001  of timm's modules: each has its own
+        except Exception as error:
             reason = reason or f'{type(error).__name__}: {error}'.splitlines()[0][:80]
             continue
         return ('other maps', wrong, left) if wrong else (kind, kind, left)

@@ -131,7 +131,7 @@ def trace(model: Deployed, channels: int, size: tuple[int, int] | None) -> Expor
 NO_GRAPH = {
     False: ('torch.export cannot trace this model', 'leave out the part of it that the cause names'),
     True: ('--dynamic-size: the graph of this model depends on the size of the images, as with '
-           "encoder=dict(window=...) or dict(num_merged=...) or pos_embed=dict(interpolate_mode='bicubic_dinov2')",
+           "encoder=dict(window=...) or pos_embed=dict(interpolate_mode='bicubic_dinov2')",
            'write a file for each size, with --size'),
 }
 

@@ -23,4 +23,5 @@ MODELS.import_later({
 __getattr__ = later_of(__name__, MODELS)
 __all__ = [
     'ConvEmbed', 'FlexiPatchEmbed', 'MAEViT', 'MBConvEmbed', 'PatchEmbed', 'PooledResNetEmbed', 'ResNetEmbed',
-    'SimMIMViT', 'SimpleFPN', 'TimmBackbone', 'TimmEmbed', 'TokenPooling', 'ViTAdapter', 'VisionTransformer', 'load_weights']
+    'SimMIMViT', 'SimpleFPN', 'TimmBackbone', 'TimmEmbed', 'TokenPooling', 'ViTAdapter', 'VisionTransformer',
+    'load_weights']

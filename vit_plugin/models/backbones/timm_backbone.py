@@ -21,7 +21,10 @@ from ..loading import init_pretrained, named
 
 FrozenStages = Annotated[int, Field(ge=-1)] | Literal['all']
 # Options with which models of timm take images of any size. Most take neither.
-ANY_SIZE = (dict(dynamic_img_size=True, dynamic_img_pad=True), dict(dynamic_img_size=True), {})
+ANY_SIZE: tuple[dict[str, Any], ...] = (
+    dict(dynamic_img_size=True, dynamic_img_pad=True), dict(dynamic_img_size=True), {})
+# timm's files whose models have no norm for feature maps, and do not take `norm=True`.
+WITHOUT_NORM = ('hiera', 'hieradet_sam2')
 
 
 @MODELS.register_module()
@@ -42,8 +45,8 @@ class TimmBackbone(BaseModule):
         in_channels: channels of the images.
         drop_rate, drop_path_rate: as timm's model takes them. 0 leaves timm's defaults.
         frozen_stages: -1 freezes nothing. 0 freezes the stem. k > 0 also freezes the first k stages of timm's coarse
-            ``group_matcher``, which are the blocks of an encoder of one width. ``'all'`` freezes the model. Frozen parts
-            stay in eval mode.
+            ``group_matcher``, which are the blocks of an encoder of one width. ``'all'`` freezes the model. Frozen
+            parts stay in eval mode.
         with_cp: recompute activations in the backward pass to save memory.
         init_cfg: MMEngine's initialisation config. ``dict(type='Pretrained', checkpoint=True)`` loads timm's weights of
             this name. Any other checkpoint must have timm's names or ours.
@@ -68,6 +71,7 @@ class TimmBackbone(BaseModule):
         infos = self.model.feature_info
         self.infos = list(infos if isinstance(infos, list) else infos.get_dicts())
         self.indices = self._check_out_indices(out_indices)
+        self.norm = type(self.model).__module__.rpartition('.')[2] not in WITHOUT_NORM
         self.channels, self.strides = (tuple(self.infos[i][key] for i in self.indices)
                                        for key in ('num_chs', 'reduction'))
         self.model.prune_intermediate_layers(list(self.indices), prune_norm=False, prune_head=True)
@@ -76,14 +80,14 @@ class TimmBackbone(BaseModule):
         self.frozen = self._freeze(frozen_stages)
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        """Images (B, in_channels, H, W) -> a map (B, C, h, w) for each of the outputs. The last one is normed."""
+        """Images (B, in_channels, H, W) -> a map (B, C, h, w) for each of the outputs, normed where timm norms it."""
         maps = self.model.forward_intermediates(
-            images, indices=list(self.indices), norm=True, output_fmt='NCHW', intermediates_only=True)
+            images, indices=list(self.indices), norm=self.norm, output_fmt='NCHW', intermediates_only=True)
         return tuple(map.contiguous() for map in maps)
 
     def no_weight_decay(self) -> set[str]:
         """Names of the parameters without weight decay, as timm's model tells them. It names no norms or biases."""
-        theirs = getattr(self.model, 'no_weight_decay', set)()  # CNNs have no such method
+        theirs: set[str] = getattr(self.model, 'no_weight_decay', set)()  # CNNs have no such method
         return {f'model.{name}' for name, _ in self.model.named_parameters() if name in theirs}
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
@@ -132,8 +136,8 @@ class TimmBackbone(BaseModule):
         wrong = [name for name, target in targets.items()
                  if name not in fitting or fitting[name].shape != target.shape]
         if wrong:
-            raise ConfigError(f'The checkpoint does not fit TimmBackbone {self.name!r}: {some(wrong)} are missing or of '
-                              'another shape; give the weights of this model, under the names of timm.')
+            raise ConfigError(f'The checkpoint does not fit TimmBackbone {self.name!r}: {some(wrong)} are missing or '
+                              'of another shape; give the weights of this model, under the names of timm.')
         self.model.load_state_dict(fitting)
         return f'{len(fitting)} tensors of {self.name}'
 

@@ -17,7 +17,6 @@ from vit_plugin.fields import Count, Fraction, Indices, InitConfig, NormConfig, 
 from vit_plugin.registry import MODELS, SCOPE
 
 from ..layers.deformable_attention import Level
-from ..layers.encoder import MergingEncoder
 from ..layers.interaction import Interaction, to_maps
 from ..layers.numerics import build_norm
 from ..layers.spatial_prior import SpatialPrior, init_conv
@@ -212,9 +211,6 @@ class ViTAdapter(BaseModule):
         if backbone.patch_embed.varies:
             raise ConfigError('ViTAdapter: the patches of the backbone must have one size, by which their places are '
                               'known; leave out sizes in its patch_embed.')
-        if isinstance(backbone.blocks, MergingEncoder):
-            raise ConfigError('ViTAdapter: encoder.num_merged of the backbone leaves no grid of patches between the '
-                              'groups of blocks, which the adapter needs; leave it out.')
         return backbone
 
     def _groups(self, interactions: int | Sequence[int]) -> list[tuple[int, int]]:
