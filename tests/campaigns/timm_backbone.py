@@ -26,7 +26,7 @@ from vit_plugin.models import TimmBackbone
 SIZES = ((224, 224), (256, 320))
 SMALL = ('test', 'zepto', 'atto', 'femto', 'pico', 'nano', 'tiny', 'xxs', 'xxt', 'xs', 'mini', '_s', 't0', 'm0', 'b0',
          'small', '18', '26', '050', '_n')
-LIMIT = 60_000_000  # parameters of a model that is tried
+LIMIT = 120_000_000  # parameters of a model that is tried
 # Modules whose maps are not H/stride. They pad nothing, or state another stride than that of their maps.
 UNEVEN = {'inception_resnet_v2', 'inception_v3', 'inception_v4', 'nasnet', 'pit', 'pnasnet', 'tresnet', 'xception'}
 
@@ -44,12 +44,19 @@ def smallest(module: str) -> tuple[str, int]:
 
 
 def check(name: str, size: tuple[int, int], **options) -> tuple[str, set[str]]:
-    """What is wrong with the maps of a model at a size, and the parameters without a gradient."""
+    """What is wrong with the maps of a model at a size, and the parameters without a gradient.
+
+    A part to shard that is not called counts as a parameter.
+    """
     torch.manual_seed(0)
     model = TimmBackbone(name, out_type='pyramid', **options).train()
+    called = set()
+    for part in model.parts_to_shard():
+        part.register_forward_hook(lambda part, *_: called.add(part))
     maps = model(torch.randn(2, 3, *size))
     sum(map.float().mean() for map in maps).backward()
     left = {key for key, parameter in model.named_parameters() if parameter.requires_grad and parameter.grad is None}
+    left |= {key for key, part in model.named_modules() if part in model.parts_to_shard() and part not in called}
     wrong = [f'{tuple(map.shape[1:])} for {channels} channels at stride {stride}'
              for map, channels, stride in zip(maps, model.channels, model.strides, strict=True)
              if map.shape[1] != channels or not map.isfinite().all() or any(

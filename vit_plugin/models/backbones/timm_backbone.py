@@ -68,6 +68,7 @@ class TimmBackbone(BaseModule):
         options = dict(in_chans=in_channels, img_size=img_size if img_size is None or isinstance(img_size, int)
                        else tuple(img_size), drop_rate=drop_rate, drop_path_rate=drop_path_rate)
         self.model = _build(self.name, {key: value for key, value in options.items() if value or key == 'in_chans'})
+        self.model.is_init = True  # timm's constructor has initialised it, and MMEngine would do so again
         infos = self.model.feature_info
         self.infos = list(infos if isinstance(infos, list) else infos.get_dicts())
         self.indices = self._check_out_indices(out_indices)
@@ -106,6 +107,14 @@ class TimmBackbone(BaseModule):
         depths = self._depths(coarse=False)
         last = max(depths.values()) + 1
         return depths.get(param_name.removeprefix(f'{prefix}model.'), last), last + 1
+
+    def parts_to_shard(self) -> list[nn.Module]:
+        """The modules that sharding gathers one at a time: those whose output timm lists as a feature."""
+        modules = dict(self.model.named_modules())
+        parts = [modules[info['module']] for info in self.infos if info['module'] in modules]
+        inside = {id(module) for part in parts for module in part.modules() if module is not part}
+        return [part for part in dict.fromkeys(parts)
+                if id(part) not in inside and next(part.parameters(), None) is not None]
 
     def train(self, mode: bool = True) -> 'TimmBackbone':
         """Set the training mode. Frozen parts stay in eval mode. Returns the model."""

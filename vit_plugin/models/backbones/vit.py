@@ -165,6 +165,11 @@ class VisionTransformer(LoadableBackbone):
         return self.num_prefix_tokens
 
     @property
+    def in_channels(self) -> int:
+        """Channels of the images."""
+        return self.patch_embed.in_channels
+
+    @property
     def stem_maps(self) -> tuple[int, ...]:
         """Indices of the CNN's maps that are returned."""
         stem = self.patch_embed

@@ -93,7 +93,7 @@ class ViTAdapter(BaseModule):
 
     Raises:
         ConfigError: if the groups do not divide the blocks, if ``add_tokens='each'`` without four groups, if heads do
-            not divide a width, or if the backbone merges tokens or is told its outputs.
+            not divide a width, or if the backbone is told its outputs.
     """
 
     def __init__(self, backbone: BackboneCfg, interactions: PositiveInt | Indices = 4, inject: bool = True,
@@ -163,6 +163,11 @@ class ViTAdapter(BaseModule):
         sources = [to_maps(x, [patch_level])[0] for x in (patches if self.add_tokens == 'each' else patches[-1:])]
         return [x + resample(sources[i if self.add_tokens == 'each' else 0], patch_level.stride, STRIDES[i], x.shape)
                 for i, x in zip(self.out_indices, maps, strict=True)]
+
+    @property
+    def in_channels(self) -> int:
+        """Channels of the images."""
+        return self.backbone.in_channels
 
     @property
     def channels(self) -> tuple[int, ...]:
