@@ -28,7 +28,8 @@ SMALL = ('test', 'zepto', 'atto', 'femto', 'pico', 'nano', 'tiny', 'xxs', 'xxt',
          'small', '18', '26', '050', '_n')
 LIMIT = 60_000_000  # parameters of a model that is tried
 # Modules whose maps are not H/stride: they pad nothing, resize the image, or state another stride.
-UNEVEN = {'crossvit', 'inception_resnet_v2', 'inception_v3', 'inception_v4', 'nasnet', 'pit', 'pnasnet', 'tresnet', 'xception'}
+UNEVEN = {'crossvit', 'inception_resnet_v2', 'inception_v3', 'inception_v4', 'nasnet', 'pit', 'pnasnet', 'tresnet',
+          'xception'}
 
 
 def smallest(module: str) -> tuple[str, int]:
