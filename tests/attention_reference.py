@@ -2,7 +2,12 @@
 
 import torch
 
-from vit_plugin.models.layers import Attention
+from vit_plugin.models.layers import Attention, BlockCfg
+
+
+def small(embed_dims: int, num_heads: int, **options) -> BlockCfg:
+    """The config of a block of this width."""
+    return BlockCfg(embed_dims=embed_dims, num_heads=num_heads, feedforward_channels=2 * embed_dims, **options)
 
 
 def reference(layer: Attention, x: torch.Tensor, grid: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:

@@ -16,8 +16,8 @@ from mmpretrain.models.backbones import VisionTransformer as TheirViT
 from timm.models.vision_transformer import VisionTransformer as TimmViT
 
 from vit_plugin import registry
+from vit_plugin.encoder_options import OPTIONS
 from vit_plugin.models import VisionTransformer
-from vit_plugin.models.layers.encoder_cfg import EncoderCfg
 from vit_plugin.models.layers.numerics import NumericsCfg
 from vit_plugin.models.layers.pos_embed import PosEmbedCfg
 from vit_plugin.models.stems.stem import Stem
@@ -25,7 +25,7 @@ from vit_plugin.shipped import shipped
 from vit_plugin.weights import FORMATS
 
 SIZES = dict(embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64)
-NESTED = {'encoder': EncoderCfg.__annotations__, 'numerics': NumericsCfg.__annotations__,
+NESTED = {'encoder': OPTIONS, 'numerics': NumericsCfg.__annotations__,
           'pos_embed': PosEmbedCfg.__annotations__, 'patch_embed': inspect.signature(Stem).parameters}
 TIMM = ('timm', 'timm.layers', 'timm.data', 'timm.data.auto_augment', 'timm.data.random_erasing', 'timm.models',
         'timm.models.deit', 'timm.models.vision_transformer_hybrid', 'timm.optim', 'timm.utils')

@@ -36,7 +36,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         arch=ARCH, img_size=32, patch_embed=dict(in_channels=3), with_cls_token=True, out_indices=(0, 1),
         pos_embed=dict(type='learned', interpolate_mode='bilinear', prefix_rows=True, relative=False,
                        source_grid=(4, 4)),
-        encoder=dict(dist_token=1, reg_token=2, pre_norm=True, final_norm=True, num_merged=0, qkv_bias=True,
+        encoder=dict(dist_token=1, reg_token=2, pre_norm=True, final_norm=True, qkv_bias=True,
                      attn_drop_rate=0., qk_norm=False, layer_scale_init_value=0.1, gated_mlp=False),
         numerics=dict(base='timm', norm_cfg=dict(type='LN', eps=1e-5)), out_type='raw', drop_rate=0.1,
         drop_path_rate=0.1, frozen_stages=0, with_cp=False),
@@ -48,8 +48,8 @@ RIGHT: dict[str, dict[str, Any]] = {
         arch=ARCH, img_size=32, pos_embed=dict(type='none', rotary=dict(
             form='centred', temperature=100., order='yx', planes='halves', offset=0., native_grid=(4, 4), shift=0.1,
             jitter=1.1, rescale=2.)),
-        encoder=dict(block='pre_norm', qkv_bias='qv', num_kv_heads=2, attn_norm=True, mlp_norm=True, proj_bias=True,
-                     mlp_layer_scale=False, differential=False)),
+        encoder=dict(qkv_bias='qv', num_kv_heads=2, attn_norm=True, mlp_norm=True, proj_bias=True,
+                     mlp_layer_scale=False)),
     'MMVisionTransformer': dict(
         arch=SIZES, img_size=32, patch_size=8, in_channels=3, out_indices=(0, 1), drop_rate=0.1, drop_path_rate=0.1,
         qkv_bias=True, norm_cfg=dict(type='LN', eps=1e-5), final_norm=True, out_type='raw', with_cls_token=True,

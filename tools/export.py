@@ -42,12 +42,12 @@ def main(args: argparse.Namespace) -> None:
     check_channels(cfg.model)
     model = load_deployed(cfg, args.checkpoint, args.dtype)
     backbone = model.model.backbone
-    stride = backbone.patch_embed.stride
+    stride = backbone.strides[-1]
     size = None if args.dynamic_size else tuple((args.size * 2)[:2]) if args.size else backbone.img_size
     reference = load_deployed(cfg, args.checkpoint) if args.dtype == 'bfloat16' else None
     difference = export(model, args.out, size, args.dtype, reference, sources)
     shape = f'{size[0]}, {size[1]}' if size else f'height and width multiples of {stride} from {2 * stride} on'
-    print(f'{args.out}: images (any number, {backbone.patch_embed.in_channels}, {shape}), {args.dtype}; largest '
+    print(f'{args.out}: images (any number, {backbone.in_channels}, {shape}), {args.dtype}; largest '
           f'difference from the model in float32: {difference:.1e} of its largest logit')
 
 

@@ -33,7 +33,6 @@ VARIATIONS: dict[str, dict] = {
     'window': dict(encoder=WINDOW, **MAPS),
     'window, rotary': dict(encoder=WINDOW, pos_embed=dict(type='none', rotary=DINOV3), **MAPS),
     'window, relative': dict(encoder=WINDOW, pos_embed=dict(type='learned', relative=True), **MAPS),
-    'num_merged': dict(encoder=dict(num_merged=3)),
     'reg_token': dict(encoder=dict(reg_token=4)),
     'pre_norm': dict(encoder=dict(pre_norm=True)),
     'layer_scale_init_value': dict(encoder=dict(layer_scale_init_value=0.1)),
@@ -54,7 +53,7 @@ VARIATIONS: dict[str, dict] = {
 }
 SIZES = {'fixed': SIZE, '--dynamic-size': None}
 # Whose graph depends on the size.
-NOT_DYNAMIC = {'window', 'window, rotary', 'window, relative', 'num_merged', "'learned', bicubic_dinov2"}
+NOT_DYNAMIC = {'window', 'window, rotary', 'window, relative', "'learned', bicubic_dinov2"}
 # What the others are parts of, or have been seen to break; the whole table is nightly.
 QUICK = {
     ('all of these', 'fixed', '.onnx'), ('ResNetEmbed', 'fixed', '.onnx'), ('window, relative', 'fixed', '.onnx'),

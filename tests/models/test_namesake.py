@@ -42,12 +42,11 @@ def test_other_pixels_of_the_same_model(dino):
 
 
 @pytest.mark.parametrize(('change', 'words'), [
-    (dict(encoder=dict(block='post_norm')), "block='pre_norm', and this backbone has encoder.block='post_norm'"),
     (dict(pos_embed=dict(rotary=dict(form='centred'))), "planes': 'halves'.*'planes': 'neighbours'"),
     (dict(pos_embed=dict(rotary=dict(form='centred', planes='halves', shift=0.1))), '')])
 def test_another_structure_is_refused(change, words):
     source = 'timm://vit_small_patch16_dinov3'
-    backbone = on_meta(source, **change) if 'encoder' in change else on_meta(
+    backbone = on_meta(
         'S/16', numerics='timm', encoder=dict(reg_token=4, layer_scale_init_value=1e-5), **change)
     if words:
         with pytest.raises(ConfigError, match=words):

@@ -28,7 +28,7 @@ def test_each_class_has_a_map_of_its_own(tiny):
 
 
 @pytest.mark.parametrize('more', [
-    dict(encoder=dict(dist_token=1, block='branched'), out_type='raw', head='vit_plugin.DistilledViTClsHead'),
+    dict(encoder=dict(dist_token=1), out_type='raw', head='vit_plugin.DistilledViTClsHead'),
     dict(frozen_stages=2, encoder=dict(reg_token=2)),
     dict(with_cls_token=False, out_type='avg_featmap', encoder=dict(window=dict(size=2)))])
 def test_kinds_and_the_likeliest_class(tiny, more):
@@ -57,5 +57,3 @@ def test_bad_input_is_one_sentence(tiny):
         class_activation(classifier(tiny), images, [3])
     with pytest.raises(ConfigError, match='this is a VisionTransformer'):
         class_activation(classifier(tiny).backbone, images)
-    with pytest.raises(ConfigError, match='num_merged=0'):
-        class_activation(classifier(tiny, encoder=dict(num_merged=2)), images)

@@ -14,10 +14,6 @@ def test_features_are_the_feature_map(kind, tiny, tiny_hybrid):
     torch.testing.assert_close(features, model(images)[-1])
 
 
-def test_merged_patches_have_equal_features(tiny):
-    assert patch_features(build('plain', tiny, encoder=dict(num_merged=2)), torch.randn(1, 3, 32, 32)).shape[-1] == 4
-
-
 def test_images_of_several_sizes_share_their_colours():
     base = torch.randn(16)
     first, second = torch.zeros(16, 2, 3), torch.zeros(16, 4, 4)

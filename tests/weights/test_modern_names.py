@@ -115,11 +115,9 @@ def test_a_bias_of_zeros_may_be_left(monkeypatch):
         load_weights(ours(monkeypatch, bare), state)
 
 
-@pytest.mark.parametrize(('encoder', 'words'), [
-    (dict(num_kv_heads=1), 'num_kv_heads'), (dict(block='parallel'), "block='parallel'")])
-def test_what_only_our_format_has_names_for(tiny, encoder, words):
-    with pytest.raises(ConfigError, match=words):
-        export(VisionTransformer(**tiny, encoder=encoder).state_dict(), 'timm', 2)
+def test_what_only_our_format_has_names_for(tiny):
+    with pytest.raises(ConfigError, match='num_kv_heads'):
+        export(VisionTransformer(**tiny, encoder=dict(num_kv_heads=1)).state_dict(), 'timm', 2)
 
 
 @pytest.mark.parametrize('gated', [False, True])

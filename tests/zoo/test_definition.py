@@ -9,17 +9,15 @@ from torch import nn
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
-from vit_plugin.zoo import FAMILIES, describe, find
-from vit_plugin.zoo.names import UNCOVERED
+from vit_plugin.zoo import describe, find
+from vit_plugin.zoo.definition import pooled
 
 # One name for each thing that a backbone may have, of the narrowest models. `tests/campaigns/zoo.py` takes all names.
 NAMES = [
-    'deit_tiny_distilled_patch16_224', 'vit_tiny_patch16_dinov3_qkvb', 'eva02_tiny_patch14_224',
-    'vit_dwee_patch16_reg1_gap_256', 'test_vit4']
+    'deit_tiny_distilled_patch16_224', 'vit_tiny_patch16_dinov3_qkvb', 'eva02_tiny_patch14_224', 'test_vit4']
 NIGHTLY = [
-    'vit_tiny_r_s16_p8_224', 'vit_small_patch16_18x2_224', 'vitamin_small_224', 'vit_base_mci_224',
-    'vit_small_resnet26d_224', 'vit_pwee_patch16_reg1_gap_256',
-    'vit_small_patch16_rope_mixed_ape_224', 'vit_pe_core_tiny_patch16_384', 'vit_base_patch16_rpn_224',
+    'vit_tiny_r_s16_p8_224', 'vitamin_small_224', 'vit_base_mci_224', 'vit_small_resnet26d_224',
+    'vit_small_patch16_rope_mixed_ape_224', 'vit_pe_core_tiny_patch16_384',
     'eva02_base_patch16_clip_224', 'aimv2_large_patch14_224', 'beit3_base_patch16_224', 'vit_base_patch16_sapiens2',
     'vit_base_patch16_clip_quickgelu_224', 'vit_so400m_patch14_siglip_384']
 
@@ -65,28 +63,43 @@ def test_building_draws_no_random_numbers():
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
-def test_the_one_name_that_is_refused():
-    with pytest.raises(ConfigError, match=r'its blocks \(DiffParallelScalingBlock\) are not known'):
-        describe('vit_dpwee_patch16_reg1_gap_256')
+@pytest.mark.parametrize(('name', 'words'), [
+    ('vit_dpwee_patch16_reg1_gap_256', r'its blocks \(DiffParallelScalingBlock\) are not known'),
+    ('vit_dwee_patch16_reg1_gap_256', r'its attention \(DiffAttention\) is not known'),
+    ('vit_pwee_patch16_reg1_gap_256', r'its blocks \(ParallelScalingBlock\) are not known'),
+    ('vit_small_patch16_18x2_224', r'its blocks \(ParallelThingsBlock\) are not known'),
+    ('vit_base_patch16_rpn_224', r'its blocks \(ResPostBlock\) are not known')])
+def test_a_name_with_other_blocks_is_refused_and_told_what_takes_it(name, words):
+    with pytest.raises(ConfigError, match=rf"{words}; take type='vit_plugin.TimmBackbone' with name='{name}'\."):
+        describe(name)
+
+
+@pytest.mark.parametrize(('part', 'attribute'), [
+    ('blocks.0', 'ls1'), ('blocks.0.attn', 'gate'), ('blocks.0.attn', 'q_norm'), ('blocks.0.mlp', 'norm'),
+    ('', 'reg_token'), ('', 'attn_pool'), ('patch_embed', 'norm')])
+def test_an_attribute_that_timm_renames_is_no_default(monkeypatch, part, attribute):
+    """A part that is not looked at under its new name would make another model of the same shapes."""
+    theirs = small_of_timm()
+    delattr(theirs.get_submodule(part), attribute)
+    monkeypatch.setattr('vit_plugin.zoo.definition.find', lambda name: theirs)
+    with pytest.raises(ConfigError, match=f"has no attribute '{attribute}' in timm {timm.__version__}; take type="):
+        (pooled if attribute == 'attn_pool' else describe)('of_tomorrow')
 
 
 @pytest.mark.parametrize(('name', 'words'), [
     ('vit_base_patch16_dinov9', 'has no such model; the nearest are vit_base_patch16_dinov3, '),
     ('vit_base_patch16_dinov3.lvd', 'Invalid pretrained tag .* the nearest are vit_base_patch16_dinov3.lvd1689m, '),
-    ('swin_tiny_patch4_window7_224', 'family swin_transformer, .* several stages; .* are vision_transformer, deit, '),
-    ('beit_base_patch16_224', 'family beit, whose relative positions have entries for the class token; '),
+    ('swin_tiny_patch4_window7_224', "swin_transformer of .*TimmBackbone' with name='swin_tiny_patch4_window7_224'"),
     ('', 'has no such model')])
 def test_a_name_that_is_none(name, words):
     with pytest.raises(ConfigError, match=words):
         VisionTransformer(f'timm://{name}')
 
 
-class GatedBlock(timm.models.vision_transformer.Block):
-    """A block whose attention has a gate, which no model of timm's families has today."""
-
-    def __init__(self, dim: int, *args, **kwargs) -> None:
-        super().__init__(dim, *args, **kwargs)
-        self.attn.gate = nn.Linear(dim, dim)
+def small_of_timm(**changes):
+    """A model of timm's class that has no name."""
+    with torch.device('meta'):
+        return TimmViT(**dict(dict(img_size=32, patch_size=8, embed_dim=32, depth=1, num_heads=2), **changes))
 
 
 class OtherBlock(timm.models.vision_transformer.Block):
@@ -99,8 +112,7 @@ class OtherBlock(timm.models.vision_transformer.Block):
     (dict(act_layer=nn.Softplus), 'its activation Softplus is not known'),
     (dict(patch_size=(8, 16)), 'its patches are not square')])
 def test_a_model_that_is_not_ours_is_refused_with_the_reason(monkeypatch, changes, words):
-    with torch.device('meta'):
-        theirs = TimmViT(**dict(dict(img_size=32, patch_size=8, embed_dim=32, depth=1, num_heads=2), **changes))
+    theirs = small_of_timm(**changes)
     monkeypatch.setattr('vit_plugin.zoo.definition.find', lambda name: theirs)
     with pytest.raises(ConfigError, match=f'timm://of_tomorrow cannot be computed exactly.*{words}'):
         describe('of_tomorrow')
@@ -132,7 +144,3 @@ def test_weights_of_timm_load_by_the_same_name(monkeypatch, arch, checkpoint):
 def test_only_a_name_has_weights_of_its_own(arch):
     with pytest.raises(ConfigError, match='checkpoint=True takes the weights that arch=timm://... names'):
         VisionTransformer(arch, init_cfg=dict(type='Pretrained', checkpoint=True))
-
-
-def test_reasons_are_of_families_that_timm_has():
-    assert set(UNCOVERED) <= set(timm.models.list_modules()) - set(FAMILIES)

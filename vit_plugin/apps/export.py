@@ -16,7 +16,7 @@ from torch.export import Dim, ExportedProgram
 
 from vit_plugin.engine.explain import first_line
 from vit_plugin.errors import ConfigError, MissingExtraError, needed_by
-from vit_plugin.models import VisionTransformer
+from vit_plugin.models import TimmBackbone, VisionTransformer
 from vit_plugin.models.loading import load_trained
 from vit_plugin.passes.precompute import precomputed
 from vit_plugin.writing import replacing
@@ -64,9 +64,9 @@ def load_deployed(cfg: Config, checkpoint: str, dtype: str = 'float32') -> Deplo
     model = MODELS.build(dict(cfg.model, data_preprocessor=preprocessor))
     if not (hasattr(model, 'extract_feat') and hasattr(model, 'head')):
         raise ConfigError(f'model: {type(model).__name__} is not a classifier, and only those can be exported.')
-    if not isinstance(model.backbone, VisionTransformer):
-        raise ConfigError(f'model.backbone: {type(model.backbone).__name__} is not a vit_plugin.VisionTransformer, and '
-                          'only those can be exported.')
+    if not isinstance(model.backbone, (TimmBackbone, VisionTransformer)):
+        raise ConfigError(f'model.backbone: {type(model.backbone).__name__} is not a vit_plugin.VisionTransformer or '
+                          'vit_plugin.TimmBackbone, and only those can be exported.')
     load_trained(model, checkpoint)
     return Deployed(model, torch.bfloat16 if dtype == 'bfloat16' else torch.float32).eval().requires_grad_(False)
 
@@ -90,9 +90,10 @@ def export(model: Deployed, out: Path, size: tuple[int, int] | None, dtype: str 
         ConfigError: if the format does not support the model, dtype or size, or if the file cannot be written. Also if
             a float32 file differs from the reference.
     """
-    channels = model.model.backbone.patch_embed.in_channels
-    if size:
-        model.model.backbone.patch_embed.check_image_size(size)
+    backbone = model.model.backbone
+    channels = backbone.in_channels
+    if size and isinstance(backbone, VisionTransformer):
+        backbone.patch_embed.check_image_size(size)
     with replacing(out, sources) as path, _weights_beside(path, out):
         run = WRITERS[out.suffix](trace(model, channels, size), path, dtype)
         with _refused(f'The file that was written for {str(out)!r} does not run', 'nothing was kept; try the other '
@@ -115,7 +116,7 @@ def trace(model: Deployed, channels: int, size: tuple[int, int] | None) -> Expor
     Raises:
         ConfigError: if the model has no such graph.
     """
-    stride, dynamic = model.model.backbone.patch_embed.stride, {0: Dim('batch')}
+    stride, dynamic = model.model.backbone.strides[-1], {0: Dim('batch')}
     if size is None:
         dynamic |= {2: stride * Dim('rows', min=2), 3: stride * Dim('columns', min=2)}
     example = torch.zeros(2, channels, *(size or (3 * stride, 4 * stride)))
@@ -131,14 +132,14 @@ def trace(model: Deployed, channels: int, size: tuple[int, int] | None) -> Expor
 NO_GRAPH = {
     False: ('torch.export cannot trace this model', 'leave out the part of it that the cause names'),
     True: ('--dynamic-size: the graph of this model depends on the size of the images, as with '
-           "encoder=dict(window=...) or dict(num_merged=...) or pos_embed=dict(interpolate_mode='bicubic_dinov2')",
+           "encoder=dict(window=...) or pos_embed=dict(interpolate_mode='bicubic_dinov2')",
            'write a file for each size, with --size'),
 }
 
 
 def sizes_to_try(model: Deployed, size: tuple[int, int] | None) -> list[tuple[int, int]]:
     """The sizes to test: this size, or some sizes for a graph of all sizes."""
-    stride = model.model.backbone.patch_embed.stride
+    stride = model.model.backbone.strides[-1]
     return [size] if size else [(stride * rows, stride * columns) for rows, columns in ((2, 2), (5, 3), (4, 9))]
 
 

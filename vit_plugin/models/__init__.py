@@ -5,7 +5,7 @@
 from vit_plugin.registry import MODELS, later_of
 # isort: on
 
-from .backbones import MAEViT, SimMIMViT, VisionTransformer, ViTAdapter
+from .backbones import MAEViT, SimMIMViT, TimmBackbone, VisionTransformer, ViTAdapter
 from .loading import load_weights
 from .necks import SimpleFPN, TokenPooling
 from .stems import ConvEmbed, FlexiPatchEmbed, MBConvEmbed, PatchEmbed, PooledResNetEmbed, ResNetEmbed, TimmEmbed
@@ -23,4 +23,5 @@ MODELS.import_later({
 __getattr__ = later_of(__name__, MODELS)
 __all__ = [
     'ConvEmbed', 'FlexiPatchEmbed', 'MAEViT', 'MBConvEmbed', 'PatchEmbed', 'PooledResNetEmbed', 'ResNetEmbed',
-    'SimMIMViT', 'SimpleFPN', 'TimmEmbed', 'TokenPooling', 'ViTAdapter', 'VisionTransformer', 'load_weights']
+    'SimMIMViT', 'SimpleFPN', 'TimmBackbone', 'TimmEmbed', 'TokenPooling', 'ViTAdapter', 'VisionTransformer',
+    'load_weights']

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from vit_plugin.encoder_options import CREATES
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.claims import traits
 from vit_plugin.weights.conversion import Plan, choose_format
@@ -24,27 +25,11 @@ from .stems import ResNetEmbed
 
 # Our names in the encoder and stem, and the argument of the backbone that creates the parameter.
 ARGUMENTS = {Pattern(name): argument for name, argument in {
+    **CREATES,
     'cls_token': 'with_cls_token=True',
-    'dist_token': 'encoder=dict(dist_token=1)',
-    'reg_token': 'encoder=dict(reg_token=...)',
     'pos_embed': "pos_embed='learned'",
-    'norm_pre.{rest}': 'encoder=dict(pre_norm=True)',
-    'norm.(prefix|patches).{rest}': "encoder=dict(final_norm='apart')",
-    'norm.{rest}': 'encoder=dict(final_norm=True)',
     'fc_norm.{rest}': "type='vit_plugin.MMVisionTransformer' and out_type='avg_featmap'",
-    'blocks.{i}.ls{k}.gamma': 'encoder=dict(layer_scale_init_value=1e-5)',
     'blocks.{i}.attn.rel_pos_(h|w)': "pos_embed=dict(type='learned', relative=True)",
-    'blocks.{i}.attn.(q|k)_norm.{rest}': 'encoder=dict(qk_norm=True)',
-    'blocks.{i}.attn.qkv.bias': 'encoder=dict(qkv_bias=True)',
-    'blocks.{i}.attn.qkv.(q|v)_bias': "encoder=dict(qkv_bias='qv')",
-    'blocks.{i}.attn.norm.{rest}': 'encoder=dict(attn_norm=True)',
-    'blocks.{i}.attn.proj.bias': 'encoder=dict(proj_bias=True)',
-    'blocks.{i}.attn.(sub_norm.weight|lambda_q1|lambda_k1|lambda_q2|lambda_k2)': 'encoder=dict(differential=True)',
-    'blocks.{i}.mlp.norm.{rest}': 'encoder=dict(mlp_norm=True)',
-    'blocks.{i}.mlp.input_norm.{rest}': "encoder=dict(mlp_norm='input')",
-    'blocks.{i}.mlp.(fc1|fc2).bias': 'encoder=dict(proj_bias=True)',
-    'blocks.{i}.norm2.{rest}': "encoder=dict(block='pre_norm')",
-    'blocks.{i}.(attns|ffns).{rest}': "encoder=dict(block='branched')",
     'rope.freqs': "pos_embed=dict(rotary=dict(form='mixed'))",
     'patch_embed.proj.bias': 'patch_embed=dict(bias=True)',
     'patch_embed.norm.{rest}': 'patch_embed=dict(norm_cfg=...)',

@@ -108,8 +108,14 @@ def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], sk
     return fitting.report
 
 
-def init_pretrained(backbone: nn.Module, init_others: Callable[[], None]) -> None:
-    """Load the ``Pretrained`` entry of a backbone's ``init_cfg`` with :func:`load_weights`.
+def load_into(backbone: nn.Module, source: Any, skip: Iterable[str], source_grid: Any) -> Report:
+    """:func:`load_weights`. Without a ``source_grid``, it is that of the backbone's ``pos_embed``."""
+    return load_weights(backbone, source, skip, source_grid or find_backbone(backbone)[1].position.source_grid)
+
+
+def init_pretrained(backbone: nn.Module, init_others: Callable[[], None],
+                    load: Callable[..., Any] = load_into) -> None:
+    """Load the ``Pretrained`` entry of a backbone's ``init_cfg``.
 
     In addition to MMEngine's ``checkpoint`` and ``prefix``, the entry may have ``skip`` and ``source_grid``. MMEngine
     itself would use its own reader.
@@ -117,9 +123,10 @@ def init_pretrained(backbone: nn.Module, init_others: Callable[[], None]) -> Non
     Args:
         backbone: the backbone.
         init_others: MMEngine's initialisation, for all other entries.
+        load: loads the tensors. It gets the backbone, the source, ``skip`` and ``source_grid``.
 
     Raises:
-        ConfigError: see :func:`load_weights`. Also if the entry has any other key, or a checkpoint of another type.
+        ConfigError: see ``load``. Also if the entry has any other key, or a checkpoint of another type.
     """
     given, first = backbone.init_cfg, not backbone.is_init
     cfgs = given if isinstance(given, (list, tuple)) else [given] if given else []
@@ -138,8 +145,7 @@ def init_pretrained(backbone: nn.Module, init_others: Callable[[], None]) -> Non
         if cfg.get('prefix'):
             start, weights = cfg['prefix'].rstrip('.') + '.', open_weights(source)
             source = {key.removeprefix(start): weights[key] for key in weights if key.startswith(start)}
-        report = load_weights(backbone, source, cfg.get('skip', ()),
-                              cfg.get('source_grid') or find_backbone(backbone)[1].position.source_grid)
+        report = load(backbone, source, cfg.get('skip', ()), cfg.get('source_grid'))
         print_log(f'Loaded {cfg["checkpoint"]}\n{report}', 'current')
 
 

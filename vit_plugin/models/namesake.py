@@ -1,7 +1,7 @@
 """Compare a backbone with the model whose name its weights have.
 
 Weights of another model may have the same shapes: CLIP's, DINO's and MAE's B/16 differ in their GELU, their eps and the
-pixels that they expect, and models of other heads, blocks or rotary positions fit as well. Tensors do not show it, but
+pixels that they expect, and models of other heads or rotary positions fit as well. Tensors do not show it, but
 a name of timm's does.
 """
 
@@ -30,7 +30,7 @@ def compare(backbone: nn.Module, source: str) -> dict[str, str]:
         source: where the weights come from. Only names of timm's tell more than the tensors.
 
     Raises:
-        ConfigError: if the heads, the blocks or the rotary positions differ. The weights would be worth nothing.
+        ConfigError: if the heads or the rotary positions differ. The weights would be worth nothing.
     """
     start = next((prefix for prefix in PREFIXES if source.startswith(prefix)), None)
     if start is None:
@@ -59,7 +59,7 @@ def _structure(num_heads: int, arguments: Any) -> dict[str, Any]:
         places['native_grid'] = places['native_grid'] and tuple(places['native_grid'])
         rotary = {'form': rotary['form'], 'temperature': rotary.get('temperature', TEMPERATURES[rotary['form']]),
                   **places}
-    return {'num_heads': num_heads, 'encoder.block': arguments.encoder.get('block', 'pre_norm'), 'rotary': rotary}
+    return {'num_heads': num_heads, 'rotary': rotary}
 
 
 def _numerics(theirs: Numerics, backbone: nn.Module) -> dict[str, str]:

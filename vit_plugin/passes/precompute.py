@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from vit_plugin.models.backbones.vit import VisionTransformer
-from vit_plugin.models.layers.attention import Grid
+from vit_plugin.models.layers.block_cfg import Grid
 from vit_plugin.models.layers.pos_embed import NoPosEmbed
 from vit_plugin.models.layers.relative_position import RelativeAttention
 from vit_plugin.models.layers.std_conv import StdConv2d

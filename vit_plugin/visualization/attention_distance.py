@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from vit_plugin.models.loading import find_backbone
 
 from .attention_maps import attention_weights
-from .rollout import refuse_differential
 from .style import new_figure
 
 
@@ -22,10 +21,9 @@ def attention_distances(model: nn.Module, images: Tensor) -> Tensor:
         before the patches have no place and are left out, and so is the padding of windows.
 
     Raises:
-        ConfigError: if attention is differential; see also ``attention_weights``.
+        ConfigError: see ``attention_weights``.
     """
     _, backbone = find_backbone(model)
-    refuse_differential(model, 'distance')
     prefix, stride = backbone.num_prefix_tokens, backbone.patch_embed.stride
 
     def keep(weights: Tensor, grid: tuple[int, int]) -> Tensor:

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.backbones import VisionTransformer, ViTAdapter
-from vit_plugin.models.layers.attention import Attention, Grid
-from vit_plugin.models.layers.encoder import MergingEncoder
+from vit_plugin.models.layers.attention import Attention
+from vit_plugin.models.layers.block_cfg import Grid
 from vit_plugin.models.layers.window import InWindows, to_windows
 from vit_plugin.models.loading import find_backbone
 
@@ -31,24 +31,21 @@ def attention_weights(model: nn.Module, images: Tensor,
             block are in memory. By default the weights themselves are kept.
 
     Returns:
-        What was kept of each block. A block with two attentions has the heads of both. Patches in different windows
-        have the weight 0, and the weight of a window's padding is left out.
+        What was kept of each block. Patches in different windows have the weight 0, and the weight of a window's
+        padding is left out.
 
     Raises:
-        ConfigError: if the model merges tokens, or has no such backbone.
+        ConfigError: if the model has no such backbone.
     """
     _, backbone = find_backbone(model)
-    if isinstance(backbone.blocks, MergingEncoder):
-        raise ConfigError('encoder: num_merged leaves no grid of patches to draw attention on; set num_merged=0 (--'
-                          'cfg-options model.backbone.encoder.num_merged=0), which needs no other weights.')
     kept: list[Any] = []
 
-    def finish(found: list[tuple[Tensor, Grid]]) -> None:
-        kept.append(keep(torch.cat([weights for weights, _ in found], dim=1), found[0][1]))
+    def look(weights: Tensor, grid: Grid) -> None:
+        kept.append(keep(weights, grid))
 
     with observing(model), ExitStack() as hooks:
         for block in backbone.blocks:
-            hooks.enter_context(_watched(block, finish))
+            hooks.enter_context(_watched(block, look))
         run_backbone(model, images)
     return kept
 
@@ -71,29 +68,20 @@ def run_backbone(model: nn.Module, images: Tensor) -> Sequence[Tensor]:
 
 
 @contextmanager
-def _watched(block: nn.Module, finish: Callable[[list[tuple[Tensor, Grid]]], None]) -> Iterator[None]:
-    """Call ``finish`` with the weights and grids of a block's attentions when the block has run."""
-    found: list[tuple[Tensor, Grid]] = []
-
+def _watched(block: nn.Module, keep: Callable[[Tensor, Grid], None]) -> Iterator[None]:
+    """Call ``keep`` with the weights and the grid of a block's attention when it is called."""
     def look(attn: Attention, args: tuple, kwargs: dict) -> None:
         call = inspect.signature(attn.forward).bind(*args, **kwargs)
         call.apply_defaults()
         x, grid, rotation = (call.arguments[name] for name in ('x', 'grid', 'rotation'))
         weights = attn.weights(x, grid, rotation)
-        found.append((whole_grid(weights, grid, attn.window_size) if isinstance(attn, InWindows) else weights, grid))
+        keep(whole_grid(weights, grid, attn.window_size) if isinstance(attn, InWindows) else weights, grid)
 
-    def end(*_: object) -> None:
-        finish(found)
-        found.clear()
-
-    layers = [module for module in block.modules() if isinstance(module, Attention)]
-    handles = [layer.register_forward_pre_hook(look, with_kwargs=True) for layer in layers]
-    handles.append(block.register_forward_hook(end))
+    handle = block.attn.register_forward_pre_hook(look, with_kwargs=True)
     try:
         yield
     finally:
-        for handle in handles:
-            handle.remove()
+        handle.remove()
 
 
 def whole_grid(weights: Tensor, grid: Grid, window_size: int) -> Tensor:

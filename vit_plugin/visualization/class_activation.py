@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.models.layers.encoder import MergingEncoder
 from vit_plugin.models.loading import find_backbone
 
 from .attention_maps import observing
@@ -50,7 +49,7 @@ def class_activation(model: nn.Module, images: Tensor, labels: list[int] | None 
         Maps (B, H, W) between 0 and 1 of the size of the images, and the classes.
 
     Raises:
-        ConfigError: if the model is no classifier, if it merges tokens, or if a class does not exist.
+        ConfigError: if the model is no classifier, or if a class does not exist.
         MissingExtraError: if `grad-cam` is not installed.
     """
     with needed_by('class activation'):
@@ -60,8 +59,6 @@ def class_activation(model: nn.Module, images: Tensor, labels: list[int] | None 
         raise ConfigError(f'cam needs a classifier with its head, and this is a {type(model).__name__}; give --config '
                           'with the config of a classifier.')
     _, backbone = find_backbone(model)
-    if isinstance(backbone.blocks, MergingEncoder):
-        raise ConfigError('encoder: num_merged leaves no grid of patches for cam; set num_merged=0.')
     classify, training = _Logits(model), model.training
     with observing(model):
         logits = classify(images)

@@ -3,8 +3,6 @@
 import torch
 from torch import Tensor, nn
 
-from vit_plugin.errors import ConfigError
-from vit_plugin.models.layers.differential import DifferentialAttention
 from vit_plugin.models.loading import find_backbone
 
 from .attention_maps import attention_weights
@@ -24,10 +22,9 @@ def attention_rollout(model: nn.Module, images: Tensor) -> Tensor:
         it is what has reached the mean of the patches.
 
     Raises:
-        ConfigError: if attention is differential; see also ``attention_weights``.
+        ConfigError: see ``attention_weights``.
     """
     _, backbone = find_backbone(model)
-    refuse_differential(model, 'rollout')
     prefix, row = backbone.num_prefix_tokens, 'cls_token' in backbone.prefix_tokens
     rolled: Tensor | None = None
 
@@ -41,10 +38,3 @@ def attention_rollout(model: nn.Module, images: Tensor) -> Tensor:
         return reached[:, prefix:].unflatten(-1, grid)
 
     return torch.stack(attention_weights(model, images, keep), dim=1)
-
-
-def refuse_differential(model: nn.Module, picture: str) -> None:
-    """Raise a ``ConfigError`` if the weights of a model's attention can be negative."""
-    if any(isinstance(module, DifferentialAttention) for module in model.modules()):
-        raise ConfigError(f'encoder: with differential=True weights of attention can be negative, which {picture} has '
-                          'no meaning for; draw attention or features instead.')

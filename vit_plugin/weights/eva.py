@@ -79,11 +79,8 @@ def refuse_unnamed(state: Mapping[str, Tensor]) -> None:
     """Check that other formats than ours have names for the blocks of a state.
 
     Raises:
-        ConfigError: if groups of heads share keys and values, or if attention and MLP share a norm.
+        ConfigError: if groups of heads share keys and values.
     """
     attention = [value for key, value in state.items() if key.endswith('.attn.qkv.weight')]
     if any(value.ndim == 2 and value.shape[0] != 3 * value.shape[1] for value in attention):
         raise ConfigError('Heads that share keys and values (num_kv_heads) are only written in the format vit_plugin.')
-    if 'blocks.0.attn.qkv.weight' in state and 'blocks.0.norm2.weight' not in state:
-        raise ConfigError("Blocks with attention and MLP in parallel (block='parallel') are only written in the format "
-                          'vit_plugin.')

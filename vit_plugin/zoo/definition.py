@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from timm.models.deit import VisionTransformerDistilled
 from torch import nn
 
 from .blocks import encoder_of
@@ -32,14 +33,15 @@ def describe(name: str) -> dict[str, Any]:
             if not isinstance(part, nn.Identity) and norm_of(part) != numerics['norm_cfg']:
                 raise ValueError('it has norms of several kinds')
         encoder |= {key: value for key, value in (
-            ('reg_token', _count(model, 'reg_token')), ('dist_token', _count(model, 'dist_token')),
+            ('reg_token', _count(model.reg_token)),
+            ('dist_token', _count(model.dist_token if isinstance(model, VisionTransformerDistilled) else None)),
             ('pre_norm', not isinstance(model.norm_pre, nn.Identity)),
             ('final_norm', not isinstance(model.norm, nn.Identity))) if value != (key == 'final_norm')}
         arguments = dict(
             img_size=_size(model.patch_embed.img_size), pos_embed=positions_of(model),
             with_cls_token=model.cls_token is not None, encoder=encoder, numerics=differences(numerics),
             out_type=OUT_TYPES.get(model.global_pool, 'raw'))
-        return dict(sizes, patch_embed=stem_of(model), arguments=arguments)
+        return dict(sizes, patch_embed=stem_of(model, name), arguments=arguments)
 
 
 def pooled(name: str) -> tuple[str, dict[str, Any]] | None:
@@ -52,9 +54,8 @@ def pooled(name: str) -> tuple[str, dict[str, Any]] | None:
         return pooling_of(find(name))
 
 
-def _count(model: nn.Module, token: str) -> int:
-    parameter = getattr(model, token, None)
-    return 0 if parameter is None else parameter.shape[1]
+def _count(tokens: nn.Parameter | None) -> int:
+    return 0 if tokens is None else tokens.shape[1]
 
 
 def _size(size: tuple[int, int]) -> int | tuple[int, int]:

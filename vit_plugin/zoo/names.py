@@ -13,24 +13,6 @@ from vit_plugin.errors import ConfigError
 # timm's files whose models are Vision Transformers in the sense of our backbone: one encoder of one width.
 FAMILIES = ('vision_transformer', 'deit', 'vision_transformer_hybrid', 'eva', 'vitamin')
 
-# Why the models of other families are not. The rest are CNNs or have several stages.
-UNCOVERED = {
-    'beit': 'whose relative positions have entries for the class token',
-    'cait': 'which has talking heads and class attention',
-    'convit': 'whose attention is gated by positions',
-    'crossvit': 'whose models are two encoders',
-    'mlp_mixer': 'which has no attention',
-    'naflexvit': 'whose images are sequences of any number of patches',
-    'sequencer': 'which has recurrent layers in place of attention',
-    'tnt': 'which has a second encoder within each patch',
-    'vision_transformer_relpos': 'whose relative positions are one table or MLP for both axes',
-    'vision_transformer_sam': 'whose encoder ends in convolutions',
-    'volo': 'which has outlook attention',
-    'xcit': 'whose attention is between channels',
-    **dict.fromkeys(('deepseek_vit', 'gemma4_vit', 'qwen3_vit'), 'which belongs to a language model'),
-}
-
-
 def names(pretrained: bool = False) -> list[str]:
     """All names of these families.
 
@@ -52,10 +34,9 @@ def find(name: str) -> nn.Module:
         raise ConfigError(f'arch=timm://{name}: timm {timm.__version__} has no such model; {_nearest(name)}.')
     family = timm.models.model_entrypoint(bare).__module__.rpartition('.')[2]
     if family not in FAMILIES:
-        reason = UNCOVERED.get(family, 'whose models are CNNs or have several stages')
-        raise ConfigError(f"arch=timm://{name} is of timm's family {family}, {reason}; the families of the backbone "
-                          f"are {', '.join(FAMILIES)}, and a CNN can be its stem, patch_embed=dict(type='TimmEmbed', "
-                          'model_name=...).')
+        raise ConfigError(f'arch=timm://{name} is of the family {family} of timm, which vit_plugin.VisionTransformer '
+                          f"does not compute; take type='vit_plugin.TimmBackbone' with name={name!r}, or a CNN as its "
+                          "stem, patch_embed=dict(type='TimmEmbed', model_name=...).")
     try:
         with torch.device('meta'):
             return timm.create_model(name, num_classes=0).eval()

@@ -35,8 +35,8 @@ def act_of(act: nn.Module) -> dict[str, Any]:
         ValueError: if it is of another kind.
     """
     match type(act).__name__:
-        case 'GELU':
-            return dict(type='GELU', approximate=getattr(act, 'approximate', 'none'))
+        case 'GELU':  # torch's, or timm's, which is exact
+            return dict(type='GELU', approximate=act.approximate if isinstance(act, nn.GELU) else 'none')
         case 'GELUTanh':
             return dict(type='GELU', approximate='tanh')
         case 'QuickGELU' | 'SiLU' | 'ReLU' as name:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from timm.models.eva import Eva
 from torch import nn
 
 from .numerics import act_of, differences, norm_of
@@ -17,9 +18,9 @@ def pooling_of(model: nn.Module) -> tuple[str, dict[str, Any]] | None:
         ValueError: if a norm or an activation of the pooling is not known.
     """
     neck = dict(type='vit_plugin.TokenPooling', in_channels=model.embed_dim)
-    if (pool := getattr(model, 'attn_pool', None)) is not None:
+    if (pool := model.attn_pool) is not None:
         # timm's class VisionTransformer attends to the patches alone, unless it is told otherwise; its class Eva to all
-        out_type = 'raw' if getattr(model, 'pool_include_prefix', True) else 'featmap'
+        out_type = 'raw' if isinstance(model, Eva) or model.pool_include_prefix else 'featmap'
         numerics = differences(dict(norm_cfg=norm_of(pool.norm), act_cfg=act_of(pool.mlp.act)))
         return out_type, dict(neck, mode='map', map_cfg=dict(
             num_heads=pool.num_heads, feedforward_channels=pool.mlp.fc1.out_features, numerics=numerics))

@@ -4,6 +4,7 @@ from typing import Any
 
 from timm import layers
 from timm.layers.pos_embed_sincos import RotaryEmbeddingMixed
+from timm.models.eva import Eva
 from torch import nn
 
 
@@ -18,8 +19,9 @@ def positions_of(model: nn.Module) -> dict[str, Any]:
         cfg = dict(type='learned', interpolate_mode='bicubic')
         if model.no_embed_class and model.num_prefix_tokens:
             cfg['prefix_rows'] = False
-    rope = getattr(model, 'rope', None)
-    return cfg if rope is None else dict(cfg, rotary=rotary_of(rope))
+    if not isinstance(model, Eva) or model.rope is None:
+        return cfg
+    return dict(cfg, rotary=rotary_of(model.rope))
 
 
 def rotary_of(rope: nn.Module) -> dict[str, Any]:
@@ -28,18 +30,18 @@ def rotary_of(rope: nn.Module) -> dict[str, Any]:
     Raises:
         ValueError: if they are of another kind.
     """
-    cfg: dict[str, Any]
+    places: dict[str, Any] = {}
     match rope:
         case RotaryEmbeddingMixed():
-            cfg = dict(form='mixed')
+            form, halves = 'mixed', False
         case layers.RotaryEmbeddingDinoV3() if rope.temperature and rope.normalize_coords == 'separate':
-            cfg = dict(form='centred')
+            form, halves, places = 'centred', rope.rotate_half, dict(offset=rope.grid_offset)
         case layers.RotaryEmbeddingCat() if rope.grid_type == 'index' and not rope.in_pixels:
-            cfg = dict(form='index')
+            form, halves = 'index', rope.rotate_half
+            places = dict(offset=rope.grid_offset, native_grid=rope.ref_feat_shape)
         case _:
             raise ValueError(f'its rotary positions ({type(rope).__name__}) are not known')
-    cfg |= dict(temperature=float(rope.temperature), order='yx' if rope.grid_indexing == 'ij' else 'xy',
-                planes='halves' if getattr(rope, 'rotate_half', False) else 'neighbours')
-    others = dict(offset=getattr(rope, 'grid_offset', 0.), shift=rope.shift_coords, jitter=rope.jitter_coords,
-                  rescale=rope.rescale_coords, native_grid=getattr(rope, 'ref_feat_shape', None))
-    return cfg | {name: value for name, value in others.items() if value}
+    places |= dict(shift=rope.shift_coords, jitter=rope.jitter_coords, rescale=rope.rescale_coords)
+    return dict(form=form, temperature=float(rope.temperature), order='yx' if rope.grid_indexing == 'ij' else 'xy',
+                planes='halves' if halves else 'neighbours',
+                **{name: value for name, value in places.items() if value})

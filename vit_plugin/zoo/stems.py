@@ -14,8 +14,8 @@ from .numerics import norm_of
 WITHOUT_PROJECTION = ('ConvEmbed', 'MBConvEmbed')  # by default
 
 
-def stem_of(model: nn.Module) -> dict[str, Any]:
-    """The ``patch_embed`` of a model.
+def stem_of(model: nn.Module, name: str) -> dict[str, Any]:
+    """The ``patch_embed`` of a model with this name.
 
     Raises:
         ValueError: if its stem is of another kind.
@@ -25,7 +25,7 @@ def stem_of(model: nn.Module) -> dict[str, Any]:
         raise ValueError('its patches are not square')
     if type(stem) is layers.PatchEmbed:
         cfg: dict[str, Any] = dict(type='PatchEmbed')
-        if getattr(model, 'pretrained_cfg', {}).get('architecture', '').startswith('flexivit'):
+        if name.startswith('flexivit'):
             cfg = dict(type='FlexiPatchEmbed', kernel_size=stem.patch_size[0])
         if stem.img_size[0] % stem.patch_size[0] or stem.img_size[1] % stem.patch_size[1]:
             cfg['padding'] = 'valid'  # timm's images of this size are cropped, and it takes no others
@@ -40,9 +40,8 @@ def stem_of(model: nn.Module) -> dict[str, Any]:
         raise ValueError(f"its stem {'lacks' if isinstance(stem.proj, nn.Identity) else 'has'} a projection")
     if isinstance(stem.proj, nn.Conv2d) and stem.proj.bias is None:
         cfg['bias'] = False
-    norm = getattr(stem, 'norm', None)
-    if norm is not None and not isinstance(norm, nn.Identity):
-        cfg['norm_cfg'] = norm_of(norm)
+    if isinstance(stem, layers.PatchEmbed) and not isinstance(stem.norm, nn.Identity):
+        cfg['norm_cfg'] = norm_of(stem.norm)
     return cfg
 
 

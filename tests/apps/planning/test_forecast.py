@@ -56,8 +56,7 @@ def test_continued_to_a_depth_it_is_what_tracing_all_blocks_gives(ranks, group, 
 
 
 @pytest.mark.parametrize('options', [
-    {'model.backbone.encoder': dict(qkv_bias=[True] * LAYERS)}, {'model.backbone.frozen_stages': 2},
-    {'model.backbone.encoder': dict(num_merged=1)}])
+    {'model.backbone.encoder': dict(qkv_bias=[True] * LAYERS)}, {'model.backbone.frozen_stages': 2}])
 def test_unequal_blocks_are_all_traced(options):
     assert has_equal_blocks(make_cfg(), LAYERS)
     assert not has_equal_blocks(make_cfg(**options), LAYERS)

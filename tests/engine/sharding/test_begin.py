@@ -83,7 +83,6 @@ def test_two_ranks_and_one_train_as_a_plain_run(tmp_path: Path, alone):
     (dict(sharding=dict(group=0)), 'group=0 must be'),
     (dict(sharding=dict(group=4)), 'group=4 does not divide the 6 ranks'),
     (dict(custom_hooks=[dict(type='EMAHook')]), "write type='vit_plugin.EMAHook'"),
-    ({'model.backbone.encoder': dict(num_merged=1)}, 'leave out num_merged or sharding'),
     ({'optim_wrapper.optimizer': dict(type='SGD', lr=0.1, fused=True)},
      'SGD does not step sharded parameters .*; leave out fused=True'),
 ])

@@ -39,7 +39,6 @@ def test_the_parts_are_the_stem_and_the_blocks(tiny, tiny_hybrid):
     (lambda tiny: shard(Classifier(**tiny), Sharding(group=4), 'cpu'),
      'group=4 does not divide the 6 ranks; choose one of 1, 2, 3, 6.'),
     (lambda tiny: shard(nn.Linear(2, 2), Sharding(), 'cpu'), r'no part of Linear has parts_to_shard\(\)'),
-    (lambda tiny: shard(Classifier(**tiny, encoder=dict(num_merged=2)), Sharding(), 'cpu'), 'leave out num_merged or'),
     (lambda tiny: Sharding(group='nod'), "group='nod' must be .*; did you mean 'node'"),
     (lambda tiny: Sharding(param_dtype='float16'), 'param_dtype'),
     (lambda tiny: Sharding(dtype='bfloat16'), 'takes no dtype'),

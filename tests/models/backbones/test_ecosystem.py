@@ -20,10 +20,9 @@ def cfg(request) -> dict:
     return request.getfixturevalue(request.param)
 
 
-@pytest.fixture(params=['cls_token', 'featmap', 'merging'])
+@pytest.fixture(params=['cls_token', 'featmap'])
 def model(cfg, request) -> VisionTransformer:
-    change = dict(encoder=dict(num_merged=2)) if request.param == 'merging' else dict(out_type=request.param)
-    return VisionTransformer(**cfg, **change).eval()
+    return VisionTransformer(**cfg, out_type=request.param).eval()
 
 
 @pytest.fixture(params=[False, True], ids=['plain', 'optimized'])

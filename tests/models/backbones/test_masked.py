@@ -114,7 +114,6 @@ def test_the_mask_token_is_a_token():
     (MAEViT, dict(encoder=dict(reg_token=1)), "decoder takes a class token and no other"),
     (MAEViT, dict(pos_embed='relative'), 'need the whole grid of patches'),
     (MAEViT, dict(pos_embed=dict(rotary=dict(form='index'))), 'need the whole grid of patches'),
-    (SimMIMViT, dict(encoder=dict(num_merged=1)), 'leave out sizes in patch_embed and num_merged'),
     (SimMIMViT, dict(out_type='raw'), "out_type='raw' must be 'featmap'"),
     (VisionTransformer, dict(pos_embed=dict(type='learned', endpoint=False)), "endpoint is of type='sincos2d'")])
 def test_what_cannot_be_is_said(kind, options, sentence):

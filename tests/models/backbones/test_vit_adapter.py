@@ -203,7 +203,6 @@ def test_recomputing_reaches_the_backbone():
     (dict(interactions=2, add_tokens='each'), "add_tokens='each' adds the tokens of four groups .* there are 2"),
     (dict(backbone=dict(out_indices=(0, 3))), r'backbone\.out_indices is what the adapter sets itself'),
     (dict(backbone=dict(out_type='featmap')), r'backbone\.out_type is what the adapter sets itself'),
-    (dict(backbone=dict(encoder=dict(num_merged=1))), r'num_merged of the backbone leaves no grid'),
     (dict(out_indices=(2, 3)), r'out_indices=\(2, 3\) must be \(0, 1, 2, 3\), .* or \(1, 2, 3\)'),
     (dict(attention=dict(num_heads=3)), 'num_heads=3 does not divide the width 16'),
     (dict(attention=dict(heads=3)), 'attention takes no heads'),

@@ -1,4 +1,5 @@
 import torch
+from attention_reference import small
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,8 +19,8 @@ def test_windows_and_back(h, w, size):
 
 
 def test_each_window_attends_to_itself_and_its_padding():
-    layer = RelativeWindowAttention(16, 2, window_size=3, rel_pos_grid=(3, 3))
-    plain = RelativeAttention(16, 2, rel_pos_grid=(3, 3))
+    layer = RelativeWindowAttention(small(16, 2, window_size=3, rel_pos_grid=(3, 3)))
+    plain = RelativeAttention(small(16, 2, rel_pos_grid=(3, 3)))
     plain.load_state_dict(layer.state_dict())
     x = torch.randn(1, 5 * 4, 16)
     image = torch.zeros(1, 6, 6, 16)

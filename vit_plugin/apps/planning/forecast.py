@@ -78,7 +78,7 @@ def has_equal_blocks(cfg: Config, num_layers: int) -> bool:
     backbone = cfg.model.backbone
     encoder = backbone.get('encoder') or {}
     return (num_layers > DEPTHS[-1] and backbone.get('out_indices', -1) == -1 and backbone.get('frozen_stages', -1) < 0
-            and not encoder.get('window') and not encoder.get('num_merged')
+            and not encoder.get('window')
             and not any(isinstance(value, (list, tuple)) for value in encoder.values()))
 
 

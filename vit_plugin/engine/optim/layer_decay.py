@@ -12,6 +12,7 @@ from vit_plugin.annotations import OPEN
 from vit_plugin.arguments import refusing
 from vit_plugin.errors import ConfigError
 from vit_plugin.fields import NotNegative
+from vit_plugin.models.protocol import TellsDepths, TellsUndecayed
 from vit_plugin.registry import OPTIM_WRAPPER_CONSTRUCTORS
 
 DecayRate = Annotated[float, Field(gt=0, le=1, description='a number above 0 and at most 1')]
@@ -104,7 +105,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
 
     def _scales(self, model: nn.Module) -> dict[str, float]:
         """The factor for every parameter of a backbone, by its name in the model."""
-        telling = {name: module for name, module in model.named_modules() if hasattr(module, 'get_layer_depth')}
+        telling = {name: module for name, module in model.named_modules() if isinstance(module, TellsDepths)}
         # A classifier or detector may forward the call, so the innermost module with the method is asked.
         backbones = {name: module for name, module in telling.items()
                      if not any(other != name and other.startswith(f'{name}.' if name else '') for other in telling)}
@@ -113,7 +114,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
                               'no layer-wise decay for it; take a vit_plugin.VisionTransformer as the backbone.')
         scales = {}
         for prefix, backbone in backbones.items():
-            for name, _ in backbone.named_parameters():
+            for name, _ in model.get_submodule(prefix).named_parameters():
                 depth, num_depths = backbone.get_layer_depth(name)
                 scales[f'{prefix}.{name}' if prefix else name] = self.rate ** (num_depths - 1 - depth)
         return scales
@@ -121,4 +122,4 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
     @staticmethod
     def _undecayed(model: nn.Module) -> set[str]:
         return {f'{prefix}.{name}' if prefix else name for prefix, module in model.named_modules()
-                if hasattr(module, 'no_weight_decay') for name in module.no_weight_decay()}
+                if isinstance(module, TellsUndecayed) for name in module.no_weight_decay()}

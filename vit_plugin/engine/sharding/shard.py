@@ -12,6 +12,7 @@ from torch.distributed.tensor import Shard
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.load_hooks import placed
+from vit_plugin.models.protocol import TellsParts
 
 from .settings import Sharding
 
@@ -22,7 +23,7 @@ def parts_to_shard(model: nn.Module) -> list[nn.Module]:
     Raises:
         ConfigError: if no module names parts.
     """
-    parts = [part for module in model.modules() if hasattr(module, 'parts_to_shard')
+    parts = [part for module in model.modules() if isinstance(module, TellsParts)
              for part in module.parts_to_shard()]
     if not parts:
         raise ConfigError(f'sharding: no part of {type(model).__name__} has parts_to_shard(), which names the modules '

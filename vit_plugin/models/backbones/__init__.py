@@ -1,7 +1,8 @@
 from .masked import MAEViT, SimMIMViT
 from .mmpretrain_vit import MMDeiT3, MMDistilledVisionTransformer, MMMoCoV3ViT, MMVisionTransformer, MMViTEVA02
+from .timm_backbone import TimmBackbone
 from .vit import VisionTransformer
 from .vit_adapter import ViTAdapter
 
 __all__ = ['MAEViT', 'MMDeiT3', 'MMDistilledVisionTransformer', 'MMMoCoV3ViT', 'MMViTEVA02', 'MMVisionTransformer',
-           'SimMIMViT', 'ViTAdapter', 'VisionTransformer']
+           'SimMIMViT', 'TimmBackbone', 'ViTAdapter', 'VisionTransformer']

@@ -13,8 +13,8 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.fields import Rate
 from vit_plugin.registry import MODELS
 
-from ..layers.attention import Attention, Grid
-from ..layers.encoder import MergingEncoder
+from ..layers.attention import Attention
+from ..layers.block_cfg import Grid
 from .vit import VisionTransformer
 
 
@@ -22,14 +22,14 @@ class MaskedVisionTransformer(VisionTransformer):
     """Base class of the encoders that hide patches.
 
     Raises:
-        ConfigError: if the patches have no one size, or if tokens are merged.
+        ConfigError: if the patches have no one size.
     """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if self.patch_embed.varies or isinstance(self.blocks, MergingEncoder):
-            raise ConfigError(f'{type(self).__name__}: what is hidden are patches of one size, each a token of its own;'
-                              ' leave out sizes in patch_embed and num_merged in encoder.')
+        if self.patch_embed.varies:
+            raise ConfigError(f'{type(self).__name__}: what is hidden are patches of one size; leave out sizes in '
+                              'patch_embed.')
 
     def patches(self, images: Tensor, hidden: Tensor) -> tuple[Tensor, Grid]:
         """Images (B, C, H, W) and what is hidden, bool (B, h, w) -> patches (B, h*w, C), their grid.

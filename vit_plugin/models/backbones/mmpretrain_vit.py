@@ -15,7 +15,7 @@ from vit_plugin.arch import SIZE_KEYS
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
-from ..layers.attention import Grid
+from ..layers.block_cfg import Grid
 from ..layers.numerics import build_norm
 from .mmpretrain_arguments import (
     DeiT3Options,

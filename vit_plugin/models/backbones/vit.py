@@ -8,13 +8,14 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from vit_plugin.arch import ArchCfg, parse_arch
+from vit_plugin.encoder_options import EncoderCfg, read_options
 from vit_plugin.errors import ConfigError
 from vit_plugin.fields import Indices, InitConfig, Rate, Size
 from vit_plugin.registry import MODELS, SCOPE
 
-from ..layers.attention import Grid
-from ..layers.encoder import MergingEncoder
-from ..layers.encoder_cfg import EncoderCfg, build_encoder
+from ..layers.block import TransformerBlock
+from ..layers.block_cfg import Grid, block_cfgs
+from ..layers.encoder import Encoder
 from ..layers.numerics import AnyNumerics, build_norm, get_numerics
 from ..layers.outputs import MAPS, NUM_TOKENS, OUT_TYPES, OutType, build_output_norm
 from ..layers.pos_embed import POS_EMBEDS, PosEmbed, PosEmbedCfg, PosEmbedName
@@ -23,8 +24,6 @@ from ..loading import LoadableBackbone
 from ..stems import Stem, StemCfg
 
 FrozenStages = Annotated[int, Field(ge=-1)] | Literal['all']
-# The learned tokens before the patches, in order.
-PREFIX_TOKENS = ('cls_token', 'dist_token', 'reg_token')
 
 
 @MODELS.register_module()
@@ -45,7 +44,7 @@ class VisionTransformer(LoadableBackbone):
             ViTDet, and ``rotary=dict(...)`` rotary positions, see
             :class:`~vit_plugin.models.layers.rotary.RotaryCfg`. Default: ``'learned'``.
         with_cls_token: whether there is a class token before the patches. Default: True.
-        encoder: differences from the paper's encoder, see :class:`~vit_plugin.models.layers.encoder_cfg.EncoderCfg`.
+        encoder: differences from the paper's encoder, see :mod:`vit_plugin.encoder_options`.
         numerics: ``'authors'`` (default) or ``'timm'``, or a dict that changes single details. See
             :func:`~vit_plugin.models.layers.numerics.get_numerics`.
         out_indices: the block or blocks whose output is returned. Negative numbers count from the last block of
@@ -92,12 +91,13 @@ class VisionTransformer(LoadableBackbone):
         self.arguments = given = sizes.complete(
             img_size=img_size, pos_embed=pos_embed, with_cls_token=with_cls_token, encoder=encoder, numerics=numerics,
             out_type=out_type)
-        entries: dict[str, Any] = dict(given.encoder)
+        encoder_options, block_options = read_options(given.encoder, sizes.num_layers)
         self.numerics = numerics = get_numerics(given.numerics)
         self.embed_dims, self.num_layers, self.num_heads = sizes.embed_dims, sizes.num_layers, sizes.num_heads
         self.img_size = (given.img_size, ) * 2 if isinstance(given.img_size, int) else tuple(given.img_size)
-        counts = {'cls_token': int(given.with_cls_token), **{name: entries.pop(name, 0) for name in PREFIX_TOKENS[1:]}}
-        self.prefix_tokens = tuple(name for name in PREFIX_TOKENS if counts[name])
+        counts = {'cls_token': int(given.with_cls_token), 'dist_token': encoder_options.dist_token,
+                  'reg_token': encoder_options.reg_token}
+        self.prefix_tokens = tuple(name for name, count in counts.items() if count)
         self.num_prefix_tokens = sum(counts.values())
         self.out_type = self._check_out_type(given.out_type)
         self.out_indices = self._check_out_indices(out_indices)
@@ -110,21 +110,23 @@ class VisionTransformer(LoadableBackbone):
             raise ConfigError(f'out_type={self.out_type!r} has no stride if the patch size is another one for each '
                               'batch: leave out sizes in patch_embed, or take another out_type.')
         grid = self.patch_embed.native_grid(self.img_size)
-        for name in PREFIX_TOKENS:
-            shape = (1, counts[name], self.embed_dims)
-            self.register_parameter(name, nn.Parameter(torch.empty(shape)) if counts[name] else None)
+        for name, count in counts.items():
+            shape = (1, count, self.embed_dims)
+            self.register_parameter(name, nn.Parameter(torch.empty(shape)) if count else None)
         self.position, relative, rotary = self._build_position(given.pos_embed, grid)
         self.rope = build_rotary(rotary, head_dims=self.embed_dims // sizes.num_heads, num_heads=sizes.num_heads,
                                  num_layers=self.num_layers, num_prefix_tokens=self.num_prefix_tokens)
         self.pos_embed = nn.Parameter(torch.empty(self.position.shape)) if self.position.shape else None
         self.drop_after_pos = nn.Dropout(drop_rate)
-        self.norm_pre = (build_norm(numerics.norm_cfg, self.embed_dims) if entries.pop('pre_norm', False)
+        self.norm_pre = (build_norm(numerics.norm_cfg, self.embed_dims) if encoder_options.pre_norm
                          else nn.Identity())
-        self.norm = build_output_norm(entries.pop('final_norm', True), numerics.norm_cfg, self.embed_dims,
+        self.norm = build_output_norm(encoder_options.final_norm, numerics.norm_cfg, self.embed_dims,
                                       self.num_prefix_tokens)
-        self.blocks = build_encoder(
-            sizes, entries, self.out_indices, self.num_prefix_tokens, grid if relative else None,
-            rotary.get('planes', 'neighbours') if rotary else None, numerics, drop_rate, drop_path_rate, with_cp)
+        cfgs = block_cfgs(sizes, encoder_options, block_options, numerics, drop_rate, drop_path_rate,
+                          self.num_prefix_tokens, rel_pos_grid=grid if relative else None,
+                          rotary_planes=rotary.get('planes', 'neighbours') if rotary else None)
+        self.blocks = Encoder([TransformerBlock(cfg) for cfg in cfgs[:self.out_indices[-1] + 1]], self.out_indices,
+                              with_cp)
         self.reset_parameters()
         for name, parameter in self.named_parameters():
             stays = self.patch_embed.frozen and name.startswith('patch_embed.')
@@ -161,6 +163,11 @@ class VisionTransformer(LoadableBackbone):
     def num_extra_tokens(self) -> int:
         """MMPretrain's name of ``num_prefix_tokens``, which its ``vis_cam`` asks for."""
         return self.num_prefix_tokens
+
+    @property
+    def in_channels(self) -> int:
+        """Channels of the images."""
+        return self.patch_embed.in_channels
 
     @property
     def stem_maps(self) -> tuple[int, ...]:
@@ -222,13 +229,7 @@ class VisionTransformer(LoadableBackbone):
         """The modules that sharding gathers one at a time, see :mod:`vit_plugin.engine.sharding`.
 
         These are the stem's CNN, its projection, and each block.
-
-        Raises:
-            ConfigError: if the encoder merges tokens.
         """
-        if isinstance(self.blocks, MergingEncoder):
-            raise ConfigError('encoder: num_merged runs the parts of a block, and a sharded block can only run as a '
-                              'whole; leave out num_merged or sharding.')
         # Not the stem itself: it returns a view, on which FSDP's hooks could be lost.
         stem = [part for part in self.patch_embed.children() if next(part.parameters(), None) is not None]
         return [*stem, *self.blocks]

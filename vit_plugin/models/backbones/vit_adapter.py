@@ -17,7 +17,6 @@ from vit_plugin.fields import Count, Fraction, Indices, InitConfig, NormConfig, 
 from vit_plugin.registry import MODELS, SCOPE
 
 from ..layers.deformable_attention import Level
-from ..layers.encoder import MergingEncoder
 from ..layers.interaction import Interaction, to_maps
 from ..layers.numerics import build_norm
 from ..layers.spatial_prior import SpatialPrior, init_conv
@@ -94,7 +93,7 @@ class ViTAdapter(BaseModule):
 
     Raises:
         ConfigError: if the groups do not divide the blocks, if ``add_tokens='each'`` without four groups, if heads do
-            not divide a width, or if the backbone merges tokens or is told its outputs.
+            not divide a width, or if the backbone is told its outputs.
     """
 
     def __init__(self, backbone: BackboneCfg, interactions: PositiveInt | Indices = 4, inject: bool = True,
@@ -166,6 +165,11 @@ class ViTAdapter(BaseModule):
                 for i, x in zip(self.out_indices, maps, strict=True)]
 
     @property
+    def in_channels(self) -> int:
+        """Channels of the images."""
+        return self.backbone.in_channels
+
+    @property
     def channels(self) -> tuple[int, ...]:
         """Channels of each output."""
         return tuple(self.embed_dims for _ in self.out_indices)
@@ -212,9 +216,6 @@ class ViTAdapter(BaseModule):
         if backbone.patch_embed.varies:
             raise ConfigError('ViTAdapter: the patches of the backbone must have one size, by which their places are '
                               'known; leave out sizes in its patch_embed.')
-        if isinstance(backbone.blocks, MergingEncoder):
-            raise ConfigError('ViTAdapter: encoder.num_merged of the backbone leaves no grid of patches between the '
-                              'groups of blocks, which the adapter needs; leave it out.')
         return backbone
 
     def _groups(self, interactions: int | Sequence[int]) -> list[tuple[int, int]]:

@@ -1,8 +1,8 @@
 from .attention import Attention
 from .attention_pool import AttentionPool
-from .block import BranchedBlock, ParallelBlock, PostNormBlock, TransformerBlock
-from .differential import DifferentialAttention
-from .encoder import Encoder, MergingEncoder
+from .block import TransformerBlock
+from .block_cfg import BlockCfg
+from .encoder import Encoder
 from .mlp import GatedMlp, Mlp
 from .numerics import NUMERICS, Numerics
 from .relative_position import RelativeAttention
@@ -12,7 +12,6 @@ from .std_conv import StdConv2d
 from .window import RelativeWindowAttention, WindowAttention
 
 __all__ = [
-    'NUMERICS', 'Attention', 'AttentionPool', 'AxialRotary', 'BranchedBlock', 'DifferentialAttention', 'Encoder',
-    'GatedMlp', 'MergingEncoder', 'MixedRotary', 'Mlp', 'Numerics', 'ParallelBlock', 'PostNormBlock',
-    'RelativeAttention', 'RelativeWindowAttention', 'RotaryAttention', 'RotaryWindowAttention', 'StdConv2d',
-    'TransformerBlock', 'WindowAttention']
+    'NUMERICS', 'Attention', 'AttentionPool', 'AxialRotary', 'BlockCfg', 'Encoder', 'GatedMlp', 'MixedRotary', 'Mlp',
+    'Numerics', 'RelativeAttention', 'RelativeWindowAttention', 'RotaryAttention', 'RotaryWindowAttention',
+    'StdConv2d', 'TransformerBlock', 'WindowAttention']

@@ -1,49 +1,35 @@
 """Multi-head self-attention over all tokens."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .block_cfg import BlockCfg, Grid
 from .numerics import build_norm
-from .qkv import QkvBias, build_qkv
-
-Grid = tuple[int, int]
+from .qkv import build_qkv
 
 
 class Attention(nn.Module):
     """Multi-head self-attention through torch's fused kernel (arXiv:2010.11929, Appendix A).
 
     Args:
-        embed_dims: width of the tokens.
-        num_heads: number of heads; must divide the width.
-        qkv_bias: whether query, key and value have a bias. ``'qv'`` gives none to the key.
-        attn_drop_rate: dropout of the attention weights.
-        drop_rate: dropout of the output.
-        qk_norm_cfg: norm of queries and keys in each head (arXiv:2302.05442, Section 2); None for no norm.
-        norm_cfg: norm of the attended values before the output projection (sub-LN, arXiv:2210.06423); None for no norm.
-        proj_bias: whether the output projection has a bias.
-        num_kv_heads: number of heads of keys and values, which groups of queries share. None means ``num_heads``.
+        cfg: its width, heads, norms and dropout.
 
     Shape: tokens (B, N, embed_dims) -> tokens of the same shape. The last h*w tokens are the patches of ``grid``.
     """
 
-    def __init__(self, embed_dims: int, num_heads: int, qkv_bias: QkvBias = True, attn_drop_rate: float = 0.,
-                 drop_rate: float = 0., qk_norm_cfg: Mapping[str, Any] | None = None,
-                 norm_cfg: Mapping[str, Any] | None = None, proj_bias: bool = True,
-                 num_kv_heads: int | None = None) -> None:
+    def __init__(self, cfg: BlockCfg) -> None:
         super().__init__()
-        self.num_heads = num_heads
-        self.head_dims = embed_dims // num_heads
-        self.attn_drop_rate = attn_drop_rate
-        self.qkv = build_qkv(embed_dims, num_heads, qkv_bias, num_kv_heads)
+        width, norm_cfg = cfg.embed_dims, cfg.numerics.norm_cfg
+        self.num_heads = cfg.num_heads
+        self.head_dims = width // cfg.num_heads
+        self.attn_drop_rate = cfg.attn_drop_rate
+        self.qkv = build_qkv(width, cfg.num_heads, cfg.qkv_bias, cfg.num_kv_heads)
         self.q_norm, self.k_norm = (
-            build_norm(qk_norm_cfg, self.head_dims) if qk_norm_cfg else nn.Identity() for _ in range(2))
-        self.norm = build_norm(norm_cfg, embed_dims) if norm_cfg else nn.Identity()
-        self.proj = nn.Linear(embed_dims, embed_dims, bias=proj_bias)
-        self.drop = nn.Dropout(drop_rate)
+            build_norm(norm_cfg, self.head_dims) if cfg.qk_norm else nn.Identity() for _ in range(2))
+        self.norm = build_norm(norm_cfg, width) if cfg.attn_norm else nn.Identity()
+        self.proj = nn.Linear(width, width, bias=cfg.proj_bias)
+        self.drop = nn.Dropout(cfg.drop_rate)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

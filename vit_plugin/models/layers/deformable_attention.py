@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 
-from .attention import Grid
+from .block_cfg import Grid
 
 
 class Level(NamedTuple):

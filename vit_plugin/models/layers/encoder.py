@@ -7,9 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from .attention import Grid
 from .block import TransformerBlock
-from .token_merging import TokenMerging
+from .block_cfg import Grid
 
 
 class Encoder(nn.ModuleList):
@@ -62,29 +61,3 @@ class Encoder(nn.ModuleList):
         if self.with_cp and torch.is_grad_enabled():
             return checkpoint(function, *args, use_reentrant=False)
         return function(*args)
-
-
-class MergingEncoder(Encoder):
-    """An encoder that merges similar patches (ToMe, arXiv:2210.09461).
-
-    The blocks and their names are those of :class:`Encoder`.
-
-    Args:
-        num_merged: number of tokens that each block removes by merging.
-        num_prefix_tokens: number of tokens before the patches. They are never merged.
-        *args, **kwargs: see :class:`Encoder`.
-    """
-
-    def __init__(self, *args: Any, num_merged: Sequence[int], num_prefix_tokens: int, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.num_merged, self.num_prefix_tokens = tuple(num_merged), num_prefix_tokens
-
-    def forward(self, x: Tensor, grid: Grid, num_outputs: int | None = None,
-                rotations: Sequence[Tensor | None] | None = None) -> list[Tensor]:
-        """See :meth:`Encoder.forward`. In the outputs, merged patches have equal values."""
-        merging, outs = TokenMerging.of(x, self.num_prefix_tokens), []
-        for i, block in enumerate(self):
-            x, merging = self.run(merging.through, block, x, self.num_merged[i])
-            if i in self.out_indices:
-                outs.append(merging.unmerge(x)[:, :num_outputs])
-        return outs

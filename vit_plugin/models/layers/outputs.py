@@ -6,10 +6,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from .attention import Grid
-from .numerics import build_norm
+from vit_plugin.encoder_options import FinalNorm
 
-FinalNorm = bool | Literal['apart']
+from .block_cfg import Grid
+from .numerics import build_norm
 
 
 def to_map(x: Tensor, prefix: int, grid: Grid) -> Tensor:

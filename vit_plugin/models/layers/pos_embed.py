@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 from vit_plugin.errors import ConfigError
 from vit_plugin.fields import Pair
 
-from .attention import Grid
+from .block_cfg import Grid
 from .rotary import RotaryCfg
 
 EXTRA_STATE = '_extra_state'  # torch's key for the result of `get_extra_state`

@@ -1,12 +1,10 @@
 """The projection to queries, keys and values, in the forms that differ from one linear layer."""
 
-from typing import Literal
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-QkvBias = bool | Literal['qv']
+from vit_plugin.encoder_options import QkvBias
 
 
 class QvBiasProjection(nn.Linear):

@@ -1,13 +1,12 @@
 """Attention with learned relative positions, separate for rows and columns."""
 
-from typing import Any
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from .attention import Attention, Grid
+from .attention import Attention
+from .block_cfg import BlockCfg, Grid
 
 # Elements of the bias that are computed at a time. They fit a CPU's cache, and keep a GPU busy.
 PART_ELEMENTS = {'cpu': 2**22, 'cuda': 2**26}
@@ -20,16 +19,16 @@ class RelativeAttention(Attention):
     """Attention with a bias for the relative position of two patches (arXiv:2112.01526, Equation 4).
 
     Args:
-        *args, **kwargs: see :class:`Attention`.
-        rel_pos_grid: native grid (h, w) of the tables. For another grid they are resampled.
+        cfg: its ``rel_pos_grid`` is the native grid (h, w) of the tables. For another grid they are resampled.
 
     Shape: see :class:`Attention`. Tokens before the patches have no position.
     """
 
-    def __init__(self, *args: Any, rel_pos_grid: Grid, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, cfg: BlockCfg) -> None:
+        super().__init__(cfg)
+        assert cfg.rel_pos_grid is not None  # see `build_attention`
         self.rel_pos_h, self.rel_pos_w = (
-            nn.Parameter(torch.zeros(2 * size - 1, self.head_dims)) for size in rel_pos_grid)
+            nn.Parameter(torch.zeros(2 * size - 1, self.head_dims)) for size in cfg.rel_pos_grid)
 
     def reset_parameters(self) -> None:
         super().reset_parameters()

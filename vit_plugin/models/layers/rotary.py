@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 from vit_plugin.errors import ConfigError
 from vit_plugin.fields import NotNegative, Pair, Positive
 
-from .attention import Grid
+from .block_cfg import Grid
 
 MAX_KEPT = 16  # tables of an AxialRotary that are kept, for example of the sizes in a test-time augmentation
 

@@ -1,13 +1,12 @@
 """Attention whose queries and keys are turned by rotary positions (arXiv:2104.09864)."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 
-from .attention import Attention, Grid
+from .attention import Attention
+from .block_cfg import BlockCfg, Grid
 from .rotary import plane_axis
 from .window import InWindows, to_windows
 
@@ -40,13 +39,12 @@ class RotaryAttention(Attention):
     """Attention with rotary positions.
 
     Args:
-        *args, **kwargs: see :class:`Attention`.
-        interleaved: see :func:`rotate`.
+        cfg: its ``rotary_planes`` are the planes that turn.
     """
 
-    def __init__(self, *args: Any, interleaved: bool, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.interleaved = interleaved
+    def __init__(self, cfg: BlockCfg) -> None:
+        super().__init__(cfg)
+        self.interleaved = cfg.rotary_planes == 'neighbours'
 
     def project(self, x: Tensor, rotation: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """See :meth:`Attention.project`. The rotation ([heads,] N, d) is that of the N tokens.

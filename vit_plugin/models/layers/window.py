@@ -5,7 +5,8 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor
 
-from .attention import Attention, Grid
+from .attention import Attention
+from .block_cfg import BlockCfg, Grid
 from .relative_position import RelativeAttention
 
 
@@ -16,15 +17,15 @@ class InWindows(Attention):
     tokens take part as keys. ViTDet does the same, and its weights expect it.
 
     Args:
-        window_size: side of the windows in patches.
-        *args, **kwargs: arguments of the attention.
+        cfg: its ``window_size`` is the side of the windows in patches.
 
     Shape: patches (B, h*w, embed_dims) -> the same. There must be no other tokens.
     """
 
-    def __init__(self, *args: Any, window_size: int, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.window_size = window_size
+    def __init__(self, cfg: BlockCfg) -> None:
+        super().__init__(cfg)
+        assert cfg.window_size is not None  # see `build_attention`
+        self.window_size = cfg.window_size
 
     def forward(self, x: Tensor, grid: Grid, num_queries: int | None = None, rotation: Tensor | None = None) -> Tensor:
         windows = to_windows(x, grid, self.window_size)  # (B * windows, size*size, embed_dims)

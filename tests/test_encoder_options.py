@@ -1,0 +1,70 @@
+"""The options of ``encoder``: one place, from which the rest follows."""
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+import pytest
+from typing_extensions import TypedDict
+
+from vit_plugin.annotations import Arguments
+from vit_plugin.arguments import check
+from vit_plugin.encoder_options import (
+    CREATES,
+    OPTIONS,
+    BlockOptions,
+    EncoderCfg,
+    about,
+    entries_of,
+    read_options,
+)
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer
+from vit_plugin.models.layers import BlockCfg, TransformerBlock
+from vit_plugin.weights.patterns import Pattern
+
+
+def test_an_option_is_added_in_one_place(monkeypatch, tiny):
+    """A block reads it from its config. Its check and its list with a value for each block follow from the field."""
+    @dataclass(frozen=True, kw_only=True)
+    class More(BlockOptions):
+        sandwich: bool = field(default=False, metadata=about('a norm after the MLP'))
+
+    monkeypatch.setattr('vit_plugin.encoder_options.BlockOptions', More)
+    _, blocks = read_options(dict(sandwich=[True, False]), num_layers=2)
+    assert [options.sandwich for options in blocks] == [True, False]
+    accepted = Arguments.of_dict(TypedDict('More', entries_of(More, each_block=True), total=False))
+    check('encoder', accepted, (), dict(sandwich=[True, False]))
+    with pytest.raises(ConfigError, match='sandwich=3 must be True or False'):
+        check('encoder', accepted, (), dict(sandwich=3))
+
+
+def test_every_option_is_accepted_and_reaches_a_block(tiny):
+    assert set(EncoderCfg.__annotations__) == set(OPTIONS)
+    assert {option.name for option in fields(BlockOptions)} < {option.name for option in fields(BlockCfg)}
+    defaults = {name: option.default for name, option in OPTIONS.items() if name != 'num_kv_heads'}
+    assert str(VisionTransformer(**tiny, encoder=defaults)) == str(VisionTransformer(**tiny))
+    with pytest.raises(ConfigError, match='takes no qk_nrom .* did you mean qk_norm'):
+        VisionTransformer(**tiny, encoder=dict(qk_nrom=True))
+
+
+@pytest.mark.parametrize(('pattern', 'argument'), CREATES.items(), ids=str)
+def test_an_option_creates_the_parameters_that_loading_says(tiny, pattern, argument):
+    """A hint of loading names the option and the value with which the model has the parameter."""
+    encoder = eval(argument.replace('...', '2').removeprefix('encoder='))
+    matches = [name for name, _ in VisionTransformer(**tiny, encoder=encoder).named_parameters()
+               if Pattern(pattern).match(name) is not None]
+    assert matches
+
+
+def test_a_block_is_built_from_its_config():
+    block = TransformerBlock(BlockCfg(embed_dims=8, num_heads=2, feedforward_channels=16, layer_scale_init_value=0.1,
+                                      mlp_layer_scale=False, qk_norm=True))
+    names = {name for name, _ in block.named_parameters()}
+    assert {'ls1.gamma', 'attn.q_norm.weight'} <= names
+    assert 'ls2.gamma' not in names
+
+
+def test_the_table_in_the_documentation():
+    page = Path('docs/models.md').read_text()
+    for name, option in OPTIONS.items():
+        assert f'| `{name}` | `{option.default!r}` | {option.metadata["says"]} |' in page, name

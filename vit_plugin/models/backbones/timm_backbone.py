@@ -1,0 +1,218 @@
+"""Any model of timm that returns feature maps, as a backbone."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import timm
+from mmengine.model import BaseModule
+from pydantic import Field
+from timm.models import group_parameters
+from torch import Tensor, nn
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.fields import Indices, InitConfig, PositiveInt, Rate, Size
+from vit_plugin.registry import MODELS
+from vit_plugin.weights.report import some
+from vit_plugin.weights.sources import open_weights
+
+from ..adapt import adapt_channels
+from ..loading import init_pretrained, named
+
+FrozenStages = Annotated[int, Field(ge=-1)] | Literal['all']
+# Options with which models of timm take images of any size. Most take neither.
+ANY_SIZE: tuple[dict[str, Any], ...] = (
+    dict(dynamic_img_size=True, dynamic_img_pad=True), dict(dynamic_img_size=True), {})
+# timm's files whose models have no norm for feature maps, and do not take `norm=True`.
+WITHOUT_NORM = ('hiera', 'hieradet_sam2')
+
+
+@MODELS.register_module()
+class TimmBackbone(BaseModule):
+    """A model of timm, computed by timm's own module.
+
+    For models that :class:`~vit_plugin.models.VisionTransformer` does not compute: CNNs, encoders with several stages,
+    and Vision Transformers with other blocks. The parameters have timm's names, after ``model.``.
+
+    Args:
+        name: timm's name of the model, such as ``'convnext_tiny'``. It may have the tag of its weights after a dot, and
+            ``timm://`` before it.
+        out_indices: the features to return, as in timm's ``features_only``: the blocks of an encoder of one width, the
+            stages of others. Negative numbers count from the last one.
+        out_type: ``'featmap'`` returns a map (B, C, h, w) for each of ``out_indices``. ``'pyramid'`` first returns the
+            last map of each finer stride.
+        img_size: size of the images in pixels. Only models that take one size need it. Default: timm's.
+        in_channels: channels of the images.
+        drop_rate, drop_path_rate: as timm's model takes them. 0 leaves timm's defaults.
+        frozen_stages: -1 freezes nothing. 0 freezes the stem. k > 0 also freezes the first k stages of timm's coarse
+            ``group_matcher``, which are the blocks of an encoder of one width. ``'all'`` freezes the model. Frozen
+            parts stay in eval mode.
+        with_cp: recompute activations in the backward pass to save memory.
+        init_cfg: MMEngine's initialisation config. ``dict(type='Pretrained', checkpoint=True)`` loads timm's weights of
+            this name. Any other checkpoint must have timm's names or ours.
+
+    Attributes:
+        channels: channels of each output.
+        strides: pixels per element of each output map, as timm states them.
+
+    Raises:
+        ConfigError: if timm has no such model, or if the model does not return feature maps or does not take an option.
+    """
+
+    def __init__(self, name: str, out_indices: int | Indices = -1, out_type: Literal['featmap', 'pyramid'] = 'featmap',
+                 img_size: Size | None = None, in_channels: PositiveInt = 3, drop_rate: Rate = 0.,
+                 drop_path_rate: Rate = 0., frozen_stages: FrozenStages = -1, with_cp: bool = False,
+                 init_cfg: InitConfig = None) -> None:
+        self.name, self.out_type, self.in_channels = name.removeprefix('timm://'), out_type, in_channels
+        super().__init__(named(init_cfg, f'timm://{self.name}'))
+        options = dict(in_chans=in_channels, img_size=img_size if img_size is None or isinstance(img_size, int)
+                       else tuple(img_size), drop_rate=drop_rate, drop_path_rate=drop_path_rate)
+        self.model = _build(self.name, {key: value for key, value in options.items() if value or key == 'in_chans'})
+        self.model.is_init = True  # timm's constructor has initialised it, and MMEngine would do so again
+        infos = self.model.feature_info
+        self.infos = list(infos if isinstance(infos, list) else infos.get_dicts())
+        self.indices = self._check_out_indices(out_indices)
+        self.norm = type(self.model).__module__.rpartition('.')[2] not in WITHOUT_NORM
+        self.channels, self.strides = (tuple(self.infos[i][key] for i in self.indices)
+                                       for key in ('num_chs', 'reduction'))
+        self.model.prune_intermediate_layers(list(self.indices), prune_norm=False, prune_head=True)
+        if with_cp:
+            self._recompute()
+        self.frozen = self._freeze(frozen_stages)
+
+    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+        """Images (B, in_channels, H, W) -> a map (B, C, h, w) for each of the outputs, normed where timm norms it."""
+        maps = self.model.forward_intermediates(
+            images, indices=list(self.indices), norm=self.norm, output_fmt='NCHW', intermediates_only=True)
+        return tuple(map.contiguous() for map in maps)
+
+    def no_weight_decay(self) -> set[str]:
+        """Names of the parameters without weight decay, as timm's model tells them. It names no norms or biases."""
+        theirs: set[str] = getattr(self.model, 'no_weight_decay', set)()  # CNNs have no such method
+        return {f'model.{name}' for name, _ in self.model.named_parameters() if name in theirs}
+
+    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
+        """Depth of a parameter and the number of depths, for layer-wise decay, from timm's ``group_matcher``.
+
+        All parameters outside the backbone are last. The final norm has the depth of the last block, as in timm; in
+        :class:`~vit_plugin.models.VisionTransformer` it is last.
+
+        Args:
+            param_name: full name of the parameter.
+            prefix: prefix of the backbone's own names, such as ``'backbone.'``.
+
+        Raises:
+            ConfigError: if timm's model has no ``group_matcher``.
+        """
+        depths = self._depths(coarse=False)
+        last = max(depths.values()) + 1
+        return depths.get(param_name.removeprefix(f'{prefix}model.'), last), last + 1
+
+    def parts_to_shard(self) -> list[nn.Module]:
+        """The modules that sharding gathers one at a time: those whose output timm lists as a feature."""
+        modules = dict(self.model.named_modules())
+        parts = [modules[info['module']] for info in self.infos if info['module'] in modules]
+        inside = {id(module) for part in parts for module in part.modules() if module is not part}
+        return [part for part in dict.fromkeys(parts)
+                if id(part) not in inside and next(part.parameters(), None) is not None]
+
+    def train(self, mode: bool = True) -> 'TimmBackbone':
+        """Set the training mode. Frozen parts stay in eval mode. Returns the model."""
+        super().train(mode)
+        for name in self.frozen:
+            self.get_submodule(name).eval()
+        return self
+
+    def init_weights(self) -> None:
+        """MMEngine's initialisation. A checkpoint in ``init_cfg`` is loaded by timm's names."""
+        init_pretrained(self, super().init_weights, TimmBackbone.load)
+
+    def load(self, source: str | Mapping[str, Tensor], skip: Sequence[str] = (), source_grid: Any = None) -> str:
+        """Load a checkpoint of timm's names or ours. What timm pruned and its classifier are left out.
+
+        Raises:
+            ConfigError: if a tensor of the model is missing or has another shape. The model is then unchanged.
+        """
+        if skip or source_grid:
+            raise ConfigError('TimmBackbone: init_cfg takes no skip or source_grid; leave them out.')
+        given = open_weights(source) if isinstance(source, str) else source
+        theirs = {name.removeprefix('backbone.').removeprefix('model.'): given[name] for name in given}
+        targets = self.model.state_dict()
+        if any(name not in theirs or theirs[name].shape != target.shape for name, target in targets.items()):
+            adapt = getattr(sys.modules[type(self.model).__module__], 'checkpoint_filter_fn', None)
+            theirs = adapt(theirs, self.model) if adapt else theirs
+        fitting = {name: _with_channels(theirs[name], target) for name, target in targets.items() if name in theirs}
+        wrong = [name for name, target in targets.items()
+                 if name not in fitting or fitting[name].shape != target.shape]
+        if wrong:
+            raise ConfigError(f'The checkpoint does not fit TimmBackbone {self.name!r}: {some(wrong)} are missing or '
+                              'of another shape; give the weights of this model, under the names of timm.')
+        self.model.load_state_dict(fitting)
+        return f'{len(fitting)} tensors of {self.name}'
+
+    def _check_out_indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:
+        number = len(self.infos)
+        given = [out_indices] if isinstance(out_indices, int) else out_indices
+        if not all(-number <= index < number for index in given):
+            raise ConfigError(f'TimmBackbone: out_indices={out_indices} is out of range: {self.name} has {number} '
+                              f'features, {-number} to {number - 1}.')
+        indices = {index % number for index in given}
+        if self.out_type == 'pyramid':
+            finest = min(self.infos[i]['reduction'] for i in indices)
+            finer = {info['reduction']: i for i, info in enumerate(self.infos) if info['reduction'] < finest}
+            indices |= set(finer.values())
+        return tuple(sorted(indices))
+
+    def _depths(self, coarse: bool) -> dict[str, int]:
+        """The depth of each parameter, by timm's names."""
+        if not hasattr(self.model, 'group_matcher'):
+            raise ConfigError(f'TimmBackbone: timm tells no depths of the parameters of {self.name} (group_matcher); '
+                              'set frozen_stages=-1, and no layer-wise decay.')
+        return group_parameters(self.model, self.model.group_matcher(coarse=coarse), reverse=True)
+
+    def _freeze(self, frozen_stages: int | str) -> tuple[str, ...]:
+        """Freeze the first stages. Returns the names of the modules that have only frozen parameters."""
+        if frozen_stages == -1:
+            return ()
+        depths = self._depths(coarse=True)
+        number = max(depths.values())
+        stages = number if frozen_stages == 'all' else int(frozen_stages)
+        if stages > number:
+            raise ConfigError(f'frozen_stages={stages} is out of range: -1 (none) to {number} (all) for {self.name}.')
+        for name, parameter in self.model.named_parameters():
+            parameter.requires_grad = not (stages == number or depths[name] <= stages)
+        return tuple(name for name, module in self.named_modules() if name and any(True for _ in module.parameters())
+                     and not any(parameter.requires_grad for parameter in module.parameters()))
+
+    def _recompute(self) -> None:
+        try:
+            self.model.set_grad_checkpointing(True)
+        except (AssertionError, AttributeError) as error:
+            raise ConfigError(f'TimmBackbone: timm cannot recompute the activations of {self.name}; set '
+                              'with_cp=False.') from error
+
+
+def _build(name: str, options: dict[str, Any]) -> nn.Module:
+    """Build timm's model without its classifier, for images of any size if it takes them."""
+    error: Exception | None = None
+    for more in ANY_SIZE:
+        try:
+            model = timm.create_model(name, num_classes=0, **options, **more)
+        except TypeError as problem:  # of an option that the model does not take
+            error = problem
+            continue
+        except RuntimeError as problem:  # of an unknown name or tag
+            raise ConfigError(f'TimmBackbone: name={name!r}: {str(problem).splitlines()[0].rstrip(".")}; timm '
+                              f'{timm.__version__} lists its names with timm.list_models().') from problem
+        if not hasattr(model, 'forward_intermediates'):
+            raise ConfigError(f'TimmBackbone: {name} of timm {timm.__version__} does not return feature maps '
+                              '(forward_intermediates); take another model.')
+        return model
+    raise ConfigError(f'TimmBackbone: {name} does not take one of {", ".join(options)} ({error}); leave it out.')
+
+
+def _with_channels(value: Tensor, target: Tensor) -> Tensor:
+    """A convolution for another number of channels of the image."""
+    if value.ndim == target.ndim == 4 and value.shape[0] == target.shape[0] and value.shape[2:] == target.shape[2:]:
+        return value if value.shape == target.shape else adapt_channels(value, target.shape[1])
+    return value

@@ -1,0 +1,49 @@
+"""What a backbone owes to the tools around it, written once.
+
+A module that has these methods is taken, whatever its class. Another package's backbone may have some of them.
+"""
+
+from typing import Protocol, runtime_checkable
+
+from torch import nn
+
+
+@runtime_checkable
+class TellsDepths(Protocol):
+    """Layer-wise decay of the learning rate can be computed for it."""
+
+    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
+        """The depth of a parameter, 0 next to the image, and the number of depths. Those outside are last."""
+
+
+@runtime_checkable
+class TellsUndecayed(Protocol):
+    """It names the parameters that have no weight decay besides norms and biases."""
+
+    def no_weight_decay(self) -> set[str]:
+        """Names of these parameters within the module."""
+
+
+@runtime_checkable
+class TellsParts(Protocol):
+    """It can be sharded."""
+
+    def parts_to_shard(self) -> list[nn.Module]:
+        """The modules that are gathered one at a time. Each is called as a whole."""
+
+
+@runtime_checkable
+class Backbone(TellsDepths, TellsUndecayed, TellsParts, Protocol):
+    """A backbone of ours. Its ``forward`` takes images (B, in_channels, H, W) and returns a tuple of outputs."""
+
+    @property
+    def in_channels(self) -> int:
+        """Channels of the images."""
+
+    @property
+    def channels(self) -> tuple[int, ...]:
+        """Channels of each output."""
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Pixels per element of each output map."""
