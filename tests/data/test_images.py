@@ -1,3 +1,5 @@
+import os
+
 import cv2
 import numpy as np
 import pytest
@@ -71,3 +73,9 @@ def test_arguments_of_a_backend(options):
 def test_arguments_that_no_backend_takes_are_refused_at_once(kind, options):
     with pytest.raises(ConfigError, match=f"{kind.__name__}: backend_args=.* must be a dict with backend='local'"):
         kind(backend_args=options)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / 'pipe.png')
+    with pytest.raises(ConfigError, match='pipe.png.*no regular file'):
+        LoadImage().load(str(tmp_path / 'pipe.png'))

@@ -1,5 +1,6 @@
 """A work directory has one training at a time."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -51,3 +52,13 @@ def test_it_is_free_after_an_error(tmp_path):
         print(1 / 0)
     with alone_in(tmp_path):
         pass
+
+
+def test_a_file_system_without_locks_is_said(tmp_path, monkeypatch):
+    def refuse(*args: object) -> None:
+        raise OSError(37, 'No locks available')
+
+    monkeypatch.setattr(fcntl, 'flock', refuse)
+    with alone_in(tmp_path):
+        pass
+    assert not (tmp_path / OWNER).exists()

@@ -1,6 +1,7 @@
 """Read image files as they are shown. What cannot be read is named."""
 
 import io
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
@@ -39,6 +40,8 @@ def reading(path: str) -> Iterator[None]:
 
 def read(path: str, backend_args: Backend) -> bytes:
     """Read the encoded image."""
+    if os.path.exists(path) and not os.path.isfile(path):  # opening a pipe would wait for ever
+        raise ValueError('it is no regular file')
     content = fileio.get(path, backend_args=backend_args)
     if not content:
         raise ValueError('the file is empty')

@@ -1,6 +1,7 @@
 """One training at a time in a work directory."""
 
 import json
+import logging
 import os
 import socket
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 from mmengine.dist import is_main_process
+from mmengine.logging import print_log
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.writing import write_text
@@ -32,11 +34,13 @@ def alone_in(work_dir: str | Path) -> Iterator[None]:
     lock, owner = FileLock(Path(work_dir, LOCK), timeout=0), Path(work_dir, OWNER)
 
     def take() -> None:
-        with suppress(NotImplementedError):  # a file system without locks
-            try:
-                lock.acquire()
-            except Timeout:
-                _wait_for(lock, owner, work_dir)
+        try:
+            lock.acquire()
+        except Timeout:
+            _wait_for(lock, owner, work_dir)
+        except (OSError, NotImplementedError) as error:
+            print_log(f'{str(work_dir)!r} has no locks ({error}): do not start a second training there.', 'current',
+                      logging.WARNING)
         write_text(owner, json.dumps(dict(host=socket.gethostname(), pid=os.getpid(), since=time.strftime('%c'))))
 
     Path(work_dir).mkdir(parents=True, exist_ok=True)

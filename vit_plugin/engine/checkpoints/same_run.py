@@ -32,7 +32,7 @@ def check_same_run(runner: Runner, checkpoint: Mapping[str, Any], path: str) -> 
         lambda: _of_position(runner, checkpoint['meta']),
         lambda: _of_model(bare(runner.model), checkpoint['state_dict']),
         lambda: _of_optimizers(runner.optim_wrapper, checkpoint.get('optimizer'), said, own),
-        lambda: _of_schedulers(runner.param_schedulers, checkpoint.get('param_schedulers')))
+        lambda: _of_schedulers(runner.param_schedulers, checkpoint.get('param_schedulers'), checkpoint['meta']['iter']))
     for difference in (part() for part in compare):
         if difference:
             raise ConfigError(f'{path!r} is of another run: {difference}; resume with the config that wrote it, or '
@@ -57,6 +57,8 @@ def _of_position(runner: Runner, meta: Mapping[str, Any]) -> str:
             return f'its meta has {unit}={value!r}, which is no position'
         if value > last:
             return f'it is at {unit} {value}, and this one ends at {last} (train_cfg)'
+    if by_epoch and meta['iter'] < meta['epoch']:
+        return f'it is at epoch {meta["epoch"]} after {meta["iter"]} iterations'
     return ''
 
 
@@ -69,6 +71,8 @@ def _of_model(model: nn.Module, saved: Mapping[str, Tensor]) -> str:
             return f'it has no {name}, which the model has'
         if value.shape != saved[name].shape:
             return f'its {name} is of the shape {tuple(saved[name].shape)}, and the model\'s {tuple(value.shape)}'
+        if not _is_finite(saved[name]):
+            return f'its {name} has values that are not finite: the run had diverged, so take an earlier checkpoint'
     foreign = [name for name, value in saved.items() if isinstance(value, Tensor) and name not in own]
     return f'it has {foreign[0]}, which the model has not' if foreign else ''
 
@@ -102,18 +106,24 @@ def _of_optimizer(optimizer: torch.optim.Optimizer, saved: Any, states: int | No
     groups, state, kind = saved.get('param_groups') or [], saved['state'], type(optimizer).__name__
     if [len(group['params']) for group in groups] != [len(group['params']) for group in optimizer.param_groups]:
         return 'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or frozen stages)'
-    for group in groups:
+    for group, mine in zip(groups, optimizer.param_groups, strict=True):
         lacking = [name for name, value in optimizer.defaults.items() if value and name not in group]
         if lacking:  # what is off by default may be of another version of torch
             return f'its optimizer has no {lacking[0]}, which {kind} has'
-        if any(not math.isfinite(value) for value in _numbers(group)):
-            return 'its optimizer has settings that are not finite'
-    if states is not None and states != len(state):
-        return f'its optimizer has the state of {len(state)} parameters, and {states} were saved'
-    for number, expected in enumerate(_first_states(optimizer)):
-        found = _shapes(state[number]) if number in state else expected
+        for name in mine.keys() & group.keys() - {'params'}:
+            if (mine[name] is not None and _form(group[name]) != _form(mine[name])) or not _is_finite(group[name]):
+                return f'its optimizer has {name}={group[name]!r}'
+    first = list(_first_states(optimizer))
+    if states is None:  # MMEngine does not say, and a parameter without a gradient has none
+        states = len(state) or any(first)
+    if states != len(state):
+        return f'its optimizer has the state of {len(state)} parameters, and {int(states)} were saved'
+    for number, expected in enumerate(first):
+        found = {name: _form(value) for name, value in state[number].items()} if number in state else expected
         if found != expected:
             return f'its optimizer has a state of the form {found} where {kind} has {expected}'
+    if any(not _is_finite(value) for one in state.values() for value in one.values()):
+        return 'its optimizer has a state that is not finite: the run had diverged, so take an earlier checkpoint'
     return ''
 
 
@@ -134,19 +144,30 @@ def _first_states(optimizer: torch.optim.Optimizer) -> Iterator[dict[str, Any]]:
         shadow.step()
     except Exception:  # noqa: BLE001  another library's optimizer
         return
-    yield from (_shapes(shadow.state[param]) for param in params)
+    yield from ({name: _form(value) for name, value in shadow.state[param].items()} for param in params)
 
 
-def _shapes(state: Any) -> dict[str, Any]:
-    """The shape of each tensor of a state. Where there is a number, an optimizer takes a tensor of one, too."""
-    return {name: tuple(value.shape) if isinstance(value, Tensor) else () for name, value in state.items()
-            if isinstance(value, (Tensor, int, float))}
+def _form(value: Any) -> Any:
+    """What must be equal of a value: its shape and whether it is of floating point; only that it is a number, if so."""
+    if isinstance(value, Tensor):
+        return (tuple(value.shape), 'float' if value.is_floating_point() else 'int') if value.ndim else 'number'
+    if isinstance(value, (list, tuple)):
+        return [_form(item) for item in value]
+    return 'number' if isinstance(value, (int, float)) else type(value).__name__
 
 
-def _of_schedulers(schedulers: Any, saved: Any) -> str:
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_finite, value))
+    if isinstance(value, Tensor):
+        return not value.is_floating_point() or bool(torch.isfinite(value).all())
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _of_schedulers(schedulers: Any, saved: Any, iterations: int) -> str:
     """How the states of a checkpoint's schedulers differ from the run's, in words."""
     if isinstance(schedulers, dict):
-        return next(filter(None, (_of_schedulers(some, (saved or {}).get(name))
+        return next(filter(None, (_of_schedulers(some, (saved or {}).get(name), iterations)
                                   for name, some in schedulers.items())), '')
     own = list(map(scheduler_state, schedulers or ()))
     saved = saved or []  # a run without schedulers saves none
@@ -155,12 +176,8 @@ def _of_schedulers(schedulers: Any, saved: Any) -> str:
     for mine, theirs in zip(own, saved, strict=True):
         if not isinstance(theirs, Mapping) or theirs.keys() != mine.keys():
             return 'it has the states of other param_schedulers'
-        if any(not math.isfinite(value) for value in _numbers(theirs)):
-            return 'its param_schedulers have values that are not finite'
+        for name, value in theirs.items():
+            if (mine[name] is not None and _form(value) != _form(mine[name])) or not _is_finite(value) or (
+                    name == 'last_step' and not 0 <= value <= iterations + 1):
+                return f'its param_schedulers have {name}={value!r}'
     return ''
-
-
-def _numbers(values: Mapping[str, Any]) -> Iterator[float]:
-    for value in values.values():
-        yield from (number for number in (value if isinstance(value, (list, tuple)) else [value])
-                    if isinstance(number, (int, float)))
