@@ -102,7 +102,7 @@ def cached_damaged(server: Server, url: str):
     """By an earlier version, which kept what was cut short. The first try says so and the next fetches it."""
     place(url).parent.mkdir(parents=True)
     place(url).write_bytes(server.content[:9999])
-    with pytest.raises(ConfigError, match='it may be cut short: fetch it again'):
+    with pytest.raises(ConfigError, match='it may be damaged or cut short: fetch it again'):
         open_weights(url)
     yield
 

@@ -18,7 +18,7 @@ from torch.distributed.tensor import DTensor
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import SimpleFPN, TokenPooling, VisionTransformer, load_weights
-from vit_plugin.models.loading import check_complete, load_trained
+from vit_plugin.models.loading import check_start, load_trained
 from vit_plugin.weights import FORMATS
 
 
@@ -329,6 +329,40 @@ def test_weights_of_the_encoder_without_a_place_are_refused(tiny, tmp_path, thei
     assert argument in str(error.value)
     for key, value in model.state_dict().items():
         assert torch.equal(value, before[key]), key
+
+
+@pytest.mark.parametrize('form', ['vit_plugin', 'timm', 'jax', 'mmpretrain'])
+@pytest.mark.parametrize('way', ['load_weights', 'init_cfg', 'load_from', 'load_state_dict'])
+def test_integers_are_no_weights(tiny, tmp_path, form, way):
+    source, path = VisionTransformer(**tiny), str(tmp_path / 'x.pth')
+    weights = FORMATS[form].export(dict(source.state_dict()), 2)[0]
+    key = next(key for key in weights if key.endswith(('query/kernel', 'attn.qkv.weight')))
+    weights[key] = (weights[key] * 30).to(torch.int8)
+    torch.save(weights, path)
+    model = VisionTransformer(**tiny, init_cfg=dict(type='Pretrained', checkpoint=path))
+    before = model.blocks[0].attn.qkv.weight.clone()
+    with pytest.raises(ConfigError, match=f'has {key} as int8, and the model has real numbers'):
+        {'load_weights': lambda: load_weights(model, path), 'init_cfg': model.init_weights,
+         'load_from': lambda: load_checkpoint(model, path), 'load_state_dict': lambda: model.load_state_dict(weights),
+         }[way]()
+    assert torch.equal(model.blocks[0].attn.qkv.weight, before)
+
+
+def test_integers_are_no_weights_of_a_whole_model(tiny, tmp_path):
+    state = classifier(tiny).state_dict()
+    for name in ('head.layers.head.bias', 'backbone.cls_token'):
+        torch.save({**state, name: state[name].long()}, tmp_path / 'x.pth')
+        with pytest.raises(ConfigError, match=f'has {name} as int64'):
+            load_trained(classifier(tiny), str(tmp_path / 'x.pth'))
+
+
+def test_counters_stay_integers_and_a_start_may_lack_the_head(tiny):
+    model = torch.nn.ModuleDict(dict(backbone=VisionTransformer(**tiny), head=torch.nn.BatchNorm1d(3)))
+    state = model.state_dict()
+    check_start(model, state)
+    check_start(model, {name: value for name, value in state.items() if name.startswith('backbone.')})
+    with pytest.raises(ConfigError, match=r'lacks norm.weight'):
+        check_start(model, {name: value for name, value in state.items() if name != 'backbone.norm.weight'})
 
 
 def test_init_cfg_may_skip_them(tiny, tmp_path):

@@ -13,7 +13,8 @@ from mmengine.logging import HistoryBuffer
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.weights import reading_safely
-from vit_plugin.weights.files import read_checkpoint, read_weights
+from vit_plugin.weights.files import DamagedError, check_readable, read_checkpoint, read_weights
+from vit_plugin.weights.sources import read_whole
 
 STATE = {'a': torch.randn(3, 4), 'b': torch.arange(5.)}
 
@@ -172,6 +173,45 @@ def test_files_with_wrong_bytes_are_one_sentence_or_read(tmp_path, suffix):
         path.write_bytes(damaged)
         with contextlib.suppress(ConfigError):
             dict(read_weights(path))
+
+
+def repacked(path: Path, compression: int) -> None:
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, 'w', compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+@pytest.mark.parametrize('read', [read_weights, read_checkpoint, check_readable, lambda path: read_whole(str(path))])
+def test_a_flipped_bit_of_a_tensor_is_noticed(tmp_path, read):
+    path = tmp_path / 'x.pth'
+    save(path)
+    content, place = path.read_bytes(), path.read_bytes().index(STATE['a'].numpy().tobytes())
+    path.write_bytes(content[:place + 5] + bytes([content[place + 5] ^ 4]) + content[place + 6:])
+    with pytest.raises(DamagedError, match='Bad CRC-32.*fetch it again'):
+        read(path)
+    assert read_checkpoint(path, mmap=True, payload=False)['epoch'] == 3  # which does not use the tensors
+
+
+@pytest.mark.parametrize('mmap', [False, True])
+def test_packed_archives_are_read_and_compressed_ones_refused(tmp_path, mmap):
+    path = tmp_path / 'x.pth'
+    save(path)
+    repacked(path, zipfile.ZIP_STORED)
+    assert torch.equal(read_checkpoint(path, mmap=mmap)['state_dict']['a'], STATE['a'])
+    repacked(path, zipfile.ZIP_DEFLATED)
+    with pytest.raises(ConfigError, match='compressed after it was saved.*without compression'):
+        read_checkpoint(path, mmap=mmap)
+
+
+def test_archives_without_checksums_are_read(tmp_path):
+    torch.serialization.set_crc32_options(False)
+    try:
+        save(tmp_path / 'x.pth')
+    finally:
+        torch.serialization.set_crc32_options(True)
+    assert torch.equal(read_weights(tmp_path / 'x.pth')['a'], STATE['a'])
 
 
 @pytest.mark.filterwarnings('ignore')

@@ -15,6 +15,7 @@ from vit_plugin.arguments import checked
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.fields import Positive, PositiveInt, Rate
 from vit_plugin.models import VisionTransformer
+from vit_plugin.models.loading import check_start
 from vit_plugin.weights.files import find_weights
 from vit_plugin.weights.lora import has_adapters
 from vit_plugin.weights.sources import read_whole
@@ -101,7 +102,9 @@ def adapt(runner: Runner, model: nn.Module, lora: Lora) -> None:
     if not has_adapters(content.get('state_dict', content)):
         model.init_weights()
         if source:
-            load_state_dict(model, find_weights(content), strict=False, logger=runner.logger)
+            weights = find_weights(content)
+            check_start(model, weights)
+            load_state_dict(model, weights, strict=False, logger=runner.logger)
             runner.logger.info(f'The adapters begin beside the weights of {source}.')
             runner._load_from = runner._load_from if runner._resume else None
     lora.inject(model)

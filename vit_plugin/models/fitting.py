@@ -149,7 +149,8 @@ class Fitting:
             raise ConfigError(
                 f'The checkpoint (format {self.format.name}) lacks {some(missing)}'
                 f'{"; left over in it are " + ", ".join(near) if near else ""}. Build the model that the checkpoint is '
-                "of, or name what to leave at its initialisation with skip=('blocks.11.{rest}', ...).")
+                "of, or name what to leave at its initialisation with skip=('blocks.11.{rest}', ...) in "
+                'load_weights or init_cfg.')
 
     def _refuse(self, surplus: Mapping[str, str]) -> None:
         groups: dict[str, list[str]] = {}

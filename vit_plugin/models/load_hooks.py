@@ -33,12 +33,13 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
         ConfigError: see :func:`~vit_plugin.models.loading.load_weights`. Weights of an encoder or stem without a place
             raise it for any value of ``strict``, because torch does not pass ``strict`` to hooks.
     """
-    mine = _inside(state, prefix)
+    mine = inside(state, prefix)
     if not mine:
         return
     targets = backbone.state_dict(keep_vars=True)
     if all(key in targets and isinstance(value, Tensor) and value.layout is torch.strided and (
-            _is_grid(value, backbone) if key == GRID else value.shape == targets[key].shape)
+            _is_grid(value, backbone) if key == GRID else value.shape == targets[key].shape
+            and value.is_floating_point() == targets[key].is_floating_point())
            for key, value in mine.items()):
         check_kinds(mine, targets)
         place(backbone, state, prefix)
@@ -80,7 +81,7 @@ def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> N
     Raises:
         ConfigError: see :func:`~vit_plugin.models.loading.load_weights`.
     """
-    mine = _inside(state, prefix)
+    mine = inside(state, prefix)
     targets = backbone.state_dict(keep_vars=True)
     if not mine or any(f'backbone.{key}' in mine for key in targets):
         return
@@ -103,7 +104,7 @@ def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> N
                   for ours in fitting.report.matched})
 
 
-def _inside(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+def inside(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """The entries with this prefix, without those of modules that read their own state."""
     mine = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)} if all(
         isinstance(key, str) for key in state) else dict(state)

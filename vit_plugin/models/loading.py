@@ -17,13 +17,17 @@ from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.fields import InitConfig
-from vit_plugin.weights.files import check_kinds, find_weights
+from vit_plugin.weights.conversion import choose_format
+from vit_plugin.weights.files import find_weights
+from vit_plugin.weights.formats import FORMATS
 from vit_plugin.weights.report import Report, some
+from vit_plugin.weights.rules import check_real
 from vit_plugin.weights.sources import open_weights, read_whole
+from vit_plugin.weights.unpacking import prepared
 
 from .fitting import Fitting
 from .layers.attention_pool import AttentionPool
-from .load_hooks import fit_backbone, fit_classifier, placed
+from .load_hooks import fit_backbone, fit_classifier, inside, placed
 from .namesake import compare
 
 
@@ -159,8 +163,9 @@ def load_trained(model: nn.Module, checkpoint: str) -> dict[str, Any]:
         ConfigError: if a tensor of the model is missing in the checkpoint or has another shape there.
     """
     content = read_whole(checkpoint)
-    not_of_it, weights = f'The checkpoint {checkpoint!r} is not of this model: ', find_weights(content)
-    check_kinds(weights, model.state_dict())
+    weights = find_weights(content)
+    check_kinds(model, weights)
+    not_of_it = f'The checkpoint {checkpoint!r} is not of this model: '
     try:
         found = model.load_state_dict(weights, strict=False)
     except RuntimeError as error:  # of a shape
@@ -171,24 +176,34 @@ def load_trained(model: nn.Module, checkpoint: str) -> dict[str, Any]:
     return content.get('meta', {})
 
 
-def check_complete(model: nn.Module, state: Mapping[str, Any]) -> None:
-    """Check that a checkpoint with our own names has all of our backbone, before MMEngine loads it and only logs gaps.
+def check_start(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Check weights for ``load_from``. MMEngine itself would only print a warning.
 
-    Weights in other formats are checked when they are converted. A model with no backbone of ours, or with several (as
-    in self-supervised training), is not looked at.
+    What is outside our backbones may be missing, such as a head.
 
     Raises:
-        ConfigError: see :func:`load_weights`.
+        ConfigError: if one of our backbones has a tensor that they lack, see :func:`load_weights`, or as
+            :func:`check_kinds`.
     """
-    backbones = [(name, module) for name, module in model.named_modules() if isinstance(module, LoadableBackbone)]
-    if len(backbones) != 1:
-        return
-    (name, backbone), = backbones
-    targets = backbone.state_dict(keep_vars=True)
-    weights = {key.removeprefix(f'{name}.'): value for key, value in state.items()
-               if isinstance(value, Tensor) and key.startswith(f'{name}.' if name else '')}
-    if any(key in targets and key.startswith('blocks.') for key in weights):
-        Fitting(backbone, targets, weights)
+    check_kinds(model, weights)
+    for prefix, backbone in _backbones(model):
+        targets, mine = backbone.state_dict(keep_vars=True), inside(weights, prefix)
+        if mine and not targets.keys() <= mine.keys():
+            plan = choose_format(ready := prepared(mine), targets)
+            if plan[0] is FORMATS['vit_plugin']:  # the hook converts the others, completely
+                Fitting(backbone, targets, ready, plan=plan, complete=False)
+
+
+def check_kinds(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Check that weights by the model's own names are real numbers where the model's are.
+
+    Raises:
+        ConfigError: names the first that is not.
+    """
+    for name, target in model.state_dict().items():
+        value = weights.get(name)
+        if isinstance(value, Tensor) and isinstance(target, Tensor) and target.is_floating_point():
+            check_real(name, value)
 
 
 def find_backbone(model: nn.Module) -> tuple[str, nn.Module]:
@@ -197,9 +212,13 @@ def find_backbone(model: nn.Module) -> tuple[str, nn.Module]:
     Raises:
         ConfigError: if there is no such backbone, or more than one.
     """
-    found = [(f'{name}.' if name else '', module) for name, module in model.named_modules()
-             if isinstance(module, LoadableBackbone)]
+    found = _backbones(model)
     if len(found) != 1:
         raise ConfigError('load_weights wants a model with one vit_plugin.VisionTransformer, and '
                           f'{type(model).__name__} has {len(found)}.')
     return found[0]
+
+
+def _backbones(model: nn.Module) -> list[tuple[str, nn.Module]]:
+    return [(f'{name}.' if name else '', module) for name, module in model.named_modules()
+            if isinstance(module, LoadableBackbone)]

@@ -65,7 +65,7 @@ def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
 
     Args:
         path: see :func:`read_weights`. The errors are the same.
-        kwargs: arguments of ``torch.load``, for files from ``torch.save``.
+        kwargs: arguments of :func:`~vit_plugin.weights.pickles.read_pickle`, for files from ``torch.save``.
     """
     path = Path(path)
     if path.is_dir():
@@ -111,14 +111,16 @@ def check_readable(path: Path) -> None:
 def _one_sentence(path: Path) -> Iterator[None]:
     try:
         yield
+    except ConfigError:
+        raise
     except pickle.UnpicklingError as error:
         raise ConfigError(
             f'The checkpoint {str(path)!r} is damaged, or holds more than tensors and plain containers, and is not '
             f'read, since that could run code ({_first_sentence(error)}); save its weights alone, best as '
             '.safetensors, or admit what you trust with torch.serialization.add_safe_globals.') from error
     except Exception as error:  # a damaged file can raise any error in a reader
-        raise DamagedError(f'The checkpoint {str(path)!r} cannot be read ({_first_sentence(error)}); it may be cut '
-                           'short: fetch it again.') from error
+        raise DamagedError(f'The checkpoint {str(path)!r} cannot be read ({_first_sentence(error)}); it may be '
+                           'damaged or cut short: fetch it again.') from error
 
 
 def find_weights(content: Any) -> Mapping[str, Tensor]:

@@ -7,6 +7,8 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 
+from .rules import check_real
+
 BASE, DOWN, UP = '.base_layer.', '.lora_A.default.weight', '.lora_B.default.weight'  # peft's names
 
 
@@ -39,6 +41,8 @@ def merged(weights: Mapping[str, Tensor], meta: Any) -> Mapping[str, Tensor]:
         if name.endswith(DOWN):
             layer = name.removesuffix(DOWN)
             weight, down, up = plain[f'{layer}.weight'], weights[name], weights[layer + UP]
+            for part in (name, layer + UP):
+                check_real(part, weights[part])
             total = weight.double() + said['alpha'] / said['r'] * (up.double() @ down.double())  # rounded once
             plain[f'{layer}.weight'] = total.to(weight.dtype)
     return plain

@@ -16,6 +16,7 @@ from .patterns import Pattern
 
 # The grid (h, w) of the position table. Only our own checkpoints have it.
 GRID = 'position._extra_state'
+COUNTER = 'num_batches_tracked'  # of a BatchNorm
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,17 @@ def same(*names: str) -> tuple[Rule, ...]:
     return tuple(Rule(name, name) for name in names)
 
 
+def check_real(key: str, value: Tensor) -> None:
+    """Refuse integers and truth values as parameters: they may be quantised, and their scale is unknown.
+
+    Raises:
+        ConfigError: names the tensor and its type.
+    """
+    if not value.is_floating_point():
+        raise ConfigError(f'The checkpoint has {key} as {str(value.dtype).removeprefix("torch.")}, and the model has '
+                          'real numbers there; give a checkpoint that is not quantised, or convert it back first.')
+
+
 @dataclass(frozen=True)
 class Step:
     """One of our tensors, and the keys that it comes from."""
@@ -119,9 +131,12 @@ class Step:
         """Make our tensor.
 
         Raises:
-            ConfigError: if their arrays do not have the expected shape.
+            ConfigError: if their arrays do not have the expected shape, or are integers where we have real numbers.
         """
         arrays = [weights[key] for key in self.theirs]
+        for key, array in zip(self.theirs, arrays, strict=True):
+            if self.ours != GRID and not self.ours.endswith(COUNTER):
+                check_real(key, array)
         try:
             if not all(array.numel() and (array.ndim or not array.is_floating_point()) for array in arrays):
                 raise ValueError('no numbers, or but one that is not a counter')

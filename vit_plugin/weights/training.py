@@ -31,7 +31,7 @@ def seen_in_training(source: Any) -> dict[str, Any]:
     if not isinstance(source, (str, Path)) or str(source).startswith(('timm://', 'hf://')) or not (
             '://' in str(source) or os.path.exists(os.path.expanduser(source))):
         return {}
-    content = read_source(str(source), mmap=True)
+    content = read_source(str(source), mmap=True, payload=False)
     settings = _settings(_entry(_entry(content, 'meta'), 'cfg'))
     model = _entry(settings, 'model')
     seen: dict[str, Any] = {}

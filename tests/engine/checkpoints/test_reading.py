@@ -109,6 +109,36 @@ def test_weights_alone_cannot_be_resumed_from(trained, tmp_path):
         runner.train()
 
 
+def without_a_block(state: dict) -> dict:
+    return {name: value for name, value in state.items() if not name.startswith('backbone.blocks.0.')}
+
+
+def of_integers(state: dict, name: str) -> dict:
+    return {**state, name: (state[name] * 30).to(torch.int8)}
+
+
+@pytest.mark.parametrize('part', ['state_dict', 'ema_state_dict'])
+@pytest.mark.parametrize(('change', 'words'), [
+    (without_a_block, 'lacks blocks.0.norm1.weight.*in load_weights or init_cfg'),
+    (lambda state: of_integers(state, 'backbone.pos_embed'), 'has backbone.pos_embed as int8'),
+    (lambda state: of_integers(state, 'head.layers.head.weight'), 'has head.layers.head.weight as int8')])
+def test_incomplete_and_integer_weights_are_no_start(trained, tmp_path, change, words, part):
+    path = Path(trained.work_dir, 'epoch_2.pth')
+    checkpoint = torch.load(path, weights_only=False)
+    changes = change(checkpoint['state_dict'])
+    checkpoint[part] = changes if part == 'state_dict' else {f'module.{name}': x for name, x in changes.items()}
+    torch.save(checkpoint, tmp_path / 'x.pth')
+    runner = build_runner(changed(trained, 'new', work_dir=str(tmp_path / 'new'), load_from=str(tmp_path / 'x.pth')))
+    before = {name: value.clone() for name, value in runner.model.state_dict().items()}
+    with pytest.raises(ConfigError, match=words):
+        runner.load_or_resume()
+    assert all(torch.equal(value, before[name]) for name, value in runner.model.state_dict().items())
+    if change is not without_a_block:  # what a resumed run misses is compared elsewhere
+        runner = build_runner(changed(trained, 'resumed', resume=True, load_from=str(tmp_path / 'x.pth')))
+        with pytest.raises(ConfigError, match=words):
+            runner.train()
+
+
 def test_a_checkpoint_that_does_not_fit_the_disk_leaves_the_one_before(trained, monkeypatch):
     folder = Path(trained.work_dir)
     before = (folder / 'epoch_2.pth').read_bytes()

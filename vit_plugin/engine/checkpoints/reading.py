@@ -2,17 +2,18 @@
 
 import ast
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
+from torch import Tensor
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.models.loading import check_complete
+from vit_plugin.models.loading import check_kinds, check_start
 from vit_plugin.registry import HOOKS
-from vit_plugin.weights.files import check_kinds
+from vit_plugin.weights.files import find_tensors
 from vit_plugin.weights.lora import merged
 from vit_plugin.weights.sources import read_whole
 
@@ -61,13 +62,12 @@ def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, A
         names = checkpoint['meta']['run']['parameters']
     else:
         checkpoint, names = read_whole(path, map_location), None
-    state = checkpoint.get('state_dict', checkpoint)
-    check_kinds(state, model.state_dict())
+    if not runner.resuming and runner.lora is None:  # a model without adapters
+        checkpoint.update({name: merged(checkpoint[name], checkpoint.get('meta'))
+                           for name in ('state_dict', 'ema_state_dict') if name in checkpoint})
+    for weights in _weights(checkpoint):
+        (check_kinds if runner.resuming else check_start)(model, weights)
     if not runner.resuming:
-        check_complete(model, state)
-        if runner.lora is None:  # a model without adapters
-            checkpoint.update({name: merged(checkpoint[name], checkpoint.get('meta'))
-                               for name in ('state_dict', 'ema_state_dict') if name in checkpoint})
         return checkpoint
     if names and 'optimizer' in checkpoint:
         checkpoint['optimizer'] = by_numbers(checkpoint['optimizer'], names)
@@ -78,6 +78,12 @@ def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, A
         checkpoint = divide(named, model)
         checkpoint['optimizer'] = by_numbers(checkpoint['optimizer'], names)
     return checkpoint
+
+
+def _weights(checkpoint: Mapping[str, Any]) -> Iterator[Mapping[str, Tensor]]:
+    """The weights, and their averages, which MMEngine's EMAHook may load in their place."""
+    yield find_tensors(checkpoint)[0]
+    yield {name.removeprefix('module.'): value for name, value in checkpoint.get('ema_state_dict', {}).items()}
 
 
 @contextmanager
