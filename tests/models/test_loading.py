@@ -476,35 +476,3 @@ def test_other_entries_of_init_cfg_are_mmengines(tiny, tmp_path):
     model.init_weights()
     assert torch.equal(model.norm.weight, source.norm.weight)
     assert len(model.init_cfg) == 2
-
-
-def as_integers(weights: dict, name: str) -> dict:
-    return {**weights, name: (weights[name] * 30).to(torch.int8)}
-
-
-@pytest.mark.parametrize('name', ['backbone.blocks.0.mlp.fc1.weight', 'head.layers.head.weight'])
-def test_integers_become_no_weights(tiny, tmp_path, name):
-    model = classifier(tiny)
-    torch.save(dict(state_dict=as_integers(model.state_dict(), name)), tmp_path / 'x.pth')
-    with pytest.raises(ConfigError, match=rf'{name} is of int8 in the checkpoint and of float32 in the model'):
-        load_trained(model, str(tmp_path / 'x.pth'))
-    with pytest.raises(ConfigError, match='int8|whole'):
-        load_weights(model, str(tmp_path / 'x.pth'))
-
-
-def test_one_integer_array_of_several_is_no_part_of_a_weight(tiny):
-    model = classifier(tiny)
-    weights = as_integers(exported(model, 'jax'),
-                          'Transformer/encoderblock_0/MultiHeadDotProductAttention_1/query/kernel')
-    with pytest.raises(ConfigError, match='query/kernel .* int8.*cannot be made'):
-        load_weights(model, weights)
-
-
-def test_a_checkpoint_with_our_names_lacks_no_block(tiny):
-    model = classifier(tiny)
-    state = model.state_dict()
-    check_complete(model, state)
-    without = {name: value for name, value in state.items() if not name.startswith('backbone.blocks.1.')}
-    with pytest.raises(ConfigError, match=r'lacks .*blocks\.1\..*skip='):
-        check_complete(model, without)
-    check_complete(model, {'backbone.norm.weight': state['backbone.norm.weight']})  # of another format, or a part

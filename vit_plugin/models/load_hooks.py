@@ -10,7 +10,6 @@ from torch.distributed.tensor import DTensor, Shard
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.conversion import choose_format
-from vit_plugin.weights.files import check_kinds
 from vit_plugin.weights.formats import ADAPTER, FORMATS
 from vit_plugin.weights.report import some
 from vit_plugin.weights.rules import GRID
@@ -41,7 +40,6 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
             _is_grid(value, backbone) if key == GRID else value.shape == targets[key].shape
             and value.is_floating_point() == targets[key].is_floating_point())
            for key, value in mine.items()):
-        check_kinds(mine, targets)
         place(backbone, state, prefix)
         return
     weights = prepared(mine)

@@ -171,24 +171,6 @@ def checked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     return weights
 
 
-def check_kinds(weights: Mapping[str, Any], targets: Mapping[str, Any]) -> None:
-    """Check that what becomes a parameter of floating point is of floating point, such as no quantised weights.
-
-    Args:
-        weights, targets: tensors by name. Other values, and names that only one of both has, are not looked at.
-
-    Raises:
-        ConfigError: names the first tensor of another kind.
-    """
-    for name, target in targets.items():
-        value = weights.get(name)
-        if isinstance(value, Tensor) and isinstance(target, Tensor) and (
-                value.is_floating_point() != target.is_floating_point()):
-            raise ConfigError(f'{name} is of {str(value.dtype).removeprefix("torch.")} in the checkpoint and of '
-                              f'{str(target.dtype).removeprefix("torch.")} in the model; give a checkpoint of the '
-                              'same kind, such as one that is not quantised.')
-
-
 def _what_is_wrong(name: Any, value: Any) -> str:
     if not isinstance(name, str):
         return 'the name of a tensor, and no string'

@@ -109,15 +109,20 @@ def read_pickle(path: Path, map_location: Any = 'cpu', mmap: bool = False, paylo
         head = file.read(16)
     zipped = zipfile.is_zipfile(path)
     if zipped:
-        _check_archive(path, payload)
+        check_archive(path, payload)
     if zipped or _MAGIC in head:
         with torch.serialization.safe_globals(ADMITTED):
             return torch.load(path, map_location=map_location, weights_only=True, mmap=mmap and zipped)
     return _ArrayUnpickler(io.BytesIO(path.read_bytes())).load()
 
 
-def _check_archive(path: Path, payload: bool) -> None:
-    """Compare the checksums of an archive, which torch does not. torch also maps compressed members as they are."""
+def check_archive(path: Path, payload: bool = True) -> None:
+    """Compare the checksums of an archive, which torch does not. torch also maps compressed members as they are.
+
+    Raises:
+        zipfile.BadZipFile: see :func:`read_pickle`.
+        ConfigError: see :func:`read_pickle`.
+    """
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         packed = [member.filename for member in members if member.compress_type != zipfile.ZIP_STORED]
