@@ -1,0 +1,40 @@
+"""The plan of the code in docs/design.md is the code."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path('vit_plugin')
+PLAN = Path('docs/design.md').read_text().split('```')[1]
+ROOMS = re.findall(r'^  (\w+)/?(?: |$)', PLAN, re.MULTILINE)
+
+
+def imported(file: Path) -> Iterator[str]:
+    """The rooms of the package that a file imports from."""
+    package = ('vit_plugin', *file.relative_to(PACKAGE).parent.parts)
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name.split('.') for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            module = [*package[:len(package) - node.level + 1]] if node.level else []
+            module += node.module.split('.') if node.module else []
+            names = [[*module, alias.name] for alias in node.names]
+        else:
+            continue
+        yield from (name[1] for name in names if name[0] == 'vit_plugin' and len(name) > 1)
+
+
+def test_every_room_is_in_the_plan():
+    rooms = {path.stem for path in PACKAGE.iterdir() if path.suffix == '.py' or (path / '__init__.py').is_file()}
+    assert rooms - {'__init__'} == set(ROOMS)
+
+
+def test_imports_only_go_down():
+    upward = set()
+    for file in PACKAGE.rglob('*.py'):
+        room = file.relative_to(PACKAGE).parts[0].removesuffix('.py')
+        if room in ROOMS:  # the package itself only has functions that import when they are called
+            upward |= {f'{file} imports {other}' for other in imported(file)
+                       if other in ROOMS and ROOMS.index(other) < ROOMS.index(room)}
+    assert not upward
