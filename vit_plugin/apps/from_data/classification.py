@@ -1,7 +1,6 @@
 """The recipe of a classifier for a folder of images."""
 
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from vit_plugin.shipped import base_of
 
 from .schedule import adamw, batch_size_for, epochs_for, for_batch
 from .text import Name
-from .wish import Recipe, Wish, counted, rounded_up, typical_size
+from .wish import Recipe, Wish, counted, data_workers, rounded_up, typical_size
 
 LARGEST, FEWEST_PATCHES = 224, 4  # pixels, and patches along a side, of an image from scratch
 
@@ -93,10 +92,9 @@ def data_of(wish: Wish, num_classes: int, size: int, batch_size: int) -> dict[st
                  type='vit_plugin.RandAugment', policies='timm_increasing', num_policies=2, magnitude_level=10)]),
              dict(type='PackInputs')]
     test = [dict(type='LoadImageFromFile'), *resized(size, pixels, resize), dict(type='PackInputs')]
-    workers = min(4, os.cpu_count() or 1)
 
     def loader(part: str, pipeline: str, sampler: dict) -> dict[str, Any]:
-        return dict(batch_size=batch_size, num_workers=workers, sampler=sampler, dataset=dict(
+        return dict(batch_size=batch_size, num_workers=data_workers(), sampler=sampler, dataset=dict(
             type='CustomDataset', data_prefix=wish.data, ann_file=str(Path(wish.work_dir, f'{part}.txt')),
             metainfo=dict(classes=Name('classes')), pipeline=Name(pipeline)))
 

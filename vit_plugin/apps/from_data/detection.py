@@ -1,7 +1,6 @@
 """The recipe of a RetinaNet (arXiv:1708.02002) for a folder of Pascal VOC or COCO."""
 
 import math
-import os
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from vit_plugin.shipped import base_of
 
 from .schedule import adamw, epochs_for, for_batch
 from .text import Name
-from .wish import Recipe, Wish, counted, rounded_up, typical_size
+from .wish import Recipe, Wish, counted, data_workers, rounded_up, typical_size
 
 LARGEST, FINEST, WINDOW, WIDE_GRID = 1024, 8, 14, 32  # pixels; pixels per place; patches; patches along a side
 
@@ -103,10 +102,9 @@ def data_of(wish: Wish, found: AnnotatedFolder, scale: tuple[int, int], batch_si
              dict(type='PackDetInputs')]
     test = [dict(type='LoadImageFromFile'), resize, boxes,  # after the resize: boxes are compared in the file's pixels
             dict(type='PackDetInputs', meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor'))]
-    workers = min(4, os.cpu_count() or 1)
 
     def loader(name: str, part: Part, pipeline: str, sampler: dict, **options: Any) -> dict[str, Any]:
-        return dict(batch_size=batch_size, num_workers=workers, sampler=sampler, dataset=dict(
+        return dict(batch_size=batch_size, num_workers=data_workers(), sampler=sampler, dataset=dict(
             **dataset_of(wish, found.form, name, part), metainfo=dict(classes=Name('classes')), **options,
             pipeline=Name(pipeline)))
 

@@ -1,5 +1,6 @@
 """What a user says of a training, and what follows from it for any task."""
 
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -140,6 +141,11 @@ def typical_size(files: Sequence[Path]) -> tuple[int, int]:
         raise ConfigError(f'--data: none of the images can be read, such as {str(files[0])!r}.')
     width, height = np.median(sizes, axis=0)
     return int(width), int(height)
+
+
+def data_workers() -> int:
+    """Processes that load data: one for each core that this process may use, and at most 4."""
+    return min(4, len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1)
 
 
 def rounded_up(size: int, stride: int) -> int:
