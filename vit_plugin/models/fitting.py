@@ -1,5 +1,6 @@
 """Match every key of a checkpoint with the weights of a model."""
 
+import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -14,10 +15,11 @@ from vit_plugin.weights.files import LazyArrays
 from vit_plugin.weights.formats import FORMATS
 from vit_plugin.weights.patterns import Pattern
 from vit_plugin.weights.report import HARMLESS, Report, some
-from vit_plugin.weights.rules import GRID
+from vit_plugin.weights.rules import COMPUTED, GRID
 from vit_plugin.weights.unpacking import prepared
 
 from .adapt import Adapter
+from .computed import agrees
 from .layers.attention import Attention
 from .layers.attention_pool import AttentionPool
 from .layers.numerics import NUMERICS, Numerics
@@ -76,6 +78,7 @@ class Fitting:
         self._account_for_ours()
         if surplus:
             self._refuse(surplus)
+        self._check_tables()
         self._check_classifiers()
         self._check_heads()
         self._check_shapes()
@@ -165,6 +168,17 @@ class Fitting:
                           f'and without which it computes something else: {said}. Build the model that the checkpoint '
                           'is of, or leave them out with load_weights(..., skip=(...)) or skip in init_cfg.')
 
+    def _check_tables(self) -> None:
+        """Compare the tables that the model computes."""
+        other = [key for key, reason in self.report.ignored.items()
+                 if reason == COMPUTED and not agrees(self.backbone, key, self.weights[key])]
+        if other:
+            skip = sorted({re.sub(r'\.\d+\.', '.{i}.', key) for key in other})
+            raise ConfigError(
+                f'{some(other)}: the model computes other rotary positions than the checkpoint was trained with; set '
+                f'rotary in pos_embed to those, or leave the tables out with skip={skip} in load_weights or init_cfg, '
+                'and fine-tune.')
+
     def _check_classifiers(self) -> None:
         """Skip a classifier with another number of classes, and note one that is all zeros."""
         for ours in [ours for ours in self.report.matched if ours.startswith('head.')]:
@@ -207,8 +221,10 @@ class Fitting:
                 self.report.adapted[ours] = how
 
     def _compare_numerics(self) -> None:
-        """Note numerics of the model that certainly differ from those of the checkpoint's code."""
-        found = traits(LazyArrays(list(self.steps), self.tensor_as_it_is))
+        """Note what differs in the checkpoint's code, above all numerics that certainly differ from the model's."""
+        state = LazyArrays(list(self.steps), self.tensor_as_it_is)
+        self.report.notes += [note for applies, note in self.format.notes if applies(state)]
+        found = traits(state)
         hybrid = isinstance(self.backbone.patch_embed, ResNetEmbed)
         facts = {field: change for claim in self.format.claims if claim.having <= found and not claim.lacking & found
                  for field, change in claim.numerics.items() if hybrid or not field.startswith('stem')}

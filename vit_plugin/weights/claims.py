@@ -1,5 +1,6 @@
 """What the tensors of a checkpoint tell about the model that they are of."""
 
+import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,12 @@ def is_gated(state: Mapping[str, Tensor]) -> bool:
 def norms_input(state: Mapping[str, Tensor]) -> bool:
     """Whether the MLPs of a state norm their input, as in ViTamin."""
     return 'blocks.0.mlp.input_norm.weight' in state
+
+
+def is_deit3(state: Mapping[str, Tensor]) -> bool:
+    """Whether a state is of a DeiT-III: LayerScale, and a class token without a row in the table."""
+    return {'cls_token', 'pos_embed', 'blocks.0.ls1.gamma'} <= state.keys() and (
+        math.isqrt(state['pos_embed'].shape[1]) ** 2 == state['pos_embed'].shape[1])
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from .claims import EPS_1E_5, EPS_1E_6, GELU, SILU, Claim, is_gated
+from .claims import EPS_1E_5, EPS_1E_6, GELU, SILU, Claim, is_deit3, is_gated
 from .eva import EVA, NORMS_APART, SPELLINGS, TWO_GATES, VITAMIN, is_no_eva, refuse_unnamed
 from .hugging_face import HF, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP
 from .jax import JAX
-from .rules import GRID, TABLE, TOKEN, Format, Rule, pair, same, separate_qkv
+from .rules import COMPUTED, GRID, TABLE, TOKEN, Format, Rule, pair, same, separate_qkv
 
 _TOKENS = ('cls_token', 'dist_token', 'reg_token', 'pos_embed')
 _LAYERS = tuple(f'{part}.{{rest}}' for part in ('blocks', 'norm', 'norm_pre', 'patch_embed.proj'))
@@ -49,7 +49,7 @@ TIMM = Format('timm', (
 ), ignored={
     'mask_token': 'of masked pre-training', 'decoder_{rest}': 'decoder of masked pre-training',
     'lm_head.{rest}': 'of masked pre-training', 'local_cls_norm.{rest}': 'of pre-training with crops',
-    'rope.freqs_(cos|sin)': 'computed', 'rope_embed.periods': 'computed', 'blocks.{i}.attn.rope.{rest}': 'computed',
+    'rope.freqs_(cos|sin)': COMPUTED, 'rope_embed.periods': COMPUTED, 'blocks.{i}.attn.rope.freqs_(cos|sin)': COMPUTED,
     'blocks.{i}.attn.qkv.bias_mask': 'the bias of the keys is zero'})
 
 # What is of timm's class Eva has some names of its own. Reading takes them with the others above.
@@ -92,7 +92,10 @@ MMPRETRAIN = Format('mmpretrain', (
     *pair('ln2.', 'fc_norm'),  # of out_type='avg_featmap'
     Rule('head.layers.{rest}', 'head.layers.{rest}'),
 ), ('backbone.', ''), ('head.', ), claims=(*_NORMS, SILU, Claim(GELU, lacking={'norm_pre', 'gated'})),
-    ignored={'rope.freqs_(cos|sin)': 'computed', 'layers.{i}.attn.rope.freqs_(cos|sin)': 'computed'})
+    notes=((is_deit3, "MMPretrain's DeiT3 applies ln1 where the authors apply ln2. The authors' weights that it "
+            'converted are right here. Weights that it trained compute something else, unless ln1 is copied to ln2 '
+            'first'), ),
+    ignored={'rope.freqs_(cos|sin)': COMPUTED, 'layers.{i}.attn.rope.freqs_(cos|sin)': COMPUTED})
 
 _POOL_OURS = 'neck.attn_pool'
 _CLIP = '(transformer.resblocks.|encoder.layers.){i}'
@@ -139,7 +142,7 @@ SAPIENS2 = Format('sapiens2', (
     *pair('blocks.{i}.ffn.w3.', 'blocks.{i}.mlp.fc2'),
     Rule('ln1.{rest}', 'norm.{rest}'),
 ), ('', 'backbone.'), claims=(SILU, ), ignored={
-    'mask_token': 'of masked pre-training', 'rope_embed.{rest}': 'computed'})
+    'mask_token': 'of masked pre-training', 'rope_embed.periods': COMPUTED})
 
 # The last resizing layer of each level of detectron2's pyramid, from the finest on; two convolutions follow it.
 _SIMPLE_FPN = (3, 0, -1, 0)

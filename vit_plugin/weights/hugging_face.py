@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from .claims import AUTHORS, EPS_1E_5, EPS_1E_6, EPS_1E_12, GELU, SILU, Claim, is_gated
-from .rules import ROW_MORE, TABLE, Format, Rule, pair, separate_qkv
+from .rules import COMPUTED, ROW_MORE, TABLE, Format, Rule, pair, separate_qkv
 
 _BLOCK = '(encoder.layer.|layers.){i}'
 _BIT = 'embeddings.patch_embeddings.backbone.bit'
@@ -90,7 +90,7 @@ HF_DINOV3 = Format('hf_dinov3', (
     *pair('norm.', 'norm'),
     *pair('classifier.', 'head.layers.head'),
 ), ('', 'dinov3_vit.'), ('classifier.', ), claims=(Claim(EPS_1E_5), SILU), ignored={
-    'embeddings.mask_token': 'of masked pre-training', 'rope_embeddings.{rest}': 'computed'})
+    'embeddings.mask_token': 'of masked pre-training', 'rope_embeddings.inv_freq': COMPUTED})
 
 _LAYER = 'encoder.layers.{i}'
 _POOL = 'neck.attn_pool'

@@ -16,6 +16,7 @@ from .patterns import Pattern
 
 # The grid (h, w) of the position table. Only our own checkpoints have it.
 GRID = 'position._extra_state'
+COMPUTED = 'the model computes the same'  # why tables may stay unused. Loading compares them
 COUNTER = 'num_batches_tracked'  # of a BatchNorm
 
 
@@ -190,6 +191,7 @@ class Format:
         claims: what is certain about the numerics of the format's own code.
         ignored: patterns of keys that may stay unused, and the reason. Any other key of the encoder or stem must have a
             place in the model.
+        notes: conditions of a state by our names, and what to say about checkpoints that meet them.
         has_backbone: whether a checkpoint must have a backbone. Some have only what is around it.
     """
     name: str
@@ -198,6 +200,7 @@ class Format:
     outside: tuple[str, ...] = ()
     claims: tuple[Claim, ...] = ()
     ignored: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[tuple[Callable[[Mapping[str, Tensor]], bool], str], ...] = ()
     has_backbone: bool = True
 
     def plan(self, keys: Iterable[str], prefix: str = '') -> list[Step]:
