@@ -75,10 +75,9 @@ def steps(row: Row, python: Path, env: Path, uv: bool, tests: bool) -> Iterator[
     """What is done, and the command for it."""
     inside = str(env / 'bin/python')
     install = ['uv', 'pip', 'install', '-q', '--python', inside] if uv else [inside, '-m', 'pip', 'install', '-q']
-    constraints = ['-c', CONSTRAINTS[row.versions]]
     yield 'venv', [str(python), '-m', 'venv', str(env)]
-    yield 'install', [*install, *constraints, '-e', f'.[{row.line},demo]', *NEEDED_BY_TESTS]
-    yield 'headless', [*install, *constraints, '--force-reinstall', '--no-deps', 'opencv-python-headless']
+    yield 'install', [*install, '-c', CONSTRAINTS[row.versions], '-e', f'.[{row.line},demo]', *NEEDED_BY_TESTS]
+    yield 'headless', [*install, '--force-reinstall', '--no-deps', '-r', 'tests/opencv.txt']
     yield 'versions', [inside, '-W', 'ignore', '-c', SHOWN]
     yield 'train', [inside, 'tools/train.py', CONFIG, '--cfg-options', 'train_cfg.max_epochs=1']
     if tests:
