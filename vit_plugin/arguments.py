@@ -44,9 +44,26 @@ def checked(cls: Class) -> Class:
                 super(built, self).__init__(*args, **kwargs)
             else:
                 own(self, *args, **kwargs)
+        if type(self) is cls:  # all layers are built
+            _check_layers(self)
 
     built.__init__ = __init__
     return cls
+
+
+def _check_layers(built: Any) -> None:
+    """Refuse a ``layer`` in an ``init_cfg`` that MMEngine would not find, and so would leave out without a word."""
+    given = getattr(built, 'init_cfg', None) or ()
+    for cfg in given if isinstance(given, (list, tuple)) else (given, ):
+        layers = cfg.get('layer') or ()
+        if not layers:
+            continue
+        kinds = {base.__name__ for module in built.modules() for base in (type(module), *type(module).__bases__)}
+        for layer in [layers] if isinstance(layers, str) else layers:
+            if layer not in kinds:
+                near = get_close_matches(str(layer), kinds, n=1)
+                remedy = f'did you mean {near[0]}?' if near else 'give the name of a class in it.'
+                raise ConfigError(f'{type(built).__name__}: init_cfg: layer={layer!r} is no layer of it; {remedy}')
 
 
 @contextmanager
@@ -111,9 +128,9 @@ def _complaint(arguments: Arguments, values: Mapping[str, Any], path: str) -> st
 
 def _complaint_on(annotation: Any, value: Any, path: str) -> str:
     """The same for one value. For a valid dict or list, it is about the wrong value inside."""
+    if isinstance(value, Mapping) and (dicts := [option for option in alternatives(annotation) if is_typeddict(option)]):
+        return _complaint(Arguments.of_dict(_of_type(value.get('type'), dicts)), value, path)
     for option in alternatives(annotation):
-        if is_typeddict(option) and isinstance(value, Mapping):
-            return _complaint(Arguments.of_dict(option), value, path)
         if get_origin(option) is Sequence and isinstance(value, (list, tuple)):
             member, = get_args(option)
             for i, item in enumerate(value):
@@ -124,6 +141,12 @@ def _complaint_on(annotation: Any, value: Any, path: str) -> str:
     near = get_close_matches(value, literals, n=1) if isinstance(value, str) else []
     remedy = f'; did you mean {near[0]!r}?' if near else '.'
     return f': {path}={_short(value)} must be {describe(annotation)}{remedy}'
+
+
+def _of_type(kind: Any, options: Sequence[Any]) -> Any:
+    """Of several kinds of dicts, the one whose ``type`` may be this; otherwise the first."""
+    types = [Arguments.of_dict(option).fields.get('type', Any) for option in options]
+    return next((option for option, type_ in zip(options, types, strict=True) if fits(type_, kind)), options[0])
 
 
 def _short(value: Any) -> str:

@@ -28,6 +28,15 @@ Eps = Annotated[float, Field(gt=0, lt=1, description='a number above 0 and below
 Numbers = Annotated[Sequence[float], Field(min_length=1)]
 
 
+def _ascending(values: Sequence[float]) -> Sequence[float]:
+    if values[0] > values[1]:
+        raise ValueError
+    return values
+
+
+ASCENDING = AfterValidator(_ascending)  # of an annotation for two numbers (min, max)
+
+
 @with_config(OPEN)
 class Typed(TypedDict):
     """The config of an object: its ``type``, and its own arguments."""

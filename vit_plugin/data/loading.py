@@ -9,7 +9,7 @@ from pydantic import Field
 from typing_extensions import TypedDict, Unpack
 
 from vit_plugin.errors import needed_by
-from vit_plugin.fields import Backend, Positive, PositiveInt, Size
+from vit_plugin.fields import ASCENDING, Backend, Positive, PositiveInt, Size
 from vit_plugin.multimodal import leave_out_multimodal
 from vit_plugin.registry import TRANSFORMS
 
@@ -22,14 +22,14 @@ with needed_by('LoadRandomResizedCrop'):
 
 # Factors by which libjpeg can reduce the size while decoding, largest first.
 REDUCTIONS = {8: cv2.IMREAD_REDUCED_COLOR_8, 4: cv2.IMREAD_REDUCED_COLOR_4, 2: cv2.IMREAD_REDUCED_COLOR_2}
-PAIR = Field(min_length=2, max_length=2)
+PAIR = Field(min_length=2, max_length=2, description='two numbers (min, max)')
 AreaFraction = Annotated[float, Field(gt=0, le=1, description='a number above 0 and at most 1')]
 
 
 class CropOptions(TypedDict, total=False):
     """Arguments of MMPretrain's ``RandomResizedCrop``."""
-    crop_ratio_range: Annotated[Sequence[AreaFraction], PAIR]
-    aspect_ratio_range: Annotated[Sequence[Positive], PAIR]
+    crop_ratio_range: Annotated[Sequence[AreaFraction], PAIR, ASCENDING]
+    aspect_ratio_range: Annotated[Sequence[Positive], PAIR, ASCENDING]
     max_attempts: PositiveInt
     interpolation: Literal['nearest', 'bilinear', 'bicubic', 'area', 'lanczos']
     backend: Literal['cv2', 'pillow']

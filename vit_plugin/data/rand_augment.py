@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from vit_plugin.arguments import refusing
 from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.fields import Fraction, NotNegative, PositiveInt, Typed
+from vit_plugin.fields import ASCENDING, Fraction, NotNegative, PositiveInt, Typed
 from vit_plugin.multimodal import leave_out_multimodal
 from vit_plugin.registry import TRANSFORMS
 
@@ -20,7 +20,7 @@ with needed_by('RandAugment'):
     from mmpretrain.datasets.transforms.auto_augment import RANDAUG_POLICIES
 
 Ratio = Annotated[float, Field(ge=1e-3, le=1e3, description='a number from 0.001 to 1000')]
-Range = Annotated[Sequence[Ratio], Field(min_length=2, max_length=2, description='two numbers (min, max)')]
+Range = Annotated[Sequence[Ratio], Field(min_length=2, max_length=2, description='two numbers (min, max)'), ASCENDING]
 Value = Annotated[float, Field(ge=0, le=255, description='a number from 0 to 255')]
 Colours = Annotated[Sequence[Value], Field(min_length=1, max_length=4)]
 Colour = Value | Colours

@@ -3,7 +3,7 @@ from torch import nn
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
-from vit_plugin.models.layers.numerics import NUMERICS, build_activation, build_norm, get_numerics
+from vit_plugin.models.layers.numerics import NUMERICS, build_activation, build_map_norm, build_norm, get_numerics
 
 
 def test_a_detail_is_merged_into_its_base():
@@ -28,7 +28,7 @@ def test_they_reach_the_layers(tiny_hybrid):
 
 
 def test_layers_by_name_and_by_class():
-    assert isinstance(build_norm(dict(type='GN', num_groups=4), 8), nn.GroupNorm)
+    assert isinstance(build_map_norm(dict(type='GN', num_groups=4), 8), nn.GroupNorm)
     assert isinstance(build_norm(dict(type=nn.LayerNorm), 8), nn.LayerNorm)
     assert build_activation(dict(type='GELU', approximate='tanh')).approximate == 'tanh'
 
@@ -36,7 +36,7 @@ def test_layers_by_name_and_by_class():
 @pytest.mark.parametrize(('call', 'words'), [
     (lambda: get_numerics('flax'), "numerics='flax' is not known"),
     (lambda: get_numerics(dict(gelu='tanh')), 'any of act_cfg, norm_cfg'),
-    (lambda: build_norm(dict(type='IN'), 8), "norm_cfg: type='IN' is not one of LN"),
+    (lambda: build_norm(dict(type='IN'), 8), "norm_cfg of tokens: type='IN' is not one of LN, RMSN"),
     (lambda: build_activation(dict(type='Gelu')), "act_cfg: type='Gelu' is not one of GELU")])
 def test_bad_input(call, words):
     with pytest.raises(ConfigError, match=words):

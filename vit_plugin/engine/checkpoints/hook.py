@@ -3,13 +3,15 @@
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from mmengine.dist import is_main_process
 from mmengine.hooks import CheckpointHook as EagerCheckpointHook
 from mmengine.runner import Runner
+from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict, Unpack
 
+from vit_plugin.arguments import refusing
 from vit_plugin.errors import ConfigError
 from vit_plugin.fields import Backend, PositiveInt
 from vit_plugin.registry import HOOKS
@@ -24,6 +26,22 @@ MARKER = 'last_checkpoint'
 KEPT = 'kept_checkpoints'
 
 
+def _with_a_place(template: str) -> str:
+    """Refuse a template that does not give the checkpoint of each epoch a file name of its own."""
+    try:
+        names = {template.format(number) for number in (1, 2)}
+    except (AttributeError, LookupError, TypeError) as error:
+        raise ValueError from error
+    if len(names) < 2 or any(Path(name).name != name for name in names):
+        raise ValueError
+    return template
+
+
+Template = Annotated[str, AfterValidator(_with_a_place), Field(
+    description="a file name with one place for the number, such as 'epoch_{}.pth'")]
+Rule = Literal['greater', 'less']
+
+
 class CheckpointOptions(TypedDict, total=False):
     """Arguments of MMEngine's ``CheckpointHook``."""
     interval: int
@@ -34,11 +52,11 @@ class CheckpointOptions(TypedDict, total=False):
     max_keep_ckpts: int
     save_last: bool
     save_best: str | Sequence[str] | None
-    rule: str | Sequence[str | None] | None
+    rule: Rule | Sequence[Rule | None] | None
     greater_keys: Sequence[str] | str | None
     less_keys: Sequence[str] | str | None
     file_client_args: dict | None
-    filename_tmpl: str | None
+    filename_tmpl: Template | None
     backend_args: Backend
     published_keys: str | Sequence[str] | None
     save_begin: int
@@ -71,7 +89,8 @@ class CheckpointHook(EagerCheckpointHook):
     def __init__(self, *args: Any, format: Literal['auto', 'file', 'folder'] = 'auto',
                  keep_every: PositiveInt | None = None, background: bool | None = None,
                  **kwargs: Unpack[CheckpointOptions]) -> None:
-        super().__init__(*args, **kwargs)
+        with refusing('CheckpointHook'):
+            super().__init__(*args, **kwargs)
         self._format, self._keep_every, self._background = format, keep_every, background
         self._position: tuple[int, int] | None = None  # of the last checkpoint of this process
         self._due = False

@@ -8,7 +8,8 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.adamw import adamw
 
-from vit_plugin.arguments import refusing
+from vit_plugin.annotations import Arguments
+from vit_plugin.arguments import check, refusing
 from vit_plugin.fields import Eps, NotNegative, PositiveInt, Rate
 from vit_plugin.registry import OPTIMIZERS
 
@@ -58,7 +59,7 @@ class Muon(Optimizer):
         betas, eps: of AdamW, for parameters that are not matrices.
 
     Raises:
-        ConfigError: if there are no parameters.
+        ConfigError: if there are no parameters, or if a group has a wrong option.
     """
 
     def __init__(self, params: Any, lr: NotNegative = 1e-3, momentum: Rate = 0.95,
@@ -67,6 +68,13 @@ class Muon(Optimizer):
         with refusing('Muon: params'):
             super().__init__(params, dict(lr=lr, momentum=momentum, weight_decay=weight_decay, steps=steps,
                                           betas=betas, eps=eps))
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """See torch's optimizers. The options of a group are checked as the arguments are."""
+        if isinstance(param_group, dict):
+            given = {name: value for name, value in param_group.items() if name != 'param_names'}  # torch adds them
+            check('Muon: params', Arguments.of_class(Muon), (), given)
+        super().add_param_group(param_group)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:

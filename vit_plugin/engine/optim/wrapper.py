@@ -15,13 +15,19 @@ from vit_plugin.fields import Positive, PositiveInt
 from vit_plugin.registry import OPTIM_WRAPPERS
 
 
-class ClipOptions(TypedDict, total=False):
-    """``clip_grad``: the type (norm or value), and arguments of torch's function."""
-    type: Literal['norm', 'value']
-    max_norm: Positive
+class ClipNorm(TypedDict, total=False):
+    """``clip_grad`` by the norm of all gradients: arguments of torch's ``clip_grad_norm_``."""
+    type: Literal['norm']
+    max_norm: Required[Positive]
     norm_type: Positive | Literal['inf']
-    clip_value: Positive
     error_if_nonfinite: bool
+    foreach: bool | None
+
+
+class ClipValue(TypedDict, total=False):
+    """``clip_grad`` of each value: arguments of torch's ``clip_grad_value_``."""
+    type: Required[Literal['value']]
+    clip_value: Required[Positive]
     foreach: bool | None
 
 
@@ -29,7 +35,7 @@ class WrapperOptions(TypedDict, total=False):
     """Arguments of MMEngine's ``OptimWrapper``."""
     optimizer: Required[torch.optim.Optimizer]
     accumulative_counts: PositiveInt
-    clip_grad: ClipOptions | None
+    clip_grad: ClipNorm | ClipValue | None
 
 
 class KeepsGradNorm(EagerOptimWrapper):

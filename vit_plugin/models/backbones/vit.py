@@ -266,6 +266,9 @@ class VisionTransformer(LoadableBackbone):
         if 'type' not in cfg:
             raise ConfigError("This arch names no patch size: write 'B/16' for 'B', or give "
                               "patch_embed=dict(type='PatchEmbed', patch_size=16).")
+        if cfg.get('embed_dims', common['embed_dims']) != common['embed_dims']:
+            raise ConfigError(f'patch_embed: embed_dims={cfg["embed_dims"]} differs from the width of the blocks, '
+                              f'{common["embed_dims"]}; leave it out, since arch sets it.')
         return MODELS.build(dict(cfg, _scope_=SCOPE), default_args=common)
 
     def _build_position(self, pos_embed: Mapping[str, Any], grid: Grid) -> tuple[PosEmbed, bool, RotaryCfg | None]:

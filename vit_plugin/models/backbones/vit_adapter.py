@@ -18,7 +18,7 @@ from vit_plugin.registry import MODELS, SCOPE
 
 from ..layers.deformable_attention import Level
 from ..layers.interaction import Interaction, to_maps
-from ..layers.numerics import build_norm
+from ..layers.numerics import build_map_norm
 from ..layers.spatial_prior import SpatialPrior, init_conv
 from ..load_hooks import fit_adapter
 from ..loading import init_pretrained
@@ -124,7 +124,7 @@ class ViTAdapter(BaseModule):
                         drop_path_rate, **attention) for number in extractors)
         self.up = nn.ConvTranspose2d(width, width, 2, 2) if with_finest else None
         for i in self.out_indices:
-            self.add_module(f'norm{i + 1}', build_norm(norm_cfg, width))
+            self.add_module(f'norm{i + 1}', build_map_norm(norm_cfg, width))
         self.register_load_state_dict_pre_hook(fit_adapter)
         self.reset_parameters()
 

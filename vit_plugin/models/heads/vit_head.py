@@ -46,7 +46,8 @@ class ViTClsHead(ClsHead):
     Shape: (B, in_channels) -> (B, num_classes). Of several features, the last is used.
 
     Raises:
-        ConfigError: in the forward, if the feature is not ``in_channels`` wide.
+        ConfigError: if the loss is for another number of classes. In the forward, if the feature is not
+            ``in_channels`` wide.
     """
 
     def __init__(self, num_classes: PositiveInt, in_channels: PositiveInt, hidden_dim: PositiveInt | None = None,
@@ -57,11 +58,23 @@ class ViTClsHead(ClsHead):
         if np.max(self.topk) > num_classes:
             raise ConfigError(f'ViTClsHead: topk={self.topk} asks for more than the num_classes={num_classes}; take '
                               'smaller numbers.')
+        self._check_loss(num_classes)
         self.num_classes, self.in_channels, self.hidden_dim = num_classes, in_channels, hidden_dim
         self.prior_prob = prior_prob
         self.layers = head_layers(num_classes, in_channels, hidden_dim, act_cfg)
         self.register_load_state_dict_pre_hook(place)
         self.reset_parameters()
+
+    def _check_loss(self, num_classes: int) -> None:
+        """Compare the losses with the number of classes, including those that a loss has inside."""
+        for loss in self.loss_module.modules():
+            numbers = dict(num_classes=getattr(loss, 'num_classes', None), **{
+                name: len(weights) for name in ('class_weight', 'pos_weight')
+                if isinstance(weights := getattr(loss, name, None), (list, tuple))})
+            for name, number in numbers.items():
+                if number not in (None, num_classes):
+                    raise ConfigError(f'ViTClsHead: {name} of the loss {type(loss).__name__} is for {number} classes, '
+                                      f'and num_classes={num_classes}; make them equal, or leave {name} out.')
 
     def reset_parameters(self) -> None:
         """Initialise as the authors do."""

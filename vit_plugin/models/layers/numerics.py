@@ -14,10 +14,11 @@ from vit_plugin.annotations import OPEN
 from vit_plugin.errors import ConfigError
 from vit_plugin.fields import Eps, NormChanges
 
-NORMS: dict[str, Callable[..., nn.Module]] = {
-    'LN': nn.LayerNorm,
-    'LN2d': LayerNorm2d,  # over the channels of a map
-    'RMSN': nn.RMSNorm,
+# Norms over the last dimension, of tokens (B, N, C) and vectors (B, C).
+NORMS: dict[str, Callable[..., nn.Module]] = {'LN': nn.LayerNorm, 'RMSN': nn.RMSNorm}
+# Norms over the channels of a map (B, C, H, W).
+MAP_NORMS: dict[str, Callable[..., nn.Module]] = {
+    'LN2d': LayerNorm2d,
     'BN': nn.BatchNorm2d,
     'SyncBN': nn.SyncBatchNorm,
     'GN': lambda channels, num_groups=32, **kwargs: nn.GroupNorm(num_groups, channels, **kwargs),
@@ -123,12 +124,21 @@ def get_numerics(numerics: 'str | Mapping[str, Any] | Numerics') -> Numerics:
 
 
 def build_norm(cfg: Mapping[str, Any], channels: int) -> nn.Module:
-    """Build the norm layer of an OpenMMLab ``norm_cfg``.
+    """Build the norm of tokens or vectors that an OpenMMLab ``norm_cfg`` describes.
 
     Raises:
         ConfigError: if its ``type`` is not in ``NORMS``, or does not take the other arguments.
     """
-    return _build(NORMS, 'norm_cfg', cfg, channels)
+    return _build(NORMS, 'norm_cfg of tokens', cfg, channels, other=MAP_NORMS)
+
+
+def build_map_norm(cfg: Mapping[str, Any], channels: int) -> nn.Module:
+    """Build the norm of maps that an OpenMMLab ``norm_cfg`` describes.
+
+    Raises:
+        ConfigError: if its ``type`` is not in ``MAP_NORMS``, or does not take the other arguments.
+    """
+    return _build(MAP_NORMS, 'norm_cfg of maps', cfg, channels, other=NORMS)
 
 
 def build_activation(cfg: Mapping[str, Any]) -> nn.Module:
@@ -140,10 +150,11 @@ def build_activation(cfg: Mapping[str, Any]) -> nn.Module:
     return _build(ACTIVATIONS, 'act_cfg', cfg)
 
 
-def _build(table: dict[str, Callable[..., nn.Module]], name: str, cfg: Mapping[str, Any], *args: Any) -> nn.Module:
+def _build(table: dict[str, Callable[..., nn.Module]], name: str, cfg: Mapping[str, Any], *args: Any,
+           other: Mapping[str, Any] = {}) -> nn.Module:
     kwargs = dict(cfg)
     layer = kwargs.pop('type')
-    if isinstance(layer, str) and layer not in table:
+    if layer in other.values() or (isinstance(layer, str) and layer not in table):
         raise ConfigError(f'{name}: type={layer!r} is not one of {", ".join(table)}; a class is taken too.')
     try:
         built = (table[layer] if isinstance(layer, str) else layer)(*args, **kwargs)

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .numerics import build_norm
+from .numerics import build_map_norm
 
 
 class SpatialPrior(nn.Module):
@@ -53,7 +53,7 @@ class SpatialPrior(nn.Module):
 
 def conv_norm_relu(in_channels: int, channels: int, stride: int, norm_cfg: Mapping[str, Any]) -> list[nn.Module]:
     """A 3 x 3 convolution, its norm and ReLU. A map of h rows becomes one of ceil(h / stride) rows."""
-    return [nn.Conv2d(in_channels, channels, 3, stride, padding=1, bias=False), build_norm(norm_cfg, channels),
+    return [nn.Conv2d(in_channels, channels, 3, stride, padding=1, bias=False), build_map_norm(norm_cfg, channels),
             nn.ReLU(inplace=True)]
 
 

@@ -13,7 +13,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.fields import InitConfig, NormConfig, PositiveInt, PositiveInts
 from vit_plugin.registry import MODELS
 
-from ..layers.numerics import build_norm
+from ..layers.numerics import build_map_norm
 from ..load_hooks import place
 
 Scale = Annotated[float, Field(ge=1 / 32, le=32, description='a power of two from 1/32 to 32'),
@@ -27,7 +27,7 @@ class ConvNorm(nn.Sequential):
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int, norm_cfg: Mapping[str, Any]) -> None:
         super().__init__()
         self.conv = nn.Conv2d(in_channels, out_channels, kernel_size, padding=kernel_size // 2, bias=False)
-        self.norm = build_norm(norm_cfg, out_channels)
+        self.norm = build_map_norm(norm_cfg, out_channels)
 
 
 class Level(nn.Module):
@@ -42,7 +42,7 @@ class Level(nn.Module):
         layers: list[nn.Module] = [nn.MaxPool2d(2**-doublings)] if doublings < 0 else []
         for i in range(doublings):
             if i:
-                layers += [build_norm(norm_cfg, in_channels), nn.GELU()]
+                layers += [build_map_norm(norm_cfg, in_channels), nn.GELU()]
             layers.append(nn.ConvTranspose2d(in_channels, in_channels // 2, 2, 2))
             in_channels //= 2
         self.resize = nn.Sequential(*layers)

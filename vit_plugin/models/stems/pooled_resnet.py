@@ -14,7 +14,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.fields import PositiveInt
 from vit_plugin.registry import MODELS
 
-from ..layers.numerics import AnyNumerics, Numerics, build_activation, build_norm, get_numerics
+from ..layers.numerics import AnyNumerics, Numerics, build_activation, build_map_norm, get_numerics
 from ..layers.std_conv import StdConv2d
 from .stem import Stem, StemOptions
 
@@ -32,9 +32,9 @@ class PooledStage(nn.Module):
     def __init__(self, in_channels: int, out_channels: int, numerics: Numerics) -> None:
         super().__init__()
         self.conv1 = StdConv2d(in_channels, out_channels, 3, **numerics.stem_conv_cfg)
-        self.norm1 = build_norm(numerics.stem_norm_cfg, out_channels)
+        self.norm1 = build_map_norm(numerics.stem_norm_cfg, out_channels)
         self.conv2 = StdConv2d(out_channels, out_channels, 3, **numerics.stem_conv_cfg)
-        self.norm2 = build_norm(numerics.stem_norm_cfg, out_channels)
+        self.norm2 = build_map_norm(numerics.stem_norm_cfg, out_channels)
         self.act = build_activation(numerics.act_cfg)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -74,7 +74,7 @@ class PooledResNetEmbed(Stem):
                          feature_strides=[2**(i + 1) for i in range(len(widths))], feature_channels=widths)
         self.backbone = nn.Sequential(
             nn.Sequential(StdConv2d(in_channels, root, 3, **numerics.stem_conv_cfg),
-                          build_norm(numerics.stem_norm_cfg, root), build_activation(numerics.act_cfg)),
+                          build_map_norm(numerics.stem_norm_cfg, root), build_activation(numerics.act_cfg)),
             *(PooledStage(before, after, numerics) for before, after in pairwise(channels)))
         self.num_depths = len(channels) + 1
 

@@ -17,7 +17,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.fields import Depth, PositiveInt
 from vit_plugin.registry import MODELS
 
-from ..layers.numerics import AnyNumerics, Numerics, build_norm, get_numerics
+from ..layers.numerics import AnyNumerics, Numerics, build_map_norm, get_numerics
 from ..layers.std_conv import StdConv2d, max_pool_same
 from .stem import Stem, StemOptions
 
@@ -38,7 +38,7 @@ class ConvNorm(nn.Sequential):
     def __init__(self, in_channels: int, out_channels: int, kernel_size: int, stride: int, numerics: Numerics) -> None:
         super().__init__()
         self.conv = StdConv2d(in_channels, out_channels, kernel_size, stride, **numerics.stem_conv_cfg)
-        self.norm = build_norm(numerics.stem_norm_cfg, out_channels)
+        self.norm = build_map_norm(numerics.stem_norm_cfg, out_channels)
 
 
 class Root(ConvNorm):
@@ -62,11 +62,11 @@ class Bottleneck(nn.Module):
         projected = stride != 1 or in_channels != out_channels
         self.downsample = ConvNorm(in_channels, out_channels, 1, stride, numerics) if projected else None
         self.conv1 = StdConv2d(in_channels, width, 1, **numerics.stem_conv_cfg)
-        self.norm1 = build_norm(numerics.stem_norm_cfg, width)
+        self.norm1 = build_map_norm(numerics.stem_norm_cfg, width)
         self.conv2 = StdConv2d(width, width, 3, stride, **numerics.stem_conv_cfg)
-        self.norm2 = build_norm(numerics.stem_norm_cfg, width)
+        self.norm2 = build_map_norm(numerics.stem_norm_cfg, width)
         self.conv3 = StdConv2d(width, out_channels, 1, **numerics.stem_conv_cfg)
-        self.norm3 = build_norm(numerics.stem_norm_cfg, out_channels)
+        self.norm3 = build_map_norm(numerics.stem_norm_cfg, out_channels)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
