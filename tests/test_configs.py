@@ -281,8 +281,7 @@ def test_name_tells_the_batch_and_the_schedule(path):
         assert expected == (loop.get('max_epochs') or round(loop.max_iters * total / COCO))
     if steps := re.search(r'-(\d+)k_', path.stem):
         assert loop.max_iters == 1000 * int(steps[1])
-    assert cfg.get('schedule_length') == (None if 'OneCycle' in str(cfg.param_scheduler) else
-                                          loop.get('max_epochs') or loop.max_iters)
+    assert cfg.schedule_length == (loop.get('max_epochs') or loop.max_iters)
 
 
 def test_pure_and_hybrid_digits_cost_the_same():

@@ -129,7 +129,7 @@ def _complaint(arguments: Arguments, values: Mapping[str, Any], path: str) -> st
 def _complaint_on(annotation: Any, value: Any, path: str) -> str:
     """The same for one value. For a valid dict or list, it is about the wrong value inside."""
     dicts = [option for option in alternatives(annotation) if is_typeddict(option)]
-    if dicts and isinstance(value, Mapping):
+    if isinstance(value, Mapping) and dicts:
         return _complaint(Arguments.of_dict(_of_type(value.get('type'), dicts)), value, path)
     for option in alternatives(annotation):
         if get_origin(option) is Sequence and isinstance(value, (list, tuple)):

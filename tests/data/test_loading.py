@@ -7,6 +7,7 @@ from PIL import Image
 
 from vit_plugin.data import LoadRandomResizedCrop
 from vit_plugin.data.images import image_shape
+from vit_plugin.errors import ConfigError
 
 
 @pytest.fixture
@@ -63,3 +64,9 @@ def test_a_photograph_on_its_side(tmp_path):
     Image.new('RGB', (40, 20)).save(tmp_path / 'side.jpg', exif=exif)
     assert image_shape((tmp_path / 'side.jpg').read_bytes()) == (40, 20) == cv2.imread(tmp_path / 'side.jpg').shape[:2]
     assert LoadRandomResizedCrop(8)(dict(img_path=str(tmp_path / 'side.jpg')))['ori_shape'] == (40, 20)
+
+
+@pytest.mark.parametrize('field', ['crop_ratio_range', 'aspect_ratio_range'])
+def test_ranges_ascend(field):
+    with pytest.raises(ConfigError, match=rf'{field}=\(0.9, 0.3\) must be two numbers \(min, max\)'):
+        LoadRandomResizedCrop(8, **{field: (0.9, 0.3)})

@@ -66,7 +66,7 @@ def test_pre_logits_are_kept_and_a_backbone_does_without(tiny):
     assert set(report.ignored.values()) == {'the model has no head'}
 
 
-@pytest.mark.parametrize('change', ['missing', 'misspelt', 'misshaped', 'foreign', 'empty'])
+@pytest.mark.parametrize('change', ['missing', 'misspelt', 'misshaped', 'foreign', 'nan', 'empty'])
 def test_what_does_not_fit_is_refused_and_nothing_is_written(tiny, change):
     model, weights = VisionTransformer(**tiny), exported(VisionTransformer(**tiny))
     value = weights.pop('blocks.1.mlp.fc2.weight')
@@ -80,6 +80,9 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(tiny, change):
     elif change == 'foreign':
         weights = {'layer1.0.conv1.weight': value}
         words = r'of no known format: its keys \(layer1.0.conv1.weight\) name no block of a known'
+    elif change == 'nan':
+        weights['blocks.1.mlp.fc2.weight'] = value * float('nan')
+        words = "has infinite values or NaN in 'blocks.1.mlp.fc2.weight'"
     elif change == 'empty':
         weights, words = {}, 'has no weights; give another'
     before = {key: value.clone() for key, value in model.state_dict().items()}
@@ -294,7 +297,7 @@ def test_own_weights_are_adapted_but_their_completeness_is_left_to_torch(tiny):
 def test_a_checkpoint_to_predict_with_is_of_the_model(tiny, tmp_path):
     path = str(tmp_path / 'checkpoint.pth')
     torch.save(dict(state_dict=classifier(tiny).state_dict(), meta=dict(epoch=3)), path)
-    assert load_trained(classifier(tiny), path) == dict(epoch=3)
+    assert load_trained(classifier(tiny), path) == {}
     with pytest.raises(ConfigError, match=r'not of this model: size mismatch for head.layers.head'):
         load_trained(classifier(tiny, classes=7), path)
     other = classifier(dict(tiny, encoder=dict(layer_scale_init_value=0.1)))
@@ -476,3 +479,28 @@ def test_other_entries_of_init_cfg_are_mmengines(tiny, tmp_path):
     model.init_weights()
     assert torch.equal(model.norm.weight, source.norm.weight)
     assert len(model.init_cfg) == 2
+
+
+@pytest.mark.parametrize(('content', 'words'), [
+    (dict(meta=None), None), (dict(meta=dict(dataset_meta=None)), None), ({}, None),
+    (dict(meta=[1]), 'has a list as meta, where a dict is expected'),
+    (dict(meta=dict(dataset_meta=['a'])), 'has a list as dataset_meta, where a dict is expected'),
+])
+def test_what_a_checkpoint_says_of_its_data(tmp_path, content, words):
+    model = torch.nn.Linear(2, 2)
+    torch.save(dict(content, state_dict=model.state_dict()), tmp_path / 'weights.pth')
+    if words is None:
+        assert load_trained(model, str(tmp_path / 'weights.pth')) == {}
+    else:
+        with pytest.raises(ConfigError, match=words):
+            load_trained(model, str(tmp_path / 'weights.pth'))
+
+
+@pytest.mark.parametrize('value', [float('nan'), float('inf')])
+def test_a_model_to_predict_with_has_finite_weights(tmp_path, value):
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+    state = model.state_dict()
+    state['1.running_var'] = torch.tensor([1., value])
+    torch.save(dict(state_dict=state), tmp_path / 'weights.pth')
+    with pytest.raises(ConfigError, match=r"weights.pth' has infinite values or NaN in '1.running_var'; give one that"):
+        load_trained(model, str(tmp_path / 'weights.pth'))

@@ -15,6 +15,7 @@ from mmengine.registry import MODELS, init_default_scope
 from torch import nn
 
 from vit_plugin.data.folders import IMAGE_SUFFIXES, is_image
+from vit_plugin.engine.checks import check_classes
 from vit_plugin.engine.checks.data import dataset_class
 from vit_plugin.engine.explain import first_line
 from vit_plugin.errors import ConfigError
@@ -91,9 +92,10 @@ def load_model(cfg: Config, checkpoint: str, device: str,
         load_foreign(model, checkpoint, only_backbone)
     else:
         meta = load_trained(model, checkpoint)
+        check_classes(model, meta, f'the checkpoint {checkpoint!r}')
     dataset = cfg.test_dataloader.dataset
     declared = {**getattr(dataset_class(dataset, cfg.default_scope), 'METAINFO', {}), **dataset.get('metainfo', {})}
-    return model.to(device).eval(), {**declared, **meta.get('dataset_meta', {})}
+    return model.to(device).eval(), {**declared, **meta}
 
 
 def load_foreign(model: nn.Module, checkpoint: str, only_backbone: bool) -> None:

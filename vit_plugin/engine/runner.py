@@ -1,6 +1,6 @@
 """MMEngine's runner with safer files and more checks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -9,7 +9,6 @@ from typing import Any
 import mmengine.runner
 from mmengine.device import get_device
 from mmengine.dist import get_rank, is_main_process
-from mmengine.hooks import CheckpointHook as EagerCheckpointHook
 from mmengine.hooks import Hook
 from mmengine.runner import BaseLoop, EpochBasedTrainLoop
 from torch import nn
@@ -19,7 +18,7 @@ from vit_plugin.data.unreadable import LIST, UnreadableList
 from vit_plugin.registry import RUNNERS
 from vit_plugin.weights.sources import reading_safely
 
-from .checkpoints import CheckpointHook, Saver
+from .checkpoints import Saver
 from .checkpoints.agreement import agreed
 from .checkpoints.file import on_host, write_file
 from .checkpoints.newest import newest_whole_checkpoint
@@ -27,6 +26,7 @@ from .checkpoints.reading import SavedConfigHook, read_for, resumable_only
 from .checkpoints.state import parts_of, state_of
 from .checkpoints.storage import write_folder
 from .checks import check_classes
+from .default_hooks import with_ours
 from .exact import SeedHook, resumable
 from .faults import PreemptionHook, UnreadableHook, naming_lost_ranks
 from .lora import Lora, LoraHook, adapt, lora_of
@@ -35,10 +35,6 @@ from .processes import PART_OF_TIMEOUT, meet, timeout_of
 from .runtime_info import RuntimeInfoHook
 from .sharding import Sharding, bare, begin_sharded, check_steps, is_sharded, sharding_of
 from .work_dir import alone_in
-
-# Each may be changed or left out as default_hooks.NAME in a config.
-HOOKS_OF_OURS = {'runtime_info': RuntimeInfoHook, 'checkpoint': CheckpointHook, 'preemption': PreemptionHook}
-PLAIN_CHECKPOINT_HOOKS = ('CheckpointHook', 'mmengine.CheckpointHook', EagerCheckpointHook)
 
 
 @RUNNERS.register_module()
@@ -142,12 +138,7 @@ class Runner(mmengine.runner.Runner):
 
     def register_default_hooks(self, hooks: dict | None = None) -> None:
         self.saver = Saver()
-        ours: dict[str, Any] = {name: dict(type=kind) for name, kind in HOOKS_OF_OURS.items()}
-        for name, hook in (hooks or {}).items():
-            ours[name] = {**ours.get(name, {}), **hook} if isinstance(hook, Mapping) else hook
-        if isinstance(ours['checkpoint'], Mapping) and ours['checkpoint']['type'] in PLAIN_CHECKPOINT_HOOKS:
-            ours['checkpoint'] = {**ours['checkpoint'], 'type': CheckpointHook}
-        super().register_default_hooks(ours)
+        super().register_default_hooks(with_ours(hooks))
         self.register_hook(SavedConfigHook())
         if self.lora:
             self.register_hook(LoraHook(self.lora))
@@ -175,7 +166,9 @@ class Runner(mmengine.runner.Runner):
         return self._checked(super().build_test_loop(loop))
 
     def _checked(self, loop: BaseLoop) -> BaseLoop:
-        check_classes(self.model, loop.dataloader.dataset)
+        dataset = loop.dataloader.dataset
+        kind = type(getattr(dataset, 'unseeded', dataset)).__name__
+        check_classes(self.model, getattr(dataset, 'metainfo', None), f'the data set, a {kind}')
         return loop
 
     def build_param_scheduler(self, scheduler: Any) -> Any:

@@ -14,6 +14,7 @@ from mmengine.logging import print_log
 from mmengine.model import BaseModule
 from mmengine.model.weight_init import PretrainedInit
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.fields import InitConfig
@@ -88,7 +89,7 @@ def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], sk
     Raises:
         ConfigError: if the source cannot be read, or its format is unknown. Also if a key that the model needs is
             missing or has the wrong shape, or if a key of the checkpoint's encoder or stem has no place, or if the
-            source names a model of another structure. The model is then unchanged.
+            source names a model of another structure, or if a value is infinite or NaN. The model is then unchanged.
     """
     prefix, backbone = find_backbone(model)
     otherwise = {} if isinstance(source, Mapping) else compare(backbone, str(source))
@@ -101,6 +102,7 @@ def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], sk
     fitting = Fitting(backbone, targets, weights, skip, source_grid, pool=pool)
     said = ''.join(fitting.report.notes)
     fitting.report.notes.extend(note for field, note in otherwise.items() if f'{field}=' not in said)
+    _check_finite(((ours, fitting.tensor(ours)) for ours in fitting.report.matched), source)
     # One block at a time, so that the whole file is never in memory. Meta tensors can only be replaced.
     parts = groupby(fitting.report.matched, lambda ours: (ours.split('.')[:2], targets[ours].is_meta))
     for (_, is_meta), part in parts:
@@ -157,12 +159,20 @@ def load_trained(model: nn.Module, checkpoint: str) -> dict[str, Any]:
     """Load a checkpoint of the same whole model, to predict with it.
 
     Returns:
-        ``meta``, the checkpoint's facts about its training.
+        ``dataset_meta``, the checkpoint's facts about the data of its training, such as the names of the ``classes``.
 
     Raises:
-        ConfigError: if a tensor of the model is missing in the checkpoint or has another shape there.
+        ConfigError: if a tensor of the model is missing in the checkpoint or has another shape there, if a value is
+            infinite or NaN, or if the facts are no dict.
     """
     content = read_whole(checkpoint)
+    facts = content
+    for name in ('meta', 'dataset_meta'):
+        facts = facts.get(name)
+        facts = {} if facts is None else facts
+        if not isinstance(facts, Mapping):
+            raise ConfigError(f'The checkpoint {checkpoint!r} has a {type(facts).__name__} as {name}, where a dict is '
+                              f'expected; save it again without {name}.')
     weights = find_weights(content)
     check_kinds(model, weights)
     not_of_it = f'The checkpoint {checkpoint!r} is not of this model: '
@@ -173,7 +183,20 @@ def load_trained(model: nn.Module, checkpoint: str) -> dict[str, Any]:
     if found.missing_keys:
         raise ConfigError(f'{not_of_it}it lacks {len(found.missing_keys)} of its {len(model.state_dict())} tensors, '
                           f'such as {found.missing_keys[0]!r}.')
-    return content.get('meta', {})
+    _check_finite(model.state_dict().items(), checkpoint)
+    return dict(facts)
+
+
+def _check_finite(weights: Iterable[tuple[str, Any]], source: Any) -> None:
+    """Refuse weights whose predictions would be NaN."""
+    for name, value in weights:
+        value = value.to_local() if isinstance(value, DTensor) else value
+        if not isinstance(value, Tensor) or value.is_meta or value.sum().isfinite():  # a sum is the quicker check
+            continue
+        if not value.isfinite().all():
+            said = '' if isinstance(source, Mapping) else f' {str(source)!r}'
+            raise ConfigError(f'The checkpoint{said} has infinite values or NaN in {name!r}; give one that was saved '
+                              'before its training failed.')
 
 
 def check_start(model: nn.Module, weights: Mapping[str, Tensor]) -> None:

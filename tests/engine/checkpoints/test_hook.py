@@ -195,3 +195,18 @@ def test_memory_of_a_save(tmp_path):
     assert most['folder'] < 0.2
     assert most['background'] < 1.2
     assert most['theirs'] > 0.8
+
+
+@pytest.mark.parametrize(('options', 'words'), [
+    (dict(filename_tmpl='{}{}.pth'), 'must be a file name with one place for the number'),
+    (dict(filename_tmpl='last.pth'), 'must be a file name with one place'),
+    (dict(filename_tmpl='epochs/{}.pth'), 'must be a file name with one place'),
+    (dict(filename_tmpl='{0.x}.pth'), 'must be a file name with one place'),
+    (dict(save_best='loss', rule='smaller'), "rule='smaller' must be one of 'greater', 'less'"),
+    (dict(save_best=['a', 'b'], rule=['less', 'smaller']), r"rule\[1\]='smaller' must be"),
+    (dict(save_best='mystery'), 'CheckpointHook: Cannot infer the rule for key mystery'),
+    (dict(rule=['less', 'less']), 'CheckpointHook: '),
+])
+def test_what_the_end_of_an_epoch_needs_is_checked_at_the_start(options, words):
+    with pytest.raises(ConfigError, match=words):
+        CheckpointHook(**options)

@@ -1,4 +1,3 @@
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -54,11 +53,16 @@ class Head(torch.nn.Module):
     ({'decode_head': Head(2)}, 'model.decode_head.num_classes=2'),
 ])
 def test_classes_are_compared_with_the_data(heads, field):
-    data = SimpleNamespace(metainfo=dict(classes=('a', 'b', 'c')))
-    with pytest.raises(ConfigError, match=rf'{field} does not fit the data set, .* with 3 classes: set it to 3'):
-        check_classes(torch.nn.ModuleDict(heads), data)
-    check_classes(torch.nn.ModuleDict({'head': Head(3), 'rpn_head': Head(1)}), data)
-    check_classes(torch.nn.ModuleDict(heads), SimpleNamespace(metainfo={}))
+    meta = dict(classes=('a', 'b', 'c'))
+    with pytest.raises(ConfigError, match=rf'{field} does not fit the data with 3 classes: set it to 3'):
+        check_classes(torch.nn.ModuleDict(heads), meta, 'the data')
+    check_classes(torch.nn.ModuleDict({'head': Head(3), 'rpn_head': Head(1)}), meta, 'the data')
+    check_classes(torch.nn.ModuleDict(heads), {}, 'the data')
+
+
+def test_names_of_classes_are_strings():
+    with pytest.raises(ConfigError, match='The classes of the data must be a list of names, and are 3'):
+        check_classes(torch.nn.ModuleDict({'head': Head(3)}), dict(classes=3), 'the data')
 
 
 @pytest.mark.filterwarnings('ignore')

@@ -121,3 +121,10 @@ def test_by_name_in_a_config():
 def test_wrong_arguments_are_one_sentence(arguments, words):
     with pytest.raises(ConfigError, match=words):
         Muon([nn.Parameter(torch.ones(2, 2))], **arguments)
+
+
+@pytest.mark.parametrize(('group', 'words'), [(dict(lr=-3), 'lr=-3 must be'), (dict(lrs=1.), 'did you mean lr?'),
+                                              (dict(betas=(0.9, 2.)), 'betas')])
+def test_groups_are_checked_as_arguments_are(group, words):
+    with pytest.raises(ConfigError, match=f'^Muon: params.*{words}'):
+        Muon([dict(params=[nn.Parameter(torch.ones(2, 2))], **group)])

@@ -11,6 +11,7 @@ from torch.distributed.tensor.debug import CommDebugMode
 from vit_plugin.apps.planning.step import pretended_ranks
 from vit_plugin.engine import OptimWrapper
 from vit_plugin.engine.sharding import Sharding, shard
+from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 
 
@@ -132,3 +133,15 @@ def test_the_norm_of_sharded_gradients_is_a_plain_number(defers, tiny):
         assert type(wrapper.grad_norm) is torch.Tensor
     else:
         assert wrapper.message_hub.get_scalar('train/grad_norm').current() > 0
+
+
+@pytest.mark.parametrize(('clip', 'words'), [
+    (dict(type='value', max_norm=1), r'clip_grad takes no max_norm \(given max_norm=1\); it takes type, clip_value'),
+    (dict(type='value'), 'clip_grad needs clip_value'), (dict(norm_type=2), 'clip_grad needs max_norm'),
+    (dict(type='both', max_norm=1), "clip_grad.type='both' must be 'norm'"),
+])
+def test_clipping_takes_what_its_type_needs(clip, words):
+    optimizer = torch.optim.SGD(torch.nn.Linear(2, 2).parameters(), lr=0.1)
+    with pytest.raises(ConfigError, match=words):
+        OptimWrapper(optimizer=optimizer, clip_grad=clip)
+    OptimWrapper(optimizer=optimizer, clip_grad=dict(type='value', clip_value=1.))

@@ -41,6 +41,10 @@ def test_stochastic_depth_grows_linearly():
     (dict(numerics=1), 'numerics=1 must be'),
     (dict(img_size=6), 'smaller than one patch of 8 x 8'),
     (dict(arch='B'), "write 'B/16' for 'B'"),
+    (dict(patch_embed=dict(embed_dims=64)), 'embed_dims=64 differs from the width of the blocks, 32; leave it out'),
+    (dict(numerics=dict(norm_cfg=dict(type='BN'))), "norm_cfg of tokens: type='BN' is not one of LN, RMSN"),
+    (dict(init_cfg=dict(type='Constant', layer=['Linear', 'LayerNrm'], val=1)),
+     "init_cfg: layer='LayerNrm' is no layer of it; did you mean LayerNorm?"),
 ])
 def test_bad_input_is_one_sentence_at_build_time(tiny, change, words):
     with pytest.raises(ConfigError, match=words):

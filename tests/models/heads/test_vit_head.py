@@ -60,6 +60,15 @@ def test_numbers_are_positive(field):
         ViTClsHead(**{'num_classes': 5, 'in_channels': 16, field: -5})
 
 
+@pytest.mark.parametrize(('loss', 'words'), [
+    (dict(type='LabelSmoothLoss', label_smooth_val=0.1, num_classes=10), 'num_classes of the loss LabelSmoothLoss'),
+    (dict(type='CrossEntropyLoss', class_weight=[1., 2.]), 'class_weight of the loss CrossEntropyLoss is for 2'),
+])
+def test_a_loss_for_other_classes(loss, words):
+    with pytest.raises(ConfigError, match=words):
+        ViTClsHead(5, 16, loss=dict(loss, type=f'mmpretrain.{loss["type"]}'))
+
+
 @pytest.mark.parametrize('shape', [(3, 32), (3, 16, 2, 2), (3, 4, 16)])
 def test_a_feature_that_does_not_fit(shape):
     with pytest.raises(ConfigError, match='in_channels=16'):

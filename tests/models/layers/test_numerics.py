@@ -37,6 +37,9 @@ def test_layers_by_name_and_by_class():
     (lambda: get_numerics('flax'), "numerics='flax' is not known"),
     (lambda: get_numerics(dict(gelu='tanh')), 'any of act_cfg, norm_cfg'),
     (lambda: build_norm(dict(type='IN'), 8), "norm_cfg of tokens: type='IN' is not one of LN, RMSN"),
+    (lambda: build_norm(dict(type='BN'), 8), "norm_cfg of tokens: type='BN' is not one of LN, RMSN"),
+    (lambda: build_norm(dict(type=nn.BatchNorm2d), 8), 'norm_cfg of tokens: type=.* is not one of LN, RMSN'),
+    (lambda: build_map_norm(dict(type='LN'), 8), "norm_cfg of maps: type='LN' is not one of LN2d, BN"),
     (lambda: build_activation(dict(type='Gelu')), "act_cfg: type='Gelu' is not one of GELU")])
 def test_bad_input(call, words):
     with pytest.raises(ConfigError, match=words):

@@ -51,6 +51,12 @@ def test_bad_input(kwargs, words):
         TokenPooling(**kwargs)
 
 
+@pytest.mark.parametrize('mode', ['avg', 'max'])
+def test_there_must_be_patches(mode):
+    with pytest.raises(ConfigError, match='leaves out num_prefix_tokens=10 tokens, and there are only 10'):
+        TokenPooling(mode, num_prefix_tokens=10)((torch.randn(2, 10, 8), ))
+
+
 def test_cls_of_a_feature_map():
     with pytest.raises(ConfigError, match="out_type='raw'"):
         TokenPooling('cls')((torch.randn(1, 8, 2, 2), ))

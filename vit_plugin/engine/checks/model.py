@@ -8,6 +8,7 @@ from mmengine.model import BaseModule
 from mmengine.registry import MODELS
 from torch import nn
 
+from vit_plugin.annotations import fits
 from vit_plugin.errors import ConfigError
 
 BACKBONE, ADAPTER, POOLING = 'vit_plugin.VisionTransformer', 'vit_plugin.ViTAdapter', 'vit_plugin.TokenPooling'
@@ -76,16 +77,22 @@ def _compare(field: str, part: Mapping, channels: Sequence[int]) -> None:
                           f'{", ".join(map(str, channels))} wide: set it to {given if several else given[0]}.')
 
 
-def check_classes(model: nn.Module, dataset: Any) -> None:
-    """Compare the number of classes in a data set with the heads of the model.
+def check_classes(model: nn.Module, meta: Mapping[str, Any] | None, whose: str) -> None:
+    """Compare the names of classes with the heads of the model.
+
+    Args:
+        model: the model.
+        meta: facts about a data set, with the names as ``classes``. Without them nothing is compared.
+        whose: what has these facts, for the message.
 
     Raises:
-        ConfigError: if a head has another number of classes.
+        ConfigError: if the names are no strings, or if a head has another number of classes.
     """
-    names = (getattr(dataset, 'metainfo', None) or {}).get('classes')
+    names = (meta or {}).get('classes')
     if not names:
         return
-    kind = type(getattr(dataset, 'unseeded', dataset)).__name__
+    if not fits(Sequence[str], names):
+        raise ConfigError(f'The classes of {whose} must be a list of names, and are {names!r:.80}.')
     model = getattr(model, 'module', model)  # of several processes, or of test-time augmentation
     modules = dict(model.named_modules())
     for name in HEADS:
@@ -95,6 +102,5 @@ def check_classes(model: nn.Module, dataset: Any) -> None:
             if isinstance(asked, int) and asked != len(names):
                 field = name if i is None else f'{name}.{i}'
                 raise ConfigError(
-                    f'model.{field}.num_classes={asked} does not fit the data set, a {kind} with '
-                    f'{len(names)} classes: set it to {len(names)}, or give the data set the metainfo of the model\'s '
-                    'classes.')
+                    f'model.{field}.num_classes={asked} does not fit {whose} with {len(names)} classes: set it to '
+                    f'{len(names)}, or give the names of the classes of the model there.')

@@ -1,34 +1,41 @@
 """Names in ``--cfg-options`` that nothing would read."""
 
-import inspect
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, get_type_hints
 
 from mmengine.config import Config
 from mmengine.registry import HOOKS
 from mmengine.runner import Runner
+from mmengine.utils.dl_utils import set_multi_processing
 
 from vit_plugin.errors import ConfigError
 
+from ..default_hooks import with_ours
 from ..explain import nearest, parameters
-from ..faults.unreadable import UnreadableHook
+from ..faults import UnreadableHook
 from ..lora import Lora
+from ..optim.layer_decay import ParamwiseConfig
 from ..sharding import Sharding
 
-# Settings that MMEngine, the frameworks or our tools read in addition to the runner's arguments. Groups without a type
-# list their settings here, because no constructor would refuse a wrong name.
-FREE = {'custom_imports', 'model_wrapper_cfg', 'compile', 'activation_checkpointing', 'efficient_conv_bn_eval',
-        'runner_type', 'strategy', 'schedule_length', 'tta_model', 'tta_pipeline', 'find_unused_parameters', 'launcher',
-        'gpu_ids', 'optimize', 'begin_from'}
-OURS = {'lora': Lora, 'sharding': Sharding, 'unreadable': UnreadableHook}  # what takes the settings of a group
+# Settings that are read by `cfg.get`, in addition to the runner's arguments: by our runner and tools, and by MMEngine's
+# and the frameworks'. tests/engine/checks/test_options.py compares them with the sources.
+OURS = {'begin_from', 'find_unused_parameters', 'lora', 'optimize', 'runner_type', 'schedule_length', 'sharding',
+        'tta_model', 'tta_pipeline', 'unreadable'}
+THEIRS = {'activation_checkpointing', 'compile', 'custom_imports', 'efficient_conv_bn_eval', 'env_cfg', 'gpu_ids',
+          'launcher', 'model_wrapper_cfg', 'strategy', 'sync_bn'}
+
+
+# What reads the settings of a group without a type.
+READERS: dict[str, Any] = {
+    'lora': Lora, 'sharding': Sharding, 'unreadable': UnreadableHook, 'randomness': Runner.set_randomness,
+    'env_cfg.mp_cfg': set_multi_processing}
 GROUPS = {
+    **{group: parameters(reader) for group, reader in READERS.items()},
+    'optim_wrapper.paramwise_cfg': set(get_type_hints(ParamwiseConfig)),
+    # MMEngine reads these from dicts, without a signature.
     'env_cfg': {'cudnn_benchmark', 'mp_cfg', 'dist_cfg', 'resource_limit'},
     'auto_scale_lr': {'base_batch_size', 'enable'},
-    'randomness': {'seed', 'deterministic', 'diff_rank_seed'},
-    'optim_wrapper.paramwise_cfg': {
-        'layer_decay_rate', 'custom_keys', 'bias_lr_mult', 'bias_decay_mult', 'norm_decay_mult', 'flat_decay_mult',
-        'dwconv_decay_mult', 'dcn_offset_lr_mult', 'bypass_duplicate'},
 }
 
 
@@ -46,6 +53,7 @@ def check_options(cfg: Config, options: Mapping[str, Any]) -> None:
         at: Any = settings
         path: list[str] = []
         for name in option.split('.'):
+            at = {} if at is None else at
             if isinstance(at, (list, tuple)):
                 if not name.isdecimal() or int(name) >= len(at):
                     raise ConfigError(f'--cfg-options {option}: {".".join(path)} is a list, whose parts are named by '
@@ -57,20 +65,22 @@ def check_options(cfg: Config, options: Mapping[str, Any]) -> None:
                         raise ConfigError(f'--cfg-options {option}: {name} stands beside the model in this config; '
                                           "leave out the 'model.'")
                     _check_new(option, '.'.join(path), name, at)
-                at = at.get(name, {} if '.'.join((*path, name)) in (*OURS, *GROUPS) else None)
-            elif at is None:
-                break
+                at = at.get(name, {})
             else:
                 raise ConfigError(f'--cfg-options {option}: {".".join(path)}={at!r} has no settings of its own.')
             path.append(name)
 
 
+def _hook_class(name: str, settings: Mapping) -> type | None:
+    kind = with_ours({name: settings})[name].get('type')
+    return HOOKS.get(kind) if isinstance(kind, str) else kind
+
+
 def _check_new(option: str, path: str, name: str, siblings: Mapping) -> None:
-    allowed = parameters(OURS[path]) if path in OURS else GROUPS.get(path)
-    if not path:
-        allowed = FREE | OURS.keys() | set(inspect.signature(Runner).parameters)
-    if path.startswith('default_hooks.') and (hook := HOOKS.get(siblings.get('type', ''))):
-        allowed = parameters(hook)
+    allowed = GROUPS.get(path) if path else OURS | THEIRS | parameters(Runner)
+    group, _, hook = path.partition('.')
+    if group == 'default_hooks' and hook and (kind := _hook_class(hook, siblings)):
+        allowed = {'type', 'priority', *parameters(kind)}
     if name in allowed if allowed else 'type' in siblings or not get_close_matches(name, list(siblings), 1, 0.8):
         return
     near = nearest(name, {*(allowed or ()), *siblings})

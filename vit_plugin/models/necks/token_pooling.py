@@ -55,7 +55,7 @@ class TokenPooling(BaseModule):
     Raises:
         ConfigError: if ``'cls'`` has no class token, or if ``'map'`` lacks ``in_channels``, or ``num_heads`` for a
             width outside the table. In the forward, if ``'avg'`` or ``'max'`` of tokens lacks ``num_prefix_tokens``, or
-            has no patches.
+            if there are no patches.
     """
 
     renamed_arguments = {'num_extra_tokens': 'num_prefix_tokens=...'}
@@ -105,7 +105,7 @@ class TokenPooling(BaseModule):
             raise ConfigError(f'TokenPooling: mode={self.mode!r} of raw tokens needs num_prefix_tokens, how many of '
                               "them come before the patches: give the backbone's num_prefix_tokens, or set its "
                               "out_type='featmap'.")
-        if self.mode in PATCHES_ONLY and x.shape[1] <= (prefix or 0):
+        if self.mode in PATCHES_ONLY and prefix is not None and x.shape[1] <= prefix:
             raise ConfigError(f'TokenPooling: mode={self.mode!r} leaves out num_prefix_tokens={prefix} tokens, and '
                               f'there are only {x.shape[1]}; set it to the num_prefix_tokens of the backbone.')
         return POOLINGS[self.mode](x, prefix) if self.attn_pool is None else self.attn_pool(x)

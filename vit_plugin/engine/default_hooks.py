@@ -1,0 +1,24 @@
+"""The hooks that a run has, as ``default_hooks`` in its config changes them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mmengine.hooks import CheckpointHook as EagerCheckpointHook
+
+from .checkpoints import CheckpointHook
+from .faults import PreemptionHook
+from .runtime_info import RuntimeInfoHook
+
+# Each may be changed or left out as default_hooks.NAME in a config.
+OURS = {'runtime_info': RuntimeInfoHook, 'checkpoint': CheckpointHook, 'preemption': PreemptionHook}
+PLAIN_CHECKPOINT_HOOKS = ('CheckpointHook', 'mmengine.CheckpointHook', EagerCheckpointHook)
+
+
+def with_ours(hooks: Mapping[str, Any] | None) -> dict[str, Any]:
+    """``default_hooks`` with ours, and with our checkpoint hook in place of MMEngine's."""
+    settled: dict[str, Any] = {name: dict(type=kind) for name, kind in OURS.items()}
+    for name, hook in (hooks or {}).items():
+        settled[name] = {**settled.get(name, {}), **hook} if isinstance(hook, Mapping) else hook
+    if isinstance(settled['checkpoint'], Mapping) and settled['checkpoint']['type'] in PLAIN_CHECKPOINT_HOOKS:
+        settled['checkpoint'] = {**settled['checkpoint'], 'type': CheckpointHook}
+    return settled
