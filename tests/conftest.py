@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from hypothesis import settings
 from mmengine.config import Config
+from mmengine.logging import MMLogger
 from mmengine.registry import DefaultScope
 
 import vit_plugin.detection  # noqa: F401  before any test imports mmdet
@@ -49,6 +50,14 @@ def no_group_left() -> Iterator[None]:
     yield
     if dist.is_initialized():
         dist.destroy_process_group()
+
+
+@pytest.fixture(autouse=True)
+def no_closed_log() -> Iterator[None]:
+    """Leave no closed file in MMEngine's logger, to which each initialisation of a model writes."""
+    yield
+    for logger in MMLogger._instance_dict.values():
+        logger.handlers[:] = [handler for handler in logger.handlers if getattr(handler, 'stream', True) is not None]
 
 
 @pytest.fixture

@@ -75,8 +75,8 @@ def test_all_checks_are_one_command():
 
 def test_the_oldest_versions_are_those_that_are_promised(project):
     """``tests/oldest.txt``, which the matrix installs, has every lower bound of setup.py for the frameworks' lines."""
-    pinned = dict(line.split('==') for line in re.findall(r'^[\w-]+==[\d.]+', Path('tests/oldest.txt').read_text(),
-                                                          re.MULTILINE))
+    lines = re.findall(r'^[\w-]+==[\d.]+', Path('tests/oldest.txt').read_text(), re.MULTILINE)
+    pinned = dict(line.split('==') for line in reversed(lines))  # the first line of a name is that of most Pythons
     promised = [*project['install_requires'], *project['extras_require']['onedl'],
                 *project['extras_require']['openmmlab']]
     bounds = dict(match.groups() for one in promised if (match := re.match(r'([\w-]+)>=([\d.]+)', one)))

@@ -61,6 +61,8 @@ RIGHT: dict[str, dict[str, Any]] = {
     'MMViTEVA02': dict(arch=SIZES, img_size=32, patch_size=8, sub_ln=True, attn_drop_rate=0.1, drop_rate=0.,
                        proj_drop_rate=0.),
     'MMMoCoV3ViT': dict(arch=SIZES, img_size=32, patch_size=8, frozen_stages=1, stop_grad_conv1=True, norm_eval=True),
+    'TimmBackbone': dict(name='test_vit', out_indices=(0, 1), out_type='featmap', img_size=64, in_channels=3,
+                         drop_rate=0.1, drop_path_rate=0.1, frozen_stages=0, with_cp=False),
     'MAEViT': dict(arch=ARCH, img_size=64, mask_ratio=0.5),
     'SimMIMViT': dict(arch=ARCH, img_size=32),
     'ViTAdapter': dict(
@@ -184,7 +186,7 @@ TOKENS, MAP = torch.randn(2, 17, 32), torch.randn(2, 32, 8, 8)
 WORKS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(('VisionTransformer', 'MMVisionTransformer', 'MMDistilledVisionTransformer', 'MMDeiT3',
                      'MMViTEVA02', 'MMMoCoV3ViT', 'ViTAdapter', 'PatchEmbed', 'FlexiPatchEmbed', 'ResNetEmbed',
-                     'PooledResNetEmbed', 'TimmEmbed'), lambda built: built(
+                     'PooledResNetEmbed', 'TimmBackbone', 'TimmEmbed'), lambda built: built(
         torch.randn(2, getattr(built, 'in_channels', getattr(getattr(built, 'patch_embed', None), 'in_channels', 3)),
                     64, 64))),
     **dict.fromkeys(('MAEViT', 'SimMIMViT'), lambda built: built(torch.randn(2, 3, 64, 64), mask=None)),

@@ -49,7 +49,8 @@ def alone_in(work_dir: str | Path) -> Iterator[None]:
         yield
     finally:
         if is_main_process():
-            owner.unlink(missing_ok=True)
+            for path in (owner, Path(work_dir, LOCK)):
+                path.unlink(missing_ok=True)
             lock.release()
 
 
