@@ -256,7 +256,7 @@ def test_it_computes_blocks_of_one_shape(sources):
 def test_results_do_not_depend_on_what_came_before(monkeypatch):
     """Not on other numbers of rows, in the forward or the backward. With the size from which oneDNN is used."""
     monkeypatch.undo()
-    layer, x = nn.Linear(128, 256), torch.randn(onednn.ROWS + 88, 128, requires_grad=True)
+    layer, x = nn.Linear(256, 256), torch.randn(onednn.ROWS + 88, 256, requires_grad=True)
     use_onednn(layer, BOTH)
 
     def results() -> list[torch.Tensor]:
@@ -265,7 +265,7 @@ def test_results_do_not_depend_on_what_came_before(monkeypatch):
 
     def others() -> None:
         for rows in range(onednn.ROWS, onednn.ROWS + 600, 100):
-            layer(torch.randn(rows, 128)).sum().backward()
+            layer(torch.randn(rows, 256)).sum().backward()
 
     others()
     assert OPERATOR in operators(lambda: layer(x))

@@ -19,7 +19,7 @@ from vit_plugin.errors import ConfigError
     ('sharding.grup', "sharding has no setting 'grup'; did you mean group?"),
     ('lora.rank', "lora has no setting 'rank'; there are alpha, dropout, r, targets"),
     ('env_cfg.mp_cfg.mp_start', 'there are distributed, mp_start_method, opencv_num_threads'),
-    ('default_hooks.watch.silense', 'did you mean silence?'),
+    ('default_hooks.preemption.intervl', 'did you mean interval?'),
     ('default_hooks.checkpoint.keep_evry', 'did you mean keep_every?'),
     ('train_cfg.max_epochs.x', 'train_cfg.max_epochs=3 has no settings of its own'),
     ('default_hooks.checkpoints.interval', 'did you mean checkpoint'),
