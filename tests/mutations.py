@@ -1,6 +1,7 @@
 """Checkpoints with something wrong in them, seeded."""
 
 import random
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor
 
 State = dict[Any, Any]
+BLOCK = r'(blocks|layers|layer)\.\d+\.|encoderblock_\d+/'  # of every format
 
 
 def _on_tensor(change: Callable[[Tensor, random.Random], Any]) -> Callable[[State, random.Random], Any]:
@@ -21,6 +23,17 @@ def _on_tensor(change: Callable[[Tensor, random.Random], Any]) -> Callable[[Stat
 def _renamed(state: State, chance: random.Random, name: Callable[[str], Any]) -> State:
     key = chance.choice(sorted(state))
     return {name(key) if other == key else other: value for other, value in state.items()}
+
+
+def _one_block_less(state: State, chance: random.Random) -> State:
+    blocks = sorted({match[0] for key in state if (match := re.search(BLOCK, key))})
+    lost = chance.choice(blocks)
+    return {key: value for key, value in state.items() if lost not in key}
+
+
+def _all_integers(state: State, chance: random.Random) -> State:
+    dtype = chance.choice((torch.int8, torch.int64, torch.uint8, torch.bool))
+    return {key: (value * 30).to(dtype) for key, value in state.items()}
 
 
 def _cycle(state: State, chance: random.Random) -> State:
@@ -71,6 +84,8 @@ CHECKPOINTS = {
     'nested': _nested,
     'nothing': lambda state, chance: chance.choice(({}, [], None, 3, 'text', {'state_dict': {}}, {'model': None})),
     'one key less': lambda state, chance: {key: state[key] for key in sorted(state)[:chance.randrange(len(state))]},
+    'one block less': _one_block_less,
+    'all integers': _all_integers,
     'one key more': lambda state, chance: {**state, chance.choice(('stray', 'blocks.0.stray', '', '.', 'blocks.9.x')):
                                            torch.ones(2)},
     'no string': lambda state, chance: _renamed(state, chance, lambda key: chance.choice((3, None, (1, 2), b'x'))),

@@ -1,6 +1,8 @@
-"""Damage a checkpoint folder in every way: it is refused in a sentence, and the one before is taken. No code runs.
+"""Damage checkpoints in every way: they are read rightly or refused in a sentence. No code runs.
 
     python tests/campaigns/corruption.py [--every 1]
+
+Of a folder, the checkpoint before is taken. Files of one tensor each are damaged too, and counted in a table.
 
 Every bit pattern of a byte is not tried, but every byte is changed, every file cut at every length, and the writing is
 ended at every byte, by a full disk and by a kill. With every byte it takes two minutes.
@@ -8,25 +10,31 @@ ended at every byte, by a full disk and by a kill. With every byte it takes two 
 
 import argparse
 import builtins
+import io
 import json
 import os
 import pickle
 import shutil
 import tempfile
+import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import safetensors.torch
 import torch
 
 from vit_plugin.engine.checkpoints import storage
 from vit_plugin.engine.checkpoints.newest import newest_whole_checkpoint
 from vit_plugin.engine.checkpoints.storage import write_folder
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.files import read_weights
+from vit_plugin.weights.files import find_weights, read_checkpoint, read_weights
 from vit_plugin.weights.folders import FORMAT, check_whole, manifest_text
 from vit_plugin.weights.plain import split
+from vit_plugin.weights.sources import read_whole
 
 
 def write(folder: Path, value: float) -> None:
@@ -202,6 +210,62 @@ def end_at_every_byte(work_dir: Path, every: int) -> int:
     return count
 
 
+def _zipped(content: bytes, compression: int) -> bytes:
+    """An archive with the members of another."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(packed, 'w', compression) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    return packed.getvalue()
+
+
+STATE = {'weight': torch.arange(64.).reshape(8, 8), 'bias': torch.ones(8)}
+SUFFIXES = {'.pth': lambda path: torch.save(STATE, path),
+            '.npz': lambda path: np.savez(path, **{name: value.numpy() for name, value in STATE.items()}),
+            '.safetensors': lambda path: safetensors.torch.save_file(STATE, path)}
+COMPRESSIONS = {zipfile.ZIP_STORED: 'stored', zipfile.ZIP_DEFLATED: 'deflated', zipfile.ZIP_BZIP2: 'bzip2',
+                zipfile.ZIP_LZMA: 'lzma'}
+READERS: dict[str, Callable[[Path], Any]] = {
+    'mapped': read_weights, 'read': lambda path: find_weights(read_checkpoint(path)),
+    'whole': lambda path: find_weights(read_whole(str(path)))}
+
+
+def result(read: Callable[[Path], Any], path: Path) -> str:
+    """What a reader makes of a file of ``STATE``. What is lacking in it, loading refuses, as ``mutations`` show."""
+    try:
+        found = dict(read(path))
+        right = found.keys() <= STATE.keys() and all(torch.equal(found[name], STATE[name]) for name in found)
+    except ConfigError as error:
+        return 'refused' if '\n' not in str(error) else 'else'
+    except Exception:
+        return 'else'
+    return 'else' if not right else 'right' if len(found) == len(STATE) else 'lacking'
+
+
+def damage_files(work_dir: Path, every: int) -> dict[str, Counter[str]]:
+    """Change bytes of files, one at a time, and compress archives. Returns the results for each kind of case."""
+    counts: dict[str, Counter[str]] = {}
+
+    def count(case: str, path: Path, content: bytes) -> None:
+        path.write_bytes(content)
+        counts.setdefault(case, Counter()).update(result(read, path) for read in READERS.values())
+
+    for suffix, save in SUFFIXES.items():
+        path = work_dir / f'x{suffix}'
+        save(path)
+        content = path.read_bytes()
+        for i in range(0, len(content), every):
+            count(f'{suffix}, a byte changed', path, content[:i] + bytes([content[i] ^ 1 << i % 8]) + content[i + 1:])
+        for compression in COMPRESSIONS if suffix != '.safetensors' else ():
+            packed = _zipped(content, compression)
+            name = COMPRESSIONS[compression]
+            count(f'{suffix}, packed again ({name})', path, packed)
+            for i in range(0, len(packed), every):
+                count(f'{suffix}, packed again ({name}), a byte changed', path,
+                      packed[:i] + bytes([packed[i] ^ 1 << i % 8]) + packed[i + 1:])
+    return counts
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description='Damage a checkpoint folder in every way.')
     parser.add_argument('--every', type=int, default=1, help='of how many bytes one is tried; default: %(default)s')
@@ -214,6 +278,10 @@ def main() -> None:
         counts.append(plant(Path(folder)))
     print('{} changed bytes, {} cuts, {} ends while writing, {} planted things: all refused in a sentence, the one '
           'before taken, no code run'.format(*counts))
+    with tempfile.TemporaryDirectory() as folder:
+        for case, found in damage_files(Path(folder), every).items():
+            print('|', ' | '.join(map(str, (case, found.total(), *(found[kind] for kind in (
+                'right', 'refused', 'lacking', 'else'))))), '|')
 
 
 if __name__ == '__main__':

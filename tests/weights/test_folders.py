@@ -47,3 +47,11 @@ def test_writing_again_replaces_it(tmp_path):
     assert read_weights(newest)['weight'][0, 0] == 5
     assert newest_whole_checkpoint(tmp_path) == str(newest)
     assert sorted(path.name for path in tmp_path.iterdir()) == ['epoch_1', 'epoch_2', 'last_checkpoint']
+
+
+def test_damaged_files_are_read_rightly_or_refused(tmp_path):
+    counts = corruption.damage_files(tmp_path, 97)
+    assert counts.pop('.safetensors, a byte changed')['else'] > 0  # it has no checksum, as the docs say
+    assert not sum(found['else'] for found in counts.values()), counts
+    assert all(counts['.pth, packed again (stored)'][what] == number for what, number in (('right', 3), ('refused', 0)))
+    assert counts['.pth, packed again (deflated)']['refused'] == 3

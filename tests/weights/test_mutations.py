@@ -68,6 +68,13 @@ def outcome(entry: str, tiny: dict, name: str, content: Any, path: Path) -> str:
     return 'loaded'
 
 
+def never(entry: str, name: str) -> bool:
+    """Whether such a checkpoint must not load: weights of integers, and too few under names that are not ours."""
+    if 'one block less' in name:  # what of our own names is missing, torch tells where it is asked to be strict
+        return entry in ('load_weights', 'init_cfg') or (entry == 'load_from' and 'vit_plugin' not in name)
+    return 'all integers' in name and entry != 'find_weights'
+
+
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('count', [150, pytest.param(1000, marks=pytest.mark.nightly)])
 def test_damaged_checkpoints_are_one_sentence_or_load(tiny, tmp_path, count):
@@ -83,7 +90,8 @@ def test_damaged_checkpoints_are_one_sentence_or_load(tiny, tmp_path, count):
         entries = list(ENTRIES) if count > 150 else [list(ENTRIES)[i % len(ENTRIES)], 'find_weights']
         for entry in entries:
             if path.exists() or entry in ('load_state_dict', 'find_weights'):
-                found[outcome(entry, tiny, name, content, path)] += 1
+                what = outcome(entry, tiny, name, content, path)
+                found[f'{what} by {entry}: {name}' if what == 'loaded' and never(entry, name) else what] += 1
     print(dict(found))
     wrong = {what: number for what, number in found.items() if what not in ('sentence', 'loaded', "torch's own")}
     assert not wrong, wrong
