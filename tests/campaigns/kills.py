@@ -26,7 +26,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from campaigns.exactness import compare
-from campaigns.tiny_run import tiny_cfg
+from campaigns.tiny_run import WIDE, tiny_cfg
 
 SIGNALS = dict(kill=signal.SIGKILL, term=signal.SIGTERM, usr1=signal.SIGUSR1)
 STARTS = 12  # of a round, at most
@@ -39,15 +39,16 @@ class Setting:
     launch: str = 'one'  # or 'ddp', 'fsdp2'
     loop: str = 'epoch'
     workers: int = 0
+    wide: bool = False  # with layers that are large enough for oneDNN
 
     @property
     def name(self) -> str:
-        return f'{self.launch}_{self.loop}_{self.workers}'
+        return f'{self.launch}_{self.loop}_{self.workers}{"_wide" if self.wide else ""}'
 
     def write(self, work_dir: Path) -> Path:
         """Write the config of a run, and return its path."""
         processes = 1 if self.launch == 'one' else 2
-        options = {'train_dataloader.batch_size': 16 // processes,
+        options = {**(WIDE if self.wide else {}), 'train_dataloader.batch_size': 16 // processes,
                    'custom_imports': {'imports': ['campaigns.slow_disk']}}
         if self.launch == 'fsdp2':
             options |= {'sharding': {}, 'custom_hooks.0.type': 'vit_plugin.EMAHook'}
@@ -69,7 +70,7 @@ class Setting:
 
 
 SETTINGS = [Setting(launch, loop, workers) for loop, workers in (('epoch', 0), ('iter', 2), ('epoch', 3), ('iter', 0))
-            for launch in ('one', 'ddp', 'fsdp2')]
+            for launch in ('one', 'ddp', 'fsdp2')] + [Setting(wide=True)]
 
 
 @dataclass

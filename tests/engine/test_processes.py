@@ -83,6 +83,17 @@ def test_open_mpi_gives_the_rank(monkeypatch):
         read_environment('mpi')
 
 
+@pytest.mark.parametrize(('environment', 'words'), [
+    (dict(RANK='5', WORLD_SIZE='2'), 'RANK=5 is not below WORLD_SIZE=2'),
+    (dict(RANK='one'), "RANK='one' must be a whole number"),
+    (dict(MASTER_PORT='abc'), "MASTER_PORT='abc' must be a number from 1 to 65535")])
+def test_a_rank_outside_of_the_world_is_told_at_once(monkeypatch, environment, words):
+    for name, value in dict(dict(RANK='0', WORLD_SIZE='2', LOCAL_RANK='0', MASTER_ADDR='a'), **environment).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=words):
+        read_environment('pytorch')
+
+
 def test_one_process_is_always_the_first_to_say_something(monkeypatch):
     monkeypatch.setattr(processes, '_server', [])
     monkeypatch.delenv('TORCHELASTIC_USE_AGENT_STORE', raising=False)

@@ -1,17 +1,19 @@
 """Runs that are stopped and resumed, beside one that is not. The campaign stops after every iteration."""
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
 from campaigns.exactness import StoppedError, compare, stop_and_resume, train
-from campaigns.tiny_run import build, differences, final_checkpoint, tiny_cfg
+from campaigns.tiny_run import BATCH, WIDE, build, differences, final_checkpoint, tiny_cfg
 from mmengine.hooks import Hook
 
 from vit_plugin.apps.command_line import build_runner
 from vit_plugin.errors import ConfigError
+from vit_plugin.passes import onednn
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 
@@ -34,6 +36,21 @@ def whole(tmp_path_factory):
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(whole, tmp_path, loop, stop, workers, after):
     stop_and_resume(tmp_path, stop, loop, workers, after)
     assert compare(whole(loop), tmp_path) == []
+
+
+def test_a_run_of_layers_that_onednn_computes(tmp_path):
+    arch = WIDE['model.backbone.arch']
+    assert BATCH * 16 >= onednn.ROWS
+    assert arch['embed_dims']**2 * onednn.ROWS >= onednn.MIN_PRODUCTS
+    train(tiny_cfg(tmp_path / 'whole', **WIDE))
+    stop_and_resume(tmp_path / 'stopped', 6, 'epoch', **WIDE)
+    assert compare(tmp_path / 'whole', tmp_path / 'stopped') == []
+
+
+def test_the_line_of_a_validation_tells_its_own_iteration(tmp_path):
+    build(tiny_cfg(tmp_path, log_level='INFO')).train()
+    lines = re.findall(r'Epoch\(val\) +\[(\d)\].* iter: (\d+)', next(tmp_path.rglob('*.log')).read_text())
+    assert lines == [('1', '4'), ('2', '8'), ('3', '12')]
 
 
 def test_an_iteration_based_run_over_data_that_end(tmp_path):
