@@ -82,6 +82,12 @@ SETTINGS = {
     'model.head.type=vit_plugin.ViTHead': 'ViTClsHead', 'model.backbon.arch=B/16': 'backbone', 'modell.type=X': 'model',
     'default_hooks.logger.interval=0': 'interval', 'default_hooks.loger.interval=3': 'logger',
     'default_hooks.checkpoint.save_best=acc': 'acc', 'default_hooks.checkpoint.intervall=3': 'interval',
+    'default_hooks.checkpoint.filename_tmpl={}{}.pth': 'filename_tmpl',
+    'default_hooks.checkpoint.rule=smaller': 'rule', 'default_hooks.checkpoint.save_best=[accuracy/top1,loss]': 'loss',
+    'sharding.grup=2': 'group', 'begin_form=X': 'begin_from',
+    'begin_from=none.pth': 'none.pth', 'model.head=None': 'model.head',
+    'optim_wrapper.clip_grad.type=value': 'clip_value',
+    'model.backbone.patch_embed.embed_dims=64': 'embed_dims',
     'default_hooks.timer.type=Timer': 'Timer', 'randomness.seed=-1': 'seed', 'randomness.seeds=1': 'seed',
     'env_cfg.cudnn=True': 'cudnn_benchmark', 'log_level=LOUD': 'LOUD', 'load_from=none.pth': 'none.pth',
     'visualizer.type=Visual': 'Visual', 'default_scope=mmpretrained': 'mmpretrained', 'runner_type=Runer': 'Runner',
@@ -102,6 +108,11 @@ def prepare(folder: Path) -> None:
     (folder / 'text.pth').write_text('no checkpoint')
     (folder / 'folder.pth').mkdir()
     torch.save(dict(state_dict={'other': torch.zeros(3)}, meta={}), folder / 'other.pth')
+    bias = torch.full_like(model.head.layers.head.bias, float('nan'))
+    torch.save(dict(state_dict={**model.state_dict(), 'head.layers.head.bias': bias}), folder / 'nan.pth')
+    torch.save(dict(state_dict=model.state_dict(), meta=[1]), folder / 'meta.pth')
+    torch.save(dict(state_dict=model.state_dict(), meta=dict(dataset_meta=dict(classes=('a', 'b')))),
+               folder / 'two.pth')
     torch.save([1, 2], folder / 'list.pth')
     (folder / 'code.pth').write_bytes(pickle.dumps(Path))
     (folder / 'cut.npz').write_bytes(b'PK\3\4 and no more')
@@ -120,6 +131,8 @@ def prepare(folder: Path) -> None:
     (folder / 'config.txt').write_text('model = 3')
 
 
+# Weights that no model predicts with.
+NOT_TO_PREDICT = {'other.pth': 'other.pth', 'nan.pth': 'NaN', 'meta.pth': 'meta'}
 BAD_WEIGHTS = {
     'none.pth': 'none.pth', 'cut.pth': 'cut.pth', 'empty.pth': 'empty.pth', 'text.pth': 'text.pth',
     'folder.pth': 'folder.pth', 'list.pth': 'no weights', 'code.pth': 'code.pth', 'cut.npz': 'cut.npz',
@@ -169,7 +182,7 @@ def calls(folder: Path, tools: tuple[str, ...]) -> Iterator[Call]:
     if 'test' in tools:
         for name, (_, word) in CONFIGS.items():
             yield test(str(folder / f'{name}.py'), good, word=word)
-        for name, word in {**BAD_WEIGHTS, 'other.pth': 'other.pth'}.items():
+        for name, word in {**BAD_WEIGHTS, **NOT_TO_PREDICT}.items():
             yield test(DIGITS, str(folder / name), word=word)
         yield test(DIGITS, word='checkpoint')
         yield test(DIGITS, good, '--out', str(folder / 'x.txt'), word='--out')
@@ -182,8 +195,9 @@ def calls(folder: Path, tools: tuple[str, ...]) -> Iterator[Call]:
             yield infer(str(folder / name), word=name)
         for name, (_, word) in CONFIGS.items():
             yield infer(image, config=str(folder / f'{name}.py'), word=word)
-        for name, word in {**BAD_WEIGHTS, 'other.pth': 'other.pth'}.items():
+        for name, word in {**BAD_WEIGHTS, **NOT_TO_PREDICT}.items():
             yield infer(image, checkpoint=str(folder / name), word=word)
+        yield infer(image, checkpoint=str(folder / 'two.pth'), word='2 classes')
         yield infer(image, out=str(folder / 'file'), word='file')
         yield infer(image, out=str(folder), word='written over')
         yield infer(image, extra=('--device', 'cuda'), word='--device')
@@ -210,7 +224,7 @@ def calls(folder: Path, tools: tuple[str, ...]) -> Iterator[Call]:
         target = str(folder / 'target.onnx')
         for name, (_, word) in CONFIGS.items():
             yield Call('export', [str(folder / f'{name}.py'), good, target], word)
-        for name, word in {**BAD_WEIGHTS, 'other.pth': 'other.pth'}.items():
+        for name, word in {**BAD_WEIGHTS, **NOT_TO_PREDICT}.items():
             yield Call('export', [DIGITS, str(folder / name), target], word)
         for arguments, word in (
                 ([DIGITS, good, str(folder / 'x.txt')], 'x.txt'), ([DIGITS, good, str(folder / 'file/x.pt2')], 'file'),

@@ -46,9 +46,18 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def plain(value: Tensor, suffix: str) -> Tensor:
+    """A tensor with memory of its own, since safetensors takes no tied ones, in a type that the file can hold."""
+    value = value.float() if suffix == '.npz' else value  # numpy has no bfloat16
+    return value.contiguous().clone()
+
+
 def find_heads(args: argparse.Namespace, weights: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> int:
     """The number of attention heads, which only flax's kernels show, as (..., width, heads, head width)."""
     kernel = next((weights[key] for key in weights if key.endswith('query/kernel')), None)
+    if 'blocks.0.norm1.weight' not in state:
+        raise ConfigError(f'{args.source!r} has no block of an encoder, and --to {args.to} names whole models; leave '
+                          '--to out to write the tensors as they are.')
     width = state['blocks.0.norm1.weight'].shape[0]
     heads = args.num_heads or (HEADS.get(width) if kernel is None else kernel.shape[-2])
     if args.to == 'jax' and (not heads or width % heads):
@@ -60,15 +69,14 @@ def find_heads(args: argparse.Namespace, weights: Mapping[str, Tensor], state: M
 def write_whole(args: argparse.Namespace) -> None:
     """Write the weights of a run's checkpoint with their own names, and in files of torch what is known of the data."""
     content = read_whole(args.source)
-    weights = {name: value.contiguous().clone() for name, value in find_weights(content).items()}
+    weights = {name: plain(value, args.target.suffix) for name, value in find_weights(content).items()}
     meta = content.get('meta') if isinstance(content.get('meta'), Mapping) else {}
     known = {name: meta[name] for name in ('dataset_meta', 'epoch', 'iter') if name in meta}
     with replacing(args.target, [args.source]) as path:
         if args.target.suffix in ('.pth', '.bin'):
             torch.save(dict(meta=known, state_dict=weights), path)
         else:
-            WRITERS[args.target.suffix]({name: value.float() if args.target.suffix == '.npz' else value
-                                         for name, value in weights.items()}, path)
+            WRITERS[args.target.suffix](weights, path)
     print(f'{len(weights)} tensors as they are: {args.target}')
 
 
@@ -86,8 +94,7 @@ def main(args: argparse.Namespace) -> None:
     if lost:
         raise ConfigError(f'The format {written.name} has no name for {", ".join(lost)}, without which it would be '
                           'another model; choose another format.')
-    if args.target.suffix == '.npz':  # numpy knows no bfloat16
-        exported = {key: value.float() for key, value in exported.items()}
+    exported = {key: plain(value, args.target.suffix) for key, value in exported.items()}
     with replacing(args.target, [args.source]) as path:
         WRITERS[args.target.suffix](exported, path)
     print(f'{len(exported)} tensors from the format {form.name} to {written.name}: {args.target}')

@@ -256,3 +256,15 @@ def test_npz_is_read_one_array_at_a_time(tmp_path, monkeypatch, tiny):
     first, again = weights['cls'], weights['cls']
     assert first.data_ptr() != again.data_ptr()  # nothing is kept
     load_weights(VisionTransformer(**tiny), weights)
+
+
+def test_what_is_no_array_of_ours_is_named(tmp_path):
+    path = tmp_path / 'weights.npz'
+    np.savez(path, a=np.zeros(3, np.longdouble))
+    with zipfile.ZipFile(path, 'a') as archive:
+        archive.writestr('notes.txt', 'text')
+    weights = read_weights(path)
+    with pytest.raises(ConfigError, match=r"'a' is an array of .*, and torch has no such numbers"):
+        weights['a']
+    with pytest.raises(ConfigError, match=r"'notes.txt' in .* is not an array; save the arrays alone"):
+        weights['notes.txt']

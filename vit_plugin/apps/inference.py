@@ -15,7 +15,7 @@ from mmengine.registry import MODELS, init_default_scope
 from torch import nn
 
 from vit_plugin.data.folders import IMAGE_SUFFIXES, is_image
-from vit_plugin.engine.checks import check_classes
+from vit_plugin.engine.checks import check_classes, check_head
 from vit_plugin.engine.checks.data import dataset_class
 from vit_plugin.engine.explain import first_line
 from vit_plugin.errors import ConfigError
@@ -86,6 +86,8 @@ def load_model(cfg: Config, checkpoint: str, device: str,
     init_default_scope(cfg.get('default_scope', 'mmpretrain'))
     cfg.model.setdefault('data_preprocessor', cfg.get('data_preprocessor'))
     model = revert_sync_batchnorm(MODELS.build(cfg.model))
+    if not only_backbone:
+        check_head(model)
     meta: dict[str, Any] = {}
     foreign = '://' in checkpoint or checkpoint.endswith(FOREIGN)
     if foreign and not dict(model.named_parameters()).keys() <= open_weights(checkpoint).keys():

@@ -36,7 +36,7 @@ KNOWN = (
 def explained(error: BaseException) -> str | None:
     """The sentence to print instead of a traceback, or None for an error that is not known."""
     if isinstance(error, (ConfigError, MissingExtraError)):
-        return str(error)
+        return _without_traceback(str(error))
     said = known(error) or _of_building(f'{error}')
     return said and (said if said.endswith(('.', '?')) else f'{said}.')
 
@@ -46,6 +46,11 @@ def sentence(error: BaseException) -> str:
     return explained(error) or (
         f'{type(error).__name__}: {first_line(error)}; '
             'give --traceback to see where it comes from.')
+
+
+def _without_traceback(text: str) -> str:
+    """The sentence of a process that loads data. torch puts the traceback of that process before it."""
+    return text.strip().splitlines()[-1].partition(': ')[2] if text.startswith('Caught ') else text
 
 
 def known(error: BaseException) -> str | None:

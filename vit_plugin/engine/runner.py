@@ -25,7 +25,7 @@ from .checkpoints.newest import newest_whole_checkpoint
 from .checkpoints.reading import SavedConfigHook, read_for, resumable_only
 from .checkpoints.state import parts_of, state_of
 from .checkpoints.storage import write_folder
-from .checks import check_classes
+from .checks import check_classes, check_head
 from .default_hooks import with_ours
 from .exact import SeedHook, resumable
 from .faults import PreemptionHook, UnreadableHook, naming_lost_ranks
@@ -166,6 +166,7 @@ class Runner(mmengine.runner.Runner):
         return self._checked(super().build_test_loop(loop))
 
     def _checked(self, loop: BaseLoop) -> BaseLoop:
+        check_head(self.model)
         dataset = loop.dataloader.dataset
         kind = type(getattr(dataset, 'unseeded', dataset)).__name__
         check_classes(self.model, getattr(dataset, 'metainfo', None), f'the data set, a {kind}')

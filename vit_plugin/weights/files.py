@@ -186,8 +186,9 @@ def _what_is_wrong(name: Any, value: Any) -> str:
 
 
 def _from_numpy(name: Any, array: np.ndarray) -> Tensor:
-    if array.dtype.kind not in 'fiub':
-        raise ConfigError(f'The checkpoint cannot be used: {name!r} is an array of {array.dtype}, not of numbers.')
+    if array.dtype.kind not in 'fiub' or array.dtype.itemsize > 8:  # torch has no long double
+        raise ConfigError(f'The checkpoint cannot be used: {name!r} is an array of {array.dtype}, and '
+                          'torch has no such numbers; save it as float32.')
     native = array.dtype.newbyteorder('=')  # torch has no other byte order
     return torch.from_numpy(np.array(array, native))
 
@@ -199,6 +200,8 @@ def _read_npz(path: Path) -> Mapping[str, Tensor]:
     def read(name: str) -> Tensor:
         with _one_sentence(path):
             array = arrays[name]
+        if not isinstance(array, np.ndarray):
+            raise ConfigError(f'{name!r} in {str(path)!r} is not an array; save the arrays alone, with numpy.savez.')
         if array.dtype.kind == 'V' and array.dtype.itemsize == 2:  # numpy has no bfloat16
             return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16).float()
         return _from_numpy(name, array)

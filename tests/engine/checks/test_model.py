@@ -1,9 +1,10 @@
 
 import pytest
 import torch
+from mmengine.registry import MODELS
 
 from vit_plugin.engine import Runner
-from vit_plugin.engine.checks import check_channels, check_classes
+from vit_plugin.engine.checks import check_channels, check_classes, check_head
 from vit_plugin.errors import ConfigError
 
 
@@ -97,3 +98,11 @@ def test_pooling_of_a_map_needs_no_number(tiny):
     model = pooled(tiny, {}, out_type='featmap')
     check_channels(model)
     assert 'num_prefix_tokens' not in model['neck']
+
+
+def test_a_classifier_has_a_head(tiny):
+    backbone = dict(tiny, type='vit_plugin.VisionTransformer')
+    head = dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=32)
+    check_head(MODELS.build(dict(type='mmpretrain.ImageClassifier', backbone=backbone, head=head)))
+    with pytest.raises(ConfigError, match='model.head is None, and ImageClassifier computes losses'):
+        check_head(MODELS.build(dict(type='mmpretrain.ImageClassifier', backbone=backbone)))

@@ -209,6 +209,9 @@ class CheckpointHook(EagerCheckpointHook):
                               f"{', '.join(metrics)}; choose one of them or 'auto'.")
         step, unit = (runner.epoch, 'epoch') if self.by_epoch else (runner.iter, 'iter')
         for key, rule in zip(self.key_indicators, self.rules, strict=True):
+            if key not in metrics:
+                raise ConfigError(f'default_hooks.checkpoint.save_best={key!r} is none of the metrics, which are '
+                                  f"{', '.join(metrics)}; choose one of them or 'auto'.")
             info, end = runner.message_hub.runtime_info, '' if len(self.key_indicators) == 1 else f'_{key}'
             score, best = metrics[key], info.get(f'best_score{end}', self.init_value_map[rule])
             if score is None or not self.is_better_than[key](score, best):

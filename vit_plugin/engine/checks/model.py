@@ -77,6 +77,18 @@ def _compare(field: str, part: Mapping, channels: Sequence[int]) -> None:
                           f'{", ".join(map(str, channels))} wide: set it to {given if several else given[0]}.')
 
 
+def check_head(model: nn.Module) -> None:
+    """Refuse a classifier of MMPretrain without a head, which has no losses and no predictions.
+
+    Raises:
+        ConfigError: if it has none.
+    """
+    model = getattr(model, 'module', model)
+    if hasattr(type(model), 'with_head') and vars(model).get('head', model) is None:
+        raise ConfigError(f'model.head is None, and {type(model).__name__} computes losses and predictions with it; '
+                          'give it a head, such as vit_plugin.ViTClsHead.')
+
+
 def check_classes(model: nn.Module, meta: Mapping[str, Any] | None, whose: str) -> None:
     """Compare the names of classes with the heads of the model.
 

@@ -1,0 +1,22 @@
+import pytest
+from torch.utils.data import DataLoader
+
+from vit_plugin.engine.explain import sentence
+from vit_plugin.errors import ConfigError
+
+
+class Damaged:
+    """A data set that refuses every sample."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: int) -> None:
+        raise ConfigError("The image 'a.png' cannot be read: fetch it again.")
+
+
+@pytest.mark.parametrize('workers', [0, 1])
+def test_a_sentence_of_a_data_worker_comes_without_its_traceback(workers):
+    with pytest.raises(ConfigError) as error:
+        next(iter(DataLoader(Damaged(), num_workers=workers)))
+    assert sentence(error.value) == "The image 'a.png' cannot be read: fetch it again."
