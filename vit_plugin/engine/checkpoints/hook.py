@@ -204,9 +204,6 @@ class CheckpointHook(EagerCheckpointHook):
             return
         if 'auto' in self.key_indicators:
             self._init_rule(self.rules, [next(iter(metrics))])
-        if unknown := [key for key in self.key_indicators if key not in metrics]:
-            raise ConfigError(f'default_hooks.checkpoint.save_best={unknown[0]!r} is none of the metrics, which are '
-                              f"{', '.join(metrics)}; choose one of them or 'auto'.")
         step, unit = (runner.epoch, 'epoch') if self.by_epoch else (runner.iter, 'iter')
         for key, rule in zip(self.key_indicators, self.rules, strict=True):
             if key not in metrics:
