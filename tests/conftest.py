@@ -1,5 +1,6 @@
 import functools
 import gc
+import multiprocessing
 import os
 from collections.abc import Iterator
 
@@ -21,6 +22,9 @@ mmengine.config.utils.load = functools.cache(mmengine.config.utils.load)
 # The same examples in every run, so that a commit passes or fails by itself. --hypothesis-profile=default draws others.
 settings.register_profile('same', derandomize=True)
 settings.load_profile('same')
+
+# As in MMEngine's runs. The processes that Python 3.14 starts by default cannot import a test.
+multiprocessing.set_start_method('fork', force=True)
 
 if 'PYTEST_XDIST_WORKER' in os.environ:  # several processes share the processor
     torch.set_num_threads(1)
