@@ -7,6 +7,7 @@ from campaigns import corruption
 from vit_plugin.engine.checkpoints.newest import newest_whole_checkpoint
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.files import read_checkpoint, read_weights
+from vit_plugin.weights.folders import FORMAT, VERSION, manifest_text
 
 pytest.importorskip('torch', minversion='2.9')
 pytestmark = pytest.mark.filterwarnings('ignore:torch.distributed is disabled')
@@ -55,3 +56,12 @@ def test_damaged_files_are_read_rightly_or_refused(tmp_path):
     assert not sum(found['else'] for found in counts.values()), counts
     assert all(counts['.pth, packed again (stored)'][what] == number for what, number in (('right', 3), ('refused', 0)))
     assert counts['.pth, packed again (deflated)']['refused'] == 3
+
+
+@pytest.mark.parametrize('files', [None, [], {'run.json': 3}, {'run.json': {'bytes': 2}}, {}])
+def test_a_signed_manifest_lists_what_it_must(tmp_path, files):
+    _, newest = corruption.make(tmp_path)
+    facts = dict(format=FORMAT, version=VERSION, **({} if files is None else dict(files=files)))
+    (newest / 'manifest.json').write_text(manifest_text(facts))
+    with pytest.raises(ConfigError, match='manifest.json does not list the files with their bytes and sha256'):
+        read_weights(newest)

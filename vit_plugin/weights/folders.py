@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import with_config
 from safetensors import safe_open
 from torch import Tensor
+from typing_extensions import TypedDict
 
+from vit_plugin.annotations import OPEN, fits
 from vit_plugin.errors import ConfigError
 
 from .plain import join
@@ -25,6 +28,18 @@ MANIFEST, RUN = 'manifest.json', 'run.json'
 FORMAT, VERSION = 'vit_plugin checkpoint', 1
 SHARDS = 'DCP_SHARDING_INFO'  # torch's entry in a file's metadata: where in the whole tensor each of its tensors begins
 BLOCK = 1 << 22
+
+
+class FileFacts(TypedDict):
+    """What the manifest says of a file."""
+    bytes: int
+    sha256: str
+
+
+@with_config(OPEN)
+class Facts(TypedDict):
+    """What the manifest must say, besides format and version."""
+    files: dict[str, FileFacts]
 
 
 def is_checkpoint_folder(path: str | Path) -> bool:
@@ -61,6 +76,8 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     facts.pop('sha256', None)
     if manifest_text(facts) != text:
         raise _damaged(path, f'{MANIFEST} has been changed')
+    if not fits(Facts, facts) or RUN not in facts['files']:
+        raise _damaged(path, f'{MANIFEST} does not list the files with their bytes and sha256')
     return facts
 
 
