@@ -2,6 +2,7 @@ import functools
 import gc
 import multiprocessing
 import os
+import tempfile
 from collections.abc import Iterator
 
 import mmengine.config.config
@@ -41,6 +42,15 @@ def pytest_collection_finish() -> None:
 
 def pytest_sessionfinish() -> None:
     gc.unfreeze()  # so that extensions see their objects go at the end
+
+
+@pytest.fixture(autouse=True, scope='session')
+def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what torch and multiprocessing leave behind when a run is interrupted in the folder that pytest removes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv('TMPDIR', str(tmp_path_factory.getbasetemp()))
+        patch.setattr(tempfile, 'tempdir', None)
+        yield
 
 
 @pytest.fixture(autouse=True)

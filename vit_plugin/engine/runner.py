@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
+from multiprocessing.util import get_temp_dir
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,7 @@ class Runner(mmengine.runner.Runner):
                                find_unused_parameters=self.cfg.get('find_unused_parameters', False))
                 self.cfg.model_wrapper_cfg = {**(self.cfg.get('model_wrapper_cfg') or wrapper), 'device_ids': None}
         super().setup_env(env_cfg)
+        get_temp_dir()  # the data workers share it, so that it is removed at the end though a signal ends them
 
     def dump_config(self) -> None:
         """Leave a config that lies in the work directory as it was written. ``vis_data/config.py`` is all of it."""
