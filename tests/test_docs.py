@@ -20,7 +20,7 @@ import yaml
 from vit_plugin import __main__ as vit_plugin_command
 from vit_plugin import registry
 from vit_plugin.engine.config import read_config
-from vit_plugin.shipped import recipe
+from vit_plugin.files.shipped import recipe
 
 PAGES = pages.pages()
 REGISTRIES = [kind for kind in vars(registry).values() if isinstance(kind, registry.Registry)]

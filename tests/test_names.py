@@ -16,12 +16,12 @@ from mmpretrain.models.backbones import VisionTransformer as TheirViT
 from timm.models.vision_transformer import VisionTransformer as TimmViT
 
 from vit_plugin import registry
-from vit_plugin.encoder_options import OPTIONS
+from vit_plugin.arguments.encoder import OPTIONS
+from vit_plugin.files.shipped import shipped
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.layers.numerics import NumericsCfg
 from vit_plugin.models.layers.pos_embed import PosEmbedCfg
 from vit_plugin.models.stems.stem import Stem
-from vit_plugin.shipped import shipped
 from vit_plugin.weights import FORMATS
 
 SIZES = dict(embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64)

@@ -18,7 +18,7 @@ import vit_plugin.data
 import vit_plugin.engine
 import vit_plugin.models  # noqa: F401
 from vit_plugin import registry
-from vit_plugin.annotations import Arguments
+from vit_plugin.arguments import Signature
 from vit_plugin.errors import ConfigError
 
 ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
@@ -144,7 +144,7 @@ def wrong_calls() -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Class, the argument that is spoilt, and all arguments."""
     for name, right in RIGHT.items():
         yield from ((name, field, kwargs) for field, kwargs in spoilt(right))
-        for key in Arguments.of_class(cls_of(name)).required:
+        for key in Signature.of_class(cls_of(name)).required:
             yield name, f'without {key}', {other: value for other, value in right.items() if other != key}
 
 

@@ -23,9 +23,9 @@ from vit_plugin.apps.benchmark.pipelines import WHOLE, compare_pipelines
 from vit_plugin.apps.benchmark.runner import runner_overhead
 from vit_plugin.apps.command_line import at_least, check_device, run_tool
 from vit_plugin.engine.config import read_config
+from vit_plugin.files.complete import check_target, replacing, write_text
 from vit_plugin.passes import processor
 from vit_plugin.visualization import draw_speed_bars
-from vit_plugin.writing import check_target, replacing, write_text
 
 RECORD, CHART = 'benchmark.json', 'benchmark.png'
 

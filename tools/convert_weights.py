@@ -19,10 +19,10 @@ from torch import Tensor
 from vit_plugin.apps.command_line import at_least, run_tool
 from vit_plugin.arch import SIZES
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.complete import check_target, replacing
 from vit_plugin.weights import FORMATS, export, in_our_names
 from vit_plugin.weights.files import find_weights
 from vit_plugin.weights.sources import open_weights, read_whole
-from vit_plugin.writing import check_target, replacing
 
 WRITERS = {
     '.npz': lambda weights, path: np.savez(path, **{key: value.numpy() for key, value in weights.items()}),

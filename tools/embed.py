@@ -17,8 +17,8 @@ from vit_plugin.apps.inference import image_files, load_model
 from vit_plugin.engine.checks import check_channels, check_checkpoint
 from vit_plugin.engine.config import read_config
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.complete import check_target
 from vit_plugin.passes import optimize
-from vit_plugin.writing import check_target
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -19,8 +19,8 @@ from vit_plugin.apps.inference import build_pipeline, image_files, load_model, r
 from vit_plugin.engine.checks import check_channels, check_checkpoint
 from vit_plugin.engine.config import of_host, read_config
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.complete import check_target, replacing
 from vit_plugin.passes import optimize
-from vit_plugin.writing import check_target, replacing
 
 NUM_TOP = 5  # classes that are told of each image
 

@@ -19,7 +19,7 @@ from vit_plugin.apps.planning.layouts import GIB, MIB, Layout, Machine, as_recor
 from vit_plugin.apps.planning.step import pretended_ranks
 from vit_plugin.engine.checks import check_channels
 from vit_plugin.engine.config import read_config
-from vit_plugin.writing import check_target, write_text
+from vit_plugin.files.complete import check_target, write_text
 
 COLUMNS = ('', 'recompute', 'parameters', 'gradients', 'optimizer', 'ema', 'gathered', 'activations', 'peak MiB',
            'largest batch', 'within MiB', 'between MiB', 'step s', 'days')

@@ -11,8 +11,8 @@ import mmengine
 from vit_plugin.apps.command_line import add_common_arguments, at_least, build_runner, load_config, run_tool
 from vit_plugin.apps.probing import PROBES, features_of, prepare, probe
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.complete import check_target, replacing
 from vit_plugin.models.loading import load_weights
-from vit_plugin.writing import check_target, replacing
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -18,8 +18,8 @@ from vit_plugin.apps.command_line import add_common_arguments, at_least, build_r
 from vit_plugin.apps.predictions import DumpJson
 from vit_plugin.engine.config import of_host
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.complete import check_target, replacing
 from vit_plugin.models.loading import load_trained
-from vit_plugin.writing import check_target, replacing
 
 # By the host, `default_scope`: what merges the predictions for several views of an image, and what shows them.
 TTA_MODELS = {

@@ -16,9 +16,9 @@ from vit_plugin.apps.command_line import run_tool
 from vit_plugin.apps.inference import image_files
 from vit_plugin.apps.subject import Subject, add_subject_arguments, read_subject
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.complete import check_target, replacing
 from vit_plugin.visualization import pictures
 from vit_plugin.visualization.pictures import PreparedImage
-from vit_plugin.writing import check_target, replacing
 
 
 def make_parser() -> argparse.ArgumentParser:

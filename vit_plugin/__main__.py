@@ -16,7 +16,7 @@ from typing import Any
 
 from vit_plugin import __version__
 from vit_plugin.errors import ConfigError, MissingExtraError
-from vit_plugin.shipped import PACKAGE, shipped
+from vit_plugin.files.shipped import PACKAGE, shipped
 
 RENAMED = {'convert_weights': 'convert'}
 NOT_COMMANDS = ('torchrun', )  # which the scripts beside it call

@@ -12,8 +12,8 @@ from typing import Any
 
 from typing_extensions import Required, TypedDict
 
+from vit_plugin.arguments.fields import Depth, PositiveInt
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import Depth, PositiveInt
 
 SIZE_KEYS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 

@@ -1,8 +1,11 @@
 """Errors for wrong input and for missing packages."""
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 
 
 class ConfigError(ValueError):
@@ -70,3 +73,19 @@ def needed_by(feature: str) -> Iterator[None]:
         raise MissingExtraError(f'{feature} cannot be imported, since a package that it needs raises '
                                 f'{type(error).__name__}: {str(error).rstrip(".")}; install versions that fit '
                                 f'together: pip install {_FRAMEWORK}.', name=module) from error
+
+
+def leave_out_multimodal() -> None:
+    """Let MMPretrain import its other models beside transformers 5 and pycocotools.
+
+    It imports its multimodal models as soon as both are installed, and transformers 5 lacks what they need. This sets
+    the flag that MMPretrain would set if one were missing, so that a config with such a model is told what to install.
+    It does nothing where they can be imported, and nothing after MMPretrain's models have been imported.
+    """
+    try:
+        installed = int(version('transformers').partition('.')[0])
+    except (PackageNotFoundError, ValueError):
+        return
+    if installed >= 5 and 'mmpretrain.models' not in sys.modules and find_spec('mmpretrain'):
+        from mmpretrain.utils import dependency
+        dependency.WITH_MULTIMODAL = False

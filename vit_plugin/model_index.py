@@ -19,10 +19,9 @@ from mmengine.registry import MODELS, DefaultScope
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from vit_plugin.errors import needed_by
-from vit_plugin.multimodal import leave_out_multimodal
-from vit_plugin.shipped import shipped
-from vit_plugin.writing import write_text
+from vit_plugin.errors import leave_out_multimodal, needed_by
+from vit_plugin.files.complete import write_text
+from vit_plugin.files.shipped import shipped
 
 # The folders of the index, and what the index says of their models in common.
 PAPER = dict(Title='An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale',

@@ -37,5 +37,5 @@ def test_seed_changes_the_split():
 
 
 def test_unknown_split():
-    with pytest.raises(ConfigError, match="split='test' must be one of 'train', 'val'"):
+    with pytest.raises(ConfigError, match="split='test' must be 'train' or 'val'"):
         Digits('test')

@@ -68,5 +68,5 @@ def test_a_photograph_on_its_side(tmp_path):
 
 @pytest.mark.parametrize('field', ['crop_ratio_range', 'aspect_ratio_range'])
 def test_ranges_ascend(field):
-    with pytest.raises(ConfigError, match=rf'{field}=\(0.9, 0.3\) must be two numbers \(min, max\)'):
+    with pytest.raises(ConfigError, match=rf'{field}=\(0.9, 0.3\) must be \(min, max\)'):
         LoadRandomResizedCrop(8, **{field: (0.9, 0.3)})

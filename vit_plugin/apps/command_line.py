@@ -25,8 +25,7 @@ from vit_plugin.engine.explain import explained, first_line, sentence
 from vit_plugin.engine.optimize import use_passes
 from vit_plugin.engine.processes import is_first_to_say, meet
 from vit_plugin.engine.runner import Runner
-from vit_plugin.errors import ConfigError
-from vit_plugin.multimodal import leave_out_multimodal
+from vit_plugin.errors import ConfigError, leave_out_multimodal
 from vit_plugin.weights.sources import reading_safely
 
 

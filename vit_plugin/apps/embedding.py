@@ -15,8 +15,8 @@ from timm.data import create_transform
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.complete import replacing
 from vit_plugin.models.classifier import Classifier
-from vit_plugin.writing import replacing
 
 from .inference import build_pipeline, read_image
 
@@ -115,7 +115,7 @@ def save_embeddings(target: str | Path, names: Sequence[str], features: np.ndarr
     """Write ``names`` (N, ) and ``features`` (N, C) in float32 as a ``.npz``.
 
     Raises:
-        ConfigError: see :func:`~vit_plugin.writing.replacing`.
+        ConfigError: see :func:`~vit_plugin.files.complete.replacing`.
     """
     with replacing(target) as path:
         np.savez(path, names=np.array(names), features=features.astype(np.float32))

@@ -16,10 +16,10 @@ from torch.export import Dim, ExportedProgram
 
 from vit_plugin.engine.explain import first_line
 from vit_plugin.errors import ConfigError, MissingExtraError, needed_by
+from vit_plugin.files.complete import replacing
 from vit_plugin.models import TimmBackbone, VisionTransformer
 from vit_plugin.models.loading import load_trained
 from vit_plugin.passes.precompute import precomputed
-from vit_plugin.writing import replacing
 
 Run = Callable[[Tensor], Tensor]
 

@@ -8,15 +8,15 @@ from mmengine.dataset import BaseDataset
 from pydantic import Field
 from typing_extensions import TypedDict, Unpack
 
+from vit_plugin.arguments.fields import Count, PositiveInt, Seed, Typed
 from vit_plugin.errors import needed_by
-from vit_plugin.fields import Count, PositiveInt, Seed, Typed
 from vit_plugin.registry import DATASETS
 
 Split = Literal['train', 'val']
 SPLITS: tuple[Split, ...] = get_args(Split)
 
 # Within these bounds, each part has some images of every class.
-HeldOut = Annotated[float, Field(ge=0.01, le=0.99, description='a number from 0.01 to 0.99')]
+HeldOut = Annotated[float, Field(ge=0.01, le=0.99)]
 
 
 class DatasetOptions(TypedDict, total=False):

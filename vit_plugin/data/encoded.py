@@ -7,7 +7,7 @@ from typing import Any
 from mmengine.dataset import Compose
 from torch.utils.data import Dataset
 
-from vit_plugin.fields import Typed
+from vit_plugin.arguments.fields import Typed
 
 from .images import decode, reading
 

@@ -4,8 +4,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from vit_plugin.arguments.fields import Typed
 from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.fields import Typed
 from vit_plugin.registry import DATASETS
 
 from .encoded import EncodedImages

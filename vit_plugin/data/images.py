@@ -11,9 +11,9 @@ from mmengine import fileio
 from PIL import Image
 from typing_extensions import TypedDict, Unpack
 
+from vit_plugin.arguments.fields import Backend
 from vit_plugin.data.unreadable import UnreadableError
 from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.fields import Backend
 from vit_plugin.registry import TRANSFORMS
 
 with needed_by('LoadImage'):

@@ -8,9 +8,8 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict, Unpack
 
-from vit_plugin.errors import needed_by
-from vit_plugin.fields import ASCENDING, Backend, Positive, PositiveInt, Size
-from vit_plugin.multimodal import leave_out_multimodal
+from vit_plugin.arguments.fields import ASCENDING, Backend, Positive, PositiveInt, Size
+from vit_plugin.errors import leave_out_multimodal, needed_by
 from vit_plugin.registry import TRANSFORMS
 
 from .images import decode, image_shape, read, reading
@@ -22,8 +21,8 @@ with needed_by('LoadRandomResizedCrop'):
 
 # Factors by which libjpeg can reduce the size while decoding, largest first.
 REDUCTIONS = {8: cv2.IMREAD_REDUCED_COLOR_8, 4: cv2.IMREAD_REDUCED_COLOR_4, 2: cv2.IMREAD_REDUCED_COLOR_2}
-PAIR = Field(min_length=2, max_length=2, description='two numbers (min, max)')
-AreaFraction = Annotated[float, Field(gt=0, le=1, description='a number above 0 and at most 1')]
+PAIR = Field(min_length=2, max_length=2)
+AreaFraction = Annotated[float, Field(gt=0, le=1)]
 
 
 class CropOptions(TypedDict, total=False):

@@ -9,9 +9,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from vit_plugin.arguments import refusing
-from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.fields import ASCENDING, Fraction, NotNegative, PositiveInt, Typed
-from vit_plugin.multimodal import leave_out_multimodal
+from vit_plugin.arguments.fields import ASCENDING, Fraction, NotNegative, PositiveInt, Typed
+from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import TRANSFORMS
 
 with needed_by('RandAugment'):
@@ -19,13 +18,13 @@ with needed_by('RandAugment'):
     from mmpretrain.datasets import transforms as mmpretrain
     from mmpretrain.datasets.transforms.auto_augment import RANDAUG_POLICIES
 
-Ratio = Annotated[float, Field(ge=1e-3, le=1e3, description='a number from 0.001 to 1000')]
-Range = Annotated[Sequence[Ratio], Field(min_length=2, max_length=2, description='two numbers (min, max)'), ASCENDING]
-Value = Annotated[float, Field(ge=0, le=255, description='a number from 0 to 255')]
+Ratio = Annotated[float, Field(ge=1e-3, le=1e3)]
+Range = Annotated[Sequence[Ratio], Field(min_length=2, max_length=2), ASCENDING]
+Value = Annotated[float, Field(ge=0, le=255)]
 Colours = Annotated[Sequence[Value], Field(min_length=1, max_length=4)]
 Colour = Value | Colours
 Spread = NotNegative | Annotated[Sequence[NotNegative], Field(min_length=1, max_length=4)]
-Magnitude = Annotated[float, Field(ge=0, le=100, description='a number from 0 to 100')]
+Magnitude = Annotated[float, Field(ge=0, le=100)]
 Policies = Annotated[Sequence[Typed], Field(min_length=1)]
 GRAY = (0.114, 0.587, 0.299)  # for BGR, the order of the framework's images
 RAMP = np.arange(256.)
@@ -33,7 +32,7 @@ RAMP = np.arange(256.)
 
 class Hparams(TypedDict, total=False):
     """Arguments that all policies share."""
-    pad_val: Annotated[int, Field(ge=0, le=255, description='a whole number from 0 to 255')] | Colours
+    pad_val: Annotated[int, Field(ge=0, le=255)] | Colours
     interpolation: Literal['nearest', 'bilinear', 'bicubic', 'area', 'lanczos']
 
 

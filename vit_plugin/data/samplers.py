@@ -12,7 +12,7 @@ from mmengine.dist import get_dist_info, sync_random_seed
 from torch import Tensor
 from torch.utils.data import Sampler
 
-from vit_plugin.fields import Seed
+from vit_plugin.arguments.fields import Seed
 from vit_plugin.registry import DATA_SAMPLERS
 
 CHUNK = 1 << 14  # indices that become Python ints at a time

@@ -7,14 +7,12 @@ from mmengine.dataset import BaseDataset
 from mmengine.registry import DATASETS as ALL_DATASETS
 from pydantic import Field
 
-from vit_plugin.annotations import Arguments
-from vit_plugin.arguments import check
+from vit_plugin.arguments import Signature, check
+from vit_plugin.arguments.fields import Seed
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import Seed
 from vit_plugin.registry import DATASETS
 
-Part = Annotated[float, Field(gt=0, le=1, description='a number above 0 and at most 1, such as 0.01 for 1 % of the '
-                                                      'labels')]
+Part = Annotated[float, Field(gt=0, le=1)]
 
 
 @DATASETS.register_module()
@@ -34,7 +32,7 @@ def stratified_subset(dataset: dict, fraction: Part, seed: Seed = 0) -> BaseData
     Raises:
         ConfigError: if the fraction or the seed is out of range, or if the images have no labels.
     """
-    check('stratified_subset', Arguments(dict(fraction=Part, seed=Seed)), (), dict(fraction=fraction, seed=seed))
+    check('stratified_subset', Signature(dict(fraction=Part, seed=Seed)), (), dict(fraction=fraction, seed=seed))
     whole = ALL_DATASETS.build(dataset)
     labels = labels_of(whole)
     random = np.random.default_rng(seed)

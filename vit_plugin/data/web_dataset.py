@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from vit_plugin.arguments.fields import Typed
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import Typed
+from vit_plugin.files.complete import replacing
 from vit_plugin.registry import DATASETS
-from vit_plugin.writing import replacing
 
 from .encoded import EncodedImages
 

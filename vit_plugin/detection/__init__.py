@@ -2,7 +2,7 @@
 
 Import this package before ``mmcv.ops`` and ``mmdet.models``. If mmcv has no compiled module ``mmcv._ext``, the import
 puts :mod:`.ext` in its place. A compiled mmcv is not changed. Beside transformers 5, MMPretrain's multimodal models are
-left out, see :func:`~vit_plugin.multimodal.leave_out_multimodal`.
+left out, see :func:`~vit_plugin.errors.leave_out_multimodal`.
 
 In a config, write ``custom_imports=dict(imports=['vit_plugin.detection'])``. Some scripts import the detectors before
 they read a config, as MMDetection's ``test.py`` does. Run them as ``python -m vit_plugin.detection SCRIPT ARGUMENTS``.
@@ -11,8 +11,7 @@ they read a config, as MMDetection's ``test.py`` does. Run them as ``python -m v
 import sys
 from importlib.util import find_spec
 
-from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.multimodal import leave_out_multimodal
+from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 
 with needed_by('vit_plugin.detection'):
     import mmcv  # noqa: F401

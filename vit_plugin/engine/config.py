@@ -10,8 +10,8 @@ from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.device import get_device
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.shipped import recipe, shipped
 from vit_plugin.registry import SCOPE
-from vit_plugin.shipped import recipe, shipped
 
 from .checks import LOADERS, check_options
 from .explain import first_line

@@ -12,8 +12,8 @@ from pydantic import Field
 from torch import nn
 
 from vit_plugin.arguments import checked
+from vit_plugin.arguments.fields import Positive, PositiveInt, Rate
 from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.fields import Positive, PositiveInt, Rate
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading import check_start
 from vit_plugin.weights.files import find_weights

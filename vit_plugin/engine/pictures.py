@@ -8,8 +8,8 @@ from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import PositiveInt
 from vit_plugin.registry import HOOKS
 from vit_plugin.visualization.pictures import OF_ALL, PER_IMAGE, PreparedImage
 

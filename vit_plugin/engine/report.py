@@ -15,9 +15,9 @@ from mmengine.hooks import Hook
 from mmengine.logging import print_log
 from mmengine.runner import EpochBasedTrainLoop, Runner
 
+from vit_plugin.files.complete import replacing, write_text
 from vit_plugin.registry import HOOKS
 from vit_plugin.visualization import draw_confusion_matrix, draw_learning_curve
-from vit_plugin.writing import replacing, write_text
 
 from .class_scores import as_markdown, class_scores
 from .log_images import log_image

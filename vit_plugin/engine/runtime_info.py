@@ -13,10 +13,10 @@ from mmengine.hooks import RuntimeInfoHook as EagerRuntimeInfoHook
 from mmengine.runner import Runner
 from torch import Tensor
 
+from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import PositiveInt
+from vit_plugin.files.complete import write_text
 from vit_plugin.registry import HOOKS
-from vit_plugin.writing import write_text
 
 NEVER = 2**62  # a step that no run reaches
 

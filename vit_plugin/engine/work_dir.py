@@ -14,7 +14,7 @@ from mmengine.dist import is_main_process
 from mmengine.logging import print_log
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.writing import write_text
+from vit_plugin.files.complete import write_text
 
 from .checkpoints.agreement import agreed
 

@@ -10,9 +10,8 @@ from torch import Tensor
 from typing_extensions import Required, TypedDict, Unpack
 
 from vit_plugin.arguments import refusing
-from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.fields import Fraction, Numbers, Positive, PositiveInt, Typed
-from vit_plugin.multimodal import leave_out_multimodal
+from vit_plugin.arguments.fields import Fraction, Numbers, Positive, PositiveInt, Typed
+from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
 
 with needed_by('AugmentingPreprocessor'):
@@ -33,7 +32,7 @@ class PreprocessorOptions(TypedDict, total=False):
     mean: Numbers | None
     std: Annotated[Sequence[Positive], Field(min_length=1)] | None
     pad_size_divisor: PositiveInt
-    pad_value: Annotated[float, Field(ge=-255, le=255, description='a number from -255 to 255')]
+    pad_value: Annotated[float, Field(ge=-255, le=255)]
     to_rgb: bool
     to_onehot: bool
     num_classes: PositiveInt | None

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from vit_plugin.encoder_options import CREATES
+from vit_plugin.arguments.encoder import CREATES
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.claims import traits
 from vit_plugin.weights.conversion import Plan, choose_format

@@ -16,8 +16,8 @@ from mmengine.model.weight_init import PretrainedInit
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
+from vit_plugin.arguments.fields import InitConfig
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import InitConfig
 from vit_plugin.weights.conversion import choose_format
 from vit_plugin.weights.files import find_weights
 from vit_plugin.weights.formats import FORMATS

@@ -19,7 +19,8 @@ from safetensors import safe_open
 from torch import Tensor
 from typing_extensions import TypedDict
 
-from vit_plugin.annotations import OPEN, fits
+from vit_plugin.arguments import fits
+from vit_plugin.arguments.fields import OPEN
 from vit_plugin.errors import ConfigError
 
 from .plain import join

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vit_plugin.annotations import fits
-from vit_plugin.fields import Numbers, Positive, Size
+from vit_plugin.arguments import fits
+from vit_plugin.arguments.fields import Numbers, Positive, Size
 
 from .sources import read_source
 

@@ -202,7 +202,7 @@ def test_memory_of_a_save(tmp_path):
     (dict(filename_tmpl='last.pth'), 'must be a file name with one place'),
     (dict(filename_tmpl='epochs/{}.pth'), 'must be a file name with one place'),
     (dict(filename_tmpl='{0.x}.pth'), 'must be a file name with one place'),
-    (dict(save_best='loss', rule='smaller'), "rule='smaller' must be one of 'greater', 'less'"),
+    (dict(save_best='loss', rule='smaller'), "rule='smaller' must be 'greater' or 'less'"),
     (dict(save_best=['a', 'b'], rule=['less', 'smaller']), r"rule\[1\]='smaller' must be"),
     (dict(save_best='mystery'), 'CheckpointHook: Cannot infer the rule for key mystery'),
     (dict(rule=['less', 'less']), 'CheckpointHook: '),

@@ -124,5 +124,5 @@ def test_a_signal_to_one_of_two_stops_both(tmp_path, no_default_scope, monkeypat
 def test_wrong_settings_are_a_sentence():
     with pytest.raises(ConfigError, match=r"PreemptionHook: signals\[0\]='SIGTREM' .* did you mean 'SIGTERM'"):
         PreemptionHook(signals=['SIGTREM'])
-    with pytest.raises(ConfigError, match='PreemptionHook: interval=0 must be a whole number from 1'):
+    with pytest.raises(ConfigError, match='PreemptionHook: interval=0 must be greater than or equal to 1'):
         PreemptionHook(interval=0)

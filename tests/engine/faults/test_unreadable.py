@@ -64,7 +64,7 @@ def test_a_share_of_what_was_seen(runner, tmp_path):
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize(('options', 'words'), [
-    ({'max_share': 2.}, 'max_share=2.0 must be a number from 0 to 1'), ({'max_shar': 1}, 'max_shar')])
+    ({'max_share': 2.}, 'max_share=2.0 must be less than or equal to 1'), ({'max_shar': 1}, 'max_shar')])
 def test_wrong_settings_are_one_sentence(tmp_path, options, words):
     runner = build(tiny_cfg(tmp_path, unreadable=options))
     with pytest.raises(ConfigError, match=words):

@@ -70,7 +70,7 @@ def test_state_survives():
 
 @pytest.mark.parametrize(('dtype', 'words'), [
     ('float16', "is not possible on the device 'cpu'; choose bfloat16"),
-    ('float8', "must be one of 'bfloat16', 'float16'")])
+    ('float8', "must be 'bfloat16' or 'float16'")])
 def test_what_a_cpu_cannot(dtype, words):
     with pytest.raises(ConfigError, match=f"dtype='{dtype}' {words}"):
         wrap(nn.Linear(4, 4), dtype=dtype)

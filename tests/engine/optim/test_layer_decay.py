@@ -87,7 +87,7 @@ def test_frozen_parameters_are_left_out_and_frozen_modules_are_one_line_of_the_l
 
 @pytest.mark.parametrize(('paramwise', 'lr', 'words'), [
     (dict(), 1., 'layer_decay_rate'),
-    (dict(layer_decay_rate=1.5), 1., 'layer_decay_rate=1.5 must be a number above 0 and at most 1'),
+    (dict(layer_decay_rate=1.5), 1., 'layer_decay_rate=1.5 must be less than or equal to 1'),
     (dict(layer_decay_rate=0.5), None, 'optimizer needs lr'),
 ])
 def test_what_cannot_work(detector, paramwise, lr, words):

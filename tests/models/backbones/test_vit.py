@@ -27,14 +27,14 @@ def test_stochastic_depth_grows_linearly():
 
 
 @pytest.mark.parametrize(('change', 'words'), [
-    (dict(out_indices={1: 1}), "out_indices={1: 1} must be a whole number or a list"),
+    (dict(out_indices={1: 1}), "out_indices={1: 1} must be a valid integer or be a list"),
     (dict(out_indices=[0, 2]), 'Invalid out_indices 2: this arch has 2 blocks, -2 to 1'),
     (dict(out_indices=-3), 'Invalid out_indices -3'),
-    (dict(out_indices=[]), r'out_indices=\[\] must be a whole number or a list'),
+    (dict(out_indices=[]), r'out_indices=\[\] must be a valid integer or have at least 1 item'),
     (dict(with_cls_token=False), "with_cls_token must be True .*'avg_featmap'"),
-    (dict(out_type='tokens'), "out_type='tokens' must be one of 'raw'"),
-    (dict(pos_embed='rotary'), "pos_embed='rotary' must be one of 'none', 'learned'"),
-    (dict(numerics='jax'), "numerics='jax' must be one of 'authors', 'timm'"),
+    (dict(out_type='tokens'), "out_type='tokens' must be 'raw'"),
+    (dict(pos_embed='rotary'), "pos_embed='rotary' must be 'none', 'learned'"),
+    (dict(numerics='jax'), "numerics='jax' must be 'authors' or 'timm'"),
     (dict(frozen_stages=3), 'frozen_stages=3 is out of range'),
     (dict(img_size=(32, )), 'img_size=.* must be'),
     (dict(out_indices=['a']), r"out_indices\[0\]='a' must be"),

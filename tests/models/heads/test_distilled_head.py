@@ -61,7 +61,7 @@ def test_a_student_learns_from_any_classifier_and_leaves_it_alone(no_default_sco
 
 @pytest.mark.parametrize(('call', 'words'), [
     (lambda: DistilledViTClsHead(5, 16, distillation='warm'),
-     "distillation='warm' must be one of 'hard', 'soft', 'none'"),
+     "distillation='warm' must be 'hard', 'soft' or 'none'"),
     (lambda: head()((torch.randn(3, 16), )), r'wants tokens \(B, N, in_channels=16\)'),
     (lambda: head().loss((torch.randn(3, 7, 16), ), SAMPLES), "needs a teacher")])
 def test_bad_input(call, words):

@@ -141,7 +141,7 @@ def test_initial_frequencies_are_axial_ones_that_are_turned():
     (dict(arch=dict(embed_dims=36, num_layers=1, num_heads=2, feedforward_channels=8)), 'heads of a multiple of 4'),
     (dict(pos_embed=dict(relative=True, rotary=dict(form='index'))), 'relative or rotary positions; leave out one'),
     (dict(pos_embed=dict(rotary=dict(temperature=1.))), 'rotary needs form'),
-    (dict(pos_embed=dict(rotary=dict(form='spiral'))), "form='spiral' must be one of 'index'"),
+    (dict(pos_embed=dict(rotary=dict(form='spiral'))), "form='spiral' must be 'index'"),
     (dict(encoder=dict(num_kv_heads=3)), 'num_kv_heads=3 does not divide the 2 heads')])
 def test_what_does_not_fit_is_one_sentence(tiny, change, words):
     with pytest.raises(ConfigError, match=words):

@@ -86,10 +86,10 @@ def test_norm_and_activation_after_the_projection():
 
 
 @pytest.mark.parametrize(('kwargs', 'words'), [
-    (dict(root_stride=3), 'root_stride=3 must be one of 4, 2, 1'),
-    (dict(stage_depths=(2, 0)), r'stage_depths\[1\]=0 must be a whole number from 1'),
+    (dict(root_stride=3), 'root_stride=3 must be 4, 2 or 1'),
+    (dict(stage_depths=(2, 0)), r'stage_depths\[1\]=0 must be greater than or equal to 1'),
     (dict(width=48), 'width=48 is not a multiple of the 32 groups'),
-    (dict(patch_size=0), 'patch_size=0 must be a whole number from 1')])
+    (dict(patch_size=0), 'patch_size=0 must be greater than or equal to 1')])
 def test_bad_resnet(kwargs, words):
     with pytest.raises(ConfigError, match=words):
         ResNetEmbed(3, 16, **kwargs)

@@ -7,8 +7,8 @@ from typing import Any
 from vit_plugin.data.annotated import form_of
 from vit_plugin.data.folders import SEED, ImageFolder, Sample, read_image_folder
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.shipped import base_of
 from vit_plugin.models.classifier import classifier_parts
-from vit_plugin.shipped import base_of
 
 from .schedule import adamw, batch_size_for, epochs_for, for_batch
 from .text import Name

@@ -9,8 +9,8 @@ import numpy as np
 
 from vit_plugin.data.annotated import AnnotatedFolder, Part, read_annotated_folder
 from vit_plugin.errors import needed_by
+from vit_plugin.files.shipped import base_of
 from vit_plugin.models import VisionTransformer
-from vit_plugin.shipped import base_of
 
 from .schedule import adamw, epochs_for, for_batch
 from .text import Name

@@ -7,7 +7,7 @@ from typing import Any
 from vit_plugin.engine.checks import check_checkpoint, check_options
 from vit_plugin.engine.config import config_from_text
 from vit_plugin.errors import ConfigError
-from vit_plugin.writing import write_text
+from vit_plugin.files.complete import write_text
 
 from .classification import classifier_recipe
 from .detection import detector_recipe

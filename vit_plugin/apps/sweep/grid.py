@@ -13,7 +13,7 @@ from typing import Any
 from vit_plugin.engine.checks import check_config
 from vit_plugin.engine.config import read_config
 from vit_plugin.errors import ConfigError
-from vit_plugin.writing import write_text
+from vit_plugin.files.complete import write_text
 
 RECORD, FINISHED, LOG = 'sweep.json', 'finished', 'sweep.log'
 SEED = 'randomness.seed'

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from vit_plugin.engine.report import RECORD
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.complete import replacing, write_text
 from vit_plugin.visualization import draw_budgets, draw_curves, draw_seeds
-from vit_plugin.writing import replacing, write_text
 
 from .grid import Member, Sweep, as_text
 

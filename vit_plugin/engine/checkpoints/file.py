@@ -9,7 +9,7 @@ import torch
 from mmengine.utils import apply_to
 from torch import Tensor
 
-from vit_plugin.writing import replacing
+from vit_plugin.files.complete import replacing
 
 
 def write_file(path: Path, state: dict[str, Any], then: Callable[[], None] | None = None) -> None:

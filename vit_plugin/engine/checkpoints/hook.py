@@ -8,14 +8,14 @@ from typing import Annotated, Any, Literal
 from mmengine.dist import is_main_process
 from mmengine.hooks import CheckpointHook as EagerCheckpointHook
 from mmengine.runner import Runner
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 from typing_extensions import TypedDict, Unpack
 
 from vit_plugin.arguments import refusing
+from vit_plugin.arguments.fields import Backend, PositiveInt
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import Backend, PositiveInt
+from vit_plugin.files.complete import write_text
 from vit_plugin.registry import HOOKS
-from vit_plugin.writing import write_text
 
 from ..optim import in_window
 from ..sharding import bare, is_sharded
@@ -33,12 +33,11 @@ def _with_a_place(template: str) -> str:
     except (AttributeError, LookupError, TypeError) as error:
         raise ValueError from error
     if len(names) < 2 or any(Path(name).name != name for name in names):
-        raise ValueError
+        raise ValueError("Input should be a file name with one place for the number, such as 'epoch_{}.pth'")
     return template
 
 
-Template = Annotated[str, AfterValidator(_with_a_place), Field(
-    description="a file name with one place for the number, such as 'epoch_{}.pth'")]
+Template = Annotated[str, AfterValidator(_with_a_place)]
 Rule = Literal['greater', 'less']
 
 

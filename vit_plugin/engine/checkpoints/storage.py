@@ -24,9 +24,9 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.futures import Future
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.complete import settle_folder
 from vit_plugin.weights.folders import FORMAT, MANIFEST, RUN, SHARDS, VERSION, check_whole, manifest_text, read_run
 from vit_plugin.weights.plain import join, tensor_names, to_text
-from vit_plugin.writing import settle_folder
 
 from .agreement import agreed
 

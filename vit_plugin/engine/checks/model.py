@@ -8,7 +8,7 @@ from mmengine.model import BaseModule
 from mmengine.registry import MODELS
 from torch import nn
 
-from vit_plugin.annotations import fits
+from vit_plugin.arguments import fits
 from vit_plugin.errors import ConfigError
 
 BACKBONE, ADAPTER, POOLING = 'vit_plugin.VisionTransformer', 'vit_plugin.ViTAdapter', 'vit_plugin.TokenPooling'

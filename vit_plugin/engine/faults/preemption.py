@@ -16,9 +16,9 @@ from mmengine.dist import barrier, get_world_size, is_main_process
 from mmengine.hooks import CheckpointHook, Hook
 from mmengine.runner import Runner
 
-from vit_plugin.fields import PositiveInt
+from vit_plugin.arguments.fields import PositiveInt
+from vit_plugin.files.complete import write_text
 from vit_plugin.registry import HOOKS
-from vit_plugin.writing import write_text
 
 from ..optim import in_window
 from ..processes import PART_OF_TIMEOUT, timeout_of

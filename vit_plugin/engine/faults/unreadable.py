@@ -8,10 +8,10 @@ from mmengine.dist import all_reduce, barrier, get_world_size, is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+from vit_plugin.arguments.fields import Fraction
 from vit_plugin.data.seeded import keys_of
 from vit_plugin.data.unreadable import LIST, Bad, UnreadableList
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import Fraction
 from vit_plugin.registry import HOOKS
 
 AT_LEAST = 1000  # samples that a share is taken of, so that one bad file at the start is no great share

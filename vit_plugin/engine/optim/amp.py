@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from typing_extensions import TypedDict, Unpack
 
+from vit_plugin.arguments.fields import Positive, PositiveInt
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import Positive, PositiveInt
 from vit_plugin.passes import processor
 from vit_plugin.registry import OPTIM_WRAPPERS
 

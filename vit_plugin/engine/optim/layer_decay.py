@@ -8,14 +8,13 @@ from pydantic import Field, with_config
 from torch import nn
 from typing_extensions import Required, TypedDict
 
-from vit_plugin.annotations import OPEN
 from vit_plugin.arguments import refusing
+from vit_plugin.arguments.fields import OPEN, NotNegative
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import NotNegative
 from vit_plugin.models.protocol import TellsDepths, TellsUndecayed
 from vit_plugin.registry import OPTIM_WRAPPER_CONSTRUCTORS
 
-DecayRate = Annotated[float, Field(gt=0, le=1, description='a number above 0 and at most 1')]
+DecayRate = Annotated[float, Field(gt=0, le=1)]
 
 
 @with_config(OPEN)

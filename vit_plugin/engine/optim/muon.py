@@ -8,9 +8,8 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.adamw import adamw
 
-from vit_plugin.annotations import Arguments
-from vit_plugin.arguments import check, refusing
-from vit_plugin.fields import Eps, NotNegative, PositiveInt, Rate
+from vit_plugin.arguments import Signature, check, refusing
+from vit_plugin.arguments.fields import Eps, NotNegative, PositiveInt, Rate
 from vit_plugin.registry import OPTIMIZERS
 
 # Of the quintic iteration: they let small singular values grow fast, and bring all of them to between 0.7 and 1.2.
@@ -73,7 +72,7 @@ class Muon(Optimizer):
         """See torch's optimizers. The options of a group are checked as the arguments are."""
         if isinstance(param_group, dict):
             given = {name: value for name, value in param_group.items() if name != 'param_names'}  # torch adds them
-            check('Muon: params', Arguments.of_class(Muon), (), given)
+            check('Muon: params', Signature.of_class(Muon), (), given)
         super().add_param_group(param_group)
 
     @torch.no_grad()

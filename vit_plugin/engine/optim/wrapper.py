@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from typing_extensions import Required, TypedDict, Unpack
 
-from vit_plugin.fields import Positive, PositiveInt
+from vit_plugin.arguments.fields import Positive, PositiveInt
 from vit_plugin.registry import OPTIM_WRAPPERS
 
 

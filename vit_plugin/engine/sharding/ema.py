@@ -16,14 +16,14 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from typing_extensions import TypedDict, Unpack
 
+from vit_plugin.arguments.fields import Count, PositiveInt
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import Count, PositiveInt
 from vit_plugin.models.load_hooks import placed
 from vit_plugin.registry import HOOKS
 
 from .shard import bare, reshard
 
-Momentum = Annotated[float, Field(gt=0, lt=1, description='a number above 0 and below 1')]
+Momentum = Annotated[float, Field(gt=0, lt=1)]
 
 
 class AverageOptions(TypedDict, total=False):

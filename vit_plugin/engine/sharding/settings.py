@@ -11,8 +11,8 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from vit_plugin.arguments import checked
+from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import PositiveInt
 
 MIN_TORCH = '2.9'
 

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from vit_plugin.arguments.fields import Rate
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import Rate
 from vit_plugin.registry import MODELS
 
 from ..layers.attention import Attention

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from vit_plugin.arguments.fields import Depth, Fraction, Indices, InitConfig, NormConfig, PositiveInt, Rate, Size, Typed
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import Depth, Fraction, Indices, InitConfig, NormConfig, PositiveInt, Rate, Size, Typed
 
-Zero = Annotated[float, Field(ge=0, le=0, description='0')]
+Zero = Annotated[float, Field(ge=0, le=0)]
 
 
 class Sizes(TypedDict):

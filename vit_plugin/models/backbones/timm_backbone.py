@@ -10,8 +10,8 @@ from pydantic import Field
 from timm.models import group_parameters
 from torch import Tensor, nn
 
+from vit_plugin.arguments.fields import Indices, InitConfig, PositiveInt, Rate, Size
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import Indices, InitConfig, PositiveInt, Rate, Size
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.report import some
 from vit_plugin.weights.sources import open_weights

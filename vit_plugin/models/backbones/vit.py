@@ -8,9 +8,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from vit_plugin.arch import ArchCfg, parse_arch
-from vit_plugin.encoder_options import EncoderCfg, read_options
+from vit_plugin.arguments.encoder import EncoderCfg, read_options
+from vit_plugin.arguments.fields import Indices, InitConfig, Rate, Size
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import Indices, InitConfig, Rate, Size
 from vit_plugin.registry import MODELS, SCOPE
 
 from ..layers.block import TransformerBlock
@@ -44,7 +44,7 @@ class VisionTransformer(LoadableBackbone):
             ViTDet, and ``rotary=dict(...)`` rotary positions, see
             :class:`~vit_plugin.models.layers.rotary.RotaryCfg`. Default: ``'learned'``.
         with_cls_token: whether there is a class token before the patches. Default: True.
-        encoder: differences from the paper's encoder, see :mod:`vit_plugin.encoder_options`.
+        encoder: differences from the paper's encoder, see :mod:`vit_plugin.arguments.encoder`.
         numerics: ``'authors'`` (default) or ``'timm'``, or a dict that changes single details. See
             :func:`~vit_plugin.models.layers.numerics.get_numerics`.
         out_indices: the block or blocks whose output is returned. Negative numbers count from the last block of

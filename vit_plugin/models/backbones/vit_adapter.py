@@ -11,9 +11,8 @@ from pydantic import Field, with_config
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
-from vit_plugin.annotations import OPEN
+from vit_plugin.arguments.fields import OPEN, Count, Fraction, Indices, InitConfig, NormConfig, PositiveInt, Rate
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import Count, Fraction, Indices, InitConfig, NormConfig, PositiveInt, Rate
 from vit_plugin.registry import MODELS, SCOPE
 
 from ..layers.deformable_attention import Level
@@ -46,7 +45,7 @@ class AttentionCfg(TypedDict, total=False):
     """
     num_heads: PositiveInt
     num_points: PositiveInt
-    value_ratio: Annotated[float, Field(gt=0, le=4, description='a number above 0 and at most 4')]
+    value_ratio: Annotated[float, Field(gt=0, le=4)]
 
 
 @MODELS.register_module()

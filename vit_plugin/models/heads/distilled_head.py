@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from typing_extensions import Required, TypedDict, Unpack
 
 from vit_plugin.arguments import refusing
+from vit_plugin.arguments.fields import Fraction, InitConfig, PositiveInt, Typed
 from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.fields import Fraction, InitConfig, PositiveInt, Typed
 from vit_plugin.registry import MODELS
 
 from .vit_head import ViTClsHead
@@ -21,7 +21,7 @@ with needed_by('DistilledClassifier'):
 
 
 # A larger temperature makes all classes equal.
-Temperature = Annotated[float, Field(gt=0, le=1000, description='a number above 0 and at most 1000')]
+Temperature = Annotated[float, Field(gt=0, le=1000)]
 
 
 class ClassifierOptions(TypedDict, total=False):

@@ -8,9 +8,8 @@ from torch import Tensor, nn
 from typing_extensions import TypedDict, Unpack
 
 from vit_plugin.arguments import refusing
-from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.fields import InitConfig, PositiveInt, PositiveInts, Typed
-from vit_plugin.multimodal import leave_out_multimodal
+from vit_plugin.arguments.fields import InitConfig, PositiveInt, PositiveInts, Typed
+from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
 
 from ..layers.head import head_layers, reset_head

@@ -10,9 +10,8 @@ from timm.layers import LayerNorm2d
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
-from vit_plugin.annotations import OPEN
+from vit_plugin.arguments.fields import OPEN, Eps, NormChanges
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import Eps, NormChanges
 
 # Norms over the last dimension, of tokens (B, N, C) and vectors (B, C).
 NORMS: dict[str, Callable[..., nn.Module]] = {'LN': nn.LayerNorm, 'RMSN': nn.RMSNorm}

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from vit_plugin.encoder_options import FinalNorm
+from vit_plugin.arguments.encoder import FinalNorm
 
 from .block_cfg import Grid
 from .numerics import build_norm

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
+from vit_plugin.arguments.fields import Pair
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import Pair
 
 from .block_cfg import Grid
 from .rotary import RotaryCfg

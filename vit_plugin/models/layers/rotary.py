@@ -19,8 +19,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
+from vit_plugin.arguments.fields import NotNegative, Pair, Positive
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import NotNegative, Pair, Positive
 
 from .block_cfg import Grid
 

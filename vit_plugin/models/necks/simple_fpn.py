@@ -4,20 +4,25 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from annotated_types import Predicate
 from mmengine.model import BaseModule
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from torch import Tensor, nn
 
+from vit_plugin.arguments.fields import InitConfig, NormConfig, PositiveInt, PositiveInts
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import InitConfig, NormConfig, PositiveInt, PositiveInts
 from vit_plugin.registry import MODELS
 
 from ..layers.numerics import build_map_norm
 from ..load_hooks import place
 
-Scale = Annotated[float, Field(ge=1 / 32, le=32, description='a power of two from 1/32 to 32'),
-                  Predicate(lambda scale: math.log2(scale) % 1 == 0)]
+
+def _power_of_two(scale: float) -> float:
+    if math.log2(scale) % 1:
+        raise ValueError('Input should be a power of two')
+    return scale
+
+
+Scale = Annotated[float, Field(ge=1 / 32, le=32), AfterValidator(_power_of_two)]
 Scales = Annotated[Sequence[Scale], Field(min_length=1)]
 
 

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from typing_extensions import TypedDict
 
 from vit_plugin.arch import num_heads_of_width
+from vit_plugin.arguments.fields import Count, InitConfig, NormConfig, PositiveInt
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import Count, InitConfig, NormConfig, PositiveInt
 from vit_plugin.registry import MODELS
 
 from ..layers.attention_pool import AttentionPool

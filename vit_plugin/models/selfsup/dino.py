@@ -12,15 +12,15 @@ from mmengine.model import BaseModule
 from pydantic import Field
 from torch import Tensor, nn
 
+from vit_plugin.arguments.fields import Depth, Fraction, InitConfig, Positive, PositiveInt, Rate, Typed
 from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.fields import Depth, Fraction, InitConfig, Positive, PositiveInt, Rate, Typed
 from vit_plugin.registry import MODELS
 
 with needed_by('DINO'):
     from mmpretrain.models.selfsup.base import BaseSelfSupervisor
     from mmpretrain.models.utils import CosineEMA
 
-Momentum = Annotated[float, Field(gt=0, lt=1, description='a number between 0 and 1')]
+Momentum = Annotated[float, Field(gt=0, lt=1)]
 
 
 @MODELS.register_module()

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from typing_extensions import Unpack
 
+from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import PositiveInt
 from vit_plugin.registry import MODELS
 
 from .stem import Stem, StemOptions

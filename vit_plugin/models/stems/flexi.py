@@ -6,8 +6,8 @@ from typing import Literal
 from torch import Tensor
 from typing_extensions import Unpack
 
+from vit_plugin.arguments.fields import PositiveInt, PositiveInts
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import PositiveInt, PositiveInts
 from vit_plugin.registry import MODELS
 
 from ..layers.patch_resize import ResizableConv2d

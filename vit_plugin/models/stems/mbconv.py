@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 from typing_extensions import Unpack
 
-from vit_plugin.fields import Depth, PositiveInt
+from vit_plugin.arguments.fields import Depth, PositiveInt
 from vit_plugin.registry import MODELS
 
 from .stem import Stem, StemOptions

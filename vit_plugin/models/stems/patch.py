@@ -2,7 +2,7 @@
 
 from typing_extensions import Unpack
 
-from vit_plugin.fields import PositiveInt
+from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.registry import MODELS
 
 from .stem import Stem, StemOptions

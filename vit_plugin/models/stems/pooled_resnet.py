@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from typing_extensions import Unpack
 
+from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import PositiveInt
 from vit_plugin.registry import MODELS
 
 from ..layers.numerics import AnyNumerics, Numerics, build_activation, build_map_norm, get_numerics

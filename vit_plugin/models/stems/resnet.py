@@ -4,17 +4,16 @@ The source is google-research/vision_transformer `vit_jax/models_resnet.py`, and
 """
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch.nn.functional as F
-from annotated_types import Predicate
 from pydantic import Field
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from typing_extensions import Unpack
 
+from vit_plugin.arguments.fields import Depth, PositiveInt
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import Depth, PositiveInt
 from vit_plugin.registry import MODELS
 
 from ..layers.numerics import AnyNumerics, Numerics, build_map_norm, get_numerics
@@ -27,8 +26,7 @@ EXPANSION = 4
 # 4 is the authors' root. 1 is the root of the ResNets for CIFAR (arXiv:1512.03385, Section 4.2).
 ROOTS = {4: (7, 2, True), 2: (3, 2, False), 1: (3, 1, False)}
 
-RootStride = Annotated[int, Predicate(ROOTS.__contains__),
-                       Field(description=f'one of {", ".join(map(str, ROOTS))}')]
+RootStride = Literal[4, 2, 1]
 StageDepths = Annotated[Sequence[Depth], Field(max_length=5)]  # each twice as wide as the one before
 
 

@@ -9,9 +9,8 @@ from pydantic import with_config
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
-from vit_plugin.annotations import OPEN
+from vit_plugin.arguments.fields import OPEN, InitConfig, NormConfig, PositiveInt, Typed
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import InitConfig, NormConfig, PositiveInt, Typed
 
 from ..layers.numerics import AnyNumerics, build_activation, build_norm, get_numerics
 from ..layers.std_conv import lecun_normal_

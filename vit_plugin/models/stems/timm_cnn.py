@@ -9,8 +9,8 @@ from pydantic import Field
 from torch import Tensor
 from typing_extensions import Unpack
 
+from vit_plugin.arguments.fields import Count, PositiveInt
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import Count, PositiveInt
 from vit_plugin.registry import MODELS
 
 from .stem import Stem, StemOptions

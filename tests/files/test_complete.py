@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.writing import replacing, write_text
+from vit_plugin.files.complete import replacing, write_text
 
 WRITERS = {
     '.npz': lambda path: np.savez(path, a=np.zeros(100_000)),

@@ -4,11 +4,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import pytest
-from typing_extensions import TypedDict
 
-from vit_plugin.annotations import Arguments
-from vit_plugin.arguments import check
-from vit_plugin.encoder_options import (
+from vit_plugin.arguments import Signature, check
+from vit_plugin.arguments.encoder import (
     CREATES,
     OPTIONS,
     BlockOptions,
@@ -29,12 +27,12 @@ def test_an_option_is_added_in_one_place(monkeypatch, tiny):
     class More(BlockOptions):
         sandwich: bool = field(default=False, metadata=about('a norm after the MLP'))
 
-    monkeypatch.setattr('vit_plugin.encoder_options.BlockOptions', More)
+    monkeypatch.setattr('vit_plugin.arguments.encoder.BlockOptions', More)
     _, blocks = read_options(dict(sandwich=[True, False]), num_layers=2)
     assert [options.sandwich for options in blocks] == [True, False]
-    accepted = Arguments.of_dict(TypedDict('More', entries_of(More, each_block=True), total=False))
+    accepted = Signature(entries_of(More, each_block=True))
     check('encoder', accepted, (), dict(sandwich=[True, False]))
-    with pytest.raises(ConfigError, match='sandwich=3 must be True or False'):
+    with pytest.raises(ConfigError, match='sandwich=3 must be a valid boolean'):
         check('encoder', accepted, (), dict(sandwich=3))
 
 

@@ -4,20 +4,23 @@ The annotations of the constructor are the only source. Every class that is regi
 checked, whether it is built from a config or in Python. The values are not changed.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import wraps
 from reprlib import Repr
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import Any, TypeVar
 
-from typing_extensions import is_typeddict
+from pydantic import ValidationError
 
-from vit_plugin.annotations import Arguments, alternatives, describe, fits
 from vit_plugin.errors import ConfigError
+
+from .signature import Signature, names_within
 
 # The errors that MMEngine's registries and their classes raise.
 REFUSALS = (AssertionError, KeyError, RuntimeError, TypeError, ValueError)
+ORDER = ('extra_forbidden', 'missing')  # pydantic's types of the errors that are told first
 Class = TypeVar('Class', bound=type)
 _REPR = Repr()
 _REPR.maxstring = _REPR.maxother = 80
@@ -32,12 +35,12 @@ def checked(cls: Class) -> Class:
     """
     built: Any = cls
     own: Callable[..., None] | None = vars(cls).get('__init__')
-    known: list[Arguments] = []
+    known: list[Signature] = []
 
     @wraps(built.__init__)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
         if not known:  # not earlier, because an annotation may name a later part of its file
-            known.append(Arguments.of_class(cls))
+            known.append(Signature.of_class(cls))
         check(cls.__name__, known[0], args, kwargs)
         with refusing(cls.__name__, (AssertionError, )):  # OpenMMLab's base classes raise these for a wrong value
             if own is None:
@@ -87,67 +90,75 @@ def refusing(owner: str, kinds: tuple[type[Exception], ...] = REFUSALS) -> Itera
                           'given.') from error
 
 
-def check(owner: str, arguments: Arguments, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+def check(owner: str, signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Check the given arguments.
 
     Raises:
         ConfigError: for the first argument that is unknown, missing, given twice, or of the wrong type or range.
     """
-    if len(args) > len(arguments.positions):
-        raise ConfigError(f'{owner} takes {len(arguments.positions)} arguments by position, got {len(args)}; give '
+    if len(args) > len(signature.positions):
+        raise ConfigError(f'{owner} takes {len(signature.positions)} arguments by position, got {len(args)}; give '
                           f'arguments by name.')
-    given = dict(zip(arguments.positions, args, strict=False))
+    given = dict(zip(signature.positions, args, strict=False))
     for name in given.keys() & kwargs.keys():
         raise ConfigError(f'{owner}: {name} is given by position and by name; leave one out.')
     values = _plain({**given, **kwargs})
-    if values.keys() <= arguments.fields.keys() >= set(arguments.required) <= values.keys() and arguments.fits(values):
-        return
-    raise ConfigError(f'{owner}{_complaint(arguments, values, "")}')
+    try:
+        signature.adapter.validate_python(values)
+    except ValidationError as error:
+        raise ConfigError(f'{owner}{_sentence(error, signature, values)}') from None
 
 
-def _complaint(arguments: Arguments, values: Mapping[str, Any], path: str) -> str:
-    """The end of a sentence about the first wrong argument. Its subject is the owner."""
-    at = f': {path}' if path else ''
-    for name, value in values.items():
-        if name in arguments.fields or (arguments.is_open and isinstance(name, str)):
-            continue
-        if name in arguments.renamed:
-            return f'{at} takes no {name} any more; write {arguments.renamed[name]}.'
-        near = get_close_matches(str(name), arguments.fields, n=1)
-        remedy = f'did you mean {near[0]}?' if near else f'it takes {", ".join(arguments.fields) or "none"}.'
+def _sentence(error: ValidationError, signature: Signature, values: Mapping[str, Any]) -> str:
+    """The end of a sentence about the first wrong argument. Its subject is the owner.
+
+    Of the members of a union, it is about the one in which the check came farthest.
+    """
+    found = [(_path(values, problem), problem) for problem in error.errors(include_url=False)]
+    found.sort(key=lambda one: ORDER.index(one[1]['type']) if one[1]['type'] in ORDER else len(ORDER))
+    argument = next((path for path, problem in found if len(path) == 1 and problem['type'] in ORDER), found[0][0])[:1]
+    path = max((path for path, _ in found if path[:1] == argument), key=len)
+    problems = [problem for other, problem in found if other == path]
+    kind, value, (*outer, name) = problems[0]['type'], problems[0]['input'], path
+    at = f': {_text(outer)}' if outer else ''
+    if kind == 'missing':
+        return f'{at} needs {name}; give it.'
+    if kind == 'extra_forbidden':
+        if not outer and name in signature.renamed:
+            return f' takes no {name} any more; write {signature.renamed[name]}.'
+        known = names_within(signature.fields[outer[0]], outer[1:]) if outer else list(signature.fields)
+        near = get_close_matches(str(name), known, n=1)
+        remedy = f'did you mean {near[0]}?' if near else f'it takes {", ".join(known) or "none"}.'
         return f'{at} takes no {name} (given {name}={_short(value)}); {remedy}'
-    for name in arguments.required:
-        if name not in values:
-            return f'{at} needs {name}, which must be {describe(arguments.fields[name])}.'
-    for name, value in values.items():
-        annotation = arguments.fields.get(name, Any)
-        if not fits(annotation, value):
-            return _complaint_on(annotation, value, f'{path}.{name}' if path else name)
-    raise AssertionError(f'{path}: each value fits by itself')
-
-
-def _complaint_on(annotation: Any, value: Any, path: str) -> str:
-    """The same for one value. For a valid dict or list, it is about the wrong value inside."""
-    dicts = [option for option in alternatives(annotation) if is_typeddict(option)]
-    if isinstance(value, Mapping) and dicts:
-        return _complaint(Arguments.of_dict(_of_type(value.get('type'), dicts)), value, path)
-    for option in alternatives(annotation):
-        if get_origin(option) is Sequence and isinstance(value, (list, tuple)):
-            member, = get_args(option)
-            for i, item in enumerate(value):
-                if not fits(member, item):
-                    return _complaint_on(member, item, f'{path}[{i}]')
-    literals = [str(choice) for option in alternatives(annotation) if get_origin(option) is Literal
-                for choice in get_args(option)]
-    near = get_close_matches(value, literals, n=1) if isinstance(value, str) else []
+    demands = dict.fromkeys(_demand(problem) for problem in problems)
+    choices = [choice for problem in problems if problem['type'] == 'literal_error'
+               for choice in re.findall("'(.*?)'", problem['ctx']['expected'])]
+    near = get_close_matches(value, choices, n=1) if isinstance(value, str) else []
     remedy = f'; did you mean {near[0]!r}?' if near else '.'
-    return f': {path}={_short(value)} must be {describe(annotation)}{remedy}'
+    return f': {_text(path)}={_short(value)} must {" or ".join(demands)}{remedy}'
 
 
-def _of_type(kind: Any, options: Sequence[Any]) -> Any:
-    """Of several kinds of dicts, the one whose ``type`` may be this; otherwise the first."""
-    types = [Arguments.of_dict(option).fields.get('type', Any) for option in options]
-    return next((option for option, type_ in zip(options, types, strict=True) if fits(type_, kind)), options[0])
+def _path(value: Any, problem: Any) -> tuple[str | int, ...]:
+    """The keys and indices among pydantic's steps to a value, which also name the members of unions."""
+    steps, path = problem['loc'], []
+    for i, step in enumerate(steps):
+        is_missing = problem['type'] == 'missing' and i == len(steps) - 1
+        if is_missing or (isinstance(value, Mapping) and step in value) or (
+                isinstance(value, (list, tuple)) and isinstance(step, int)):
+            path.append(step)
+            value = None if is_missing else value[step]
+    return tuple(path)
+
+
+def _text(path: Sequence[str | int]) -> str:
+    return ''.join(f'[{step}]' if isinstance(step, int) else f'.{step}' for step in path).removeprefix('.')
+
+
+def _demand(problem: Any) -> str:
+    """What a value must be, by pydantic's message, such as ``Input should be a valid integer``."""
+    if problem['type'] == 'sequence_str' or problem.get('ctx', {}).get('class') == 'Sequence':
+        return 'be a list'
+    return re.sub(r'^(Value error, )?\w+ should ', '', problem['msg'])
 
 
 def _short(value: Any) -> str:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from campaigns import wheel
 
-from vit_plugin import shipped
 from vit_plugin.engine.config import read_config
 from vit_plugin.errors import ConfigError
+from vit_plugin.files import shipped
 
 MINI = 'hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 from typing_extensions import Required, TypedDict
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import Count, Fraction, PositiveInt, Rate
+
+from .fields import Count, Fraction, PositiveInt, Rate
 
 FinalNorm = bool | Literal['apart']
 QkvBias = bool | Literal['qv']

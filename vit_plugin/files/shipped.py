@@ -5,7 +5,7 @@ from pathlib import Path
 
 from vit_plugin.errors import ConfigError
 
-PACKAGE = Path(__file__).parent
+PACKAGE = Path(__file__).parents[1]
 PREFIX = 'vit_plugin::'
 
 

@@ -1,0 +1,86 @@
+"""Types and ranges that many constructors share."""
+
+from collections.abc import Sequence
+from inspect import Parameter, signature
+from typing import Annotated
+
+from pydantic import AfterValidator, ConfigDict, Field, with_config
+from typing_extensions import Required, TypedDict
+
+# Values are not converted. Infinite numbers and NaN are refused.
+STRICT = ConfigDict(strict=True, extra='forbid', arbitrary_types_allowed=True, allow_inf_nan=False)
+# For a dict with further entries for a class of another library.
+OPEN = ConfigDict(strict=True, extra='allow', arbitrary_types_allowed=True, allow_inf_nan=False)
+LIMIT = 2**24  # no sensible width, side or count is larger. Larger numbers would fail only when memory is full
+
+Count = Annotated[int, Field(ge=0, le=LIMIT)]
+PositiveInt = Annotated[int, Field(ge=1, le=LIMIT)]
+Depth = Annotated[int, Field(ge=1, le=1000)]
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+Rate = Annotated[float, Field(ge=0, lt=1)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+Pair = Annotated[Sequence[PositiveInt], Field(min_length=2, max_length=2)]  # (height, width)
+Size = PositiveInt | Pair
+Indices = Annotated[Sequence[int], Field(min_length=1)]
+PositiveInts = Annotated[Sequence[PositiveInt], Field(min_length=1)]
+Eps = Annotated[float, Field(gt=0, lt=1)]
+Numbers = Annotated[Sequence[float], Field(min_length=1)]
+
+
+def _ascending(values: Sequence[float]) -> Sequence[float]:
+    if values[0] > values[1]:
+        raise ValueError('Values should be (min, max)')
+    return values
+
+
+ASCENDING = AfterValidator(_ascending)  # of an annotation for two numbers (min, max)
+
+
+@with_config(OPEN)
+class Typed(TypedDict):
+    """The config of an object: its ``type``, and its own arguments."""
+    type: str | type
+
+
+@with_config(OPEN)
+class _NormDetails(TypedDict, total=False):
+    eps: Eps
+    num_groups: PositiveInt
+    momentum: Fraction | None
+    affine: bool
+    elementwise_affine: bool
+    bias: bool
+
+
+@with_config(OPEN)
+class NormChanges(_NormDetails, total=False):
+    """Entries of an OpenMMLab ``norm_cfg``."""
+    type: str | type
+
+
+@with_config(OPEN)
+class NormConfig(_NormDetails, total=False):
+    """An OpenMMLab ``norm_cfg``."""
+    type: Required[str | type]
+
+
+def _of_a_backend(options: dict | None) -> dict | None:
+    """Refuse what no file backend of MMEngine takes. Where none is named, the files' address chooses one."""
+    from mmengine.fileio.backends import backends
+    if options is None:
+        return None
+    name = options.get('backend')
+    kinds = [backends[key] for key in backends if name in (None, key)]  # a name without a hash is in no dict
+    for kind in kinds:
+        taken = signature(kind).parameters
+        is_open = name and any(parameter.kind is Parameter.VAR_KEYWORD for parameter in taken.values())
+        if is_open or options.keys() - {'backend'} <= taken.keys():
+            return options
+    raise ValueError("Input should be a dict with backend='local', 'http', 'petrel', 'lmdb' or 'memcached' and the "
+                     "arguments of MMEngine's backend of that name, or None")
+
+
+Backend = Annotated[dict | None, AfterValidator(_of_a_backend)]  # arguments of MMEngine's file backends
+InitConfig = Typed | Sequence[Typed] | None
