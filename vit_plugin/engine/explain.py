@@ -23,6 +23,11 @@ KNOWN = (
      'tools/dist_train.sh or tools/slurm_train.sh, or leave --launcher out'),
     (r'(EADDRINUSE|[Aa]ddress already in use)',
      'the port for the processes to meet is taken by another program; give another, such as PORT=29501'),
+    (r'Timed out after \d+ seconds waiting for clients\. (\d+)/(\d+) clients joined',
+     'only {0} of {1} processes came within env_cfg.dist_cfg.timeout; start all of them, or give a longer time-out'),
+    (r'client socket has timed out after .* trying to connect to \(([^,]+), (\d+)\)',
+     'rank 0 did not answer at {0}:{1} within env_cfg.dist_cfg.timeout; start all processes, and check that '
+     'MASTER_ADDR and MASTER_PORT are those of the first machine'),
     (r'Found no NVIDIA driver|Torch not compiled with (\w+) enabled|No (\w+) GPUs are available|invalid device ordinal',
      'the device that is asked for is not in this machine; leave --device out, or give --device cpu'),
     (r'DataLoader worker \(pid\(?s?\)? ?([\d, ]+)\) (?:is killed|exited)',

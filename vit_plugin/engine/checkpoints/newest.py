@@ -1,4 +1,4 @@
-"""The newest whole checkpoint of a run."""
+"""The newest complete checkpoint of a run."""
 
 import logging
 import os
@@ -19,13 +19,13 @@ from .hook import MARKER
 NUMBERED = re.compile(r'(epoch|iter)_(\d+)(\.pth)?')
 
 
-def newest_whole_checkpoint(work_dir: str | Path) -> str | None:
+def newest_checkpoint(work_dir: str | Path) -> str | None:
     """The newest complete checkpoint of the run that a work directory's marker names.
 
     The marker may be missing or torn, because the machine may have died while it or its checkpoint was written.
 
     Returns:
-        Its path; an address that the marker has, as it is; None if there is neither a marker nor a checkpoint.
+        Its path; a URL that the marker has, as it is; None if there is neither a marker nor a checkpoint.
 
     Raises:
         ConfigError: if there are checkpoints but none is complete, or the one that the marker names is gone.
@@ -40,16 +40,16 @@ def newest_whole_checkpoint(work_dir: str | Path) -> str | None:
         marked = Path()  # torn: what is left of its text may name another folder
     candidates = list(_newest_first(Path(work_dir), marker, marked))
     for i, path in enumerate(candidates):
-        if is_whole(path):
+        if is_complete(path):
             if i:
-                print_log(f'{candidates[0].name} is damaged or missing: going on from {path.name}, the newest '
-                          'checkpoint that is whole.', 'current', logging.WARNING)
+                print_log(f'{candidates[0].name} is damaged or missing: resuming from {path.name}, the newest '
+                          'complete checkpoint.', 'current', logging.WARNING)
             return str(path)
     if any(path.exists() for path in candidates):
         raise ConfigError(f'No checkpoint in {str(work_dir)!r} can be read to its end; give one with --resume '
                           'CHECKPOINT, or start anew in another folder with --work-dir.')
     if NUMBERED.fullmatch(marked.name):
-        raise ConfigError(f'{str(marker)!r} names {text!r}, which is not there; give its place with --resume '
+        raise ConfigError(f'{str(marker)!r} names {text!r}, which is not there; give its path with --resume '
                           'CHECKPOINT, or start anew in another folder with --work-dir.')
     return None
 
@@ -68,8 +68,8 @@ def _newest_first(work_dir: Path, marker: Path, marked: Path) -> Iterator[Path]:
     epochs, iterations = (sorted((path for path in found if path.name.startswith(kind)), key=_order, reverse=True)
                           for kind in ('epoch', 'iter'))
     while epochs and iterations:
-        place = _place(epochs[0])  # None if it is damaged, which is said when it is looked at
-        yield (epochs if place is None or place >= _number(iterations[0]) else iterations).pop(0)
+        position = _position(epochs[0])  # None if it is damaged, which is said when it is looked at
+        yield (epochs if position is None or position >= _number(iterations[0]) else iterations).pop(0)
     yield from epochs + iterations
 
 
@@ -90,11 +90,11 @@ def _written(path: Path) -> int:
 def _is_before(path: Path, marked: Path) -> bool:
     if path.name.split('_')[0] == marked.name.split('_')[0]:
         return _number(path) <= _number(marked)
-    place, last = _place(path), _place(marked)
-    return place is None or last is None or place <= last
+    position, last = _position(path), _position(marked)
+    return position is None or last is None or position <= last
 
 
-def _place(path: Path) -> int | None:
+def _position(path: Path) -> int | None:
     """The iterations before a checkpoint. None if it cannot be read."""
     if path.name.startswith('iter'):
         return _number(path)
@@ -105,7 +105,7 @@ def _place(path: Path) -> int | None:
         return None
 
 
-def is_whole(path: Path) -> bool:
+def is_complete(path: Path) -> bool:
     """Whether every byte of a checkpoint is as it was written, by torch's checksums in a file or by a manifest.
 
     Other files must only be non-empty.
