@@ -118,11 +118,12 @@ class CheckpointHook(EagerCheckpointHook):
         if is_main_process():
             self._delete(self._outdated())
             _remove_leftovers({str(runner.work_dir), str(self.out_dir)})
-        if self.by_epoch and (cut := _cut_by_epochs(runner)):
+        window = getattr(runner.optim_wrapper, '_accumulative_counts', 1)
+        if self.by_epoch and len(runner.train_dataloader) % window:
             runner.logger.warning(
-                f'optim_wrapper.accumulative_counts={cut} does not divide the {len(runner.train_dataloader)} '
-                'iterations of an epoch, so that a run that goes on from its end lacks gradients; give a number that '
-                'divides them, or save by iterations with default_hooks.checkpoint.by_epoch=False.')
+                f'optim_wrapper.accumulative_counts={window} does not divide the {len(runner.train_dataloader)} '
+                'iterations of an epoch, so that a run that is resumed from its end lacks gradients; give a number '
+                'that divides them, or save by iterations with default_hooks.checkpoint.by_epoch=False.')
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None,
                          outputs: dict | None = None) -> None:
@@ -184,12 +185,10 @@ class CheckpointHook(EagerCheckpointHook):
         """The names of the checkpoints to delete, oldest first."""
         if self.max_keep_ckpts <= 0:
             return []
-        return [name for name in self._kept[:-self.max_keep_ckpts] if not self._is_kept_anyway(name)]
-
-    def _is_kept_anyway(self, name: str) -> bool:
-        numbers = [int(digits) for digits in re.findall(r'\d+', name)]
-        return any(number % self._keep_every == 0 and self.filename_tmpl.format(number) == name
-                   for number in numbers) if self._keep_every else False
+        old = self._kept[:-self.max_keep_ckpts]
+        kept = {self.filename_tmpl.format(int(number)) for name in old for number in re.findall(r'\d+', name)
+                if self._keep_every and int(number) % self._keep_every == 0}
+        return [name for name in old if name not in kept]
 
     def _delete(self, names: Sequence[str]) -> None:
         for name in names:
@@ -219,7 +218,10 @@ class CheckpointHook(EagerCheckpointHook):
                 continue
             name = f'best_{key}_{self.filename_tmpl.format(step)}'.replace('/', '_')
             path, before = self.file_backend.join_path(self.out_dir, name), info.get(f'best_ckpt{end}')
-            self._remember_best(key, path)
+            if end:  # for MMEngine's publishing at the end
+                self.best_ckpt_path_dict[key] = path
+            else:
+                self.best_ckpt_path = path
             runner.message_hub.update_info(f'best_score{end}', score)
             runner.message_hub.update_info(f'best_ckpt{end}', path)
 
@@ -231,13 +233,6 @@ class CheckpointHook(EagerCheckpointHook):
                         save_param_scheduler=False)
             runner.logger.info(f'The best checkpoint with {score:0.4f} {key} at {step} {unit} is saved to {name}.')
 
-    def _remember_best(self, key: str, path: str) -> None:
-        """For MMEngine's publishing at the end."""
-        if len(self.key_indicators) == 1:
-            self.best_ckpt_path = path
-        else:
-            self.best_ckpt_path_dict[key] = path
-
 
 def _remove_leftovers(folders: set[str]) -> None:
     """Remove what writers that were killed have left. This run alone trains here, see `work_dir`."""
@@ -245,9 +240,3 @@ def _remove_leftovers(folders: set[str]) -> None:
         for path in folder.glob('.*'):
             if LEFTOVER.fullmatch(path.name):
                 shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
-
-
-def _cut_by_epochs(runner: Runner) -> int | None:
-    """How many iterations' gradients are accumulated, if the end of an epoch comes between."""
-    counts = getattr(runner.optim_wrapper, '_accumulative_counts', 1)
-    return counts if counts > 1 and len(runner.train_dataloader) % counts else None

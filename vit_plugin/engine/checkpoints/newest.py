@@ -62,34 +62,26 @@ def _newest_first(work_dir: Path, marker: Path, marked: Path) -> Iterator[Path]:
         marked, written = folder / marked.name, marker.stat().st_mtime_ns
         # Later ones are of an earlier run, unless the machine died before it wrote the marker.
         found = [marked, *(path for path in found if path != marked and (
-            _written(path) >= written or _is_before(path, marked)))]
+            _order(path)[1] >= written or _is_before(path, marked)))]
     elif marked.name:
         yield folder / marked.name
     epochs, iterations = (sorted((path for path in found if path.name.startswith(kind)), key=_order, reverse=True)
                           for kind in ('epoch', 'iter'))
     while epochs and iterations:
-        position = _position(epochs[0])  # None if it is damaged, which is said when it is looked at
-        yield (epochs if position is None or position >= _number(iterations[0]) else iterations).pop(0)
+        position = _position(epochs[0])  # None if it is damaged, which is reported when it is looked at
+        yield (epochs if position is None or position >= _order(iterations[0])[0] else iterations).pop(0)
     yield from epochs + iterations
 
 
-def _number(path: Path) -> int:
-    return int(NUMBERED.sub(r'\2', path.name))
-
-
 def _order(path: Path) -> tuple[int, int]:
-    """By the number, and for a file and a folder of the same number by the time."""
-    return _number(path), _written(path)
-
-
-def _written(path: Path) -> int:
-    path = path / MANIFEST if path.is_dir() else path
-    return path.stat().st_mtime_ns if path.exists() else 0
+    """The number, and the time for a file and a folder of the same number."""
+    file = path / MANIFEST if path.is_dir() else path
+    return int(NUMBERED.sub(r'\2', path.name)), file.stat().st_mtime_ns if file.exists() else 0
 
 
 def _is_before(path: Path, marked: Path) -> bool:
     if path.name.split('_')[0] == marked.name.split('_')[0]:
-        return _number(path) <= _number(marked)
+        return _order(path)[0] <= _order(marked)[0]
     position, last = _position(path), _position(marked)
     return position is None or last is None or position <= last
 
@@ -97,7 +89,7 @@ def _is_before(path: Path, marked: Path) -> bool:
 def _position(path: Path) -> int | None:
     """The iterations before a checkpoint. None if it cannot be read."""
     if path.name.startswith('iter'):
-        return _number(path)
+        return _order(path)[0]
     try:
         return (read_manifest(path)['iteration'] if path.is_dir() else
                 read_checkpoint(path, mmap=True)['meta']['iter'])

@@ -69,7 +69,8 @@ class PreemptionHook(Hook):
     def listening(self, runner: Runner) -> Iterator[None]:
         """Record the signals during the block, which trains."""
         if threading.current_thread() is not threading.main_thread():
-            runner.logger.info(f'A run in a thread does not hear {self._names()}.')
+            names = ' or '.join(number.name for number in self.signals)
+            runner.logger.info(f'A run in a thread does not react to {names}.')
             yield
             return
         if is_main_process():
@@ -130,7 +131,9 @@ class PreemptionHook(Hook):
             return
         self._asked = runner.iter + 1
         if heard := self._agree():
-            self._save_and_leave(runner, heard, f'after step {runner.iter + 1}')
+            saving = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook)), None)
+            when = '' if saving else ', but the run has no CheckpointHook, so that nothing was saved'
+            self._leave(runner, heard, saving.save_now(runner) if saving else '', f'after step {runner.iter + 1}{when}')
 
     def _agree(self) -> int:
         """The number of a signal that any rank has heard, or 0."""
@@ -140,13 +143,6 @@ class PreemptionHook(Hook):
         dist.all_reduce(heard, dist.ReduceOp.MAX, self._group)
         return int(heard)
 
-    def _save_and_leave(self, runner: Runner, heard: int, when: str) -> None:
-        saving = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook)), None)
-        if saving is None:
-            self._leave(runner, heard, '', f'{when}, but the run has no CheckpointHook, so that nothing was saved')
-        else:
-            self._leave(runner, heard, saving.save_now(runner), when)
-
     def _leave(self, runner: Runner, heard: int, path: str, when: str) -> None:
         if is_main_process():
             write_text(Path(runner.work_dir, PREEMPTED), path)
@@ -155,9 +151,6 @@ class PreemptionHook(Hook):
         runner.call_hook('after_run')
         barrier()  # a launcher may end all as soon as one has left
         raise Preempted(heard)
-
-    def _names(self) -> str:
-        return ' or '.join(number.name for number in self.signals)
 
 
 def _work_on(signals: Sequence[int], then: Callable[[int], None] | None, worker_id: int) -> None:
