@@ -26,8 +26,7 @@ from mmengine.runner import Runner as PlainRunner
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from campaigns.tiny_run import build, tiny_cfg
 
-from vit_plugin.engine.checkpoints.file import on_host
-from vit_plugin.engine.checkpoints.state import parts_of, state_of
+from vit_plugin.engine.checkpoints.state import on_cpu, parts_of, state_of
 from vit_plugin.weights.folders import check_whole, read_folder
 from vit_plugin.weights.plain import split
 
@@ -85,13 +84,13 @@ class SavesInRounds(Hook):
             warnings.simplefilter('ignore')
             self.measured['theirs'].of(lambda: PlainRunner.save_checkpoint(runner, out, 'theirs.pth', meta=position))
         self.measured['file'].of(lambda: runner.save_checkpoint(out, 'file.pth', meta=dict(position)))
-        self.measured['folder'].of(lambda: runner.save_checkpoint(out, 'plain', meta=dict(position), folder=True))
-        state = on_host(state_of(runner, dict(position)), copy=True)
+        self.measured['folder'].of(lambda: runner.saver.save(out, 'plain', meta=dict(position), folder=True))
+        state = on_cpu(state_of(runner, dict(position)), copy=True)
         self.snapshot = parts_of(state, main=True)[0]
         self.bytes = sum(tensor.nbytes for tensor in self.snapshot.values())
         # In the first round the whole of it is measured. Later ones go on while it is written.
         self.measured['background'].of(
-            lambda: runner.save_checkpoint(out, 'background', meta=dict(position), folder=True, background=True),
+            lambda: runner.saver.save(out, 'background', meta=dict(position), folder=True, background=True),
             runner.saver.wait if not self.exact else lambda: None)
 
     def compare(self, runner: Any) -> None:

@@ -27,9 +27,9 @@ import numpy as np
 import safetensors.torch
 import torch
 
-from vit_plugin.engine.checkpoints import storage
-from vit_plugin.engine.checkpoints.newest import newest_whole_checkpoint
-from vit_plugin.engine.checkpoints.storage import write_folder
+from vit_plugin.engine.checkpoints import folder as folder_module
+from vit_plugin.engine.checkpoints.folder import write_folder
+from vit_plugin.engine.checkpoints.newest import newest_checkpoint
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.files import find_weights, read_checkpoint, read_weights
 from vit_plugin.weights.folders import FORMAT, check_whole, manifest_text
@@ -42,7 +42,8 @@ def write(folder: Path, value: float) -> None:
     place = int(folder.name.split('_')[1])
     state = dict(meta=dict(epoch=place, iter=4 * place, run={}), state_dict=dict(weight=torch.full((3, 2), value),
                                                                                  bias=torch.zeros(2)))
-    write_folder(folder, *split(state), None, then=lambda: (folder.parent / 'last_checkpoint').write_text(str(folder)))
+    write_folder(folder, *split(state), None)
+    (folder.parent / 'last_checkpoint').write_text(str(folder))
 
 
 def make(work_dir: Path) -> tuple[Path, Path]:
@@ -67,7 +68,7 @@ def expect_refusal(work_dir: Path, what: str, damaged: str = 'epoch_2', before: 
         said = refusal(lambda read=read: read(work_dir / damaged))
         assert damaged in said, f'{what}: {read.__name__} says {said!r}'
         assert '\n' not in said, f'{what}: {read.__name__} says {said!r}'
-    assert newest_whole_checkpoint(work_dir) == str(work_dir / before), what
+    assert newest_checkpoint(work_dir) == str(work_dir / before), what
 
 
 def change_every_byte(work_dir: Path, every: int) -> int:
@@ -81,7 +82,7 @@ def change_every_byte(work_dir: Path, every: int) -> int:
             expect_refusal(work_dir, f'byte {i} of {path.name} changed')
             count += 1
         path.write_bytes(content)
-    assert newest_whole_checkpoint(work_dir) == str(newest)
+    assert newest_checkpoint(work_dir) == str(newest)
     return count
 
 
@@ -149,7 +150,7 @@ def plant(work_dir: Path) -> int:
         shutil.rmtree(newest)
         shutil.copytree(outside, newest)
         assert shard.read_bytes() == content
-        assert newest_whole_checkpoint(work_dir) == str(newest), what
+        assert newest_checkpoint(work_dir) == str(newest), what
     assert not canary.exists(), 'code ran'
     return len(ways)
 
@@ -184,11 +185,11 @@ def dying_after(size: int, error: BaseException) -> Iterator[None]:
         def __getattr__(self, name: str) -> Any:
             return getattr(self._file, name)
 
-    storage.open = File
+    folder_module.open = File
     try:
         yield
     finally:
-        del storage.open
+        del folder_module.open
 
 
 def end_at_every_byte(work_dir: Path, every: int) -> int:
@@ -202,10 +203,10 @@ def end_at_every_byte(work_dir: Path, every: int) -> int:
                 said = refusal(lambda: write(work_dir / 'epoch_3', 3.))
                 assert 'No space left on device' in said, f'{end} of {size} bytes: {said!r}'
             assert not (work_dir / 'epoch_3').exists()
-            assert newest_whole_checkpoint(work_dir) == str(newest)
+            assert newest_checkpoint(work_dir) == str(newest)
             count += 1
     write(work_dir / 'epoch_3', 3.)
-    assert newest_whole_checkpoint(work_dir) == str(work_dir / 'epoch_3')
+    assert newest_checkpoint(work_dir) == str(work_dir / 'epoch_3')
     assert not (work_dir / '.epoch_3.saving').exists()
     return count
 

@@ -20,10 +20,10 @@ from torch import Tensor, nn
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from ranks import on_ranks
 
-from vit_plugin.engine.checkpoints.file import on_host, write_file
-from vit_plugin.engine.checkpoints.state import by_names, by_numbers, parts_of
-from vit_plugin.engine.checkpoints.storage import divide, read_state, write_folder
-from vit_plugin.engine.sharding import Sharding, bare, shard
+from vit_plugin.engine.checkpoints.folder import read_state, shard_state, write_folder
+from vit_plugin.engine.checkpoints.saver import write_file
+from vit_plugin.engine.checkpoints.state import by_names, by_numbers, on_cpu, parts_of
+from vit_plugin.engine.sharding import Sharding, shard, unwrapped
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights.sources import read_whole
 
@@ -51,14 +51,14 @@ def step(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     generator = torch.Generator().manual_seed(1)
     for parameter in model.parameters():
         whole = torch.randn(parameter.shape, generator=generator)
-        parameter.grad = divide({'p': whole}, nn.ParameterDict({'p': parameter}))['p']
+        parameter.grad = shard_state({'p': whole}, nn.ParameterDict({'p': parameter}))['p']
     optimizer.step()
 
 
 def state_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    names = {parameter: name for name, parameter in bare(model).named_parameters()}
+    names = {parameter: name for name, parameter in unwrapped(model).named_parameters()}
     parameters = [[names[parameter] for parameter in group['params']] for group in optimizer.param_groups]
-    return dict(meta=dict(epoch=1, iter=3, run=dict(parameters=parameters)), state_dict=bare(model).state_dict(),
+    return dict(meta=dict(epoch=1, iter=3, run=dict(parameters=parameters)), state_dict=unwrapped(model).state_dict(),
                 optimizer=optimizer.state_dict())
 
 
@@ -68,10 +68,10 @@ def save(folder: Path, layout: str) -> None:
     step(model, optimizer)
     state, main = state_of(model, optimizer), dist.get_rank() == 0
     if not main:
-        bare(model).seen.fill_(-1.)  # what is not divided is rank 0's
+        unwrapped(model).seen.fill_(-1.)  # what is not divided is rank 0's
     group = dist.new_group(backend='gloo') if dist.get_world_size() > 1 else None
     write_folder(folder / 'saved', *parts_of(state, main), group)
-    whole = on_host(state, copy=False, keep=main)
+    whole = on_cpu(state, copy=False, keep=main)
     if main:
         write_file(folder / 'saved.pth', whole)
 
@@ -82,14 +82,14 @@ def load(folder: Path, layout: str, source: str) -> None:
     group = dist.new_group(backend='gloo') if dist.get_world_size() > 1 else None
     parameters = state_of(model, optimizer)['meta']['run']['parameters']
     if source == 'saved':
-        state = read_state(folder / source, bare(model), None, group)
+        state = read_state(folder / source, unwrapped(model), None, group)
     else:
         state = read_whole(str(folder / source))
-        state = divide(dict(state, optimizer=by_names(state['optimizer'], parameters)), bare(model))
-    bare(model).load_state_dict(state['state_dict'])
+        state = shard_state(dict(state, optimizer=by_names(state['optimizer'], parameters)), unwrapped(model))
+    unwrapped(model).load_state_dict(state['state_dict'])
     optimizer.load_state_dict(by_numbers(state['optimizer'], state['meta']['run']['parameters']))
     step(model, optimizer)  # it goes on
-    resumed, expected = on_host(state_of(model, optimizer), copy=True), read_whole(str(folder / 'saved.pth'))
+    resumed, expected = on_cpu(state_of(model, optimizer), copy=True), read_whole(str(folder / 'saved.pth'))
     other, its = build('plain', seed=2)
     other.load_state_dict(expected['state_dict'])
     its.load_state_dict(expected['optimizer'])

@@ -25,9 +25,9 @@ sys.exit(128 + asked[0])
 CRASHES_ONCE = '''
 import os, sys, time
 import torch.distributed as dist
-from vit_plugin.engine.processes import meet
+from vit_plugin.engine.distributed import init_distributed
 os.environ['CUDA_VISIBLE_DEVICES'] = ''
-meet('pytorch', dict(dist_cfg=dict(timeout=60)))
+init_distributed('pytorch', dict(dist_cfg=dict(timeout=60)))
 crashed = f'{sys.argv[1]}/crashed'
 if not os.path.exists(crashed):
     dist.barrier()

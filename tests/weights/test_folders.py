@@ -4,7 +4,7 @@ import pytest
 import torch
 from campaigns import corruption
 
-from vit_plugin.engine.checkpoints.newest import newest_whole_checkpoint
+from vit_plugin.engine.checkpoints.newest import newest_checkpoint
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.files import read_checkpoint, read_weights
 from vit_plugin.weights.folders import FORMAT, VERSION, manifest_text
@@ -46,7 +46,7 @@ def test_writing_again_replaces_it(tmp_path):
     _, newest = corruption.make(tmp_path)
     corruption.write(newest, 5.)
     assert read_weights(newest)['weight'][0, 0] == 5
-    assert newest_whole_checkpoint(tmp_path) == str(newest)
+    assert newest_checkpoint(tmp_path) == str(newest)
     assert sorted(path.name for path in tmp_path.iterdir()) == ['epoch_1', 'epoch_2', 'last_checkpoint']
 
 

@@ -13,6 +13,7 @@ import mmengine.runner
 import torch
 from mmengine.config import Config, DictAction
 from mmengine.device import get_device
+from mmengine.dist import is_main_process
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import RUNNERS
 from torch import nn
@@ -21,9 +22,9 @@ from vit_plugin.engine.checkpoints.hook import MARKER
 from vit_plugin.engine.checkpoints.reading import SavedConfigHook
 from vit_plugin.engine.checks import LOADERS, check_config
 from vit_plugin.engine.config import apply_loader_defaults, read_config
+from vit_plugin.engine.distributed import init_distributed, report_of_rank
 from vit_plugin.engine.explain import explained, first_line, sentence
 from vit_plugin.engine.optimize import use_passes
-from vit_plugin.engine.processes import is_first_to_say, meet
 from vit_plugin.engine.runner import Runner
 from vit_plugin.errors import ConfigError, leave_out_multimodal
 from vit_plugin.weights.sources import reading_safely
@@ -82,7 +83,7 @@ def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runn
         ConfigError: see :func:`~vit_plugin.engine.checks.check_config`.
     """
     if cfg.launcher != 'none':
-        meet(cfg.launcher, cfg.get('env_cfg') or {})  # first, so that what is wrong is said once
+        init_distributed(cfg.launcher, cfg.get('env_cfg'))
     check_config(cfg, loaders)
     use_passes(cfg)
     cfg.setdefault('runner_type', 'vit_plugin.Runner')
@@ -148,8 +149,7 @@ def one_sentence_errors(traceback: bool = False) -> Iterator[None]:
     except Exception as error:
         if traceback or isinstance(error, TrainingError):
             raise
-        said = sentence(error)
-        raise SystemExit(f'Error: {said}' if is_first_to_say(said) else 1) from error
+        raise SystemExit(f'Error: {report_of_rank(sentence(error))}') from error
 
 
 def run_tool(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace], None]) -> None:
@@ -193,6 +193,6 @@ def told_when_interrupted(runner: mmengine.runner.Runner) -> Iterator[None]:
         kept = f'the last checkpoint is {last.read_text()}; go on with --resume' if last.is_file() else (
             'there was no checkpoint yet')
         said = f'Interrupted after {runner.iter} iterations: {kept}.'
-        raise SystemExit(said if is_first_to_say(said) else 1) from None
+        raise SystemExit(said if is_main_process() else 1) from None
     finally:
         signal.signal(signal.SIGINT, previous)

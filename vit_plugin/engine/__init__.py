@@ -8,13 +8,13 @@ from .checkpoints import CheckpointHook
 from .checkpoints.reading import SavedConfigHook
 from .exact import SeedHook
 from .faults import PreemptionHook, UnreadableHook
+from .losses import RuntimeInfoHook
 from .optim import AmpOptimWrapper, LayerDecayOptimWrapperConstructor, Muon, OptimWrapper
 from .optimize import OptimizeHook
 from .pictures import PicturesHook
 from .progress import ProgressHook
 from .report import ReportHook
 from .runner import Runner
-from .runtime_info import RuntimeInfoHook
 from .sharding import EMAHook
 
 __all__ = ['AmpOptimWrapper', 'CheckpointHook', 'EMAHook', 'LayerDecayOptimWrapperConstructor', 'Muon', 'OptimWrapper',

@@ -7,7 +7,7 @@ from mmengine.hooks import CheckpointHook as EagerCheckpointHook
 
 from .checkpoints import CheckpointHook
 from .faults import PreemptionHook
-from .runtime_info import RuntimeInfoHook
+from .losses import RuntimeInfoHook
 
 # Each may be changed or left out as default_hooks.NAME in a config.
 OURS = {'runtime_info': RuntimeInfoHook, 'checkpoint': CheckpointHook, 'preemption': PreemptionHook}

@@ -1,6 +1,5 @@
 """Explain errors of MMEngine and torch in one sentence."""
 
-import builtins
 import errno
 import inspect
 import re
@@ -13,8 +12,12 @@ import mmengine.registry
 import torch
 from mmengine.registry import Registry
 
+from vit_plugin.arguments import Signature
 from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.registry import SCOPE
+
+# MMEngine's root registries by what they hold, such as 'model'.
+ROOTS = {value.name: value for value in vars(mmengine.registry).values() if isinstance(value, Registry)}
 
 # Known errors: a pattern of their text, and a sentence with the groups of the pattern.
 KNOWN = (
@@ -22,7 +25,12 @@ KNOWN = (
      "--launcher: the environment has no {0}, so that this process was not started by that launcher; start with "
      'tools/dist_train.sh or tools/slurm_train.sh, or leave --launcher out'),
     (r'(EADDRINUSE|[Aa]ddress already in use)',
-     'the port for the processes to meet is taken by another program; give another, such as PORT=29501'),
+     'the port of rank 0 is taken by another program; give another, such as PORT=29501'),
+    (r'Timed out after \d+ seconds waiting for clients\. (\d+)/(\d+) clients joined',
+     'only {0} of {1} processes came within env_cfg.dist_cfg.timeout; start all of them, or give a longer time-out'),
+    (r'client socket has timed out after .* trying to connect to \(([^,]+), (\d+)\)',
+     'rank 0 did not answer at {0}:{1} within env_cfg.dist_cfg.timeout; start all processes, and check that '
+     'MASTER_ADDR and MASTER_PORT are those of the first machine'),
     (r'Found no NVIDIA driver|Torch not compiled with (\w+) enabled|No (\w+) GPUs are available|invalid device ordinal',
      'the device that is asked for is not in this machine; leave --device out, or give --device cpu'),
     (r'DataLoader worker \(pid\(?s?\)? ?([\d, ]+)\) (?:is killed|exited)',
@@ -35,33 +43,28 @@ KNOWN = (
 
 def explained(error: BaseException) -> str | None:
     """The sentence to print instead of a traceback, or None for an error that is not known."""
+    text = str(error)
     if isinstance(error, (ConfigError, MissingExtraError)):
-        return _without_traceback(str(error))
-    said = known(error) or _of_building(f'{error}')
-    return said and (said if said.endswith(('.', '?')) else f'{said}.')
+        # torch puts the traceback of a process that loads data before the sentence.
+        return text.strip().splitlines()[-1].partition(': ')[2] if text.startswith('Caught ') else text
+    known = _of_machine(error) or _of_building(text)
+    return known and (known if known.endswith(('.', '?')) else f'{known}.')
 
 
 def sentence(error: BaseException) -> str:
     """The sentence to print instead of a traceback. Of an unknown error, it is its first line."""
     return explained(error) or (
-        f'{type(error).__name__}: {first_line(error)}; '
-            'give --traceback to see where it comes from.')
+        f'{type(error).__name__}: {first_line(error)}; give --traceback to see where it comes from.')
 
 
-def _without_traceback(text: str) -> str:
-    """The sentence of a process that loads data. torch puts the traceback of that process before it."""
-    return text.strip().splitlines()[-1].partition(': ')[2] if text.startswith('Caught ') else text
-
-
-def known(error: BaseException) -> str | None:
-    """The sentence, without its full stop, for a known error of the machine or the settings."""
+def _of_machine(error: BaseException) -> str | None:
+    """The sentence for an error of the machine or the settings."""
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return ('there is not enough memory; give a smaller train_dataloader.batch_size, model.backbone.with_cp=True '
                 'or --amp')
-    text = f'{error}'
-    for pattern, said in KNOWN:
-        if match := re.search(pattern, text):
-            return said.format(*(group for group in match.groups() if group))
+    for pattern, known in KNOWN:
+        if match := re.search(pattern, str(error)):
+            return known.format(*(group for group in match.groups() if group))
     if isinstance(error, OSError) and not isinstance(error, (socket.gaierror, ConnectionError)) and error.errno:
         path = f'{error.filename!r}' if error.filename else 'a file'
         doing = 'written' if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS) else 'used'
@@ -73,7 +76,7 @@ def _of_building(text: str) -> str | None:
     """The sentence for an error while a part of the config was built. It suggests the nearest name."""
     if unknown := re.search(r"([\w.]+) is not in the (?:\S+::)?([\w ]+) registry", text):
         name, kind = unknown.groups()
-        return f'there is no {name!r} among the {kind}s{nearest(name, registered(_root(kind)))}'
+        return f'there is no {name!r} among the {kind}s{nearest(name, registered(ROOTS.get(kind)))}'
     if wrong := re.search(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'", text):
         called, name = wrong.groups()
         return f'{called} has no setting {name!r}{nearest(name, parameters(_class_named(called)))}'
@@ -82,17 +85,10 @@ def _of_building(text: str) -> str | None:
     return None
 
 
-def _root(kind: str) -> Registry | None:
-    """MMEngine's root registry of a kind, such as ``'model'``."""
-    return next((value for value in vars(mmengine.registry).values()
-                 if isinstance(value, Registry) and value.name == kind), None)
-
-
 def _class_named(name: str) -> Any:
     """A registered class or function with this name, or None."""
-    waiting = [value for value in vars(mmengine.registry).values() if isinstance(value, Registry)]
-    while waiting:
-        registry = waiting.pop()
+    waiting = list(ROOTS.values())  # it grows
+    for registry in waiting:
         waiting += registry.children.values()
         for kind in registry.module_dict.values():
             if getattr(kind, '__name__', '') == name:
@@ -114,36 +110,24 @@ def registered(registry: Registry | None) -> set[str]:
 
 
 def parameters(kind: Any) -> set[str]:
-    """The arguments of a class or function, including those that it passes to its parents."""
-    names: set[str] = set()
-    for part in inspect.getmro(kind) if inspect.isclass(kind) else [kind]:
-        if part in vars(builtins).values():
-            continue
-        try:
-            taken = inspect.signature(part.__init__ if inspect.isclass(part) else part).parameters.values()
-        except (TypeError, ValueError):
-            continue
-        names |= {one.name for one in taken if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
-    return names - {'self'}
+    """The arguments of a class, including those that it passes to its parents, or of a function."""
+    if inspect.isclass(kind):
+        return set(Signature.of_class(kind).fields)
+    return set(inspect.signature(kind).parameters) - {'self'} if kind else set()
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """The names that are similar to a wrong one, as the end of a sentence, with its full stop. Scopes are ignored."""
     names = sorted(names)
-    bare = {one: one.rpartition('.')[2] for one in names}
-    near = get_close_matches(name.rpartition('.')[2], list(bare.values()), 3, 0.7)
+    unscoped = {one: one.rpartition('.')[2] for one in names}
+    near = get_close_matches(name.rpartition('.')[2], list(unscoped.values()), 3, 0.7)
     if near:
-        return f'; did you mean {" or ".join(dict.fromkeys(one for one in names if bare[one] in near))}?'
+        return f'; did you mean {" or ".join(one for one in names if unscoped[one] in near)}?'
     return f'; there are {", ".join(names)}.' if 0 < len(names) <= 16 else '.'
 
 
 def first_line(error: BaseException) -> str:
     """The message of an error, shortened to one line."""
     text = f'{error}'.strip() if not isinstance(error, KeyError) else f'no {error}'
-    line = next((line.strip() for line in text.splitlines() if line.strip()), 'without a message')
-    return _short(line, 300).rstrip('.')
-
-
-def _short(value: Any, length: int = 120) -> str:
-    text = ' '.join(f'{value}'.split())
-    return text if len(text) <= length else f'{text[:length]} ...'
+    line = ' '.join(next((line for line in text.splitlines() if line.strip()), 'without a message').split())
+    return (line if len(line) <= 300 else f'{line[:300]} ...').rstrip('.')

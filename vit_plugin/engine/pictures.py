@@ -13,9 +13,8 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.registry import HOOKS
 from vit_plugin.visualization.pictures import OF_ALL, PER_IMAGE, PreparedImage
 
-from .checkpoints.state import bare
 from .log_images import log_image
-from .sharding import is_sharded
+from .sharding import is_sharded, unwrapped
 
 
 @HOOKS.register_module()
@@ -44,7 +43,7 @@ class PicturesHook(Hook):
         self._validations = 0
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, Any] | None = None) -> None:
-        model, due = bare(runner.model), self._validations % self.interval == 0
+        model, due = unwrapped(runner.model), self._validations % self.interval == 0
         self._validations += 1
         if is_sharded(model):
             raise ConfigError('PicturesHook: a sharded model cannot be drawn during a run; leave the hook out, and '

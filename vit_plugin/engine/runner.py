@@ -2,15 +2,14 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
+from functools import cached_property, partial
 from multiprocessing.util import get_temp_dir
 from pathlib import Path
 from typing import Any
 
 import mmengine.runner
 from mmengine.device import get_device
-from mmengine.dist import get_rank, is_main_process
-from mmengine.hooks import Hook
+from mmengine.dist import get_rank
 from mmengine.runner import BaseLoop, EpochBasedTrainLoop
 from torch import nn
 
@@ -20,21 +19,16 @@ from vit_plugin.registry import RUNNERS
 from vit_plugin.weights.sources import reading_safely
 
 from .checkpoints import Saver
-from .checkpoints.agreement import agreed
-from .checkpoints.file import on_host, write_file
-from .checkpoints.newest import newest_whole_checkpoint
+from .checkpoints.newest import newest_checkpoint
 from .checkpoints.reading import SavedConfigHook, read_for, resumable_only
-from .checkpoints.state import parts_of, state_of
-from .checkpoints.storage import write_folder
 from .checks import check_classes, check_head
 from .default_hooks import with_ours
+from .distributed import from_rank_0, init_distributed, timeout_of
 from .exact import SeedHook, resumable
 from .faults import PreemptionHook, UnreadableHook, naming_lost_ranks
 from .lora import Lora, LoraHook, adapt, lora_of
 from .optim import scaled
-from .processes import PART_OF_TIMEOUT, meet, timeout_of
-from .runtime_info import RuntimeInfoHook
-from .sharding import Sharding, bare, begin_sharded, check_steps, is_sharded, sharding_of
+from .sharding import Sharding, begin_sharded, check_steps, is_sharded, sharding_of, unwrapped
 from .work_dir import alone_in
 
 
@@ -61,8 +55,8 @@ class Runner(mmengine.runner.Runner):
     Attributes:
         saver: writes the checkpoints.
         base_seed: the seed of the run, the same in all processes.
-        resuming: whether a checkpoint is being read to go on from, and not for its weights alone.
-        found: the checkpoint that was found whole.
+        resuming: whether a checkpoint is being read to resume from, and not for its weights alone.
+        checked_checkpoint: the checkpoint that was found complete.
         sharding: how the model is sharded; None if it is not.
         lora: the adapters that learn in place of the backbone; None if there are none.
     """
@@ -74,14 +68,14 @@ class Runner(mmengine.runner.Runner):
     _resume: bool
 
     resuming = False
-    found: str | None = None
+    checked_checkpoint: str | None = None
     sharding: Sharding | None = None
     lora: Lora | None = None
 
     def setup_env(self, env_cfg: dict) -> None:
         if self.distributed:
             env_cfg = {**env_cfg, 'dist_cfg': {**(env_cfg.get('dist_cfg') or {}), 'timeout': timeout_of(env_cfg)}}
-            meet(self.launcher, env_cfg)
+            init_distributed(self.launcher, env_cfg)
             if get_device() == 'cpu' and self.cfg.get('sharding') is None:
                 wrapper = dict(type='MMDistributedDataParallel', broadcast_buffers=False,
                                find_unused_parameters=self.cfg.get('find_unused_parameters', False))
@@ -96,16 +90,16 @@ class Runner(mmengine.runner.Runner):
             super().dump_config()
 
     def train(self) -> nn.Module:
-        leaving = self._hook(PreemptionHook)
+        preemption = next((hook for hook in self.hooks if isinstance(hook, PreemptionHook)), None)
         with reading_safely(), alone_in(self.work_dir), (
-                leaving.listening(self) if leaving else nullcontext()), self.saver.ending():
+                preemption.listening(self) if preemption else nullcontext()), self.saver.ending():
             begin_sharded(self, to_train=True)
             with naming_lost_ranks(self):
                 return super().train()
 
     def build_optim_wrapper(self, optim_wrapper: Any) -> Any:
         built = super().build_optim_wrapper(optim_wrapper)
-        if is_sharded(bare(self.model)):
+        if is_sharded(unwrapped(self.model)):
             check_steps(built)
         return built
 
@@ -121,11 +115,8 @@ class Runner(mmengine.runner.Runner):
             with naming_lost_ranks(self):
                 return super().test()
 
-    def _hook(self, kind: type[Hook]) -> Hook | None:
-        return next((hook for hook in self.hooks if isinstance(hook, kind)), None)
-
     def wrap_model(self, model_wrapper_cfg: dict | None, model: nn.Module) -> nn.Module:
-        """Give the model its adapters, then copy it for DDP. A model to shard stays whole until the run begins."""
+        """Give the model its adapters, then copy it for DDP. A model to shard is not sharded until the run begins."""
         if self.cfg.get('lora') is not None:
             self.lora = lora_of(self.cfg)
             adapt(self, model, self.lora)
@@ -139,7 +130,7 @@ class Runner(mmengine.runner.Runner):
             super()._init_model_weights()
 
     def register_default_hooks(self, hooks: dict | None = None) -> None:
-        self.saver = Saver()
+        self.saver = Saver(self)
         super().register_default_hooks(with_ours(hooks))
         self.register_hook(SavedConfigHook())
         if self.lora:
@@ -185,10 +176,10 @@ class Runner(mmengine.runner.Runner):
         return super().build_param_scheduler(scheduler)
 
     def load_or_resume(self) -> None:
-        if is_sharded(bare(self.model)):
-            _ = self.saver.group  # made here, where all processes come, because a hook may save in some alone
+        if is_sharded(unwrapped(self.model)):
+            _ = self.saver.group  # made here, in all processes, because a hook may save in some alone
         if self._resume and self._load_from is None and not self._has_loaded:
-            self._load_from = self.found = agreed(partial(newest_whole_checkpoint, self.work_dir))
+            self._load_from = self.checked_checkpoint = from_rank_0(partial(newest_checkpoint, self.work_dir))
             if self._load_from is None:
                 self._load_from, self._resume = None if self.lora else self.cfg.get('begin_from'), False
                 self.logger.info(f'There is no checkpoint in {self.work_dir} yet: the run begins anew.')
@@ -211,51 +202,13 @@ class Runner(mmengine.runner.Runner):
 
     def save_checkpoint(self, out_dir: str, filename: str, file_client_args: dict | None = None,
                         save_optimizer: bool = True, save_param_scheduler: bool = True, meta: dict | None = None,
-                        by_epoch: bool = True, backend_args: dict | None = None, folder: bool = False,
-                        background: bool = False, then: Callable[[], None] | None = None,
-                        together: bool = False) -> None:
-        """Save the state of the run.
+                        by_epoch: bool = True, backend_args: dict | None = None) -> None:
+        """Save the state of the run in a file, see MMEngine's method and :meth:`.checkpoints.saver.Saver.save`."""
+        self.saver.save(out_dir, filename, remote=dict(file_client_args=file_client_args, backend_args=backend_args),
+                        save_optimizer=save_optimizer, save_param_scheduler=save_param_scheduler, meta=meta,
+                        by_epoch=by_epoch)
 
-        In a file, and if the model is not sharded, the main process does it alone, as in MMEngine: others may call it
-        too, and need not. In a folder, or if the model is sharded, every process calls it.
-
-        Args:
-            folder: whether to save in a folder, each process its part. Otherwise it is a file of MMEngine's form.
-            background: whether to return before the checkpoint is whole. ``saver.finish()`` waits for it. Every process
-                calls it then.
-            then: what to do in the main process once it is whole.
-            together: whether every process calls it in any case, and all of them raise the error of one.
-            others: see MMEngine's method.
-
-        Raises:
-            ConfigError: if it cannot be written, if a loss is not finite, or if a process that is needed does not come.
-                What was there is unchanged.
-        """
-        options: dict[str, Any] = dict(save_optimizer=save_optimizer, save_param_scheduler=save_param_scheduler,
-                                       meta=meta, by_epoch=by_epoch)
-        path, main, sharded = Path(out_dir, filename), is_main_process(), is_sharded(bare(self.model))
-        together = together or folder or background or sharded
-        if together:
-            self._begin_to_save(sharded)
-        elif not main:
-            return
-        write = then if main and then else lambda: None
-        if '://' in str(out_dir):
-            super().save_checkpoint(out_dir, filename, file_client_args, backend_args=backend_args, **options)
-        elif folder:
-            tensors, plain = parts_of(state_of(self, **options), main)
-            write = partial(write_folder, path, self.saver.stage(tensors) if background else tensors, plain,
-                            self.saver.group, then)
-        elif main or sharded:
-            state = on_host(state_of(self, **options), background, keep=main)
-            write = partial(write_file, path, state, then) if main else write
-        if together:
-            self.saver.start(write, background)
-        else:
-            write()
-
-    def _begin_to_save(self, sharded: bool) -> None:
-        if sharded:
-            self.saver.gather(PART_OF_TIMEOUT * timeout_of(self.cfg.get('env_cfg') or {}))
-        if losses := self._hook(RuntimeInfoHook):
-            losses.check_losses(self)
+    @cached_property
+    def config_text(self) -> str:
+        """The config as text, which is laid out once, because that takes longer than to copy the state."""
+        return self.cfg.pretty_text

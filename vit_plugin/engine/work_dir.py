@@ -16,7 +16,7 @@ from mmengine.logging import print_log
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
 
-from .checkpoints.agreement import agreed
+from .distributed import from_rank_0
 
 LOCK, OWNER = '.lock', '.running.json'
 LAST_BREATH = 30.  # seconds in which the data workers of a killed run, which share its lock, end
@@ -44,7 +44,7 @@ def alone_in(work_dir: str | Path) -> Iterator[None]:
         write_text(owner, json.dumps(dict(host=socket.gethostname(), pid=os.getpid(), since=time.strftime('%c'))))
 
     Path(work_dir).mkdir(parents=True, exist_ok=True)
-    agreed(take)
+    from_rank_0(take)
     try:
         yield
     finally:

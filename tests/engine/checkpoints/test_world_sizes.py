@@ -12,7 +12,7 @@ from mmengine.dist import all_gather_object, get_world_size, is_main_process
 from mmengine.hooks import Hook
 from ranks import on_ranks
 
-from vit_plugin.engine.runtime_info import files_of
+from vit_plugin.engine.losses import files_of
 from vit_plugin.weights.folders import read_folder
 
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -33,7 +33,7 @@ class WitnessHook(Hook):
     def before_train(self, runner) -> None:
         if runner.iter:
             place = dict(epoch=runner.epoch, iter=runner.iter)
-            runner.save_checkpoint(runner.work_dir, 'again', meta=place, folder=True)
+            runner.saver.save(runner.work_dir, 'again', meta=place, folder=True)
             if is_main_process():
                 assert differences(final_checkpoint(runner.work_dir), Path(runner.work_dir, 'again')) == []
 

@@ -1,7 +1,9 @@
 """Signals to a training run: in one process, to one of two, and to their data workers."""
 
+import multiprocessing
 import os
 import signal
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -103,6 +105,21 @@ def test_accumulated_gradients_are_not_lost(monkeypatch, interval):
         wrapper.update_params((parameter ** 2).sum())
         hook.after_train_iter(runner, 0)
     assert asked == [4, 8, 12]
+
+
+@pytest.mark.filterwarnings('ignore:.*fork.*:DeprecationWarning')
+def test_forked_processes_end_by_the_signal(tmp_path):
+    """MMDetection's ``eval_map`` makes a pool for each validation, which ends its processes by SIGTERM."""
+    forks = multiprocessing.get_context('fork')
+    with PreemptionHook().listening(SimpleNamespace(work_dir=str(tmp_path))):
+        process = forks.Process(target=time.sleep, args=(60, ), daemon=True)
+        process.start()
+        process.terminate()  # while it starts
+        process.join(20)
+        assert process.exitcode == -signal.SIGTERM
+        for _ in range(20):
+            with forks.Pool(2) as pool:  # terminates it
+                pool.starmap(max, [(i, 1) for i in range(8)])
 
 
 def preempt_one(work_dir: str) -> None:

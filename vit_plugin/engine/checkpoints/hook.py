@@ -1,6 +1,7 @@
 """When a run saves, what it keeps, and where it says which checkpoint is the last."""
 
 import re
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,15 +19,18 @@ from vit_plugin.files.complete import write_text
 from vit_plugin.registry import HOOKS
 
 from ..optim import in_window
-from ..sharding import bare, is_sharded
-from .leftovers import Leftovers
-from .storage import check_torch
+from ..sharding import is_sharded, unwrapped
+from .folder import check_torch
 
 MARKER = 'last_checkpoint'
 KEPT = 'kept_checkpoints'
+# The hidden names beside what a run writes, see `writing.replacing` and `folder.write_folder`.
+LEFTOVER = re.compile(
+    r'\.((epoch|iter)_\d+|best_.+|last_checkpoint|preempted|metrics|learning_curve|confusion_matrix|non_finite_step_\d+)'
+    r'\.([0-9a-f]{8}(\.\w+)?|saving|before)')
 
 
-def _with_a_place(template: str) -> str:
+def _with_one_field(template: str) -> str:
     """Refuse a template that does not give the checkpoint of each epoch a file name of its own."""
     try:
         names = {template.format(number) for number in (1, 2)}
@@ -37,7 +41,7 @@ def _with_a_place(template: str) -> str:
     return template
 
 
-Template = Annotated[str, AfterValidator(_with_a_place)]
+Template = Annotated[str, AfterValidator(_with_one_field)]
 Rule = Literal['greater', 'less']
 
 
@@ -63,20 +67,20 @@ class CheckpointOptions(TypedDict, total=False):
 
 @HOOKS.register_module()
 class CheckpointHook(EagerCheckpointHook):
-    """MMEngine's hook, but there is a whole checkpoint at every moment.
+    """MMEngine's hook, but there is a complete checkpoint at every moment.
 
-    A checkpoint is deleted only after a newer one is whole. The marker ``last_checkpoint`` names a checkpoint only once
-    it is whole. A new best checkpoint is written beside the one before, and the last checkpoint is left as it is.
-    With accumulation of gradients, which a checkpoint has not, a save by iterations waits for the optimizer's next
-    step. :class:`vit_plugin.Runner` uses this hook in place of MMEngine's.
+    A checkpoint is deleted only after a newer one is complete. The marker ``last_checkpoint`` names a checkpoint only
+    once it is complete. A new best checkpoint is written beside the one before, and the last checkpoint is left as it
+    is. Accumulated gradients are not saved, so a save by iterations waits for the optimizer's next step.
+    :class:`vit_plugin.Runner` uses this hook in place of MMEngine's.
 
     Args:
         format: ``'file'`` is MMEngine's. ``'folder'`` is a folder of safetensors, which each process writes its part of
             and any number of processes can resume from. ``'auto'`` is a folder if the model is sharded.
         keep_every: also keep the checkpoints whose number (of epochs, or of iterations) is a multiple of this,
             whatever ``max_keep_ckpts`` says.
-        background: whether training goes on while a checkpoint is written. It needs memory of the host for one copy of
-            what this process writes. None does so for folders.
+        background: whether training continues while a checkpoint is written. It needs memory for one copy of what this
+            process writes. None does so for folders.
         **kwargs: arguments of MMEngine's ``CheckpointHook``.
 
     Raises:
@@ -99,12 +103,12 @@ class CheckpointHook(EagerCheckpointHook):
             raise ConfigError("default_hooks.checkpoint: vit_plugin.CheckpointHook needs runner_type="
                               f"'vit_plugin.Runner', and the runner is {type(runner).__name__}; set it, or take "
                               "type='CheckpointHook'.")
-        self._folder = self._format == 'folder' or (self._format == 'auto' and is_sharded(bare(runner.model)))
+        self._folder = self._format == 'folder' or (self._format == 'auto' and is_sharded(unwrapped(runner.model)))
         if self._folder:
             check_torch()
             self.filename_tmpl = self.filename_tmpl.removesuffix('.pth')
         super().before_train(runner)
-        if '://' in str(self.out_dir) and (self._folder or is_sharded(bare(runner.model))):
+        if '://' in str(self.out_dir) and (self._folder or is_sharded(unwrapped(runner.model))):
             raise ConfigError(f"default_hooks.checkpoint: out_dir={self.out_dir!r} takes only files (format='file'), "
                               'of models that are not sharded; give a path.')
         info = runner.message_hub.runtime_info
@@ -112,12 +116,13 @@ class CheckpointHook(EagerCheckpointHook):
         self._kept = list(info.get(KEPT, theirs))
         if is_main_process():
             self._delete(self._outdated())
-            self._leftovers = Leftovers({str(runner.work_dir), str(self.out_dir)})
-        if self.by_epoch and (cut := _cut_by_epochs(runner)):
+            _remove_leftovers({str(runner.work_dir), str(self.out_dir)})
+        window = getattr(runner.optim_wrapper, '_accumulative_counts', 1)
+        if self.by_epoch and len(runner.train_dataloader) % window:
             runner.logger.warning(
-                f'optim_wrapper.accumulative_counts={cut} does not divide the {len(runner.train_dataloader)} '
-                'iterations of an epoch, so that a run that goes on from its end lacks gradients; give a number that '
-                'divides them, or save by iterations with default_hooks.checkpoint.by_epoch=False.')
+                f'optim_wrapper.accumulative_counts={window} does not divide the {len(runner.train_dataloader)} '
+                'iterations of an epoch, so that a run that is resumed from its end lacks gradients; give a number '
+                'that divides them, or save by iterations with default_hooks.checkpoint.by_epoch=False.')
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None,
                          outputs: dict | None = None) -> None:
@@ -131,7 +136,7 @@ class CheckpointHook(EagerCheckpointHook):
             self._save_checkpoint(runner)
 
     def save_now(self, runner: Runner) -> str:
-        """Save the state after the present iteration, also inside an epoch, and wait until it is whole.
+        """Save the state after the present iteration, also inside an epoch, and wait until it is complete.
 
         Every process calls it, in ``after_train_iter`` and after the hook that steps the schedules.
 
@@ -152,7 +157,7 @@ class CheckpointHook(EagerCheckpointHook):
         self._save(runner, self.filename_tmpl.format(step), meta)
 
     def _save(self, runner: Runner, name: str, meta: dict[str, int]) -> None:
-        """Save a checkpoint to go on from. Once it is whole, name it in the marker and delete what is outdated."""
+        """Save a checkpoint to resume from. Once it is complete, name it in the marker and delete what is outdated."""
         self._position = meta['epoch'], meta['iter']
         self._kept = [*(one for one in self._kept if one != name), name]
         self.last_ckpt = self.file_backend.join_path(self.out_dir, name)
@@ -164,27 +169,25 @@ class CheckpointHook(EagerCheckpointHook):
         def settle() -> None:
             write_text(Path(runner.work_dir, MARKER), path)
             self._delete(outdated)
-            self._leftovers.remove()
 
         self._write(runner, name, meta, settle, save_optimizer=self.save_optimizer,
                     save_param_scheduler=self.save_param_scheduler)
 
     def _write(self, runner: Runner, name: str, meta: dict[str, int], then: Callable[[], None],
-               **options: bool) -> None:
-        runner.save_checkpoint(self.out_dir, name, self.file_client_args, meta=dict(meta), by_epoch=self.by_epoch,
-                               backend_args=self.backend_args, folder=self._folder, then=then, together=True,
-                               background=self._folder if self._background is None else self._background, **options)
+               **content: bool) -> None:
+        runner.saver.save(self.out_dir, name, folder=self._folder, then=then, together=True,
+                          background=self._folder if self._background is None else self._background,
+                          remote=dict(file_client_args=self.file_client_args, backend_args=self.backend_args),
+                          meta=dict(meta), by_epoch=self.by_epoch, **content)
 
     def _outdated(self) -> list[str]:
         """The names of the checkpoints to delete, oldest first."""
         if self.max_keep_ckpts <= 0:
             return []
-        return [name for name in self._kept[:-self.max_keep_ckpts] if not self._is_kept_anyway(name)]
-
-    def _is_kept_anyway(self, name: str) -> bool:
-        numbers = [int(digits) for digits in re.findall(r'\d+', name)]
-        return any(number % self._keep_every == 0 and self.filename_tmpl.format(number) == name
-                   for number in numbers) if self._keep_every else False
+        old = self._kept[:-self.max_keep_ckpts]
+        kept = {self.filename_tmpl.format(int(number)) for name in old for number in re.findall(r'\d+', name)
+                if self._keep_every and int(number) % self._keep_every == 0}
+        return [name for name in old if name not in kept]
 
     def _delete(self, names: Sequence[str]) -> None:
         for name in names:
@@ -214,7 +217,10 @@ class CheckpointHook(EagerCheckpointHook):
                 continue
             name = f'best_{key}_{self.filename_tmpl.format(step)}'.replace('/', '_')
             path, before = self.file_backend.join_path(self.out_dir, name), info.get(f'best_ckpt{end}')
-            self._remember_best(key, path)
+            if end:  # for MMEngine's publishing at the end
+                self.best_ckpt_path_dict[key] = path
+            else:
+                self.best_ckpt_path = path
             runner.message_hub.update_info(f'best_score{end}', score)
             runner.message_hub.update_info(f'best_ckpt{end}', path)
 
@@ -226,15 +232,10 @@ class CheckpointHook(EagerCheckpointHook):
                         save_param_scheduler=False)
             runner.logger.info(f'The best checkpoint with {score:0.4f} {key} at {step} {unit} is saved to {name}.')
 
-    def _remember_best(self, key: str, path: str) -> None:
-        """For MMEngine's publishing at the end."""
-        if len(self.key_indicators) == 1:
-            self.best_ckpt_path = path
-        else:
-            self.best_ckpt_path_dict[key] = path
 
-
-def _cut_by_epochs(runner: Runner) -> int | None:
-    """How many iterations' gradients are accumulated, if the end of an epoch comes between."""
-    counts = getattr(runner.optim_wrapper, '_accumulative_counts', 1)
-    return counts if counts > 1 and len(runner.train_dataloader) % counts else None
+def _remove_leftovers(folders: set[str]) -> None:
+    """Remove what writers that were killed have left. This run alone trains here, see `work_dir`."""
+    for folder in (Path(folder) for folder in folders if '://' not in folder):
+        for path in folder.glob('.*'):
+            if LEFTOVER.fullmatch(path.name):
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)

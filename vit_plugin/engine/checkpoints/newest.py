@@ -1,4 +1,4 @@
-"""The newest whole checkpoint of a run."""
+"""The newest complete checkpoint of a run."""
 
 import logging
 import os
@@ -19,13 +19,13 @@ from .hook import MARKER
 NUMBERED = re.compile(r'(epoch|iter)_(\d+)(\.pth)?')
 
 
-def newest_whole_checkpoint(work_dir: str | Path) -> str | None:
+def newest_checkpoint(work_dir: str | Path) -> str | None:
     """The newest complete checkpoint of the run that a work directory's marker names.
 
     The marker may be missing or torn, because the machine may have died while it or its checkpoint was written.
 
     Returns:
-        Its path; an address that the marker has, as it is; None if there is neither a marker nor a checkpoint.
+        Its path; a URL that the marker has, as it is; None if there is neither a marker nor a checkpoint.
 
     Raises:
         ConfigError: if there are checkpoints but none is complete, or the one that the marker names is gone.
@@ -40,16 +40,16 @@ def newest_whole_checkpoint(work_dir: str | Path) -> str | None:
         marked = Path()  # torn: what is left of its text may name another folder
     candidates = list(_newest_first(Path(work_dir), marker, marked))
     for i, path in enumerate(candidates):
-        if is_whole(path):
+        if is_complete(path):
             if i:
-                print_log(f'{candidates[0].name} is damaged or missing: going on from {path.name}, the newest '
-                          'checkpoint that is whole.', 'current', logging.WARNING)
+                print_log(f'{candidates[0].name} is damaged or missing: resuming from {path.name}, the newest '
+                          'complete checkpoint.', 'current', logging.WARNING)
             return str(path)
     if any(path.exists() for path in candidates):
         raise ConfigError(f'No checkpoint in {str(work_dir)!r} can be read to its end; give one with --resume '
                           'CHECKPOINT, or start anew in another folder with --work-dir.')
     if NUMBERED.fullmatch(marked.name):
-        raise ConfigError(f'{str(marker)!r} names {text!r}, which is not there; give its place with --resume '
+        raise ConfigError(f'{str(marker)!r} names {text!r}, which is not there; give its path with --resume '
                           'CHECKPOINT, or start anew in another folder with --work-dir.')
     return None
 
@@ -62,42 +62,34 @@ def _newest_first(work_dir: Path, marker: Path, marked: Path) -> Iterator[Path]:
         marked, written = folder / marked.name, marker.stat().st_mtime_ns
         # Later ones are of an earlier run, unless the machine died before it wrote the marker.
         found = [marked, *(path for path in found if path != marked and (
-            _written(path) >= written or _is_before(path, marked)))]
+            _order(path)[1] >= written or _is_before(path, marked)))]
     elif marked.name:
         yield folder / marked.name
     epochs, iterations = (sorted((path for path in found if path.name.startswith(kind)), key=_order, reverse=True)
                           for kind in ('epoch', 'iter'))
     while epochs and iterations:
-        place = _place(epochs[0])  # None if it is damaged, which is said when it is looked at
-        yield (epochs if place is None or place >= _number(iterations[0]) else iterations).pop(0)
+        position = _position(epochs[0])  # None if it is damaged, which is reported when it is looked at
+        yield (epochs if position is None or position >= _order(iterations[0])[0] else iterations).pop(0)
     yield from epochs + iterations
 
 
-def _number(path: Path) -> int:
-    return int(NUMBERED.sub(r'\2', path.name))
-
-
 def _order(path: Path) -> tuple[int, int]:
-    """By the number, and for a file and a folder of the same number by the time."""
-    return _number(path), _written(path)
-
-
-def _written(path: Path) -> int:
-    path = path / MANIFEST if path.is_dir() else path
-    return path.stat().st_mtime_ns if path.exists() else 0
+    """The number, and the time for a file and a folder of the same number."""
+    file = path / MANIFEST if path.is_dir() else path
+    return int(NUMBERED.sub(r'\2', path.name)), file.stat().st_mtime_ns if file.exists() else 0
 
 
 def _is_before(path: Path, marked: Path) -> bool:
     if path.name.split('_')[0] == marked.name.split('_')[0]:
-        return _number(path) <= _number(marked)
-    place, last = _place(path), _place(marked)
-    return place is None or last is None or place <= last
+        return _order(path)[0] <= _order(marked)[0]
+    position, last = _position(path), _position(marked)
+    return position is None or last is None or position <= last
 
 
-def _place(path: Path) -> int | None:
+def _position(path: Path) -> int | None:
     """The iterations before a checkpoint. None if it cannot be read."""
     if path.name.startswith('iter'):
-        return _number(path)
+        return _order(path)[0]
     try:
         return (read_manifest(path)['iteration'] if path.is_dir() else
                 read_checkpoint(path, mmap=True)['meta']['iter'])
@@ -105,7 +97,7 @@ def _place(path: Path) -> int | None:
         return None
 
 
-def is_whole(path: Path) -> bool:
+def is_complete(path: Path) -> bool:
     """Whether every byte of a checkpoint is as it was written, by torch's checksums in a file or by a manifest.
 
     Other files must only be non-empty.

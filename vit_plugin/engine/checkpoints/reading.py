@@ -1,6 +1,5 @@
-"""Read a checkpoint for a run: its weights, or all to go on from."""
+"""Read a checkpoint for a run: its weights, or all of it to resume from."""
 
-import ast
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,48 +16,35 @@ from vit_plugin.weights.files import find_tensors
 from vit_plugin.weights.lora import merged
 from vit_plugin.weights.sources import read_whole
 
-from ..sharding import bare, is_sharded
+from ..explain import first_line
+from ..sharding import is_sharded, unwrapped
+from .folder import read_state, shard_state
 from .same_run import check_same_run
 from .state import by_names, by_numbers, identity
-from .storage import divide, read_state
 
 
 @HOOKS.register_module()
 class SavedConfigHook(Hook):
     """Removes the saved config from a checkpoint's ``meta``. MMEngine's ``resume`` would run it as Python.
 
-    MMEngine only needs the list ``gpu_ids``. It is kept if the config gives it as plain values.
+    MMEngine looks there for the number of GPUs. Our runner compares the global batch.
     """
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        meta = checkpoint.get('meta')
-        if isinstance(meta, dict) and 'config' in meta:
-            text = _gpu_ids(meta.pop('config'))
-            if text:
-                meta['config'] = text
-
-
-def _gpu_ids(config: Any) -> str | None:
-    """The text of the assignment of ``gpu_ids`` in a config, if its value is a list of numbers."""
-    try:
-        for node in ast.parse(config).body:
-            if isinstance(node, ast.Assign) and [getattr(name, 'id', None) for name in node.targets] == ['gpu_ids']:
-                return f'gpu_ids = {[int(number) for number in ast.literal_eval(node.value)]}'
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
-        pass
-    return None
+        if isinstance(meta := checkpoint.get('meta'), dict):
+            meta.pop('config', None)
 
 
 def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, Any]:
     """Read a checkpoint for a runner: a folder or a file, for a model that is sharded or not.
 
     Raises:
-        ConfigError: if it cannot be read, or if it is to go on from and of another model, optimizer or global batch.
+        ConfigError: if it cannot be read, or if it is to be resumed and is of another model, optimizer or global batch.
     """
-    model = bare(runner.model)
+    model = unwrapped(runner.model)
     if os.path.isdir(path):
         checkpoint = read_state(path, model, None if runner.resuming else ('meta', 'state_dict'), runner.saver.group,
-                                verify=path != runner.found)
+                                verify=path != runner.checked_checkpoint)
         names = checkpoint['meta']['run']['parameters']
     else:
         checkpoint, names = read_whole(path, map_location), None
@@ -75,7 +61,7 @@ def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, A
     if names is None and is_sharded(model):
         names = identity(runner)['parameters']
         named = dict(checkpoint, optimizer=by_names(checkpoint['optimizer'], names))
-        checkpoint = divide(named, model)
+        checkpoint = shard_state(named, model)
         checkpoint['optimizer'] = by_numbers(checkpoint['optimizer'], names)
     return checkpoint
 
@@ -95,15 +81,10 @@ def resumable_only(runner: Runner, path: str) -> Iterator[None]:
     """
     try:
         yield
+    except ConfigError:
+        raise
     except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
-        if isinstance(error, ConfigError):
-            raise
         raise ConfigError(
-            f'{path!r} cannot be resumed from ({_reason(error)}): it is not the state of a run of this config; to '
+            f'{path!r} cannot be resumed from ({first_line(error)}): it is not the state of a run of this config; to '
             'start from its weights alone give --cfg-options load_from=FILE in place of --resume.') from error
 
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, KeyError):
-        return f'it has no {error}'
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 
-from ..sharding import bare
+from ..sharding import unwrapped
 from .state import global_batch, identity, scheduler_state
 
 
@@ -30,7 +30,7 @@ def check_same_run(runner: Runner, checkpoint: Mapping[str, Any], path: str) -> 
     own = identity(runner)
     compare: tuple[Callable[[], str], ...] = (
         lambda: _of_position(runner, checkpoint['meta']),
-        lambda: _of_model(bare(runner.model), checkpoint['state_dict']),
+        lambda: _of_model(unwrapped(runner.model), checkpoint['state_dict']),
         lambda: _of_optimizers(runner.optim_wrapper, checkpoint.get('optimizer'), said, own),
         lambda: _of_schedulers(runner.param_schedulers, checkpoint.get('param_schedulers'), checkpoint['meta']['iter']))
     for difference in (part() for part in compare):

@@ -3,30 +3,38 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
+import mmengine.runner
 import torch
 import torch.distributed as dist
-from mmengine.dist import broadcast_object_list, get_world_size
+from mmengine.dist import get_world_size, is_main_process
 from torch import Tensor
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.complete import replacing
 
-from ..processes import missing_ranks
+from ..distributed import PART_OF_TIMEOUT, from_rank_0, missing_ranks, timeout_of
+from ..losses import RuntimeInfoHook
+from ..sharding import is_sharded, unwrapped
+from .folder import write_folder
+from .state import on_cpu, parts_of, state_of
 
 # Seconds that a run that ends in an error waits for its checkpoint. Others of its processes may be dead.
 ALONE, TOGETHER = 600., 5.
 
 
 class Saver:
-    """Writes one checkpoint at a time.
+    """Writes one checkpoint of a run at a time.
 
     A checkpoint that is written in the background belongs to this object until :meth:`finish`. If the process ends
     without it, the writing ends too, and the checkpoints before it stay.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, runner: Any) -> None:
+        self.runner = runner
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
         self._started = False
@@ -41,67 +49,91 @@ class Saver:
         group: Any = dist.new_group(backend='gloo') if get_world_size() > 1 else None
         return group
 
-    def stage(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Copies of tensors on the host, which training does not change. The next checkpoint uses their memory again.
+    def save(self, out_dir: str, filename: str, *, folder: bool = False, background: bool = False,
+             then: Callable[[], None] | None = None, together: bool = False, remote: dict[str, Any] | None = None,
+             **content: Any) -> None:
+        """Save the state of the run.
 
-        Divided tensors stay so.
+        In a file, and if the model is not sharded, the main process does it alone: others may call it too, and need
+        not. In a folder, in the background, or if the model is sharded, every process calls it.
+
+        Args:
+            out_dir: where the checkpoint is. A URL takes files, which MMEngine writes.
+            filename: its name there.
+            folder: whether it is a folder, to which each process writes its part. Otherwise it is a file of MMEngine's
+                form.
+            background: whether to return before the checkpoint is complete. Errors come with :meth:`finish` then.
+            then: what to do in the main process once it is complete.
+            together: whether every process calls it in any case, and all of them raise the error of one.
+            remote: MMEngine's ``file_client_args`` and ``backend_args`` for a URL.
+            **content: see :func:`~vit_plugin.engine.checkpoints.state.state_of`.
+
+        Raises:
+            ConfigError: if it cannot be written, if a loss is not finite, or if a process that is needed does not come.
+                What was there is unchanged.
         """
-        from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
+        path, main, sharded = Path(out_dir, filename), is_main_process(), is_sharded(unwrapped(self.runner.model))
+        together = together or folder or background or sharded
+        if together:
+            self._begin(sharded)
+        elif not main:
+            return
+        write = None
+        if '://' in str(out_dir):
+            write = partial(mmengine.runner.Runner.save_checkpoint, self.runner, out_dir, filename,
+                            **(remote or {}), **content)
+        elif folder:
+            tensors, plain = parts_of(state_of(self.runner, **content), main)
+            write = partial(write_folder, path, self._staged(tensors) if background else tensors, plain, self.group)
+        elif main or sharded:
+            state = on_cpu(state_of(self.runner, **content), copy=background, keep=main)
+            write = partial(write_file, path, state) if main else None
+        steps = [step for step in (write, then if main else None) if step]
+        if background:
+            self._thread = threading.Thread(target=self._run, args=(steps, ), name='checkpoint', daemon=True)
+            self._thread.start()
+        elif together:
+            self._run(steps)
+            self.finish()
+        else:
+            for step in steps:
+                step()
+
+    def _begin(self, sharded: bool) -> None:
+        """Finish the checkpoint before, and check that every process is here with finite losses."""
+        timeout = PART_OF_TIMEOUT * timeout_of(self.runner.cfg.get('env_cfg'))
+        if sharded and self.group is not None:
+            self.wait()  # the thread uses the group
+            # Other work of the group would wait for a process that is not here, or meet what it is doing instead.
+            if missing := missing_ranks(self.group, timeout):
+                raise ConfigError(
+                    f'Not every process came to save a checkpoint within {timeout:g} s (missing: {missing}), and of a '
+                    'sharded model each has a part; call runner.save_checkpoint in all processes, without '
+                    'is_main_process().')
+        for hook in self.runner.hooks:
+            if isinstance(hook, RuntimeInfoHook):
+                hook.check_losses(self.runner)
         self.finish()
+        self._started = True
+
+    def _staged(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Copies of tensors on the CPU, which training does not change. The next checkpoint uses their memory again."""
+        from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
         on_device = torch.cuda.is_available()
         self._stager = self._stager or DefaultStager(StagingOptions(
             use_pinned_memory=on_device, use_shared_memory=False, use_async_staging=False,
             use_non_blocking_copy=on_device))
         return self._stager.stage(tensors)
 
-    def gather(self, timeout: float) -> None:
-        """Wait until every process has come to save.
-
-        Args:
-            timeout: seconds to wait.
-
-        Raises:
-            ConfigError: if one has not. Other work of the group would wait for it, or meet what it is doing instead.
-        """
-        if self.group is None:
-            return
-        self.wait()  # the thread uses the group
-        if missing := missing_ranks(self.group, timeout):
-            raise ConfigError(
-                f'Not every process came to save a checkpoint within {timeout:g} s (missing: {missing}), and of a '
-                'sharded model each has a part; call runner.save_checkpoint in all processes, without '
-                'is_main_process().')
-
-    def start(self, write: Callable[[], None], background: bool = False) -> None:
-        """Finish the checkpoint before, then write this one. Every process calls it, whether it writes or not.
-
-        Args:
-            write: writes the checkpoint.
-            background: whether to return at once. Errors come with :meth:`finish` then.
-
-        Raises:
-            ConfigError: if a checkpoint cannot be written, on every process.
-        """
-        self.finish()
-        self._started = True
-        if background:
-            self._thread = threading.Thread(target=self._run, args=(write, ), name='checkpoint', daemon=True)
-            self._thread.start()
-            return
+    def _run(self, steps: list[Callable[[], None]]) -> None:
         try:
-            write()
-        except ConfigError as error:  # other errors are not for the other processes to know
-            self._error = error
-        self.finish()
-
-    def _run(self, write: Callable[[], None]) -> None:
-        try:
-            write()
+            for step in steps:
+                step()
         except BaseException as error:  # noqa: BLE001  finish() raises it
             self._error = error
 
     def finish(self) -> None:
-        """Wait until the checkpoint is whole on all processes.
+        """Wait until the checkpoint is complete. Every process calls it.
 
         Raises:
             ConfigError: if it cannot be written, the same on every process.
@@ -110,12 +142,13 @@ class Saver:
             return
         self.wait()
         self._started, error, self._error = False, self._error, None
-        if get_world_size() > 1:
-            said = [str(error) if isinstance(error, ConfigError) else None]
-            broadcast_object_list(said)  # from the process that writes files
-            error = error or (ConfigError(said[0]) if said[0] else None)
-        if error:
-            raise error
+
+        def tell() -> None:
+            if error:
+                raise error
+
+        from_rank_0(tell)
+        tell()
 
     def wait(self, seconds: float | None = None) -> None:
         """Wait for the writing in this process alone, at most so many seconds."""
@@ -125,9 +158,15 @@ class Saver:
 
     @contextmanager
     def ending(self) -> Iterator[None]:
-        """For training: a checkpoint that is being written when an error ends it may become whole."""
+        """Within this context, an error first waits for a checkpoint that is being written."""
         try:
             yield
         except BaseException:
             self.wait(ALONE if get_world_size() == 1 else TOGETHER)
             raise
+
+
+def write_file(path: Path, state: dict[str, Any]) -> None:
+    """Write a state in MMEngine's form, completely or not at all, without a second copy in memory."""
+    with replacing(path) as beside:
+        torch.save(state, beside)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from functools import cache
+from copy import deepcopy
 from itertools import chain
 from typing import Any
 
@@ -10,13 +10,13 @@ import mmengine
 import torch
 from mmengine.optim import OptimWrapperDict
 from mmengine.runner import Runner
-from mmengine.utils import get_git_hash
+from mmengine.utils import apply_to
 from torch import Tensor, nn
 
 import vit_plugin
 from vit_plugin.weights.plain import split
 
-from ..sharding import bare, reshard
+from ..sharding import reshard, unwrapped
 
 
 def state_of(runner: Runner, meta: dict[str, Any] | None = None, save_optimizer: bool = True,
@@ -39,12 +39,13 @@ def state_of(runner: Runner, meta: dict[str, Any] | None = None, save_optimizer:
     ended = dict(epoch=runner.epoch + 1, iter=runner.iter) if by_epoch else dict(epoch=runner.epoch,
                                                                                   iter=runner.iter + 1)
     meta = {**ended, **(meta or {})}
-    meta.update(cfg=_text(runner), seed=runner.seed, experiment_name=runner.experiment_name,
+    meta.update(cfg=runner.config_text, seed=runner.seed, experiment_name=runner.experiment_name,
                 time=time.strftime('%Y%m%d_%H%M%S', time.localtime()),
-                mmengine_version=mmengine.__version__ + _git_hash(), run=identity(runner))
+                mmengine_version=mmengine.__version__, run=identity(runner))
     if hasattr(runner.train_dataloader.dataset, 'metainfo'):
         meta['dataset_meta'] = runner.train_dataloader.dataset.metainfo
-    state = dict(meta=meta, state_dict=bare(runner.model).state_dict(), message_hub=runner.message_hub.state_dict())
+    state = dict(meta=meta, state_dict=unwrapped(runner.model).state_dict(),
+                 message_hub=runner.message_hub.state_dict())
     if save_optimizer:
         state['optimizer'] = runner.optim_wrapper.state_dict()
     if save_param_scheduler and runner.param_schedulers is None:
@@ -62,14 +63,29 @@ def scheduler_state(scheduler: Any) -> dict[str, Any]:
     return {name: value for name, value in scheduler.state_dict().items() if not callable(value)}
 
 
-_git_hash = cache(get_git_hash)  # it starts a process
+def on_cpu(state: dict[str, Any], copy: bool, keep: bool = True) -> dict[str, Any]:
+    """The state with its tensors complete and on the CPU. If some are sharded, every rank calls it.
 
+    Args:
+        state: see :func:`state_of`.
+        copy: whether to copy tensors that are there already, so that training may go on.
+        keep: whether this rank wants the state, or only helps to gather it and gets an empty one.
+    """
+    known: dict[tuple, Tensor] = {}
+    memo: dict[int, Any] = {}
 
-def _text(runner: Runner) -> str:
-    """The text of the config. Laying it out takes longer than to copy the state, so it is done once."""
-    if not hasattr(runner.saver, 'cfg_text'):
-        runner.saver.cfg_text = runner.cfg.pretty_text
-    return runner.saver.cfg_text
+    def remember(tensor: Tensor) -> None:
+        if hasattr(tensor, 'full_tensor'):  # a DTensor
+            complete = tensor.full_tensor()
+            memo[id(tensor)] = complete.to('cpu') if keep else None
+        elif keep:
+            memory = tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype  # tied weights stay one tensor
+            if memory not in known or not tensor.numel():
+                known[memory] = tensor.detach().to('cpu', copy=copy)
+            memo[id(tensor)] = known[memory]
+
+    apply_to(state, lambda value: isinstance(value, Tensor), remember)
+    return deepcopy(state, memo) if keep else {}
 
 
 def parts_of(state: dict[str, Any], main: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -90,7 +106,7 @@ def identity(runner: Runner) -> dict[str, Any]:
     """What must be the same in a run that goes on from this one's checkpoint, and the versions that wrote it."""
     return dict(optimizer=_each(runner.optim_wrapper, lambda optimizer: type(optimizer).__name__),
                 states=_each(runner.optim_wrapper, lambda optimizer: len(optimizer.state)),
-                parameters=_each(runner.optim_wrapper, lambda optimizer: _groups(optimizer, bare(runner.model))),
+                parameters=_each(runner.optim_wrapper, lambda optimizer: _groups(optimizer, unwrapped(runner.model))),
                 batch=global_batch(runner), world_size=runner.world_size, torch=str(torch.__version__),
                 vit_plugin=vit_plugin.__version__)
 

@@ -11,7 +11,7 @@ from mmengine.dist import barrier, get_rank, get_world_size
 from mmengine.logging import print_log
 from mmengine.runner import Runner
 
-from ..processes import missing_ranks, timeout_of
+from ..distributed import missing_ranks, timeout_of
 
 ANSWER = 5.  # seconds in which rank 0 waits for the others
 OF_RANK_0 = 30.  # seconds in which the others wait for rank 0, which may wait for its own time-out first
@@ -33,7 +33,7 @@ def naming_lost_ranks(runner: Runner) -> Iterator[None]:
     group: Any = None
     if get_world_size() > 1:
         barrier()  # the time-out below is also that of making the group
-        timeout = min(OF_RANK_0, timeout_of(runner.cfg.get('env_cfg') or {}))
+        timeout = min(OF_RANK_0, timeout_of(runner.cfg.get('env_cfg')))
         group = dist.new_group(backend='gloo', timeout=timedelta(seconds=timeout))
     try:
         yield

@@ -20,9 +20,8 @@ from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.files.complete import write_text
 from vit_plugin.registry import HOOKS
 
+from ..distributed import PART_OF_TIMEOUT, timeout_of
 from ..optim import in_window
-from ..processes import PART_OF_TIMEOUT, timeout_of
-from .forks import keeping_from_forks
 
 PREEMPTED = 'preempted'
 
@@ -42,17 +41,17 @@ class Preempted(SystemExit):
 class PreemptionHook(Hook):
     """Saves and stops all processes when one of them receives a signal.
 
-    At the end of each step, the ranks tell each other whether one was signalled. Then all save this step, rank 0 writes
-    the checkpoint's path to the file ``preempted`` in the work directory, and all leave with :class:`Preempted`. The
-    next run removes that file. With accumulation of gradients, they wait for the optimizer's step. A signal during a
+    At the end of each step, the ranks agree whether one was signalled. Then all save this step, rank 0 writes the
+    checkpoint's path to the file ``preempted`` in the work directory, and all leave with :class:`Preempted`. The next
+    run removes that file. With accumulation of gradients, they wait for the optimizer's step. A signal during a
     validation waits for its end and the next step, so the delay is at most one validation and ``interval`` steps.
 
     A signal before the first step saves nothing. Further signals, and signals to data workers, have no effect. A run in
     a thread of a program that handles signals itself does not listen.
 
     Args:
-        interval: the ranks tell each other after every so many steps, at the end of a window of accumulation.
-        signals: what to listen to. Slurm sends SIGTERM at the end of a job, and SIGUSR1 where a job asks for it.
+        interval: the ranks agree after every so many steps, at the end of a window of accumulation.
+        signals: the signals to react to. Slurm sends SIGTERM at the end of a job, and SIGUSR1 where a job asks for it.
     """
 
     priority = 'LOWEST'  # after whatever belongs to the step, and its own checkpoint
@@ -70,7 +69,8 @@ class PreemptionHook(Hook):
     def listening(self, runner: Runner) -> Iterator[None]:
         """Record the signals during the block, which trains."""
         if threading.current_thread() is not threading.main_thread():
-            runner.logger.info(f'A run in a thread does not hear {self._names()}.')
+            names = ' or '.join(number.name for number in self.signals)
+            runner.logger.info(f'A run in a thread does not react to {names}.')
             yield
             return
         if is_main_process():
@@ -82,13 +82,35 @@ class PreemptionHook(Hook):
 
         previous = {number: signal.signal(number, hear) for number in self.signals}
         self._listens = True
+        self._guard_forks()
         try:
-            with keeping_from_forks(self.signals):
-                yield
+            yield
         finally:
             self._listens = False
             for number, handler in previous.items():
                 signal.signal(number, handler)
+
+    def _guard_forks(self) -> None:
+        """Let forked processes end by the signals. They would inherit the handlers, and Python loses what comes then.
+
+        The frameworks' metrics compute in pools of processes, which they end by SIGTERM, some right after their start.
+        """
+        masks = threading.local()
+
+        def block() -> None:
+            masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, self.signals if self._listens else ())
+
+        def unblock() -> None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, masks.before)
+
+        def reset() -> None:
+            for number in self.signals if self._listens else ():
+                signal.signal(number, signal.SIG_DFL)
+            self._listens = False
+            unblock()
+
+        if hasattr(os, 'register_at_fork'):  # Windows forks no processes
+            os.register_at_fork(before=block, after_in_parent=unblock, after_in_child=reset)
 
     def before_run(self, runner: Runner) -> None:
         loops = (runner.train_loop, runner.val_loop) if self._listens else ()
@@ -97,8 +119,8 @@ class PreemptionHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         if get_world_size() > 1 and dist.get_backend() != 'gloo':
-            # The host need not wait for the device, and sees a rank that hangs before NCCL's watchdog ends this one.
-            timeout = timedelta(seconds=PART_OF_TIMEOUT * timeout_of(runner.cfg.get('env_cfg') or {}))
+            # The CPU need not wait for the device, and sees a rank that hangs before NCCL's watchdog ends this one.
+            timeout = timedelta(seconds=PART_OF_TIMEOUT * timeout_of(runner.cfg.get('env_cfg')))
             self._group = dist.new_group(backend='gloo', timeout=timeout)
         if heard := self._agree():
             path = (runner._load_from or '') if runner._resume else ''  # a marker may be of another run
@@ -109,7 +131,9 @@ class PreemptionHook(Hook):
             return
         self._asked = runner.iter + 1
         if heard := self._agree():
-            self._save_and_leave(runner, heard, f'after step {runner.iter + 1}')
+            saving = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook)), None)
+            when = '' if saving else ', but the run has no CheckpointHook, so that nothing was saved'
+            self._leave(runner, heard, saving.save_now(runner) if saving else '', f'after step {runner.iter + 1}{when}')
 
     def _agree(self) -> int:
         """The number of a signal that any rank has heard, or 0."""
@@ -119,13 +143,6 @@ class PreemptionHook(Hook):
         dist.all_reduce(heard, dist.ReduceOp.MAX, self._group)
         return int(heard)
 
-    def _save_and_leave(self, runner: Runner, heard: int, when: str) -> None:
-        saving = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook)), None)
-        if saving is None:
-            self._leave(runner, heard, '', f'{when}, but the run has no CheckpointHook, so that nothing was saved')
-        else:
-            self._leave(runner, heard, saving.save_now(runner), when)
-
     def _leave(self, runner: Runner, heard: int, path: str, when: str) -> None:
         if is_main_process():
             write_text(Path(runner.work_dir, PREEMPTED), path)
@@ -134,9 +151,6 @@ class PreemptionHook(Hook):
         runner.call_hook('after_run')
         barrier()  # a launcher may end all as soon as one has left
         raise Preempted(heard)
-
-    def _names(self) -> str:
-        return ' or '.join(number.name for number in self.signals)
 
 
 def _work_on(signals: Sequence[int], then: Callable[[int], None] | None, worker_id: int) -> None:
@@ -153,6 +167,6 @@ def _work_on(signals: Sequence[int], then: Callable[[int], None] | None, worker_
 
 def _end_for(process: int, signals: Sequence[int]) -> None:
     while True:
-        told = signal.sigwaitinfo(signals)
-        if told.si_pid == process and told.si_signo == signal.SIGTERM:
+        received = signal.sigwaitinfo(signals)
+        if received.si_pid == process and received.si_signo == signal.SIGTERM:
             os._exit(0)

@@ -3,7 +3,7 @@
 from .begin import begin_sharded, check_steps
 from .ema import EMAHook
 from .settings import Sharding, sharding_of
-from .shard import bare, is_sharded, parts_to_shard, reshard, shard
+from .shard import is_sharded, parts_to_shard, reshard, shard, unwrapped
 
-__all__ = ['EMAHook', 'Sharding', 'bare', 'begin_sharded', 'check_steps', 'is_sharded', 'parts_to_shard', 'reshard',
-           'shard', 'sharding_of']
+__all__ = ['EMAHook', 'Sharding', 'begin_sharded', 'check_steps', 'is_sharded', 'parts_to_shard', 'reshard',
+           'shard', 'sharding_of', 'unwrapped']

@@ -21,7 +21,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models.load_hooks import placed
 from vit_plugin.registry import HOOKS
 
-from .shard import bare, reshard
+from .shard import reshard, unwrapped
 
 Momentum = Annotated[float, Field(gt=0, lt=1)]
 
@@ -80,7 +80,7 @@ class EMAHook(mmengine.hooks.EMAHook):
         super().__init__(ema_type, strict_load, begin_iter, begin_epoch, **kwargs)
 
     def before_run(self, runner: Runner) -> None:
-        self.src_model = bare(runner.model)
+        self.src_model = unwrapped(runner.model)
         # MMEngine's class does the arithmetic. It would copy a model, so it is given an empty one.
         self.ema_model: BaseAveragedModel = MODELS.build(self.ema_cfg, default_args=dict(model=nn.Module()))
         self._averages: dict[str, Tensor] = {}  # by the names of the model

@@ -76,7 +76,7 @@ def is_sharded(module: nn.Module) -> bool:
     return isinstance(module, getattr(fsdp, 'FSDPModule', ()))
 
 
-def bare(model: nn.Module) -> nn.Module:
+def unwrapped(model: nn.Module) -> nn.Module:
     """The model without DDP's wrapper. A sharded model has none."""
     return model.module if is_model_wrapper(model) else model
 

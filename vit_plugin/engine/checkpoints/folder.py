@@ -2,8 +2,9 @@
 
 DCP plans: what each rank writes, so that a tensor that several ranks hold is written once, and what each rank reads, so
 that any number of ranks, sharded or not, can go on from any other. Its usual files are pickles. These are in the form
-of its ``HuggingFaceStorageWriter``, which has a rank's file three times in memory. The writer here streams it, and
-hashes it on the way.
+of its ``HuggingFaceStorageWriter``, which refuses tensors that share memory (the buffers of a model and of its average)
+or are not contiguous (channels-last), and has a rank's file once more in memory. The writer here streams it, and hashes
+it on the way.
 """
 
 import hashlib
@@ -13,7 +14,7 @@ import shutil
 import struct
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from vit_plugin.files.complete import settle_folder
 from vit_plugin.weights.folders import FORMAT, MANIFEST, RUN, SHARDS, VERSION, check_whole, manifest_text, read_run
 from vit_plugin.weights.plain import join, tensor_names, to_text
 
-from .agreement import agreed
+from ..distributed import from_rank_0
 
 MIN_TORCH = '2.9'
 if torch.__version__ >= MIN_TORCH:
@@ -52,23 +53,22 @@ def check_torch() -> None:
 
 
 def write_folder(folder: Path, tensors: Mapping[str, Tensor], plain: Mapping[str, Any],
-                 group: 'dist.ProcessGroup | None', then: Callable[[], None] | None = None) -> None:
-    """Write a checkpoint whole or not at all. Every rank calls it.
+                 group: 'dist.ProcessGroup | None') -> None:
+    """Write a checkpoint completely or not at all. Every rank calls it.
 
     Args:
-        folder: the folder. What is there is replaced once the new one is whole.
-        tensors: all of rank 0's, and of the others those that are divided. They must not change meanwhile.
+        folder: the folder. What is there is replaced once the new one is complete.
+        tensors: all of rank 0's, and of the others those that are sharded. They must not change meanwhile.
         plain: the rest, of rank 0, see :func:`vit_plugin.weights.plain.split`.
         group: a group of gloo for this alone. None if there is one rank.
-        then: what to do on rank 0 once the folder is whole.
 
     Raises:
         ConfigError: if a rank cannot write, the same on every rank. What was there is unchanged.
     """
     beside = folder.with_name(f'.{folder.name}.saving')
-    _expect_one_process()
+    _single_process_is_meant()
     try:
-        dcp.save(dict(tensors), storage_writer=Writer(beside, folder, plain, then), process_group=group,
+        dcp.save(dict(tensors), storage_writer=_Writer(beside, folder, plain), process_group=group,
                  no_dist=group is None)
     except dcp.CheckpointException as error:
         shutil.rmtree(beside, ignore_errors=True)
@@ -84,21 +84,12 @@ def _one_sentence(folder: Path, error: 'dcp.CheckpointException') -> BaseExcepti
                        'another place.')
 
 
-@dataclass
-class Written:
-    """A file of a rank."""
-    name: str
-    bytes: int
-    sha256: str
-
-
-class Writer(StorageWriter):
+class _Writer(StorageWriter):
     """Writes each rank's tensors as one safetensors file. Rank 0 adds the rest and puts the folder in its place."""
 
-    def __init__(self, beside: Path, folder: Path, plain: Mapping[str, Any],
-                 then: Callable[[], None] | None = None) -> None:
+    def __init__(self, beside: Path, folder: Path, plain: Mapping[str, Any]) -> None:
         super().__init__()
-        self._beside, self._folder, self._plain, self._then = beside, folder, plain, then
+        self._beside, self._folder, self._plain = beside, folder, plain
 
     def reset(self, checkpoint_id: str | os.PathLike | None = None) -> None:
         pass
@@ -123,20 +114,19 @@ class Writer(StorageWriter):
     def write_data(self, plan: 'dcp.SavePlan', planner: 'dcp.SavePlanner') -> Future:
         results = []
         if plan.items:
-            written = _write_safetensors(self._beside / plan.storage_data, plan.items, planner.resolve_data)
-            results.append(WriteResult(plan.items[0].index, written.bytes, written))
+            file = _write_safetensors(self._beside / plan.storage_data, plan.items, planner.resolve_data)
+            results.append(WriteResult(plan.items[0].index, file['bytes'], (plan.storage_data, file)))
         done: Future = Future()
         done.set_result(results)
         return done
 
     def finish(self, metadata: Any, results: 'list[list[WriteResult]]') -> None:
         """On rank 0, after all ranks have written."""
-        files = [result.storage_data for results_of_rank in results for result in results_of_rank]
-        files.append(_write(self._beside / RUN, to_text(self._plain).encode()))
+        files = dict(result.storage_data for results_of_rank in results for result in results_of_rank)
+        files[RUN] = _write(self._beside / RUN, to_text(self._plain).encode())
         meta = self._plain['meta']
         _write(self._beside / MANIFEST, manifest_text(dict(
-            format=FORMAT, version=VERSION, epoch=meta['epoch'], iteration=meta['iter'],
-            files={file.name: dict(bytes=file.bytes, sha256=file.sha256) for file in files})).encode())
+            format=FORMAT, version=VERSION, epoch=meta['epoch'], iteration=meta['iter'], files=files)).encode())
         settle_folder(self._beside)
         before = self._folder.with_name(f'.{self._folder.name}.before')
         shutil.rmtree(before, ignore_errors=True)
@@ -145,16 +135,14 @@ class Writer(StorageWriter):
         self._beside.rename(self._folder)
         settle_folder(self._folder.parent)
         shutil.rmtree(before, ignore_errors=True)
-        if self._then:
-            self._then()
 
 
 def read_state(path: str | Path, model: nn.Module, parts: Sequence[str] | None, group: 'dist.ProcessGroup | None',
                verify: bool = True) -> dict[str, Any]:
     """Read parts of a checkpoint for a model. Every rank calls it.
 
-    A tensor that belongs to a divided parameter and has its shape (its value, its average, what the optimizer knows of
-    it) is divided in the same way, and each rank reads its part alone. Other tensors are whole, on the host.
+    A tensor that belongs to a sharded parameter and has its shape (its value, its average, its state of the optimizer)
+    is sharded in the same way, and each rank reads its part alone. Other tensors are complete, on the CPU.
 
     Args:
         path: the folder.
@@ -164,24 +152,24 @@ def read_state(path: str | Path, model: nn.Module, parts: Sequence[str] | None, 
         verify: whether rank 0 first compares the files with the manifest.
 
     Raises:
-        ConfigError: if the folder is not a whole checkpoint of this version, the same on every rank.
+        ConfigError: if the folder is not a complete checkpoint of this version, the same on every rank.
     """
     check_torch()
-    metadata = agreed(lambda: _metadata(path, verify))
+    metadata = from_rank_0(lambda: _metadata(path, verify))
     plain = {name: value for name, value in read_run(path).items() if parts is None or name in parts}
-    divided, targets = _divided(model), {}
+    sharded, targets = _sharded(model), {}
     for *keys, name in tensor_names(plain):
         said = metadata.state_dict_metadata[name]
-        like = next((divided[key] for key in (key.removeprefix('module.') for key in keys) if key in divided), None)
+        like = next((sharded[key] for key in (key.removeprefix('module.') for key in keys) if key in sharded), None)
         targets[name] = (torch.empty_like(like, dtype=said.properties.dtype)
                          if like is not None and like.shape == said.size else
                          torch.empty(said.size, dtype=said.properties.dtype))
-    _expect_one_process()
+    _single_process_is_meant()
     dcp.load(targets, storage_reader=_Reader(path, metadata), process_group=group, no_dist=group is None)
     return join(plain, targets)
 
 
-def _expect_one_process() -> None:
+def _single_process_is_meant() -> None:
     """Keep torch from warning that without a process group there is one process."""
     warnings.filterwarnings('ignore', 'torch.distributed is disabled', UserWarning)
 
@@ -203,29 +191,29 @@ def _metadata(path: str | Path, verify: bool) -> Any:
     return HuggingFaceStorageReader(str(path)).read_metadata()
 
 
-def divide(state: Any, model: nn.Module) -> Any:
-    """Give a state whose tensors are whole the form that :func:`read_state` gives it for this model."""
-    divided = _divided(model)
+def shard_state(state: Any, model: nn.Module) -> Any:
+    """Give a state with complete tensors the form that :func:`read_state` gives it for this model."""
+    sharded = _sharded(model)
 
     def part(value: Any, like: Any = None) -> Any:
         if isinstance(value, Mapping):
-            return {key: part(item, divided.get(str(key).removeprefix('module.'), like)) for key, item in value.items()}
+            return {key: part(item, sharded.get(str(key).removeprefix('module.'), like)) for key, item in value.items()}
         if type(value) in (list, tuple):
             return type(value)(part(item, like) for item in value)
         if not isinstance(value, Tensor) or like is None or value.shape != like.shape:
             return value
         return distribute_tensor(value, like.device_mesh, like.placements, src_data_rank=None)
 
-    return part(state) if divided else state
+    return part(state) if sharded else state
 
 
-def _divided(model: nn.Module) -> dict[str, Any]:
-    """The parameters that are divided among ranks, by their names."""
+def _sharded(model: nn.Module) -> dict[str, Any]:
+    """The sharded parameters by their names."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()
             if isinstance(parameter, DTensor)}
 
 
-def _write_safetensors(path: Path, items: list, resolve: Callable[[Any], Any]) -> Written:
+def _write_safetensors(path: Path, items: list, resolve: Callable[[Any], Any]) -> dict[str, Any]:
     """Write the planned parts of tensors one by one, and hash them on the way."""
     header, offsets, end = {}, {}, 0
     for item in items:
@@ -240,7 +228,8 @@ def _write_safetensors(path: Path, items: list, resolve: Callable[[Any], Any]) -
     return _write(path, struct.pack('<Q', len(text)) + text, *blocks)
 
 
-def _write(path: Path, *blocks: Any) -> Written:
+def _write(path: Path, *blocks: Any) -> dict[str, Any]:
+    """Write a file. Returns what the manifest says of it."""
     digest, size = hashlib.sha256(), 0
     with open(path, 'wb') as file:
         for block in blocks:
@@ -249,4 +238,4 @@ def _write(path: Path, *blocks: Any) -> Written:
             size += len(block)
         file.flush()
         os.fsync(file.fileno())
-    return Written(path.name, size, digest.hexdigest())
+    return dict(bytes=size, sha256=digest.hexdigest())

@@ -84,11 +84,11 @@ def test_a_loss_that_is_no_number_ends_the_run(digits_config, non_finite):
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_steps_that_are_not_finite_are_left_out_up_to_a_number(digits_config):
+def test_steps_that_are_not_finite_are_skipped_up_to_a_number(digits_config):
     digits_config.default_hooks.runtime_info.update(non_finite='skip', max_skipped=2)
     runner = Runner.from_cfg(digits_config)
     runner.model.head = Exploding(runner.model.head, 5)
-    with pytest.raises(ConfigError, match='3 steps in a row were left out up to step 8'):
+    with pytest.raises(ConfigError, match='3 steps in a row were skipped up to step 8'):
         runner.train()
     assert runner.message_hub.get_info('skipped_steps') == 3
     assert all(value.isfinite().all() for value in runner.model.state_dict().values())

@@ -1,0 +1,142 @@
+"""The processes of a run: how they are set up, agree, and find out which of them is missing."""
+
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch.distributed as dist
+from mmengine.device import get_device
+from mmengine.dist import broadcast_object_list, get_world_size, is_main_process
+
+from vit_plugin.errors import ConfigError
+
+Result = TypeVar('Result')
+
+TIMEOUT = 600.  # seconds. torch waits 600 with NCCL and 1800 with gloo
+PORT = '29500'  # torch's
+PART_OF_TIMEOUT = 0.8  # for a wait on the CPU, so that its error is reported before NCCL's watchdog ends the process
+GRACE = 3.  # seconds in which a launcher ends a process after another one has failed
+# The launchers' names of the rank, the number of processes and the rank on this machine.
+VARIABLES = {
+    'pytorch': ('RANK', 'WORLD_SIZE', 'LOCAL_RANK'),
+    'slurm': ('SLURM_PROCID', 'SLURM_NTASKS', 'SLURM_LOCALID'),
+    'mpi': ('OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE', 'OMPI_COMM_WORLD_LOCAL_RANK'),
+}
+
+
+def timeout_of(env_cfg: Mapping[str, Any] | None) -> float:
+    """How long ranks wait for one another in seconds, ``env_cfg.dist_cfg.timeout``."""
+    return ((env_cfg or {}).get('dist_cfg') or {}).get('timeout') or TIMEOUT
+
+
+def init_distributed(launcher: str, env_cfg: Mapping[str, Any] | None) -> None:
+    """Read the launcher's environment. On a CPU, also set up torch's process group, with gloo.
+
+    MMEngine sets it up on accelerators only.
+
+    Args:
+        launcher: pytorch, slurm or mpi.
+        env_cfg: that of the config. Its ``dist_cfg`` has the ``timeout`` in seconds. An ``init_method`` there replaces
+            the address and port in the environment.
+
+    Raises:
+        ConfigError: if an environment variable of the launcher is missing.
+    """
+    if dist.is_initialized():
+        return
+    settings = (env_cfg or {}).get('dist_cfg') or {}
+    read_environment(launcher, settings.get('port'))
+    if get_device() == 'cpu':
+        dist.init_process_group('gloo', settings.get('init_method'), timedelta(seconds=timeout_of(env_cfg)),
+                                rank=int(os.environ['RANK']), world_size=int(os.environ['WORLD_SIZE']))
+
+
+def read_environment(launcher: str, port: int | str | None = None) -> None:
+    """Give the variables of Slurm or Open MPI torch's names: ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and so on.
+
+    Args:
+        launcher: pytorch, slurm or mpi.
+        port: ``MASTER_PORT``. Default: as it is in the environment, or 29500.
+
+    Raises:
+        ConfigError: if a variable is missing.
+    """
+    for ours, theirs in zip(VARIABLES['pytorch'], VARIABLES[launcher], strict=True):
+        if theirs not in os.environ:
+            raise ConfigError(
+                f'--launcher {launcher}: the environment has no {theirs}, so that this process was not started by that '
+                'launcher; start with tools/dist_train.sh or tools/slurm_train.sh, or leave --launcher out.')
+        os.environ[ours] = os.environ[theirs]
+        if not os.environ[ours].isdecimal():
+            raise ConfigError(f'{theirs}={os.environ[theirs]!r} must be a whole number; start with '
+                              'tools/dist_train.sh or tools/slurm_train.sh.')
+    rank, world = int(os.environ['RANK']), int(os.environ['WORLD_SIZE'])
+    if rank >= world:
+        raise ConfigError(f'{VARIABLES[launcher][0]}={rank} is not below {VARIABLES[launcher][1]}={world}, the number '
+                          'of processes; count ranks from 0.')
+    os.environ['MASTER_PORT'] = str(port or os.environ.get('MASTER_PORT', PORT))
+    if not os.environ['MASTER_PORT'].isdecimal() or not 0 < int(os.environ['MASTER_PORT']) < 2**16:
+        raise ConfigError(f'MASTER_PORT={os.environ["MASTER_PORT"]!r} must be a number from 1 to 65535.')
+    if launcher == 'slurm' and 'MASTER_ADDR' not in os.environ:
+        os.environ['MASTER_ADDR'] = subprocess.run(
+            ['scontrol', 'show', 'hostnames', os.environ['SLURM_NODELIST']], check=True, capture_output=True,
+            text=True).stdout.split()[0]
+    if 'MASTER_ADDR' not in os.environ:
+        raise ConfigError(f'--launcher {launcher}: the environment has no MASTER_ADDR; set it to that of '
+                          'rank 0.')
+
+
+def missing_ranks(group: 'dist.ProcessGroup', timeout: float) -> str | None:
+    """The ranks that do not call this in time, such as ``'1, 3'``, or ``'unknown'``; None if all do.
+
+    Only rank 0 learns about all. The others only learn that rank 0 does not answer.
+
+    Args:
+        group: a group of gloo. Do not use it after a rank was missing.
+        timeout: seconds that rank 0 waits. The others wait as long as the group does.
+    """
+    try:
+        dist.monitored_barrier(group, timedelta(seconds=timeout), wait_all_ranks=True)
+    except RuntimeError as error:
+        found = re.search(r'Ranks? ([\d, ]+) failed', str(error))
+        if found:
+            return found[1].strip(' ,')
+        return '0' if dist.get_rank() else 'unknown'  # a connection that was closed has no number
+    return None
+
+
+def from_rank_0(find: Callable[[], Result]) -> Result:
+    """Call a function in rank 0. All ranks call this, and return its result or raise its error.
+
+    Raises:
+        ConfigError: the one that the function raised. Of another error, the other ranks know only the text.
+    """
+    if get_world_size() == 1:
+        return find()
+    answer: list[Any] = [None, None]
+    failed: BaseException | None = None
+    if is_main_process():
+        try:
+            answer[0] = find()
+        except Exception as error:  # noqa: BLE001  raised below
+            failed, answer[1] = error, str(error) or type(error).__name__
+    broadcast_object_list(answer)
+    if answer[1]:
+        raise failed or ConfigError(answer[1])
+    return answer[0]
+
+
+def report_of_rank(text: str) -> str:
+    """The report of an error, with the rank that it comes from unless that is rank 0.
+
+    An error of building is the same in all processes. So all but the first process of a machine wait, and the launcher
+    ends them meanwhile. A process that fails alone reports its error after the wait.
+    """
+    if os.environ.get('LOCAL_RANK', '0') != '0':
+        time.sleep(GRACE)
+    rank = os.environ.get('RANK', '0')
+    return text if rank == '0' else f'rank {rank} of {os.environ["WORLD_SIZE"]}: {text}'

@@ -1,0 +1,103 @@
+"""What a run does with steps whose loss or gradients are infinite or NaN."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import torch
+from mmengine.dist import all_gather_object, all_reduce, is_main_process
+from mmengine.runner import Runner
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.complete import write_text
+
+NEVER = 2**62  # a step that no run reaches
+
+
+class Step(NamedTuple):
+    """What is known of a step: its number from 1, its losses, and the files of its batch."""
+    number: int
+    values: Mapping[str, Any]
+    files: list
+
+
+class NonFinitePolicy:
+    """Ends the run at such a step, or counts the steps that the optimizer wrapper has skipped.
+
+    Args:
+        action, max_skipped: see :class:`~vit_plugin.engine.RuntimeInfoHook`.
+    """
+
+    def __init__(self, action: Literal['stop', 'skip', 'ignore'], max_skipped: int) -> None:
+        self._action, self._max_skipped = action, max_skipped
+        self.skipped_in_a_row = 0
+
+    def begin(self, runner: Runner) -> None:
+        self.skipped_in_a_row = 0
+        runner.optim_wrapper.skips_non_finite = self._action == 'skip'
+
+    def check(self, runner: Runner, steps: list[Step], together: bool) -> None:
+        """End the run if a loss is not finite.
+
+        Args:
+            runner: the run.
+            steps: those since the last check, with numbers as losses.
+            together: whether all processes call it now, and a loss of any of them counts.
+
+        Raises:
+            ConfigError: names the step and the file with its batch.
+        """
+        if self._action != 'stop':
+            return
+        first = next((step.number for step in steps if not math.isfinite(step.values.get('loss', 0.))), NEVER)
+        if together:
+            earliest = torch.tensor(first)
+            all_reduce(earliest, 'min')
+            first = int(earliest)
+        if first == NEVER:
+            return
+        step = next((step for step in steps if step.number == first), Step(first, {}, []))
+        path = write_report(runner, step, together)
+        loss = step.values.get('loss', math.nan)
+        loss = next(loss for loss in (all_gather_object(loss) if together else [loss]) if not math.isfinite(loss))
+        raise ConfigError(
+            f'The loss is {loss} at step {first}, near a learning rate of {max(learning_rates(runner)):.3g}: the run '
+            f'ends here, and the last checkpoint is from before; {path!r} names the files of the batch; give a lower '
+            "optim_wrapper.optimizer.lr, clip_grad, or look for bad data; default_hooks.runtime_info.non_finite='skip' "
+            "skips such steps, and 'ignore' continues.")
+
+    def skip(self, runner: Runner, step: Step) -> None:
+        """Count and report a step that all processes have skipped.
+
+        Raises:
+            ConfigError: if there were too many in a row.
+        """
+        self.skipped_in_a_row += 1
+        hub, path = runner.message_hub, write_report(runner, step, together=True)
+        hub.update_info('skipped_steps', hub.runtime_info.get('skipped_steps', 0) + 1)
+        runner.logger.warning(f'Step {step.number} is skipped, since its loss or its gradients are not finite; '
+                              f'{path!r} names the files of the batch.')
+        if self.skipped_in_a_row > self._max_skipped:
+            raise ConfigError(
+                f'{self.skipped_in_a_row} steps in a row were skipped up to step {step.number}, since their losses '
+                f'or gradients are not finite; {path!r} names the files of the last batch; give a lower '
+                'optim_wrapper.optimizer.lr, or a larger default_hooks.runtime_info.max_skipped.')
+
+
+def learning_rates(runner: Runner) -> list[float]:
+    """The learning rates of the optimizers' groups, each once."""
+    return sorted({rate for group in runner.optim_wrapper.get_lr().values() for rate in group})
+
+
+def write_report(runner: Runner, step: Step, together: bool) -> str:
+    """Write the losses and files of a step as JSON, of all processes or of this one. Returns the path."""
+    own = dict(losses={name: value if math.isfinite(value) else str(value) for name, value in step.values.items()},
+               files=step.files)
+    path = Path(runner.work_dir, f'non_finite_step_{step.number}.json')
+    processes = all_gather_object(own) if together else [own]
+    if is_main_process() or not together:
+        write_text(path, json.dumps(dict(step=step.number, lr=learning_rates(runner), processes=processes),
+                                    indent=1) + '\n')
+    return str(path)
