@@ -90,8 +90,8 @@ def _row(strategy: str, cfg: Config, cluster: Cluster, layout: Layout, batch: in
     arithmetic, messages = cluster.arithmetic_s(work['flops']), cluster.messages_s(work)
     step = max(arithmetic, messages)
     return Row(
-        f'{strategy} of {layout.group}' if layout.group > 1 else strategy, layout.recompute, dict(memory), memory.total(),
-        forecast.memory(1).total(), forecast.largest_batch(cluster.memory, batch),
+        f'{strategy} of {layout.group}' if layout.group > 1 else strategy, layout.recompute, dict(memory),
+        memory.total(), forecast.memory(1).total(), forecast.largest_batch(cluster.memory, batch),
         {link: work[link] for link in ('within', 'between')}, work['flops'] / batch / forwards, arithmetic, messages,
         step, None if images is None else images / (batch * forwards * cluster.gpus) * step / DAY)
 
