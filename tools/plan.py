@@ -10,17 +10,21 @@ import json
 import logging
 import warnings
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
+import torch
+
 from vit_plugin.apps.command_line import add_cfg_options, at_least, run_tool
-from vit_plugin.apps.planning.building import check_classifier, computes_in
-from vit_plugin.apps.planning.cost import GIGABYTES_PER_S, PEAK_TFLOPS, images_of_run, paper_core_days
-from vit_plugin.apps.planning.layouts import GIB, MIB, Layout, Machine, as_record, best, describe, lay_out
+from vit_plugin.apps.planning.building import build_classifier, compute_dtype
+from vit_plugin.apps.planning.cost import GIGABYTES_PER_S, PAPER_CORE_DAYS, PEAK_TFLOPS, Cluster, images_of_run
+from vit_plugin.apps.planning.layouts import GIB, Row, best, lay_out
 from vit_plugin.apps.planning.step import pretended_ranks
 from vit_plugin.engine.checks import check_channels
 from vit_plugin.engine.config import read_config
 from vit_plugin.files.complete import check_target, write_text
 
+MIB = 1 << 20
 COLUMNS = ('', 'recompute', 'parameters', 'gradients', 'optimizer', 'ema', 'gathered', 'activations', 'peak MiB',
            'largest batch', 'within MiB', 'between MiB', 'step s', 'days')
 
@@ -49,39 +53,33 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def table(layouts: Sequence[Layout]) -> str:
+def table(rows: Sequence[Row]) -> str:
     """The rows as aligned text. Memory is in MiB, by kind at the peak of a step."""
     lines = [COLUMNS]
-    for layout in layouts:
-        start = f'{layout.strategy} of {layout.group}' if layout.group > 1 else layout.strategy
-        cells = [f'{layout.memory[kind] / MIB:,.0f}' for kind in COLUMNS[2:8]] if layout.memory else []
-        if cells:
-            cells += [f'{layout.peak / MIB:,.0f}', f'{layout.largest_batch:,}',
-                      *(f'{layout.traffic[link] / MIB:,.0f}' for link in ('within', 'between'))]
-        if layout.run:
-            cells += [f'{layout.run.step_s:.3g}', f'{layout.run.days:.3g}']
-        lines.append((start, 'yes' if layout.recompute else 'no', *cells))
-    widths = [max(len(line[i]) for line in lines if i < len(line)) for i in range(len(COLUMNS))]
-    return '\n'.join('  '.join([line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in
-                                                            zip(line[1:], widths[1:], strict=False))])
-                     for line in lines)
+    for row in rows:
+        sizes = [*(row.memory[kind] for kind in COLUMNS[2:8]), row.peak, row.traffic['within'], row.traffic['between']]
+        cells = [f'{size / MIB:,.0f}' for size in sizes]
+        lines.append((row.name, 'yes' if row.recompute else 'no', *cells[:7], f'{row.largest_batch:,}', *cells[7:],
+                      f'{row.step_s:.3g}', '' if row.days is None else f'{row.days:.3g}'))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return '\n'.join('  '.join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in lines)
 
 
-def summary(chosen: Layout, machine: Machine, arch: object) -> list[str]:
-    """What the whole run takes in one of the layouts."""
-    lines = [f'An image takes {chosen.flops / 1e9:,.4g} GFLOP, forward and backward'
-             f'{f", and {chosen.repeated_flops / 1e9:,.4g} more with recomputing" if chosen.recompute else ""}.']
-    if chosen.run is None:
+def summary(row: Row, flops: float, cluster: Cluster, batch: int, images: float | None, price: float | None,
+            arch: object) -> list[str]:
+    """What the run takes in the layout of this row."""
+    bound = 'arithmetic' if row.arithmetic_s >= row.messages_s else 'messages'
+    lines = [f'An image takes {flops / 1e9:,.4g} GFLOP, forward and backward.',
+             f'{row}, {batch} images on each of {cluster.gpus:,} GPUs, at {cluster.utilisation:.0%} of '
+             f'{cluster.peak_tflops:g} TFLOP/s: a step takes {row.step_s:.3g} s ({bound}; arithmetic '
+             f'{row.arithmetic_s:.3g}, messages {row.messages_s:.3g}).']
+    if images is None or row.days is None:
         return lines
-    run, bound = chosen.run, 'arithmetic' if chosen.run.arithmetic_s >= chosen.run.messages_s else 'messages'
-    price = '' if run.price is None else f', {run.price:,.0f} at {machine.price:g} per GPU-hour'
-    lines += [f'{describe(chosen)}, {chosen.batch} images on each of {machine.gpus:,} GPUs, at '
-              f'{machine.utilisation:.0%} of {machine.peak_tflops:g} TFLOP/s: a step takes {run.step_s:.3g} s '
-              f'({bound}; arithmetic {run.arithmetic_s:.3g}, messages {run.messages_s:.3g}).',
-              f'The run of {run.images:,.0f} images, {run.exaflops:,.4g} exaFLOP: {run.days:.3g} days, '
-              f'{run.gpu_days:,.4g} GPU-days{price}; '
-              f'as much as {run.core_days:,.4g} TPUv3-core-days at that utilisation.']
-    if days := paper_core_days(arch):
+    gpu_days = row.days * cluster.gpus
+    money = '' if price is None else f', {gpu_days * 24 * price:,.0f} at {price:g} per GPU-hour'
+    lines.append(f'The run of {images:,.0f} images: {row.days:.3g} days, {gpu_days:,.4g} GPU-days{money}; as much as '
+                 f'{cluster.core_days(images * flops):,.4g} TPUv3-core-days at that utilisation.')
+    if days := PAPER_CORE_DAYS.get(str(arch)[:1].upper() + str(arch)[1:]):
         paper = ', '.join(f'{number:,} on {data}' for data, number in days.items())
         lines.append(f'The paper took for {arch} {paper} (TPUv3-core-days, arXiv:2010.11929, Table 2).')
     return lines
@@ -92,30 +90,33 @@ def main(args: argparse.Namespace) -> None:
     if args.out:
         check_target(args.out, [args.config])
     cfg = read_config(args.config, args.cfg_options)
-    check_classifier(cfg)
+    with torch.device('meta'):
+        model = build_classifier(cfg)
     check_channels(cfg.model)
     batch = args.batch or (cfg.get('train_dataloader') or {}).get('batch_size', 1)
-    dtype = computes_in(cfg)
-    machine = Machine(args.gpus, args.gpus_per_node, int(args.gpu_memory * GIB), args.reserved,
+    dtype = compute_dtype(cfg)
+    cluster = Cluster(args.gpus, args.gpus_per_node, int(args.gpu_memory * GIB * (1 - args.reserved)),
                       args.peak_tflops or PEAK_TFLOPS[dtype], args.utilisation,
-                      dict(within=args.device_bandwidth, between=args.node_bandwidth), args.price)
+                      dict(within=args.device_bandwidth, between=args.node_bandwidth))
     images = images_of_run(cfg, batch * args.gpus, args.images)
-    logging.disable(logging.INFO)  # each optimizer that is built tells its groups
+    logging.disable(logging.INFO)  # each optimizer that is built logs its groups
     try:
         with pretended_ranks(args.gpus):
-            layouts = lay_out(cfg, machine, batch, images)
+            rows, notes = lay_out(cfg, cluster, batch, images, model.backbone.num_layers)
     finally:
         logging.disable(logging.NOTSET)
     arch = cfg.model.backbone.get('arch', 'B/16')
-    named = arch if isinstance(arch, str) else 'Custom arch'
-    print(f'{named}, {layouts[0].num_parameters:,} parameters, computes in {dtype}; {batch} images on each of '
-          f'{args.gpus:,} GPUs of {args.gpu_memory:g} GiB, of which {machine.usable / GIB:.3g} are usable\n')
-    print(table(layouts))
-    for note in dict.fromkeys(layout.note for layout in layouts if layout.note):
+    print(f'{arch if isinstance(arch, str) else "Custom arch"}, {sum(p.numel() for p in model.parameters()):,} '
+          f'parameters, computes in {dtype}; {batch} images on each of {args.gpus:,} GPUs of {args.gpu_memory:g} GiB, '
+          f'of which {cluster.memory / GIB:.3g} are usable\n')
+    print(table(rows))
+    for note in notes:
         print(f'\nNot planned as asked: {note}')
     if args.out:
-        write_text(args.out, json.dumps(dict(config=args.config, **as_record(machine, layouts)), indent=1) + '\n')
-    print('\n' + '\n'.join(summary(best(layouts, machine.usable), machine, arch)))
+        record = dict(config=args.config, batch=batch, cluster=asdict(cluster), layouts=[asdict(row) for row in rows])
+        write_text(args.out, json.dumps(record, indent=1) + '\n')
+    chosen = best(rows, cluster.memory)
+    print('\n' + '\n'.join(summary(chosen, rows[0].flops, cluster, batch, images, args.price, arch)))
 
 
 if __name__ == '__main__':

@@ -26,7 +26,7 @@ def make_parser() -> argparse.ArgumentParser:
                                                             'the last')
     parser.add_argument('--jobs', type=at_least(1), default=1,
                         help='how many to train at the same time on this machine; default: 1')
-    parser.add_argument('--slurm', metavar='PARTITION', help='run the members as Slurm jobs (needs submitit)')
+    parser.add_argument('--slurm', metavar='PARTITION', help='train as Slurm jobs (needs submitit)')
     parser.add_argument('--slurm-options', nargs='+', action=KeyValue, metavar='KEY=VALUE',
                         help="submitit's settings, such as timeout_min=600 gpus_per_node=1 slurm_array_parallelism=8")
     add_cfg_options(parser)
@@ -41,17 +41,17 @@ def main(args: argparse.Namespace) -> None:
     sweep.check()
     sweep.claim()
     try:
-        failed = run_here(sweep.members, args.jobs) if not args.slurm else run_on_slurm(
-            sweep.members, args.slurm, folder / 'slurm', args.slurm_options or {})
+        failed = run_here(sweep.runs, args.jobs) if not args.slurm else run_on_slurm(
+            sweep.runs, args.slurm, folder / 'slurm', args.slurm_options or {})
     except KeyboardInterrupt:
         raise SystemExit('Interrupted: the same command continues.') from None
-    metric, rows, silent = collect(sweep, args.metric, args.best)
-    failed.update(silent)
+    metric, rows, without = collect(sweep, args.metric, args.best)
+    failed.update(without)
     paths = write_results(sweep, metric, rows, failed)
     print(f'\n{as_markdown(metric, rows)}\n{", ".join(map(str, paths))}')
     if failed:
         raise SystemExit('\n'.join([
-            f'\nError: {len(failed)} of {len(sweep.members)} members gave no result; the same command tries those that '
+            f'\nError: {len(failed)} of {len(sweep.runs)} runs have no result; the same command tries those that '
             'failed again:', *(f'  {path}: {words}' for path, words in failed.items())]))
 
 

@@ -26,8 +26,9 @@ from torch.multiprocessing import get_context
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from vit_plugin.apps.planning.building import build_classifier
-from vit_plugin.apps.planning.forecast import Forecast
-from vit_plugin.apps.planning.step import Setting, pretended_ranks
+from vit_plugin.apps.planning.forecast import Forecast, equal_blocks
+from vit_plugin.apps.planning.step import Layout, pretended_ranks
+from vit_plugin.arch import parse_arch
 from vit_plugin.engine.sharding import Sharding, shard
 
 RANKS, GOAL = 2, 0.05
@@ -70,11 +71,13 @@ def config_of(case: Case) -> Config:
         optim_wrapper=dict(type='vit_plugin.OptimWrapper', optimizer=optimizer, clip_grad=dict(max_norm=1.0))))
 
 
-def planned(case: Case, in_full: bool = False) -> float:
+def planned(case: Case) -> float:
     """Bytes at the peak of a step, by the plan."""
+    cfg = config_of(case)
     with pretended_ranks(RANKS):
-        setting = Setting(RANKS, RANKS, RANKS if case.sharded else 1, case.recompute, device='cpu')
-        return Forecast(config_of(case), setting, in_full).peak(case.batch)
+        layout = Layout(RANKS, RANKS, RANKS if case.sharded else 1, case.recompute, device='cpu')
+        blocks = equal_blocks(cfg, parse_arch(case.arch).num_layers)
+        return Forecast(cfg, layout, blocks).memory(case.batch).total()
 
 
 def measured(case: Case) -> float:
@@ -96,7 +99,7 @@ def _train(case: Case, rank: int, folder: str) -> None:
     dist.init_process_group('gloo', init_method=f'file://{folder}/store', rank=rank, world_size=RANKS)
     cfg = config_of(case)
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
-        model = build_classifier(cfg, case.recompute, None).train()
+        model = build_classifier(cfg, case.recompute).train()
         model = shard(model, Sharding(), 'cpu') if case.sharded else MMDistributedDataParallel(
             model, broadcast_buffers=False)
         wrapper = build_optim_wrapper(model, cfg.optim_wrapper)

@@ -14,20 +14,20 @@ def test_a_plan_for_people_and_for_machines(run_tool, tmp_path):
     for words in ('DDP', 'FSDP2 of 2', 'GPU-days', 'TPUv3-core-days', 'parameters, computes in float32'):
         assert words in done.stdout
     record = json.loads(out.read_text())
-    rows = {(row['strategy'], row['recompute']): row for row in record['layouts']}
-    assert set(rows) == {(strategy, recompute) for strategy in ('DDP', 'FSDP2') for recompute in (False, True)}
-    for strategy in ('DDP', 'FSDP2'):
+    rows = {(row['name'], row['recompute']): row for row in record['layouts']}
+    assert set(rows) == {(strategy, recompute) for strategy in ('DDP', 'FSDP2 of 2') for recompute in (False, True)}
+    for strategy in ('DDP', 'FSDP2 of 2'):
         plain, recomputing = rows[strategy, False], rows[strategy, True]
         assert plain['peak'] > recomputing['peak']
         assert 0 < plain['largest_batch'] < recomputing['largest_batch']
-        assert plain['run']['step_s'] <= recomputing['run']['step_s']
-    assert rows['FSDP2', False]['memory']['optimizer'] < rows['DDP', False]['memory']['optimizer']
+        assert plain['step_s'] <= recomputing['step_s']
+    assert rows['FSDP2 of 2', False]['memory']['optimizer'] < rows['DDP', False]['memory']['optimizer']
     assert not dist.is_initialized()
 
 
 @pytest.mark.parametrize(('arguments', 'words'), [
     (('no.py', '--gpus', 1, '--gpu-memory', 1), "There is no config file 'no.py'"),
-    ((PURE, '--gpus', 12, '--gpu-memory', 1), '--gpus 12 are not whole machines of --gpus-per-node 8'),
+    ((PURE, '--gpus', 12, '--gpu-memory', 1), '--gpus 12 does not fill machines of --gpus-per-node 8'),
     ((PURE, '--gpus', 1, '--gpu-memory', 1, '--cfg-options', 'model.head.in_channels=7'), 'does not fit the backbone'),
     (('configs/detection/faster-rcnn_hybrid-vit-base-r50-p16_fpn_8xb2-1x_coco.py', '--gpus', 1, '--gpu-memory', 1),
      'FasterRCNN is not a classifier'),

@@ -19,11 +19,11 @@ def test_trainings_over_a_grid(run_tool, tmp_path):
 
 
 @pytest.mark.nightly
-def test_a_member_that_fails_is_said_at_the_end_and_in_the_exit_status(run_tool, tmp_path):
+def test_a_run_that_fails_is_said_at_the_end_and_in_the_exit_status(run_tool, tmp_path):
     done = run_tool('sweep', DIGITS, '--grid', 'optim_wrapper.optimizer.lr=1e30,1e-3', '--seeds', '1',
                     '--work-dir', tmp_path, '--cfg-options', *SHORT)
     assert done.returncode == 1
-    assert 'Error: 1 of 2 members gave no result' in done.stderr
+    assert 'Error: 1 of 2 runs have no result' in done.stderr
     found = json.loads((tmp_path / 'results.json').read_text())
     assert [len(row['scores']) for row in found['rows']] == [0, 1]
     assert len(found['failed']) == 1

@@ -1,32 +1,18 @@
 import pytest
 from mmengine.config import Config
 
-from vit_plugin.apps.planning.cost import estimate, images_of_run, paper_core_days
+from vit_plugin.apps.planning.cost import Cluster, images_of_run
 from vit_plugin.errors import ConfigError
 
-RUN = dict(images=1e6, batch=10, gpus=4, flops=1e12, traffic=dict(within=1e9, between=1e9), peak_tflops=100.,
-           utilisation=0.5)
+CLUSTER = Cluster(gpus=4, gpus_per_node=8, memory=1, peak_tflops=100., utilisation=0.5,
+                  gigabytes_per_s=dict(within=500., between=50.))
 
 
-def test_arithmetic_bounds_the_step():
-    run = estimate(**RUN, price=2.)
-    assert run.step_s == run.arithmetic_s == pytest.approx(10 * 1e12 / 50e12)
-    assert run.messages_s == pytest.approx(1e9 / 50e9)
-    assert run.days == pytest.approx(1e6 / 40 * 0.2 / 86400)
-    assert run.price == pytest.approx(4 * run.days * 24 * 2)
-    assert run.exaflops == pytest.approx(1)
-
-
-def test_messages_bound_the_step():
-    run = estimate(**{**RUN, 'traffic': dict(within=0, between=50e9)})
-    assert run.step_s == run.messages_s == pytest.approx(1)
-
-
-def test_recomputing_takes_time_and_is_not_the_models_arithmetic():
-    plain, recomputing = estimate(**RUN), estimate(**RUN, repeated_flops=0.5e12)
-    assert recomputing.arithmetic_s == pytest.approx(1.5 * plain.arithmetic_s)
-    assert recomputing.core_days == plain.core_days
-    assert recomputing.exaflops == plain.exaflops
+def test_seconds_of_arithmetic_and_messages():
+    assert CLUSTER.arithmetic_s(1e12) == pytest.approx(1 / 50)
+    assert CLUSTER.messages_s(dict(within=500e9, between=25e9)) == pytest.approx(1)
+    assert CLUSTER.messages_s(dict(within=0, between=100e9)) == pytest.approx(2)
+    assert CLUSTER.core_days(61.5e12 * 0.5 * 86400) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(('cfg', 'images', 'expected'), [
@@ -44,9 +30,3 @@ def test_epochs_of_unknown_data():
     cfg = Config(dict(train_cfg=dict(max_epochs=3), train_dataloader=dict(dataset=dict(type='CustomDataset'))))
     with pytest.raises(ConfigError, match='images in a CustomDataset is not known; give --images NUMBER'):
         images_of_run(cfg, 16)
-
-
-def test_core_days_of_the_paper():
-    assert paper_core_days('h/14') == {'JFT-300M': 2500}
-    assert paper_core_days('B/16') == {}
-    assert paper_core_days(dict(embed_dims=32)) == {}

@@ -1,4 +1,3 @@
-import math
 from dataclasses import replace
 from itertools import product
 
@@ -11,8 +10,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from vit_plugin.apps.benchmark.measure import peak_memory
 from vit_plugin.apps.planning.building import build_classifier
-from vit_plugin.apps.planning.forecast import DEPTHS, Forecast, by_segment, has_equal_blocks
-from vit_plugin.apps.planning.step import Setting, pretended_ranks
+from vit_plugin.apps.planning.forecast import Forecast, equal_blocks, segments
+from vit_plugin.apps.planning.step import Layout, pretended_ranks
 from vit_plugin.apps.planning.tracing import KINDS
 from vit_plugin.errors import ConfigError
 
@@ -38,35 +37,34 @@ def make_cfg(num_layers: int = LAYERS, **options) -> Config:
 @pytest.fixture
 def ranks():
     with pretended_ranks(16):
-        yield Setting(gpus=16, gpus_per_node=8)
+        yield Layout(gpus=16, gpus_per_node=8)
 
 
 @pytest.mark.parametrize(('group', 'recompute'), [
     (16, True), *(pytest.param(*other, marks=pytest.mark.nightly) for other in (
         (1, False), (1, True), (16, False), (8, False), (8, True)))])
 def test_continued_to_a_depth_it_is_what_tracing_all_blocks_gives(ranks, group, recompute):
-    setting = replace(ranks, group=group, recompute=recompute)
-    short, full = (Forecast(make_cfg(), setting, in_full) for in_full in (False, True))
-    assert (short.depths, full.depths) == (DEPTHS, (None, ))
+    layout = replace(ranks, group=group, recompute=recompute)
+    short, full = (Forecast(make_cfg(), layout, num_layers) for num_layers in (LAYERS, None))
+    assert (len(short.steps), len(full.steps)) == (2, 1)
     for batch in (1, 40):  # the peak is in the update, or in the backward
-        assert short.peak(batch) == pytest.approx(full.peak(batch), rel=1e-6)
         expected = full.at(batch)
-        for key, value in short.at(batch).items():
-            assert value == pytest.approx(expected.get(key, 0), rel=1e-6, abs=1), key
+        for segment, held in short.at(batch).items():
+            assert held == pytest.approx(expected[segment], rel=1e-6, abs=1), segment
 
 
 @pytest.mark.parametrize('options', [
     {'model.backbone.encoder': dict(qkv_bias=[True] * LAYERS)}, {'model.backbone.frozen_stages': 2}])
 def test_unequal_blocks_are_all_traced(options):
-    assert has_equal_blocks(make_cfg(), LAYERS)
-    assert not has_equal_blocks(make_cfg(**options), LAYERS)
+    assert equal_blocks(make_cfg(), LAYERS) == LAYERS
+    assert equal_blocks(make_cfg(**options), LAYERS) is None
 
 
 @pytest.mark.parametrize('group', [1, pytest.param(16, marks=pytest.mark.nightly)])
 def test_the_largest_batch_is_the_last_that_fits(ranks, group):
-    forecast = Forecast(make_cfg(2), replace(ranks, group=group))
+    forecast = Forecast(make_cfg(2), replace(ranks, group=group), None)
     largest = forecast.largest_batch(30 * MIB)
-    assert forecast.peak(largest) <= 30 * MIB < forecast.peak(largest + 1)
+    assert forecast.memory(largest).total() <= 30 * MIB < forecast.memory(largest + 1).total()
     assert forecast.largest_batch(MIB // 10) == 0
 
 
@@ -80,10 +78,9 @@ def test_the_plan_is_what_torch_allocates(optimizer, amp, recompute, batch):
     cfg.model.backbone.img_size, cfg.model.head.in_channels = 64, 192
     cfg.model.backbone.arch.update(embed_dims=192, feedforward_channels=768)
     with pretended_ranks(1):
-        planned = Forecast(cfg, Setting(1, 1, recompute=recompute, device='cpu'))
-        rest = sum(planned.memory(batch)[kind] for kind in ('parameters', 'optimizer'))
-        planned_peak = planned.peak(batch) - rest
-    model = build_classifier(cfg, recompute, None).train()
+        planned = Forecast(cfg, Layout(1, 1, recompute=recompute, device='cpu'), None).memory(batch)
+        planned_peak = planned.total() - planned['parameters'] - planned['optimizer']
+    model = build_classifier(cfg, recompute).train()
     optim_wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
     optim_wrapper.defers_grad_norm = True
 
@@ -99,9 +96,9 @@ def test_the_plan_is_what_torch_allocates(optimizer, amp, recompute, batch):
 def test_arithmetic_is_that_of_the_model():
     cfg = make_cfg(2)
     with pretended_ranks(1):
-        plain, recomputing = (Forecast(cfg, Setting(1, 1, recompute=recompute)).at(3)['flops']
+        plain, recomputing = (Forecast(cfg, Layout(1, 1, recompute=recompute), None).at(3)['work', ]['flops']
                               for recompute in (False, True))
-    model = build_classifier(cfg, False, None).train()
+    model = build_classifier(cfg).train()
     images = torch.zeros(3, 3, 32, 32)
     with FlopCounterMode(display=False) as counter:
         model.head.loss(model.extract_feat(images), [DataSample().set_gt_label(0)] * 3)['loss'].backward()
@@ -109,10 +106,10 @@ def test_arithmetic_is_that_of_the_model():
     assert 1.1 * plain < recomputing < 4 / 3 * plain  # the stem, the head and the last products are not repeated
 
 
-def kinds(cfg: Config, setting: Setting, batch: int = 2) -> dict[str, float]:
+def kinds(cfg: Config, layout: Layout, batch: int = 2) -> dict[str, float]:
     """The most of each kind, over a step."""
-    segments = by_segment(Forecast(cfg, setting).at(batch)).values()
-    return {kind: max(held.get(kind, 0) for held in segments) for kind in KINDS}
+    return {kind: max(held[kind] for held in segments(Forecast(cfg, layout, None).at(batch)).values())
+            for kind in KINDS}
 
 
 def test_sharding_divides_and_replicas_do_not(ranks):
@@ -127,7 +124,7 @@ def test_sharding_divides_and_replicas_do_not(ranks):
     (dict(type='AdamW'), 2), (dict(type='SGD', momentum=0.9), 1), (dict(type='SGD'), 0)])
 def test_the_optimizers_own_state(ranks, optimizer, times):
     cfg = make_cfg(2, optim_wrapper=dict(optimizer=dict(optimizer, lr=0.1, _delete_=True)))
-    held = min(held['optimizer'] for held in by_segment(Forecast(cfg, ranks).at(2)).values())  # a step makes more
+    held = min(held['optimizer'] for held in segments(Forecast(cfg, ranks, None).at(2)).values())  # a step makes more
     assert held == pytest.approx(times * kinds(cfg, ranks)['gradients'], rel=0.2, abs=1)
 
 
@@ -147,34 +144,34 @@ def test_mixed_precision_and_sharding_in_low_precision(ranks):
 
 
 def test_accumulating_keeps_gradients_and_sends_less(ranks):
-    setting = replace(ranks, group=16)
-    once, twice = (Forecast(make_cfg(2, **{'optim_wrapper.accumulative_counts': count}), setting).at(2)
+    layout = replace(ranks, group=16)
+    once, twice = (Forecast(make_cfg(2, **{'optim_wrapper.accumulative_counts': count}), layout, None)
                    for count in (1, 2))
-    assert twice['flops'] == 2 * once['flops']
-    assert once['within'] < twice['within'] < 2 * once['within']
-    peaks = [max(sum(held.values()) for held in by_segment(cost).values()) for cost in (once, twice)]
-    assert peaks[0] < peaks[1]
+    assert once.memory(2).total() < twice.memory(2).total()
+    work, double = (forecast.at(2)['work', ] for forecast in (once, twice))
+    assert double['flops'] == 2 * work['flops']
+    assert work['within'] < double['within'] < 2 * work['within']
 
 
 def test_offloading_is_not_planned(ranks):
     with pytest.raises(ConfigError, match='sharding.cpu_offload=True is not planned'):
-        Forecast(make_cfg(sharding=dict(cpu_offload=True)), replace(ranks, group=16))
+        Forecast(make_cfg(sharding=dict(cpu_offload=True)), replace(ranks, group=16), None)
 
 
 def test_an_optimizer_that_does_not_step_sharded_parameters(ranks):
     cfg = make_cfg(2, optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.1, fused=True, _delete_=True)))
     with pytest.raises(ConfigError, match='SGD does not step sharded parameters .* leave out fused=True'):
-        Forecast(cfg, replace(ranks, group=16))
-    assert math.isfinite(Forecast(cfg, ranks).peak(1))
+        Forecast(cfg, replace(ranks, group=16), None)
+    assert Forecast(cfg, ranks, None).memory(1).total() > 0
 
 
 def test_only_classifiers():
     detector = Config(dict(model=dict(type='FasterRCNN', backbone=dict(type='vit_plugin.VisionTransformer'))))
     with pytest.raises(ConfigError, match='FasterRCNN is not a classifier .* configs/vit'):
-        build_classifier(detector, False, None)
+        build_classifier(detector)
     stock = Config(dict(model=dict(type='ImageClassifier', backbone=dict(type='ResNet', depth=18), head=None)))
     with pytest.raises(ConfigError, match='is not a classifier on a vit_plugin'):
-        build_classifier(stock, False, None)
+        build_classifier(stock)
 
 
 def test_every_kind_is_named(ranks):

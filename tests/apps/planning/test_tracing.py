@@ -7,56 +7,45 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from vit_plugin.apps.planning.step import pretended_ranks
-from vit_plugin.apps.planning.tracing import Trace
+from vit_plugin.apps.planning.tracing import Work, memory_tracker
 from vit_plugin.errors import ConfigError
 
 KIB = 1024
 
 
-@pytest.fixture
-def trace():
-    """Of a model with a KiB of parameters, trained by SGD with momentum."""
+class Blocks(nn.Module):
+    """As many blocks as numbers, each a KiB of parameters, under the name that a classifier's have."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.backbone = nn.ModuleDict(dict(blocks=nn.Sequential(*(nn.Linear(16, 16, False) for _ in range(number)))))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.backbone['blocks'](x)
+
+
+def test_each_segment_has_a_peak_by_kind():
     fake = FakeTensorMode()
     with fake:
-        model = nn.Linear(256, 1, bias=False)
+        model = Blocks(6)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    return Trace(model, optimizer, fake, node=8), model, optimizer
-
-
-def test_each_segment_has_a_peak_by_kind(trace):
-    trace, model, optimizer = trace
-    with trace:
-        images = torch.empty(4, 256)
-        trace.memory.segment = 'forward'
-        loss = model(images).sum()
-        trace.memory.segment = 'backward'
-        loss.backward()
-        del images, loss
-        trace.memory.segment = 'update'
+    with fake, memory_tracker(model, optimizer, 6) as memory:
+        model(torch.empty(16, 16)).sum().backward()
         optimizer.step()
-    peaks = trace.peaks()
-    assert +peaks['input'] == dict(parameters=KIB, activations=4 * KIB)
-    assert peaks['forward']['activations'] == 4 * KIB + 16 + 4  # four outputs and their sum
-    assert peaks['backward'].total() >= 6 * KIB  # with the gradient
-    assert +peaks['update'] == dict(parameters=KIB, gradients=KIB, optimizer=KIB)
+    blocks = {(phase, position) for phase in ('forward', 'backward') for position in (0, 1, 'middle', -2, -1)}
+    assert set(memory.peaks) == {('forward', 'stem'), ('update', ), *blocks}
+    assert +memory.peaks['forward', 'stem'] == dict(parameters=6 * KIB, activations=KIB)
+    assert memory.peaks['forward', 1]['activations'] == 3 * KIB  # the images, and two outputs
+    assert memory.peaks['forward', -1]['activations'] >= 7 * KIB
+    assert memory.peaks['backward', -1]['gradients'] <= KIB
+    assert +memory.peaks['update', ] == dict(parameters=6 * KIB, gradients=6 * KIB, optimizer=6 * KIB)
 
 
-def test_a_segment_that_comes_again_has_its_larger_peak(trace):
-    trace, _, _ = trace
-    with trace:
-        for size in (256, 1024, 512):
-            trace.memory.segment = 'again'
-            torch.empty(size)
-            trace.memory.segment = 'rest'
-            torch.empty(1)
-    assert trace.peaks()['again'].total() == 5 * KIB
-
-
-def test_arithmetic_of_forward_and_backward(trace):
-    trace, model, _ = trace
-    with trace:
-        model(torch.empty(5, 256, requires_grad=True)).sum().backward()
-    assert trace.work.flops == 3 * 2 * 5 * 256
+def test_arithmetic_of_forward_and_backward():
+    fake = FakeTensorMode()
+    with fake, Work(fake) as work:
+        nn.Linear(256, 1, bias=False)(torch.empty(5, 256, requires_grad=True)).sum().backward()
+    assert work.flops == 3 * 2 * 5 * 256
 
 
 @pytest.mark.parametrize(('ranks', 'within', 'between'), [
@@ -64,27 +53,19 @@ def test_arithmetic_of_forward_and_backward(trace):
     (range(8), 2 * KIB * 7 // 8, 0),
     ((0, 8), 0, 2 * KIB // 2),  # as those of HSDP that have the same part
 ])
-def test_messages_within_and_between_machines(trace, ranks, within, between):
-    trace, _, _ = trace
+def test_messages_within_and_between_machines(ranks, within, between):
+    fake = FakeTensorMode()
     with pretended_ranks(16):
         group = dist.new_group(list(ranks))
-        with trace:
+        with fake, Work(fake, gpus_per_node=8) as work:
             dist.all_reduce(torch.empty(256), group=group)
-    assert trace.work.traffic == dict(within=within, between=between)
+    assert work.traffic == dict(within=within, between=between)
 
 
 def test_a_plan_is_not_made_within_a_run():
     with pretended_ranks(2), pytest.raises(ConfigError, match='in a process of its own'), pretended_ranks(2):
         pass
     assert not dist.is_initialized()
-
-
-def test_a_torch_whose_trackers_are_others_is_a_sentence(trace):
-    trace, _, _ = trace
-    with trace:
-        pass
-    with pytest.raises(ConfigError, match='The memory trackers of torch .* are not those that planning knows'):
-        trace.peaks()
 
 
 def test_a_torch_without_the_trackers_is_a_sentence(monkeypatch):

@@ -1,8 +1,7 @@
-"""Arithmetic, time and money of a planned run."""
+"""What a step takes on a cluster, and how many images a run trains on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from mmengine.config import Config
 
@@ -23,57 +22,40 @@ DAY = 24 * 3600
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """What a run takes.
+class Cluster:
+    """What a run is planned for.
 
     Attributes:
-        images: number of images that it trains on, repetitions included.
-        exaflops: operations of the forward and backward without recomputing, in 10^18.
-        step_s: seconds of a step: arithmetic or messages, whichever takes longer.
-        arithmetic_s, messages_s: seconds of a step for each of them alone.
-        days: days of the run.
-        gpu_days: days of the run times GPUs.
-        price: of the GPUs' hours; None without a price.
-        core_days: days of one TPUv3 core for the same arithmetic, at the same utilisation.
-    """
-    images: float
-    exaflops: float
-    step_s: float
-    arithmetic_s: float
-    messages_s: float
-    days: float
-    gpu_days: float
-    price: float | None
-    core_days: float
-
-
-def estimate(images: float, batch: int, gpus: int, flops: float, traffic: Mapping[str, float],
-             peak_tflops: float, utilisation: float, gigabytes_per_s: Mapping[str, float] = GIGABYTES_PER_S,
-             repeated_flops: float = 0., price: float | None = None) -> Estimate:
-    """Estimate a run.
-
-    Arithmetic and links are taken to work at the same time; data, validation and checkpoints cost none.
-
-    Args:
-        images: number of images that the run trains on.
-        batch: images of an update on each GPU.
         gpus: number of GPUs.
-        flops: operations for one image, forward and backward.
-        traffic: bytes that a GPU receives in a step, ``within`` and ``between`` machines.
-        peak_tflops: what a GPU could compute at best.
-        utilisation: which part of it the arithmetic reaches.
-        gigabytes_per_s: speed of the links of a GPU, in one direction.
-        repeated_flops: operations for one image that recomputing adds.
-        price: of a GPU's hour.
+        gpus_per_node: number of GPUs in a machine.
+        memory: bytes of a GPU that a run may take.
+        peak_tflops: what a GPU computes at best.
+        utilisation: which part of that arithmetic reaches.
+        gigabytes_per_s: speed of a GPU's links ``within`` and ``between`` machines, in one direction.
     """
-    rate = peak_tflops * 1e12 * utilisation
-    arithmetic = (flops + repeated_flops) * batch / rate
-    messages = max(size / (gigabytes_per_s[link] * 1e9) for link, size in traffic.items())
-    step = max(arithmetic, messages)
-    days = images / (batch * gpus) * step / DAY
-    return Estimate(images, images * flops / 1e18, step, arithmetic, messages, days, days * gpus,
-                    None if price is None else days * gpus * 24 * price,
-                    images * flops / (TPU_V3_CORE_TFLOPS * 1e12 * utilisation * DAY))
+    gpus: int
+    gpus_per_node: int
+    memory: int
+    peak_tflops: float
+    utilisation: float
+    gigabytes_per_s: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        if self.gpus > self.gpus_per_node and self.gpus % self.gpus_per_node:
+            raise ConfigError(f'--gpus {self.gpus} does not fill machines of --gpus-per-node {self.gpus_per_node}; '
+                              'give a multiple of it.')
+
+    def arithmetic_s(self, flops: float) -> float:
+        """Seconds that a GPU takes for a number of operations."""
+        return flops / (self.peak_tflops * 1e12 * self.utilisation)
+
+    def messages_s(self, traffic: Mapping[str, float]) -> float:
+        """Seconds in which a GPU receives these bytes ``within`` and ``between`` machines, both at the same time."""
+        return max(traffic[link] / (speed * 1e9) for link, speed in self.gigabytes_per_s.items())
+
+    def core_days(self, flops: float) -> float:
+        """Days of one TPUv3 core for a number of operations, at the same utilisation."""
+        return flops / (TPU_V3_CORE_TFLOPS * 1e12 * self.utilisation * DAY)
 
 
 def images_of_run(cfg: Config, global_batch: int, images: int | None = None) -> float | None:
@@ -97,8 +79,3 @@ def images_of_run(cfg: Config, global_batch: int, images: int | None = None) -> 
     if number is None:
         raise ConfigError(f'The number of images in a {kind} is not known; give --images NUMBER.')
     return loop['max_epochs'] * number
-
-
-def paper_core_days(arch: Any) -> dict[str, int]:
-    """TPUv3-core-days of the paper for this arch, by data. Empty for other archs."""
-    return PAPER_CORE_DAYS.get(arch[:1].upper() + arch[1:], {}) if isinstance(arch, str) else {}

@@ -1,8 +1,8 @@
 """What a step takes, by torch's own trackers. The only file that uses ``torch.distributed._tools``."""
 
-from collections import Counter
-from collections.abc import Hashable, Mapping
-from contextlib import ExitStack
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -25,13 +25,15 @@ except ImportError as error:
     raise ConfigError(f'Planning needs the memory trackers of torch 2.6 or newer, and torch {torch.__version__} lacks '
                       f'them ({error}); install another torch.') from error
 
-# What the trackers say that memory is held for -> the plan's word.
+# The trackers' kinds of memory -> the plan's columns.
 KIND = {'Parameter': 'parameters', 'Sharded Param': 'parameters', 'Buffer': 'parameters',
         'Gradient': 'gradients', 'Sharded Grad': 'gradients', 'Optstate': 'optimizer', 'OptState': 'optimizer',
         'Unsharded Param': 'gathered', 'Unsharded Grad': 'gathered', 'All Gather': 'gathered',
         'Reduce Scatter': 'gathered', 'Activation': 'activations', 'Inputs': 'activations', 'Other': 'activations',
         'Temp': 'activations'}
 KINDS = ('parameters', 'gradients', 'optimizer', 'ema', 'gathered', 'activations')
+BLOCK = re.compile(r'\.backbone\.blocks\.(\d+)$')  # in a module's full name
+ENDS = 2  # blocks at either end that differ from the others, which torch's prefetching makes more than one
 READS = (torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default)
 
 
@@ -40,7 +42,7 @@ class Work(TorchDispatchMode):
 
     Args:
         fake: the mode of the tensors that count. DTensor finds out shapes in another one.
-        node: number of ranks on a machine.
+        gpus_per_node: number of ranks on a machine.
 
     Attributes:
         flops: floating-point operations of matrix products, convolutions and attention.
@@ -48,9 +50,9 @@ class Work(TorchDispatchMode):
             rank's share of what its machine receives.
     """
 
-    def __init__(self, fake: FakeTensorMode, node: int) -> None:
+    def __init__(self, fake: FakeTensorMode, gpus_per_node: int = 1) -> None:
         super().__init__()
-        self.fake, self.node = fake, node
+        self.fake, self.gpus_per_node = fake, gpus_per_node
         self.flops, self.traffic = 0, Counter(within=0, between=0)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: Mapping | None = None) -> Any:
@@ -71,7 +73,7 @@ class Work(TorchDispatchMode):
 
     def _send(self, func: Any, out: Any, args: tuple, kwargs: Any) -> None:
         ranks = dist.get_process_group_ranks(CollectiveOp.get_process_group(func, args))
-        machines = len({rank // self.node for rank in ranks})
+        machines = len({rank // self.gpus_per_node for rank in ranks})
         crossings = 2 if 'allreduce' in func.__name__.replace('_', '') else 1  # of the links between the ranks
         size = crossings * CollectiveOp.get_comm_tensor_size(func, out, args, kwargs)
         self.traffic['between'] += size * (machines - 1) // len(ranks)
@@ -80,17 +82,35 @@ class Work(TorchDispatchMode):
 
 
 class Peaks(MemTracker):
-    """torch's tracker with a peak for each segment of a step, in place of one for each module."""
+    """torch's tracker with a peak for each segment of a step, in place of one for each module.
 
-    segment: Hashable = 'input'
+    Segments are the forward and the backward of the blocks at either end, of those in the middle, and the update. What
+    comes between two blocks belongs to the one before.
+
+    Attributes:
+        num_layers: number of blocks.
+        peaks: bytes by kind at the peak of each segment.
+    """
+
+    num_layers = 0
 
     def _update_peak_stats(self, peak_state: Any) -> None:
+        if self._in_opt:
+            self._segment = ('update', )
+        elif active := next(filter(None, map(BLOCK.search, self._mod_tracker.parents)), None):
+            i = int(active[1])
+            position = i if i < ENDS else i - self.num_layers if i >= self.num_layers - ENDS else 'middle'
+            self._segment = ('backward' if self._mod_tracker.is_bw else 'forward', position)
         total = sum(on_device['Total'] for on_device in self._curr_mem_snap.values())
-        if total > self.peaks.get(self.segment, (0, {}))[0]:
-            self.peaks[self.segment] = total, [dict(on_device) for on_device in self._curr_mem_snap.values()]
+        if total > self.peaks[self._segment].total():
+            self.peaks[self._segment] = held = Counter(dict.fromkeys(KINDS, 0))
+            for kind, size in (pair for on_device in self._curr_mem_snap.values() for pair in on_device.items()):
+                if kind != 'Total':
+                    held[KIND[kind.value]] += size
 
     def __enter__(self) -> Any:
-        self.peaks: dict[Hashable, tuple[int, Any]] = {}
+        self.peaks: dict[tuple, Counter[str]] = defaultdict(Counter)
+        self._segment: tuple = ('forward', 'stem')
         return super().__enter__()
 
 
@@ -98,46 +118,12 @@ class ShardedPeaks(Peaks, FSDPMemTracker):
     """The same of a model that FSDP2 shards."""
 
 
-class Trace:
-    """A context in which a step's memory, arithmetic and messages are counted.
-
-    Args:
-        model: the model, sharded by FSDP2 or not.
-        optimizer: its optimizer.
-        fake: the mode of their tensors.
-        node: number of ranks on a machine.
-
-    Attributes:
-        memory: torch's tracker. Its ``segment`` names the part of the step that is going on.
-        work: arithmetic and messages.
-    """
-
-    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer, fake: FakeTensorMode, node: int) -> None:
-        if isinstance(model, FSDPModule):
-            self.memory: Peaks = ShardedPeaks(model, optimizer)
-        else:
-            self.memory = Peaks()
-            self.memory.track_external(model, optimizer)
-        self.work, self._fake = Work(fake, node), fake
-
-    def peaks(self) -> dict[Hashable, Counter[str]]:
-        """Bytes by kind at the peak of each segment. Raises a ``ConfigError`` if this torch has told of none."""
-        peaks: dict[Hashable, Counter[str]] = {}
-        for segment, (_, on_devices) in self.memory.peaks.items():
-            peaks[segment] = Counter(dict.fromkeys(KINDS, 0))
-            for kind, size in (pair for on_device in on_devices for pair in on_device.items() if pair[0] != 'Total'):
-                peaks[segment][KIND[kind.value]] += size
-        if not peaks:
-            raise ConfigError(f'The memory trackers of torch {torch.__version__} are not those that planning knows; '
-                              'install another torch.')
-        return peaks
-
-    def __enter__(self) -> 'Trace':
-        with ExitStack() as stack:
-            for mode in (self._fake, self.memory, self.work):
-                stack.enter_context(mode)
-            self._modes = stack.pop_all()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._modes.__exit__(*error)
+def memory_tracker(model: nn.Module, optimizer: torch.optim.Optimizer, num_layers: int) -> Peaks:
+    """The tracker of a step of this model, sharded by FSDP2 or not."""
+    if isinstance(model, FSDPModule):
+        tracker: Peaks = ShardedPeaks(model, optimizer)
+    else:
+        tracker = Peaks()
+        tracker.track_external(model, optimizer)
+    tracker.num_layers = num_layers
+    return tracker

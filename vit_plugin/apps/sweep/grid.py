@@ -1,4 +1,4 @@
-"""What a sweep consists of."""
+"""The runs that a sweep consists of."""
 
 import json
 import re
@@ -19,8 +19,8 @@ RECORD, FINISHED, LOG = 'sweep.json', 'finished', 'sweep.log'
 SEED = 'randomness.seed'
 
 
-@dataclass(frozen=True)
-class Member:
+@dataclass(frozen=True, eq=False)
+class Run:
     """One training of a sweep.
 
     Attributes:
@@ -41,13 +41,6 @@ class Member:
         """Whether its training has ended well."""
         return (self.folder / FINISHED).is_file()
 
-    @property
-    def last_line(self) -> str:
-        """The last line of its log."""
-        path = self.folder / LOG
-        lines = path.read_text(errors='replace').strip().splitlines() if path.is_file() else []
-        return lines[-1].removeprefix('Error: ') if lines else f'{LOG} is empty'
-
 
 @dataclass(frozen=True)
 class Sweep:
@@ -57,8 +50,8 @@ class Sweep:
         configs: paths of the configs.
         grid: the values of each setting.
         seeds: number of seeds, from 0 on.
-        folder: folder for the members and the results.
-        options: settings that all members share.
+        folder: folder for the runs and the results.
+        options: settings that all runs share.
         script: path of ``tools/train.py``.
     """
     configs: Sequence[str]
@@ -68,27 +61,25 @@ class Sweep:
     options: Mapping[str, Any]
     script: Path
 
-    @property
-    def combinations(self) -> list[tuple[str, dict[str, Any]]]:
-        """Each config with each combination of the grid's values."""
-        return [(config, dict(zip(self.grid, values, strict=True)))
-                for config, *values in product(self.configs, *self.grid.values())]
-
     @cached_property
-    def members(self) -> list[Member]:
+    def runs(self) -> list[Run]:
         """A training for each combination and seed, in the order of the grid."""
-        members: list[Member] = []
-        for config, values in self.combinations:
-            words = [Path(config).stem[:40]] if len(self.configs) > 1 else []
-            words += [f'{key.rpartition(".")[2]}={as_text(value)}' for key, value in values.items()]
-            for seed in range(self.seeds):
-                name = re.sub('[^A-Za-z0-9=.+-]', '_', '_'.join([f'{len(members):03d}', *words]))[:100]
-                folder = self.folder / f'{name}_seed{seed}'
-                options = [f'{key}={as_text(value)}' for key, value in {**self.options, **values, SEED: seed}.items()]
-                members.append(Member(config, values, seed, folder, [
-                    sys.executable, str(self.script), config, '--work-dir', str(folder), '--resume',
-                    '--cfg-options', *options]))
-        return members
+        runs = []
+        for i, (config, *values, seed) in enumerate(product(self.configs, *self.grid.values(), range(self.seeds))):
+            chosen = dict(zip(self.grid, values, strict=True))
+            words = [f'{i:03d}', *([Path(config).stem[:40]] if len(self.configs) > 1 else []),
+                     *(f'{key.rpartition(".")[2]}={as_text(value)}' for key, value in chosen.items())]
+            folder = self.folder / f'{re.sub("[^A-Za-z0-9=.+-]", "_", "_".join(words))[:100]}_seed{seed}'
+            options = [f'{key}={as_text(value)}' for key, value in {**self.options, **chosen, SEED: seed}.items()]
+            runs.append(Run(config, chosen, seed, folder, [
+                sys.executable, str(self.script), config, '--work-dir', str(folder), '--resume', '--cfg-options',
+                *options]))
+        return runs
+
+    @property
+    def combinations(self) -> list[list[Run]]:
+        """The runs of each config with each combination of the grid's values, one for each seed."""
+        return [self.runs[i:i + self.seeds] for i in range(0, len(self.runs), self.seeds)]
 
     def check(self) -> None:
         """Check each combination as its training will, before anything runs.
@@ -98,20 +89,20 @@ class Sweep:
                 would record its metrics.
         """
         if SEED in {**self.grid, **self.options}:
-            raise ConfigError(f'{SEED}: each member of a sweep has a seed of its own; leave it out and give --seeds.')
+            raise ConfigError(f'{SEED}: each run of a sweep has its own seed; leave it out and give --seeds.')
         names = [Path(config).stem for config in self.configs]
         if twice := [name for name in names if names.count(name) > 1]:
             raise ConfigError(f'Two of the configs are named {twice[0]!r}, by which the results call them; give each '
-                              'config once, under a name of its own.')
-        for config, values in self.combinations:
-            cfg = read_config(config, {**self.options, **values})
+                              'config once, under its own name.')
+        for run, *_ in self.combinations:
+            cfg = read_config(run.config, {**self.options, **run.values})
             cfg.work_dir = str(self.folder)
             check_config(cfg)
             if not any('ReportHook' in str(hook['type']) for hook in cfg.get('custom_hooks') or ()):
-                raise ConfigError(f"The config {config!r} records no metrics to compare; add "
+                raise ConfigError(f"The config {run.config!r} records no metrics to compare; add "
                                   "custom_hooks=[dict(type='vit_plugin.ReportHook')] to it.")
             if not cfg.get('val_dataloader'):
-                raise ConfigError(f'The config {config!r} has no validation, so no metrics to compare; give it a '
+                raise ConfigError(f'The config {run.config!r} has no validation, so no metrics to compare; give it a '
                                   'val_dataloader, val_evaluator and val_cfg.')
 
     def claim(self) -> None:

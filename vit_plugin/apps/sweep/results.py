@@ -4,40 +4,35 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from vit_plugin.engine.report import RECORD
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import replacing, write_text
 from vit_plugin.visualization import draw_budgets, draw_curves, draw_seeds
 
-from .grid import Member, Sweep, as_text
+from .grid import Sweep, as_text
 
 LENGTHS = ('train_cfg.max_epochs', 'train_cfg.max_iters')  # of the training
 
 
 class Row(NamedTuple):
-    """The members of the same config and settings.
+    """The finished runs of the same config and settings.
 
     Attributes:
-        config: path of the config.
-        values: the settings.
-        scores: the metric by seed, of the finished members.
+        settings: the settings as text, by name. The config is one of them if there are several, or no grid.
+        scores: the metric by seed.
         curves: the points (seconds of training, metric) of each validation, by seed.
-        seconds: mean seconds of a training.
-        mean, spread: of the scores, and their sample standard deviation. None for too few scores.
+        seconds: mean seconds of a training; None without runs.
     """
-    config: str
-    values: dict[str, Any]
+    settings: dict[str, str]
     scores: dict[int, float]
     curves: dict[int, list[tuple[float, float]]]
     seconds: float | None
-    mean: float | None
-    spread: float | None
 
 
 def collect(sweep: Sweep, metric: str | None = None, best: bool = False) -> tuple[str, list[Row], dict[Path, str]]:
-    """Read the metrics of the finished members.
+    """Read the metrics of the finished runs.
 
     Args:
         sweep: the sweep.
@@ -45,67 +40,48 @@ def collect(sweep: Sweep, metric: str | None = None, best: bool = False) -> tupl
         best: whether to take the largest value over all validations, which flatters, in place of the last.
 
     Returns:
-        The name of the metric, a row for each combination of config and grid, and the folders of the finished members
+        The name of the metric, a row for each combination of config and grid, and the folders of the finished runs
         that have recorded no metric, with what to do.
 
     Raises:
         ConfigError: if a record has other metrics, and not this one.
     """
-    rows, silent = [], {}
-    for i, (config, values) in enumerate(sweep.combinations):
+    rows, without = [], {}
+    for runs in sweep.combinations:
         scores, curves, seconds = {}, {}, []
-        for member in sweep.members[i * sweep.seeds:(i + 1) * sweep.seeds]:
-            if not member.is_finished:
+        for run in (run for run in runs if run.is_finished):
+            path = run.folder / RECORD
+            record = json.loads(path.read_text()) if path.is_file() else dict(last={})
+            if not record['last']:
+                without[run.folder] = ('it recorded no metric: no validation took place, or a detector found '
+                                       'nothing; train it longer, with a val_interval within the training')
                 continue
-            record = _record(member)
-            if record is None:
-                silent[member.folder] = ('it recorded no metric: no validation took place, or a detector found '
-                                         'nothing; train it longer, with a val_interval within the training')
-                continue
-            found = record['max' if best else 'last']
+            found, clock = record['max' if best else 'last'], dict(record['clock'])
             metric = metric or next(iter(found))
             if metric not in found:
-                raise ConfigError(f'--metric {metric}: {str(member.folder)!r} has recorded {", ".join(found)}; give '
+                raise ConfigError(f'--metric {metric}: {str(run.folder)!r} has recorded {", ".join(found)}; give '
                                   'one of them.')
-            clock = dict(record['clock'])
-            scores[member.seed] = found[metric]
-            curves[member.seed] = [(clock[step], value) for step, value in record['history'][metric]]
+            scores[run.seed] = found[metric]
+            curves[run.seed] = [(clock[step], value) for step, value in record['history'][metric]]
             seconds.append(record['seconds'])
-        rows.append(Row(config, values, scores, curves, mean(seconds) if seconds else None,
-                        mean(scores.values()) if scores else None, stdev(scores.values()) if len(scores) > 1 else None))
-    return metric or 'metric', rows, silent
-
-
-def _record(member: Member) -> dict[str, Any] | None:
-    """What a member has recorded; None if there is no metric in it."""
-    path = member.folder / RECORD
-    record = json.loads(path.read_text()) if path.is_file() else dict(last={})
-    return record if record['last'] else None
-
-
-def settings(rows: Sequence[Row]) -> list[dict[str, str]]:
-    """The settings of each row by name. The config is one of them if there are several, or no grid."""
-    named = len({row.config for row in rows}) > 1 or not rows[0].values
-    return [{**({'config': Path(row.config).stem} if named else {}),
-             **{key: as_text(value) for key, value in row.values.items()}} for row in rows]
-
-
-def label(settings: Mapping[str, str]) -> str:
-    """Settings in one short text."""
-    return ', '.join(value if key == 'config' else f'{key.rpartition(".")[2]} {value}'
-                     for key, value in settings.items())
+        texts = {key: as_text(value) for key, value in runs[0].values.items()}
+        if len(sweep.configs) > 1 or not texts:
+            texts = {'config': Path(runs[0].config).stem, **texts}
+        rows.append(Row(texts, scores, curves, mean(seconds) if seconds else None))
+    return metric or 'metric', rows, without
 
 
 def as_markdown(metric: str, rows: Sequence[Row]) -> str:
     """A table with a row for each combination: mean, sample standard deviation, number of seeds, seconds."""
-    found = settings(rows)
-    lines = [[*found[0], metric, '± (seeds)', 'lowest', 'highest', 'seconds'], ['---'] * (len(found[0]) + 5)]
-    for row, texts in zip(rows, found, strict=True):
+    lines = [[*rows[0].settings, metric, '± (seeds)', 'lowest', 'highest', 'seconds'],
+             ['---'] * (len(rows[0].settings) + 5)]
+    for row in rows:
         scores = row.scores.values()
+        spread = f'{stdev(scores):.2g} ' if len(scores) > 1 else ''
         cells = ['no score', '', '', '', ''] if not scores else [
-            f'{row.mean:.4g}', f'{"" if row.spread is None else f"{row.spread:.2g} "}({len(scores)})',
-            f'{min(scores):.4g}', f'{max(scores):.4g}', f'{row.seconds:.0f}']
-        lines.append([*texts.values(), *cells])
+            f'{mean(scores):.4g}', f'{spread}({len(scores)})', f'{min(scores):.4g}', f'{max(scores):.4g}',
+            f'{row.seconds:.0f}']
+        lines.append([*row.settings.values(), *cells])
     return '\n'.join(f'| {" | ".join(line)} |' for line in lines) + '\n'
 
 
@@ -121,20 +97,24 @@ def write_results(sweep: Sweep, metric: str, rows: Sequence[Row], failed: Mappin
         metric=metric, failed={path.name: why for path, why in failed.items()},
         rows=[row._asdict() for row in rows]), indent=1) + '\n')
     write_text(sweep.folder / 'results.md', as_markdown(metric, rows))
-    seeds: dict[str, list[float]] = {}
     curves: dict[str, list[list[tuple[float, float]]]] = {}
     budgets: dict[str, list[tuple[float, list[float]]]] = {}
-    for row, texts in zip(rows, settings(rows), strict=True):
-        scores = [*row.scores.values()]
-        seeds[label(texts)] = scores
-        curves.setdefault(texts.get('config', label(texts)), []).extend(row.curves.values())
+    for row in rows:
+        curves.setdefault(row.settings.get('config', label(row.settings)), []).extend(row.curves.values())
         if row.seconds is not None:
-            others = label({key: text for key, text in texts.items() if key not in LENGTHS})
-            budgets.setdefault(others or Path(row.config).stem, []).append((row.seconds, scores))
-    figures = {'results.png': draw_seeds(seeds, metric), 'curves.png': draw_curves(curves, metric)}
+            others = label({key: text for key, text in row.settings.items() if key not in LENGTHS})
+            budgets.setdefault(others or Path(sweep.configs[0]).stem, []).append((row.seconds, [*row.scores.values()]))
+    figures = {'results.png': draw_seeds({label(row.settings): [*row.scores.values()] for row in rows}, metric),
+               'curves.png': draw_curves(curves, metric)}
     if any(length in sweep.grid for length in LENGTHS):
         figures['budgets.png'] = draw_budgets(budgets, metric)
     for file, figure in figures.items():
         with replacing(sweep.folder / file) as path:
             figure.savefig(path)
     return [sweep.folder / name for name in ('results.json', 'results.md', *figures)]
+
+
+def label(settings: Mapping[str, str]) -> str:
+    """Settings in one short text."""
+    return ', '.join(value if key == 'config' else f'{key.rpartition(".")[2]} {value}'
+                     for key, value in settings.items())
