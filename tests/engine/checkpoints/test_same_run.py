@@ -105,6 +105,15 @@ def test_the_same_run_goes_on(tmp_path, saved):
     assert (runner.epoch, runner.iter) == (1, 4)
 
 
+def test_a_run_is_resumed_before_a_schedule_has_begun(tmp_path):
+    late = {'param_scheduler': [dict(type='LinearLR', start_factor=0.1, by_epoch=False, end=8),
+                                dict(type='CosineAnnealingLR', by_epoch=False, begin=8, end=12)], 'custom_hooks': []}
+    build(tiny_cfg(tmp_path, **late)).train()
+    again = build(tiny_cfg(tmp_path, **late))
+    again.resume(str(tmp_path / 'epoch_1.pth'))
+    assert [schedule.last_step for schedule in again.param_schedulers] == [4, -1]
+
+
 def test_a_checkpoint_of_mmengine(tmp_path, saved):
     """It has no names, so only the kind of the optimizer is seen."""
     checkpoint = torch.load(saved, weights_only=False)

@@ -178,6 +178,6 @@ def _of_schedulers(schedulers: Any, saved: Any, iterations: int) -> str:
             return 'it has the states of other param_schedulers'
         for name, value in theirs.items():
             if (mine[name] is not None and _form(value) != _form(mine[name])) or not _is_finite(value) or (
-                    name == 'last_step' and not 0 <= value <= iterations + 1):
+                    name == 'last_step' and not -1 <= value <= iterations + 1):  # -1 until its `begin`
                 return f'its param_schedulers have {name}={value!r}'
     return ''
