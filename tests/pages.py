@@ -18,16 +18,15 @@ NUMBERS = dict(N='2', GIB='80', GPUS='2', PIXELS='224', SCORE='0.3', SEED='1')  
 
 # Pages whose commands a test runs in their order, with run_page.
 RUN_PAGES = {'docs/start.md': 'tests/test_pages.py', 'docs/gallery.md': 'tests/test_pages.py',
-             'docs/first_steps.md': 'tests/test_first_steps.py', 'docs/elsewhere.md': 'tests/test_first_steps.py'}
+             'docs/first_steps.md': 'tests/test_first_steps.py', 'docs/pytorch.md': 'tests/test_first_steps.py'}
 # Those of them whose Python programs need what stands before them on the page.
-IN_ORDER = ('docs/first_steps.md', 'docs/elsewhere.md')
+IN_ORDER = ('docs/first_steps.md', 'docs/pytorch.md')
 # Commands that a test runs on small data and in every form, by a pattern of their beginning, and the test.
 RUN_BY = {
-    r'(python tools/|vit-plugin )(train|test)\b': 'tests/tools/test_train_and_test.py',
-    r'python tools/(benchmark|convert_weights|demo|export|infer)\.py': 'tests/tools/test_{}.py',
-    r'python tools/(plan|probe|sweep|visualize)\.py': 'tests/tools/test_{}.py',
-    r'python tools/(embed)\.py': 'tests/tools/test_train_on_folders.py',
-    r'vit-plugin (demo)': 'tests/tools/test_{}.py',
+    r'(?:python tools/|vit-plugin )(?:train|test)\b': 'tests/tools/test_train_and_test.py',
+    r'(?:python tools/|vit-plugin )(benchmark|demo|export|infer|plan|probe|sweep|visualize)\b': 'tests/tools/test_{}.py',
+    r'(?:python tools/convert_weights\.py|vit-plugin convert)\b': 'tests/tools/test_convert_weights.py',
+    r'(?:python tools/|vit-plugin )embed\b': 'tests/tools/test_train_on_folders.py',
     r'tools/(dist_train)\.sh': 'tests/tools/test_train_and_test.py',
     r'tools/(slurm_train)\.sh': 'tests/tools/test_slurm.py',
     r'python -m vit_plugin\.(zoo)': 'tests/zoo/test_listing.py',

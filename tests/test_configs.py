@@ -6,6 +6,7 @@ from pathlib import Path
 
 import mmcv
 import numpy as np
+import pages
 import pytest
 import torch
 from mmengine.config import Config
@@ -166,10 +167,12 @@ def test_detector_or_segmentor_trains_a_step(path, no_default_scope):
 
 @pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize('page', ['README.md', pytest.param('docs/dinov3.md', marks=pytest.mark.nightly)])
-def test_readmes_detector_trains_a_step(page, no_default_scope, tmp_path):
+@pytest.mark.parametrize('block', [
+    pytest.param(block.text, id=f'{page}:{block.line}', marks=[pytest.mark.nightly] if page != 'README.md' else [])
+    for page in ('README.md', 'docs/detection.md') for block in pages.blocks(page, 'python') if '_base_ =' in block.text])
+def test_a_config_of_the_pages_trains_a_step(block, no_default_scope, tmp_path):
     config = tmp_path / 'config.py'
-    config.write_text(re.search(r'```python\n(_base_ = .*?)```', Path(page).read_text(), re.DOTALL)[1])
+    config.write_text(block)
     train_a_step(read_config(str(config)))
 
 
@@ -208,9 +211,11 @@ def train_a_step(cfg: Config) -> None:
     transformer, prefix = cfg.model.backbone, 'backbone.'
     if transformer.type == ADAPTER:
         transformer, prefix = transformer.backbone, 'backbone.backbone.'
-    frozen = transformer.get('frozen_stages', -1) > 0
     untrained = {name for name, parameter in model.named_parameters() if parameter.grad is None}
-    assert untrained == {name for name in before if frozen and name.startswith(prefix)}  # any other breaks DDP
+    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    assert untrained == frozen  # any other breaks DDP
+    assert all(name.startswith(prefix) for name in frozen)
+    assert bool(frozen) == (transformer.get('frozen_stages', -1) > 0)
     wrapper.step()
     assert torch.isfinite(loss)
     changed = {name for name, parameter in model.named_parameters() if not torch.equal(parameter, before[name])}

@@ -51,7 +51,7 @@ def test_first_steps(tmp_path):
 @pytest.mark.nightly
 def test_with_lightning_and_transformers(environment, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, 'executable', environment('lightning', 'transformers'))
-    shown = pages.run_page('docs/elsewhere.md', tmp_path, timeout=1800)
+    shown = pages.run_page('docs/pytorch.md', tmp_path, timeout=1800)
     accuracy = float(shown.rpartition('accuracy ')[2].split()[0])
     assert accuracy > 0.8
     assert 'torch.Size([1, 10])' in shown

@@ -46,16 +46,16 @@ def test_missing_data_is_named_with_the_remedy(coco, field, value, words):
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(st.sampled_from(sorted(NUMBERS)), st.sampled_from([-2, 'abc', [1], math.nan, math.inf, True, -math.inf]))
+@given(st.sampled_from(sorted(NUMBERS.fields)), st.sampled_from([-2, 'abc', [1], math.nan, math.inf, True, -math.inf]))
 def test_numbers_out_of_range_are_named(coco, field, value):
     cfg = coco.copy()
     cfg.test_dataloader = cfg.val_dataloader
     cfg.merge_from_dict({field: value})
-    with pytest.raises(ConfigError, match=f'^{field}='):
+    with pytest.raises(ConfigError, match=f'^The config: {field}='):
         check_config(cfg)
 
 
 def test_more_workers_than_a_machine_can_start_are_refused(coco):
     coco.train_dataloader.num_workers = 100_000
-    with pytest.raises(ConfigError, match='train_dataloader.num_workers=100000 must be .* for each of the .* cores'):
+    with pytest.raises(ConfigError, match='train_dataloader.num_workers=100000 must be less than or equal to'):
         check_config(coco)
