@@ -24,7 +24,8 @@ IN_ORDER = ('docs/first_steps.md', 'docs/pytorch.md')
 # Commands that a test runs on small data and in every form, by a pattern of their beginning, and the test.
 RUN_BY = {
     r'(?:python tools/|vit-plugin )(?:train|test)\b': 'tests/tools/test_train_and_test.py',
-    r'(?:python tools/|vit-plugin )(benchmark|demo|export|infer|plan|probe|sweep|visualize)\b': 'tests/tools/test_{}.py',
+    r'(?:python tools/|vit-plugin )(benchmark|demo|export|infer|plan|probe|sweep|visualize)\b':
+        'tests/tools/test_{}.py',
     r'(?:python tools/convert_weights\.py|vit-plugin convert)\b': 'tests/tools/test_convert_weights.py',
     r'(?:python tools/|vit-plugin )embed\b': 'tests/tools/test_train_on_folders.py',
     r'tools/(dist_train)\.sh': 'tests/tools/test_train_and_test.py',
