@@ -126,7 +126,7 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
     if kind == 'extra_forbidden':
         if not outer and name in signature.renamed:
             return f' takes no {name} any more; write {signature.renamed[name]}.'
-        known = names_within(signature.fields[outer[0]], outer[1:]) if outer else list(signature.fields)
+        known = names_within(signature.fields[str(outer[0])], outer[1:]) if outer else list(signature.fields)
         near = get_close_matches(str(name), known, n=1)
         remedy = f'did you mean {near[0]}?' if near else f'it takes {", ".join(known) or "none"}.'
         return f'{at} takes no {name} (given {name}={_short(value)}); {remedy}'
@@ -140,13 +140,14 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
 
 def _path(value: Any, problem: Any) -> tuple[str | int, ...]:
     """The keys and indices among pydantic's steps to a value, which also name the members of unions."""
-    steps, path = problem['loc'], []
+    steps, path = problem['loc'], list[str | int]()
     for i, step in enumerate(steps):
-        is_missing = problem['type'] == 'missing' and i == len(steps) - 1
-        if is_missing or (isinstance(value, Mapping) and step in value) or (
-                isinstance(value, (list, tuple)) and isinstance(step, int)):
+        is_inside = (isinstance(value, Mapping) and step in value) or (
+            isinstance(value, (list, tuple)) and isinstance(step, int))
+        if is_inside:
+            value = value[step]
+        if is_inside or (problem['type'] == 'missing' and i == len(steps) - 1):
             path.append(step)
-            value = None if is_missing else value[step]
     return tuple(path)
 
 

@@ -20,7 +20,7 @@ from ..layers.numerics import AnyNumerics, build_norm, get_numerics
 from ..layers.outputs import MAPS, NUM_TOKENS, OUT_TYPES, OutType, build_output_norm
 from ..layers.pos_embed import POS_EMBEDS, PosEmbed, PosEmbedCfg, PosEmbedName
 from ..layers.rotary import RotaryCfg, build_rotary
-from ..loading import LoadableBackbone
+from ..loading.checkpoint import LoadableBackbone
 from ..stems import Stem, StemCfg
 
 FrozenStages = Annotated[int, Field(ge=-1)] | Literal['all']

@@ -14,13 +14,14 @@ from typing_extensions import TypedDict
 from vit_plugin.arguments.fields import OPEN, Count, Fraction, Indices, InitConfig, NormConfig, PositiveInt, Rate
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS, SCOPE
+from vit_plugin.weights.report import Report
 
 from ..layers.deformable_attention import Level
 from ..layers.interaction import Interaction, to_maps
 from ..layers.numerics import build_map_norm
 from ..layers.spatial_prior import SpatialPrior, init_conv
-from ..load_hooks import fit_adapter
-from ..loading import init_pretrained
+from ..loading.checkpoint import init_pretrained, load_weights
+from ..loading.hooks import fit_adapter
 from .vit import VisionTransformer
 
 STRIDES = (4, 8, 16, 32)
@@ -190,6 +191,10 @@ class ViTAdapter(BaseModule):
         """The modules that sharding gathers one at a time. The backbone has the same method."""
         return [part for one in self.interactions
                 for part in (one.injector, one.extractor, *one.extra_extractors) if part is not None]
+
+    def load(self, source: Any, skip: Sequence[str] = (), source_grid: tuple[int, int] | None = None) -> Report:
+        """See :meth:`VisionTransformer.load`. The checkpoint may have the adapter without its backbone."""
+        return load_weights(self, source, skip, source_grid or self.backbone.position.source_grid)
 
     def init_weights(self) -> None:
         """MMEngine's initialisation; a checkpoint in ``init_cfg`` is loaded as by ``load_weights``."""

@@ -13,7 +13,7 @@ from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
 
 from ..layers.head import head_layers, reset_head
-from ..load_hooks import place
+from ..loading.hooks import keep_shards
 
 with needed_by('ViTClsHead'):
     leave_out_multimodal()
@@ -61,7 +61,7 @@ class ViTClsHead(ClsHead):
         self.num_classes, self.in_channels, self.hidden_dim = num_classes, in_channels, hidden_dim
         self.prior_prob = prior_prob
         self.layers = head_layers(num_classes, in_channels, hidden_dim, act_cfg)
-        self.register_load_state_dict_pre_hook(place)
+        self.register_load_state_dict_pre_hook(keep_shards)
         self.reset_parameters()
 
     def _check_loss(self, num_classes: int) -> None:

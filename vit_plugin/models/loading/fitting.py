@@ -18,12 +18,12 @@ from vit_plugin.weights.report import HARMLESS, Report, some
 from vit_plugin.weights.rules import COMPUTED, GRID
 from vit_plugin.weights.unpacking import prepared
 
+from ..layers.attention import Attention
+from ..layers.attention_pool import AttentionPool
+from ..layers.numerics import NUMERICS, Numerics
+from ..stems import ResNetEmbed
 from .adapt import Adapter
-from .computed import agrees
-from .layers.attention import Attention
-from .layers.attention_pool import AttentionPool
-from .layers.numerics import NUMERICS, Numerics
-from .stems import ResNetEmbed
+from .tables import agrees
 
 # Our names in the encoder and stem, and the argument of the backbone that creates the parameter.
 ARGUMENTS = {Pattern(name): argument for name, argument in {
@@ -50,7 +50,7 @@ class Fitting:
         backbone: the tensors are adapted to its grid, patches and channels.
         targets: the parameters to load, by our names.
         weights: the checkpoint's tensors, by the checkpoint's names.
-        skip, source_grid: see :func:`~vit_plugin.models.loading.load_weights`.
+        skip, source_grid: see :func:`~vit_plugin.models.load_weights`.
         plan: the plan for these weights, if it was chosen before. The weights are then already prepared.
         pool: the attention pooling after the backbone, if known.
         complete: whether keys that match no rule are an error too. Otherwise torch reports them.
@@ -59,7 +59,7 @@ class Fitting:
         report: the report on every key.
 
     Raises:
-        ConfigError: see :func:`~vit_plugin.models.loading.load_weights`.
+        ConfigError: see :func:`~vit_plugin.models.load_weights`.
     """
 
     def __init__(self, backbone: nn.Module, targets: Mapping[str, Any], weights: Mapping[str, Tensor],

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.rules import GRID
 
-from .layers.patch_resize import resize_patches
-from .layers.pos_embed import LearnedPosEmbed
-from .layers.relative_position import resample_relative
-from .stems import PatchEmbed, ResNetEmbed
+from ..layers.patch_resize import resize_patches
+from ..layers.pos_embed import LearnedPosEmbed
+from ..layers.relative_position import resample_relative
+from ..stems import PatchEmbed, ResNetEmbed
 
 
 def adapt_channels(kernel: Tensor, channels: int) -> Tensor:

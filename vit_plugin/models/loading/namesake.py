@@ -14,9 +14,9 @@ from torch import nn
 from vit_plugin.arch import parse_arch
 from vit_plugin.errors import ConfigError
 
-from .layers.numerics import Numerics, get_numerics
-from .layers.rotary import TEMPERATURES
-from .stems import ResNetEmbed
+from ..layers.numerics import Numerics, get_numerics
+from ..layers.rotary import TEMPERATURES
+from ..stems import ResNetEmbed
 
 PREFIXES = ('timm://', 'hf://timm/')
 ROTARY = dict(order='yx', planes='neighbours', offset=0., native_grid=None)  # the defaults of what places depend on
