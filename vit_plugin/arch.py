@@ -129,7 +129,7 @@ def parse_arch(arch: str | Mapping[str, Any]) -> Arch:
     Args:
         arch: a name or a dict. A name is ``'<size>/<patch>'`` or ``'<stem>+<size>/<patch>'``. ``'<size>'`` is enough if
             the stem is given elsewhere. Upper and lower case mean the same, except for g and G.
-            ``'timm://<model>'`` is a model of timm's, see :mod:`vit_plugin.zoo`. A dict has MMPretrain's
+            ``'timm://<model>'`` is a timm model, see :mod:`vit_plugin.zoo`. A dict has MMPretrain's
             keys ``embed_dims, num_layers, num_heads, feedforward_channels``. For the stem it may have ``patch_size``
             (default 16 on the image, 1 on the last map of a CNN) and ``resnet``, the arguments of
             :class:`~vit_plugin.models.ResNetEmbed`.
@@ -193,7 +193,7 @@ def _look_up(table: dict[str, Any], name: str) -> Any | None:
 def _unknown(name: str) -> str:
     from timm.models import is_model
     if is_model(name.partition('.')[0]):
-        return f"Unknown arch {name!r}; a model of timm's is written arch='timm://{name}'."
+        return f"Unknown arch {name!r}; a timm model is written arch='timm://{name}'."
     if '://' in name:
         return (f"Unknown arch {name!r}; of addresses only timm://<model> names a model, and weights from elsewhere "
                 "belong into init_cfg=dict(type='Pretrained', checkpoint=...).")

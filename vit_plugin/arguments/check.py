@@ -20,7 +20,7 @@ from .signature import Signature, names_within
 
 # The errors that MMEngine's registries and their classes raise.
 REFUSALS = (AssertionError, KeyError, RuntimeError, TypeError, ValueError)
-ORDER = ('extra_forbidden', 'missing')  # pydantic's types of the errors that are told first
+ORDER = ('extra_forbidden', 'missing')  # pydantic's types of the errors that come first
 Class = TypeVar('Class', bound=type)
 _REPR = Repr()
 _REPR.maxstring = _REPR.maxother = 80

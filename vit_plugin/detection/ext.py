@@ -1,4 +1,4 @@
-"""Replaces ``mmcv._ext``: the ops of the modules beside it, with mmcv's names and arguments.
+"""Replaces ``mmcv._ext``: the ops of this package's modules, with mmcv's names and arguments.
 
 The autograd functions of ``mmcv.ops`` pass tensors by position and numbers by name. They also allocate the buffers
 that the ops fill. Any other name gives a function that raises an error with the remedy.

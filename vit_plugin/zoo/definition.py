@@ -18,7 +18,7 @@ OUT_TYPES = {'token': 'cls_token', 'avg': 'avg_featmap'}
 
 
 def describe(name: str) -> dict[str, Any]:
-    """The arguments of :class:`~vit_plugin.arch.Arch` for a model of timm's.
+    """The arguments of :class:`~vit_plugin.arch.Arch` for a timm model.
 
     Args:
         name: the name, with or without the tag of its weights.

@@ -1,4 +1,4 @@
-"""Refuse a model of timm's that our backbone cannot compute exactly."""
+"""Refuse a timm model that our backbone cannot compute exactly."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

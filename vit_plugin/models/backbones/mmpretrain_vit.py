@@ -77,13 +77,14 @@ class Translated(VisionTransformer):
         Raises:
             ConfigError: if an argument has no translation.
         """
+        sizes: Any = arch
         if isinstance(arch, str):
             if arch.lower() not in cls.archs:
                 raise ConfigError(f'{cls.__name__}: arch={arch!r} is not one of {", ".join(cls.archs)}. For the '
                                   "variants of this package, such as 'R50+B/16', take "
                                   "type='vit_plugin.VisionTransformer'.")
-            arch = dict(zip(SIZE_KEYS, cls.archs[arch.lower()], strict=True))
-        return changed(translate(arch, {**cls.defaults, **options}), cls.ours)
+            sizes = dict(zip(SIZE_KEYS, cls.archs[arch.lower()], strict=True))
+        return changed(translate(sizes, {**cls.defaults, **options}), cls.ours)
 
 
 @MODELS.register_module()

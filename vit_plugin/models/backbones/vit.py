@@ -31,9 +31,9 @@ class VisionTransformer(LoadableBackbone):
     """Vision Transformer, pure or hybrid. It is a hybrid if its stem is a CNN.
 
     Args:
-        arch: a variant such as ``'B/16'`` or ``'R50+B/16'``, a name of timm's such as
-            ``'timm://vit_base_patch16_dinov3'``, or a dict; see :func:`vit_plugin.arch.parse_arch`. A name of timm's
-            brings the arguments below with it. Those that are given besides win, and dicts change single entries.
+        arch: a variant such as ``'B/16'`` or ``'R50+B/16'``, a timm name such as
+            ``'timm://vit_base_patch16_dinov3'``, or a dict; see :func:`vit_plugin.arch.parse_arch`. A timm name
+            brings the arguments below with it. Those that are given win, and dicts change single entries.
         img_size: native image size in pixels, (H, W) or the side of a square. It sets the size of the position table.
             For images of another size the table is resampled. Default: 224.
         patch_embed: the stem, ``dict(type='PatchEmbed' | 'ResNetEmbed' | 'TimmEmbed', ...)``. A dict without
@@ -59,7 +59,7 @@ class VisionTransformer(LoadableBackbone):
             norm is frozen too; ``'all'`` says the same. Frozen parts stay in eval mode.
         with_cp: recompute blocks in the backward pass to save memory.
         init_cfg: MMEngine's initialisation config. By default the weights are initialised as the authors do.
-            ``dict(type='Pretrained', checkpoint=True)`` loads the weights of timm's that ``arch`` names.
+            ``dict(type='Pretrained', checkpoint=True)`` loads timm's weights that ``arch`` names.
 
     Attributes:
         prefix_tokens: names of the learned tokens before the patches, in order.

@@ -67,10 +67,10 @@ class ViTClsHead(ClsHead):
     def _check_loss(self, num_classes: int) -> None:
         """Compare the losses with the number of classes, including those that a loss has inside."""
         for loss in self.loss_module.modules():
-            numbers = dict(num_classes=getattr(loss, 'num_classes', None), **{
+            lengths = dict(num_classes=getattr(loss, 'num_classes', None), **{
                 name: len(weights) for name in ('class_weight', 'pos_weight')
                 if isinstance(weights := getattr(loss, name, None), (list, tuple))})
-            for name, number in numbers.items():
+            for name, number in lengths.items():
                 if number not in (None, num_classes):
                     raise ConfigError(f'ViTClsHead: {name} of the loss {type(loss).__name__} is for {number} classes, '
                                       f'and num_classes={num_classes}; make them equal, or leave {name} out.')

@@ -58,7 +58,7 @@ def deformable_attention(value: Tensor, sizes: Sequence[Grid], locations: Tensor
     out = torch.zeros((), dtype=dtype, device=value.device)
     for k, (size, elements) in enumerate(zip(sizes, value.split([h * w for h, w in sizes], dim=1), strict=True)):
         image = elements.permute(0, 2, 3, 1).flatten(0, 1).unflatten(2, size).to(dtype)  # (B * heads, d, h, w)
-        # From -1 to 1. Beyond 3 all is zero, and infinite places would make NaN of it.
+        # From -1 to 1. Beyond 3 all is zero, and infinite locations would make NaN of it.
         at = (2 * locations[:, :, :, k].transpose(1, 2).flatten(0, 1).to(dtype) - 1).clamp(-3, 3)
         samples = F.grid_sample(image, at, align_corners=False)  # (B * heads, d, queries, points)
         share = weights[:, :, :, k].transpose(1, 2).flatten(0, 1)[:, None].to(dtype)
@@ -118,7 +118,7 @@ class DeformableAttention(nn.Module):
 
         Args:
             query: the queries.
-            points: their places in pixels, x before y (queries, 2).
+            points: their positions in pixels, x before y (queries, 2).
             maps: the elements of all maps in raster order, one map after the other (B, sum of h*w, C).
             levels: these maps.
         """

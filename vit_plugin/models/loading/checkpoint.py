@@ -38,11 +38,11 @@ class LoadableBackbone(BaseModule):
 
     Args:
         init_cfg: MMEngine's initialisation config. A checkpoint in it is loaded as by :func:`load_weights`.
-            ``checkpoint=True`` means the weights of timm's that ``arch`` names.
+            ``checkpoint=True`` means timm's weights that ``arch`` names.
         arch: the backbone's.
 
     Raises:
-        ConfigError: if there is ``checkpoint=True``, and ``arch`` is no name of timm's.
+        ConfigError: if there is ``checkpoint=True``, and ``arch`` is no timm name.
     """
 
     def __init__(self, init_cfg: InitConfig = None, arch: Any = None) -> None:
@@ -59,7 +59,7 @@ class LoadableBackbone(BaseModule):
         return load_weights(self, source, skip, source_grid or self.position.source_grid)
 
     def _checkpoint_filter(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
-        """Take the weights of a whole classifier: MMPretrain calls this hook of its backbone with all of them."""
+        """Take the weights of a complete classifier: MMPretrain calls this hook of its backbone with all of them."""
         fit_classifier(self, state_dict, prefix)
 
 
@@ -93,13 +93,14 @@ def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], sk
 
     Raises:
         ConfigError: if the source cannot be read, or its format is unknown. Also if a key that the model needs is
-            missing or has the wrong shape, or if a key of the checkpoint's encoder or stem has no place, or if the
-            source names a model of another structure, or if a value is infinite or NaN. The model is then unchanged.
+            missing or has the wrong shape, or if a key of the checkpoint's encoder or stem is not in the model, or if
+            the source names a model of another structure, or if a value is infinite or NaN. The model is then as
+            before.
     """
     prefix, backbone = find_backbone(model, Backbone)
-    if not isinstance(backbone, LoadableBackbone):  # a model of timm, which has names of its own
+    if not isinstance(backbone, LoadableBackbone):  # a timm model, which has names of its own
         return backbone.load(source, skip, source_grid)
-    otherwise = {} if isinstance(source, Mapping) else compare(backbone, str(source))
+    differences = {} if isinstance(source, Mapping) else compare(backbone, str(source))
     weights = source if isinstance(source, Mapping) else open_weights(source)
     around = prefix.removesuffix('backbone.')
     state = model.state_dict(keep_vars=True)
@@ -107,10 +108,10 @@ def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], sk
     targets = {ours: state[name] for ours, name in names.items()}
     pool = next((module for module in model.modules() if isinstance(module, AttentionPool)), None)
     fitting = Fitting(backbone, targets, weights, skip, source_grid, pool=pool)
-    said = ''.join(fitting.report.notes)
-    fitting.report.notes.extend(note for field, note in otherwise.items() if f'{field}=' not in said)
+    noted = ''.join(fitting.report.notes)
+    fitting.report.notes.extend(note for field, note in differences.items() if f'{field}=' not in noted)
     _check_finite(((ours, fitting.tensor(ours)) for ours in fitting.report.matched), source)
-    # One block at a time, so that the whole file is never in memory. Meta tensors can only be replaced.
+    # One block at a time, so that the complete file is never in memory. Meta tensors can only be replaced.
     parts = groupby(fitting.report.matched, lambda ours: (ours.split('.')[:2], targets[ours].is_meta))
     for (_, is_meta), part in parts:
         tensors = {names[ours]: shard_like(fitting.tensor(ours), targets[ours], copy=is_meta) for ours in part}
@@ -156,7 +157,7 @@ def init_pretrained(backbone: Any, init_others: Callable[[], None]) -> None:
 
 
 def load_trained(model: nn.Module, checkpoint: str) -> dict[str, Any]:
-    """Load a checkpoint of the same whole model, to predict with it.
+    """Load a checkpoint of the same complete model, to predict with it.
 
     Returns:
         ``dataset_meta``, the checkpoint's facts about the data of its training, such as the names of the ``classes``.
@@ -194,8 +195,8 @@ def _check_finite(weights: Iterable[tuple[str, Any]], source: Any) -> None:
         if not isinstance(value, Tensor) or value.is_meta or value.sum().isfinite():  # a sum is the quicker check
             continue
         if not value.isfinite().all():
-            said = '' if isinstance(source, Mapping) else f' {str(source)!r}'
-            raise ConfigError(f'The checkpoint{said} has infinite values or NaN in {name!r}; give one that was saved '
+            file = '' if isinstance(source, Mapping) else f' {str(source)!r}'
+            raise ConfigError(f'The checkpoint{file} has infinite values or NaN in {name!r}; give one that was saved '
                               'before its training failed.')
 
 

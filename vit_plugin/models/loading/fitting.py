@@ -109,7 +109,7 @@ class Fitting:
         return any(pattern.match(name) is not None for pattern in self.skip for name in names)
 
     def _account_for_theirs(self, complete: bool) -> dict[str, str]:
-        """Record unused keys and the reason. Returns those of an encoder or stem without a place, with our names."""
+        """Record unused keys and the reason. Returns those that the model's encoder or stem lacks."""
         makes = {key: ours for ours, step in self.steps.items() for key in step.theirs}
         parts = {ours.partition('.')[0] for ours in self.targets}
         surplus = {}
@@ -162,11 +162,12 @@ class Fitting:
             if _block(ours) >= self.backbone.num_layers:
                 argument = 'an arch with more blocks'
             groups.setdefault(argument, []).append(key)
-        said = '; '.join(f'{some(keys)} (' + (f'taken with {argument}' if argument else 'taken by no argument') + ')'
-                         for argument, keys in groups.items())
-        raise ConfigError(f'The checkpoint (format {self.format.name}) has weights for which the model has no place, '
-                          f'and without which it computes something else: {said}. Build the model that the checkpoint '
-                          'is of, or leave them out with load_weights(..., skip=(...)) or skip in init_cfg.')
+        surplus_keys = '; '.join(
+            f'{some(keys)} (' + (f'taken with {argument}' if argument else 'taken by no argument') + ')'
+            for argument, keys in groups.items())
+        raise ConfigError(f'The checkpoint (format {self.format.name}) has weights that the model lacks, '
+                          f'and without which it computes something else: {surplus_keys}. Build the model that the '
+                          'checkpoint is of, or leave them out with load_weights(..., skip=(...)) or skip in init_cfg.')
 
     def _check_tables(self) -> None:
         """Compare the tables that the model computes."""

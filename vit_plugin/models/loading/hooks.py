@@ -29,7 +29,7 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
     unchanged.
 
     Raises:
-        ConfigError: see :func:`~vit_plugin.models.load_weights`. Weights of an encoder or stem without a place
+        ConfigError: see :func:`~vit_plugin.models.load_weights`. Weights of an encoder or stem that the model lacks
             raise it for any value of ``strict``, because torch does not pass ``strict`` to hooks.
     """
     mine = inside(state, prefix)
@@ -71,7 +71,7 @@ def fit_adapter(adapter: nn.Module, state: dict[str, Any], prefix: str, *args: A
 
 
 def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> None:
-    """Convert the state of a whole classifier of another format, in place, to MMPretrain's parts.
+    """Convert the state of a complete classifier of another format, in place, to MMPretrain's parts.
 
     The names become ``backbone.``, ``neck.`` and ``head.`` after the prefix of the classifier. A state with our names
     and entries of other modules stay unchanged.
@@ -114,17 +114,17 @@ def _is_grid(value: Tensor, backbone: nn.Module) -> bool:
 
 
 def keep_shards(module: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
-    """Hook of ``load_state_dict`` for sharded modules: keep this process's part of whole tensors."""
+    """Hook of ``load_state_dict`` for sharded modules: keep this process's part of complete tensors."""
     for name, target in module.state_dict(keep_vars=True).items():
         if isinstance(target, DTensor) and f'{prefix}{name}' in state:
             state[f'{prefix}{name}'] = shard_like(state[f'{prefix}{name}'], target)
 
 
 def shard_like(value: Tensor, target: Tensor, copy: bool = False) -> Tensor:
-    """Shard a tensor like its target, if the target is sharded. Each process takes its part of the whole tensor.
+    """Shard a tensor like its target, if the target is sharded. Each process takes its part of the complete tensor.
 
     Args:
-        value: the whole tensor.
+        value: the complete tensor.
         target: the tensor that will receive it.
         copy: whether the result replaces the target. It then needs the target's type and its own memory.
     """
