@@ -128,10 +128,7 @@ class VisionTransformer(LoadableBackbone):
         self.blocks = Encoder([TransformerBlock(cfg) for cfg in cfgs[:self.out_indices[-1] + 1]], self.out_indices,
                               with_cp)
         self.reset_parameters()
-        for name, parameter in self.named_parameters():
-            stays = self.patch_embed.frozen and name.startswith('patch_embed.')
-            if stays or self._is_frozen(self.get_layer_depth(name)[0]):
-                parameter.requires_grad = False
+        self._freeze()
 
     def reset_parameters(self) -> None:
         """Initialise positions and class token as the authors do, other tokens as DeiT does."""
@@ -234,10 +231,12 @@ class VisionTransformer(LoadableBackbone):
         stem = [part for part in self.patch_embed.children() if next(part.parameters(), None) is not None]
         return [*stem, *self.blocks]
 
-    def _is_frozen(self, depth: int) -> bool:
-        if self.frozen_stages == self.num_layers:
-            return True
-        return self.frozen_stages >= 0 and depth < self.patch_embed.num_depths + self.frozen_stages
+    def _freeze(self) -> None:
+        stages = self.frozen_stages
+        depths = 0 if stages < 0 else self.patch_embed.num_depths + stages + (stages == self.num_layers)
+        for name, parameter in self.named_parameters():
+            if self.get_layer_depth(name)[0] < depths or (self.patch_embed.frozen and name.startswith('patch_embed.')):
+                parameter.requires_grad = False
 
     def _check_out_type(self, out_type: str) -> str:
         if out_type == 'cls_token' and 'cls_token' not in self.prefix_tokens:
