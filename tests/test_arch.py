@@ -57,15 +57,15 @@ def test_unknown_names_say_what_is_near(arch, words):
 
 def test_dict_needs_all_keys_and_no_other():
     sizes = dict(num_layers=24, num_heads=16, feedforward_channels=4096)
-    with pytest.raises(ConfigError, match=r"Custom arch needs .* missing: \['embed_dims'\]"):
+    with pytest.raises(ConfigError, match='arch needs embed_dims; give it'):
         parse_arch(sizes)
-    with pytest.raises(ConfigError, match=r"unknown: \['depth'\]"):
+    with pytest.raises(ConfigError, match='arch takes no depth .*; it takes embed_dims, '):
         parse_arch(dict(sizes, embed_dims=128, depth=3))
 
 
 @pytest.mark.parametrize('heads', [0, -2, 1.5])
 def test_sizes_are_positive(heads):
-    with pytest.raises(ConfigError, match=f'num_heads={heads} must be a positive whole number'):
+    with pytest.raises(ConfigError, match=f'arch: num_heads={heads} must be '):
         parse_arch(dict(embed_dims=8, num_layers=2, num_heads=heads, feedforward_channels=64))
 
 

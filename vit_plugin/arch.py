@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_type_hints
 
 from typing_extensions import Required, TypedDict
 
+from vit_plugin.arguments import Signature, check
 from vit_plugin.arguments.fields import Depth, PositiveInt
 from vit_plugin.errors import ConfigError
 
@@ -79,7 +80,7 @@ class Arch:
         arguments: arguments of the backbone that are not the defaults, see ``DEFAULTS``.
 
     Raises:
-        ConfigError: if a size is not positive, or if the number of heads does not divide the width.
+        ConfigError: if the number of heads does not divide the width.
     """
     embed_dims: int
     num_layers: int
@@ -89,14 +90,10 @@ class Arch:
     arguments: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in SIZE_KEYS:
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
-                raise ConfigError(f'arch: {name}={getattr(self, name)!r} must be a positive whole number.')
         if self.embed_dims % self.num_heads:
             raise ConfigError(
                 f'arch: embed_dims={self.embed_dims} is not divisible by num_heads={self.num_heads}; '
                 'change one of them so that every head has the same width.')
-
 
     def complete(self, **given: Any) -> SimpleNamespace:
         """The backbone's arguments of ``DEFAULTS``: what is given, else what the variant determines, else the default.
@@ -129,24 +126,20 @@ def parse_arch(arch: str | Mapping[str, Any]) -> Arch:
     Args:
         arch: a name or a dict. A name is ``'<size>/<patch>'`` or ``'<stem>+<size>/<patch>'``. ``'<size>'`` is enough if
             the stem is given elsewhere. Upper and lower case mean the same, except for g and G.
-            ``'timm://<model>'`` is a model of timm's, see :mod:`vit_plugin.zoo`. A dict has MMPretrain's
+            ``'timm://<model>'`` is a timm model, see :mod:`vit_plugin.zoo`. A dict has MMPretrain's
             keys ``embed_dims, num_layers, num_heads, feedforward_channels``. For the stem it may have ``patch_size``
             (default 16 on the image, 1 on the last map of a CNN) and ``resnet``, the arguments of
             :class:`~vit_plugin.models.ResNetEmbed`.
 
     Raises:
-        ConfigError: if a name or a key is not in the tables. The message names the nearest ones.
+        ConfigError: if a name is not in the tables, or if a dict has another key or lacks one. The message names the
+            nearest.
     """
     if isinstance(arch, str):
         return _from_timm(arch) if arch.startswith('timm://') else _parse_name(arch)
     if not isinstance(arch, Mapping):
         raise ConfigError(f'arch={arch!r} must be a name such as R50+B/16, or a dict.')
-    missing = [key for key in SIZE_KEYS if key not in arch]
-    unknown = [key for key in arch if key not in (*SIZE_KEYS, 'patch_size', 'resnet')]
-    if missing or unknown:
-        raise ConfigError(
-            f'Custom arch needs a dict with the keys {", ".join(SIZE_KEYS)} (and optionally patch_size, '
-            f'resnet); missing: {missing or "none"}, unknown: {unknown or "none"}.')
+    check('arch', Signature(get_type_hints(ArchCfg, include_extras=True)), (), arch)
     resnet = arch.get('resnet')
     if resnet is None:
         patch_embed = dict(type='PatchEmbed', patch_size=arch.get('patch_size', 16))
@@ -193,7 +186,7 @@ def _look_up(table: dict[str, Any], name: str) -> Any | None:
 def _unknown(name: str) -> str:
     from timm.models import is_model
     if is_model(name.partition('.')[0]):
-        return f"Unknown arch {name!r}; a model of timm's is written arch='timm://{name}'."
+        return f"Unknown arch {name!r}; a timm model is written arch='timm://{name}'."
     if '://' in name:
         return (f"Unknown arch {name!r}; of addresses only timm://<model> names a model, and weights from elsewhere "
                 "belong into init_cfg=dict(type='Pretrained', checkpoint=...).")

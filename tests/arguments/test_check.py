@@ -18,8 +18,9 @@ from vit_plugin.arguments import checked
 from vit_plugin.arguments.fields import PositiveInt, Rate, Size
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import SimpleFPN, TokenPooling
+from vit_plugin.models.layers.numerics import NUMERICS, NumericsName
 from vit_plugin.models.layers.outputs import OUT_TYPES, OutType
-from vit_plugin.models.layers.pos_embed import INTERPOLATIONS, Interpolation
+from vit_plugin.models.layers.pos_embed import INTERPOLATIONS, POS_EMBEDS, Interpolation, PosEmbedName
 from vit_plugin.models.stems.stem import PADDINGS, Padding
 
 
@@ -207,7 +208,8 @@ def test_a_registered_class_is_checked_from_a_config(no_default_scope):
 
 
 @pytest.mark.parametrize(('names', 'table'), [
-    (OutType, OUT_TYPES), (Interpolation, INTERPOLATIONS), (Padding, PADDINGS)])
+    (OutType, OUT_TYPES), (Interpolation, INTERPOLATIONS), (Padding, PADDINGS), (NumericsName, NUMERICS),
+    (PosEmbedName, [*POS_EMBEDS, 'relative'])])
 def test_the_names_that_are_accepted_are_those_of_the_table(names, table):
     """They are written out for editors and the type check, which cannot look into a table."""
     assert get_args(names) == tuple(table)

@@ -72,5 +72,5 @@ def test_bad_input_is_one_sentence(tiny):
     images = torch.randn(1, 3, 32, 32)
     with pytest.raises(ConfigError, match='no class token'):
         class_attention(build('windows', tiny), images)
-    with pytest.raises(ConfigError, match=r'wants a model with one vit_plugin\.VisionTransformer'):
+    with pytest.raises(ConfigError, match=r'A model with one vit_plugin\.VisionTransformer is needed'):
         attention_weights(torch.nn.Linear(1, 1), images)

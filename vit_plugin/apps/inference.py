@@ -21,6 +21,7 @@ from vit_plugin.engine.explain import first_line
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.models.loading import find_backbone, load_trained
+from vit_plugin.models.protocol import Backbone
 from vit_plugin.visualization.pictures import PreparedImage
 from vit_plugin.weights.report import some
 from vit_plugin.weights.sources import open_weights
@@ -104,7 +105,7 @@ def load_foreign(model: nn.Module, checkpoint: str, only_backbone: bool) -> None
     """Load weights of another format, see :func:`load_model`."""
     report = load_weights(model, checkpoint)
     print_log(f'Loaded {checkpoint}\n{report}', 'current')
-    counts = find_backbone(model)[1].state_dict() if only_backbone else report.untrained
+    counts = find_backbone(model, Backbone)[1].state_dict() if only_backbone else report.untrained
     lost = {name: why for name, why in report.untrained.items() if name in counts}
     if lost:
         raise ConfigError(f'The checkpoint {checkpoint!r} is not of the whole model: it has no values for '

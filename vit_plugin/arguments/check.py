@@ -20,7 +20,7 @@ from .signature import Signature, names_within
 
 # The errors that MMEngine's registries and their classes raise.
 REFUSALS = (AssertionError, KeyError, RuntimeError, TypeError, ValueError)
-ORDER = ('extra_forbidden', 'missing')  # pydantic's types of the errors that are told first
+ORDER = ('extra_forbidden', 'missing')  # pydantic's types of the errors that come first
 Class = TypeVar('Class', bound=type)
 _REPR = Repr()
 _REPR.maxstring = _REPR.maxother = 80
@@ -117,7 +117,9 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
     found = [(_path(values, problem), problem) for problem in error.errors(include_url=False)]
     found.sort(key=lambda one: ORDER.index(one[1]['type']) if one[1]['type'] in ORDER else len(ORDER))
     argument = next((path for path, problem in found if len(path) == 1 and problem['type'] in ORDER), found[0][0])[:1]
-    path = max((path for path, _ in found if path[:1] == argument), key=len)
+    depth = max(len(path) for path, _ in found if path[:1] == argument)
+    found = _of_the_type([one for one in found if one[0][:1] == argument and len(one[0]) == depth])
+    path = found[0][0]
     problems = [problem for other, problem in found if other == path]
     kind, value, (*outer, name) = problems[0]['type'], problems[0]['input'], path
     at = f': {_text(outer)}' if outer else ''
@@ -126,7 +128,9 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
     if kind == 'extra_forbidden':
         if not outer and name in signature.renamed:
             return f' takes no {name} any more; write {signature.renamed[name]}.'
-        known = names_within(signature.fields[outer[0]], outer[1:]) if outer else list(signature.fields)
+        known = list(signature.fields)
+        if outer:
+            known = names_within(signature.fields[str(outer[0])], outer[1:], problems[0]['loc'][-2])
         near = get_close_matches(str(name), known, n=1)
         remedy = f'did you mean {near[0]}?' if near else f'it takes {", ".join(known) or "none"}.'
         return f'{at} takes no {name} (given {name}={_short(value)}); {remedy}'
@@ -138,15 +142,23 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
     return f': {_text(path)}={_short(value)} must {" or ".join(demands)}{remedy}'
 
 
+def _of_the_type(found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Of dicts that are told apart by their ``type``, the problems of the one whose type is given."""
+    of_type = [one for one in found if one[0][-1] == 'type' and one[1]['type'] in ('literal_error', 'missing')]
+    others = {problem['loc'][:-1] for _, problem in of_type}
+    return [one for one in found if one[1]['loc'][:-1] not in others] or of_type
+
+
 def _path(value: Any, problem: Any) -> tuple[str | int, ...]:
     """The keys and indices among pydantic's steps to a value, which also name the members of unions."""
-    steps, path = problem['loc'], []
+    steps, path = problem['loc'], list[str | int]()
     for i, step in enumerate(steps):
-        is_missing = problem['type'] == 'missing' and i == len(steps) - 1
-        if is_missing or (isinstance(value, Mapping) and step in value) or (
-                isinstance(value, (list, tuple)) and isinstance(step, int)):
+        is_inside = (isinstance(value, Mapping) and step in value) or (
+            isinstance(value, (list, tuple)) and isinstance(step, int))
+        if is_inside:
+            value = value[step]
+        if is_inside or (problem['type'] == 'missing' and i == len(steps) - 1):
             path.append(step)
-            value = None if is_missing else value[step]
     return tuple(path)
 
 

@@ -79,17 +79,18 @@ def fits(annotation: Any, value: Any) -> bool:
     return True
 
 
-def names_within(annotation: Any, path: Sequence[str | int]) -> list[str]:
-    """The entries of the dicts at a path within an annotation."""
+def names_within(annotation: Any, path: Sequence[str | int], name: str | int = '') -> list[str]:
+    """The entries of the dicts at a path within an annotation. If one has this name, only its entries."""
     names: list[str] = []
-    for kind in _members(annotation):
+    kinds = _members(annotation)
+    for kind in [kind for kind in kinds if not path and getattr(kind, '__name__', None) == name] or kinds:
         entries = get_type_hints(kind, include_extras=True) if is_typeddict(kind) else {}
         if not path:
             names += entries
         elif path[0] in entries:
-            names += names_within(entries[str(path[0])], path[1:])
+            names += names_within(entries[str(path[0])], path[1:], name)
         elif get_origin(kind) is Sequence:
-            names += names_within(get_args(kind)[0], path[1:])
+            names += names_within(get_args(kind)[0], path[1:], name)
     return names
 
 

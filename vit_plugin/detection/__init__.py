@@ -1,7 +1,7 @@
 """MMDetection without a compiler: replacements for mmcv's compiled ops, built on torchvision and torch.
 
 Import this package before ``mmcv.ops`` and ``mmdet.models``. If mmcv has no compiled module ``mmcv._ext``, the import
-puts :mod:`.ext` in its place. A compiled mmcv is not changed. Beside transformers 5, MMPretrain's multimodal models are
+puts :mod:`.ext` in its place. A compiled mmcv is not changed. With transformers 5, MMPretrain's multimodal models are
 left out, see :func:`~vit_plugin.errors.leave_out_multimodal`.
 
 In a config, write ``custom_imports=dict(imports=['vit_plugin.detection'])``. Some scripts import the detectors before

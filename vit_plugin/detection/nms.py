@@ -18,8 +18,8 @@ def overlaps(boxes1: Tensor, boxes2: Tensor, offset: int, mode: int = IOU) -> Te
     high = torch.minimum(boxes1[..., 2:], boxes2[..., 2:])
     common = (high - low + offset).clamp(min=0).prod(-1)
     area1, area2 = ((boxes[..., 2:] - boxes[..., :2] + offset).prod(-1) for boxes in (boxes1, boxes2))
-    whole = area1 + area2 - common if mode == IOU else area1
-    return (common / whole).nan_to_num(0)
+    union = area1 + area2 - common if mode == IOU else area1
+    return (common / union).nan_to_num(0)
 
 
 def bbox_overlaps(boxes1: Tensor, boxes2: Tensor, ious: Tensor, mode: int, aligned: bool, offset: int) -> None:

@@ -14,7 +14,7 @@ PROBE = bytes(1 << 20)
 
 @contextmanager
 def replacing(target: str | Path, sources: Iterable[str | Path] = ()) -> Iterator[Path]:
-    """Give a path beside the target to write to. After a block without errors, this file replaces the target.
+    """Give a path next to the target to write to. After a block without errors, this file replaces the target.
 
         with replacing('weights.npz', [args.source]) as path:
             np.savez(path, **arrays)
@@ -31,18 +31,18 @@ def replacing(target: str | Path, sources: Iterable[str | Path] = ()) -> Iterato
     target = Path(target)
     check_target(target, sources)
     real = Path(os.path.realpath(target))  # a link remains a link
-    beside = real.with_name(f'.{real.stem[:100]}.{uuid4().hex[:8]}{real.suffix}')
+    temporary = real.with_name(f'.{real.stem[:100]}.{uuid4().hex[:8]}{real.suffix}')
     try:
-        with _one_sentence(target, beside):
+        with _one_sentence(target, temporary):
             real.parent.mkdir(parents=True, exist_ok=True)
-            yield beside
-            _settle(beside)
+            yield temporary
+            _sync(temporary)
             if real.exists():
-                shutil.copymode(real, beside)
-            os.replace(beside, real)
+                shutil.copymode(real, temporary)
+            os.replace(temporary, real)
             settle_folder(real.parent)
     finally:
-        beside.unlink(missing_ok=True) if beside.parent.is_dir() else None
+        temporary.unlink(missing_ok=True) if temporary.parent.is_dir() else None
 
 
 def write_text(target: str | Path, text: str) -> None:
@@ -69,7 +69,7 @@ def check_target(target: str | Path, sources: Iterable[str | Path] = ()) -> None
         raise ConfigError(f'{str(target)!r} cannot be written, since {str(above)!r} is a file; give another folder.')
 
 
-def _settle(path: Path) -> None:
+def _sync(path: Path) -> None:
     """Wait until the content is on the disk. Otherwise a machine that dies could leave an empty file."""
     with open(path, 'rb+') as file:
         os.fsync(file.fileno())
@@ -89,22 +89,22 @@ def settle_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _one_sentence(target: Path, beside: Path) -> Iterator[None]:
+def _one_sentence(target: Path, temporary: Path) -> Iterator[None]:
     """Name the target in errors of the disk."""
     try:
         yield
     except ConfigError:
         raise
     except Exception as error:
-        reason = error if isinstance(error, OSError) else _refusal(beside)
+        reason = error if isinstance(error, OSError) else _reason(temporary)
         if reason is None:
             raise
-        kept = 'the file that was there is unchanged' if target.exists() else 'nothing was left there'
-        raise ConfigError(f'{str(target)!r} cannot be written ({reason.strerror or reason}); {kept}: make room, or '
-                          'give another place.') from error
+        state = 'the file that was there is unchanged' if target.exists() else 'nothing was left there'
+        raise ConfigError(f'{str(target)!r} cannot be written ({reason.strerror or reason}); {state}: make room, or '
+                          'give another path.') from error
 
 
-def _refusal(path: Path) -> OSError | None:
+def _reason(path: Path) -> OSError | None:
     """The reason why a file cannot grow, or None.
 
     The writers of torch and safetensors raise their own errors on a full disk. Their partial file still fills the disk,

@@ -13,15 +13,15 @@ def shipped(name: str) -> Path:
     """The path of ``configs``, ``tools`` or ``model-index.yml``.
 
     An installed package has them in its folder ``.mim``, where mim and MMEngine look for them. A clone that is not
-    installed has them beside the package.
+    installed has them next to the package.
 
     Raises:
-        ConfigError: if they are in neither place.
+        ConfigError: if they are in neither folder.
     """
-    places = [PACKAGE / '.mim' / name, PACKAGE.parent / name]
-    found = next((place for place in places if place.exists()), None)
+    paths = [PACKAGE / '.mim' / name, PACKAGE.parent / name]
+    found = next((path for path in paths if path.exists()), None)
     if found is None:
-        raise ConfigError(f'The installation lacks {name} ({places[0]}); install vit_plugin again.')
+        raise ConfigError(f'The installation lacks {name} ({paths[0]}); install vit_plugin again.')
     return found
 
 

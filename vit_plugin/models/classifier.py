@@ -110,7 +110,7 @@ def create_model(arch: str | ArchCfg = 'B/16', num_classes: int = 1000,
     ``crop_mode``. ``timm.data.create_transform(**model.data_config)`` is the transform of a Pillow image.
 
     Args:
-        arch: a variant such as ``'R50+B/16'``, a name of timm's such as ``'timm://vit_base_patch16_dinov3'``, or a
+        arch: a variant such as ``'R50+B/16'``, a timm name such as ``'timm://vit_base_patch16_dinov3'``, or a
             dict; see :func:`~vit_plugin.arch.parse_arch`.
         num_classes: number of classes. 0 means features and no head.
         pretrained: weights for :func:`~vit_plugin.models.load_weights`: a path, ``https://``, ``timm://``, ``hf://``,

@@ -3,9 +3,12 @@
 A module that has these methods is taken, whatever its class. Another package's backbone may have some of them.
 """
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
 from torch import nn
+
+from vit_plugin.weights.report import Report
 
 
 @runtime_checkable
@@ -35,6 +38,9 @@ class TellsParts(Protocol):
 @runtime_checkable
 class Backbone(TellsDepths, TellsUndecayed, TellsParts, Protocol):
     """A backbone of ours. Its ``forward`` takes images (B, in_channels, H, W) and returns a tuple of outputs."""
+
+    def load(self, source: Any, skip: Sequence[str] = (), source_grid: tuple[int, int] | None = None) -> Report:
+        """Load weights, see :func:`~vit_plugin.models.load_weights`."""
 
     @property
     def in_channels(self) -> int:

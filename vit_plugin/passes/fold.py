@@ -25,17 +25,18 @@ class Folded:
 
     def __init__(self, method: Callable[..., Tensor]) -> None:
         self.method = method
-        self.kept: tuple[Tensor | None, tuple, Tensor] | None = None  # values of the parameter, other arguments, result
+        # values of the parameter, other arguments, result
+        self.cached: tuple[Tensor | None, tuple, Tensor] | None = None
 
     def __call__(self, source: Tensor | None, *others: Any) -> Tensor:
         if not _is_at_rest(source):
             return self.method(source, *others)
-        kept = self.kept  # other threads may replace self.kept
-        if kept is None or kept[1] != others or not _same(kept[0], source):
+        cached = self.cached  # other threads may replace self.cached
+        if cached is None or cached[1] != others or not _same(cached[0], source):
             with torch.inference_mode(False), torch.no_grad():  # an inference tensor could not train later
                 values = None if source is None else source.clone()
-                self.kept = kept = values, others, self.method(source, *others)
-        return kept[2]
+                self.cached = cached = values, others, self.method(source, *others)
+        return cached[2]
 
 
 def _is_at_rest(source: Tensor | None) -> bool:
@@ -45,10 +46,10 @@ def _is_at_rest(source: Tensor | None) -> bool:
                               and not (torch.is_grad_enabled() and source.requires_grad))
 
 
-def _same(kept: Tensor | None, source: Tensor | None) -> bool:
-    if kept is None or source is None:
-        return kept is source
-    return kept.dtype == source.dtype and kept.device == source.device and torch.equal(kept, source)
+def _same(cached: Tensor | None, source: Tensor | None) -> bool:
+    if cached is None or source is None:
+        return cached is source
+    return cached.dtype == source.dtype and cached.device == source.device and torch.equal(cached, source)
 
 
 def fold(model: nn.Module) -> None:

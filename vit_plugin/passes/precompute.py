@@ -15,7 +15,7 @@ from vit_plugin.models.layers.std_conv import StdConv2d
 from vit_plugin.models.layers.window import InWindows
 
 
-class Made(NamedTuple):
+class Precomputed(NamedTuple):
     """A tensor that a method computes from a parameter in every forward.
 
     Attributes:
@@ -40,19 +40,19 @@ def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> 
         model: the model, or any module that contains it.
         image_size: height and width of the images. None means any size. Every forward then computes position tables.
     """
-    made = [one for backbone in model.modules() if isinstance(backbone, VisionTransformer)
-            for one in _made(backbone, image_size)]
-    before = [getattr(one.owner, one.name) for one in made]
+    tensors = [one for backbone in model.modules() if isinstance(backbone, VisionTransformer)
+            for one in _tensors_of(backbone, image_size)]
+    before = [getattr(one.owner, one.name) for one in tensors]
     try:
-        for one, parameter in zip(made, before, strict=True):
+        for one, parameter in zip(tensors, before, strict=True):
             with torch.no_grad():
                 result = getattr(one.module, one.method)(parameter, *one.args)
             setattr(one.owner, one.name, nn.Parameter(result, requires_grad=False))
-        for one in made:
+        for one in tensors:
             setattr(one.module, one.method, _as_it_is)
         yield
     finally:
-        for one, parameter in zip(made, before, strict=True):
+        for one, parameter in zip(tensors, before, strict=True):
             if parameter is None:
                 delattr(one.owner, one.name)  # otherwise the name would remain a parameter
             setattr(one.owner, one.name, parameter)
@@ -63,16 +63,16 @@ def _as_it_is(parameter: Tensor, *_: Any) -> Tensor:
     return parameter
 
 
-def _made(backbone: VisionTransformer, image_size: tuple[int, int] | None) -> Iterator[Made]:
+def _tensors_of(backbone: VisionTransformer, image_size: tuple[int, int] | None) -> Iterator[Precomputed]:
     grid = backbone.patch_embed.grid(image_size) if image_size else None
     if grid and not isinstance(backbone.position, NoPosEmbed):
-        yield Made(backbone, 'pos_embed', backbone.position, 'table', (grid, ))
+        yield Precomputed(backbone, 'pos_embed', backbone.position, 'table', (grid, ))
     for module in backbone.modules():
         if isinstance(module, StdConv2d):
-            yield Made(module, 'weight', module, 'kernel')
+            yield Precomputed(module, 'weight', module, 'kernel')
         if isinstance(module, RelativeAttention) and (sizes := _table_sizes(module, grid)):
-            yield Made(module, 'rel_pos_h', module, 'row_pairs', sizes[:1])
-            yield Made(module, 'rel_pos_w', module, 'column_pairs', sizes[1:])
+            yield Precomputed(module, 'rel_pos_h', module, 'row_pairs', sizes[:1])
+            yield Precomputed(module, 'rel_pos_w', module, 'column_pairs', sizes[1:])
 
 
 def _table_sizes(attention: RelativeAttention, grid: Grid | None) -> Grid | None:

@@ -10,8 +10,8 @@ VENDORS = {'GenuineIntel': 'Intel', 'AuthenticAMD': 'AMD'}
 @cache
 def vendor() -> str:
     """``'Intel'`` or ``'AMD'``. Any other vendor gives ``''``."""
-    told = ' '.join((_cpuinfo().get('vendor_id', ''), platform.processor()))  # platform.processor() is for Windows
-    return next((name for identifier, name in VENDORS.items() if identifier in told), '')
+    text = ' '.join((_cpuinfo().get('vendor_id', ''), platform.processor()))  # platform.processor() is for Windows
+    return next((name for identifier, name in VENDORS.items() if identifier in text), '')
 
 
 def name() -> str:

@@ -1,16 +1,20 @@
 """From a model that timm built to the arguments of our backbone."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import timm
 from timm.models.deit import VisionTransformerDistilled
 from torch import nn
+
+from vit_plugin.errors import ConfigError
 
 from .blocks import encoder_of
 from .names import find
 from .numerics import differences, norm_of
 from .pooling import pooling_of
 from .positions import positions_of
-from .refusal import refuse_if
 from .stems import stem_of
 
 # timm's pooling -> the output of our backbone before it.
@@ -18,7 +22,7 @@ OUT_TYPES = {'token': 'cls_token', 'avg': 'avg_featmap'}
 
 
 def describe(name: str) -> dict[str, Any]:
-    """The arguments of :class:`~vit_plugin.arch.Arch` for a model of timm's.
+    """The arguments of :class:`~vit_plugin.arch.Arch` for a timm model.
 
     Args:
         name: the name, with or without the tag of its weights.
@@ -26,8 +30,7 @@ def describe(name: str) -> dict[str, Any]:
     Raises:
         ConfigError: if timm has no such model, or if our backbone cannot compute the same.
     """
-    model = find(name)
-    with refuse_if(name):
+    with _found(name) as model:
         sizes, encoder, numerics = encoder_of(model)
         for part in (model.norm_pre, model.norm):
             if not isinstance(part, nn.Identity) and norm_of(part) != numerics['norm_cfg']:
@@ -50,8 +53,25 @@ def pooled(name: str) -> tuple[str, dict[str, Any]] | None:
     Raises:
         ConfigError: see :func:`describe`.
     """
-    with refuse_if(name):
-        return pooling_of(find(name))
+    with _found(name) as model:
+        return pooling_of(model)
+
+
+@contextmanager
+def _found(name: str) -> Iterator[nn.Module]:
+    """timm's model with this name. A ``ValueError`` with a reason, or a missing attribute, refuses it.
+
+    Raises:
+        ConfigError: one sentence with the reason.
+    """
+    model = find(name)
+    try:
+        yield model
+    except (AttributeError, ValueError) as error:
+        reason = f'{error} in timm {timm.__version__}' if isinstance(error, AttributeError) else str(error)
+        raise ConfigError(f'arch=timm://{name} cannot be computed exactly by vit_plugin.VisionTransformer: {reason}; '
+                          f"take type='vit_plugin.TimmBackbone' with name={name!r}. python -m vit_plugin.zoo lists the "
+                          'models that VisionTransformer computes.') from error
 
 
 def _count(tokens: nn.Parameter | None) -> int:

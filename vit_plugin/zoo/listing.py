@@ -12,7 +12,7 @@ from .definition import describe, pooled
 from .names import find
 
 COLUMNS = ('name', 'width', 'blocks', 'heads', 'patch', 'size', 'parameters')
-PAGE = """# Checkpoints of timm's, by their names
+PAGE = """# timm's checkpoints, by their names
 
 Written by `python -m vit_plugin.zoo --weights --markdown`, from timm {version}. Every name is an `arch` and a
 checkpoint:

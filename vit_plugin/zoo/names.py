@@ -1,4 +1,4 @@
-"""The names of timm's Vision Transformers."""
+"""The timm names Vision Transformers."""
 
 from difflib import get_close_matches
 from functools import lru_cache
@@ -29,10 +29,10 @@ def find(name: str) -> nn.Module:
     Raises:
         ConfigError: if timm has no such model, or if it is of another family, with the reason.
     """
-    bare = name.partition('.')[0]
-    if not is_model(bare):
+    model_name = name.partition('.')[0]
+    if not is_model(model_name):
         raise ConfigError(f'arch=timm://{name}: timm {timm.__version__} has no such model; {_nearest(name)}.')
-    family = timm.models.model_entrypoint(bare).__module__.rpartition('.')[2]
+    family = timm.models.model_entrypoint(model_name).__module__.rpartition('.')[2]
     if family not in FAMILIES:
         raise ConfigError(f'arch=timm://{name} is of the family {family} of timm, which vit_plugin.VisionTransformer '
                           f"does not compute; take type='vit_plugin.TimmBackbone' with name={name!r}, or a CNN as its "

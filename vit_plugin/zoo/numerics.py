@@ -1,4 +1,4 @@
-"""Norms and activations of timm's as our configs."""
+"""timm's norms and activations as our configs."""
 
 from typing import Any
 

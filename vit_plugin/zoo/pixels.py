@@ -12,7 +12,7 @@ from timm.data import resolve_data_config
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.training import seen_in_training
 
-# google-research/vision_transformer `input_pipeline.py`: (x - 127.5) / 127.5 of the whole image, resized.
+# google-research/vision_transformer `input_pipeline.py`: (x - 127.5) / 127.5 of the entire image, resized.
 AUTHORS = dict(interpolation='bilinear', mean=(0.5, ) * 3, std=(0.5, ) * 3, crop_pct=1.0, crop_mode='squash')
 INTERPOLATIONS = {0: 'nearest', 2: 'bilinear', 3: 'bicubic'}  # Pillow's numbers
 

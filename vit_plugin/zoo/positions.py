@@ -30,18 +30,18 @@ def rotary_of(rope: nn.Module) -> dict[str, Any]:
     Raises:
         ValueError: if they are of another kind.
     """
-    places: dict[str, Any] = {}
+    coordinates: dict[str, Any] = {}
     match rope:
         case RotaryEmbeddingMixed():
             form, halves = 'mixed', False
         case layers.RotaryEmbeddingDinoV3() if rope.temperature and rope.normalize_coords == 'separate':
-            form, halves, places = 'centred', rope.rotate_half, dict(offset=rope.grid_offset)
+            form, halves, coordinates = 'centred', rope.rotate_half, dict(offset=rope.grid_offset)
         case layers.RotaryEmbeddingCat() if rope.grid_type == 'index' and not rope.in_pixels:
             form, halves = 'index', rope.rotate_half
-            places = dict(offset=rope.grid_offset, native_grid=rope.ref_feat_shape)
+            coordinates = dict(offset=rope.grid_offset, native_grid=rope.ref_feat_shape)
         case _:
             raise ValueError(f'its rotary positions ({type(rope).__name__}) are not known')
-    places |= dict(shift=rope.shift_coords, jitter=rope.jitter_coords, rescale=rope.rescale_coords)
+    coordinates |= dict(shift=rope.shift_coords, jitter=rope.jitter_coords, rescale=rope.rescale_coords)
     return dict(form=form, temperature=float(rope.temperature), order='yx' if rope.grid_indexing == 'ij' else 'xy',
                 planes='halves' if halves else 'neighbours',
-                **{name: value for name, value in places.items() if value})
+                **{name: value for name, value in coordinates.items() if value})

@@ -13,7 +13,7 @@ from vit_plugin.engine.sharding import Sharding, parts_to_shard, shard
 from vit_plugin.engine.sharding.shard import padded_size
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
-from vit_plugin.models.load_hooks import placed
+from vit_plugin.models.loading.hooks import shard_like
 
 
 class Classifier(nn.Module):
@@ -122,12 +122,12 @@ def test_only_this_ranks_part_is_copied():
         model = nn.Linear(3, 6)  # of the six rows, two for each of the first ranks and none for the last
         target = next(fully_shard(model, mesh=Sharding().mesh('cpu')).parameters())
         whole = torch.arange(18, dtype=torch.float64).view(6, 3)
-        part = placed(whole, target).to_local()
+        part = shard_like(whole, target).to_local()
         assert part.tolist() == whole[4:].tolist()
         assert (part.dtype, part.untyped_storage().nbytes()) == (torch.float32, 4 * part.numel())
     with pretended_ranks(5, rank=3):
         target = next(fully_shard(nn.Linear(3, 6), mesh=Sharding().mesh('cpu')).parameters())
-        assert placed(whole, target).to_local().shape == (0, 3)
+        assert shard_like(whole, target).to_local().shape == (0, 3)
 
 
 def scale(overflows: bool) -> None:

@@ -112,8 +112,8 @@ def test_the_mask_token_is_a_token():
     (MAEViT, dict(mask_ratio=0.99), 'mask_ratio=0.99 of 4 x 4 patches leaves 0 visible'),
     (MAEViT, dict(with_cls_token=False, out_type='featmap'), "decoder takes a class token and no other"),
     (MAEViT, dict(encoder=dict(reg_token=1)), "decoder takes a class token and no other"),
-    (MAEViT, dict(pos_embed='relative'), 'need the whole grid of patches'),
-    (MAEViT, dict(pos_embed=dict(rotary=dict(form='index'))), 'need the whole grid of patches'),
+    (MAEViT, dict(pos_embed='relative'), 'need all patches of the grid'),
+    (MAEViT, dict(pos_embed=dict(rotary=dict(form='index'))), 'need all patches of the grid'),
     (SimMIMViT, dict(out_type='raw'), "out_type='raw' must be 'featmap'"),
     (VisionTransformer, dict(pos_embed=dict(type='learned', endpoint=False)), "endpoint is of type='sincos2d'")])
 def test_what_cannot_be_is_said(kind, options, sentence):

@@ -89,7 +89,7 @@ def test_names_of_archs(kind):
     ('VisionTransformer', dict(frozen_stages=3), 'frozen_stages=3 is out of range'),
     ('DistilledVisionTransformer', dict(pre_norm=True), 'takes no pre_norm'),
     ('DeiT3', dict(out_type='avg_featmap'), 'out_type'),
-    ('ViTEVA02', dict(proj_drop_rate=0.1), 'proj_drop_rate=0.1 must be 0'),
+    ('ViTEVA02', dict(proj_drop_rate=0.1), 'proj_drop_rate=0.1 must be less than or equal to 0'),
     ('MoCoV3ViT', {}, 'frozen_stages must be 0 or more'),
     ('MAEViT', dict(mask_ratio=0.75), 'hides patches')])
 def test_what_has_no_translation_is_named(kind, changes, words):

@@ -7,9 +7,12 @@ import timm
 import torch
 from campaigns.timm_backbone import SIZES, check
 
+from vit_plugin.apps.export import Deployed, export
+from vit_plugin.engine.optim.layer_decay import LayerDecayOptimWrapperConstructor
 from vit_plugin.errors import ConfigError
-from vit_plugin.models import TimmBackbone, VisionTransformer
+from vit_plugin.models import TimmBackbone, VisionTransformer, load_weights
 from vit_plugin.models.backbones import timm_backbone
+from vit_plugin.models.loading import find_backbone
 from vit_plugin.models.protocol import Backbone
 
 # A CNN, an encoder with several stages whose maps timm keeps channels-last, and a plain encoder.
@@ -130,3 +133,56 @@ def test_a_checkpoint_of_another_model_is_refused(monkeypatch):
     with pytest.raises(ConfigError, match=re.escape("does not fit TimmBackbone 'test_vit': ")):
         model.init_weights()
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+@pytest.fixture
+def classifier(no_default_scope) -> torch.nn.Module:
+    """A classifier of MMPretrain on a CNN of timm."""
+    from mmengine.registry import MODELS
+    channels = TimmBackbone('test_byobnet').channels[-1]
+    return MODELS.build(dict(
+        type='mmpretrain.ImageClassifier', backbone=dict(type='vit_plugin.TimmBackbone', name='test_byobnet'),
+        neck=dict(type='mmpretrain.GlobalAveragePooling'),
+        data_preprocessor=dict(type='mmpretrain.ClsDataPreprocessor', mean=[0.] * 3, std=[255.] * 3),
+        head=dict(type='mmpretrain.LinearClsHead', num_classes=3, in_channels=channels)))
+
+
+def test_a_classifier_takes_a_step_with_decaying_rates(classifier):
+    from mmpretrain.structures import DataSample
+    wrapper = LayerDecayOptimWrapperConstructor(
+        dict(optimizer=dict(type='SGD', lr=1.)), dict(layer_decay_rate=0.5))(classifier)
+    before = {name: value.clone() for name, value in classifier.named_parameters()}
+    losses = classifier(torch.rand(4, 3, 64, 64), [DataSample().set_gt_label(i % 3) for i in range(4)], mode='loss')
+    wrapper.update_params(losses['loss'])
+    changed = {name for name, value in classifier.named_parameters() if not torch.equal(value, before[name])}
+    assert {'backbone.model.stem.conv.weight', 'head.fc.weight'} <= changed
+    rates = {group['lr'] for group in wrapper.param_groups}
+    number = classifier.backbone.get_layer_depth('', '')[1]
+    assert rates == {0.5 ** i for i in range(number)}
+
+
+def test_load_weights_of_a_classifier(classifier):
+    theirs = timm.create_model('test_byobnet')
+    head = classifier.head.fc.weight.clone()
+    report = load_weights(classifier, theirs.state_dict())
+    assert len(report.matched) == len(classifier.backbone.state_dict())
+    assert torch.equal(classifier.backbone.model.stem.conv.weight, theirs.stem.conv.weight)
+    assert torch.equal(classifier.head.fc.weight, head)
+    with pytest.raises(ConfigError, match='one vit_plugin.VisionTransformer is needed, and ImageClassifier has 0'):
+        find_backbone(classifier)
+
+
+def test_a_classifier_is_exported(classifier, tmp_path):
+    assert export(Deployed(classifier).eval().requires_grad_(False), tmp_path / 'model.pt2', (64, 64)) < 1e-4
+
+
+@pytest.mark.parametrize('name', ['test_byobnet', 'test_vit'])
+def test_the_parts_to_shard_are_called_as_a_whole(name):
+    model = TimmBackbone(name)
+    parts, calls = model.parts_to_shard(), []
+    for part in parts:
+        part.register_forward_hook(lambda module, *_: calls.append(module))
+    model(torch.rand(2, 3, 160, 160))
+    assert calls == parts
+    assert sum(p.numel() for part in parts for p in part.parameters()) > 0.5 * sum(
+        p.numel() for p in model.parameters())

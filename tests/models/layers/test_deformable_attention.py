@@ -1,6 +1,5 @@
 import pytest
 import torch
-import torch.nn.functional as F
 from bilinear import sample
 
 from vit_plugin.errors import ConfigError
@@ -26,21 +25,9 @@ def by_definition(value, locations, weights):
         for head in range(value.shape[2])], dim=1) for b in range(len(value))])
 
 
-def by_grid_sample(value, locations, weights, sizes=SIZES):
-    """The same with torch's own bilinear samples."""
-    total = 0
-    for k, x in enumerate(value.split([h * w for h, w in sizes], dim=1)):
-        image = x.permute(0, 2, 3, 1).flatten(0, 1).unflatten(2, sizes[k])
-        at = 2 * locations[:, :, :, k].transpose(1, 2).flatten(0, 1) - 1
-        samples = F.grid_sample(image, at, align_corners=False).unflatten(0, (-1, value.shape[2]))
-        total = total + torch.einsum('bhdqp,bqhp->bqhd', samples, weights[:, :, :, k])
-    return total.flatten(2)
-
-
-@pytest.mark.parametrize('reference', [by_definition, by_grid_sample])
-def test_values_and_gradients(reference):
+def test_values_and_gradients():
     tensors = inputs()
-    ours, theirs = deformable_attention(tensors[0], SIZES, *tensors[1:]), reference(*tensors)
+    ours, theirs = deformable_attention(tensors[0], SIZES, *tensors[1:]), by_definition(*tensors)
     torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
     weight = torch.randn_like(ours)
     for one, other in zip(*(torch.autograd.grad((out * weight).sum(), tensors) for out in (ours, theirs)), strict=True):
@@ -48,23 +35,9 @@ def test_values_and_gradients(reference):
         torch.testing.assert_close(one, other, atol=1e-10, rtol=1e-10)
 
 
-def test_gradients_exactly_at_elements():
-    """Where all samples of a new model are: the slope to the right and below, as in grid_sample."""
-    value = torch.randn(1, 32, 1, 3, dtype=torch.float64)
-    rows, columns = torch.arange(-1, 5), torch.arange(-1, 9)
-    at = torch.stack(torch.meshgrid((columns + 0.5) / 8, (rows + 0.5) / 4, indexing='xy'), dim=-1)  # exact in binary
-    locations = at.double().reshape(1, -1, 1, 1, 1, 2).requires_grad_()
-    weights = torch.rand(1, 60, 1, 1, 1, dtype=torch.float64)
-    outs = deformable_attention(value, [(4, 8)], locations, weights), by_grid_sample(
-        value, locations, weights, [(4, 8)])
-    torch.testing.assert_close(*outs)
-    gradients = [torch.autograd.grad(out.sum(), locations)[0] for out in outs]
-    assert gradients[1].any()
-    torch.testing.assert_close(*gradients)
-
-
-def test_far_away_is_nothing():
-    value, locations, weights = inputs()
+@pytest.mark.parametrize('dtype', [torch.float64, torch.float32])
+def test_far_away_is_nothing(dtype):
+    value, locations, weights = inputs(dtype)
     with torch.no_grad():
         locations.mul_(1e30)
     assert not deformable_attention(value, SIZES, locations, weights).any()

@@ -22,7 +22,7 @@ def test_output_and_weights_are_the_formula(prefix):
 @pytest.mark.parametrize('kept', [2**26, 1], ids=['kept', 'made anew'])
 def test_gradients_of_the_relative_positions(monkeypatch, part, kept):
     monkeypatch.setitem(relative_position.PART_ELEMENTS, 'cpu', part)
-    monkeypatch.setattr(relative_position, 'KEPT_ELEMENTS', kept)
+    monkeypatch.setattr(relative_position, 'SAVED_ELEMENTS', kept)
     layer = RelativeAttention(small(16, 2, rel_pos_grid=(2, 3))).double()
     x = torch.randn(1, 7, 16, dtype=torch.float64)
     grads = [torch.autograd.grad(output.square().sum(), list(layer.parameters()))
@@ -43,7 +43,7 @@ def test_many_relative_positions_are_not_kept_for_the_backward_pass(monkeypatch)
         return max(sizes)
 
     assert largest_kept() >= 2 * 64 * 64
-    monkeypatch.setattr(relative_position, 'KEPT_ELEMENTS', 2 * 64 * 63)
+    monkeypatch.setattr(relative_position, 'SAVED_ELEMENTS', 2 * 64 * 63)
     monkeypatch.setitem(relative_position.PART_ELEMENTS, 'cpu', 2 * 64 * 16)
     assert largest_kept() < 2 * 64 * 64
 

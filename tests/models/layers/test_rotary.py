@@ -8,7 +8,7 @@ from models.backbones.test_compile import Graphs
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
-from vit_plugin.models.layers.rotary import MAX_KEPT, AxialRotary, Places, build_rotary
+from vit_plugin.models.layers.rotary import AxialRotary, Coordinates, build_rotary
 from vit_plugin.models.layers.rotary_attention import rotate
 
 SIZES = dict(head_dims=16, num_heads=2, num_layers=2, num_prefix_tokens=1)
@@ -29,16 +29,16 @@ def test_a_product_depends_on_the_difference_of_places(form):
     assert (products[:, 0, 1, 2, 2] - products[:, 0, 1, 2, 3]).abs().min() > 1e-4
 
 
-def test_places():
-    centred = Places('centred').of((2, 4), torch.device('cpu'))
+def test_coordinates():
+    centred = Coordinates('centred').of((2, 4), torch.device('cpu'))
     assert centred[:, 0].tolist() == [-0.5] * 4 + [0.5] * 4
     assert centred[:4, 1].tolist() == [-0.75, -0.25, 0.25, 0.75]
-    scaled = Places('index', order='xy', native_grid=(4, 8), offset=1.).of((2, 4), torch.device('cpu'))
+    scaled = Coordinates('index', order='xy', native_grid=(4, 8), offset=1.).of((2, 4), torch.device('cpu'))
     assert scaled[5].tolist() == [4., 4.]  # row 1, column 1: (1 + 1) / 4 * 8, (1 + 1) / 2 * 4
-    assert Places('index').of((2, 2), torch.device('cpu')).tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    assert Coordinates('index').of((2, 2), torch.device('cpu')).tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
 
 
-def test_places_change_only_while_training():
+def test_coordinates_change_only_while_training():
     rope = build_rotary(dict(form='centred', shift=0.5, jitter=1.5, rescale=2.), **SIZES)
     like = torch.empty(0)
     assert not torch.equal(rope((3, 3), like)[0], rope((3, 3), like)[0])
@@ -46,26 +46,10 @@ def test_places_change_only_while_training():
     assert first is second  # the same for all blocks
     rope.eval()
     assert torch.equal(rope((3, 3), like)[0], rope((3, 3), like)[0])
-    places = Places('index', shift=0.25, jitter=2.).changed(torch.ones(1000, 2))
+    places = Coordinates('index', shift=0.25, jitter=2.).changed(torch.ones(1000, 2))
     assert (places == places[0]).all()
-    many = torch.stack([Places('index', shift=0.25, rescale=2.).changed(torch.zeros(1, 2))[0] for _ in range(300)])
+    many = torch.stack([Coordinates('index', shift=0.25, rescale=2.).changed(torch.zeros(1, 2))[0] for _ in range(300)])
     assert 0.4 < many.abs().max() <= 0.5
-
-
-def test_tables_are_kept_for_a_few_grids_and_can_train_later():
-    rope = build_rotary(dict(form='index'), **SIZES)
-    like = torch.empty(0)
-    with torch.inference_mode():
-        kept = rope((3, 4), like)[0]
-    assert rope((3, 4), like)[0] is kept
-    x = torch.randn(1, 2, 13, 16, requires_grad=True)
-    rotate(x, kept, True).sum().backward()
-    for size in range(1, MAX_KEPT + 2):
-        rope((size, 9), like)
-    assert len(rope.kept) == MAX_KEPT
-    with torch._subclasses.FakeTensorMode():
-        assert type(rope((3, 4), torch.empty(0))[0]) is not torch.Tensor
-    assert type(rope((3, 4), like)[0]) is torch.Tensor
 
 
 @pytest.mark.parametrize('form', FORMS)
@@ -150,9 +134,7 @@ def test_what_does_not_fit_is_one_sentence(tiny, change, words):
 
 def test_a_table_is_made_once_for_all_blocks(tiny, monkeypatch):
     calls = []
-    make = AxialRotary.make
-    monkeypatch.setattr(AxialRotary, 'make', lambda *args: calls.append(args) or make(*args))
-    model = VisionTransformer(**tiny, pos_embed=dict(rotary=dict(form='index'))).eval()
-    for _ in range(3):
-        model(torch.randn(1, 3, 32, 32))
+    angles = AxialRotary.angles
+    monkeypatch.setattr(AxialRotary, 'angles', lambda *args: calls.append(args) or angles(*args))
+    VisionTransformer(**tiny, pos_embed=dict(rotary=dict(form='index'))).eval()(torch.randn(1, 3, 32, 32))
     assert len(calls) == 1

@@ -171,8 +171,8 @@ def test_a_pooled_stage_is_what_the_formula_says():
     (lambda: ConvEmbed(3, 16, channels=(4, 8), strides=(4, 2)), 'without a projection the last map must be 16 chan'),
     (lambda: ConvEmbed(3, 16, channels=(4, 16), strides=(4, )), 'channels has 2 values and strides has 1'),
     (lambda: PooledResNetEmbed(3, 16, channels=(32, 48)), r'channels=\(32, 48\) are not all multiples of the 32 gro'),
-    (lambda: PooledResNetEmbed(3, 16, channels=(32, )), 'channels=.* must be'),
-    (lambda: MBConvEmbed(3, 16, channels=(4, 8, 16)), 'channels=.* must be'),
+    (lambda: PooledResNetEmbed(3, 16, channels=(32, )), 'channels=.* must have at'),
+    (lambda: MBConvEmbed(3, 16, channels=(4, 8, 16)), 'channels=.* must have at'),
     (lambda: MBConvEmbed(3, 16, patch_size=2), 'with patch_size=1, and it has 16 with patch_size=2')])
 def test_convolutional_stems_that_do_not_fit(build, words):
     with pytest.raises(ConfigError, match=words):

@@ -110,7 +110,8 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
                      if not any(other != name and other.startswith(f'{name}.' if name else '') for other in telling)}
         if not backbones:
             raise ConfigError(f'optim_wrapper: no part of {type(model).__name__} has get_layer_depth, so that there is '
-                              'no layer-wise decay for it; take a vit_plugin.VisionTransformer as the backbone.')
+                              'no layer-wise decay for it; take a vit_plugin.VisionTransformer or '
+                              'TimmBackbone as the backbone.')
         scales = {}
         for prefix, backbone in backbones.items():
             for name, _ in model.get_submodule(prefix).named_parameters():

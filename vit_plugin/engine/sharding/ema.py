@@ -18,7 +18,7 @@ from typing_extensions import TypedDict, Unpack
 
 from vit_plugin.arguments.fields import Count, PositiveInt
 from vit_plugin.errors import ConfigError
-from vit_plugin.models.load_hooks import placed
+from vit_plugin.models.loading.hooks import shard_like
 from vit_plugin.registry import HOOKS
 
 from .shard import reshard, unwrapped
@@ -122,7 +122,7 @@ class EMAHook(mmengine.hooks.EMAHook):
             if value.shape != average.shape:
                 raise ConfigError(f'The checkpoint has no average of {name!r} with the shape {tuple(average.shape)}; '
                                   'resume with the same model.')
-            self._copy({name: placed(value, average)})
+            self._copy({name: shard_like(value, average)})
         self.ema_model.steps.copy_(saved['steps'])
 
     def _sources(self) -> dict[str, Tensor]:

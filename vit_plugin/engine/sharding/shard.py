@@ -11,7 +11,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Shard
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.models.load_hooks import placed
+from vit_plugin.models.loading.hooks import shard_like
 from vit_plugin.models.protocol import TellsParts
 
 from .settings import Sharding
@@ -27,8 +27,8 @@ def parts_to_shard(model: nn.Module) -> list[nn.Module]:
              for part in module.parts_to_shard()]
     if not parts:
         raise ConfigError(f'sharding: no part of {type(model).__name__} has parts_to_shard(), which names the modules '
-                          'to gather one at a time; take a vit_plugin.VisionTransformer as the backbone, or leave '
-                          'sharding out.')
+                          'to gather one at a time; take a vit_plugin.VisionTransformer or TimmBackbone as the '
+                          'backbone, or leave sharding out.')
     return parts
 
 
@@ -86,7 +86,7 @@ def _take_own_part(module: nn.Module, state: dict[str, Any], prefix: str, *args:
     for name, target in module.named_parameters(recurse=False):
         value = state.get(f'{prefix}{name}')
         if isinstance(value, Tensor):
-            state[f'{prefix}{name}'] = placed(value, target)
+            state[f'{prefix}{name}'] = shard_like(value, target)
 
 
 def shard_dim(shape: torch.Size, ranks: int) -> int:

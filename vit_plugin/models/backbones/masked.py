@@ -51,15 +51,15 @@ class MaskedVisionTransformer(VisionTransformer):
 class MAEViT(MaskedVisionTransformer):
     """The encoder of MAE (arXiv:2111.06377), for MMPretrain's ``MAE``: it computes the visible patches alone.
 
-    On a CNN, the stem still computes the whole image, in which the hidden patches are grey.
+    On a CNN, the stem still computes the entire image, in which the hidden patches are grey.
 
     Args:
         mask_ratio: share of the patches that are hidden.
         **kwargs: see :class:`VisionTransformer`. There must be a class token and no other token before the patches, and
-            no windows, relative or rotary positions, which need a whole grid.
+            no windows, relative or rotary positions, which need a complete grid.
 
     Raises:
-        ConfigError: if nothing is hidden or nothing visible, or for a part that needs a whole grid.
+        ConfigError: if nothing is hidden or nothing visible, or for a part that needs a complete grid.
     """
 
     def __init__(self, mask_ratio: Rate = 0.75, **kwargs: Any) -> None:
@@ -73,7 +73,7 @@ class MAEViT(MaskedVisionTransformer):
             raise ConfigError("MAEViT: MMPretrain's decoder takes a class token and no other token before the patches; "
                               'set with_cls_token=True, and leave out dist_token and reg_token of encoder.')
         if any(type(block.attn) is not Attention for block in self.blocks):
-            raise ConfigError('MAEViT: windows, relative and rotary positions need the whole grid of patches, of which '
+            raise ConfigError('MAEViT: windows, relative and rotary positions need all patches of the grid, of which '
                               'MAE computes some; leave them out, or pre-train with SimMIM.')
 
     def num_visible(self, grid: Grid) -> int:
@@ -87,21 +87,21 @@ class MAEViT(MaskedVisionTransformer):
             mask: without it, the result is that of :class:`VisionTransformer`.
 
         Returns:
-            The tokens, 1. for each hidden patch, and the place of each patch in the shuffled order, which begins with
-            the visible ones. These are the outputs of MMPretrain's ``MAEViT``.
+            The tokens, 1. for each hidden patch, and the position of each patch in the shuffled order, which begins
+            with the visible ones. These are the outputs of MMPretrain's ``MAEViT``.
         """
         if not mask:
             return super().forward(images)
         grid = self.position.grid
         noise = torch.rand(images.shape[0], grid[0] * grid[1], device=images.device)
         order, number = noise.argsort(dim=1), self.num_visible(grid)
-        places = order.argsort(dim=1)
-        hidden = places >= number  # (B, h*w)
+        positions = order.argsort(dim=1)
+        hidden = positions >= number  # (B, h*w)
         x, grid = self.patches(images, hidden.unflatten(1, grid))
         x = self.embed(x, grid)  # (B, 1 + h*w, C)
         visible = order[:, :number, None].expand(-1, -1, x.shape[2])
         x = torch.cat((x[:, :1], x[:, 1:].gather(1, visible)), dim=1)  # (B, 1 + visible, C)
-        return self.norm(self.blocks(x, grid)[-1]), hidden.to(x.dtype), places
+        return self.norm(self.blocks(x, grid)[-1]), hidden.to(x.dtype), positions
 
 
 @MODELS.register_module()

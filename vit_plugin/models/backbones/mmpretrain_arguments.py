@@ -9,7 +9,7 @@ from typing_extensions import TypedDict
 from vit_plugin.arguments.fields import Depth, Fraction, Indices, InitConfig, NormConfig, PositiveInt, Rate, Size, Typed
 from vit_plugin.errors import ConfigError
 
-Zero = Annotated[float, Field(ge=0, le=0)]
+Zero = Annotated[float, Field(ge=0, le=0)]  # other values have no translation
 
 
 class Sizes(TypedDict):
@@ -110,7 +110,7 @@ DEFAULTS: dict[str, Any] = dict(
     img_size=224, patch_size=16, in_channels=3, out_indices=-1, drop_rate=0., attn_drop_rate=0., drop_path_rate=0.,
     qkv_bias=True, norm_cfg=dict(type='LN', eps=1e-6), final_norm=True, out_type='cls_token', with_cls_token=True,
     frozen_stages=-1, interpolate_mode='bicubic', layer_scale_init_value=0., patch_cfg={}, layer_cfgs={},
-    pre_norm=False, init_cfg=None)
+    pre_norm=False, sub_ln=False, use_layer_scale=False, init_cfg=None)
 # Entries of layer_cfgs that may differ from block to block. The others must be the same in all of them.
 FOR_EACH_BLOCK = ('layer_scale_init_value', 'attn_drop_rate', 'qkv_bias')
 
@@ -127,6 +127,8 @@ def translate(sizes: Sizes, options: Mapping[str, Any]) -> dict[str, Any]:
     """
     given = {**DEFAULTS, **options}
     given['norm_cfg'] = _norm(given['norm_cfg'])
+    if given['use_layer_scale']:
+        given['layer_scale_init_value'] = 1e-5
     blocks, indices = _blocks(given, sizes), given['out_indices']
     sizes = dict(sizes, **{name: _same(blocks, name) for name in ('num_heads', 'feedforward_channels')})
     act_cfg, gated = dict(_same(blocks, 'act_cfg')), _same(blocks, 'ffn_type') == 'swiglu_fused'
@@ -141,7 +143,8 @@ def translate(sizes: Sizes, options: Mapping[str, Any]) -> dict[str, Any]:
         pos_embed=dict(type='learned', interpolate_mode=f'{given["interpolate_mode"]}_mmpretrain'),
         with_cls_token=given['with_cls_token'],
         encoder=dict({name: [block[name] for block in blocks] for name in FOR_EACH_BLOCK}, gated_mlp=gated,
-                     pre_norm=given['pre_norm'], final_norm=given['final_norm'] and bool(last)),
+                     mlp_norm=given['sub_ln'], pre_norm=given['pre_norm'],
+                     final_norm=given['final_norm'] and bool(last)),
         numerics=dict(base='timm', norm_cfg=_same(blocks, 'norm_cfg', given), act_cfg=act_cfg),
         out_indices=indices, out_type=given['out_type'], drop_rate=_same(blocks, 'drop_rate', given),
         drop_path_rate=given['drop_path_rate'], frozen_stages=given['frozen_stages'] or -1,  # 0 freezes nothing there

@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 from typing_extensions import Unpack
 
-from vit_plugin.arch import SIZE_KEYS
+from vit_plugin.arch import SIZE_KEYS, changed
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
@@ -46,7 +46,8 @@ class Translated(VisionTransformer):
     """
 
     archs: Mapping[str, Row]
-    defaults: Mapping[str, Any] = {}
+    defaults: Mapping[str, Any] = {}  # MMPretrain's arguments that are others than in its VisionTransformer
+    ours: Mapping[str, Any] = {}  # changes of our arguments for which MMPretrain has none
     num_class_tokens = 1  # that out_type='cls_token' returns
 
     def __init__(self, arch: str | Sizes, **options: Any) -> None:
@@ -76,16 +77,14 @@ class Translated(VisionTransformer):
         Raises:
             ConfigError: if an argument has no translation.
         """
-        return translate(cls._sizes(arch), {**cls.defaults, **options})
-
-    @classmethod
-    def _sizes(cls, arch: str | Sizes) -> Any:
-        if not isinstance(arch, str):
-            return dict(arch)
-        if arch.lower() not in cls.archs:
-            raise ConfigError(f'{cls.__name__}: arch={arch!r} is not one of {", ".join(cls.archs)}. For the variants '
-                              "of this package, such as 'R50+B/16', take type='vit_plugin.VisionTransformer'.")
-        return dict(zip(SIZE_KEYS, cls.archs[arch.lower()], strict=True))
+        sizes: Any = arch
+        if isinstance(arch, str):
+            if arch.lower() not in cls.archs:
+                raise ConfigError(f'{cls.__name__}: arch={arch!r} is not one of {", ".join(cls.archs)}. For the '
+                                  "variants of this package, such as 'R50+B/16', take "
+                                  "type='vit_plugin.VisionTransformer'.")
+            sizes = dict(zip(SIZE_KEYS, cls.archs[arch.lower()], strict=True))
+        return changed(translate(sizes, {**cls.defaults, **options}), cls.ours)
 
 
 @MODELS.register_module()
@@ -118,15 +117,11 @@ class MMDistilledVisionTransformer(Translated):
     """
 
     archs = MMVisionTransformer.archs
+    ours = dict(encoder=dict(dist_token=1))
     num_class_tokens = 2
 
     def __init__(self, arch: str | Sizes = 'deit-base', **options: Unpack[DistilledOptions]) -> None:
         super().__init__(arch, **options)
-
-    @classmethod
-    def translated(cls, arch: str | Sizes, **options: Any) -> dict[str, Any]:
-        arguments = super().translated(arch, **options)
-        return dict(arguments, encoder=dict(arguments['encoder'], dist_token=1))
 
     def output(self, x: Tensor, grid: Grid) -> Tensor | tuple[Tensor, ...]:
         return (x[:, 0], x[:, 1]) if self.out_type == 'cls_token' else super().output(x, grid)
@@ -152,7 +147,6 @@ class MMMoCoV3ViT(Translated):
         if frozen < 0:
             raise ConfigError('MMMoCoV3ViT: frozen_stages must be 0 or more. MoCo v3 pre-trains with a stem and '
                               "positions that are fixed, which only MMPretrain's own MoCoV3ViT does.")
-        options = {name: value for name, value in options.items() if name not in ('stop_grad_conv1', 'norm_eval')}
         return dict(super().translated(arch, **options), frozen_stages=frozen)
 
 
@@ -169,14 +163,11 @@ class MMDeiT3(Translated):
     archs = _named({
         'small': (384, 12, 6, 1536), 'medium': (512, 12, 8, 2048), 'base': (768, 12, 12, 3072),
         'large': (1024, 24, 16, 4096), 'huge': (1280, 32, 16, 5120)})
+    defaults = dict(use_layer_scale=True)
+    ours = dict(pos_embed=dict(prefix_rows=False))
 
     def __init__(self, arch: str | Sizes = 'base', **options: Unpack[DeiT3Options]) -> None:
         super().__init__(arch, **options)
-
-    @classmethod
-    def translated(cls, arch: str | Sizes, use_layer_scale: bool = True, **options: Any) -> dict[str, Any]:
-        arguments = super().translated(arch, layer_scale_init_value=1e-5 * use_layer_scale, **options)
-        return dict(arguments, pos_embed=dict(arguments['pos_embed'], prefix_rows=False))
 
 
 @MODELS.register_module()
@@ -193,18 +184,11 @@ class MMViTEVA02(Translated):
     archs = _named({'tiny': (192, 12, 3, 512), 'small': (384, 12, 6, 1024), 'base': (768, 12, 12, 2048),
                     'large': (1024, 24, 16, 2730)}) | {'ti': (192, 12, 3, 512)}
     defaults = dict(norm_cfg=dict(type='LN'))
+    ours = dict(encoder=dict(gated_mlp=True), numerics=dict(act_cfg=dict(type='SiLU')),
+                pos_embed=dict(rotary=dict(form='index', native_grid=(16, 16))))
 
     def __init__(self, arch: str | Sizes = 'tiny', **options: Unpack[EVA02Options]) -> None:
         super().__init__(arch, **options)
-
-    @classmethod
-    def translated(cls, arch: str | Sizes, sub_ln: bool = False, proj_drop_rate: float = 0.,
-                   **options: Any) -> dict[str, Any]:
-        arguments = super().translated(arch, **options)
-        return dict(
-            arguments, encoder=dict(arguments['encoder'], gated_mlp=True, mlp_norm=sub_ln),
-            numerics=dict(arguments['numerics'], act_cfg=dict(type='SiLU')),
-            pos_embed=dict(arguments['pos_embed'], rotary=dict(form='index', native_grid=(16, 16))))
 
 
 MODELS.refused.update({f'MM{name}': ConfigError(

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import timm
@@ -13,11 +14,11 @@ from torch import Tensor, nn
 from vit_plugin.arguments.fields import Indices, InitConfig, PositiveInt, Rate, Size
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
-from vit_plugin.weights.report import some
+from vit_plugin.weights.report import Report, some
 from vit_plugin.weights.sources import open_weights
 
-from ..adapt import adapt_channels
-from ..loading import init_pretrained, named
+from ..loading.adapt import adapt_channels
+from ..loading.checkpoint import init_pretrained, named
 
 FrozenStages = Annotated[int, Field(ge=-1)] | Literal['all']
 # Options with which models of timm take images of any size. Most take neither.
@@ -125,17 +126,18 @@ class TimmBackbone(BaseModule):
 
     def init_weights(self) -> None:
         """MMEngine's initialisation. A checkpoint in ``init_cfg`` is loaded by timm's names."""
-        init_pretrained(self, super().init_weights, TimmBackbone.load)
+        init_pretrained(self, super().init_weights)
 
-    def load(self, source: str | Mapping[str, Tensor], skip: Sequence[str] = (), source_grid: Any = None) -> str:
+    def load(self, source: str | Path | Mapping[str, Tensor], skip: Sequence[str] = (),
+             source_grid: tuple[int, int] | None = None) -> Report:
         """Load a checkpoint of timm's names or ours. What timm pruned and its classifier are left out.
 
         Raises:
             ConfigError: if a tensor of the model is missing or has another shape. The model is then unchanged.
         """
         if skip or source_grid:
-            raise ConfigError('TimmBackbone: init_cfg takes no skip or source_grid; leave them out.')
-        given = open_weights(source) if isinstance(source, str) else source
+            raise ConfigError('TimmBackbone takes no skip or source_grid for its weights; leave them out.')
+        given = source if isinstance(source, Mapping) else open_weights(source)
         theirs = {name.removeprefix('backbone.').removeprefix('model.'): given[name] for name in given}
         targets = self.model.state_dict()
         if any(name not in theirs or theirs[name].shape != target.shape for name, target in targets.items()):
@@ -148,7 +150,7 @@ class TimmBackbone(BaseModule):
             raise ConfigError(f'The checkpoint does not fit TimmBackbone {self.name!r}: {some(wrong)} are missing or '
                               'of another shape; give the weights of this model, under the names of timm.')
         self.model.load_state_dict(fitting)
-        return f'{len(fitting)} tensors of {self.name}'
+        return Report('timm', matched={f'model.{name}': (name, ) for name in fitting})
 
     def _check_out_indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:
         number = len(self.infos)

@@ -20,7 +20,7 @@ from ..layers.numerics import AnyNumerics, build_norm, get_numerics
 from ..layers.outputs import MAPS, NUM_TOKENS, OUT_TYPES, OutType, build_output_norm
 from ..layers.pos_embed import POS_EMBEDS, PosEmbed, PosEmbedCfg, PosEmbedName
 from ..layers.rotary import RotaryCfg, build_rotary
-from ..loading import LoadableBackbone
+from ..loading.checkpoint import LoadableBackbone
 from ..stems import Stem, StemCfg
 
 FrozenStages = Annotated[int, Field(ge=-1)] | Literal['all']
@@ -31,9 +31,9 @@ class VisionTransformer(LoadableBackbone):
     """Vision Transformer, pure or hybrid. It is a hybrid if its stem is a CNN.
 
     Args:
-        arch: a variant such as ``'B/16'`` or ``'R50+B/16'``, a name of timm's such as
-            ``'timm://vit_base_patch16_dinov3'``, or a dict; see :func:`vit_plugin.arch.parse_arch`. A name of timm's
-            brings the arguments below with it. Those that are given besides win, and dicts change single entries.
+        arch: a variant such as ``'B/16'`` or ``'R50+B/16'``, a timm name such as
+            ``'timm://vit_base_patch16_dinov3'``, or a dict; see :func:`vit_plugin.arch.parse_arch`. A timm name
+            brings the arguments below with it. Those that are given win, and dicts change single entries.
         img_size: native image size in pixels, (H, W) or the side of a square. It sets the size of the position table.
             For images of another size the table is resampled. Default: 224.
         patch_embed: the stem, ``dict(type='PatchEmbed' | 'ResNetEmbed' | 'TimmEmbed', ...)``. A dict without
@@ -59,7 +59,7 @@ class VisionTransformer(LoadableBackbone):
             norm is frozen too; ``'all'`` says the same. Frozen parts stay in eval mode.
         with_cp: recompute blocks in the backward pass to save memory.
         init_cfg: MMEngine's initialisation config. By default the weights are initialised as the authors do.
-            ``dict(type='Pretrained', checkpoint=True)`` loads the weights of timm's that ``arch`` names.
+            ``dict(type='Pretrained', checkpoint=True)`` loads timm's weights that ``arch`` names.
 
     Attributes:
         prefix_tokens: names of the learned tokens before the patches, in order.
@@ -128,10 +128,7 @@ class VisionTransformer(LoadableBackbone):
         self.blocks = Encoder([TransformerBlock(cfg) for cfg in cfgs[:self.out_indices[-1] + 1]], self.out_indices,
                               with_cp)
         self.reset_parameters()
-        for name, parameter in self.named_parameters():
-            stays = self.patch_embed.frozen and name.startswith('patch_embed.')
-            if stays or self._is_frozen(self.get_layer_depth(name)[0]):
-                parameter.requires_grad = False
+        self._freeze()
 
     def reset_parameters(self) -> None:
         """Initialise positions and class token as the authors do, other tokens as DeiT does."""
@@ -234,10 +231,12 @@ class VisionTransformer(LoadableBackbone):
         stem = [part for part in self.patch_embed.children() if next(part.parameters(), None) is not None]
         return [*stem, *self.blocks]
 
-    def _is_frozen(self, depth: int) -> bool:
-        if self.frozen_stages == self.num_layers:
-            return True
-        return self.frozen_stages >= 0 and depth < self.patch_embed.num_depths + self.frozen_stages
+    def _freeze(self) -> None:
+        stages = self.frozen_stages
+        depths = 0 if stages < 0 else self.patch_embed.num_depths + stages + (stages == self.num_layers)
+        for name, parameter in self.named_parameters():
+            if self.get_layer_depth(name)[0] < depths or (self.patch_embed.frozen and name.startswith('patch_embed.')):
+                parameter.requires_grad = False
 
     def _check_out_type(self, out_type: str) -> str:
         if out_type == 'cls_token' and 'cls_token' not in self.prefix_tokens:

@@ -1,4 +1,4 @@
-"""ViT-Adapter: a pyramid of maps beside a plain or hybrid transformer (arXiv:2205.08534)."""
+"""ViT-Adapter: a pyramid of maps next to a plain or hybrid transformer (arXiv:2205.08534)."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -14,13 +14,14 @@ from typing_extensions import TypedDict
 from vit_plugin.arguments.fields import OPEN, Count, Fraction, Indices, InitConfig, NormConfig, PositiveInt, Rate
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS, SCOPE
+from vit_plugin.weights.report import Report
 
 from ..layers.deformable_attention import Level
 from ..layers.interaction import Interaction, to_maps
 from ..layers.numerics import build_map_norm
 from ..layers.spatial_prior import SpatialPrior, init_conv
-from ..load_hooks import fit_adapter
-from ..loading import init_pretrained
+from ..loading.checkpoint import init_pretrained, load_weights
+from ..loading.hooks import fit_adapter
 from .vit import VisionTransformer
 
 STRIDES = (4, 8, 16, 32)
@@ -50,12 +51,12 @@ class AttentionCfg(TypedDict, total=False):
 
 @MODELS.register_module()
 class ViTAdapter(BaseModule):
-    """A :class:`VisionTransformer` with a pyramid of four maps beside it, for dense tasks (arXiv:2205.08534).
+    """A :class:`VisionTransformer` with a pyramid of four maps next to it, for dense tasks (arXiv:2205.08534).
 
     A small CNN makes a first pyramid of the image. The blocks of the transformer run in groups. Before each group, an
     injector lets the patches attend to the pyramid. After each group, an extractor lets the pyramid attend to the
     patches. The transformer may be of any kind: pure or hybrid, with windows, with tokens before the patches, of any
-    stride. Places are compared in pixels, so neither the stride nor the size of an image must fit anything.
+    stride. Positions are compared in pixels, so neither the stride nor the size of an image must fit anything.
 
     With ``inject=False`` and a backbone whose ``frozen_stages`` are all its blocks, the transformer runs as it was
     trained and keeps no activations. DINOv3 uses it in this way (arXiv:2508.10104, Section 6).
@@ -80,8 +81,8 @@ class ViTAdapter(BaseModule):
         drop_path_rate: stochastic depth of the extractors. The backbone has its own.
         with_cp: recompute injectors, extractors and, unless it says otherwise, the backbone's blocks in the backward
             pass to save memory.
-        init_cfg: MMEngine's initialisation config. ``dict(type='Pretrained', checkpoint=...)`` loads a whole adapter,
-            or one without its backbone, as DINOv3's. The backbone's own ``init_cfg`` loads only the backbone.
+        init_cfg: MMEngine's initialisation config. ``dict(type='Pretrained', checkpoint=...)`` loads an adapter, or
+            one without its backbone, as DINOv3's. The backbone's own ``init_cfg`` loads only the backbone.
 
     Shape: images (B, in_channels, H, W) -> maps (B, embed_dims, ceil(H / s), ceil(W / s)) for each stride s.
 
@@ -92,7 +93,7 @@ class ViTAdapter(BaseModule):
 
     Raises:
         ConfigError: if the groups do not divide the blocks, if ``add_tokens='each'`` without four groups, if heads do
-            not divide a width, or if the backbone is told its outputs.
+            not divide a width, or if the backbone sets its outputs itself.
     """
 
     def __init__(self, backbone: BackboneCfg, interactions: PositiveInt | Indices = 4, inject: bool = True,
@@ -191,6 +192,10 @@ class ViTAdapter(BaseModule):
         return [part for one in self.interactions
                 for part in (one.injector, one.extractor, *one.extra_extractors) if part is not None]
 
+    def load(self, source: Any, skip: Sequence[str] = (), source_grid: tuple[int, int] | None = None) -> Report:
+        """See :meth:`VisionTransformer.load`. The checkpoint may have the adapter without its backbone."""
+        return load_weights(self, source, skip, source_grid or self.backbone.position.source_grid)
+
     def init_weights(self) -> None:
         """MMEngine's initialisation; a checkpoint in ``init_cfg`` is loaded as by ``load_weights``."""
         init_pretrained(self, super().init_weights)
@@ -213,8 +218,8 @@ class ViTAdapter(BaseModule):
         backbone = MODELS.build({'with_cp': with_cp, **cfg, '_scope_': SCOPE, 'type': kind, 'encoder': encoder,
                                  'out_type': 'raw', 'out_indices': last})
         if backbone.patch_embed.varies:
-            raise ConfigError('ViTAdapter: the patches of the backbone must have one size, by which their places are '
-                              'known; leave out sizes in its patch_embed.')
+            raise ConfigError('ViTAdapter: the patches of the backbone must have one size, which gives their '
+                              'positions; leave out sizes in its patch_embed.')
         return backbone
 
     def _groups(self, interactions: int | Sequence[int]) -> list[tuple[int, int]]:
@@ -232,7 +237,7 @@ class ViTAdapter(BaseModule):
 
 
 def resample(x: Tensor, stride: int, new_stride: int, shape: torch.Size) -> Tensor:
-    """Resample a map (B, C, h, w) to another stride, with its elements in the same places of the image.
+    """Resample a map (B, C, h, w) to another stride, with its elements at the same positions of the image.
 
     Args:
         x: the map.

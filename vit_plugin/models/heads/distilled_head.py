@@ -137,5 +137,5 @@ class DistilledClassifier(ImageClassifier):
         if next(self.teacher.parameters()).device != inputs.device:
             self.teacher.to(inputs.device)
         with torch.no_grad():
-            said = self.teacher(inputs, mode='tensor')
-        return self.head.loss(self.extract_feat(inputs), data_samples, teacher=said)
+            logits = self.teacher(inputs, mode='tensor')
+        return self.head.loss(self.extract_feat(inputs), data_samples, teacher=logits)

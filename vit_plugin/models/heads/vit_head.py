@@ -13,7 +13,7 @@ from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
 
 from ..layers.head import head_layers, reset_head
-from ..load_hooks import place
+from ..loading.hooks import keep_shards
 
 with needed_by('ViTClsHead'):
     leave_out_multimodal()
@@ -61,16 +61,16 @@ class ViTClsHead(ClsHead):
         self.num_classes, self.in_channels, self.hidden_dim = num_classes, in_channels, hidden_dim
         self.prior_prob = prior_prob
         self.layers = head_layers(num_classes, in_channels, hidden_dim, act_cfg)
-        self.register_load_state_dict_pre_hook(place)
+        self.register_load_state_dict_pre_hook(keep_shards)
         self.reset_parameters()
 
     def _check_loss(self, num_classes: int) -> None:
         """Compare the losses with the number of classes, including those that a loss has inside."""
         for loss in self.loss_module.modules():
-            numbers = dict(num_classes=getattr(loss, 'num_classes', None), **{
+            lengths = dict(num_classes=getattr(loss, 'num_classes', None), **{
                 name: len(weights) for name in ('class_weight', 'pos_weight')
                 if isinstance(weights := getattr(loss, name, None), (list, tuple))})
-            for name, number in numbers.items():
+            for name, number in lengths.items():
                 if number not in (None, num_classes):
                     raise ConfigError(f'ViTClsHead: {name} of the loss {type(loss).__name__} is for {number} classes, '
                                       f'and num_classes={num_classes}; make them equal, or leave {name} out.')

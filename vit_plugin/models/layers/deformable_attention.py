@@ -1,7 +1,6 @@
 """Deformable attention: each query looks at a few points of several maps (arXiv:2010.04159).
 
-Only torch is needed. A sample between the elements of a map is a weighted sum of the four elements around it, and so
-is a weighted sum of samples. ``embedding_bag`` computes such sums without holding the samples.
+Only torch is needed, whose ``grid_sample`` samples between the elements of a map.
 """
 
 import math
@@ -55,37 +54,16 @@ def deformable_attention(value: Tensor, sizes: Sequence[Grid], locations: Tensor
     if sum(h * w for h, w in sizes) != length:
         raise ConfigError(f'Deformable attention got {length} elements for maps of '
                           f'{", ".join(f"{h} x {w}" for h, w in sizes)}; give the sizes of these maps.')
-    index, share = _corners(sizes, locations)  # (B, queries, heads, maps, points, 2, 2)
-    share = share * weights[..., None, None]
-    first = length * torch.arange(batch * heads, device=value.device).view(batch, 1, heads, *[1] * 4)
-    rows = (index + first).transpose(1, 2).flatten(3).flatten(0, 2)  # (B * heads * queries, samples)
-    shares = share.transpose(1, 2).flatten(3).flatten(0, 2).to(value.dtype)
-    elements = value.transpose(1, 2).flatten(0, 2)  # (B * heads * elements, d)
-    out = F.embedding_bag(rows, elements, per_sample_weights=shares, mode='sum')  # (B * heads * queries, d)
-    return out.unflatten(0, (batch, heads, -1)).transpose(1, 2).flatten(2)
-
-
-def _corners(sizes: Sequence[Grid], locations: Tensor) -> tuple[Tensor, Tensor]:
-    """The four elements around each location, as rows of all elements, and their shares in the sample.
-
-    Returns:
-        Two tensors (..., maps, points, 2, 2), for the rows above and below and the columns left and right. An element
-        outside of its map has the share 0.
-    """
-    locations = locations.to(torch.promote_types(locations.dtype, torch.float32))  # bfloat16 counts only to 256
-    sides = locations.new_tensor([(w, h) for h, w in sizes])[:, None]  # (maps, 1, 2)
-    place = locations * sides - 0.5  # in elements, from the centre of the first
-    corner = place.detach().floor()
-    right = place - corner
-    shares = torch.stack((1 - right, right), dim=-1)  # (..., maps, points, 2 of x and y, 2)
-    corners = torch.stack((corner, corner + 1), dim=-1)
-    inside = (corners >= 0) & (corners < sides[..., None])
-    (x, y), (in_x, in_y), (share_x, share_y) = (pair.unbind(-2) for pair in (corners, inside, shares))
-    inside = in_y[..., :, None] & in_x[..., None, :]
-    starts = [sum(h * w for h, w in sizes[:i]) for i in range(len(sizes))]
-    row = y.long()[..., :, None] * sides[..., 0].long()[..., None, None] + x.long()[..., None, :]
-    row = row + torch.tensor(starts, device=row.device)[:, None, None, None]
-    return row.where(inside, 0), share_y[..., :, None] * share_x[..., None, :] * inside
+    dtype = torch.promote_types(value.dtype, torch.float32)  # bfloat16 counts only to 256
+    out = torch.zeros((), dtype=dtype, device=value.device)
+    for k, (size, elements) in enumerate(zip(sizes, value.split([h * w for h, w in sizes], dim=1), strict=True)):
+        image = elements.permute(0, 2, 3, 1).flatten(0, 1).unflatten(2, size).to(dtype)  # (B * heads, d, h, w)
+        # From -1 to 1. Beyond 3 all is zero, and infinite locations would make NaN of it.
+        at = (2 * locations[:, :, :, k].transpose(1, 2).flatten(0, 1).to(dtype) - 1).clamp(-3, 3)
+        samples = F.grid_sample(image, at, align_corners=False)  # (B * heads, d, queries, points)
+        share = weights[:, :, :, k].transpose(1, 2).flatten(0, 1)[:, None].to(dtype)
+        out = out + (samples * share).sum(-1)  # (B * heads, d, queries)
+    return out.unflatten(0, (batch, heads)).permute(0, 3, 1, 2).flatten(2).to(value.dtype)
 
 
 class DeformableAttention(nn.Module):
@@ -140,7 +118,7 @@ class DeformableAttention(nn.Module):
 
         Args:
             query: the queries.
-            points: their places in pixels, x before y (queries, 2).
+            points: their positions in pixels, x before y (queries, 2).
             maps: the elements of all maps in raster order, one map after the other (B, sum of h*w, C).
             levels: these maps.
         """

@@ -70,6 +70,9 @@ NUMERICS = {
 }
 
 
+NumericsName = Literal['authors', 'timm']
+
+
 @with_config(OPEN)
 class ActChanges(TypedDict, total=False):
     """Another activation, or another form of GELU. The other keys are its arguments."""
@@ -85,14 +88,14 @@ class StemConvChanges(TypedDict, total=False):
 
 class NumericsCfg(TypedDict, total=False):
     """Single details of a row of ``NUMERICS`` changed, see :func:`get_numerics`."""
-    base: Literal['authors', 'timm']
+    base: NumericsName
     act_cfg: ActChanges
     norm_cfg: NormChanges
     stem_norm_cfg: NormChanges
     stem_conv_cfg: StemConvChanges
 
 
-AnyNumerics = Literal['authors', 'timm'] | NumericsCfg | Numerics
+AnyNumerics = NumericsName | NumericsCfg | Numerics
 
 
 def get_numerics(numerics: 'str | Mapping[str, Any] | Numerics') -> Numerics:

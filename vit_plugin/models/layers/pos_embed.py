@@ -83,7 +83,7 @@ class PosEmbed(nn.Module):
         self.grid, self.embed_dims = grid, embed_dims
         self.num_prefix_rows = num_prefix_tokens if prefix_rows else 0
         self.interpolate_mode = _known(interpolate_mode)
-        self.source_grid = None if source_grid is None else tuple(source_grid)
+        self.source_grid: Grid | None = None if source_grid is None else (source_grid[0], source_grid[1])
 
     def table(self, weight: Any, grid: Grid, device: torch.device | None = None) -> Tensor:
         """The table (1, N, C) of a grid. It may lack the rows for the tokens before the patches."""

@@ -10,9 +10,9 @@ from .block_cfg import BlockCfg, Grid
 
 # Elements of the bias that are computed at a time. They fit a CPU's cache, and keep a GPU busy.
 PART_ELEMENTS = {'cpu': 2**22, 'cuda': 2**26}
-# Elements that are kept for the backward pass (256 MB in float32). A larger bias is recomputed there, so that memory
+# Elements that are saved for the backward pass (256 MB in float32). A larger bias is recomputed there, so that memory
 # does not grow with the square of the number of tokens.
-KEPT_ELEMENTS = 2**26
+SAVED_ELEMENTS = 2**26
 
 
 class RelativeAttention(Attention):
@@ -58,7 +58,7 @@ class RelativeAttention(Attention):
         step = h  # an export leaves the batch or the grid open, on which the number of parts would depend
         if not isinstance(row, torch.SymInt):
             step = min(h, max(1, PART_ELEMENTS.get(q.device.type, PART_ELEMENTS['cuda']) // row))
-        recomputed = step < h and torch.is_grad_enabled() and h * row > KEPT_ELEMENTS
+        recomputed = step < h and torch.is_grad_enabled() and h * row > SAVED_ELEMENTS
         parts = [F.scaled_dot_product_attention(q[:, :, :prefix], k, v, dropout_p=drop_rate)] if prefix else []
         for y in range(0, h, step) if step < h else (0, ):
             args = (q[:, :, prefix + y * w:prefix + (y + step) * w], k, v, rows[y:y + step], columns, drop_rate)

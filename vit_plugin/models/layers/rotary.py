@@ -1,7 +1,7 @@
-"""Rotary positions: queries and keys are turned by angles that depend on their place (arXiv:2104.09864).
+"""Rotary positions: queries and keys are turned by angles that depend on their position (arXiv:2104.09864).
 
 Two channels of a head form a plane. In each plane the vector of a patch is turned by an angle, so that the product of
-a query and a key depends on the difference of their places. The tokens before the patches are not turned.
+a query and a key depends on the difference of their positions. The tokens before the patches are not turned.
 
 A ``Rotary`` makes the rotations of a grid, one for each block. A rotation is a tensor ([heads,] N, d) with the vector
 (1, 0) of each plane after the turn: the cosine of the angle in the first channel of the plane, and the sine in the
@@ -9,7 +9,6 @@ second. :func:`~vit_plugin.models.layers.rotary_attention.rotate` applies it.
 """
 
 import math
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
@@ -24,25 +23,23 @@ from vit_plugin.errors import ConfigError
 
 from .block_cfg import Grid
 
-MAX_KEPT = 16  # tables of an AxialRotary that are kept, for example of the sizes in a test-time augmentation
-
 
 class RotaryCfg(TypedDict, total=False):
     """Rotary positions.
 
     Attributes:
         form: ``'index'`` counts rows and columns, and half of the planes turns with either, as in EVA-02 and in
-            Perception Encoder. ``'centred'`` does the same with places from -1 to 1 on any grid, as in DINOv3.
+            Perception Encoder. ``'centred'`` does the same with coordinates from -1 to 1 on any grid, as in DINOv3.
             ``'mixed'`` counts rows and columns, and every plane turns with both, by learned frequencies
             (arXiv:2403.13298).
         temperature: ratio of the highest and lowest frequency. Default: 100 for ``'centred'``, 10 for ``'mixed'``, else
             10000.
         order: which half of the planes comes first, that of the rows (``'yx'``, the default) or of the columns.
         planes: ``'neighbours'`` (default) takes channels 2i and 2i + 1 as a plane, ``'halves'`` i and i + d/2.
-        offset: added to the places, in patches.
-        native_grid: grid (h, w) on which every other grid is spread, as in EVA-02. Default: the places are not scaled.
-        shift, jitter, rescale: train-time changes of the places, as in DINOv3: a shift of at most this size, a factor
-            for each axis and a common factor, both from 1 / value to value. Default: none.
+        offset: added to the coordinates, in patches.
+        native_grid: grid (h, w) on which every other grid is spread, as in EVA-02. Default: no scaling.
+        shift, jitter, rescale: train-time changes of the coordinates, as in DINOv3: a shift of at most this size, a
+            factor for each axis and a common factor, both from 1 / value to value. Default: none.
     """
     form: Literal['index', 'centred', 'mixed']
     temperature: Positive
@@ -59,7 +56,7 @@ TEMPERATURES = {'index': 10_000., 'centred': 100., 'mixed': 10.}
 
 
 @dataclass(frozen=True)
-class Places:
+class Coordinates:
     """Where the patches of a grid are. The attributes are those of :class:`RotaryCfg`."""
     form: str
     order: str = 'yx'
@@ -70,7 +67,7 @@ class Places:
     rescale: float | None = None
 
     def of(self, grid: Grid, device: torch.device) -> Tensor:
-        """The places (h*w, 2) of a grid, in float32."""
+        """The coordinates (h*w, 2) of a grid, in float32."""
         axes = [torch.arange(size, device=device).to(torch.float32) + self.offset for size in grid]
         if self.form == 'centred':
             axes = [(axis + 0.5) / size * 2. - 1. for axis, size in zip(axes, grid, strict=True)]
@@ -79,20 +76,15 @@ class Places:
         y, x = torch.meshgrid(*axes, indexing='ij')
         return torch.stack((y, x) if self.order == 'yx' else (x, y), dim=-1).flatten(0, 1)
 
-    @property
-    def change(self) -> bool:
-        """Whether training changes the places."""
-        return not self.shift is self.jitter is self.rescale is None
-
-    def changed(self, places: Tensor) -> Tensor:
-        """The places (N, 2) after a random shift, jitter and rescaling of all of them (arXiv:2508.10104)."""
+    def changed(self, coordinates: Tensor) -> Tensor:
+        """The coordinates (N, 2) after a random shift, jitter and rescaling of all of them (arXiv:2508.10104)."""
         if self.shift is not None:
-            places = places + places.new_empty(2).uniform_(-self.shift, self.shift)
+            coordinates = coordinates + coordinates.new_empty(2).uniform_(-self.shift, self.shift)
         for size, factor in ((2, self.jitter), (1, self.rescale)):
             if factor is not None:
                 limit = abs(math.log(factor))
-                places = places * places.new_empty(size).uniform_(-limit, limit).exp()
-        return places
+                coordinates = coordinates * coordinates.new_empty(size).uniform_(-limit, limit).exp()
+        return coordinates
 
 
 def plane_axis(interleaved: bool) -> int:
@@ -115,7 +107,7 @@ class Rotary(nn.Module):
     """Makes the rotations of a grid.
 
     Args:
-        places: where the patches are.
+        coordinates: where the patches are.
         head_dims: channels of a head.
         num_heads: number of heads.
         num_layers: number of blocks.
@@ -127,13 +119,13 @@ class Rotary(nn.Module):
         ConfigError: if a head has a number of channels that is not a multiple of 4.
     """
 
-    def __init__(self, places: Places, head_dims: int, num_heads: int, num_layers: int, num_prefix_tokens: int,
-                 temperature: float, interleaved: bool = True) -> None:
+    def __init__(self, coordinates: Coordinates, head_dims: int, num_heads: int, num_layers: int,
+                 num_prefix_tokens: int, temperature: float, interleaved: bool = True) -> None:
         super().__init__()
         if head_dims % 4:
             raise ConfigError(f'pos_embed: rotary needs heads of a multiple of 4 channels, and they have {head_dims}; '
                               'change embed_dims or num_heads in arch.')
-        self.places, self.num_prefix_tokens, self.temperature = places, num_prefix_tokens, temperature
+        self.coordinates, self.num_prefix_tokens, self.temperature = coordinates, num_prefix_tokens, temperature
         self.plane_axis = plane_axis(interleaved)
         self.head_dims, self.num_heads, self.num_layers = head_dims, num_heads, num_layers
 
@@ -141,10 +133,10 @@ class Rotary(nn.Module):
         """The rotations of the tokens of a grid (h, w), one for each block, on the device of a tensor."""
         raise NotImplementedError
 
-    def current_places(self, grid: Grid, device: torch.device) -> Tensor:
-        """The places (h*w, 2), changed at random while training if that is configured."""
-        places = self.places.of(grid, device)
-        return self.places.changed(places) if self.training and self.places.change else places
+    def current_coordinates(self, grid: Grid, device: torch.device) -> Tensor:
+        """The coordinates (h*w, 2), changed at random while training if that is configured."""
+        coordinates = self.coordinates.of(grid, device)
+        return self.coordinates.changed(coordinates) if self.training else coordinates
 
     def rotation(self, angles: Tensor) -> Tensor:
         """Angles ([heads,] h*w, d/2) of the patches -> the rotation ([heads,] prefix + h*w, d) of all tokens."""
@@ -154,46 +146,19 @@ class Rotary(nn.Module):
 
 
 class AxialRotary(Rotary):
-    """Half of the planes turns with the row, the other half with the column.
-
-    The rotation of a grid is a constant. It is kept for the grids that were seen last, outside of compiled graphs.
-    """
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.kept: OrderedDict[tuple, Tensor] = OrderedDict()
+    """Half of the planes turns with the row, the other half with the column."""
 
     def forward(self, grid: Grid, like: Tensor) -> Sequence[Tensor]:
-        return [self.table(grid, like)] * self.num_layers
+        return [self.rotation(self.angles(self.current_coordinates(grid, like.device)))] * self.num_layers
 
-    def table(self, grid: Grid, like: Tensor) -> Tensor:
-        """The rotation (prefix + h*w, d) in float32."""
-        if torch.compiler.is_compiling() or torch.jit.is_tracing() or type(like) is not Tensor or (
-                self.training and self.places.change):
-            return self.make(grid, like.device)
-        key = (*grid, like.device)
-        kept = self.kept.get(key)
-        if kept is None:
-            with torch.inference_mode(False), torch.no_grad():  # an inference tensor could not train later
-                kept = self.make(grid, like.device)
-            if type(kept) is Tensor:  # and not, for example, a fake one
-                self.kept[key] = kept
-                while len(self.kept) > MAX_KEPT:
-                    self.kept.popitem(last=False)
-        return kept
-
-    def make(self, grid: Grid, device: torch.device) -> Tensor:
-        """Compute the table."""
-        return self.rotation(self.angles(self.current_places(grid, device)))
-
-    def angles(self, places: Tensor) -> Tensor:
-        """The angles (N, d/2) of places (N, 2)."""
+    def angles(self, coordinates: Tensor) -> Tensor:
+        """The angles (N, d/2) of coordinates (N, 2)."""
         count = self.head_dims // 4
-        exponents = torch.arange(count, device=places.device).to(torch.float32) / count
-        if self.places.form == 'centred':  # as DINOv3 rounds: the places are divided by periods
-            angles = 2 * math.pi * places[..., None] / self.temperature ** exponents
+        exponents = torch.arange(count, device=coordinates.device).to(torch.float32) / count
+        if self.coordinates.form == 'centred':  # as DINOv3 rounds: the coordinates are divided by periods
+            angles = 2 * math.pi * coordinates[..., None] / self.temperature ** exponents
         else:
-            angles = places[..., None] * (1. / self.temperature ** exponents)
+            angles = coordinates[..., None] * (1. / self.temperature ** exponents)
         return angles.flatten(1)
 
 
@@ -215,7 +180,7 @@ class MixedRotary(Rotary):
             self.freqs.copy_(torch.stack((turns.cos(), turns.sin())) * sizes.repeat(2))
 
     def forward(self, grid: Grid, like: Tensor) -> Sequence[Tensor]:
-        y, x = self.current_places(grid, like.device).unbind(-1)  # in the order of the places
+        y, x = self.current_coordinates(grid, like.device).unbind(-1)  # in the order of the coordinates
         freqs = self.freqs.float()[..., None, :]  # (2, layers, heads, 1, d/2)
         return [self.rotation(y[:, None] * first + x[:, None] * second)
                 for first, second in zip(*freqs, strict=True)]
@@ -235,9 +200,7 @@ def build_rotary(cfg: Mapping[str, Any] | None, **sizes: int) -> Rotary | NoRota
         return NoRotary(sizes['num_layers'])
     if 'form' not in cfg:
         raise ConfigError(f'pos_embed: rotary needs form, one of {", ".join(TEMPERATURES)}.')
-    kept = {field.name: cfg[field.name] for field in fields(Places) if field.name in cfg}
-    if kept.get('native_grid'):
-        kept['native_grid'] = tuple(kept['native_grid'])
+    given = {field.name: cfg[field.name] for field in fields(Coordinates) if field.name in cfg}
     kind = MixedRotary if cfg['form'] == 'mixed' else AxialRotary
-    return kind(Places(**kept), temperature=cfg.get('temperature', TEMPERATURES[cfg['form']]),
+    return kind(Coordinates(**given), temperature=cfg.get('temperature', TEMPERATURES[cfg['form']]),
                 interleaved=cfg.get('planes', 'neighbours') == 'neighbours', **sizes)

@@ -60,7 +60,7 @@ class RotaryAttention(Attention):
 
 
 class RotaryWindowAttention(InWindows, RotaryAttention):
-    """Attention with rotary positions within windows. The places are those in the whole grid."""
+    """Attention with rotary positions within windows. The positions are those in the complete grid."""
 
     def window_rotation(self, rotation: Tensor, grid: Grid, num_windows: int) -> Tensor:
         """See :meth:`InWindows.window_rotation`. The keys of the padding are zero."""

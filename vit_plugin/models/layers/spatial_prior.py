@@ -10,7 +10,7 @@ from .numerics import build_map_norm
 
 
 class SpatialPrior(nn.Module):
-    """A small CNN beside the transformer (ViT-Adapter, arXiv:2205.08534, Section 3.2).
+    """A small CNN next to the transformer (ViT-Adapter, arXiv:2205.08534, Section 3.2).
 
     Its first part is the stem of a ResNet with three 3 x 3 convolutions. The names of the parameters are the authors'.
 

@@ -11,7 +11,7 @@ from .relative_position import RelativeAttention
 
 
 class InWindows(Attention):
-    """Restricts an :class:`Attention`, or a subclass beside it, to square windows (arXiv:2203.16527, Section 3).
+    """Restricts an :class:`Attention`, or a subclass of it, to square windows (arXiv:2203.16527, Section 3).
 
     If the window does not divide the grid, the grid is padded with zero tokens at the right and bottom. These zero
     tokens take part as keys. ViTDet does the same, and its weights expect it.

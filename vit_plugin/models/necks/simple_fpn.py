@@ -13,7 +13,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
 from ..layers.numerics import build_map_norm
-from ..load_hooks import place
+from ..loading.hooks import keep_shards
 
 
 def _power_of_two(scale: float) -> float:
@@ -95,7 +95,7 @@ class SimpleFPN(BaseModule):
             nn.Sequential(nn.ReLU() if i else nn.Identity(), nn.Conv2d(out_channels, out_channels, 3, 2, padding=1))
             if add_extra_convs else nn.MaxPool2d(1, 2)
             for i in range(num_outs - len(scales)))
-        self.register_load_state_dict_pre_hook(place)
+        self.register_load_state_dict_pre_hook(keep_shards)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -14,7 +14,7 @@ from vit_plugin.registry import MODELS
 
 from ..layers.attention_pool import AttentionPool
 from ..layers.numerics import AnyNumerics, build_norm
-from ..load_hooks import place
+from ..loading.hooks import keep_shards
 
 # Tokens (B, prefix + N, C) and the number of tokens before the patches -> (B, C).
 POOLINGS: dict[str, Callable[[Tensor, int | None], Tensor]] = {
@@ -77,7 +77,7 @@ class TokenPooling(BaseModule):
         width = in_channels or 0  # which is given where it is needed
         self.attn_pool = self._build_attention_pool(width, dict(map_cfg or {})) if mode == 'map' else None
         self.norm = build_norm(norm_cfg, width) if norm_cfg else nn.Identity()
-        self.register_load_state_dict_pre_hook(place)
+        self.register_load_state_dict_pre_hook(keep_shards)
 
     @staticmethod
     def _build_attention_pool(in_channels: int, map_cfg: dict) -> AttentionPool:

@@ -53,7 +53,7 @@ class PooledResNetEmbed(Stem):
 
     Args:
         in_channels, embed_dims, patch_size, numerics, with_cp, **kwargs: see :class:`Stem`.
-        channels: channels of the root, a 3 x 3 convolution of the whole image, and of each stage after it.
+        channels: channels of the root, a 3 x 3 convolution of the entire image, and of each stage after it.
 
     Raises:
         ConfigError: if the groups of the GroupNorm do not divide a number of channels.

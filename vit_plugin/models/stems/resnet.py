@@ -98,7 +98,7 @@ class Stage(nn.Module):
 class ResNet(nn.Module):
     """Root and stages. Returns the map of every stage, or the map of the root if there is no stage.
 
-    The parameters have the names of timm's hybrids.
+    The parameters have the timm names hybrids.
     """
 
     def __init__(self, in_channels: int, stage_depths: Sequence[int], width: int, root_stride: int,

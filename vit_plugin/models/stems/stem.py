@@ -62,7 +62,7 @@ class Stem(BaseModule):
         projection: whether there is a projection. Without one the last map of the CNN holds the tokens.
         padding: how to treat pixels that do not fill a patch. ``'same'`` pads them to a whole patch. ``'valid'`` crops
             them, as timm and big_vision do.
-        frozen: whether the whole stem stays as it is initialised or loaded. MoCo v3 trains a pure ViT so
+        frozen: whether the entire stem stays as it is initialised or loaded. MoCo v3 trains a pure ViT so
             (arXiv:2104.02057, Section 4.3). The backbone sees to it.
         init_cfg: MMEngine's initialisation config.
         feature_strides: pixels per element of each map that the subclass computes. The last map becomes tokens.

@@ -221,8 +221,8 @@ def test_a_detectors_other_parts_are_left_alone(tiny):
 def said(monkeypatch) -> list[str]:
     """What the loading prints."""
     lines: list[str] = []
-    for room in ('loading', 'load_hooks'):
-        monkeypatch.setattr(f'vit_plugin.models.{room}.print_log', lambda text, *args: lines.append(text))
+    for file in ('checkpoint', 'hooks'):
+        monkeypatch.setattr(f'vit_plugin.models.loading.{file}.print_log', lambda text, *args: lines.append(text))
     return lines
 
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from .layers.rotary import AxialRotary
+from ..layers.rotary import AxialRotary
 
 TOLERANCE = 1e-2  # tables may be in bfloat16. Those of other frequencies differ by about 1
 
 
 def _angles(rope: AxialRotary, grid: tuple[int, int]) -> Tensor:
     """The angle (N, d) of each channel of a head: both channels of a plane have that of the plane."""
-    angles = rope.angles(rope.places.of(grid, torch.device('cpu')))
+    angles = rope.angles(rope.coordinates.of(grid, torch.device('cpu')))
     return torch.stack((angles, angles), rope.plane_axis).flatten(-2)
 
 
@@ -34,8 +34,8 @@ COMPUTED: dict[str, Callable[[AxialRotary, tuple[int, int]], Tensor]] = {
 def agrees(backbone: nn.Module, key: str, value: Tensor) -> bool:
     """Whether the model computes this table of a checkpoint.
 
-    A table of places is of a square grid, or of the model's. It may be of a grid that is not the model's: the model
-    then computes what it would on that grid.
+    A table of coordinates is of a square grid, or of the model's. If it is of another grid, the model computes what it
+    would on that grid.
     """
     if not isinstance(backbone.rope, AxialRotary) or not value.ndim:
         return False

@@ -7,7 +7,7 @@ from torch.nn.functional import conv2d, interpolate
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
-from vit_plugin.models.adapt import adapt_channels
+from vit_plugin.models.loading.adapt import adapt_channels
 from vit_plugin.weights import FORMATS
 from vit_plugin.weights.rules import GRID
 

@@ -29,7 +29,7 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
     unchanged.
 
     Raises:
-        ConfigError: see :func:`~vit_plugin.models.loading.load_weights`. Weights of an encoder or stem without a place
+        ConfigError: see :func:`~vit_plugin.models.load_weights`. Weights of an encoder or stem that the model lacks
             raise it for any value of ``strict``, because torch does not pass ``strict`` to hooks.
     """
     mine = inside(state, prefix)
@@ -40,7 +40,7 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
             _is_grid(value, backbone) if key == GRID else value.shape == targets[key].shape
             and value.is_floating_point() == targets[key].is_floating_point())
            for key, value in mine.items()):
-        place(backbone, state, prefix)
+        keep_shards(backbone, state, prefix)
         return
     weights = prepared(mine)
     plan = choose_format(weights, targets)
@@ -54,7 +54,7 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
     for key in mine.keys() - left:
         del state[f'{prefix}{key}']
     state.update({f'{prefix}{ours}': fitting.tensor(ours) for ours in report.matched})
-    place(backbone, state, prefix)
+    keep_shards(backbone, state, prefix)
 
 
 def fit_adapter(adapter: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
@@ -67,17 +67,17 @@ def fit_adapter(adapter: nn.Module, state: dict[str, Any], prefix: str, *args: A
         name = key.removeprefix(prefix)
         if name.partition('.')[0] not in ADAPTER:
             state[f'{prefix}backbone.{name}'] = state.pop(key)
-    place(adapter, state, prefix)
+    keep_shards(adapter, state, prefix)
 
 
 def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> None:
-    """Convert the state of a whole classifier of another format, in place, to MMPretrain's parts.
+    """Convert the state of a complete classifier of another format, in place, to MMPretrain's parts.
 
     The names become ``backbone.``, ``neck.`` and ``head.`` after the prefix of the classifier. A state with our names
     and entries of other modules stay unchanged.
 
     Raises:
-        ConfigError: see :func:`~vit_plugin.models.loading.load_weights`.
+        ConfigError: see :func:`~vit_plugin.models.load_weights`.
     """
     mine = inside(state, prefix)
     targets = backbone.state_dict(keep_vars=True)
@@ -113,18 +113,18 @@ def _is_grid(value: Tensor, backbone: nn.Module) -> bool:
     return saved_grid(value) == backbone.position.grid
 
 
-def place(module: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
-    """Hook of ``load_state_dict`` for sharded modules: keep this process's part of whole tensors."""
+def keep_shards(module: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
+    """Hook of ``load_state_dict`` for sharded modules: keep this process's part of complete tensors."""
     for name, target in module.state_dict(keep_vars=True).items():
         if isinstance(target, DTensor) and f'{prefix}{name}' in state:
-            state[f'{prefix}{name}'] = placed(state[f'{prefix}{name}'], target)
+            state[f'{prefix}{name}'] = shard_like(state[f'{prefix}{name}'], target)
 
 
-def placed(value: Tensor, target: Tensor, copy: bool = False) -> Tensor:
-    """Shard a tensor like its target, if the target is sharded. Each process takes its part of the whole tensor.
+def shard_like(value: Tensor, target: Tensor, copy: bool = False) -> Tensor:
+    """Shard a tensor like its target, if the target is sharded. Each process takes its part of the complete tensor.
 
     Args:
-        value: the whole tensor.
+        value: the complete tensor.
         target: the tensor that will receive it.
         copy: whether the result replaces the target. It then needs the target's type and its own memory.
     """

@@ -1,8 +1,8 @@
 """Load a checkpoint of any format into a model, completely or not at all.
 
 All loading goes through ``load_state_dict``. Its hooks adapt the weights to the model, see
-:mod:`vit_plugin.models.load_hooks`. :func:`load_weights`, MMEngine's ``load_from`` and the backbone's ``init_cfg`` use
-it too. So this also works for sharded models and for models on the meta device.
+:mod:`~vit_plugin.models.loading.hooks`. :func:`load_weights`, MMEngine's ``load_from`` and the backbone's ``init_cfg``
+use it too. So this also works for sharded models and for models on the meta device.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -26,9 +26,10 @@ from vit_plugin.weights.rules import check_real
 from vit_plugin.weights.sources import open_weights, read_whole
 from vit_plugin.weights.unpacking import prepared
 
+from ..layers.attention_pool import AttentionPool
+from ..protocol import Backbone
 from .fitting import Fitting
-from .layers.attention_pool import AttentionPool
-from .load_hooks import fit_backbone, fit_classifier, inside, placed
+from .hooks import fit_backbone, fit_classifier, inside, shard_like
 from .namesake import compare
 
 
@@ -37,11 +38,11 @@ class LoadableBackbone(BaseModule):
 
     Args:
         init_cfg: MMEngine's initialisation config. A checkpoint in it is loaded as by :func:`load_weights`.
-            ``checkpoint=True`` means the weights of timm's that ``arch`` names.
+            ``checkpoint=True`` means timm's weights that ``arch`` names.
         arch: the backbone's.
 
     Raises:
-        ConfigError: if there is ``checkpoint=True``, and ``arch`` is no name of timm's.
+        ConfigError: if there is ``checkpoint=True``, and ``arch`` is no timm name.
     """
 
     def __init__(self, init_cfg: InitConfig = None, arch: Any = None) -> None:
@@ -53,8 +54,12 @@ class LoadableBackbone(BaseModule):
         """MMEngine's initialisation; a checkpoint in ``init_cfg`` is loaded as by ``load_weights``."""
         init_pretrained(self, super().init_weights)
 
+    def load(self, source: Any, skip: Iterable[str] = (), source_grid: tuple[int, int] | None = None) -> Report:
+        """:func:`load_weights` of the backbone alone. The default of ``source_grid`` is that of its ``pos_embed``."""
+        return load_weights(self, source, skip, source_grid or self.position.source_grid)
+
     def _checkpoint_filter(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
-        """Take the weights of a whole classifier: MMPretrain calls this hook of its backbone with all of them."""
+        """Take the weights of a complete classifier: MMPretrain calls this hook of its backbone with all of them."""
         fit_classifier(self, state_dict, prefix)
 
 
@@ -88,11 +93,14 @@ def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], sk
 
     Raises:
         ConfigError: if the source cannot be read, or its format is unknown. Also if a key that the model needs is
-            missing or has the wrong shape, or if a key of the checkpoint's encoder or stem has no place, or if the
-            source names a model of another structure, or if a value is infinite or NaN. The model is then unchanged.
+            missing or has the wrong shape, or if a key of the checkpoint's encoder or stem is not in the model, or if
+            the source names a model of another structure, or if a value is infinite or NaN. The model is then as
+            before.
     """
-    prefix, backbone = find_backbone(model)
-    otherwise = {} if isinstance(source, Mapping) else compare(backbone, str(source))
+    prefix, backbone = find_backbone(model, Backbone)
+    if not isinstance(backbone, LoadableBackbone):  # a timm model, which has names of its own
+        return backbone.load(source, skip, source_grid)
+    differences = {} if isinstance(source, Mapping) else compare(backbone, str(source))
     weights = source if isinstance(source, Mapping) else open_weights(source)
     around = prefix.removesuffix('backbone.')
     state = model.state_dict(keep_vars=True)
@@ -100,13 +108,13 @@ def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], sk
     targets = {ours: state[name] for ours, name in names.items()}
     pool = next((module for module in model.modules() if isinstance(module, AttentionPool)), None)
     fitting = Fitting(backbone, targets, weights, skip, source_grid, pool=pool)
-    said = ''.join(fitting.report.notes)
-    fitting.report.notes.extend(note for field, note in otherwise.items() if f'{field}=' not in said)
+    noted = ''.join(fitting.report.notes)
+    fitting.report.notes.extend(note for field, note in differences.items() if f'{field}=' not in noted)
     _check_finite(((ours, fitting.tensor(ours)) for ours in fitting.report.matched), source)
-    # One block at a time, so that the whole file is never in memory. Meta tensors can only be replaced.
+    # One block at a time, so that the complete file is never in memory. Meta tensors can only be replaced.
     parts = groupby(fitting.report.matched, lambda ours: (ours.split('.')[:2], targets[ours].is_meta))
     for (_, is_meta), part in parts:
-        tensors = {names[ours]: placed(fitting.tensor(ours), targets[ours], copy=is_meta) for ours in part}
+        tensors = {names[ours]: shard_like(fitting.tensor(ours), targets[ours], copy=is_meta) for ours in part}
         model.load_state_dict(tensors, strict=False, assign=is_meta)
     empty = [ours for ours in fitting.report.initialised if targets[ours].is_meta]
     if empty:
@@ -114,14 +122,8 @@ def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], sk
     return fitting.report
 
 
-def load_into(backbone: nn.Module, source: Any, skip: Iterable[str], source_grid: Any) -> Report:
-    """:func:`load_weights`. Without a ``source_grid``, it is that of the backbone's ``pos_embed``."""
-    return load_weights(backbone, source, skip, source_grid or find_backbone(backbone)[1].position.source_grid)
-
-
-def init_pretrained(backbone: nn.Module, init_others: Callable[[], None],
-                    load: Callable[..., Any] = load_into) -> None:
-    """Load the ``Pretrained`` entry of a backbone's ``init_cfg``.
+def init_pretrained(backbone: Any, init_others: Callable[[], None]) -> None:
+    """Load the ``Pretrained`` entry of a backbone's ``init_cfg`` by its method ``load``.
 
     In addition to MMEngine's ``checkpoint`` and ``prefix``, the entry may have ``skip`` and ``source_grid``. MMEngine
     itself would use its own reader.
@@ -129,10 +131,9 @@ def init_pretrained(backbone: nn.Module, init_others: Callable[[], None],
     Args:
         backbone: the backbone.
         init_others: MMEngine's initialisation, for all other entries.
-        load: loads the tensors. It gets the backbone, the source, ``skip`` and ``source_grid``.
 
     Raises:
-        ConfigError: see ``load``. Also if the entry has any other key, or a checkpoint of another type.
+        ConfigError: if the entry has any other key, or a checkpoint of another type, or does not fit.
     """
     given, first = backbone.init_cfg, not backbone.is_init
     cfgs = given if isinstance(given, (list, tuple)) else [given] if given else []
@@ -151,12 +152,12 @@ def init_pretrained(backbone: nn.Module, init_others: Callable[[], None],
         if cfg.get('prefix'):
             start, weights = cfg['prefix'].rstrip('.') + '.', open_weights(source)
             source = {key.removeprefix(start): weights[key] for key in weights if key.startswith(start)}
-        report = load(backbone, source, cfg.get('skip', ()), cfg.get('source_grid'))
+        report = backbone.load(source, cfg.get('skip', ()), cfg.get('source_grid'))
         print_log(f'Loaded {cfg["checkpoint"]}\n{report}', 'current')
 
 
 def load_trained(model: nn.Module, checkpoint: str) -> dict[str, Any]:
-    """Load a checkpoint of the same whole model, to predict with it.
+    """Load a checkpoint of the same complete model, to predict with it.
 
     Returns:
         ``dataset_meta``, the checkpoint's facts about the data of its training, such as the names of the ``classes``.
@@ -194,8 +195,8 @@ def _check_finite(weights: Iterable[tuple[str, Any]], source: Any) -> None:
         if not isinstance(value, Tensor) or value.is_meta or value.sum().isfinite():  # a sum is the quicker check
             continue
         if not value.isfinite().all():
-            said = '' if isinstance(source, Mapping) else f' {str(source)!r}'
-            raise ConfigError(f'The checkpoint{said} has infinite values or NaN in {name!r}; give one that was saved '
+            file = '' if isinstance(source, Mapping) else f' {str(source)!r}'
+            raise ConfigError(f'The checkpoint{file} has infinite values or NaN in {name!r}; give one that was saved '
                               'before its training failed.')
 
 
@@ -209,7 +210,7 @@ def check_start(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
             :func:`check_kinds`.
     """
     check_kinds(model, weights)
-    for prefix, backbone in _backbones(model):
+    for prefix, backbone in _backbones(model, LoadableBackbone):
         targets, mine = backbone.state_dict(keep_vars=True), inside(weights, prefix)
         if mine and not targets.keys() <= mine.keys():
             plan = choose_format(ready := prepared(mine), targets)
@@ -229,19 +230,27 @@ def check_kinds(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
             check_real(name, value)
 
 
-def find_backbone(model: nn.Module) -> tuple[str, nn.Module]:
-    """Find our backbone inside a model. Returns the prefix of its parameters and the backbone.
+def find_backbone(model: nn.Module, kind: type = LoadableBackbone) -> tuple[str, Any]:
+    """Find the backbone inside a model. Returns the prefix of its parameters and the backbone.
+
+    Args:
+        model: the model.
+        kind: the default is a :class:`~vit_plugin.models.VisionTransformer`. With the protocol
+            :class:`~vit_plugin.models.protocol.Backbone`, it may be any backbone of ours.
 
     Raises:
         ConfigError: if there is no such backbone, or more than one.
     """
-    found = _backbones(model)
+    found = _backbones(model, kind)
     if len(found) != 1:
-        raise ConfigError('load_weights wants a model with one vit_plugin.VisionTransformer, and '
-                          f'{type(model).__name__} has {len(found)}.')
+        kinds = 'vit_plugin.VisionTransformer' + (' or vit_plugin.TimmBackbone' if kind is Backbone else '')
+        raise ConfigError(f'A model with one {kinds} is needed, and {type(model).__name__} has {len(found)}; give '
+                          'another model.')
     return found[0]
 
 
-def _backbones(model: nn.Module) -> list[tuple[str, nn.Module]]:
-    return [(f'{name}.' if name else '', module) for name, module in model.named_modules()
-            if isinstance(module, LoadableBackbone)]
+def _backbones(model: nn.Module, kind: type) -> list[tuple[str, Any]]:
+    """The backbones of a model and their prefixes. Of nested ones, as in a ViTAdapter, the innermost."""
+    found = {f'{name}.' if name else '': module for name, module in model.named_modules() if isinstance(module, kind)}
+    return [(prefix, module) for prefix, module in found.items()
+            if not any(other != prefix and other.startswith(prefix) for other in found)]

@@ -18,12 +18,12 @@ from vit_plugin.weights.report import HARMLESS, Report, some
 from vit_plugin.weights.rules import COMPUTED, GRID
 from vit_plugin.weights.unpacking import prepared
 
+from ..layers.attention import Attention
+from ..layers.attention_pool import AttentionPool
+from ..layers.numerics import NUMERICS, Numerics
+from ..stems import ResNetEmbed
 from .adapt import Adapter
-from .computed import agrees
-from .layers.attention import Attention
-from .layers.attention_pool import AttentionPool
-from .layers.numerics import NUMERICS, Numerics
-from .stems import ResNetEmbed
+from .tables import agrees
 
 # Our names in the encoder and stem, and the argument of the backbone that creates the parameter.
 ARGUMENTS = {Pattern(name): argument for name, argument in {
@@ -50,7 +50,7 @@ class Fitting:
         backbone: the tensors are adapted to its grid, patches and channels.
         targets: the parameters to load, by our names.
         weights: the checkpoint's tensors, by the checkpoint's names.
-        skip, source_grid: see :func:`~vit_plugin.models.loading.load_weights`.
+        skip, source_grid: see :func:`~vit_plugin.models.load_weights`.
         plan: the plan for these weights, if it was chosen before. The weights are then already prepared.
         pool: the attention pooling after the backbone, if known.
         complete: whether keys that match no rule are an error too. Otherwise torch reports them.
@@ -59,7 +59,7 @@ class Fitting:
         report: the report on every key.
 
     Raises:
-        ConfigError: see :func:`~vit_plugin.models.loading.load_weights`.
+        ConfigError: see :func:`~vit_plugin.models.load_weights`.
     """
 
     def __init__(self, backbone: nn.Module, targets: Mapping[str, Any], weights: Mapping[str, Tensor],
@@ -109,7 +109,7 @@ class Fitting:
         return any(pattern.match(name) is not None for pattern in self.skip for name in names)
 
     def _account_for_theirs(self, complete: bool) -> dict[str, str]:
-        """Record unused keys and the reason. Returns those of an encoder or stem without a place, with our names."""
+        """Record unused keys and the reason. Returns those that the model's encoder or stem lacks."""
         makes = {key: ours for ours, step in self.steps.items() for key in step.theirs}
         parts = {ours.partition('.')[0] for ours in self.targets}
         surplus = {}
@@ -162,11 +162,12 @@ class Fitting:
             if _block(ours) >= self.backbone.num_layers:
                 argument = 'an arch with more blocks'
             groups.setdefault(argument, []).append(key)
-        said = '; '.join(f'{some(keys)} (' + (f'taken with {argument}' if argument else 'taken by no argument') + ')'
-                         for argument, keys in groups.items())
-        raise ConfigError(f'The checkpoint (format {self.format.name}) has weights for which the model has no place, '
-                          f'and without which it computes something else: {said}. Build the model that the checkpoint '
-                          'is of, or leave them out with load_weights(..., skip=(...)) or skip in init_cfg.')
+        surplus_keys = '; '.join(
+            f'{some(keys)} (' + (f'taken with {argument}' if argument else 'taken by no argument') + ')'
+            for argument, keys in groups.items())
+        raise ConfigError(f'The checkpoint (format {self.format.name}) has weights that the model lacks, '
+                          f'and without which it computes something else: {surplus_keys}. Build the model that the '
+                          'checkpoint is of, or leave them out with load_weights(..., skip=(...)) or skip in init_cfg.')
 
     def _check_tables(self) -> None:
         """Compare the tables that the model computes."""

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.rules import GRID
 
-from .layers.patch_resize import resize_patches
-from .layers.pos_embed import LearnedPosEmbed
-from .layers.relative_position import resample_relative
-from .stems import PatchEmbed, ResNetEmbed
+from ..layers.patch_resize import resize_patches
+from ..layers.pos_embed import LearnedPosEmbed
+from ..layers.relative_position import resample_relative
+from ..stems import PatchEmbed, ResNetEmbed
 
 
 def adapt_channels(kernel: Tensor, channels: int) -> Tensor:
@@ -132,9 +132,9 @@ class Adapter:
         native, rows = position.grid, position.num_prefix_rows
         # A table may have a row for a class token that the checkpoint lacks, as in ViTDet.
         tokens = sum(name in self.given for name in ('cls_token', 'dist_token')) or 1
-        told = self.grid or (None if self.own else position.source_grid)
-        if told is not None:
-            return [(rows, told), (tokens, told), (0, told)]
+        grid = self.grid or (None if self.own else position.source_grid)
+        if grid is not None:
+            return [(rows, grid), (tokens, grid), (0, grid)]
         later = [] if position.source_grid is None else [
             (count, position.source_grid) for count in (rows, tokens, 0)]  # grid before our own training
         # A table with as many positions as the model usually has its grid. A foreign one is square if it can be.

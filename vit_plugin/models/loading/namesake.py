@@ -2,7 +2,7 @@
 
 Weights of another model may have the same shapes: CLIP's, DINO's and MAE's B/16 differ in their GELU, their eps and the
 pixels that they expect, and models of other heads or rotary positions fit as well. Tensors do not show it, but
-a name of timm's does.
+a timm name does.
 """
 
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ from torch import nn
 from vit_plugin.arch import parse_arch
 from vit_plugin.errors import ConfigError
 
-from .layers.numerics import Numerics, get_numerics
-from .layers.rotary import TEMPERATURES
-from .stems import ResNetEmbed
+from ..layers.numerics import Numerics, get_numerics
+from ..layers.rotary import TEMPERATURES
+from ..stems import ResNetEmbed
 
 PREFIXES = ('timm://', 'hf://timm/')
-ROTARY = dict(order='yx', planes='neighbours', offset=0., native_grid=None)  # the defaults of what places depend on
+ROTARY = dict(order='yx', planes='neighbours', offset=0., native_grid=None)  # the defaults of what positions depend on
 
 
 def compare(backbone: nn.Module, source: str) -> dict[str, str]:
@@ -27,7 +27,7 @@ def compare(backbone: nn.Module, source: str) -> dict[str, str]:
 
     Args:
         backbone: a :class:`~vit_plugin.models.VisionTransformer`.
-        source: where the weights come from. Only names of timm's tell more than the tensors.
+        source: where the weights come from. Only timm names tell more than the tensors.
 
     Raises:
         ConfigError: if the heads or the rotary positions differ. The weights would be worth nothing.
@@ -55,10 +55,10 @@ def _structure(num_heads: int, arguments: Any) -> dict[str, Any]:
     """What changes the model and has no tensor of its own."""
     rotary = arguments.pos_embed.get('rotary')
     if rotary is not None:
-        places: dict[str, Any] = {key: rotary.get(key) or default for key, default in ROTARY.items()}
-        places['native_grid'] = places['native_grid'] and tuple(places['native_grid'])
+        coordinates: dict[str, Any] = {key: rotary.get(key) or default for key, default in ROTARY.items()}
+        coordinates['native_grid'] = coordinates['native_grid'] and tuple(coordinates['native_grid'])
         rotary = {'form': rotary['form'], 'temperature': rotary.get('temperature', TEMPERATURES[rotary['form']]),
-                  **places}
+                  **coordinates}
     return {'num_heads': num_heads, 'rotary': rotary}
 
 

@@ -6,7 +6,7 @@ import torch
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
-from vit_plugin.models.namesake import compare
+from vit_plugin.models.loading.namesake import compare
 
 DINO = 'timm://vit_base_patch16_224.dino'
 
@@ -69,7 +69,7 @@ def test_of_other_sources_nothing_is_known(dino, source):
 def test_the_report_says_it_once(monkeypatch):
     sizes = dict(embed_dims=192, num_layers=12, num_heads=3, feedforward_channels=768)
     theirs = timm.create_model('vit_tiny_patch16_224', num_classes=0)
-    monkeypatch.setattr('vit_plugin.models.loading.open_weights', lambda source: theirs.state_dict())
+    monkeypatch.setattr('vit_plugin.models.loading.checkpoint.open_weights', lambda source: theirs.state_dict())
     report = load_weights(VisionTransformer(arch=sizes), 'timm://vit_tiny_patch16_224')
     assert sum('act_cfg' in note for note in report.notes) == 1
     report = load_weights(VisionTransformer(arch=sizes, numerics='timm'), 'timm://vit_tiny_patch16_224')
