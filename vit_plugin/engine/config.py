@@ -91,7 +91,7 @@ def apply_loader_defaults(cfg: Config, no_pin_memory: bool = False) -> None:
                 cfg[name].pin_memory = False
 
 
-def of_host(table: Mapping[str, Any], cfg: Config) -> Any:
+def of_framework(table: Mapping[str, Any], cfg: Config) -> Any:
     """The entry for the framework that the config's ``default_scope`` names.
 
     Raises:
@@ -99,5 +99,5 @@ def of_host(table: Mapping[str, Any], cfg: Config) -> Any:
     """
     scope = cfg.get('default_scope')
     if scope not in table:
-        raise ConfigError(f'default_scope={scope!r} must name the host, one of {", ".join(table)}, for this.')
+        raise ConfigError(f'default_scope={scope!r} must name the framework, one of {", ".join(table)}, for this.')
     return table[scope]

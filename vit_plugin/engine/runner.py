@@ -9,11 +9,13 @@ from typing import Any
 import mmengine.runner
 from mmengine.device import get_device
 from mmengine.dist import get_rank
+from mmengine.optim import OptimWrapperDict
 from mmengine.runner import BaseLoop, EpochBasedTrainLoop
 from torch import nn
 
 from vit_plugin.data.seeded import seeded_loader
 from vit_plugin.data.unreadable import LIST, UnreadableList
+from vit_plugin.errors import ConfigError
 from vit_plugin.registry import RUNNERS
 from vit_plugin.weights.sources import reading_safely
 
@@ -97,8 +99,11 @@ class Runner(mmengine.runner.Runner):
 
     def build_optim_wrapper(self, optim_wrapper: Any) -> Any:
         built = super().build_optim_wrapper(optim_wrapper)
+        if isinstance(built, OptimWrapperDict):
+            raise ConfigError('optim_wrapper: vit_plugin.Runner trains with one optimizer, and the constructor made '
+                              f"{len(built)}; take runner_type='Runner'.")
         if is_sharded(unwrapped(self.model)):
-            check_steps(built)
+            check_steps(built.optimizer)
         return built
 
     def val(self) -> dict:

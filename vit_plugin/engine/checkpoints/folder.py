@@ -30,14 +30,14 @@ from vit_plugin.weights.plain import join, tensor_names, to_text
 from vit_plugin.writing import settle_folder
 
 from ..distributed import from_rank_0
+from ..sharding.settings import MIN_TORCH
 
-MIN_TORCH = '2.9'
 if torch.__version__ >= MIN_TORCH:
     import torch.distributed.checkpoint as dcp
-    from torch.distributed.checkpoint import HuggingFaceStorageReader, StorageWriter
+    from torch.distributed.checkpoint import HuggingFaceStorageReader, HuggingFaceStorageWriter
     from torch.distributed.checkpoint.storage import WriteResult
 else:
-    StorageWriter = HuggingFaceStorageReader = object  # type: ignore[misc, assignment]
+    HuggingFaceStorageWriter = HuggingFaceStorageReader = object  # type: ignore[misc, assignment]
 
 # safetensors' names of the types.
 DTYPES = {torch.float64: 'F64', torch.float32: 'F32', torch.float16: 'F16', torch.bfloat16: 'BF16',
@@ -84,29 +84,20 @@ def _one_sentence(folder: Path, error: 'dcp.CheckpointException') -> BaseExcepti
                        'another place.')
 
 
-class _Writer(StorageWriter):
-    """Writes each rank's tensors as one safetensors file. Rank 0 adds the rest and puts the folder in its place."""
+class _Writer(HuggingFaceStorageWriter):
+    """torch's writer, but it streams and hashes a rank's file. Rank 0 adds the rest and renames the folder."""
 
     def __init__(self, beside: Path, folder: Path, plain: Mapping[str, Any]) -> None:
-        super().__init__()
+        super().__init__(str(beside), save_distributed=True)
         self._beside, self._folder, self._plain = beside, folder, plain
 
-    def reset(self, checkpoint_id: str | os.PathLike | None = None) -> None:
-        pass
-
-    @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike) -> bool:
-        return True
-
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
-        if is_coordinator:  # no rank writes before all have come here
+        super().set_up_storage_writer(is_coordinator, *args, **kwargs)
+        if is_coordinator:  # no rank writes before all have been here
             if self._folder.is_file() or self._folder.is_symlink():
                 raise ConfigError(f'{str(self._folder)!r} cannot be written, since it is no folder; remove it.')
             shutil.rmtree(self._beside, ignore_errors=True)
-            self._beside.mkdir(parents=True)
-
-    def prepare_local_plan(self, plan: 'dcp.SavePlan') -> 'dcp.SavePlan':
-        return plan
+            self._beside.mkdir(parents=True, exist_ok=True)
 
     def prepare_global_plan(self, plans: 'list[dcp.SavePlan]') -> 'list[dcp.SavePlan]':
         return [replace(plan, storage_data=f'shard-{number:05}.safetensors') for number, plan in enumerate(plans, 1)]
@@ -155,7 +146,13 @@ def read_state(path: str | Path, model: nn.Module, parts: Sequence[str] | None, 
         ConfigError: if the folder is not a complete checkpoint of this version, the same on every rank.
     """
     check_torch()
-    metadata = from_rank_0(lambda: _metadata(path, verify))
+
+    def find() -> Any:
+        if verify:
+            check_whole(path)
+        return HuggingFaceStorageReader(str(path)).read_metadata()
+
+    metadata = from_rank_0(find)
     plain = {name: value for name, value in read_run(path).items() if parts is None or name in parts}
     sharded, targets = _sharded(model), {}
     for *keys, name in tensor_names(plain):
@@ -183,12 +180,6 @@ class _Reader(HuggingFaceStorageReader):
 
     def read_metadata(self) -> Any:
         return self._metadata
-
-
-def _metadata(path: str | Path, verify: bool) -> Any:
-    if verify:
-        check_whole(path)
-    return HuggingFaceStorageReader(str(path)).read_metadata()
 
 
 def shard_state(state: Any, model: nn.Module) -> Any:

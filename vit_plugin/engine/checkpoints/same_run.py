@@ -8,7 +8,6 @@ from itertools import chain
 from typing import Any
 
 import torch
-from mmengine.optim import OptimWrapperDict
 from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch import Tensor, nn
 
@@ -31,7 +30,7 @@ def check_same_run(runner: Runner, checkpoint: Mapping[str, Any], path: str) -> 
     compare: tuple[Callable[[], str], ...] = (
         lambda: _of_position(runner, checkpoint['meta']),
         lambda: _of_model(unwrapped(runner.model), checkpoint['state_dict']),
-        lambda: _of_optimizers(runner.optim_wrapper, checkpoint.get('optimizer'), said, own),
+        lambda: _of_optimizer(runner.optim_wrapper.optimizer, checkpoint.get('optimizer'), said, own),
         lambda: _of_schedulers(runner.param_schedulers, checkpoint.get('param_schedulers'), checkpoint['meta']['iter']))
     for difference in (part() for part in compare):
         if difference:
@@ -77,8 +76,9 @@ def _of_model(model: nn.Module, saved: Mapping[str, Tensor]) -> str:
     return f'it has {foreign[0]}, which the model has not' if foreign else ''
 
 
-def _of_optimizers(wrapper: Any, saved: Any, said: Mapping[str, Any], own: Mapping[str, Any]) -> str:
-    """How a checkpoint's optimizers differ from the run's, in words."""
+def _of_optimizer(optimizer: torch.optim.Optimizer, saved: Any, said: Mapping[str, Any],
+                  own: Mapping[str, Any]) -> str:
+    """How a checkpoint's optimizer differs from the run's, in words."""
     if not isinstance(saved, Mapping):
         return 'it has no state of the optimizer (default_hooks.checkpoint.save_optimizer=False saves none)'
     for fact, words in (('optimizer', 'its optimizer is {}, and this config\'s {}'),
@@ -86,15 +86,11 @@ def _of_optimizers(wrapper: Any, saved: Any, said: Mapping[str, Any], own: Mappi
                                        'frozen stages)')):
         if fact in said and said[fact] != own[fact]:
             return words.format(said[fact], own[fact])
-    if not isinstance(wrapper, OptimWrapperDict):
-        return _of_optimizer(wrapper.optimizer, saved, said.get('states'))
-    differences = (_of_optimizer(one.optimizer, saved.get(name), (said.get('states') or {}).get(name))
-                   for name, one in wrapper.items())
-    return next(filter(None, differences), '')
+    return _of_optimizer_state(optimizer, saved, said.get('states'))
 
 
-def _of_optimizer(optimizer: torch.optim.Optimizer, saved: Any, states: int | None) -> str:
-    """The same of one optimizer.
+def _of_optimizer_state(optimizer: torch.optim.Optimizer, saved: Any, states: int | None) -> str:
+    """The same of its state.
 
     Args:
         optimizer: the run's, which has not stepped.
@@ -166,9 +162,6 @@ def _is_finite(value: Any) -> bool:
 
 def _of_schedulers(schedulers: Any, saved: Any, iterations: int) -> str:
     """How the states of a checkpoint's schedulers differ from the run's, in words."""
-    if isinstance(schedulers, dict):
-        return next(filter(None, (_of_schedulers(some, (saved or {}).get(name), iterations)
-                                  for name, some in schedulers.items())), '')
     own = list(map(scheduler_state, schedulers or ()))
     saved = saved or []  # a run without schedulers saves none
     if not isinstance(saved, Sequence) or len(saved) != len(own):

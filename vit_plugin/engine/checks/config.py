@@ -13,7 +13,7 @@ from pydantic import Field
 
 from vit_plugin.annotations import describe, fits
 from vit_plugin.errors import ConfigError
-from vit_plugin.fields import Count, NotNegative, Positive, PositiveInt, Seed
+from vit_plugin.fields import NotNegative, Positive, PositiveInt, Seed
 from vit_plugin.weights.folders import read_manifest
 
 from ..explain import nearest, registered
