@@ -14,9 +14,9 @@ from mmengine.runner import EpochBasedTrainLoop, Runner
 
 from vit_plugin.registry import HOOKS
 from vit_plugin.visualization import draw_confusion_matrix, draw_learning_curve
+from vit_plugin.visualization.class_scores import as_markdown, class_scores
 from vit_plugin.writing import replacing, write_text
 
-from .class_scores import as_markdown, class_scores
 from .pictures import log_image
 
 RECORD = 'metrics.json'

@@ -1,7 +1,7 @@
 """A checkpoint in a folder of safetensors, written and read by all ranks together, through torch's DCP.
 
 DCP plans: what each rank writes, so that a tensor that several ranks hold is written once, and what each rank reads, so
-that any number of ranks, sharded or not, can go on from any other. Its usual files are pickles. These are in the form
+that any number of ranks, sharded or not, can resume from any other. Its usual files are pickles. These are in the form
 of its ``HuggingFaceStorageWriter``, which refuses tensors that share memory (the buffers of a model and of its average)
 or are not contiguous (channels-last), and has a rank's file once more in memory. The writer here streams it, and hashes
 it on the way.
@@ -58,8 +58,7 @@ def write_folder(folder: Path, tensors: Mapping[str, Tensor], plain: Mapping[str
 
     Args:
         folder: the folder. What is there is replaced once the new one is complete.
-        tensors: all of rank 0's, and of the others those that are sharded. They must not change meanwhile.
-        plain: the rest, of rank 0, see :func:`vit_plugin.weights.plain.split`.
+        tensors, plain: see :func:`~vit_plugin.engine.checkpoints.state.parts_of`. They must not change meanwhile.
         group: a group of gloo for this alone. None if there is one rank.
 
     Raises:
@@ -81,7 +80,7 @@ def _one_sentence(folder: Path, error: 'dcp.CheckpointException') -> BaseExcepti
         return cause if isinstance(cause, ConfigError) or not isinstance(cause, Exception) else error
     kept = 'the checkpoint that was there is unchanged' if folder.exists() else 'the ones before are unchanged'
     return ConfigError(f'{str(folder)!r} cannot be written (rank {rank}: {cause.strerror}); {kept}: make room, or give '
-                       'another place.')
+                       'another path.')
 
 
 class _Writer(HuggingFaceStorageWriter):
@@ -156,11 +155,11 @@ def read_state(path: str | Path, model: nn.Module, parts: Sequence[str] | None, 
     plain = {name: value for name, value in read_run(path).items() if parts is None or name in parts}
     sharded, targets = _sharded(model), {}
     for *keys, name in tensor_names(plain):
-        said = metadata.state_dict_metadata[name]
+        saved = metadata.state_dict_metadata[name]
         like = next((sharded[key] for key in (key.removeprefix('module.') for key in keys) if key in sharded), None)
-        targets[name] = (torch.empty_like(like, dtype=said.properties.dtype)
-                         if like is not None and like.shape == said.size else
-                         torch.empty(said.size, dtype=said.properties.dtype))
+        targets[name] = (torch.empty_like(like, dtype=saved.properties.dtype)
+                         if like is not None and like.shape == saved.size else
+                         torch.empty(saved.size, dtype=saved.properties.dtype))
     _single_process_is_meant()
     dcp.load(targets, storage_reader=_Reader(path, metadata), process_group=group, no_dist=group is None)
     return join(plain, targets)
@@ -220,7 +219,7 @@ def _write_safetensors(path: Path, items: list, resolve: Callable[[Any], Any]) -
 
 
 def _write(path: Path, *blocks: Any) -> dict[str, Any]:
-    """Write a file. Returns what the manifest says of it."""
+    """Write a file. Returns its facts for the manifest."""
     digest, size = hashlib.sha256(), 0
     with open(path, 'wb') as file:
         for block in blocks:

@@ -74,11 +74,7 @@ def _weights(checkpoint: Mapping[str, Any]) -> Iterator[Mapping[str, Tensor]]:
 
 @contextmanager
 def resumable_only(runner: Runner, path: str) -> Iterator[None]:
-    """Say in one sentence what a checkpoint lacks if MMEngine's ``resume`` fails.
-
-    Raises:
-        ConfigError: in place of MMEngine's error.
-    """
+    """Within this context, an error of MMEngine's ``resume`` is a ``ConfigError`` that says what a checkpoint lacks."""
     try:
         yield
     except ConfigError:

@@ -18,31 +18,28 @@ from .state import global_batch, identity, scheduler_state
 
 
 def check_same_run(runner: Runner, checkpoint: Mapping[str, Any], path: str) -> None:
-    """Check that a checkpoint has all of the state of a run that this one can continue.
+    """Raise a ``ConfigError`` unless a checkpoint has all of the state of a run that this one can continue.
 
-    Another number of processes is no hindrance, as long as together they take as many samples in an iteration.
-
-    Raises:
-        ConfigError: if a part is missing or another, or if the global batch is.
+    The number of processes may differ, as long as together they take as many samples in an iteration.
     """
-    said = checkpoint['meta'].get('run', {})
+    recorded = checkpoint['meta'].get('run', {})
     own = identity(runner)
     compare: tuple[Callable[[], str], ...] = (
         lambda: _of_position(runner, checkpoint['meta']),
         lambda: _of_model(unwrapped(runner.model), checkpoint['state_dict']),
-        lambda: _of_optimizer(runner.optim_wrapper.optimizer, checkpoint.get('optimizer'), said, own),
+        lambda: _of_optimizer(runner.optim_wrapper.optimizer, checkpoint.get('optimizer'), recorded, own),
         lambda: _of_schedulers(runner.param_schedulers, checkpoint.get('param_schedulers'), checkpoint['meta']['iter']))
     for difference in (part() for part in compare):
         if difference:
             raise ConfigError(f'{path!r} is of another run: {difference}; resume with the config that wrote it, or '
                               'start from its weights alone with --cfg-options load_from=FILE in place of --resume.')
-    batch, saved = global_batch(runner), said.get('batch')
+    batch, saved = global_batch(runner), recorded.get('batch')
     if batch and saved and batch != saved:
         each, rest = divmod(saved, runner.world_size)
         remedy = (f'train_dataloader.batch_size={each} with these {runner.world_size} processes' if not rest else
                   f'a number of processes that divides {saved}, and the train_dataloader.batch_size for it')
         raise ConfigError(f'{path!r} is of a run that took {saved} samples in an iteration, and this one takes {batch} '
-                          f'(train_dataloader.batch_size times processes), so its place in the data and in the '
+                          f'(train_dataloader.batch_size times processes), so its position in the data and in the '
                           f'schedules would be wrong; give {remedy}, or start from its weights alone with '
                           '--cfg-options load_from=FILE in place of --resume.')
 
@@ -76,7 +73,7 @@ def _of_model(model: nn.Module, saved: Mapping[str, Tensor]) -> str:
     return f'it has {foreign[0]}, which the model has not' if foreign else ''
 
 
-def _of_optimizer(optimizer: torch.optim.Optimizer, saved: Any, said: Mapping[str, Any],
+def _of_optimizer(optimizer: torch.optim.Optimizer, saved: Any, recorded: Mapping[str, Any],
                   own: Mapping[str, Any]) -> str:
     """How a checkpoint's optimizer differs from the run's, in words."""
     if not isinstance(saved, Mapping):
@@ -84,19 +81,13 @@ def _of_optimizer(optimizer: torch.optim.Optimizer, saved: Any, said: Mapping[st
     for fact, words in (('optimizer', 'its optimizer is {}, and this config\'s {}'),
                         ('parameters', 'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or '
                                        'frozen stages)')):
-        if fact in said and said[fact] != own[fact]:
-            return words.format(said[fact], own[fact])
-    return _of_optimizer_state(optimizer, saved, said.get('states'))
+        if fact in recorded and recorded[fact] != own[fact]:
+            return words.format(recorded[fact], own[fact])
+    return _of_optimizer_state(optimizer, saved, recorded.get('states'))
 
 
 def _of_optimizer_state(optimizer: torch.optim.Optimizer, saved: Any, states: int | None) -> str:
-    """The same of its state.
-
-    Args:
-        optimizer: the run's, which has not stepped.
-        saved: its state dict in the checkpoint.
-        states: the number of parameters that had a state when it was saved, if that is known.
-    """
+    """The same of its state, where ``states`` parameters had one when it was saved, if that is known."""
     if not isinstance(saved, Mapping) or not isinstance(saved.get('state'), Mapping):
         return 'it has no state of the optimizer'
     groups, state, kind = saved.get('param_groups') or [], saved['state'], type(optimizer).__name__

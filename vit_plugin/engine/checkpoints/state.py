@@ -25,14 +25,11 @@ def state_of(runner: Runner, meta: dict[str, Any] | None = None, save_optimizer:
     Args:
         runner: the run. Its hooks' ``before_save_checkpoint`` are called.
         meta: facts to keep, above all the ``epoch`` and ``iter`` of the position.
-        save_optimizer: whether to include the optimizer's state.
-        save_param_scheduler: whether to include the schedulers' state.
+        save_optimizer, save_param_scheduler: whether to include their states.
         by_epoch: without a position in ``meta``, whether an epoch or an iteration has just ended.
 
     Returns:
-        ``meta``, ``state_dict``, ``message_hub``, and if wanted ``optimizer`` and ``param_schedulers``. The tensors are
-        the run's own, on its devices, not copies. ``meta['run']`` says what a resumed run must have in common, see
-        :func:`identity`.
+        The dict, with the run's own tensors, not copies. ``meta['run']`` is what :func:`identity` gives.
     """
     reshard(runner.model)  # after a validation parameters may still be gathered
     ended = dict(epoch=runner.epoch + 1, iter=runner.iter) if by_epoch else dict(epoch=runner.epoch,
@@ -65,7 +62,7 @@ def on_cpu(state: dict[str, Any], copy: bool, keep: bool = True) -> dict[str, An
 
     Args:
         state: see :func:`state_of`.
-        copy: whether to copy tensors that are there already, so that training may go on.
+        copy: whether to copy tensors that are there already, so that training may continue.
         keep: whether this rank wants the state, or only helps to gather it and gets an empty one.
     """
     known: dict[tuple, Tensor] = {}
@@ -88,10 +85,8 @@ def on_cpu(state: dict[str, Any], copy: bool, keep: bool = True) -> dict[str, An
 def parts_of(state: dict[str, Any], main: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """A state as :func:`vit_plugin.weights.plain.split` gives it, the optimizer by the names of parameters.
 
-    Args:
-        state: see :func:`state_of`.
-        main: whether this is the main process, whose tensors are all written. Of the other processes those that are
-            sharded are written, since each has a part, and no others, such as their own statistics.
+    All tensors of the main process are written. Of the other processes only the sharded ones are, and not, for example,
+    their own statistics.
     """
     if 'optimizer' in state:
         state = {**state, 'optimizer': by_names(state['optimizer'], state['meta']['run']['parameters'])}

@@ -23,10 +23,8 @@ def begin_sharded(runner: Runner, to_train: bool) -> None:
     """Initialise the runner's model, make it the same on all ranks, and shard it, if ``runner.sharding`` says so.
 
     MMEngine's ``train`` would initialise the model only after the optimizer is built. So this comes before all of it.
-
-    Args:
-        runner: the runner. Its model is whole, and on the CPU, until this function has been called once.
-        to_train: whether the run is a training. Otherwise a checkpoint has all weights, and nothing is initialised.
+    Until then, the model is complete and on the CPU. Without training, a checkpoint has all weights, and nothing is
+    initialised.
 
     Raises:
         ConfigError: if the model or a hook cannot be sharded, or if the ranks do not fit.
