@@ -21,7 +21,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor import DTensor
 from torch.futures import Future
 
 from vit_plugin.errors import ConfigError
@@ -153,7 +153,9 @@ def read_state(path: str | Path, model: nn.Module, parts: Sequence[str] | None, 
 
     metadata = from_rank_0(find)
     plain = {name: value for name, value in read_run(path).items() if parts is None or name in parts}
-    sharded, targets = _sharded(model), {}
+    sharded = {name: parameter.detach() for name, parameter in model.named_parameters()
+               if isinstance(parameter, DTensor)}
+    targets = {}
     for *keys, name in tensor_names(plain):
         saved = metadata.state_dict_metadata[name]
         like = next((sharded[key] for key in (key.removeprefix('module.') for key in keys) if key in sharded), None)
@@ -179,28 +181,6 @@ class _Reader(HuggingFaceStorageReader):
 
     def read_metadata(self) -> Any:
         return self._metadata
-
-
-def shard_state(state: Any, model: nn.Module) -> Any:
-    """Give a state with complete tensors the form that :func:`read_state` gives it for this model."""
-    sharded = _sharded(model)
-
-    def part(value: Any, like: Any = None) -> Any:
-        if isinstance(value, Mapping):
-            return {key: part(item, sharded.get(str(key).removeprefix('module.'), like)) for key, item in value.items()}
-        if type(value) in (list, tuple):
-            return type(value)(part(item, like) for item in value)
-        if not isinstance(value, Tensor) or like is None or value.shape != like.shape:
-            return value
-        return distribute_tensor(value, like.device_mesh, like.placements, src_data_rank=None)
-
-    return part(state) if sharded else state
-
-
-def _sharded(model: nn.Module) -> dict[str, Any]:
-    """The sharded parameters by their names."""
-    return {name: parameter.detach() for name, parameter in model.named_parameters()
-            if isinstance(parameter, DTensor)}
 
 
 def _write_safetensors(path: Path, items: list, resolve: Callable[[Any], Any]) -> dict[str, Any]:
