@@ -1,10 +1,7 @@
 """Whether a checkpoint is the complete state of a run that this one can continue. It is asked before it is loaded."""
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
-from itertools import chain
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -76,20 +73,13 @@ def _of_model(model: nn.Module, saved: Mapping[str, Tensor]) -> str:
 def _of_optimizer(optimizer: torch.optim.Optimizer, saved: Any, recorded: Mapping[str, Any],
                   own: Mapping[str, Any]) -> str:
     """How a checkpoint's optimizer differs from the run's, in words."""
-    if not isinstance(saved, Mapping):
+    if not isinstance(saved, Mapping) or not isinstance(saved.get('state'), Mapping):
         return 'it has no state of the optimizer (default_hooks.checkpoint.save_optimizer=False saves none)'
     for fact, words in (('optimizer', 'its optimizer is {}, and this config\'s {}'),
                         ('parameters', 'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or '
                                        'frozen stages)')):
         if fact in recorded and recorded[fact] != own[fact]:
             return words.format(recorded[fact], own[fact])
-    return _of_optimizer_state(optimizer, saved, recorded.get('states'))
-
-
-def _of_optimizer_state(optimizer: torch.optim.Optimizer, saved: Any, states: int | None) -> str:
-    """The same of its state, where ``states`` parameters had one when it was saved, if that is known."""
-    if not isinstance(saved, Mapping) or not isinstance(saved.get('state'), Mapping):
-        return 'it has no state of the optimizer'
     groups, state, kind = saved.get('param_groups') or [], saved['state'], type(optimizer).__name__
     if [len(group['params']) for group in groups] != [len(group['params']) for group in optimizer.param_groups]:
         return 'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or frozen stages)'
@@ -100,38 +90,11 @@ def _of_optimizer_state(optimizer: torch.optim.Optimizer, saved: Any, states: in
         for name in mine.keys() & group.keys() - {'params'}:
             if (mine[name] is not None and _form(group[name]) != _form(mine[name])) or not _is_finite(group[name]):
                 return f'its optimizer has {name}={group[name]!r}'
-    first = list(_first_states(optimizer))
-    if states is None:  # MMEngine does not say, and a parameter without a gradient has none
-        states = len(state) or any(first)
-    if states != len(state):
-        return f'its optimizer has the state of {len(state)} parameters, and {int(states)} were saved'
-    for number, expected in enumerate(first):
-        found = {name: _form(value) for name, value in state[number].items()} if number in state else expected
-        if found != expected:
-            return f'its optimizer has a state of the form {found} where {kind} has {expected}'
+    if recorded.get('states') not in (None, len(state)):
+        return f'its optimizer has the state of {len(state)} parameters, and {recorded["states"]} were saved'
     if any(not _is_finite(value) for one in state.values() for value in one.values()):
         return 'its optimizer has a state that is not finite: the run had diverged, so take an earlier checkpoint'
     return ''
-
-
-def _first_states(optimizer: torch.optim.Optimizer) -> Iterator[dict[str, Any]]:
-    """The form of each parameter's state after a step, found by a step on the meta device.
-
-    Nothing is known of an optimizer that does not step there.
-    """
-    plain = dict(fused=False, foreach=False, capturable=False)
-    groups = [{**group, **{name: plain[name] for name in plain.keys() & group.keys()},
-               'params': [nn.Parameter(torch.empty(param.shape, dtype=param.dtype, device='meta'))
-                          for param in group['params']]} for group in optimizer.param_groups]
-    for param in (params := list(chain.from_iterable(group['params'] for group in groups))):
-        param.grad = torch.empty_like(param)
-    shadow = copy(optimizer)
-    shadow.param_groups, shadow.state = groups, defaultdict(dict)
-    try:
-        shadow.step()
-    except Exception:  # noqa: BLE001  another library's optimizer
-        return
-    yield from ({name: _form(value) for name, value in shadow.state[param].items()} for param in params)
 
 
 def _form(value: Any) -> Any:
