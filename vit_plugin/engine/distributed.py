@@ -25,7 +25,7 @@ PORT = '29500'  # torch's
 PART_OF_TIMEOUT = 0.8  # for a wait on the CPU, so that its error is reported before NCCL's watchdog ends the process
 ANSWER = 5.  # seconds in which rank 0 waits for the others after a collective has failed
 OF_RANK_0 = 30.  # seconds in which the others wait for rank 0, which may wait for its own time-out first
-GRACE = 3.  # seconds in which a launcher ends a process after another one has failed
+GRACE = 10.  # seconds in which a launcher ends a process after another one has failed
 # The launchers' names of the rank, the number of processes and the rank on this machine.
 VARIABLES = {
     'pytorch': ('RANK', 'WORLD_SIZE', 'LOCAL_RANK'),
