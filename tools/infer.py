@@ -17,7 +17,7 @@ from mmengine.visualization import Visualizer
 from vit_plugin.apps.command_line import add_cfg_options, at_least, check_device, run_tool
 from vit_plugin.apps.inference import build_pipeline, image_files, load_model, read_image
 from vit_plugin.engine.checks import check_channels, check_checkpoint
-from vit_plugin.engine.config import of_host, read_config
+from vit_plugin.engine.config import of_framework, read_config
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import check_target, replacing
 from vit_plugin.passes import optimize
@@ -89,7 +89,7 @@ def main(args: argparse.Namespace) -> None:
     images = image_files(args.images)
     targets = check_targets(images, args.out)
     cfg = read_config(args.config, args.cfg_options)
-    draw = of_host(DRAW, cfg)
+    draw = of_framework(DRAW, cfg)
     check_device(args.device)
     check_checkpoint(args.checkpoint)
     check_channels(cfg.model)

@@ -16,7 +16,7 @@ from torch import nn
 
 from vit_plugin.apps.command_line import add_common_arguments, at_least, build_runner, load_config, run_tool
 from vit_plugin.apps.predictions import DumpJson
-from vit_plugin.engine.config import of_host
+from vit_plugin.engine.config import of_framework
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import check_target, replacing
 from vit_plugin.models.loading import load_trained
@@ -63,7 +63,7 @@ def apply_test_flags(cfg, args: argparse.Namespace) -> None:
         cfg.test_cfg.fp16 = True
     if args.show or args.show_dir:
         cfg.default_hooks.visualization = dict(
-            of_host(SHOW_HOOKS, cfg)(args.show_dir), show=args.show, wait_time=args.wait_time,
+            of_framework(SHOW_HOOKS, cfg)(args.show_dir), show=args.show, wait_time=args.wait_time,
             interval=args.interval)
         if cfg.default_scope == 'mmseg':
             cfg.visualizer.save_dir = args.show_dir
@@ -82,7 +82,7 @@ def apply_tta(cfg) -> None:
     if 'meta_keys' in pipeline[-1]:
         pipeline[-1].meta_keys = (*pipeline[-1].meta_keys, 'flip', 'flip_direction')
     dataset.pipeline = cfg.get('tta_pipeline', [*pipeline[:-1], dict(type='TestTimeAug', transforms=flips)])
-    cfg.model = ConfigDict(**cfg.get('tta_model', of_host(TTA_MODELS, cfg)), module=cfg.model)
+    cfg.model = ConfigDict(**cfg.get('tta_model', of_framework(TTA_MODELS, cfg)), module=cfg.model)
 
 
 def unwrapped(model: nn.Module) -> nn.Module:

@@ -20,11 +20,13 @@ from torch import Tensor, nn
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from ranks import on_ranks
 
-from vit_plugin.engine.checkpoints.folder import read_state, shard_state, write_folder
+from vit_plugin.engine.checkpoints.folder import read_state, write_folder
+from vit_plugin.engine.checkpoints.reading import shard_optimizer_state
 from vit_plugin.engine.checkpoints.saver import write_file
-from vit_plugin.engine.checkpoints.state import by_names, by_numbers, on_cpu, parts_of
+from vit_plugin.engine.checkpoints.state import by_numbers, on_cpu, parts_of
 from vit_plugin.engine.sharding import Sharding, shard, unwrapped
 from vit_plugin.models import VisionTransformer
+from vit_plugin.models.loading.hooks import shard_like
 from vit_plugin.weights.sources import read_whole
 
 # How a model is on the ranks -> its sharding.
@@ -51,7 +53,7 @@ def step(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     generator = torch.Generator().manual_seed(1)
     for parameter in model.parameters():
         whole = torch.randn(parameter.shape, generator=generator)
-        parameter.grad = shard_state({'p': whole}, nn.ParameterDict({'p': parameter}))['p']
+        parameter.grad = placed(whole, parameter)
     optimizer.step()
 
 
@@ -80,14 +82,14 @@ def load(folder: Path, layout: str, source: str) -> None:
     """On every rank: read the folder or the file into another model, and compare with the file."""
     model, optimizer = build(layout, seed=2)
     group = dist.new_group(backend='gloo') if dist.get_world_size() > 1 else None
-    parameters = state_of(model, optimizer)['meta']['run']['parameters']
     if source == 'saved':
         state = read_state(folder / source, unwrapped(model), None, group)
+        state['optimizer'] = by_numbers(state['optimizer'], state['meta']['run']['parameters'])
     else:
         state = read_whole(str(folder / source))
-        state = shard_state(dict(state, optimizer=by_names(state['optimizer'], parameters)), unwrapped(model))
+        shard_optimizer_state(state['optimizer'], optimizer)
     unwrapped(model).load_state_dict(state['state_dict'])
-    optimizer.load_state_dict(by_numbers(state['optimizer'], state['meta']['run']['parameters']))
+    optimizer.load_state_dict(state['optimizer'])
     step(model, optimizer)  # it goes on
     resumed, expected = on_cpu(state_of(model, optimizer), copy=True), read_whole(str(folder / 'saved.pth'))
     other, its = build('plain', seed=2)

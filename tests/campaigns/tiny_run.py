@@ -136,7 +136,8 @@ def _compared(path: str | Path) -> dict[str, Any]:
     scalars = {name: buffer.data for name, buffer in checkpoint.pop('message_hub')['log_scalars'].items()
                if not any(clock in name for clock in CLOCKS)}
     place = {name: checkpoint['meta'][name] for name in ('epoch', 'iter', 'seed')}
-    return dict(checkpoint, meta=place, scalars=scalars)
+    history = checkpoint.pop('report', {}).get('history')
+    return dict(checkpoint, meta=place, scalars=scalars, history=history)
 
 
 def _leaves(value: Any, name: str = '') -> Iterator[tuple[str, Any]]:

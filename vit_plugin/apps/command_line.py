@@ -190,7 +190,7 @@ def told_when_interrupted(runner: mmengine.runner.Runner) -> Iterator[None]:
                 raise TrainingError(f'The training ended after {runner.iter} iterations.') from error
             raise
         last = Path(runner.work_dir, MARKER)
-        kept = f'the last checkpoint is {last.read_text()}; go on with --resume' if last.is_file() else (
+        kept = f'the last checkpoint is {last.read_text()}; continue with --resume' if last.is_file() else (
             'there was no checkpoint yet')
         said = f'Interrupted after {runner.iter} iterations: {kept}.'
         raise SystemExit(said if is_main_process() else 1) from None

@@ -4,12 +4,16 @@
 from vit_plugin import registry  # noqa: F401  first, since it says what to install where MMEngine is missing
 # isort: on
 
-from .checkpoints import CheckpointHook
+from .checkpoints.hook import CheckpointHook
 from .checkpoints.reading import SavedConfigHook
-from .exact import SeedHook
-from .faults import PreemptionHook, UnreadableHook
+from .exact.randomness import SeedHook
+from .faults.preemption import PreemptionHook
+from .faults.unreadable import UnreadableHook
 from .losses import RuntimeInfoHook
-from .optim import AmpOptimWrapper, LayerDecayOptimWrapperConstructor, Muon, OptimWrapper
+from .optim.amp import AmpOptimWrapper
+from .optim.layer_decay import LayerDecayOptimWrapperConstructor
+from .optim.muon import Muon
+from .optim.wrapper import OptimWrapper
 from .optimize import OptimizeHook
 from .pictures import PicturesHook
 from .progress import ProgressHook

@@ -39,8 +39,8 @@ def read_config(path: str, options: dict | None = None) -> Config:
     except (TypeError, KeyError, ValueError, AssertionError, AttributeError) as error:
         raise ConfigError(f'--cfg-options do not fit the config {path!r} ({first_line(error)}).') from error
     if not isinstance(cfg.get('model'), Mapping):
-        raise ConfigError(f'The config file {path!r} has no model=dict(...): it is a part of recipes, not a whole '
-                          'one.')
+        raise ConfigError(f'The config file {path!r} has no model=dict(...): it is a part of recipes, not a '
+                          'complete one.')
     return cfg
 
 
@@ -55,19 +55,19 @@ def config_from_text(text: str) -> Config:
 @contextmanager
 def _known_bases() -> Iterator[None]:
     """Let MMEngine find bases of this package, and of the fork of mmseg, which has another name than in its table."""
-    hosts = dict(MODULE2PACKAGE)
+    packages = dict(MODULE2PACKAGE)
     MODULE2PACKAGE.update(mmseg='mmseg', vit_plugin='vit_plugin')
     try:
         yield
     finally:
         MODULE2PACKAGE.clear()
-        MODULE2PACKAGE.update(hosts)
+        MODULE2PACKAGE.update(packages)
 
 
 def _leave_scope(value: Any) -> None:
     """Take back, in place, that MMEngine looks up all that comes with ``vit_plugin::`` in this package alone.
 
-    Recipes name the classes of this package by its prefix, and those of their host without one.
+    Recipes name the classes of this package by its prefix, and those of their framework without one.
     """
     if isinstance(value, (Config, ConfigDict)):
         if value.get('_scope_') == SCOPE:
@@ -91,13 +91,9 @@ def apply_loader_defaults(cfg: Config, no_pin_memory: bool = False) -> None:
                 cfg[name].pin_memory = False
 
 
-def of_host(table: Mapping[str, Any], cfg: Config) -> Any:
-    """The entry for the framework that the config's ``default_scope`` names.
-
-    Raises:
-        ConfigError: if there is no such entry.
-    """
+def of_framework(table: Mapping[str, Any], cfg: Config) -> Any:
+    """The entry for the framework that ``default_scope`` names. Raises a ``ConfigError`` if there is none."""
     scope = cfg.get('default_scope')
     if scope not in table:
-        raise ConfigError(f'default_scope={scope!r} must name the host, one of {", ".join(table)}, for this.')
+        raise ConfigError(f'default_scope={scope!r} must name the framework, one of {", ".join(table)}, for this.')
     return table[scope]

@@ -5,8 +5,8 @@ from typing import Any
 
 from mmengine.hooks import CheckpointHook as EagerCheckpointHook
 
-from .checkpoints import CheckpointHook
-from .faults import PreemptionHook
+from .checkpoints.hook import CheckpointHook
+from .faults.preemption import PreemptionHook
 from .losses import RuntimeInfoHook
 
 # Each may be changed or left out as default_hooks.NAME in a config.

@@ -1,16 +1,20 @@
 """The processes of a run: how they are set up, agree, and find out which of them is missing."""
 
+import logging
 import os
 import re
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch.distributed as dist
 from mmengine.device import get_device
-from mmengine.dist import broadcast_object_list, get_world_size, is_main_process
+from mmengine.dist import barrier, broadcast_object_list, get_rank, get_world_size, is_main_process
+from mmengine.logging import print_log
+from mmengine.runner import Runner
 
 from vit_plugin.errors import ConfigError
 
@@ -19,7 +23,9 @@ Result = TypeVar('Result')
 TIMEOUT = 600.  # seconds. torch waits 600 with NCCL and 1800 with gloo
 PORT = '29500'  # torch's
 PART_OF_TIMEOUT = 0.8  # for a wait on the CPU, so that its error is reported before NCCL's watchdog ends the process
-GRACE = 3.  # seconds in which a launcher ends a process after another one has failed
+ANSWER = 5.  # seconds in which rank 0 waits for the others after a collective has failed
+OF_RANK_0 = 30.  # seconds in which the others wait for rank 0, which may wait for its own time-out first
+GRACE = 10.  # seconds in which a launcher ends a process after another one has failed
 # The launchers' names of the rank, the number of processes and the rank on this machine.
 VARIABLES = {
     'pytorch': ('RANK', 'WORLD_SIZE', 'LOCAL_RANK'),
@@ -107,6 +113,45 @@ def missing_ranks(group: 'dist.ProcessGroup', timeout: float) -> str | None:
             return found[1].strip(' ,')
         return '0' if dist.get_rank() else 'unknown'  # a connection that was closed has no number
     return None
+
+
+@contextmanager
+def naming_lost_ranks(runner: Runner) -> Iterator[None]:
+    """Within this context, a collective that fails because a rank is gone ends this process with status 1.
+
+    A collective fails when a connection is lost, or after ``env_cfg.dist_cfg.timeout``. Rank 0 then asks all ranks for
+    an answer, and logs which gave none. If it gives none itself, rank 1 logs that. The launcher ends what is left, such
+    as a stopped process. NCCL's watchdog ends a process that waits on its GPU, without a sentence. Every process enters
+    at the same moment.
+
+    Raises:
+        SystemExit: if a rank is gone. If all ranks answer, the error is raised as it is.
+    """
+    group: Any = None
+    if get_world_size() > 1:
+        barrier()  # the time-out below is also that of making the group
+        timeout = min(OF_RANK_0, timeout_of(runner.cfg.get('env_cfg')))
+        group = dist.new_group(backend='gloo', timeout=timedelta(seconds=timeout))
+    try:
+        yield
+    except RuntimeError as error:
+        if group is None or not (isinstance(error, dist.DistError) or 'gloo' in str(error)):
+            raise
+        missing = missing_ranks(group, ANSWER)
+        if missing is None:
+            raise
+        if missing == 'unknown':
+            who = 'A rank has ended, which its own log or the launcher names'
+        elif get_rank() == 0:
+            who = f'{"Ranks" if "," in missing else "Rank"} {missing} of {get_world_size()} gave no answer'
+        else:
+            who = 'Rank 0 gave no answer: it is lost, or has ended with an error in its own log'
+        reason = str(error).splitlines()[0].rpartition('] ')[2].split('. ')[0].rstrip('.')
+        if get_rank() < 2:
+            print_log(
+                f'{who} (iteration {runner.iter + 1}; {reason}). The run ends; continue with --resume. What rightly '
+                'takes longer needs a higher env_cfg.dist_cfg.timeout.', 'current', logging.ERROR)
+        raise SystemExit(1) from error
 
 
 def from_rank_0(find: Callable[[], Result]) -> Result:

@@ -21,9 +21,6 @@ ROOTS = {value.name: value for value in vars(mmengine.registry).values() if isin
 
 # Known errors: a pattern of their text, and a sentence with the groups of the pattern.
 KNOWN = (
-    (r'environment variable (\w+) expected|^\'?(SLURM_\w+|OMPI_\w+|RANK|LOCAL_RANK|WORLD_SIZE)\'?$',
-     "--launcher: the environment has no {0}, so that this process was not started by that launcher; start with "
-     'tools/dist_train.sh or tools/slurm_train.sh, or leave --launcher out'),
     (r'(EADDRINUSE|[Aa]ddress already in use)',
      'the port of rank 0 is taken by another program; give another, such as PORT=29501'),
     (r'Timed out after \d+ seconds waiting for clients\. (\d+)/(\d+) clients joined',

@@ -85,7 +85,7 @@ def lora_of(cfg: Mapping[str, Any]) -> Lora:
         raise ConfigError(f"lora={cfg['lora']!r} must be a dict, such as lora=dict(r=8, alpha=16).")
     if cfg.get('sharding') is not None:
         raise ConfigError('lora and sharding do not go together: a frozen model needs neither gradients nor optimizer '
-                          'state to divide; leave sharding out, and the processes train by DDP.')
+                          'state to shard; leave sharding out, and the processes train by DDP.')
     return Lora(**cfg['lora'])
 
 
@@ -109,7 +109,7 @@ def adapt(runner: Runner, model: nn.Module, lora: Lora) -> None:
             runner._load_from = runner._load_from if runner._resume else None
     lora.inject(model)
     learning = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-    runner.logger.info(f'LoRA: {learning:,} of {sum(p.numel() for p in model.parameters()):,} numbers learn.')
+    runner.logger.info(f'LoRA: {learning:,} of {sum(p.numel() for p in model.parameters()):,} parameters are trained.')
 
 
 class LoraHook(Hook):
@@ -131,8 +131,8 @@ class LoraHook(Hook):
         Raises:
             ConfigError: names the setting.
         """
-        said = checkpoint.get('meta', {}).get('lora') or {}
+        saved = checkpoint.get('meta', {}).get('lora') or {}
         for name in ('r', 'alpha'):
-            if name in said and said[name] != self.lora[name]:
-                raise ConfigError(f'lora: {name}={self.lora[name]} is not that of the checkpoint, {said[name]}, with '
+            if name in saved and saved[name] != self.lora[name]:
+                raise ConfigError(f'lora: {name}={self.lora[name]} is not that of the checkpoint, {saved[name]}, with '
                                   'which its adapters would mean something else; set it to that.')

@@ -39,16 +39,7 @@ class NonFinitePolicy:
         runner.optim_wrapper.skips_non_finite = self._action == 'skip'
 
     def check(self, runner: Runner, steps: list[Step], together: bool) -> None:
-        """End the run if a loss is not finite.
-
-        Args:
-            runner: the run.
-            steps: those since the last check, with numbers as losses.
-            together: whether all processes call it now, and a loss of any of them counts.
-
-        Raises:
-            ConfigError: names the step and the file with its batch.
-        """
+        """Raise a ``ConfigError`` if a loss of these steps is not finite: of this process, or of any if all call it."""
         if self._action != 'stop':
             return
         first = next((step.number for step in steps if not math.isfinite(step.values.get('loss', 0.))), NEVER)
@@ -69,11 +60,7 @@ class NonFinitePolicy:
             "skips such steps, and 'ignore' continues.")
 
     def skip(self, runner: Runner, step: Step) -> None:
-        """Count and report a step that all processes have skipped.
-
-        Raises:
-            ConfigError: if there were too many in a row.
-        """
+        """Count and report a step that all processes have skipped. Too many in a row raise a ``ConfigError``."""
         self.skipped_in_a_row += 1
         hub, path = runner.message_hub, write_report(runner, step, together=True)
         hub.update_info('skipped_steps', hub.runtime_info.get('skipped_steps', 0) + 1)

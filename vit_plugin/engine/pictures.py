@@ -3,17 +3,19 @@
 from collections.abc import Sequence
 from typing import Any
 
+from matplotlib.figure import Figure
 from mmengine.dataset import pseudo_collate
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
+from mmengine.visualization.vis_backend import LocalVisBackend, MLflowVisBackend
 
 from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import HOOKS
 from vit_plugin.visualization.pictures import OF_ALL, PER_IMAGE, PreparedImage
+from vit_plugin.visualization.style import as_pixels
 
-from .log_images import log_image
 from .sharding import is_sharded, unwrapped
 
 
@@ -61,3 +63,14 @@ class PicturesHook(Hook):
             else:
                 for index, one in prepared.items():
                     log_image(runner, f'{name}_{index}', PER_IMAGE[name](model, one))
+
+
+def log_image(runner: Runner, name: str, figure: Figure) -> None:
+    """Add a figure to every log of the config's ``vis_backends`` but the local folder, at the present iteration."""
+    backends = getattr(runner.visualizer, '_vis_backends', {}).values()
+    backends = [backend for backend in backends if not isinstance(backend, LocalVisBackend)]
+    pixels = as_pixels(figure) if backends else None
+    for backend in backends:
+        # MLflow wants the name of a file.
+        full = f'{name}_{runner.iter}.png' if isinstance(backend, MLflowVisBackend) else name
+        backend.add_image(full, pixels, runner.iter)

@@ -1,10 +1,8 @@
 """Record a training run in its work directory."""
 
 import json
-import logging
 import time
-from collections.abc import Sequence
-from itertools import count
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -12,15 +10,14 @@ from typing import Any
 import numpy as np
 from mmengine.dist import collect_results, is_main_process
 from mmengine.hooks import Hook
-from mmengine.logging import print_log
 from mmengine.runner import EpochBasedTrainLoop, Runner
 
-from vit_plugin.files.complete import replacing, write_text
 from vit_plugin.registry import HOOKS
 from vit_plugin.visualization import draw_confusion_matrix, draw_learning_curve
+from vit_plugin.visualization.class_scores import as_markdown, class_scores
+from vit_plugin.files.complete import replacing, write_text
 
-from .class_scores import as_markdown, class_scores
-from .log_images import log_image
+from .pictures import log_image
 
 RECORD = 'metrics.json'
 
@@ -34,30 +31,31 @@ class ReportHook(Hook):
     ``metrics.json`` has the last and the largest value of every metric, and all its (epoch or iteration, value). It
     also has the epochs, iterations and seconds, and the seconds at each validation. For single-label classification it
     has the confusion matrix of the last validation, and precision, recall and F1 by class, as their mean and of all
-    samples, which are also the table ``classes.md``. A resumed run continues its record.
+    samples, which are also the table ``classes.md``. A resumed run continues the record of its checkpoint.
     """
 
     priority = 'LOW'
+    _resumed: Mapping[str, Any] = {}
+
+    def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
+        self._resumed = checkpoint.get('report', {}) if runner._resume else {}
 
     def before_train(self, runner: Runner) -> None:
-        self._start = time.perf_counter()
-        self._history: dict[str, list[tuple[int, float]]] = {}
-        self._clock: dict[int, float] = {}
+        self._start = time.perf_counter() - self._resumed.get('seconds', 0.)
+        self._history: dict[str, list[tuple[int, float]]] = dict(self._resumed.get('history', {}))
+        self._clock: list[tuple[int, float]] = list(self._resumed.get('clock', ()))
         self._confusion: np.ndarray | None = None
         self._unit = 'epoch' if isinstance(runner.train_loop, EpochBasedTrainLoop) else 'iter'
-        previous = Path(runner.work_dir, RECORD)
-        if runner.iter and is_main_process() and previous.is_file():  # resumed
-            record = read_record(previous)
-            self._start -= record['seconds']
-            self._clock = {step: passed for step, passed in record['clock'] if step <= self._step(runner)}
-            for name, points in record['history'].items():
-                self._history[name] = [(step, value) for step, value in points if step <= self._step(runner)]
 
     def _step(self, runner: Runner) -> int:
         return getattr(runner, self._unit)
 
     def _seconds(self) -> float:
         return round(time.perf_counter() - self._start, 1)
+
+    def before_save_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
+        if hasattr(self, '_start'):
+            checkpoint['report'] = dict(history=dict(self._history), clock=self._clock, seconds=self._seconds())
 
     def before_val_epoch(self, runner: Runner) -> None:
         self._labels: list[tuple[int, int]] = []
@@ -77,7 +75,8 @@ class ReportHook(Hook):
             if isinstance(value, Real):  # MMSegmentation's metrics are numpy numbers
                 before = [point for point in self._history.get(name, []) if point[0] < self._step(runner)]
                 self._history[name] = [*before, (self._step(runner), float(value))]  # it may be a repetition
-        self._clock[self._step(runner)] = self._seconds()
+        before = [point for point in self._clock if point[0] < self._step(runner)]
+        self._clock = [*before, (self._step(runner), self._seconds())]
         if labels:
             self._classes = runner.val_dataloader.dataset.metainfo.get('classes')
             classes = len(self._classes or ()) or np.max(labels) + 1
@@ -112,28 +111,7 @@ class ReportHook(Hook):
             epochs=runner.epoch,
             iterations=runner.iter,
             seconds=self._seconds(),
-            clock=list(self._clock.items()),
+            clock=self._clock,
             scores=None if self._confusion is None else class_scores(self._confusion, self._classes),
             confusion_matrix=None if self._confusion is None else self._confusion.tolist())
         write_text(Path(runner.work_dir, RECORD), json.dumps(record) + '\n')
-
-
-def read_record(path: Path) -> dict[str, Any]:
-    """Read the seconds, the history and the clock of a record.
-
-    If the file is incomplete or not such a record, the result is that of a new run. The file is then kept under another
-    name, and the log says so.
-    """
-    try:
-        record = json.loads(path.read_text())
-        history = {str(name): [(int(step), float(value)) for step, value in points]
-                   for name, points in record['history'].items()}
-        clock = [(int(step), float(passed)) for step, passed in record.get('clock', ())]
-        return dict(seconds=float(record['seconds']), history=history, clock=clock)
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        names = (path.with_name(f'{path.stem}.unreadable_{i}.json') for i in count(1))
-        aside = next(name for name in names if not name.exists())
-        path.rename(aside)
-        print_log(f'{path.name} is no record of a run ({type(error).__name__}): it is kept as {aside.name}, and the '
-                  'record begins anew.', 'current', logging.WARNING)
-        return dict(seconds=0., history={}, clock=[])

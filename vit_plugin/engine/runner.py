@@ -10,24 +10,28 @@ from typing import Any
 import mmengine.runner
 from mmengine.device import get_device
 from mmengine.dist import get_rank
+from mmengine.optim import OptimWrapperDict
 from mmengine.runner import BaseLoop, EpochBasedTrainLoop
 from torch import nn
 
 from vit_plugin.data.seeded import seeded_loader
 from vit_plugin.data.unreadable import LIST, UnreadableList
+from vit_plugin.errors import ConfigError
 from vit_plugin.registry import RUNNERS
 from vit_plugin.weights.sources import reading_safely
 
-from .checkpoints import Saver
 from .checkpoints.newest import newest_checkpoint
 from .checkpoints.reading import SavedConfigHook, read_for, resumable_only
+from .checkpoints.saver import Saver
 from .checks import check_classes, check_head
 from .default_hooks import with_ours
-from .distributed import from_rank_0, init_distributed, timeout_of
-from .exact import SeedHook, resumable
-from .faults import PreemptionHook, UnreadableHook, naming_lost_ranks
+from .distributed import from_rank_0, init_distributed, naming_lost_ranks, timeout_of
+from .exact.loops import resumable
+from .exact.randomness import SeedHook
+from .faults.preemption import PreemptionHook
+from .faults.unreadable import UnreadableHook
 from .lora import Lora, LoraHook, adapt, lora_of
-from .optim import scaled
+from .optim.schedules import scaled
 from .sharding import Sharding, begin_sharded, check_steps, is_sharded, sharding_of, unwrapped
 from .work_dir import alone_in
 
@@ -45,11 +49,11 @@ class Runner(mmengine.runner.Runner):
     - A run that is resumed, inside an epoch too, ends bit-identical to one that was not interrupted: random numbers are
       functions of the position, see :mod:`vit_plugin.data.seeded` and :class:`~vit_plugin.engine.SeedHook`.
     - ``lora=dict(...)`` trains adapters in place of the backbone, see :class:`~vit_plugin.engine.lora.Lora`.
-    - ``sharding=dict(...)`` divides the model among the processes, see :class:`~vit_plugin.engine.sharding.Sharding`.
+    - ``sharding=dict(...)`` shards the model over the processes, see :class:`~vit_plugin.engine.sharding.Sharding`.
     - An image that cannot be read does not end the training, see :class:`~vit_plugin.engine.UnreadableHook`.
     - A loss that is not finite ends the run, see :class:`~vit_plugin.engine.RuntimeInfoHook`.
     - SIGTERM and SIGUSR1 save and stop it, see :class:`~vit_plugin.engine.PreemptionHook`.
-    - A process that is dead or hangs ends all others, see :func:`~vit_plugin.engine.faults.naming_lost_ranks`.
+    - A process that is dead or hangs ends all others, see :func:`~vit_plugin.engine.distributed.naming_lost_ranks`.
     - Several processes work on a CPU too.
 
     Attributes:
@@ -99,21 +103,24 @@ class Runner(mmengine.runner.Runner):
 
     def build_optim_wrapper(self, optim_wrapper: Any) -> Any:
         built = super().build_optim_wrapper(optim_wrapper)
+        if isinstance(built, OptimWrapperDict):
+            raise ConfigError('optim_wrapper: vit_plugin.Runner trains with one optimizer, and the constructor made '
+                              f"{len(built)}; take runner_type='Runner'.")
         if is_sharded(unwrapped(self.model)):
-            check_steps(built)
+            check_steps(built.optimizer)
         return built
 
     def val(self) -> dict:
-        with reading_safely():
-            begin_sharded(self, to_train=False)
-            with naming_lost_ranks(self):
-                return super().val()
+        return self._evaluate(super().val)
 
     def test(self) -> dict:
+        return self._evaluate(super().test)
+
+    def _evaluate(self, run: Callable[[], dict]) -> dict:
         with reading_safely():
             begin_sharded(self, to_train=False)
             with naming_lost_ranks(self):
-                return super().test()
+                return run()
 
     def wrap_model(self, model_wrapper_cfg: dict | None, model: nn.Module) -> nn.Module:
         """Give the model its adapters, then copy it for DDP. A model to shard is not sharded until the run begins."""

@@ -6,7 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -19,25 +19,26 @@ from vit_plugin.files.complete import write_text
 from .distributed import from_rank_0
 
 LOCK, OWNER = '.lock', '.running.json'
-LAST_BREATH = 30.  # seconds in which the data workers of a killed run, which share its lock, end
+PATIENCE = 10.  # seconds in which the data workers of a killed run, which share its lock, end
 
 
 @contextmanager
 def alone_in(work_dir: str | Path) -> Iterator[None]:
-    """Hold the work directory for this run. The system lets go of it when the process ends, however it ends.
+    """Lock the work directory for this run. The system unlocks it when the process ends, however it ends.
 
-    Every process of a run calls it, and the main process holds the directory.
+    Every process of a run calls it, and the main process holds the lock.
 
     Raises:
-        ConfigError: in all processes, if another run trains there. It says who.
+        ConfigError: in all processes, if another run trains there. It names that run.
     """
-    lock, owner = FileLock(Path(work_dir, LOCK), timeout=0), Path(work_dir, OWNER)
+    lock, owner = FileLock(Path(work_dir, LOCK), timeout=PATIENCE), Path(work_dir, OWNER)
 
     def take() -> None:
         try:
             lock.acquire()
-        except Timeout:
-            _wait_for(lock, owner, work_dir)
+        except Timeout as error:
+            raise ConfigError(f'In {str(work_dir)!r} a run is training already ({_named(owner)}); wait for its end, or '
+                              'give another --work-dir.') from error
         except (OSError, NotImplementedError) as error:
             print_log(f'{str(work_dir)!r} has no locks ({error}): do not start a second training there.', 'current',
                       logging.WARNING)
@@ -54,16 +55,9 @@ def alone_in(work_dir: str | Path) -> Iterator[None]:
             lock.release()
 
 
-def _wait_for(lock: FileLock, owner: Path, work_dir: str | Path) -> None:
-    """Take the lock of a run whose main process is dead, or say who has it."""
+def _named(owner: Path) -> str:
     try:
-        who = json.loads(owner.read_text())
-        said = f'process {who["pid"]} on {who["host"]}, since {who["since"]}'
+        run = json.loads(owner.read_text())
+        return f'process {run["pid"]} on {run["host"]}, since {run["since"]}'
     except (OSError, ValueError, KeyError, TypeError):  # it has just begun or ended
-        who, said = {}, 'another process'
-    if who and who['host'] == socket.gethostname() and not Path('/proc', str(who['pid'])).exists():
-        with suppress(Timeout):
-            lock.acquire(timeout=LAST_BREATH)
-            return
-    raise ConfigError(f'In {str(work_dir)!r} a run is training already ({said}); wait for its end, or give another '
-                      '--work-dir.')
+        return 'another process'

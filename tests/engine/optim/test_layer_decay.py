@@ -81,7 +81,7 @@ def test_frozen_parameters_are_left_out_and_frozen_modules_are_one_line_of_the_l
         name for name, parameter in model.named_parameters() if parameter.requires_grad}
     frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
     of_frozen = [line for text in said for line in text.splitlines() if 'frozen' in line or 'requires_grad' in line]
-    assert f'frozen: {len(frozen)} tensors, {sum(map(torch.numel, frozen)):,} numbers' in of_frozen
+    assert f'frozen: {len(frozen)} tensors, {sum(map(torch.numel, frozen)):,} parameters' in of_frozen
     assert [line.split()[0] for line in of_frozen if 'skipped' in line] == ['.cls_token', '.pos_embed']  # of MMEngine
 
 

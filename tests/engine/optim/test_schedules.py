@@ -14,7 +14,7 @@ from test_configs import recipes
 
 from vit_plugin.engine import Runner
 from vit_plugin.engine.config import read_config
-from vit_plugin.engine.optim import scaled
+from vit_plugin.engine.optim.schedules import scaled
 
 
 def schedulers_of(cfg, epoch_length: int) -> list:

@@ -12,7 +12,7 @@ from ranks import on_ranks
 from torch.distributed.tensor import DTensor
 
 from vit_plugin.apps.planning.step import pretended_ranks
-from vit_plugin.engine.faults import lost
+from vit_plugin.engine import distributed
 from vit_plugin.engine.sharding import Sharding, is_sharded, shard
 from vit_plugin.engine.sharding.begin import join_alone
 from vit_plugin.errors import ConfigError
@@ -87,7 +87,7 @@ def test_two_ranks_and_one_train_as_a_plain_run(tmp_path: Path, alone):
      'SGD does not step sharded parameters .*; leave out fused=True'),
 ])
 def test_wrong_input_is_one_sentence(tmp_path, monkeypatch, options, message):
-    monkeypatch.setattr(lost, 'get_world_size', lambda: 1)  # pretended ranks can form no group of gloo
+    monkeypatch.setattr(distributed, 'get_world_size', lambda: 1)  # pretended ranks can form no group of gloo
     with pretended_ranks(6), pytest.raises(ConfigError, match=message):
         build(config(tmp_path, **{'sharding': dict(), **options})).train()
 

@@ -1,7 +1,7 @@
 """A checkpoint in a folder of safetensors, written and read by all ranks together, through torch's DCP.
 
 DCP plans: what each rank writes, so that a tensor that several ranks hold is written once, and what each rank reads, so
-that any number of ranks, sharded or not, can go on from any other. Its usual files are pickles. These are in the form
+that any number of ranks, sharded or not, can resume from any other. Its usual files are pickles. These are in the form
 of its ``HuggingFaceStorageWriter``, which refuses tensors that share memory (the buffers of a model and of its average)
 or are not contiguous (channels-last), and has a rank's file once more in memory. The writer here streams it, and hashes
 it on the way.
@@ -21,7 +21,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor import DTensor
 from torch.futures import Future
 
 from vit_plugin.errors import ConfigError
@@ -30,14 +30,14 @@ from vit_plugin.weights.folders import FORMAT, MANIFEST, RUN, SHARDS, VERSION, c
 from vit_plugin.weights.plain import join, tensor_names, to_text
 
 from ..distributed import from_rank_0
+from ..sharding.settings import MIN_TORCH
 
-MIN_TORCH = '2.9'
 if torch.__version__ >= MIN_TORCH:
     import torch.distributed.checkpoint as dcp
-    from torch.distributed.checkpoint import HuggingFaceStorageReader, StorageWriter
+    from torch.distributed.checkpoint import HuggingFaceStorageReader, HuggingFaceStorageWriter
     from torch.distributed.checkpoint.storage import WriteResult
 else:
-    StorageWriter = HuggingFaceStorageReader = object  # type: ignore[misc, assignment]
+    HuggingFaceStorageWriter = HuggingFaceStorageReader = object  # type: ignore[misc, assignment]
 
 # safetensors' names of the types.
 DTYPES = {torch.float64: 'F64', torch.float32: 'F32', torch.float16: 'F16', torch.bfloat16: 'BF16',
@@ -58,8 +58,7 @@ def write_folder(folder: Path, tensors: Mapping[str, Tensor], plain: Mapping[str
 
     Args:
         folder: the folder. What is there is replaced once the new one is complete.
-        tensors: all of rank 0's, and of the others those that are sharded. They must not change meanwhile.
-        plain: the rest, of rank 0, see :func:`vit_plugin.weights.plain.split`.
+        tensors, plain: see :func:`~vit_plugin.engine.checkpoints.state.parts_of`. They must not change meanwhile.
         group: a group of gloo for this alone. None if there is one rank.
 
     Raises:
@@ -81,32 +80,23 @@ def _one_sentence(folder: Path, error: 'dcp.CheckpointException') -> BaseExcepti
         return cause if isinstance(cause, ConfigError) or not isinstance(cause, Exception) else error
     kept = 'the checkpoint that was there is unchanged' if folder.exists() else 'the ones before are unchanged'
     return ConfigError(f'{str(folder)!r} cannot be written (rank {rank}: {cause.strerror}); {kept}: make room, or give '
-                       'another place.')
+                       'another path.')
 
 
-class _Writer(StorageWriter):
-    """Writes each rank's tensors as one safetensors file. Rank 0 adds the rest and puts the folder in its place."""
+class _Writer(HuggingFaceStorageWriter):
+    """torch's writer, but it streams and hashes a rank's file. Rank 0 adds the rest and renames the folder."""
 
     def __init__(self, beside: Path, folder: Path, plain: Mapping[str, Any]) -> None:
-        super().__init__()
+        super().__init__(str(beside), save_distributed=True)
         self._beside, self._folder, self._plain = beside, folder, plain
 
-    def reset(self, checkpoint_id: str | os.PathLike | None = None) -> None:
-        pass
-
-    @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike) -> bool:
-        return True
-
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
-        if is_coordinator:  # no rank writes before all have come here
+        super().set_up_storage_writer(is_coordinator, *args, **kwargs)
+        if is_coordinator:  # no rank writes before all have been here
             if self._folder.is_file() or self._folder.is_symlink():
                 raise ConfigError(f'{str(self._folder)!r} cannot be written, since it is no folder; remove it.')
             shutil.rmtree(self._beside, ignore_errors=True)
-            self._beside.mkdir(parents=True)
-
-    def prepare_local_plan(self, plan: 'dcp.SavePlan') -> 'dcp.SavePlan':
-        return plan
+            self._beside.mkdir(parents=True, exist_ok=True)
 
     def prepare_global_plan(self, plans: 'list[dcp.SavePlan]') -> 'list[dcp.SavePlan]':
         return [replace(plan, storage_data=f'shard-{number:05}.safetensors') for number, plan in enumerate(plans, 1)]
@@ -155,15 +145,23 @@ def read_state(path: str | Path, model: nn.Module, parts: Sequence[str] | None, 
         ConfigError: if the folder is not a complete checkpoint of this version, the same on every rank.
     """
     check_torch()
-    metadata = from_rank_0(lambda: _metadata(path, verify))
+
+    def find() -> Any:
+        if verify:
+            check_whole(path)
+        return HuggingFaceStorageReader(str(path)).read_metadata()
+
+    metadata = from_rank_0(find)
     plain = {name: value for name, value in read_run(path).items() if parts is None or name in parts}
-    sharded, targets = _sharded(model), {}
+    sharded = {name: parameter.detach() for name, parameter in model.named_parameters()
+               if isinstance(parameter, DTensor)}
+    targets = {}
     for *keys, name in tensor_names(plain):
-        said = metadata.state_dict_metadata[name]
+        saved = metadata.state_dict_metadata[name]
         like = next((sharded[key] for key in (key.removeprefix('module.') for key in keys) if key in sharded), None)
-        targets[name] = (torch.empty_like(like, dtype=said.properties.dtype)
-                         if like is not None and like.shape == said.size else
-                         torch.empty(said.size, dtype=said.properties.dtype))
+        targets[name] = (torch.empty_like(like, dtype=saved.properties.dtype)
+                         if like is not None and like.shape == saved.size else
+                         torch.empty(saved.size, dtype=saved.properties.dtype))
     _single_process_is_meant()
     dcp.load(targets, storage_reader=_Reader(path, metadata), process_group=group, no_dist=group is None)
     return join(plain, targets)
@@ -185,34 +183,6 @@ class _Reader(HuggingFaceStorageReader):
         return self._metadata
 
 
-def _metadata(path: str | Path, verify: bool) -> Any:
-    if verify:
-        check_whole(path)
-    return HuggingFaceStorageReader(str(path)).read_metadata()
-
-
-def shard_state(state: Any, model: nn.Module) -> Any:
-    """Give a state with complete tensors the form that :func:`read_state` gives it for this model."""
-    sharded = _sharded(model)
-
-    def part(value: Any, like: Any = None) -> Any:
-        if isinstance(value, Mapping):
-            return {key: part(item, sharded.get(str(key).removeprefix('module.'), like)) for key, item in value.items()}
-        if type(value) in (list, tuple):
-            return type(value)(part(item, like) for item in value)
-        if not isinstance(value, Tensor) or like is None or value.shape != like.shape:
-            return value
-        return distribute_tensor(value, like.device_mesh, like.placements, src_data_rank=None)
-
-    return part(state) if sharded else state
-
-
-def _sharded(model: nn.Module) -> dict[str, Any]:
-    """The sharded parameters by their names."""
-    return {name: parameter.detach() for name, parameter in model.named_parameters()
-            if isinstance(parameter, DTensor)}
-
-
 def _write_safetensors(path: Path, items: list, resolve: Callable[[Any], Any]) -> dict[str, Any]:
     """Write the planned parts of tensors one by one, and hash them on the way."""
     header, offsets, end = {}, {}, 0
@@ -229,7 +199,7 @@ def _write_safetensors(path: Path, items: list, resolve: Callable[[Any], Any]) -
 
 
 def _write(path: Path, *blocks: Any) -> dict[str, Any]:
-    """Write a file. Returns what the manifest says of it."""
+    """Write a file. Returns its facts for the manifest."""
     digest, size = hashlib.sha256(), 0
     with open(path, 'wb') as file:
         for block in blocks:

@@ -1,4 +1,4 @@
-"""When a run saves, what it keeps, and where it says which checkpoint is the last."""
+"""When a run saves, what it keeps, and where it names the last checkpoint."""
 
 import re
 import shutil
@@ -18,7 +18,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
 from vit_plugin.registry import HOOKS
 
-from ..optim import in_window
+from ..optim.wrapper import in_window
 from ..sharding import is_sharded, unwrapped
 from .folder import check_torch
 
@@ -200,7 +200,7 @@ class CheckpointHook(EagerCheckpointHook):
     def _save_best_checkpoint(self, runner: Runner, metrics: dict[str, Any]) -> None:
         """Save the weights if a metric is better than before, and then delete those that were the best.
 
-        The last checkpoint is not written again to note the score. A run that goes on from it validates again.
+        The last checkpoint is not written again to note the score. A run that is resumed from it validates again.
         """
         if not self.save_best:
             return

@@ -5,11 +5,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch import Tensor
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.models.loading.hooks import shard_like
 from vit_plugin.models.loading import check_kinds, check_start
 from vit_plugin.registry import HOOKS
 from vit_plugin.weights.files import find_tensors
@@ -18,9 +20,9 @@ from vit_plugin.weights.sources import read_whole
 
 from ..explain import first_line
 from ..sharding import is_sharded, unwrapped
-from .folder import read_state, shard_state
+from .folder import read_state
 from .same_run import check_same_run
-from .state import by_names, by_numbers, identity
+from .state import by_numbers
 
 
 @HOOKS.register_module()
@@ -58,12 +60,17 @@ def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, A
     if names and 'optimizer' in checkpoint:
         checkpoint['optimizer'] = by_numbers(checkpoint['optimizer'], names)
     check_same_run(runner, checkpoint, path)
-    if names is None and is_sharded(model):
-        names = identity(runner)['parameters']
-        named = dict(checkpoint, optimizer=by_names(checkpoint['optimizer'], names))
-        checkpoint = shard_state(named, model)
-        checkpoint['optimizer'] = by_numbers(checkpoint['optimizer'], names)
+    if names is None and is_sharded(model):  # hooks of `load_state_dict` take this rank's part of the weights
+        shard_optimizer_state(checkpoint['optimizer'], runner.optim_wrapper.optimizer)
     return checkpoint
+
+
+def shard_optimizer_state(saved: Mapping[str, Any], optimizer: torch.optim.Optimizer) -> None:
+    """Replace complete states of sharded parameters by this rank's part, in place."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group['params']]
+    for number, state in saved['state'].items():
+        state.update({name: placed(value, parameters[number]) for name, value in state.items()
+                      if isinstance(value, Tensor)})
 
 
 def _weights(checkpoint: Mapping[str, Any]) -> Iterator[Mapping[str, Tensor]]:
@@ -74,11 +81,7 @@ def _weights(checkpoint: Mapping[str, Any]) -> Iterator[Mapping[str, Tensor]]:
 
 @contextmanager
 def resumable_only(runner: Runner, path: str) -> Iterator[None]:
-    """Say in one sentence what a checkpoint lacks if MMEngine's ``resume`` fails.
-
-    Raises:
-        ConfigError: in place of MMEngine's error.
-    """
+    """Within this context, an error of MMEngine's ``resume`` is a ``ConfigError`` that says what a checkpoint lacks."""
     try:
         yield
     except ConfigError:

@@ -1,14 +1,10 @@
 """Whether a checkpoint is the complete state of a run that this one can continue. It is asked before it is loaded."""
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
-from itertools import chain
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from mmengine.optim import OptimWrapperDict
 from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch import Tensor, nn
 
@@ -19,31 +15,28 @@ from .state import global_batch, identity, scheduler_state
 
 
 def check_same_run(runner: Runner, checkpoint: Mapping[str, Any], path: str) -> None:
-    """Check that a checkpoint has all of the state of a run that this one can continue.
+    """Raise a ``ConfigError`` unless a checkpoint has all of the state of a run that this one can continue.
 
-    Another number of processes is no hindrance, as long as together they take as many samples in an iteration.
-
-    Raises:
-        ConfigError: if a part is missing or another, or if the global batch is.
+    The number of processes may differ, as long as together they take as many samples in an iteration.
     """
-    said = checkpoint['meta'].get('run', {})
+    recorded = checkpoint['meta'].get('run', {})
     own = identity(runner)
     compare: tuple[Callable[[], str], ...] = (
         lambda: _of_position(runner, checkpoint['meta']),
         lambda: _of_model(unwrapped(runner.model), checkpoint['state_dict']),
-        lambda: _of_optimizers(runner.optim_wrapper, checkpoint.get('optimizer'), said, own),
+        lambda: _of_optimizer(runner.optim_wrapper.optimizer, checkpoint.get('optimizer'), recorded, own),
         lambda: _of_schedulers(runner.param_schedulers, checkpoint.get('param_schedulers'), checkpoint['meta']['iter']))
     for difference in (part() for part in compare):
         if difference:
             raise ConfigError(f'{path!r} is of another run: {difference}; resume with the config that wrote it, or '
                               'start from its weights alone with --cfg-options load_from=FILE in place of --resume.')
-    batch, saved = global_batch(runner), said.get('batch')
+    batch, saved = global_batch(runner), recorded.get('batch')
     if batch and saved and batch != saved:
         each, rest = divmod(saved, runner.world_size)
         remedy = (f'train_dataloader.batch_size={each} with these {runner.world_size} processes' if not rest else
                   f'a number of processes that divides {saved}, and the train_dataloader.batch_size for it')
         raise ConfigError(f'{path!r} is of a run that took {saved} samples in an iteration, and this one takes {batch} '
-                          f'(train_dataloader.batch_size times processes), so its place in the data and in the '
+                          f'(train_dataloader.batch_size times processes), so its position in the data and in the '
                           f'schedules would be wrong; give {remedy}, or start from its weights alone with '
                           '--cfg-options load_from=FILE in place of --resume.')
 
@@ -77,32 +70,16 @@ def _of_model(model: nn.Module, saved: Mapping[str, Tensor]) -> str:
     return f'it has {foreign[0]}, which the model has not' if foreign else ''
 
 
-def _of_optimizers(wrapper: Any, saved: Any, said: Mapping[str, Any], own: Mapping[str, Any]) -> str:
-    """How a checkpoint's optimizers differ from the run's, in words."""
-    if not isinstance(saved, Mapping):
+def _of_optimizer(optimizer: torch.optim.Optimizer, saved: Any, recorded: Mapping[str, Any],
+                  own: Mapping[str, Any]) -> str:
+    """How a checkpoint's optimizer differs from the run's, in words."""
+    if not isinstance(saved, Mapping) or not isinstance(saved.get('state'), Mapping):
         return 'it has no state of the optimizer (default_hooks.checkpoint.save_optimizer=False saves none)'
     for fact, words in (('optimizer', 'its optimizer is {}, and this config\'s {}'),
                         ('parameters', 'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or '
                                        'frozen stages)')):
-        if fact in said and said[fact] != own[fact]:
-            return words.format(said[fact], own[fact])
-    if not isinstance(wrapper, OptimWrapperDict):
-        return _of_optimizer(wrapper.optimizer, saved, said.get('states'))
-    differences = (_of_optimizer(one.optimizer, saved.get(name), (said.get('states') or {}).get(name))
-                   for name, one in wrapper.items())
-    return next(filter(None, differences), '')
-
-
-def _of_optimizer(optimizer: torch.optim.Optimizer, saved: Any, states: int | None) -> str:
-    """The same of one optimizer.
-
-    Args:
-        optimizer: the run's, which has not stepped.
-        saved: its state dict in the checkpoint.
-        states: the number of parameters that had a state when it was saved, if that is known.
-    """
-    if not isinstance(saved, Mapping) or not isinstance(saved.get('state'), Mapping):
-        return 'it has no state of the optimizer'
+        if fact in recorded and recorded[fact] != own[fact]:
+            return words.format(recorded[fact], own[fact])
     groups, state, kind = saved.get('param_groups') or [], saved['state'], type(optimizer).__name__
     if [len(group['params']) for group in groups] != [len(group['params']) for group in optimizer.param_groups]:
         return 'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or frozen stages)'
@@ -113,38 +90,11 @@ def _of_optimizer(optimizer: torch.optim.Optimizer, saved: Any, states: int | No
         for name in mine.keys() & group.keys() - {'params'}:
             if (mine[name] is not None and _form(group[name]) != _form(mine[name])) or not _is_finite(group[name]):
                 return f'its optimizer has {name}={group[name]!r}'
-    first = list(_first_states(optimizer))
-    if states is None:  # MMEngine does not say, and a parameter without a gradient has none
-        states = len(state) or any(first)
-    if states != len(state):
-        return f'its optimizer has the state of {len(state)} parameters, and {int(states)} were saved'
-    for number, expected in enumerate(first):
-        found = {name: _form(value) for name, value in state[number].items()} if number in state else expected
-        if found != expected:
-            return f'its optimizer has a state of the form {found} where {kind} has {expected}'
+    if recorded.get('states') not in (None, len(state)):
+        return f'its optimizer has the state of {len(state)} parameters, and {recorded["states"]} were saved'
     if any(not _is_finite(value) for one in state.values() for value in one.values()):
         return 'its optimizer has a state that is not finite: the run had diverged, so take an earlier checkpoint'
     return ''
-
-
-def _first_states(optimizer: torch.optim.Optimizer) -> Iterator[dict[str, Any]]:
-    """The form of each parameter's state after a step, found by a step on the meta device.
-
-    Nothing is known of an optimizer that does not step there.
-    """
-    plain = dict(fused=False, foreach=False, capturable=False)
-    groups = [{**group, **{name: plain[name] for name in plain.keys() & group.keys()},
-               'params': [nn.Parameter(torch.empty(param.shape, dtype=param.dtype, device='meta'))
-                          for param in group['params']]} for group in optimizer.param_groups]
-    for param in (params := list(chain.from_iterable(group['params'] for group in groups))):
-        param.grad = torch.empty_like(param)
-    shadow = copy(optimizer)
-    shadow.param_groups, shadow.state = groups, defaultdict(dict)
-    try:
-        shadow.step()
-    except Exception:  # noqa: BLE001  another library's optimizer
-        return
-    yield from ({name: _form(value) for name, value in shadow.state[param].items()} for param in params)
 
 
 def _form(value: Any) -> Any:
@@ -166,9 +116,6 @@ def _is_finite(value: Any) -> bool:
 
 def _of_schedulers(schedulers: Any, saved: Any, iterations: int) -> str:
     """How the states of a checkpoint's schedulers differ from the run's, in words."""
-    if isinstance(schedulers, dict):
-        return next(filter(None, (_of_schedulers(some, (saved or {}).get(name), iterations)
-                                  for name, some in schedulers.items())), '')
     own = list(map(scheduler_state, schedulers or ()))
     saved = saved or []  # a run without schedulers saves none
     if not isinstance(saved, Sequence) or len(saved) != len(own):

@@ -58,7 +58,7 @@ class Saver:
         not. In a folder, in the background, or if the model is sharded, every process calls it.
 
         Args:
-            out_dir: where the checkpoint is. A URL takes files, which MMEngine writes.
+            out_dir: where the checkpoint is. A URL takes files, which MMEngine writes, and never in the background.
             filename: its name there.
             folder: whether it is a folder, to which each process writes its part. Otherwise it is a file of MMEngine's
                 form.
@@ -73,13 +73,14 @@ class Saver:
                 What was there is unchanged.
         """
         path, main, sharded = Path(out_dir, filename), is_main_process(), is_sharded(unwrapped(self.runner.model))
-        together = together or folder or background or sharded
+        url = '://' in str(out_dir)
+        background, together = background and not url, together or folder or background or sharded
         if together:
             self._begin(sharded)
         elif not main:
             return
         write = None
-        if '://' in str(out_dir):
+        if url:
             write = partial(mmengine.runner.Runner.save_checkpoint, self.runner, out_dir, filename,
                             **(remote or {}), **content)
         elif folder:

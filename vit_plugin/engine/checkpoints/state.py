@@ -1,17 +1,16 @@
 """What a run's checkpoint holds: MMEngine's dict, whatever it is stored in."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from itertools import chain
 from typing import Any
 
 import mmengine
 import torch
-from mmengine.optim import OptimWrapperDict
 from mmengine.runner import Runner
 from mmengine.utils import apply_to
-from torch import Tensor, nn
+from torch import Tensor
 
 import vit_plugin
 from vit_plugin.weights.plain import split
@@ -26,14 +25,11 @@ def state_of(runner: Runner, meta: dict[str, Any] | None = None, save_optimizer:
     Args:
         runner: the run. Its hooks' ``before_save_checkpoint`` are called.
         meta: facts to keep, above all the ``epoch`` and ``iter`` of the position.
-        save_optimizer: whether to include the optimizer's state.
-        save_param_scheduler: whether to include the schedulers' state.
+        save_optimizer, save_param_scheduler: whether to include their states.
         by_epoch: without a position in ``meta``, whether an epoch or an iteration has just ended.
 
     Returns:
-        ``meta``, ``state_dict``, ``message_hub``, and if wanted ``optimizer`` and ``param_schedulers``. The tensors are
-        the run's own, on its devices, not copies. ``meta['run']`` says what a resumed run must have in common, see
-        :func:`identity`.
+        The dict, with the run's own tensors, not copies. ``meta['run']`` is what :func:`identity` gives.
     """
     reshard(runner.model)  # after a validation parameters may still be gathered
     ended = dict(epoch=runner.epoch + 1, iter=runner.iter) if by_epoch else dict(epoch=runner.epoch,
@@ -51,9 +47,7 @@ def state_of(runner: Runner, meta: dict[str, Any] | None = None, save_optimizer:
     if save_param_scheduler and runner.param_schedulers is None:
         runner.logger.warning('There are no param_schedulers to save.')
     elif save_param_scheduler:
-        schedulers = runner.param_schedulers
-        state['param_schedulers'] = ({name: list(map(scheduler_state, some)) for name, some in schedulers.items()}
-                                     if isinstance(schedulers, dict) else list(map(scheduler_state, schedulers)))
+        state['param_schedulers'] = list(map(scheduler_state, runner.param_schedulers))
     runner.call_hook('before_save_checkpoint', checkpoint=state)
     return state
 
@@ -68,7 +62,7 @@ def on_cpu(state: dict[str, Any], copy: bool, keep: bool = True) -> dict[str, An
 
     Args:
         state: see :func:`state_of`.
-        copy: whether to copy tensors that are there already, so that training may go on.
+        copy: whether to copy tensors that are there already, so that training may continue.
         keep: whether this rank wants the state, or only helps to gather it and gets an empty one.
     """
     known: dict[tuple, Tensor] = {}
@@ -91,10 +85,8 @@ def on_cpu(state: dict[str, Any], copy: bool, keep: bool = True) -> dict[str, An
 def parts_of(state: dict[str, Any], main: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """A state as :func:`vit_plugin.weights.plain.split` gives it, the optimizer by the names of parameters.
 
-    Args:
-        state: see :func:`state_of`.
-        main: whether this is the main process, whose tensors are all written. Of the other processes those that are
-            divided are written, since each has a part, and no others, such as their own statistics.
+    All tensors of the main process are written. Of the other processes only the sharded ones are, and not, for example,
+    their own statistics.
     """
     if 'optimizer' in state:
         state = {**state, 'optimizer': by_names(state['optimizer'], state['meta']['run']['parameters'])}
@@ -103,45 +95,29 @@ def parts_of(state: dict[str, Any], main: bool) -> tuple[dict[str, Tensor], dict
 
 
 def identity(runner: Runner) -> dict[str, Any]:
-    """What must be the same in a run that goes on from this one's checkpoint, and the versions that wrote it."""
-    return dict(optimizer=_each(runner.optim_wrapper, lambda optimizer: type(optimizer).__name__),
-                states=_each(runner.optim_wrapper, lambda optimizer: len(optimizer.state)),
-                parameters=_each(runner.optim_wrapper, lambda optimizer: _groups(optimizer, unwrapped(runner.model))),
+    """What must be the same in a run that resumes this one's checkpoint, and the versions that wrote it."""
+    optimizer = runner.optim_wrapper.optimizer
+    names = {parameter: name for name, parameter in unwrapped(runner.model).named_parameters()}
+    groups = [[names.get(parameter, f'{i}.{j}') for j, parameter in enumerate(group['params'])]
+              for i, group in enumerate(optimizer.param_groups)]
+    return dict(optimizer=type(optimizer).__name__, states=len(optimizer.state), parameters=groups,
                 batch=global_batch(runner), world_size=runner.world_size, torch=str(torch.__version__),
                 vit_plugin=vit_plugin.__version__)
 
 
-def _each(wrapper: Any, fact: Callable[[torch.optim.Optimizer], Any]) -> Any:
-    """A fact of the optimizer, or those of several optimizers by their names."""
-    if isinstance(wrapper, OptimWrapperDict):
-        return {name: fact(one.optimizer) for name, one in wrapper.items()}
-    return fact(wrapper.optimizer)
-
-
-def _groups(optimizer: torch.optim.Optimizer, model: nn.Module) -> list[list[str]]:
-    """The names of the parameters of each group."""
-    names = {param: name for name, param in model.named_parameters()}
-    return [[names.get(param, f'{i}.{j}') for j, param in enumerate(group['params'])]
-            for i, group in enumerate(optimizer.param_groups)]
-
-
-def by_names(optimizer: Mapping[str, Any], parameters: Any) -> dict[str, Any]:
+def by_names(optimizer: Mapping[str, Any], parameters: Sequence[Sequence[str]]) -> dict[str, Any]:
     """An optimizer's state dict with the names of parameters in place of their numbers.
 
     Args:
-        optimizer: the state dict, or those of several optimizers by their names.
+        optimizer: the state dict.
         parameters: the names of the parameters of each group, as in ``meta['run']``.
     """
-    if isinstance(parameters, Mapping):
-        return {name: by_names(optimizer[name], groups) for name, groups in parameters.items()}
     names = list(chain(*parameters))
     return {**optimizer, 'state': {names[i]: value for i, value in optimizer['state'].items()}}
 
 
-def by_numbers(optimizer: Mapping[str, Any], parameters: Any) -> dict[str, Any]:
+def by_numbers(optimizer: Mapping[str, Any], parameters: Sequence[Sequence[str]]) -> dict[str, Any]:
     """The inverse of :func:`by_names`."""
-    if isinstance(parameters, Mapping):
-        return {name: by_numbers(optimizer[name], groups) for name, groups in parameters.items()}
     numbers = {name: i for i, name in enumerate(chain(*parameters))}
     return {**optimizer, 'state': {numbers[name]: value for name, value in optimizer['state'].items()}}
 

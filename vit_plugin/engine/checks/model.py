@@ -78,11 +78,7 @@ def _compare(field: str, part: Mapping, channels: Sequence[int]) -> None:
 
 
 def check_head(model: nn.Module) -> None:
-    """Refuse a classifier of MMPretrain without a head, which has no losses and no predictions.
-
-    Raises:
-        ConfigError: if it has none.
-    """
+    """Raise a ``ConfigError`` for a classifier of MMPretrain without a head, and so without losses and predictions."""
     model = getattr(model, 'module', model)
     if hasattr(type(model), 'with_head') and vars(model).get('head', model) is None:
         raise ConfigError(f'model.head is None, and {type(model).__name__} computes losses and predictions with it; '

@@ -13,7 +13,7 @@ from vit_plugin.errors import ConfigError
 
 from ..default_hooks import with_ours
 from ..explain import nearest, parameters
-from ..faults import UnreadableHook
+from ..faults.unreadable import UnreadableHook
 from ..lora import Lora
 from ..optim.layer_decay import ParamwiseConfig
 from ..sharding import Sharding

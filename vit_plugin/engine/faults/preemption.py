@@ -21,7 +21,7 @@ from vit_plugin.files.complete import write_text
 from vit_plugin.registry import HOOKS
 
 from ..distributed import PART_OF_TIMEOUT, timeout_of
-from ..optim import in_window
+from ..optim.wrapper import in_window
 
 PREEMPTED = 'preempted'
 
@@ -61,7 +61,7 @@ class PreemptionHook(Hook):
                      'SIGTERM', 'SIGUSR1')) -> None:
         self.interval = interval
         self.signals = [signal.Signals[name] for name in signals if hasattr(signal, name)]  # Windows has few
-        self._heard = self._asked = 0
+        self._received = self._asked = 0
         self._listens = False
         self._group: Any = None
 
@@ -75,12 +75,12 @@ class PreemptionHook(Hook):
             return
         if is_main_process():
             Path(runner.work_dir, PREEMPTED).unlink(missing_ok=True)
-        self._heard = 0
+        self._received = 0
 
-        def hear(number: int, frame: object) -> None:
-            self._heard = self._heard or number
+        def receive(number: int, frame: object) -> None:
+            self._received = self._received or number
 
-        previous = {number: signal.signal(number, hear) for number in self.signals}
+        previous = {number: signal.signal(number, receive) for number in self.signals}
         self._listens = True
         self._guard_forks()
         try:
@@ -122,35 +122,36 @@ class PreemptionHook(Hook):
             # The CPU need not wait for the device, and sees a rank that hangs before NCCL's watchdog ends this one.
             timeout = timedelta(seconds=PART_OF_TIMEOUT * timeout_of(runner.cfg.get('env_cfg')))
             self._group = dist.new_group(backend='gloo', timeout=timeout)
-        if heard := self._agree():
+        if number := self._agree():
             path = (runner._load_from or '') if runner._resume else ''  # a marker may be of another run
-            self._leave(runner, heard, path, 'before the first step, so that there was nothing to save')
+            self._leave(runner, number, path, 'before the first step, so that there was nothing to save')
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
         if runner.iter + 1 - self._asked < self.interval or in_window(runner.optim_wrapper):
             return
         self._asked = runner.iter + 1
-        if heard := self._agree():
+        if number := self._agree():
             saving = next((hook for hook in runner.hooks if isinstance(hook, CheckpointHook)), None)
-            when = '' if saving else ', but the run has no CheckpointHook, so that nothing was saved'
-            self._leave(runner, heard, saving.save_now(runner) if saving else '', f'after step {runner.iter + 1}{when}')
+            path = saving.save_now(runner) if saving else ''
+            why = '' if saving else ', but the run has no CheckpointHook, so that nothing was saved'
+            self._leave(runner, number, path, f'after step {runner.iter + 1}{why}')
 
     def _agree(self) -> int:
-        """The number of a signal that any rank has heard, or 0."""
+        """The number of a signal that any rank has received, or 0."""
         if get_world_size() == 1:
-            return self._heard
-        heard = torch.tensor(self._heard)
-        dist.all_reduce(heard, dist.ReduceOp.MAX, self._group)
-        return int(heard)
+            return self._received
+        number = torch.tensor(self._received)
+        dist.all_reduce(number, dist.ReduceOp.MAX, self._group)
+        return int(number)
 
-    def _leave(self, runner: Runner, heard: int, path: str, when: str) -> None:
+    def _leave(self, runner: Runner, number: int, path: str, when: str) -> None:
         if is_main_process():
             write_text(Path(runner.work_dir, PREEMPTED), path)
         last = f'the checkpoint is {path}' if path else 'there is no checkpoint'
-        runner.logger.warning(f'{signal.Signals(heard).name} came {when}: {last}; go on with --resume.')
+        runner.logger.warning(f'{signal.Signals(number).name} came {when}: {last}; continue with --resume.')
         runner.call_hook('after_run')
         barrier()  # a launcher may end all as soon as one has left
-        raise Preempted(heard)
+        raise Preempted(number)
 
 
 def _work_on(signals: Sequence[int], then: Callable[[int], None] | None, worker_id: int) -> None:

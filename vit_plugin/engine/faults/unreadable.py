@@ -38,9 +38,7 @@ class UnreadableHook(Hook):
 
     def __init__(self, max_share: Fraction = 0.01) -> None:
         self.max_share = max_share
-        self._size = 0
-        self._listed: list[Bad] = []
-        self._told: set[Bad] = set()
+        self._logged: set[Bad] = set()
 
     def before_train(self, runner: Runner) -> None:
         self._list = UnreadableList(Path(runner.work_dir, LIST))
@@ -56,14 +54,11 @@ class UnreadableHook(Hook):
             self._check(runner, (runner.iter + 1) * self._batch)
 
     def _check(self, runner: Runner, seen: int) -> None:
-        size = self._list.path.stat().st_size if self._list.path.exists() else 0
-        if size != self._size:
-            self._size, self._listed = size, self._list.read()
-        found = [bad for bad in self._listed if bad.position < seen]  # workers are ahead of the training
+        found = [bad for bad in self._list.read() if bad.position < seen]  # workers are ahead of the training
         if is_main_process():
-            for bad in set(found) - self._told:
+            for bad in set(found) - self._logged:
                 runner.logger.warning(f'{bad.path} cannot be read ({bad.reason}): another sample takes its place.')
-            self._told.update(found)
+            self._logged.update(found)
         worst = torch.tensor(float(len(found)))
         all_reduce(worst, 'max')  # so that all processes end together
         if worst > self.max_share * max(seen, AT_LEAST):

@@ -98,7 +98,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         lines = [(f'lr {group["lr"]:.4g}, weight decay {group.get("weight_decay", "default")}', group['params'])
                  for group in ordered] + [('frozen', frozen)] * bool(frozen)
         print_log('\n'.join(['Groups of parameters:', *(
-            f'{words}: {len(parameters)} tensors, {sum(parameter.numel() for parameter in parameters):,} numbers'
+            f'{words}: {len(parameters)} tensors, {sum(parameter.numel() for parameter in parameters):,} parameters'
             for words, parameters in lines)]), 'current')
         return ordered
 

@@ -19,7 +19,7 @@ def scaled(scheduler: Any, length: int, made_for: int, by_epoch: bool, epoch_len
     no effect, so that every run reaches the rate that was set.
 
     Args:
-        scheduler: the config of a scheduler, or several in a list or by name. Built schedulers are not changed.
+        scheduler: the config of a scheduler, or several in a list. Built schedulers are not changed.
         length: length of the run, in epochs or iterations.
         made_for: the length that the config is made for.
         by_epoch: whether the run counts epochs.
@@ -29,8 +29,6 @@ def scaled(scheduler: Any, length: int, made_for: int, by_epoch: bool, epoch_len
         return [scaled(part, length, made_for, by_epoch, epoch_length) for part in scheduler]
     if not isinstance(scheduler, Mapping):
         return scheduler
-    if 'type' not in scheduler:
-        return {name: scaled(part, length, made_for, by_epoch, epoch_length) for name, part in scheduler.items()}
     config, factor, last = dict(scheduler), length / made_for, math.inf
     if config.get('by_epoch', True) != by_epoch:
         factor, last = min(factor, 1.), max(length * epoch_length // 2, 1) if by_epoch else math.inf

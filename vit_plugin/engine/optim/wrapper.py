@@ -45,15 +45,14 @@ class KeepsGradNorm(EagerOptimWrapper):
         defers_grad_norm: whether the norm stays on the device until :class:`~vit_plugin.engine.RuntimeInfoHook`
             records it. The hook sets this.
         grad_norm: this norm, over all ranks.
-        skips_non_finite: whether a step is left out, on all ranks together, if a loss or the norm is infinite or NaN.
-            The hook sets this. The host then waits for the device in every step. Gradients that are infinite because
+        skips_non_finite: whether a step is skipped, on all ranks together, if a loss or the norm is infinite or NaN.
+            The hook sets this. The CPU then waits for the device in every step. Gradients that are infinite because
             of a loss scale are left to the scaler.
-        skipped: whether the last step was left out.
+        skipped: whether the last step was skipped.
     """
 
     skips_non_finite = False
     skipped = False
-
     defers_grad_norm = False
     grad_norm: Tensor | None = None
 
@@ -80,7 +79,7 @@ class KeepsGradNorm(EagerOptimWrapper):
         norm = norm.full_tensor() if isinstance(norm, DTensor) else norm
         if self.skips_non_finite and norm is not None and not norm.isfinite() and not self._may_scale_less():
             self.skipped = True  # the same on all ranks
-            self.zero_grad()  # optimizers leave out what has no gradient
+            self.zero_grad()  # optimizers skip what has no gradient
         elif self.defers_grad_norm:
             self.grad_norm = norm
         elif norm is not None:

@@ -1,4 +1,4 @@
-"""The model divided among processes, by torch's ``fully_shard``."""
+"""The model sharded over processes, by torch's ``fully_shard``."""
 
 from .begin import begin_sharded, check_steps
 from .ema import EMAHook

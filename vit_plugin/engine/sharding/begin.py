@@ -1,7 +1,6 @@
 """The begin of a run with a sharded model: what it needs, and what cannot be sharded."""
 
 from collections import defaultdict
-from typing import Any
 
 import mmengine.hooks
 import torch
@@ -9,7 +8,6 @@ import torch.distributed as dist
 from mmengine.device import get_device
 from mmengine.dist import broadcast
 from mmengine.model import BaseDataPreprocessor, BaseTTAModel
-from mmengine.optim import OptimWrapperDict
 from mmengine.runner import Runner
 from torch import nn
 from torch.distributed.tensor import DTensor, Replicate, Shard, zeros
@@ -25,10 +23,8 @@ def begin_sharded(runner: Runner, to_train: bool) -> None:
     """Initialise the runner's model, make it the same on all ranks, and shard it, if ``runner.sharding`` says so.
 
     MMEngine's ``train`` would initialise the model only after the optimizer is built. So this comes before all of it.
-
-    Args:
-        runner: the runner. Its model is whole, and on the CPU, until this function has been called once.
-        to_train: whether the run is a training. Otherwise a checkpoint has all weights, and nothing is initialised.
+    Until then, the model is complete and on the CPU. Without training, a checkpoint has all weights, and nothing is
+    initialised.
 
     Raises:
         ConfigError: if the model or a hook cannot be sharded, or if the ranks do not fit.
@@ -51,29 +47,27 @@ def begin_sharded(runner: Runner, to_train: bool) -> None:
             module.to(device)  # by which it learns where the data go
 
 
-def check_steps(wrapper: Any) -> None:
+def check_steps(optimizer: torch.optim.Optimizer) -> None:
     """Let the optimizer step a small sharded parameter, since not every one can: torch's fused SGD cannot.
 
     Every rank calls it.
 
     Raises:
-        ConfigError: if an optimizer cannot.
+        ConfigError: if the optimizer cannot.
     """
-    for optimizer in [one.optimizer for one in wrapper.values()] if isinstance(wrapper, OptimWrapperDict) else [
-            wrapper.optimizer]:
-        group = optimizer.param_groups[0]
-        mesh = next(parameter.device_mesh for parameter in group['params'] if isinstance(parameter, DTensor))
-        sharded = [*[Replicate()] * (mesh.ndim - 1), Shard(0)]
-        small = nn.Parameter(zeros(mesh.size(-1), 1, device_mesh=mesh, placements=sharded))
-        small.grad = torch.zeros_like(small)
-        other = object.__new__(type(optimizer))  # its settings, without its parameters and what it knows of them
-        vars(other).update(vars(optimizer), param_groups=[{**group, 'params': [small]}], state=defaultdict(dict))
-        try:
-            other.step()
-        except (NotImplementedError, RuntimeError) as error:
-            raise ConfigError(f'optim_wrapper.optimizer: {type(optimizer).__name__} does not step sharded parameters '
-                              f'({first_line(error)}); leave out fused=True, take another, or leave out sharding.'
-                              ) from error
+    group = optimizer.param_groups[0]
+    mesh = next(parameter.device_mesh for parameter in group['params'] if isinstance(parameter, DTensor))
+    sharded = [*[Replicate()] * (mesh.ndim - 1), Shard(0)]
+    small = nn.Parameter(zeros(mesh.size(-1), 1, device_mesh=mesh, placements=sharded))
+    small.grad = torch.zeros_like(small)
+    other = object.__new__(type(optimizer))  # its settings, without its parameters and their state
+    vars(other).update(vars(optimizer), param_groups=[{**group, 'params': [small]}], state=defaultdict(dict))
+    try:
+        other.step()
+    except (NotImplementedError, RuntimeError) as error:
+        raise ConfigError(f'optim_wrapper.optimizer: {type(optimizer).__name__} does not step sharded parameters '
+                          f'({first_line(error)}); leave out fused=True, take another, or leave out sharding.'
+                          ) from error
 
 
 def join_alone(device_type: str) -> None:

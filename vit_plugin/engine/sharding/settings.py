@@ -1,4 +1,4 @@
-"""How a model is divided among the processes, as a config says it."""
+"""The ``sharding`` of a config."""
 
 import os
 import socket
@@ -30,7 +30,7 @@ class Sharding:
         reduce_dtype: type in which gradients are averaged. None is the type of the parameters.
         reshard_after_forward: whether the blocks' parameters are freed after the forward and gathered again for the
             backward. False takes more memory and fewer messages.
-        cpu_offload: whether parameters, gradients and optimizer state rest in the memory of the host.
+        cpu_offload: whether parameters, gradients and optimizer state stay in the memory of the CPU.
     """
     group: Literal['all', 'node'] | PositiveInt = 'all'
     param_dtype: Literal['bfloat16'] | None = None

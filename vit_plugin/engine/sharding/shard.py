@@ -82,7 +82,7 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
 
 def _take_own_part(module: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
-    """Hook of ``load_state_dict``: keep this rank's part of whole tensors. The modules of the hosts have none."""
+    """Hook of ``load_state_dict``: keep this rank's part of complete tensors, for the frameworks' modules too."""
     for name, target in module.named_parameters(recurse=False):
         value = state.get(f'{prefix}{name}')
         if isinstance(value, Tensor):
@@ -90,7 +90,7 @@ def _take_own_part(module: nn.Module, state: dict[str, Any], prefix: str, *args:
 
 
 def shard_dim(shape: torch.Size, ranks: int) -> int:
-    """The dimension on which a parameter is divided: the first, or another one that divides without padding.
+    """The dimension on which a parameter is sharded: the first, or another one that needs no padding.
 
     torch pads the first dimension to a multiple of the ranks, also if it is 1 as in ``pos_embed``, (1, N, C).
     """
@@ -113,11 +113,7 @@ def reshard(model: nn.Module) -> None:
 
 
 def check_averages(model: nn.Module) -> None:
-    """Refuse a model that averages its weights itself, as MoCo v3 and DINO do.
-
-    Raises:
-        ConfigError: names the averages.
-    """
+    """Raise a ``ConfigError`` for a model that averages its weights itself, as MoCo v3 and DINO do."""
     for name, module in model.named_modules():
         if isinstance(module, BaseAveragedModel):
             raise ConfigError(f'sharding: {type(model).__name__} updates the averages {name!r} within its step, where '
@@ -143,7 +139,7 @@ def _padding(shape: torch.Size, ranks: int) -> int:
 
 
 def _is_costly(shape: torch.Size, shapes: dict[str, torch.Size], ranks: int) -> bool:
-    """Whether a parameter's padding is more than a rank's share of the whole model."""
+    """Whether a parameter's padding is more than a rank's share of the model."""
     return _padding(shape, ranks) * ranks > sum(each.numel() for each in shapes.values())
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import precision_recall_fscore_support
 
-from vit_plugin.engine.class_scores import as_markdown, class_scores
+from vit_plugin.visualization.class_scores import as_markdown, class_scores
 
 
 def test_scores_are_those_of_scikit_learn():

@@ -14,7 +14,8 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from vit_plugin.engine.faults import lost, naming_lost_ranks
+from vit_plugin.engine import distributed
+from vit_plugin.engine.distributed import naming_lost_ranks
 
 
 def rank_of_two(rank: int, folder: str, act: Callable[[int], None]) -> None:
@@ -28,7 +29,7 @@ def rank_of_two(rank: int, folder: str, act: Callable[[int], None]) -> None:
         with open(Path(folder, 'said'), 'a') as file:
             file.write(f'{sentence}\n')
 
-    lost.print_log, lost.ANSWER = say, 1.
+    distributed.print_log, distributed.ANSWER = say, 1.
     with naming_lost_ranks(SimpleNamespace(iter=6, cfg=dict(env_cfg=dict(dist_cfg=dict(timeout=3))))):
         act(rank)
         dist.all_reduce(torch.ones(1))
@@ -78,8 +79,8 @@ def fail_both(rank: int) -> None:
     (kill_1, [1, -9], 'A rank has ended, which its own log or the launcher names (iteration 7; '),
     (fail_1, [1, 3], 'A rank has ended, which its own log or the launcher names (iteration 7; '),
     (stop_1, [1, None], 'Rank 1 of 2 gave no answer (iteration 7; '),
-    (kill_0, [-9, 1], 'Rank 0 gave no answer: it is lost, or has ended and says why in its own log (iteration 7; '),
-    (stop_0, [None, 1], 'Rank 0 gave no answer: it is lost, or has ended and says why in its own log (iteration 7; '),
+    (kill_0, [-9, 1], 'Rank 0 gave no answer: it is lost, or has ended with an error in its own log (iteration 7; '),
+    (stop_0, [None, 1], 'Rank 0 gave no answer: it is lost, or has ended with an error in its own log (iteration 7; '),
 ], ids=lambda value: getattr(value, '__name__', ''))
 def test_the_others_name_it_and_end(tmp_path, act, statuses, said):
     context = multiprocessing.get_context('fork')
