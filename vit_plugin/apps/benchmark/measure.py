@@ -9,12 +9,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.profiler import ProfilerActivity, profile
-from torch.utils.benchmark import timer  # waits for CUDA, where there is one
 from torch.utils.flop_counter import FlopCounterMode
 
 from vit_plugin.passes import optimize
 
 Call = Callable[[], Any]
+
+
+def clock() -> float:
+    """Seconds, once the device has done its work."""
+    from torch.utils.benchmark import timer  # not before, since this import loads setuptools, which changes sys.path
+    return timer()
 
 
 def interleaved(calls: Mapping[str, Call], rounds: int, repeats: int = 1) -> dict[str, list[float]]:
@@ -27,10 +32,10 @@ def interleaved(calls: Mapping[str, Call], rounds: int, repeats: int = 1) -> dic
     for turn in range(rounds):
         first = turn % len(names)
         for name in names[first:] + names[:first]:
-            start = timer()
+            start = clock()
             for _ in range(repeats):
                 calls[name]()
-            times[name].append((timer() - start) / repeats)
+            times[name].append((clock() - start) / repeats)
     return times
 
 

@@ -7,10 +7,11 @@ import torch
 from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
-from torch.utils.benchmark import timer  # waits for CUDA, where there is one
 
 from vit_plugin.apps.command_line import build_runner
 from vit_plugin.engine.config import apply_loader_defaults
+
+from .measure import clock
 
 WARM_UP = 5  # iterations that are not counted
 
@@ -28,7 +29,7 @@ class PlainStepHook(Hook):
         self.ends: list[float] = []
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
-        self.starts.append(timer())
+        self.starts.append(clock())
         model, wrapper = runner.model, runner.optim_wrapper
         with wrapper.optim_context(model):
             losses = model(**model.data_preprocessor(data_batch, True), mode='loss')
@@ -37,7 +38,7 @@ class PlainStepHook(Hook):
             torch.nn.utils.clip_grad_norm_(model.parameters(), **wrapper.clip_grad_kwargs)
         wrapper.optimizer.step()
         wrapper.optimizer.zero_grad()
-        self.ends.append(timer())
+        self.ends.append(clock())
 
 
 def runner_overhead(cfg: Config, iterations: int) -> dict[str, float]:
