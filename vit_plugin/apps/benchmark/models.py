@@ -33,7 +33,8 @@ def _timm(arch: Arch, size: int) -> nn.Module:
     from timm.models.resnetv2 import ResNetV2, create_resnetv2_stem
     from timm.models.vision_transformer import VisionTransformer as TimmVisionTransformer
     from timm.models.vision_transformer_hybrid import HybridEmbed
-    stem, embed = arch.patch_embed, {}
+    stem = arch.patch_embed
+    embed: dict[str, Any] = {}
     if stem['type'] == 'ResNetEmbed':
         standard: dict[str, Any] = dict(preact=False, stem_type='same', conv_layer=partial(StdConv2dSame, eps=1e-8))
         depths = stem['stage_depths']

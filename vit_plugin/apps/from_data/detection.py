@@ -97,10 +97,11 @@ def pyramid_of(backbone: VisionTransformer, channels: int, levels: int) -> tuple
 def pipelines(scale: tuple[int, int]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The steps for an image in training, and in a test."""
     boxes, resize = dict(type='LoadAnnotations', with_bbox=True), dict(type='Resize', scale=scale, keep_ratio=True)
-    train = [dict(type='vit_plugin.LoadImage'), boxes, resize, dict(type='RandomFlip', prob=0.5),
+    train: list[dict[str, Any]] = [dict(type='vit_plugin.LoadImage'), boxes, resize, dict(type='RandomFlip', prob=0.5),
              dict(type='PackDetInputs')]
-    test = [dict(type='LoadImageFromFile'), resize, boxes,  # after the resize: boxes are compared in the file's pixels
-            dict(type='PackDetInputs', meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor'))]
+    test: list[dict[str, Any]] = [
+        dict(type='LoadImageFromFile'), resize, boxes,  # after the resize: boxes are compared in the file's pixels
+        dict(type='PackDetInputs', meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor'))]
     return train, test
 
 
