@@ -24,7 +24,7 @@ def test_table_record_and_chart(benchmark, tmp_path):
     assert [result['case']['mode'] for result in record['results']] == ['forward', 'train']
     for result in record['results']:
         assert [row['implementation'] for row in result['rows']] == [
-            'vit_plugin', 'vit_plugin, no passes', 'timm', 'matrix products']
+            'vit_plugin', 'vit_plugin, no passes', 'timm']
     with Image.open(tmp_path / 'benchmark.png') as chart:
         assert chart.width > 500
 

@@ -16,10 +16,9 @@ from vit_plugin.arch import ArchCfg
 from vit_plugin.errors import ConfigError
 from vit_plugin.passes import optimize
 
-from .measure import LinearProducts, count_flops, interleaved, peak_memory
+from .measure import count_flops, interleaved, peak_memory
 from .models import OURS, PEERS, PLAIN, build_ours, build_peer
 
-MATMUL = 'matrix products'
 # Largest allowed difference from our output, relative to its largest value. In bfloat16, rounding adds up over blocks.
 TOLERANCES = {'float32': 1e-4, 'bfloat16': 5e-2, 'amp': 5e-2}
 MODES = ('forward', 'train')
@@ -75,13 +74,12 @@ class Row:
     """The result of one implementation.
 
     Attributes:
-        implementation: ours, ours without passes, a peer, or only the matrix products of the model's linear layers.
+        implementation: ours, ours without passes, or a peer.
         latency_ms: median of the rounds.
         iqr_ms: range between the quartiles of the rounds.
         images_per_s: images per second at the median.
-        peak_mib: peak of torch's allocator above weights, optimizer state and images. None for the matrix products.
+        peak_mib: peak of torch's allocator above weights, optimizer state and images.
         gflop: operations of one call, counted by torch. A multiply-add counts as two.
-        share_of_matmul: rate of arithmetic, divided by the rate of the matrix products.
         times_ours: time divided by ours in the same round, median of the rounds. Above 1, ours is faster.
         memory_over_ours: peak memory divided by ours.
         difference: largest difference from our output, relative to its largest value.
@@ -90,18 +88,17 @@ class Row:
     latency_ms: float
     iqr_ms: float
     images_per_s: float
-    peak_mib: float | None
+    peak_mib: float
     gflop: float
-    share_of_matmul: float
     times_ours: float
-    memory_over_ours: float | None
-    difference: float | None
+    memory_over_ours: float
+    difference: float
 
 
 def compare(case: Case, peers: Iterable[str] = tuple(PEERS), rounds: int = 10,
             options: Mapping[str, Any] | None = None, tolerance: float | None = None,
             log: Callable[[str], None] = print) -> list[Row]:
-    """Measure our model, the peers and the matrix products alone in turns.
+    """Measure our model and the peers in turns.
 
     The outputs are compared first. Our model is measured twice: with the passes for the device and without passes.
 
@@ -121,24 +118,20 @@ def compare(case: Case, peers: Iterable[str] = tuple(PEERS), rounds: int = 10,
     torch.manual_seed(0)
     models = _build(case, peers, options, log)
     batches = [case.cast(torch.randn(case.batch, 3, case.size, case.size)) for _ in range(INPUT_SETS)]
-    with torch.no_grad(), LinearProducts() as products:
-        models[OURS](batches[0])
     if not case.compiled:  # a compiler has its own passes
         models = {OURS: models[OURS], PLAIN: deepcopy(models[OURS]), **models}
         optimize(models[OURS])
     differences = _check_equal(case, models, batches[0], tolerance)
-    matmul = products.call(batches[0].new_empty(0, dtype=torch.float32 if case.dtype == 'float32' else torch.bfloat16))
     flops = {name: count_flops(_step(case, model, batches)) for name, model in models.items()}
-    flops[MATMUL] = count_flops(matmul)
     if case.compiled:
         torch.compiler.reset()
         models = {name: torch.compile(model) for name, model in models.items()}
     calls = {name: _step(case, model, batches) for name, model in models.items()}
-    for call in [*calls.values(), matmul] * 2:  # warm-up: compiles, allocates, chooses algorithms
+    for call in [*calls.values()] * 2:  # warm-up: compiles, allocates, chooses algorithms
         call()
     device = torch.device(case.device)
     peaks = {name: peak_memory(call, device) for name, call in calls.items()}
-    times = interleaved(calls | {MATMUL: matmul}, rounds, repeats=10 if device.type == 'cuda' else 1)
+    times = interleaved(calls, rounds, repeats=10 if device.type == 'cuda' else 1)
     return [_row(name, case, times, flops, peaks, differences) for name in times]
 
 
@@ -219,24 +212,19 @@ def _differences(case: Case, values: Mapping[str, Tensor], order: float, allowed
 def _row(name: str, case: Case, times: Mapping[str, Sequence[float]], flops: Mapping[str, int],
          peaks: Mapping[str, int], differences: Mapping[str, float]) -> Row:
     low, median, high = np.quantile(times[name], (0.25, 0.5, 0.75))
-    rate, peak = flops[name] / median, peaks.get(name)
-    return Row(
-        name, 1000 * median, 1000 * (high - low), case.batch / median, None if peak is None else peak / 2**20,
-        flops[name] / 1e9, rate / (flops[MATMUL] / np.median(times[MATMUL])),
-        float(np.median(np.divide(times[name], times[OURS]))),
-        None if peak is None else peak / peaks[OURS], differences.get(name))
+    return Row(name, 1000 * median, 1000 * (high - low), case.batch / median, peaks[name] / 2**20, flops[name] / 1e9,
+               float(np.median(np.divide(times[name], times[OURS]))), peaks[name] / peaks[OURS], differences[name])
 
 
 COLUMNS = {  # field of a row -> title and format
     'latency_ms': ('ms', '.2f'), 'iqr_ms': ('iqr ms', '.2f'), 'images_per_s': ('images/s', '.1f'),
-    'peak_mib': ('peak MiB', '.1f'), 'gflop': ('GFLOP', '.2f'), 'share_of_matmul': ('of matmul', '.1%'),
+    'peak_mib': ('peak MiB', '.1f'), 'gflop': ('GFLOP', '.2f'),
     'times_ours': ('time/ours', '.3f'), 'memory_over_ours': ('MiB/ours', '.3f'), 'difference': ('differs', '.0e')}
 
 
 def format_table(rows: Sequence[Row]) -> str:
     """The rows as aligned text."""
-    lines = [['', *(title for title, _ in COLUMNS.values())]]
-    for row in rows:
-        values = [(getattr(row, name), form) for name, (_, form) in COLUMNS.items()]
-        lines.append([row.implementation, *('' if value is None else format(value, form) for value, form in values)])
+    lines = [['', *(title for title, _ in COLUMNS.values())], *(
+        [row.implementation, *(format(getattr(row, name), form) for name, (_, form) in COLUMNS.items())]
+        for row in rows)]
     return '\n'.join(f'{line[0]:<23}' + ''.join(f'{cell:>11}' for cell in line[1:]) for line in lines)

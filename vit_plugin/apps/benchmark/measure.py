@@ -1,17 +1,11 @@
 """Measure time, memory and arithmetic of a call."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
-
-from vit_plugin.passes import optimize
 
 Call = Callable[[], Any]
 
@@ -65,33 +59,3 @@ def count_flops(call: Call) -> int:
     with FlopCounterMode(display=False) as counter:
         call()
     return counter.get_total_flops()
-
-
-class LinearProducts(TorchFunctionMode):
-    """Counts the products (rows, in) x (in, out) of linear layers while it is active, by (rows, in, out)."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.counts: Counter[tuple[int, int, int]] = Counter()
-
-    def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        if func is F.linear:
-            x, weight = args[:2]
-            self.counts[x.numel() // x.shape[-1], weight.shape[1], weight.shape[0]] += 1
-        return func(*args, **(kwargs or {}))
-
-    def call(self, like: Tensor) -> Call:
-        """A function that only computes these products, of random numbers with this device and dtype.
-
-        On a CPU, the library that our passes choose computes them, see :mod:`~vit_plugin.passes.onednn`.
-        """
-        layers = [(optimize(nn.Linear(width, out).to(like).eval()), like.new_empty(rows, width).normal_(), count)
-                  for (rows, width, out), count in self.counts.items()]
-
-        def multiply() -> None:
-            with torch.no_grad():
-                for layer, x, count in layers:
-                    for _ in range(count):
-                        layer(x)
-
-        return multiply
