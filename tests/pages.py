@@ -49,7 +49,7 @@ NOT_RUN = {
     r'from ray\.train': 'needs a cluster of Ray',
     r'from vit_plugin\.apps\.browser': 'shows its form, and serves until it is stopped: tests/tools/test_demo.py',
     r'from vit_plugin\.models import .*\n\nprint\(load': "needs the authors' file: tests/weights/test_formats.py",
-    r'import vit_plugin\nfrom mmpretrain': 'needs a checkpoint: tests/test_model_index.py',
+    r'import vit_plugin\nfrom mmpretrain': 'needs a checkpoint: tests/apps/test_model_index.py',
 }
 
 

@@ -9,6 +9,7 @@ import os
 import platform
 import tempfile
 import warnings
+from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 
@@ -17,9 +18,10 @@ from mmengine.config import Config, DictAction
 from mmengine.device import get_device
 
 from vit_plugin.apps.benchmark import PEERS, Case, compare, format_table
-from vit_plugin.apps.benchmark.compare import MODES, OPTIMIZERS, TOLERANCES, as_record
+from vit_plugin.apps.benchmark.compare import MODES, OPTIMIZERS, TOLERANCES
 from vit_plugin.apps.benchmark.models import OURS, OUTPUTS
-from vit_plugin.apps.benchmark.pipelines import WHOLE, compare_pipelines
+from vit_plugin.apps.benchmark.pipelines import OURS as OUR_PIPELINE
+from vit_plugin.apps.benchmark.pipelines import compare_pipelines
 from vit_plugin.apps.benchmark.runner import runner_overhead
 from vit_plugin.apps.command_line import at_least, check_device, run_tool
 from vit_plugin.engine.config import read_config
@@ -50,7 +52,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument('--images', type=Path, metavar='FOLDER',
                         help='measure input pipelines instead, on the JPEG files in it, at the first of --sizes')
     parser.add_argument('--runner', metavar='CONFIG',
-                        help='measure instead what the runner adds to a bare loop, over --rounds of its iterations')
+                        help='measure instead what the runner adds to a plain loop, over --rounds of its iterations')
     parser.add_argument('--rounds', type=at_least(1), default=10, help='turns of each implementation')
     parser.add_argument('--device', default=get_device())
     parser.add_argument('--threads', type=at_least(1), help='threads of the CPU')
@@ -79,9 +81,9 @@ def measure_runner(args: argparse.Namespace) -> tuple[list, dict]:
     with tempfile.TemporaryDirectory() as folder:
         cfg.work_dir, cfg.launcher = folder, 'none'
         record = dict(config=args.runner, **runner_overhead(cfg, args.rounds))
-    print(f'\nan iteration: runner {record["runner_ms"]:.1f} ms, bare loop {record["bare_ms"]:.1f} ms, '
+    print(f'\nan iteration: runner {record["runner_ms"]:.1f} ms, plain loop {record["plain_ms"]:.1f} ms, '
           f'overhead {record["overhead"]:.2%}')
-    rates = {name: 1e3 / record[f'{name}_ms'] for name in ('runner', 'bare')}
+    rates = {name: 1e3 / record[f'{name}_ms'] for name in ('runner', 'plain')}
     return [record], {Path(args.runner).stem: rates}
 
 
@@ -94,8 +96,8 @@ def measure_models(args: argparse.Namespace) -> tuple[list, dict]:
         print(f'\n{case}', flush=True)
         rows = compare(case, args.peers, args.rounds, options.to_dict(), args.tolerance)
         print(format_table(rows), flush=True)
-        records.append(as_record(case, rows))
-        speeds[str(case)] = {row.implementation: row.images_per_s for row in rows if row.peak_mib is not None}
+        records.append(dict(case=asdict(case), rows=[asdict(row) for row in rows]))
+        speeds[str(case)] = {row.implementation: row.images_per_s for row in rows}
     return records, speeds
 
 
@@ -114,7 +116,7 @@ def main(args: argparse.Namespace) -> None:
     if args.out:
         record = dict(machine=machine(args.device), rounds=args.rounds, results=records)
         write_text(args.out / RECORD, json.dumps(record, indent=1) + '\n')
-        unit, ours = ('iterations/s', 'runner') if args.runner else ('images/s', WHOLE if args.images else OURS)
+        unit, ours = ('iterations/s', 'runner') if args.runner else ('images/s', OUR_PIPELINE if args.images else OURS)
         with replacing(args.out / CHART) as path:
             draw_speed_bars(speeds, unit, ours).savefig(path)
         print(f'\n{RECORD} and {CHART} are in {args.out}')

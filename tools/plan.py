@@ -113,7 +113,8 @@ def main(args: argparse.Namespace) -> None:
     for note in notes:
         print(f'\nNot planned as asked: {note}')
     if args.out:
-        record = dict(config=args.config, batch=batch, cluster=asdict(cluster), layouts=[asdict(row) for row in rows])
+        record = dict(config=args.config, batch=batch, price=args.price, cluster=asdict(cluster),
+                      layouts=[asdict(row) for row in rows])
         write_text(args.out, json.dumps(record, indent=1) + '\n')
     chosen = best(rows, cluster.memory)
     print('\n' + '\n'.join(summary(chosen, rows[0].flops, cluster, batch, images, args.price, arch)))

@@ -15,7 +15,7 @@ from vit_plugin.apps.command_line import (
     run_tool,
     told_when_interrupted,
 )
-from vit_plugin.apps.from_data import TASKS, Wish, write_config
+from vit_plugin.apps.from_data import TASKS, Request, write_config
 from vit_plugin.errors import ConfigError
 
 
@@ -25,7 +25,7 @@ def make_parser() -> argparse.ArgumentParser:
     data = parser.add_argument_group('data in place of a config', 'A config is written into the work directory.')
     data.add_argument('--data', metavar='FOLDER',
                       help='FOLDER/{train,val}/CLASS/*.jpg, FOLDER/CLASS/*.jpg, or a folder of Pascal VOC or COCO')
-    data.add_argument('--task', choices=TASKS, help=f'default: {TASKS[0]}')
+    data.add_argument('--task', choices=list(TASKS), help=f'default: {next(iter(TASKS))}')
     data.add_argument('--arch', help='the model, such as R50+B/16; default: that of --weights timm://NAME')
     data.add_argument('--weights', help='weights to start from: a path, https://, timm:// or hf://')
     data.add_argument('--epochs', type=at_least(1), help='default: by the number of images')
@@ -33,7 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
     data.add_argument('--img-size', type=at_least(1),
                       help='side of the images in pixels; default: that of the weights, or of the images')
     parser.add_argument('--resume', nargs='?', const='auto', metavar='CHECKPOINT',
-                        help='go on from the checkpoint; without a value, from the last one in the work directory')
+                        help='continue from the checkpoint; without a value, from the last one in the work directory')
     parser.add_argument('--no-validate', action='store_true', help='do not validate during training')
     parser.add_argument('--auto-scale-lr', action='store_true',
                         help='scale the learning rate by the batch size over auto_scale_lr.base_batch_size')
@@ -71,8 +71,8 @@ def check_auto_scale_lr(cfg) -> None:
 
 def settle_config(args: argparse.Namespace) -> None:
     """Write the config of ``--data``, or find that there is one."""
-    wishes = {name: getattr(args, name) for name in ('task', 'arch', 'weights', 'epochs', 'batch_size', 'img_size')}
-    given = [f'--{name.replace("_", "-")}' for name, value in wishes.items() if value is not None]
+    flags = {name: getattr(args, name) for name in ('task', 'arch', 'weights', 'epochs', 'batch_size', 'img_size')}
+    given = [f'--{name.replace("_", "-")}' for name, value in flags.items() if value is not None]
     if args.data and args.config:
         raise ConfigError(f'Both the config {args.config!r} and --data {args.data!r} say what to train; give one of '
                           'them.')
@@ -82,9 +82,9 @@ def settle_config(args: argparse.Namespace) -> None:
         raise ConfigError(f'{given[0]} goes with --data; change a config with --cfg-options, such as '
                           'train_cfg.max_epochs=10 or load_from=CHECKPOINT.')
     if args.data:
-        wish = Wish(args.data, work_dir=args.work_dir or '', **{
-            name: value for name, value in wishes.items() if value is not None})
-        args.config, args.cfg_options = str(write_config(wish, args.cfg_options)), None
+        request = Request(args.data, work_dir=args.work_dir or '', **{
+            name: value for name, value in flags.items() if value is not None})
+        args.config, args.cfg_options = str(write_config(request, args.cfg_options)), None
 
 
 def main(args: argparse.Namespace) -> None:

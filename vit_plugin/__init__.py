@@ -11,8 +11,8 @@ __version__ = '0.1.0'
 
 
 def register_models() -> None:
-    """Tell MMPretrain about the recipes, see :func:`vit_plugin.model_index.register_models`."""
-    from vit_plugin.model_index import register_models
+    """Tell MMPretrain about the recipes, see :func:`vit_plugin.apps.model_index.register_models`."""
+    from vit_plugin.apps.model_index import register_models
     register_models()
 
 

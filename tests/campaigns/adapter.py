@@ -88,7 +88,7 @@ def measure(arch: Any = 'B/16', size: int = 1024, rounds: int = 3, only: Sequenc
         if rounds:  # all models stay, to be timed in turns
             timed |= {(name, mode): step for mode, step in steps.items()}
     if rounds:
-        for (name, mode), times in interleaved(timed, rounds, device).items():
+        for (name, mode), times in interleaved(timed, rounds).items():
             rows[name][f'{mode} s'] = statistics.median(times)
     return rows
 

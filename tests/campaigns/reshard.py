@@ -53,7 +53,7 @@ def step(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     generator = torch.Generator().manual_seed(1)
     for parameter in model.parameters():
         whole = torch.randn(parameter.shape, generator=generator)
-        parameter.grad = placed(whole, parameter)
+        parameter.grad = shard_like(whole, parameter)
     optimizer.step()
 
 

@@ -66,8 +66,8 @@ def run(size: int, rounds: int, batch: int = 1, device: str = 'cpu', dtype: torc
             ours, theirs = tokens(f'ours, {planes}'), tokens(f"timm's Eva, {planes}")
             assert (ours - theirs).abs().max() <= 100 * torch.finfo(dtype).eps * theirs.abs().max(), planes
         calls = {name: lambda name=name: tokens(name) for name in made}
-        interleaved(calls, 1, torch.device(device))  # warm-up
-        times = interleaved(calls, rounds, torch.device(device), repeats=10 if device == 'cuda' else 1)
+        interleaved(calls, 1)  # warm-up
+        times = interleaved(calls, rounds, repeats=10 if device == 'cuda' else 1)
     return {name: median(taken) for name, taken in times.items()}
 
 

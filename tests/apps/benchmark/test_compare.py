@@ -18,24 +18,22 @@ pytestmark = pytest.mark.filterwarnings('ignore')  # the peers', at their import
 def test_all_peers_are_measured_on_equal_outputs(change):
     case = dataclasses.replace(CASE, **change)
     rows = {row.implementation: row for row in compare(case, ('timm', 'mmpretrain'), rounds=2)}
-    assert list(rows) == ['vit_plugin', 'vit_plugin, no passes', 'timm', 'mmpretrain', 'matrix products']
-    ours, products = rows['vit_plugin'], rows['matrix products']
+    assert list(rows) == ['vit_plugin', 'vit_plugin, no passes', 'timm', 'mmpretrain']
+    ours = rows['vit_plugin']
     assert (ours.times_ours, ours.memory_over_ours, ours.difference) == (1, 1, 0)
-    assert products.share_of_matmul == 1
-    assert products.gflop < ours.gflop
     for row in rows.values():
         assert row.images_per_s == pytest.approx(2000 / row.latency_ms)
-    assert min(row.peak_mib for row in rows.values() if row is not products) > 0
+    assert min(row.peak_mib for row in rows.values()) > 0
+    assert 0 < ours.gflop <= rows['timm'].gflop  # the last block computes the class token alone
 
 
-def test_a_hybrid_has_timm_beside_it():
-    said = []
+def test_of_the_peers_timm_has_hybrids():
+    messages = []
     rows = compare(dataclasses.replace(CASE, model=HYBRID, mode='train'), ('timm', 'mmpretrain'), rounds=1,
-                   say=said.append)
-    assert [row.implementation for row in rows] == [
-        'vit_plugin', 'vit_plugin, no passes', 'timm', 'matrix products']
-    assert len(said) == 1
-    assert 'mmpretrain is left out' in said[0]
+                   log=messages.append)
+    assert [row.implementation for row in rows] == ['vit_plugin', 'vit_plugin, no passes', 'timm']
+    assert len(messages) == 1
+    assert 'mmpretrain is left out' in messages[0]
 
 
 def test_transformers():
@@ -47,17 +45,17 @@ def test_transformers():
 @pytest.mark.nightly
 def test_compiled():
     rows = compare(dataclasses.replace(CASE, compiled=True), (), rounds=1)
-    assert len(rows) == 2
+    assert len(rows) == 1
 
 
 @pytest.mark.parametrize('mode', ['forward', 'train'])
-def test_other_outputs_are_refused(mode):
-    with pytest.raises(ConfigError, match='timm does not give what vit_plugin gives'):
+def test_other_outputs_are_an_error(mode):
+    with pytest.raises(ConfigError, match='timm does not compute what vit_plugin computes'):
         compare(dataclasses.replace(CASE, mode=mode), ('timm', ), options=dict(numerics=dict(
             base='timm', norm_cfg=dict(eps=0.1))))
 
 
-def test_a_tolerance_admits_them_and_the_table_tells_how_far_they_are():
+def test_a_tolerance_admits_them_and_the_table_has_the_difference():
     rows = compare(CASE, ('timm', ), rounds=1, tolerance=1., options=dict(numerics=dict(
         base='timm', norm_cfg=dict(eps=0.1))))
     assert 1e-4 < rows[2].difference < 1

@@ -8,7 +8,7 @@ import torch
 from image_folders import write_coco, write_digits, write_voc
 from mmengine.registry import MODELS, init_default_scope
 
-from vit_plugin.apps.from_data import Wish, write_config
+from vit_plugin.apps.from_data import Request, write_config
 from vit_plugin.engine.checks import check_config
 from vit_plugin.engine.config import read_config
 from vit_plugin.errors import ConfigError
@@ -23,13 +23,13 @@ def folder(tmp_path, monkeypatch, no_default_scope) -> Path:
     return tmp_path
 
 
-def wish(**arguments) -> Wish:
-    return Wish(**dict(dict(data='digits', arch=ARCH), **arguments))
+def request_for(**arguments) -> Request:
+    return Request(**dict(dict(data='digits', arch=ARCH), **arguments))
 
 
 def test_the_config_says_all_of_a_classifier(folder, capsys):
     write_digits(folder / 'digits', per_class=10)
-    path = write_config(wish())
+    path = write_config(request_for())
     assert path == Path('work_dirs/digits/config.py')
     assert '3 classes. 27 images to train on, 3 images held out, a tenth of each class' in capsys.readouterr().out
     cfg = read_config(path)
@@ -48,31 +48,32 @@ def test_the_config_says_all_of_a_classifier(folder, capsys):
     assert all(Path('digits', line.rsplit(' ', 1)[0]).is_file() for line in lists['val'])
     text = path.read_text()
     assert max(map(len, text.splitlines())) <= 120
-    assert write_config(wish()).read_text() == text
+    assert write_config(request_for()).read_text() == text
 
 
 def test_with_weights_it_is_fine_tuning(folder):
     write_digits(folder / 'digits')
     torch.save({}, 'weights.pth')
-    cfg = read_config(write_config(wish(weights='weights.pth', epochs=3, batch_size=4, img_size=32, work_dir='w')))
+    cfg = read_config(write_config(request_for(
+        weights='weights.pth', epochs=3, batch_size=4, img_size=32, work_dir='w')))
     assert cfg.load_from == 'weights.pth'
     assert (cfg.train_cfg.max_epochs, cfg.train_dataloader.batch_size) == (3, 4)
     assert cfg.model.backbone.img_size == 32
     assert 0 < cfg.optim_wrapper.paramwise_cfg.layer_decay_rate < 1
     assert [step.type for step in cfg.test_pipeline[1:3]] == ['ResizeEdge', 'CenterCrop']  # as timm tests this model
-    assert read_config(write_config(wish(weights='weights.pth'))).model.backbone.img_size == 160
+    assert read_config(write_config(request_for(weights='weights.pth'))).model.backbone.img_size == 160
 
 
 def test_a_checkpoint_says_its_size_and_normalisation(folder, capsys):
     write_digits(folder / 'digits')
     text = 'model = dict(backbone=dict(img_size=32))\ndata_preprocessor = dict(mean=[1., 2., 3.], std=[4., 5., 6.])\n'
     torch.save(dict(meta=dict(cfg=text), state_dict={}), 'epoch_1.pth')
-    cfg = read_config(write_config(wish(arch='Ti/16', weights='epoch_1.pth')))
+    cfg = read_config(write_config(request_for(arch='Ti/16', weights='epoch_1.pth')))
     assert cfg.model.backbone.img_size == cfg.train_pipeline[1].scale == 32
     assert (cfg.data_preprocessor.mean, cfg.data_preprocessor.std) == ([1, 2, 3], [4, 5, 6])
     assert 'do not say' not in capsys.readouterr().out
     torch.save({}, 'weights.pth')
-    path = write_config(wish(arch='Ti/16', weights='weights.pth', work_dir='other'))
+    path = write_config(request_for(arch='Ti/16', weights='weights.pth', work_dir='other'))
     said = 'The weights do not say the mean and deviation and the size of their images'
     assert said in capsys.readouterr().out
     assert said in ' '.join(path.read_text().split())
@@ -80,7 +81,7 @@ def test_a_checkpoint_says_its_size_and_normalisation(folder, capsys):
 
 def test_options_become_part_of_the_config(folder):
     write_digits(folder / 'digits')
-    cfg = read_config(write_config(wish(), {
+    cfg = read_config(write_config(request_for(), {
         'train_dataloader.dataset.pipeline.1.scale': 32, 'default_hooks.logger.interval': 3,
         'val_dataloader.batch_size': 2, 'randomness.seed': 5}))
     assert cfg.train_dataloader.dataset.pipeline[1].scale == 32
@@ -92,13 +93,13 @@ def test_options_become_part_of_the_config(folder):
     assert ('--cfg-options train_dataloader.dataset.pipeline.1.scale=32 default_hooks.logger.interval=3 '
             'val_dataloader.batch_size=2 randomness.seed=5\n') in Path('work_dirs/digits/config.py').read_text()
     with pytest.raises(ConfigError, match='--cfg-options train_cfgs.max_epochs'):
-        write_config(wish(work_dir='other'), {'train_cfgs.max_epochs': 3})
+        write_config(request_for(work_dir='other'), {'train_cfgs.max_epochs': 3})
     assert not Path('other').exists()
 
 
 def test_an_option_changes_all_that_is_written_by_the_name_of_its_section(folder):
     write_digits(folder / 'digits')
-    cfg = read_config(write_config(wish(), {
+    cfg = read_config(write_config(request_for(), {
         'train_pipeline.2.prob': 0.0, 'val_dataloader.dataset.data_root': 'here', 'test_dataloader.batch_size': 3,
         'test_dataloader.dataset.data_root': 'there', 'test_pipeline.1.scale': 80}))
     assert cfg.train_dataloader.dataset.pipeline[2].prob == cfg.train_pipeline[2].prob == 0
@@ -113,15 +114,15 @@ def test_an_option_changes_all_that_is_written_by_the_name_of_its_section(folder
 @pytest.mark.parametrize('name', ['back\\slash', 'a \\U b', '"""', "'''", 'one"'])
 def test_any_name_of_a_folder_is_read_back(folder, name):
     write_digits(folder / name)
-    cfg = read_config(write_config(wish(data=name, work_dir='run')))
+    cfg = read_config(write_config(request_for(data=name, work_dir='run')))
     assert cfg.train_dataloader.dataset.data_prefix == name
 
 
 @pytest.mark.parametrize('name', ['{{ fileDirname }}', '{{$HOME:}}', 'not \udcff utf-8'])
-def test_a_name_that_would_change_is_refused(folder, name):
+def test_a_name_that_would_change_is_an_error(folder, name):
     write_digits(folder / 'digits').rename(folder / name)
     with pytest.raises(ConfigError, match='would not be read back the same'):
-        write_config(wish(data=name, work_dir='run'))
+        write_config(request_for(data=name, work_dir='run'))
     assert not Path('run').exists()
 
 
@@ -130,22 +131,23 @@ def test_earlier_runs_are_no_classes(folder):
     for place in ('work_dirs/old', 'runs/old'):
         write_digits(folder / place)
     Path('runs/old/config.py').touch()
-    assert read_config(write_config(wish(data='.', work_dir='runs/new'))).classes == ['digit 0', 'digit 1', 'digit 2']
+    cfg = read_config(write_config(request_for(data='.', work_dir='runs/new')))
+    assert cfg.classes == ['digit 0', 'digit 1', 'digit 2']
 
 
 @pytest.mark.parametrize('write', [write_voc, write_coco])
-def test_boxes_without_their_task_are_told_it(folder, write):
+def test_boxes_without_their_task_name_it(folder, write):
     write(folder / 'boxes')
     with pytest.raises(ConfigError, match="'boxes' has boxes; give --task detection"):
-        write_config(wish(data='boxes'))
+        write_config(request_for(data='boxes'))
 
 
 def test_another_config_in_the_work_directory_is_left_as_it_is(folder):
     write_digits(folder / 'digits')
-    path = write_config(wish())
+    path = write_config(request_for())
     path.write_text(path.read_text() + '# mine\n')
-    with pytest.raises(ConfigError, match=r'has another config\.py; go on with that one by vit-plugin train work_dirs'):
-        write_config(wish())
+    with pytest.raises(ConfigError, match=r'another config\.py; continue with that one by vit-plugin train work_dirs'):
+        write_config(request_for())
     assert path.read_text().endswith('# mine\n')
 
 
@@ -155,7 +157,7 @@ def test_another_config_in_the_work_directory_is_left_as_it_is(folder):
     ('Ti/14', [7, 14, 28])])
 def test_a_detector_has_anchors_on_every_map(folder, arch, strides):
     write_voc(folder / 'cells')
-    cfg = read_config(write_config(wish(data='cells', task='detection', arch=arch)))
+    cfg = read_config(write_config(request_for(data='cells', task='detection', arch=arch)))
     check_config(cfg)
     assert cfg.train_dataloader.dataset.metainfo.classes == ['bar', 'square']
     init_default_scope('mmdet')
@@ -171,13 +173,13 @@ def test_a_detector_has_anchors_on_every_map(folder, arch, strides):
 def test_coco_is_read_from_its_files(folder):
     write_coco(folder / 'shapes', count=3)
     write_coco(folder / 'shapes', count=2, name='instances_val2017')
-    cfg = read_config(write_config(wish(data='shapes', task='detection')))
+    cfg = read_config(write_config(request_for(data='shapes', task='detection')))
     check_config(cfg)
     file = 'shapes/annotations/instances_val2017.json'
     assert cfg.val_evaluator.ann_file == cfg.val_dataloader.dataset.ann_file == file
     assert not list(Path('work_dirs/shapes').glob('*.json'))
     one = write_coco(folder / 'one', count=12)
-    cfg = read_config(write_config(wish(data=str(one), task='detection', img_size=128)))
+    cfg = read_config(write_config(request_for(data=str(one), task='detection', img_size=128)))
     check_config(cfg)
     assert cfg.train_dataloader.dataset.ann_file == 'work_dirs/one/train.json'
     assert cfg.train_pipeline[2].scale == (128, 96)
@@ -191,7 +193,7 @@ def test_coco_is_read_from_its_files(folder):
     (dict(weights='none.pth'), "There is no checkpoint file 'none.pth'"),
     (dict(data='none'), "there is no folder 'none'"),
 ])
-def test_wrong_wishes_are_one_sentence(arguments, words):
+def test_wrong_requests_are_one_sentence(arguments, words):
     with pytest.raises(ConfigError, match=words):
-        write_config(wish(**arguments))
+        write_config(request_for(**arguments))
     assert not Path('work_dirs').exists()

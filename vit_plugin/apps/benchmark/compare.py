@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import cycle
 from math import inf
 from typing import Any
@@ -16,10 +16,9 @@ from vit_plugin.arch import ArchCfg
 from vit_plugin.errors import ConfigError
 from vit_plugin.passes import optimize
 
-from .measure import LinearShapes, count_flops, interleaved, matmul_call, peak_memory
+from .measure import count_flops, interleaved, peak_memory
 from .models import OURS, PEERS, PLAIN, build_ours, build_peer
 
-MATMUL = 'matrix products'
 # Largest allowed difference from our output, relative to its largest value. In bfloat16, rounding adds up over blocks.
 TOLERANCES = {'float32': 1e-4, 'bfloat16': 5e-2, 'amp': 5e-2}
 MODES = ('forward', 'train')
@@ -75,13 +74,12 @@ class Row:
     """The result of one implementation.
 
     Attributes:
-        implementation: ours, ours without passes, a peer, or only the matrix products of the model's linear layers.
+        implementation: ours, ours without passes, or a peer.
         latency_ms: median of the rounds.
         iqr_ms: range between the quartiles of the rounds.
         images_per_s: images per second at the median.
-        peak_mib: peak of torch's allocator above weights, optimizer state and images. None for the matrix products.
+        peak_mib: peak of torch's allocator above weights, optimizer state and images.
         gflop: operations of one call, counted by torch. A multiply-add counts as two.
-        share_of_matmul: rate of arithmetic, divided by the rate of the matrix products.
         times_ours: time divided by ours in the same round, median of the rounds. Above 1, ours is faster.
         memory_over_ours: peak memory divided by ours.
         difference: largest difference from our output, relative to its largest value.
@@ -90,18 +88,17 @@ class Row:
     latency_ms: float
     iqr_ms: float
     images_per_s: float
-    peak_mib: float | None
+    peak_mib: float
     gflop: float
-    share_of_matmul: float
     times_ours: float
-    memory_over_ours: float | None
-    difference: float | None
+    memory_over_ours: float
+    difference: float
 
 
 def compare(case: Case, peers: Iterable[str] = tuple(PEERS), rounds: int = 10,
             options: Mapping[str, Any] | None = None, tolerance: float | None = None,
-            say: Callable[[str], None] = print) -> list[Row]:
-    """Measure our model, the peers and the bare matrix products in turns.
+            log: Callable[[str], None] = print) -> list[Row]:
+    """Measure our model and the peers in turns.
 
     The outputs are compared first. Our model is measured twice: with the passes for the device and without passes.
 
@@ -113,50 +110,45 @@ def compare(case: Case, peers: Iterable[str] = tuple(PEERS), rounds: int = 10,
         tolerance: largest allowed difference of the outputs, relative to the largest value. The default is in
             ``TOLERANCES``. Gradients of the images may differ by ten times as much in the Euclidean norm, and by at
             least 0.01 by default. Rounding may switch a ReLU or a maximum, and that changes single values a lot.
-        say: called with a message for each peer that is left out.
+        log: called with a message for each peer that is left out.
 
     Raises:
         ConfigError: if a peer's output, or its gradient of the images, differs from ours.
     """
     torch.manual_seed(0)
-    device = torch.device(case.device)
-    models = _build(case, peers, options, say)
+    models = _build(case, peers, options, log)
     batches = [case.cast(torch.randn(case.batch, 3, case.size, case.size)) for _ in range(INPUT_SETS)]
-    models = {name: case.cast(model).train(case.mode == 'train') for name, model in models.items()}
-    with torch.no_grad(), LinearShapes() as shapes:
-        models[OURS](batches[0])
     if not case.compiled:  # a compiler has its own passes
         models = {OURS: models[OURS], PLAIN: deepcopy(models[OURS]), **models}
         optimize(models[OURS])
     differences = _check_equal(case, models, batches[0], tolerance)
-    like = batches[0].new_empty(0, dtype=torch.float32 if case.dtype == 'float32' else torch.bfloat16)
-    matmul, matmul_flops = matmul_call(shapes.counts, like)
-    flops = {name: count_flops(_step(case, model, batches)) for name, model in models.items()} | {MATMUL: matmul_flops}
+    flops = {name: count_flops(_step(case, model, batches)) for name, model in models.items()}
     if case.compiled:
         torch.compiler.reset()
         models = {name: torch.compile(model) for name, model in models.items()}
     calls = {name: _step(case, model, batches) for name, model in models.items()}
-    for call in [*calls.values(), matmul] * 2:  # warm-up: compiles, allocates, chooses algorithms
+    for call in [*calls.values()] * 2:  # warm-up: compiles, allocates, chooses algorithms
         call()
+    device = torch.device(case.device)
     peaks = {name: peak_memory(call, device) for name, call in calls.items()}
-    times = interleaved(calls | {MATMUL: matmul}, rounds, device, repeats=10 if device.type == 'cuda' else 1)
+    times = interleaved(calls, rounds, repeats=10 if device.type == 'cuda' else 1)
     return [_row(name, case, times, flops, peaks, differences) for name in times]
 
 
 def _build(case: Case, peers: Iterable[str], options: Mapping[str, Any] | None,
-           say: Callable[[str], None]) -> dict[str, nn.Module]:
+           log: Callable[[str], None]) -> dict[str, nn.Module]:
     models = {OURS: build_ours(case.model, case.size, case.output, options)}
     for name in peers:
         try:
             model = build_peer(name, case.model, case.size, case.output, models[OURS])
         except ModuleNotFoundError as error:
-            say(f'{name} is left out: {error.name} is not installed')
+            log(f'{name} is left out: {error.name} is not installed')
             continue
         if model is None:
-            say(f'{name} is left out: it has no {case.model}')
+            log(f'{name} is left out: it has no {case.model}')
         else:
             models[name] = model
-    return models
+    return {name: case.cast(model).train(case.mode == 'train') for name, model in models.items()}
 
 
 def _step(case: Case, model: nn.Module, batches: Sequence[Tensor]) -> Callable[[], None]:
@@ -189,64 +181,50 @@ def _loss(output: Tensor) -> Tensor:
 def _check_equal(case: Case, models: Mapping[str, nn.Module], images: Tensor,
                  tolerance: float | None) -> dict[str, float]:
     """Largest difference of each output from ours. For training, the gradients of the images must agree too."""
-    outputs_within, gradients_within = (tolerance, 10 * tolerance) if tolerance is not None else (
-        TOLERANCES[case.dtype], max(10 * TOLERANCES[case.dtype], 1e-2))
     outputs, gradients = {}, {}
     for name, model in models.items():
-        given = images.clone().requires_grad_(case.mode == 'train')
+        inputs = images.clone().requires_grad_(case.mode == 'train')
         with torch.set_grad_enabled(case.mode == 'train'), case.autocast():
-            output = model(given)
+            output = model(inputs)
         outputs[name] = output.detach().float()
         if case.mode == 'train':
             _loss(output).backward()
-            gradients[name] = torch.as_tensor(given.grad).float()
+            gradients[name] = torch.as_tensor(inputs.grad).float()
             model.zero_grad()
-    differences = {name: _relative(output, outputs[OURS], inf) for name, output in outputs.items()}
-    for name, difference in differences.items():
-        _refuse_above(outputs_within, difference, f'{name} does not give what {OURS} gives on {case}')
-    for name, gradient in gradients.items():
-        _refuse_above(gradients_within, _relative(gradient, gradients[OURS], 2),
-                      f'{name} does not give what {OURS} gives on {case}, in the gradient of the images')
-    return differences
+    allowed = TOLERANCES[case.dtype] if tolerance is None else tolerance
+    _differences(case, gradients, 2, max(10 * allowed, 1e-2 if tolerance is None else 0), ', in the gradient of images')
+    return _differences(case, outputs, inf, allowed)
 
 
-def _relative(value: Tensor, ours: Tensor, order: float) -> float:
-    return (torch.linalg.vector_norm(value - ours, order) / torch.linalg.vector_norm(ours, order)).item()
-
-
-def _refuse_above(tolerance: float, difference: float, what: str) -> None:
-    if not difference <= tolerance:
-        raise ConfigError(f'{what}: the difference is {difference:.1e} of its size, allowed is {tolerance:.0e} '
-                          '(--tolerance); such times cannot be compared.')
+def _differences(case: Case, values: Mapping[str, Tensor], order: float, allowed: float,
+                 where: str = '') -> dict[str, float]:
+    """The norm of each difference from ours, relative to that of ours. Raises a ``ConfigError`` if one is too large."""
+    found = {name: (torch.linalg.vector_norm(value - values[OURS], order)
+                    / torch.linalg.vector_norm(values[OURS], order)).item() for name, value in values.items()}
+    for name, difference in found.items():
+        if not difference <= allowed:
+            raise ConfigError(f'{name} does not compute what {OURS} computes on {case}{where}: the difference is '
+                              f'{difference:.1e} of its size, allowed is {allowed:.0e} (--tolerance); such times '
+                              'cannot be compared.')
+    return found
 
 
 def _row(name: str, case: Case, times: Mapping[str, Sequence[float]], flops: Mapping[str, int],
          peaks: Mapping[str, int], differences: Mapping[str, float]) -> Row:
     low, median, high = np.quantile(times[name], (0.25, 0.5, 0.75))
-    rate = flops[name] / median
-    return Row(
-        name, 1000 * median, 1000 * (high - low), case.batch / median, peaks[name] / 2**20 if name in peaks else None,
-        flops[name] / 1e9, rate / (flops[MATMUL] / np.median(times[MATMUL])),
-        float(np.median(np.divide(times[name], times[OURS]))),
-        peaks[name] / peaks[OURS] if name in peaks else None, differences.get(name))
+    return Row(name, 1000 * median, 1000 * (high - low), case.batch / median, peaks[name] / 2**20, flops[name] / 1e9,
+               float(np.median(np.divide(times[name], times[OURS]))), peaks[name] / peaks[OURS], differences[name])
 
 
 COLUMNS = {  # field of a row -> title and format
     'latency_ms': ('ms', '.2f'), 'iqr_ms': ('iqr ms', '.2f'), 'images_per_s': ('images/s', '.1f'),
-    'peak_mib': ('peak MiB', '.1f'), 'gflop': ('GFLOP', '.2f'), 'share_of_matmul': ('of matmul', '.1%'),
+    'peak_mib': ('peak MiB', '.1f'), 'gflop': ('GFLOP', '.2f'),
     'times_ours': ('time/ours', '.3f'), 'memory_over_ours': ('MiB/ours', '.3f'), 'difference': ('differs', '.0e')}
 
 
 def format_table(rows: Sequence[Row]) -> str:
     """The rows as aligned text."""
-    lines = [['', *(title for title, _ in COLUMNS.values())]]
-    for row in rows:
-        values = {name: getattr(row, name) for name in COLUMNS}
-        lines.append([row.implementation, *('' if value is None else format(value, COLUMNS[name][1])
-                                            for name, value in values.items())])
+    lines = [['', *(title for title, _ in COLUMNS.values())], *(
+        [row.implementation, *(format(getattr(row, name), form) for name, (_, form) in COLUMNS.items())]
+        for row in rows)]
     return '\n'.join(f'{line[0]:<23}' + ''.join(f'{cell:>11}' for cell in line[1:]) for line in lines)
-
-
-def as_record(case: Case, rows: Sequence[Row]) -> dict[str, Any]:
-    """The case and the rows as plain values, for a JSON file."""
-    return {'case': asdict(case), 'rows': [asdict(row) for row in rows]}

@@ -1,7 +1,7 @@
 """The same Vision Transformer from our code and from others, with the same weights."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ OUTPUTS = ('cls_token', 'featmap')
 
 
 class OneOutput(nn.Module):
-    """Wraps a model so that it returns one tensor: (B, C) of the class token or (B, C, h, w) of the patches."""
+    """Wraps a model such that it returns one tensor: (B, C) of the class token or (B, C, h, w) of the patches."""
 
     def __init__(self, model: nn.Module, read: Callable[[nn.Module, Tensor], Tensor]) -> None:
         super().__init__()
@@ -28,70 +28,45 @@ class OneOutput(nn.Module):
         return self.read(self.model, images)
 
 
-def _from_tokens(tokens: Callable[[nn.Module, Tensor], Tensor], output: str) -> Callable[[nn.Module, Tensor], Tensor]:
-    """A function that reads the output from tokens (B, 1 + h*w, C) on a square grid."""
-    def featmap(model: nn.Module, images: Tensor) -> Tensor:
-        x = tokens(model, images)[:, 1:].transpose(1, 2)
-        side = round(x.shape[2] ** 0.5)
-        return x.unflatten(2, (side, side)).contiguous()
-
-    return featmap if output == 'featmap' else lambda model, images: tokens(model, images)[:, 0]
-
-
-def _first(model: nn.Module, images: Tensor) -> Tensor:
-    return model(images)[0]
-
-
-def _timm(arch: Arch, size: int, output: str) -> OneOutput:
+def _timm(arch: Arch, size: int) -> nn.Module:
     from timm.layers import StdConv2dSame
     from timm.models.resnetv2 import ResNetV2, create_resnetv2_stem
     from timm.models.vision_transformer import VisionTransformer as TimmVisionTransformer
     from timm.models.vision_transformer_hybrid import HybridEmbed
-    stem = dict(arch.patch_embed)
+    stem = arch.patch_embed
     embed: dict[str, Any] = {}
-    if stem.pop('type') == 'ResNetEmbed':
+    if stem['type'] == 'ResNetEmbed':
         standard: dict[str, Any] = dict(preact=False, stem_type='same', conv_layer=partial(StdConv2dSame, eps=1e-8))
         depths = stem['stage_depths']
         backbone = (ResNetV2(depths, num_classes=0, global_pool='', **standard) if depths else
                     create_resnetv2_stem(3, **standard))
         embed = dict(embed_layer=partial(HybridEmbed, backbone=backbone))
-    model = TimmVisionTransformer(
+    return TimmVisionTransformer(
         size, stem['patch_size'], num_classes=0, embed_dim=arch.embed_dims, depth=arch.num_layers,
         num_heads=arch.num_heads, mlp_ratio=arch.feedforward_channels / arch.embed_dims, **embed)
-    return OneOutput(model, _from_tokens(lambda model, images: model.forward_features(images), output))
 
 
-def _mmpretrain(arch: Arch, size: int, output: str) -> OneOutput | None:
+def _mmpretrain(arch: Arch, size: int) -> nn.Module:
     from mmpretrain.models import VisionTransformer as MMVisionTransformer
-    if arch.patch_embed['type'] != 'PatchEmbed':
-        return None
     sizes = {key: value for key, value in asdict(arch).items() if key != 'patch_embed'}
-    return OneOutput(MMVisionTransformer(sizes, size, arch.patch_embed['patch_size'], out_type=output), _first)
+    return MMVisionTransformer(sizes, size, arch.patch_embed['patch_size'], out_type='raw')
 
 
-def _transformers(arch: Arch, size: int, output: str) -> OneOutput | None:
+def _transformers(arch: Arch, size: int) -> nn.Module:
     from transformers import ViTConfig, ViTModel
-    if arch.patch_embed['type'] != 'PatchEmbed':
-        return None
-    model = ViTModel(ViTConfig(
+    return ViTModel(ViTConfig(
         hidden_size=arch.embed_dims, num_hidden_layers=arch.num_layers, num_attention_heads=arch.num_heads,
         intermediate_size=arch.feedforward_channels, image_size=size, patch_size=arch.patch_embed['patch_size'],
         layer_norm_eps=1e-6), add_pooling_layer=False)
-    return OneOutput(model, _from_tokens(lambda model, images: model(images).last_hidden_state, output))
 
 
-@dataclass(frozen=True)
-class Peer:
-    """Another implementation: a function that builds it, and its weight format. None means it lacks the model."""
-    build: Callable[[Arch, int, str], OneOutput | None]
-    format: str
-
-
-PEERS = {
-    'timm': Peer(_timm, 'timm'),
-    'mmpretrain': Peer(_mmpretrain, 'mmpretrain'),
-    'transformers': Peer(_transformers, 'hf'),
+# Another implementation -> what builds it, how its tokens (B, 1 + h*w, C) are read, and the format of its weights.
+PEERS: dict[str, tuple[Callable[[Arch, int], nn.Module], Callable[[nn.Module, Tensor], Tensor], str]] = {
+    'timm': (_timm, lambda model, images: model.forward_features(images), 'timm'),
+    'mmpretrain': (_mmpretrain, lambda model, images: model(images)[0], 'mmpretrain'),
+    'transformers': (_transformers, lambda model, images: model(images).last_hidden_state, 'hf'),
 }
+HYBRIDS = ('timm', )  # the peers that have them
 
 
 def build_ours(arch: str | ArchCfg, size: int, output: str,
@@ -110,7 +85,7 @@ def build_ours(arch: str | ArchCfg, size: int, output: str,
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.02)
-    return OneOutput(model, _first)
+    return OneOutput(model, lambda model, images: model(images)[0])
 
 
 def build_peer(name: str, arch: str | Mapping[str, Any], size: int, output: str, ours: OneOutput) -> OneOutput | None:
@@ -123,11 +98,17 @@ def build_peer(name: str, arch: str | Mapping[str, Any], size: int, output: str,
         ModuleNotFoundError: if the peer is not installed.
     """
     sizes = parse_arch(arch)
-    peer = PEERS[name].build(sizes, size, output)
-    if peer is not None:
-        state = ours.model.state_dict()
-        # The plan comes from the peer's own keys, so it works with the names of any release.
-        steps = FORMATS[PEERS[name].format].plan(peer.model.state_dict())
-        peer.model.load_state_dict({
-            key: part for step in steps for key, part in step.unmake(state[step.ours], sizes.num_heads).items()})
-    return peer
+    if sizes.patch_embed['type'] != 'PatchEmbed' and name not in HYBRIDS:
+        return None
+    build, tokens, weights = PEERS[name]
+    peer, state = build(sizes, size), ours.model.state_dict()
+    # The plan comes from the peer's own keys, so it works with the names of any release.
+    peer.load_state_dict({key: part for step in FORMATS[weights].plan(peer.state_dict())
+                          for key, part in step.unmake(state[step.ours], sizes.num_heads).items()})
+
+    def featmap(model: nn.Module, images: Tensor) -> Tensor:
+        x = tokens(model, images)[:, 1:].transpose(1, 2)  # (B, C, h*w) of a square grid
+        side = round(x.shape[2] ** 0.5)
+        return x.unflatten(2, (side, side)).contiguous()
+
+    return OneOutput(peer, featmap if output == 'featmap' else lambda model, images: tokens(model, images)[:, 0])

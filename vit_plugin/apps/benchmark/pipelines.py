@@ -1,7 +1,7 @@
 """Compare input pipelines, from a JPEG file to the input of a training step."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ AUGMENT = dict(policies='timm_increasing', num_policies=2, total_level=10, magni
                hparams=dict(pad_val=[round(value) for value in MEAN], interpolation='bicubic'))
 ERASE = dict(erase_prob=0.25, mode='rand', min_area_ratio=0.02, max_area_ratio=1 / 3, fill_color=MEAN, fill_std=STD)
 PACK = dict(type='PackInputs')
-WHOLE = 'whole: vit_plugin'
+OURS = 'complete: vit_plugin'
 IMAGES = {'.jpg', '.jpeg'}
 
 
@@ -44,8 +44,8 @@ def _timm(size: int) -> Pipeline:
 def build_pipelines(size: int) -> dict[str, Pipeline]:
     """Build the pipelines, by name.
 
-    There is decoding alone, the workers' part for augmentation on the device, and whole pipelines. A whole pipeline has
-    a bicubic crop, a flip, RandAugment (magnitude 9, two operations) and random erasing.
+    There is decoding alone, the workers' part for augmentation on the device, and complete pipelines. A complete one
+    has a bicubic crop, a flip, RandAugment (magnitude 9, two operations) and random erasing.
     """
     crop = dict(scale=size, interpolation='bicubic')
     ours = dict(type='vit_plugin.LoadRandomResizedCrop', **crop)
@@ -55,11 +55,11 @@ def build_pipelines(size: int) -> dict[str, Pipeline]:
         'decoding alone': lambda path: cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR),
         'worker: vit_plugin': _mm(ours, PACK),
         'worker: mmpretrain': _mm(LOAD, theirs, PACK),
-        WHOLE: _mm(ours, FLIP, dict(augment, type='vit_plugin.RandAugment'),
+        OURS: _mm(ours, FLIP, dict(augment, type='vit_plugin.RandAugment'),
                     dict(erase, type='vit_plugin.RandomErasing'), PACK),
-        'whole: mmpretrain, cv2': _mm(LOAD, theirs, FLIP, augment, erase, PACK),
-        'whole: mmpretrain, pillow': _mm(LOAD, dict(theirs, backend='pillow'), FLIP, augment, erase, PACK),
-        'whole: timm': _timm(size),
+        'complete: mmpretrain, cv2': _mm(LOAD, theirs, FLIP, augment, erase, PACK),
+        'complete: mmpretrain, pillow': _mm(LOAD, dict(theirs, backend='pillow'), FLIP, augment, erase, PACK),
+        'complete: timm': _timm(size),
     }
 
 
@@ -85,19 +85,14 @@ def compare_pipelines(folder: Path, size: int, rounds: int) -> dict[str, dict[st
         rates: dict[str, list[float]] = {name: [] for name in pipelines}
         for turn in range(rounds + 1):
             for name, pipeline in pipelines.items():
-                rate = len(paths) / _processor_seconds(pipeline, paths)
+                start = time.process_time()
+                for path in paths:
+                    pipeline(path)
                 if turn:  # the first turn is the warm-up
-                    rates[name].append(rate)
+                    rates[name].append(len(paths) / (time.process_time() - start))
     finally:
         torch.set_num_threads(threads[0])
         cv2.setNumThreads(threads[1])
     quartiles = {name: np.quantile(values, (0.25, 0.5, 0.75)) for name, values in rates.items()}
     return {name: dict(images_per_core_s=float(median), iqr=float(high - low))
             for name, (low, median, high) in quartiles.items()}
-
-
-def _processor_seconds(pipeline: Pipeline, paths: Sequence[str]) -> float:
-    start = time.process_time()
-    for path in paths:
-        pipeline(path)
-    return time.process_time() - start

@@ -1,7 +1,5 @@
-"""Measure what the framework's runner adds to a bare training loop."""
+"""Measure what the framework's runner adds to a plain training loop."""
 
-import time
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,56 +11,42 @@ from mmengine.runner import Runner
 from vit_plugin.apps.command_line import build_runner
 from vit_plugin.engine.config import apply_loader_defaults
 
+from .measure import clock
+
 WARM_UP = 5  # iterations that are not counted
 
 
-class BareSteps(Hook):
-    """Repeats each iteration of the runner as a bare step on the same batch.
+class PlainStepHook(Hook):
+    """Repeats each iteration of the runner as a step of a plain loop, on the same batch.
 
-    The time between two bare steps is the runner's. It includes loading, hooks and logs.
+    The time between two plain steps is the runner's. It includes loading, hooks and logs.
     """
 
     priority = 'LOWEST'
 
     def __init__(self) -> None:
-        self.runner_s: list[float] = []
-        self.bare_s: list[float] = []
-        self._end: float | None = None
+        self.starts: list[float] = []
+        self.ends: list[float] = []
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
-        start = self._now()
-        if self._end is not None:
-            self.runner_s.append(start - self._end)
-        self._bare_step(runner, data_batch)
-        self._end = self._now()
-        if self.runner_s:
-            self.bare_s.append(self._end - start)
-
-    @staticmethod
-    def _now() -> float:
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        return time.perf_counter()
-
-    @staticmethod
-    def _bare_step(runner: Runner, data_batch: Any) -> None:
+        self.starts.append(clock())
         model, wrapper = runner.model, runner.optim_wrapper
         with wrapper.optim_context(model):
             losses = model(**model.data_preprocessor(data_batch, True), mode='loss')
-        loss = sum(value for name, value in losses.items() if 'loss' in name)
-        loss.backward()
+        sum(value for name, value in losses.items() if 'loss' in name).backward()
         if wrapper.clip_grad_kwargs:
             torch.nn.utils.clip_grad_norm_(model.parameters(), **wrapper.clip_grad_kwargs)
         wrapper.optimizer.step()
         wrapper.optimizer.zero_grad()
+        self.ends.append(clock())
 
 
-def runner_overhead(cfg: Config, iterations: int) -> Mapping[str, float]:
-    """Train with a config for a number of iterations, and repeat each as a bare step.
+def runner_overhead(cfg: Config, iterations: int) -> dict[str, float]:
+    """Train with a config for a number of iterations, and repeat each as a step of a plain loop.
 
     Returns:
-        ``runner_ms`` and ``bare_ms``, the medians of the times. ``overhead`` is the median ratio of the runner's time
-        to the bare time on the same batch, minus 1.
+        ``runner_ms`` and ``plain_ms``, the medians of the times. ``overhead`` is the median ratio of the runner's time
+        to the plain loop's on the same batch, minus 1.
     """
     cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     cfg.train_cfg = dict(by_epoch=False, max_iters=iterations + WARM_UP + 1)
@@ -71,8 +55,9 @@ def runner_overhead(cfg: Config, iterations: int) -> Mapping[str, float]:
     cfg.default_hooks.checkpoint = None
     apply_loader_defaults(cfg)
     runner = build_runner(cfg, ['train_dataloader'])
-    hook = BareSteps()
+    hook = PlainStepHook()
     runner.register_hook(hook)
     runner.train()
-    ours, bare = np.array(hook.runner_s[WARM_UP:]), np.array(hook.bare_s[WARM_UP:])
-    return dict(runner_ms=1e3 * np.median(ours), bare_ms=1e3 * np.median(bare), overhead=np.median(ours / bare) - 1)
+    starts, ends = np.array(hook.starts), np.array(hook.ends)
+    ours, plain = (starts[1:] - ends[:-1])[WARM_UP:], (ends - starts)[WARM_UP + 1:]
+    return dict(runner_ms=1e3 * np.median(ours), plain_ms=1e3 * np.median(plain), overhead=np.median(ours / plain) - 1)

@@ -1,6 +1,6 @@
 """A config for a folder of data, in place of one written by hand: ``vit-plugin train --data FOLDER``."""
 
-from .wish import TASKS, Wish
-from .write import write_config
+from .request import Request
+from .write import TASKS, write_config
 
-__all__ = ['TASKS', 'Wish', 'write_config']
+__all__ = ['TASKS', 'Request', 'write_config']

@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from vit_plugin.data.annotated import AnnotatedFolder, Part, read_annotated_folder
+from vit_plugin.data.annotated import AnnotatedFolder, read_annotated_folder
 from vit_plugin.errors import needed_by
 from vit_plugin.files.shipped import base_of
 from vit_plugin.models import VisionTransformer
 
+from .recipe import Recipe, data_sections
+from .request import Request, counted, rounded_up, typical_size
 from .schedule import adamw, epochs_for, for_batch
-from .text import Name
-from .wish import Recipe, Wish, counted, data_workers, rounded_up, typical_size
 
-LARGEST, FINEST, WINDOW, WIDE_GRID = 1024, 8, 14, 32  # pixels; pixels per place; patches; patches along a side
+LARGEST, FINEST, WINDOW, LARGE_GRID = 1024, 8, 14, 32  # pixels; finest stride; patches; patches along a side
 
 
-def detector_recipe(wish: Wish) -> Recipe:
+def detector_recipe(request: Request) -> Recipe:
     """The config of a training on a folder of Pascal VOC or COCO.
 
     Raises:
@@ -28,20 +28,19 @@ def detector_recipe(wish: Wish) -> Recipe:
     """
     with needed_by('--task detection'):
         import mmdet  # noqa: F401
-    found = read_annotated_folder(wish.data)
-    count, tuned = len(found.train.images), wish.weights is not None
-    batch_size = min(wish.batch_size or 4, count)
-    epochs = wish.epochs or epochs_for(count, batch_size, 2000, 12, 36 if tuned else 72)
-    scale = image_scale(wish, found)
+    found = read_annotated_folder(request.data)
+    count, scratch = len(found.train.images), request.from_scratch
+    batch_size = min(request.batch_size or 4, count)
+    epochs = request.epochs or epochs_for(count, batch_size, 2000, 12, 72 if scratch else 36)
+    scale = image_scale(request, found)
     text = (f'{counted(count, "image")} to train on, {counted(len(found.val.images), "image")} '
             f'{"held out, a tenth of all" if found.held_out else "to validate"}. RetinaNet '
-            f'{"fine-tuned" if tuned else "from scratch"}, {counted(epochs, "epoch")} of '
+            f'{"from scratch" if scratch else "fine-tuned"}, {counted(epochs, "epoch")} of '
             f'{counted(math.ceil(count / batch_size), "step")}, images within {scale[0]} x {scale[1]} pixels.')
-    classes = list(found.classes)
-    sections: dict[str, Any] = dict(work_dir=wish.work_dir, classes=classes, model=model_of(wish, found, scale))
-    sections |= data_of(wish, found, scale, batch_size)
-    sections |= (adamw(for_batch(1e-4, 16, batch_size), 0.1, 0.8, 12, epochs, batch_size) if tuned else
-                 adamw(for_batch(5e-4, 4, batch_size), 0.05, 1.0, 12, epochs, batch_size))
+    schedule = (adamw(for_batch(5e-4, 4, batch_size), 0.05, 1.0, 12, epochs, batch_size) if scratch else
+                adamw(for_batch(1e-4, 16, batch_size), 0.1, 0.8, 12, epochs, batch_size))
+    sections = dict(work_dir=request.work_dir, classes=list(found.classes), model=model_of(request, found, scale),
+                    **data_sections(batch_size, *pipelines(scale), *datasets(request, found)), **schedule)
     suffix = dict(voc='txt', coco='json')[found.form]
     files = {f'{name}.{suffix}': part.listing for name, part in (('train', found.train), ('val', found.val))
              if part.listing is not None}
@@ -49,25 +48,25 @@ def detector_recipe(wish: Wish) -> Recipe:
                   files)
 
 
-def image_scale(wish: Wish, found: AnnotatedFolder) -> tuple[int, int]:
+def image_scale(request: Request, found: AnnotatedFolder) -> tuple[int, int]:
     """Width and height within which the images are resized: those of the data, up to 1024 pixels."""
     sides = typical_size(found.train.images)
-    longer = wish.img_size or min(max(sides), LARGEST)
+    longer = request.img_size or min(max(sides), LARGEST)
     width, height = (max(round(side * longer / max(sides)), 1) for side in sides)
     return width, height
 
 
-def model_of(wish: Wish, found: AnnotatedFolder, scale: tuple[int, int]) -> dict[str, Any]:
+def model_of(request: Request, found: AnnotatedFolder, scale: tuple[int, int]) -> dict[str, Any]:
     """The backbone with its own pyramid if it is a hybrid, else with ViTDet's; anchors by the size of the boxes."""
     img_size = tuple(rounded_up(side, 32) for side in reversed(scale))
-    named = wish.arch.startswith('timm://')
+    named = request.arch.startswith('timm://')
     arguments: dict[str, Any] = dict(img_size=img_size, **({} if named else dict(with_cls_token=False)))
-    built = wish.meta_backbone(out_type='pyramid', **arguments)
-    if not named and max(img_size) > WIDE_GRID * built.patch_embed.stride:
+    built = request.meta_backbone(out_type='pyramid', **arguments)
+    if not named and max(img_size) > LARGE_GRID * built.patch_embed.stride:
         blocks = tuple(sorted({built.num_layers * part // 4 - 1 for part in range(1, 5)} - {-1}))
         arguments['encoder'] = dict(window=dict(size=WINDOW, global_blocks=blocks))
-    if wish.weights is not None:
-        arguments['init_cfg'] = dict(type='Pretrained', checkpoint=wish.weights)
+    if not request.from_scratch:
+        arguments['init_cfg'] = dict(type='Pretrained', checkpoint=request.weights)
     channels = 256 if built.embed_dims >= 384 else 128
     sides = np.sqrt(found.train.boxes.prod(axis=1)) * max(scale)  # in pixels of the resized image
     small, large = np.quantile(sides[sides > 0], [0.1, 0.98]) if (sides > 0).any() else (32., 512.)
@@ -77,8 +76,8 @@ def model_of(wish: Wish, found: AnnotatedFolder, scale: tuple[int, int]) -> dict
     norm_cfg = dict(type='GN', num_groups=16)
     head = dict(num_classes=len(found.classes), in_channels=channels, feat_channels=channels, norm_cfg=norm_cfg,
                 anchor_generator=dict(octave_base_scale=octave, strides=strides))
-    return dict(data_preprocessor=wish.normalisation,
-                backbone=dict(_delete_=True, type='vit_plugin.VisionTransformer', arch=wish.arch, out_type=out_type,
+    return dict(data_preprocessor=request.normalisation,
+                backbone=dict(_delete_=True, type='vit_plugin.VisionTransformer', arch=request.arch, out_type=out_type,
                               **arguments), neck=neck, bbox_head=head)
 
 
@@ -95,35 +94,27 @@ def pyramid_of(backbone: VisionTransformer, channels: int, levels: int) -> tuple
     return 'featmap', neck, [round(backbone.patch_embed.stride / finest) * 2**i for i in range(levels)]
 
 
-def data_of(wish: Wish, found: AnnotatedFolder, scale: tuple[int, int], batch_size: int) -> dict[str, Any]:
-    """Pipelines, loaders and metrics."""
+def pipelines(scale: tuple[int, int]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The steps for an image in training, and in a test."""
     boxes, resize = dict(type='LoadAnnotations', with_bbox=True), dict(type='Resize', scale=scale, keep_ratio=True)
-    train = [dict(type='vit_plugin.LoadImage'), boxes, resize, dict(type='RandomFlip', prob=0.5),
+    train: list[dict[str, Any]] = [dict(type='vit_plugin.LoadImage'), boxes, resize, dict(type='RandomFlip', prob=0.5),
              dict(type='PackDetInputs')]
-    test = [dict(type='LoadImageFromFile'), resize, boxes,  # after the resize: boxes are compared in the file's pixels
-            dict(type='PackDetInputs', meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor'))]
-
-    def loader(name: str, part: Part, pipeline: str, sampler: dict, **options: Any) -> dict[str, Any]:
-        return dict(batch_size=batch_size, num_workers=data_workers(), sampler=sampler, dataset=dict(
-            **dataset_of(wish, found.form, name, part), metainfo=dict(classes=Name('classes')), **options,
-            pipeline=Name(pipeline)))
-
-    least = dict(bbox_min_size=1) if found.form == 'voc' else dict(filter_empty_gt=False)
-    val = loader('val', found.val, 'test_pipeline', dict(type='DefaultSampler', shuffle=False), test_mode=True)
-    metric = dict(type='VOCMetric', metric='mAP', eval_mode='area') if found.form == 'voc' else dict(
-        type='CocoMetric', ann_file=val['dataset']['ann_file'], metric='bbox')
-    return dict(
-        train_pipeline=train, test_pipeline=test,
-        train_dataloader=loader('train', found.train, 'train_pipeline',
-                                dict(type='vit_plugin.DefaultSampler', shuffle=True), filter_cfg=least),
-        val_dataloader=val, val_evaluator=metric,
-        test_dataloader=Name('val_dataloader'), test_evaluator=Name('val_evaluator'))
+    test: list[dict[str, Any]] = [
+        dict(type='LoadImageFromFile'), resize, boxes,  # after the resize: boxes are compared in the file's pixels
+        dict(type='PackDetInputs', meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor'))]
+    return train, test
 
 
-def dataset_of(wish: Wish, form: str, name: str, part: Part) -> dict[str, Any]:
-    """MMDetection's data set, with paths from where the command was given."""
-    if form == 'voc':
-        return dict(type='XMLDataset', ann_file=str(Path(wish.work_dir, f'{name}.txt')),
-                    data_prefix=dict(sub_data_root=wish.data))
-    file = part.file if part.listing is None else str(Path(wish.work_dir, f'{name}.json'))
-    return dict(type='CocoDataset', ann_file=file, data_prefix=dict(img=Path(wish.data, part.folder).as_posix()))
+def datasets(request: Request, found: AnnotatedFolder) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """MMDetection's data sets to train on and to validate, with paths from the working directory, and the metric."""
+    if found.form == 'voc':
+        train, val = (dict(type='XMLDataset', ann_file=str(Path(request.work_dir, name)),
+                           data_prefix=dict(sub_data_root=request.data)) for name in ('train.txt', 'val.txt'))
+        train['filter_cfg'] = dict(bbox_min_size=1)
+        return train, dict(val, test_mode=True), dict(type='VOCMetric', metric='mAP', eval_mode='area')
+    train, val = (
+        dict(type='CocoDataset', ann_file=part.file if part.listing is None else str(Path(request.work_dir, name)),
+             data_prefix=dict(img=Path(request.data, part.folder).as_posix()))
+        for name, part in (('train.json', found.train), ('val.json', found.val)))
+    train['filter_cfg'] = dict(filter_empty_gt=False)
+    return train, dict(val, test_mode=True), dict(type='CocoMetric', ann_file=val['ann_file'], metric='bbox')

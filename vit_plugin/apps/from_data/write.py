@@ -1,4 +1,4 @@
-"""Write the config of a wish into the work directory."""
+"""Write the config of a request into the work directory."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,18 +11,19 @@ from vit_plugin.files.complete import write_text
 
 from .classification import classifier_recipe
 from .detection import detector_recipe
-from .text import override, text_of
-from .wish import Recipe, Wish, counted
+from .recipe import Recipe, override, text_of
+from .request import Request, counted
 
 NAME = 'config.py'
-MAKERS: dict[str, Callable[[Wish], Recipe]] = {'classification': classifier_recipe, 'detection': detector_recipe}
+# A task is a row here and a file with its recipe.
+TASKS: dict[str, Callable[[Request], Recipe]] = {'classification': classifier_recipe, 'detection': detector_recipe}
 
 
-def write_config(wish: Wish, options: Mapping[str, Any] | None = None) -> Path:
-    """Write ``config.py`` and the lists of images into the work directory, and say what they say.
+def write_config(request: Request, options: Mapping[str, Any] | None = None) -> Path:
+    """Write ``config.py`` and the lists of images into the work directory, and print what they say.
 
     Args:
-        wish: what the user wants.
+        request: what the user wants.
         options: ``--cfg-options``; they become part of the config.
 
     Returns:
@@ -32,21 +33,20 @@ def write_config(wish: Wish, options: Mapping[str, Any] | None = None) -> Path:
         ConfigError: if the data cannot be trained on, if an option has an impossible name, or if the work directory has
             another ``config.py``, which is left as it is.
     """
-    check_checkpoint(wish.weights)
-    recipe = MAKERS[wish.task](wish)
-    recipe.text = ' '.join(filter(None, [recipe.text, wish.assumed()]))
+    check_checkpoint(request.weights)
+    recipe = TASKS[request.task](request)
+    recipe.text = ' '.join(filter(None, [recipe.text, request.assumed()]))
     if options:
-        check_options(config_from_text(text_of(recipe, wish)), options)
+        check_options(config_from_text(text_of(recipe, request)), options)
         recipe.sections = override(recipe.sections, options)
-    folder = Path(wish.work_dir)
-    files = {NAME: text_of(recipe, wish, options), **recipe.files}
-    for name, text in files.items():
-        path = folder / name
+    folder = Path(request.work_dir)
+    files = {folder / name: text for name, text in {NAME: text_of(recipe, request, options), **recipe.files}.items()}
+    for path, text in files.items():
         if path.is_file() and path.read_text() != text:
-            raise ConfigError(f'The work directory {wish.work_dir!r} has another {name}; go on with that one by '
-                              f'vit-plugin train {folder / NAME}, or give another --work-dir.')
-    for name, text in files.items():
-        write_text(folder / name, text)
-    print(f'{wish.data}: {counted(len(recipe.sections["classes"]), "class")}. {recipe.text}\nThe config is '
+            raise ConfigError(f'The work directory {request.work_dir!r} has another {path.name}; continue with that '
+                              f'one by vit-plugin train {folder / NAME}, or give another --work-dir.')
+    for path, text in files.items():
+        write_text(path, text)
+    print(f'{request.data}: {counted(len(recipe.sections["classes"]), "class")}. {recipe.text}\nThe config is '
           f'{folder / NAME}.')
     return folder / NAME

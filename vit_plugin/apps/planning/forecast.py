@@ -31,8 +31,8 @@ class Forecast:
     def at(self, batch: int) -> Cost:
         """The cost of a step with this number of images on the rank, see :meth:`Step.cost`."""
         if batch not in self._costs:
-            costs = [step.cost(batch) for step in self.steps]
-            self._costs[batch] = continued(*costs, self.num_layers) if self.num_layers else costs[0]
+            cost, *deeper = (step.cost(batch) for step in self.steps)
+            self._costs[batch] = continued(cost, deeper[0], self.num_layers) if self.num_layers else cost
         return self._costs[batch]
 
     def memory(self, batch: int) -> Counter[str]:

@@ -93,6 +93,7 @@ class Peaks(MemTracker):
     """
 
     num_layers = 0
+    _segment: tuple = ('forward', 'stem')
 
     def _update_peak_stats(self, peak_state: Any) -> None:
         if self._in_opt:
@@ -101,16 +102,14 @@ class Peaks(MemTracker):
             i = int(active[1])
             position = i if i < ENDS else i - self.num_layers if i >= self.num_layers - ENDS else 'middle'
             self._segment = ('backward' if self._mod_tracker.is_bw else 'forward', position)
-        total = sum(on_device['Total'] for on_device in self._curr_mem_snap.values())
-        if total > self.peaks[self._segment].total():
+        now: list[dict[Any, int]] = list(self._curr_mem_snap.values())  # of each device
+        if sum(sizes['Total'] for sizes in now) > self.peaks[self._segment].total():
             self.peaks[self._segment] = held = Counter(dict.fromkeys(KINDS, 0))
-            for kind, size in (pair for on_device in self._curr_mem_snap.values() for pair in on_device.items()):
-                if kind != 'Total':
-                    held[KIND[kind.value]] += size
+            for kind, size in (pair for sizes in now for pair in sizes.items() if pair[0] != 'Total'):
+                held[KIND[kind.value]] += size
 
     def __enter__(self) -> Any:
         self.peaks: dict[tuple, Counter[str]] = defaultdict(Counter)
-        self._segment: tuple = ('forward', 'stem')
         return super().__enter__()
 
 

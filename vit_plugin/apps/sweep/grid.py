@@ -98,12 +98,10 @@ class Sweep:
             cfg = read_config(run.config, {**self.options, **run.values})
             cfg.work_dir = str(self.folder)
             check_config(cfg)
-            if not any('ReportHook' in str(hook['type']) for hook in cfg.get('custom_hooks') or ()):
-                raise ConfigError(f"The config {run.config!r} records no metrics to compare; add "
-                                  "custom_hooks=[dict(type='vit_plugin.ReportHook')] to it.")
-            if not cfg.get('val_dataloader'):
-                raise ConfigError(f'The config {run.config!r} has no validation, so no metrics to compare; give it a '
-                                  'val_dataloader, val_evaluator and val_cfg.')
+            reports = any('ReportHook' in str(hook['type']) for hook in cfg.get('custom_hooks') or ())
+            if not (reports and cfg.get('val_dataloader')):
+                raise ConfigError(f"The config {run.config!r} records no metrics to compare; give it a val_dataloader, "
+                                  "val_evaluator and val_cfg, and custom_hooks=[dict(type='vit_plugin.ReportHook')].")
 
     def claim(self) -> None:
         """Write what the sweep is into its folder. Raises a ``ConfigError`` if the folder is that of another sweep."""

@@ -69,7 +69,7 @@ def shard_optimizer_state(saved: Mapping[str, Any], optimizer: torch.optim.Optim
     """Replace complete states of sharded parameters by this rank's part, in place."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group['params']]
     for number, state in saved['state'].items():
-        state.update({name: placed(value, parameters[number]) for name, value in state.items()
+        state.update({name: shard_like(value, parameters[number]) for name, value in state.items()
                       if isinstance(value, Tensor)})
 
 

@@ -3,7 +3,7 @@
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,19 +18,19 @@ from vit_plugin.models import VisionTransformer
 from vit_plugin.weights.training import seen_in_training
 from vit_plugin.zoo.pixels import data_config_of
 
-TASKS = ('classification', 'detection')
-LOOKED_AT = 200  # images whose size is read
+DEFAULT_TASK = 'classification'
+MOST_FILES = 200  # whose size is read
 
 
 @dataclass
-class Wish:
-    """What a user says in place of a config.
+class Request:
+    """What a user says in place of a config. The fields are flags of ``vit-plugin train``.
 
     Args:
         data: folder of the images.
+        task: a key of :data:`~vit_plugin.apps.from_data.TASKS`.
         arch: see :func:`~vit_plugin.arch.parse_arch`. Default: the name in ``weights``, if that is one of timm's.
         weights: a path, ``https://``, ``timm://`` or ``hf://``. None means a training from scratch.
-        task: one of ``TASKS``.
         epochs, batch_size, img_size: None leaves the choice to the recipe.
         work_dir: folder of the run. Default: ``work_dirs/`` and the name of ``data``.
 
@@ -38,9 +38,9 @@ class Wish:
         ConfigError: if there is no arch, or if it is unknown.
     """
     data: str
+    task: str = DEFAULT_TASK
     arch: str = ''
     weights: str | None = None
-    task: str = 'classification'
     epochs: int | None = None
     batch_size: int | None = None
     img_size: int | None = None
@@ -56,20 +56,22 @@ class Wish:
         if not self.work_dir:
             self.work_dir = str(Path('work_dirs', Path(self.data).resolve().name))
 
+    @property
+    def from_scratch(self) -> bool:
+        """Whether the training begins without weights."""
+        return self.weights is None
+
     def command(self, options: Mapping[str, Any] | None = None) -> str:
         """The command line that says the same, with these ``--cfg-options``."""
-        flags = dict(data=self.data, task=self.task if self.task != TASKS[0] else None, arch=self.arch,
-                     weights=self.weights, epochs=self.epochs, batch_size=self.batch_size, img_size=self.img_size,
-                     work_dir=self.work_dir)
-        said = [f'--{name.replace("_", "-")} {shlex.quote(str(value))}' for name, value in flags.items()
-                if value is not None]
+        flags = [f'--{name.replace("_", "-")} {shlex.quote(str(value))}' for name, value in asdict(self).items()
+                 if value is not None and (name, value) != ('task', DEFAULT_TASK)]
         if options:
-            said.append('--cfg-options ' + shlex.join(f'{name}={value}' for name, value in options.items()))
-        return ' '.join(['vit-plugin train', *said])
+            flags.append('--cfg-options ' + shlex.join(f'{name}={value}' for name, value in options.items()))
+        return ' '.join(['vit-plugin train', *flags])
 
     @cached_property
-    def seen(self) -> dict[str, Any]:
-        """See :func:`~vit_plugin.weights.training.seen_in_training`."""
+    def saved(self) -> dict[str, Any]:
+        """What the weights say of their images, see :func:`~vit_plugin.weights.training.seen_in_training`."""
         return seen_in_training(self.weights)
 
     @cached_property
@@ -84,9 +86,8 @@ class Wish:
 
     def native_size(self) -> int:
         """The image size of the weights' training or of the model that they or the arch name, its longer side."""
-        names = [name for name in (self.weights, self.arch) if name and name.startswith('timm://')]
-        size = parse_arch(names[0] if names else self.arch).complete(
-            img_size=self.seen.get('img_size')).img_size
+        name = self.weights if str(self.weights).startswith('timm://') else self.arch
+        size = parse_arch(str(name)).complete(img_size=self.saved.get('img_size')).img_size
         return size if isinstance(size, int) else max(size)
 
     def assumed(self) -> str:
@@ -94,34 +95,15 @@ class Wish:
         if self.weights is None or self.weights.startswith(('timm://', 'hf://')):
             return ''
         needed = dict(mean='mean and deviation')
-        if self.img_size is None and self.task == 'classification':
+        if self.img_size is None and self.task == DEFAULT_TASK:
             needed['img_size'] = 'size'
-        missing = [words for key, words in needed.items() if key not in self.seen]
-        if not missing:
-            return ''
-        return f'The weights do not say the {" and the ".join(missing)} of their images; those of the arch are assumed.'
+        missing = ' and the '.join(words for key, words in needed.items() if key not in self.saved)
+        return f'The weights do not say the {missing} of their images; those of the arch are assumed.' * bool(missing)
 
     def meta_backbone(self, **arguments: Any) -> VisionTransformer:
         """The backbone without memory for its weights."""
         with torch.device('meta'):
             return VisionTransformer(self.arch, **arguments)
-
-
-@dataclass
-class Recipe:
-    """A config that is not yet written.
-
-    Attributes:
-        text: what it does, in sentences.
-        sections: the settings by their names, in order. A :class:`~vit_plugin.apps.from_data.text.Name` among them
-            stands for an earlier section.
-        bases: files of ``_base_``.
-        files: the content of further files for the work directory, by their names.
-    """
-    text: str
-    sections: dict[str, Any]
-    bases: Sequence[str]
-    files: Mapping[str, str] = field(default_factory=dict)
 
 
 def typical_size(files: Sequence[Path]) -> tuple[int, int]:
@@ -131,7 +113,7 @@ def typical_size(files: Sequence[Path]) -> tuple[int, int]:
         ConfigError: if none of them can be read.
     """
     sizes = []
-    for i in np.linspace(0, len(files) - 1, min(len(files), LOOKED_AT)).astype(int):
+    for i in np.linspace(0, len(files) - 1, min(len(files), MOST_FILES)).astype(int):
         try:
             with Image.open(files[i]) as image:
                 sizes.append(image.size)

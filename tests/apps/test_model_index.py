@@ -11,12 +11,12 @@ from mmpretrain import FeatureExtractor, ImageClassificationInferencer, get_mode
 from mmpretrain.apis.model import ModelHub
 
 import vit_plugin
-from vit_plugin import model_index
+from vit_plugin.apps import model_index
 from vit_plugin.models import VisionTransformer
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # the framework's
 
-HOW = 'run python -m vit_plugin.model_index'
+HOW = 'run python -m vit_plugin.apps.model_index'
 TINY, MINI = 'vit-tiny-p16_8xb64-20k_in1k', 'hybrid-vit-mini-p2_1xb16_digits'
 
 

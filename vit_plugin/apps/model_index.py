@@ -1,6 +1,6 @@
 """The index of the classification recipes, in the form that mim and MMPretrain read.
 
-    python -m vit_plugin.model_index      # writes model-index.yml and configs/*/metafile.yml
+    python -m vit_plugin.apps.model_index      # writes model-index.yml and configs/*/metafile.yml
 
 Every entry is computed: parameters and operations from the model, accuracies and their sources from the docstring of
 the recipe.

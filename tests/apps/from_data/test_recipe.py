@@ -6,15 +6,15 @@ import shlex
 from mmengine.config import Config
 
 from vit_plugin.apps.command_line import add_cfg_options
-from vit_plugin.apps.from_data.text import Name, text_of
-from vit_plugin.apps.from_data.wish import Recipe, Wish
+from vit_plugin.apps.from_data.recipe import Recipe, Reference, text_of
+from vit_plugin.apps.from_data.request import Request
 
 
 def test_what_is_written_is_read_back():
     steps = [dict(type='A', scale=(1, 2)), dict(type='B' * 60, name='C' * 60, one=(1, ), none=None, yes=True)]
-    loader = dict(pipeline=Name('steps'), lr=1e-5, empty=dict(), deep=dict(names=[f'name {i}' for i in range(40)]))
-    sections = dict(classes=['a', "b's", 'c"d'], steps=steps, loader=loader, other=Name('loader'))
-    text = text_of(Recipe('What it does. ' * 20, sections, []), Wish('my data', 'B/16', epochs=3))
+    loader = dict(pipeline=Reference('steps'), lr=1e-5, empty=dict(), deep=dict(names=[f'name {i}' for i in range(40)]))
+    sections = dict(classes=['a', "b's", 'c"d'], steps=steps, loader=loader, other=Reference('loader'))
+    text = text_of(Recipe('What it does. ' * 20, sections, []), Request('my data', arch='B/16', epochs=3))
     cfg = Config.fromstring(text, '.py').to_dict()
     written = dict(loader, pipeline=steps)
     assert {name: cfg[name] for name in sections} == dict(sections, loader=written, other=written)
@@ -25,7 +25,7 @@ def test_what_is_written_is_read_back():
 
 def test_the_command_says_the_options_as_they_were_given():
     options = {'a.b': [1, 'x'], 'c': (0.5, ), 'd': None, 'e': True, 'f': 1e-05}
-    words = shlex.split(Wish('my data', 'B/16').command(options))
+    words = shlex.split(Request('my data', arch='B/16').command(options))
     parser = argparse.ArgumentParser()
     add_cfg_options(parser)
     assert parser.parse_args(words[words.index('--cfg-options'):]).cfg_options == options
