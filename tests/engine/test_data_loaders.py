@@ -16,7 +16,8 @@ def images(workers: int) -> dict:
 
 
 def test_more_workers_than_cores_are_no_warning():
-    Runner.build_dataloader(images((os.cpu_count() or 1) + 1))
+    batch = next(iter(Runner.build_dataloader(images((os.cpu_count() or 1) + 1))))
+    assert len(batch['img']) == 2
 
 
 def test_the_sockets_of_workers_are_in_a_folder_that_this_process_removes():
