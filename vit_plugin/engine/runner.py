@@ -1,5 +1,6 @@
 """MMEngine's runner with safer files and more checks."""
 
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -169,10 +170,9 @@ class Runner(mmengine.runner.Runner):
         The temporary folder of their sockets is made here, since a worker that a signal ends does not remove its own.
         """
         get_temp_dir()
-        loader = mmengine.runner.Runner.build_dataloader(dataloader, seed, diff_rank_seed)
-        # More workers than cores are a recipe on a small machine, and right where they wait for a disk: no warning.
-        loader.check_worker_number_rationality = lambda: None
-        return loader
+        # More workers than cores are a recipe on a small machine, and right where they wait for a disk.
+        warnings.filterwarnings('ignore', 'This DataLoader will create .* worker processes')
+        return mmengine.runner.Runner.build_dataloader(dataloader, seed, diff_rank_seed)
 
     def build_val_loop(self, loop: BaseLoop | dict) -> BaseLoop:
         return self._checked(super().build_val_loop(loop))
