@@ -1,5 +1,6 @@
 """The command ``vit-plugin``."""
 
+import os
 import re
 import subprocess
 import sys
@@ -74,3 +75,14 @@ def test_an_opencv_without_its_libraries_is_one_sentence(tmp_path, code):
     assert (done.returncode, done.stdout) == (1, '')
     assert 'cv2 needs libxcb.so.1, which this system does not have; ' in done.stderr.splitlines()[-1]
     assert 'models' in code or done.stderr.count('\n') == 1
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize('tool', sorted(TOOLS - {'torchrun'}))
+def test_a_tool_says_in_one_sentence_that_opencv_needs_a_library(tmp_path, tool):
+    (tmp_path / 'cv2.py').write_text(
+        "raise ImportError('libxcb.so.1: cannot open shared object file: No such file or directory', name='cv2')")
+    done = subprocess.run([sys.executable, f'tools/{tool}.py'], capture_output=True, text=True,
+                          env=dict(os.environ, PYTHONPATH=f'{tmp_path}{os.pathsep}{Path.cwd()}'))
+    assert done.returncode == 1
+    assert re.fullmatch('Error: .* cv2 needs libxcb.so.1, .*opencv-python-headless.*', done.stderr.strip())

@@ -9,6 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
+
+import vit_plugin.apps  # noqa: F401  first, since it says what is missing where MMEngine cannot be imported
+
+# isort: split
 from mmengine.dataset import pseudo_collate
 from mmengine.device import get_device
 from mmengine.registry import VISUALIZERS

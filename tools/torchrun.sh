@@ -12,6 +12,7 @@ if [ "$node" = 0 ] && (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
     exit 1
 fi
 serves=$([ "$node" = 0 ] && echo 1 || echo 0)
+export PET_LOG_DIR="${PET_LOG_DIR:-/dev/null}"  # otherwise torchrun leaves a temporary folder behind
 # torchrun's own store would keep what the processes said before a restart, and hosts count the restarts differently.
 export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1
 export PET_SIGNALS_TO_HANDLE=SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1 PET_SHUTDOWN_TIMEOUT="${SAVE_TIMEOUT:-300}"

@@ -20,6 +20,8 @@ class MissingExtraError(ImportError):
 
 
 _FRAMEWORK = "'vit_plugin[onedl]' (the maintained forks) or 'vit_plugin[openmmlab]' (upstream)"
+if sys.version_info >= (3, 14):
+    _FRAMEWORK = "'vit_plugin[onedl]' (the maintained forks; uninstall upstream, which Python 3.14 cannot import)"
 
 # Modules outside the base install -> the extras of setup.py that install them.
 EXTRAS = {

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 from mmengine.registry import DATA_SAMPLERS, DATASETS
-from mmengine.runner import Runner
 from torch.utils.data import BatchSampler, Dataset, IterableDataset
 
 from vit_plugin.data.seeded import Keyed, Seeded, keyed_batch_sampler, keys_of, seeded_loader
+from vit_plugin.engine import Runner
 
 
 @DATASETS.register_module()

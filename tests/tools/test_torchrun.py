@@ -56,7 +56,8 @@ def start(folder: Path, text: str = SCRIPT, processes: int = 2, **variables: obj
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGUSR1])
 def test_a_signal_is_passed_on_and_is_the_status(tmp_path, number):
-    launcher = start(tmp_path)
+    (tmp_path / 'temporary').mkdir()
+    launcher = start(tmp_path, TMPDIR=tmp_path / 'temporary')
     deadline = time.monotonic() + 60
     while len(list(tmp_path.glob('came_*'))) < 2:
         assert launcher.poll() is None
@@ -66,6 +67,7 @@ def test_a_signal_is_passed_on_and_is_the_status(tmp_path, number):
     output, _ = launcher.communicate(timeout=60)
     assert launcher.returncode == 128 + number, output
     assert 'Traceback' not in output
+    assert not list((tmp_path / 'temporary').glob('torchelastic_*'))
 
 
 def test_a_host_that_does_not_come_is_one_sentence(tmp_path):

@@ -4,7 +4,6 @@ import argparse
 import math
 import os
 import signal
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -160,8 +159,6 @@ def run_tool(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace
     except RecursionError:  # MMEngine's reader of KEY=VALUE looks for the end of a dict without end
         parser.error('--cfg-options takes plain values and lists of them; write dicts in a config file.')
     leave_out_multimodal()
-    # More workers than cores are a recipe on a small machine, and right where they wait for a disk.
-    warnings.filterwarnings('ignore', 'This DataLoader will create .* worker processes')
     with one_sentence_errors(args.traceback):
         main(args)
 

@@ -1,5 +1,6 @@
 """MMEngine's runner with safer files and more checks."""
 
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cached_property, partial
@@ -13,6 +14,7 @@ from mmengine.dist import get_rank
 from mmengine.optim import OptimWrapperDict
 from mmengine.runner import BaseLoop, EpochBasedTrainLoop
 from torch import nn
+from torch.utils.data import DataLoader
 
 from vit_plugin.data.seeded import seeded_loader
 from vit_plugin.data.unreadable import LIST, UnreadableList
@@ -85,7 +87,6 @@ class Runner(mmengine.runner.Runner):
                                find_unused_parameters=self.cfg.get('find_unused_parameters', False))
                 self.cfg.model_wrapper_cfg = {**(self.cfg.get('model_wrapper_cfg') or wrapper), 'device_ids': None}
         super().setup_env(env_cfg)
-        get_temp_dir()  # the data workers share it, so that it is removed at the end though a signal ends them
 
     def dump_config(self) -> None:
         """Leave a config that lies in the work directory as it was written. ``vis_data/config.py`` is all of it."""
@@ -158,6 +159,18 @@ class Runner(mmengine.runner.Runner):
         built = super().build_train_loop(resumable(loop) if isinstance(loop, dict) else loop)
         self._train_dataloader = given
         return self._checked(built)
+
+    @staticmethod
+    def build_dataloader(dataloader: DataLoader | dict, seed: int | None = None,
+                         diff_rank_seed: bool = False) -> DataLoader:
+        """Build a data loader whose workers leave nothing behind, in any number.
+
+        The temporary folder of their sockets is made here, since a worker that a signal ends does not remove its own.
+        """
+        get_temp_dir()
+        # More workers than cores are a recipe on a small machine, and right where they wait for a disk.
+        warnings.filterwarnings('ignore', 'This DataLoader will create .* worker processes')
+        return mmengine.runner.Runner.build_dataloader(dataloader, seed, diff_rank_seed)
 
     def build_val_loop(self, loop: BaseLoop | dict) -> BaseLoop:
         return self._checked(super().build_val_loop(loop))
