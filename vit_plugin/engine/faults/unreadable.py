@@ -9,7 +9,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
 from vit_plugin.data.seeded import keys_of
-from vit_plugin.data.unreadable import LIST, Bad, UnreadableList
+from vit_plugin.data.unreadable import LIST, UnreadableFile, UnreadableList
 from vit_plugin.errors import ConfigError
 from vit_plugin.fields import Fraction
 from vit_plugin.registry import HOOKS
@@ -39,8 +39,8 @@ class UnreadableHook(Hook):
     def __init__(self, max_share: Fraction = 0.01) -> None:
         self.max_share = max_share
         self._size = 0
-        self._listed: list[Bad] = []
-        self._told: set[Bad] = set()
+        self._listed: list[UnreadableFile] = []
+        self._told: set[UnreadableFile] = set()
 
     def before_train(self, runner: Runner) -> None:
         self._list = UnreadableList(Path(runner.work_dir, LIST))
