@@ -50,7 +50,7 @@ setup(
     python_requires='>=3.10',
     classifiers=[f'Programming Language :: Python :: 3.{minor}' for minor in range(10, 15)],
     install_requires=['torch>=2.6', 'torchvision>=0.21', 'timm>=1.0.31', 'numpy', 'pydantic>=2.8',
-                      'requests', 'urllib3>=2.2', 'filelock', 'tqdm'],
+                      'requests', 'urllib3>=2.2', 'filelock>=3.12', 'tqdm'],
     extras_require={
         'onedl': onedl,
         'det': [*onedl, 'onedl-mmdetection>=3.5.1'],

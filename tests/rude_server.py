@@ -3,7 +3,6 @@
 import base64
 import gzip
 import http.server
-import random
 import socket
 import struct
 import threading
@@ -127,18 +126,6 @@ def tagged_half(handler: Handler) -> None:
     handler.begun(ETag=TAG)
 
 
-def endless(handler: Handler) -> None:
-    block = random.Random(0).randbytes(1 << 16)
-    while not handler.server.over.is_set():
-        handler.wfile.write(block)
-
-
-def endless_chunks(handler: Handler) -> None:
-    handler.head(Transfer_Encoding='chunked')
-    while not handler.server.over.is_set():
-        handler.chunk(bytes(1 << 16))
-
-
 def chunks_cut(handler: Handler) -> None:
     handler.head(Transfer_Encoding='chunked')
     handler.chunk(handler.content[:handler.half])
@@ -161,11 +148,6 @@ def raw(content: bytes) -> Callable[[Handler], None]:
     return lambda handler: handler.wfile.write(content)
 
 
-def dripping_chunk(handler: Handler) -> None:
-    handler.head(Transfer_Encoding='chunked')
-    handler.drip(b'0' * 2000)
-
-
 Behaviour = Callable[[Handler], object]
 HTML = b'\n<!DOCTYPE html><html><title>Log in</title></html>'
 BEHAVIOURS: dict[str, Behaviour] = {
@@ -177,26 +159,16 @@ BEHAVIOURS: dict[str, Behaviour] = {
     'busy': once(lambda handler: handler.head(429, 0, Retry_After=0)),
     'busy-long': once(lambda handler: handler.head(503, 0, Retry_After=10**9)),
     'unasked-206': lambda handler: handler.head(206, 0, Content_Range='bytes 5-9/10'),
-    'no-more': once(tagged_half, once(lambda handler: handler.head(416, 0), times=2)),
     'silent': Handler.stall,
     'half-header': steps(raw(b'HTTP/1.1 200 OK\r\nContent-Le'), Handler.stall),
-    'drip-header': lambda handler: handler.drip(b'HTTP/1.1 200 OK\r\nX: ' + b'x' * 5000),
-    'drip-chunk': dripping_chunk,
     'stalls': steps(Handler.begun, Handler.stall),
-    'stalls-tagged': steps(tagged_half, Handler.stall),
-    'stalls-once': once(steps(tagged_half, Handler.stall)),
     'drip': steps(lambda handler: handler.head(200, len(handler.content)),
                   lambda handler: handler.drip(handler.content)),
     'cut': Handler.begun,
-    'cut-tagged': tagged_half,
-    'cut-once': once(tagged_half),
     'cut-chunks': chunks_cut,
-    'cut-dated': once(lambda handler: handler.begun(Last_Modified='Thu, 01 Jan 2026 00:00:00 GMT'),
-                      lambda handler: handler.rest(Last_Modified='Thu, 01 Jan 2026 00:00:00 GMT')),
     'chunks': chunks,
     'closes': lambda handler: None,
     'resets': steps(tagged_half, Handler.reset),
-    'resets-once': once(steps(tagged_half, Handler.reset)),
     'no-http': raw(b'SSH-2.0-OpenSSH_9.6\r\n'),
     'too-long': lambda handler: (handler.head(200, len(handler.content) + 10), handler.wfile.write(handler.content)),
     'too-short': lambda handler: (handler.head(200, len(handler.content) - 10), handler.wfile.write(handler.content)),
@@ -206,15 +178,7 @@ BEHAVIOURS: dict[str, Behaviour] = {
                                 handler.wfile.write(handler.content)),
     'no-length': lambda handler: (handler.head(), handler.wfile.write(handler.content)),
     'empty': lambda handler: handler.head(200, 0),
-    'huge': lambda handler: (handler.head(200, 10**13), handler.stall()),
-    'endless': steps(Handler.head, endless),
-    'endless-chunks': endless_chunks,
-    'no-ranges': once(tagged_half, lambda handler: handler.whole(ETag=TAG)),
-    'changed': once(lambda handler: handler.begun(ETag='"zero"')),
-    'wrong-range': once(tagged_half, once(
-        lambda handler: handler.rest(Content_Range='bytes 7-9/10', ETag=TAG), times=2)),
     'moved': lambda handler: handler.redirect('/right/B_16.npz'),
-    'moved-name': lambda handler: handler.redirect('/right/whatever'),
     'loop': lambda handler: handler.redirect('/loop/B_16.npz'),
     'to-file': lambda handler: handler.redirect('file:///etc/passwd'),
     'to-nowhere': lambda handler: handler.head(302, 0),

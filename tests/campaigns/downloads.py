@@ -13,7 +13,6 @@ import threading
 import time
 import traceback
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -22,12 +21,12 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from download_cases import QUICK, WEIGHTS, Case, cases, content
+from download_cases import WEIGHTS, Case, cases, content
 from rude_server import Server, serving
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights import open_weights
-from vit_plugin.weights.downloads import Bounds, place
+from vit_plugin.weights import downloads, open_weights
+from vit_plugin.weights.downloads import cached_path
 
 LONGEST = 20  # seconds after which a case is taken to hang
 COLUMNS = ('right', 'one sentence', 'traceback', 'hang', 'lost')
@@ -35,10 +34,10 @@ COLUMNS = ('right', 'one sentence', 'traceback', 'hang', 'lost')
 
 def attempt(case: Case, folder: Path) -> tuple[str, str]:
     """Which column of the table the case belongs to, and what was said."""
-    bounds = replace(QUICK, **case.bounds)
     found: list[tuple[str, str]] = []
-    with serving(content()) as server, patch.object(torch.hub, 'get_dir', lambda: str(folder)), patch.object(
-            Bounds, 'of_environment', return_value=bounds), patch.dict(os.environ, NO_PROXY='*'):
+    with serving(content()) as server, patch.object(torch.hub, 'get_dir', lambda: str(folder)), patch.multiple(
+            downloads, SLOWEST=10**5, RETRIES=2, PAUSE=0.01, WAIT=3), patch.dict(
+            os.environ, NO_PROXY='*', VIT_PLUGIN_DOWNLOAD_SECONDS=str(case.timeout)):
         url = case.path.replace('SERVER', server.address.removeprefix('http://'))
         url = url if '://' in case.path else f'{server.address}/{url}'
         thread = threading.Thread(target=lambda: found.append(outcome(case, server, url)), daemon=True)
@@ -71,17 +70,17 @@ def left_over(case: Case, url: str, end: tuple[str, str]) -> tuple[str, str]:
     cache = Path(torch.hub.get_dir(), 'checkpoints')
     found = cache.rglob('*') if cache.is_dir() else ()
     files = [path.name for path in found if path.is_file() and path.suffix != '.lock']
-    parts = [name for name in files if '.part-' in name]
-    if end[0] == 'right' and (len(files) != 1 or place(url).name != files[0]):
+    parts = [name for name in files if '.part' in name]
+    if end[0] == 'right' and (len(files) != 1 or cached_path(url).name != files[0]):
         return 'lost', f'{files} in the cache'
-    if end[0] == 'one sentence' and (bool(parts) != case.keeps or place_is_taken(url)):
+    if end[0] == 'one sentence' and (parts or is_cached(url)):
         return 'lost', f'{files} in the cache'
     return end
 
 
-def place_is_taken(url: str) -> bool:
+def is_cached(url: str) -> bool:
     try:
-        return place(url).exists()
+        return cached_path(url).exists()
     except ValueError:  # not an address
         return False
 

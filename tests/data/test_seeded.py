@@ -9,7 +9,7 @@ import torch
 from mmengine.registry import DATA_SAMPLERS, DATASETS
 from torch.utils.data import BatchSampler, Dataset, IterableDataset
 
-from vit_plugin.data.seeded import Keyed, Seeded, keyed_batch_sampler, keys_of, seeded_loader
+from vit_plugin.data.seeded import PositionedIndex, Seeded, keyed_batch_sampler, keys_of, seeded_loader
 from vit_plugin.engine import Runner
 
 
@@ -96,7 +96,7 @@ def test_the_attributes_are_the_data_sets():
     assert built._dataset.pipeline == 'second'
     copy = pickle.loads(pickle.dumps(built))
     assert len(copy) == 10
-    assert torch.equal(copy[Keyed(4, 7)], built[Keyed(4, 7)])
+    assert torch.equal(copy[PositionedIndex(4, 7)], built[PositionedIndex(4, 7)])
     with pytest.raises(AttributeError, match='DrawingData.*none'):
         built.none  # noqa: B018
 

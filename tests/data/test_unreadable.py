@@ -10,8 +10,8 @@ from mmcv.transforms import LoadImageFromFile
 from mmengine.dataset import BaseDataset
 
 from vit_plugin.data.images import LoadImage
-from vit_plugin.data.seeded import Keyed, Seeded
-from vit_plugin.data.unreadable import Bad, UnreadableList, unreadable
+from vit_plugin.data.seeded import PositionedIndex, Seeded
+from vit_plugin.data.unreadable import UnreadableFile, UnreadableList, unreadable
 from vit_plugin.errors import ConfigError
 
 
@@ -65,32 +65,32 @@ def test_another_sample_takes_the_place_and_it_depends_on_the_position_alone(tmp
     (tmp_path / 'images').mkdir()
     bad = UnreadableList(tmp_path / 'unreadable.txt')
     data = Seeded(Folder(tmp_path / 'images', [3, 4]), 0, bad)
-    found = [data[Keyed(3, position)]['img'].max() for position in range(30)]
-    assert found == [data[Keyed(3, position)]['img'].max() for position in range(30)]
+    found = [data[PositionedIndex(3, position)]['img'].max() for position in range(30)]
+    assert found == [data[PositionedIndex(3, position)]['img'].max() for position in range(30)]
     assert len(set(found)) > 4
     assert not {3, 4} & set(found)
     assert {bad.path for bad in bad.read()} == {str(tmp_path / f'images/{i}.png') for i in (3, 4)}
     assert len(bad.read()) == 30 + sum(entry.path.endswith('4.png') for entry in bad.read())  # none twice
-    assert data[Keyed(5, 0)]['img'].max() == 5
+    assert data[PositionedIndex(5, 0)]['img'].max() == 5
     with pytest.raises(AssertionError, match='failed to load'):
         data[3]  # for who asks without a position
 
 
 def test_without_a_list_it_is_an_error(tmp_path):
     with pytest.raises(AssertionError, match='failed to load'):
-        Seeded(Folder(tmp_path, [3]), 0)[Keyed(3, 0)]
+        Seeded(Folder(tmp_path, [3]), 0)[PositionedIndex(3, 0)]
 
 
 def test_a_data_set_of_unreadable_files_is_one_sentence(tmp_path):
     (tmp_path / 'images').mkdir()
     data = Seeded(Folder(tmp_path / 'images', range(10)), 0, UnreadableList(tmp_path / 'unreadable.txt'))
     with pytest.raises(ConfigError, match='10 training samples in a row cannot be read, the last one .*png.*look at'):
-        data[Keyed(3, 0)]
+        data[PositionedIndex(3, 0)]
 
 
 def test_several_writers_leave_whole_lines(tmp_path):
     bad = UnreadableList(tmp_path / 'folder/unreadable.txt')
-    threads = [threading.Thread(target=lambda i=i: [bad.add(Bad(i * 100 + k, f'{i}\t{k}\n', 'x' * 99))
+    threads = [threading.Thread(target=lambda i=i: [bad.add(UnreadableFile(i * 100 + k, f'{i}\t{k}\n', 'x' * 99))
                                                     for k in range(50)]) for i in range(4)]
     for thread in threads:
         thread.start()

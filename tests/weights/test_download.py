@@ -1,6 +1,5 @@
 import io
 import os
-import time
 
 import pytest
 import torch
@@ -11,9 +10,7 @@ from rude_server import serving
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights import open_weights, reading_safely
-from vit_plugin.weights.downloads import Bounds, place
-from vit_plugin.weights.downloads.bounds import GIB
-from vit_plugin.weights.downloads.cache import KEPT
+from vit_plugin.weights.downloads import cached_path
 
 
 @pytest.fixture
@@ -47,36 +44,18 @@ def test_a_checkpoint_that_could_run_code_is_not_kept(cache):
     torch.save({'state_dict': {'weight': torch.ones(2)}, 'hook': os.getcwd}, file)
     with serving(file.getvalue()) as server, pytest.raises(ConfigError, match='right/x.pth is .*that could run code'):
         open_weights(f'{server.address}/right/x.pth')
-    assert {path.suffix for path in cache.rglob('*.*')} == {'.lock', '.failed'}
-
-
-def test_what_was_begun_long_ago_is_removed(cache):
-    folder, foreign = cache / '0123456789ab', cache / 'somebody'
-    for path in (folder / 'x.part-0.npz', folder / 'y.npz.partial', folder / 'z.npz', foreign / 'x.part-0.npz'):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-        os.utime(path, (time.time() - KEPT - 1, ) * 2)
-    (folder / 'new.part-0.npz').touch()
-    with serving(content()) as server:
-        open_weights(f'{server.address}/right/x.npz')
-    assert sorted(path.name for path in folder.iterdir()) == ['new.part-0.npz', 'z.npz']
-    assert (foreign / 'x.part-0.npz').exists()
+    assert {path.suffix for path in cache.rglob('*.*')} == {'.lock'}
 
 
 def test_the_file_is_where_it_was_before():
-    assert place('https://host/a/R50+ViT-B_16.npz?x=1').parts[-2:] == ('366fc5c676dc', 'R50+ViT-B_16.npz')
+    assert cached_path('https://host/a/R50+ViT-B_16.npz?x=1').parts[-2:] == ('366fc5c676dc', 'R50+ViT-B_16.npz')
 
 
-@pytest.mark.parametrize(('name', 'text', 'wanted'), [
-    ('SECONDS', '90', Bounds(header=90, silence=90)), ('GIB', '0.5', Bounds(size=GIB / 2)), ('GIB', '0', None),
-    ('SECONDS', '-1', None), ('SECONDS', 'nan', None), ('GIB', '', None), ('GIB', 'much', None)])
-def test_bounds_by_the_environment(name, text, wanted):
-    environment = {f'VIT_PLUGIN_DOWNLOAD_{name}': text}
-    if wanted:
-        assert Bounds.of_environment(environment) == wanted
-    else:
-        with pytest.raises(ConfigError, match=f'VIT_PLUGIN_DOWNLOAD_{name}={text!r} must be a number above 0'):
-            Bounds.of_environment(environment)
+@pytest.mark.parametrize('text', ['0', '-1', 'nan', '', 'much'])
+def test_a_timeout_that_is_no_number_above_0_is_one_sentence(text, cache, monkeypatch):
+    monkeypatch.setenv('VIT_PLUGIN_DOWNLOAD_SECONDS', text)
+    with pytest.raises(ConfigError, match=f'VIT_PLUGIN_DOWNLOAD_SECONDS={text!r} must be a number above 0'):
+        open_weights('http://127.0.0.1:1/B_16.npz')
 
 
 @pytest.mark.parametrize('error', [TimeoutError('timed out'), RuntimeError('peer closed connection\nmore')])

@@ -12,7 +12,7 @@ from .subset import stratified_subset
 TRANSFORMS.import_later({
     'LoadCachedImage': 'vit_plugin.data.images',
     'LoadImage': 'vit_plugin.data.images',
-    'LoadRandomResizedCrop': 'vit_plugin.data.loading',
+    'LoadRandomResizedCrop': 'vit_plugin.data.load_image',
     'RandAugment': 'vit_plugin.data.rand_augment',
     'RandomErasing': 'vit_plugin.data.rand_augment',
 })

@@ -8,7 +8,7 @@ from torch import Tensor
 from vit_plugin.errors import ConfigError
 
 from .batch_augment import OPERATIONS, crop, erase, flip, rand_augment
-from .batch_views import INTERPOLATIONS, grayscale, jitter, operate, resized_crop, with_rows
+from .multi_view import INTERPOLATIONS, grayscale, jitter, operate, resized_crop, with_rows
 
 
 def apply_batched(transform: Any, images: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from mmengine.logging import print_log
 from mmengine.registry import DATA_SAMPLERS, DATASETS
 from torch.utils.data import DataLoader, IterableDataset
 
-from vit_plugin.data.unreadable import ATTEMPTS, Bad, UnreadableList, unreadable
+from vit_plugin.data.unreadable import ATTEMPTS, UnreadableFile, UnreadableList, unreadable
 from vit_plugin.errors import ConfigError
 
 SAMPLE, STEP, VALIDATION = range(3)  # what draws
@@ -36,7 +36,7 @@ def seed_host(words: list[int]) -> None:
     torch.default_generator.manual_seed(words[2])
 
 
-class Keyed(NamedTuple):
+class PositionedIndex(NamedTuple):
     """What a data loader asks for: the index, and the position in the samples of the whole run."""
     index: Any
     position: int
@@ -59,7 +59,7 @@ class Seeded:
         self._dataset, self.seed_of_samples, self._bad = dataset, seed, bad
 
     def __getitem__(self, keyed: Any) -> Any:
-        if not isinstance(keyed, Keyed):
+        if not isinstance(keyed, PositionedIndex):
             return self._dataset[keyed]
         index, position = keyed
         for attempt in range(1, ATTEMPTS + 1):
@@ -71,7 +71,7 @@ class Seeded:
                 bad, found = self._bad, unreadable(error, self._dataset, index) if isinstance(index, int) else None
                 if not bad or not found:
                     raise
-                bad.add(Bad(position, *found))
+                bad.add(UnreadableFile(position, *found))
                 index = words[3] % len(self._dataset)
         raise ConfigError(f'{ATTEMPTS} training samples in a row cannot be read, the last one {found[0]!r} '
                           f'({found[1]}); they are listed in {str(bad.path)!r}: look at the path to the data.')
@@ -177,7 +177,7 @@ class Keys:
         return islice(iter(self._source), skipped, None)
 
     def _keyed(self, item: Any, number: int, rank: int, world: int) -> Any:
-        return Keyed(item, number * world + rank)
+        return PositionedIndex(item, number * world + rank)
 
 
 class BatchKeys(Keys):
@@ -191,8 +191,8 @@ class BatchKeys(Keys):
     def _items(self) -> int:
         return 1
 
-    def _keyed(self, item: list, number: int, rank: int, world: int) -> list[Keyed]:
-        return [Keyed(index, (number * self.samples + i) * world + rank) for i, index in enumerate(item)]
+    def _keyed(self, item: list, number: int, rank: int, world: int) -> list[PositionedIndex]:
+        return [PositionedIndex(index, (number * self.samples + i) * world + rank) for i, index in enumerate(item)]
 
 
 def keyed_sampler(source: Any, batch_size: int | None, dataset: Any, seed: int) -> Keys:

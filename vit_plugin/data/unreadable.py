@@ -35,7 +35,7 @@ class UnreadableError(ConfigError):
         self.path, self.reason = path, reason
 
 
-class Bad(NamedTuple):
+class UnreadableFile(NamedTuple):
     """A file that could not be read, at a position of the run."""
     position: int
     path: str
@@ -76,7 +76,7 @@ class UnreadableList:
 
     path: Path
 
-    def add(self, bad: Bad) -> None:
+    def add(self, bad: UnreadableFile) -> None:
         """Add a line. Processes of several machines may do so at once."""
         line = '\t'.join(' '.join(str(part).split()) for part in bad) + '\n'
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,10 +86,10 @@ class UnreadableList:
                     fcntl.lockf(file, fcntl.LOCK_EX)
             file.write(os.fsencode(line))
 
-    def read(self) -> list[Bad]:
+    def read(self) -> list[UnreadableFile]:
         """What is in the list, each file once for a position: a run that goes on may meet it again."""
         if not self.path.is_file():
             return []
         lines = (os.fsdecode(line).split('\t', 2) for line in self.path.read_bytes().splitlines())
-        return list({parts[0] + parts[1]: Bad(int(parts[0]), *parts[1:]) for parts in lines
+        return list({parts[0] + parts[1]: UnreadableFile(int(parts[0]), *parts[1:]) for parts in lines
                      if len(parts) == 3 and parts[0].isdecimal()}.values())

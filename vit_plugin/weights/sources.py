@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError, needed_by
 
-from .downloads import download, kept_if_whole
+from .downloads import download, removed_if_damaged
 from .files import LazyArrays, find_tensors, find_weights, read_checkpoint, read_weights
 
 with needed_by('vit_plugin'):  # it imports OpenCV
@@ -42,7 +42,7 @@ ADDRESSES: dict[str, Callable[[str], str]] = {
 def open_weights(source: str | Path) -> Mapping[str, Tensor]:
     """Read the weights at a path, ``http(s)://``, ``timm://<model>`` or ``hf://<org>/<model>``, by name.
 
-    For addresses see :func:`~vit_plugin.weights.downloads.cache.download`.
+    For URLs see :func:`~vit_plugin.weights.downloads.download`.
 
     Raises:
         ConfigError: if the weights cannot be found or read.
@@ -50,7 +50,7 @@ def open_weights(source: str | Path) -> Mapping[str, Tensor]:
     if str(source).startswith('timm://'):
         return _from_timm(str(source).removeprefix('timm://'))
     path = _fetched(str(source))
-    with kept_if_whole(path, str(source)):
+    with removed_if_damaged(path, str(source)):
         return read_weights(path)
 
 
@@ -119,7 +119,7 @@ def read_source(source: str, **kwargs: Any) -> Any:
         ConfigError: see :func:`open_weights`.
     """
     path = _fetched(source)
-    with kept_if_whole(path, source):
+    with removed_if_damaged(path, source):
         return read_checkpoint(path, **kwargs)
 
 

@@ -8,7 +8,7 @@ from mmengine.dataset import InfiniteSampler
 from torch.utils.data import DataLoader
 
 from vit_plugin.data.seeded import Keys
-from vit_plugin.data.unreadable import LIST, Bad, UnreadableList
+from vit_plugin.data.unreadable import LIST, UnreadableFile, UnreadableList
 from vit_plugin.engine import UnreadableHook
 from vit_plugin.errors import ConfigError
 
@@ -36,11 +36,11 @@ def passes(hook: UnreadableHook, runner: SimpleNamespace, iterations: int) -> No
 
 def test_too_many_end_the_run(runner, tmp_path):
     hook, bad = UnreadableHook(max_share=0.01), UnreadableList(tmp_path / LIST)
-    bad.add(Bad(0, 'old.jpg', 'of an earlier run'))
+    bad.add(UnreadableFile(0, 'old.jpg', 'of an earlier run'))
     hook.before_train(runner)
     for position in range(10):
-        bad.add(Bad(position, f'{position}.jpg', 'empty'))
-    bad.add(Bad(300, '300.jpg', 'a worker is ahead'))
+        bad.add(UnreadableFile(position, f'{position}.jpg', 'empty'))
+    bad.add(UnreadableFile(300, '300.jpg', 'a worker is ahead'))
     passes(hook, runner, 60)
     assert sorted(runner.logger) == [
         f'{i}.jpg cannot be read (empty): another sample takes its place.' for i in range(10)]
@@ -53,11 +53,11 @@ def test_a_share_of_what_was_seen(runner, tmp_path):
     hook, bad = UnreadableHook(max_share=0.01), UnreadableList(tmp_path / LIST)
     hook.before_train(runner)
     for position in range(1400, 1430):
-        bad.add(Bad(position, 'bad.jpg', 'empty'))
+        bad.add(UnreadableFile(position, 'bad.jpg', 'empty'))
     runner.iter = 749
     passes(hook, runner, 1)  # 30 of 3,000
     for position in (7, 8, 9):
-        bad.add(Bad(position, 'bad.jpg', 'empty'))
+        bad.add(UnreadableFile(position, 'bad.jpg', 'empty'))
     with pytest.raises(ConfigError, match='33 of 3200'):
         passes(hook, runner, 50)
 

@@ -10,7 +10,7 @@ from mmengine.runner import Runner
 
 from vit_plugin.arguments.fields import Fraction
 from vit_plugin.data.seeded import keys_of
-from vit_plugin.data.unreadable import LIST, Bad, UnreadableList
+from vit_plugin.data.unreadable import LIST, UnreadableFile, UnreadableList
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import HOOKS
 
@@ -38,7 +38,7 @@ class UnreadableHook(Hook):
 
     def __init__(self, max_share: Fraction = 0.01) -> None:
         self.max_share = max_share
-        self._logged: set[Bad] = set()
+        self._logged: set[UnreadableFile] = set()
 
     def before_train(self, runner: Runner) -> None:
         self._list = UnreadableList(Path(runner.work_dir, LIST))

@@ -10,7 +10,7 @@ from mmcv.transforms import RandomApply, RandomGrayscale
 from mmpretrain.datasets import transforms as mmpretrain
 
 from vit_plugin.data.batch_transforms import BATCHED, apply_batched, check_batched
-from vit_plugin.data.batch_views import turn_hue
+from vit_plugin.data.multi_view import turn_hue
 from vit_plugin.errors import ConfigError
 
 TRANSFORMS = {

@@ -1,0 +1,215 @@
+"""Weights from URLs: fetched once per machine, and kept only if they are complete, have their hash and can be read."""
+
+import http.client
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from time import monotonic
+from typing import Any
+from urllib.parse import parse_qsl, urldefrag, urlsplit
+
+import torch
+from filelock import FileLock, Timeout
+from mmengine.logging import print_log
+from tqdm import tqdm
+
+from vit_plugin.errors import ConfigError
+
+from .files import DamagedError, check_readable
+
+KNOWN_SUFFIXES = ('.npz', '.safetensors', '.pth', '.pt', '.pkl', '.bin', '.ckpt', '.tar')
+TIMEOUT = 30.  # seconds without an answer or at less than SLOWEST
+SLOWEST = 1024  # bytes per second
+RETRIES = 3  # of connections that fail, and of servers that are busy
+PAUSE = 1.  # seconds before the second retry, then twice as many
+WAIT = 3600.  # seconds for another process that fetches the same file
+CHUNK = 1 << 20
+
+
+def download(url: str) -> Path:
+    """The file at a URL, from the cache where it is there.
+
+    The cache is ``checkpoints/<hash of the URL>/`` in the folder of ``torch.hub`` (``TORCH_HOME``). One process of a
+    machine downloads, and the others wait for it.
+
+    Args:
+        url: ``http(s)://``, with the wanted hash or its beginning as ``#sha256=<8 to 64 digits>`` if there is one. A
+            name that ends in ``-<8 to 64 digits>`` names its hash too, as in torch's and OpenMMLab's model zoos.
+
+    Raises:
+        ConfigError: if the file cannot be fetched, kept or read. It is not kept then.
+    """
+    shown = _shown(url)
+    try:
+        path = cached_path(url)
+        pinned = _pinned_hash(url, path.name)
+        if not path.exists():  # files arrive in one step, so this needs no lock
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with _locked(path, shown):
+                if not path.exists():
+                    _fetch(url, path, pinned)
+        return path
+    except ConfigError:
+        raise
+    except OSError as error:
+        raise ConfigError(f'The checkpoint {shown} cannot be kept in {str(_cache())!r} ({error.strerror or error}); '
+                          'make room there, or name another folder with TORCH_HOME.') from error
+    except ValueError as error:
+        raise ConfigError(f'The checkpoint {shown} cannot be fetched ({error}); correct the URL.') from error
+
+
+@contextmanager
+def removed_if_damaged(path: Path, source: str) -> Iterator[None]:
+    """Remove a downloaded file that turns out to be damaged within this context, so that it is fetched again.
+
+    Args:
+        path: the file that is read.
+        source: where it is from. A path that a user gives is left alone, also one in the cache.
+    """
+    try:
+        yield
+    except DamagedError:
+        if '://' in source and _cache() in path.parents:
+            path.unlink(missing_ok=True)
+        raise
+
+
+def cached_path(url: str) -> Path:
+    """The path in the cache. Its suffix tells the reader the kind of the file."""
+    parts = urlsplit(url)
+    names = [Path(parts.path).name, *(Path(value).name for _, value in parse_qsl(parts.query))]
+    name = next((name for name in names if name.lower().endswith(KNOWN_SUFFIXES)), names[0])
+    name = re.sub(r'[^\w.+=@%-]', '_', name.lstrip('.'))
+    while len(name.encode()) > 200:  # with what is added to it, below the 255 bytes of file systems
+        name = name[1:]
+    folder = sha256(url.encode(errors='backslashreplace')).hexdigest()[:12]  # hubs name all their files alike
+    return Path(_cache(), folder, name or 'weights')
+
+
+def _cache() -> Path:
+    return Path(torch.hub.get_dir(), 'checkpoints')
+
+
+def _pinned_hash(url: str, name: str) -> str:
+    kind, given, digits = urldefrag(url).fragment.partition('=')
+    if given:
+        if kind != 'sha256' or not re.fullmatch('[0-9a-fA-F]{8,64}', digits):
+            raise ConfigError(f'The checkpoint {_shown(url)} must end in #sha256= and 8 to 64 hexadecimal digits, or '
+                              'have nothing after #.')
+        return digits.lower()
+    named = re.search(r'-(?!(?:19|20)\d\d[01]\d[0-3]\d\.)([0-9a-f]{8,64})\.\w+$', name)  # a date is no hash
+    return named[1] if named else ''
+
+
+@contextmanager
+def _locked(path: Path, shown: str) -> Iterator[None]:
+    lock = FileLock(path.with_name(f'{path.name}.lock'))
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        try:
+            lock.acquire(timeout=WAIT)
+        except Timeout:
+            raise ConfigError(f'The checkpoint {shown} has been fetched by another process for {WAIT:.3g} s, which '
+                              f'holds {lock.lock_file}; end that process, and try again.') from None
+        if not path.exists():  # as many tries as processes would last too long
+            lock.release()
+            raise ConfigError(f'The checkpoint {shown} cannot be fetched (another process failed to, and says why); '
+                              'try again, or fetch it by hand and give its path.') from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _fetch(url: str, path: Path, pinned: str) -> None:
+    import requests  # it changes warnings and loggers
+    import urllib3
+    part = path.with_name(f'{path.stem}.part{path.suffix}')  # with the suffix, by which files are read
+    print_log(f'Fetches {_shown(url)} to {path}', 'current')
+    try:
+        digest = _transfer(urldefrag(url).url, part)
+        if not digest.startswith(pinned):
+            raise ConfigError(f'The checkpoint {_shown(url)} cannot be fetched: its sha256 is {digest}, and not '
+                              f'{pinned}; if that is the file that you want, write #sha256= and this after the URL.')
+        check_readable(part)
+        os.replace(part, path)
+    except (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException) as error:
+        raise ConfigError(f'The checkpoint {_shown(url)} cannot be fetched ({_reason(error)}); check the URL and the '
+                          'network, or fetch it by hand and give its path.') from error
+    except ConfigError as error:
+        raise ConfigError(str(error).replace(repr(str(part)), _shown(url))) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _transfer(url: str, part: Path) -> str:
+    """Write the content of a URL to a file.
+
+    Returns:
+        The file's SHA-256.
+    """
+    import requests
+    from requests.adapters import HTTPAdapter
+    from urllib3.util import Retry
+    timeout = _timeout()
+    retry = Retry(RETRIES, backoff_factor=PAUSE, status_forcelist=(408, 425, 429, 500, 502, 503, 504),
+                  raise_on_status=False, respect_retry_after_header=False)  # a server may ask for years
+    with requests.Session() as session:
+        for scheme in ('http://', 'https://'):
+            session.mount(scheme, HTTPAdapter(max_retries=retry))
+        session.max_redirects = 10
+        with session.get(url, headers={'Accept-Encoding': 'identity'}, stream=True, timeout=timeout) as answer:
+            if answer.status_code != 200:
+                raise requests.HTTPError(f'status {answer.status_code} {answer.reason or ""}'.strip())
+            return _receive(answer, part, timeout)
+
+
+def _receive(answer: Any, part: Path, timeout: float) -> str:
+    import requests
+    length = answer.headers.get('Content-Length', '')
+    known = length.isascii() and length.isdecimal() and 'Content-Encoding' not in answer.headers
+    total, digest = int(length) if known else None, sha256()
+    since, recent = monotonic(), 0
+    with open(part, 'wb') as file, tqdm(desc=part.name, total=total, unit='B', unit_scale=True, disable=None) as bar:
+        while chunk := answer.raw.read1(CHUNK, decode_content=True):
+            if file.tell() == 0 and re.match(rb'\s*<(!doctype\s+html|html)\b', chunk[:1000], re.IGNORECASE):
+                raise requests.HTTPError('it is a web page, as of a wrong address or a log-in')
+            file.write(chunk)
+            digest.update(chunk)
+            bar.update(len(chunk))
+            recent += len(chunk)
+            if (passed := monotonic() - since) >= timeout:
+                if recent < SLOWEST * passed:
+                    raise requests.Timeout(f'only {recent} bytes came in {passed:.3g} s')
+                since, recent = monotonic(), 0
+        if not file.tell():
+            raise requests.HTTPError('it is empty')
+        if total is not None and file.tell() < total:
+            raise requests.HTTPError(f'it was cut short, after {file.tell()} of {total} bytes')
+        file.flush()
+        os.fsync(file.fileno())  # a machine that dies must not leave an empty file
+    return digest.hexdigest()
+
+
+def _timeout() -> float:
+    text = os.environ.get('VIT_PLUGIN_DOWNLOAD_SECONDS', str(TIMEOUT))
+    if not re.fullmatch(r'\d{1,9}(\.\d{1,9})?', text) or not float(text):
+        raise ConfigError(f'The environment variable VIT_PLUGIN_DOWNLOAD_SECONDS={text!r} must be a number above 0; '
+                          'correct it, or take it out.')
+    return float(text)
+
+
+def _reason(error: BaseException) -> str:
+    """What came first, in place of what libraries made of it."""
+    while inner := error.__cause__ or error.__context__:
+        error = inner
+    return getattr(error, 'strerror', None) or ' '.join(str(error).split()).rstrip('.') or type(error).__name__
+
+
+def _shown(url: str) -> str:
+    """The URL without the password, in characters that can be printed."""
+    return re.sub(r'(?<=://)[^/@]*@', '', url).encode(errors='backslashreplace').decode()
