@@ -21,7 +21,8 @@ from vit_plugin.apps.benchmark.compare import MODES, OPTIMIZERS, TOLERANCES, as_
 from vit_plugin.apps.benchmark.models import OURS, OUTPUTS
 from vit_plugin.apps.benchmark.pipelines import WHOLE, compare_pipelines
 from vit_plugin.apps.benchmark.runner import runner_overhead
-from vit_plugin.apps.command_line import at_least, check_device, run_tool
+from vit_plugin.apps.command_line import check_device
+from vit_plugin.apps.flags import at_least, run_tool
 from vit_plugin.engine.config import read_config
 from vit_plugin.passes import processor
 from vit_plugin.visualization import draw_speed_bars

@@ -16,7 +16,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from vit_plugin.apps.command_line import at_least, run_tool
+from vit_plugin.apps.flags import at_least, run_tool
 from vit_plugin.arch import SIZES
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights import FORMATS, export, in_our_names

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from vit_plugin.apps.command_line import add_cfg_options, at_least, run_tool
+from vit_plugin.apps.flags import add_cfg_options, at_least, run_tool
 from vit_plugin.apps.planning.building import check_classifier, computes_in
 from vit_plugin.apps.planning.cost import GIGABYTES_PER_S, PEAK_TFLOPS, images_of_run, paper_core_days
 from vit_plugin.apps.planning.layouts import GIB, MIB, Layout, Machine, as_record, best, describe, lay_out
