@@ -200,7 +200,8 @@ def from_config(checkpoint: Checkpoint, only_backbone: bool = False) -> TrainedM
         preprocessor = cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor')
         model = revert_sync_batchnorm(MODELS.build(dict(cfg.model, data_preprocessor=preprocessor)))
         dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
-        meta = {**getattr(dataset_class(dataset, cfg.default_scope), 'METAINFO', {}), **dataset.get('metainfo', {})}
+        kind = dataset_class(dataset, cfg.default_scope) if dataset else None
+        meta = {**getattr(kind, 'METAINFO', {}), **dataset.get('metainfo', {})}
     if not only_backbone:
         check_head(model)
     weights_alone = '://' in path or path.endswith(WEIGHTS_ALONE)
