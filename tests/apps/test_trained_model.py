@@ -1,4 +1,4 @@
-"""A checkpoint is a model with its classes and pixels, and weights alone give what the code gives that they come from."""
+"""A checkpoint is a model with its classes and pixels; weights alone compute what the code of their origin does."""
 
 from pathlib import Path
 

@@ -17,4 +17,5 @@ def test_digits_are_told_apart_without_training(run_tool, tmp_path):
 
 def test_what_cannot_be_written_or_read_is_a_sentence(run_tool, tmp_path):
     assert 'written as .json' in run_tool('probe', '--config', CONFIG, '--out', 'x.txt').stderr
-    assert "no checkpoint file 'absent.pth'" in run_tool('probe', 'absent.pth', '--config', CONFIG, '--work-dir', tmp_path).stderr
+    done = run_tool('probe', 'absent.pth', '--config', CONFIG, '--work-dir', tmp_path)
+    assert "no checkpoint file 'absent.pth'" in done.stderr

@@ -11,12 +11,11 @@ from torch import Tensor, nn
 from vit_plugin.errors import ConfigError
 
 from .attention_distance import attention_distances, draw_attention_distances
-from .attention_maps import class_attention
+from .attention_maps import attention_rollout, class_attention
 from .class_activation import class_activation
 from .features import draw_feature_colors, feature_colors, patch_features
-from .overlay import draw_over
 from .positions import draw_position_similarity, position_similarity
-from .rollout import attention_rollout
+from .style import draw_over
 
 
 class PreparedImage(NamedTuple):
