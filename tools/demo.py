@@ -28,7 +28,7 @@ def main(args: argparse.Namespace) -> None:
     with needed_by('vit-plugin demo'):
         import gradio  # noqa: F401  before the model is read, which may take long
     from vit_plugin.apps.browser import page, serve
-    from vit_plugin.apps.trained_model import load
+    from vit_plugin.apps.load import load
     trained = load(args.checkpoint, args.config, args.arch, args.device, args.cfg_options)
     serve(page(trained, f'What {Path(args.checkpoint).name} sees', args.size), args.port, args.share)
 

@@ -26,7 +26,7 @@ def main(args: argparse.Namespace) -> None:
 
     from vit_plugin.apps.embedding import embed, normalised, save_embeddings
     from vit_plugin.apps.images import image_files
-    from vit_plugin.apps.trained_model import load
+    from vit_plugin.apps.load import load
     from vit_plugin.writing import check_target
     if not args.out.endswith('.npz'):
         raise ConfigError(f'--out {args.out!r}: embeddings are written as .npz.')

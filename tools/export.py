@@ -27,7 +27,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.export import WRITERS, Deployed, export
-    from vit_plugin.apps.trained_model import load
+    from vit_plugin.apps.load import load
     from vit_plugin.writing import check_target
     warnings.simplefilter('ignore')  # the exporters' own
     if args.out.suffix not in WRITERS:

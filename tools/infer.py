@@ -41,8 +41,8 @@ def pictures_of(images: list[str], folder: Path) -> list[Path]:
 
 def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.images import image_files, read_image
+    from vit_plugin.apps.load import load
     from vit_plugin.apps.predictions import save_predictions
-    from vit_plugin.apps.trained_model import load
     from vit_plugin.writing import check_target, replacing
     images = image_files(args.images)
     tables = [target for target in args.out if target.suffix in TABLES]

@@ -68,7 +68,7 @@ def check_names(images: list[str]) -> None:
 
 def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.images import image_files
-    from vit_plugin.apps.trained_model import load
+    from vit_plugin.apps.load import load
     from vit_plugin.writing import check_target, replacing
     args.images = image_files(args.images)
     if bool(args.images) == (args.picture in WITHOUT_IMAGES):

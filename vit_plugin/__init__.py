@@ -23,6 +23,6 @@ def create_model(*args: Any, **kwargs: Any) -> Any:
 
 
 def load(*args: Any, **kwargs: Any) -> Any:
-    """A trained model, to call with an image, see :func:`vit_plugin.apps.trained_model.load`."""
-    from vit_plugin.apps.trained_model import load
+    """A trained model, to call with an image, see :func:`vit_plugin.apps.load.load`."""
+    from vit_plugin.apps.load import load
     return load(*args, **kwargs)

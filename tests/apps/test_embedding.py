@@ -11,7 +11,8 @@ from torch import nn
 
 import vit_plugin
 from vit_plugin.apps.embedding import embed, normalised, save_embeddings
-from vit_plugin.apps.trained_model import TrainedModel, from_arch, vectors_of
+from vit_plugin.apps.load import from_arch
+from vit_plugin.apps.trained_model import TrainedModel, vectors_of
 from vit_plugin.errors import ConfigError
 
 

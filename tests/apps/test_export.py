@@ -8,7 +8,7 @@ from mmengine.registry import MODELS, init_default_scope
 
 from vit_plugin.apps.checkpoint import Checkpoint
 from vit_plugin.apps.export import WRITERS, Deployed, export, largest_difference, trace, write_onnx
-from vit_plugin.apps.trained_model import from_config
+from vit_plugin.apps.load import from_config
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.sources import read_whole
 

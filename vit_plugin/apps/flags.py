@@ -29,7 +29,7 @@ def add_config_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def add_model_arguments(parser: argparse.ArgumentParser, **options: Any) -> None:
-    """Add the flags of :func:`~vit_plugin.apps.trained_model.load`."""
+    """Add the flags of :func:`~vit_plugin.apps.load.load`."""
     add_checkpoint_argument(parser, **options)
     parser.add_argument('--arch', help='arch of weights without a config, such as B/16; default for timm://NAME: the '
                                        'same')
