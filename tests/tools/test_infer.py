@@ -51,12 +51,13 @@ def image(tmp_path) -> Path:
 def save(path: Path, config: str, meta: dict, change=lambda model: None) -> str:
     """A checkpoint of the recipe's model with random weights."""
     cfg: Config = read_config(config)
+    text = cfg.pretty_text
     init_default_scope(cfg.default_scope)
     cfg.model.backbone.init_cfg = None
     cfg.model.setdefault('data_preprocessor', cfg.get('data_preprocessor'))
     model = MODELS.build(cfg.model)
     change(model)
-    torch.save(dict(state_dict=model.state_dict(), meta=dict(dataset_meta=meta)), path)
+    torch.save(dict(state_dict=model.state_dict(), meta=dict(cfg=text, dataset_meta=meta)), path)
     return str(path)
 
 
@@ -87,7 +88,7 @@ def test_a_detector_draws_boxes_above_the_score(infer, image, tmp_path, capsys):
     drawn = picture(infer(checkpoint, image, '--config', CELLS, '--device', 'cpu'))
     assert 'RBC' in capsys.readouterr().out
     assert not np.array_equal(drawn, plain)
-    picture(infer(checkpoint, image, '--config', CELLS, '--score-thr', '1'))
+    picture(infer(checkpoint, image, '--score-thr', '1'))  # by the config in the checkpoint
     assert 'photo.jpg: nothing' in capsys.readouterr().out
 
 

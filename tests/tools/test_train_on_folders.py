@@ -86,7 +86,7 @@ def test_a_folder_of_boxes_is_trained_on(tool, tmp_path):
     ('embed', ['w.pth', 'digits', '--out', 'o.csv'], 'embeddings are written as .npz'),
     ('embed', ['w.pth', 'digits/digit 0', '--out', 'o.npz'], "There is no checkpoint file 'w.pth'"),
     ('embed', ['real.pth', 'digits/digit 0', '--out', 'o.npz'], "'real.pth' cannot be read"),
-    ('embed', ['w', 'digits', '--out', 'o.npz', '--config', 'c', '--arch', 'B/16'], 'give one of them'),
+    ('embed', ['w', 'digits/digit 0', '--out', 'o.npz', '--config', 'c', '--arch', 'B/16'], 'give one of them'),
 ])
 def test_bad_input_is_one_sentence(tool, tmp_path, name, arguments, words):
     write_digits(tmp_path / 'digits', per_class=1, classes=2)
