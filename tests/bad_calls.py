@@ -155,8 +155,7 @@ def calls(folder: Path, tools: tuple[str, ...]) -> Iterator[Call]:
 
     def infer(*images: str, word: str, checkpoint: str = good, config: str = DIGITS, out: str = str(folder / 'out'),
               extra: tuple[str, ...] = (), **more: object) -> Call:
-        return Call('infer', [*images, '--config', config, '--checkpoint', checkpoint, '--out', out, *extra], word,
-                    **more)
+        return Call('infer', [checkpoint, *images, '--config', config, '--out', out, *extra], word, **more)
 
     image = str(folder / 'good.png')
     if 'train' in tools:
@@ -223,13 +222,13 @@ def calls(folder: Path, tools: tuple[str, ...]) -> Iterator[Call]:
     if 'export' in tools:
         target = str(folder / 'target.onnx')
         for name, (_, word) in CONFIGS.items():
-            yield Call('export', [str(folder / f'{name}.py'), good, target], word)
+            yield Call('export', [good, target, '--config', str(folder / f'{name}.py')], word)
         for name, word in {**BAD_WEIGHTS, **NOT_TO_PREDICT}.items():
-            yield Call('export', [DIGITS, str(folder / name), target], word)
+            yield Call('export', [str(folder / name), target, '--config', DIGITS], word)
         for arguments, word in (
-                ([DIGITS, good, str(folder / 'x.txt')], 'x.txt'), ([DIGITS, good, str(folder / 'file/x.pt2')], 'file'),
-                ([DIGITS, good, target, '--size', '0'], 'size'), ([DIGITS, good, target, '--size', 'big'], '--size'),
-                ([DIGITS, good, target, '--dtype', 'int4'], '--dtype')):
+                ([good, str(folder / 'x.txt')], 'x.txt'), ([good, str(folder / 'file/x.pt2')], 'file'),
+                ([good, target, '--size', '0'], 'size'), ([good, target, '--size', 'big'], '--size'),
+                ([good, target, '--dtype', 'int4'], '--dtype')):
             yield Call('export', arguments, word)
     if 'benchmark' in tools:
         tiny = ['--models', 'Ti/16', '--rounds', '1', '--sizes', '32', '--batch', '1', '--peers']

@@ -77,7 +77,7 @@ def is_parameter(column: str, name: str) -> bool:
 
 def is_flag(tools: Path, flag: str) -> bool:
     """Whether train.py or test.py has a flag, or the module with those that both have."""
-    launch = inspect.getsource(import_module('vit_plugin.apps.command_line')) if tools == shipped('tools') else ''
+    launch = inspect.getsource(import_module('vit_plugin.apps.flags')) if tools == shipped('tools') else ''
     return f"'{flag}'" in launch + ''.join((tools / f'{name}.py').read_text() for name in ('train', 'test'))
 
 

@@ -17,13 +17,15 @@ import torch
 from mmengine.config import Config, DictAction
 from mmengine.device import get_device
 
+from vit_plugin.apps import frameworks  # noqa: F401  first, since it says what is missing
 from vit_plugin.apps.benchmark import PEERS, Case, compare, format_table
 from vit_plugin.apps.benchmark.compare import MODES, OPTIMIZERS, TOLERANCES
 from vit_plugin.apps.benchmark.models import OURS, OUTPUTS
 from vit_plugin.apps.benchmark.pipelines import OURS as OUR_PIPELINE
 from vit_plugin.apps.benchmark.pipelines import compare_pipelines
 from vit_plugin.apps.benchmark.runner import runner_overhead
-from vit_plugin.apps.command_line import at_least, check_device, run_tool
+from vit_plugin.apps.command_line import check_device
+from vit_plugin.apps.flags import at_least, run_tool
 from vit_plugin.engine.config import read_config
 from vit_plugin.files.complete import check_target, replacing, write_text
 from vit_plugin.passes import processor

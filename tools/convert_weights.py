@@ -16,7 +16,8 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from vit_plugin.apps.command_line import at_least, run_tool
+from vit_plugin.apps import frameworks  # noqa: F401  first, since it says what is missing
+from vit_plugin.apps.flags import at_least, run_tool
 from vit_plugin.arch import SIZES
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import check_target, replacing

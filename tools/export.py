@@ -1,26 +1,22 @@
 """Write a classifier as ONNX or as a torch.export archive, and compare it with the model.
 
-    python tools/export.py configs/vit/vit-base-p16_8xb64-20k_in1k-384px.py CHECKPOINT vit-base-p16.onnx
+    python tools/export.py CHECKPOINT vit-base-p16.onnx
 """
 
 import argparse
 import warnings
 from pathlib import Path
 
-from vit_plugin.apps.command_line import add_cfg_options, at_least, run_tool
-from vit_plugin.apps.export import DTYPES, WRITERS, export, load_deployed
-from vit_plugin.engine.checks import check_channels, check_checkpoint
-from vit_plugin.engine.config import read_config
+from vit_plugin.apps.flags import add_cfg_options, add_checkpoint_argument, at_least, run_tool
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.complete import check_target
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Write a classifier as a file that runs without the framework.')
-    parser.add_argument('config', help='config file')
-    parser.add_argument('checkpoint', help='checkpoint file')
-    parser.add_argument('out', type=Path, help=f'file to write: {", ".join(WRITERS)}')
-    parser.add_argument('--dtype', choices=DTYPES, default='float32', help='bfloat16 for .pt2, int8 for .onnx')
+    add_checkpoint_argument(parser)
+    parser.add_argument('out', type=Path, help='file to write: .pt2 or .onnx')
+    parser.add_argument('--dtype', choices=('float32', 'bfloat16', 'int8'), default='float32',
+                        help='bfloat16 for .pt2, int8 for .onnx')
     size = parser.add_mutually_exclusive_group()
     size.add_argument('--size', type=at_least(1, int), nargs='+', metavar='PIXELS',
                       help="side of the images, or height and width; default: the backbone's img_size")
@@ -30,21 +26,22 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(args: argparse.Namespace) -> None:
+    from vit_plugin.apps.export import WRITERS, Deployed, export
+    from vit_plugin.apps.load import load
+    from vit_plugin.files.complete import check_target
     warnings.simplefilter('ignore')  # the exporters' own
     if args.out.suffix not in WRITERS:
         raise ConfigError(f'The file to write, {str(args.out)!r}, must end in one of {", ".join(WRITERS)}.')
     if len(args.size or ()) > 2:
         raise ConfigError(f'--size wants one number or two, got {" ".join(map(str, args.size))}.')
-    sources = [args.config, args.checkpoint]
+    sources = [path for path in (args.config, args.checkpoint) if path]
     check_target(args.out, sources)
-    cfg = read_config(args.config, args.cfg_options)
-    check_checkpoint(args.checkpoint)
-    check_channels(cfg.model)
-    model = load_deployed(cfg, args.checkpoint, args.dtype)
+    trained = load(args.checkpoint, args.config, device='cpu', options=args.cfg_options)
+    model = Deployed.of(trained.model, args.dtype)
+    reference = Deployed.of(trained.model) if args.dtype == 'bfloat16' else None
     backbone = model.model.backbone
     stride = backbone.strides[-1]
     size = None if args.dynamic_size else tuple((args.size * 2)[:2]) if args.size else backbone.img_size
-    reference = load_deployed(cfg, args.checkpoint) if args.dtype == 'bfloat16' else None
     difference = export(model, args.out, size, args.dtype, reference, sources)
     shape = f'{size[0]}, {size[1]}' if size else f'height and width multiples of {stride} from {2 * stride} on'
     print(f'{args.out}: images (any number, {backbone.in_channels}, {shape}), {args.dtype}; largest '

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import torch
 
-from vit_plugin.apps.command_line import add_cfg_options, at_least, run_tool
+from vit_plugin.apps import frameworks  # noqa: F401  first, since it says what is missing
+from vit_plugin.apps.flags import add_cfg_options, at_least, run_tool
 from vit_plugin.apps.planning.building import build_classifier, compute_dtype
 from vit_plugin.apps.planning.cost import GIGABYTES_PER_S, PAPER_CORE_DAYS, PEAK_TFLOPS, Cluster, images_of_run
 from vit_plugin.apps.planning.layouts import GIB, Row, best, lay_out

@@ -9,7 +9,8 @@ The same command continues what is not finished.
 import argparse
 from pathlib import Path
 
-from vit_plugin.apps.command_line import KeyValue, add_cfg_options, at_least, run_tool
+from vit_plugin.apps import frameworks  # noqa: F401  first, since it says what is missing
+from vit_plugin.apps.flags import KeyValue, add_cfg_options, at_least, run_tool
 from vit_plugin.apps.sweep import Sweep, as_markdown, collect, run_here, run_on_slurm, write_results
 
 

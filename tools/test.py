@@ -1,5 +1,7 @@
 """Test a checkpoint.
 
+    python tools/test.py CHECKPOINT
+    python tools/test.py work_dirs/RUN
     python tools/test.py configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py CHECKPOINT
 """
 
@@ -7,21 +9,12 @@ import argparse
 from contextlib import nullcontext
 from copy import deepcopy
 from os.path import abspath
+from typing import Any
 
-import mmengine
-from mmengine.config import ConfigDict
-from mmengine.dist import is_main_process
-from mmengine.evaluator import DumpResults
-from torch import nn
-
-from vit_plugin.apps.command_line import add_common_arguments, at_least, build_runner, load_config, run_tool
-from vit_plugin.apps.predictions import DumpJson
-from vit_plugin.engine.config import of_framework
+from vit_plugin.apps.flags import add_config_argument, add_run_arguments, at_least, run_tool
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.complete import check_target, replacing
-from vit_plugin.models.loading import load_trained
 
-# By the host, `default_scope`: what merges the predictions for several views of an image, and what shows them.
+# By the framework, `default_scope`: what merges the predictions for several views of an image, and what shows them.
 TTA_MODELS = {
     'mmpretrain': dict(type='AverageClsScoreTTA'),
     'mmdet': dict(type='DetTTAModel', tta_cfg=dict(nms=dict(type='nms', iou_threshold=0.5), max_per_img=100)),
@@ -36,8 +29,10 @@ SHOW_HOOKS = {
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Test a checkpoint.')
-    add_common_arguments(parser)
-    parser.add_argument('checkpoint', help='checkpoint file')
+    parser.add_argument('checkpoint', nargs='+', metavar='[CONFIG] CHECKPOINT', help='checkpoint, or folder of a run, '
+                        'whose last one is taken; its config may stand before it, as for the frameworks')
+    add_config_argument(parser)
+    add_run_arguments(parser)
     parser.add_argument('--out', help='file for the results: .json or .pkl, and .yml for metrics')
     parser.add_argument('--out-item', choices=['metrics', 'pred'], default='pred', help='what to write; default: pred')
     parser.add_argument('--tta', action='store_true',
@@ -50,15 +45,17 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def apply_test_flags(cfg, args: argparse.Namespace) -> None:
-    cfg.load_from = args.checkpoint
+    from vit_plugin.engine.config import of_framework
+    from vit_plugin.files.complete import check_target
     if not cfg.get('test_dataloader'):
-        raise ConfigError(f'The config {args.config!r} has no test_dataloader; add one to test it.')
+        raise ConfigError(f'The config {args.config or "of the checkpoint"!r} has no test_dataloader; add one to test '
+                          'it.')
     if args.out and args.out_item == 'metrics' and not args.out.endswith(('.json', '.yml', '.yaml', '.pkl')):
         raise ConfigError(f'--out {args.out!r}: metrics are written as .json, .yml or .pkl.')
     if args.out and args.out_item == 'pred' and not args.out.endswith(('.json', '.pkl', '.pickle')):
         raise ConfigError(f'--out {args.out!r}: predictions are written as .json or .pkl.')
     if args.out:
-        check_target(args.out, [args.config, args.checkpoint])
+        check_target(args.out, [path for path in (args.config, args.checkpoint) if path])
     if args.amp:
         cfg.test_cfg.fp16 = True
     if args.show or args.show_dir:
@@ -76,6 +73,9 @@ def apply_tta(cfg) -> None:
 
     The first view, whose annotations are compared with the merged predictions, is not flipped.
     """
+    from mmengine.config import ConfigDict
+
+    from vit_plugin.engine.config import of_framework
     dataset = cfg.test_dataloader.dataset
     pipeline = deepcopy(dataset.pipeline)
     flips = [[dict(type='RandomFlip', prob=prob) for prob in (0., 1.)], [pipeline[-1]]]
@@ -85,7 +85,7 @@ def apply_tta(cfg) -> None:
     cfg.model = ConfigDict(**cfg.get('tta_model', of_framework(TTA_MODELS, cfg)), module=cfg.model)
 
 
-def unwrapped(model: nn.Module) -> nn.Module:
+def unwrapped(model: Any) -> Any:
     """The model inside those for several processes and for several views."""
     while hasattr(model, 'module'):
         model = model.module
@@ -93,12 +93,28 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
 
 def main(args: argparse.Namespace) -> None:
-    cfg = load_config(args)
+    import mmengine
+    from mmengine.dist import is_main_process
+    from mmengine.evaluator import DumpResults
+
+    from vit_plugin.apps.checkpoint import open_checkpoint
+    from vit_plugin.apps.command_line import build_runner, load_config
+    from vit_plugin.apps.predictions import DumpJson
+    from vit_plugin.files.complete import replacing
+    from vit_plugin.models.loading import load_trained
+    *config, args.checkpoint = args.checkpoint
+    if len(config) + bool(args.config) > 1:
+        raise ConfigError('Give one checkpoint, and at most one config.')
+    args.config = args.config or next(iter(config), None)
+    checkpoint = open_checkpoint(args.checkpoint, args.config, args.cfg_options)
+    cfg = load_config(args, checkpoint)
+    cfg.load_from = checkpoint.path
     apply_test_flags(cfg, args)
     runner = build_runner(cfg, ['test_dataloader'])
-    load_trained(unwrapped(runner.model), args.checkpoint)  # MMEngine's own loading leaves out what does not fit
+    # MMEngine's own loading leaves out what does not fit.
+    load_trained(unwrapped(runner.model), checkpoint.path, checkpoint.content)
     written = args.out and is_main_process()
-    with replacing(args.out, [args.config, args.checkpoint]) if written else nullcontext() as path:
+    with replacing(args.out, [args.config or '', args.checkpoint]) if written else nullcontext() as path:
         if args.out and args.out_item == 'pred':
             dump = DumpJson if args.out.endswith('.json') else DumpResults
             runner.test_evaluator.metrics.append(dump(out_file_path=str(path or args.out)))

@@ -6,22 +6,17 @@
 
 import argparse
 
-from vit_plugin.apps.command_line import (
-    LOADERS,
-    add_common_arguments,
-    at_least,
-    build_runner,
-    load_config,
-    run_tool,
-    told_when_interrupted,
-)
+from vit_plugin.apps import frameworks  # noqa: F401  first, since it says what is missing
+from vit_plugin.apps.command_line import LOADERS, build_runner, load_config, told_when_interrupted
+from vit_plugin.apps.flags import add_run_arguments, at_least, run_tool
 from vit_plugin.apps.from_data import TASKS, Request, write_config
 from vit_plugin.errors import ConfigError
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Train a model.')
-    add_common_arguments(parser, config_required=False)
+    parser.add_argument('config', nargs='?', help='config file')
+    add_run_arguments(parser)
     data = parser.add_argument_group('data in place of a config', 'A config is written into the work directory.')
     data.add_argument('--data', metavar='FOLDER',
                       help='FOLDER/{train,val}/CLASS/*.jpg, FOLDER/CLASS/*.jpg, or a folder of Pascal VOC or COCO')

@@ -20,3 +20,9 @@ def create_model(*args: Any, **kwargs: Any) -> Any:
     """A classifier for plain PyTorch, see :func:`vit_plugin.models.classifier.create_model`."""
     from vit_plugin.models.classifier import create_model
     return create_model(*args, **kwargs)
+
+
+def load(*args: Any, **kwargs: Any) -> Any:
+    """A trained model, to call with an image, see :func:`vit_plugin.apps.load.load`."""
+    from vit_plugin.apps.load import load
+    return load(*args, **kwargs)

@@ -72,7 +72,7 @@ def run(name: str, file: Path, arguments: Sequence[str]) -> int:
     sys.argv = [f'vit-plugin {name}', *arguments]  # argparse takes the first for the name of the program
     if name in MODULES:
         return import_module(f'vit_plugin.{name}.__main__').main(arguments)
-    from vit_plugin.apps.command_line import run_tool  # which imports torch
+    from vit_plugin.apps.flags import run_tool
     spec: Any = spec_from_file_location(file.stem, file)
     tool = module_from_spec(spec)
     spec.loader.exec_module(tool)

@@ -6,11 +6,11 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from mmengine.config import Config
 from mmengine.registry import MODELS
-from torch import nn
 
 from vit_plugin.apps import browser
-from vit_plugin.apps.subject import Subject
+from vit_plugin.apps.trained_model import TrainedModel
 from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.visualization.pictures import PreparedImage
 
@@ -24,29 +24,15 @@ def seen() -> PreparedImage:
     return PreparedImage(image, torch.randn(1, 3, 32, 48))
 
 
-def subject(tiny: dict, classes: list[str] = NAMES, **more: object) -> Subject:
+def trained(tiny: dict, classes: list[str] = NAMES, **more: object) -> TrainedModel:
     model = MODELS.build(dict(
         type='mmpretrain.ImageClassifier', backbone=dict(type='vit_plugin.VisionTransformer', **tiny, **more),
         head=dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=32)))
-    model.head.layers.head.bias.data.copy_(torch.tensor([1., 2., 3.]).log())
-    return Subject(model.eval(), classes, lambda path: None)
-
-
-def test_the_likeliest_classes_come_first(tiny, seen):
-    assert list(browser.likeliest(subject(tiny), seen).items()) == [
-        ('crane (2)', pytest.approx(1 / 2)), ('cat', pytest.approx(1 / 3)), ('crane (0)', pytest.approx(1 / 6))]
-    assert list(browser.likeliest(subject(tiny, []), seen, count=1)) == ['2']
-
-
-def test_a_model_without_a_classifier_says_so(tiny, seen):
-    backbone = nn.Module()
-    backbone.backbone = subject(tiny).model.backbone
-    with pytest.raises(ConfigError, match='no classes to show'):
-        browser.likeliest(Subject(backbone, [], lambda path: None), seen)
+    return TrainedModel(model, Config(dict(default_scope='mmpretrain')), dict(classes=classes))
 
 
 def test_every_picture_is_pixels_of_its_own(tiny, seen):
-    found = browser.drawn(subject(tiny), seen)
+    found = browser.drawn(trained(tiny), seen)
     assert list(found) == list(browser.TITLES)
     pytest.importorskip('pytorch_grad_cam')
     assert len({picture.tobytes() for picture in found.values()}) == 4
@@ -54,25 +40,24 @@ def test_every_picture_is_pixels_of_its_own(tiny, seen):
 
 
 def test_the_block_is_that_of_attention_and_rollout(tiny, seen):
-    model = subject(tiny)
+    model = trained(tiny)
     first, last = (browser.drawn(model, seen, block) for block in (0, 1))
     assert [name for name in first if not np.array_equal(first[name], last[name])] == ['attention', 'rollout']
 
 
 def test_a_picture_that_cannot_be_is_a_sentence(tiny, seen):
-    found = browser.drawn(subject(tiny, with_cls_token=False, out_type='avg_featmap'), seen)
+    found = browser.drawn(trained(tiny, with_cls_token=False, out_type='avg_featmap'), seen)
     assert found['attention'].startswith('This model has no class token')
     assert not isinstance(found['features'], str)
 
 
 def test_a_long_picture_is_refused(tiny, tmp_path):
     cv2.imwrite(str(tmp_path / 'long.png'), np.zeros((8, 800, 3), dtype=np.uint8))
-    long = subject(tiny)._replace(see=lambda path: PreparedImage(cv2.imread(path), torch.zeros(1, 3, 8, 800)))
     with pytest.raises(ConfigError, match='more than 10 times the other; crop it'):
-        browser.look(long, str(tmp_path / 'long.png'))
+        browser.look(trained(tiny), str(tmp_path / 'long.png'), size=8)
 
 
 def test_a_missing_gradio_is_named_with_its_extra(tiny, monkeypatch):
     monkeypatch.setitem(sys.modules, 'gradio', None)
     with pytest.raises(MissingExtraError, match=r"vit-plugin demo needs gradio.*pip install 'vit_plugin\[browser\]'"):
-        browser.page(subject(tiny), 'title')
+        browser.page(trained(tiny), 'title')

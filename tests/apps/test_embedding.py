@@ -1,13 +1,18 @@
 """Vectors of images: batches in order, and files."""
 
+from collections.abc import Callable
+
 import cv2
 import numpy as np
 import pytest
 import torch
+from mmengine.dataset import pseudo_collate
 from torch import nn
 
 import vit_plugin
-from vit_plugin.apps.embedding import embed, normalised, of_model, save_embeddings, vectors_of
+from vit_plugin.apps.embedding import embed, normalised, save_embeddings
+from vit_plugin.apps.load import from_arch
+from vit_plugin.apps.trained_model import TrainedModel, vectors_of
 from vit_plugin.errors import ConfigError
 
 
@@ -19,30 +24,40 @@ def files(tmp_path) -> list[str]:
     return [str(tmp_path / f'{i}.png') for i in range(5)]
 
 
+@pytest.fixture
+def made(tmp_path, tiny) -> Callable[..., TrainedModel]:
+    """Makes the model of some weights with an arch."""
+    def make(**options) -> TrainedModel:
+        options = {**tiny, **options}
+        torch.save(vit_plugin.create_model(**options, num_classes=0).state_dict(), tmp_path / 'weights.pth')
+        return from_arch(options.pop('arch'), str(tmp_path / 'weights.pth'), options, classify=False)
+    return make
+
+
 @pytest.mark.parametrize('batch_size', [1, 2, 5, 8])
-def test_batches_come_in_order(files, tiny, batch_size):
-    model = vit_plugin.create_model(**tiny, num_classes=0).eval()
-    embedder = of_model(model)
-    batches = list(embed(embedder, files, batch_size))
+def test_batches_come_in_order(files, made, batch_size):
+    trained = made()
+    batches = list(embed(trained, files, batch_size))
     assert [len(batch) for batch in batches] == [len(files[i:i + batch_size]) for i in range(0, 5, batch_size)]
     for path, vector in zip(files, np.concatenate(batches), strict=True):
         assert vector.shape == (32, )
-        np.testing.assert_allclose(vector, embedder.vectors([embedder.prepare(path)])[0], atol=1e-5)
+        np.testing.assert_allclose(vector, trained.features([trained.sample(path)])[0], atol=1e-5)
 
 
-def test_pixels_are_normalised_rgb(tmp_path, tiny):
+def test_pixels_are_normalised_rgb(tmp_path, made):
     cv2.imwrite(str(tmp_path / 'a.png'), np.full((40, 50, 3), (0, 128, 255), dtype=np.uint8))  # BGR
-    pixels = of_model(vit_plugin.create_model(**tiny, num_classes=0)).prepare(str(tmp_path / 'a.png'))
+    trained = made()
+    sample = trained.sample(str(tmp_path / 'a.png'))
+    pixels = trained.model.data_preprocessor(pseudo_collate([sample]))['inputs'][0]
     assert pixels.shape == (3, 32, 32)
     torch.testing.assert_close(pixels[:, 3, 5], torch.tensor([1., 128 / 127.5 - 1, -1.]))
-    grey = of_model(vit_plugin.create_model(**tiny, num_classes=0, patch_embed=dict(in_channels=1)))
-    assert grey.prepare(str(tmp_path / 'a.png')).shape == (1, 32, 32)
+    assert made(patch_embed=dict(in_channels=1)).sample(str(tmp_path / 'a.png'))['inputs'].shape == (1, 32, 32)
 
 
-def test_an_unreadable_image_is_one_sentence(files, tmp_path, tiny):
+def test_an_unreadable_image_is_one_sentence(files, tmp_path, made):
     (tmp_path / '3.png').write_text('no image')
     with pytest.raises(ConfigError, match=r"3\.png' cannot be read"):
-        list(embed(of_model(vit_plugin.create_model(**tiny, num_classes=0)), files, 2))
+        list(embed(made(), files, 2))
 
 
 def test_the_file_has_names_and_rows(tmp_path):

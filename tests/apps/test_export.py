@@ -6,8 +6,11 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 
-from vit_plugin.apps.export import WRITERS, Deployed, export, largest_difference, load_deployed, trace, write_onnx
+from vit_plugin.apps.checkpoint import Checkpoint
+from vit_plugin.apps.export import WRITERS, Deployed, export, largest_difference, trace, write_onnx
+from vit_plugin.apps.load import from_config
 from vit_plugin.errors import ConfigError
+from vit_plugin.weights.sources import read_whole
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # the exporters' own
 SIZE = (40, 24)  # another grid than the native 4 x 4
@@ -84,6 +87,10 @@ def train(tmp_path, tiny, tiny_hybrid):
     return make
 
 
+def load_deployed(cfg: Config, path: str, dtype: str = 'float32') -> Deployed:
+    return Deployed.of(from_config(Checkpoint(path, read_whole(path), cfg)).model, dtype)
+
+
 @pytest.fixture
 def deployed(train):
     return lambda **variation: load_deployed(*train(**variation))
@@ -124,9 +131,10 @@ def test_only_the_classifier_of_the_checkpoint(train):
 
 
 def test_only_models_of_ours():
+    init_default_scope('mmpretrain')
     stock = dict(type='ImageClassifier', backbone=dict(type='ResNet', depth=18), head=None)
     with pytest.raises(ConfigError, match='ResNet is not a vit_plugin.VisionTransformer'):
-        load_deployed(Config(dict(model=stock)), 'none.pth')
+        Deployed.of(MODELS.build(stock))
 
 
 @pytest.mark.usefixtures('with_onnx')

@@ -87,7 +87,7 @@ def test_drop_a_picture_and_read_the_classes(address, tmp_path):
 def test_bad_input_is_one_sentence(run_tool, checkpoint, monkeypatch):
     config = ('--config', DIGITS)
     monkeypatch.setitem(sys.modules, 'gradio', ModuleType('gradio'))  # the sentences come before it is used
-    for arguments, words in (((checkpoint, ), 'Give --config'),
+    for arguments, words in (((checkpoint, ), 'holds no config; give it with --config'),
                              ((checkpoint, *config, '--arch', 'B/16'), 'give one of them'),
                              (('none.pth', *config), "There is no checkpoint file 'none.pth'"),
                              ((checkpoint, *config, '--port', '70000'), '70000 is not between 1 and 65535')):

@@ -12,7 +12,7 @@ CONFIG = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 
 @pytest.fixture
 def export(run_tool):
-    return partial(run_tool, 'export')
+    return partial(run_tool, 'export', '--config', CONFIG)
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def checkpoint(tmp_path):
 @pytest.mark.nightly
 def test_it_tells_how_far_the_file_is_from_the_model(export, checkpoint, tmp_path):
     out = tmp_path / 'new' / 'model.pt2'
-    done = export(CONFIG, checkpoint, out)
+    done = export(checkpoint, out)
     assert done.returncode == 0, done.stderr
     assert float(re.search(r'largest difference .*: (\S+) of', done.stdout)[1]) < 1e-5
     assert 'images (any number, 1, 8, 8)' in done.stdout
@@ -46,7 +46,7 @@ def test_bad_input_is_one_sentence(export, checkpoint, tmp_path):
             ([checkpoint, tmp_path / 'x.pt2', '--size', 8, 8, 8], '--size wants one number or two, got 8 8 8'),
             ([checkpoint, tmp_path / 'x.pt2', '--size', 1], 'smaller than one patch of 2 x 2'),
             ([checkpoint, tmp_path / 'x.pt2', '--size', -8], '--size: -8 is not 1 or more')):
-        done = export(CONFIG, *arguments)
+        done = export(*arguments)
         assert done.returncode in (1, 2)
         assert words in done.stderr.splitlines()[-1]
         assert list(tmp_path.iterdir()) == [checkpoint]
@@ -57,7 +57,7 @@ def test_bad_input_is_one_sentence(export, checkpoint, tmp_path):
 def test_it_does_not_write_over_what_it_reads(export, checkpoint, suffix):
     source = checkpoint.rename(checkpoint.with_suffix(suffix))
     weights = source.read_bytes()
-    done = export(CONFIG, source, source)
+    done = export(source, source)
     assert done.returncode == 1
     assert 'would be written over while it is read' in done.stderr.splitlines()[-1]
     assert source.read_bytes() == weights
@@ -70,7 +70,7 @@ def test_on_a_full_disk_the_old_file_stays(export, checkpoint, tmp_path, suffix)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, before[1]))  # no file can grow beyond 4 KiB
     try:
-        done = export(CONFIG, checkpoint, out)
+        done = export(checkpoint, out)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert done.returncode == 1

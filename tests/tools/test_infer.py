@@ -13,7 +13,7 @@ from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 from safetensors.torch import save_file
 
-from vit_plugin.apps import command_line
+from vit_plugin.apps import flags
 from vit_plugin.engine.config import read_config
 
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
@@ -36,7 +36,7 @@ def infer(monkeypatch, tmp_path, no_default_scope):
 
     def run(*arguments: str) -> Path:
         monkeypatch.setattr(sys, 'argv', ['infer.py', *map(str, arguments), '--out', str(tmp_path / 'out')])
-        command_line.run_tool(module.make_parser(), module.main)
+        flags.run_tool(module.make_parser(), module.main)
         return tmp_path / 'out'
     return run
 
@@ -51,12 +51,13 @@ def image(tmp_path) -> Path:
 def save(path: Path, config: str, meta: dict, change=lambda model: None) -> str:
     """A checkpoint of the recipe's model with random weights."""
     cfg: Config = read_config(config)
+    text = cfg.pretty_text
     init_default_scope(cfg.default_scope)
     cfg.model.backbone.init_cfg = None
     cfg.model.setdefault('data_preprocessor', cfg.get('data_preprocessor'))
     model = MODELS.build(cfg.model)
     change(model)
-    torch.save(dict(state_dict=model.state_dict(), meta=dict(dataset_meta=meta)), path)
+    torch.save(dict(state_dict=model.state_dict(), meta=dict(cfg=text, dataset_meta=meta)), path)
     return str(path)
 
 
@@ -72,7 +73,7 @@ def test_a_classifier_tells_the_likeliest_classes(infer, image, tmp_path, capsys
         model.head.layers.head.bias.data[7] = 9
 
     checkpoint = save(tmp_path / 'digits.pth', DIGITS, dict(classes=[f'digit {i}' for i in range(10)]), prefer_seven)
-    out = infer(image, '--config', DIGITS, '--checkpoint', checkpoint)
+    out = infer(checkpoint, image, '--config', DIGITS)
     assert picture(out).shape[0] >= 224
     told = capsys.readouterr().out
     assert 'photo.jpg: digit 7 1.00, ' in told
@@ -84,10 +85,10 @@ def test_a_detector_draws_boxes_above_the_score(infer, image, tmp_path, capsys):
     checkpoint = save(tmp_path / 'cells.pth', CELLS, dict(classes=('RBC', 'WBC', 'Platelets')),
                       lambda model: torch.nn.init.constant_(model.bbox_head.retina_cls.bias, 3.))
     plain = cv2.imread(str(image))
-    drawn = picture(infer(image, '--config', CELLS, '--checkpoint', checkpoint, '--device', 'cpu'))
+    drawn = picture(infer(checkpoint, image, '--config', CELLS, '--device', 'cpu'))
     assert 'RBC' in capsys.readouterr().out
     assert not np.array_equal(drawn, plain)
-    picture(infer(image, '--config', CELLS, '--checkpoint', checkpoint, '--score-thr', '1'))
+    picture(infer(checkpoint, image, '--score-thr', '1'))  # by the config in the checkpoint
     assert 'photo.jpg: nothing' in capsys.readouterr().out
 
 
@@ -100,7 +101,7 @@ model = dict(backbone=dict(arch={TINY}, img_size=64, frozen_stages=2), test_cfg=
              decode_head=dict(in_channels=32, channels=32))''')
     checkpoint = save(tmp_path / 'scenes.pth', str(config), {},
                       lambda model: model.decode_head.conv_seg.bias.data.index_fill_(0, torch.tensor(2), 99.))
-    drawn = picture(infer(image, '--config', config, '--checkpoint', checkpoint))
+    drawn = picture(infer(checkpoint, image, '--config', config))
     assert drawn.shape == (48, 64, 3)
     assert 'photo.jpg: sky 100%' in capsys.readouterr().out
 
@@ -116,12 +117,12 @@ def test_bad_input_is_one_sentence(infer, image, tmp_path):
     without_test.write_text(f'_base_ = {str(Path(DIGITS).resolve())!r}\n'
                             'test_dataloader = test_cfg = test_evaluator = None')
     for arguments, words in (
-            ([image, '--config', without_test, '--checkpoint', checkpoint], 'has no test_dataloader; add one'),
-            ([damaged, '--config', DIGITS, '--checkpoint', checkpoint], "damaged.jpg' cannot be read"),
-            (['none.jpg', '--config', DIGITS, '--checkpoint', checkpoint], "There is no image 'none.jpg'"),
-            ([image, '--config', 'none.py', '--checkpoint', checkpoint], "There is no config file 'none.py'"),
-            ([image, '--config', DIGITS, '--checkpoint', 'none.pth'], "There is no checkpoint file 'none.pth'"),
-            ([image, '--config', DIGITS, '--checkpoint', other], 'is not of this model')):
+            ([checkpoint, image, '--config', without_test], 'has no test_dataloader; add one'),
+            ([checkpoint, damaged, '--config', DIGITS], "damaged.jpg' cannot be read"),
+            ([checkpoint, 'none.jpg', '--config', DIGITS], "There is no image 'none.jpg'"),
+            ([checkpoint, image, '--config', 'none.py'], "There is no config file 'none.py'"),
+            (['none.pth', image, '--config', DIGITS], "There is no checkpoint file 'none.pth'"),
+            ([other, image, '--config', DIGITS], 'is not of this model')):
         with pytest.raises(SystemExit) as error:
             infer(*arguments)
         assert words in str(error.value)
@@ -148,7 +149,7 @@ def test_a_whole_model_predicts_the_same_from_any_container(infer, image, whole_
     monkeypatch.setattr('vit_plugin.weights.sources.download', lambda address: tmp_path / Path(address).name)
     for checkpoint, told in ((tmp_path / 'digits.safetensors', '7 1.00'), (tmp_path / 'digits.npz', '7 1.00'),
                              ('http://localhost/digits.pth', 'digit 7 1.00')):  # which says what its classes are
-        infer(image, '--config', DIGITS, '--checkpoint', checkpoint)
+        infer(checkpoint, image, '--config', DIGITS)
         assert f'photo.jpg: {told}, ' in capsys.readouterr().out
 
 
@@ -159,8 +160,8 @@ def test_a_model_is_never_half_initialised(infer, image, whole_digits, tmp_path)
     save_file({name: value[:7] if 'head' in name else value for name, value in bare.items()},
               tmp_path / 'seven.safetensors')
     for name, why in (('headless', 'the checkpoint has no head'), ('seven', 'has 7 classes, the model 10')):
-        with pytest.raises(SystemExit, match=rf'is not of the whole model: .*head\..*{why}'):
-            infer(image, '--config', DIGITS, '--checkpoint', tmp_path / f'{name}.safetensors')
+        with pytest.raises(SystemExit, match=rf'is not of the complete model: .*head\..*{why}'):
+            infer(tmp_path / f'{name}.safetensors', image, '--config', DIGITS)
 
 
 @needs_mmdet
@@ -170,13 +171,13 @@ def test_a_detector_needs_its_neck_and_head(infer, image, tmp_path, capsys):
 
     checkpoint = Path(save(tmp_path / 'cells.pth', CELLS, {}, find_platelets))
     save_file(weights_in(checkpoint), tmp_path / 'cells.safetensors')
-    infer(image, '--config', CELLS, '--checkpoint', tmp_path / 'cells.safetensors', '--device', 'cpu')
+    infer(tmp_path / 'cells.safetensors', image, '--config', CELLS, '--device', 'cpu')
     told = capsys.readouterr().out
     assert 'Platelets' in told
     assert 'RBC' not in told
     save_file(weights_in(checkpoint, lambda name: name.startswith('backbone.')), tmp_path / 'backbone.safetensors')
-    with pytest.raises(SystemExit, match=r'is not of the whole model: .*neck\.'):
-        infer(image, '--config', CELLS, '--checkpoint', tmp_path / 'backbone.safetensors', '--device', 'cpu')
+    with pytest.raises(SystemExit, match=r'is not of the complete model: .*neck\.'):
+        infer(tmp_path / 'backbone.safetensors', image, '--config', CELLS, '--device', 'cpu')
 
 
 def test_no_picture_is_written_over(infer, image, tmp_path):
@@ -187,7 +188,7 @@ def test_no_picture_is_written_over(infer, image, tmp_path):
         other.write_bytes(image.read_bytes())
     for images in ([image, same_name], [same_file]):
         with pytest.raises(SystemExit, match='would be written over; give another folder'):
-            infer(*images, '--config', DIGITS, '--checkpoint', 'none.pth')
+            infer('none.pth', *images, '--config', DIGITS)
     assert same_file.read_bytes() == image.read_bytes()
 
 
@@ -197,5 +198,5 @@ def test_a_folder_of_images(infer, image, tmp_path):
     for name in ('b.jpg', 'a.png'):
         (folder / name).write_bytes(image.read_bytes())
     (folder / 'notes.txt').write_text('not an image')
-    out = infer(folder, '--config', DIGITS, '--checkpoint', save(tmp_path / 'digits.pth', DIGITS, {}))
+    out = infer(save(tmp_path / 'digits.pth', DIGITS, {}), folder, '--config', DIGITS)
     assert sorted(path.name for path in out.iterdir()) == ['a.png', 'b.png']

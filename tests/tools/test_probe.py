@@ -5,7 +5,7 @@ FEW = ('--cfg-options', 'train_dataloader.dataset.indices=200', 'val_dataloader.
 
 
 def test_digits_are_told_apart_without_training(run_tool, tmp_path):
-    done = run_tool('probe', CONFIG, '--out', tmp_path / 'found.json', '--shots', 3, '--seeds', 2,
+    done = run_tool('probe', '--config', CONFIG, '--out', tmp_path / 'found.json', '--shots', 3, '--seeds', 2,
                     '--work-dir', tmp_path, *FEW)
     assert not done.returncode, done.stderr
     found = json.loads((tmp_path / 'found.json').read_text())
@@ -16,5 +16,6 @@ def test_digits_are_told_apart_without_training(run_tool, tmp_path):
 
 
 def test_what_cannot_be_written_or_read_is_a_sentence(run_tool, tmp_path):
-    assert 'written as .json' in run_tool('probe', CONFIG, '--out', 'x.txt').stderr
-    assert "no checkpoint file 'absent.pth'" in run_tool('probe', CONFIG, 'absent.pth', '--work-dir', tmp_path).stderr
+    assert 'written as .json' in run_tool('probe', '--config', CONFIG, '--out', 'x.txt').stderr
+    done = run_tool('probe', 'absent.pth', '--config', CONFIG, '--work-dir', tmp_path)
+    assert "no checkpoint file 'absent.pth'" in done.stderr

@@ -29,18 +29,22 @@ def test_a_folder_is_trained_on_and_its_config_is_enough_for_the_rest(tool, tmp_
     config, checkpoint = 'work_dirs/digits/config.py', 'work_dirs/digits/epoch_1.pth'
     assert Path(config).read_text().startswith('"""timm://test_vit on digits, 3 classes.')  # not MMEngine's copy
 
-    done = tool('test', config, checkpoint, '--out', 'metrics.json', '--out-item', 'metrics')
+    done = tool('test', 'work_dirs/digits', '--out', 'metrics.json', '--out-item', 'metrics')
     assert done.returncode == 0, done.stderr
     assert json.loads(Path('metrics.json').read_text()) == json.loads(
         Path('work_dirs/digits/metrics.json').read_text())['last']
 
-    done = tool('infer', 'digits/digit 1/000.png', '--config', config, '--checkpoint', checkpoint, '--out', 'pictures')
+    done = tool('infer', checkpoint, 'digits/digit 1/000.png', '--out', 'pictures', '--out', 'found.json', '--out',
+                'found.csv')
     assert done.returncode == 0, done.stderr
     assert 'digit 1 0.' in done.stdout
+    (rows, ) = json.loads(Path('found.json').read_text()).values()
+    assert {row['class'] for row in rows} == {'digit 0', 'digit 1', 'digit 2'}
+    assert Path('found.csv').read_text().splitlines()[0] == 'image,class,score'
 
     images = [str(path) for path in sorted(Path('digits').rglob('*.png'))]
-    for model, file in ((['--config', config], 'a.npz'), (['--arch', ARCH, '--img-size', 32], 'b.npz')):
-        done = tool('embed', *images, *model, '--weights', checkpoint, '--out', file, '--normalize')
+    for model, file in (([], 'a.npz'), (['--arch', ARCH, '--cfg-options', 'img_size=32'], 'b.npz')):
+        done = tool('embed', checkpoint, *images, *model, '--out', file, '--normalize')
         assert done.returncode == 0, done.stderr
     first, second = np.load('a.npz'), np.load('b.npz')
     assert first['names'].tolist() == images
@@ -66,8 +70,7 @@ def test_a_folder_of_boxes_is_trained_on(tool, tmp_path):
                 *QUICK)
     assert done.returncode == 0, done.stderr
     assert 'cells: 2 classes. 4 images to train on, 2 images to validate.' in done.stdout
-    done = tool('infer', 'cells/JPEGImages', '--config', 'work_dirs/cells/config.py', '--checkpoint',
-                'work_dirs/cells/epoch_1.pth', '--out', 'pictures')
+    done = tool('infer', 'work_dirs/cells', 'cells/JPEGImages', '--out', 'pictures')
     assert done.returncode == 0, done.stderr
     assert len(list(Path('pictures').iterdir())) == 6
 
@@ -79,12 +82,11 @@ def test_a_folder_of_boxes_is_trained_on(tool, tmp_path):
     ('train', ['--data', 'digits'], '--data needs --arch'),
     ('train', ['--data', 'none', '--arch', ARCH], "there is no folder 'none'"),
     ('train', ['--data', 'tools', '--arch', ARCH], "there are no images in 'tools'"),
-    ('embed', ['none.jpg', '--weights', 'w.pth', '--out', 'o.npz'], "There is no image 'none.jpg'"),
-    ('embed', ['digits', '--weights', 'w.pth', '--out', 'o.csv'], 'embeddings are written as .npz'),
-    ('embed', ['digits/digit 0', '--weights', 'w.pth', '--out', 'o.npz'], "There is no checkpoint file 'w.pth'"),
-    ('embed', ['digits/digit 0', '--weights', 'real.pth', '--out', 'o.npz'], 'Give --config with the config of the'),
-    ('embed', ['digits', '--weights', 'w', '--out', 'o.npz', '--config', 'c', '--arch', 'B/16'], 'leave out --arch'),
-    ('embed', ['digits', '--weights', 'w', '--out', 'o.npz', '--cfg-options', 'a=1'], '--cfg-options change the'),
+    ('embed', ['w.pth', 'none.jpg', '--out', 'o.npz'], "There is no image 'none.jpg'"),
+    ('embed', ['w.pth', 'digits', '--out', 'o.csv'], 'embeddings are written as .npz'),
+    ('embed', ['w.pth', 'digits/digit 0', '--out', 'o.npz'], "There is no checkpoint file 'w.pth'"),
+    ('embed', ['real.pth', 'digits/digit 0', '--out', 'o.npz'], "'real.pth' cannot be read"),
+    ('embed', ['w', 'digits/digit 0', '--out', 'o.npz', '--config', 'c', '--arch', 'B/16'], 'give one of them'),
 ])
 def test_bad_input_is_one_sentence(tool, tmp_path, name, arguments, words):
     write_digits(tmp_path / 'digits', per_class=1, classes=2)

@@ -36,9 +36,9 @@ def checkpoint(tmp_path, no_default_scope) -> Path:
 
 @pytest.mark.parametrize(('picture', 'written'), [
     ('attention', 'photo_attention'), ('rollout', 'photo_rollout'), ('distance', 'distance'), ('features', 'features'),
-    ('posembed', 'posembed'), ('filters', 'filters')])
+    ('posembed', 'posembed')])
 def test_pictures_with_a_config(run_tool, image, checkpoint, tmp_path, picture, written):
-    images = [] if picture in ('posembed', 'filters') else [image]
+    images = [] if picture == 'posembed' else [image]
     done = run_tool('visualize', picture, checkpoint, *images, '--config', DIGITS, '--out', tmp_path / 'out',
                     *WITH_TOKEN)
     assert done.returncode == 0, done.stderr
@@ -59,7 +59,7 @@ def test_weights_without_a_head_give_all_pictures_but_class_activation(run_tool,
     save_file({name: value for name, value in state.items() if not name.startswith('head.')}, weights)
     call = (weights, image, '--config', DIGITS, '--out', tmp_path / 'out', *WITH_TOKEN)
     assert run_tool('visualize', 'features', *call).returncode == 0
-    assert 'is not of the whole model: it has no values for head.' in run_tool('visualize', 'cam', *call).stderr
+    assert 'is not of the complete model: it has no values for head.' in run_tool('visualize', 'cam', *call).stderr
 
 
 def test_weights_with_an_arch_and_a_folder_of_images(run_tool, image, tmp_path):
@@ -86,8 +86,8 @@ def test_bad_input_is_one_sentence(run_tool, image, checkpoint, tmp_path):
             (('attention', checkpoint, 'none.jpg', *config), "There is no image 'none.jpg'"),
             (('attention', checkpoint, tmp_path / 'empty', *config), 'There are no images in the folder'),
             (('attention', checkpoint, *config), 'attention needs at least one image'),
-            (('filters', checkpoint, image, *config), 'shows the model alone'),
-            (('attention', checkpoint, image), 'Give --config'),
+            (('posembed', checkpoint, image, *config), 'shows the model alone'),
+            (('attention', checkpoint, image), 'holds no config; give it with --config'),
             (('attention', checkpoint, image, image, *config), 'Two images are named photo'),
             (('attention', checkpoint, image, *config, '--arch', 'Ti/16'), 'give one of them'),
             (('attention', checkpoint, image, *config, '--blocks', '6'), 'there is no block 6; this model has 6'),

@@ -5,7 +5,7 @@ from visualization_models import KINDS, build
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import ViTAdapter
 from vit_plugin.models.layers.attention import Attention
-from vit_plugin.visualization import attention_weights, class_attention
+from vit_plugin.visualization import attention_rollout, attention_weights, class_attention
 
 
 @pytest.mark.parametrize('kind', KINDS)
@@ -74,3 +74,17 @@ def test_bad_input_is_one_sentence(tiny):
         class_attention(build('windows', tiny), images)
     with pytest.raises(ConfigError, match=r'A model with one vit_plugin\.VisionTransformer is needed'):
         attention_weights(torch.nn.Linear(1, 1), images)
+
+
+def test_rollout_is_the_product_of_the_blocks(tiny):
+    model, images = build('registers', tiny), torch.randn(2, 3, 32, 32)
+    first, second = (0.5 * weights.mean(1) + 0.5 * torch.eye(20) for weights in attention_weights(model, images))
+    maps = attention_rollout(model, images)
+    assert maps.shape == (2, 2, 4, 4)
+    torch.testing.assert_close(maps[:, 1].flatten(1), (second @ first)[:, 0, 4:])
+
+
+def test_without_a_class_token_it_is_the_mean_of_the_patches(tiny):
+    model = build('windows', tiny)
+    maps = attention_rollout(model, torch.randn(1, 3, 32, 32))
+    torch.testing.assert_close(maps[0, 1].sum(), torch.tensor(1.))

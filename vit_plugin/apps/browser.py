@@ -6,51 +6,26 @@ import numpy as np
 
 from vit_plugin.errors import ConfigError, MissingExtraError, needed_by
 from vit_plugin.models.loading import find_backbone
-from vit_plugin.visualization.attention_maps import observing
 from vit_plugin.visualization.pictures import PER_IMAGE, PreparedImage
 from vit_plugin.visualization.style import as_pixels
 
-from .subject import Subject
+from .predictions import NUM_TOP
+from .trained_model import TrainedModel
 
 if TYPE_CHECKING:
     import gradio
 
-NUM_TOP = 5  # classes that are shown
 LONGEST = 10  # sides of a picture; the weights of attention grow with the square of this
 OF_A_BLOCK = ('attention', 'rollout')
 TITLES = {'attention': 'Attention of the class token', 'rollout': 'Attention rolled out through the blocks',
           'features': 'Features as colours', 'cam': 'What speaks for the likeliest class'}
 
 
-def likeliest(subject: Subject, seen: PreparedImage, count: int = NUM_TOP) -> dict[str, float]:
-    """The likeliest classes and their scores, best first.
-
-    A class without a name is its number. If several classes have one name, the number follows it.
-
-    Raises:
-        ConfigError: if the model is no classifier.
-    """
-    model, classes = subject.model, subject.classes
-    if not hasattr(model, 'head') or not hasattr(model, 'predict'):
-        raise ConfigError('There are no classes to show, since this model has no classifier with known names of '
-                          'classes; give --config with the config of a classifier.')
-    with observing(model):
-        scores = model.predict(seen.inputs)[0].pred_score
-    best, labels = scores.topk(min(count, len(scores)))
-
-    def name(label: int) -> str:
-        if label >= len(classes):
-            return str(label)
-        return classes[label] if classes.count(classes[label]) == 1 else f'{classes[label]} ({label})'
-
-    return {name(label): score for label, score in zip(labels.tolist(), best.tolist(), strict=True)}
-
-
-def drawn(subject: Subject, seen: PreparedImage, block: int = -1) -> dict[str, np.ndarray | str]:
+def drawn(trained: TrainedModel, seen: PreparedImage, block: int = -1) -> dict[str, np.ndarray | str]:
     """Every picture of :data:`~vit_plugin.visualization.pictures.PER_IMAGE`, by its name.
 
     Args:
-        subject: the model.
+        trained: the model.
         seen: the image.
         block: the block for attention and rollout.
 
@@ -60,28 +35,28 @@ def drawn(subject: Subject, seen: PreparedImage, block: int = -1) -> dict[str, n
     found: dict[str, np.ndarray | str] = {}
     for name, draw in PER_IMAGE.items():
         options = dict(blocks=[block]) if name in OF_A_BLOCK else dict(
-            classes=subject.classes) if name == 'cam' else {}
+            classes=trained.classes) if name == 'cam' else {}
         try:
-            found[name] = as_pixels(draw(subject.model, seen, **options))
+            found[name] = as_pixels(draw(trained.model, seen, **options))
         except (ConfigError, MissingExtraError) as error:
             found[name] = str(error)
     return found
 
 
-def look(subject: Subject, path: str) -> PreparedImage:
+def look(trained: TrainedModel, path: str, size: int | None = None) -> PreparedImage:
     """An image file as the model gets it.
 
     Raises:
         ConfigError: if it cannot be read, or is too long for its weights of attention.
     """
-    seen = subject.see(path)
+    seen = trained.prepare(path, size)
     short, long = sorted(seen.covered)
     if long > LONGEST * short:
         raise ConfigError(f'One side of the picture is more than {LONGEST} times the other; crop it.')
     return seen
 
 
-def page(subject: Subject, title: str) -> 'gradio.Blocks':
+def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.Blocks':
     """The page. It asks nothing of the network, and keeps the pictures for at most two hours.
 
     Raises:
@@ -95,21 +70,24 @@ def page(subject: Subject, title: str) -> 'gradio.Blocks':
             return [gr.Label(None, visible=True), gr.Markdown(visible=False),
                     *(kind(None, visible=False) for _ in PER_IMAGE for kind in (gr.Markdown, gr.Image))]
         try:
-            seen = look(subject, path)
+            seen = look(trained, path, size)
         except ConfigError as error:
             raise gr.Error(str(error).replace(repr(path), 'that you gave'), print_exception=False) from None
         try:
-            classes = [gr.Label(likeliest(subject, seen), visible=True), gr.Markdown(visible=False)]
+            found = trained(path)
+            said, scores = found.text(), {row['class']: row['score'] for row in found.rows() if 'score' in row}
         except ConfigError as error:
-            classes = [gr.Label(visible=False), gr.Markdown(str(error), visible=True)]
+            said, scores = str(error), {}
+        is_label = bool(scores) and trained.task == 'classification'
+        classes = [gr.Label(scores or None, visible=is_label), gr.Markdown(said, visible=not is_label)]
         pictures = []
-        for name, what in drawn(subject, seen, block).items():
+        for name, what in drawn(trained, seen, block).items():
             is_said = isinstance(what, str)
             pictures += [gr.Markdown(f'### {TITLES[name]}\n{what if is_said else ""}', visible=True),
                          gr.Image(None if is_said else what, visible=not is_said)]
         return classes + pictures
 
-    last = find_backbone(subject.model)[1].num_layers - 1
+    last = find_backbone(trained.model)[1].num_layers - 1
     with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(3600, 3600)) as blocks:
         gr.Markdown(f'# {title}')
         with gr.Row():

@@ -1,16 +1,18 @@
-"""From a command line to a run: the flags that tools share, the runner, and errors in one sentence."""
+"""From a command line to a run: the runner, and errors in one sentence."""
 
 import argparse
-import math
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from vit_plugin.apps import frameworks  # noqa: F401  first, since it says what is missing
+
+# isort: split
 import mmengine.runner
 import torch
-from mmengine.config import Config, DictAction
+from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.dist import is_main_process
 from mmengine.model import revert_sync_batchnorm
@@ -28,44 +30,22 @@ from vit_plugin.engine.runner import Runner
 from vit_plugin.errors import ConfigError, leave_out_multimodal
 from vit_plugin.weights.sources import reading_safely
 
-
-def add_common_arguments(parser: argparse.ArgumentParser, config_required: bool = True) -> None:
-    """Add the flags that OpenMMLab's `train.py` and `test.py` share."""
-    parser.add_argument('config', help='config file', nargs=None if config_required else '?')
-    parser.add_argument('--work-dir', help='folder for logs, checkpoints and metrics')
-    parser.add_argument('--amp', action='store_true', help='automatic mixed precision; bfloat16 on a CPU')
-    parser.add_argument('--no-pin-memory', action='store_true', help='do not pin the memory of the data loaders')
-    add_cfg_options(parser)
-    parser.add_argument('--launcher', choices=['none', 'pytorch', 'slurm', 'mpi'], default='none')
-    # Older launchers pass this to the script. torchrun sets an environment variable instead.
-    parser.add_argument('--local_rank', '--local-rank', type=int, default=0, help=argparse.SUPPRESS)
+from .checkpoint import Checkpoint
 
 
-def add_cfg_options(parser: argparse.ArgumentParser) -> None:
-    """Add the flag ``--cfg-options``."""
-    parser.add_argument('--cfg-options', nargs='+', action=KeyValue, metavar='KEY=VALUE',
-                        help='change settings of the config, e.g. randomness.seed=1 model.backbone.arch=S/16')
+def load_config(args: argparse.Namespace, checkpoint: Checkpoint | None = None) -> Config:
+    """The config in the file ``args.config``, or of a checkpoint, with the flags that tools share.
 
-
-class KeyValue(DictAction):
-    """Reads ``KEY=VALUE`` as MMEngine does. Anything else is an error of the command line."""
-
-    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Sequence[str],
-                 option_string: str | None = None) -> None:
-        for value in values:
-            if not value.partition('=')[0] or '=' not in value:
-                parser.error(f'{option_string}: {value!r} is not of the form KEY=VALUE')
-        try:
-            super().__call__(parser, namespace, values, option_string)
-        except (AssertionError, ValueError, IndexError) as error:
-            parser.error(f'{option_string}: {" ".join(values)!r} cannot be read ({first_line(error)})')
-
-
-def load_config(args: argparse.Namespace) -> Config:
-    """Read the config file, apply ``--cfg-options``, then the common flags. See :func:`read_config`."""
+    Args:
+        args: the command line, see :func:`~vit_plugin.apps.flags.add_run_arguments`.
+        checkpoint: the checkpoint, to whose config the ``--cfg-options`` have been applied. If no config file is given,
+            logs go to its folder.
+    """
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
-    cfg = read_config(args.config, args.cfg_options)
+    cfg = checkpoint.cfg if checkpoint else read_config(args.config, args.cfg_options)
     cfg.launcher = args.launcher
+    if checkpoint and not args.config:
+        cfg.work_dir = str(Path(checkpoint.path).parent)
     cfg.work_dir = args.work_dir or cfg.get('work_dir') or str(Path('work_dirs', Path(args.config).stem))
     apply_loader_defaults(cfg, args.no_pin_memory)
     return cfg
@@ -118,19 +98,6 @@ def check_device(device: str) -> None:
                           f'{get_device()}.') from error
 
 
-def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable[[str], float]:
-    """The type of a flag for a finite number with bounds."""
-    def number(text: str) -> float:
-        value = kind(text)
-        if not least <= value <= most or value == math.inf:
-            bounds = f'between {least} and {most}' if most < math.inf else f'{least} or more'
-            raise argparse.ArgumentTypeError(f'{text} is not {"finite" if value == math.inf else bounds}')
-        return value
-
-    number.__name__ = kind.__name__
-    return number
-
-
 class TrainingError(RuntimeError):
     """An unknown error after the first step. It keeps its traceback, because repeating such a run is expensive."""
 
@@ -151,13 +118,8 @@ def one_sentence_errors(traceback: bool = False) -> Iterator[None]:
         raise SystemExit(f'Error: {report_of_rank(sentence(error))}') from error
 
 
-def run_tool(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace], None]) -> None:
-    """Parse the command line and run the tool, see :func:`one_sentence_errors`."""
-    parser.add_argument('--traceback', action='store_true', help='show where an error comes from')
-    try:
-        args = parser.parse_args()
-    except RecursionError:  # MMEngine's reader of KEY=VALUE looks for the end of a dict without end
-        parser.error('--cfg-options takes plain values and lists of them; write dicts in a config file.')
+def run_main(main: Callable[[argparse.Namespace], None], args: argparse.Namespace) -> None:
+    """Run a tool with its arguments, see :func:`one_sentence_errors`."""
     leave_out_multimodal()
     with one_sentence_errors(args.traceback):
         main(args)

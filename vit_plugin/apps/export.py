@@ -3,14 +3,13 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from io import BytesIO
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 import torch
-from mmengine.config import Config
-from mmengine.registry import MODELS, init_default_scope
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
@@ -18,7 +17,6 @@ from vit_plugin.engine.explain import first_line
 from vit_plugin.errors import ConfigError, MissingExtraError, needed_by
 from vit_plugin.files.complete import replacing
 from vit_plugin.models import TimmBackbone, VisionTransformer
-from vit_plugin.models.loading import load_trained
 from vit_plugin.passes.precompute import precomputed
 
 Run = Callable[[Tensor], Tensor]
@@ -26,7 +24,6 @@ Run = Callable[[Tensor], Tensor]
 # A float32 graph must equal the model. For other dtypes, the user decides which difference is acceptable.
 FLOAT32_TOLERANCE = 1e-4
 INT8 = 'int8'
-DTYPES = ('float32', 'bfloat16', INT8)
 
 
 class Deployed(nn.Module):
@@ -46,29 +43,25 @@ class Deployed(nn.Module):
         self.register_buffer('image_std', getattr(preprocessor, 'std', ones).clone())
         self.model, self.dtype = model.to(dtype), dtype
 
+    @classmethod
+    def of(cls, model: nn.Module, dtype: str = 'float32') -> 'Deployed':
+        """A copy of a trained model to export, in eval mode.
+
+        Raises:
+            ConfigError: if the model is not a classifier with one of our backbones.
+        """
+        if not (hasattr(model, 'extract_feat') and hasattr(model, 'head')):
+            raise ConfigError(f'model: {type(model).__name__} is not a classifier, and only those can be exported.')
+        if not isinstance(model.backbone, (TimmBackbone, VisionTransformer)):
+            raise ConfigError(f'model.backbone: {type(model.backbone).__name__} is not a vit_plugin.VisionTransformer '
+                              'or vit_plugin.TimmBackbone, and only those can be exported.')
+        network = torch.bfloat16 if dtype == 'bfloat16' else torch.float32
+        return cls(deepcopy(model), network).eval().requires_grad_(False)
+
     def forward(self, images: Tensor) -> Tensor:
         """Images (B, C, H, W), float32 from 0 to 255, in the network's channel order (RGB) -> logits (B, classes)."""
         images = ((images - self.image_mean) / self.image_std).to(self.dtype)
         return self.model.head(self.model.extract_feat(images)).float()
-
-
-def load_deployed(cfg: Config, checkpoint: str, dtype: str = 'float32') -> Deployed:
-    """Build the classifier of a config with the weights of a checkpoint, in eval mode.
-
-    Raises:
-        ConfigError: if the model is not a classifier, or if the checkpoint is of another model.
-    """
-    init_default_scope(cfg.get('default_scope', 'mmpretrain'))
-    preprocessor = dict(cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor') or {})
-    preprocessor.setdefault('type', 'mmpretrain.ClsDataPreprocessor')
-    model = MODELS.build(dict(cfg.model, data_preprocessor=preprocessor))
-    if not (hasattr(model, 'extract_feat') and hasattr(model, 'head')):
-        raise ConfigError(f'model: {type(model).__name__} is not a classifier, and only those can be exported.')
-    if not isinstance(model.backbone, (TimmBackbone, VisionTransformer)):
-        raise ConfigError(f'model.backbone: {type(model.backbone).__name__} is not a vit_plugin.VisionTransformer or '
-                          'vit_plugin.TimmBackbone, and only those can be exported.')
-    load_trained(model, checkpoint)
-    return Deployed(model, torch.bfloat16 if dtype == 'bfloat16' else torch.float32).eval().requires_grad_(False)
 
 
 def export(model: Deployed, out: Path, size: tuple[int, int] | None, dtype: str = 'float32',
@@ -79,7 +72,7 @@ def export(model: Deployed, out: Path, size: tuple[int, int] | None, dtype: str 
         model: the classifier.
         out: the file to write. After an error it is unchanged.
         size: height and width of the images. None means all sizes of whole patches, at least two by two.
-        dtype: one of ``DTYPES``.
+        dtype: ``'float32'``, ``'bfloat16'`` or ``'int8'``.
         reference: the file is compared with this module. Default: the model.
         sources: files that were read. ``out`` must not be one of them.
 
@@ -174,11 +167,11 @@ def write_onnx(program: ExportedProgram, path: Path, dtype: str) -> Run:
         graph: Any = torch.onnx.export(program, dynamo=True, verbose=False, input_names=['images'],
                                        output_names=['logits'])
     if dtype == INT8:
-        whole = graph.model_proto
-        del whole.graph.value_info[:]  # of the weights that the quantiser is about to transpose
+        proto = graph.model_proto
+        del proto.graph.value_info[:]  # of the weights that the quantiser is about to transpose
         # Weights have 7 bits, because pairs of products overflow 16 bits on processors without VNNI. The classifier (a
         # Gemm) and the convolutions are not quantised.
-        quantize_dynamic(whole, path, per_channel=True, reduce_range=True, weight_type=QuantType.QInt8,
+        quantize_dynamic(proto, path, per_channel=True, reduce_range=True, weight_type=QuantType.QInt8,
                          op_types_to_quantize=['MatMul'])
     else:
         graph.save(path)

@@ -12,9 +12,9 @@ from torch import nn
 from vit_plugin.data.subset import stratified_subset
 from vit_plugin.errors import ConfigError, needed_by
 
-from .embedding import vectors_of
+from .trained_model import vectors_of
 
-with needed_by('tools/probe.py'):
+with needed_by('vit-plugin probe'):
     from sklearn.base import ClassifierMixin
     from sklearn.linear_model import LogisticRegression, RidgeClassifierCV
     from sklearn.model_selection import GridSearchCV

@@ -17,7 +17,7 @@ from .checks import LOADERS, check_options
 from .explain import first_line
 
 
-def read_config(path: str, options: dict | None = None) -> Config:
+def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
     """Read the config file, or the recipe ``vit_plugin::...``, and apply ``--cfg-options``.
 
     Raises:
@@ -33,15 +33,24 @@ def read_config(path: str, options: dict | None = None) -> Config:
         raise ConfigError(f'The config file {path!r} cannot be read ({type(error).__name__}: '
                           f'{first_line(error)}); correct it or its bases.') from error
     _leave_scope(cfg)
-    check_options(cfg, options or {})
-    try:
-        cfg.merge_from_dict(options or {})
-    except (TypeError, KeyError, ValueError, AssertionError, AttributeError) as error:
-        raise ConfigError(f'--cfg-options do not fit the config {path!r} ({first_line(error)}).') from error
+    apply_options(cfg, options, path)
     if not isinstance(cfg.get('model'), Mapping):
         raise ConfigError(f'The config file {path!r} has no model=dict(...): it is a part of recipes, not a '
                           'complete one.')
     return cfg
+
+
+def apply_options(cfg: Config, options: Mapping[str, Any] | None, path: str) -> None:
+    """Apply ``--cfg-options`` to the config that was read from a path.
+
+    Raises:
+        ConfigError: if an option has an impossible name, or does not fit.
+    """
+    check_options(cfg, options or {})
+    try:
+        cfg.merge_from_dict(dict(options or {}))
+    except (TypeError, KeyError, ValueError, AssertionError, AttributeError) as error:
+        raise ConfigError(f'--cfg-options do not fit the config {path!r} ({first_line(error)}).') from error
 
 
 def config_from_text(text: str) -> Config:

@@ -25,7 +25,7 @@ class PicturesHook(Hook):
 
     Args:
         pictures: some of ``'attention'``, ``'rollout'``, ``'features'`` and ``'cam'``, which are one for each sample;
-            ``'distance'``, one over all samples; ``'posembed'`` and ``'filters'``, of the weights.
+            ``'distance'``, one over all samples; ``'posembed'``, of the weights.
         samples: indices of the samples.
         interval: number of validations from one to the next that is drawn. The first is drawn.
 

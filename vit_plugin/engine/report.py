@@ -12,10 +12,10 @@ from mmengine.dist import collect_results, is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop, Runner
 
+from vit_plugin.files.complete import replacing, write_text
 from vit_plugin.registry import HOOKS
 from vit_plugin.visualization import draw_confusion_matrix, draw_learning_curve
 from vit_plugin.visualization.class_scores import as_markdown, class_scores
-from vit_plugin.files.complete import replacing, write_text
 
 from .pictures import log_image
 

@@ -1,20 +1,16 @@
 """Pictures of what a model has learnt, and of its speed."""
 
 from .attention_distance import attention_distances, draw_attention_distances
-from .attention_maps import attention_weights, class_attention
+from .attention_maps import attention_rollout, attention_weights, class_attention
+from .charts import draw_budgets, draw_curves, draw_learning_curve, draw_seeds, draw_speed_bars
 from .class_activation import class_activation
 from .confusion_matrix import draw_confusion_matrix
 from .features import draw_feature_colors, feature_colors, patch_features
-from .filters import draw_filters, principal_filters
-from .learning_curve import draw_learning_curve
-from .overlay import draw_over
 from .positions import draw_position_similarity, position_similarity
-from .rollout import attention_rollout
-from .seeds import draw_budgets, draw_curves, draw_seeds
-from .speed_bars import draw_speed_bars
+from .style import draw_over
 
 __all__ = [
     'attention_distances', 'attention_rollout', 'attention_weights', 'class_activation', 'class_attention',
     'draw_attention_distances', 'draw_budgets', 'draw_confusion_matrix', 'draw_curves', 'draw_feature_colors',
-    'draw_filters', 'draw_learning_curve', 'draw_over', 'draw_position_similarity', 'draw_seeds', 'draw_speed_bars',
-    'feature_colors', 'patch_features', 'position_similarity', 'principal_filters']
+    'draw_learning_curve', 'draw_over', 'draw_position_similarity', 'draw_seeds', 'draw_speed_bars',
+    'feature_colors', 'patch_features', 'position_similarity']

@@ -1,4 +1,4 @@
-"""The attention weights of a model's blocks, computed by the model's own layers."""
+"""The attention weights of a model's blocks, computed by the model's own layers, and their rollout."""
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -113,3 +113,35 @@ def class_attention(model: nn.Module, images: Tensor) -> Tensor:
     prefix = backbone.num_prefix_tokens
     return torch.stack(attention_weights(
         model, images, lambda weights, grid: weights[:, :, 0, prefix:].unflatten(-1, grid)), dim=1)
+
+
+def attention_rollout(model: nn.Module, images: Tensor) -> Tensor:
+    """Roll the attention out from the input to each block (arXiv:2005.00928, Section 3, "Attention rollout").
+
+    The weights of a block are averaged over its heads. The residual connection adds the identity, and each row is
+    normed to sum 1. The product of these matrices over the blocks is the rollout.
+
+    Args:
+        model, images: see :func:`attention_weights`.
+
+    Returns:
+        Maps (B, blocks, h, w): what of each patch has reached the class token after each block. Without a class token,
+        it is what has reached the mean of the patches.
+
+    Raises:
+        ConfigError: see ``attention_weights``.
+    """
+    _, backbone = find_backbone(model)
+    prefix, row = backbone.num_prefix_tokens, 'cls_token' in backbone.prefix_tokens
+    rolled: Tensor | None = None
+
+    def keep(weights: Tensor, grid: Grid) -> Tensor:
+        nonlocal rolled
+        step = weights.mean(dim=1)
+        step = step + torch.eye(step.shape[-1], dtype=step.dtype, device=step.device)
+        step = step / step.sum(dim=-1, keepdim=True)  # (B, N, N)
+        rolled = step if rolled is None else step @ rolled
+        reached = rolled[:, 0] if row else rolled[:, prefix:].mean(dim=1)  # (B, N)
+        return reached[:, prefix:].unflatten(-1, grid)
+
+    return torch.stack(attention_weights(model, images, keep), dim=1)

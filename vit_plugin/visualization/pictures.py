@@ -11,13 +11,11 @@ from torch import Tensor, nn
 from vit_plugin.errors import ConfigError
 
 from .attention_distance import attention_distances, draw_attention_distances
-from .attention_maps import class_attention
+from .attention_maps import attention_rollout, class_attention
 from .class_activation import class_activation
 from .features import draw_feature_colors, feature_colors, patch_features
-from .filters import draw_filters, principal_filters
-from .overlay import draw_over
 from .positions import draw_position_similarity, position_similarity
-from .rollout import attention_rollout
+from .style import draw_over
 
 
 class PreparedImage(NamedTuple):
@@ -97,12 +95,7 @@ def posembed(model: nn.Module, _: Iterable[PreparedImage]) -> Figure:
     return draw_position_similarity(position_similarity(model))
 
 
-def filters(model: nn.Module, _: Iterable[PreparedImage]) -> Figure:
-    """The principal components of the first layer's filters."""
-    return draw_filters(principal_filters(model))
-
-
 PER_IMAGE: dict[str, Callable[[nn.Module, PreparedImage], Figure]] = {
     'attention': attention, 'rollout': rollout, 'features': features, 'cam': cam}
 OF_ALL: dict[str, Callable[[nn.Module, Iterable[PreparedImage]], Figure]] = {
-    'distance': distance, 'posembed': posembed, 'filters': filters}
+    'distance': distance, 'posembed': posembed}

@@ -32,7 +32,7 @@ def seen_in_training(source: Any) -> dict[str, Any]:
             '://' in str(source) or os.path.exists(os.path.expanduser(source))):
         return {}
     content = read_source(str(source), mmap=True, payload=False)
-    settings = _settings(_entry(_entry(content, 'meta'), 'cfg'))
+    settings = settings_of(_entry(_entry(content, 'meta'), 'cfg'))
     model = _entry(settings, 'model')
     seen: dict[str, Any] = {}
     size = _entry(_entry(model, 'backbone'), 'img_size')
@@ -50,8 +50,8 @@ def _entry(content: Any, name: str) -> Any:
     return content.get(name) if isinstance(content, Mapping) else None
 
 
-def _settings(text: Any) -> dict[str, Any]:
-    """The top-level settings in a config's text that are plain values."""
+def settings_of(text: Any) -> dict[str, Any]:
+    """The top-level settings in a config's text that are plain values. Nothing in it is run."""
     found = {}
     try:
         for node in ast.parse(text).body:

@@ -5,7 +5,7 @@ import shlex
 
 from mmengine.config import Config
 
-from vit_plugin.apps.command_line import add_cfg_options
+from vit_plugin.apps.flags import add_cfg_options
 from vit_plugin.apps.from_data.recipe import Recipe, Reference, text_of
 from vit_plugin.apps.from_data.request import Request
 

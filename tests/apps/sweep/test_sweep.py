@@ -244,7 +244,7 @@ def test_arguments_that_the_config_leaves_at_their_default_can_be_swept(tmp_path
 
 
 def test_values_are_read_back_as_they_were():
-    from vit_plugin.apps.command_line import KeyValue
+    from vit_plugin.apps.flags import KeyValue
     for value in (1, 1e-3, True, None, 'B/16', (1, 2), [(1, 2), 'x'], [3]):
         assert KeyValue._parse_iterable(as_text(value)) == value
 

@@ -11,8 +11,8 @@ from mmengine.runner import Runner
 from torch import Tensor
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.models.loading.hooks import shard_like
 from vit_plugin.models.loading import check_kinds, check_start
+from vit_plugin.models.loading.hooks import shard_like
 from vit_plugin.registry import HOOKS
 from vit_plugin.weights.files import find_tensors
 from vit_plugin.weights.lora import merged

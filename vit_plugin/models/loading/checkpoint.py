@@ -156,8 +156,13 @@ def init_pretrained(backbone: Any, init_others: Callable[[], None]) -> None:
         print_log(f'Loaded {cfg["checkpoint"]}\n{report}', 'current')
 
 
-def load_trained(model: nn.Module, checkpoint: str) -> dict[str, Any]:
+def load_trained(model: nn.Module, checkpoint: str, content: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Load a checkpoint of the same complete model, to predict with it.
+
+    Args:
+        model: the model.
+        checkpoint: where the checkpoint is.
+        content: what is in it, if it has been read, see :func:`~vit_plugin.weights.sources.read_whole`.
 
     Returns:
         ``dataset_meta``, the checkpoint's facts about the data of its training, such as the names of the ``classes``.
@@ -166,8 +171,7 @@ def load_trained(model: nn.Module, checkpoint: str) -> dict[str, Any]:
         ConfigError: if a tensor of the model is missing in the checkpoint or has another shape there, if a value is
             infinite or NaN, or if the facts are no dict.
     """
-    content = read_whole(checkpoint)
-    facts = content
+    facts = content = read_whole(checkpoint) if content is None else content
     for name in ('meta', 'dataset_meta'):
         facts = facts.get(name)
         facts = {} if facts is None else facts

@@ -1,6 +1,20 @@
+import numpy as np
 import pytest
 
-from vit_plugin.visualization import draw_budgets, draw_curves, draw_seeds
+from vit_plugin.visualization import draw_budgets, draw_curves, draw_learning_curve, draw_seeds, draw_speed_bars
+
+
+def test_learning_curve_shows_every_metric(tmp_path):
+    figure = draw_learning_curve(np.linspace(2, 1, 40), 10, {'top1': [(1, 50.), (4, 80.)], 'f1': [(4, 79.)]})
+    left, right = figure.axes
+    assert [line.get_label() for line in right.get_lines()] == ['top1: 80', 'f1: 79']
+    np.testing.assert_allclose(left.get_lines()[0].get_xdata()[[0, -1]], [0.1, 4.])
+    figure.savefig(tmp_path / 'curve.png')
+    assert (tmp_path / 'curve.png').stat().st_size > 1000
+
+
+def test_learning_curve_of_less_than_an_epoch():
+    assert draw_learning_curve(np.ones(3), 10, {}).axes[0].get_lines()
 
 
 def test_every_seed_is_a_dot_and_every_mean_a_bar():
@@ -41,3 +55,11 @@ def test_long_names_stay_inside_the_picture(count):
         for part in (*figure.legends, *axes.get_yticklabels(), axes.xaxis.label):
             box = part.get_window_extent()
             assert 0 <= box.x0 < box.x1 <= figure.bbox.x1, part
+
+
+def test_bars_are_relative_to_the_reference():
+    figure = draw_speed_bars({'B/16': {'ours': 20., 'theirs': 10.}, 'R50+B/16': {'ours': 4.}}, 'images/s', 'ours')
+    axes, = figure.axes
+    assert [bar.get_width() for bar in axes.patches] == [1, 0.5, 1]
+    assert [label.get_text() for label in axes.texts] == ['20', '10', '4']
+    assert [label.get_text() for label in axes.get_yticklabels()] == ['B/16', 'R50+B/16']

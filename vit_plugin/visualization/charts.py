@@ -1,4 +1,4 @@
-"""Results of several settings, with several seeds each."""
+"""Measurements as pictures: the curve of a run, results of several settings and seeds, speeds."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
@@ -11,7 +11,38 @@ from matplotlib.figure import Figure
 
 from .style import SERIES, new_figure
 
-WIDTH = 74  # characters of a small font beside each other in a figure
+WIDTH = 74  # characters of a small font in a line of a figure
+
+
+def draw_learning_curve(loss: np.ndarray, iterations_per_step: float,
+                        metrics: Mapping[str, Sequence[tuple[int, float]]], unit: str = 'epoch') -> Figure:
+    """Draw training loss and validation metrics over epochs or iterations.
+
+    Args:
+        loss: training loss of every iteration, of shape (iterations,).
+        iterations_per_step: number of iterations in one step of the axis.
+        metrics: for each name, the points (step, value).
+        unit: name of a step, used as the label of the axis.
+    """
+    figure = Figure(figsize=(8, 4.5), dpi=120, layout='constrained')
+    left = figure.add_subplot()
+    left.set(xlabel=unit, ylabel='training loss')
+    steps = (np.arange(len(loss)) + 1) / iterations_per_step
+    left.plot(steps, loss, color='0.8', linewidth=0.6)
+    window = max(int(iterations_per_step), min(100, len(loss) // 20), 1)
+    if len(loss) >= window > 1:
+        mean = np.convolve(loss, np.full(window, 1 / window), mode='valid')
+        left.plot(steps[window - 1:], mean, color='0.3', label=f'training loss, mean of {window} iterations')
+    right = left.twinx()
+    right.set_prop_cycle(color=SERIES)
+    right.set_ylabel('validation metric')
+    for name, points in metrics.items():
+        right.plot(*zip(*points, strict=True), marker='.', label=f'{name}: {points[-1][1]:.4g}')
+    right.spines[['top']].set_visible(False)
+    left.spines[['top']].set_visible(False)
+    handles = [line for axes in (left, right) for line in axes.get_lines() if not str(line.get_label()).startswith('_')]
+    figure.legend(handles=handles, loc='outside upper center', ncols=2, frameon=False)
+    return figure
 
 
 def draw_seeds(scores: Mapping[str, Sequence[float]], metric: str) -> Figure:
@@ -89,4 +120,35 @@ def _finish(figure: Figure, axes: Axes, metric: str) -> Figure:
     if names:
         figure.legend(lines, ['\n'.join(wrap(name, WIDTH)) for name in names], loc='outside upper center',
                       ncols=2 if max(map(len, names)) <= WIDTH // 2 else 1, frameon=False, fontsize='small')
+    return figure
+
+
+def draw_speed_bars(speeds: Mapping[str, Mapping[str, float]], unit: str, reference: str) -> Figure:
+    """Draw the speeds as bars, with one group for each case. The numbers on the bars are the speeds.
+
+    Args:
+        speeds: for each case, the speed of each implementation.
+        unit: unit of the speeds.
+        reference: the implementation whose bar has length 1.
+    """
+    names = list(dict.fromkeys(name for group in speeds.values() for name in group))
+    figure = Figure(figsize=(8, 1 + 0.3 * sum(len(group) + 1 for group in speeds.values())), dpi=120,
+                    layout='constrained')
+    axes = figure.add_subplot()
+    ticks, row = [], 0.
+    for group in speeds.values():
+        rows = np.arange(row, row + len(group))
+        ticks.append(rows.mean())
+        row += len(group) + 1
+        for y, (name, speed) in zip(rows, group.items(), strict=True):
+            bar = axes.barh(y, speed / group[reference], 0.9, color=f'C{names.index(name)}', label=name)
+            axes.bar_label(bar, [f'{speed:.3g}'], padding=3, fontsize='small')
+    axes.axvline(1, color='0.5', linewidth=0.6, zorder=0)
+    axes.set_yticks(ticks, speeds)
+    axes.invert_yaxis()
+    axes.set(xlabel=f'speed relative to {reference} (on the bars: {unit})')
+    axes.margins(x=0.1)
+    axes.spines[['top', 'right']].set_visible(False)
+    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    figure.legend(handles.values(), handles, loc='outside upper center', ncols=4, frameon=False)
     return figure

@@ -1,0 +1,25 @@
+import cv2
+import numpy as np
+import pytest
+
+from vit_plugin.apps.images import image_files, read_image
+from vit_plugin.errors import ConfigError
+
+
+def test_folders_are_their_images_in_order(tmp_path):
+    photo = str(tmp_path / 'photo.png')
+    cv2.imwrite(photo, np.zeros((4, 6, 3), dtype=np.uint8))
+    folder = tmp_path / 'folder'
+    folder.mkdir()
+    for name in ('b.JPG', 'a.png', 'notes.txt'):
+        (folder / name).touch()
+    assert image_files([photo, str(folder)]) == [photo, str(folder / 'a.png'), str(folder / 'b.JPG')]
+    with pytest.raises(ConfigError, match="There is no image 'none'"):
+        image_files(['none'])
+
+
+def test_what_is_no_image_is_named(tmp_path):
+    path = tmp_path / 'no.png'
+    path.write_text('no image')
+    with pytest.raises(ConfigError, match=r"no\.png' cannot be read"):
+        read_image(path)

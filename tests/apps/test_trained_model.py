@@ -1,0 +1,175 @@
+"""A checkpoint is a model with its classes and pixels; weights alone compute what the code of their origin does."""
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import timm
+import torch
+from mmengine.registry import MODELS
+from safetensors.torch import save_file
+
+import vit_plugin
+from vit_plugin.apps.load import imagenet_classes, load
+from vit_plugin.engine.config import read_config
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer
+from vit_plugin.models.classifier import Classifier
+
+pytest.importorskip('mmpretrain')
+DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
+NAMES = [f'digit {i}' for i in range(10)]
+
+
+@pytest.fixture
+def photo(tmp_path) -> str:
+    path = tmp_path / 'photo.png'
+    cv2.imwrite(str(path), np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8))
+    return str(path)
+
+
+@pytest.fixture
+def digits(tmp_path) -> str:
+    """The folder of a run whose classifier finds a seven in everything."""
+    cfg = read_config(DIGITS)
+    model = MODELS.build(dict(cfg.model, type='mmpretrain.ImageClassifier', data_preprocessor=None))
+    model.head.layers.head.bias.data[7] = 2
+    meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=NAMES))
+    (tmp_path / 'run').mkdir()
+    torch.save(dict(state_dict=model.state_dict(), meta=dict(meta, epoch=3, iter=9)), tmp_path / 'run/epoch_3.pth')
+    (tmp_path / 'run/last_checkpoint').write_text(str(tmp_path / 'run/epoch_3.pth'))
+    return str(tmp_path / 'run')
+
+
+@pytest.mark.parametrize('name', ['', '/epoch_3.pth'])
+def test_a_checkpoint_is_enough(digits, photo, name):
+    model = vit_plugin.load(digits + name, device='cpu')
+    assert (model.task, model.classes) == ('classification', NAMES)
+    prediction = model(photo)
+    assert prediction.names[0] == 'digit 7'
+    assert prediction.scores[0] == pytest.approx(np.exp(2) / (np.exp(2) + 9))
+    from_pixels = model(cv2.imread(photo))
+    assert from_pixels.names[0] == 'digit 7'
+    assert model.features([model.sample(photo)]).shape == (1, model.model.backbone.embed_dims)
+
+
+def test_pixels_are_the_files(tmp_path, digits):
+    pixels = np.random.default_rng(1).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    cv2.imwrite(str(tmp_path / 'a.bmp'), pixels)
+    model = load(digits, device='cpu')
+    samples = model.sample(tmp_path / 'a.bmp'), model.sample(pixels)
+    assert torch.equal(*(sample['inputs'] for sample in samples))
+
+
+def test_the_config_wins_over_that_in_the_checkpoint(tmp_path, digits):
+    (tmp_path / 'other.py').write_text(
+        f"_base_ = '{Path(DIGITS).resolve()}'\nmodel = dict(backbone=dict(arch=dict(num_layers=2)))")
+    with pytest.raises(ConfigError, match='arch with more blocks'):
+        load(digits, str(tmp_path / 'other.py'), device='cpu')
+    with pytest.raises(ConfigError, match='num_classes'):
+        load(digits, device='cpu', options={'model.head.num_clases': 3})
+
+
+@pytest.mark.parametrize(('text', 'words'), [
+    ("model = dict(type='os.system', command='touch canary')", "names the class 'os.system' by its path"),
+    ("model = dict(type='mmengine.utils.path.os.system')", 'by its path'),
+    ("model = dict(type='A')\ncustom_imports = dict(imports=['no_such_module'])", 'to import'),
+    ("model = print('canary')", 'holds no config'), ('', 'holds no config'), (None, 'holds no config')])
+def test_a_checkpoint_names_no_code(tmp_path, text, words):
+    torch.save(dict(state_dict=dict(a=torch.zeros(1)), meta=dict(cfg=text)), tmp_path / 'x.pth')
+    with pytest.raises(ConfigError, match=f'{words}.*--config'):
+        load(tmp_path / 'x.pth', device='cpu')
+
+
+def test_a_name_of_timm_brings_arch_and_normalisation(tmp_path):
+    name = 'test_vit.r160_in1k'
+    theirs = timm.create_model(name, pretrained=False).eval()
+    torch.save(theirs.state_dict(), tmp_path / 'weights.pth')
+    model = load(tmp_path / 'weights.pth', arch=f'timm://{name}', device='cpu', classify=False)
+    seen = model.prepare(np.full((40, 61, 3), (255, 0, 128), dtype=np.uint8), 80)  # BGR
+    assert seen.inputs.shape == (1, 3, 80, 128)  # 122 pixels are 7.6 patches of 16
+    assert seen.covered == (80, 128)
+    assert seen.image.shape == (80, 128, 3)
+    assert seen.image[5, 5].tolist() == [128, 0, 255]  # RGB
+    expected = (torch.tensor([128., 0., 255.]) / 255 - torch.tensor(theirs.pretrained_cfg['mean'])) / torch.tensor(
+        theirs.pretrained_cfg['std'])
+    torch.testing.assert_close(seen.inputs[0, :, 7, 9], expected)
+
+
+def test_grey_models_get_grey_images(tmp_path, photo):
+    options = dict(patch_embed=dict(in_channels=1), img_size=32)
+    torch.save(VisionTransformer('Ti/16', **options).state_dict(), tmp_path / 'weights.pth')
+    model = load(tmp_path / 'weights.pth', arch='Ti/16', device='cpu', options=options)
+    assert isinstance(model.model, Classifier)
+    seen = model.prepare(photo)
+    assert seen.inputs.shape == (1, 1, 32, 48)
+    assert seen.image.shape == (32, 48, 3)
+    with pytest.raises(ConfigError, match='no classes to predict'):
+        model(photo)
+
+
+@pytest.mark.parametrize('name', [
+    'test_vit.r160_in1k', 'deit_tiny_distilled_patch16_224.fb_in1k',
+    pytest.param('eva02_tiny_patch14_336.mim_in22k_ft_in1k', marks=pytest.mark.nightly),  # a norm after its average
+])
+def test_classes_are_timms(tmp_path, photo, name, monkeypatch):
+    theirs = timm.create_model(name, pretrained=False).eval()
+    for head in (theirs.head, getattr(theirs, 'head_dist', theirs.head)):
+        torch.nn.init.normal_(head.weight)
+    monkeypatch.setattr('vit_plugin.weights.sources._from_timm', lambda _: theirs.state_dict())
+    model = load(f'timm://{name}', device='cpu')
+    pixels = timm.data.create_transform(**timm.data.resolve_model_data_config(theirs))
+    with torch.no_grad():
+        expected = theirs(pixels(timm_image(photo))[None]).softmax(dim=1)[0]
+    torch.testing.assert_close(model(photo).sample.pred_score, expected, atol=1e-3, rtol=1e-3)
+    assert model.classes[281] == 'tabby, tabby cat'
+
+
+def timm_image(path: str):
+    from PIL import Image
+    return Image.open(path).convert('RGB')
+
+
+def classifier(hidden_dim: int | None, num_classes: int) -> torch.nn.Module:
+    model = MODELS.build(dict(
+        type='mmpretrain.ImageClassifier',
+        backbone=dict(type='vit_plugin.VisionTransformer', arch='Ti/16', img_size=32),
+        head=dict(type='vit_plugin.ViTClsHead', num_classes=num_classes, in_channels=192, hidden_dim=hidden_dim)))
+    torch.nn.init.normal_(model.head.layers.head.weight)
+    return model.eval()
+
+
+def save(model: torch.nn.Module, path: Path) -> Path:
+    save_file({name: value for name, value in model.state_dict().items() if isinstance(value, torch.Tensor)}, path)
+    return path
+
+
+def test_pre_logits_are_part_of_the_classifier(tmp_path, photo):
+    theirs = classifier(24, 1000)
+    ours = load(save(theirs, tmp_path / 'theirs.safetensors'), arch='Ti/16', device='cpu', options=dict(img_size=32))
+    seen = ours.prepare(photo)
+    assert seen.inputs.shape == (1, 3, 32, 48)
+    with torch.no_grad():
+        torch.testing.assert_close(ours.model(seen.inputs, mode='tensor'), theirs(seen.inputs, mode='tensor'))
+
+
+def test_only_a_trained_classifier_with_known_names_is_one(tmp_path):
+    untrained = classifier(None, 1000)
+    torch.nn.init.zeros_(untrained.head.layers.head.weight)
+    for model in (untrained, classifier(None, 512)):
+        found = load(save(model, tmp_path / 'w.safetensors'), arch='Ti/16', device='cpu', options=dict(img_size=32))
+        assert isinstance(found.model, Classifier)
+        assert found.classes == []
+
+
+def test_the_names_are_those_of_the_number_of_classes():
+    assert [len(imagenet_classes(count)) for count in (1000, 11821, 21841, 21843, 999)] == [
+        1000, 11821, 21841, 21843, 0]
+
+
+def test_what_cannot_be_a_checkpoint_is_a_sentence(tmp_path):
+    for arguments, words in ((['x.pth', 'a.py', 'B/16'], 'give one of them'), ([DIGITS], 'is a config'),
+                             ([tmp_path], 'has no manifest.json'), (['none.pth'], 'no checkpoint file')):
+        with pytest.raises(ConfigError, match=words):
+            load(*arguments, device='cpu')

@@ -1,0 +1,99 @@
+"""Image files, and their way to what a model gets."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import mmcv
+import numpy as np
+from mmengine.config import Config
+from mmengine.dataset import Compose
+from PIL import Image
+from timm.data import create_transform
+
+from vit_plugin.data.folders import IMAGE_SUFFIXES, is_image
+from vit_plugin.engine.explain import first_line
+from vit_plugin.errors import ConfigError
+
+Pipeline = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def image_files(paths: Sequence[str]) -> list[str]:
+    """The image files among these paths, and in the folders among them, in order of their names.
+
+    Raises:
+        ConfigError: if a path does not exist, or if a folder has no images.
+    """
+    files: list[str] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            found = sorted(str(file) for file in path.iterdir() if is_image(file))
+            if not found:
+                raise ConfigError(f'There are no images in the folder {str(path)!r}, whose names end in '
+                                  f'{", ".join(IMAGE_SUFFIXES)}.')
+            files += found
+        elif path.is_file():
+            files.append(str(path))
+        else:
+            raise ConfigError(f'There is no image {str(path)!r}.')
+    return files
+
+
+def read_image(image: str | Path | np.ndarray) -> np.ndarray:
+    """The pixels (H, W, 3) of an image file, in BGR. An array is returned as it is.
+
+    Raises:
+        ConfigError: if the file cannot be read.
+    """
+    if isinstance(image, np.ndarray):
+        return image
+    try:
+        pixels = mmcv.imread(str(image))
+    except Exception as error:  # whatever a decoder trips over
+        raise ConfigError(f'The image {str(image)!r} cannot be read ({first_line(error)}).') from error
+    if pixels is None:
+        raise ConfigError(f'The image {str(image)!r} cannot be read.')
+    return pixels
+
+
+class ConfigPixels:
+    """The steps of a config's test, without annotations, from pixels or a file to a sample of the model's input.
+
+    Raises:
+        ConfigError: if the config has no ``test_dataloader``.
+    """
+
+    def __init__(self, cfg: Config) -> None:
+        if not cfg.get('test_dataloader'):
+            raise ConfigError(f'The config {cfg.filename or "of the checkpoint"!r} has no test_dataloader; add one, '
+                              'whose pipeline the images go through.')
+        steps = [step for step in cfg.test_dataloader.dataset.pipeline if 'Annotation' not in step['type']]
+        self.grey = cfg.model.backbone.get('patch_embed', {}).get('in_channels', 3) == 1
+        if 'LoadImage' not in steps[0]['type']:  # of a data set in memory
+            steps.insert(0, dict(type='LoadImageFromFile', color_type='grayscale' if self.grey else 'color'))
+        self.from_file, self.from_pixels = Compose(steps), Compose(steps[1:])
+
+    def __call__(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
+        pixels = read_image(image)  # of a file too: it says in a sentence what is wrong with it
+        if not isinstance(image, np.ndarray):
+            return self.from_file(dict(img_path=str(image), img_id=index))
+        pixels = mmcv.bgr2gray(pixels) if self.grey else pixels
+        shape = pixels.shape[:2]
+        return self.from_pixels(dict(img=pixels, img_path='', img_id=index, img_shape=shape, ori_shape=shape))
+
+
+class TimmPixels:
+    """timm's transform of a test, from pixels or a file to a sample of the model's input.
+
+    Args:
+        data_config: ``input_size`` (C, H, W), ``interpolation``, ``crop_pct`` and ``crop_mode``.
+    """
+
+    def __init__(self, data_config: Mapping[str, Any]) -> None:
+        self.grey = data_config['input_size'][0] == 1
+        self.transform = create_transform(**data_config, normalize=False)
+
+    def __call__(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
+        pixels = Image.fromarray(np.ascontiguousarray(read_image(image)[..., ::-1]))
+        inputs = self.transform(pixels.convert('L') if self.grey else pixels)
+        return dict(inputs=inputs.flip(0))  # BGR, as a pipeline has it

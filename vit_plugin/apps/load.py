@@ -1,0 +1,156 @@
+"""A trained model from a checkpoint with its config, or from weights with their arch."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mmengine.config import Config
+from mmengine.device import get_device
+from mmengine.logging import print_log
+from mmengine.model import ImgDataPreprocessor, revert_sync_batchnorm
+from mmengine.registry import MODELS, DefaultScope
+from timm.data import ImageNetInfo, infer_imagenet_subset
+from torch import Tensor, nn
+
+from vit_plugin.engine.checks import check_channels, check_checkpoint, check_classes, check_head
+from vit_plugin.engine.checks.data import dataset_class
+from vit_plugin.engine.config import of_framework
+from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.models.classifier import Classifier, classifier_parts
+from vit_plugin.models.loading import find_backbone, load_trained, load_weights
+from vit_plugin.models.loading.namesake import compare
+from vit_plugin.weights.conversion import choose_format
+from vit_plugin.weights.files import find_weights
+from vit_plugin.weights.report import some
+from vit_plugin.weights.sources import open_weights
+from vit_plugin.weights.training import seen_in_training
+from vit_plugin.weights.unpacking import prepared
+from vit_plugin.zoo.pixels import data_config_of
+
+from .checkpoint import Checkpoint, open_checkpoint
+from .command_line import check_device
+from .images import TimmPixels
+from .trained_model import TASKS, TrainedModel
+
+TIMM = 'timm://'
+WEIGHTS_ALONE = ('.npz', '.safetensors')
+CLASSIFIER, PRE_LOGITS, SECOND = (f'head.layers.{name}.weight' for name in ('head', 'pre_logits', 'head_dist'))
+
+
+def load(checkpoint: str | Path, config: str | None = None, arch: str | None = None, device: str | None = None,
+         options: Mapping[str, Any] | None = None, classify: bool = True) -> TrainedModel:
+    """Read a trained model. ``vit_plugin.load(checkpoint)('photo.jpg')`` is its prediction.
+
+    Args:
+        checkpoint: a checkpoint of a training by MMEngine, or the folder of a run; weights of any format of
+            :data:`~vit_plugin.weights.formats.FORMATS` with their ``arch``; or ``timm://NAME``.
+        config: the config of the checkpoint. Default: that in the checkpoint.
+        arch: the arch of weights without a config, such as ``'B/16'``.
+        device: default: a GPU if there is one.
+        options: settings to change in the config, by their dotted names, or further arguments of the backbone of
+            ``arch``.
+        classify: whether the neck and head are asked too. Otherwise weights of the backbone are enough.
+
+    Raises:
+        ConfigError: if nothing says what the model is, or if the checkpoint cannot be read, is of another model, lacks
+            weights that count or has values that are not finite.
+    """
+    checkpoint = str(checkpoint)
+    if config and arch:
+        raise ConfigError('--config and --arch both say what the model is; give one of them.')
+    device = device or get_device()
+    check_device(device)
+    leave_out_multimodal()
+    arch = arch or (checkpoint if checkpoint.startswith(TIMM) and not config else None)
+    if arch:
+        trained = from_arch(arch, checkpoint, options, classify)
+    else:
+        trained = from_config(open_checkpoint(checkpoint, config, options), only_backbone=not classify)
+    trained.model.to(device)
+    return trained
+
+
+def from_config(checkpoint: Checkpoint, only_backbone: bool = False) -> TrainedModel:
+    """The model of a checkpoint with a config, see :func:`load`.
+
+    Args:
+        checkpoint: the checkpoint, with its config.
+        only_backbone: whether weights of another format may leave the neck and head at their initialisation.
+    """
+    path, content, cfg = checkpoint
+    cfg.setdefault('default_scope', 'mmpretrain')
+    of_framework(TASKS, cfg)
+    with DefaultScope.overwrite_default_scope(cfg.default_scope):
+        preprocessor = cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor')
+        model = revert_sync_batchnorm(MODELS.build(dict(cfg.model, data_preprocessor=preprocessor)))
+        dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
+        kind = dataset_class(dataset, cfg.default_scope) if dataset else None
+        meta = {**getattr(kind, 'METAINFO', {}), **dataset.get('metainfo', {})}
+    if not only_backbone:
+        check_head(model)
+    weights_alone = '://' in path or path.endswith(WEIGHTS_ALONE)
+    if weights_alone and not dict(model.named_parameters()).keys() <= (weights := find_weights(content)).keys():
+        _load_converted(model, path, weights, only_backbone)
+    else:
+        said = load_trained(model, path, content)
+        check_classes(model, said, f'the checkpoint {path!r}')
+        meta.update(said)
+    return TrainedModel(model, cfg, meta)
+
+
+def _load_converted(model: nn.Module, path: str, weights: Mapping[str, Tensor], only_backbone: bool) -> None:
+    """Load weights of another format into all of a model, or into its backbone."""
+    backbone = find_backbone(model)[1]
+    report = load_weights(model, weights)
+    report.notes.extend(compare(backbone, path).values())
+    print_log(f'Loaded {path}\n{report}', 'current')
+    counts = backbone.state_dict() if only_backbone else report.untrained
+    lost = {name: why for name, why in report.untrained.items() if name in counts}
+    if lost:
+        raise ConfigError(f'The checkpoint {path!r} is not of the complete model: it has no values for {some(lost)} '
+                          f'({next(iter(lost.values()))}); give the checkpoint of its training.')
+
+
+def from_arch(arch: str, source: str, options: Mapping[str, Any] | None = None, classify: bool = True) -> TrainedModel:
+    """The model of weights without a config, see :func:`load`.
+
+    It is a classifier of MMPretrain if the weights have a trained classifier with one of ImageNet's numbers of classes.
+    Other heads may be projections, as CLIP's; without one, the model has features alone.
+    """
+    check_checkpoint(source)
+    given = Config(dict(img_size=seen_in_training(source).get('img_size')))
+    given.merge_from_dict(dict(options or {}))  # reads the dots in the keys
+    parts = classifier_parts(arch, **given.to_dict())
+    weights = open_weights(source)
+    _, _, steps = choose_format(ready := prepared(weights))
+    head = {name: steps[name].make(ready) for name in (CLASSIFIER, PRE_LOGITS, SECOND) if classify and name in steps}
+    classes = imagenet_classes(len(head[CLASSIFIER])) if CLASSIFIER in head and head[CLASSIFIER].any() else []
+    if classes:
+        with needed_by('a classifier'):
+            from mmpretrain.models.classifiers import ImageClassifier
+        part: dict[str, Any] = dict(type='vit_plugin.ViTClsHead', num_classes=len(classes),
+                                    in_channels=parts.in_channels)
+        if SECOND in head:
+            part['type'], parts.backbone['out_type'] = 'vit_plugin.DistilledViTClsHead', 'raw'
+        if PRE_LOGITS in head:
+            part['hidden_dim'] = len(head[PRE_LOGITS])
+        cfg = dict(backbone=parts.backbone, neck=parts.neck, head=part)
+        check_channels(cfg)
+        model: nn.Module = ImageClassifier(**{name: one and MODELS.build(one) for name, one in cfg.items()})
+    else:
+        model = Classifier(parts, num_classes=0)
+    backbone, pixels = model.backbone, data_config_of(arch, source)
+    grey = backbone.patch_embed.in_channels == 1
+    mean, std = ([255 * value for value in pixels[key][:1 if grey else 3]] for key in ('mean', 'std'))
+    model.data_preprocessor = ImgDataPreprocessor(mean, std, bgr_to_rgb=not grey)
+    compare(backbone, source)
+    load_weights(model, weights)
+    shape = (backbone.patch_embed.in_channels, *backbone.img_size)
+    return TrainedModel(model, Config(dict(default_scope='mmpretrain')), dict(classes=classes),
+                        TimmPixels(dict(pixels, input_size=shape)))
+
+
+def imagenet_classes(count: int) -> list[str]:
+    """The names of ImageNet's classes, by their number: 1000, 11821, 21841 or 21843; nothing for others."""
+    subset = infer_imagenet_subset(dict(num_classes=count))
+    return list(ImageNetInfo(subset).label_descriptions()) if subset else []
