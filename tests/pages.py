@@ -47,7 +47,8 @@ NOT_RUN = {
     r'tools/slurm_test\.sh': 'needs a Slurm; the same as srun.sh with test.py',
     r'import torch\nfrom torch\.nn\.attention': 'takes time to measure; done by hand, see the page',
     r'from ray\.train': 'needs a cluster of Ray',
-    r'# predict\.py': 'needs a checkpoint: tests/apps/test_trained_model.py',
+    r'(# predict\.py|import vit_plugin\n\nprint\(vit_plugin\.load)':
+        'needs a checkpoint: tests/apps/test_trained_model.py',
     r'from vit_plugin\.apps\.browser': 'shows its form, and serves until it is stopped: tests/tools/test_demo.py',
     r'from vit_plugin\.models import .*\n\nprint\(load': "needs the authors' file: tests/weights/test_formats.py",
     r'import vit_plugin\nfrom mmpretrain': 'needs a checkpoint: tests/apps/test_model_index.py',

@@ -1,7 +1,5 @@
 """Checkpoints that a user's hook asks for, as hooks for MMEngine do."""
 
-from multiprocessing.process import current_process
-from multiprocessing.util import get_temp_dir
 from pathlib import Path
 
 import pytest
@@ -10,7 +8,6 @@ from campaigns.tiny_run import build, tiny_cfg
 from mmengine.dist import is_main_process
 from mmengine.hooks import Hook
 from ranks import on_ranks
-from torch.utils.data import DataLoader, Dataset
 
 from vit_plugin.engine.sharding.settings import MIN_TORCH
 from vit_plugin.errors import ConfigError
@@ -71,20 +68,3 @@ def test_the_main_process_may_save_a_plain_model_alone(tmp_path, no_default_scop
 def test_the_main_process_cannot_save_a_sharded_model_alone(tmp_path: Path, no_default_scope, launched):
     on_ranks(2, tmp_path, save_a_part, str(tmp_path / 'work'))
     assert not (tmp_path / 'work/mine.pth').exists()
-
-
-class TemporaryFolder(Dataset):
-    """One sample: where a process keeps its temporary files."""
-
-    def __len__(self) -> int:
-        return 1
-
-    def __getitem__(self, index: int) -> str:
-        return get_temp_dir()
-
-
-def test_a_data_worker_that_a_signal_ends_leaves_no_folder(tmp_path, no_default_scope, monkeypatch):
-    monkeypatch.delitem(current_process()._config, 'tempdir', raising=False)
-    build(tiny_cfg(tmp_path))
-    worker, = DataLoader(TemporaryFolder(), batch_size=None, num_workers=1)
-    assert worker == get_temp_dir()  # of this process, which removes it when it ends

@@ -20,7 +20,7 @@ import os, time
 from pathlib import Path
 from mmengine.hooks import Hook
 from mmengine.registry import HOOKS
-from vit_plugin.engine.checkpoints import file
+import torch
 
 phase, reached = os.environ.get('PHASE'), Path('reached')
 
@@ -40,8 +40,8 @@ class Pauses(Hook):
         pause('validation')
 
 
-save = file.torch.save
-file.torch.save = lambda *args, **kwargs: (save(*args, **kwargs), pause('saving'))
+save = torch.save
+torch.save = lambda *args, **kwargs: (save(*args, **kwargs), pause('saving'))
 '''
 
 

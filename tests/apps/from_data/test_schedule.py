@@ -5,7 +5,7 @@ import torch
 from mmengine.registry import PARAM_SCHEDULERS
 
 from vit_plugin.apps.from_data.schedule import adamw, batch_size_for, epochs_for, for_batch
-from vit_plugin.engine.optim import scaled
+from vit_plugin.engine.optim.schedules import scaled
 
 
 @pytest.mark.parametrize(('count', 'expected'), [(3, 3), (100, 8), (320, 16), (639, 16), (640, 32), (50000, 64)])
@@ -32,6 +32,7 @@ def test_a_run_of_any_length_reaches_its_rate(epochs):
     rates = []
     for _ in range(steps):
         rates.append(optimizer.param_groups[0]['lr'])
+        optimizer.step()
         for schedule in schedules:
             schedule.step()
     assert max(rates) == pytest.approx(1e-3)

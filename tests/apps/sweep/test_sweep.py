@@ -244,9 +244,9 @@ def test_arguments_that_the_config_leaves_at_their_default_can_be_swept(tmp_path
 
 
 def test_values_are_read_back_as_they_were():
-    from vit_plugin.apps.flags import KeyValue
+    from mmengine.config import DictAction
     for value in (1, 1e-3, True, None, 'B/16', (1, 2), [(1, 2), 'x'], [3]):
-        assert KeyValue._parse_iterable(as_text(value)) == value
+        assert DictAction._parse_iterable(as_text(value)) == value
 
 
 @pytest.mark.parametrize('change', ['custom_hooks = []', 'val_dataloader = val_evaluator = val_cfg = None'])

@@ -34,8 +34,8 @@ def _with_one_field(template: str) -> str:
     """Refuse a template that does not give the checkpoint of each epoch a file name of its own."""
     try:
         names = {template.format(number) for number in (1, 2)}
-    except (AttributeError, LookupError, TypeError) as error:
-        raise ValueError from error
+    except (AttributeError, LookupError, TypeError):
+        names = set()
     if len(names) < 2 or any(Path(name).name != name for name in names):
         raise ValueError("Input should be a file name with one place for the number, such as 'epoch_{}.pth'")
     return template
