@@ -89,3 +89,9 @@ def test_a_warm_up_in_iterations_is_not_stretched():
     assert scaled(warm_up, 400, 100, True, 10)['end'] == 500
     assert scaled(warm_up, 50, 100, True, 10)['end'] == 250
     assert scaled(warm_up, 50, 100, True, 1)['end'] == 25  # the middle of the run
+
+
+@pytest.mark.parametrize('factor', [7, -1, 'word'])
+def test_a_factor_out_of_range_is_left_to_be_refused(factor):
+    part = dict(type='LinearLR', start_factor=factor, end=2)
+    assert scaled(part, 1, 25, True, 10)['start_factor'] == factor

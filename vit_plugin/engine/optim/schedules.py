@@ -4,6 +4,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from vit_plugin.arguments import fits
+from vit_plugin.arguments.fields import Fraction
+
 # Arguments of MMEngine's schedulers that count epochs or iterations.
 POSITIONS = ('begin', 'end', 'T_max', 'total_steps', 'step_size', 'milestones', 'periods', 'restarts')
 # Arguments that lower the rate at first. MMEngine raises it from the second step on, and never in a part of one step.
@@ -16,7 +19,7 @@ def scaled(scheduler: Any, length: int, made_for: int, by_epoch: bool, epoch_len
     Arguments in the unit of the run (epochs or iterations) are scaled. In a run that counts epochs, a warm-up in
     iterations becomes shorter with the run, but not longer. It ends in the middle of the run at the latest. Omitted
     arguments need no change, because their default is the end of the run. A warm-up that is scaled to one step has
-    no effect, so that every run reaches the rate that was set.
+    no effect, so that every run reaches the rate that was set. A factor out of range is left for MMEngine to refuse.
 
     Args:
         scheduler: the config of a scheduler, or several in a list. Built schedulers are not changed.
@@ -40,7 +43,7 @@ def scaled(scheduler: Any, length: int, made_for: int, by_epoch: bool, epoch_len
     if 'end' in config:
         config['end'] = max(config['end'], config.get('begin', 0) + 1)
         if config['end'] == config.get('begin', 0) + 1:
-            config |= {name: 1. for name in WARM_UPS if name in config}
+            config |= {name: 1. for name in WARM_UPS if fits(Fraction, config.get(name))}
     if 'eta_max' in config:
         steps = length * (epoch_length if by_epoch and not config.get('by_epoch', True) else 1)
         config |= _one_cycle(config.get('total_steps') or config.get('end', steps) - config.get('begin', 0),
