@@ -40,15 +40,28 @@ def without_states(state: dict) -> None:
         del state['optimizer']['state'][number]
 
 
+def other_moments(state: dict) -> None:
+    state['optimizer']['state'][0]['exp_avg'] = torch.zeros(3)
+
+
+def no_moments(state: dict) -> None:
+    del state['optimizer']['state'][0]['exp_avg_sq']
+
+
 @pytest.mark.parametrize(('damage', 'words'), [
     (lambda state: state.pop('optimizer'), 'no state of the optimizer'),
     (lambda state: state.update(optimizer=None), 'no state of the optimizer'),
     (lambda state: state['optimizer'].pop('state'), 'no state of the optimizer'),
     (without_states, 'has the state of 3 parameters, and [0-9]+ were saved'),
+    (other_moments, r"state of the form .*'exp_avg': \(\(3,\).* where AdamW has"),
+    (no_moments, "state of the form .* where AdamW has .*'exp_avg_sq'"),
     (lambda state: state['optimizer']['param_groups'][0].update(lr=math.nan), 'its optimizer has lr=nan'),
     (lambda state: state['optimizer']['param_groups'][0].update(lr='x'), "its optimizer has lr='x'"),
+    (lambda state: state['optimizer']['state'][0].update(exp_avg=state['optimizer']['state'][0]['exp_avg'].char()),
+     "'int'.* where AdamW has"),
     (lambda state: state['optimizer']['state'][0]['exp_avg'].fill_(math.nan), 'a state that is not finite'),
     (lambda state: state['optimizer']['state'][0].update(step=torch.tensor(math.nan)), 'a state that is not finite'),
+    (lambda state: (state['meta'].pop('run'), state['optimizer'].update(state={})), 'the state of 0 parameters'),
     (lambda state: state['state_dict']['backbone.norm.weight'].fill_(math.inf), 'norm.weight has values that are not'),
     (lambda state: state.update(param_schedulers=[]), 'the state of 0 param_schedulers, and this config has 2'),
     (lambda state: state.pop('param_schedulers'), 'the state of 0 param_schedulers'),

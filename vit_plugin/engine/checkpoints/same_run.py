@@ -1,7 +1,10 @@
 """Whether a checkpoint is the complete state of a run that this one can continue. It is asked before it is loaded."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from itertools import chain
 from typing import Any
 
 import torch
@@ -90,11 +93,38 @@ def _of_optimizer(optimizer: torch.optim.Optimizer, saved: Any, recorded: Mappin
         for name in mine.keys() & group.keys() - {'params'}:
             if (mine[name] is not None and _form(group[name]) != _form(mine[name])) or not _is_finite(group[name]):
                 return f'its optimizer has {name}={group[name]!r}'
-    if recorded.get('states') not in (None, len(state)):
-        return f'its optimizer has the state of {len(state)} parameters, and {recorded["states"]} were saved'
+    first, states = list(_first_states(optimizer)), recorded.get('states')
+    if states is None:  # MMEngine does not record it, and a parameter without a gradient has no state
+        states = len(state) or any(first)
+    if states != len(state):
+        return f'its optimizer has the state of {len(state)} parameters, and {int(states)} were saved'
+    for number, expected in enumerate(first):  # a fused optimizer reads moments of another shape past their end
+        found = {name: _form(value) for name, value in state[number].items()} if number in state else expected
+        if found != expected:
+            return f'its optimizer has a state of the form {found} where {kind} has {expected}'
     if any(not _is_finite(value) for one in state.values() for value in one.values()):
         return 'its optimizer has a state that is not finite: the run had diverged, so take an earlier checkpoint'
     return ''
+
+
+def _first_states(optimizer: torch.optim.Optimizer) -> Iterator[dict[str, Any]]:
+    """The form of each parameter's state after a step, found by a step on the meta device.
+
+    Nothing is known of an optimizer that does not step there.
+    """
+    plain = dict(fused=False, foreach=False, capturable=False)
+    groups = [{**group, **{name: plain[name] for name in plain.keys() & group.keys()},
+               'params': [nn.Parameter(torch.empty(param.shape, dtype=param.dtype, device='meta'))
+                          for param in group['params']]} for group in optimizer.param_groups]
+    for param in (params := list(chain.from_iterable(group['params'] for group in groups))):
+        param.grad = torch.empty_like(param)
+    shadow = copy(optimizer)
+    shadow.param_groups, shadow.state = groups, defaultdict(dict)
+    try:
+        shadow.step()
+    except Exception:  # noqa: BLE001  another library's optimizer
+        return
+    yield from ({name: _form(value) for name, value in shadow.state[param].items()} for param in params)
 
 
 def _form(value: Any) -> Any:
