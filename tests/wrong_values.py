@@ -112,7 +112,7 @@ RIGHT: dict[str, dict[str, Any]] = {
                         total_level=10, hparams=dict(pad_val=128)),
     'RandomErasing': dict(erase_prob=1., min_area_ratio=0.02, max_area_ratio=0.4, aspect_range=(0.3, 3.3),
                           mode='rand', fill_color=(1, 2, 3), fill_std=(1, 2, 3)),
-    'OptimizeHook': dict(linear='torch'),
+    'OptimizeHook': {},
     'ReportHook': {},
     'ProgressHook': {},
     'PicturesHook': dict(pictures=('features', ), samples=(0, ), interval=2),

@@ -2,10 +2,9 @@
 
     python tests/campaigns/exactness.py [--workers 0 2 3] [--stops 1 2 ... 12]
 
-For both loops, and for a model whose layers are large enough for oneDNN, each number of data workers and each iteration
-of the tiny run (augmentation, mixup, dropout, drop path, EMA, clipping, schedules, a best checkpoint): all of the final
-checkpoint and the history of the validations are compared with an undisturbed run without workers. It takes 3 s for
-each stop on a quiet machine.
+For both loops, and for a wider model, each number of data workers and each iteration of the tiny run (augmentation,
+mixup, dropout, drop path, EMA, clipping, schedules, a best checkpoint): all of the final checkpoint and the history of
+the validations are compared with an undisturbed run without workers. It takes 3 s for each stop on a quiet machine.
 """
 
 import argparse
@@ -92,7 +91,7 @@ def main() -> None:
                     if found:
                         wrong.append(name)
                         print(f'{name}: {len(found)} differ, such as {found[0]}', flush=True)
-    print(f'{done} runs stopped and resumed (loops epoch and iter, and a model for oneDNN, workers {args.workers}): '
+    print(f'{done} runs stopped and resumed (loops epoch and iter, and a wider model, workers {args.workers}): '
           f'{done - len(wrong)} bit-identical to the undisturbed run, {len(wrong)} not')
     sys.exit(bool(wrong))
 

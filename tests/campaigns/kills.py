@@ -39,7 +39,7 @@ class Setting:
     launch: str = 'one'  # or 'ddp', 'fsdp2'
     loop: str = 'epoch'
     workers: int = 0
-    wide: bool = False  # with layers that are large enough for oneDNN
+    wide: bool = False  # a wider model
 
     @property
     def name(self) -> str:

@@ -171,8 +171,7 @@ def test_threads_of_all_sizes_at_once(tiny_hybrid):
 def test_six_threads_3600_forwards_of_36_sizes(tiny_hybrid, monkeypatch):
     """All passes at once."""
     monkeypatch.setattr(onednn, 'MIN_PRODUCTS', 0)
-    monkeypatch.setattr(onednn, 'ROWS', 3)
-    model = optimize(hybrid(tiny_hybrid), linear='onednn')
+    model = optimize(hybrid(tiny_hybrid))
     images = [torch.randn(1, 3, 8 * rows, 8 * columns) for rows in range(1, 7) for columns in range(1, 7)]
     with torch.no_grad():
         expected = [model(image)[0] for image in images]

@@ -1,7 +1,6 @@
 """The passes as one line of a config."""
 
 from collections.abc import Mapping
-from typing import Literal
 
 from mmengine.config import Config
 from mmengine.hooks import Hook
@@ -15,33 +14,13 @@ HOOK = 'vit_plugin.OptimizeHook'
 
 @HOOKS.register_module()
 class OptimizeHook(Hook):
-    """Applies :func:`vit_plugin.passes.optimize` before training, validation and test, and undoes it afterwards.
+    """Applies :func:`vit_plugin.passes.optimize` before a test, and undoes it afterwards. Training is left as it is."""
 
-    Args:
-        linear: see :func:`vit_plugin.passes.optimize`.
-    """
+    def before_test(self, runner: Runner) -> None:
+        optimize(runner.model.eval())  # as the loop does a moment later
 
-    def __init__(self, linear: Literal['auto', 'onednn', 'torch'] = 'auto') -> None:
-        self.linear = linear
-        self._trains = False
-
-    def before_train(self, runner: Runner) -> None:
-        self._trains = True
-        optimize(runner.model, training=True, linear=self.linear)
-
-    def after_train(self, runner: Runner) -> None:
-        self._trains = False
+    def after_test(self, runner: Runner) -> None:
         restore(runner.model)
-
-    def before_val(self, runner: Runner) -> None:
-        if not self._trains:  # in training, the weights are about to change
-            optimize(runner.model, training=False, linear=self.linear)
-
-    def after_val(self, runner: Runner) -> None:
-        if not self._trains:
-            restore(runner.model)
-
-    before_test, after_test = before_val, after_val
 
 
 def use_passes(cfg: Config) -> None:

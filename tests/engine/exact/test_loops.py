@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 from campaigns.exactness import StoppedError, compare, stop_and_resume, train
-from campaigns.tiny_run import BATCH, WIDE, build, differences, final_checkpoint, tiny_cfg
+from campaigns.tiny_run import WIDE, build, differences, final_checkpoint, tiny_cfg
 from mmengine.hooks import Hook
 
 from vit_plugin.apps.command_line import build_runner
 from vit_plugin.errors import ConfigError
-from vit_plugin.passes import onednn
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 
@@ -38,10 +37,7 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(whole, tmp_path, loop, 
     assert compare(whole(loop), tmp_path) == []
 
 
-def test_a_run_of_layers_that_onednn_computes(tmp_path):
-    arch = WIDE['model.backbone.arch']
-    assert BATCH * 16 >= onednn.ROWS
-    assert arch['embed_dims']**2 * onednn.ROWS >= onednn.MIN_PRODUCTS
+def test_a_run_of_a_wider_model_with_the_passes(tmp_path):
     train(tiny_cfg(tmp_path / 'whole', **WIDE))
     stop_and_resume(tmp_path / 'stopped', 6, 'epoch', **WIDE)
     assert compare(tmp_path / 'whole', tmp_path / 'stopped') == []

@@ -111,7 +111,7 @@ def test_the_passes_see_the_gathered_weights(tiny_hybrid, alone):
     plain, images = VisionTransformer(**tiny_hybrid), torch.randn(2, 3, 32, 32)
     weights = plain.state_dict()
     join_alone('cpu')
-    model = optimize(shard(VisionTransformer(**tiny_hybrid), Sharding(), 'cpu').eval(), linear='onednn')
+    model = optimize(shard(VisionTransformer(**tiny_hybrid), Sharding(), 'cpu').eval())
     assert any(isinstance(module.kernel, Folded) for module in model.modules() if isinstance(module, StdConv2d))
     for factor in (1., 0.5):  # the kept kernels of the first round are wrong in the second
         changed = {name: value * factor if value.is_floating_point() else value for name, value in weights.items()}

@@ -28,8 +28,7 @@ def model(cfg, request) -> VisionTransformer:
 @pytest.fixture(params=[False, True], ids=['plain', 'optimized'])
 def passes(request, monkeypatch) -> Iterator[callable]:
     monkeypatch.setattr(onednn, 'MIN_PRODUCTS', 0)
-    monkeypatch.setattr(onednn, 'ROWS', 3)
-    return (lambda model: optimize(model, linear='onednn')) if request.param else (lambda model: model)
+    return optimize if request.param else (lambda model: model)
 
 
 def test_global_hooks_and_the_flop_counter_see_every_linear_layer(model, passes):
