@@ -44,7 +44,6 @@ NOT_RUN = {
     r'cat > g\+\+20|chmod \+x g\+\+20': 'mmcv compiles for ten minutes; done by hand, see the page',
     r'tools/dist_test\.sh': 'the same two lines as dist_train.sh with test.py in place of train.py',
     r'tools/slurm_test\.sh': 'needs a Slurm; the same as srun.sh with test.py',
-    r'import torch\nfrom torch\.nn\.attention': 'takes time to measure; done by hand, see the page',
     r'from ray\.train': 'needs a cluster of Ray',
     r'(# predict\.py|import vit_plugin\n\nprint\(vit_plugin\.load)':
         'needs a checkpoint: tests/apps/test_trained_model.py',
