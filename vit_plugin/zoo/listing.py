@@ -12,18 +12,19 @@ from .definition import describe, pooled
 from .names import find
 
 COLUMNS = ('name', 'width', 'blocks', 'heads', 'patch', 'size', 'parameters')
-PAGE = """# timm's checkpoints, by their names
+PAGE = """# timm's checkpoints, by name
 
-Written by `python -m vit_plugin.zoo --weights --markdown`, from timm {version}. Every name is an `arch` and a
-checkpoint:
+Written by `vit-plugin zoo --weights --markdown`, from timm {version}. A name and one of its tags are an `arch` and a
+checkpoint, such as `timm://vit_base_patch16_dinov3.lvd1689m`:
 
 ```python
-backbone = dict(type='vit_plugin.VisionTransformer', arch='timm://NAME',
+backbone = dict(type='vit_plugin.VisionTransformer', arch='timm://NAME.TAG',
                 init_cfg=dict(type='Pretrained', checkpoint=True))
 ```
 
-Patch and size are in pixels. The parameters are those of the backbone. Some licences allow research only. Each heading
-is the `data_preprocessor` of the names below it. [weights.md](weights.md) has other sources, and published results."""
+Patch and size are in pixels. The parameters are those of the backbone. The licence stands behind the tags that it
+covers; some licences allow research only. Each heading is the `data_preprocessor` of the names below it.
+[Weights](weights.md) has other sources, and published results."""
 
 
 def row_of(name: str) -> tuple[str, ...]:
@@ -85,22 +86,28 @@ def lines(names: Iterable[str]) -> Iterator[str]:
 
 
 def markdown(names: Iterable[str]) -> Iterator[str]:
-    """The page of these names of weights, by the pixels that they expect."""
+    """The page of these names of weights, by the pixels that they expect and by model."""
     yield PAGE.format(version=timm.__version__)
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, dict[tuple[str, ...], dict[str, list[str]]]] = {}
+    others = []
     for name in names:
-        groups.setdefault(', '.join(f'{key}={value}' for key, value in pixels_of(name).items()), []).append(name)
-    for pixels, members in groups.items():
+        model, _, tag = name.partition('.')
+        try:
+            _, *cells = row_of(name)
+        except ConfigError:
+            others.append(name)
+            continue
+        pixels = ', '.join(f'{key}={value}' for key, value in pixels_of(name).items())
+        licence = getattr(get_pretrained_cfg(name), 'license', None) or 'not stated'
+        row = groups.setdefault(pixels, {}).setdefault((model, *cells), {})
+        row.setdefault(licence, []).append(f'`{tag}`')
+    for pixels, rows in groups.items():
         yield f'\n## `dict({pixels})`\n'
-        yield '| ' + ' | '.join((*COLUMNS, 'licence')) + ' |\n|---' + '|--:' * (len(COLUMNS) - 1) + '|---|'
-        yield from map(markdown_row, members)
-
-
-def markdown_row(name: str) -> str:
-    """A row of the page."""
-    licence = getattr(get_pretrained_cfg(name), 'license', None) or 'not stated'
-    try:
-        _, *cells = row_of(name)
-    except ConfigError:
-        cells = ['refused', *[''] * (len(COLUMNS) - 2)]
-    return '| ' + ' | '.join((f'`{name}`', *cells, licence)) + ' |'
+        yield '| ' + ' | '.join((*COLUMNS, 'tags, licence')) + ' |\n|---' + '|--:' * (len(COLUMNS) - 1) + '|---|'
+        for (model, *cells), tags in rows.items():
+            licensed = '; '.join(f'{", ".join(members)}: {licence}' for licence, members in tags.items())
+            yield '| ' + ' | '.join((f'`{model}`', *cells, licensed)) + ' |'
+    if others:
+        yield '\n## Only by `TimmBackbone`\n'
+        yield 'Their blocks are not those of the paper: [any other model](timm.md#any-other-model-of-timm).\n'
+        yield ', '.join(f'`{name}`' for name in others) + '.'
