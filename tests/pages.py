@@ -40,12 +40,10 @@ RUN_BY = {
 # Commands and Python programs that no test runs, by a pattern of their beginning, and why. Flags are parsed, and paths
 # and names are looked for all the same.
 NOT_RUN = {
-    r'python tests/campaigns/corruption.py': 'takes minutes; tests/weights/test_folders.py runs its short forms',
     r'(python3 -m venv|pip |git clone|.*MMCV_WITH_OPS=1)': 'from the network: .ci/run, tests/campaigns/wheel.py',
     r'cat > g\+\+20|chmod \+x g\+\+20': 'mmcv compiles for ten minutes; done by hand, see the page',
     r'tools/dist_test\.sh': 'the same two lines as dist_train.sh with test.py in place of train.py',
     r'tools/slurm_test\.sh': 'needs a Slurm; the same as srun.sh with test.py',
-    r'import torch\nfrom torch\.nn\.attention': 'takes time to measure; done by hand, see the page',
     r'from ray\.train': 'needs a cluster of Ray',
     r'(# predict\.py|import vit_plugin\n\nprint\(vit_plugin\.load)':
         'needs a checkpoint: tests/apps/test_trained_model.py',

@@ -2,7 +2,7 @@
 
     python tools/train.py configs/hybrid_vit/hybrid-vit-d6-w256_1xb256-180e_cifar10-folder.py
 
-What we measured is in docs/benchmarks.md.
+We have not trained it.
 """
 
 _base_ = [

@@ -2,7 +2,7 @@
 
     python tools/train.py configs/vit/vit-d6-w256-p4_1xb256-180e_cifar10.py
 
-Published for such a model after 180 epochs: 78.8 % top-1 (docs/benchmarks.md has what we measured).
+Published for such a model after 180 epochs: 78.8 % top-1 (docs/results.md).
 """
 
 _base_ = [
