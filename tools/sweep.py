@@ -9,9 +9,7 @@ The same command continues what is not finished.
 import argparse
 from pathlib import Path
 
-from vit_plugin.apps import frameworks  # noqa: F401  first, since it says what is missing
 from vit_plugin.apps.flags import KeyValue, add_cfg_options, at_least, run_tool
-from vit_plugin.apps.sweep import Sweep, as_markdown, collect, run_here, run_on_slurm, write_results
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -35,6 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(args: argparse.Namespace) -> None:
+    from vit_plugin.apps.sweep import Sweep, as_markdown, collect, run_here, run_on_slurm, write_results
     grid = {key: value if isinstance(value, list) else [value] for key, value in args.grid.items()}
     folder = args.work_dir or Path('work_dirs', f'sweep_{Path(args.config[0]).stem}')
     sweep = Sweep(tuple(args.config), grid, args.seeds, folder, args.cfg_options or {},

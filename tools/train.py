@@ -6,10 +6,7 @@
 
 import argparse
 
-from vit_plugin.apps import frameworks  # noqa: F401  first, since it says what is missing
-from vit_plugin.apps.command_line import LOADERS, build_runner, load_config, told_when_interrupted
 from vit_plugin.apps.flags import add_run_arguments, at_least, run_tool
-from vit_plugin.apps.from_data import TASKS, Request, write_config
 from vit_plugin.errors import ConfigError
 
 
@@ -20,7 +17,7 @@ def make_parser() -> argparse.ArgumentParser:
     data = parser.add_argument_group('data in place of a config', 'A config is written into the work directory.')
     data.add_argument('--data', metavar='FOLDER',
                       help='FOLDER/{train,val}/CLASS/*.jpg, FOLDER/CLASS/*.jpg, or a folder of Pascal VOC or COCO')
-    data.add_argument('--task', choices=list(TASKS), help=f'default: {next(iter(TASKS))}')
+    data.add_argument('--task', help='classification (default) or detection')
     data.add_argument('--arch', help='the model, such as R50+B/16; default: that of --weights timm://NAME')
     data.add_argument('--weights', help='weights to start from: a path, https://, timm:// or hf://')
     data.add_argument('--epochs', type=at_least(1), help='default: by the number of images')
@@ -50,6 +47,7 @@ def apply_train_flags(cfg, args: argparse.Namespace) -> None:
         check_auto_scale_lr(cfg)
         cfg.auto_scale_lr.enable = True
     if args.no_persistent_workers:
+        from vit_plugin.engine.checks import LOADERS
         for name in LOADERS:
             if cfg.get(name):
                 cfg[name].persistent_workers = False
@@ -77,12 +75,14 @@ def settle_config(args: argparse.Namespace) -> None:
         raise ConfigError(f'{given[0]} goes with --data; change a config with --cfg-options, such as '
                           'train_cfg.max_epochs=10 or load_from=CHECKPOINT.')
     if args.data:
+        from vit_plugin.apps.from_data import Request, write_config
         request = Request(args.data, work_dir=args.work_dir or '', **{
             name: value for name, value in flags.items() if value is not None})
         args.config, args.cfg_options = str(write_config(request, args.cfg_options)), None
 
 
 def main(args: argparse.Namespace) -> None:
+    from vit_plugin.apps.command_line import build_runner, load_config, told_when_interrupted
     settle_config(args)
     cfg = load_config(args)
     apply_train_flags(cfg, args)

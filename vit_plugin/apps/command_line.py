@@ -1,10 +1,13 @@
 """From a command line to a run: the runner, and errors in one sentence."""
 
 import argparse
+import io
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 from vit_plugin.apps import frameworks  # noqa: F401  first, since it says what is missing
@@ -15,6 +18,7 @@ import torch
 from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.dist import is_main_process
+from mmengine.logging import MMLogger
 from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import RUNNERS
 from torch import nn
@@ -23,6 +27,7 @@ from vit_plugin.engine.checkpoints.hook import MARKER
 from vit_plugin.engine.checkpoints.reading import SavedConfigHook
 from vit_plugin.engine.checks import LOADERS, check_config
 from vit_plugin.engine.config import apply_loader_defaults, read_config
+from vit_plugin.engine.console import quieten
 from vit_plugin.engine.distributed import init_distributed, report_of_rank
 from vit_plugin.engine.explain import explained, first_line, sentence
 from vit_plugin.engine.optimize import use_passes
@@ -48,6 +53,7 @@ def load_config(args: argparse.Namespace, checkpoint: Checkpoint | None = None) 
         cfg.work_dir = str(Path(checkpoint.path).parent)
     cfg.work_dir = args.work_dir or cfg.get('work_dir') or str(Path('work_dirs', Path(args.config).stem))
     apply_loader_defaults(cfg, args.no_pin_memory)
+    cfg.verbose = args.verbose or cfg.get('verbose', False)
     return cfg
 
 
@@ -63,6 +69,9 @@ def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runn
     """
     if cfg.launcher != 'none':
         init_distributed(cfg.launcher, cfg.get('env_cfg'))
+    if not cfg.get('verbose', True):
+        quieten(MMLogger.get_current_instance())  # for what the frameworks log when they are imported
+        _import_data_sets(cfg.get('default_scope'))
     check_config(cfg, loaders)
     use_passes(cfg)
     cfg.setdefault('runner_type', 'vit_plugin.Runner')
@@ -73,6 +82,14 @@ def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runn
     if get_device() == 'cpu' and isinstance(runner.model, nn.Module):  # torch's SyncBatchNorm does not run there
         runner.model = revert_sync_batchnorm(runner.model)
     return runner
+
+
+def _import_data_sets(scope: str | None) -> None:
+    """Import a framework's data sets, which print that they could not import OneDL. Nothing of ours needs it."""
+    name = f'{scope}.datasets'
+    if scope and find_spec(scope) and find_spec(name):
+        with redirect_stdout(io.StringIO()):
+            import_module(name)
 
 
 def _check_schedule_length(cfg: Config) -> None:

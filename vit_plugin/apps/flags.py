@@ -10,6 +10,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags that OpenMMLab's `train.py` and `test.py` share."""
     parser.add_argument('--work-dir', help='folder for logs, checkpoints and metrics')
     parser.add_argument('--amp', action='store_true', help='automatic mixed precision; bfloat16 on a CPU')
+    parser.add_argument('--verbose', action='store_true', help='show all of the log, as its file has it')
     parser.add_argument('--no-pin-memory', action='store_true', help='do not pin the memory of the data loaders')
     add_cfg_options(parser)
     parser.add_argument('--launcher', choices=['none', 'pytorch', 'slurm', 'mpi'], default='none')

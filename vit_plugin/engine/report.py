@@ -101,7 +101,8 @@ class ReportHook(Hook):
             log_image(runner, name, figure)
         last = ', '.join(f'{name} {values[-1][1]:.4g}' for name, values in self._history.items())
         runner.logger.info(f'Trained in {time.perf_counter() - self._start:.0f} s: {last}. '
-                           f'Checkpoint, metrics.json and pictures are in {folder}')
+                           f'Checkpoint, metrics.json and pictures are in {folder}\n'
+                           f'Next: vit-plugin test {folder}')
 
     def _write_metrics(self, runner: Runner) -> None:
         record = dict(

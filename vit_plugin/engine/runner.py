@@ -11,6 +11,7 @@ from typing import Any
 import mmengine.runner
 from mmengine.device import get_device
 from mmengine.dist import get_rank
+from mmengine.logging import MMLogger
 from mmengine.optim import OptimWrapperDict
 from mmengine.runner import BaseLoop, EpochBasedTrainLoop
 from torch import nn
@@ -26,6 +27,7 @@ from .checkpoints.newest import newest_checkpoint
 from .checkpoints.reading import SavedConfigHook, read_for, resumable_only
 from .checkpoints.saver import Saver
 from .checks import check_classes, check_head
+from .console import quieten, summary
 from .default_hooks import with_ours
 from .distributed import from_rank_0, init_distributed, naming_lost_ranks, timeout_of
 from .exact.loops import resumable
@@ -57,6 +59,7 @@ class Runner(mmengine.runner.Runner):
     - SIGTERM and SIGUSR1 save and stop it, see :class:`~vit_plugin.engine.PreemptionHook`.
     - A process that is dead or hangs ends all others, see :func:`~vit_plugin.engine.distributed.naming_lost_ranks`.
     - Several processes work on a CPU too.
+    - ``verbose=False`` leaves the config, the environment and the like to the log file.
 
     Attributes:
         saver: writes the checkpoints.
@@ -87,6 +90,12 @@ class Runner(mmengine.runner.Runner):
                                find_unused_parameters=self.cfg.get('find_unused_parameters', False))
                 self.cfg.model_wrapper_cfg = {**(self.cfg.get('model_wrapper_cfg') or wrapper), 'device_ids': None}
         super().setup_env(env_cfg)
+
+    def build_logger(self, *args: Any, **kwargs: Any) -> MMLogger:
+        logger = super().build_logger(*args, **kwargs)
+        if not self.cfg.get('verbose', True):
+            quieten(logger)
+        return logger
 
     def dump_config(self) -> None:
         """Leave a config that lies in the work directory as it was written. ``vis_data/config.py`` is all of it."""
@@ -204,6 +213,8 @@ class Runner(mmengine.runner.Runner):
                 self._load_from, self._resume = None if self.lora else self.cfg.get('begin_from'), False
                 self.logger.info(f'There is no checkpoint in {self.work_dir} yet: the run begins anew.')
         super().load_or_resume()
+        if self._train_loop is not None and not isinstance(self._train_loop, dict):
+            self.logger.info(f'Training:\n{summary(self)}')
 
     def load_checkpoint(self, filename: str, map_location: str | Callable = 'cpu', *args: Any, **kwargs: Any) -> Any:
         with reading_safely(partial(read_for, self)):

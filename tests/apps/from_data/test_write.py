@@ -197,3 +197,8 @@ def test_wrong_requests_are_one_sentence(arguments, words):
     with pytest.raises(ConfigError, match=words):
         write_config(request_for(**arguments))
     assert not Path('work_dirs').exists()
+
+
+def test_an_unknown_task():
+    with pytest.raises(ConfigError, match="--task 'depth' is not one of classification, detection"):
+        write_config(request_for(task='depth'))

@@ -34,6 +34,8 @@ def write_config(request: Request, options: Mapping[str, Any] | None = None) -> 
             another ``config.py``, which is left as it is.
     """
     check_checkpoint(request.weights)
+    if request.task not in TASKS:
+        raise ConfigError(f'--task {request.task!r} is not one of {", ".join(TASKS)}.')
     recipe = TASKS[request.task](request)
     recipe.text = ' '.join(filter(None, [recipe.text, request.assumed()]))
     if options:

@@ -21,7 +21,7 @@ from ..sharding import Sharding
 # Settings that are read by `cfg.get`, in addition to the runner's arguments: by our runner and tools, and by MMEngine's
 # and the frameworks'. tests/engine/checks/test_options.py compares them with the sources.
 OURS = {'begin_from', 'find_unused_parameters', 'lora', 'optimize', 'runner_type', 'schedule_length', 'sharding',
-        'tta_model', 'tta_pipeline', 'unreadable'}
+        'tta_model', 'tta_pipeline', 'unreadable', 'verbose'}
 THEIRS = {'activation_checkpointing', 'compile', 'custom_imports', 'efficient_conv_bn_eval', 'env_cfg', 'gpu_ids',
           'launcher', 'model_wrapper_cfg', 'strategy', 'sync_bn'}
 
