@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -79,5 +80,7 @@ def run_tool(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace
     """Parse the command line and run the tool. Errors are one sentence, without ``--traceback``."""
     parser.add_argument('--traceback', action='store_true', help='show where an error comes from')
     args = parser.parse_args()
+    # A false alarm at the import of MMCV without its compiled part: nothing here needs that.
+    warnings.filterwarnings('ignore', 'Fail to import ``MultiScaleDeformableAttention``')
     from .command_line import run_main  # which imports torch
     run_main(main, args)

@@ -1,14 +1,10 @@
 """The first import of the frameworks. What is missing there ends a command in one sentence."""
 
 import sys
-import warnings
 from pathlib import Path
 
 from vit_plugin.errors import MissingExtraError, needed_by
 from vit_plugin.files.shipped import shipped
-
-# A false alarm at the import of MMCV without its compiled part: nothing here needs that.
-warnings.filterwarnings('ignore', 'Fail to import ``MultiScaleDeformableAttention``')
 
 try:
     from vit_plugin import registry  # noqa: F401  first, since it says what to install where MMEngine is missing
