@@ -21,7 +21,8 @@ def test_more_workers_than_cores_are_no_warning():
 
 
 def test_the_sockets_of_workers_are_in_a_folder_that_this_process_removes():
-    batches = iter(Runner.build_dataloader(images(2)))
-    before = {*Path(get_temp_dir()).iterdir()}
+    loader = Runner.build_dataloader(images(2))
+    before = {*Path(get_temp_dir()).iterdir()}  # before the workers start: the first one to finish opens its socket
+    batches = iter(loader)
     assert torch.is_tensor(next(batches)['img'])
     assert {*Path(get_temp_dir()).iterdir()} - before
