@@ -1,4 +1,4 @@
-"""docs/names.md: the names in its tables exist, ours and those of the packages that the tests install."""
+"""docs/migration.md: the names in its tables exist, ours and those of the packages that the tests install."""
 
 import inspect
 import re
@@ -104,8 +104,8 @@ CHECKS: dict[tuple[str, str], Callable[[str], bool]] = {
 
 def names(heading: str, column: str) -> list[str]:
     """The names in a column of the table under a heading."""
-    text = (pages.ROOT / 'docs/names.md').read_text()
-    section = re.search(rf'^## {heading}$(.*?)(?=^## |\Z)', text, re.DOTALL | re.MULTILINE)[1]
+    text = (pages.ROOT / 'docs/migration.md').read_text()
+    section = re.search(rf'^### {heading}$(.*?)(?=^### |\Z)', text, re.DOTALL | re.MULTILINE)[1]
     head, _, *rows = (line.strip('|').split('|') for line in section.splitlines() if line.startswith('|'))
     index = [cell.strip() for cell in head].index(column)
     return re.findall('`([^`]+)`', ' '.join(row[index] for row in rows))

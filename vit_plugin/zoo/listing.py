@@ -109,5 +109,5 @@ def markdown(names: Iterable[str]) -> Iterator[str]:
             yield '| ' + ' | '.join((f'`{model}`', *cells, licensed)) + ' |'
     if others:
         yield '\n## Only by `TimmBackbone`\n'
-        yield 'Their blocks are not those of the paper: [any other timm model](timm.md#any-other-timm-model).\n'
+        yield 'Their blocks are not those of the paper: [any other timm model](migration.md#any-other-timm-model).\n'
         yield ', '.join(f'`{name}`' for name in others) + '.'
