@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from mmengine.registry import MODELS, init_default_scope
 
-from vit_plugin.engine.config import read_config
+from vit_plugin.config import read_config
 
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 SHORT = ['train_cfg.max_epochs=1', 'train_dataloader.dataset.indices=32', 'val_dataloader.dataset.indices=30',

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from vit_plugin.arch import parse_arch
-from vit_plugin.engine.checks import check_channels
-from vit_plugin.engine.config import read_config
+from vit_plugin.config import check_channels, read_config
 
 HOSTS = {'vit': 'mmpretrain', 'hybrid_vit': 'mmpretrain', 'self_supervised': 'mmpretrain',
          'detection': 'mmdet', 'segmentation': 'mmseg'}

@@ -19,7 +19,7 @@ import yaml
 
 from vit_plugin import __main__ as vit_plugin_command
 from vit_plugin import registry
-from vit_plugin.engine.config import read_config
+from vit_plugin.config import read_config
 from vit_plugin.files.shipped import recipe
 
 PAGES = pages.pages()

@@ -26,7 +26,7 @@ from vit_plugin.apps.benchmark.pipelines import compare_pipelines
 from vit_plugin.apps.benchmark.runner import runner_overhead
 from vit_plugin.apps.command_line import check_device
 from vit_plugin.apps.flags import at_least, run_tool
-from vit_plugin.engine.config import read_config
+from vit_plugin.config import read_config
 from vit_plugin.files.complete import check_target, replacing, write_text
 from vit_plugin.passes import processor
 from vit_plugin.visualization import draw_speed_bars

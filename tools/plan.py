@@ -21,8 +21,7 @@ from vit_plugin.apps.planning.building import build_classifier, compute_dtype
 from vit_plugin.apps.planning.cost import GIGABYTES_PER_S, PAPER_CORE_DAYS, PEAK_TFLOPS, Cluster, images_of_run
 from vit_plugin.apps.planning.layouts import GIB, Row, best, lay_out
 from vit_plugin.apps.planning.step import pretended_ranks
-from vit_plugin.engine.checks import check_channels
-from vit_plugin.engine.config import read_config
+from vit_plugin.config import check_channels, read_config
 from vit_plugin.files.complete import check_target, write_text
 
 MIB = 1 << 20

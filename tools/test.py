@@ -45,7 +45,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def apply_test_flags(cfg, args: argparse.Namespace) -> None:
-    from vit_plugin.engine.config import of_framework
+    from vit_plugin.config import of_framework
     from vit_plugin.files.complete import check_target
     if not cfg.get('test_dataloader'):
         raise ConfigError(f'The config {args.config or "of the checkpoint"!r} has no test_dataloader; add one to test '
@@ -75,7 +75,7 @@ def apply_tta(cfg) -> None:
     """
     from mmengine.config import ConfigDict
 
-    from vit_plugin.engine.config import of_framework
+    from vit_plugin.config import of_framework
     dataset = cfg.test_dataloader.dataset
     pipeline = deepcopy(dataset.pipeline)
     flips = [[dict(type='RandomFlip', prob=prob) for prob in (0., 1.)], [pipeline[-1]]]

@@ -47,7 +47,7 @@ def apply_train_flags(cfg, args: argparse.Namespace) -> None:
         check_auto_scale_lr(cfg)
         cfg.auto_scale_lr.enable = True
     if args.no_persistent_workers:
-        from vit_plugin.engine.checks import LOADERS
+        from vit_plugin.config import LOADERS
         for name in LOADERS:
             if cfg.get(name):
                 cfg[name].persistent_workers = False

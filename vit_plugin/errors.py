@@ -19,6 +19,13 @@ class MissingExtraError(ImportError):
     """A module of an extra is not installed, or does not work with the other installed packages."""
 
 
+def first_line(error: BaseException) -> str:
+    """The message of an error, shortened to one line."""
+    text = f'{error}'.strip() if not isinstance(error, KeyError) else f'no {error}'
+    line = ' '.join(next((line for line in text.splitlines() if line.strip()), 'without a message').split())
+    return (line if len(line) <= 300 else f'{line[:300]} ...').rstrip('.')
+
+
 _FRAMEWORK = "'vit_plugin[onedl]' (the maintained forks) or 'vit_plugin[openmmlab]' (upstream)"
 if sys.version_info >= (3, 14):
     _FRAMEWORK = "'vit_plugin[onedl]' (the maintained forks; uninstall upstream, which Python 3.14 cannot import)"

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from vit_plugin.apps.probing import PROBES, drawn, features_of, nearness, prepare, probe
-from vit_plugin.engine.config import read_config
+from vit_plugin.config import read_config
 from vit_plugin.errors import ConfigError
 
 

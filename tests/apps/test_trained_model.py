@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 
 import vit_plugin
 from vit_plugin.apps.load import imagenet_classes, load
-from vit_plugin.engine.config import read_config
+from vit_plugin.config import read_config
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.classifier import Classifier

@@ -9,9 +9,9 @@ import torch
 import torch.distributed as dist
 from ranks import on_ranks
 
+from vit_plugin.apps.explain import explained
 from vit_plugin.engine import distributed
 from vit_plugin.engine.distributed import from_rank_0, init_distributed, read_environment, report_of_rank, timeout_of
-from vit_plugin.engine.explain import explained
 from vit_plugin.errors import ConfigError
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from campaigns import wheel
 
-from vit_plugin.engine.config import read_config
+from vit_plugin.config import read_config
 from vit_plugin.errors import ConfigError
 from vit_plugin.files import shipped
 
@@ -68,7 +68,7 @@ def test_a_wheel_has_every_recipe_and_tool(built):
 def test_a_built_package_inherits_and_runs_from_any_directory(built, tmp_path):
     """``vit_plugin::`` in ``_base_`` and on the command line, where there is nothing but the built package."""
     (tmp_path / 'mine.py').write_text(f"_base_ = 'vit_plugin::{MINI}'\nmodel = dict(backbone=dict(drop_rate=0.1))\n")
-    code = ('from vit_plugin.engine.config import read_config; import vit_plugin; print(vit_plugin.__file__)\n'
+    code = ('from vit_plugin.config import read_config; import vit_plugin; print(vit_plugin.__file__)\n'
             "cfg = read_config('mine.py'); print(cfg.model.backbone.drop_rate, '_scope_' in cfg.pretty_text)\n"
             f"print(read_config('vit_plugin::{MINI}').filename)")
     env = {**os.environ, 'PYTHONPATH': str(built)}

@@ -17,7 +17,7 @@ import pytest
 import torch
 from mmengine.registry import MODELS, init_default_scope
 
-from vit_plugin.engine.config import read_config
+from vit_plugin.config import read_config
 
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 CHROMIUM = shutil.which('chromium') or shutil.which('chromium-browser') or shutil.which('google-chrome')

@@ -14,7 +14,7 @@ from mmengine.registry import MODELS, init_default_scope
 from safetensors.torch import save_file
 
 from vit_plugin.apps import flags
-from vit_plugin.engine.config import read_config
+from vit_plugin.config import read_config
 
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 CELLS = 'configs/detection/retinanet_hybrid-vit-d4-w192_fpn_1xb4-12e_bccd.py'

@@ -9,7 +9,7 @@ import torch
 from mmengine.registry import MODELS, init_default_scope
 from safetensors.torch import save_file
 
-from vit_plugin.engine.config import read_config
+from vit_plugin.config import read_config
 
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 OPTIONS = {'model.backbone.with_cls_token': True, 'model.backbone.out_type': 'cls_token'}

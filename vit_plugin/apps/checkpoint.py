@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 from mmengine.config import Config
 
+from vit_plugin.config import apply_options, check_channels, check_checkpoint, read_config
 from vit_plugin.engine.checkpoints.newest import newest_checkpoint
-from vit_plugin.engine.checks import check_channels, check_checkpoint
-from vit_plugin.engine.config import apply_options, read_config
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.folders import is_checkpoint_folder
 from vit_plugin.weights.sources import read_whole

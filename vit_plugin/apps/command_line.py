@@ -23,16 +23,15 @@ from mmengine.model import revert_sync_batchnorm
 from mmengine.registry import RUNNERS
 from torch import nn
 
+from vit_plugin.apps.explain import explained, sentence
+from vit_plugin.config import LOADERS, apply_loader_defaults, check_config, read_config
 from vit_plugin.engine.checkpoints.hook import MARKER
 from vit_plugin.engine.checkpoints.reading import SavedConfigHook
-from vit_plugin.engine.checks import LOADERS, check_config
-from vit_plugin.engine.config import apply_loader_defaults, read_config
 from vit_plugin.engine.console import quieten
 from vit_plugin.engine.distributed import init_distributed, report_of_rank
-from vit_plugin.engine.explain import explained, first_line, sentence
 from vit_plugin.engine.optimize import use_passes
 from vit_plugin.engine.runner import Runner
-from vit_plugin.errors import ConfigError, leave_out_multimodal
+from vit_plugin.errors import ConfigError, first_line, leave_out_multimodal
 from vit_plugin.weights.sources import reading_safely
 
 from .checkpoint import Checkpoint
@@ -65,7 +64,7 @@ def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runn
         loaders: the data loaders that will be used.
 
     Raises:
-        ConfigError: see :func:`~vit_plugin.engine.checks.check_config`.
+        ConfigError: see :func:`~vit_plugin.config.check_config`.
     """
     if cfg.launcher != 'none':
         init_distributed(cfg.launcher, cfg.get('env_cfg'))

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
-from vit_plugin.engine.explain import first_line
-from vit_plugin.errors import ConfigError, MissingExtraError, needed_by
+from vit_plugin.errors import ConfigError, MissingExtraError, first_line, needed_by
 from vit_plugin.files.complete import replacing
 from vit_plugin.models import TimmBackbone, VisionTransformer
 from vit_plugin.passes.precompute import precomputed

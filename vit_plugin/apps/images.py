@@ -12,8 +12,7 @@ from PIL import Image
 from timm.data import create_transform
 
 from vit_plugin.data.folders import IMAGE_SUFFIXES, is_image
-from vit_plugin.engine.explain import first_line
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, first_line
 
 Pipeline = Callable[[dict[str, Any]], dict[str, Any]]
 

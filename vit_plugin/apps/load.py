@@ -12,9 +12,9 @@ from mmengine.registry import MODELS, DefaultScope
 from timm.data import ImageNetInfo, infer_imagenet_subset
 from torch import Tensor, nn
 
-from vit_plugin.engine.checks import check_channels, check_checkpoint, check_classes, check_head
-from vit_plugin.engine.checks.data import dataset_class
-from vit_plugin.engine.config import of_framework
+from vit_plugin.config import check_channels, check_checkpoint, of_framework
+from vit_plugin.config.data import dataset_class
+from vit_plugin.engine.classes import check_classes, check_head
 from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.models.classifier import Classifier, classifier_parts
 from vit_plugin.models.loading import find_backbone, load_trained, load_weights

@@ -13,7 +13,7 @@ from mmengine.registry import VISUALIZERS, DefaultScope
 from mmengine.visualization import Visualizer
 from torch import Tensor, nn
 
-from vit_plugin.engine.config import of_framework
+from vit_plugin.config import of_framework
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.loading import find_backbone

@@ -26,7 +26,7 @@ from vit_plugin.weights.sources import reading_safely
 from .checkpoints.newest import newest_checkpoint
 from .checkpoints.reading import SavedConfigHook, read_for, resumable_only
 from .checkpoints.saver import Saver
-from .checks import check_classes, check_head
+from .classes import check_classes, check_head
 from .console import quieten, summary
 from .default_hooks import with_ours
 from .distributed import from_rank_0, init_distributed, naming_lost_ranks, timeout_of

@@ -9,8 +9,7 @@ from image_folders import write_coco, write_digits, write_voc
 from mmengine.registry import MODELS, init_default_scope
 
 from vit_plugin.apps.from_data import Request, write_config
-from vit_plugin.engine.checks import check_config
-from vit_plugin.engine.config import read_config
+from vit_plugin.config import check_config, read_config
 from vit_plugin.errors import ConfigError
 
 ARCH = 'timm://test_vit'

@@ -11,8 +11,8 @@ from mmengine.config import Config
 from mmengine.registry import RUNNERS
 
 from vit_plugin.apps.command_line import build_runner
+from vit_plugin.config import apply_loader_defaults, read_config
 from vit_plugin.engine.checkpoints.newest import newest_checkpoint
-from vit_plugin.engine.config import apply_loader_defaults, read_config
 from vit_plugin.errors import ConfigError
 
 pytestmark = pytest.mark.filterwarnings('ignore')

@@ -12,8 +12,8 @@ from mmengine.optim import OptimWrapper
 from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop
 from test_configs import recipes
 
+from vit_plugin.config import read_config
 from vit_plugin.engine import Runner
-from vit_plugin.engine.config import read_config
 from vit_plugin.engine.optim.schedules import scaled
 
 

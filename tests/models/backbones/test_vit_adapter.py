@@ -7,7 +7,7 @@ from mmengine.registry import MODELS
 from ranks import on_ranks
 from torch import nn
 
-from vit_plugin.engine.checks import check_channels
+from vit_plugin.config import check_channels
 from vit_plugin.engine.sharding import Sharding, parts_to_shard, shard
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import ViTAdapter

@@ -9,7 +9,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
 from vit_plugin.apps.command_line import build_runner
-from vit_plugin.engine.config import apply_loader_defaults
+from vit_plugin.config import apply_loader_defaults
 
 from .measure import clock
 

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from vit_plugin.engine.checks import check_checkpoint, check_options
-from vit_plugin.engine.config import config_from_text
+from vit_plugin.config import check_checkpoint, check_options, config_from_text
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
 

@@ -17,9 +17,8 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torch.distributed.tensor import DTensor, debug
 
-from vit_plugin.engine.explain import first_line
 from vit_plugin.engine.sharding import Sharding, shard
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, first_line
 
 from .building import build_classifier, norms_in_float32, planned_optim_wrapper
 from .tracing import Peaks, Work, memory_tracker

@@ -10,8 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from vit_plugin.engine.checks import check_config
-from vit_plugin.engine.config import read_config
+from vit_plugin.config import check_config, read_config
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
 

@@ -10,7 +10,7 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch import Tensor
 
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.models.loading import check_kinds, check_start
 from vit_plugin.models.loading.hooks import shard_like
 from vit_plugin.registry import HOOKS
@@ -18,7 +18,6 @@ from vit_plugin.weights.files import find_tensors
 from vit_plugin.weights.lora import merged
 from vit_plugin.weights.sources import read_whole
 
-from ..explain import first_line
 from ..sharding import is_sharded, unwrapped
 from .folder import read_state
 from .same_run import check_same_run

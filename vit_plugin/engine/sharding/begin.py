@@ -12,9 +12,8 @@ from mmengine.runner import Runner
 from torch import nn
 from torch.distributed.tensor import DTensor, Replicate, Shard, zeros
 
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, first_line
 
-from ..explain import first_line
 from .ema import EMAHook
 from .shard import is_sharded, shard
 

@@ -16,9 +16,9 @@ from vit_plugin.arguments.fields import NotNegative, Positive, PositiveInt, Seed
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.folders import read_manifest
 
-from ..explain import nearest, registered
+from .channels import check_channels
 from .data import check_data, check_evaluator
-from .model import check_channels
+from .names import nearest, registered
 
 FRAMEWORKS = ('mmpretrain', 'mmdet', 'mmseg', 'mmengine')
 LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')

@@ -9,17 +9,17 @@ from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from mmengine.utils.dl_utils import set_multi_processing
 
+from vit_plugin.engine.default_hooks import with_ours
+from vit_plugin.engine.faults.unreadable import UnreadableHook
+from vit_plugin.engine.lora import Lora
+from vit_plugin.engine.optim.layer_decay import ParamwiseConfig
+from vit_plugin.engine.sharding import Sharding
 from vit_plugin.errors import ConfigError
 
-from ..default_hooks import with_ours
-from ..explain import nearest, parameters
-from ..faults.unreadable import UnreadableHook
-from ..lora import Lora
-from ..optim.layer_decay import ParamwiseConfig
-from ..sharding import Sharding
+from .names import nearest, parameters
 
 # Settings that are read by `cfg.get`, in addition to the runner's arguments: by our runner and tools, and by MMEngine's
-# and the frameworks'. tests/engine/checks/test_options.py compares them with the sources.
+# and the frameworks'. tests/config/test_options.py compares them with the sources.
 OURS = {'begin_from', 'find_unused_parameters', 'lora', 'optimize', 'runner_type', 'schedule_length', 'sharding',
         'tta_model', 'tta_pipeline', 'unreadable', 'verbose'}
 THEIRS = {'activation_checkpointing', 'compile', 'custom_imports', 'efficient_conv_bn_eval', 'env_cfg', 'gpu_ids',

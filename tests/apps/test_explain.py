@@ -1,7 +1,7 @@
 import pytest
 from torch.utils.data import DataLoader
 
-from vit_plugin.engine.explain import sentence
+from vit_plugin.apps.explain import sentence
 from vit_plugin.errors import ConfigError
 
 

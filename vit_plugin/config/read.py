@@ -9,12 +9,12 @@ from mmengine.config import Config, ConfigDict
 from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.device import get_device
 
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.shipped import recipe, shipped
 from vit_plugin.registry import SCOPE
 
-from .checks import LOADERS, check_options
-from .explain import first_line
+from .check import LOADERS
+from .options import check_options
 
 
 def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 from mmengine.runner import Runner
 
-from vit_plugin.engine.checks import check_options
-from vit_plugin.engine.checks.options import OURS, THEIRS
-from vit_plugin.engine.explain import parameters
+from vit_plugin.config import check_options
+from vit_plugin.config.names import parameters
+from vit_plugin.config.options import OURS, THEIRS
 from vit_plugin.errors import ConfigError
 
 
@@ -41,7 +41,7 @@ def test_what_something_reads_is_no_misspelling(digits_config):
 
 
 def test_every_setting_that_is_read_is_known():
-    folders = ('vit_plugin/engine', 'vit_plugin/apps', 'tools')
+    folders = ('vit_plugin/config', 'vit_plugin/engine', 'vit_plugin/apps', 'tools')
     text = '\n'.join(source.read_text() for folder in folders for source in Path(folder).rglob('*.py'))
     read = set(re.findall(r"\bcfg(?:\.get\(|\.setdefault\(|\[)'(\w+)'", text) + re.findall(r'\bcfg\.(\w+) = ', text))
     assert read >= OURS

@@ -1,20 +1,16 @@
 """Explain errors of MMEngine and torch in one sentence."""
 
 import errno
-import inspect
 import re
 import socket
-from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any
 
 import mmengine.registry
 import torch
 from mmengine.registry import Registry
 
-from vit_plugin.arguments import Signature
-from vit_plugin.errors import ConfigError, MissingExtraError
-from vit_plugin.registry import SCOPE
+from vit_plugin.config.names import nearest, parameters, registered
+from vit_plugin.errors import ConfigError, MissingExtraError, first_line
 
 # MMEngine's root registries by what they hold, such as 'model'.
 ROOTS = {value.name: value for value in vars(mmengine.registry).values() if isinstance(value, Registry)}
@@ -91,40 +87,3 @@ def _class_named(name: str) -> Any:
             if getattr(kind, '__name__', '') == name:
                 return kind
     return None
-
-
-def registered(registry: Registry | None) -> set[str]:
-    """The names in a registry, in its parents, and with their scope in its children."""
-    names: set[str] = set()
-    while registry is not None:
-        names |= set(registry.module_dict)
-        for scope, child in registry.children.items():
-            if scope == SCOPE:
-                child.import_from_location()
-            names |= {f'{scope}.{name}' for name in (*child.module_dict, *getattr(child, 'later', ()))}
-        registry = registry.parent
-    return names
-
-
-def parameters(kind: Any) -> set[str]:
-    """The arguments of a class, including those that it passes to its parents, or of a function."""
-    if inspect.isclass(kind):
-        return set(Signature.of_class(kind).fields)
-    return set(inspect.signature(kind).parameters) - {'self'} if kind else set()
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """The names that are similar to a wrong one, as the end of a sentence, with its full stop. Scopes are ignored."""
-    names = sorted(names)
-    unscoped = {one: one.rpartition('.')[2] for one in names}
-    near = get_close_matches(name.rpartition('.')[2], list(unscoped.values()), 3, 0.7)
-    if near:
-        return f'; did you mean {" or ".join(one for one in names if unscoped[one] in near)}?'
-    return f'; there are {", ".join(names)}.' if 0 < len(names) <= 16 else '.'
-
-
-def first_line(error: BaseException) -> str:
-    """The message of an error, shortened to one line."""
-    text = f'{error}'.strip() if not isinstance(error, KeyError) else f'no {error}'
-    line = ' '.join(next((line for line in text.splitlines() if line.strip()), 'without a message').split())
-    return (line if len(line) <= 300 else f'{line[:300]} ...').rstrip('.')

@@ -3,7 +3,7 @@
 import pytest
 from mmengine.config.utils import MODULE2PACKAGE
 
-from vit_plugin.engine.config import read_config
+from vit_plugin.config import read_config
 from vit_plugin.errors import ConfigError
 
 

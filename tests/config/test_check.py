@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mmengine.config import Config
 
-from vit_plugin.engine.checks import check_config
-from vit_plugin.engine.checks.config import NUMBERS
+from vit_plugin.config import check_config
+from vit_plugin.config.check import NUMBERS
 from vit_plugin.errors import ConfigError
 
 

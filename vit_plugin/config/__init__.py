@@ -1,0 +1,9 @@
+"""A run's config: read, completed, and checked in a second for errors that would otherwise appear after minutes."""
+
+from .channels import check_channels
+from .check import LOADERS, check_checkpoint, check_config
+from .options import check_options
+from .read import apply_loader_defaults, apply_options, config_from_text, of_framework, read_config
+
+__all__ = ['LOADERS', 'apply_loader_defaults', 'apply_options', 'check_channels', 'check_checkpoint', 'check_config',
+           'check_options', 'config_from_text', 'of_framework', 'read_config']

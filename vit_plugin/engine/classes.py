@@ -1,0 +1,49 @@
+"""Whether a model has a head, and one for the classes of the data."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import nn
+
+from vit_plugin.arguments import fits
+from vit_plugin.errors import ConfigError
+
+# Parts of a model whose `num_classes` must equal that of the data, in any framework.
+HEADS = ('head', 'bbox_head', 'mask_head', 'roi_head.bbox_head', 'roi_head.mask_head', 'decode_head', 'auxiliary_head')
+
+
+def check_head(model: nn.Module) -> None:
+    """Raise a ``ConfigError`` for a classifier of MMPretrain without a head, and so without losses and predictions."""
+    model = getattr(model, 'module', model)
+    if hasattr(type(model), 'with_head') and vars(model).get('head', model) is None:
+        raise ConfigError(f'model.head is None, and {type(model).__name__} computes losses and predictions with it; '
+                          'give it a head, such as vit_plugin.ViTClsHead.')
+
+
+def check_classes(model: nn.Module, meta: Mapping[str, Any] | None, whose: str) -> None:
+    """Compare the names of classes with the heads of the model.
+
+    Args:
+        model: the model.
+        meta: facts about a data set, with the names as ``classes``. Without them nothing is compared.
+        whose: what has these facts, for the message.
+
+    Raises:
+        ConfigError: if the names are no strings, or if a head has another number of classes.
+    """
+    names = (meta or {}).get('classes')
+    if not names:
+        return
+    if not fits(Sequence[str], names):
+        raise ConfigError(f'The classes of {whose} must be a list of names, and are {names!r:.80}.')
+    model = getattr(model, 'module', model)  # of several processes, or of test-time augmentation
+    modules = dict(model.named_modules())
+    for name in HEADS:
+        part = modules.get(name)
+        for i, head in [(None, part), *enumerate(part if isinstance(part, nn.ModuleList) else ())]:
+            asked = getattr(head, 'num_classes', None)
+            if isinstance(asked, int) and asked != len(names):
+                field = name if i is None else f'{name}.{i}'
+                raise ConfigError(
+                    f'model.{field}.num_classes={asked} does not fit {whose} with {len(names)} classes: set it to '
+                    f'{len(names)}, or give the names of the classes of the model there.')
