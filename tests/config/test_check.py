@@ -59,3 +59,9 @@ def test_more_workers_than_a_machine_can_start_are_refused(coco):
     coco.train_dataloader.num_workers = 100_000
     with pytest.raises(ConfigError, match='train_dataloader.num_workers=100000 must be less than or equal to'):
         check_config(coco)
+
+
+def test_a_metrics_arguments_are_checked_before_the_first_epoch(digits_config):
+    digits_config.val_evaluator.topk = 'word'
+    with pytest.raises(ConfigError, match="val_evaluator: topk='word' must be a valid integer or be a list"):
+        check_config(digits_config)

@@ -3,10 +3,12 @@
 import inspect
 import os
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from mmengine.config import Config, ConfigDict
-from mmengine.registry import DATASETS
+from mmengine.registry import DATASETS, METRICS
 
+from vit_plugin.arguments import Signature, check, fits
 from vit_plugin.errors import ConfigError
 
 
@@ -52,11 +54,29 @@ def _downloads(dataset: Mapping, scope: str | None) -> bool:
 
 
 def check_evaluator(field: str, cfg: Config) -> None:
-    """Raise a ``ConfigError`` if a metric's annotation file is missing. ``data_root`` is no part of its path."""
+    """Check the arguments of metrics. They read most of them only after the first epoch.
+
+    Raises:
+        ConfigError: if an annotation file is missing (``data_root`` is no part of its path), or an argument is unknown
+            or of another type than the metric's annotations tell.
+    """
     metrics = cfg.get(field) or []
     for i, metric in enumerate([metrics] if isinstance(metrics, Mapping) else metrics):
+        name = field if isinstance(metrics, Mapping) else f'{field}.{i}'
         file = metric.get('ann_file')
         if file and '://' not in file and not os.path.isfile(file):
-            name = field if isinstance(metrics, Mapping) else f'{field}.{i}'
             raise ConfigError(f'{name}: there is no file {file!r} in {os.getcwd()}; give --cfg-options '
                               f'{name}.ann_file=FILE.')
+        with METRICS.switch_scope_and_registry(cfg.get('default_scope')) as registry:
+            kind = registry.get(metric['type']) if isinstance(metric['type'], str) else metric['type']
+        if kind is not None:
+            signature = Signature.of_class(kind)
+            check(name, signature, (), {
+                key: _as_annotated(value, signature.fields.get(key, Any)) for key, value in metric.items()
+                if key not in ('type', '_scope_') and value is not None})  # None is a default, whatever is annotated
+
+
+def _as_annotated(value: Any, annotation: Any) -> Any:
+    """A value, or the list that the frameworks' code takes in its place: of a tuple, or of one value."""
+    lists = [list(value)] if isinstance(value, tuple) else [] if isinstance(value, list) else [[value]]
+    return next((each for each in (value, *lists) if fits(annotation, each)), value)
