@@ -206,7 +206,7 @@ def calls(folder: Path, tools: tuple[str, ...]) -> Iterator[Call]:
         yield infer(image, extra=('--cfg-options', 'default_scope=mmseq'), word='default_scope')
     if 'convert_weights' in tools:
         target = str(folder / 'target.npz')
-        for name, word in {**BAD_WEIGHTS, 'other.pth': 'format'}.items():
+        for name, word in {**BAD_WEIGHTS, 'other.pth': 'other.pth'}.items():
             yield Call('convert_weights', [str(folder / name), target, '--to', 'timm'], word)
         for arguments, word in (
                 ([good, target, '--to', 'onnx'], '--to'), ([good, str(folder / 'x.txt'), '--to', 'timm'], 'x.txt'),

@@ -19,7 +19,7 @@ from torch import Tensor
 from vit_plugin.apps import frameworks  # noqa: F401  first, since it says what is missing
 from vit_plugin.apps.flags import at_least, run_tool
 from vit_plugin.arch import SIZES
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, naming
 from vit_plugin.files.complete import check_target, replacing
 from vit_plugin.weights import FORMATS, export, in_our_names
 from vit_plugin.weights.files import find_weights
@@ -89,7 +89,8 @@ def main(args: argparse.Namespace) -> None:
         write_whole(args)
         return
     weights = open_weights(args.source)
-    state, form = in_our_names(weights)
+    with naming(args.source):
+        state, form = in_our_names(weights)
     exported, left, written = export(state, args.to, find_heads(args, weights, state))
     lost = [key for key in left if not key.startswith(('head.', 'neck.'))]
     if lost:

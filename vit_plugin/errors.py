@@ -19,6 +19,17 @@ class MissingExtraError(ImportError):
     """A module of an extra is not installed, or does not work with the other installed packages."""
 
 
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Put a path before the sentence of a ``ConfigError`` that does not have it, as where only tensors are known."""
+    try:
+        yield
+    except ConfigError as error:
+        if path in str(error):
+            raise
+        raise ConfigError(f'{path!r}: {error}') from error
+
+
 def first_line(error: BaseException) -> str:
     """The message of an error, shortened to one line."""
     text = f'{error}'.strip() if not isinstance(error, KeyError) else f'no {error}'

@@ -39,7 +39,9 @@ def explained(error: BaseException) -> str | None:
     text = str(error)
     if isinstance(error, (ConfigError, MissingExtraError)):
         # torch puts the traceback of a process that loads data before the sentence.
-        return text.strip().splitlines()[-1].partition(': ')[2] if text.startswith('Caught ') else text
+        text = text.strip().splitlines()[-1].partition(': ')[2] if text.startswith('Caught ') else text
+        part = re.match(r'\w+: (?:\w+: )?(?=[\w.]+ is not in the )', text)  # of ours, with a part of a framework's
+        return f'{part[0]}{_of_building(text)}' if part else text
     known = _of_machine(error) or _of_building(text)
     return known and (known if known.endswith(('.', '?')) else f'{known}.')
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from vit_plugin.config import check_channels, check_checkpoint, of_framework
 from vit_plugin.config.data import dataset_class
 from vit_plugin.engine.classes import check_classes, check_head
-from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.errors import ConfigError, leave_out_multimodal, naming, needed_by
 from vit_plugin.models.classifier import Classifier, classifier_parts
 from vit_plugin.models.loading import find_backbone, load_trained, load_weights
 from vit_plugin.models.loading.namesake import compare
@@ -90,7 +90,8 @@ def from_config(checkpoint: Checkpoint, only_backbone: bool = False) -> TrainedM
         check_head(model)
     weights_alone = '://' in path or path.endswith(WEIGHTS_ALONE)
     if weights_alone and not dict(model.named_parameters()).keys() <= (weights := find_weights(content)).keys():
-        _load_converted(model, path, weights, only_backbone)
+        with naming(path):
+            _load_converted(model, path, weights, only_backbone)
     else:
         said = load_trained(model, path, content)
         check_classes(model, said, f'the checkpoint {path!r}')

@@ -17,9 +17,10 @@ from mmengine.runner import BaseLoop, EpochBasedTrainLoop
 from torch import nn
 from torch.utils.data import DataLoader
 
+from vit_plugin.arguments import refusing
 from vit_plugin.data.seeded import seeded_loader
 from vit_plugin.data.unreadable import LIST, UnreadableList
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, naming
 from vit_plugin.registry import RUNNERS
 from vit_plugin.weights.sources import reading_safely
 
@@ -202,7 +203,13 @@ class Runner(mmengine.runner.Runner):
                 self.logger.info(f'The schedules, made for {made_for} {"epochs" if by_epoch else "iterations"}, are '
                                  f'scaled to {length}.')
             scheduler = scaled(scheduler, length, made_for, by_epoch, len(self.train_dataloader))
-        return super().build_param_scheduler(scheduler)
+        if not isinstance(scheduler, (list, tuple)):
+            return super().build_param_scheduler(scheduler)
+        built = []
+        for i, one in enumerate(scheduler):
+            with refusing(f'param_scheduler.{i}, {one},', (ValueError, )):  # MMEngine does not say which, and what
+                built += super().build_param_scheduler(one)
+        return built
 
     def load_or_resume(self) -> None:
         if is_sharded(unwrapped(self.model)):
@@ -217,7 +224,7 @@ class Runner(mmengine.runner.Runner):
             self.logger.info(f'Training:\n{summary(self)}')
 
     def load_checkpoint(self, filename: str, map_location: str | Callable = 'cpu', *args: Any, **kwargs: Any) -> Any:
-        with reading_safely(partial(read_for, self)):
+        with naming(filename), reading_safely(partial(read_for, self)):
             return super().load_checkpoint(filename, map_location, *args, **kwargs)
 
     def resume(self, filename: str, resume_optimizer: bool = True, resume_param_scheduler: bool = True,

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from vit_plugin.arguments.fields import InitConfig
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, naming
 from vit_plugin.weights.conversion import choose_format
 from vit_plugin.weights.files import find_weights
 from vit_plugin.weights.formats import FORMATS
@@ -182,7 +182,8 @@ def load_trained(model: nn.Module, checkpoint: str, content: Mapping[str, Any] |
     check_kinds(model, weights)
     not_of_it = f'The checkpoint {checkpoint!r} is not of this model: '
     try:
-        found = model.load_state_dict(weights, strict=False)
+        with naming(str(checkpoint)):
+            found = model.load_state_dict(weights, strict=False)
     except RuntimeError as error:  # of a shape
         raise ConfigError(not_of_it + str(error).splitlines()[1].strip()) from error
     if found.missing_keys:
