@@ -95,3 +95,14 @@ def test_an_interrupted_training_leaves_nothing(tmp_path, temporary, phase, numb
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert not [*(tmp_path / 'work').glob('.*')]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize('after', [0.3, 1.5, 3.])
+def test_ctrl_c_while_torch_is_imported_is_no_traceback(tmp_path, after):
+    process = subprocess.Popen([sys.executable, '-m', 'vit_plugin', 'train', 'none.py'], cwd=tmp_path,
+                               stderr=subprocess.PIPE, text=True)
+    time.sleep(after)
+    process.send_signal(signal.SIGINT)
+    assert 'Traceback' not in process.communicate()[1]
+    assert process.returncode

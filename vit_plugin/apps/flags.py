@@ -77,10 +77,13 @@ def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable
 
 
 def run_tool(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace], None]) -> None:
-    """Parse the command line and run the tool. Errors are one sentence, without ``--traceback``."""
+    """Parse the command line and run the tool. Errors and Ctrl-C are one sentence, without ``--traceback``."""
     parser.add_argument('--traceback', action='store_true', help='show where an error comes from')
     args = parser.parse_args()
     # A false alarm at the import of MMCV without its compiled part: nothing here needs that.
     warnings.filterwarnings('ignore', 'Fail to import ``MultiScaleDeformableAttention``')
-    from .command_line import run_main  # which imports torch
-    run_main(main, args)
+    try:
+        from .command_line import run_main  # which imports torch
+        run_main(main, args)
+    except KeyboardInterrupt:
+        raise SystemExit('Interrupted.') from None
