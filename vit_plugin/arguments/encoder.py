@@ -14,7 +14,6 @@ from vit_plugin.errors import ConfigError
 
 from .fields import Count, Fraction, PositiveInt, Rate
 
-FinalNorm = bool | Literal['apart']
 QkvBias = bool | Literal['qv']
 
 
@@ -86,9 +85,7 @@ class EncoderOptions:
         'number of registers after the class token (2309.16588)', {'...': 'reg_token'}))
     pre_norm: bool = field(default=False, metadata=about(
         'a norm before the first block, as in CLIP', {'True': 'norm_pre.{rest}'}))
-    final_norm: FinalNorm = field(default=True, metadata=about(
-        "a norm of every output; `'apart'`: one for the patches and one for the tokens before them",
-        {"'apart'": 'norm.(prefix|patches).{rest}', 'True': 'norm.{rest}'}))
+    final_norm: bool = field(default=True, metadata=about('a norm of every output', {'True': 'norm.{rest}'}))
     window: WindowOptions | None = field(default=None, metadata=about(
         'attention within windows, `dict(size=..., global_blocks=...)`: [Windows](#windows)'))
 

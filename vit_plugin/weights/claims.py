@@ -50,11 +50,6 @@ class Claim:
     lacking: Set[str] = frozenset()
 
 
-def norms_apart(state: Mapping[str, Tensor]) -> bool:
-    """Whether the tokens before the patches have a last norm of their own."""
-    return 'norm.prefix.weight' in state
-
-
 # Claims that several formats share.
 Fields = dict[str, dict[str, Any]]
 GELU: Fields = dict(act_cfg=dict(type='GELU', approximate='none'))

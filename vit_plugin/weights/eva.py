@@ -6,7 +6,7 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 
-from .claims import is_gated, norms_apart, norms_input
+from .claims import is_gated, norms_input
 from .rules import Rule, pair
 
 _ATTN, _MLP = 'blocks.{i}.attn', 'blocks.{i}.mlp'
@@ -49,11 +49,6 @@ VITAMIN = (
     *(Rule((f'{_MLP}.w0.{kind}', f'{_MLP}.w1.{kind}'), f'{_MLP}.fc1.{kind}', written=norms_input) for kind in _KINDS),
     *pair(f'{_MLP}.w2.', f'{_MLP}.fc2', when='.mlp.w0.', written=norms_input),
     Rule(f'{_MLP}.norm.{{rest}}', f'{_MLP}.input_norm.{{rest}}', when='.mlp.w0.'))
-
-# DINOv3 of its authors, with untie_cls_and_patch_norms.
-NORMS_APART = (
-    Rule('cls_norm.{rest}', 'norm.prefix.{rest}', written=norms_apart),
-    Rule('norm.{rest}', 'norm.patches.{rest}', when='.cls_norm.', written=norms_apart))
 
 # Names of authors whose layers have timm's names otherwise, and of timm's class Eva. For reading only.
 SPELLINGS = (

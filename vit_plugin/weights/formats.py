@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from .claims import EPS_1E_5, EPS_1E_6, GELU, SILU, Claim, is_deit3, is_gated
-from .eva import EVA, NORMS_APART, SPELLINGS, TWO_GATES, VITAMIN, is_no_eva, refuse_unnamed
+from .eva import EVA, SPELLINGS, TWO_GATES, VITAMIN, is_no_eva, refuse_unnamed
 from .hugging_face import HF, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP
 from .jax import JAX
 from .rules import COMPUTED, GRID, TABLE, TOKEN, Format, Rule, pair, same, separate_qkv
@@ -39,7 +39,7 @@ _TIMM_LAYERS = (
 
 # timm, and MAE, DeiT-III, DINOv2, DINOv3 and EVA-02 of their authors, who name their layers alike.
 TIMM = Format('timm', (
-    *SPELLINGS, *NORMS_APART, *VITAMIN, *TWO_GATES, Rule('blocks.{rest}', 'blocks.{rest}', written=is_no_eva),
+    *SPELLINGS, *VITAMIN, *TWO_GATES, Rule('blocks.{rest}', 'blocks.{rest}', written=is_no_eva),
     *_TIMM_LAYERS,
 ), ('', 'encoder.', 'model.', 'visual.trunk.', 'timm_model.', 'backbone.'), claims=(
     *_NORMS, SILU,

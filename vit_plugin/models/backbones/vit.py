@@ -17,7 +17,7 @@ from ..layers.block import TransformerBlock
 from ..layers.block_cfg import Grid, block_cfgs
 from ..layers.encoder import Encoder
 from ..layers.numerics import AnyNumerics, build_norm, get_numerics
-from ..layers.outputs import MAPS, NUM_TOKENS, OUT_TYPES, OutType, build_output_norm
+from ..layers.outputs import MAPS, NUM_TOKENS, OUT_TYPES, OutType
 from ..layers.pos_embed import POS_EMBEDS, PosEmbed, PosEmbedCfg, PosEmbedName
 from ..layers.rotary import RotaryCfg, build_rotary
 from ..loading.checkpoint import LoadableBackbone
@@ -118,10 +118,8 @@ class VisionTransformer(LoadableBackbone):
                                  num_layers=self.num_layers, num_prefix_tokens=self.num_prefix_tokens)
         self.pos_embed = nn.Parameter(torch.empty(self.position.shape)) if self.position.shape else None
         self.drop_after_pos = nn.Dropout(drop_rate)
-        self.norm_pre = (build_norm(numerics.norm_cfg, self.embed_dims) if encoder_options.pre_norm
-                         else nn.Identity())
-        self.norm = build_output_norm(encoder_options.final_norm, numerics.norm_cfg, self.embed_dims,
-                                      self.num_prefix_tokens)
+        self.norm_pre, self.norm = (build_norm(numerics.norm_cfg, self.embed_dims) if has_norm else nn.Identity()
+                                    for has_norm in (encoder_options.pre_norm, encoder_options.final_norm))
         cfgs = block_cfgs(sizes, encoder_options, block_options, numerics, drop_rate, drop_path_rate,
                           self.num_prefix_tokens, rel_pos_grid=grid if relative else None,
                           rotary_planes=rotary.get('planes', 'neighbours') if rotary else None)

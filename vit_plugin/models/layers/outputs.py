@@ -1,15 +1,11 @@
 """From the last tokens to what the backbone returns (arXiv:2010.11929, Equation 4)."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Literal
 
-import torch
-from torch import Tensor, nn
-
-from vit_plugin.arguments.encoder import FinalNorm
+from torch import Tensor
 
 from .block_cfg import Grid
-from .numerics import build_norm
 
 
 def to_map(x: Tensor, prefix: int, grid: Grid) -> Tensor:
@@ -30,40 +26,3 @@ OUT_TYPES: dict[str, Callable[[Tensor, int, Grid], Tensor]] = {
 NUM_TOKENS = {'cls_token': 1}
 # The outputs that are maps.
 MAPS = tuple(name for name, make in OUT_TYPES.items() if make is to_map)
-
-
-class NormsApart(nn.Module):
-    """The patches have a norm, and the tokens before them have another one.
-
-    DINOv3's code has this as ``untie_cls_and_patch_norms`` (facebookresearch/dinov3 `vision_transformer.py`). Its
-    published models have one norm for all tokens. The ``local_cls_norm`` of the 7B model is only used in pre-training.
-
-    Args:
-        norm_cfg: both norms.
-        embed_dims: width of the tokens.
-        num_prefix_tokens: number of tokens before the patches.
-
-    Shape: (B, N, embed_dims) -> the same.
-    """
-
-    def __init__(self, norm_cfg: Mapping[str, Any], embed_dims: int, num_prefix_tokens: int) -> None:
-        super().__init__()
-        self.num_prefix_tokens = num_prefix_tokens
-        self.prefix, self.patches = (build_norm(norm_cfg, embed_dims) for _ in range(2))
-
-    def forward(self, x: Tensor) -> Tensor:
-        prefix, patches = x[:, :self.num_prefix_tokens], x[:, self.num_prefix_tokens:]
-        return torch.cat((self.prefix(prefix), self.patches(patches)), dim=1)
-
-
-def build_output_norm(kind: FinalNorm, norm_cfg: Mapping[str, Any], embed_dims: int,
-                      num_prefix_tokens: int) -> nn.Module:
-    """Build the norm of the outputs.
-
-    Args:
-        kind: whether there is a norm. ``'apart'`` means :class:`NormsApart`.
-        norm_cfg, embed_dims, num_prefix_tokens: see :class:`NormsApart`.
-    """
-    if kind == 'apart':
-        return NormsApart(norm_cfg, embed_dims, num_prefix_tokens)
-    return build_norm(norm_cfg, embed_dims) if kind else nn.Identity()
