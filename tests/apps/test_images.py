@@ -11,9 +11,11 @@ def test_folders_are_their_images_in_order(tmp_path):
     cv2.imwrite(photo, np.zeros((4, 6, 3), dtype=np.uint8))
     folder = tmp_path / 'folder'
     folder.mkdir()
-    for name in ('b.JPG', 'a.png', 'notes.txt'):
+    (folder / 'below').mkdir()
+    for name in ('b.JPG', 'a.png', 'notes.txt', 'below/c.png'):
         (folder / name).touch()
-    assert image_files([photo, str(folder)]) == [photo, str(folder / 'a.png'), str(folder / 'b.JPG')]
+    names = ('a.png', 'b.JPG', 'below/c.png')
+    assert image_files([photo, str(folder)]) == [photo, *(str(folder / name) for name in names)]
     with pytest.raises(ConfigError, match="There is no image 'none'"):
         image_files(['none'])
 

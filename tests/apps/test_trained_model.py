@@ -1,5 +1,6 @@
 """A checkpoint is a model with its classes and pixels; weights alone compute what the code of their origin does."""
 
+import sys
 from pathlib import Path
 
 import cv2
@@ -11,6 +12,7 @@ from mmengine.registry import MODELS
 from safetensors.torch import save_file
 
 import vit_plugin
+from vit_plugin.apps.checkpoint import saved_config
 from vit_plugin.apps.load import imagenet_classes, load
 from vit_plugin.config import read_config
 from vit_plugin.errors import ConfigError
@@ -80,6 +82,16 @@ def test_a_checkpoint_names_no_code(tmp_path, text, words):
     torch.save(dict(state_dict=dict(a=torch.zeros(1)), meta=dict(cfg=text)), tmp_path / 'x.pth')
     with pytest.raises(ConfigError, match=f'{words}.*--config'):
         load(tmp_path / 'x.pth', device='cpu')
+
+
+def test_a_checkpoint_may_name_our_ops(tmp_path, monkeypatch):
+    """That a detector trained on a folder needs. It is not yet imported in a process that predicts."""
+    imported = []
+    monkeypatch.setattr('vit_plugin.apps.checkpoint.import_module', imported.append)
+    monkeypatch.setitem(sys.modules, 'vit_plugin.detection', sys)
+    text = "model = dict(type='A')\ncustom_imports = dict(imports=['vit_plugin.detection'])"
+    assert saved_config(dict(meta=dict(cfg=text)), 'x.pth').model.type == 'A'
+    assert imported == ['vit_plugin.detection']
 
 
 def test_a_name_of_timm_brings_arch_and_normalisation(tmp_path):

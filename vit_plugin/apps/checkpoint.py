@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from mmengine.config import Config
@@ -17,6 +18,8 @@ from vit_plugin.weights.training import settings_of
 
 # A name in a registry, maybe behind a framework's. MMEngine takes any other name with a dot for a path to code.
 REGISTERED = re.compile(r'\w+|(mm[a-z]+\.[A-Z]|vit_plugin\.)\w+')
+
+DETECTION = 'vit_plugin.detection'  # the module that recipes of detectors import
 
 
 class Checkpoint(NamedTuple):
@@ -89,8 +92,10 @@ def saved_config(content: Mapping[str, Any], path: str) -> Config:
                           'alone, their arch with --arch, such as B/16.')
     foreign = _foreign_type(settings)
     imports = settings.get('custom_imports')
-    missing = [name for name in (imports.get('imports') or () if isinstance(imports, Mapping) else ())
-               if name not in sys.modules]
+    modules = imports.get('imports') or () if isinstance(imports, Mapping) else ()
+    if DETECTION in modules:
+        import_module(DETECTION)
+    missing = [name for name in modules if name not in sys.modules]
     if foreign or missing:
         named = f'the class {foreign!r} by its path' if foreign else f'the modules {missing} to import'
         raise ConfigError(f'The config in {path!r} names {named}, and no code is run that a checkpoint names; if you '

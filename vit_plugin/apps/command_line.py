@@ -69,8 +69,7 @@ def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runn
     if cfg.launcher != 'none':
         init_distributed(cfg.launcher, cfg.get('env_cfg'))
     if not cfg.get('verbose', True):
-        quieten(MMLogger.get_current_instance())  # for what the frameworks log when they are imported
-        _import_data_sets(cfg.get('default_scope'))
+        import_data_sets(cfg.get('default_scope'))
     check_config(cfg, loaders)
     use_passes(cfg)
     cfg.setdefault('runner_type', 'vit_plugin.Runner')
@@ -83,7 +82,7 @@ def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runn
     return runner
 
 
-def _import_data_sets(scope: str | None) -> None:
+def import_data_sets(scope: str | None) -> None:
     """Import a framework's data sets, which print that they could not import OneDL. Nothing of ours needs it."""
     name = f'{scope}.datasets'
     if scope and find_spec(scope) and find_spec(name):
@@ -137,6 +136,8 @@ def one_sentence_errors(traceback: bool = False) -> Iterator[None]:
 def run_main(main: Callable[[argparse.Namespace], None], args: argparse.Namespace) -> None:
     """Run a tool with its arguments, see :func:`one_sentence_errors`."""
     leave_out_multimodal()
+    if not getattr(args, 'verbose', False):
+        quieten(MMLogger.get_current_instance())  # for what the frameworks log when they are imported
     with one_sentence_errors(args.traceback):
         main(args)
 

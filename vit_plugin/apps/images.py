@@ -18,7 +18,7 @@ Pipeline = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def image_files(paths: Sequence[str]) -> list[str]:
-    """The image files among these paths, and in the folders among them, in order of their names.
+    """The image files among these paths, and in the folders among them and below, in order of their names.
 
     Raises:
         ConfigError: if a path does not exist, or if a folder has no images.
@@ -26,7 +26,7 @@ def image_files(paths: Sequence[str]) -> list[str]:
     files: list[str] = []
     for path in map(Path, paths):
         if path.is_dir():
-            found = sorted(str(file) for file in path.iterdir() if is_image(file))
+            found = sorted(str(file) for file in path.rglob('*') if is_image(file))
             if not found:
                 raise ConfigError(f'There are no images in the folder {str(path)!r}, whose names end in '
                                   f'{", ".join(IMAGE_SUFFIXES)}.')

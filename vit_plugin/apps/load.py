@@ -28,7 +28,7 @@ from vit_plugin.weights.unpacking import prepared
 from vit_plugin.zoo.pixels import data_config_of
 
 from .checkpoint import Checkpoint, open_checkpoint
-from .command_line import check_device
+from .command_line import check_device, import_data_sets
 from .images import TimmPixels
 from .trained_model import TASKS, TrainedModel
 
@@ -80,6 +80,7 @@ def from_config(checkpoint: Checkpoint, only_backbone: bool = False) -> TrainedM
     path, content, cfg = checkpoint
     cfg.setdefault('default_scope', 'mmpretrain')
     of_framework(TASKS, cfg)
+    import_data_sets(cfg.default_scope)
     with DefaultScope.overwrite_default_scope(cfg.default_scope):
         preprocessor = cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor')
         model = revert_sync_batchnorm(MODELS.build(dict(cfg.model, data_preprocessor=preprocessor)))

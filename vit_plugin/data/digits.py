@@ -1,10 +1,12 @@
 """The handwritten digits in scikit-learn, a real task without a download."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Literal, get_args
 
 import numpy as np
 from mmengine.dataset import BaseDataset
+from PIL import Image
 from pydantic import Field
 from typing_extensions import TypedDict, Unpack
 
@@ -29,6 +31,21 @@ class DatasetOptions(TypedDict, total=False):
     test_mode: bool
     lazy_init: bool
     max_refetch: Count
+
+
+def write_digits(folder: Path) -> None:
+    """Write all 1,797 images as PNG files, ``folder/CLASS/NUMBER.png``.
+
+    Raises:
+        MissingExtraError: if scikit-learn is not installed.
+    """
+    with needed_by('--data digits'):
+        from sklearn.datasets import load_digits
+    digits = load_digits()
+    for i, (pixels, label) in enumerate(zip(digits.images, digits.target, strict=True)):
+        path = Path(folder, str(label), f'{i:04d}.png')
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.rint(pixels * (255 / 16)).astype(np.uint8)).save(path)
 
 
 @DATASETS.register_module()

@@ -11,6 +11,8 @@ from vit_plugin.arguments.fields import Numbers, Positive, Size
 
 from .sources import read_source
 
+NOT_OF_MODEL = ('type', 'img_size', 'init_cfg')  # among the arguments of a backbone
+
 
 def seen_in_training(source: Any) -> dict[str, Any]:
     """The images that a checkpoint was trained on, as far as the config in its ``meta`` says.
@@ -22,8 +24,8 @@ def seen_in_training(source: Any) -> dict[str, Any]:
             hubs (``timm://``, ``hf://``) are those of models without a config of MMEngine's.
 
     Returns:
-        ``img_size``, the backbone's, in pixels, and ``mean`` and ``std`` of values from 0 to 1. What is not said is
-        left out.
+        ``backbone``, the arguments of a ``vit_plugin.VisionTransformer`` but its ``img_size``; ``img_size`` in pixels;
+        ``mean`` and ``std`` of values from 0 to 1. What is not said is left out.
 
     Raises:
         ConfigError: if the file cannot be fetched or read.
@@ -35,7 +37,10 @@ def seen_in_training(source: Any) -> dict[str, Any]:
     settings = settings_of(_entry(_entry(content, 'meta'), 'cfg'))
     model = _entry(settings, 'model')
     seen: dict[str, Any] = {}
-    size = _entry(_entry(model, 'backbone'), 'img_size')
+    backbone = _entry(model, 'backbone')
+    if _entry(backbone, 'type') == 'vit_plugin.VisionTransformer':
+        seen['backbone'] = {key: value for key, value in backbone.items() if key not in NOT_OF_MODEL}
+    size = _entry(backbone, 'img_size')
     if size is not None and fits(Size, size):
         seen['img_size'] = size
     for pixels in (_entry(model, 'data_preprocessor'), _entry(settings, 'data_preprocessor')):

@@ -40,7 +40,7 @@ def detector_recipe(request: Request) -> Recipe:
     schedule = (adamw(for_batch(5e-4, 4, batch_size), 0.05, 1.0, 12, epochs, batch_size) if scratch else
                 adamw(for_batch(1e-4, 16, batch_size), 0.1, 0.8, 12, epochs, batch_size))
     sections = dict(work_dir=request.work_dir, classes=list(found.classes), model=model_of(request, found, scale),
-                    **data_sections(batch_size, *pipelines(scale), *datasets(request, found)), **schedule)
+                    **data_sections(batch_size, *pipelines(request, scale), *datasets(request, found)), **schedule)
     suffix = dict(voc='txt', coco='json')[found.form]
     files = {f'{name}.{suffix}': part.listing for name, part in (('train', found.train), ('val', found.val))
              if part.listing is not None}
@@ -60,8 +60,8 @@ def model_of(request: Request, found: AnnotatedFolder, scale: tuple[int, int]) -
     """The backbone with its own pyramid if it is a hybrid, else with ViTDet's; anchors by the size of the boxes."""
     img_size = tuple(rounded_up(side, 32) for side in reversed(scale))
     named = request.arch.startswith('timm://')
-    arguments: dict[str, Any] = dict(img_size=img_size, **({} if named else dict(with_cls_token=False)))
-    built = request.meta_backbone(out_type='pyramid', **arguments)
+    arguments = {**request.backbone(min(scale)), 'img_size': img_size, **({} if named else dict(with_cls_token=False))}
+    built = request.meta_backbone(min(scale), **{**arguments, 'out_type': 'pyramid'})
     if not named and max(img_size) > LARGE_GRID * built.patch_embed.stride:
         blocks = tuple(sorted({built.num_layers * part // 4 - 1 for part in range(1, 5)} - {-1}))
         arguments['encoder'] = dict(window=dict(size=WINDOW, global_blocks=blocks))
@@ -76,9 +76,8 @@ def model_of(request: Request, found: AnnotatedFolder, scale: tuple[int, int]) -
     norm_cfg = dict(type='GN', num_groups=16)
     head = dict(num_classes=len(found.classes), in_channels=channels, feat_channels=channels, norm_cfg=norm_cfg,
                 anchor_generator=dict(octave_base_scale=octave, strides=strides))
-    return dict(data_preprocessor=request.normalisation,
-                backbone=dict(_delete_=True, type='vit_plugin.VisionTransformer', arch=request.arch, out_type=out_type,
-                              **arguments), neck=neck, bbox_head=head)
+    backbone = dict(_delete_=True, type='vit_plugin.VisionTransformer', **{**arguments, 'out_type': out_type})
+    return dict(data_preprocessor=request.normalisation, backbone=backbone, neck=neck, bbox_head=head)
 
 
 def pyramid_of(backbone: VisionTransformer, channels: int, levels: int) -> tuple[str, dict[str, Any], list[int]]:
@@ -94,11 +93,12 @@ def pyramid_of(backbone: VisionTransformer, channels: int, levels: int) -> tuple
     return 'featmap', neck, [round(backbone.patch_embed.stride / finest) * 2**i for i in range(levels)]
 
 
-def pipelines(scale: tuple[int, int]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def pipelines(request: Request, scale: tuple[int, int]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The steps for an image in training, and in a test."""
     boxes, resize = dict(type='LoadAnnotations', with_bbox=True), dict(type='Resize', scale=scale, keep_ratio=True)
-    train: list[dict[str, Any]] = [dict(type='vit_plugin.LoadImage'), boxes, resize, dict(type='RandomFlip', prob=0.5),
-             dict(type='PackDetInputs')]
+    train: list[dict[str, Any]] = [dict(type='vit_plugin.LoadImage'), boxes, resize,
+                                   *([] if request.no_flip else [dict(type='RandomFlip', prob=0.5)]),
+                                   dict(type='PackDetInputs')]
     test: list[dict[str, Any]] = [
         dict(type='LoadImageFromFile'), resize, boxes,  # after the resize: boxes are compared in the file's pixels
         dict(type='PackDetInputs', meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor'))]

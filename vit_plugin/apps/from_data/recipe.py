@@ -74,7 +74,7 @@ def text_of(recipe: Recipe, request: Request, options: Mapping[str, Any] | None 
     Raises:
         ConfigError: for a name with ``{{``, which MMEngine replaces, or one that is no text.
     """
-    title = f'{request.arch} on {request.data}, {counted(len(recipe.sections["classes"]), "class")}.'
+    title = f'{request.title} on {request.data}, {counted(len(recipe.sections["classes"]), "class")}.'
     docstring = '\n\n'.join([title, f'    {request.command(options)}', fill(recipe.text, 110)])
     escaped = docstring.replace('\\', r'\\').replace('"""', r'\"\"\"')
     lines = [f'"""{escaped}\n"""', '', Config(dict(_base_=list(recipe.bases))).pretty_text]

@@ -20,6 +20,13 @@ from vit_plugin.zoo.pixels import data_config_of
 
 DEFAULT_TASK = 'classification'
 MOST_FILES = 200  # whose size is read
+POOLED = ('cls_token', 'avg_featmap')  # what a classifier takes without a neck
+# The model without --arch and --weights: the hybrid of the recipes for CIFAR-10, which learns few small images in
+# minutes of one core (docs/results.md). Larger images pass one more stage.
+SMALL_HYBRID: dict[str, Any] = dict(
+    arch=dict(embed_dims=192, num_layers=2, num_heads=3, feedforward_channels=384),
+    numerics=dict(stem_norm_cfg=dict(num_groups=8)), with_cls_token=False, out_type='avg_featmap')
+SMALL, STEMS = 64, ((32, 64, 128), (16, 32, 64, 128))  # pixels of a side from which on the second stem is taken
 
 
 @dataclass
@@ -29,13 +36,15 @@ class Request:
     Args:
         data: folder of the images.
         task: a key of :data:`~vit_plugin.apps.from_data.TASKS`.
-        arch: see :func:`~vit_plugin.arch.parse_arch`. Default: the name in ``weights``, if that is one of timm's.
+        arch: see :func:`~vit_plugin.arch.parse_arch`. Default: the model of the weights, as a name of timm or the
+            config in a checkpoint says it; without weights, :data:`SMALL_HYBRID`.
         weights: a path, ``https://``, ``timm://`` or ``hf://``. None means a training from scratch.
         epochs, batch_size, img_size: None leaves the choice to the recipe.
+        no_flip: whether left and right matter, as in letters, so that no image is flipped.
         work_dir: folder of the run. Default: ``work_dirs/`` and the name of ``data``.
 
     Raises:
-        ConfigError: if there is no arch, or if it is unknown.
+        ConfigError: if the arch is unknown, or if the weights do not say it.
     """
     data: str
     task: str = DEFAULT_TASK
@@ -44,15 +53,17 @@ class Request:
     epochs: int | None = None
     batch_size: int | None = None
     img_size: int | None = None
+    no_flip: bool = False
     work_dir: str = ''
 
     def __post_init__(self) -> None:
-        if not self.arch:
-            if not str(self.weights).startswith('timm://'):
-                raise ConfigError('--data needs --arch, the name of a model such as R50+B/16, or --weights '
-                                  'timm://NAME, which says it.')
+        if not self.arch and str(self.weights).startswith('timm://'):
             self.arch = str(self.weights)
-        parse_arch(self.arch)
+        if self.arch:
+            parse_arch(self.arch)
+        elif self.weights and not self.saved.get('backbone'):
+            raise ConfigError(f'--weights {self.weights!r} do not say of which model they are; give --arch, its name, '
+                              'such as R50+B/16.')
         if not self.work_dir:
             self.work_dir = str(Path('work_dirs', Path(self.data).resolve().name))
 
@@ -61,10 +72,30 @@ class Request:
         """Whether the training begins without weights."""
         return self.weights is None
 
+    @property
+    def is_small(self) -> bool:
+        """Whether the model is :data:`SMALL_HYBRID`."""
+        return not (self.arch or self.weights)
+
+    @property
+    def title(self) -> str:
+        """What is trained, in words."""
+        return self.arch or ('A small hybrid' if self.is_small else f'The model of {self.weights}')
+
+    def backbone(self, size: int) -> dict[str, Any]:
+        """The arguments of the backbone, without its image size, for images whose shorter side has so many pixels."""
+        if self.arch:
+            return dict(arch=self.arch)
+        if self.weights:
+            given = dict(self.saved['backbone'])
+            return given if given.get('out_type') in POOLED else {**given, 'out_type': 'cls_token'}
+        stem = dict(type='PooledResNetEmbed', channels=STEMS[size >= SMALL], patch_size=2)
+        return dict(SMALL_HYBRID, patch_embed=stem)
+
     def command(self, options: Mapping[str, Any] | None = None) -> str:
         """The command line that says the same, with these ``--cfg-options``."""
-        flags = [f'--{name.replace("_", "-")} {shlex.quote(str(value))}' for name, value in asdict(self).items()
-                 if value is not None and (name, value) != ('task', DEFAULT_TASK)]
+        flags = [f'--{name.replace("_", "-")}' + f' {shlex.quote(str(value))}' * (value is not True)
+                 for name, value in asdict(self).items() if value and (name, value) != ('task', DEFAULT_TASK)]
         if options:
             flags.append('--cfg-options ' + shlex.join(f'{name}={value}' for name, value in options.items()))
         return ' '.join(['vit-plugin train', *flags])
@@ -87,7 +118,7 @@ class Request:
     def native_size(self) -> int:
         """The image size of the weights' training or of the model that they or the arch name, its longer side."""
         name = self.weights if str(self.weights).startswith('timm://') else self.arch
-        size = parse_arch(str(name)).complete(img_size=self.saved.get('img_size')).img_size
+        size = parse_arch(name or self.saved['backbone']['arch']).complete(img_size=self.saved.get('img_size')).img_size
         return size if isinstance(size, int) else max(size)
 
     def assumed(self) -> str:
@@ -100,10 +131,10 @@ class Request:
         missing = ' and the '.join(words for key, words in needed.items() if key not in self.saved)
         return f'The weights do not say the {missing} of their images; those of the arch are assumed.' * bool(missing)
 
-    def meta_backbone(self, **arguments: Any) -> VisionTransformer:
+    def meta_backbone(self, size: int, **arguments: Any) -> VisionTransformer:
         """The backbone without memory for its weights."""
         with torch.device('meta'):
-            return VisionTransformer(self.arch, **arguments)
+            return VisionTransformer(**{**self.backbone(size), **arguments})
 
 
 def typical_size(files: Sequence[Path]) -> tuple[int, int]:

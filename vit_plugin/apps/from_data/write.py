@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from vit_plugin.config import check_checkpoint, check_options, config_from_text
+from vit_plugin.data.digits import write_digits
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
 
@@ -14,6 +15,7 @@ from .recipe import Recipe, override, text_of
 from .request import Request, counted
 
 NAME = 'config.py'
+DIGITS = 'digits'  # the data that is always at hand
 # A task is a row here and a file with its recipe.
 TASKS: dict[str, Callable[[Request], Recipe]] = {'classification': classifier_recipe, 'detection': detector_recipe}
 
@@ -35,6 +37,9 @@ def write_config(request: Request, options: Mapping[str, Any] | None = None) -> 
     check_checkpoint(request.weights)
     if request.task not in TASKS:
         raise ConfigError(f'--task {request.task!r} is not one of {", ".join(TASKS)}.')
+    if request.data == DIGITS and not Path(DIGITS).exists():
+        write_digits(Path(DIGITS))
+        print(f"There was no folder {DIGITS!r}: it now has scikit-learn's handwritten digits.")
     recipe = TASKS[request.task](request)
     recipe.text = ' '.join(filter(None, [recipe.text, request.assumed()]))
     if options:
