@@ -79,7 +79,7 @@ def test_a_folder_of_boxes_is_trained_on(tool, tmp_path):
     ('train', ['x.py', '--data', 'digits'], "Both the config 'x.py' and --data 'digits' say what to train"),
     ('train', [], 'Give a config, or --data with a folder of images'),
     ('train', ['x.py', '--batch-size', 3], '--batch-size goes with --data'),
-    ('train', ['--data', 'digits'], '--data needs --arch'),
+    ('train', ['--data', 'digits', '--weights', 'real.pth'], "'real.pth' cannot be read"),
     ('train', ['--data', 'none', '--arch', ARCH], "there is no folder 'none'"),
     ('train', ['--data', 'tools', '--arch', ARCH], "there are no images in 'tools'"),
     ('embed', ['w.pth', 'none.jpg', '--out', 'o.npz'], "There is no image 'none.jpg'"),

@@ -184,9 +184,47 @@ def test_coco_is_read_from_its_files(folder):
     assert cfg.train_pipeline[2].scale == (128, 96)
 
 
+def test_without_an_arch_it_is_a_small_hybrid(folder, capsys):
+    cfg = read_config(write_config(Request('digits')))  # which is scikit-learn's, where there is no such folder
+    assert '1618 images to train on, 179 images held out' in capsys.readouterr().out
+    check_config(cfg)
+    assert len(list(Path('digits').glob('?/*.png'))) == 1797
+    assert cfg.model.backbone.patch_embed == dict(type='PooledResNetEmbed', channels=(32, 64, 128), patch_size=2)
+    assert (cfg.model.backbone.img_size, cfg.model.backbone.out_type) == (32, 'avg_featmap')
+    large = dict(data=write_digits(folder / 'large', size=150).name, work_dir='large_run')
+    cfg = read_config(write_config(Request(**large)))
+    assert (cfg.model.backbone.patch_embed.channels, cfg.model.backbone.img_size) == ((16, 32, 64, 128), 128)
+    assert 'Few photographs teach little from scratch' in ' '.join(Path('large_run/config.py').read_text().split())
+
+
+def test_few_steps_augment_little(folder):
+    write_digits(folder / 'digits', per_class=10)
+    few, many = (read_config(write_config(Request('digits', epochs=epochs, work_dir=f'{epochs}')))
+                 for epochs in (3, 3000))
+    kinds = [[step.type for step in cfg.train_pipeline] for cfg in (few, many)]
+    assert ('vit_plugin.RandAugment' in kinds[0], 'vit_plugin.RandAugment' in kinds[1]) == (False, True)
+    assert ('train_cfg' in few.model, 'train_cfg' in many.model) == (False, True)
+
+
+def test_a_checkpoint_says_its_model(folder):
+    write_digits(folder / 'digits')
+    first = write_config(Request('digits', no_flip=True))
+    torch.save(dict(meta=dict(cfg=first.read_text()), state_dict={}), 'epoch_1.pth')
+    cfg = read_config(write_config(Request('digits', weights='epoch_1.pth', work_dir='tuned')))
+    assert cfg.model.backbone == read_config(first).model.backbone
+    assert [any(step.type == 'RandomFlip' for step in read_config(path).train_pipeline)
+            for path in (first, 'tuned/config.py')] == [False, True]
+
+
+@needs_mmdet
+def test_a_small_hybrid_detects(folder):
+    cfg = read_config(write_config(Request(write_voc(folder / 'boxes').name, task='detection', no_flip=True)))
+    check_config(cfg)
+    assert cfg.model.backbone.patch_embed.type == 'PooledResNetEmbed'
+    assert all(step.type != 'RandomFlip' for step in cfg.train_pipeline)
+
+
 @pytest.mark.parametrize(('arguments', 'words'), [
-    (dict(arch=''), '--data needs --arch, the name of a model such as'),
-    (dict(arch='', weights='weights.pth'), '--data needs --arch, the name of a model such as'),
     (dict(arch='B/17'), "Unknown arch 'B/17'"),
     (dict(weights=''), "There is no checkpoint file ''"),
     (dict(weights='none.pth'), "There is no checkpoint file 'none.pth'"),
@@ -196,6 +234,13 @@ def test_wrong_requests_are_one_sentence(arguments, words):
     with pytest.raises(ConfigError, match=words):
         write_config(request_for(**arguments))
     assert not Path('work_dirs').exists()
+
+
+def test_weights_that_do_not_say_their_model(folder):
+    write_digits(folder / 'digits')
+    torch.save({}, 'weights.pth')
+    with pytest.raises(ConfigError, match="--weights 'weights.pth' do not say of which model they are; give --arch"):
+        write_config(Request('digits', weights='weights.pth'))
 
 
 def test_an_unknown_task():

@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 
 from vit_plugin.arch import parse_arch
+from vit_plugin.config import check_checkpoint
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights.training import seen_in_training
@@ -44,7 +45,7 @@ class Request:
         work_dir: folder of the run. Default: ``work_dirs/`` and the name of ``data``.
 
     Raises:
-        ConfigError: if the arch is unknown, or if the weights do not say it.
+        ConfigError: if the arch is unknown, if there are no such weights, or if they do not say their model.
     """
     data: str
     task: str = DEFAULT_TASK
@@ -57,6 +58,7 @@ class Request:
     work_dir: str = ''
 
     def __post_init__(self) -> None:
+        check_checkpoint(self.weights)
         if not self.arch and str(self.weights).startswith('timm://'):
             self.arch = str(self.weights)
         if self.arch:

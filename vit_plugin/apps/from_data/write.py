@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from vit_plugin.config import check_checkpoint, check_options, config_from_text
+from vit_plugin.config import check_options, config_from_text
 from vit_plugin.data.digits import write_digits
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
@@ -34,7 +34,6 @@ def write_config(request: Request, options: Mapping[str, Any] | None = None) -> 
         ConfigError: if the data cannot be trained on, if an option has an impossible name, or if the work directory has
             another ``config.py``, which is left as it is.
     """
-    check_checkpoint(request.weights)
     if request.task not in TASKS:
         raise ConfigError(f'--task {request.task!r} is not one of {", ".join(TASKS)}.')
     if request.data == DIGITS and not Path(DIGITS).exists():
