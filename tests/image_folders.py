@@ -65,3 +65,15 @@ def write_coco(folder: Path, count: int = 10, name: str = 'instances_train2017')
                 bbox=[left, top, right - left, bottom - top], area=(right - left) * (bottom - top)))
     (folder / f'annotations/{name}.json').write_text(json.dumps(content))
     return folder
+
+
+def write_masks(folder: Path, count: int = 6) -> Path:
+    """:func:`scenes` as ``images/<n>.png`` and ``masks/<n>.png``."""
+    for i, (image, boxes) in enumerate(scenes(count)):
+        mask = np.zeros(image.shape[:2], dtype=np.uint8)
+        for label, (_, (left, top, right, bottom)) in enumerate(boxes, 1):
+            mask[top:bottom, left:right] = label
+        for name, pixels in (('images', image), ('masks', mask)):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            cv2.imwrite(str(folder / name / f'{i}.png'), pixels)
+    return folder

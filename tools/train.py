@@ -18,7 +18,7 @@ def make_parser() -> argparse.ArgumentParser:
     data.add_argument('--data', metavar='FOLDER',
                       help='FOLDER/{train,val}/CLASS/*.jpg, FOLDER/CLASS/*.jpg, or a folder of Pascal VOC or COCO; '
                            "'digits' for scikit-learn's")
-    data.add_argument('--task', help='classification (default) or detection')
+    data.add_argument('--task', help='classification (default), detection or segmentation')
     data.add_argument('--arch', help='the model, such as R50+B/16; default: that of --weights, or a small hybrid')
     data.add_argument('--weights', help='weights to start from: a path, https://, timm:// or hf://')
     data.add_argument('--epochs', type=at_least(1), help='default: by the number of images')
@@ -27,6 +27,10 @@ def make_parser() -> argparse.ArgumentParser:
                       help='side of the images in pixels; default: that of the weights, or of the images')
     data.add_argument('--no-flip', action='store_true', default=None,
                       help='left and right matter, as in letters: flip no image')
+    data.add_argument('--balance', action='store_true', default=None,
+                      help='take images of rare classes more often')
+    data.add_argument('--patience', type=at_least(1), metavar='N',
+                      help='end when N validations in a row have not improved')
     parser.add_argument('--resume', nargs='?', const='auto', metavar='CHECKPOINT',
                         help='continue from the checkpoint; without a value, from the last one in the work directory')
     parser.add_argument('--no-validate', action='store_true', help='do not validate during training')
@@ -68,7 +72,7 @@ def check_auto_scale_lr(cfg) -> None:
 def settle_config(args: argparse.Namespace) -> None:
     """Write the config of ``--data``, or find that there is one."""
     flags = {name: getattr(args, name) for name in (
-        'task', 'arch', 'weights', 'epochs', 'batch_size', 'img_size', 'no_flip')}
+        'task', 'arch', 'weights', 'epochs', 'batch_size', 'img_size', 'no_flip', 'balance', 'patience')}
     given = [f'--{name.replace("_", "-")}' for name, value in flags.items() if value is not None]
     if args.data and args.config:
         raise ConfigError(f'Both the config {args.config!r} and --data {args.data!r} say what to train; give one of '

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from image_folders import write_coco, write_digits, write_voc
+from image_folders import write_coco, write_digits, write_masks, write_voc
 from mmengine.registry import MODELS, init_default_scope
 
 from vit_plugin.apps.from_data import Request, write_config
@@ -224,6 +224,29 @@ def test_a_small_hybrid_detects(folder):
     assert all(step.type != 'RandomFlip' for step in cfg.train_pipeline)
 
 
+def test_rare_classes_and_an_early_end(folder):
+    write_digits(folder / 'digits', per_class=10)
+    cfg = read_config(write_config(Request('digits', balance=True, patience=3)))
+    check_config(cfg)
+    assert cfg.train_dataloader.dataset.type == 'ClassBalancedDataset'
+    assert cfg.train_dataloader.dataset.dataset.pipeline == cfg.train_pipeline
+    assert cfg.default_hooks.early_stopping.patience == 3
+    assert '--balance --patience 3 ' in Path('work_dirs/digits/config.py').read_text()
+
+
+@pytest.mark.skipif(not find_spec('mmseg'), reason='mmseg is not installed')
+@pytest.mark.parametrize(('arch', 'out_type'), [('', 'pyramid'), (ARCH, 'featmap')])
+def test_a_segmentor_learns(folder, arch, out_type):
+    write_masks(folder / 'scenes')
+    cfg = read_config(write_config(Request('scenes', task='segmentation', arch=arch, epochs=1)))
+    check_config(cfg)
+    assert cfg.model.backbone.out_type == out_type
+    assert cfg.model.decode_head.num_classes == 3
+    init_default_scope('mmseg')
+    model = MODELS.build(cfg.model)
+    assert model.decode_head(model.backbone(torch.zeros(2, 3, 64, 64))).shape[:2] == (2, 3)
+
+
 @pytest.mark.parametrize(('arguments', 'words'), [
     (dict(arch='B/17'), "Unknown arch 'B/17'"),
     (dict(weights=''), "There is no checkpoint file ''"),
@@ -244,5 +267,5 @@ def test_weights_that_do_not_say_their_model(folder):
 
 
 def test_an_unknown_task():
-    with pytest.raises(ConfigError, match="--task 'depth' is not one of classification, detection"):
+    with pytest.raises(ConfigError, match="--task 'depth' is not one of classification, detection, segmentation"):
         write_config(request_for(task='depth'))

@@ -14,7 +14,7 @@ from vit_plugin.models.classifier import classifier_parts
 
 from .recipe import Recipe, data_sections
 from .request import SMALL, Request, counted, rounded_up, typical_size
-from .schedule import adamw, batch_size_for, epochs_for, for_batch
+from .schedule import adamw, batch_size_for, epochs_for, for_batch, stopping
 
 LARGEST, FEWEST_PATCHES = 224, 4  # pixels, and patches along a side, of an image from scratch
 LARGEST_OF_SMALL = 128  # pixels
@@ -51,15 +51,17 @@ def classifier_recipe(request: Request) -> Recipe:
     schedule = (adamw(for_batch(1e-3, 64 if request.is_small else 256, batch_size), 0.1, 1.0, 20, epochs, batch_size)
                 if scratch else
                 adamw(for_batch(5e-4, 256, batch_size), 0.05, 0.75, 10, epochs, batch_size))
+    schedule['default_hooks'] |= stopping(request.patience, 'accuracy/top1')
     classes = list(found.classes)
     train, val = (dict(type='CustomDataset', data_prefix=request.data, ann_file=str(Path(request.work_dir, name)))
                   for name in ('train.txt', 'val.txt'))
     metric = dict(type='Accuracy', topk=(1, 5) if len(classes) > 5 else (1, ))
     sections = dict(
-        work_dir=request.work_dir, **({} if scratch else dict(load_from=request.weights)), classes=classes,
+        **request.run, **({} if scratch else dict(load_from=request.weights)), classes=classes,
         model=model_of(request, len(classes), size, mixes=scratch and not few_steps),
         data_preprocessor=dict(num_classes=len(classes), **request.normalisation, to_rgb=True),
-        **data_sections(batch_size, *pipelines(request, size, few_steps), train, val, metric), **schedule)
+        **data_sections(request, len(classes), batch_size, *pipelines(request, size, few_steps), train, val, metric),
+        **schedule)
     # lists of images, as CustomDataset reads them
     files = {f'{name}.txt': ''.join(f'{path} {label}\n' for path, label in samples)
              for name, samples in (('train', found.train), ('val', found.val))}

@@ -14,7 +14,7 @@ from vit_plugin.models import VisionTransformer
 
 from .recipe import Recipe, data_sections
 from .request import Request, counted, rounded_up, typical_size
-from .schedule import adamw, epochs_for, for_batch
+from .schedule import adamw, epochs_for, for_batch, stopping
 
 LARGEST, FINEST, WINDOW, LARGE_GRID = 1024, 8, 14, 32  # pixels; finest stride; patches; patches along a side
 
@@ -39,8 +39,10 @@ def detector_recipe(request: Request) -> Recipe:
             f'{counted(math.ceil(count / batch_size), "step")}, images within {scale[0]} x {scale[1]} pixels.')
     schedule = (adamw(for_batch(5e-4, 4, batch_size), 0.05, 1.0, 12, epochs, batch_size) if scratch else
                 adamw(for_batch(1e-4, 16, batch_size), 0.1, 0.8, 12, epochs, batch_size))
-    sections = dict(work_dir=request.work_dir, classes=list(found.classes), model=model_of(request, found, scale),
-                    **data_sections(batch_size, *pipelines(request, scale), *datasets(request, found)), **schedule)
+    monitor = dict(voc='pascal_voc/mAP', coco='coco/bbox_mAP')[found.form]
+    schedule['default_hooks'] |= stopping(request.patience, monitor)
+    sections = dict(**request.run, classes=list(found.classes), model=model_of(request, found, scale),
+                    **data_sections(request, len(found.classes), batch_size, *pipelines(request, scale), *datasets(request, found)), **schedule)
     suffix = dict(voc='txt', coco='json')[found.form]
     files = {f'{name}.{suffix}': part.listing for name, part in (('train', found.train), ('val', found.val))
              if part.listing is not None}

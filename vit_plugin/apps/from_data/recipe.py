@@ -47,24 +47,29 @@ class Recipe:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-def data_sections(batch_size: int, train_pipeline: list, test_pipeline: list, train: dict, val: dict,
-                  metric: dict) -> dict[str, Any]:
+def data_sections(request: Request, classes: int, batch_size: int, train_pipeline: list, test_pipeline: list,
+                  train: dict, val: dict, metric: dict) -> dict[str, Any]:
     """Pipelines, loaders and metrics.
 
     Args:
+        request: says whether the classes are balanced.
+        classes: number of classes.
         batch_size: images of a batch.
         train_pipeline, test_pipeline: steps for an image.
         train, val: data sets, without pipeline and classes.
         metric: of the validation and the test.
     """
-    def loader(dataset: dict, pipeline: str, **sampler: Any) -> dict[str, Any]:
-        return dict(batch_size=batch_size, num_workers=data_workers(), sampler=sampler, dataset=dict(
-            dataset, metainfo=dict(classes=Reference('classes')), pipeline=Reference(pipeline)))
+    def loader(dataset: dict, **sampler: Any) -> dict[str, Any]:
+        return dict(batch_size=batch_size, num_workers=data_workers(), sampler=sampler, dataset=dataset)
 
+    train, val = (dict(dataset, metainfo=dict(classes=Reference('classes')), pipeline=Reference(pipeline))
+                  for dataset, pipeline in ((train, 'train_pipeline'), (val, 'test_pipeline')))
+    if request.balance:  # classes with less than the mean share are repeated
+        train = dict(type='ClassBalancedDataset', oversample_thr=1 / classes, dataset=train)
     return dict(
         train_pipeline=train_pipeline, test_pipeline=test_pipeline,
-        train_dataloader=loader(train, 'train_pipeline', type='vit_plugin.DefaultSampler', shuffle=True),
-        val_dataloader=loader(val, 'test_pipeline', type='DefaultSampler', shuffle=False), val_evaluator=metric,
+        train_dataloader=loader(train, type='vit_plugin.DefaultSampler', shuffle=True),
+        val_dataloader=loader(val, type='DefaultSampler', shuffle=False), val_evaluator=metric,
         test_dataloader=Reference('val_dataloader'), test_evaluator=Reference('val_evaluator'))
 
 

@@ -42,6 +42,8 @@ class Request:
         weights: a path, ``https://``, ``timm://`` or ``hf://``. None means a training from scratch.
         epochs, batch_size, img_size: None leaves the choice to the recipe.
         no_flip: whether left and right matter, as in letters, so that no image is flipped.
+        balance: whether images of rare classes are taken more often (arXiv:1908.03195, Appendix B.2).
+        patience: the training ends when so many validations in a row have not improved. None: it does not.
         work_dir: folder of the run. Default: ``work_dirs/`` and the name of ``data``.
 
     Raises:
@@ -55,6 +57,8 @@ class Request:
     batch_size: int | None = None
     img_size: int | None = None
     no_flip: bool = False
+    balance: bool = False
+    patience: int | None = None
     work_dir: str = ''
 
     def __post_init__(self) -> None:
@@ -73,6 +77,11 @@ class Request:
     def from_scratch(self) -> bool:
         """Whether the training begins without weights."""
         return self.weights is None
+
+    @property
+    def run(self) -> dict[str, str]:
+        """The first settings of the config: where the run is, and its name in logs."""
+        return dict(work_dir=self.work_dir, experiment_name=Path(self.work_dir).name)
 
     @property
     def is_small(self) -> bool:

@@ -19,6 +19,12 @@ def for_batch(rate: float, at: int, batch_size: int) -> float:
     return float(f'{rate * math.sqrt(batch_size / at):.1e}')
 
 
+def stopping(patience: int | None, monitor: str) -> dict[str, Any]:
+    """The hook that ends a training when a metric has not improved for so many validations; {} for None."""
+    return dict(early_stopping=dict(type='EarlyStoppingHook', monitor=monitor, rule='greater', min_delta=1e-4,
+                                    patience=patience)) if patience else {}
+
+
 def adamw(rate: float, weight_decay: float, layer_decay: float, warm_up: int, epochs: int,
           batch_size: int) -> dict[str, Any]:
     """AdamW with a warm-up and the cosine; 50 validations and checkpoints at most.

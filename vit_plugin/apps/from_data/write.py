@@ -13,11 +13,13 @@ from .classification import classifier_recipe
 from .detection import detector_recipe
 from .recipe import Recipe, override, text_of
 from .request import Request, counted
+from .segmentation import segmentor_recipe
 
 NAME = 'config.py'
 DIGITS = 'digits'  # the data that is always at hand
 # A task is a row here and a file with its recipe.
-TASKS: dict[str, Callable[[Request], Recipe]] = {'classification': classifier_recipe, 'detection': detector_recipe}
+TASKS: dict[str, Callable[[Request], Recipe]] = {
+    'classification': classifier_recipe, 'detection': detector_recipe, 'segmentation': segmentor_recipe}
 
 
 def write_config(request: Request, options: Mapping[str, Any] | None = None) -> Path:
