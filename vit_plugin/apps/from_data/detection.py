@@ -42,7 +42,8 @@ def detector_recipe(request: Request) -> Recipe:
     monitor = dict(voc='pascal_voc/mAP', coco='coco/bbox_mAP')[found.form]
     schedule['default_hooks'] |= stopping(request.patience, monitor)
     sections = dict(**request.run, classes=list(found.classes), model=model_of(request, found, scale),
-                    **data_sections(request, len(found.classes), batch_size, *pipelines(request, scale), *datasets(request, found)), **schedule)
+                    **data_sections(request, len(found.classes), batch_size, *pipelines(request, scale),
+                                    *datasets(request, found)), **schedule)
     suffix = dict(voc='txt', coco='json')[found.form]
     files = {f'{name}.{suffix}': part.listing for name, part in (('train', found.train), ('val', found.val))
              if part.listing is not None}

@@ -44,9 +44,11 @@ def segmentor_recipe(request: Request) -> Recipe:
                        ann_file=str(Path(request.work_dir, name)), reduce_zero_label=False,
                        data_prefix=dict(img_path=found.images.as_posix(), seg_map_path=found.masks.as_posix()))
                   for name in ('train.txt', 'val.txt'))
-    sections = dict(**request.run, classes=list(found.classes), model=model_of(request, found, scale), **data_sections(
-        request, len(found.classes), batch_size, *pipelines(request, scale), train, val, dict(type='IoUMetric', iou_metrics=['mIoU'])), **schedule,
-        log_processor=dict(by_epoch=True))
+    metric = dict(type='IoUMetric', iou_metrics=['mIoU'])
+    sections = dict(**request.run, classes=list(found.classes), model=model_of(request, found, scale),
+                    **data_sections(request, len(found.classes), batch_size, *pipelines(request, scale), train, val,
+                                    metric),
+                    **schedule, log_processor=dict(by_epoch=True))
     files = {f'{name}.txt': ''.join(f'{line}\n' for line in lines)
              for name, lines in (('train', found.train), ('val', found.val))}
     return Recipe(text, sections, [base_of('_base_/mmseg_runtime.py')], files)
