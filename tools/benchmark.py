@@ -13,23 +13,7 @@ from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 
-import torch
-from mmengine.config import Config, DictAction
-from mmengine.device import get_device
-
-from vit_plugin.apps import frameworks  # noqa: F401  first, since it says what is missing
-from vit_plugin.apps.benchmark import PEERS, Case, compare, format_table
-from vit_plugin.apps.benchmark.compare import MODES, OPTIMIZERS, TOLERANCES
-from vit_plugin.apps.benchmark.models import OURS, OUTPUTS
-from vit_plugin.apps.benchmark.pipelines import OURS as OUR_PIPELINE
-from vit_plugin.apps.benchmark.pipelines import compare_pipelines
-from vit_plugin.apps.benchmark.runner import runner_overhead
-from vit_plugin.apps.command_line import check_device
-from vit_plugin.apps.flags import at_least, run_tool
-from vit_plugin.config import read_config
-from vit_plugin.files.complete import check_target, replacing, write_text
-from vit_plugin.passes import processor
-from vit_plugin.visualization import draw_speed_bars
+from vit_plugin.apps.flags import KeyValue, at_least, check_known, run_tool
 
 RECORD, CHART = 'benchmark.json', 'benchmark.png'
 
@@ -39,30 +23,33 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument('--models', nargs='+', default=['B/16'], help='variants, such as B/16 R50+B/16')
     parser.add_argument('--sizes', nargs='+', type=at_least(1), default=[224], help='sides of the images in pixels')
     parser.add_argument('--batch', nargs='+', type=at_least(1), default=[4], help='images at a time')
-    parser.add_argument('--modes', nargs='+', choices=MODES, default=['forward'])
-    parser.add_argument('--dtypes', nargs='+', choices=list(TOLERANCES), default=['float32'],
-                        help='bfloat16 casts weights and images, amp only computes in it')
-    parser.add_argument('--output', nargs='+', choices=OUTPUTS, default=['cls_token'])
+    parser.add_argument('--modes', nargs='+', default=['forward'], help='forward, train')
+    parser.add_argument('--dtypes', nargs='+', default=['float32'],
+                        help='float32, bfloat16, amp; bfloat16 casts weights and images, amp only computes in it')
+    parser.add_argument('--output', nargs='+', default=['cls_token'], help='cls_token, featmap')
     parser.add_argument('--compile', action='store_true', help='all of them through torch.compile')
     parser.add_argument('--channels-last', action='store_true', help='all of them in that memory format')
-    parser.add_argument('--optimizer', choices=list(OPTIMIZERS), default='AdamW')
-    parser.add_argument('--peers', nargs='*', choices=list(PEERS), default=list(PEERS))
-    parser.add_argument('--options', nargs='+', action=DictAction, metavar='KEY=VALUE',
+    parser.add_argument('--optimizer', default='AdamW', help='AdamW, SGD')
+    parser.add_argument('--peers', nargs='*', help='timm, mmpretrain, transformers; default: all')
+    parser.add_argument('--options', nargs='+', action=KeyValue, metavar='KEY=VALUE',
                         help='further arguments of our backbone; with --runner, settings of the config')
     parser.add_argument('--tolerance', type=float,
-                        help=f'largest difference from our output, relative to its largest value; default {TOLERANCES}')
+                        help='largest difference from our output, relative to its largest value; default: by dtype')
     parser.add_argument('--images', type=Path, metavar='FOLDER',
                         help='measure input pipelines instead, on the JPEG files in it, at the first of --sizes')
     parser.add_argument('--runner', metavar='CONFIG',
                         help='measure instead what the runner adds to a plain loop, over --rounds of its iterations')
     parser.add_argument('--rounds', type=at_least(1), default=10, help='turns of each implementation')
-    parser.add_argument('--device', default=get_device())
+    parser.add_argument('--device', help='default: a GPU if there is one')
     parser.add_argument('--threads', type=at_least(1), help='threads of the CPU')
     parser.add_argument('--out', type=Path, help='folder for benchmark.json and benchmark.png')
     return parser
 
 
 def machine(device: str) -> dict[str, str | int]:
+    import torch
+
+    from vit_plugin.passes import processor
     name = torch.cuda.get_device_name(device) if device.startswith('cuda') else (
         f'{processor.name()}, {torch.backends.cpu.get_cpu_capability()}')
     return dict(device=device, kind=name, threads=torch.get_num_threads(), torch=torch.__version__,
@@ -70,6 +57,7 @@ def machine(device: str) -> dict[str, str | int]:
 
 
 def measure_pipelines(args: argparse.Namespace) -> tuple[list, dict]:
+    from vit_plugin.apps.benchmark.pipelines import compare_pipelines
     rates = compare_pipelines(args.images, args.sizes[0], args.rounds)
     print(f'\n{"images per second and core":<28}{"median":>9}{"iqr":>8}')
     for name, rate in rates.items():
@@ -79,6 +67,8 @@ def measure_pipelines(args: argparse.Namespace) -> tuple[list, dict]:
 
 
 def measure_runner(args: argparse.Namespace) -> tuple[list, dict]:
+    from vit_plugin.apps.benchmark.runner import runner_overhead
+    from vit_plugin.config import read_config
     cfg = read_config(args.runner, args.options)
     with tempfile.TemporaryDirectory() as folder:
         cfg.work_dir, cfg.launcher = folder, 'none'
@@ -90,13 +80,23 @@ def measure_runner(args: argparse.Namespace) -> tuple[list, dict]:
 
 
 def measure_models(args: argparse.Namespace) -> tuple[list, dict]:
+    from mmengine.config import Config
+
+    from vit_plugin.apps.benchmark import PEERS, Case, compare, format_table
+    from vit_plugin.apps.benchmark.compare import MODES, OPTIMIZERS, TOLERANCES
+    from vit_plugin.apps.benchmark.models import OUTPUTS
+    peers = list(PEERS) if args.peers is None else args.peers
+    for flag, given, known in (('--modes', args.modes, MODES), ('--dtypes', args.dtypes, TOLERANCES),
+                               ('--output', args.output, OUTPUTS), ('--optimizer', args.optimizer, OPTIMIZERS),
+                               ('--peers', peers, PEERS)):
+        check_known(flag, given, known)
     options = Config()
     options.merge_from_dict(args.options or {})  # reads the dots in the keys
     records, speeds = [], {}
     for values in product(args.models, args.sizes, args.batch, args.modes, args.dtypes, args.output):
         case = Case(*values, args.compile, args.channels_last, args.optimizer, args.device)
         print(f'\n{case}', flush=True)
-        rows = compare(case, args.peers, args.rounds, options.to_dict(), args.tolerance)
+        rows = compare(case, peers, args.rounds, options.to_dict(), args.tolerance)
         print(format_table(rows), flush=True)
         records.append(dict(case=asdict(case), rows=[asdict(row) for row in rows]))
         speeds[str(case)] = {row.implementation: row.images_per_s for row in rows}
@@ -104,6 +104,15 @@ def measure_models(args: argparse.Namespace) -> tuple[list, dict]:
 
 
 def main(args: argparse.Namespace) -> None:
+    import torch
+    from mmengine.device import get_device
+
+    from vit_plugin.apps.benchmark.models import OURS
+    from vit_plugin.apps.benchmark.pipelines import OURS as OUR_PIPELINE
+    from vit_plugin.apps.command_line import check_device
+    from vit_plugin.files.complete import check_target, replacing, write_text
+    from vit_plugin.visualization import draw_speed_bars
+    args.device = args.device or get_device()
     if args.out:
         for name in (RECORD, CHART):
             check_target(args.out / name)

@@ -11,56 +11,53 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
-import safetensors.torch
-import torch
-from torch import Tensor
-
-from vit_plugin.apps import frameworks  # noqa: F401  first, since it says what is missing
-from vit_plugin.apps.flags import at_least, run_tool
-from vit_plugin.arch import SIZES
+from vit_plugin.apps.flags import at_least, check_known, run_tool
 from vit_plugin.errors import ConfigError, naming
 from vit_plugin.files.complete import check_target, replacing
-from vit_plugin.weights import FORMATS, export, in_our_names
-from vit_plugin.weights.files import find_weights
-from vit_plugin.weights.sources import open_weights, read_whole
 
-WRITERS = {
-    '.npz': lambda weights, path: np.savez(path, **{key: value.numpy() for key, value in weights.items()}),
-    '.safetensors': safetensors.torch.save_file,
-    '.pth': torch.save,
-    '.bin': torch.save,
-}
-HEADS = {size.embed_dims: size.num_heads for size in SIZES.values()}
+SUFFIXES = ('.npz', '.safetensors', '.pth', '.bin')
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Write a checkpoint in another format.')
     parser.add_argument('source', help='path of a file or checkpoint folder, http(s)://, timm://MODEL or '
                         'hf://ORG/MODEL')
-    parser.add_argument('target', type=Path, help=f'file to write: {", ".join(WRITERS)}')
-    parser.add_argument('--to', choices=list(FORMATS),
-                        help='format of its names; of those that begin with hf, hf chooses the one that fits; default: '
-                        'the whole model as it is')
+    parser.add_argument('target', type=Path, help=f'file to write: {", ".join(SUFFIXES)}')
+    parser.add_argument('--to', metavar='FORMAT',
+                        help='format of its names, such as timm, jax, mmpretrain, or hf, which chooses the one of '
+                        'transformers that fits; default: the whole model as it is')
     parser.add_argument('--num-heads', type=at_least(1),
                         help='attention heads, for --to jax, where neither source nor width tells')
     return parser
 
 
-def plain(value: Tensor, suffix: str) -> Tensor:
+def write(weights: Mapping, path: Path, suffix: str) -> None:
+    """Write tensors into a file of the form that the suffix names."""
+    import numpy as np
+    import torch
+    from safetensors.torch import save_file
+    if suffix == '.npz':
+        np.savez(path, **{key: value.numpy() for key, value in weights.items()})
+    else:
+        (save_file if suffix == '.safetensors' else torch.save)(weights, path)
+
+
+def plain(value, suffix: str):
     """A tensor with memory of its own, since safetensors takes no tied ones, in a type that the file can hold."""
     value = value.float() if suffix == '.npz' else value  # numpy has no bfloat16
     return value.contiguous().clone()
 
 
-def find_heads(args: argparse.Namespace, weights: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> int:
+def find_heads(args: argparse.Namespace, weights: Mapping, state: Mapping) -> int:
     """The number of attention heads, which only flax's kernels show, as (..., width, heads, head width)."""
     kernel = next((weights[key] for key in weights if key.endswith('query/kernel')), None)
     if 'blocks.0.norm1.weight' not in state:
         raise ConfigError(f'{args.source!r} has no block of an encoder, and --to {args.to} names whole models; leave '
                           '--to out to write the tensors as they are.')
     width = state['blocks.0.norm1.weight'].shape[0]
-    heads = args.num_heads or (HEADS.get(width) if kernel is None else kernel.shape[-2])
+    from vit_plugin.arch import SIZES
+    known = {size.embed_dims: size.num_heads for size in SIZES.values()}
+    heads = args.num_heads or (known.get(width) if kernel is None else kernel.shape[-2])
     if args.to == 'jax' and (not heads or width % heads):
         raise ConfigError(f'--num-heads {heads or ""} does not tell how the width {width} is divided: give the '
                           'number of attention heads of the model.')
@@ -69,6 +66,10 @@ def find_heads(args: argparse.Namespace, weights: Mapping[str, Tensor], state: M
 
 def write_whole(args: argparse.Namespace) -> None:
     """Write the weights of a run's checkpoint with their own names, and in files of torch what is known of the data."""
+    import torch
+
+    from vit_plugin.weights.files import find_weights
+    from vit_plugin.weights.sources import read_whole
     content = read_whole(args.source)
     weights = {name: plain(value, args.target.suffix) for name, value in find_weights(content).items()}
     meta = content.get('meta') if isinstance(content.get('meta'), Mapping) else {}
@@ -77,13 +78,16 @@ def write_whole(args: argparse.Namespace) -> None:
         if args.target.suffix in ('.pth', '.bin'):
             torch.save(dict(meta=known, state_dict=weights), path)
         else:
-            WRITERS[args.target.suffix](weights, path)
+            write(weights, path, args.target.suffix)
     print(f'{len(weights)} tensors as they are: {args.target}')
 
 
 def main(args: argparse.Namespace) -> None:
-    if args.target.suffix not in WRITERS:
-        raise ConfigError(f'The target {str(args.target)!r} must end in one of {", ".join(WRITERS)}.')
+    from vit_plugin.weights import FORMATS, export, in_our_names
+    from vit_plugin.weights.sources import open_weights
+    if args.target.suffix not in SUFFIXES:
+        raise ConfigError(f'The target {str(args.target)!r} must end in one of {", ".join(SUFFIXES)}.')
+    check_known('--to', args.to or [], FORMATS)
     check_target(args.target, [args.source])
     if not args.to:
         write_whole(args)
@@ -98,7 +102,7 @@ def main(args: argparse.Namespace) -> None:
                           'another model; choose another format.')
     exported = {key: plain(value, args.target.suffix) for key, value in exported.items()}
     with replacing(args.target, [args.source]) as path:
-        WRITERS[args.target.suffix](exported, path)
+        write(exported, path, args.target.suffix)
     print(f'{len(exported)} tensors from the format {form.name} to {written.name}: {args.target}')
     if left:
         print(f'{written.name} has no name for {", ".join(left)}, which were left out')

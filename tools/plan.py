@@ -13,16 +13,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-import torch
-
-from vit_plugin.apps import frameworks  # noqa: F401  first, since it says what is missing
 from vit_plugin.apps.flags import add_cfg_options, at_least, run_tool
-from vit_plugin.apps.planning.building import build_classifier, compute_dtype
 from vit_plugin.apps.planning.cost import GIGABYTES_PER_S, PAPER_CORE_DAYS, PEAK_TFLOPS, Cluster, images_of_run
-from vit_plugin.apps.planning.layouts import GIB, Row, best, lay_out
-from vit_plugin.apps.planning.step import pretended_ranks
-from vit_plugin.config import check_channels, read_config
-from vit_plugin.files.complete import check_target, write_text
 
 MIB = 1 << 20
 COLUMNS = ('', 'recompute', 'parameters', 'gradients', 'optimizer', 'ema', 'gathered', 'activations', 'peak MiB',
@@ -53,7 +45,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence) -> str:
     """The rows as aligned text. Memory is in MiB, by kind at the peak of a step."""
     lines = [COLUMNS]
     for row in rows:
@@ -65,7 +57,7 @@ def table(rows: Sequence[Row]) -> str:
     return '\n'.join('  '.join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in lines)
 
 
-def summary(row: Row, flops: float, cluster: Cluster, batch: int, images: float | None, price: float | None,
+def summary(row, flops: float, cluster: Cluster, batch: int, images: float | None, price: float | None,
             arch: object) -> list[str]:
     """What the run takes in the layout of this row."""
     bound = 'arithmetic' if row.arithmetic_s >= row.messages_s else 'messages'
@@ -86,6 +78,13 @@ def summary(row: Row, flops: float, cluster: Cluster, batch: int, images: float 
 
 
 def main(args: argparse.Namespace) -> None:
+    import torch
+
+    from vit_plugin.apps.planning.building import build_classifier, compute_dtype
+    from vit_plugin.apps.planning.layouts import GIB, best, lay_out
+    from vit_plugin.apps.planning.step import pretended_ranks
+    from vit_plugin.config import check_channels, read_config
+    from vit_plugin.files.complete import check_target, write_text
     warnings.simplefilter('ignore')  # the frameworks' own, at import
     if args.out:
         check_target(args.out, [args.config])

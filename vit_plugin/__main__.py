@@ -9,24 +9,22 @@ import ast
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
-from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 from vit_plugin import __version__
 from vit_plugin.errors import ConfigError, MissingExtraError
-from vit_plugin.files.shipped import PACKAGE, shipped
+from vit_plugin.files.shipped import shipped
 
 RENAMED = {'convert_weights': 'convert'}
 NOT_COMMANDS = ('torchrun', )  # which the scripts beside it call
-MODULES = {'zoo': PACKAGE / 'zoo/__main__.py'}
 
 
 def commands() -> dict[str, Path]:
     """The file of each command."""
     tools = {path.stem: path for path in sorted(shipped('tools').glob('*.py')) if path.stem not in NOT_COMMANDS}
-    return {RENAMED.get(name, name): path for name, path in tools.items()} | MODULES
+    return {RENAMED.get(name, name): path for name, path in tools.items()}
 
 
 def usage(files: dict[str, Path]) -> str:
@@ -70,8 +68,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run(name: str, file: Path, arguments: Sequence[str]) -> int:
     """Run one command. Returns the status."""
     sys.argv = [f'vit-plugin {name}', *arguments]  # argparse takes the first for the name of the program
-    if name in MODULES:
-        return import_module(f'vit_plugin.{name}.__main__').main(arguments)
     from vit_plugin.apps.flags import run_tool
     spec: Any = spec_from_file_location(file.stem, file)
     tool = module_from_spec(spec)

@@ -10,32 +10,9 @@ from mmengine.config import Config
 
 from vit_plugin.models import VisionTransformer
 from vit_plugin.zoo import names
-from vit_plugin.zoo.__main__ import main
 from vit_plugin.zoo.listing import config_of, markdown, pixels_of
 
 PAGE = Path('docs/checkpoints.md')
-
-
-def test_the_list(capsys):
-    assert main(['eva02_tiny*']) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ['name', 'width', 'blocks', 'heads', 'patch', 'size', 'parameters']
-    assert lines[1].split() == ['eva02_tiny_patch14_224', '192', '12', '3', '14', '224', '5,501,760']
-    assert main(['vit_dpwee*']) == 0
-    assert re.search('vit_dpwee_patch16_reg1_gap_256 +refused: .*DiffParallelScalingBlock', capsys.readouterr().out)
-    assert main(['--config', 'vit_tiny']) == 1
-    assert 'the nearest are' in capsys.readouterr().err
-    assert main(['nothing*']) == 1
-    assert 'No name fits' in capsys.readouterr().err
-
-
-def test_help_names_the_command_that_was_called(capsys, monkeypatch):
-    for called, told in (('vit-plugin zoo', 'vit-plugin zoo'),
-                         ('x/vit_plugin/zoo/__main__.py', 'python -m vit_plugin.zoo')):
-        monkeypatch.setattr('sys.argv', [called])
-        with pytest.raises(SystemExit):
-            main(['--help'])
-        assert capsys.readouterr().out.startswith(f'usage: {told} [')
 
 
 @pytest.mark.parametrize('name', ['vit_tiny_patch16_dinov3_qkvb', 'vit_small_r26_s32_224.augreg_in21k'])
@@ -76,11 +53,5 @@ def test_the_page_is_up_to_date():
 
 @pytest.mark.nightly
 @pytest.mark.skipif(f'timm {timm.__version__}.' not in PAGE.read_text(), reason='the page is of another timm')
-def test_the_whole_page_is_up_to_date(capsys):
-    assert main(['--weights', '--markdown']) == 0
-    assert capsys.readouterr().out == PAGE.read_text()
-
-
-def test_a_page_is_of_weights():
-    with pytest.raises(SystemExit):
-        main(['--markdown'])
+def test_the_whole_page_is_up_to_date():
+    assert '\n'.join(markdown(names(pretrained=True))) + '\n' == PAGE.read_text()

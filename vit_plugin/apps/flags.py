@@ -3,8 +3,11 @@
 import argparse
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.shipped import recipe
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,10 +79,29 @@ def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable
     return number
 
 
+def check_known(flag: str, given: str | Iterable[str], known: Iterable[str]) -> None:
+    """What argparse's ``choices`` do, for names that are only known once torch is imported.
+
+    Raises:
+        ConfigError: names the flag and the names that there are.
+    """
+    for name in [given] if isinstance(given, str) else given:
+        if name not in known:
+            raise ConfigError(f'{flag}: there is no {name!r}; give one of {", ".join(known)}.')
+
+
 def run_tool(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace], None]) -> None:
-    """Parse the command line and run the tool. Errors and Ctrl-C are one sentence, without ``--traceback``."""
+    """Parse the command line and run the tool. Errors and Ctrl-C are one sentence, without ``--traceback``.
+
+    A wrong flag, and a config that is not there, take no time.
+    """
     parser.add_argument('--traceback', action='store_true', help='show where an error comes from')
     args = parser.parse_args()
+    if config := getattr(args, 'config', None):
+        try:
+            recipe(config)
+        except ConfigError as error:
+            raise SystemExit(f'Error: {error}') from None
     # A false alarm at the import of MMCV without its compiled part: nothing here needs that.
     warnings.filterwarnings('ignore', 'Fail to import ``MultiScaleDeformableAttention``')
     try:

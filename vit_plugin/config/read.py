@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from mmengine.config import Config, ConfigDict
@@ -10,7 +9,7 @@ from mmengine.config.utils import MODULE2PACKAGE
 from mmengine.device import get_device
 
 from vit_plugin.errors import ConfigError, first_line
-from vit_plugin.files.shipped import recipe, shipped
+from vit_plugin.files.shipped import recipe
 from vit_plugin.registry import SCOPE
 
 from .check import LOADERS
@@ -24,8 +23,6 @@ def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
         ConfigError: if the file does not exist or cannot be read, or if an option has an impossible name.
     """
     path = recipe(str(path))
-    if not Path(path).is_file():
-        raise ConfigError(f'There is no config file {path!r}; the recipes are in {shipped("configs")}.')
     try:
         with _known_bases():
             cfg = Config.fromfile(path)

@@ -29,9 +29,11 @@ def recipe(config: str) -> str:
     """The path of a config. ``'vit_plugin::vit/x.py'`` is the recipe ``vit/x.py`` that comes with the package.
 
     Raises:
-        ConfigError: if there is no such recipe. The message names the nearest.
+        ConfigError: if there is no such file. Of a recipe, the message names the nearest.
     """
     if not config.startswith(PREFIX):
+        if not Path(config).is_file():
+            raise ConfigError(f'There is no config file {config!r}; the recipes are in {shipped("configs")}.')
         return config
     folder, name = shipped('configs'), config.removeprefix(PREFIX)
     if not (folder / name).is_file():

@@ -70,7 +70,7 @@ def _found(name: str) -> Iterator[nn.Module]:
     except (AttributeError, ValueError) as error:
         reason = f'{error} in timm {timm.__version__}' if isinstance(error, AttributeError) else str(error)
         raise ConfigError(f'arch=timm://{name} cannot be computed exactly by vit_plugin.VisionTransformer: {reason}; '
-                          f"take type='vit_plugin.TimmBackbone' with name={name!r}. python -m vit_plugin.zoo lists the "
+                          f"take type='vit_plugin.TimmBackbone' with name={name!r}. vit-plugin zoo lists the "
                           'models that VisionTransformer computes.') from error
 
 

@@ -14,7 +14,7 @@ from .names import find
 COLUMNS = ('name', 'width', 'blocks', 'heads', 'patch', 'size', 'parameters')
 PAGE = """# timm's checkpoints, by name
 
-Written by `vit-plugin zoo --weights --markdown`, from timm {version}. A name and one of its tags are an `arch` and a
+Written by `vit-plugin zoo --markdown`, from timm {version}. A name and one of its tags are an `arch` and a
 checkpoint, such as `timm://vit_base_patch16_dinov3.lvd1689m`:
 
 ```python
@@ -75,14 +75,24 @@ def pixels_of(name: str) -> dict[str, list[float]]:
 
 
 def lines(names: Iterable[str]) -> Iterator[str]:
-    """The list as text. For a model that is refused, the reason."""
+    """The list as text. For a model that is not supported, the reason."""
     form = '{:<50}' + '{:>8}' * 4 + '{:>12}{:>16}'
     yield form.format(*COLUMNS)
     for name in names:
         try:
             yield form.format(*row_of(name))
         except ConfigError as error:
-            yield f'{name:<50} refused: {error}'
+            yield f'{name:<50} not supported: {error}'
+
+
+def licence_of(name: str) -> str:
+    """The licence of a name of weights, as timm says it."""
+    return getattr(get_pretrained_cfg(name), 'license', None) or 'not stated'
+
+
+def licences(names: Iterable[str]) -> Iterator[str]:
+    """A line for each name of weights, with its licence."""
+    return (f'{name:<66}{licence_of(name)}' for name in names)
 
 
 def markdown(names: Iterable[str]) -> Iterator[str]:
@@ -98,9 +108,8 @@ def markdown(names: Iterable[str]) -> Iterator[str]:
             others.append(name)
             continue
         pixels = ', '.join(f'{key}={value}' for key, value in pixels_of(name).items())
-        licence = getattr(get_pretrained_cfg(name), 'license', None) or 'not stated'
         row = groups.setdefault(pixels, {}).setdefault((model, *cells), {})
-        row.setdefault(licence, []).append(f'`{tag}`')
+        row.setdefault(licence_of(name), []).append(f'`{tag}`')
     for pixels, rows in groups.items():
         yield f'\n## `dict({pixels})`\n'
         yield '| ' + ' | '.join((*COLUMNS, 'tags, licence')) + ' |\n|---' + '|--:' * (len(COLUMNS) - 1) + '|---|'

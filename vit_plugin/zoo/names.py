@@ -47,4 +47,4 @@ def find(name: str) -> nn.Module:
 def _nearest(name: str) -> str:
     known = names(pretrained=True) if '.' in name else names()
     near = get_close_matches(name, known, n=3, cutoff=0.3)
-    return f'the nearest are {", ".join(near)}' if near else 'python -m vit_plugin.zoo lists them'
+    return f'the nearest are {", ".join(near)}' if near else 'vit-plugin zoo lists them'

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mmengine.config import Config
-
 from vit_plugin.errors import ConfigError
 
 # Dense TFLOP/s of one NVIDIA H100 SXM (its data sheet), by the type that products are computed in.
@@ -58,7 +56,7 @@ class Cluster:
         return flops / (TPU_V3_CORE_TFLOPS * 1e12 * self.utilisation * DAY)
 
 
-def images_of_run(cfg: Config, global_batch: int, images: int | None = None) -> float | None:
+def images_of_run(cfg: Mapping, global_batch: int, images: int | None = None) -> float | None:
     """Number of images that a config trains on, repetitions included; None without a schedule.
 
     Args:

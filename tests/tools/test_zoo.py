@@ -1,0 +1,18 @@
+"""The list of names as a command."""
+
+import re
+
+
+def test_the_list(run_tool):
+    lines = run_tool('zoo', 'eva02_tiny*').stdout.splitlines()
+    assert lines[0].split() == ['name', 'width', 'blocks', 'heads', 'patch', 'size', 'parameters']
+    assert lines[1].split() == ['eva02_tiny_patch14_224', '192', '12', '3', '14', '224', '5,501,760']
+    shown = run_tool('zoo', 'vit_dpwee*').stdout
+    assert re.search('vit_dpwee_patch16_reg1_gap_256 +not supported: .*DiffParallelScalingBlock', shown)
+    assert 'the nearest are' in run_tool('zoo', '--config', 'vit_tiny').stderr
+    assert 'No name fits' in run_tool('zoo', 'nothing*').stderr
+
+
+def test_licences(run_tool):
+    lines = run_tool('zoo', 'vit_base_patch16_dinov3*', '--licence').stdout.splitlines()
+    assert lines[0].split() == ['vit_base_patch16_dinov3.lvd1689m', 'dinov3-license']

@@ -1,0 +1,44 @@
+"""List timm's Vision Transformers that are a backbone by their name, with licences, or print one as a config.
+
+    python tools/zoo.py 'eva02*'
+    python tools/zoo.py '*dinov3*' --licence
+"""
+
+import argparse
+import warnings
+from fnmatch import fnmatch
+
+from vit_plugin.apps.flags import run_tool
+from vit_plugin.errors import ConfigError
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="List timm's Vision Transformers that are a backbone by their name.")
+    parser.add_argument('pattern', nargs='?', default='*', help="names to list, such as 'eva02*'; default: all")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument('--weights', action='store_true', help='list the names of weights, with the tag after the dot')
+    form.add_argument('--licence', action='store_true', help='list the names of weights with their licences')
+    form.add_argument('--markdown', action='store_true', help='write the list of weights as docs/checkpoints.md')
+    form.add_argument('--config', dest='spelt', metavar='NAME', help='print the backbone of this name, with every argument')
+    return parser
+
+
+def main(args: argparse.Namespace) -> None:
+    from mmengine.config import Config
+
+    from vit_plugin.zoo.listing import config_of, licences, lines, markdown
+    from vit_plugin.zoo.names import names
+    warnings.simplefilter('ignore')  # of timm, about tags
+    if args.spelt:
+        print(Config(config_of(args.spelt.removeprefix('timm://'))).pretty_text, end='')
+        return
+    of_weights = args.weights or args.licence or args.markdown
+    found = [name for name in names(pretrained=of_weights) if fnmatch(name, args.pattern)]
+    if not found:
+        raise ConfigError(f'No name fits {args.pattern!r}; patterns are such as vit_base* or *dinov3*.')
+    for line in (markdown if args.markdown else licences if args.licence else lines)(found):
+        print(line, flush=True)
+
+
+if __name__ == '__main__':
+    run_tool(make_parser(), main)
