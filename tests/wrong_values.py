@@ -119,6 +119,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     'SavedConfigHook': {},
     'RuntimeInfoHook': dict(non_finite='skip', max_skipped=10),
     'SeedHook': {},
+    'ThroughputHook': {},
     'UnreadableHook': dict(max_share=0.01),
     'CheckpointHook': dict(interval=1, by_epoch=True, max_keep_ckpts=2, save_last=True, keep_every=5, background=False,
                            format='file'),

@@ -38,6 +38,7 @@ from .faults.unreadable import UnreadableHook
 from .lora import Lora, LoraHook, adapt, lora_of
 from .optim.schedules import scaled
 from .sharding import Sharding, begin_sharded, check_steps, is_sharded, sharding_of, unwrapped
+from .throughput import ThroughputHook
 from .work_dir import alone_in
 
 
@@ -154,6 +155,7 @@ class Runner(mmengine.runner.Runner):
         if self.lora:
             self.register_hook(LoraHook(self.lora))
         self.register_hook(SeedHook())
+        self.register_hook(ThroughputHook())
 
     def set_randomness(self, seed: int | None, diff_rank_seed: bool = False, deterministic: bool = False) -> None:
         super().set_randomness(seed, diff_rank_seed, deterministic)
