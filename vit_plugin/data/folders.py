@@ -48,21 +48,19 @@ def read_image_folder(folder: str | Path, work_dir: str | Path | None = None) ->
     at least one image of each class that has two. Which images of a class these are follows from its name and its
     images alone.
 
-    A folder ``work_dirs``, and one that is or has ``work_dir``, is no class.
+    A folder ``work_dirs`` is no class.
 
     Raises:
         ConfigError: if there is no such folder, if it has no images or fewer than two classes, if a class has no images
             to train on, if a class for validation is not among those for training, if no class has an image to hold
-            out, if a list of images cannot hold the name of one, or if ``work_dir`` lies in the folder of a class or is
-            that of the classes.
+            out, if a list of images cannot hold the name of one, or if ``work_dir`` lies where each folder is a class.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise ConfigError(f'--data: there is no folder {str(folder)!r}.')
-    runs = _runs(work_dir)
     val = next((name for name in VALIDATION if (folder / name).is_dir()), None)
     if not (folder / 'train').is_dir():
-        if val and not set(_subfolders(folder, runs)) - set(VALIDATION):
+        if val and not set(_subfolders(folder)) - set(VALIDATION):
             raise ConfigError(f'--data: {str(folder)!r} has the folder {val!r} and no folder \'train\'; add it, with a '
                               'folder for each class.')
         train, val = '', None
@@ -71,7 +69,7 @@ def read_image_folder(folder: str | Path, work_dir: str | Path | None = None) ->
     if work_dir:
         for part in filter(None, (train or '.', val)):
             _check_work_dir(folder / part, Path(work_dir))
-    found = _images_by_class(folder, train, runs)
+    found = _images_by_class(folder, train)
     classes, beside = tuple(found), len(_images(folder / train, deep=False))
     _check_classes(folder / train, found, beside)
     if val is None:
@@ -82,7 +80,7 @@ def read_image_folder(folder: str | Path, work_dir: str | Path | None = None) ->
             raise ConfigError(f'--data: each class of {str(folder / train)!r} has one image, so that none can be held '
                               'out; add some, or a folder \'val\' beside \'train\'.')
         return _folder(classes, kept, held, True, beside)
-    valid = _images_by_class(folder, val, runs)
+    valid = _images_by_class(folder, val)
     foreign = sorted(name for name in valid.keys() - found.keys() if valid[name])
     if foreign:
         raise ConfigError(f'--data: {str(folder / val)!r} has images of the class {foreign[0]!r}, of which '
@@ -100,33 +98,16 @@ def _folder(classes: tuple[str, ...], train: dict[str, list[str]], val: dict[str
     return ImageFolder(classes, first, second, held_out, tuple(name for name in classes if not val[name]), beside)
 
 
-def _runs(work_dir: str | Path | None) -> set[Path]:
-    """The folder of a run, and those that it lies in."""
-    place = Path(work_dir).resolve() if work_dir else None
-    return {place, *place.parents} if place else set()
-
-
 def _check_work_dir(classes: Path, work_dir: Path) -> None:
-    place = work_dir.resolve()
-    if place == classes.resolve():
-        raise ConfigError(f'--work-dir: {str(work_dir)!r} has the folders of the classes, and those of the run would '
-                          'be among them; give another --work-dir.')
-    for name in _subfolders(classes, set()):
-        if (classes / name).resolve() in (place, *place.parents) and _has_images(classes / name):
-            raise ConfigError(f'--work-dir: {str(work_dir)!r} lies in {str(classes / name)!r}, which has images and '
-                              'would be left out as a class; give another --work-dir.')
+    run = work_dir.resolve()
+    if classes.resolve() in (run, *run.parents) and RUNS not in run.relative_to(classes.resolve()).parts[:1]:
+        raise ConfigError(f'--work-dir: {str(work_dir)!r} lies in {str(classes)!r}, where each folder is a class; give '
+                          f'another --work-dir, such as {str(classes / RUNS / "run")!r}.')
 
 
-def _has_images(folder: Path) -> bool:
-    """Whether there are images in a folder or below it, those of runs left out. A folder with a ``*.py`` is a run's."""
-    entries = list(folder.iterdir())
-    return not any(entry.suffix == '.py' for entry in entries) and any(
-        _has_images(entry) if entry.is_dir() and not entry.is_symlink() else is_image(entry) for entry in entries)
-
-
-def _subfolders(folder: Path, runs: set[Path]) -> list[str]:
-    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and entry.name != RUNS
-                  and not entry.name.startswith('.') and entry.resolve() not in runs)
+def _subfolders(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir()
+                  if entry.is_dir() and entry.name != RUNS and not entry.name.startswith('.'))
 
 
 def _images(folder: Path, deep: bool = True) -> list[str]:
@@ -146,10 +127,10 @@ def _images(folder: Path, deep: bool = True) -> list[str]:
     return sorted(walk())
 
 
-def _images_by_class(folder: Path, part: str, runs: set[Path]) -> dict[str, list[str]]:
+def _images_by_class(folder: Path, part: str) -> dict[str, list[str]]:
     """The images of each class, as paths within the folder."""
     found = {name: [Path(part, name, image).as_posix() for image in _images(folder / part / name)]
-             for name in _subfolders(folder / part, runs)}
+             for name in _subfolders(folder / part)}
     for path in (path for images in found.values() for path in images):
         if path.splitlines() != [path.strip()]:
             raise ConfigError(f'--data: the path {path!r} in {str(folder)!r} has a line break or begins with a space, '
