@@ -12,7 +12,7 @@ import numpy as np
 
 from vit_plugin.errors import ConfigError
 
-from .folders import SEED, SHARE
+from .folders import SEED, hold_out
 
 VALIDATION = ('val', 'test')  # parts of file names, the first that exists is taken
 CORNERS = ('xmin', 'ymin', 'xmax', 'ymax')
@@ -87,17 +87,12 @@ def form_of(folder: Path) -> str | None:
                 None)
 
 
-def _draw(items: list[Any]) -> tuple[list[Any], list[Any]]:
-    """The items to train on, and a tenth that is held out.
-
-    Raises:
-        ConfigError: if there are fewer than two.
-    """
-    if len(items) < 2:
+def _divide(items: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The items to train on, and those that are held out."""
+    held, others = hold_out(items, np.random.default_rng(SEED))
+    if not held:
         raise ConfigError('--data: one image cannot be trained on and held out; add more.')
-    count = max(round(SHARE * len(items)), 1)
-    held = set(np.random.default_rng(SEED).choice(len(items), count, replace=False).tolist())
-    return ([item for i, item in enumerate(items) if i not in held], [items[i] for i in sorted(held)])
+    return others, held
 
 
 def _part(listing: str | None, file: str, folder: str, images: list[Path],
@@ -116,7 +111,7 @@ def _read_voc(folder: Path) -> tuple[list[str], Part, Part, bool]:
         parts, held_out = [_names(folder, train), _names(folder, val)], False
     else:
         every = next((file for file in (train, lists / 'trainval.txt') if file.is_file()), None)
-        parts = list(_draw(_names(folder, every) if every else sorted(
+        parts = list(_divide(_names(folder, every) if every else sorted(
             path.stem for path in (folder / 'Annotations').glob('*.xml'))))
         held_out = True
     train, val = (_voc_part(folder, names) for names in parts)
@@ -176,7 +171,7 @@ def _read_coco(folder: Path) -> tuple[list[str], Part, Part, bool]:
                               'another order; make them equal.')
         return categories, _coco_part(folder, train, content), _coco_part(folder, val, other), False
     kept = []
-    for images in _draw(content['images']):
+    for images in _divide(content['images']):
         chosen = {image['id'] for image in images}
         annotations = [found for found in content['annotations'] if found['image_id'] in chosen]
         kept.append(_coco_part(folder, train, {**content, 'images': images, 'annotations': annotations}, whole=False))

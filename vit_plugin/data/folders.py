@@ -4,7 +4,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ VALIDATION = ('val', 'valid', 'validation', 'test')  # names of a folder for val
 RUNS = 'work_dirs'  # the folder of all runs, which is no class
 SHARE, SEED = 0.1, 0  # of the images of each class that are held out where there is no such folder
 
+Item = TypeVar('Item')
 Sample = tuple[str, int]  # the path of an image within the folder, with `/`, and the number of its class
 
 
@@ -75,7 +76,7 @@ def read_image_folder(folder: str | Path, work_dir: str | Path | None = None) ->
     if val is None:
         kept, held = {}, {}
         for name, images in found.items():
-            held[name], kept[name] = _split(images, np.random.default_rng((SEED, zlib.crc32(os.fsencode(name)))))
+            held[name], kept[name] = hold_out(images, np.random.default_rng((SEED, zlib.crc32(os.fsencode(name)))))
         if not any(held.values()):
             raise ConfigError(f'--data: each class of {str(folder / train)!r} has one image, so that none can be held '
                               'out; add some, or a folder \'val\' beside \'train\'.')
@@ -138,11 +139,11 @@ def _images_by_class(folder: Path, part: str) -> dict[str, list[str]]:
     return found
 
 
-def _split(images: list[str], generator: np.random.Generator) -> tuple[list[str], list[str]]:
-    """The images that are held out, and the others."""
-    count = max(round(SHARE * len(images)), 1) if len(images) > 1 else 0
-    held = {images[i] for i in generator.choice(len(images), count, replace=False)}
-    return sorted(held), [image for image in images if image not in held]
+def hold_out(items: list[Item], generator: np.random.Generator) -> tuple[list[Item], list[Item]]:
+    """The tenth of the items that is held out, at least one of two, and the others."""
+    count = max(round(SHARE * len(items)), 1) if len(items) > 1 else 0
+    held = set(generator.choice(len(items), count, replace=False).tolist())
+    return [items[i] for i in sorted(held)], [item for i, item in enumerate(items) if i not in held]
 
 
 def _check_classes(folder: Path, found: dict[str, list[str]], beside: int) -> None:

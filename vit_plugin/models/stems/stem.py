@@ -164,8 +164,7 @@ class Stem(BaseModule):
 
     def padded(self, x: Tensor, patch_size: int) -> Tensor:
         """Pad a map (B, C, H, W) to whole patches, unless the pixels that do not fill a patch are cropped."""
-        right, bottom = -x.shape[-1] % patch_size, -x.shape[-2] % patch_size
-        return F.pad(x, (0, right, 0, bottom)) if self.padding == 'same' and (right or bottom) else x
+        return pad_to_multiple(x, patch_size) if self.padding == 'same' else x
 
     def check_images(self, images: Tensor) -> None:
         """Check number of channels and size, see :meth:`forward`."""
@@ -182,3 +181,9 @@ class Stem(BaseModule):
                 f'The image of {image_size[0]} x {image_size[1]} pixels is smaller than one patch of '
                 f'{self.stride} x {self.stride}: resize the images in the pipeline, or choose an arch '
                 'with a smaller patch.')
+
+
+def pad_to_multiple(x: Tensor, size: int) -> Tensor:
+    """Pad a map (B, C, H, W) with zeros at the right and bottom, so that ``size`` divides its sides."""
+    right, bottom = -x.shape[-1] % size, -x.shape[-2] % size
+    return F.pad(x, (0, right, 0, bottom)) if right or bottom else x
