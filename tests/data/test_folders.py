@@ -19,7 +19,7 @@ def test_a_tenth_of_each_class_is_held_out(tmp_path):
         (tmp_path / name).touch()
     found = read_image_folder(tmp_path)
     assert found.classes == ('digit 0', 'digit 1', 'digit 2')
-    assert (found.held_out, found.unseen, found.beside) == (True, (), 1)
+    assert (found.held_out, found.unseen, found.outside) == (True, (), 1)
     for label in range(3):
         assert [sum(at == label for _, at in part) for part in (found.train, found.val)] == [27, 3]
     paths = [path for path, _ in found.train + found.val]

@@ -27,14 +27,14 @@ class ImageFolder(NamedTuple):
         train, val: the images and their classes.
         held_out: whether ``val`` was drawn from the images for training.
         unseen: classes without an image in ``val``.
-        beside: number of images that lie in no class's folder, and are left out.
+        outside: number of images that lie in no class's folder, and are left out.
     """
     classes: tuple[str, ...]
     train: list[Sample]
     val: list[Sample]
     held_out: bool
     unseen: tuple[str, ...]
-    beside: int
+    outside: int
 
 
 def is_image(path: Path) -> bool:
@@ -71,8 +71,8 @@ def read_image_folder(folder: str | Path, work_dir: str | Path | None = None) ->
         for part in filter(None, (train or '.', val)):
             _check_work_dir(folder / part, Path(work_dir))
     found = _images_by_class(folder, train)
-    classes, beside = tuple(found), len(_images(folder / train, deep=False))
-    _check_classes(folder / train, found, beside)
+    classes, outside = tuple(found), len(_images(folder / train, deep=False))
+    _check_classes(folder / train, found, outside)
     if val is None:
         kept, held = {}, {}
         for name, images in found.items():
@@ -80,7 +80,7 @@ def read_image_folder(folder: str | Path, work_dir: str | Path | None = None) ->
         if not any(held.values()):
             raise ConfigError(f'--data: each class of {str(folder / train)!r} has one image, so that none can be held '
                               'out; add some, or a folder \'val\' beside \'train\'.')
-        return _folder(classes, kept, held, True, beside)
+        return _folder(classes, kept, held, True, outside)
     valid = _images_by_class(folder, val)
     foreign = sorted(name for name in valid.keys() - found.keys() if valid[name])
     if foreign:
@@ -89,14 +89,14 @@ def read_image_folder(folder: str | Path, work_dir: str | Path | None = None) ->
     if not any(valid.values()):
         raise ConfigError(f'--data: {str(folder / val)!r} has no images in folders of the classes; add some, or remove '
                           'it, and a tenth of the images for training is held out.')
-    return _folder(classes, found, {name: valid.get(name, []) for name in classes}, False, beside)
+    return _folder(classes, found, {name: valid.get(name, []) for name in classes}, False, outside)
 
 
 def _folder(classes: tuple[str, ...], train: dict[str, list[str]], val: dict[str, list[str]], held_out: bool,
-            beside: int) -> ImageFolder:
+            outside: int) -> ImageFolder:
     first, second = ([(image, label) for label, name in enumerate(classes) for image in part[name]]
                      for part in (train, val))
-    return ImageFolder(classes, first, second, held_out, tuple(name for name in classes if not val[name]), beside)
+    return ImageFolder(classes, first, second, held_out, tuple(name for name in classes if not val[name]), outside)
 
 
 def _check_work_dir(classes: Path, work_dir: Path) -> None:
@@ -113,17 +113,17 @@ def _subfolders(folder: Path) -> list[str]:
 
 def _images(folder: Path, deep: bool = True) -> list[str]:
     """The images in a folder, and below it, as sorted paths within it. Links lead to no folder twice."""
-    seen = {os.path.realpath(place) for place in folder.absolute().parents}
+    visited = {os.path.realpath(parent) for parent in folder.absolute().parents}
 
     def walk() -> Iterator[str]:
-        for place, folders, names in os.walk(folder, followlinks=True):
-            real = os.path.realpath(place)
-            folders[:] = sorted(name for name in folders if deep and real not in seen and not name.startswith('.'))
-            if real in seen:
+        for subfolder, folders, names in os.walk(folder, followlinks=True):
+            real = os.path.realpath(subfolder)
+            folders[:] = sorted(name for name in folders if deep and real not in visited and not name.startswith('.'))
+            if real in visited:
                 continue
-            seen.add(real)
-            yield from (Path(place, name).relative_to(folder).as_posix() for name in names
-                       if is_image(Path(place, name)))
+            visited.add(real)
+            yield from (Path(subfolder, name).relative_to(folder).as_posix() for name in names
+                       if is_image(Path(subfolder, name)))
 
     return sorted(walk())
 
@@ -146,10 +146,10 @@ def hold_out(items: list[Item], generator: np.random.Generator) -> tuple[list[It
     return [items[i] for i in sorted(held)], [item for i, item in enumerate(items) if i not in held]
 
 
-def _check_classes(folder: Path, found: dict[str, list[str]], beside: int) -> None:
+def _check_classes(folder: Path, found: dict[str, list[str]], outside: int) -> None:
     if not any(found.values()):
         raise ConfigError(f'--data: the images in {str(folder)!r} are in no folder of a class; put those of each class '
-                          'into a folder with its name.' if beside else
+                          'into a folder with its name.' if outside else
                           f'--data: there are no images in {str(folder)!r}; their names end in '
                           f'{", ".join(IMAGE_SUFFIXES)}, and those of each class lie in a folder with its name.')
     empty = [name for name, images in found.items() if not images]

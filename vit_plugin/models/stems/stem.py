@@ -60,7 +60,7 @@ class Stem(BaseModule):
         act_cfg: activation after this norm. The papers have none (None).
         bias: whether the projection has a bias. CLIP's has none.
         projection: whether there is a projection. Without one the last map of the CNN holds the tokens.
-        padding: how to treat pixels that do not fill a patch. ``'same'`` pads them to a whole patch. ``'valid'`` crops
+        padding: how to treat pixels that do not fill a patch. ``'same'`` pads them to a full patch. ``'valid'`` crops
             them, as timm and big_vision do.
         frozen: whether the entire stem stays as it is initialised or loaded. MoCo v3 trains a pure ViT so
             (arXiv:2104.02057, Section 4.3). The backbone sees to it.
@@ -163,7 +163,7 @@ class Stem(BaseModule):
         return self.proj(self.padded(x, self.patch_size))
 
     def padded(self, x: Tensor, patch_size: int) -> Tensor:
-        """Pad a map (B, C, H, W) to whole patches, unless the pixels that do not fill a patch are cropped."""
+        """Pad a map (B, C, H, W) to complete patches, unless the pixels that do not fill a patch are cropped."""
         return pad_to_multiple(x, patch_size) if self.padding == 'same' else x
 
     def check_images(self, images: Tensor) -> None:
