@@ -55,7 +55,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         qkv_bias=True, norm_cfg=dict(type='LN', eps=1e-5), final_norm=True, out_type='raw', with_cls_token=True,
         frozen_stages=0, interpolate_mode='bilinear', layer_scale_init_value=0.1, pre_norm=True,
         patch_cfg=dict(in_channels=3, kernel_size=8, stride=8, padding='corner', dilation=1, bias=True),
-        layer_cfgs=[dict(attn_drop_rate=0.1, num_fcs=2, ffn_type='origin', act_cfg=dict(type='GELU')), {}]),
+        layer_cfgs=dict(attn_drop_rate=0.1, num_fcs=2, ffn_type='origin', act_cfg=dict(type='GELU'))),
     'MMDistilledVisionTransformer': dict(arch=SIZES, img_size=32, patch_size=8, layer_cfgs=dict(qkv_bias=False)),
     'MMDeiT3': dict(arch=SIZES, img_size=32, patch_size=8, use_layer_scale=True, with_cls_token=True),
     'MMViTEVA02': dict(arch=SIZES, img_size=32, patch_size=8, sub_ln=True, attn_drop_rate=0.1, drop_rate=0.,

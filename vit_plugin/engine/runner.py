@@ -166,8 +166,8 @@ class Runner(mmengine.runner.Runner):
         if isinstance(loop, dict) and isinstance(given, dict):
             tolerant = UnreadableHook(**(self.cfg.get('unreadable') or {}))
             self.register_hook(tolerant)
-            bad = UnreadableList(Path(self.work_dir, LIST)) if tolerant.max_share else None
-            self._train_dataloader = seeded_loader(given, self.base_seed, bad)
+            unreadable = UnreadableList(Path(self.work_dir, LIST)) if tolerant.max_share else None
+            self._train_dataloader = seeded_loader(given, self.base_seed, unreadable)
         built = super().build_train_loop(resumable(loop) if isinstance(loop, dict) else loop)
         self._train_dataloader = given
         return self._checked(built)
