@@ -69,8 +69,8 @@ def write_whole(args: argparse.Namespace) -> None:
     import torch
 
     from vit_plugin.weights.files import find_weights
-    from vit_plugin.weights.sources import read_whole
-    content = read_whole(args.source)
+    from vit_plugin.weights.sources import read_complete
+    content = read_complete(args.source)
     weights = {name: plain(value, args.target.suffix) for name, value in find_weights(content).items()}
     meta = content.get('meta') if isinstance(content.get('meta'), Mapping) else {}
     known = {name: meta[name] for name in ('dataset_meta', 'epoch', 'iter') if name in meta}

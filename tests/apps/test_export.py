@@ -10,7 +10,7 @@ from vit_plugin.apps.checkpoint import Checkpoint
 from vit_plugin.apps.export import WRITERS, Deployed, export, largest_difference, trace, write_onnx
 from vit_plugin.apps.load import from_config
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.sources import read_whole
+from vit_plugin.weights.sources import read_complete
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # the exporters' own
 SIZE = (40, 24)  # another grid than the native 4 x 4
@@ -88,7 +88,7 @@ def train(tmp_path, tiny, tiny_hybrid):
 
 
 def load_deployed(cfg: Config, path: str, dtype: str = 'float32') -> Deployed:
-    return Deployed.of(from_config(Checkpoint(path, read_whole(path), cfg)).model, dtype)
+    return Deployed.of(from_config(Checkpoint(path, read_complete(path), cfg)).model, dtype)
 
 
 @pytest.fixture

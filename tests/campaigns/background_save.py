@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from campaigns.tiny_run import build, tiny_cfg
 
 from vit_plugin.engine.checkpoints.state import on_cpu, parts_of, state_of
-from vit_plugin.weights.folders import check_whole, read_folder
+from vit_plugin.weights.folders import check_complete, read_folder
 from vit_plugin.weights.plain import split
 
 FIRST, EVERY = 2, 5  # steps before the first round, and from one round to the next
@@ -97,7 +97,7 @@ class SavesInRounds(Hook):
         """Whether the last background checkpoint has the state of its moment."""
         if self.snapshot:
             runner.saver.finish()
-            check_whole(self.folder / 'background')
+            check_complete(self.folder / 'background')
             saved, _ = split(read_folder(self.folder / 'background', parts=None))
             wrong = [name for name, tensor in self.snapshot.items() if not name.startswith('message_hub')
                      and not torch.equal(tensor, saved[name])]

@@ -32,9 +32,9 @@ from vit_plugin.engine.checkpoints.folder import write_folder
 from vit_plugin.engine.checkpoints.newest import newest_checkpoint
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.files import find_weights, read_checkpoint, read_weights
-from vit_plugin.weights.folders import FORMAT, check_whole, manifest_text
+from vit_plugin.weights.folders import FORMAT, check_complete, manifest_text
 from vit_plugin.weights.plain import split
-from vit_plugin.weights.sources import read_whole
+from vit_plugin.weights.sources import read_complete
 
 
 def write(folder: Path, value: float) -> None:
@@ -64,7 +64,7 @@ def refusal(function: Callable[[], Any]) -> str:
 
 def expect_refusal(work_dir: Path, what: str, damaged: str = 'epoch_2', before: str = 'epoch_1') -> None:
     """The damaged checkpoint is refused in one sentence, and the one before is the newest."""
-    for read in (check_whole, read_weights):
+    for read in (check_complete, read_weights):
         said = refusal(lambda read=read: read(work_dir / damaged))
         assert damaged in said, f'{what}: {read.__name__} says {said!r}'
         assert '\n' not in said, f'{what}: {read.__name__} says {said!r}'
@@ -228,7 +228,7 @@ COMPRESSIONS = {zipfile.ZIP_STORED: 'stored', zipfile.ZIP_DEFLATED: 'deflated', 
                 zipfile.ZIP_LZMA: 'lzma'}
 READERS: dict[str, Callable[[Path], Any]] = {
     'mapped': read_weights, 'read': lambda path: find_weights(read_checkpoint(path)),
-    'whole': lambda path: find_weights(read_whole(str(path)))}
+    'whole': lambda path: find_weights(read_complete(str(path)))}
 
 
 def result(read: Callable[[Path], Any], path: Path) -> str:

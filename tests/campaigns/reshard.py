@@ -27,7 +27,7 @@ from vit_plugin.engine.checkpoints.state import by_numbers, on_cpu, parts_of
 from vit_plugin.engine.sharding import Sharding, shard, unwrapped
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading.hooks import shard_like
-from vit_plugin.weights.sources import read_whole
+from vit_plugin.weights.sources import read_complete
 
 # How a model is on the ranks -> its sharding.
 LAYOUTS = {'plain': None, 'ddp': None, 'fsdp': Sharding(), 'hsdp': Sharding(group=2)}
@@ -86,12 +86,12 @@ def load(folder: Path, layout: str, source: str) -> None:
         state = read_state(folder / source, unwrapped(model), None, group)
         state['optimizer'] = by_numbers(state['optimizer'], state['meta']['run']['parameters'])
     else:
-        state = read_whole(str(folder / source))
+        state = read_complete(str(folder / source))
         shard_optimizer_state(state['optimizer'], optimizer)
     unwrapped(model).load_state_dict(state['state_dict'])
     optimizer.load_state_dict(state['optimizer'])
     step(model, optimizer)  # it goes on
-    resumed, expected = on_cpu(state_of(model, optimizer), copy=True), read_whole(str(folder / 'saved.pth'))
+    resumed, expected = on_cpu(state_of(model, optimizer), copy=True), read_complete(str(folder / 'saved.pth'))
     other, its = build('plain', seed=2)
     other.load_state_dict(expected['state_dict'])
     its.load_state_dict(expected['optimizer'])

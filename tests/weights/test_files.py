@@ -14,7 +14,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.weights import reading_safely
 from vit_plugin.weights.files import DamagedError, check_readable, read_checkpoint, read_weights
-from vit_plugin.weights.sources import read_whole
+from vit_plugin.weights.sources import read_complete
 
 STATE = {'a': torch.randn(3, 4), 'b': torch.arange(5.)}
 
@@ -183,7 +183,7 @@ def repacked(path: Path, compression: int) -> None:
             archive.writestr(name, content)
 
 
-@pytest.mark.parametrize('read', [read_weights, read_checkpoint, check_readable, lambda path: read_whole(str(path))])
+@pytest.mark.parametrize('read', [read_weights, read_checkpoint, check_readable, lambda path: read_complete(str(path))])
 def test_a_flipped_bit_of_a_tensor_is_noticed(tmp_path, read):
     path = tmp_path / 'x.pth'
     save(path)

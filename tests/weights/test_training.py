@@ -9,7 +9,7 @@ from rude_server import serving
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights import open_weights
-from vit_plugin.weights.training import seen_in_training
+from vit_plugin.weights.training import training_settings
 
 PIXELS = dict(mean=[123.675, 116.28, 103.53], std=[51., 51., 25.5])
 SEEN = dict(mean=tuple(value / 255 for value in PIXELS['mean']), std=(0.2, 0.2, 0.1))
@@ -26,7 +26,7 @@ SIZED = dict(backbone=dict(img_size=32))
 def test_the_config_in_a_checkpoint_says_it(tmp_path, settings, expected):
     path = tmp_path / 'epoch_1.pth'
     torch.save(dict(meta=dict(cfg=Config(settings).pretty_text), state_dict={}), path)
-    assert seen_in_training(path) == seen_in_training(str(path)) == expected
+    assert training_settings(path) == training_settings(str(path)) == expected
 
 
 @pytest.mark.parametrize('content', [
@@ -36,7 +36,7 @@ def test_the_config_in_a_checkpoint_says_it(tmp_path, settings, expected):
 def test_nothing_is_run_and_nothing_is_guessed(tmp_path, monkeypatch, content):
     monkeypatch.chdir(tmp_path)
     torch.save(content, 'epoch_1.pth')
-    assert seen_in_training('epoch_1.pth') == {}
+    assert training_settings('epoch_1.pth') == {}
     assert not (tmp_path / 'ran').exists()
 
 
@@ -48,10 +48,10 @@ def test_an_address_is_read_and_the_name_in_a_hub_is_not(tmp_path, monkeypatch):
                     state_dict=dict(weight=torch.ones(2))), file)
     with serving(file.getvalue()) as server:
         address = f'{server.address}/right/epoch_1.pth'
-        assert seen_in_training(address) == dict(SEEN, img_size=32)
+        assert training_settings(address) == dict(SEEN, img_size=32)
         open_weights(address)
         assert len(server.asked) == 1  # it is kept
     with pytest.raises(ConfigError, match='s3://, which is not read safely'):
-        seen_in_training('s3://bucket/x.pth')
+        training_settings('s3://bucket/x.pth')
     for source in (None, {}, 'none.pth', 'timm://vit_base_patch16_224', 'hf://org/name'):
-        assert seen_in_training(source) == {}
+        assert training_settings(source) == {}

@@ -13,7 +13,7 @@ from vit_plugin.config import apply_options, check_channels, check_checkpoint, r
 from vit_plugin.engine.checkpoints.newest import newest_checkpoint
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.folders import is_checkpoint_folder
-from vit_plugin.weights.sources import read_whole
+from vit_plugin.weights.sources import read_complete
 from vit_plugin.weights.training import settings_of
 
 # A name in a registry, maybe behind a framework's. MMEngine takes any other name with a dot for a path to code.
@@ -27,7 +27,7 @@ class Checkpoint(NamedTuple):
 
     Attributes:
         path: where it is.
-        content: what is in it, see :func:`~vit_plugin.weights.sources.read_whole`.
+        content: what is in it, see :func:`~vit_plugin.weights.sources.read_complete`.
         cfg: the config of its model.
     """
     path: str
@@ -49,7 +49,7 @@ def open_checkpoint(path: str, config: str | None = None, options: Mapping[str, 
     """
     cfg = read_config(config, options) if config else None
     path = find_checkpoint(path)
-    content = read_whole(path)
+    content = read_complete(path)
     if cfg is None:
         cfg = saved_config(content, path)
         apply_options(cfg, options, path)

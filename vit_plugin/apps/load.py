@@ -23,7 +23,7 @@ from vit_plugin.weights.conversion import choose_format
 from vit_plugin.weights.files import find_weights
 from vit_plugin.weights.report import some
 from vit_plugin.weights.sources import open_weights
-from vit_plugin.weights.training import seen_in_training
+from vit_plugin.weights.training import training_settings
 from vit_plugin.weights.unpacking import prepared
 from vit_plugin.zoo.pixels import data_config_of
 
@@ -120,7 +120,7 @@ def from_arch(arch: str, source: str, options: Mapping[str, Any] | None = None, 
     Other heads may be projections, as CLIP's; without one, the model has features alone.
     """
     check_checkpoint(source)
-    given = Config(dict(img_size=seen_in_training(source).get('img_size')))
+    given = Config(dict(img_size=training_settings(source).get('img_size')))
     given.merge_from_dict(dict(options or {}))  # reads the dots in the keys
     parts = classifier_parts(arch, **given.to_dict())
     weights = open_weights(source)

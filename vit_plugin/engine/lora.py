@@ -18,7 +18,7 @@ from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading import check_start
 from vit_plugin.weights.files import find_weights
 from vit_plugin.weights.lora import has_adapters
-from vit_plugin.weights.sources import read_whole
+from vit_plugin.weights.sources import read_complete
 
 
 @checked
@@ -98,7 +98,7 @@ def adapt(runner: Runner, model: nn.Module, lora: Lora) -> None:
     source = runner._load_from
     if runner._resume:  # what is resumed replaces all weights; without it, the run begins from these
         source = None if source else runner.cfg.get('begin_from')
-    content = read_whole(source, 'cpu') if source else {}
+    content = read_complete(source, 'cpu') if source else {}
     if not has_adapters(content.get('state_dict', content)):
         model.init_weights()
         if source:

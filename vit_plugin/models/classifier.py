@@ -10,7 +10,7 @@ from vit_plugin.arch import ArchCfg, parse_arch
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.report import Report
-from vit_plugin.weights.training import seen_in_training
+from vit_plugin.weights.training import training_settings
 from vit_plugin.zoo.definition import pooled
 from vit_plugin.zoo.pixels import data_config_of
 
@@ -137,7 +137,7 @@ def create_model(arch: str | ArchCfg = 'B/16', num_classes: int = 1000,
         raise ConfigError(f'create_model: pretrained={pretrained!r} must be a path, an address, tensors by name or '
                           'True; leave it out for random weights.')
     if img_size is None:
-        img_size = seen_in_training(source).get('img_size')
+        img_size = training_settings(source).get('img_size')
     model = Classifier(classifier_parts(arch, img_size=img_size, **backbone), num_classes)
     stem, size = model.backbone.patch_embed, model.backbone.img_size
     pixels = data_config_of(arch, None if isinstance(source, Mapping) else source)

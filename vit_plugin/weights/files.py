@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 
-from .folders import check_whole, read_folder
+from .folders import check_complete, read_folder
 from .lora import merged
 from .pickles import read_pickle
 
@@ -61,7 +61,7 @@ def read_weights(path: str | Path) -> Mapping[str, Tensor]:
 
 
 def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
-    """Read a whole file: the weights, and what a training script saved beside them. Of a folder, only ``meta`` too.
+    """Read a complete file: the weights, and what a training script saved beside them. Of a folder, only ``meta`` too.
 
     Args:
         path: see :func:`read_weights`. The errors are the same.
@@ -69,7 +69,7 @@ def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
     """
     path = Path(path)
     if path.is_dir():
-        check_whole(path)
+        check_complete(path)
     elif not path.is_file():
         raise ConfigError(f'There is no checkpoint file {str(path)!r}.')
     with _one_sentence(path):

@@ -27,7 +27,7 @@ from .plain import join
 
 MANIFEST, RUN = 'manifest.json', 'run.json'
 FORMAT, VERSION = 'vit_plugin checkpoint', 1
-SHARDS = 'DCP_SHARDING_INFO'  # torch's entry in a file's metadata: where in the whole tensor each of its tensors begins
+SHARDS = 'DCP_SHARDING_INFO'  # torch's entry in a file's metadata: where in the full tensor each of its tensors begins
 BLOCK = 1 << 22
 
 
@@ -82,7 +82,7 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     return facts
 
 
-def check_whole(path: str | Path) -> dict[str, Any]:
+def check_complete(path: str | Path) -> dict[str, Any]:
     """Compare every file of a folder with its manifest. Returns the manifest's facts.
 
     Raises:
@@ -126,10 +126,10 @@ def read_run(path: str | Path) -> dict[str, Any]:
 
 
 def read_folder(path: str | Path, parts: Sequence[str] | None = ('meta', 'state_dict')) -> dict[str, Any]:
-    """Read parts of a checkpoint whole, in one process.
+    """Read full tensors of a checkpoint, in one process.
 
     Args:
-        path: a folder that :func:`check_whole` has accepted.
+        path: a folder that :func:`check_complete` has accepted.
         parts: the keys of MMEngine's checkpoint dict to read. Those that it lacks are left out. None reads all.
     """
     plain = {name: value for name, value in read_run(path).items() if parts is None or name in parts}
@@ -154,7 +154,7 @@ class _Tensors(dict):
         if len(parts) == 1:
             return parts[0][0]
         ends = [[begin + size for begin, size in zip(begins, part.shape, strict=True)] for part, begins in parts]
-        whole = torch.empty([max(sizes) for sizes in zip(*ends, strict=True)], dtype=parts[0][0].dtype)
+        full = torch.empty([max(sizes) for sizes in zip(*ends, strict=True)], dtype=parts[0][0].dtype)
         for (part, begins), end in zip(parts, ends, strict=True):
-            whole[tuple(map(slice, begins, end))] = part
-        return whole
+            full[tuple(map(slice, begins, end))] = part
+        return full

@@ -123,10 +123,10 @@ def read_source(source: str, **kwargs: Any) -> Any:
         return read_checkpoint(path, **kwargs)
 
 
-def read_whole(source: str, map_location: str | torch.device | None = None) -> dict[str, Any]:
+def read_complete(source: str, map_location: str | torch.device | None = None) -> dict[str, Any]:
     """Read a checkpoint for MMEngine's runner, from any source of :func:`open_weights`.
 
-    A checkpoint from MMEngine is returned whole, because resuming needs all of it. For others, only the weights are
+    A checkpoint from MMEngine is returned complete, because resuming needs all of it. For others, only the weights are
     returned.
 
     Raises:
@@ -144,11 +144,12 @@ def read_whole(source: str, map_location: str | torch.device | None = None) -> d
 # Add two hubs and two kinds of files to MMEngine's table of readers. Nothing is replaced. MMEngine tries the greatest
 # pattern first. The pattern for the files begins with "~" so that it is tried before `https://`.
 CheckpointLoader.register_scheme(
-    ['timm://', 'hf://', r'~?(https?://|(?![\w:-]*://)).+\.(npz|safetensors)(#sha256=\w*)?$'], read_whole, force=True)
+    ['timm://', 'hf://', r'~?(https?://|(?![\w:-]*://)).+\.(npz|safetensors)(#sha256=\w*)?$'], read_complete,
+    force=True)
 
 
 @contextmanager
-def reading_safely(read: Callable[[str, Any], dict[str, Any]] = read_whole) -> Iterator[None]:
+def reading_safely(read: Callable[[str, Any], dict[str, Any]] = read_complete) -> Iterator[None]:
     """Within this context, MMEngine reads with our reader (``load_from``, ``resume``, ``init_cfg``).
 
     Our reader runs no code from a file. It accepts the schemes of :func:`open_weights` and refuses others. Outside the

@@ -14,8 +14,8 @@ from .sources import read_source
 NOT_OF_MODEL = ('type', 'img_size', 'init_cfg')  # among the arguments of a backbone
 
 
-def seen_in_training(source: Any) -> dict[str, Any]:
-    """The images that a checkpoint was trained on, as far as the config in its ``meta`` says.
+def training_settings(source: Any) -> dict[str, Any]:
+    """The backbone and the images of the training that saved a checkpoint, as far as the config in its ``meta`` says.
 
     MMEngine writes the config's text there. It is read as plain values and never run.
 
@@ -36,19 +36,19 @@ def seen_in_training(source: Any) -> dict[str, Any]:
     content = read_source(str(source), mmap=True, payload=False)
     settings = settings_of(_entry(_entry(content, 'meta'), 'cfg'))
     model = _entry(settings, 'model')
-    seen: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     backbone = _entry(model, 'backbone')
     if _entry(backbone, 'type') == 'vit_plugin.VisionTransformer':
-        seen['backbone'] = {key: value for key, value in backbone.items() if key not in NOT_OF_MODEL}
+        found['backbone'] = {key: value for key, value in backbone.items() if key not in NOT_OF_MODEL}
     size = _entry(backbone, 'img_size')
     if size is not None and fits(Size, size):
-        seen['img_size'] = size
+        found['img_size'] = size
     for pixels in (_entry(model, 'data_preprocessor'), _entry(settings, 'data_preprocessor')):
         mean, std = _entry(pixels, 'mean'), _entry(pixels, 'std')
         if fits(Numbers, mean) and fits(Sequence[Positive], std) and len(mean) == len(std):
-            return {**seen, **{key: tuple(value / 255 for value in values) for key, values in
-                               (('mean', mean), ('std', std))}}
-    return seen
+            return {**found, **{key: tuple(value / 255 for value in values) for key, values in
+                                (('mean', mean), ('std', std))}}
+    return found
 
 
 def _entry(content: Any, name: str) -> Any:

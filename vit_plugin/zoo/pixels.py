@@ -10,7 +10,7 @@ from mmengine.logging import print_log
 from timm.data import resolve_data_config
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.training import seen_in_training
+from vit_plugin.weights.training import training_settings
 
 # google-research/vision_transformer `input_pipeline.py`: (x - 127.5) / 127.5 of the entire image, resized.
 AUTHORS = dict(interpolation='bilinear', mean=(0.5, ) * 3, std=(0.5, ) * 3, crop_pct=1.0, crop_mode='squash')
@@ -23,7 +23,7 @@ def data_config_of(arch: Any, source: Any = None) -> dict[str, Any]:
     The name of the weights tells it (``timm://``, ``hf://``), else the name in ``arch`` (``timm://``), else the answer
     is the authors' (arXiv:2010.11929). So it is, with a warning, for a model of Hugging Face's hub that does not tell.
     ``mean`` and ``std`` are those of the training if the weights are a checkpoint that says them, see
-    :func:`~vit_plugin.weights.training.seen_in_training`.
+    :func:`~vit_plugin.weights.training.training_settings`.
 
     Args:
         arch: see :func:`~vit_plugin.arch.parse_arch`.
@@ -32,8 +32,8 @@ def data_config_of(arch: Any, source: Any = None) -> dict[str, Any]:
     Raises:
         ConfigError: if timm has no weights of this name, or if a file cannot be read.
     """
-    seen = seen_in_training(source)
-    return {key: seen.get(key, value) for key, value in _of_names(source, arch).items()}
+    found = training_settings(source)
+    return {key: found.get(key, value) for key, value in _of_names(source, arch).items()}
 
 
 def _of_names(source: Any, arch: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from vit_plugin.arch import parse_arch
 from vit_plugin.config import check_checkpoint
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
-from vit_plugin.weights.training import seen_in_training
+from vit_plugin.weights.training import training_settings
 from vit_plugin.zoo.pixels import data_config_of
 
 DEFAULT_TASK = 'classification'
@@ -113,8 +113,8 @@ class Request:
 
     @cached_property
     def saved(self) -> dict[str, Any]:
-        """What the weights say of their images, see :func:`~vit_plugin.weights.training.seen_in_training`."""
-        return seen_in_training(self.weights)
+        """What the weights say of their images, see :func:`~vit_plugin.weights.training.training_settings`."""
+        return training_settings(self.weights)
 
     @cached_property
     def pixels(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from torch.futures import Future
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import settle_folder
-from vit_plugin.weights.folders import FORMAT, MANIFEST, RUN, SHARDS, VERSION, check_whole, manifest_text, read_run
+from vit_plugin.weights.folders import FORMAT, MANIFEST, RUN, SHARDS, VERSION, check_complete, manifest_text, read_run
 from vit_plugin.weights.plain import join, tensor_names, to_text
 
 from ..distributed import from_rank_0
@@ -148,7 +148,7 @@ def read_state(path: str | Path, model: nn.Module, parts: Sequence[str] | None, 
 
     def find() -> Any:
         if verify:
-            check_whole(path)
+            check_complete(path)
         return HuggingFaceStorageReader(str(path)).read_metadata()
 
     metadata = from_rank_0(find)

@@ -11,7 +11,7 @@ from mmengine.logging import print_log
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.files import read_checkpoint
-from vit_plugin.weights.folders import MANIFEST, check_whole, is_checkpoint_folder, read_manifest
+from vit_plugin.weights.folders import MANIFEST, check_complete, is_checkpoint_folder, read_manifest
 from vit_plugin.weights.pickles import check_archive
 
 from .hook import MARKER
@@ -104,7 +104,7 @@ def is_complete(path: Path) -> bool:
     """
     try:
         if path.is_dir():
-            check_whole(path)
+            check_complete(path)
             return True
         with open(path, 'rb') as file:
             head = file.read(4)

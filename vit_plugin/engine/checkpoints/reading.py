@@ -16,7 +16,7 @@ from vit_plugin.models.loading.hooks import shard_like
 from vit_plugin.registry import HOOKS
 from vit_plugin.weights.files import find_tensors
 from vit_plugin.weights.lora import merged
-from vit_plugin.weights.sources import read_whole
+from vit_plugin.weights.sources import read_complete
 
 from ..sharding import is_sharded, unwrapped
 from .folder import read_state
@@ -48,7 +48,7 @@ def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, A
                                 verify=path != runner.checked_checkpoint)
         names = checkpoint['meta']['run']['parameters']
     else:
-        checkpoint, names = read_whole(path, map_location), None
+        checkpoint, names = read_complete(path, map_location), None
     if not runner.resuming and runner.lora is None:  # a model without adapters
         checkpoint.update({name: merged(checkpoint[name], checkpoint.get('meta'))
                            for name in ('state_dict', 'ema_state_dict') if name in checkpoint})

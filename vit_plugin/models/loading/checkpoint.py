@@ -23,7 +23,7 @@ from vit_plugin.weights.files import find_weights
 from vit_plugin.weights.formats import FORMATS
 from vit_plugin.weights.report import Report, some
 from vit_plugin.weights.rules import check_real
-from vit_plugin.weights.sources import open_weights, read_whole
+from vit_plugin.weights.sources import open_weights, read_complete
 from vit_plugin.weights.unpacking import prepared
 
 from ..layers.attention_pool import AttentionPool
@@ -162,7 +162,7 @@ def load_trained(model: nn.Module, checkpoint: str, content: Mapping[str, Any] |
     Args:
         model: the model.
         checkpoint: where the checkpoint is.
-        content: what is in it, if it has been read, see :func:`~vit_plugin.weights.sources.read_whole`.
+        content: what is in it, if it has been read, see :func:`~vit_plugin.weights.sources.read_complete`.
 
     Returns:
         ``dataset_meta``, the checkpoint's facts about the data of its training, such as the names of the ``classes``.
@@ -171,7 +171,7 @@ def load_trained(model: nn.Module, checkpoint: str, content: Mapping[str, Any] |
         ConfigError: if a tensor of the model is missing in the checkpoint or has another shape there, if a value is
             infinite or NaN, or if the facts are no dict.
     """
-    facts = content = read_whole(checkpoint) if content is None else content
+    facts = content = read_complete(checkpoint) if content is None else content
     for name in ('meta', 'dataset_meta'):
         facts = facts.get(name)
         facts = {} if facts is None else facts

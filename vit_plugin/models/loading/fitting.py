@@ -212,7 +212,7 @@ class Fitting:
             target = self.targets[ours]
             value, how = self.adapter(ours, self.tensor_as_it_is(ours), target.shape)
             for what, wanted, given in (('shape', tuple(target.shape), tuple(value.shape)),
-                                        ('kind of numbers', _kind(target), _kind(value))):
+                                        ('kind of values', _kind(target), _kind(value))):
                 if wanted != given:
                     raise ConfigError(
                         f'{ours} has the {what} {wanted} in the model and {given} in the checkpoint '
@@ -245,7 +245,7 @@ def _block(ours: str) -> int:
 
 
 def _kind(value: Tensor) -> str:
-    return 'real' if value.is_floating_point() else 'whole'
+    return 'floating-point' if value.is_floating_point() else 'integer'
 
 
 def _agrees(numerics: Numerics, field: str, change: Mapping[str, Any]) -> bool:
