@@ -53,7 +53,7 @@ def test_the_gallery(clone):
     shown = pages.run_page('docs/gallery.md', clone, dict(CHECKPOINT='recipe/epoch_1.pth'))
     written = {path.name for path in (clone / 'gallery').iterdir()}
     assert {f'{name}.png' for name in (
-        'distance', 'posembed', 'filters', 'features', 'chelsea_attention', 'chelsea_rollout', 'chelsea_cam')} < written
+        'distance', 'posembed', 'features', 'chelsea_attention', 'chelsea_rollout', 'chelsea_cam')} < written
     assert set(shown.split()) >= {f'gallery/{name}' for name in written}
 
 
