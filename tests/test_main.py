@@ -13,6 +13,8 @@ from vit_plugin import __version__
 
 TOOLS = {path.stem for path in Path('tools').glob('*.py')}
 
+DIGITS = 'vit_plugin::vit/vit-mini-p2_1xb16_digits.py'
+
 
 def test_help_names_every_tool(capsys):
     assert command.main([]) == 0
@@ -59,14 +61,14 @@ def test_from_another_directory_and_without_torch(tmp_path):
 
 def test_a_missing_framework_is_one_sentence(tmp_path):
     (tmp_path / 'mmengine.py').write_text("raise ModuleNotFoundError('no', name='mmengine')")
-    code = "import sys; from vit_plugin.__main__ import main; sys.exit(main(['train', 'vit_plugin::vit/vit-mini-p2_1xb16_digits.py']))"
+    code = f"import sys; from vit_plugin.__main__ import main; sys.exit(main(['train', '{DIGITS}']))"
     done = subprocess.run([sys.executable, '-c', code], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, '')
     assert done.stderr.startswith('Error: vit_plugin needs mmengine, which is not installed: pip install ')
     assert done.stderr.count('\n') == 1
 
 
-@pytest.mark.parametrize('code', ["from vit_plugin.__main__ import main; sys.exit(main(['train', 'vit_plugin::vit/vit-mini-p2_1xb16_digits.py']))",
+@pytest.mark.parametrize('code', [f"from vit_plugin.__main__ import main; sys.exit(main(['train', '{DIGITS}']))",
                                   'import vit_plugin.models'])
 def test_an_opencv_without_its_libraries_is_one_sentence(tmp_path, code):
     text = 'libxcb.so.1: cannot open shared object file: No such file or directory'

@@ -19,7 +19,8 @@ def make_parser() -> argparse.ArgumentParser:
     form.add_argument('--weights', action='store_true', help='list the names of weights, with the tag after the dot')
     form.add_argument('--licence', action='store_true', help='list the names of weights with their licences')
     form.add_argument('--markdown', action='store_true', help='write the list of weights as docs/checkpoints.md')
-    form.add_argument('--config', dest='spelt', metavar='NAME', help='print the backbone of this name, with every argument')
+    form.add_argument('--config', dest='spelt', metavar='NAME',
+                      help='print the backbone of this name, with every argument')
     return parser
 
 

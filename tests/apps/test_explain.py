@@ -20,3 +20,11 @@ def test_a_sentence_of_a_data_worker_comes_without_its_traceback(workers):
     with pytest.raises(ConfigError) as error:
         next(iter(DataLoader(Damaged(), num_workers=workers)))
     assert sentence(error.value) == "The image 'a.png' cannot be read: fetch it again."
+
+
+@pytest.mark.parametrize(('error', 'words'), [
+    (AssertionError('``AmpOptimizerWrapper`` is only available training on gpu'), 'give --amp, or type='),
+    (ModuleNotFoundError("No module named 'mmcv._ext'"), "imports=['vit_plugin.detection']"),
+])
+def test_what_the_frameworks_say_gets_its_remedy(error, words):
+    assert words in sentence(error)

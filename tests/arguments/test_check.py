@@ -72,6 +72,8 @@ class Child(Layer):
      "Layer: encoder.window.global_blocks[1]='2' must be a valid integer."),
     (dict(width=3, scales=[1, float('nan')]), 'Layer: scales[1]=nan must be a finite number.'),
     (dict(width=3, widht=4), 'Layer takes no widht (given widht=4); did you mean width?'),
+    (dict(width=3, depth=50, style='pytorch'), 'Layer takes no depth (given depth=50); did you mean width? To '
+     'drop the arguments that a base config has for another class, add _delete_=True.'),
     (dict(width=3, zzz=4), 'Layer takes no zzz (given zzz=4); it takes width, mode, size, bias, encoder, scales, init'),
     (dict(width=3, dropout=0.1), 'Layer takes no dropout any more; write rate=....'),
 ])

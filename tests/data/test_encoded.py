@@ -67,8 +67,8 @@ def test_an_index_is_kept_while_the_shards_are_the_same(shards, tmp_path, monkey
 
 
 @pytest.mark.parametrize(('change', 'words'), [
-    (lambda path: path.write_bytes(path.read_bytes()[:3000]), 'is no whole tar file'),
-    (lambda path: path.write_bytes(b'\x1f\x8b' + bytes(600)), 'is no whole tar file without compression'),
+    (lambda path: path.write_bytes(path.read_bytes()[:3000]), 'is not a complete tar file'),
+    (lambda path: path.write_bytes(b'\x1f\x8b' + bytes(600)), 'is not a complete tar file without compression'),
     (lambda path: write_shard(path, {'a.png': png(1)}), "the sample '/a' has no cls, but png"),
     (lambda path: write_shard(path, {'a.tiff': b'', 'a.cls': b'1'}), 'has no jpg or jpeg or .*, but tiff, cls'),
 ])
@@ -90,7 +90,7 @@ def test_a_bad_sample_names_its_shard(tmp_path):
         'a.png': b'no image', 'a.cls': b'1', 'b.png': png(1), 'b.cls': b'cat'})])
     with pytest.raises(UnreadableError, match='a.tar from byte 512.* cannot be read as an image'):
         data[0]
-    with pytest.raises(ConfigError, match="the label b'cat' is no whole number"):
+    with pytest.raises(ConfigError, match="the label b'cat' is not an integer"):
         data[1]
 
 
@@ -126,7 +126,7 @@ class TestHuggingFace:
     @pytest.mark.parametrize(('options', 'words'), [
         (dict(image='picture'), "image='picture' is no column of .*, which has image, label, text"),
         (dict(image='text'), "image='text' of .* is no column of images"),
-        (dict(label='text'), "label='text' of .* has no whole numbers"),
+        (dict(label='text'), "label='text' of .* has no integers"),
         (dict(split='test'), "with split='test' is no data set"),
         (dict(path='/nowhere'), "path='/nowhere' .* is no data set"),
     ])

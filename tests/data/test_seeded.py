@@ -9,7 +9,13 @@ import torch
 from mmengine.registry import DATA_SAMPLERS, DATASETS
 from torch.utils.data import BatchSampler, Dataset, IterableDataset
 
-from vit_plugin.data.seeded import PositionedIndex, Seeded, keyed_batch_sampler, keys_of, seeded_loader
+from vit_plugin.data.seeded import (
+    PositionedIndex,
+    Seeded,
+    positioned_batch_sampler,
+    positioned_sampler_of,
+    seeded_loader,
+)
 from vit_plugin.engine import Runner
 
 
@@ -53,7 +59,7 @@ def passes(built, first: int = 0, skipped: int = 0) -> torch.Tensor:
     """All samples of three epochs of three batches, from an iteration on."""
     found = []
     for epoch in range(first // 3, 3):
-        keys_of(built).begin(max(first, epoch * 3), skipped, epoch, 3)
+        positioned_sampler_of(built).begin(max(first, epoch * 3), skipped, epoch, 3)
         found += list(built)
         skipped = 0
     return torch.cat(found)
@@ -105,15 +111,15 @@ def test_a_sampler_keeps_a_seed_of_its_own():
     given, *of_run = (loader(sampler=dict(type='DefaultSampler', **seed)) for seed in ({'seed': 5}, {}, {'seed': None}))
     assert [built.sampler.seed for built in of_run] == [3, 3]
     for built in (given, *of_run):
-        keys_of(built).begin(0, 0, 0, 77)
+        positioned_sampler_of(built).begin(0, 0, 0, 77)
     assert given.sampler.seed == 5
     assert [built.sampler.seed for built in of_run] == [77, 77]
 
 
 def test_batches_of_several_sizes_have_their_own_positions():
     """As of MMDetection's ``MultiDataAspectRatioBatchSampler``."""
-    keys = keyed_batch_sampler([[5, 6], [7, 8, 9]], True, None, (2, 3))
-    assert [[(key.index, key.position) for key in batch] for batch in keys] == [
+    sampler = positioned_batch_sampler([[5, 6], [7, 8, 9]], True, None, (2, 3))
+    assert [[(key.index, key.position) for key in batch] for batch in sampler] == [
         [(5, 0), (6, 1)], [(7, 3), (8, 4), (9, 5)]]
 
 
@@ -129,5 +135,5 @@ def test_an_iterable_data_set_stays_as_it_is():
     built = Runner.build_dataloader(cfg)
     assert isinstance(built.dataset, Stream)
     assert not isinstance(built.dataset, Seeded)
-    assert keys_of(built) is None
+    assert positioned_sampler_of(built) is None
     assert list(built) == [[0, 1]]

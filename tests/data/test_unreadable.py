@@ -11,7 +11,7 @@ from mmengine.dataset import BaseDataset
 
 from vit_plugin.data.images import LoadImage
 from vit_plugin.data.seeded import PositionedIndex, Seeded
-from vit_plugin.data.unreadable import UnreadableFile, UnreadableList, unreadable
+from vit_plugin.data.unreadable import UnreadableFile, UnreadableList, unreadable_file
 from vit_plugin.errors import ConfigError
 
 
@@ -29,7 +29,7 @@ def test_whatever_a_loader_raises_is_unreadable(tmp_path, load, content):
         path.write_bytes(content)
     data = BaseDataset(lazy_init=True)
     data.get_data_info = lambda index: dict(img_path=str(path))
-    name, reason = unreadable(raised(load(), data.get_data_info(0)), data)
+    name, reason = unreadable_file(raised(load(), data.get_data_info(0)), data)
     assert name == str(path)
     assert reason
 
@@ -43,7 +43,7 @@ def fail(error: Exception) -> None:
     (OSError(errno.EMFILE, 'Too many open files', 'a.jpg'), False), (MemoryError(), False), (KeyError('img'), False),
     (ConfigError('wrong'), False)])
 def test_other_errors(error, counts):
-    assert bool(unreadable(raised(fail, error))) == counts
+    assert bool(unreadable_file(raised(fail, error))) == counts
 
 
 class Folder(BaseDataset):

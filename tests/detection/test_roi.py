@@ -49,55 +49,31 @@ def test_the_maximum_of_samples_is_a_named_error():
         RoIAlign(2, pool_mode='max')(images(), ROIS)
 
 
-def roi_pool(input, rois, size) -> torch.Tensor:
-    """By the definition: the largest of the pixels that a bin touches, zero if there are none."""
-    output = input.new_zeros(len(rois), input.shape[1], *size)
-    for n, (image, *corners) in enumerate(rois.tolist()):
-        x1, y1, x2, y2 = corners[0] * SCALE, corners[1] * SCALE, (corners[2] + 1) * SCALE, (corners[3] + 1) * SCALE
-        for i in range(size[0]):
-            for j in range(size[1]):
-                top, bottom = (math.floor(y1 + i * (y2 - y1) / size[0]), math.ceil(y1 + (i + 1) * (y2 - y1) / size[0]))
-                left, right = (math.floor(x1 + j * (x2 - x1) / size[1]), math.ceil(x1 + (j + 1) * (x2 - x1) / size[1]))
-                pixels = input[int(image), :, max(top, 0):max(bottom, 0), max(left, 0):max(right, 0)].flatten(1)
-                if pixels.numel():
-                    output[n, :, i, j] = pixels.amax(1)
-    return output
+def layer() -> torch.nn.Module:
+    from mmcv.ops import RoIAlign
+    return RoIAlign(2)
 
 
-def test_roi_pool():
-    from mmcv.ops import RoIPool
-    layer = RoIPool((2, 3), SCALE)
-    assert_same_with_gradients(lambda x: layer(x, ROIS), lambda x: roi_pool(x, ROIS, (2, 3)), [images()])
-
-
-def layers() -> dict:
-    from mmcv.ops import RoIAlign, RoIPool
-    return dict(mean=RoIAlign(2), pool=RoIPool(2))
-
-
-@pytest.mark.parametrize('kind', ['mean', 'pool'])
-def test_no_rois(kind):
+def test_no_rois():
     x = images().requires_grad_()
-    output = layers()[kind](x, ROIS[:0])
+    output = layer()(x, ROIS[:0])
     assert output.shape == (0, 3, 2, 2)
     output.sum().backward()
     assert not x.grad.any()
 
 
-@pytest.mark.parametrize('kind', ['mean', 'pool'])
-def test_a_roi_without_area_gives_zero_and_no_gradient(kind):
+def test_a_roi_without_area_gives_zero_and_no_gradient():
     x = images().requires_grad_()
-    output = layers()[kind](x, torch.tensor([[0, 4, 4, 3, 3]], dtype=torch.float64))
+    output = layer()(x, torch.tensor([[0, 4, 4, 3, 3]], dtype=torch.float64))
     output.sum().backward()
     assert not output.any()
     assert not x.grad.any()
 
 
-@pytest.mark.parametrize('kind', ['mean', 'pool'])
-def test_bfloat16(kind):
+def test_bfloat16():
     x = images().bfloat16().requires_grad_()
     rois = ROIS.round()
-    output = layers()[kind](x, rois.bfloat16())
+    output = layer()(x, rois.bfloat16())
     output.float().square().sum().backward()
     assert output.dtype == x.grad.dtype == torch.bfloat16
-    torch.testing.assert_close(output.double(), layers()[kind](x.detach().double(), rois), rtol=1e-2, atol=1e-2)
+    torch.testing.assert_close(output.double(), layer()(x.detach().double(), rois), rtol=1e-2, atol=1e-2)

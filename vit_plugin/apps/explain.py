@@ -24,6 +24,12 @@ KNOWN = (
     (r'client socket has timed out after .* trying to connect to \(([^,]+), (\d+)\)',
      'rank 0 did not answer at {0}:{1} within env_cfg.dist_cfg.timeout; start all processes, and check that '
      'MASTER_ADDR and MASTER_PORT are those of the first machine'),
+    (r'AmpOptimizerWrapper`` is only available',
+     "MMEngine's AmpOptimWrapper needs a GPU; give --amp, or type='vit_plugin.AmpOptimWrapper', which works on "
+     'a CPU too'),
+    (r"No module named 'mmcv._ext'",
+     "mmcv was not compiled; add custom_imports=dict(imports=['vit_plugin.detection']), which has its ops without a "
+     'compiler'),
     (r'Found no NVIDIA driver|Torch not compiled with (\w+) enabled|No (\w+) GPUs are available|invalid device ordinal',
      'the device that is asked for is not in this machine; leave --device out, or give --device cpu'),
     (r'DataLoader worker \(pid\(?s?\)? ?([\d, ]+)\) (?:is killed|exited)',

@@ -133,6 +133,8 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
             known = names_within(signature.fields[str(outer[0])], outer[1:], problems[0]['loc'][-2])
         near = get_close_matches(str(name), known, n=1)
         remedy = f'did you mean {near[0]}?' if near else f'it takes {", ".join(known) or "none"}.'
+        if len([path for path in values if path not in signature.fields]) > 1:  # as of a base config's other class
+            remedy += ' To drop the arguments that a base config has for another class, add _delete_=True.'
         return f'{at} takes no {name} (given {name}={_short(value)}); {remedy}'
     demands = dict.fromkeys(_demand(problem) for problem in problems)
     choices = [choice for problem in problems if problem['type'] == 'literal_error'

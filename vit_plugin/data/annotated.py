@@ -12,7 +12,7 @@ import numpy as np
 
 from vit_plugin.errors import ConfigError
 
-from .folders import SEED, SHARE
+from .folders import SEED, hold_out
 
 VALIDATION = ('val', 'test')  # parts of file names, the first that exists is taken
 CORNERS = ('xmin', 'ymin', 'xmax', 'ymax')
@@ -42,7 +42,7 @@ class AnnotatedFolder(NamedTuple):
 
     Attributes:
         form: ``'voc'`` or ``'coco'``.
-        classes: names of the classes that have a box to train on, in the order of their numbers.
+        classes: names of the classes that have a box to train on, in the order of their labels.
         train, val: the images.
         held_out: whether ``val`` was drawn from the images for training.
     """
@@ -87,17 +87,12 @@ def form_of(folder: Path) -> str | None:
                 None)
 
 
-def _draw(items: list[Any]) -> tuple[list[Any], list[Any]]:
-    """The items to train on, and a tenth that is held out.
-
-    Raises:
-        ConfigError: if there are fewer than two.
-    """
-    if len(items) < 2:
+def _divide(items: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The items to train on, and those that are held out."""
+    held, others = hold_out(items, np.random.default_rng(SEED))
+    if not held:
         raise ConfigError('--data: one image cannot be trained on and held out; add more.')
-    count = max(round(SHARE * len(items)), 1)
-    held = set(np.random.default_rng(SEED).choice(len(items), count, replace=False).tolist())
-    return ([item for i, item in enumerate(items) if i not in held], [items[i] for i in sorted(held)])
+    return others, held
 
 
 def _part(listing: str | None, file: str, folder: str, images: list[Path],
@@ -116,7 +111,7 @@ def _read_voc(folder: Path) -> tuple[list[str], Part, Part, bool]:
         parts, held_out = [_names(folder, train), _names(folder, val)], False
     else:
         every = next((file for file in (train, lists / 'trainval.txt') if file.is_file()), None)
-        parts = list(_draw(_names(folder, every) if every else sorted(
+        parts = list(_divide(_names(folder, every) if every else sorted(
             path.stem for path in (folder / 'Annotations').glob('*.xml'))))
         held_out = True
     train, val = (_voc_part(folder, names) for names in parts)
@@ -175,12 +170,13 @@ def _read_coco(folder: Path) -> tuple[list[str], Part, Part, bool]:
             raise ConfigError(f'--data: {str(train)!r} and {str(val)!r} have different lists of categories, or in '
                               'another order; make them equal.')
         return categories, _coco_part(folder, train, content), _coco_part(folder, val, other), False
-    kept = []
-    for images in _draw(content['images']):
+    parts = []
+    for images in _divide(content['images']):
         chosen = {image['id'] for image in images}
         annotations = [found for found in content['annotations'] if found['image_id'] in chosen]
-        kept.append(_coco_part(folder, train, {**content, 'images': images, 'annotations': annotations}, whole=False))
-    return categories, kept[0], kept[1], True
+        part = {**content, 'images': images, 'annotations': annotations}
+        parts.append(_coco_part(folder, train, part, complete=False))
+    return categories, parts[0], parts[1], True
 
 
 def _coco(file: Path) -> dict[str, Any]:
@@ -209,7 +205,7 @@ def _box(found: Mapping[str, Any]) -> tuple[float, float]:
     return box[2], box[3]
 
 
-def _coco_part(folder: Path, file: Path, content: Mapping[str, Any], whole: bool = True) -> Part:
+def _coco_part(folder: Path, file: Path, content: Mapping[str, Any], complete: bool = True) -> Part:
     try:
         names = {category['id']: category['name'] for category in content['categories']}
         sizes = {image['id']: _longer(image) for image in content['images']}
@@ -221,10 +217,10 @@ def _coco_part(folder: Path, file: Path, content: Mapping[str, Any], whole: bool
                           f'({type(error).__name__}: {error}); correct it.') from error
     part = file.stem.rpartition('_')[2]
     short = 'train' if 'train' in part else part[:3]
-    places = (part, f'images/{part}', short, f'images/{short}', 'images', 'JPEGImages', '')
-    place = next((name for name in places if (folder / name / first).is_file()), None)
-    if place is None:
+    candidates = (part, f'images/{part}', short, f'images/{short}', 'images', 'JPEGImages', '')
+    location = next((name for name in candidates if (folder / name / first).is_file()), None)
+    if location is None:
         raise ConfigError(f'--data: the image {first!r} of {str(file)!r} is in none of the folders '
-                          f'{", ".join(name or "." for name in places)} of {str(folder)!r}; put the images there.')
-    return _part(None if whole else json.dumps(content), file.as_posix(), place,
-                 [folder / place / image['file_name'] for image in content['images']], boxes)
+                          f'{", ".join(name or "." for name in candidates)} of {str(folder)!r}; put the images there.')
+    return _part(None if complete else json.dumps(content), file.as_posix(), location,
+                 [folder / location / image['file_name'] for image in content['images']], boxes)

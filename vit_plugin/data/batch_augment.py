@@ -1,6 +1,6 @@
 """Augment a whole batch on its device, with the random choices of MMPretrain's transforms for single images.
 
-Each function takes the transform and uint8 images (B, C, H, W), and returns such images. The host draws the operations
+Each function takes the transform and uint8 images (B, C, H, W), and returns such images. The CPU draws the operations
 of each image as for single images. All images with the same operation are then computed together.
 """
 
@@ -22,7 +22,7 @@ SMOOTH = torch.tensor([[1., 1., 1.], [1., 5., 1.], [1., 1., 1.]]) / 13
 
 
 def on_device(images: Tensor, values: Any, dtype: torch.dtype | None = None) -> Tensor:
-    """Copy numbers from the host to the device of the images, without waiting for the device."""
+    """Copy values from the CPU to the device of the images, without waiting for the device."""
     return torch.as_tensor(np.asarray(values), dtype=dtype).to(images.device, non_blocking=True)
 
 

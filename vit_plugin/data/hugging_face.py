@@ -46,7 +46,7 @@ class HuggingFaceImages(EncodedImages):
                               'the column of the images, or cast it to datasets.Image.')
         kind = table.features[label] if label else None
         if label and not (isinstance(kind, datasets.ClassLabel) or getattr(kind, 'dtype', '').startswith('int')):
-            raise ConfigError(f'label={label!r} of {path!r} has no whole numbers but {kind}: give the column of the '
+            raise ConfigError(f'label={label!r} of {path!r} has no integers but {kind}: give the column of the '
                               'labels, or label=None.')
         super().__init__(pipeline, classes or getattr(kind, 'names', None))
         self._path, self._image, self._label = path, image, label

@@ -8,7 +8,7 @@ from PIL import Image
 
 from vit_plugin.errors import ConfigError
 
-from .folders import SEED, SHARE, VALIDATION, is_image
+from .folders import SEED, VALIDATION, hold_out, is_image
 
 IMAGES = ('images', 'img_dir', 'JPEGImages')  # names of the folder, the first that exists is taken
 MASKS = ('masks', 'annotations', 'ann_dir', 'labels', 'SegmentationClass')
@@ -43,7 +43,7 @@ def read_mask_folder(folder: str | Path) -> MaskFolder:
 
     Raises:
         ConfigError: if there are no such folders, if an image has no mask of its size, if images have several suffixes,
-            or if a mask has a value without a class.
+            if a mask has a value without a class, or if there are no images to train on or to validate.
     """
     folder = Path(folder)
     images, masks = (next((folder / name for name in names if (folder / name).is_dir()), None)
@@ -60,10 +60,10 @@ def read_mask_folder(folder: str | Path) -> MaskFolder:
     classes = _classes(folder / NAMES, max(_largest(images / file, masks / f'{name}.png')
                                            for file, name in zip(files, names, strict=True)))
     val = next((part for part in VALIDATION if (images / part).is_dir()), None)
-    held = {name for name in names if name.startswith(f'{val}/')} if val else {
-        names[i] for i in np.random.default_rng(SEED).choice(len(names), max(round(SHARE * len(names)), 1), False)}
-    if len(held) == len(names):
-        raise ConfigError(f'--data: {str(images)!r} has no images to train on; add some.')
+    held = {name for name in names if name.startswith(f'{val}/')} if val else set(
+        hold_out(names, np.random.default_rng(SEED))[0])
+    if not 0 < len(held) < len(names):
+        raise ConfigError(f'--data: {str(images)!r} must have images to train on and images to validate; add some.')
     return MaskFolder(classes, images, masks, suffixes[0], [name for name in names if name not in held], sorted(held),
                       val is None)
 

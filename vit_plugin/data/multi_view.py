@@ -17,13 +17,13 @@ def resized_crop(transform: Any, images: Tensor) -> Tensor:
     """Crop each image and resize the crop, like OpenCV: pixels outside of the crop have no part in it."""
     like = np.broadcast_to(np.uint8(0), images.shape[-2:])
     boxes = on_device(images, [transform.rand_crop_params(like) for _ in images], torch.float32)
-    places = []
+    positions = []
     for axis, side in enumerate(transform.scale):
         first, length = boxes[:, axis, None], boxes[:, axis + 2, None]  # (B, 1)
-        place = (torch.arange(side, device=images.device) + 0.5) * length / side - 0.5  # (B, side), in the crop
-        places.append(first + torch.minimum(place.clamp(min=0), length - 1))
+        position = (torch.arange(side, device=images.device) + 0.5) * length / side - 0.5  # (B, side), in the crop
+        positions.append(first + torch.minimum(position.clamp(min=0), length - 1))
     height, width = images.shape[-2:]
-    y, x = ((place + 0.5) * (2 / full) - 1 for place, full in zip(places, (height, width), strict=True))
+    y, x = ((position + 0.5) * (2 / full) - 1 for position, full in zip(positions, (height, width), strict=True))
     grid = torch.stack(torch.broadcast_tensors(x[:, None], y[:, :, None]), -1)  # (B, height, width, 2)
     crops = F.grid_sample(images.float(), grid, transform.interpolation, 'border', align_corners=False)
     return to_uint8(crops.round_())

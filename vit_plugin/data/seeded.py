@@ -18,7 +18,7 @@ from mmengine.logging import print_log
 from mmengine.registry import DATA_SAMPLERS, DATASETS
 from torch.utils.data import DataLoader, IterableDataset
 
-from vit_plugin.data.unreadable import ATTEMPTS, UnreadableFile, UnreadableList, unreadable
+from vit_plugin.data.unreadable import ATTEMPTS, UnreadableFile, UnreadableList, unreadable_file
 from vit_plugin.errors import ConfigError
 
 SAMPLE, STEP, VALIDATION = range(3)  # what draws
@@ -37,7 +37,7 @@ def seed_host(words: list[int]) -> None:
 
 
 class PositionedIndex(NamedTuple):
-    """What a data loader asks for: the index, and the position in the samples of the whole run."""
+    """What a data loader asks for: the index, and the position in the samples of the run."""
     index: Any
     position: int
 
@@ -48,33 +48,34 @@ class Seeded:
     Args:
         dataset: the data set.
         seed: the seed of the run. The attribute ``seed_of_samples`` changes it.
-        bad: the list of what cannot be read. Another sample takes its place, drawn by the position. Without a list,
-            a sample that cannot be read is an error.
+        unreadable: the list of what cannot be read. Another sample takes its place, drawn by the position. Without a
+            list, a sample that cannot be read is an error.
     """
 
-    _own = ('_dataset', 'seed_of_samples', '_bad')
+    _own = ('_dataset', 'seed_of_samples', '_unreadable')
     __getitems__ = None  # torch would give whole batches to that of the data set, and nothing would be seeded
 
-    def __init__(self, dataset: Any, seed: int, bad: UnreadableList | None = None) -> None:
-        self._dataset, self.seed_of_samples, self._bad = dataset, seed, bad
+    def __init__(self, dataset: Any, seed: int, unreadable: UnreadableList | None = None) -> None:
+        self._dataset, self.seed_of_samples, self._unreadable = dataset, seed, unreadable
 
-    def __getitem__(self, keyed: Any) -> Any:
-        if not isinstance(keyed, PositionedIndex):
-            return self._dataset[keyed]
-        index, position = keyed
+    def __getitem__(self, index: Any) -> Any:
+        if not isinstance(index, PositionedIndex):
+            return self._dataset[index]
+        index, position = index
         for attempt in range(1, ATTEMPTS + 1):
             words = seeds(self.seed_of_samples, SAMPLE, position, attempt)
             seed_host(words)
             try:
                 return self._dataset[index]
             except Exception as error:
-                bad, found = self._bad, unreadable(error, self._dataset, index) if isinstance(index, int) else None
-                if not bad or not found:
+                listed = self._unreadable
+                found = unreadable_file(error, self._dataset, index) if isinstance(index, int) else None
+                if not listed or not found:
                     raise
-                bad.add(UnreadableFile(position, *found))
+                listed.add(UnreadableFile(position, *found))
                 index = words[3] % len(self._dataset)
         raise ConfigError(f'{ATTEMPTS} training samples in a row cannot be read, the last one {found[0]!r} '
-                          f'({found[1]}); they are listed in {str(bad.path)!r}: look at the path to the data.')
+                          f'({found[1]}); they are listed in {str(listed.path)!r}: look at the path to the data.')
 
     def __len__(self) -> int:
         return len(self._dataset)
@@ -102,17 +103,17 @@ def seeded_part(dataset: Any) -> Any:
     return dataset if isinstance(dataset, Seeded) else getattr(dataset, '_dataset', dataset)
 
 
-def seeded_dataset(dataset: Any, seed: int, bad: UnreadableList | None = None) -> Any:
+def seeded_dataset(dataset: Any, seed: int, unreadable: UnreadableList | None = None) -> Any:
     """Build a data set whose samples are seeded. An iterable one has no positions and remains as it is."""
     built = DATASETS.build(dataset) if isinstance(dataset, Mapping) else dataset
     if isinstance(built, IterableDataset):
         print_log(f'{type(built).__name__} cannot begin at a position: a run that is resumed sees its data from the '
                   'start again.', 'current', logging.WARNING)
         return built
-    return Seeded(built, seed, bad)
+    return Seeded(built, seed, unreadable)
 
 
-class Keys:
+class PositionedSampler:
     """A sampler, or batch sampler, that gives each index its position, and can begin inside a pass.
 
     Args:
@@ -168,7 +169,7 @@ class Keys:
         self._next = (first + -(-len(self._source) // self._items), 0)  # for a loop that does not say where to begin
         rank, world = get_dist_info()
         for number, item in enumerate(self._after(skipped * self._items), iteration * self._items):
-            yield self._keyed(item, number, rank, world)
+            yield self._positioned(item, number, rank, world)
 
     def _after(self, skipped: int) -> Iterator:
         if hasattr(self._source, 'skip'):
@@ -176,11 +177,11 @@ class Keys:
             return iter(self._source)
         return islice(iter(self._source), skipped, None)
 
-    def _keyed(self, item: Any, number: int, rank: int, world: int) -> Any:
+    def _positioned(self, item: Any, number: int, rank: int, world: int) -> Any:
         return PositionedIndex(item, number * world + rank)
 
 
-class BatchKeys(Keys):
+class PositionedBatchSampler(PositionedSampler):
     """The same for a batch sampler, whose items are lists of indices."""
 
     @property
@@ -191,46 +192,49 @@ class BatchKeys(Keys):
     def _items(self) -> int:
         return 1
 
-    def _keyed(self, item: list, number: int, rank: int, world: int) -> list[PositionedIndex]:
+    def _positioned(self, item: list, number: int, rank: int, world: int) -> list[PositionedIndex]:
         return [PositionedIndex(index, (number * self.samples + i) * world + rank) for i, index in enumerate(item)]
 
 
-def keyed_sampler(source: Any, batch_size: int | None, dataset: Any, seed: int) -> Keys:
+def positioned_sampler(source: Any, batch_size: int | None, dataset: Any, seed: int) -> PositionedSampler:
     """Build a sampler whose indices know their positions."""
     if not isinstance(source, Mapping):
-        return Keys(source, batch_size or 1, True)
+        return PositionedSampler(source, batch_size or 1, True)
     own_seed = source.get('seed') is not None
     source = source if own_seed else dict(source, seed=seed)
-    return Keys(DATA_SAMPLERS.build(source, default_args=dict(dataset=dataset)), batch_size or 1, own_seed)
+    return PositionedSampler(DATA_SAMPLERS.build(source, default_args=dict(dataset=dataset)), batch_size or 1, own_seed)
 
 
-def keyed_batch_sampler(source: Any, own_seed: bool, sampler: Any, batch_size: int | Sequence[int]) -> BatchKeys:
+def positioned_batch_sampler(source: Any, own_seed: bool, sampler: Any,
+                             batch_size: int | Sequence[int]) -> PositionedBatchSampler:
     """Build a batch sampler whose indices know their positions."""
     if isinstance(source, Mapping):
         source = DATA_SAMPLERS.build(source, default_args=dict(sampler=sampler, batch_size=batch_size))
-    size = getattr(source, 'batch_size', batch_size)
-    return BatchKeys(source, size if isinstance(size, int) else max(size), own_seed)  # MMDetection's may have several
+    size = getattr(source, 'batch_size', batch_size)  # MMDetection's may have several
+    return PositionedBatchSampler(source, size if isinstance(size, int) else max(size), own_seed)
 
 
-def seeded_loader(cfg: Mapping, seed: int, bad: UnreadableList | None = None) -> dict:
+def seeded_loader(cfg: Mapping, seed: int, unreadable: UnreadableList | None = None) -> dict:
     """The config of a data loader whose samples are functions of their position.
 
     Args:
         cfg: the config of a data loader, as MMEngine's ``Runner.build_dataloader`` takes it.
         seed: the seed of the run, the same in all processes.
-        bad: see :class:`Seeded`.
+        unreadable: see :class:`Seeded`.
     """
-    cfg = dict(cfg, dataset=dict(type=seeded_dataset, dataset=cfg['dataset'], seed=seed, bad=bad))
+    cfg = dict(cfg, dataset=dict(type=seeded_dataset, dataset=cfg['dataset'], seed=seed, unreadable=unreadable))
     sampler = cfg.get('sampler')
     if sampler is None:  # of an iterable data set
         return cfg
     if cfg.get('batch_sampler') is None:
-        return dict(cfg, sampler=dict(type=keyed_sampler, source=sampler, batch_size=cfg.get('batch_size'), seed=seed))
+        return dict(cfg, sampler=dict(
+            type=positioned_sampler, source=sampler, batch_size=cfg.get('batch_size'), seed=seed))
     own_seed = not isinstance(sampler, Mapping) or sampler.get('seed') is not None
     return dict(cfg, sampler=sampler if own_seed else dict(sampler, seed=seed), batch_sampler=dict(
-        type=keyed_batch_sampler, source=cfg['batch_sampler'], own_seed=own_seed))
+        type=positioned_batch_sampler, source=cfg['batch_sampler'], own_seed=own_seed))
 
 
-def keys_of(loader: DataLoader) -> Keys | None:
+def positioned_sampler_of(loader: DataLoader) -> PositionedSampler | None:
     """What gives the samples of a data loader their positions, or None."""
-    return next((keys for keys in (loader.batch_sampler, loader.sampler) if isinstance(keys, Keys)), None)
+    samplers = (loader.batch_sampler, loader.sampler)
+    return next((sampler for sampler in samplers if isinstance(sampler, PositionedSampler)), None)

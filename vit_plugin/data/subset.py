@@ -33,12 +33,12 @@ def stratified_subset(dataset: dict, fraction: Part, seed: Seed = 0) -> BaseData
         ConfigError: if the fraction or the seed is out of range, or if the images have no labels.
     """
     check('stratified_subset', Signature(dict(fraction=Part, seed=Seed)), (), dict(fraction=fraction, seed=seed))
-    whole = ALL_DATASETS.build(dataset)
-    labels = labels_of(whole)
+    complete = ALL_DATASETS.build(dataset)
+    labels = labels_of(complete)
     random = np.random.default_rng(seed)
-    kept = [members[:max(round(len(members) * fraction), 1)]
+    chosen = [members[:max(round(len(members) * fraction), 1)]
             for label in np.unique(labels) for members in [random.permutation(np.flatnonzero(labels == label))]]
-    return whole.get_subset(np.sort(np.concatenate(kept)).tolist())
+    return complete.get_subset(np.sort(np.concatenate(chosen)).tolist())
 
 
 def labels_of(dataset: Any) -> np.ndarray:

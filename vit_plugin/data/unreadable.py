@@ -42,7 +42,7 @@ class UnreadableFile(NamedTuple):
     reason: str
 
 
-def unreadable(error: Exception, dataset: Any = None, index: int = 0) -> tuple[str, str] | None:
+def unreadable_file(error: Exception, dataset: Any = None, index: int = 0) -> tuple[str, str] | None:
     """The file and the reason, if an error means that a sample cannot be read. Else None, and the error is one.
 
     Unreadable is what raises
@@ -65,8 +65,8 @@ def unreadable(error: Exception, dataset: Any = None, index: int = 0) -> tuple[s
     elif not ((isinstance(error, AssertionError) and f'{error}'.startswith('failed to load image'))
               or (type(error).__module__ == 'cv2' and 'imdecode' in f'{error}')):
         return None
-    told = getattr(dataset, 'get_data_info', None)  # of MMEngine's data sets
-    path = (told(index).get('img_path') if told else None) or getattr(error, 'filename', None) or f'sample {index}'
+    info = dataset.get_data_info(index) if hasattr(dataset, 'get_data_info') else {}  # MMEngine's data sets have it
+    path = info.get('img_path') or getattr(error, 'filename', None) or f'sample {index}'
     return str(path), ' '.join(f'{type(error).__name__}: {error}'.split())[:200]
 
 
@@ -76,18 +76,18 @@ class UnreadableList:
 
     path: Path
 
-    def add(self, bad: UnreadableFile) -> None:
+    def add(self, entry: UnreadableFile) -> None:
         """Add a line. Processes of several machines may do so at once."""
-        line = '\t'.join(' '.join(str(part).split()) for part in bad) + '\n'
+        line = '\t'.join(' '.join(str(part).split()) for part in entry) + '\n'
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with open(self.path, 'ab', buffering=0) as file:
             if fcntl:
-                with suppress(OSError):  # some file systems have no locks; on one machine the lines stay whole without
+                with suppress(OSError):  # some file systems have no locks; on one machine lines stay complete without
                     fcntl.lockf(file, fcntl.LOCK_EX)
             file.write(os.fsencode(line))
 
     def read(self) -> list[UnreadableFile]:
-        """What is in the list, each file once for a position: a run that goes on may meet it again."""
+        """What is in the list, each file once for a position: a resumed run may read it again."""
         if not self.path.is_file():
             return []
         lines = (os.fsdecode(line).split('\t', 2) for line in self.path.read_bytes().splitlines())

@@ -32,7 +32,7 @@ class WebShards(EncodedImages):
     Args:
         shards: a pattern of file names, ``'data/train-*.tar'``, or a list of files.
         image: endings of the images.
-        label: the ending of the files with the labels, whole numbers as text; None without labels.
+        label: the ending of the files with the labels, integers as text; None without labels.
         index: a file that keeps the index of the shards, ``'data/train.npz'``. It is written if it is missing or not of
             these shards. None reads the heads of all members at each start: 20 us for each.
         classes: names of the classes.
@@ -74,7 +74,7 @@ class WebShards(EncodedImages):
         if self._labelled:
             text = self._bytes(shard, label_start, label_size)
             if not text.strip().isdigit():
-                raise ConfigError(f'{path!r} from byte {label_start}: the label {text[:20]!r} is no whole number.')
+                raise ConfigError(f'{path!r} from byte {label_start}: the label {text[:20]!r} is not an integer.')
             label = int(text)
         return self._bytes(shard, start, size), where, label
 
@@ -118,8 +118,8 @@ def _rows_of(number: int, path: str, images: tuple[str, ...], label: str | None)
                                   'image or label as the endings there.')
             rows.append((number, *image, *(members[label] if label is not None else (0, 0))))
     except (tarfile.TarError, OSError, EOFError) as error:
-        raise ConfigError(f'{path!r} is no whole tar file without compression ({error}); unpack it with gunzip, or '
-                          'take it out of shards.') from error
+        raise ConfigError(f'{path!r} is not a complete tar file without compression ({error}); unpack it with gunzip, '
+                          'or take it out of shards.') from error
     return np.array(rows, np.int64).reshape(-1, 5)
 
 

@@ -20,7 +20,8 @@ from .progress import ProgressHook
 from .report import ReportHook
 from .runner import Runner
 from .sharding import EMAHook
+from .throughput import ThroughputHook
 
 __all__ = ['AmpOptimWrapper', 'CheckpointHook', 'EMAHook', 'LayerDecayOptimWrapperConstructor', 'Muon', 'OptimWrapper',
            'OptimizeHook', 'PicturesHook', 'PreemptionHook', 'ProgressHook', 'ReportHook', 'Runner',
-           'RuntimeInfoHook', 'SavedConfigHook', 'SeedHook', 'UnreadableHook']
+           'RuntimeInfoHook', 'SavedConfigHook', 'SeedHook', 'ThroughputHook', 'UnreadableHook']

@@ -38,6 +38,7 @@ from .faults.unreadable import UnreadableHook
 from .lora import Lora, LoraHook, adapt, lora_of
 from .optim.schedules import scaled
 from .sharding import Sharding, begin_sharded, check_steps, is_sharded, sharding_of, unwrapped
+from .throughput import ThroughputHook
 from .work_dir import alone_in
 
 
@@ -154,6 +155,7 @@ class Runner(mmengine.runner.Runner):
         if self.lora:
             self.register_hook(LoraHook(self.lora))
         self.register_hook(SeedHook())
+        self.register_hook(ThroughputHook())
 
     def set_randomness(self, seed: int | None, diff_rank_seed: bool = False, deterministic: bool = False) -> None:
         super().set_randomness(seed, diff_rank_seed, deterministic)
@@ -164,8 +166,8 @@ class Runner(mmengine.runner.Runner):
         if isinstance(loop, dict) and isinstance(given, dict):
             tolerant = UnreadableHook(**(self.cfg.get('unreadable') or {}))
             self.register_hook(tolerant)
-            bad = UnreadableList(Path(self.work_dir, LIST)) if tolerant.max_share else None
-            self._train_dataloader = seeded_loader(given, self.base_seed, bad)
+            unreadable = UnreadableList(Path(self.work_dir, LIST)) if tolerant.max_share else None
+            self._train_dataloader = seeded_loader(given, self.base_seed, unreadable)
         built = super().build_train_loop(resumable(loop) if isinstance(loop, dict) else loop)
         self._train_dataloader = given
         return self._checked(built)

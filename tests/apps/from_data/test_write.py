@@ -127,10 +127,8 @@ def test_a_name_that_would_change_is_an_error(folder, name):
 
 def test_earlier_runs_are_no_classes(folder):
     write_digits(folder)
-    for place in ('work_dirs/old', 'runs/old'):
-        write_digits(folder / place)
-    Path('runs/old/config.py').touch()
-    cfg = read_config(write_config(request_for(data='.', work_dir='runs/new')))
+    write_digits(folder / 'work_dirs/old')
+    cfg = read_config(write_config(request_for(data='.', work_dir='work_dirs/new')))
     assert cfg.classes == ['digit 0', 'digit 1', 'digit 2']
 
 

@@ -7,7 +7,7 @@ from campaigns.tiny_run import build, tiny_cfg
 from mmengine.dataset import InfiniteSampler
 from torch.utils.data import DataLoader
 
-from vit_plugin.data.seeded import Keys
+from vit_plugin.data.seeded import PositionedSampler
 from vit_plugin.data.unreadable import LIST, UnreadableFile, UnreadableList
 from vit_plugin.engine import UnreadableHook
 from vit_plugin.errors import ConfigError
@@ -24,7 +24,7 @@ class Log(list):
 def runner(tmp_path) -> SimpleNamespace:
     """A run in batches of 4."""
     data = range(100)
-    loader = DataLoader(data, batch_size=4, sampler=Keys(InfiniteSampler(data, seed=0), 4, True))
+    loader = DataLoader(data, batch_size=4, sampler=PositionedSampler(InfiniteSampler(data, seed=0), 4, True))
     return SimpleNamespace(work_dir=str(tmp_path), iter=0, max_iters=1000, train_dataloader=loader, logger=Log())
 
 

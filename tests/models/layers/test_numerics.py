@@ -34,8 +34,6 @@ def test_layers_by_name_and_by_class():
 
 
 @pytest.mark.parametrize(('call', 'words'), [
-    (lambda: get_numerics('flax'), "numerics='flax' is not known"),
-    (lambda: get_numerics(dict(gelu='tanh')), 'any of act_cfg, norm_cfg'),
     (lambda: build_norm(dict(type='IN'), 8), "norm_cfg of tokens: type='IN' is not one of LN, RMSN"),
     (lambda: build_norm(dict(type='BN'), 8), "norm_cfg of tokens: type='BN' is not one of LN, RMSN"),
     (lambda: build_norm(dict(type=nn.BatchNorm2d), 8), 'norm_cfg of tokens: type=.* is not one of LN, RMSN'),

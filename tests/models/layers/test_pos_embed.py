@@ -94,8 +94,3 @@ def test_the_grid_is_saved_with_a_learned_table():
 def test_widths_that_do_not_fit(kind, width, words):
     with pytest.raises(ConfigError, match=words):
         POS_EMBEDS[kind]((4, 4), width, 1)
-
-
-def test_unknown_interpolation():
-    with pytest.raises(ConfigError, match="interpolate_mode='nearest' is not one of bilinear, bicubic"):
-        LearnedPosEmbed((2, 2), 8, 1, 'nearest')

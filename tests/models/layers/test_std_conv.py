@@ -1,7 +1,10 @@
+import functools
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.functional import conv2d, pad
 
 from vit_plugin.models.layers.std_conv import StdConv2d, lecun_normal_, max_pool_same, same_padding, standardize
@@ -30,8 +33,45 @@ def test_the_two_forms_of_eps():
 @pytest.mark.parametrize('eps_inside_root', [False, True])
 def test_gradients_of_the_standardisation(eps_inside_root):
     weight = torch.randn(3, 2, 3, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda weight: standardize(weight, 1e-2, eps_inside_root), weight)
-    assert torch.autograd.gradgradcheck(lambda weight: standardize(weight, 1e-2, eps_inside_root), weight)
+    check = functools.partial(standardize, eps=1e-2, eps_inside_root=eps_inside_root)
+    assert torch.autograd.gradcheck(check, weight)
+    assert torch.autograd.gradgradcheck(check, weight)
+
+
+@pytest.mark.filterwarnings('ignore:.torch.jit.script. is:FutureWarning')  # torch's, at its first forward gradient
+def test_closed_form_of_the_derivative_under_the_transforms_of_torch_func():
+    def by_definition(weight):
+        centred = weight - weight.mean((1, 2, 3), keepdim=True)
+        return centred / (centred.square().mean((1, 2, 3), keepdim=True).sqrt() + 1e-2)
+
+    weights = torch.randn(2, 3, 2, 1, 3, dtype=torch.float64)  # of two models
+    for transform in (torch.func.jacrev, torch.func.jacfwd):
+        ours, expected = (torch.func.vmap(transform(f))(weights)
+                          for f in (functools.partial(standardize, eps=1e-2), by_definition))
+        torch.testing.assert_close(ours, expected)
+    ours, expected = (torch.func.hessian(lambda weight, f=f: f(weight).pow(3).sum())(weights[0])
+                      for f in (functools.partial(standardize, eps=1e-2), by_definition))
+    torch.testing.assert_close(ours, expected)
+
+
+def test_a_constant_filter_becomes_zero_and_has_a_finite_gradient():
+    weight = torch.ones(2, 2, 3, 3, requires_grad=True)
+    filters = standardize(weight)
+    assert not filters.any()
+    assert torch.autograd.grad(filters, weight, torch.randn(2, 2, 3, 3))[0].isfinite().all()
+
+
+def test_standardisation_is_one_graph_to_a_compiler():
+    weight = torch.randn(3, 2, 3, 3, requires_grad=True)
+    grad = torch.randn(3, 2, 3, 3)
+    compiled = torch.compile(standardize, backend='aot_eager', fullgraph=True)
+    torch.testing.assert_close(*(torch.autograd.grad(f(weight), weight, grad)[0] for f in (compiled, standardize)))
+
+
+def test_standardisation_of_fake_tensors():
+    with FakeTensorMode():
+        weight = torch.empty(3, 2, 3, 3, requires_grad=True)
+        assert torch.autograd.grad(standardize(weight).sum(), weight)[0].shape == weight.shape
 
 
 @given(size=st.integers(1, 40), kernel=st.sampled_from([1, 3, 7]), stride=st.sampled_from([1, 2]))

@@ -88,7 +88,7 @@ def test_norm_and_activation_after_the_projection():
 @pytest.mark.parametrize(('kwargs', 'words'), [
     (dict(root_stride=3), 'root_stride=3 must be 4, 2 or 1'),
     (dict(stage_depths=(2, 0)), r'stage_depths\[1\]=0 must be greater than or equal to 1'),
-    (dict(width=48), 'width=48 is not a multiple of the 32 groups'),
+    (dict(width=48), r'num_channels \(48\) must be divisible by num_groups \(32\)'),
     (dict(patch_size=0), 'patch_size=0 must be greater than or equal to 1')])
 def test_bad_resnet(kwargs, words):
     with pytest.raises(ConfigError, match=words):
@@ -170,7 +170,7 @@ def test_a_pooled_stage_is_what_the_formula_says():
 @pytest.mark.parametrize(('build', 'words'), [
     (lambda: ConvEmbed(3, 16, channels=(4, 8), strides=(4, 2)), 'without a projection the last map must be 16 chan'),
     (lambda: ConvEmbed(3, 16, channels=(4, 16), strides=(4, )), 'channels has 2 values and strides has 1'),
-    (lambda: PooledResNetEmbed(3, 16, channels=(32, 48)), r'channels=\(32, 48\) are not all multiples of the 32 gro'),
+    (lambda: PooledResNetEmbed(3, 16, channels=(32, 48)), r'num_channels \(48\) must be divisible'),
     (lambda: PooledResNetEmbed(3, 16, channels=(32, )), 'channels=.* must have at'),
     (lambda: MBConvEmbed(3, 16, channels=(4, 8, 16)), 'channels=.* must have at'),
     (lambda: MBConvEmbed(3, 16, patch_size=2), 'with patch_size=1, and it has 16 with patch_size=2')])

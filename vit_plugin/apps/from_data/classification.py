@@ -74,8 +74,8 @@ def summary(found: ImageFolder) -> str:
     sentences = [f'{counted(len(found.train), "image")} to train on, {counted(len(found.val), "image")} {held_out}.']
     if found.unseen:
         sentences.append(f'None to validate of {", ".join(found.unseen[:5])}{" and others" * (len(found.unseen) > 5)}.')
-    if found.beside:
-        sentences.append(f'{counted(found.beside, "image")} outside of the folders of the classes left out.')
+    if found.outside:
+        sentences.append(f'{counted(found.outside, "image")} outside of the folders of the classes left out.')
     return ' '.join(sentences)
 
 

@@ -10,7 +10,7 @@ from mmengine.runner import BaseLoop, Runner
 from torch import nn
 from torch.utils.data import DataLoader
 
-from vit_plugin.data.seeded import keys_of, seeded_part
+from vit_plugin.data.seeded import positioned_sampler_of, seeded_part
 from vit_plugin.errors import ConfigError
 
 # Among MMEngine's runtime information: what a checkpoint keeps, and what a line tells. The line of a validation
@@ -37,9 +37,9 @@ class _Resumable(BaseLoop):
 
     def _batches(self, epoch: int, skipped: int) -> Iterator[Any]:
         """The batches of a pass over the data, without the first ones."""
-        keys = keys_of(self.dataloader)
-        if keys:
-            keys.begin(self._iter, skipped, epoch, self.runner.base_seed)
+        sampler = positioned_sampler_of(self.dataloader)
+        if sampler:
+            sampler.begin(self._iter, skipped, epoch, self.runner.base_seed)
             seeded_part(self.dataloader.dataset).seed_of_samples = self.runner.base_seed
             yield from self.dataloader
         else:  # a loader that the user built: its batches are loaded and left out
@@ -112,8 +112,8 @@ class IterBasedTrainLoop(_Resumable, mmengine.runner.IterBasedTrainLoop):
         return self.runner.model
 
     def _endless_batches(self) -> Generator[Any]:
-        keys = keys_of(self.dataloader)
-        endless = keys is not None and keys.endless
+        sampler = positioned_sampler_of(self.dataloader)
+        endless = sampler is not None and sampler.endless
         epoch, skipped = (0, self._iter) if endless else divmod(self._iter, len(self.dataloader))
         while True:
             yield from self._batches(epoch, skipped)

@@ -9,12 +9,12 @@ from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
 from vit_plugin.arguments.fields import Fraction
-from vit_plugin.data.seeded import keys_of
+from vit_plugin.data.seeded import positioned_sampler_of
 from vit_plugin.data.unreadable import LIST, UnreadableFile, UnreadableList
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import HOOKS
 
-AT_LEAST = 1000  # samples that a share is taken of, so that one bad file at the start is no great share
+AT_LEAST = 1000  # samples that a share is taken of, so that one unreadable file at the start is no great share
 INTERVAL = 50  # iterations
 
 
@@ -45,8 +45,8 @@ class UnreadableHook(Hook):
         if not runner.iter and is_main_process():
             self._list.path.unlink(missing_ok=True)  # of an earlier run
         barrier()
-        keys = keys_of(runner.train_dataloader)
-        self._batch = keys.samples * get_world_size() if keys else None
+        sampler = positioned_sampler_of(runner.train_dataloader)
+        self._batch = sampler.samples * get_world_size() if sampler else None
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
         last = runner.iter + 1 == runner.max_iters
@@ -54,10 +54,10 @@ class UnreadableHook(Hook):
             self._check(runner, (runner.iter + 1) * self._batch)
 
     def _check(self, runner: Runner, seen: int) -> None:
-        found = [bad for bad in self._list.read() if bad.position < seen]  # workers are ahead of the training
+        found = [entry for entry in self._list.read() if entry.position < seen]  # workers are ahead of the training
         if is_main_process():
-            for bad in set(found) - self._logged:
-                runner.logger.warning(f'{bad.path} cannot be read ({bad.reason}): another sample takes its place.')
+            for entry in set(found) - self._logged:
+                runner.logger.warning(f'{entry.path} cannot be read ({entry.reason}): another sample takes its place.')
             self._logged.update(found)
         worst = torch.tensor(float(len(found)))
         all_reduce(worst, 'max')  # so that all processes end together

@@ -35,7 +35,7 @@ class MaskedVisionTransformer(VisionTransformer):
         """Images (B, C, H, W) and what is hidden, bool (B, h, w) -> patches (B, h*w, C), their grid.
 
         Raises:
-            ConfigError: if the images are not h x w whole patches.
+            ConfigError: if the images are not h x w full patches.
         """
         stride, grid = self.patch_embed.stride, tuple(hidden.shape[1:])
         if tuple(images.shape[2:]) != (grid[0] * stride, grid[1] * stride):

@@ -1,6 +1,6 @@
 """The arguments of MMPretrain's Vision Transformers, and their translation into ours."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -70,7 +70,7 @@ class DistilledOptions(CommonOptions, total=False):
     drop_rate: Rate
     frozen_stages: Annotated[int, Field(ge=-1)]
     layer_scale_init_value: Fraction
-    layer_cfgs: LayerOptions | Sequence[LayerOptions]
+    layer_cfgs: LayerOptions
 
 
 class ViTOptions(DistilledOptions, total=False):
@@ -91,7 +91,7 @@ class DeiT3Options(CommonOptions, total=False):
     with_cls_token: bool
     use_layer_scale: bool
     out_type: Literal['raw', 'cls_token', 'featmap']
-    layer_cfgs: LayerOptions | Sequence[LayerOptions]
+    layer_cfgs: LayerOptions
 
 
 class EVA02Options(CommonOptions, total=False):
@@ -111,8 +111,8 @@ DEFAULTS: dict[str, Any] = dict(
     qkv_bias=True, norm_cfg=dict(type='LN', eps=1e-6), final_norm=True, out_type='cls_token', with_cls_token=True,
     frozen_stages=-1, interpolate_mode='bicubic', layer_scale_init_value=0., patch_cfg={}, layer_cfgs={},
     pre_norm=False, sub_ln=False, use_layer_scale=False, init_cfg=None)
-# Entries of layer_cfgs that may differ from block to block. The others must be the same in all of them.
-FOR_EACH_BLOCK = ('layer_scale_init_value', 'attn_drop_rate', 'qkv_bias')
+# Arguments of the backbone that layer_cfgs can change in the blocks.
+OF_BLOCKS = ('layer_scale_init_value', 'attn_drop_rate', 'qkv_bias', 'drop_rate', 'norm_cfg')
 
 
 def translate(sizes: Sizes, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,9 +129,9 @@ def translate(sizes: Sizes, options: Mapping[str, Any]) -> dict[str, Any]:
     given['norm_cfg'] = _norm(given['norm_cfg'])
     if given['use_layer_scale']:
         given['layer_scale_init_value'] = 1e-5
-    blocks, indices = _blocks(given, sizes), given['out_indices']
-    sizes = dict(sizes, **{name: _same(blocks, name) for name in ('num_heads', 'feedforward_channels')})
-    act_cfg, gated = dict(_same(blocks, 'act_cfg')), _same(blocks, 'ffn_type') == 'swiglu_fused'
+    block, indices = _block(given, sizes), given['out_indices']
+    sizes = dict(sizes, **{name: block[name] for name in ('num_heads', 'feedforward_channels')})
+    act_cfg, gated = dict(block['act_cfg']), block['ffn_type'] == 'swiglu_fused'
     if isinstance(act_cfg['type'], str):
         act_cfg['type'] = act_cfg['type'].rpartition('.')[2]  # 'mmpretrain.QuickGELU'
     if gated:  # two thirds, since there is a third matrix, in multiples of 8 (facebookresearch/dinov2 `swiglu_ffn.py`)
@@ -142,11 +142,11 @@ def translate(sizes: Sizes, options: Mapping[str, Any]) -> dict[str, Any]:
         arch=sizes, img_size=given['img_size'], patch_embed=_stem(given),
         pos_embed=dict(type='learned', interpolate_mode=f'{given["interpolate_mode"]}_mmpretrain'),
         with_cls_token=given['with_cls_token'],
-        encoder=dict({name: [block[name] for block in blocks] for name in FOR_EACH_BLOCK}, gated_mlp=gated,
-                     mlp_norm=given['sub_ln'], pre_norm=given['pre_norm'],
+        encoder=dict({name: block[name] for name in ('layer_scale_init_value', 'attn_drop_rate', 'qkv_bias')},
+                     gated_mlp=gated, mlp_norm=given['sub_ln'], pre_norm=given['pre_norm'],
                      final_norm=given['final_norm'] and bool(last)),
-        numerics=dict(base='timm', norm_cfg=_same(blocks, 'norm_cfg', given), act_cfg=act_cfg),
-        out_indices=indices, out_type=given['out_type'], drop_rate=_same(blocks, 'drop_rate', given),
+        numerics=dict(base='timm', norm_cfg=given['norm_cfg'], act_cfg=act_cfg),
+        out_indices=indices, out_type=given['out_type'], drop_rate=given['drop_rate'],
         drop_path_rate=given['drop_path_rate'], frozen_stages=given['frozen_stages'] or -1,  # 0 freezes nothing there
         init_cfg=given['init_cfg'])
 
@@ -159,28 +159,16 @@ def _norm(cfg: Mapping[str, Any]) -> dict[str, Any]:
     return cfg
 
 
-def _blocks(given: Mapping[str, Any], sizes: Sizes) -> list[dict[str, Any]]:
-    """The arguments of each block: the backbone's, changed by ``layer_cfgs``."""
-    changes, num_layers = given['layer_cfgs'], sizes['num_layers']
-    changes = [changes] * num_layers if isinstance(changes, Mapping) else changes
-    if len(changes) != num_layers:
-        raise ConfigError(f'layer_cfgs has {len(changes)} entries for {num_layers} blocks; give one for each, or one '
-                          'dict for all.')
-    names = (*FOR_EACH_BLOCK, 'drop_rate', 'norm_cfg')
-    common = dict({name: given[name] for name in names}, ffn_type='origin', act_cfg=dict(type='GELU'),
-                  num_heads=sizes['num_heads'], feedforward_channels=sizes['feedforward_channels'])
-    return [dict(common, **dict(change, norm_cfg=_norm(change.get('norm_cfg', given['norm_cfg']))))
-            for change in changes]
-
-
-def _same(blocks: Sequence[Mapping[str, Any]], name: str, given: Mapping[str, Any] | None = None) -> Any:
-    """An argument that all blocks share, and the parts around them if the backbone's arguments are given."""
-    values = [given[name]] if given else []
-    values += [block[name] for block in blocks]
-    if any(value != values[0] for value in values):
-        raise ConfigError(f'layer_cfgs: {name} must be the same everywhere in this backbone, and it is {values[0]} and '
-                          f'{next(value for value in values if value != values[0])}.')
-    return values[0]
+def _block(given: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
+    """The arguments of the blocks: the backbone's, changed by ``layer_cfgs``."""
+    block = {**{name: given[name] for name in OF_BLOCKS}, 'ffn_type': 'origin', 'act_cfg': dict(type='GELU'), **sizes,
+             **given['layer_cfgs']}
+    block['norm_cfg'] = _norm(block['norm_cfg'])
+    for name in ('drop_rate', 'norm_cfg'):
+        if block[name] != given[name]:
+            raise ConfigError(f'layer_cfgs: {name} must be the same everywhere in this backbone, and it is '
+                              f'{given[name]} and {block[name]}.')
+    return block
 
 
 def _stem(given: Mapping[str, Any]) -> dict[str, Any]:

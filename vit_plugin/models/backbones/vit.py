@@ -239,7 +239,7 @@ class VisionTransformer(LoadableBackbone):
     def _check_out_type(self, out_type: str) -> str:
         if out_type == 'cls_token' and 'cls_token' not in self.prefix_tokens:
             raise ConfigError("with_cls_token must be True when out_type='cls_token'; without a class token "
-                              "choose out_type='avg_featmap'.")
+                              "choose out_type='avg_featmap', or 'featmap' or 'pyramid' for a detector.")
         return out_type
 
     def _check_out_indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:

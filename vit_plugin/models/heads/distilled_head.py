@@ -17,7 +17,7 @@ from .vit_head import ViTClsHead
 
 with needed_by('DistilledClassifier'):
     from mmpretrain.models.classifiers import ImageClassifier
-    from mmpretrain.registry import MODELS as HOST_MODELS
+    from mmpretrain.registry import MODELS as MMPRETRAIN_MODELS
 
 
 # A larger temperature makes all classes equal.
@@ -124,7 +124,7 @@ class DistilledClassifier(ImageClassifier):
         with refusing('DistilledClassifier'):
             super().__init__(**kwargs)
         with refusing('DistilledClassifier: teacher'):
-            model = HOST_MODELS.build(dict(teacher)).requires_grad_(False).eval()
+            model = MMPRETRAIN_MODELS.build(dict(teacher)).requires_grad_(False).eval()
         # Not a child module, so it is not trained, not saved and not wrapped by DDP.
         object.__setattr__(self, 'teacher', model)
 

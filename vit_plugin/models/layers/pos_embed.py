@@ -36,12 +36,8 @@ INTERPOLATIONS: dict[str, dict] = {
 
 
 def resize_grid(table: Tensor, old: Grid, new: Grid, interpolate_mode: str = 'bilinear') -> Tensor:
-    """Resample a table (1, h*w, C) from one grid (h, w) to another. Equal grids return the table itself.
-
-    Raises:
-        ConfigError: if ``interpolate_mode`` is not in ``INTERPOLATIONS``.
-    """
-    method = dict(INTERPOLATIONS[_known(interpolate_mode)])
+    """Resample a table (1, h*w, C) from one grid (h, w) to another. Equal grids return the table itself."""
+    method = dict(INTERPOLATIONS[interpolate_mode])
     if not any(isinstance(side, torch.SymInt) for side in new) and old == new:  # an export can leave the size open
         return table
     offset = method.pop('offset', None)
@@ -50,13 +46,6 @@ def resize_grid(table: Tensor, old: Grid, new: Grid, interpolate_mode: str = 'bi
     image = table.unflatten(1, old).permute(0, 3, 1, 2)  # (1, C, h, w)
     image = F.interpolate(image.float(), **target, **method)
     return image.to(table.dtype).flatten(2).transpose(1, 2)  # (1, h'*w', C)
-
-
-def _known(interpolate_mode: str) -> str:
-    if interpolate_mode not in INTERPOLATIONS:
-        raise ConfigError(
-            f'pos_embed: interpolate_mode={interpolate_mode!r} is not one of {", ".join(INTERPOLATIONS)}.')
-    return interpolate_mode
 
 
 class PosEmbed(nn.Module):
@@ -82,7 +71,7 @@ class PosEmbed(nn.Module):
         super().__init__()
         self.grid, self.embed_dims = grid, embed_dims
         self.num_prefix_rows = num_prefix_tokens if prefix_rows else 0
-        self.interpolate_mode = _known(interpolate_mode)
+        self.interpolate_mode = interpolate_mode
         self.source_grid: Grid | None = None if source_grid is None else (source_grid[0], source_grid[1])
 
     def table(self, weight: Any, grid: Grid, device: torch.device | None = None) -> Tensor:

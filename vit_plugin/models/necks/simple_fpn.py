@@ -75,7 +75,8 @@ class SimpleFPN(BaseModule):
     Shape: a map (B, in_channels, h, w), or a tuple whose last element is this map -> ``num_outs`` maps.
 
     Raises:
-        ConfigError: if there are fewer outputs than scales, or if the channels cannot be halved for each doubling.
+        ConfigError: if there are fewer outputs than scales, or if the channels cannot be halved for each doubling. In
+            the forward, if it gets no map of ``in_channels``.
     """
 
     def __init__(self, in_channels: PositiveInt | PositiveInts, out_channels: PositiveInt = 256,
@@ -85,7 +86,7 @@ class SimpleFPN(BaseModule):
         if num_outs < len(scales):
             raise ConfigError(f'SimpleFPN: num_outs={num_outs} is fewer than the {len(scales)} scales; leave out '
                               f'scales, or set num_outs={len(scales)}.')
-        in_channels = in_channels if isinstance(in_channels, int) else in_channels[-1]
+        in_channels = self.in_channels = in_channels if isinstance(in_channels, int) else in_channels[-1]
         doublings = math.log2(max(scales))
         if doublings > 0 and in_channels % 2**doublings:
             raise ConfigError(f'SimpleFPN: in_channels={in_channels} cannot be halved for each doubling of '
@@ -108,6 +109,10 @@ class SimpleFPN(BaseModule):
 
     def forward(self, feats: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
         x = feats if isinstance(feats, Tensor) else feats[-1]
+        if x.ndim != 4 or x.shape[1] != self.in_channels:
+            raise ConfigError(f'SimpleFPN got {tuple(x.shape)} where it takes a map (B, in_channels={self.in_channels}'
+                              ", h, w): set in_channels to the width of the backbone, and the backbone's "
+                              "out_type='featmap'.")
         outs = [level(x) for level in self.levels]
         for level in self.extra_levels:
             outs.append(level(outs[-1]))

@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from typing import Annotated
 
-import torch.nn.functional as F
 from pydantic import Field
 from timm.models.vision_transformer_hybrid import ConvStem
 from torch import Tensor, nn
@@ -15,7 +14,7 @@ from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
-from .stem import Stem, StemOptions
+from .stem import Stem, StemOptions, pad_to_multiple
 
 Widths = Annotated[Sequence[PositiveInt], Field(min_length=1, max_length=5)]
 
@@ -51,9 +50,7 @@ class ConvEmbed(Stem):
         self.num_depths = 1 + projection
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
-        stride, maps = self.feature_strides[-1], []
-        right, bottom = -images.shape[-1] % stride, -images.shape[-2] % stride
-        x = F.pad(images, (0, right, 0, bottom)) if right or bottom else images
+        x, maps = pad_to_multiple(images, self.feature_strides[-1]), []
         for layer in self.backbone:
             x = checkpoint(layer, x, use_reentrant=False) if self.with_cp and self.training else layer(x)
             maps.append(x)

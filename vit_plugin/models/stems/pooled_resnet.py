@@ -11,7 +11,6 @@ from torch.utils.checkpoint import checkpoint
 from typing_extensions import Unpack
 
 from vit_plugin.arguments.fields import PositiveInt
-from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
 from ..layers.numerics import AnyNumerics, Numerics, build_activation, build_map_norm, get_numerics
@@ -54,9 +53,6 @@ class PooledResNetEmbed(Stem):
     Args:
         in_channels, embed_dims, patch_size, numerics, with_cp, **kwargs: see :class:`Stem`.
         channels: channels of the root, a 3 x 3 convolution of the entire image, and of each stage after it.
-
-    Raises:
-        ConfigError: if the groups of the GroupNorm do not divide a number of channels.
     """
 
     def __init__(  # type: ignore[misc]  # it names some of StemOptions itself
@@ -64,11 +60,6 @@ class PooledResNetEmbed(Stem):
             patch_size: PositiveInt = 1, numerics: AnyNumerics = 'authors', with_cp: bool = False,
             **kwargs: Unpack[StemOptions]) -> None:
         numerics = get_numerics(numerics)
-        groups = numerics.stem_norm_cfg.get('num_groups', 1)
-        if any(width % groups for width in channels):
-            raise ConfigError(f'patch_embed: channels={tuple(channels)} are not all multiples of the {groups} groups '
-                              'of the GroupNorm; change them, or give numerics=dict(stem_norm_cfg=dict('
-                              'num_groups=...)).')
         root, *widths = channels
         super().__init__(in_channels, embed_dims, patch_size, numerics, with_cp, **kwargs,
                          feature_strides=[2**(i + 1) for i in range(len(widths))], feature_channels=widths)

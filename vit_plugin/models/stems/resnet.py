@@ -13,7 +13,6 @@ from torch.utils.checkpoint import checkpoint
 from typing_extensions import Unpack
 
 from vit_plugin.arguments.fields import Depth, PositiveInt
-from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
 from ..layers.numerics import AnyNumerics, Numerics, build_map_norm, get_numerics
@@ -130,9 +129,6 @@ class ResNetEmbed(Stem):
         width: channels of the root. Stage i has 4 * width * 2**i channels.
         root_stride: 4 is the authors' root, a 7 x 7 convolution and a 3 x 3 max-pool, both of stride 2. 2 and 1 are one
             3 x 3 convolution of that stride, for small images.
-
-    Raises:
-        ConfigError: if the groups of the GroupNorm do not divide the width.
     """
 
     def __init__(  # type: ignore[misc]  # it names some of StemOptions itself
@@ -141,10 +137,6 @@ class ResNetEmbed(Stem):
             root_stride: RootStride = 4, patch_size: PositiveInt = 1,
             numerics: AnyNumerics = 'authors', with_cp: bool = False, **kwargs: Unpack[StemOptions]) -> None:
         numerics = get_numerics(numerics)
-        groups = numerics.stem_norm_cfg.get('num_groups', 1)
-        if width % groups:
-            raise ConfigError(f'patch_embed: width={width} is not a multiple of the {groups} groups of its GroupNorm; '
-                              f'change it, or give numerics=dict(stem_norm_cfg=dict(num_groups=...)).')
         stages = range(len(stage_depths))
         super().__init__(in_channels, embed_dims, patch_size, numerics, with_cp, **kwargs,
                          feature_strides=[root_stride * 2**i for i in stages] or [root_stride],

@@ -60,7 +60,7 @@ class Stem(BaseModule):
         act_cfg: activation after this norm. The papers have none (None).
         bias: whether the projection has a bias. CLIP's has none.
         projection: whether there is a projection. Without one the last map of the CNN holds the tokens.
-        padding: how to treat pixels that do not fill a patch. ``'same'`` pads them to a whole patch. ``'valid'`` crops
+        padding: how to treat pixels that do not fill a patch. ``'same'`` pads them to a full patch. ``'valid'`` crops
             them, as timm and big_vision do.
         frozen: whether the entire stem stays as it is initialised or loaded. MoCo v3 trains a pure ViT so
             (arXiv:2104.02057, Section 4.3). The backbone sees to it.
@@ -163,9 +163,8 @@ class Stem(BaseModule):
         return self.proj(self.padded(x, self.patch_size))
 
     def padded(self, x: Tensor, patch_size: int) -> Tensor:
-        """Pad a map (B, C, H, W) to whole patches, unless the pixels that do not fill a patch are cropped."""
-        right, bottom = -x.shape[-1] % patch_size, -x.shape[-2] % patch_size
-        return F.pad(x, (0, right, 0, bottom)) if self.padding == 'same' and (right or bottom) else x
+        """Pad a map (B, C, H, W) to complete patches, unless the pixels that do not fill a patch are cropped."""
+        return pad_to_multiple(x, patch_size) if self.padding == 'same' else x
 
     def check_images(self, images: Tensor) -> None:
         """Check number of channels and size, see :meth:`forward`."""
@@ -182,3 +181,9 @@ class Stem(BaseModule):
                 f'The image of {image_size[0]} x {image_size[1]} pixels is smaller than one patch of '
                 f'{self.stride} x {self.stride}: resize the images in the pipeline, or choose an arch '
                 'with a smaller patch.')
+
+
+def pad_to_multiple(x: Tensor, size: int) -> Tensor:
+    """Pad a map (B, C, H, W) with zeros at the right and bottom, so that ``size`` divides its sides."""
+    right, bottom = -x.shape[-1] % size, -x.shape[-2] % size
+    return F.pad(x, (0, right, 0, bottom)) if right or bottom else x

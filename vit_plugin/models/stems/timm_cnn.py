@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import timm
-import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 from typing_extensions import Unpack
@@ -13,7 +12,7 @@ from vit_plugin.arguments.fields import Count, PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
-from .stem import Stem, StemOptions
+from .stem import Stem, StemOptions, pad_to_multiple
 
 
 @MODELS.register_module()
@@ -59,9 +58,7 @@ class TimmEmbed(Stem):
         self.num_depths = 2
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
-        stride = self.feature_strides[-1]
-        right, bottom = -images.shape[-1] % stride, -images.shape[-2] % stride
-        return tuple(self.backbone(F.pad(images, (0, right, 0, bottom)) if right or bottom else images))
+        return tuple(self.backbone(pad_to_multiple(images, self.feature_strides[-1])))
 
     def layer_depth(self, name: str) -> int:
         """0 for the CNN, 1 for the rest. timm's models have no common definition of a stage."""
