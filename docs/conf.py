@@ -30,9 +30,12 @@ html_title = f'{project} {version}'
 html_static_path = ['site.css']
 html_css_files = ['site.css']
 html_show_copyright = False
+html_logo = html_favicon = 'logo.svg'
 
 myst_heading_anchors = 4
 myst_links_external_new_tab = True
+myst_html_meta = {'description': 'Vision Transformer and hybrid CNN-ViT backbones for MMPretrain, MMDetection and '
+                                 'MMSegmentation, with any of 270 timm ViTs by name.'}
 
 autodoc_typehints = 'none'  # the signature and the docstring have them
 autodoc_inherit_docstrings = False  # MMEngine's are not ours
@@ -40,6 +43,7 @@ autodoc_member_order = 'bysource'
 napoleon_use_ivar = True  # a field of a tuple is documented once
 
 PAGE_IN_LIST = re.compile(r'^- \[(.+?)\]\((\w+)\.md\)', re.MULTILINE)
+CONFIG_LINK = re.compile(r'\]\(\.\./configs/([\w./+-]+\.(?:py|yml))\)')
 MODULE_IN_LIST = re.compile(r'\[`([\w.]+)`\]\(\.\./[\w/]+\.py\)')
 
 
@@ -97,6 +101,18 @@ def write_reference(app) -> None:
             path.write_text(text)
 
 
+def write_configs(app) -> None:
+    """Write a page of docs/api/configs/ for each file of configs/ that a page links."""
+    for name in {name for page in DOCS.glob('*.md') for name in CONFIG_LINK.findall(page.read_text())}:
+        path = DOCS / f'api/configs/{name}.md'
+        path.parent.mkdir(parents=True, exist_ok=True)
+        language = 'python' if name.endswith('.py') else 'yaml'
+        text = (f'---\norphan: true\n---\n\n# {Path(name).name}\n\n`configs/{name}`\n\n'
+                f'```{language}\n{(ROOT / "configs" / name).read_text()}```\n')
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+
+
 def escape_stars(app, what, name, obj, options, lines: list[str]) -> None:
     """Two stars in the middle of a line are arguments, and not the beginning of bold text."""
     lines[:] = [re.sub(r'(?<=, )(\*{1,2})(?=\w)', lambda stars: '\\*' * len(stars[1]), line) for line in lines]
@@ -112,11 +128,13 @@ def for_sphinx(app, docname: str, source: list[str]) -> None:
         source[0] += f'\n```{{toctree}}\n:hidden:\n\n{names}\n```\n'
     elif whole := re.fullmatch(r'\[[\w.]+\]\((\.\./[A-Z]+\.md)\)\n', source[0]):  # a page that is a file at the top
         source[0] = (DOCS / whole[1]).read_text().replace('](docs/', '](')
+    source[0] = CONFIG_LINK.sub(r'](api/configs/\1.md)', source[0])
     source[0] = re.sub(r'\]\(\.\./([A-Z]+)\.md', lambda top: f']({top[1].lower()}.md', source[0])
 
 
 def setup(app) -> None:
     """Called by Sphinx."""
     app.connect('builder-inited', write_reference)
+    app.connect('builder-inited', write_configs)
     app.connect('source-read', for_sphinx)
     app.connect('autodoc-process-docstring', escape_stars, priority=400)  # before napoleon

@@ -20,7 +20,7 @@ NUMBERS = dict(N='2', GIB='80', GPUS='2', PIXELS='224', SCORE='0.3', SEED='1')  
 RUN_PAGES = {'docs/start.md': 'tests/test_pages.py', 'docs/gallery.md': 'tests/test_pages.py',
              'docs/first_steps.md': 'tests/test_first_steps.py', 'docs/pytorch.md': 'tests/test_first_steps.py'}
 # Those of them whose Python programs need what stands before them on the page.
-IN_ORDER = ('docs/first_steps.md', 'docs/pytorch.md')
+IN_ORDER = ('docs/first_steps.md', 'docs/pytorch.md', 'docs/walkthrough.md')
 # Commands that a test runs on small data and in every form, by a pattern of their beginning, and the test.
 RUN_BY = {
     r'(?:python tools/|vit-plugin )(?:train|test)\b': 'tests/tools/test_train_and_test.py',
