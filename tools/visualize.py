@@ -25,9 +25,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument('--size', type=at_least(1), help="shorter side of the images in pixels; default: the config's "
                                                          'test pipeline, or the img_size of the arch')
     parser.add_argument('--blocks', nargs='+', type=int, default=[-1], metavar='BLOCK',
-                        help='blocks for attention and rollout, from 0; negative ones from the end; default: the last')
+                        help='blocks for attention and rollout, from 1; negative ones from the end; default: the last')
     parser.add_argument('--heads', nargs='+', type=int, metavar='HEAD',
-                        help='heads for attention, from 0; default: all')
+                        help='heads for attention, from 1; default: all')
     parser.add_argument('--class', dest='label', help='name or number of the class for cam; default: the likeliest')
     parser.add_argument('--formats', nargs='+', choices=['png', 'pdf', 'svg'], default=['png', 'pdf'])
     return parser

@@ -12,6 +12,8 @@ ROOT = Path(__file__).parents[2]
 ARCH = 'timm://test_vit'
 QUICK = ['train_dataloader.num_workers=0', 'val_dataloader.num_workers=0', 'test_dataloader.num_workers=0']
 
+CONFIG = 'vit_plugin::vit/vit-mini-p2_1xb16_digits.py'
+
 
 @pytest.fixture
 def tool(run_tool, monkeypatch, tmp_path):
@@ -76,9 +78,9 @@ def test_a_folder_of_boxes_is_trained_on(tool, tmp_path):
 
 
 @pytest.mark.parametrize(('name', 'arguments', 'words'), [
-    ('train', ['x.py', '--data', 'digits'], "Both the config 'x.py' and --data 'digits' say what to train"),
+    ('train', [CONFIG, '--data', 'digits'], f"Both the config '{CONFIG}' and --data 'digits' say what to train"),
     ('train', [], 'Give a config, or --data with a folder of images'),
-    ('train', ['x.py', '--batch-size', 3], '--batch-size goes with --data'),
+    ('train', [CONFIG, '--batch-size', 3], '--batch-size goes with --data'),
     ('train', ['--data', 'digits', '--weights', 'real.pth'], "'real.pth' cannot be read"),
     ('train', ['--data', 'none', '--arch', ARCH], "there is no folder 'none'"),
     ('train', ['--data', 'tools', '--arch', ARCH], "there are no images in 'tools'"),
@@ -86,7 +88,8 @@ def test_a_folder_of_boxes_is_trained_on(tool, tmp_path):
     ('embed', ['w.pth', 'digits', '--out', 'o.csv'], 'embeddings are written as .npz'),
     ('embed', ['w.pth', 'digits/digit 0', '--out', 'o.npz'], "There is no checkpoint file 'w.pth'"),
     ('embed', ['real.pth', 'digits/digit 0', '--out', 'o.npz'], "'real.pth' cannot be read"),
-    ('embed', ['w', 'digits/digit 0', '--out', 'o.npz', '--config', 'c', '--arch', 'B/16'], 'give one of them'),
+    ('embed', ['w', 'digits/digit 0', '--out', 'o.npz', '--config', CONFIG, '--arch', 'B/16'],
+     'give one of them'),
 ])
 def test_bad_input_is_one_sentence(tool, tmp_path, name, arguments, words):
     write_digits(tmp_path / 'digits', per_class=1, classes=2)

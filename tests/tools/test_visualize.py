@@ -70,7 +70,7 @@ def test_weights_with_an_arch_and_a_folder_of_images(run_tool, image, tmp_path):
     for name, shape in (('a', (40, 60, 3)), ('b', (60, 40, 3))):
         cv2.imwrite(str(folder / f'{name}.jpg'), np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8))
     done = run_tool('visualize', 'attention', tmp_path / 'ti.pth', folder, '--arch', 'Ti/16', '--size', '48',
-                    '--blocks', '0', '-1', '--heads', '2', '--formats', 'png', '--out', tmp_path / 'out',
+                    '--blocks', '1', '-1', '--heads', '2', '--formats', 'png', '--out', tmp_path / 'out',
                     '--cfg-options', 'img_size=32')
     assert done.returncode == 0, done.stderr
     assert {path.name for path in (tmp_path / 'out').iterdir()} == {'a_attention.png', 'b_attention.png'}
@@ -90,7 +90,7 @@ def test_bad_input_is_one_sentence(run_tool, image, checkpoint, tmp_path):
             (('attention', checkpoint, image), 'holds no config; give it with --config'),
             (('attention', checkpoint, image, image, *config), 'Two images are named photo'),
             (('attention', checkpoint, image, *config, '--arch', 'Ti/16'), 'give one of them'),
-            (('attention', checkpoint, image, *config, '--blocks', '6'), 'there is no block 6; this model has 6'),
+            (('attention', checkpoint, image, *config, '--blocks', '7'), 'there is no block 7; this model has 6'),
             (('attention', checkpoint, image, *config, '--heads', '-5'), 'there is no head -5; this model has 4'),
             (('attention', 'none.pth', image, *config), "There is no checkpoint file 'none.pth'")):
         options = WITH_TOKEN if '--config' in arguments else ()

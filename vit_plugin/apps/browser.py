@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 
 LONGEST = 10  # sides of a picture; the weights of attention grow with the square of this
 OF_A_BLOCK = ('attention', 'rollout')
+ABOUT = """This model says what is in a picture, and shows what it looked at. Drop a picture of what it was trained on.
+More patches make finer pictures."""
+# What stands below each picture.
+CAPTIONS = {
+    'attention': 'Each panel is a head of the chosen block: bright patches are those that the class token takes most '
+                 'from. A dark panel looks everywhere alike.',
+    'rollout': 'What of each patch has reached the class token up to this block, over all heads.',
+    'features': 'Patches of one colour have similar features (three principal components as red, green, blue).',
+    'cam': 'Bright patches raise the score of the class (Grad-CAM).'}
 TITLES = {'attention': 'Attention of the class token', 'rollout': 'Attention rolled out through the blocks',
           'features': 'Features as colours', 'cam': 'What speaks for the likeliest class'}
 
@@ -27,7 +36,7 @@ def drawn(trained: TrainedModel, seen: PreparedImage, block: int = -1) -> dict[s
     Args:
         trained: the model.
         seen: the image.
-        block: the block for attention and rollout.
+        block: the block for attention and rollout, from 1; -1 is the last.
 
     Returns:
         The pixels (H, W, 3) of a picture, or the sentence why this model has none.
@@ -83,19 +92,19 @@ def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.
         pictures = []
         for name, what in drawn(trained, seen, block).items():
             is_said = isinstance(what, str)
-            pictures += [gr.Markdown(f'### {TITLES[name]}\n{what if is_said else ""}', visible=True),
+            pictures += [gr.Markdown(f'### {TITLES[name]}\n{what if is_said else CAPTIONS[name]}', visible=True),
                          gr.Image(None if is_said else what, visible=not is_said)]
         return classes + pictures
 
-    last = find_backbone(trained.model)[1].num_layers - 1
+    count = find_backbone(trained.model)[1].num_layers
     with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(3600, 3600)) as blocks:
-        gr.Markdown(f'# {title}')
+        gr.Markdown(f'# {title}\n{ABOUT}')
         with gr.Row():
             with gr.Column(scale=2):
                 picture = gr.Image(image_mode=None, label='Drop a picture', type='filepath')
                 # Gradio would open the file first, with errors of its own. For a subclass it would write a stub file.
                 picture.preprocess = lambda upload: upload and upload.path
-                block = gr.Slider(0, last, last, step=1, label='Block of attention and rollout')
+                block = gr.Slider(1, count, count, step=1, label='Block of attention and rollout')
                 shown = [gr.Label(label='Classes', num_top_classes=NUM_TOP), gr.Markdown(visible=False)]
             with gr.Column(scale=3):
                 for name in PER_IMAGE:

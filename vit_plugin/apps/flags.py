@@ -97,11 +97,12 @@ def run_tool(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace
     """
     parser.add_argument('--traceback', action='store_true', help='show where an error comes from')
     args = parser.parse_args()
-    if config := getattr(args, 'config', None):
-        try:
+    given = getattr(args, 'config', None) or []
+    try:
+        for config in [given] if isinstance(given, str) else given:
             recipe(config)
-        except ConfigError as error:
-            raise SystemExit(f'Error: {error}') from None
+    except ConfigError as error:
+        raise SystemExit(f'Error: {error}') from None
     # A false alarm at the import of MMCV without its compiled part: nothing here needs that.
     warnings.filterwarnings('ignore', 'Fail to import ``MultiScaleDeformableAttention``')
     try:

@@ -17,6 +17,9 @@ from .features import draw_feature_colors, feature_colors, patch_features
 from .positions import draw_position_similarity, position_similarity
 from .style import draw_over
 
+# Attention of this many times the even share is drawn bright, so that even attention looks dark and flat.
+EVEN = 4
+
 
 class PreparedImage(NamedTuple):
     """An image as a model gets it.
@@ -42,16 +45,16 @@ class PreparedImage(NamedTuple):
 
 
 def chosen(numbers: Sequence[int] | None, count: int, name: str) -> list[int]:
-    """Indices from 0 for numbers that may be negative; None stands for all.
+    """Indices from 0 for numbers from 1, or from -1 for the last; None stands for all.
 
     Raises:
         ConfigError: if one is out of range.
     """
     for number in numbers or ():
-        if not -count <= number < count:
-            raise ConfigError(f'--{name}s: there is no {name} {number}; this model has {count}, {-count} to '
-                              f'{count - 1}.')
-    return list(range(count)) if numbers is None else [number % count for number in numbers]
+        if not 1 <= abs(number) <= count:
+            raise ConfigError(f'--{name}s: there is no {name} {number}; this model has {count}, 1 to {count}, or -1 '
+                              'for the last.')
+    return list(range(count)) if numbers is None else [number - (number > 0) for number in numbers]
 
 
 def attention(model: nn.Module, prepared: PreparedImage, blocks: Sequence[int] = (-1, ),
@@ -59,16 +62,17 @@ def attention(model: nn.Module, prepared: PreparedImage, blocks: Sequence[int] =
     """The class token's attention in some blocks and heads (all by default), over the image."""
     maps = class_attention(model, prepared.inputs)[0]
     pairs = [(i, j) for i in chosen(blocks, len(maps), 'block') for j in chosen(heads, maps.shape[1], 'head')]
-    return draw_over(prepared.image, [maps[pair] for pair in pairs], [f'block {i}, head {j}' for i, j in pairs],
-                     prepared.covered)
+    titles = [f'block {i % len(maps) + 1}, head {j % maps.shape[1] + 1}' for i, j in pairs]
+    return draw_over(prepared.image, [maps[pair] for pair in pairs], titles, prepared.covered,
+                     EVEN / maps[0, 0].numel())
 
 
 def rollout(model: nn.Module, prepared: PreparedImage, blocks: Sequence[int] = (-1, )) -> Figure:
     """The rollout of attention to some blocks, over the image."""
     maps = attention_rollout(model, prepared.inputs)[0]
     blocks = chosen(blocks, len(maps), 'block')
-    return draw_over(prepared.image, [maps[i] for i in blocks], [f'rollout to block {i}' for i in blocks],
-                     prepared.covered)
+    titles = [f'rollout to block {i % len(maps) + 1}' for i in blocks]
+    return draw_over(prepared.image, [maps[i] for i in blocks], titles, prepared.covered, EVEN / maps[0].numel())
 
 
 def features(model: nn.Module, *prepared: PreparedImage) -> Figure:

@@ -50,7 +50,8 @@ def show(axes: Axes, picture: np.ndarray | Tensor, title: str = '', **options: A
         axes.set_title(title, fontsize='small', pad=3)
 
 
-def draw_over(image: np.ndarray, maps: Sequence[Tensor], titles: Sequence[str], covered: tuple[int, int]) -> Figure:
+def draw_over(image: np.ndarray, maps: Sequence[Tensor], titles: Sequence[str], covered: tuple[int, int],
+              bright: float = 0.) -> Figure:
     """Draw an image, and then each map over the same image in grey.
 
     Every map has its own scale, from 0, or from its lowest value if that is negative.
@@ -60,6 +61,7 @@ def draw_over(image: np.ndarray, maps: Sequence[Tensor], titles: Sequence[str], 
         maps: maps (h, w) of patches.
         titles: what each map shows.
         covered: height and width in pixels that a map covers. The patches may reach beyond the image.
+        bright: the smallest value that may be drawn brightest.
     """
     height, width = image.shape[:2]
     count = len(maps) + 1
@@ -71,7 +73,8 @@ def draw_over(image: np.ndarray, maps: Sequence[Tensor], titles: Sequence[str], 
         panel = next(axes)
         show(panel, grey, title, cmap='gray', vmin=0, vmax=255)
         heat = F.interpolate(values[None, None].float().cpu(), covered, mode='bilinear')[0, 0, :height, :width].numpy()
-        panel.imshow(heat, cmap=HEAT, alpha=OPACITY, vmin=min(0, heat.min()), vmax=np.quantile(heat, BRIGHTEST))
+        highest = max(np.quantile(heat, BRIGHTEST), bright)
+        panel.imshow(heat, cmap=HEAT, alpha=OPACITY, vmin=min(0, heat.min()), vmax=highest)
     return figure
 
 

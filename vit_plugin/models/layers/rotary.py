@@ -16,7 +16,7 @@ from typing import Any, Literal
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from typing_extensions import Required, TypedDict
+from typing_extensions import TypedDict
 
 from vit_plugin.arguments.fields import NotNegative, Pair, Positive
 from vit_plugin.errors import ConfigError
@@ -41,7 +41,7 @@ class RotaryCfg(TypedDict, total=False):
         shift, jitter, rescale: train-time changes of the coordinates, as in DINOv3: a shift of at most this size, a
             factor for each axis and a common factor, both from 1 / value to value. Default: none.
     """
-    form: Required[Literal['index', 'centred', 'mixed']]
+    form: Literal['index', 'centred', 'mixed']  # required, but a name of timm may bring it
     temperature: Positive
     order: Literal['yx', 'xy']
     planes: Literal['neighbours', 'halves']
@@ -194,10 +194,12 @@ def build_rotary(cfg: Mapping[str, Any] | None, **sizes: int) -> Rotary | NoRota
         sizes: ``head_dims, num_heads, num_layers, num_prefix_tokens``, see :class:`Rotary`.
 
     Raises:
-        ConfigError: see :class:`Rotary`.
+        ConfigError: see :class:`Rotary`. Also if there is no ``form``.
     """
     if cfg is None:
         return NoRotary(sizes['num_layers'])
+    if 'form' not in cfg:
+        raise ConfigError(f'pos_embed: rotary needs form, one of {", ".join(TEMPERATURES)}.')
     given = {field.name: cfg[field.name] for field in fields(Coordinates) if field.name in cfg}
     kind = MixedRotary if cfg['form'] == 'mixed' else AxialRotary
     return kind(Coordinates(**given), temperature=cfg.get('temperature', TEMPERATURES[cfg['form']]),
