@@ -40,7 +40,8 @@ def summary(runner: Runner) -> str:
     classes = getattr(data, 'metainfo', {}).get('classes')
     held_out = len(runner.val_dataloader.dataset) if runner._val_loop is not None else 0
     processes, batch = get_world_size(), runner.train_dataloader.batch_size
-    epochs = f' in {runner.max_epochs} epochs' if isinstance(runner.train_loop, EpochBasedTrainLoop) else ''
+    epochs = f' in {runner.max_epochs} epoch{"s" * (runner.max_epochs > 1)}' if isinstance(
+        runner.train_loop, EpochBasedTrainLoop) else ''
     device = parameters[0].device if parameters else 'cpu'
     precision = str(getattr(runner.optim_wrapper, 'cast_dtype', None) or 'float32').removeprefix('torch.')
     files = [handler.baseFilename for handler in runner.logger.handlers if isinstance(handler, logging.FileHandler)]
