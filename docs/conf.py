@@ -35,7 +35,7 @@ html_logo = html_favicon = 'logo.svg'
 myst_heading_anchors = 4
 myst_links_external_new_tab = True
 myst_html_meta = {'description': 'Vision Transformer and hybrid CNN-ViT backbones for MMPretrain, MMDetection and '
-                                 'MMSegmentation, with any of 270 timm ViTs by name.'}
+                                 'MMSegmentation, with any of 260 timm ViTs by name.'}
 
 autodoc_typehints = 'none'  # the signature and the docstring have them
 autodoc_inherit_docstrings = False  # MMEngine's are not ours

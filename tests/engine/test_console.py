@@ -1,11 +1,12 @@
 import logging
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 from campaigns.tiny_run import build, tiny_cfg
 
-from vit_plugin.engine.console import FILE_ONLY, is_for_the_console, quieten
+from vit_plugin.engine.console import FILE_ONLY, is_for_the_console, quieten, without_stderr
 
 
 @pytest.mark.parametrize(('message', 'shown'), [
@@ -41,3 +42,10 @@ def test_a_run_tells_what_it_trains_in_few_lines(tmp_path, capsys, verbose):
         assert re.search(r'Device: +cpu, float32, 1 process\n', text)
     assert 'Hooks will be executed' in log
     assert Path(re.search(r'Log: +(.*)', shown)[1]).read_text() == log
+
+
+def test_what_a_shell_says_of_a_missing_compiler_is_dropped(capfd):
+    with without_stderr():
+        subprocess.run('no-such-compiler --version', shell=True, check=False)
+    subprocess.run('echo heard >&2', shell=True, check=True)
+    assert capfd.readouterr().err == 'heard\n'

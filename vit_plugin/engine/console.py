@@ -1,6 +1,9 @@
 """What a run writes to the console: what is trained, on what and where. The log file also has everything else."""
 
 import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from mmengine.dist import get_world_size
 from mmengine.logging import MMLogger
@@ -26,6 +29,19 @@ def quieten(logger: MMLogger) -> None:
     for handler in logger.handlers:
         if not isinstance(handler, logging.FileHandler) and is_for_the_console not in handler.filters:
             handler.addFilter(is_for_the_console)
+
+
+@contextmanager
+def without_stderr() -> Iterator[None]:
+    """Drop what child processes write: MMEngine asks a shell for a C compiler, which complains where there is none."""
+    saved = os.dup(2)
+    with open(os.devnull, 'w') as null:
+        os.dup2(null.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
 
 
 def summary(runner: Runner) -> str:

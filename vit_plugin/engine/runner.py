@@ -28,7 +28,7 @@ from .checkpoints.newest import newest_checkpoint
 from .checkpoints.reading import SavedConfigHook, read_for, resumable_only
 from .checkpoints.saver import Saver
 from .classes import check_classes, check_head
-from .console import quieten, summary
+from .console import quieten, summary, without_stderr
 from .default_hooks import with_ours
 from .distributed import from_rank_0, init_distributed, naming_lost_ranks, timeout_of
 from .exact.loops import resumable
@@ -98,6 +98,10 @@ class Runner(mmengine.runner.Runner):
         if not self.cfg.get('verbose', True):
             quieten(logger)
         return logger
+
+    def _log_env(self, env_cfg: dict) -> None:
+        with without_stderr():
+            super()._log_env(env_cfg)
 
     def dump_config(self) -> None:
         """Leave a config that lies in the work directory as it was written. ``vis_data/config.py`` is all of it."""
