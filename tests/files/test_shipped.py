@@ -42,7 +42,8 @@ def built(project, tmp_path_factory) -> Path:
     """The package as a wheel of the source distribution installs it."""
     folder = tmp_path_factory.mktemp('built')
     with tarfile.open(build('sdist', project, folder)) as archive:
-        archive.extractall(folder, filter='data')
+        # Debian 12's Python 3.11.2 has no filters, and newer ones warn without
+        archive.extractall(folder, **(dict(filter='data') if hasattr(tarfile, 'data_filter') else {}))
     source, = folder.glob('vit_plugin-*/')
     with zipfile.ZipFile(build('wheel', source, folder)) as archive:
         archive.extractall(folder / 'site')
