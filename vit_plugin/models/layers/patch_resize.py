@@ -50,6 +50,17 @@ class ResizableConv2d(nn.Conv2d):
         """Compute what the patches of these sizes need. A graph of the model could not compute it."""
         self.matrices |= {size: resize_matrix(self.kernel_size[0], size) for size in sizes
                           if size != self.kernel_size[0]}
+        self._move()
+
+    def _move(self) -> None:
+        """Keep the matrices where the kernel is. A copy in each forward would make the CPU wait for a GPU."""
+        self.moved = {size: matrix if self.weight.is_meta else matrix.to(self.weight)
+                      for size, matrix in self.matrices.items()}
+
+    def _apply(self, *args: Any, **kwargs: Any) -> 'ResizableConv2d':
+        super()._apply(*args, **kwargs)  # of `to`, `cuda` and `to_empty`
+        self._move()
+        return self
 
     def forward(self, x: Tensor, size: int) -> Tensor:  # type: ignore[override]  # the stem calls it
         return F.conv2d(x, self.kernel(size), self.bias, stride=size)
@@ -59,5 +70,5 @@ class ResizableConv2d(nn.Conv2d):
         if size == self.kernel_size[0]:
             return self.weight
         with torch.autocast(self.weight.device.type, enabled=False):
-            matrix = self.matrices[size].to(self.weight)
+            matrix = self.moved[size].to(self.weight)  # which has been done, but for weights that were on meta
             return matrix @ self.weight @ matrix.mT

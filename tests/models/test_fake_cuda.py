@@ -1,0 +1,105 @@
+"""Every model on fake CUDA tensors: a constant that stays on the CPU, or a value that is read, is an error there."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
+from torch.utils._pytree import tree_leaves
+from wrong_values import RIGHT
+
+from vit_plugin.registry import MODELS
+
+BACKBONES = [name for name in RIGHT if name.startswith(('VisionTransformer', 'MM', 'TimmBackbone', 'ViTAdapter'))]
+STEMS = [name for name in RIGHT if name.endswith('Embed')]
+
+
+def on_fake_cuda(model: nn.Module) -> tuple[nn.Module, FakeTensorMode]:
+    """A module that was moved to a GPU, as far as fake tensors go, and their mode, which takes no real ones."""
+    fake = FakeTensorMode(allow_non_fake_inputs=True)
+    overwrites = torch.__future__.get_overwrite_module_params_on_conversion()
+    torch.__future__.set_overwrite_module_params_on_conversion(True)
+    try:
+        with fake:
+            model = model.to('cuda')
+    finally:
+        torch.__future__.set_overwrite_module_params_on_conversion(overwrites)
+    fake.allow_non_fake_inputs = False
+    return model, fake
+
+
+def build(name: str, **more: Any) -> nn.Module:
+    return MODELS.build(dict(RIGHT[name], type=f'vit_plugin.{name.partition(" ")[0]}', **more))
+
+
+def check(outputs: Any) -> None:
+    found = [leaf for leaf in tree_leaves(outputs) if isinstance(leaf, Tensor)]
+    assert found
+    assert {leaf.device.type for leaf in found} == {'cuda'}
+
+
+@pytest.fixture
+def autocast(monkeypatch) -> Iterator[None]:
+    """Autocast for a GPU, which :class:`torch.autocast` leaves out where there is none."""
+    before = torch.get_autocast_dtype('cuda')
+    torch.set_autocast_enabled('cuda', True)
+    torch.set_autocast_dtype('cuda', torch.bfloat16)
+    yield
+    torch.set_autocast_enabled('cuda', False)
+    torch.set_autocast_dtype('cuda', before)
+
+
+@pytest.mark.parametrize('mode', ['train', 'eval'])
+@pytest.mark.parametrize('name', [*BACKBONES, *STEMS])
+def test_forward_in_float32(name, mode):
+    check_forward(name, mode)
+
+
+@pytest.mark.parametrize('name', [*BACKBONES, *STEMS])
+def test_forward_under_autocast(name, autocast):
+    check_forward(name, 'train')
+
+
+def check_forward(name: str, mode: str) -> None:
+    model, fake = on_fake_cuda(build(name).train(mode == 'train'))
+    with fake:
+        side = getattr(model, 'img_size', 64)
+        height, width = (side, side) if isinstance(side, int) else side
+        out = model(torch.empty(2, 3, height, width, device='cuda'))
+    check(out[0] if name in STEMS else out)
+
+
+TOKENS, MAP = (2, 17, 32), (2, 32, 8, 8)
+
+
+@pytest.mark.parametrize(('name', 'shape'), [
+    ('SimpleFPN', MAP), ('TokenPooling', TOKENS), ('DINONeck', TOKENS[1:]), ('ViTClsHead', (2, 32)),
+    ('DistilledViTClsHead', TOKENS)])
+@pytest.mark.filterwarnings('ignore')
+def test_necks_and_heads(name, shape):
+    model, fake = on_fake_cuda(build(name))
+    with fake:
+        check(model((torch.empty(shape, device='cuda'), )))
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_a_loss_reads_no_value():
+    model, fake = on_fake_cuda(build('ViTClsHead'))
+    with fake:
+        labels = torch.empty(2, dtype=torch.int64, device='cuda')
+        check(model.loss_module(model((torch.empty(2, 32, device='cuda'), )), labels))
+
+
+def test_a_value_that_is_read_fails():
+    model, fake = on_fake_cuda(nn.Linear(2, 2))
+    with fake, pytest.raises(DataDependentOutputException):
+        model(torch.empty(2, 2, device='cuda')).sum().item()
+
+
+def test_a_constant_on_the_cpu_fails():
+    constant = torch.ones(2)
+    model, fake = on_fake_cuda(nn.Linear(2, 2))
+    with fake, pytest.raises(AssertionError, match='convert all Tensors to FakeTensors'):
+        model(torch.empty(2, 2, device='cuda')) + constant
