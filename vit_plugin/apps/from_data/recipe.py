@@ -1,6 +1,6 @@
 """A config that a person reads and changes: its sections, and its text."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from copy import deepcopy
 from dataclasses import dataclass, field
 from textwrap import fill
@@ -45,6 +45,12 @@ class Recipe:
     sections: dict[str, Any]
     bases: Sequence[str]
     files: Mapping[str, str] = field(default_factory=dict)
+
+
+def split_text(train: Sized, val: Sized, held_out: bool) -> str:
+    """How many images there are for what, as the beginning of a recipe's text."""
+    return (f'{counted(len(train), "image")} to train on, {counted(len(val), "image")} '
+            f'{"held out, a tenth of all" if held_out else "to validate"}.')
 
 
 def data_sections(request: Request, classes: int, batch_size: int, train_pipeline: list, test_pipeline: list,

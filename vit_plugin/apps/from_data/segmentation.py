@@ -8,7 +8,7 @@ from vit_plugin.data.masks import MaskFolder, read_mask_folder
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.shipped import base_of
 
-from .recipe import Recipe, data_sections
+from .recipe import Recipe, data_sections, split_text
 from .request import Request, counted, rounded_up, typical_size
 from .schedule import adamw, epochs_for, for_batch, stopping
 
@@ -30,8 +30,7 @@ def segmentor_recipe(request: Request) -> Recipe:
     batch_size = min(request.batch_size or 4, count)
     epochs = request.epochs or epochs_for(count, batch_size, 2000, 12, 72 if scratch else 36)
     scale = image_scale(request, found)
-    text = (f'{counted(count, "image")} to train on, {counted(len(found.val), "image")} '
-            f'{"held out, a tenth of all" if found.held_out else "to validate"}. '
+    text = (f'{split_text(found.train, found.val, found.held_out)} '
             f'{"From scratch" if scratch else "Fine-tuned"}, {counted(epochs, "epoch")} of '
             f'{counted(math.ceil(count / batch_size), "step")}, images within {scale[0]} x {scale[1]} pixels.')
     schedule = (adamw(for_batch(1e-3, 4, batch_size), 0.05, 1.0, 12, epochs, batch_size) if scratch else
