@@ -103,3 +103,12 @@ def test_a_constant_on_the_cpu_fails():
     model, fake = on_fake_cuda(nn.Linear(2, 2))
     with fake, pytest.raises(AssertionError, match='convert all Tensors to FakeTensors'):
         model(torch.empty(2, 2, device='cuda')) + constant
+
+
+@pytest.mark.parametrize('name', BACKBONES)
+def test_shapes_on_the_meta_device(name):
+    with torch.device('meta'):
+        model = build(name).eval()
+        side = getattr(model, 'img_size', 64)
+        out = model(torch.empty(2, 3, *((side, side) if isinstance(side, int) else side)))
+    assert {leaf.device.type for leaf in tree_leaves(out)} == {'meta'}

@@ -82,7 +82,8 @@ class PosEmbed(nn.Module):
         """Add the positions of ``grid`` to the tokens (B, prefix + h*w, C)."""
         table = self.table(weight, grid, x.device)
         # Under autocast the sum stays in float32, and so do the sums in the blocks.
-        table = table if torch.is_autocast_enabled(x.device.type) else table.to(x.dtype)
+        under_autocast = not x.is_meta and torch.is_autocast_enabled(x.device.type)  # which meta has not
+        table = table if under_autocast else table.to(x.dtype)
         return x + F.pad(table, (0, 0, x.shape[1] - table.shape[1], 0))
 
 
