@@ -61,3 +61,16 @@ def test_a_missing_gradio_is_named_with_its_extra(tiny, monkeypatch):
     monkeypatch.setitem(sys.modules, 'gradio', None)
     with pytest.raises(MissingExtraError, match=r"vit-plugin demo needs gradio.*pip install 'vit_plugin\[browser\]'"):
         browser.page(trained(tiny), 'title')
+
+
+def test_examples_are_images_of_the_test(tiny, tmp_path):
+    for i in range(5):
+        cv2.imwrite(str(tmp_path / f'{i}.png'), np.zeros((8, 8, 3), dtype=np.uint8))
+    (tmp_path / 'val.txt').write_text(''.join(f'{i}.png 0\n' for i in range(5)))
+    model = trained(tiny)
+    assert browser.examples(model) == []
+    model.cfg.test_dataloader = dict(dataset=dict(
+        type='CustomDataset', data_prefix=str(tmp_path), ann_file=str(tmp_path / 'val.txt')))
+    assert browser.examples(model) == [str(tmp_path / f'{i}.png') for i in (0, 2, 4)]
+    model.cfg.test_dataloader.dataset.ann_file = 'of another machine.txt'
+    assert browser.examples(model) == []

@@ -1,8 +1,10 @@
 """A page in the browser: drop a picture, see the likeliest classes and what the model sees in it."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from mmengine.registry import DATASETS, DefaultScope
 
 from vit_plugin.errors import ConfigError, MissingExtraError, needed_by
 from vit_plugin.models.loading import find_backbone
@@ -15,6 +17,7 @@ from .trained_model import TrainedModel
 if TYPE_CHECKING:
     import gradio
 
+EXAMPLES = 3
 LONGEST = 10  # sides of a picture; the weights of attention grow with the square of this
 OF_A_BLOCK = ('attention', 'rollout')
 ABOUT = """This model says what is in a picture, and shows what it looked at. Drop a picture of what it was trained on.
@@ -23,7 +26,7 @@ More patches make finer pictures."""
 CAPTIONS = {
     'attention': 'Each panel is a head of the chosen block: bright patches are those that the class token takes most '
                  'from. A dark panel looks everywhere alike.',
-    'rollout': 'What of each patch has reached the class token up to this block, over all heads.',
+    'rollout': 'What of each patch has reached the class token, or the mean of the patches, after this block.',
     'features': 'Patches of one colour have similar features (three principal components as red, green, blue).',
     'cam': 'Bright patches raise the score of the class (Grad-CAM).'}
 TITLES = {'attention': 'Attention of the class token', 'rollout': 'Attention rolled out through the blocks',
@@ -65,6 +68,21 @@ def look(trained: TrainedModel, path: str, size: int | None = None) -> PreparedI
     return seen
 
 
+def examples(trained: TrainedModel) -> list[str]:
+    """Image files of the model's test data, or none where they are not on this machine."""
+    dataset = (trained.cfg.get('test_dataloader') or {}).get('dataset')
+    if not dataset:
+        return []
+    try:
+        with DefaultScope.overwrite_default_scope(trained.cfg.default_scope):
+            data = DATASETS.build(dataset)
+    except Exception:  # noqa: BLE001  a data set of another machine
+        return []
+    numbers = np.linspace(0, len(data) - 1, min(EXAMPLES, len(data))).astype(int)
+    paths = [data.get_data_info(int(i)).get('img_path') for i in numbers]
+    return [path for path in paths if path and Path(path).is_file()]
+
+
 def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.Blocks':
     """The page. It asks nothing of the network, and keeps the pictures for at most two hours.
 
@@ -104,6 +122,8 @@ def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.
                 picture = gr.Image(image_mode=None, label='Drop a picture', type='filepath')
                 # Gradio would open the file first, with errors of its own. For a subclass it would write a stub file.
                 picture.preprocess = lambda upload: upload and upload.path
+                if found := examples(trained):
+                    gr.Examples(found, picture, label='From its test images', cache_examples=False)
                 block = gr.Slider(1, count, count, step=1, label='Block of attention and rollout')
                 shown = [gr.Label(label='Classes', num_top_classes=NUM_TOP), gr.Markdown(visible=False)]
             with gr.Column(scale=3):
