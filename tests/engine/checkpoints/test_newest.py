@@ -1,6 +1,7 @@
-"""Going on with a run: from the newest checkpoint that is whole, and without running what one holds."""
+"""The checkpoint that a run resumes from."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -25,11 +26,19 @@ def test_an_earlier_runs_checkpoints_are_left_alone(tmp_path):
     """A fresh run in the folder of a longer one: its marker counts, unless a later file was written after it."""
     saved(tmp_path, 4, 5, 90)
     (tmp_path / 'last_checkpoint').write_text(str(tmp_path / 'epoch_5.pth'))
+    written_in_order(*(tmp_path / f'epoch_{epoch}.pth' for epoch in (90, 4, 5)), tmp_path / 'last_checkpoint')
     assert newest_checkpoint(tmp_path) == str(tmp_path / 'epoch_5.pth')
     saved(tmp_path, 6)
-    later = (tmp_path / 'last_checkpoint').stat().st_mtime_ns + 10**9
-    os.utime(tmp_path / 'epoch_6.pth', ns=(later, later))
     assert newest_checkpoint(tmp_path) == str(tmp_path / 'epoch_6.pth')
+
+
+def written_in_order(*paths: Path) -> None:
+    """Give the files, and the manifests of folders, times one second apart."""
+    now = time.time()
+    for i, path in enumerate(paths, -len(paths)):
+        path = path / 'manifest.json' if path.is_dir() else path
+        if path.exists():
+            os.utime(path, (now + i, now + i))
 
 
 def at(path: Path, iteration: int) -> Path:
@@ -46,25 +55,26 @@ def at(path: Path, iteration: int) -> Path:
                                    ('epoch_1', 'iter_6', 'epoch_2', 'iter_11'),
                                    ('epoch_1.pth', 'iter_6', 'epoch_2.pth', 'iter_11')])
 @pytest.mark.parametrize('marked', [0, 1, 2, 3, None])
-def test_epochs_and_iterations_files_and_folders_have_one_order(tmp_path, names, marked):
-    """An epoch has 5 iterations. What is damaged is passed over, and what was saved after the marker is taken."""
-    paths = []
-    for i, (name, iteration) in enumerate(zip(names, (5, 6, 10, 11), strict=True)):
-        paths.append(at(tmp_path / name, iteration))
-        if i == marked:
-            (tmp_path / 'last_checkpoint').write_text(str(paths[-1]))
+def test_the_last_one_written_is_taken(tmp_path, names, marked):
+    """Of epochs and iterations, files and folders. What is damaged is passed over."""
+    paths = [at(tmp_path / name, 5 * i) for i, name in enumerate(names)]
+    if marked is not None:
+        (tmp_path / 'last_checkpoint').write_text(str(paths[marked]))
+    written_in_order(*paths[:(marked or 0) + 1], tmp_path / 'last_checkpoint', *paths[(marked or 0) + 1:])
     for i in (3, 2, 1):
         assert newest_checkpoint(tmp_path) == str(paths[i])
         torn = paths[i] if paths[i].is_file() else paths[i] / 'run.json'
+        then = torn.stat().st_mtime_ns
         torn.write_bytes(torn.read_bytes()[:-1000])
+        os.utime(torn, ns=(then, then))
     assert newest_checkpoint(tmp_path) == str(paths[0])
 
 
 def test_later_checkpoints_of_an_earlier_run_are_left_alone(tmp_path):
-    """Of either name: the marker is newer than they are."""
-    for name, iteration in (('iter_90', 90), ('epoch_20.pth', 100), ('iter_6', 6), ('epoch_2', 10)):
-        at(tmp_path / name, iteration)
-    (tmp_path / 'last_checkpoint').write_text(str(tmp_path / 'epoch_2'))
+    """The marker is newer than they are."""
+    paths = [at(tmp_path / name, i) for i, name in enumerate(('iter_90', 'epoch_20.pth', 'iter_6', 'epoch_2'))]
+    (tmp_path / 'last_checkpoint').write_text(str(paths[-1]))
+    written_in_order(*paths, tmp_path / 'last_checkpoint')
     assert newest_checkpoint(tmp_path) == str(tmp_path / 'epoch_2')
     (tmp_path / 'epoch_2/run.json').write_text('{}')
     assert newest_checkpoint(tmp_path) == str(tmp_path / 'iter_6')
