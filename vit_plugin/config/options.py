@@ -9,6 +9,7 @@ from mmengine.registry import HOOKS
 from mmengine.runner import Runner
 from mmengine.utils.dl_utils import set_multi_processing
 
+from vit_plugin.engine.compile import OPTIONS
 from vit_plugin.engine.default_hooks import with_ours
 from vit_plugin.engine.faults.unreadable import UnreadableHook
 from vit_plugin.engine.lora import Lora
@@ -36,6 +37,7 @@ GROUPS = {
     # MMEngine reads these from dicts, without a signature.
     'env_cfg': {'cudnn_benchmark', 'mp_cfg', 'dist_cfg', 'resource_limit'},
     'auto_scale_lr': {'base_batch_size', 'enable'},
+    'compile': {'blocks', *OPTIONS},
 }
 
 

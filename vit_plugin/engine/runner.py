@@ -1,7 +1,7 @@
 """MMEngine's runner with safer files and more checks."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import cached_property, partial
 from multiprocessing.util import get_temp_dir
@@ -28,6 +28,7 @@ from .checkpoints.newest import newest_checkpoint
 from .checkpoints.reading import SavedConfigHook, read_for, resumable_only
 from .checkpoints.saver import Saver
 from .classes import check_classes, check_head
+from .compile import compile_blocks
 from .console import quieten, summary, without_stderr
 from .default_hooks import with_ours
 from .distributed import from_rank_0, init_distributed, naming_lost_ranks, timeout_of
@@ -60,6 +61,8 @@ class Runner(mmengine.runner.Runner):
     - A loss that is not finite ends the run, see :class:`~vit_plugin.engine.RuntimeInfoHook`.
     - SIGTERM and SIGUSR1 save and stop it, see :class:`~vit_plugin.engine.PreemptionHook`.
     - A process that is dead or hangs ends all others, see :func:`~vit_plugin.engine.distributed.naming_lost_ranks`.
+    - ``compile=dict(blocks=True)`` compiles block by block, see :mod:`vit_plugin.engine.compile`. Other entries are
+      arguments of ``torch.compile``.
     - Several processes work on a CPU too.
     - ``verbose=False`` leaves the config, the environment and the like to the log file.
 
@@ -82,6 +85,7 @@ class Runner(mmengine.runner.Runner):
     checked_checkpoint: str | None = None
     sharding: Sharding | None = None
     lora: Lora | None = None
+    _compiled = False
 
     def setup_env(self, env_cfg: dict) -> None:
         if self.distributed:
@@ -116,6 +120,15 @@ class Runner(mmengine.runner.Runner):
             begin_sharded(self, to_train=True)
             with naming_lost_ranks(self):
                 return super().train()
+
+    def _maybe_compile(self, target: str) -> None:
+        settings = self.cfg.get('compile')
+        if not isinstance(settings, Mapping) or 'blocks' not in settings:
+            super()._maybe_compile(target)
+        elif settings['blocks'] and not self._compiled:
+            self._compiled = True
+            number = compile_blocks(self.model, **{name: value for name, value in settings.items() if name != 'blocks'})
+            self.logger.info(f'{number} blocks are compiled at their first forward.')
 
     def build_optim_wrapper(self, optim_wrapper: Any) -> Any:
         built = super().build_optim_wrapper(optim_wrapper)

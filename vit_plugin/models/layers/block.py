@@ -1,11 +1,11 @@
 """A block of the encoder."""
 
 import torch
-from timm.layers import DropPath
 from torch import Tensor, nn
 
 from .attention import Attention
 from .block_cfg import BlockCfg, Grid
+from .drop_path import build_drop_path
 from .mlp import GatedMlp, Mlp
 from .numerics import build_norm
 from .relative_position import RelativeAttention
@@ -54,7 +54,7 @@ class TransformerBlock(nn.Module):
         value = cfg.layer_scale_init_value
         self.ls1, self.ls2 = (LayerScale(cfg.embed_dims, value) if value and wanted else nn.Identity()
                               for wanted in (True, cfg.mlp_layer_scale))
-        self.drop_path = DropPath(cfg.drop_path_rate)
+        self.drop_path = build_drop_path(cfg.drop_path_rate)
 
     def forward(self, x: Tensor, grid: Grid, num_outputs: int | None = None,
                 rotation: Tensor | None = None) -> Tensor:

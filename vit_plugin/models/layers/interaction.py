@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from timm.layers import DropPath
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from .deformable_attention import DeformableAttention, Level
+from .drop_path import build_drop_path
 from .spatial_prior import init_conv
 
 EPS = 1e-6
@@ -61,7 +61,7 @@ class Extractor(nn.Module):
         hidden = int(embed_dims * ffn_ratio)
         self.ffn = ConvFFN(embed_dims, hidden) if hidden else None
         self.ffn_norm = nn.LayerNorm(embed_dims, eps=EPS) if hidden else nn.Identity()
-        self.drop_path = DropPath(drop_path_rate)
+        self.drop_path = build_drop_path(drop_path_rate)
 
     def forward(self, pyramid: Tensor, levels: Sequence[Level], patches: Tensor, patch_level: Level) -> Tensor:
         """The pyramid (B, elements, C) and patches (B, h*w, C) -> the pyramid (B, elements, C)."""

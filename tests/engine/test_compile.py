@@ -1,0 +1,75 @@
+"""Blocks that are compiled one by one compute what they compute eagerly, with few graphs."""
+
+from copy import deepcopy
+
+import pytest
+import torch
+from campaigns.tiny_run import build, tiny_cfg
+from torch._dynamo.utils import counters
+
+from vit_plugin.engine.compile import compile_blocks
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer
+
+pytestmark = pytest.mark.filterwarnings('ignore')  # torch's own tracing warns
+
+SIZES = dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64)
+MODELS = {
+    'plain': dict(arch=SIZES, drop_path_rate=0.2, out_type='featmap'),
+    'rotary': dict(arch=SIZES, pos_embed=dict(type='none', rotary=dict(form='index')), out_type='featmap'),
+    'recomputed': dict(arch=SIZES, with_cp=True, out_type='featmap'),
+    'windows': dict(arch=SIZES, with_cls_token=False, encoder=dict(window=dict(size=2, global_blocks=(2, ))),
+                    out_type='featmap'),
+    'hybrid': dict(arch=dict(SIZES, resnet=dict(stage_depths=(1, ), width=32)), out_type='featmap'),
+}
+
+
+@pytest.fixture(autouse=True)
+def fresh_graphs():
+    torch._dynamo.reset()
+    counters.clear()
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize('name', [pytest.param(name, marks=[pytest.mark.nightly] * (name == 'windows'))
+                                  for name in MODELS])  # 70 s of torch's reasoning about padded grids
+def test_one_graph_for_each_kind_of_block(name):
+    """Kinds: with and without stochastic depth, windows or not, the CNN. A second size adds the graphs of all sizes."""
+    torch.manual_seed(0)
+    model = VisionTransformer(img_size=64, **MODELS[name]).train()
+    eager = deepcopy(model)
+    compile_blocks(model, backend='aot_eager')
+    graphs = []
+    for size in (64, 96, 128, 80):
+        images = torch.randn(2, 3, size, size)
+        outs = []
+        for one in (model, eager):
+            torch.manual_seed(1)
+            outs.append(one(images)[-1])
+            outs[-1].square().mean().backward()
+        torch.testing.assert_close(outs[0], outs[1], rtol=1e-5, atol=1e-5)
+        graphs.append(counters['stats']['unique_graphs'])
+    for own, other in zip(model.parameters(), eager.parameters(), strict=True):
+        torch.testing.assert_close(own.grad, other.grad, rtol=1e-4, atol=1e-5)
+    kinds = 1 if name in ('rotary', 'recomputed') else 2
+    padded = name == 'windows'  # a grid that windows do not divide takes another path
+    assert graphs[:2] == [kinds, 2 * kinds]
+    assert graphs[-1] <= 2 * kinds + padded
+    assert not counters['graph_break']
+    assert deepcopy(model).state_dict().keys() == eager.state_dict().keys()
+
+
+def test_a_run_compiles_its_blocks(tmp_path):
+    runner = build(tiny_cfg(tmp_path, compile=dict(blocks=True, backend='aot_eager')))
+    runner.train()
+    assert 0 < counters['stats']['unique_graphs'] <= 8  # two kinds of block, the last batch, validation
+    assert not counters['graph_break']
+
+
+def test_wrong_options():
+    model = VisionTransformer(SIZES)
+    with pytest.raises(ConfigError, match='compile takes no mod .*did you mean mode'):
+        compile_blocks(model, mod='default')
+    with pytest.raises(ConfigError, match='names its blocks'):
+        compile_blocks(torch.nn.Linear(2, 2))

@@ -1,0 +1,36 @@
+"""Stochastic depth."""
+
+import torch
+from torch import Tensor, nn
+
+
+class DropPath(nn.Module):
+    """Leave out a residual branch for some samples of a batch (stochastic depth, arXiv:1603.09382).
+
+    It computes what timm's does, but the rate is a tensor. ``torch.compile`` makes one graph for each number that it
+    meets in the code, and each block of an encoder has another rate.
+
+    Args:
+        drop_prob: probability that the branch is left out. The others are divided by ``1 - drop_prob``.
+
+    Shape: (B, ...) -> the same.
+    """
+
+    def __init__(self, drop_prob: float) -> None:
+        super().__init__()
+        self.drop_prob = drop_prob
+        self.register_buffer('keep_prob', torch.tensor(1 - drop_prob), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training:
+            return x
+        kept = torch.rand(x.shape[:1] + (1, ) * (x.ndim - 1), device=x.device) < self.keep_prob
+        return x * (kept / self.keep_prob).to(x.dtype)
+
+    def extra_repr(self) -> str:
+        return f'drop_prob={self.drop_prob:.3f}'
+
+
+def build_drop_path(drop_prob: float) -> nn.Module:
+    """:class:`DropPath`, or the identity for the rate 0."""
+    return DropPath(drop_prob) if drop_prob else nn.Identity()
