@@ -33,8 +33,8 @@ def make_parser() -> argparse.ArgumentParser:
                         help="part of the memory for CUDA, NCCL and the allocator's gaps; default 0.1")
     parser.add_argument('--peak-tflops', type=at_least(0.001, float),
                         help=f"TFLOP/s of one GPU at best; default: H100's, {PEAK_TFLOPS}")
-    parser.add_argument('--utilisation', type=at_least(0.001, float, 1), default=0.4, metavar='PART',
-                        help='part of the peak that the arithmetic reaches; default 0.4')
+    parser.add_argument('--utilisation', type=at_least(0.001, float, 1), default=0.25, metavar='PART',
+                        help='part of the peak that the arithmetic reaches; default 0.25, as published for H100')
     parser.add_argument('--device-bandwidth', type=at_least(0.001, float), default=GIGABYTES_PER_S['within'],
                         metavar='GB/S', help='of a GPU to the others in its machine, in one direction; default 450')
     parser.add_argument('--node-bandwidth', type=at_least(0.001, float), default=GIGABYTES_PER_S['between'],

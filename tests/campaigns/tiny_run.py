@@ -21,7 +21,7 @@ from vit_plugin.engine.checkpoints.state import by_numbers
 from vit_plugin.weights.folders import read_folder
 
 ITERATIONS, PER_EPOCH, BATCH = 12, 4, 16
-CLOCKS = ('time', 'memory', 'eta', 'images/s')  # recorded values that no two runs have in common
+CLOCKS = ('time', 'memory', 'eta', 'images/s', 'data_wait')  # recorded values that no two runs have in common
 
 MODEL = dict(
     type='ImageClassifier',

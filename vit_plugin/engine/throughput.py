@@ -1,20 +1,33 @@
-"""How fast a run is, and how long it will take on a CPU."""
+"""How fast a run is, how well it uses its GPU, and how long it will take on a CPU."""
 
 from typing import Any
 
+import torch
 from mmengine.device import get_device
 from mmengine.dist import get_world_size
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
+from torch.utils.flop_counter import FlopCounterMode
 
 from vit_plugin.registry import HOOKS
 
 STEADY, LONG = 20, 3600.  # iterations after which the remaining time is known; seconds of it that need a word
+# Dense TFLOP/s of 16-bit products that are summed in float32, by a part of the GPU's name, from NVIDIA's data sheets
+# (GeForce: the white papers of their architectures). The first row that fits counts.
+GPU_TFLOPS = {
+    'B200': 2250., 'GH200': 989., 'H200': 989., 'H100 PCIe': 756., 'H100': 989., 'A100': 312., 'L40S': 362., 'L4': 121.,
+    'A10': 125., 'A40': 150., 'RTX 5090': 210., 'RTX 4090': 165., 'RTX 3090': 71., 'V100': 125., 'T4': 65.}
 
 
 @HOOKS.register_module()
 class ThroughputHook(Hook):
-    """Logs the images per second of all processes, loading included. Our runner has it by itself.
+    """Logs the speed of a training. Our runner has it by itself.
+
+    - ``images/s``: images per second of all processes, loading included.
+    - ``data_wait``: the share of the time in which the step waits for data.
+    - ``mfu``: in mixed precision on a GPU of ``GPU_TFLOPS``, the share of its arithmetic that the step reaches (model
+      FLOPs utilisation, arXiv:2204.02311, Appendix B). The operations are those of the first step, as torch counts
+      them; with ``with_cp``, the recomputed ones count too.
 
     On a CPU it warns once when more than an hour remains.
     """
@@ -23,13 +36,43 @@ class ThroughputHook(Hook):
         sampler = runner.train_dataloader.batch_sampler
         self._images = getattr(sampler, 'batch_size', 0) * get_world_size()
         self._known_from = runner.iter + STEADY
+        self._flops = 0
+        self._peak = peak_flops() if getattr(runner.optim_wrapper, 'cast_dtype', None) else 0.
+        if self._peak:
+            self._count_first_step(runner.model)
+
+    def _count_first_step(self, model: Any) -> None:
+        step, is_own = model.train_step, 'train_step' in vars(model)  # as of a compiled one
+
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            if is_own:
+                model.train_step = step
+            else:
+                del model.train_step
+            with FlopCounterMode(display=False) as counter:
+                out = step(*args, **kwargs)
+            self._flops = counter.get_total_flops()
+            return out
+
+        model.train_step = counted
 
     def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
         hub = runner.message_hub
-        if self._images and 'train/time' in hub.log_scalars:  # of MMEngine's IterTimerHook, which ran before
-            hub.update_scalar('train/images/s', self._images / hub.get_scalar('train/time').current())
+        if 'train/time' in hub.log_scalars:  # of MMEngine's IterTimerHook, which ran before
+            seconds, waiting = (hub.get_scalar(f'train/{name}').current() for name in ('time', 'data_time'))
+            hub.update_scalar('train/data_wait', waiting / seconds)
+            if self._images:
+                hub.update_scalar('train/images/s', self._images / seconds)
+            if self._flops:
+                hub.update_scalar('train/mfu', self._flops / (seconds * self._peak))
         left = hub.runtime_info.get('eta', 0.)
         if runner.iter + 1 == self._known_from and left > LONG and get_device() == 'cpu':
             runner.logger.warning(
                 f'At this rate, {left / 3600:.1f} hours remain on this CPU. Shorter: fewer epochs, --amp where the CPU '
                 'computes in bfloat16, a smaller arch or smaller images, or a GPU.')
+
+
+def peak_flops() -> float:
+    """Operations per second that this GPU computes at best in 16 bits. 0 for an unknown GPU, and without one."""
+    name = torch.cuda.get_device_name() if torch.cuda.is_available() else ''
+    return 1e12 * next((tflops for part, tflops in GPU_TFLOPS.items() if part in name), 0.)

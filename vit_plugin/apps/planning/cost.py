@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from vit_plugin.engine.throughput import GPU_TFLOPS
 from vit_plugin.errors import ConfigError
 
 # Dense TFLOP/s of one NVIDIA H100 SXM (its data sheet), by the type that products are computed in.
-PEAK_TFLOPS = {'bfloat16': 989., 'float32': 67.}
+PEAK_TFLOPS = {'bfloat16': GPU_TFLOPS['H100'], 'float32': 67.}
 GIGABYTES_PER_S = dict(within=450., between=50.)  # NVLink 4 and one 400 Gb/s card per GPU, in one direction
 
 # bfloat16 TFLOP/s of one TPUv3 core: half a chip's 123 (cloud.google.com/tpu/docs/v3).
