@@ -6,6 +6,7 @@ import pytest
 import torch
 from mmengine.runner import load_checkpoint, save_checkpoint
 from torch.nn.functional import interpolate
+from torch.utils.flop_counter import FlopCounterMode
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
@@ -210,14 +211,18 @@ def test_frozen_stages(tiny, frozen_stages, trained):
         name for name in everything if name.startswith(('blocks', 'norm'))}}[trained]
 
 
+@pytest.mark.parametrize('with_cp', [True, 'selective'])
 @pytest.mark.parametrize('config', ['tiny', 'tiny_hybrid'])
-def test_checkpointing_changes_no_gradient(config, request):
+def test_recomputing_changes_no_gradient(config, with_cp, request):
     cfg = request.getfixturevalue(config)
-    plain, saving = VisionTransformer(**cfg), VisionTransformer(**cfg, with_cp=True)
+    plain, saving = VisionTransformer(**cfg), VisionTransformer(**cfg, with_cp=with_cp)
     saving.load_state_dict(plain.state_dict())
-    images = torch.randn(2, 3, 32, 32)
+    images, flops = torch.randn(2, 3, 32, 32), []
     for model in (plain, saving):
-        model(images)[0].square().sum().backward()
+        with FlopCounterMode(display=False) as counter:
+            model(images)[0].square().sum().backward()
+        flops.append(counter.get_total_flops())
+    assert (flops[0] == flops[1]) == (with_cp == 'selective')  # which keeps the products
     for (name, ours), theirs in zip(plain.named_parameters(), saving.parameters(), strict=True):
         torch.testing.assert_close(ours.grad, theirs.grad, msg=name)
 

@@ -19,6 +19,7 @@ from ..layers.encoder import Encoder
 from ..layers.numerics import AnyNumerics, build_norm, get_numerics
 from ..layers.outputs import MAPS, NUM_TOKENS, OUT_TYPES, OutType
 from ..layers.pos_embed import POS_EMBEDS, PosEmbed, PosEmbedCfg, PosEmbedName
+from ..layers.recompute import Recompute
 from ..layers.rotary import RotaryCfg, build_rotary
 from ..loading.checkpoint import LoadableBackbone
 from ..stems import Stem, StemCfg
@@ -57,7 +58,8 @@ class VisionTransformer(LoadableBackbone):
         frozen_stages: -1 freezes nothing. 0 freezes the stem, the tokens before the patches, the positions and the norm
             before the blocks. k > 0 also freezes the first k blocks. If these are all blocks of the arch, the final
             norm is frozen too; ``'all'`` says the same. Frozen parts stay in eval mode.
-        with_cp: recompute blocks in the backward pass to save memory.
+        with_cp: True recomputes blocks in the backward pass to save memory. ``'selective'`` keeps the results of
+            products, convolutions and attention in them, and recomputes the rest.
         init_cfg: MMEngine's initialisation config. By default the weights are initialised as the authors do.
             ``dict(type='Pretrained', checkpoint=True)`` loads timm's weights that ``arch`` names.
 
@@ -85,7 +87,7 @@ class VisionTransformer(LoadableBackbone):
                  encoder: EncoderCfg | None = None, numerics: AnyNumerics | None = None,
                  out_indices: int | Indices = -1, out_type: OutType | None = None, drop_rate: Rate = 0.,
                  drop_path_rate: Rate = 0., frozen_stages: FrozenStages = -1,
-                 with_cp: bool = False, init_cfg: InitConfig = None) -> None:
+                 with_cp: Recompute = False, init_cfg: InitConfig = None) -> None:
         super().__init__(init_cfg, arch)
         sizes = parse_arch(arch)
         self.arguments = given = sizes.complete(

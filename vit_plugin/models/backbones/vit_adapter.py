@@ -19,6 +19,7 @@ from vit_plugin.weights.report import Report
 from ..layers.deformable_attention import Level
 from ..layers.interaction import Interaction, to_maps
 from ..layers.numerics import build_map_norm
+from ..layers.recompute import Recompute
 from ..layers.spatial_prior import SpatialPrior, init_conv
 from ..loading.checkpoint import init_pretrained, load_weights
 from ..loading.hooks import fit_adapter
@@ -100,7 +101,7 @@ class ViTAdapter(BaseModule):
                  num_extra_extractors: Count = 2, add_tokens: Literal['last', 'each', 'none'] = 'last',
                  prior_channels: PositiveInt = 64, attention: AttentionCfg | None = None, ffn_ratio: Fraction = 0.25,
                  init_value: Fraction = 0., out_indices: Indices = (0, 1, 2, 3),
-                 norm_cfg: NormConfig = dict(type='SyncBN'), drop_path_rate: Rate = 0., with_cp: bool = False,
+                 norm_cfg: NormConfig = dict(type='SyncBN'), drop_path_rate: Rate = 0., with_cp: Recompute = False,
                  init_cfg: InitConfig = None) -> None:
         super().__init__(init_cfg)
         if tuple(out_indices) not in ((0, 1, 2, 3), (1, 2, 3)):
@@ -202,7 +203,7 @@ class ViTAdapter(BaseModule):
 
     @staticmethod
     def _build_backbone(cfg: Mapping[str, Any], interactions: int | Sequence[int], inject: bool,
-                        with_cp: bool) -> VisionTransformer:
+                        with_cp: Recompute) -> VisionTransformer:
         for name in ('out_indices', 'out_type'):
             if name in cfg:
                 raise ConfigError(f'ViTAdapter: backbone.{name} is what the adapter sets itself; leave it out, and '

@@ -1,14 +1,12 @@
 """The transformer encoder (arXiv:2010.11929, Equations 2 and 3)."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from .block import TransformerBlock
 from .block_cfg import Grid
+from .recompute import Recompute, recomputed
 
 
 class Encoder(nn.ModuleList):
@@ -17,10 +15,11 @@ class Encoder(nn.ModuleList):
     Args:
         blocks: all blocks up to the last output.
         out_indices: the blocks whose output is returned, in ascending order.
-        with_cp: recompute each block in the backward pass to save memory.
+        with_cp: recompute each block in the backward pass, see :func:`~vit_plugin.models.layers.recompute.recomputed`.
     """
 
-    def __init__(self, blocks: Sequence[TransformerBlock], out_indices: Sequence[int], with_cp: bool = False) -> None:
+    def __init__(self, blocks: Sequence[TransformerBlock], out_indices: Sequence[int],
+                 with_cp: Recompute = False) -> None:
         super().__init__(blocks)
         self.out_indices, self.with_cp = tuple(out_indices), with_cp
 
@@ -50,14 +49,8 @@ class Encoder(nn.ModuleList):
         """
         for i in range(start, stop):
             rotation = rotations[i] if rotations else None
-            x = self.run(self[i], x, grid, num_outputs if i == stop - 1 else None, rotation)
+            x = recomputed(self.with_cp, self[i], x, grid, num_outputs if i == stop - 1 else None, rotation)
         return x
 
     def __getitem__(self, index: int | slice) -> nn.Module:
         return nn.ModuleList(list(self)[index]) if isinstance(index, slice) else super().__getitem__(index)
-
-    def run(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call the function. With ``with_cp``, its activations are recomputed in the backward pass."""
-        if self.with_cp and torch.is_grad_enabled():
-            return checkpoint(function, *args, use_reentrant=False)
-        return function(*args)

@@ -1,14 +1,14 @@
 """The exchange between a transformer's tokens and a pyramid of maps (ViT-Adapter, arXiv:2205.08534, Section 3.3)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from .deformable_attention import DeformableAttention, Level
 from .drop_path import build_drop_path
+from .recompute import Recompute, recomputed
 from .spatial_prior import init_conv
 
 EPS = 1e-6
@@ -119,8 +119,8 @@ class Interaction(nn.Module):
         **attention: ``num_heads``, ``num_points`` and ``value_ratio``, see :class:`DeformableAttention`.
     """
 
-    def __init__(self, embed_dims: int, num_levels: int, num_extractors: int, init_value: float | None, with_cp: bool,
-                 ffn_ratio: float, drop_path_rate: float, **attention: Any) -> None:
+    def __init__(self, embed_dims: int, num_levels: int, num_extractors: int, init_value: float | None,
+                 with_cp: Recompute, ffn_ratio: float, drop_path_rate: float, **attention: Any) -> None:
         super().__init__()
         self.with_cp = with_cp
         self.injector = None if init_value is None else Injector(
@@ -134,15 +134,11 @@ class Interaction(nn.Module):
             return x
         h, w = patch_level.size
         prefix, patches = x[:, :x.shape[1] - h * w], x[:, x.shape[1] - h * w:]
-        return torch.cat((prefix, self._run(self.injector, patches, patch_level, pyramid, levels)), dim=1)
+        patches = recomputed(self.with_cp, self.injector, patches, patch_level, pyramid, levels)
+        return torch.cat((prefix, patches), dim=1)
 
     def extract(self, pyramid: Tensor, levels: Sequence[Level], patches: Tensor, patch_level: Level) -> Tensor:
         """The pyramid (B, elements, C) and patches (B, h*w, C) -> the pyramid (B, elements, C)."""
         for extractor in (self.extractor, *self.extra_extractors):
-            pyramid = self._run(extractor, pyramid, levels, patches, patch_level)
+            pyramid = recomputed(self.with_cp, extractor, pyramid, levels, patches, patch_level)
         return pyramid
-
-    def _run(self, part: Callable[..., Tensor], *args: Any) -> Tensor:
-        if self.with_cp and torch.is_grad_enabled():
-            return checkpoint(part, *args, use_reentrant=False)
-        return part(*args)

@@ -3,10 +3,10 @@
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
 from .attention import Attention
 from .block_cfg import BlockCfg, Grid
+from .recompute import recomputed
 
 # Elements of the bias that are computed at a time. They fit a CPU's cache, and keep a GPU busy.
 PART_ELEMENTS = {'cpu': 2**22, 'cuda': 2**26}
@@ -58,14 +58,11 @@ class RelativeAttention(Attention):
         step = h  # an export leaves the batch or the grid open, on which the number of parts would depend
         if not isinstance(row, torch.SymInt):
             step = min(h, max(1, PART_ELEMENTS.get(q.device.type, PART_ELEMENTS['cuda']) // row))
-        recomputed = step < h and torch.is_grad_enabled() and h * row > SAVED_ELEMENTS
+        is_large = step < h and torch.is_grad_enabled() and h * row > SAVED_ELEMENTS
         parts = [F.scaled_dot_product_attention(q[:, :, :prefix], k, v, dropout_p=drop_rate)] if prefix else []
         for y in range(0, h, step) if step < h else (0, ):
             args = (q[:, :, prefix + y * w:prefix + (y + step) * w], k, v, rows[y:y + step], columns, drop_rate)
-            if recomputed:
-                parts.append(checkpoint(attend_with_positions, *args, use_reentrant=False))
-            else:
-                parts.append(attend_with_positions(*args))
+            parts.append(recomputed(is_large, attend_with_positions, *args))
         return torch.cat(parts, dim=2) if len(parts) > 1 else parts[0]
 
 

@@ -7,13 +7,13 @@ from typing import Annotated
 from pydantic import Field
 from timm.models.vision_transformer_hybrid import ConvStem
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 from typing_extensions import Unpack
 
 from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
+from ..layers.recompute import Recompute, recomputed
 from .stem import Stem, StemOptions, pad_to_multiple
 
 Widths = Annotated[Sequence[PositiveInt], Field(min_length=1, max_length=5)]
@@ -38,7 +38,7 @@ class ConvEmbed(Stem):
     def __init__(  # type: ignore[misc]  # it names some of StemOptions itself
             self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768,
             channels: Widths = (192, 192, 768), strides: Widths = (4, 2, 2), patch_size: PositiveInt = 1,
-            with_cp: bool = False, projection: bool = False, **kwargs: Unpack[StemOptions]) -> None:
+            with_cp: Recompute = False, projection: bool = False, **kwargs: Unpack[StemOptions]) -> None:
         if len(channels) != len(strides):
             raise ConfigError(f'patch_embed: channels has {len(channels)} values and strides has {len(strides)}; give '
                               'one of each for every convolution.')
@@ -52,7 +52,7 @@ class ConvEmbed(Stem):
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
         x, maps = pad_to_multiple(images, self.feature_strides[-1]), []
         for layer in self.backbone:
-            x = checkpoint(layer, x, use_reentrant=False) if self.with_cp and self.training else layer(x)
+            x = recomputed(self.with_cp, layer, x)
             maps.append(x)
         return tuple(maps)
 

@@ -6,12 +6,12 @@ from typing import Annotated
 from pydantic import Field
 from timm.models.vitamin import MbConvStages, VitCfg
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 from typing_extensions import Unpack
 
 from vit_plugin.arguments.fields import Depth, PositiveInt
 from vit_plugin.registry import MODELS
 
+from ..layers.recompute import Recompute, recomputed
 from .stem import Stem, StemOptions
 
 Two = Field(min_length=2, max_length=2)
@@ -33,7 +33,7 @@ class MBConvEmbed(Stem):
             self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768,
             channels: Annotated[Sequence[PositiveInt], Two] = (128, 256),
             stage_depths: Annotated[Sequence[Depth], Two] = (2, 4), patch_size: PositiveInt = 1,
-            with_cp: bool = False, projection: bool = False, **kwargs: Unpack[StemOptions]) -> None:
+            with_cp: Recompute = False, projection: bool = False, **kwargs: Unpack[StemOptions]) -> None:
         super().__init__(in_channels, embed_dims, patch_size, with_cp=with_cp, projection=projection, **kwargs,
                          feature_strides=(4, 8, 16), feature_channels=(*channels, embed_dims))
         cfg = VitCfg(embed_dim=(*channels, embed_dims), depths=(*stage_depths, 1), stem_width=channels[0])
@@ -43,7 +43,7 @@ class MBConvEmbed(Stem):
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
         x, maps = self.backbone.stem(images), []  # (B, channels[0], H/2, W/2)
         for stage in self.backbone.stages:
-            x = checkpoint(stage, x, use_reentrant=False) if self.with_cp and self.training else stage(x)
+            x = recomputed(self.with_cp, stage, x)
             maps.append(x)  # strides 4 and 8
         return (*maps, self.backbone.pool(x))
 

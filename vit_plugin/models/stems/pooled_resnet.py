@@ -7,13 +7,13 @@ from typing import Annotated
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 from typing_extensions import Unpack
 
 from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.registry import MODELS
 
 from ..layers.numerics import AnyNumerics, Numerics, build_activation, build_map_norm, get_numerics
+from ..layers.recompute import Recompute, recomputed
 from ..layers.std_conv import StdConv2d
 from .stem import Stem, StemOptions
 
@@ -57,7 +57,7 @@ class PooledResNetEmbed(Stem):
 
     def __init__(  # type: ignore[misc]  # it names some of StemOptions itself
             self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768, channels: Widths = (32, 64, 128),
-            patch_size: PositiveInt = 1, numerics: AnyNumerics = 'authors', with_cp: bool = False,
+            patch_size: PositiveInt = 1, numerics: AnyNumerics = 'authors', with_cp: Recompute = False,
             **kwargs: Unpack[StemOptions]) -> None:
         numerics = get_numerics(numerics)
         root, *widths = channels
@@ -72,7 +72,7 @@ class PooledResNetEmbed(Stem):
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
         x, maps = images, []
         for layer in self.backbone:
-            x = checkpoint(layer, x, use_reentrant=False) if self.with_cp and self.training else layer(x)
+            x = recomputed(self.with_cp, layer, x)
             maps.append(x)
         return tuple(maps[1:])
 

@@ -9,13 +9,13 @@ from typing import Annotated, Literal
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 from typing_extensions import Unpack
 
 from vit_plugin.arguments.fields import Depth, PositiveInt
 from vit_plugin.registry import MODELS
 
 from ..layers.numerics import AnyNumerics, Numerics, build_map_norm, get_numerics
+from ..layers.recompute import Recompute, recomputed
 from ..layers.std_conv import StdConv2d, max_pool_same
 from .stem import Stem, StemOptions
 
@@ -81,7 +81,7 @@ class Stage(nn.Module):
     """A sequence of bottlenecks. The first one has the stride."""
 
     def __init__(self, in_channels: int, width: int, depth: int, stride: int, numerics: Numerics,
-                 with_cp: bool) -> None:
+                 with_cp: Recompute) -> None:
         super().__init__()
         self.with_cp = with_cp
         self.blocks = nn.ModuleList(
@@ -90,7 +90,7 @@ class Stage(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         for block in self.blocks:
-            x = checkpoint(block, x, use_reentrant=False) if self.with_cp and self.training else block(x)
+            x = recomputed(self.with_cp, block, x)
         return x
 
 
@@ -101,7 +101,7 @@ class ResNet(nn.Module):
     """
 
     def __init__(self, in_channels: int, stage_depths: Sequence[int], width: int, root_stride: int,
-                 numerics: Numerics, with_cp: bool) -> None:
+                 numerics: Numerics, with_cp: Recompute) -> None:
         super().__init__()
         kernel_size, stride, self.pooled = ROOTS[root_stride]
         self.stem = Root(in_channels, width, kernel_size, stride, numerics)
@@ -135,7 +135,7 @@ class ResNetEmbed(Stem):
             self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768,
             stage_depths: StageDepths = (3, 4, 9), width: PositiveInt = 64,
             root_stride: RootStride = 4, patch_size: PositiveInt = 1,
-            numerics: AnyNumerics = 'authors', with_cp: bool = False, **kwargs: Unpack[StemOptions]) -> None:
+            numerics: AnyNumerics = 'authors', with_cp: Recompute = False, **kwargs: Unpack[StemOptions]) -> None:
         numerics = get_numerics(numerics)
         stages = range(len(stage_depths))
         super().__init__(in_channels, embed_dims, patch_size, numerics, with_cp, **kwargs,

@@ -13,6 +13,7 @@ from vit_plugin.arguments.fields import OPEN, InitConfig, NormConfig, PositiveIn
 from vit_plugin.errors import ConfigError
 
 from ..layers.numerics import AnyNumerics, build_activation, build_norm, get_numerics
+from ..layers.recompute import Recompute
 from ..layers.std_conv import lecun_normal_
 
 # Number of patches along one side of a map, from the size of the map and of a patch.
@@ -26,7 +27,7 @@ PADDINGS: dict[str, Callable[[int, int], int]] = {
 class StemOptions(TypedDict, total=False):
     """Arguments that every stem passes on to :class:`Stem`."""
     numerics: AnyNumerics
-    with_cp: bool
+    with_cp: Recompute
     norm_cfg: NormConfig | None
     act_cfg: Typed | None
     bias: bool
@@ -75,7 +76,7 @@ class Stem(BaseModule):
     """
 
     def __init__(self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768, patch_size: PositiveInt = 16,
-                 numerics: AnyNumerics = 'authors', with_cp: bool = False, norm_cfg: NormConfig | None = None,
+                 numerics: AnyNumerics = 'authors', with_cp: Recompute = False, norm_cfg: NormConfig | None = None,
                  act_cfg: Typed | None = None, bias: bool = True, projection: bool = True,
                  padding: Padding = 'same', frozen: bool = False, init_cfg: InitConfig = None,
                  feature_strides: Sequence[int] = (), feature_channels: Sequence[int] = ()) -> None:
