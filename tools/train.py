@@ -86,7 +86,7 @@ def settle_config(args: argparse.Namespace) -> None:
         from vit_plugin.apps.from_data import Request, write_config
         request = Request(args.data, work_dir=args.work_dir or '', **{
             name: value for name, value in flags.items() if value is not None})
-        args.config, args.cfg_options = str(write_config(request, args.cfg_options)), None
+        args.config = str(write_config(request))
 
 
 def main(args: argparse.Namespace) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -103,12 +103,10 @@ class Request:
         stem = dict(type='PooledResNetEmbed', channels=STEMS[size >= SMALL], patch_size=2)
         return dict(SMALL_HYBRID, patch_embed=stem)
 
-    def command(self, options: Mapping[str, Any] | None = None) -> str:
-        """The command line that says the same, with these ``--cfg-options``."""
+    def command(self) -> str:
+        """The command line that says the same."""
         flags = [f'--{name.replace("_", "-")}' + f' {shlex.quote(str(value))}' * (value is not True)
                  for name, value in asdict(self).items() if value and (name, value) != ('task', DEFAULT_TASK)]
-        if options:
-            flags.append('--cfg-options ' + shlex.join(f'{name}={value}' for name, value in options.items()))
         return ' '.join(['vit-plugin train', *flags])
 
     @cached_property
@@ -146,6 +144,14 @@ class Request:
         """The backbone without memory for its weights."""
         with torch.device('meta'):
             return VisionTransformer(**{**self.backbone(size), **arguments})
+
+
+def image_scale(request: Request, files: Sequence[Path], largest: int) -> tuple[int, int]:
+    """Width and height within which images are resized: those of the data, with a longer side up to ``largest``."""
+    sides = typical_size(files)
+    longer = request.img_size or min(max(sides), largest)
+    width, height = (max(round(side * longer / max(sides)), 1) for side in sides)
+    return width, height
 
 
 def typical_size(files: Sequence[Path]) -> tuple[int, int]:
