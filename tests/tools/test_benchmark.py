@@ -14,7 +14,7 @@ def benchmark(run_tool):
     torch.set_num_threads(threads)
 
 
-def test_table_record_and_chart(benchmark, tmp_path):
+def test_table_and_record(benchmark, tmp_path):
     done = benchmark('--modes', 'forward', 'train', '--out', tmp_path)
     assert done.returncode == 0, done.stderr
     assert 'Ti/16 32px x1 forward float32 cls_token' in done.stdout
@@ -25,8 +25,6 @@ def test_table_record_and_chart(benchmark, tmp_path):
     for result in record['results']:
         assert [row['implementation'] for row in result['rows']] == [
             'vit_plugin', 'vit_plugin, no passes', 'timm']
-    with Image.open(tmp_path / 'benchmark.png') as chart:
-        assert chart.width > 500
 
 
 @pytest.mark.nightly

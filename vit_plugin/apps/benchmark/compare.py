@@ -22,7 +22,6 @@ from .models import OURS, PEERS, PLAIN, build_ours, build_peer
 # Largest allowed difference from our output, relative to its largest value. In bfloat16, rounding adds up over blocks.
 TOLERANCES = {'float32': 1e-4, 'bfloat16': 5e-2, 'amp': 5e-2}
 MODES = ('forward', 'train')
-OPTIMIZERS = {'AdamW': dict(weight_decay=0.05), 'SGD': dict(momentum=0.9)}
 INPUT_SETS = 3
 
 
@@ -34,12 +33,10 @@ class Case:
         model: variant, such as ``'R50+B/16'``, or a dict; see :func:`vit_plugin.arch.parse_arch`.
         size: side of the images in pixels.
         batch: number of images.
-        mode: ``'forward'`` (in eval mode, without gradients) or ``'train'`` (forward, backward, optimizer).
+        mode: ``'forward'`` (in eval mode, without gradients) or ``'train'`` (forward, backward, fused AdamW).
         dtype: ``'float32'``, ``'bfloat16'`` (weights and images are cast), or ``'amp'`` (autocast to bfloat16).
         output: ``'cls_token'`` or ``'featmap'``.
         compiled: whether to compile the models with ``torch.compile``.
-        channels_last: whether models and images have this memory format.
-        optimizer: optimizer of the training step, fused.
         device: torch's name of the device.
     """
     model: str | ArchCfg = 'B/16'
@@ -49,19 +46,15 @@ class Case:
     dtype: str = 'float32'
     output: str = 'cls_token'
     compiled: bool = False
-    channels_last: bool = False
-    optimizer: str = 'AdamW'
     device: str = 'cpu'
 
     def __str__(self) -> str:
-        flags = ''.join(f' {name}' for name in ('compiled', 'channels_last') if getattr(self, name))
-        return f'{self.model} {self.size}px x{self.batch} {self.mode} {self.dtype} {self.output}{flags}'
+        flag = ' compiled' * self.compiled
+        return f'{self.model} {self.size}px x{self.batch} {self.mode} {self.dtype} {self.output}{flag}'
 
     def cast(self, x: Tensor | nn.Module) -> Any:
-        """Move images or a model to the device, with the dtype and memory format of the case."""
-        dtype = torch.bfloat16 if self.dtype == 'bfloat16' else torch.float32
-        memory_format = torch.channels_last if self.channels_last else torch.preserve_format
-        return x.to(self.device, dtype, memory_format=memory_format)
+        """Move images or a model to the device, with the dtype of the case."""
+        return x.to(self.device, torch.bfloat16 if self.dtype == 'bfloat16' else torch.float32)
 
     def autocast(self) -> AbstractContextManager:
         """The context of a forward, which does nothing without ``dtype='amp'``."""
@@ -132,7 +125,13 @@ def compare(case: Case, peers: Iterable[str] = tuple(PEERS), rounds: int = 10,
     device = torch.device(case.device)
     peaks = {name: peak_memory(call, device) for name, call in calls.items()}
     times = interleaved(calls, rounds, repeats=10 if device.type == 'cuda' else 1)
-    return [_row(name, case, times, flops, peaks, differences) for name in times]
+    rows = []
+    for name, seconds in times.items():
+        low, median, high = np.quantile(seconds, (0.25, 0.5, 0.75))
+        rows.append(Row(
+            name, 1000 * median, 1000 * (high - low), case.batch / median, peaks[name] / 2**20, flops[name] / 1e9,
+            float(np.median(np.divide(seconds, times[OURS]))), peaks[name] / peaks[OURS], differences[name]))
+    return rows
 
 
 def _build(case: Case, peers: Iterable[str], options: Mapping[str, Any] | None,
@@ -161,8 +160,7 @@ def _step(case: Case, model: nn.Module, batches: Sequence[Tensor]) -> Callable[[
         return forward
 
     # With a learning rate of zero, a step does its work but all implementations keep equal weights.
-    optimizer = getattr(torch.optim, case.optimizer)(
-        model.parameters(), lr=0., fused=True, **OPTIMIZERS[case.optimizer])
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0., fused=True)
 
     def train() -> None:
         with case.autocast():
@@ -207,13 +205,6 @@ def _differences(case: Case, values: Mapping[str, Tensor], order: float, allowed
                               f'{difference:.1e} of its size, allowed is {allowed:.0e} (--tolerance); such times '
                               'cannot be compared.')
     return found
-
-
-def _row(name: str, case: Case, times: Mapping[str, Sequence[float]], flops: Mapping[str, int],
-         peaks: Mapping[str, int], differences: Mapping[str, float]) -> Row:
-    low, median, high = np.quantile(times[name], (0.25, 0.5, 0.75))
-    return Row(name, 1000 * median, 1000 * (high - low), case.batch / median, peaks[name] / 2**20, flops[name] / 1e9,
-               float(np.median(np.divide(times[name], times[OURS]))), peaks[name] / peaks[OURS], differences[name])
 
 
 COLUMNS = {  # field of a row -> title and format

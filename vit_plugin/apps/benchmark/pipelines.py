@@ -1,7 +1,8 @@
 """Compare input pipelines, from a JPEG file to the input of a training step."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from mmengine.registry import TRANSFORMS
 
 from vit_plugin.errors import ConfigError
 
+from .measure import interleaved
+
 Pipeline = Callable[[str], Any]
 
 MEAN, STD = [103.53, 116.28, 123.675], [57.375, 57.12, 58.395]  # ImageNet's, BGR
@@ -22,7 +25,6 @@ AUGMENT = dict(policies='timm_increasing', num_policies=2, total_level=10, magni
                hparams=dict(pad_val=[round(value) for value in MEAN], interpolation='bicubic'))
 ERASE = dict(erase_prob=0.25, mode='rand', min_area_ratio=0.02, max_area_ratio=1 / 3, fill_color=MEAN, fill_std=STD)
 PACK = dict(type='PackInputs')
-OURS = 'complete: vit_plugin'
 IMAGES = {'.jpg', '.jpeg'}
 
 
@@ -55,8 +57,8 @@ def build_pipelines(size: int) -> dict[str, Pipeline]:
         'decoding alone': lambda path: cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR),
         'worker: vit_plugin': _mm(ours, PACK),
         'worker: mmpretrain': _mm(LOAD, theirs, PACK),
-        OURS: _mm(ours, FLIP, dict(augment, type='vit_plugin.RandAugment'),
-                    dict(erase, type='vit_plugin.RandomErasing'), PACK),
+        'complete: vit_plugin': _mm(ours, FLIP, dict(augment, type='vit_plugin.RandAugment'),
+                                    dict(erase, type='vit_plugin.RandomErasing'), PACK),
         'complete: mmpretrain, cv2': _mm(LOAD, theirs, FLIP, augment, erase, PACK),
         'complete: mmpretrain, pillow': _mm(LOAD, dict(theirs, backend='pillow'), FLIP, augment, erase, PACK),
         'complete: timm': _timm(size),
@@ -81,18 +83,17 @@ def compare_pipelines(folder: Path, size: int, rounds: int) -> dict[str, dict[st
     torch.set_num_threads(1)
     cv2.setNumThreads(0)
     try:
-        pipelines = build_pipelines(size)
-        rates: dict[str, list[float]] = {name: [] for name in pipelines}
-        for turn in range(rounds + 1):
-            for name, pipeline in pipelines.items():
-                start = time.process_time()
-                for path in paths:
-                    pipeline(path)
-                if turn:  # the first turn is the warm-up
-                    rates[name].append(len(paths) / (time.process_time() - start))
+        calls = {name: partial(_run_all, pipeline, paths) for name, pipeline in build_pipelines(size).items()}
+        times = interleaved(calls, rounds + 1, clock=time.process_time)  # the first round is the warm-up
     finally:
         torch.set_num_threads(threads[0])
         cv2.setNumThreads(threads[1])
-    quartiles = {name: np.quantile(values, (0.25, 0.5, 0.75)) for name, values in rates.items()}
+    quartiles = {name: np.quantile(np.divide(len(paths), seconds[1:]), (0.25, 0.5, 0.75))
+                 for name, seconds in times.items()}
     return {name: dict(images_per_core_s=float(median), iqr=float(high - low))
             for name, (low, median, high) in quartiles.items()}
+
+
+def _run_all(pipeline: Pipeline, paths: Sequence[str]) -> None:
+    for path in paths:
+        pipeline(path)

@@ -34,7 +34,7 @@ def adamw(rate: float, weight_decay: float, layer_decay: float, warm_up: int, ep
         patience: the run ends when so many validations have not improved the metric. None: it does not.
     """
     interval = math.ceil(epochs / 50)
-    hooks = dict(checkpoint=dict(interval=interval), logger=dict(interval=10))
+    hooks: dict[str, dict[str, Any]] = dict(checkpoint=dict(interval=interval), logger=dict(interval=10))
     if patience:
         hooks['early_stopping'] = dict(type='EarlyStoppingHook', monitor=monitor, rule='greater', min_delta=1e-4,
                                        patience=patience)
