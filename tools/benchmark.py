@@ -7,7 +7,6 @@ import argparse
 import json
 import os
 import platform
-import tempfile
 import warnings
 from dataclasses import asdict
 from itertools import product
@@ -30,13 +29,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument('--compile', action='store_true', help='all of them through torch.compile')
     parser.add_argument('--peers', nargs='*', help='timm, mmpretrain, transformers; default: all')
     parser.add_argument('--options', nargs='+', action=KeyValue, metavar='KEY=VALUE',
-                        help='further arguments of our backbone; with --runner, settings of the config')
+                        help='further arguments of our backbone')
     parser.add_argument('--tolerance', type=float,
                         help='largest difference from our output, relative to its largest value; default: by dtype')
-    parser.add_argument('--images', type=Path, metavar='FOLDER',
-                        help='measure input pipelines instead, on the JPEG files in it, at the first of --sizes')
-    parser.add_argument('--runner', metavar='CONFIG',
-                        help='measure instead what the runner adds to a plain loop, over --rounds of its iterations')
     parser.add_argument('--rounds', type=at_least(1), default=10, help='turns of each implementation')
     parser.add_argument('--device', help='default: a GPU if there is one')
     parser.add_argument('--threads', type=at_least(1), help='threads of the CPU')
@@ -54,28 +49,7 @@ def machine(device: str) -> dict[str, str | int]:
                 python=platform.python_version())
 
 
-def measure_pipelines(args: argparse.Namespace) -> list:
-    from vit_plugin.apps.benchmark.pipelines import compare_pipelines
-    rates = compare_pipelines(args.images, args.sizes[0], args.rounds)
-    print(f'\n{"images per second and core":<28}{"median":>9}{"iqr":>8}')
-    for name, rate in rates.items():
-        print(f'{name:<28}{rate["images_per_core_s"]:>9.1f}{rate["iqr"]:>8.1f}')
-    return [dict(name=name, **rate) for name, rate in rates.items()]
-
-
-def measure_runner(args: argparse.Namespace) -> list:
-    from vit_plugin.apps.benchmark.runner import runner_overhead
-    from vit_plugin.config import read_config
-    cfg = read_config(args.runner, args.options)
-    with tempfile.TemporaryDirectory() as folder:
-        cfg.work_dir, cfg.launcher = folder, 'none'
-        record = dict(config=args.runner, **runner_overhead(cfg, args.rounds))
-    print(f'\nan iteration: runner {record["runner_ms"]:.1f} ms, plain loop {record["plain_ms"]:.1f} ms, '
-          f'overhead {record["overhead"]:.2%}')
-    return [record]
-
-
-def measure_models(args: argparse.Namespace) -> list:
+def measure(args: argparse.Namespace) -> list[dict]:
     from mmengine.config import Config
 
     from vit_plugin.apps.benchmark import PEERS, Case, compare, format_table
@@ -112,7 +86,6 @@ def main(args: argparse.Namespace) -> None:
     torch.backends.cudnn.benchmark = True
     if args.threads:
         torch.set_num_threads(args.threads)
-    measure = measure_pipelines if args.images else measure_runner if args.runner else measure_models
     records = measure(args)
     if args.out:
         record = dict(machine=machine(args.device), rounds=args.rounds, results=records)

@@ -1,5 +1,9 @@
-"""Compare input pipelines, from a JPEG file to the input of a training step."""
+"""Compare input pipelines, from a JPEG file to the input of a training step.
 
+    python tests/campaigns/pipelines.py FOLDER [--size 224] [--rounds 10]
+"""
+
+import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -12,9 +16,7 @@ import torch
 from mmcv.transforms import Compose
 from mmengine.registry import TRANSFORMS
 
-from vit_plugin.errors import ConfigError
-
-from .measure import interleaved
+from vit_plugin.apps.benchmark.measure import interleaved
 
 Pipeline = Callable[[str], Any]
 
@@ -74,11 +76,11 @@ def compare_pipelines(folder: Path, size: int, rounds: int) -> dict[str, dict[st
         For each pipeline ``images_per_core_s``, the median of the rounds, and ``iqr``, the range between the quartiles.
 
     Raises:
-        ConfigError: if the folder has no JPEG.
+        SystemExit: if the folder has no JPEG.
     """
     paths = sorted(str(path) for path in folder.rglob('*') if path.suffix.lower() in IMAGES)
     if not paths:
-        raise ConfigError(f'There are no JPEG files in {str(folder)!r}.')
+        raise SystemExit(f'There are no JPEG files in {str(folder)!r}.')
     threads = torch.get_num_threads(), cv2.getNumThreads()
     torch.set_num_threads(1)
     cv2.setNumThreads(0)
@@ -97,3 +99,18 @@ def compare_pipelines(folder: Path, size: int, rounds: int) -> dict[str, dict[st
 def _run_all(pipeline: Pipeline, paths: Sequence[str]) -> None:
     for path in paths:
         pipeline(path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser.add_argument('folder', type=Path)
+    parser.add_argument('--size', type=int, default=224)
+    parser.add_argument('--rounds', type=int, default=10)
+    args = parser.parse_args()
+    print(f'{"images per second and core":<28}{"median":>9}{"iqr":>8}')
+    for name, rate in compare_pipelines(args.folder, args.size, args.rounds).items():
+        print(f'{name:<28}{rate["images_per_core_s"]:>9.1f}{rate["iqr"]:>8.1f}')
+
+
+if __name__ == '__main__':
+    main()
