@@ -90,12 +90,12 @@ def settle_config(args: argparse.Namespace) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from vit_plugin.apps.command_line import build_runner, load_config, told_when_interrupted
+    from vit_plugin.apps.command_line import build_runner, load_config, report_interrupt
     settle_config(args)
     cfg = load_config(args)
     apply_train_flags(cfg, args)
     runner = build_runner(cfg)
-    with told_when_interrupted(runner):
+    with report_interrupt(runner):
         runner.train()
 
 

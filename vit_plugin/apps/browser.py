@@ -122,23 +122,18 @@ def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.
                 if found := examples(trained):
                     gr.Examples(found, picture, label='From its test images', cache_examples=False)
                 block = gr.Slider(1, count, count, step=1, label='Block of attention and rollout')
-                shown = [gr.Label(label='Classes', num_top_classes=NUM_TOP), gr.Markdown(visible=False)]
+                outputs = [gr.Label(label='Classes', num_top_classes=NUM_TOP), gr.Markdown(visible=False)]
             with gr.Column(scale=3):
                 for name in PER_IMAGE:
-                    shown += [gr.Markdown(visible=False),
-                              gr.Image(format='png', interactive=False, visible=False, show_label=False,
-                                       container=False, buttons=['fullscreen'], alt_text=PANELS[name][0])]
-        gr.on([picture.change, block.release], answer, [picture, block], shown, api_name=False)
+                    outputs += [gr.Markdown(visible=False),
+                                gr.Image(format='png', interactive=False, visible=False, show_label=False,
+                                         container=False, buttons=['fullscreen'], alt_text=PANELS[name][0])]
+        gr.on([picture.change, block.release], answer, [picture, block], outputs, api_name=False)
     return blocks.queue(default_concurrency_limit=1)
 
 
-def serve(blocks: 'gradio.Blocks', port: int, share: bool = False) -> None:
-    """Show a page at http://127.0.0.1:PORT until the process is interrupted.
-
-    Args:
-        blocks: see :func:`page`.
-        port: the port.
-        share: also open a public address, through Gradio's servers.
+def serve(blocks: 'gradio.Blocks', port: int) -> None:
+    """Show a :func:`page` at http://127.0.0.1:PORT until the process is interrupted.
 
     Raises:
         ConfigError: if the port is taken.
@@ -146,13 +141,10 @@ def serve(blocks: 'gradio.Blocks', port: int, share: bool = False) -> None:
     import gradio as gr
     theme = gr.themes.Default(font=['system-ui', 'sans-serif'], font_mono=['monospace'])  # others come from the network
     try:
-        _, local, public = blocks.launch(
-            server_name='127.0.0.1', server_port=port, share=share, theme=theme, footer_links=[], run_history=False,
-            ssr_mode=False, max_file_size='64mb', quiet=True, prevent_thread_lock=True)
+        _, url, _ = blocks.launch(
+            server_name='127.0.0.1', server_port=port, theme=theme, footer_links=[], run_history=False, ssr_mode=False,
+            max_file_size='64mb', quiet=True, prevent_thread_lock=True)
     except OSError as error:
         raise ConfigError(f'--port {port} is taken by another program; give another.') from error
-    if share and not public:
-        blocks.close()
-        raise ConfigError('--share: no public address could be had from Gradio; check the network, or leave it out.')
-    print(f'The page is at {" and at ".join(filter(None, (local, public)))}. Ctrl-C ends it.', flush=True)
+    print(f'The page is at {url}. Ctrl-C ends it.', flush=True)
     blocks.block_thread()

@@ -23,21 +23,12 @@ SIDES = ('left', 'top', 'right', 'bottom')
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model finds in an image, the surest or largest first.
-
-    Attributes:
-        sample: the framework's own data sample.
-        names: the class of each entry: of a classifier every class, of a detector that of each box, of a segmentor the
-            classes in the image.
-        scores: the probability of the class, the score of the box, or the share of the image, one for each name.
-        boxes: of a detector, left, top, right and bottom of each box (boxes, 4) in pixels of the image.
-        map: of a segmentor, the numbers of the classes (H, W).
-    """
-    sample: BaseDataElement
-    names: list[str]
-    scores: np.ndarray
-    boxes: np.ndarray | None = None
-    map: np.ndarray | None = None
+    """What a model finds in an image, the surest or largest first."""
+    sample: BaseDataElement  # the framework's own
+    names: list[str]  # every class of a classifier; the class of each box; the classes in a segmentor's map
+    scores: np.ndarray  # of each name: probability of the class, score of the box, or share of the image
+    boxes: np.ndarray | None = None  # (boxes, 4): left, top, right and bottom in pixels of the image
+    map: np.ndarray | None = None  # (H, W): the number of the class of each pixel
 
     @classmethod
     def of(cls, sample: BaseDataElement, classes: Sequence[str]) -> 'Prediction':

@@ -17,10 +17,9 @@ from vit_plugin.models.loading import find_backbone
 
 def attention_weights(model: nn.Module, images: Tensor,
                       keep: Callable[[Tensor, Grid], Any] = lambda weights, grid: weights) -> list[Any]:
-    """The attention weights of every block, for all tokens as queries.
+    """The attention weights of every block, for all tokens as queries, by the layers' own ``weights``.
 
-    Every layer is asked for its own weights on the input that it gets. So they include the norms of queries and keys,
-    and relative and rotary positions.
+    They include the norms of queries and keys, and relative and rotary positions.
 
     Args:
         model: a :class:`~vit_plugin.models.VisionTransformer`, or a model that contains one.

@@ -52,9 +52,7 @@ def panels(rows: int, columns: int, aspect: float, side: float,
 
 def draw_over(image: np.ndarray, maps: Sequence[Tensor], titles: Sequence[str], covered: tuple[int, int],
               bright: float = 0.) -> Figure:
-    """Draw an image, and then each map over the same image in grey.
-
-    Every map has its own scale, from 0, or from its lowest value if that is negative.
+    """Draw an image, and then each map over the same image in grey, on a scale of its own from 0 or its lowest value.
 
     Args:
         image: the image (H, W, 3) in RGB.

@@ -27,25 +27,14 @@ INPUT_SETS = 3
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured.
-
-    Attributes:
-        model: variant, such as ``'R50+B/16'``, or a dict; see :func:`vit_plugin.arch.parse_arch`.
-        size: side of the images in pixels.
-        batch: number of images.
-        mode: ``'forward'`` (in eval mode, without gradients) or ``'train'`` (forward, backward, fused AdamW).
-        dtype: ``'float32'``, ``'bfloat16'`` (weights and images are cast), or ``'amp'`` (autocast to bfloat16).
-        output: ``'cls_token'`` or ``'featmap'``.
-        compiled: whether to compile the models with ``torch.compile``.
-        device: torch's name of the device.
-    """
-    model: str | ArchCfg = 'B/16'
-    size: int = 224
-    batch: int = 4
-    mode: str = 'forward'
-    dtype: str = 'float32'
-    output: str = 'cls_token'
-    compiled: bool = False
+    """What is measured."""
+    model: str | ArchCfg = 'B/16'  # see vit_plugin.arch.parse_arch
+    size: int = 224  # side of the images in pixels
+    batch: int = 4  # number of images
+    mode: str = 'forward'  # in eval mode, without gradients; or 'train': forward, backward, fused AdamW
+    dtype: str = 'float32'  # or 'bfloat16' (weights and images are cast), or 'amp' (autocast to bfloat16)
+    output: str = 'cls_token'  # or 'featmap'
+    compiled: bool = False  # by torch.compile
     device: str = 'cpu'
 
     def __str__(self) -> str:
@@ -64,28 +53,16 @@ class Case:
 
 @dataclass(frozen=True)
 class Row:
-    """The result of one implementation.
-
-    Attributes:
-        implementation: ours, ours without passes, or a peer.
-        latency_ms: median of the rounds.
-        iqr_ms: range between the quartiles of the rounds.
-        images_per_s: images per second at the median.
-        peak_mib: peak of torch's allocator above weights, optimizer state and images.
-        gflop: operations of one call, counted by torch. A multiply-add counts as two.
-        times_ours: time divided by ours in the same round, median of the rounds. Above 1, ours is faster.
-        memory_over_ours: peak memory divided by ours.
-        difference: largest difference from our output, relative to its largest value.
-    """
-    implementation: str
-    latency_ms: float
-    iqr_ms: float
-    images_per_s: float
-    peak_mib: float
-    gflop: float
-    times_ours: float
+    """The result of one implementation."""
+    implementation: str  # ours, ours without passes, or a peer
+    latency_ms: float  # median of the rounds
+    iqr_ms: float  # range between their quartiles
+    images_per_s: float  # at the median
+    peak_mib: float  # of torch's allocator, above weights, optimizer state and images
+    gflop: float  # of one call, counted by torch; a multiply-add counts as two
+    times_ours: float  # time divided by ours in the same round, median of the rounds; above 1, ours is faster
     memory_over_ours: float
-    difference: float
+    difference: float  # largest difference from our output, relative to its largest value
 
 
 def compare(case: Case, peers: Iterable[str] = tuple(PEERS), rounds: int = 10,

@@ -71,15 +71,9 @@ HYBRIDS = ('timm', )  # the peers that have them
 
 def build_ours(arch: str | ArchCfg, size: int, output: str,
                options: Mapping[str, Any] | None = None) -> OneOutput:
-    """Our backbone with timm's numerics, which all peers use.
+    """Our backbone with timm's numerics, which all peers use, and with ``options``.
 
     Noise is added to all weights. Weights of zero would hide errors in other weights.
-
-    Args:
-        arch: variant, such as ``'R50+B/16'``, or a dict.
-        size: side of the images in pixels.
-        output: ``'cls_token'`` or ``'featmap'``.
-        options: further arguments of the backbone.
     """
     model = VisionTransformer(arch, size, **{'out_type': output, 'numerics': 'timm', **(options or {})})
     with torch.no_grad():
@@ -89,10 +83,7 @@ def build_ours(arch: str | ArchCfg, size: int, output: str,
 
 
 def build_peer(name: str, arch: str | Mapping[str, Any], size: int, output: str, ours: OneOutput) -> OneOutput | None:
-    """Build the peer with our weights.
-
-    Returns:
-        The peer, or None if it does not have such a model.
+    """Build the peer with our weights, or return None if it does not have such a model.
 
     Raises:
         ModuleNotFoundError: if the peer is not installed.

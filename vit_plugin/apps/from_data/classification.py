@@ -59,7 +59,7 @@ def classifier_recipe(request: Request) -> Recipe:
                   for name in ('train.txt', 'val.txt'))
     metric = dict(type='Accuracy', topk=(1, 5) if len(classes) > 5 else (1, ))
     sections = dict(
-        **request.run, **({} if scratch else dict(load_from=request.weights)), classes=classes,
+        **({} if scratch else dict(load_from=request.weights)), classes=classes,
         model=model_of(request, len(classes), size, mixes=scratch and not few_steps),
         data_preprocessor=dict(num_classes=len(classes), **request.normalisation, to_rgb=True),
         **data_sections(request, len(classes), batch_size, *pipelines(request, size, few_steps), train, val, metric),

@@ -36,7 +36,7 @@ def detector_recipe(request: Request) -> Recipe:
     learning = ((for_batch(5e-4, 4, batch_size), 0.05, 1.0) if scratch else
                 (for_batch(1e-4, 16, batch_size), 0.1, 0.8))
     monitor = dict(voc='pascal_voc/mAP', coco='coco/bbox_mAP')[found.form]
-    sections = dict(**request.run, classes=list(found.classes), model=model_of(request, found, scale),
+    sections = dict(classes=list(found.classes), model=model_of(request, found, scale),
                     **data_sections(request, len(found.classes), batch_size, *pipelines(request, scale),
                                     *datasets(request, found)),
                     **adamw(*learning, 12, epochs, batch_size, monitor, request.patience))

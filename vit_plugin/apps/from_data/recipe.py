@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
+from pathlib import Path
 from textwrap import fill
 from typing import Any
 
@@ -34,18 +35,11 @@ class Reference:
 
 @dataclass
 class Recipe:
-    """A config that is not yet written.
-
-    Attributes:
-        text: what it does, in sentences.
-        sections: the settings by their names, in order, with a :class:`Reference` where one is used again.
-        bases: files of ``_base_``.
-        files: the content of further files for the work directory, by their names.
-    """
-    text: str
-    sections: dict[str, Any]
-    bases: Sequence[str]
-    files: Mapping[str, str] = field(default_factory=dict)
+    """A config that is not yet written."""
+    text: str  # what it does, in sentences
+    sections: dict[str, Any]  # the settings in order, with a Reference where one is used again
+    bases: Sequence[str]  # files of _base_
+    files: Mapping[str, str] = field(default_factory=dict)  # further ones for the work directory, name -> content
 
 
 def summary(request: Request, train: Sized, val: Sized, held_out: str, epochs: int, batch_size: int,
@@ -83,7 +77,8 @@ def text_of(recipe: Recipe, request: Request) -> str:
     docstring = '\n\n'.join([title, f'    {request.command()}', fill(recipe.text, 110)])
     escaped = docstring.replace('\\', r'\\').replace('"""', r'\"\"\"')
     lines = [f'"""{escaped}\n"""', '', Config(dict(_base_=list(recipe.bases))).pretty_text]
-    for name, value in recipe.sections.items():
+    run = dict(work_dir=request.work_dir, experiment_name=Path(request.work_dir).name)
+    for name, value in {**run, **recipe.sections}.items():
         lines += [f'# {COMMENTS[name]}'] if name in COMMENTS else []
         lines.append(Config({name: value}).pretty_text)
     text = '\n'.join(lines)

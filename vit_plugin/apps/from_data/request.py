@@ -79,11 +79,6 @@ class Request:
         return self.weights is None
 
     @property
-    def run(self) -> dict[str, str]:
-        """The first settings of the config: where the run is, and its name in logs."""
-        return dict(work_dir=self.work_dir, experiment_name=Path(self.work_dir).name)
-
-    @property
     def is_small(self) -> bool:
         """Whether the model is :data:`SMALL_HYBRID`."""
         return not (self.arch or self.weights)

@@ -40,7 +40,7 @@ def segmentor_recipe(request: Request) -> Recipe:
                        data_prefix=dict(img_path=found.images.as_posix(), seg_map_path=found.masks.as_posix()))
                   for name in ('train.txt', 'val.txt'))
     metric = dict(type='IoUMetric', iou_metrics=['mIoU'])
-    sections = dict(**request.run, classes=list(found.classes), model=model_of(request, found, scale),
+    sections = dict(classes=list(found.classes), model=model_of(request, found, scale),
                     **data_sections(request, len(found.classes), batch_size, *pipelines(request, scale), train, val,
                                     metric),
                     **schedule, log_processor=dict(by_epoch=True))

@@ -37,11 +37,9 @@ def last_line(run: Run) -> str:
 
 
 def run_here(runs: Sequence[Run], jobs: int = 1) -> dict[Path, str]:
-    """Train the runs that are not finished, on this machine.
+    """Train the runs that are not finished on this machine, ``jobs`` at the same time.
 
-    Args:
-        runs: the runs.
-        jobs: how many train at the same time. Each has its share of the cores, unless ``OMP_NUM_THREADS`` is set.
+    Each has its share of the cores, unless ``OMP_NUM_THREADS`` is set.
 
     Returns:
         The folders of the runs that failed, and why.
