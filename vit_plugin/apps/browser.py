@@ -76,8 +76,8 @@ def examples(trained: TrainedModel) -> list[str]:
             data = DATASETS.build(dataset)
     except Exception:  # noqa: BLE001  a data set of another machine
         return []
-    numbers = np.linspace(0, len(data) - 1, min(EXAMPLES, len(data))).astype(int)
-    paths = [data.get_data_info(int(i)).get('img_path') for i in numbers]
+    indices = np.linspace(0, len(data) - 1, min(EXAMPLES, len(data))).astype(int)
+    paths = [data.get_data_info(int(i)).get('img_path') for i in indices]
     return [path for path in paths if path and Path(path).is_file()]
 
 

@@ -33,7 +33,7 @@ def open_checkpoint(path: str, config: str | None = None, options: Mapping[str, 
     """Read a checkpoint and its config.
 
     Args:
-        path: a file, folder or address, or the folder of a run, whose last checkpoint is taken.
+        path: a file, folder or URL, or the folder of a run, whose last checkpoint is taken.
         config: the config file, or a recipe's name. Default: the config that the checkpoint holds.
         options: settings to change in the config.
 

@@ -76,7 +76,7 @@ def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runn
 
 
 def import_data_sets(scope: str | None) -> None:
-    """Import a framework's data sets, which print that they could not import OneDL. Nothing of ours needs it."""
+    """Import a framework's data sets, which print that they could not import OneDL, without that line."""
     name = f'{scope}.datasets'
     if scope and find_spec(scope) and find_spec(name):
         with redirect_stdout(io.StringIO()):

@@ -82,11 +82,11 @@ def export(model: Deployed, out: Path, size: tuple[int, int] | None, dtype: str 
     with replacing(out, sources) as path, _external_weights(path, out):
         run = WRITERS[out.suffix](trace(model, size), path, dtype)
         with _one_sentence(f'The file that was written for {str(out)!r} does not run',
-                           'nothing was kept; try the other format'):
+                           'nothing was written; try the other format'):
             difference = largest_difference(reference or model, run, size)
         if dtype == 'float32' and not difference <= FLOAT32_TOLERANCE:
             raise ConfigError(f'The file that was written for {str(out)!r} is off by {difference:.1e} of the largest '
-                              'logit, and nothing was kept; try the other format.')
+                              'logit, and nothing was written; try the other format.')
     return difference
 
 

@@ -67,8 +67,8 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 def without_windows(weights: Tensor, grid: Grid, window_size: int) -> Tensor:
     """Weights in windows (B * windows, heads, size*size, size*size) -> weights of all patches (B, heads, h*w, h*w)."""
     count = grid[0] * grid[1]
-    numbers = torch.arange(1, count + 1, dtype=torch.float64)[None, :, None]
-    windows = to_windows(numbers, grid, window_size)[..., 0].long().to(weights.device)  # the padding has the number 0
+    indices = torch.arange(1, count + 1, dtype=torch.float64)[None, :, None]
+    windows = to_windows(indices, grid, window_size)[..., 0].long().to(weights.device)  # the padding has index 0
     parts = weights.unflatten(0, (-1, len(windows)))  # (B, windows, heads, size*size, size*size)
     full = weights.new_zeros(parts.shape[0], parts.shape[2], count + 1, count + 1)
     for i, patches in enumerate(windows):

@@ -18,7 +18,7 @@ NAME_LENGTH = 22
 def draw_confusion_matrix(matrix: np.ndarray, classes: Sequence[str] | None = None) -> Figure:
     """Draw which classes are taken for which. The colour is the share of the true class, in rows.
 
-    Up to 20 classes have numbers, up to 60 have names. Above 20, the most frequent confusions are listed beside the
+    Up to 20 classes have numbers, up to 60 have names. Above 20, the most frequent confusions are listed next to the
     matrix.
 
     Args:

@@ -55,7 +55,7 @@ def feature_colors(features: Sequence[Tensor]) -> list[Tensor]:
 
 
 def draw_feature_colors(images: Sequence[np.ndarray], colors: Sequence[Tensor]) -> Figure:
-    """Draw each image beside the colours of its patches.
+    """Draw each image next to the colours of its patches.
 
     Args:
         images: images (H, W, 3) in RGB.

@@ -71,7 +71,7 @@ def rollout(model: nn.Module, prepared: PreparedImage, blocks: Sequence[int] = (
 
 
 def features(model: nn.Module, *prepared: PreparedImage) -> Figure:
-    """The features of patches as colours, beside each image."""
+    """The features of patches as colours, next to each image."""
     colors = feature_colors([patch_features(model, one.inputs)[0] for one in prepared])
     return draw_feature_colors([one.image for one in prepared], colors)
 

@@ -63,7 +63,7 @@ def draw_over(image: np.ndarray, maps: Sequence[Tensor], titles: Sequence[str], 
     """
     height, width = image.shape[:2]
     count = len(maps) + 1
-    columns = min(min(COLUMNS, key=lambda columns: -count % columns), count)  # the fewest empty places
+    columns = min(min(COLUMNS, key=lambda columns: -count % columns), count)  # the fewest empty panels
     figure, (first, *others) = panels(-(-count // columns), columns, width / height, 8 / max(columns, 2.5))
     first.imshow(image)
     first.set_title('image', fontsize='small', pad=3)

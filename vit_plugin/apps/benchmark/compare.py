@@ -68,14 +68,10 @@ class Row:
 def compare(case: Case, peers: Iterable[str] = tuple(PEERS), rounds: int = 10,
             options: Mapping[str, Any] | None = None, tolerance: float | None = None,
             log: Callable[[str], None] = print) -> list[Row]:
-    """Measure our model and the peers in turns.
-
-    The outputs are compared first. Our model is measured twice: with the passes for the device and without passes.
+    """Measure our model, with the passes for the device and without, and the peers in turns, if their outputs agree.
 
     Args:
-        case: what to measure.
-        peers: names in :data:`PEERS`.
-        rounds: number of turns for each.
+        case, peers, rounds: what to measure, names in :data:`PEERS`, and the number of turns for each.
         options: further arguments of our backbone.
         tolerance: largest allowed difference of the outputs, relative to the largest value. The default is in
             ``TOLERANCES``. Gradients of the images may differ by ten times as much in the Euclidean norm, and by at
@@ -116,36 +112,29 @@ def _build(case: Case, peers: Iterable[str], options: Mapping[str, Any] | None,
     models = {OURS: build_ours(case.model, case.size, case.output, options)}
     for name in peers:
         try:
-            model = build_peer(name, case.model, case.size, case.output, models[OURS])
+            models[name] = build_peer(name, case.model, case.size, case.output, models[OURS])
         except ModuleNotFoundError as error:
             log(f'{name} is left out: {error.name} is not installed')
-            continue
-        if model is None:
-            log(f'{name} is left out: it has no {case.model}')
-        else:
-            models[name] = model
+        except NotImplementedError as error:
+            log(f'{name} is left out: {error}')
     return {name: case.cast(model).train(case.mode == 'train') for name, model in models.items()}
 
 
 def _step(case: Case, model: nn.Module, batches: Sequence[Tensor]) -> Callable[[], None]:
     """A function that runs a forward or a training step on the next batch."""
-    batch = cycle(batches)
-    if case.mode == 'forward':
-        def forward() -> None:
-            with torch.no_grad(), case.autocast():
-                model(next(batch))
-        return forward
-
+    batch, train = cycle(batches), case.mode == 'train'
     # With a learning rate of zero, a step does its work but all implementations keep equal weights.
     optimizer = torch.optim.AdamW(model.parameters(), lr=0., fused=True)
 
-    def train() -> None:
-        with case.autocast():
-            loss = _loss(model(next(batch)))
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-    return train
+    def step() -> None:
+        with torch.set_grad_enabled(train), case.autocast():
+            output = model(next(batch))
+            loss = _loss(output) if train else None
+        if loss is not None:
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    return step
 
 
 def _loss(output: Tensor) -> Tensor:

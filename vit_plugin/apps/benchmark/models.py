@@ -82,15 +82,16 @@ def build_ours(arch: str | ArchCfg, size: int, output: str,
     return OneOutput(model, lambda model, images: model(images)[0])
 
 
-def build_peer(name: str, arch: str | Mapping[str, Any], size: int, output: str, ours: OneOutput) -> OneOutput | None:
-    """Build the peer with our weights, or return None if it does not have such a model.
+def build_peer(name: str, arch: str | Mapping[str, Any], size: int, output: str, ours: OneOutput) -> OneOutput:
+    """Build the peer with our weights.
 
     Raises:
         ModuleNotFoundError: if the peer is not installed.
+        NotImplementedError: if it has no such model.
     """
     sizes = parse_arch(arch)
     if sizes.patch_embed['type'] != 'PatchEmbed' and name not in HYBRIDS:
-        return None
+        raise NotImplementedError(f'it has no {arch}')
     build, tokens, weights = PEERS[name]
     peer, state = build(sizes, size), ours.model.state_dict()
     # The plan comes from the peer's own keys, so it works with the names of any release.

@@ -24,14 +24,12 @@ def adamw(rate: float, weight_decay: float, layer_decay: float, warm_up: int, ep
     """AdamW with a warm-up and the cosine; 50 validations and checkpoints at most.
 
     Args:
-        rate: the learning rate.
+        rate, batch_size: the learning rate, and the batch size that it is for.
         weight_decay: of all but norms, biases and positions.
         layer_decay: factor of the rate from a block to the one before it.
         warm_up: the warm-up is one part of so many.
         epochs: length of the run.
-        batch_size: the batch size that the rate is for.
-        monitor: the metric to watch.
-        patience: the run ends when so many validations have not improved the metric. None: it does not.
+        monitor, patience: the run ends when so many validations have not improved this metric. None: it does not.
     """
     interval = math.ceil(epochs / 50)
     hooks: dict[str, dict[str, Any]] = dict(checkpoint=dict(interval=interval), logger=dict(interval=10))

@@ -18,8 +18,7 @@ class Forecast:
     If all blocks are equal, two short models are traced, and the cost is extrapolated to the depth of the config.
 
     Args:
-        cfg: the config of a classifier.
-        layout: how the run is laid out. Its ranks must be pretended.
+        cfg, layout: see :class:`Step`.
         num_layers: number of blocks of the config, if they are equal; None traces all blocks.
     """
 

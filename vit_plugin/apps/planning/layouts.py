@@ -36,11 +36,10 @@ class Row:
 
 def lay_out(cfg: Config, cluster: Cluster, batch: int, images: float | None,
             num_layers: int) -> tuple[list[Row], list[str]]:
-    """Plan DDP, FSDP2 and HSDP, each without and with recomputing. The ranks must be pretended.
+    """Plan DDP, FSDP2 and HSDP for a classifier of so many blocks, each without and with recomputing.
 
     Args:
-        cfg: the config of a classifier.
-        cluster: what it is planned for.
+        cfg, cluster: the config, and what it is planned for. The ranks must be pretended.
         batch: images of a forward on a GPU.
         images: number of images that the run trains on; None if it is not known.
         num_layers: number of blocks of the model.
