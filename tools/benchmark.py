@@ -52,9 +52,8 @@ def machine(device: str) -> dict[str, str | int]:
 def measure(args: argparse.Namespace) -> list[dict]:
     from mmengine.config import Config
 
-    from vit_plugin.apps.benchmark import PEERS, Case, compare, format_table
-    from vit_plugin.apps.benchmark.compare import MODES, TOLERANCES
-    from vit_plugin.apps.benchmark.models import OUTPUTS
+    from vit_plugin.apps.benchmark.compare import MODES, TOLERANCES, Case, compare, format_table
+    from vit_plugin.apps.benchmark.models import OUTPUTS, PEERS
     peers = list(PEERS) if args.peers is None else args.peers
     for flag, given, known in (('--modes', args.modes, MODES), ('--dtypes', args.dtypes, TOLERANCES),
                                ('--output', args.output, OUTPUTS), ('--peers', peers, PEERS)):

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from vit_plugin.apps.benchmark import Case, compare, format_table
+from vit_plugin.apps.benchmark.compare import Case, compare, format_table
 from vit_plugin.errors import ConfigError
 
 TINY = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)

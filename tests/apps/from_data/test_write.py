@@ -8,7 +8,8 @@ import torch
 from image_folders import write_coco, write_digits, write_masks, write_voc
 from mmengine.registry import MODELS, init_default_scope
 
-from vit_plugin.apps.from_data import Request, write_config
+from vit_plugin.apps.from_data.request import Request
+from vit_plugin.apps.from_data.write import write_config
 from vit_plugin.config import check_config, read_config
 from vit_plugin.errors import ConfigError
 
