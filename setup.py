@@ -35,7 +35,7 @@ onedl = ['onedl-mmengine>=0.10.12', 'onedl-mmcv>=2.3.2', 'onedl-mmpretrain>=1.3.
 
 # What the tests need, and what else a change to the code needs.
 test = ['pytest', 'hypothesis', 'scikit-learn', 'scipy', 'ruff', 'torchao', 'pytest-xdist', 'setuptools', 'build',
-        'grad-cam', 'submitit', 'tensorboard']
+        'submitit', 'tensorboard']
 
 setup(
     name='vit_plugin',
@@ -61,7 +61,6 @@ setup(
         'browser': ['gradio>=6'],
         'lora': ['peft', 'transformers<5'],  # which peft imports; MMPretrain cannot be imported with 5
         'hf': ['datasets'],
-        'pictures': ['grad-cam'],
         'sweep': ['submitit'],
         'logs': ['tensorboard', 'wandb', 'mlflow'],
         'export': ['onnx', 'onnxscript', 'onnxruntime'],

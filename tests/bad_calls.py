@@ -237,8 +237,7 @@ def calls(folder: Path, tools: tuple[str, ...]) -> Iterator[Call]:
                 ([*tiny, '--sizes', '0'], 'size'),
                 (['--modes', 'sleep'], '--modes'), ([*tiny, '--batch', '0'], 'batch'),
                 ([*tiny, '--rounds', '0'], 'rounds'),
-                ([*tiny, '--device', 'cuda'], 'device'), (['--images', str(folder / 'none')], 'none'),
-                (['--images', str(folder / 'work')], 'work'), (['--runner', 'none.py'], 'none.py'),
+                ([*tiny, '--device', 'cuda'], 'device'),
                 ([*tiny, '--options', 'depth=3'], 'depth'), ([*tiny, '--threads', '0'], 'threads'),
                 ([*tiny, '--out', str(folder / 'file')], 'file')):
             yield Call('benchmark', arguments, word)

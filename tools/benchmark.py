@@ -7,7 +7,6 @@ import argparse
 import json
 import os
 import platform
-import tempfile
 import warnings
 from dataclasses import asdict
 from itertools import product
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from vit_plugin.apps.flags import KeyValue, at_least, check_known, run_tool
 
-RECORD, CHART = 'benchmark.json', 'benchmark.png'
+RECORD = 'benchmark.json'
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -28,21 +27,15 @@ def make_parser() -> argparse.ArgumentParser:
                         help='float32, bfloat16, amp; bfloat16 casts weights and images, amp only computes in it')
     parser.add_argument('--output', nargs='+', default=['cls_token'], help='cls_token, featmap')
     parser.add_argument('--compile', action='store_true', help='all of them through torch.compile')
-    parser.add_argument('--channels-last', action='store_true', help='all of them in that memory format')
-    parser.add_argument('--optimizer', default='AdamW', help='AdamW, SGD')
     parser.add_argument('--peers', nargs='*', help='timm, mmpretrain, transformers; default: all')
     parser.add_argument('--options', nargs='+', action=KeyValue, metavar='KEY=VALUE',
-                        help='further arguments of our backbone; with --runner, settings of the config')
+                        help='further arguments of our backbone')
     parser.add_argument('--tolerance', type=float,
                         help='largest difference from our output, relative to its largest value; default: by dtype')
-    parser.add_argument('--images', type=Path, metavar='FOLDER',
-                        help='measure input pipelines instead, on the JPEG files in it, at the first of --sizes')
-    parser.add_argument('--runner', metavar='CONFIG',
-                        help='measure instead what the runner adds to a plain loop, over --rounds of its iterations')
     parser.add_argument('--rounds', type=at_least(1), default=10, help='turns of each implementation')
     parser.add_argument('--device', help='default: a GPU if there is one')
     parser.add_argument('--threads', type=at_least(1), help='threads of the CPU')
-    parser.add_argument('--out', type=Path, help='folder for benchmark.json and benchmark.png')
+    parser.add_argument('--out', type=Path, help='folder for benchmark.json')
     return parser
 
 
@@ -56,81 +49,47 @@ def machine(device: str) -> dict[str, str | int]:
                 python=platform.python_version())
 
 
-def measure_pipelines(args: argparse.Namespace) -> tuple[list, dict]:
-    from vit_plugin.apps.benchmark.pipelines import compare_pipelines
-    rates = compare_pipelines(args.images, args.sizes[0], args.rounds)
-    print(f'\n{"images per second and core":<28}{"median":>9}{"iqr":>8}')
-    for name, rate in rates.items():
-        print(f'{name:<28}{rate["images_per_core_s"]:>9.1f}{rate["iqr"]:>8.1f}')
-    speeds = {name: rate['images_per_core_s'] for name, rate in rates.items()}
-    return [dict(name=name, **rate) for name, rate in rates.items()], {f'{args.sizes[0]}px': speeds}
-
-
-def measure_runner(args: argparse.Namespace) -> tuple[list, dict]:
-    from vit_plugin.apps.benchmark.runner import runner_overhead
-    from vit_plugin.config import read_config
-    cfg = read_config(args.runner, args.options)
-    with tempfile.TemporaryDirectory() as folder:
-        cfg.work_dir, cfg.launcher = folder, 'none'
-        record = dict(config=args.runner, **runner_overhead(cfg, args.rounds))
-    print(f'\nan iteration: runner {record["runner_ms"]:.1f} ms, plain loop {record["plain_ms"]:.1f} ms, '
-          f'overhead {record["overhead"]:.2%}')
-    rates = {name: 1e3 / record[f'{name}_ms'] for name in ('runner', 'plain')}
-    return [record], {Path(args.runner).stem: rates}
-
-
-def measure_models(args: argparse.Namespace) -> tuple[list, dict]:
+def measure(args: argparse.Namespace) -> list[dict]:
     from mmengine.config import Config
 
-    from vit_plugin.apps.benchmark import PEERS, Case, compare, format_table
-    from vit_plugin.apps.benchmark.compare import MODES, OPTIMIZERS, TOLERANCES
-    from vit_plugin.apps.benchmark.models import OUTPUTS
+    from vit_plugin.apps.benchmark.compare import MODES, TOLERANCES, Case, compare, format_table
+    from vit_plugin.apps.benchmark.models import OUTPUTS, PEERS
     peers = list(PEERS) if args.peers is None else args.peers
     for flag, given, known in (('--modes', args.modes, MODES), ('--dtypes', args.dtypes, TOLERANCES),
-                               ('--output', args.output, OUTPUTS), ('--optimizer', args.optimizer, OPTIMIZERS),
-                               ('--peers', peers, PEERS)):
+                               ('--output', args.output, OUTPUTS), ('--peers', peers, PEERS)):
         check_known(flag, given, known)
     options = Config()
     options.merge_from_dict(args.options or {})  # reads the dots in the keys
-    records, speeds = [], {}
+    records = []
     for values in product(args.models, args.sizes, args.batch, args.modes, args.dtypes, args.output):
-        case = Case(*values, args.compile, args.channels_last, args.optimizer, args.device)
+        case = Case(*values, args.compile, args.device)
         print(f'\n{case}', flush=True)
         rows = compare(case, peers, args.rounds, options.to_dict(), args.tolerance)
         print(format_table(rows), flush=True)
         records.append(dict(case=asdict(case), rows=[asdict(row) for row in rows]))
-        speeds[str(case)] = {row.implementation: row.images_per_s for row in rows}
-    return records, speeds
+    return records
 
 
 def main(args: argparse.Namespace) -> None:
     import torch
     from mmengine.device import get_device
 
-    from vit_plugin.apps.benchmark.models import OURS
-    from vit_plugin.apps.benchmark.pipelines import OURS as OUR_PIPELINE
     from vit_plugin.apps.command_line import check_device
-    from vit_plugin.files.complete import check_target, replacing, write_text
-    from vit_plugin.visualization import draw_speed_bars
+    from vit_plugin.files.complete import check_target, write_text
     args.device = args.device or get_device()
     if args.out:
-        for name in (RECORD, CHART):
-            check_target(args.out / name)
+        check_target(args.out / RECORD)
     check_device(args.device)
     warnings.simplefilter('ignore')  # the peers', at their import
     os.environ.setdefault('KINETO_LOG_LEVEL', '99')  # the profiler's, of every start and stop
     torch.backends.cudnn.benchmark = True
     if args.threads:
         torch.set_num_threads(args.threads)
-    measure = measure_pipelines if args.images else measure_runner if args.runner else measure_models
-    records, speeds = measure(args)
+    records = measure(args)
     if args.out:
         record = dict(machine=machine(args.device), rounds=args.rounds, results=records)
         write_text(args.out / RECORD, json.dumps(record, indent=1) + '\n')
-        unit, ours = ('iterations/s', 'runner') if args.runner else ('images/s', OUR_PIPELINE if args.images else OURS)
-        with replacing(args.out / CHART) as path:
-            draw_speed_bars(speeds, unit, ours).savefig(path)
-        print(f'\n{RECORD} and {CHART} are in {args.out}')
+        print(f'\n{RECORD} is in {args.out}')
 
 
 if __name__ == '__main__':

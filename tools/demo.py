@@ -19,8 +19,6 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument('--size', type=at_least(1), help='shorter side of the pictures in pixels; default: that of the '
                                                          "config's test, or the img_size of the arch")
     parser.add_argument('--port', type=at_least(1, most=65535), default=7860, help='default: %(default)s')
-    parser.add_argument('--share', action='store_true',
-                        help="give the page a public address too, through Gradio's servers")
     return parser
 
 
@@ -30,7 +28,7 @@ def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.browser import page, serve
     from vit_plugin.apps.load import load
     trained = load(args.checkpoint, args.config, args.arch, args.device, args.cfg_options)
-    serve(page(trained, f'What {Path(args.checkpoint).name} sees', args.size), args.port, args.share)
+    serve(page(trained, f'What {Path(args.checkpoint).name} sees', args.size), args.port)
 
 
 if __name__ == '__main__':

@@ -22,9 +22,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(args: argparse.Namespace) -> None:
     import numpy as np
+    import torch
+    from torch.nn.functional import normalize
     from tqdm import tqdm
 
-    from vit_plugin.apps.embedding import embed, normalised, save_embeddings
+    from vit_plugin.apps.embedding import embed, save_embeddings
     from vit_plugin.apps.images import image_files
     from vit_plugin.apps.load import load
     from vit_plugin.files.complete import check_target
@@ -38,8 +40,8 @@ def main(args: argparse.Namespace) -> None:
         for batch in embed(trained, files, args.batch_size):
             batches.append(batch)
             progress.update(len(batch))
-    features = np.concatenate(batches)
-    save_embeddings(args.out, files, normalised(features) if args.normalize else features)
+    features = torch.from_numpy(np.concatenate(batches))
+    save_embeddings(args.out, files, normalize(features) if args.normalize else features)
     print(f'{args.out}: {features.shape[0]} vectors of {features.shape[1]} numbers.')
 
 

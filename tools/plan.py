@@ -80,9 +80,8 @@ def summary(row, flops: float, cluster: Cluster, batch: int, images: float | Non
 def main(args: argparse.Namespace) -> None:
     import torch
 
-    from vit_plugin.apps.planning.building import build_classifier, compute_dtype
     from vit_plugin.apps.planning.layouts import GIB, best, lay_out
-    from vit_plugin.apps.planning.step import pretended_ranks
+    from vit_plugin.apps.planning.step import build_classifier, compute_dtype, pretended_ranks
     from vit_plugin.config import check_channels, read_config
     from vit_plugin.files.complete import check_target, write_text
     warnings.simplefilter('ignore')  # the frameworks' own, at import

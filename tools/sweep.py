@@ -33,7 +33,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(args: argparse.Namespace) -> None:
-    from vit_plugin.apps.sweep import Sweep, as_markdown, collect, run_here, run_on_slurm, write_results
+    from vit_plugin.apps.sweep.grid import Sweep
+    from vit_plugin.apps.sweep.jobs import run_here, run_on_slurm
+    from vit_plugin.apps.sweep.results import as_markdown, collect, write_results
     grid = {key: value if isinstance(value, list) else [value] for key, value in args.grid.items()}
     folder = args.work_dir or Path('work_dirs', f'sweep_{Path(args.config[0]).stem}')
     sweep = Sweep(tuple(args.config), grid, args.seeds, folder, args.cfg_options or {},

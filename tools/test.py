@@ -33,7 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
                         'whose last one is taken; its config may stand before it, as for the frameworks')
     add_config_argument(parser)
     add_run_arguments(parser)
-    parser.add_argument('--out', help='file for the results: .json or .pkl, and .yml for metrics')
+    parser.add_argument('--out', help='file for the results: .pkl, and .json or .yml for metrics')
     parser.add_argument('--out-item', choices=['metrics', 'pred'], default='pred', help='what to write; default: pred')
     parser.add_argument('--tta', action='store_true',
                         help="test-time augmentation: the config's tta_model and tta_pipeline, else a flip")
@@ -52,8 +52,8 @@ def apply_test_flags(cfg, args: argparse.Namespace) -> None:
                           'it.')
     if args.out and args.out_item == 'metrics' and not args.out.endswith(('.json', '.yml', '.yaml', '.pkl')):
         raise ConfigError(f'--out {args.out!r}: metrics are written as .json, .yml or .pkl.')
-    if args.out and args.out_item == 'pred' and not args.out.endswith(('.json', '.pkl', '.pickle')):
-        raise ConfigError(f'--out {args.out!r}: predictions are written as .json or .pkl.')
+    if args.out and args.out_item == 'pred' and not args.out.endswith(('.pkl', '.pickle')):
+        raise ConfigError(f'--out {args.out!r}: predictions are written as .pkl; for metrics, add --out-item metrics.')
     if args.out:
         check_target(args.out, [path for path in (args.config, args.checkpoint) if path])
     if args.amp:
@@ -99,7 +99,6 @@ def main(args: argparse.Namespace) -> None:
 
     from vit_plugin.apps.checkpoint import open_checkpoint
     from vit_plugin.apps.command_line import build_runner, load_config
-    from vit_plugin.apps.predictions import DumpJson
     from vit_plugin.files.complete import replacing
     from vit_plugin.models.loading import load_trained
     *config, args.checkpoint = args.checkpoint
@@ -116,8 +115,7 @@ def main(args: argparse.Namespace) -> None:
     written = args.out and is_main_process()
     with replacing(args.out, [args.config or '', args.checkpoint]) if written else nullcontext() as path:
         if args.out and args.out_item == 'pred':
-            dump = DumpJson if args.out.endswith('.json') else DumpResults
-            runner.test_evaluator.metrics.append(dump(out_file_path=str(path or args.out)))
+            runner.test_evaluator.metrics.append(DumpResults(out_file_path=str(path or args.out)))
         metrics = runner.test()
         if written and args.out_item == 'metrics':
             mmengine.dump(metrics, path)

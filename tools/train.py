@@ -83,19 +83,20 @@ def settle_config(args: argparse.Namespace) -> None:
         raise ConfigError(f'{given[0]} goes with --data; change a config with --cfg-options, such as '
                           'train_cfg.max_epochs=10 or load_from=CHECKPOINT.')
     if args.data:
-        from vit_plugin.apps.from_data import Request, write_config
+        from vit_plugin.apps.from_data.request import Request
+        from vit_plugin.apps.from_data.write import write_config
         request = Request(args.data, work_dir=args.work_dir or '', **{
             name: value for name, value in flags.items() if value is not None})
-        args.config, args.cfg_options = str(write_config(request, args.cfg_options)), None
+        args.config = str(write_config(request))
 
 
 def main(args: argparse.Namespace) -> None:
-    from vit_plugin.apps.command_line import build_runner, load_config, told_when_interrupted
+    from vit_plugin.apps.command_line import build_runner, load_config, report_interrupt
     settle_config(args)
     cfg = load_config(args)
     apply_train_flags(cfg, args)
     runner = build_runner(cfg)
-    with told_when_interrupted(runner):
+    with report_interrupt(runner):
         runner.train()
 
 

@@ -52,7 +52,6 @@ EXTRAS = {
     'sklearn': "'vit_plugin[demo]'",
     'datasets': "'vit_plugin[hf]'",
     'gradio': "'vit_plugin[browser]'",
-    'pytorch_grad_cam': "'vit_plugin[pictures]'",
     'peft': "'vit_plugin[lora]'",
     'submitit': "'vit_plugin[sweep]'",
     'onnx': "'vit_plugin[export]'",

@@ -19,9 +19,9 @@ NAMES = ['crane', 'cat', 'crane']
 
 
 @pytest.fixture
-def seen() -> PreparedImage:
-    image = np.random.default_rng(0).integers(0, 256, (32, 48, 3), dtype=np.uint8)
-    return PreparedImage(image, torch.randn(1, 3, 32, 48))
+def image() -> PreparedImage:
+    pixels = np.random.default_rng(0).integers(0, 256, (32, 48, 3), dtype=np.uint8)
+    return PreparedImage(pixels, torch.randn(1, 3, 32, 48))
 
 
 def trained(tiny: dict, classes: list[str] = NAMES, **more: object) -> TrainedModel:
@@ -31,22 +31,21 @@ def trained(tiny: dict, classes: list[str] = NAMES, **more: object) -> TrainedMo
     return TrainedModel(model, Config(dict(default_scope='mmpretrain')), dict(classes=classes))
 
 
-def test_every_picture_is_pixels_of_its_own(tiny, seen):
-    found = browser.drawn(trained(tiny), seen)
-    assert list(found) == list(browser.TITLES)
-    pytest.importorskip('pytorch_grad_cam')
+def test_every_picture_is_pixels_of_its_own(tiny, image):
+    found = browser.draw_all(trained(tiny), image)
+    assert list(found) == list(browser.PANELS)
     assert len({picture.tobytes() for picture in found.values()}) == 4
     assert all(picture.ndim == 3 and picture.std() > 0 for picture in found.values())
 
 
-def test_the_block_is_that_of_attention_and_rollout(tiny, seen):
+def test_the_block_is_that_of_attention_and_rollout(tiny, image):
     model = trained(tiny)
-    first, last = (browser.drawn(model, seen, block) for block in (0, 1))
+    first, last = (browser.draw_all(model, image, block) for block in (0, 1))
     assert [name for name in first if not np.array_equal(first[name], last[name])] == ['attention', 'rollout']
 
 
-def test_a_picture_that_cannot_be_is_a_sentence(tiny, seen):
-    found = browser.drawn(trained(tiny, with_cls_token=False, out_type='avg_featmap'), seen)
+def test_a_picture_that_cannot_be_is_a_sentence(tiny, image):
+    found = browser.draw_all(trained(tiny, with_cls_token=False, out_type='avg_featmap'), image)
     assert found['attention'].startswith('This model has no class token')
     assert not isinstance(found['features'], str)
 
@@ -54,7 +53,7 @@ def test_a_picture_that_cannot_be_is_a_sentence(tiny, seen):
 def test_a_long_picture_is_refused(tiny, tmp_path):
     cv2.imwrite(str(tmp_path / 'long.png'), np.zeros((8, 800, 3), dtype=np.uint8))
     with pytest.raises(ConfigError, match='more than 10 times the other; crop it'):
-        browser.look(trained(tiny), str(tmp_path / 'long.png'), size=8)
+        browser.prepare(trained(tiny), str(tmp_path / 'long.png'), size=8)
 
 
 def test_a_missing_gradio_is_named_with_its_extra(tiny, monkeypatch):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from mmengine.registry import Registry
 
-from vit_plugin.apps.command_line import TrainingError, build_runner, one_sentence_errors, told_when_interrupted
+from vit_plugin.apps.command_line import TrainingError, build_runner, one_sentence_errors, report_interrupt
 from vit_plugin.errors import ConfigError
 
 
@@ -25,7 +25,7 @@ def test_an_unknown_error_is_a_sentence_unless_asked_for_the_traceback():
     (ZeroDivisionError(), 0, SystemExit),
     (OSError(28, os.strerror(28), 'log.json'), 3, SystemExit)])
 def test_in_the_midst_of_training_an_unknown_error_keeps_its_traceback(error, iteration, raised):
-    with pytest.raises(raised) as found, one_sentence_errors(), told_when_interrupted(SimpleNamespace(iter=iteration)):
+    with pytest.raises(raised) as found, one_sentence_errors(), report_interrupt(SimpleNamespace(iter=iteration)):
         raise error
     assert found.value.__cause__ is error
 

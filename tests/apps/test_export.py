@@ -159,7 +159,7 @@ def test_nothing_is_made_of_parameters_in_every_run(deployed, size):
     model = deployed(arch='hybrid', pos_embed=dict(type='learned', relative=True, interpolate_mode='bicubic'))
     images = torch.rand(2, 3, *(size or SIZE))
     wanted = model(images)
-    program = trace(model, 3, size)
+    program = trace(model, size)
     assert torch.equal(program.module()(images), wanted)
     operators = [str(node.target) for node in program.graph.nodes if node.op == 'call_function']
     assert not [name for name in operators if 'norm' in name and 'layer_norm' not in name and 'group_norm' not in name]
@@ -196,8 +196,8 @@ def test_int8(deployed, tmp_path):
 def test_one_file_for_all_sizes_does_the_native_one(deployed, tmp_path):
     """Whose positions are not resampled."""
     model = deployed()
-    run = write_onnx(trace(model, 3, None), tmp_path / 'model.onnx', 'float32')
-    assert largest_difference(model, run, 3, (32, 32)) < 1e-5
+    run = write_onnx(trace(model, None), tmp_path / 'model.onnx', 'float32')
+    assert largest_difference(model, run, (32, 32)) < 1e-5
 
 
 @pytest.mark.usefixtures('with_onnx')

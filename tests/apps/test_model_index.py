@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 
 import mmengine
+import model_index
 import numpy as np
 import pytest
 import safetensors.torch
@@ -11,12 +12,11 @@ from mmpretrain import FeatureExtractor, ImageClassificationInferencer, get_mode
 from mmpretrain.apis.model import ModelHub
 
 import vit_plugin
-from vit_plugin.apps import model_index
 from vit_plugin.models import VisionTransformer
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # the framework's
 
-HOW = 'run python -m vit_plugin.apps.model_index'
+HOW = 'run python tests/model_index.py'
 TINY, MINI = 'vit-tiny-p16_8xb64-20k_in1k', 'hybrid-vit-mini-p2_1xb16_digits'
 
 

@@ -1,20 +1,17 @@
 import json
 
-import numpy as np
 import torch
-from mmengine.structures import BaseDataElement
 
-from vit_plugin.apps.predictions import DumpJson, plain
-
-
-def test_predictions_are_written_as_json(tmp_path):
-    dump = DumpJson(str(tmp_path / 'out.json'))
-    sample = BaseDataElement(pred_score=torch.tensor([0.25, 0.75]), metainfo=dict(img_path='a.png'))
-    dump.process({}, [sample.to_dict()])
-    dump.evaluate(1)
-    assert json.loads((tmp_path / 'out.json').read_text())[0]['pred_score'] == [0.25, 0.75]
-    assert not (tmp_path / 'out.json.pkl').exists()
+from vit_plugin.apps.predictions import names_of, save_predictions
 
 
-def test_everything_becomes_plain():
-    assert plain({1: (np.float32(2), b'3', None, {4})}) == {'1': [2.0, '3', None, '{4}']}
+def test_classes_of_one_name_have_their_numbers():
+    assert names_of(torch.tensor([2, 1, 5]), ['crane', 'cat', 'crane']) == ['crane (2)', 'cat', '5']
+
+
+def test_rows_are_written_as_json_and_csv(tmp_path):
+    rows = {'a.png': [{'class': 'cat', 'score': 0.5}], 'b.png': []}
+    save_predictions(tmp_path / 'found.json', rows)
+    assert json.loads((tmp_path / 'found.json').read_text()) == rows
+    save_predictions(tmp_path / 'found.csv', rows)
+    assert (tmp_path / 'found.csv').read_text().splitlines() == ['image,class,score', 'a.png,cat,0.5']

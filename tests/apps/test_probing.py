@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import nn
 
-from vit_plugin.apps.probing import PROBES, drawn, features_of, nearness, prepare, probe
+from vit_plugin.apps.probing import PROBES, draw_shots, features_of, prepare, probe, vote
 from vit_plugin.config import read_config
 from vit_plugin.errors import ConfigError
 
@@ -34,18 +34,18 @@ def test_too_few_neighbours_are_a_sentence():
 
 def test_votes_are_those_of_the_paper():
     cosines = np.array([[0.9, 0.2]])
-    np.testing.assert_allclose(nearness(1 - cosines), np.exp(cosines / 0.07))
+    np.testing.assert_allclose(vote(1 - cosines), np.exp(cosines / 0.07))
 
 
 def test_draws_have_so_many_of_each_class():
     labels = np.repeat([0, 1, 5], [4, 3, 8])
-    first, again, other = (drawn(labels, 3, seed) for seed in (0, 0, 1))
+    first, again, other = (draw_shots(labels, 3, seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(np.bincount(labels[first])[[0, 1, 5]], [3, 3, 3])
     np.testing.assert_array_equal(first, again)
     assert len({*first}) == 9
     assert {*first} != {*other}
     with pytest.raises(ConfigError, match='--shots 4: class 1 has only 3'):
-        drawn(labels, 4, 0)
+        draw_shots(labels, 4, 0)
 
 
 class Model(nn.Module):

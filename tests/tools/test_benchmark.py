@@ -3,7 +3,6 @@ from functools import partial
 
 import pytest
 import torch
-from PIL import Image
 
 
 @pytest.fixture
@@ -14,7 +13,7 @@ def benchmark(run_tool):
     torch.set_num_threads(threads)
 
 
-def test_table_record_and_chart(benchmark, tmp_path):
+def test_table_and_record(benchmark, tmp_path):
     done = benchmark('--modes', 'forward', 'train', '--out', tmp_path)
     assert done.returncode == 0, done.stderr
     assert 'Ti/16 32px x1 forward float32 cls_token' in done.stdout
@@ -25,8 +24,6 @@ def test_table_record_and_chart(benchmark, tmp_path):
     for result in record['results']:
         assert [row['implementation'] for row in result['rows']] == [
             'vit_plugin', 'vit_plugin, no passes', 'timm']
-    with Image.open(tmp_path / 'benchmark.png') as chart:
-        assert chart.width > 500
 
 
 @pytest.mark.nightly
@@ -35,30 +32,3 @@ def test_other_outputs_end_it_with_a_sentence(benchmark, tmp_path):
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith('Error: timm ')
     assert not (tmp_path / 'out').exists()
-
-
-@pytest.mark.nightly
-@pytest.mark.filterwarnings('ignore')
-def test_pipelines_are_measured_on_the_same_files(benchmark, tmp_path):
-    for i in range(2):
-        Image.effect_noise((64, 48), 60).convert('RGB').save(tmp_path / f'{i}.jpg')
-    done = benchmark('--images', tmp_path, '--out', tmp_path)
-    assert done.returncode == 0, done.stderr
-    rates = {row['name']: row['images_per_core_s'] for row in json.loads(
-        (tmp_path / 'benchmark.json').read_text())['results']}
-    assert {'decoding alone', 'worker: vit_plugin', 'complete: mmpretrain, cv2', 'complete: timm'} <= rates.keys()
-    assert min(rates.values()) > 0
-    assert all(name in done.stdout for name in rates)
-    done = benchmark('--images', tmp_path / 'none')
-    assert 'There are no JPEG files' in done.stderr.splitlines()[-1]
-
-
-@pytest.mark.nightly
-def test_what_the_runner_adds_is_measured_beside_a_plain_loop(benchmark, tmp_path):
-    done = benchmark('--runner', 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py', '--rounds', 3,
-                     '--out', tmp_path)
-    assert done.returncode == 0, done.stderr
-    result, = json.loads((tmp_path / 'benchmark.json').read_text())['results']
-    assert result['runner_ms'] > 0
-    assert result['plain_ms'] > 0
-    assert f'overhead {result["overhead"]:.2%}' in done.stdout

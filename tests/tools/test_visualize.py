@@ -47,7 +47,6 @@ def test_pictures_with_a_config(run_tool, image, checkpoint, tmp_path, picture, 
 
 
 def test_class_activation_by_the_name_of_a_class(run_tool, image, checkpoint, tmp_path):
-    pytest.importorskip('pytorch_grad_cam', reason='grad-cam is not installed')
     call = ('visualize', 'cam', checkpoint, image, '--config', DIGITS, '--out', tmp_path / 'out', *WITH_TOKEN)
     assert run_tool(*call, '--class', 'c').returncode == 0
     assert "no class 'k'; give one of a, b" in run_tool(*call, '--class', 'k').stderr

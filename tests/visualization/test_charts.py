@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vit_plugin.visualization import draw_budgets, draw_curves, draw_learning_curve, draw_seeds, draw_speed_bars
+from vit_plugin.visualization import draw_budgets, draw_curves, draw_learning_curve, draw_seeds
 
 
 def test_learning_curve_shows_every_metric(tmp_path):
@@ -55,11 +55,3 @@ def test_long_names_stay_inside_the_picture(count):
         for part in (*figure.legends, *axes.get_yticklabels(), axes.xaxis.label):
             box = part.get_window_extent()
             assert 0 <= box.x0 < box.x1 <= figure.bbox.x1, part
-
-
-def test_bars_are_relative_to_the_reference():
-    figure = draw_speed_bars({'B/16': {'ours': 20., 'theirs': 10.}, 'R50+B/16': {'ours': 4.}}, 'images/s', 'ours')
-    axes, = figure.axes
-    assert [bar.get_width() for bar in axes.patches] == [1, 0.5, 1]
-    assert [label.get_text() for label in axes.texts] == ['20', '10', '4']
-    assert [label.get_text() for label in axes.get_yticklabels()] == ['B/16', 'R50+B/16']

@@ -5,9 +5,6 @@ from mmengine.registry import MODELS
 from vit_plugin.errors import ConfigError
 from vit_plugin.visualization import class_activation
 
-pytest.importorskip('pytorch_grad_cam', reason='grad-cam is not installed')
-pytestmark = pytest.mark.filterwarnings('ignore')  # the package's own, at import
-
 
 def classifier(tiny: dict, head: str = 'vit_plugin.ViTClsHead', **more: object) -> torch.nn.Module:
     import mmpretrain.models  # noqa: F401

@@ -19,17 +19,7 @@ def test_with_many_classes_the_most_confused_are_listed(count):
     figure = draw_confusion_matrix(matrix, [f'a class of a very long name {i}'[::-1] for i in range(count)])
     axes = figure.axes[0]
     assert not axes.texts
-    assert len(axes.get_images()[0].get_array()) <= 250
     listed = figure.texts[0].get_text().splitlines()
     assert [line.rpartition(': ')[2] for line in listed[2:]] == ['6', '4']
     assert listed[2].startswith('5 eman')
     assert len(axes.get_yticklabels()) == count if count <= 60 else len(axes.get_yticklabels()) < 20
-
-
-def test_cells_of_several_classes_show_the_largest_share():
-    matrix = np.eye(500, dtype=int)
-    matrix[0, 499] = 1
-    cells = draw_confusion_matrix(matrix).axes[0].get_images()[0].get_array()
-    assert cells.shape == (250, 250)
-    assert cells[0, 249] == 0.5
-    assert cells.diagonal().min() == 1

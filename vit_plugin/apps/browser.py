@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from mmengine.registry import DATASETS, DefaultScope
 
-from vit_plugin.errors import ConfigError, MissingExtraError, needed_by
+from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.visualization.pictures import PER_IMAGE, PreparedImage
 from vit_plugin.visualization.style import as_pixels
@@ -19,53 +19,51 @@ if TYPE_CHECKING:
 
 EXAMPLES = 3
 LONGEST = 10  # sides of a picture; the weights of attention grow with the square of this
-OF_A_BLOCK = ('attention', 'rollout')
 ABOUT = """This model says what is in a picture, and shows what it looked at. Drop a picture of what it was trained on.
 More patches make finer pictures."""
-# What stands below each picture.
-CAPTIONS = {
-    'attention': 'Each panel is a head of the chosen block: bright patches are those that the class token takes most '
-                 'from. A dark panel looks everywhere alike.',
-    'rollout': 'What of each patch has reached the class token, or the mean of the patches, after this block.',
-    'features': 'Patches of one colour have similar features (three principal components as red, green, blue).',
-    'cam': 'Bright patches raise the score of the class (Grad-CAM).'}
-TITLES = {'attention': 'Attention of the class token', 'rollout': 'Attention rolled out through the blocks',
-          'features': 'Features as colours', 'cam': 'What speaks for the likeliest class'}
+# A title for each picture, and what stands below it.
+PANELS = {
+    'attention': ('Attention of the class token', 'Each panel is a head of the chosen block: bright patches are those '
+                  'that the class token takes most from. A dark panel looks everywhere alike.'),
+    'rollout': ('Attention rolled out through the blocks', 'What of each patch has reached the class token, or the '
+                'mean of the patches, after this block.'),
+    'features': ('Features as colours', 'Patches of one colour have similar features (three principal components as '
+                 'red, green, blue).'),
+    'cam': ('What speaks for the likeliest class', 'Bright patches raise the score of the class (Grad-CAM).')}
 
 
-def drawn(trained: TrainedModel, seen: PreparedImage, block: int = -1) -> dict[str, np.ndarray | str]:
+def draw_all(trained: TrainedModel, image: PreparedImage, block: int = -1) -> dict[str, np.ndarray | str]:
     """Every picture of :data:`~vit_plugin.visualization.pictures.PER_IMAGE`, by its name.
 
     Args:
         trained: the model.
-        seen: the image.
+        image: the image.
         block: the block for attention and rollout, from 1; -1 is the last.
 
     Returns:
         The pixels (H, W, 3) of a picture, or the sentence why this model has none.
     """
+    options = dict(attention=dict(blocks=[block]), rollout=dict(blocks=[block]), cam=dict(classes=trained.classes))
     found: dict[str, np.ndarray | str] = {}
     for name, draw in PER_IMAGE.items():
-        options = dict(blocks=[block]) if name in OF_A_BLOCK else dict(
-            classes=trained.classes) if name == 'cam' else {}
         try:
-            found[name] = as_pixels(draw(trained.model, seen, **options))
-        except (ConfigError, MissingExtraError) as error:
+            found[name] = as_pixels(draw(trained.model, image, **options.get(name, {})))
+        except ConfigError as error:
             found[name] = str(error)
     return found
 
 
-def look(trained: TrainedModel, path: str, size: int | None = None) -> PreparedImage:
+def prepare(trained: TrainedModel, path: str, size: int | None = None) -> PreparedImage:
     """An image file as the model gets it.
 
     Raises:
         ConfigError: if it cannot be read, or is too long for its weights of attention.
     """
-    seen = trained.prepare(path, size)
-    short, long = sorted(seen.covered)
+    image = trained.prepare(path, size)
+    short, long = sorted(image.covered)
     if long > LONGEST * short:
         raise ConfigError(f'One side of the picture is more than {LONGEST} times the other; crop it.')
-    return seen
+    return image
 
 
 def examples(trained: TrainedModel) -> list[str]:
@@ -78,8 +76,8 @@ def examples(trained: TrainedModel) -> list[str]:
             data = DATASETS.build(dataset)
     except Exception:  # noqa: BLE001  a data set of another machine
         return []
-    numbers = np.linspace(0, len(data) - 1, min(EXAMPLES, len(data))).astype(int)
-    paths = [data.get_data_info(int(i)).get('img_path') for i in numbers]
+    indices = np.linspace(0, len(data) - 1, min(EXAMPLES, len(data))).astype(int)
+    paths = [data.get_data_info(int(i)).get('img_path') for i in indices]
     return [path for path in paths if path and Path(path).is_file()]
 
 
@@ -92,27 +90,26 @@ def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.
     with needed_by('vit-plugin demo'):
         import gradio as gr
 
-    def answer(path: str | None, block: int) -> list:
+    def answer(path: str | None, block: int) -> list | dict:
         if path is None:
-            return [gr.Label(None, visible=True), gr.Markdown(visible=False),
-                    *(kind(None, visible=False) for _ in PER_IMAGE for kind in (gr.Markdown, gr.Image))]
+            return gr.skip()
         try:
-            seen = look(trained, path, size)
+            image = prepare(trained, path, size)
         except ConfigError as error:
             raise gr.Error(str(error).replace(repr(path), 'that you gave'), print_exception=False) from None
         try:
             found = trained(path)
-            said, scores = found.text(), {row['class']: row['score'] for row in found.rows() if 'score' in row}
+            text, scores = found.text(), {row['class']: row['score'] for row in found.rows() if 'score' in row}
         except ConfigError as error:
-            said, scores = str(error), {}
+            text, scores = str(error), {}
         is_label = bool(scores) and trained.task == 'classification'
-        classes = [gr.Label(scores or None, visible=is_label), gr.Markdown(said, visible=not is_label)]
-        pictures = []
-        for name, what in drawn(trained, seen, block).items():
-            is_said = isinstance(what, str)
-            pictures += [gr.Markdown(f'### {TITLES[name]}\n{what if is_said else CAPTIONS[name]}', visible=True),
-                         gr.Image(None if is_said else what, visible=not is_said)]
-        return classes + pictures
+        outputs = [gr.Label(scores or None, visible=is_label), gr.Markdown(text, visible=not is_label)]
+        for name, picture in draw_all(trained, image, block).items():
+            title, caption = PANELS[name]
+            reason = picture if isinstance(picture, str) else None
+            outputs += [gr.Markdown(f'### {title}\n{reason or caption}', visible=True),
+                        gr.Image(None if reason else picture, visible=not reason)]
+        return outputs
 
     count = find_backbone(trained.model)[1].num_layers
     with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(3600, 3600)) as blocks:
@@ -125,23 +122,18 @@ def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.
                 if found := examples(trained):
                     gr.Examples(found, picture, label='From its test images', cache_examples=False)
                 block = gr.Slider(1, count, count, step=1, label='Block of attention and rollout')
-                shown = [gr.Label(label='Classes', num_top_classes=NUM_TOP), gr.Markdown(visible=False)]
+                outputs = [gr.Label(label='Classes', num_top_classes=NUM_TOP), gr.Markdown(visible=False)]
             with gr.Column(scale=3):
                 for name in PER_IMAGE:
-                    shown += [gr.Markdown(visible=False),
-                              gr.Image(format='png', interactive=False, visible=False, show_label=False,
-                                       container=False, buttons=['fullscreen'], alt_text=TITLES[name])]
-        gr.on([picture.change, block.release], answer, [picture, block], shown, api_name=False)
+                    outputs += [gr.Markdown(visible=False),
+                                gr.Image(format='png', interactive=False, visible=False, show_label=False,
+                                         container=False, buttons=['fullscreen'], alt_text=PANELS[name][0])]
+        gr.on([picture.change, block.release], answer, [picture, block], outputs, api_name=False)
     return blocks.queue(default_concurrency_limit=1)
 
 
-def serve(blocks: 'gradio.Blocks', port: int, share: bool = False) -> None:
-    """Show a page at http://127.0.0.1:PORT until the process is interrupted.
-
-    Args:
-        blocks: see :func:`page`.
-        port: the port.
-        share: also open a public address, through Gradio's servers.
+def serve(blocks: 'gradio.Blocks', port: int) -> None:
+    """Show a :func:`page` at http://127.0.0.1:PORT until the process is interrupted.
 
     Raises:
         ConfigError: if the port is taken.
@@ -149,13 +141,10 @@ def serve(blocks: 'gradio.Blocks', port: int, share: bool = False) -> None:
     import gradio as gr
     theme = gr.themes.Default(font=['system-ui', 'sans-serif'], font_mono=['monospace'])  # others come from the network
     try:
-        _, local, public = blocks.launch(
-            server_name='127.0.0.1', server_port=port, share=share, theme=theme, footer_links=[], run_history=False,
-            ssr_mode=False, max_file_size='64mb', quiet=True, prevent_thread_lock=True)
+        _, url, _ = blocks.launch(
+            server_name='127.0.0.1', server_port=port, theme=theme, footer_links=[], run_history=False, ssr_mode=False,
+            max_file_size='64mb', quiet=True, prevent_thread_lock=True)
     except OSError as error:
         raise ConfigError(f'--port {port} is taken by another program; give another.') from error
-    if share and not public:
-        blocks.close()
-        raise ConfigError('--share: no public address could be had from Gradio; check the network, or leave it out.')
-    print(f'The page is at {" and at ".join(filter(None, (local, public)))}. Ctrl-C ends it.', flush=True)
+    print(f'The page is at {url}. Ctrl-C ends it.', flush=True)
     blocks.block_thread()

@@ -23,23 +23,17 @@ DETECTION = 'vit_plugin.detection'  # the module that recipes of detectors impor
 
 
 class Checkpoint(NamedTuple):
-    """A checkpoint that was read.
-
-    Attributes:
-        path: where it is.
-        content: what is in it, see :func:`~vit_plugin.weights.sources.read_complete`.
-        cfg: the config of its model.
-    """
+    """A checkpoint that was read."""
     path: str
-    content: dict[str, Any]
-    cfg: Config
+    content: dict[str, Any]  # see vit_plugin.weights.sources.read_complete
+    cfg: Config  # of its model
 
 
 def open_checkpoint(path: str, config: str | None = None, options: Mapping[str, Any] | None = None) -> Checkpoint:
     """Read a checkpoint and its config.
 
     Args:
-        path: a file, folder or address, or the folder of a run, whose last checkpoint is taken.
+        path: a file, folder or URL, or the folder of a run, whose last checkpoint is taken.
         config: the config file, or a recipe's name. Default: the config that the checkpoint holds.
         options: settings to change in the config.
 

@@ -38,12 +38,9 @@ from .checkpoint import Checkpoint
 
 
 def load_config(args: argparse.Namespace, checkpoint: Checkpoint | None = None) -> Config:
-    """The config in the file ``args.config``, or of a checkpoint, with the flags that tools share.
+    """The config in the file ``args.config``, or of a checkpoint, with the flags of ``add_run_arguments``.
 
-    Args:
-        args: the command line, see :func:`~vit_plugin.apps.flags.add_run_arguments`.
-        checkpoint: the checkpoint, to whose config the ``--cfg-options`` have been applied. If no config file is given,
-            logs go to its folder.
+    To the config of the checkpoint, ``--cfg-options`` have been applied. Without a config file, logs go to its folder.
     """
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = checkpoint.cfg if checkpoint else read_config(args.config, args.cfg_options)
@@ -57,11 +54,7 @@ def load_config(args: argparse.Namespace, checkpoint: Checkpoint | None = None) 
 
 
 def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runner.Runner:
-    """Check the config and build the runner.
-
-    Args:
-        cfg: the config.
-        loaders: the data loaders that will be used.
+    """Check the config with the data loaders that will be used, and build the runner.
 
     Raises:
         ConfigError: see :func:`~vit_plugin.config.check_config`.
@@ -83,7 +76,7 @@ def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runn
 
 
 def import_data_sets(scope: str | None) -> None:
-    """Import a framework's data sets, which print that they could not import OneDL. Nothing of ours needs it."""
+    """Import a framework's data sets, which print that they could not import OneDL, without that line."""
     name = f'{scope}.datasets'
     if scope and find_spec(scope) and find_spec(name):
         with redirect_stdout(io.StringIO()):
@@ -119,11 +112,7 @@ class TrainingError(RuntimeError):
 
 @contextmanager
 def one_sentence_errors(traceback: bool = False) -> Iterator[None]:
-    """End the program with one sentence if the input is wrong. Checkpoints are read safely within this context.
-
-    Args:
-        traceback: whether to keep errors with their tracebacks.
-    """
+    """End the program with one sentence after an error, or with its traceback. Checkpoints are read safely."""
     try:
         with reading_safely():
             yield
@@ -143,7 +132,7 @@ def run_main(main: Callable[[argparse.Namespace], None], args: argparse.Namespac
 
 
 @contextmanager
-def told_when_interrupted(runner: mmengine.runner.Runner) -> Iterator[None]:
+def report_interrupt(runner: mmengine.runner.Runner) -> Iterator[None]:
     """End the program on Ctrl-C with a sentence that names the checkpoint to resume from.
 
     The signal is recorded, because MMEngine turns some ``KeyboardInterrupt`` into other errors.
@@ -166,9 +155,9 @@ def told_when_interrupted(runner: mmengine.runner.Runner) -> Iterator[None]:
                 raise TrainingError(f'The training ended after {runner.iter} iterations.') from error
             raise
         last = Path(runner.work_dir, MARKER)
-        kept = f'the last checkpoint is {last.read_text()}; continue with --resume' if last.is_file() else (
+        saved = f'the last checkpoint is {last.read_text()}; continue with --resume' if last.is_file() else (
             'there was no checkpoint yet')
-        said = f'Interrupted after {runner.iter} iterations: {kept}.'
-        raise SystemExit(said if is_main_process() else 1) from None
+        message = f'Interrupted after {runner.iter} iterations: {saved}.'
+        raise SystemExit(message if is_main_process() else 1) from None
     finally:
         signal.signal(signal.SIGINT, previous)

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from torch import Tensor
 
 from vit_plugin.files.complete import replacing
 
@@ -30,17 +31,11 @@ def embed(trained: TrainedModel, files: Sequence[str], batch_size: int = 32) -> 
         yield trained.features(list(waiting))
 
 
-def normalised(features: np.ndarray) -> np.ndarray:
-    """Rows (N, C) of length 1, so that products are cosines. A row of zeros stays."""
-    lengths = np.linalg.norm(features, axis=1, keepdims=True)
-    return features / np.where(lengths > 0, lengths, 1)
-
-
-def save_embeddings(target: str | Path, names: Sequence[str], features: np.ndarray) -> None:
+def save_embeddings(target: str | Path, names: Sequence[str], features: Tensor) -> None:
     """Write ``names`` (N, ) and ``features`` (N, C) in float32 as a ``.npz``.
 
     Raises:
         ConfigError: see :func:`~vit_plugin.files.complete.replacing`.
     """
     with replacing(target) as path:
-        np.savez(path, names=np.array(names), features=features.astype(np.float32))
+        np.savez(path, names=np.array(names), features=features.float().numpy())

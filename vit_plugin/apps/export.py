@@ -22,16 +22,10 @@ Run = Callable[[Tensor], Tensor]
 
 # A float32 graph must equal the model. For other dtypes, the user decides which difference is acceptable.
 FLOAT32_TOLERANCE = 1e-4
-INT8 = 'int8'
 
 
 class Deployed(nn.Module):
-    """Preprocessing and network in one module.
-
-    Args:
-        model: a classifier of MMPretrain.
-        dtype: dtype of the network.
-    """
+    """Preprocessing and network, a classifier of MMPretrain in this dtype, in one module."""
 
     def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
@@ -70,7 +64,7 @@ def export(model: Deployed, out: Path, size: tuple[int, int] | None, dtype: str 
     Args:
         model: the classifier.
         out: the file to write. After an error it is unchanged.
-        size: height and width of the images. None means all sizes of whole patches, at least two by two.
+        size: height and width of the images. None means all sizes of complete patches, at least two by two.
         dtype: ``'float32'``, ``'bfloat16'`` or ``'int8'``.
         reference: the file is compared with this module. Default: the model.
         sources: files that were read. ``out`` must not be one of them.
@@ -83,50 +77,43 @@ def export(model: Deployed, out: Path, size: tuple[int, int] | None, dtype: str 
             a float32 file differs from the reference.
     """
     backbone = model.model.backbone
-    channels = backbone.in_channels
     if size and isinstance(backbone, VisionTransformer):
         backbone.patch_embed.check_image_size(size)
-    with replacing(out, sources) as path, _weights_beside(path, out):
-        run = WRITERS[out.suffix](trace(model, channels, size), path, dtype)
-        with _refused(f'The file that was written for {str(out)!r} does not run', 'nothing was kept; try the other '
-                      'format'):
-            difference = largest_difference(reference or model, run, channels, size)
+    with replacing(out, sources) as path, _external_weights(path, out):
+        run = WRITERS[out.suffix](trace(model, size), path, dtype)
+        with _one_sentence(f'The file that was written for {str(out)!r} does not run',
+                           'nothing was written; try the other format'):
+            difference = largest_difference(reference or model, run, size)
         if dtype == 'float32' and not difference <= FLOAT32_TOLERANCE:
             raise ConfigError(f'The file that was written for {str(out)!r} is off by {difference:.1e} of the largest '
-                              'logit, and nothing was kept; try the other format.')
+                              'logit, and nothing was written; try the other format.')
     return difference
 
 
-def trace(model: Deployed, channels: int, size: tuple[int, int] | None) -> ExportedProgram:
+def trace(model: Deployed, size: tuple[int, int] | None) -> ExportedProgram:
     """Trace the graph of the model for any number of images.
 
     Args:
-        model: the classifier.
-        channels: channels of the images.
-        size: height and width of the images. None means all sizes of whole patches, at least two by two.
+        model, size: see :func:`export`.
 
     Raises:
         ConfigError: if the model has no such graph.
     """
-    stride, dynamic = model.model.backbone.strides[-1], {0: Dim('batch')}
+    backbone, dynamic = model.model.backbone, {0: Dim('batch')}
+    stride = backbone.strides[-1]
+    what, remedy = 'torch.export cannot trace this model', 'leave out the part of it that the cause names'
     if size is None:
         dynamic |= {2: stride * Dim('rows', min=2), 3: stride * Dim('columns', min=2)}
-    example = torch.zeros(2, channels, *(size or (3 * stride, 4 * stride)))
-    with torch.no_grad(), precomputed(model, size), _refused(*NO_GRAPH[size is None]):
+        what = ('--dynamic-size: the graph of this model depends on the size of the images, as with '
+                "encoder=dict(window=...) or pos_embed=dict(interpolate_mode='bicubic_dinov2')")
+        remedy = 'write a file for each size, with --size'
+    example = torch.zeros(2, backbone.in_channels, *(size or (3 * stride, 4 * stride)))
+    with torch.no_grad(), precomputed(model, size), _one_sentence(what, remedy):
         program = torch.export.export(model, (example, ), dynamic_shapes=(dynamic, ))
         run = program.module()
         for other in sizes_to_try(model, size):  # the graph may have taken what the example has for a constant
-            run(torch.zeros(1, channels, *other))
+            run(torch.zeros(1, backbone.in_channels, *other))
     return program
-
-
-# The remedies if there is no graph of a fixed size, and if there is none of all sizes.
-NO_GRAPH = {
-    False: ('torch.export cannot trace this model', 'leave out the part of it that the cause names'),
-    True: ('--dynamic-size: the graph of this model depends on the size of the images, as with '
-           "encoder=dict(window=...) or pos_embed=dict(interpolate_mode='bicubic_dinov2')",
-           'write a file for each size, with --size'),
-}
 
 
 def sizes_to_try(model: Deployed, size: tuple[int, int] | None) -> list[tuple[int, int]]:
@@ -141,7 +128,7 @@ def write_pt2(program: ExportedProgram, path: Path, dtype: str) -> Run:
     Raises:
         ConfigError: if the dtype is int8, which needs ONNX.
     """
-    if dtype == INT8:
+    if dtype == 'int8':
         raise ConfigError(f'--dtype int8 is written as .onnx, not {path.suffix}.')
     archive = BytesIO()  # since torch's own writer ends the process some time after it has met a full disk
     torch.export.save(program, archive)
@@ -162,10 +149,10 @@ def write_onnx(program: ExportedProgram, path: Path, dtype: str) -> Run:
         import onnxruntime
         import onnxscript  # noqa: F401  torch's exporter needs it
         from onnxruntime.quantization import QuantType, quantize_dynamic
-    with _refused('This model cannot be written as ONNX', 'write a .pt2 file'):
+    with _one_sentence('This model cannot be written as ONNX', 'write a .pt2 file'):
         graph: Any = torch.onnx.export(program, dynamo=True, verbose=False, input_names=['images'],
                                        output_names=['logits'])
-    if dtype == INT8:
+    if dtype == 'int8':
         proto = graph.model_proto
         del proto.graph.value_info[:]  # of the weights that the quantiser is about to transpose
         # Weights have 7 bits, because pairs of products overflow 16 bits on processors without VNNI. The classifier (a
@@ -181,11 +168,11 @@ def write_onnx(program: ExportedProgram, path: Path, dtype: str) -> Run:
 WRITERS = {'.pt2': write_pt2, '.onnx': write_onnx}
 
 
-def largest_difference(model: Deployed, run: Run, channels: int, size: tuple[int, int] | None) -> float:
+def largest_difference(model: Deployed, run: Run, size: tuple[int, int] | None) -> float:
     """Largest difference of the logits of one, two and five random images, relative to the largest logit."""
     differences = []
     for batch, side in product((1, 2, 5), sizes_to_try(model, size)):
-        images = 255 * torch.rand(batch, channels, *side)
+        images = 255 * torch.rand(batch, model.model.backbone.in_channels, *side)
         with torch.no_grad():
             wanted = model(images)
             differences.append(((run(images) - wanted).abs().max() / wanted.abs().max().clamp(min=1e-6)).item())
@@ -193,9 +180,9 @@ def largest_difference(model: Deployed, run: Run, channels: int, size: tuple[int
 
 
 @contextmanager
-def _weights_beside(path: Path, out: Path) -> Iterator[None]:
+def _external_weights(path: Path, out: Path) -> Iterator[None]:
     """Keep the second file that torch's exporter writes for weights above ONNX's limit of 2 GB."""
-    written, kept = (file.with_name(f'{file.name}.data') for file in (path, Path(os.path.realpath(out))))
+    written, target = (file.with_name(f'{file.name}.data') for file in (path, Path(os.path.realpath(out))))
     try:
         yield
         if written.exists():
@@ -203,15 +190,15 @@ def _weights_beside(path: Path, out: Path) -> Iterator[None]:
             graph = onnx.load(path, load_external_data=False)
             for entry in chain.from_iterable(tensor.external_data for tensor in graph.graph.initializer):
                 if entry.key == 'location':
-                    entry.value = kept.name
+                    entry.value = target.name
             onnx.save(graph, path)
-            os.replace(written, kept)
+            os.replace(written, target)
     finally:
         written.unlink(missing_ok=True)
 
 
 @contextmanager
-def _refused(what: str, remedy: str) -> Iterator[None]:
+def _one_sentence(what: str, remedy: str) -> Iterator[None]:
     """Turn any error of an exporter or runtime into one sentence."""
     try:
         yield

@@ -60,8 +60,8 @@ class KeyValue(argparse.Action):
         try:
             DictAction(self.option_strings, self.dest)(parser, namespace, values, option_string)
         except (AssertionError, ValueError, IndexError) as error:
-            said = str(error).splitlines()[0] if str(error) else type(error).__name__
-            parser.error(f'{option_string}: {" ".join(values)!r} cannot be read ({said})')
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            parser.error(f'{option_string}: {" ".join(values)!r} cannot be read ({reason})')
         except RecursionError:  # MMEngine's reader looks for the end of a dict without end
             parser.error('--cfg-options takes plain values and lists of them; write dicts in a config file.')
 

@@ -94,9 +94,9 @@ def from_config(checkpoint: Checkpoint, only_backbone: bool = False) -> TrainedM
         with naming(path):
             _load_converted(model, path, weights, only_backbone)
     else:
-        said = load_trained(model, path, content)
-        check_classes(model, said, f'the checkpoint {path!r}')
-        meta.update(said)
+        saved = load_trained(model, path, content)
+        check_classes(model, saved, f'the checkpoint {path!r}')
+        meta.update(saved)
     return TrainedModel(model, cfg, meta)
 
 

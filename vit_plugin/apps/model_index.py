@@ -1,40 +1,9 @@
-"""The index of the classification recipes, in the form that mim and MMPretrain read.
-
-    python -m vit_plugin.apps.model_index      # writes model-index.yml and configs/*/metafile.yml
-
-Every entry is computed: parameters and operations from the model, accuracies and their sources from the docstring of
-the recipe.
-"""
-
-import ast
-import re
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+"""The recipes as models of MMPretrain, by the model index that ``mim`` reads too."""
 
 import mmengine
-import torch
-from mmengine.config import Config
-from mmengine.registry import MODELS, DefaultScope
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils.flop_counter import FlopCounterMode
 
 from vit_plugin.errors import leave_out_multimodal, needed_by
-from vit_plugin.files.complete import write_text
 from vit_plugin.files.shipped import shipped
-
-# The folders of the index, and what the index says of their models in common.
-PAPER = dict(Title='An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale',
-             URL='https://arxiv.org/abs/2010.11929')
-COLLECTIONS = {
-    'vit': dict(Name='Vision Transformer (vit_plugin)', Metadata=dict(Architecture=['Multi-Head Attention']),
-                Paper=PAPER),
-    'hybrid_vit': dict(Name='Hybrid Vision Transformer (vit_plugin)', Metadata=dict(
-        Architecture=['Weight Standardization', 'Group Normalization', 'Multi-Head Attention']), Paper=PAPER),
-}
-DATASETS = {'in1k': 'ImageNet-1k', 'in21k': 'ImageNet-21k', 'cifar100': 'CIFAR-100', 'cifar10': 'CIFAR-10',
-            'digits': "scikit-learn's digits"}
-FIGURE = re.compile(r'(Published[^:.]*|Ours, [\d-]+): ([\d.]+) % top-1')
 
 
 def register_models() -> None:
@@ -54,56 +23,3 @@ def register_models() -> None:
         first = mmengine.load(index.parent / path)['Models'][0]['Name']
         if not ModelHub.has(first):
             ModelHub.register_model_index(index.parent / path, config_prefix=index.parent)
-
-
-def recipes(folder: str) -> list[Path]:
-    """The recipes of one folder of the index, in the order of their names."""
-    return sorted(shipped('configs').joinpath(folder).glob('*.py'))
-
-
-def entry(path: Path) -> dict[str, Any]:
-    """The entry of a recipe."""
-    text = ast.get_docstring(ast.parse(path.read_text())) or ''
-    data = next(name for key, name in DATASETS.items() if f'_{key}' in path.stem)
-    source, figure = (FIGURE.findall(text) or [('not measured, and none published', None)])[-1]
-    return {
-        'Name': path.stem,
-        'Metadata': dict(complexity(Config.fromfile(path).model), **{'Training Data': data}),
-        'In Collection': COLLECTIONS[path.parent.name]['Name'],
-        'Results': [dict(Task='Image Classification', Dataset=data,
-                         Metrics={'Top 1 Accuracy': float(figure)} if figure else {})],
-        'Config': f'configs/{path.parent.name}/{path.name}',
-        'Accuracy': source,
-    }
-
-
-def complexity(model: Mapping[str, Any]) -> dict[str, int]:
-    """Operations and parameters of a classifier's config, without its memory.
-
-    Returns:
-        ``FLOPs``: multiplications with additions of one image of the native size, as MMPretrain counts them.
-        ``Parameters``: the number of parameters.
-    """
-    with torch.device('meta'), DefaultScope.overwrite_default_scope('mmpretrain'):
-        classifier = MODELS.build(dict(model, data_preprocessor=None)).eval()
-    backbone = classifier.backbone
-    with FakeTensorMode(allow_non_fake_inputs=True):
-        classifier.to_empty(device='cpu')
-        images = torch.empty(1, backbone.patch_embed.in_channels, *backbone.img_size)
-        with torch.no_grad(), FlopCounterMode(display=False) as counter:
-            classifier(images, mode='tensor')
-    return dict(FLOPs=counter.get_total_flops() // 2, Parameters=sum(p.numel() for p in classifier.parameters()))
-
-
-def written() -> dict[str, str]:
-    """The files of the index, by their paths."""
-    files = {}
-    for folder, collection in COLLECTIONS.items():
-        content = dict(Collections=[collection], Models=[entry(path) for path in recipes(folder)])
-        files[f'configs/{folder}/metafile.yml'] = mmengine.dump(content, file_format='yaml', sort_keys=False)
-    return {'model-index.yml': mmengine.dump(dict(Import=list(files)), file_format='yaml'), **files}
-
-
-if __name__ == '__main__':
-    for name, text in written().items():
-        write_text(shipped('configs').resolve().parent / name, text)

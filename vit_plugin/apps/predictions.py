@@ -11,7 +11,6 @@ from typing import Any
 import mmengine
 import numpy as np
 import torch
-from mmengine.evaluator import DumpResults
 from mmengine.structures import BaseDataElement
 from mmengine.visualization import Visualizer
 
@@ -24,21 +23,12 @@ SIDES = ('left', 'top', 'right', 'bottom')
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model finds in an image, the surest or largest first.
-
-    Attributes:
-        sample: the framework's own data sample.
-        names: the class of each entry: of a classifier every class, of a detector that of each box, of a segmentor the
-            classes in the image.
-        scores: the probability of the class, the score of the box, or the share of the image, one for each name.
-        boxes: of a detector, left, top, right and bottom of each box (boxes, 4) in pixels of the image.
-        map: of a segmentor, the numbers of the classes (H, W).
-    """
-    sample: BaseDataElement
-    names: list[str]
-    scores: np.ndarray
-    boxes: np.ndarray | None = None
-    map: np.ndarray | None = None
+    """What a model finds in an image, the surest or largest first."""
+    sample: BaseDataElement  # the framework's own
+    names: list[str]  # every class of a classifier; the class of each box; the classes in a segmentor's map
+    scores: np.ndarray  # of each name: probability of the class, score of the box, or share of the image
+    boxes: np.ndarray | None = None  # (boxes, 4): left, top, right and bottom in pixels of the image
+    map: np.ndarray | None = None  # (H, W): the number of the class of each pixel
 
     @classmethod
     def of(cls, sample: BaseDataElement, classes: Sequence[str]) -> 'Prediction':
@@ -115,32 +105,3 @@ def save_predictions(target: str | Path, rows: Mapping[str, Sequence[Mapping[str
             writer = csv.DictWriter(file, ['image', *(columns or ['class'])])
             writer.writeheader()
             writer.writerows({'image': image, **row} for image, found in rows.items() for row in found)
-
-
-class DumpJson(DumpResults):
-    """Writes the predictions of a test as JSON: the entries of MMEngine's ``DumpResults``, arrays as lists.
-
-    Args:
-        out_file_path: the file, which ends in .json.
-    """
-
-    def __init__(self, out_file_path: str) -> None:
-        super().__init__(f'{out_file_path}.pkl')  # the parent admits no other name
-        self.out_file_path = out_file_path
-
-    def compute_metrics(self, results: list) -> dict:
-        mmengine.dump(plain(results), self.out_file_path)
-        return {}
-
-
-def plain(value: Any) -> Any:
-    """A value of numbers, strings, lists and dicts, with tensors and arrays as lists, and bytes as text."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    if isinstance(value, (torch.Tensor, np.ndarray, np.generic)):
-        return value.tolist()
-    if isinstance(value, bytes):  # of a mask in COCO's run lengths
-        return value.decode()
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

@@ -27,14 +27,14 @@ NEIGHBOURS, TEMPERATURE = 20, 0.07
 Sample = tuple[np.ndarray, np.ndarray]  # features (images, channels) and labels (images, )
 
 
-def nearness(distances: np.ndarray) -> np.ndarray:
+def vote(distances: np.ndarray) -> np.ndarray:
     """The votes of neighbours at these cosine distances (arXiv:1805.01978, Section 3.4)."""
     return np.exp((1 - distances) / TEMPERATURE)
 
 
 def neighbours() -> ClassifierMixin:
     """The 20 nearest images vote, by their cosine (arXiv:2104.14294, Section 4.1)."""
-    return KNeighborsClassifier(NEIGHBOURS, weights=nearness, metric='cosine', algorithm='brute')
+    return KNeighborsClassifier(NEIGHBOURS, weights=vote, metric='cosine', algorithm='brute')
 
 
 def linear() -> ClassifierMixin:
@@ -93,7 +93,7 @@ def features_of(model: nn.Module, loader: Iterable[dict[str, Any]]) -> Sample:
     return np.concatenate(features), np.asarray(labels)
 
 
-def drawn(labels: np.ndarray, shots: int, seed: int) -> np.ndarray:
+def draw_shots(labels: np.ndarray, shots: int, seed: int) -> np.ndarray:
     """The positions of so many images of each class.
 
     Raises:
@@ -133,6 +133,6 @@ def probe(train: Sample, val: Sample, probes: Sequence[str], shots: Sequence[int
 
     found: dict[str, Any] = {name: accuracy(name, slice(None)) for name in probes if name != 'fewshot'}
     if 'fewshot' in probes:
-        found['fewshot'] = {number: [accuracy('fewshot', drawn(train[1], number, seed)) for seed in range(seeds)]
+        found['fewshot'] = {number: [accuracy('fewshot', draw_shots(train[1], number, seed)) for seed in range(seeds)]
                             for number in shots}
     return found

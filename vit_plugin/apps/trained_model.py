@@ -55,7 +55,7 @@ class TrainedModel:
 
         Args:
             image: a file, or pixels (H, W, 3) in BGR as OpenCV reads them.
-            index: its number, for the framework.
+            index: its number in the framework's data samples.
 
         Raises:
             ConfigError: if the file cannot be read, or if the config has no ``test_dataloader``.
@@ -90,10 +90,7 @@ class TrainedModel:
 
     @torch.no_grad()
     def __call__(self, image: str | Path | np.ndarray, index: int = 0) -> Prediction:
-        """What the model finds in an image, see :mod:`vit_plugin.apps.predictions`.
-
-        Args:
-            image, index: see :meth:`sample`.
+        """What the model finds in an image, see :meth:`sample`.
 
         Raises:
             ConfigError: if the image cannot be read, or if the model has no classes to predict.
@@ -105,10 +102,7 @@ class TrainedModel:
         return Prediction.of(found.cpu(), self.classes)
 
     def features(self, samples: Sequence[dict[str, Any]]) -> np.ndarray:
-        """What the head of a classifier gets of images, (N, C) in float32.
-
-        Args:
-            samples: of :meth:`sample`.
+        """What the head of a classifier gets of images, (N, C) in float32, from samples of :meth:`sample`.
 
         Raises:
             ConfigError: if this is no classifier, or see :func:`vectors_of`.
@@ -135,11 +129,7 @@ class TrainedModel:
 
 @torch.no_grad()
 def vectors_of(model: nn.Module, inputs: Tensor) -> np.ndarray:
-    """What the head of a classifier gets of normalised images (N, C, H, W): features (N, C') in float32.
-
-    Args:
-        model: a classifier, in eval mode.
-        inputs: the images.
+    """What the head of a classifier in eval mode gets of normalised images (N, C, H, W): (N, C') in float32.
 
     Raises:
         ConfigError: if the head gets tokens or maps.

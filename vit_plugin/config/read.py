@@ -50,14 +50,6 @@ def apply_options(cfg: Config, options: Mapping[str, Any] | None, path: str) -> 
         raise ConfigError(f'--cfg-options do not fit the config {path!r} ({first_line(error)}).') from error
 
 
-def config_from_text(text: str) -> Config:
-    """The config that a text of Python describes. Its bases are found as in a file."""
-    with _known_bases():
-        cfg = Config.fromstring(text, '.py')
-    _leave_scope(cfg)
-    return cfg
-
-
 @contextmanager
 def _known_bases() -> Iterator[None]:
     """Let MMEngine find bases of this package, and of the fork of mmseg, which has another name than in its table."""

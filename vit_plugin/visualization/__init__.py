@@ -1,8 +1,8 @@
-"""Pictures of what a model has learnt, and of its speed."""
+"""Pictures of what a model has learnt."""
 
 from .attention_distance import attention_distances, draw_attention_distances
 from .attention_maps import attention_rollout, attention_weights, class_attention
-from .charts import draw_budgets, draw_curves, draw_learning_curve, draw_seeds, draw_speed_bars
+from .charts import draw_budgets, draw_curves, draw_learning_curve, draw_seeds
 from .class_activation import class_activation
 from .confusion_matrix import draw_confusion_matrix
 from .features import draw_feature_colors, feature_colors, patch_features
@@ -12,5 +12,5 @@ from .style import draw_over
 __all__ = [
     'attention_distances', 'attention_rollout', 'attention_weights', 'class_activation', 'class_attention',
     'draw_attention_distances', 'draw_budgets', 'draw_confusion_matrix', 'draw_curves', 'draw_feature_colors',
-    'draw_learning_curve', 'draw_over', 'draw_position_similarity', 'draw_seeds', 'draw_speed_bars',
-    'feature_colors', 'patch_features', 'position_similarity']
+    'draw_learning_curve', 'draw_over', 'draw_position_similarity', 'draw_seeds', 'feature_colors',
+    'patch_features', 'position_similarity']

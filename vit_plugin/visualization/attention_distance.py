@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from vit_plugin.models.loading import find_backbone
 
 from .attention_maps import attention_weights
-from .style import new_figure
+from .style import new_axes
 
 
 def attention_distances(model: nn.Module, images: Tensor) -> Tensor:
@@ -18,7 +18,7 @@ def attention_distances(model: nn.Module, images: Tensor) -> Tensor:
 
     Returns:
         Distances in pixels (blocks, heads), the mean over images and patches. A patch is at its centre. The tokens
-        before the patches have no place and are left out, and so is the padding of windows.
+        before the patches have no position and are left out, and so is the padding of windows.
 
     Raises:
         ConfigError: see ``attention_weights``.
@@ -27,8 +27,8 @@ def attention_distances(model: nn.Module, images: Tensor) -> Tensor:
     prefix, stride = backbone.num_prefix_tokens, backbone.patch_embed.stride
 
     def keep(weights: Tensor, grid: tuple[int, int]) -> Tensor:
-        places = torch.cartesian_prod(*(torch.arange(size, device=weights.device) for size in grid)).to(weights.dtype)
-        apart = stride * torch.cdist(places, places)  # (h*w, h*w)
+        centres = torch.cartesian_prod(*(torch.arange(size, device=weights.device) for size in grid)).to(weights.dtype)
+        apart = stride * torch.cdist(centres, centres)  # (h*w, h*w)
         weights = weights[:, :, prefix:, prefix:]
         return ((weights * apart).sum(dim=-1) / weights.sum(dim=-1)).mean(dim=(0, 2))  # (heads,)
 
@@ -41,14 +41,11 @@ def draw_attention_distances(distances: Tensor) -> Figure:
     Args:
         distances: distances in pixels (blocks, heads).
     """
-    figure = new_figure(5.5, 3.8)
-    axes = figure.add_subplot()
-    axes.plot(distances.cpu().numpy(), 'o', markersize=5, alpha=0.6, color='C0', markeredgewidth=0)
-    axes.plot(distances.cpu().mean(dim=1).numpy(), color='0.3', linewidth=1)
-    axes.get_lines()[0].set_label('a head')
-    axes.get_lines()[-1].set_label('mean of the heads')
+    figure, axes = new_axes(5.5, 3.8)
+    labels = ['a head', *[None] * (distances.shape[1] - 1)]
+    axes.plot(distances.cpu().numpy(), 'o', markersize=5, alpha=0.6, color='C0', markeredgewidth=0, label=labels)
+    axes.plot(distances.cpu().mean(dim=1).numpy(), color='0.3', linewidth=1, label='mean of the heads')
     axes.set(xlabel='block', ylabel='mean attention distance in pixels', ylim=(0, None))
     axes.locator_params(axis='x', integer=True)
-    axes.spines[['top', 'right']].set_visible(False)
     axes.legend(frameon=False)
     return figure

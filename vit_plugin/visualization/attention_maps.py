@@ -1,7 +1,6 @@
 """The attention weights of a model's blocks, computed by the model's own layers, and their rollout."""
 
-import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -18,17 +17,16 @@ from vit_plugin.models.loading import find_backbone
 
 def attention_weights(model: nn.Module, images: Tensor,
                       keep: Callable[[Tensor, Grid], Any] = lambda weights, grid: weights) -> list[Any]:
-    """The attention weights of every block, for all tokens as queries.
+    """The attention weights of every block, for all tokens as queries, by the layers' own ``weights``.
 
-    Every layer is asked for its own weights on the input that it gets. So they include the norms of queries and keys,
-    and relative and rotary positions.
+    They include the norms of queries and keys, and relative and rotary positions.
 
     Args:
         model: a :class:`~vit_plugin.models.VisionTransformer`, or a model that contains one.
         images: normalised images (B, C, H, W).
-        keep: what to keep of a block's weights (B, heads, N, N) and its grid (h, w). Rows are queries and columns are
-            keys. The last h*w tokens are the patches. It is called after each block, so that the weights of only one
-            block are in memory. By default the weights themselves are kept.
+        keep: what to keep of a block's weights (B, heads, N, N) and its grid (h, w), so that the weights of only one
+            block are in memory. Rows are queries and columns are keys. The last h*w tokens are the patches. Default:
+            the weights.
 
     Returns:
         What was kept of each block. Patches in different windows have the weight 0, and the weight of a window's
@@ -38,20 +36,24 @@ def attention_weights(model: nn.Module, images: Tensor,
         ConfigError: if the model has no such backbone.
     """
     _, backbone = find_backbone(model)
-    kept: list[Any] = []
+    results: list[Any] = []
 
-    def look(weights: Tensor, grid: Grid) -> None:
-        kept.append(keep(weights, grid))
+    def record(attn: Attention, args: tuple) -> None:
+        x, grid, _, rotation = args
+        weights = attn.weights(x, grid, rotation)
+        if isinstance(attn, InWindows):
+            weights = without_windows(weights, grid, attn.window_size)
+        results.append(keep(weights, grid))
 
-    with observing(model), ExitStack() as hooks:
+    with eval_mode(model), ExitStack() as hooks:
         for block in backbone.blocks:
-            hooks.enter_context(_watched(block, look))
-        run_backbone(model, images)
-    return kept
+            hooks.enter_context(block.attn.register_forward_pre_hook(record))
+        (model if isinstance(model, (VisionTransformer, ViTAdapter)) else model.backbone)(images)
+    return results
 
 
 @contextmanager
-def observing(model: nn.Module) -> Iterator[None]:
+def eval_mode(model: nn.Module) -> Iterator[None]:
     """Put a model in eval mode and compute no gradients; its mode is restored."""
     training = model.training
     model.eval()
@@ -62,38 +64,16 @@ def observing(model: nn.Module) -> Iterator[None]:
         model.train(training)
 
 
-def run_backbone(model: nn.Module, images: Tensor) -> Sequence[Tensor]:
-    """The outputs of a backbone, or of the backbone of a classifier, detector or segmentor."""
-    return (model if isinstance(model, (VisionTransformer, ViTAdapter)) else model.backbone)(images)
-
-
-@contextmanager
-def _watched(block: nn.Module, keep: Callable[[Tensor, Grid], None]) -> Iterator[None]:
-    """Call ``keep`` with the weights and the grid of a block's attention when it is called."""
-    def look(attn: Attention, args: tuple, kwargs: dict) -> None:
-        call = inspect.signature(attn.forward).bind(*args, **kwargs)
-        call.apply_defaults()
-        x, grid, rotation = (call.arguments[name] for name in ('x', 'grid', 'rotation'))
-        weights = attn.weights(x, grid, rotation)
-        keep(whole_grid(weights, grid, attn.window_size) if isinstance(attn, InWindows) else weights, grid)
-
-    handle = block.attn.register_forward_pre_hook(look, with_kwargs=True)
-    try:
-        yield
-    finally:
-        handle.remove()
-
-
-def whole_grid(weights: Tensor, grid: Grid, window_size: int) -> Tensor:
+def without_windows(weights: Tensor, grid: Grid, window_size: int) -> Tensor:
     """Weights in windows (B * windows, heads, size*size, size*size) -> weights of all patches (B, heads, h*w, h*w)."""
     count = grid[0] * grid[1]
-    numbers = torch.arange(1, count + 1, dtype=torch.float64)[None, :, None]
-    windows = to_windows(numbers, grid, window_size)[..., 0].long().to(weights.device)  # the padding has the number 0
+    indices = torch.arange(1, count + 1, dtype=torch.float64)[None, :, None]
+    windows = to_windows(indices, grid, window_size)[..., 0].long().to(weights.device)  # the padding has index 0
     parts = weights.unflatten(0, (-1, len(windows)))  # (B, windows, heads, size*size, size*size)
-    whole = weights.new_zeros(parts.shape[0], parts.shape[2], count + 1, count + 1)
-    for i, places in enumerate(windows):
-        whole[:, :, places[:, None], places] = parts[:, i]
-    return whole[:, :, 1:, 1:]
+    full = weights.new_zeros(parts.shape[0], parts.shape[2], count + 1, count + 1)
+    for i, patches in enumerate(windows):
+        full[:, :, patches[:, None], patches] = parts[:, i]
+    return full[:, :, 1:, 1:]
 
 
 def class_attention(model: nn.Module, images: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Measurements as pictures: the curve of a run, results of several settings and seeds, speeds."""
+"""Measurements as pictures: the curve of a run, results of several settings and seeds."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .style import SERIES, new_figure
+from .style import SERIES, new_axes
 
 WIDTH = 74  # characters of a small font in a line of a figure
 
@@ -24,8 +24,7 @@ def draw_learning_curve(loss: np.ndarray, iterations_per_step: float,
         metrics: for each name, the points (step, value).
         unit: name of a step, used as the label of the axis.
     """
-    figure = Figure(figsize=(8, 4.5), dpi=120, layout='constrained')
-    left = figure.add_subplot()
+    figure, left = new_axes(8, 4.5)
     left.set(xlabel=unit, ylabel='training loss')
     steps = (np.arange(len(loss)) + 1) / iterations_per_step
     left.plot(steps, loss, color='0.8', linewidth=0.6)
@@ -38,8 +37,8 @@ def draw_learning_curve(loss: np.ndarray, iterations_per_step: float,
     right.set_ylabel('validation metric')
     for name, points in metrics.items():
         right.plot(*zip(*points, strict=True), marker='.', label=f'{name}: {points[-1][1]:.4g}')
-    right.spines[['top']].set_visible(False)
-    left.spines[['top']].set_visible(False)
+    left.spines.right.set_visible(True)
+    right.spines.top.set_visible(False)
     handles = [line for axes in (left, right) for line in axes.get_lines() if not str(line.get_label()).startswith('_')]
     figure.legend(handles=handles, loc='outside upper center', ncols=2, frameon=False)
     return figure
@@ -53,8 +52,7 @@ def draw_seeds(scores: Mapping[str, Sequence[float]], metric: str) -> Figure:
         metric: name of the metric.
     """
     names = ['\n'.join(wrap(name, WIDTH // 2)) for name in scores]
-    figure = new_figure(6.5, 1 + 0.3 * sum(1 + name.count('\n') for name in names))
-    axes = figure.add_subplot()
+    figure, axes = new_axes(6.5, 1 + 0.3 * sum(1 + name.count('\n') for name in names))
     for row, values in enumerate(scores.values()):
         if values:
             axes.plot(values, [row] * len(values), 'o', color='C0', alpha=0.6, markersize=5, markeredgewidth=0)
@@ -64,7 +62,7 @@ def draw_seeds(scores: Mapping[str, Sequence[float]], metric: str) -> Figure:
     axes.set_ylim(len(scores) - 0.5, -0.5)
     axes.grid(axis='x', color='0.9')
     axes.set_axisbelow(True)
-    axes.spines[['top', 'right', 'left']].set_visible(False)
+    axes.spines.left.set_visible(False)
     axes.tick_params(axis='y', length=0)
     return figure
 
@@ -77,8 +75,7 @@ def draw_curves(curves: Mapping[str, Sequence[Sequence[tuple[float, float]]]], m
             colour.
         metric: name of the metric.
     """
-    figure = new_figure(6.5, 4)
-    axes = figure.add_subplot()
+    figure, axes = new_axes(6.5, 4)
     styles: list[dict[str, Any]] = [
         dict(color=color, linestyle=line) for line in ('-', '--', ':', '-.') for color in SERIES]
     for (name, lines), style in zip(curves.items(), cycle(styles)):
@@ -98,8 +95,7 @@ def draw_budgets(budgets: Mapping[str, Sequence[tuple[float, Sequence[float]]]],
         budgets: for each name, pairs of a length in seconds and the metric of each seed.
         metric: name of the metric.
     """
-    figure = new_figure(6.5, 4)
-    axes = figure.add_subplot()
+    figure, axes = new_axes(6.5, 4)
     for (name, pairs), color in zip(budgets.items(), cycle(SERIES)):
         pairs = sorted((seconds / 60, values) for seconds, values in pairs if values)
         axes.plot([minutes for minutes, _ in pairs], [sum(values) / len(values) for _, values in pairs],
@@ -115,40 +111,8 @@ def _finish(figure: Figure, axes: Axes, metric: str) -> Figure:
     axes.set(xlabel='minutes of training, validations included', ylabel=metric)
     axes.grid(color='0.9')
     axes.set_axisbelow(True)
-    axes.spines[['top', 'right']].set_visible(False)
     lines, names = axes.get_legend_handles_labels()
     if names:
         figure.legend(lines, ['\n'.join(wrap(name, WIDTH)) for name in names], loc='outside upper center',
                       ncols=2 if max(map(len, names)) <= WIDTH // 2 else 1, frameon=False, fontsize='small')
-    return figure
-
-
-def draw_speed_bars(speeds: Mapping[str, Mapping[str, float]], unit: str, reference: str) -> Figure:
-    """Draw the speeds as bars, with one group for each case. The numbers on the bars are the speeds.
-
-    Args:
-        speeds: for each case, the speed of each implementation.
-        unit: unit of the speeds.
-        reference: the implementation whose bar has length 1.
-    """
-    names = list(dict.fromkeys(name for group in speeds.values() for name in group))
-    figure = Figure(figsize=(8, 1 + 0.3 * sum(len(group) + 1 for group in speeds.values())), dpi=120,
-                    layout='constrained')
-    axes = figure.add_subplot()
-    ticks, row = [], 0.
-    for group in speeds.values():
-        rows = np.arange(row, row + len(group))
-        ticks.append(rows.mean())
-        row += len(group) + 1
-        for y, (name, speed) in zip(rows, group.items(), strict=True):
-            bar = axes.barh(y, speed / group[reference], 0.9, color=f'C{names.index(name)}', label=name)
-            axes.bar_label(bar, [f'{speed:.3g}'], padding=3, fontsize='small')
-    axes.axvline(1, color='0.5', linewidth=0.6, zorder=0)
-    axes.set_yticks(ticks, speeds)
-    axes.invert_yaxis()
-    axes.set(xlabel=f'speed relative to {reference} (on the bars: {unit})')
-    axes.margins(x=0.1)
-    axes.spines[['top', 'right']].set_visible(False)
-    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    figure.legend(handles.values(), handles, loc='outside upper center', ncols=4, frameon=False)
     return figure

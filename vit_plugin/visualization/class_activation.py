@@ -1,42 +1,17 @@
 """Which parts of an image speak for a class."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.errors import ConfigError
 from vit_plugin.models.loading import find_backbone
 
-from .attention_maps import observing
-
-
-class _Logits(nn.Module):
-    """A classifier of MMPretrain as a function from images to logits."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.model(images, mode='tensor')
-
-
-@contextmanager
-def gradients_apart(model: nn.Module) -> Iterator[None]:
-    """Give the parameters their gradients back at the end, which a run may be accumulating."""
-    kept = {parameter: parameter.grad for parameter in model.parameters()}
-    model.zero_grad(set_to_none=True)
-    try:
-        yield
-    finally:
-        for parameter, gradient in kept.items():
-            parameter.grad = gradient
+from .attention_maps import eval_mode
 
 
 def class_activation(model: nn.Module, images: Tensor, labels: list[int] | None = None) -> tuple[Tensor, list[int]]:
-    """Grad-CAM (arXiv:1610.02391) of the patches before the last block, through the package `grad-cam`.
+    """Grad-CAM (arXiv:1610.02391, Equations 1 and 2) of the patches before the last block.
 
     After the last block, a classifier may read only the class token. So the patches that matter are its input.
 
@@ -50,26 +25,29 @@ def class_activation(model: nn.Module, images: Tensor, labels: list[int] | None 
 
     Raises:
         ConfigError: if the model is no classifier, or if a class does not exist.
-        MissingExtraError: if `grad-cam` is not installed.
     """
-    with needed_by('class activation'):
-        from pytorch_grad_cam import GradCAM
-        from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
     if not hasattr(model, 'head') or not hasattr(model, 'extract_feat'):
         raise ConfigError(f'cam needs a classifier with its head, and this is a {type(model).__name__}; give --config '
                           'with the config of a classifier.')
     _, backbone = find_backbone(model)
-    classify, training = _Logits(model), model.training
-    with observing(model):
-        logits = classify(images)
+    grid, prefix = backbone.patch_embed.grid(tuple(images.shape[-2:])), backbone.num_prefix_tokens
+    before = [backbone.norm_pre, *backbone.blocks][-2]
+    tokens = images  # until the hook has those before the last block
+
+    def start_graph(module: nn.Module, args: tuple, output: Tensor) -> Tensor:
+        nonlocal tokens
+        tokens = output.detach().requires_grad_()
+        return tokens
+
+    with eval_mode(model), torch.enable_grad(), before.register_forward_hook(start_graph):
+        logits = model(images, mode='tensor')
     labels = logits.argmax(dim=1).tolist() if labels is None else labels
     for label in labels:
         if not 0 <= label < logits.shape[1]:
             raise ConfigError(f'There is no class {label}: this model has {logits.shape[1]} classes, counted from 0.')
-    grid, prefix = backbone.patch_embed.grid(tuple(images.shape[-2:])), backbone.num_prefix_tokens
-    before = [backbone.norm_pre, *backbone.blocks][-2]
-    with gradients_apart(model), torch.enable_grad(), GradCAM(
-            classify, [before], lambda tokens: tokens[:, prefix:].transpose(1, 2).unflatten(2, grid)) as cam:
-        maps = cam(images.detach().clone().requires_grad_(), [ClassifierOutputTarget(label) for label in labels])
-    model.train(training)  # GradCAM left it in eval mode
-    return torch.from_numpy(maps), labels
+    gradients, = torch.autograd.grad(logits[range(len(labels)), labels].sum(), tokens)
+    importance = gradients[:, prefix:].mean(dim=1, keepdim=True)  # (B, 1, C)
+    maps = (importance * tokens.detach()[:, prefix:]).sum(dim=-1).relu().unflatten(1, (1, *grid))  # (B, 1, h, w)
+    maps = F.interpolate(maps, images.shape[-2:], mode='bilinear')[:, 0].cpu()
+    low, high = (side(maps, dim=(1, 2), keepdim=True) for side in (torch.amin, torch.amax))
+    return (maps - low) / (high - low).clamp(min=1e-12), labels

@@ -1,6 +1,7 @@
 """What patches have in common, as colours."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 import torch
@@ -9,8 +10,8 @@ from torch import Tensor, nn
 
 from vit_plugin.models.loading import find_backbone
 
-from .attention_maps import observing
-from .style import panels, show
+from .attention_maps import eval_mode
+from .style import panels
 
 # Of all values of a component, those beyond these shares have the darkest and the brightest colour.
 SPREAD = (0.01, 0.99)
@@ -26,7 +27,7 @@ def patch_features(model: nn.Module, images: Tensor) -> Tensor:
         images: normalised images (B, C, H, W).
     """
     _, backbone = find_backbone(model)
-    with observing(model):
+    with eval_mode(model):
         x, grid, _ = backbone.patch_embed(images)
         rotations = backbone.rope(grid, x)
         tokens = backbone.norm(backbone.blocks(backbone.embed(x, grid), grid, rotations=rotations)[-1])
@@ -54,15 +55,13 @@ def feature_colors(features: Sequence[Tensor]) -> list[Tensor]:
 
 
 def draw_feature_colors(images: Sequence[np.ndarray], colors: Sequence[Tensor]) -> Figure:
-    """Draw each image beside the colours of its patches.
+    """Draw each image next to the colours of its patches.
 
     Args:
         images: images (H, W, 3) in RGB.
         colors: colours (h, w, 3) of each image's patches.
     """
-    height, width = images[0].shape[:2]
-    figure, axes = panels(len(images), 2, width / height, 3, titled=False)
-    for image, color in zip(images, colors, strict=True):
-        show(next(axes), image)
-        show(next(axes), color.cpu())
+    figure, axes = panels(len(images), 2, images[0].shape[1] / images[0].shape[0], 3, titled=False)
+    for panel, picture in zip(axes, chain(*zip(images, colors, strict=True)), strict=True):
+        panel.imshow(torch.as_tensor(picture).cpu().numpy())
     return figure

@@ -22,14 +22,9 @@ EVEN = 4
 
 
 class PreparedImage(NamedTuple):
-    """An image as a model gets it.
-
-    Attributes:
-        image: the pixels (H, W, 3) in RGB, before they are normalised.
-        inputs: the model's input (1, C, H', W'). It may be padded at the right and bottom.
-    """
-    image: np.ndarray
-    inputs: Tensor
+    """An image as a model gets it."""
+    image: np.ndarray  # pixels (H, W, 3) in RGB, before they are normalised
+    inputs: Tensor  # (1, C, H', W'), which may be padded at the right and bottom
 
     @property
     def covered(self) -> tuple[int, int]:
@@ -76,7 +71,7 @@ def rollout(model: nn.Module, prepared: PreparedImage, blocks: Sequence[int] = (
 
 
 def features(model: nn.Module, *prepared: PreparedImage) -> Figure:
-    """The features of patches as colours, beside each image."""
+    """The features of patches as colours, next to each image."""
     colors = feature_colors([patch_features(model, one.inputs)[0] for one in prepared])
     return draw_feature_colors([one.image for one in prepared], colors)
 

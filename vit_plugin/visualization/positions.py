@@ -17,13 +17,13 @@ MAX_TILES = 14  # along one side; more could not be read
 
 
 def position_similarity(model: nn.Module) -> Tensor:
-    """The cosine similarity of every two places of a model's native grid (arXiv:2010.11929, Figure 7 centre).
+    """The cosine similarity of every two positions of a model's native grid (arXiv:2010.11929, Figure 7 centre).
 
     Positions that are added to the patches are compared as vectors. If a model has only rotary positions, the result is
-    the mean cosine of the angle between two places, over all planes, heads and blocks.
+    the mean cosine of the angle between two positions, over all planes, heads and blocks.
 
     Returns:
-        Similarities (h, w, h, w) of the place in the first two dimensions with all places.
+        Similarities (h, w, h, w) of the position in the first two dimensions with all positions.
 
     Raises:
         ConfigError: if the model has only relative positions, or none.
@@ -38,14 +38,14 @@ def position_similarity(model: nn.Module) -> Tensor:
             rotations = backbone.rope(grid, next(backbone.parameters()))  # ([heads,] prefix + h*w, d) each
             vectors = torch.cat([one.movedim(-2, 0).flatten(1) for one in rotations], dim=1)[-grid[0] * grid[1]:]
         else:
-            raise ConfigError('This model has no position of a single place that could be compared with others: its '
+            raise ConfigError('This model has no position of a single patch that could be compared with others: its '
                               'positions are relative, or it has none.')
         vectors = F.normalize(vectors.float(), dim=-1)
         return (vectors @ vectors.T).unflatten(1, grid).unflatten(0, grid)
 
 
 def draw_position_similarity(similarity: Tensor) -> Figure:
-    """Draw a grid of grids: each tile shows the similarity of one place, the tile's own, with all places.
+    """Draw a grid of grids: each tile shows the similarity of one position, the tile's own, with all positions.
 
     Rows and columns are counted from 0. Of a grid with more than 14 rows or columns, every second, third ... of them
     has a tile.
@@ -55,22 +55,18 @@ def draw_position_similarity(similarity: Tensor) -> Figure:
     """
     h, w = similarity.shape[:2]
     step = -(-max(h, w) // MAX_TILES)
-    rows, columns = range(step // 2, h, step), range(step // 2, w, step)
-    every = 1 + max(len(rows), len(columns)) // 8  # tiles have a number
-    tile = min(0.42, 5 / max(len(rows), len(columns)))
-    figure = new_figure(len(columns) * tile * max(w / h, 1) + 1.1, len(rows) * tile * max(h / w, 1) + 0.6)
-    figure.set_layout_engine('constrained', w_pad=0.01, h_pad=0.01, wspace=0.02, hspace=0.02)
-    axes = figure.subplots(len(rows), len(columns), squeeze=False)
-    for (i, row), (j, column) in ((a, b) for a in enumerate(rows) for b in enumerate(columns)):
-        panel = axes[i, j]
-        picture = panel.imshow(similarity[row, column].cpu().numpy(), cmap=COLORMAP, vmin=-1, vmax=1)
-        panel.set(xticks=[], yticks=[])
-        panel.spines[:].set_visible(False)
-        if j == 0 and i % every == 0:
-            panel.set_ylabel(row, rotation=0, ha='right', va='center', fontsize='small')
-        if i == len(rows) - 1 and j % every == 0:
-            panel.set_xlabel(column, fontsize='small')
-    figure.supylabel('row of the patch')
-    figure.supxlabel('column of the patch')
-    figure.colorbar(picture, ax=axes, label='cosine similarity', ticks=np.linspace(-1, 1, 5), aspect=30, pad=0.02)
+    tiles = similarity[step // 2::step, step // 2::step].cpu()  # (rows, columns, h, w)
+    rows, columns = tiles.shape[:2]
+    gap = -(-max(h, w) // 16)
+    tiles = F.pad(tiles, (0, gap, 0, gap), value=float('nan')).transpose(1, 2).flatten(2).flatten(0, 1)
+    inches = 6 / max(tiles.shape)
+    figure = new_figure(tiles.shape[1] * inches + 1.3, tiles.shape[0] * inches + 0.6)
+    axes = figure.add_subplot()
+    picture = axes.imshow(tiles.numpy(), cmap=COLORMAP, vmin=-1, vmax=1)
+    axes.set_xticks(np.arange(columns) * (w + gap) + (w - 1) / 2, map(str, range(step // 2, w, step)), fontsize='small')
+    axes.set_yticks(np.arange(rows) * (h + gap) + (h - 1) / 2, map(str, range(step // 2, h, step)), fontsize='small')
+    axes.set(xlabel='column of the patch', ylabel='row of the patch')
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    figure.colorbar(picture, label='cosine similarity', ticks=np.linspace(-1, 1, 5), aspect=30, pad=0.02)
     return figure

@@ -1,7 +1,6 @@
 """What all pictures have in common, and maps of patches over an image."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch.nn.functional as F
@@ -25,8 +24,16 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), dpi=DPI, layout='constrained')
 
 
+def new_axes(width: float, height: float) -> tuple[Figure, Axes]:
+    """A figure of a size in inches with axes for a chart."""
+    figure = new_figure(width, height)
+    axes = figure.add_subplot()
+    axes.spines[['top', 'right']].set_visible(False)
+    return figure, axes
+
+
 def panels(rows: int, columns: int, aspect: float, side: float,
-           titled: bool = True) -> tuple[Figure, Iterator[Axes]]:
+           titled: bool = True) -> tuple[Figure, list[Axes]]:
     """A figure with empty panels for pictures, row by row.
 
     Args:
@@ -40,21 +47,12 @@ def panels(rows: int, columns: int, aspect: float, side: float,
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for panel in axes:
         panel.set_axis_off()
-    return figure, iter(axes)
-
-
-def show(axes: Axes, picture: np.ndarray | Tensor, title: str = '', **options: Any) -> None:
-    """Show a picture in a panel, with a title above it."""
-    axes.imshow(picture.numpy() if isinstance(picture, Tensor) else picture, **options)
-    if title:
-        axes.set_title(title, fontsize='small', pad=3)
+    return figure, axes
 
 
 def draw_over(image: np.ndarray, maps: Sequence[Tensor], titles: Sequence[str], covered: tuple[int, int],
               bright: float = 0.) -> Figure:
-    """Draw an image, and then each map over the same image in grey.
-
-    Every map has its own scale, from 0, or from its lowest value if that is negative.
+    """Draw an image, and then each map over the same image in grey, on a scale of its own from 0 or its lowest value.
 
     Args:
         image: the image (H, W, 3) in RGB.
@@ -65,13 +63,13 @@ def draw_over(image: np.ndarray, maps: Sequence[Tensor], titles: Sequence[str], 
     """
     height, width = image.shape[:2]
     count = len(maps) + 1
-    columns = min(min(COLUMNS, key=lambda columns: -count % columns), count)  # the fewest empty places
-    figure, axes = panels(-(-count // columns), columns, width / height, 8 / max(columns, 2.5))
-    show(next(axes), image, 'image')
-    grey = image.mean(axis=-1)
-    for values, title in zip(maps, titles, strict=True):
-        panel = next(axes)
-        show(panel, grey, title, cmap='gray', vmin=0, vmax=255)
+    columns = min(min(COLUMNS, key=lambda columns: -count % columns), count)  # the fewest empty panels
+    figure, (first, *others) = panels(-(-count // columns), columns, width / height, 8 / max(columns, 2.5))
+    first.imshow(image)
+    first.set_title('image', fontsize='small', pad=3)
+    for panel, values, title in zip(others, maps, titles, strict=False):
+        panel.imshow(image.mean(axis=-1), cmap='gray', vmin=0, vmax=255)
+        panel.set_title(title, fontsize='small', pad=3)
         heat = F.interpolate(values[None, None].float().cpu(), covered, mode='bilinear')[0, 0, :height, :width].numpy()
         highest = max(np.quantile(heat, BRIGHTEST), bright)
         panel.imshow(heat, cmap=HEAT, alpha=OPACITY, vmin=min(0, heat.min()), vmax=highest)

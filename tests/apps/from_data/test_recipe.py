@@ -1,11 +1,7 @@
 """Settings as text that is read back the same."""
 
-import argparse
-import shlex
-
 from mmengine.config import Config
 
-from vit_plugin.apps.flags import add_cfg_options
 from vit_plugin.apps.from_data.recipe import Recipe, Reference, text_of
 from vit_plugin.apps.from_data.request import Request
 
@@ -21,11 +17,3 @@ def test_what_is_written_is_read_back():
     assert 'pipeline=steps' in text
     assert 'other = loader\n' in text
     assert "--data 'my data' --arch B/16 --epochs 3 --work-dir 'work_dirs/my data'" in text
-
-
-def test_the_command_says_the_options_as_they_were_given():
-    options = {'a.b': [1, 'x'], 'c': (0.5, ), 'd': None, 'e': True, 'f': 1e-05}
-    words = shlex.split(Request('my data', arch='B/16').command(options))
-    parser = argparse.ArgumentParser()
-    add_cfg_options(parser)
-    assert parser.parse_args(words[words.index('--cfg-options'):]).cfg_options == options

@@ -25,7 +25,7 @@ def test_the_rate_follows_the_root_of_the_batch():
 
 @pytest.mark.parametrize('epochs', [1, 2, 50])
 def test_a_run_of_any_length_reaches_its_rate(epochs):
-    recipe, steps = adamw(1e-3, 0.05, 1., 20, epochs, 16), 20 * epochs
+    recipe, steps = adamw(1e-3, 0.05, 1., 20, epochs, 16, 'accuracy/top1', None), 20 * epochs
     optimizer = torch.optim.SGD([torch.zeros(1)], lr=recipe['optim_wrapper']['optimizer']['lr'])
     parts = scaled(recipe['param_scheduler'], epochs, recipe['schedule_length'], True, 20)
     schedules = [PARAM_SCHEDULERS.build(dict(part, end=part.get('end', steps), optimizer=optimizer)) for part in parts]
@@ -41,5 +41,5 @@ def test_a_run_of_any_length_reaches_its_rate(epochs):
 
 @pytest.mark.parametrize(('epochs', 'interval'), [(1, 1), (50, 1), (51, 2), (300, 6)])
 def test_a_run_has_fifty_validations_at_most(epochs, interval):
-    recipe = adamw(1e-3, 0.05, 1., 20, epochs, 16)
+    recipe = adamw(1e-3, 0.05, 1., 20, epochs, 16, 'accuracy/top1', None)
     assert recipe['train_cfg']['val_interval'] == recipe['default_hooks']['checkpoint']['interval'] == interval

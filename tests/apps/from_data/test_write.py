@@ -8,7 +8,8 @@ import torch
 from image_folders import write_coco, write_digits, write_masks, write_voc
 from mmengine.registry import MODELS, init_default_scope
 
-from vit_plugin.apps.from_data import Request, write_config
+from vit_plugin.apps.from_data.request import Request
+from vit_plugin.apps.from_data.write import write_config
 from vit_plugin.config import check_config, read_config
 from vit_plugin.errors import ConfigError
 
@@ -76,38 +77,6 @@ def test_a_checkpoint_says_its_size_and_normalisation(folder, capsys):
     said = 'The weights do not say the mean and deviation and the size of their images'
     assert said in capsys.readouterr().out
     assert said in ' '.join(path.read_text().split())
-
-
-def test_options_become_part_of_the_config(folder):
-    write_digits(folder / 'digits')
-    cfg = read_config(write_config(request_for(), {
-        'train_dataloader.dataset.pipeline.1.scale': 32, 'default_hooks.logger.interval': 3,
-        'val_dataloader.batch_size': 2, 'randomness.seed': 5}))
-    assert cfg.train_dataloader.dataset.pipeline[1].scale == 32
-    assert cfg.train_pipeline[1].scale == 64
-    assert (cfg.val_dataloader.batch_size, cfg.test_dataloader.batch_size) == (2, 2)
-    assert cfg.default_hooks.logger == dict(type='LoggerHook', interval=3)
-    assert cfg.randomness == dict(seed=5, deterministic=False, diff_rank_seed=True)
-    assert cfg.test_dataloader.dataset == cfg.val_dataloader.dataset
-    assert ('--cfg-options train_dataloader.dataset.pipeline.1.scale=32 default_hooks.logger.interval=3 '
-            'val_dataloader.batch_size=2 randomness.seed=5\n') in Path('work_dirs/digits/config.py').read_text()
-    with pytest.raises(ConfigError, match='--cfg-options train_cfgs.max_epochs'):
-        write_config(request_for(work_dir='other'), {'train_cfgs.max_epochs': 3})
-    assert not Path('other').exists()
-
-
-def test_an_option_changes_all_that_is_written_by_the_name_of_its_section(folder):
-    write_digits(folder / 'digits')
-    cfg = read_config(write_config(request_for(), {
-        'train_pipeline.2.prob': 0.0, 'val_dataloader.dataset.data_root': 'here', 'test_dataloader.batch_size': 3,
-        'test_dataloader.dataset.data_root': 'there', 'test_pipeline.1.scale': 80}))
-    assert cfg.train_dataloader.dataset.pipeline[2].prob == cfg.train_pipeline[2].prob == 0
-    assert cfg.test_pipeline[1].scale == 80
-    assert (cfg.val_dataloader.batch_size, cfg.test_dataloader.batch_size) == (8, 3)
-    roots = [loader.dataset.data_root for loader in (cfg.val_dataloader, cfg.test_dataloader)]
-    assert roots == ['here', 'there']
-    for loader in (cfg.val_dataloader, cfg.test_dataloader):
-        assert loader.dataset.pipeline == cfg.test_pipeline
 
 
 @pytest.mark.parametrize('name', ['back\\slash', 'a \\U b', '"""', "'''", 'one"'])

@@ -9,9 +9,8 @@ from mmpretrain.structures import DataSample
 from torch.utils.flop_counter import FlopCounterMode
 
 from vit_plugin.apps.benchmark.measure import peak_memory
-from vit_plugin.apps.planning.building import build_classifier
 from vit_plugin.apps.planning.forecast import Forecast, equal_blocks, segments
-from vit_plugin.apps.planning.step import Layout, pretended_ranks
+from vit_plugin.apps.planning.step import Layout, build_classifier, pretended_ranks
 from vit_plugin.apps.planning.tracing import KINDS
 from vit_plugin.errors import ConfigError
 

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from vit_plugin.apps.sweep import Sweep, as_markdown, collect, results, run_here, run_on_slurm, write_results
-from vit_plugin.apps.sweep.grid import as_text
+from vit_plugin.apps.sweep import results
+from vit_plugin.apps.sweep.grid import Sweep, as_text
+from vit_plugin.apps.sweep.jobs import run_here, run_on_slurm
+from vit_plugin.apps.sweep.results import as_markdown, collect, write_results
 from vit_plugin.errors import ConfigError
 
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'

@@ -22,46 +22,28 @@ from .models import OURS, PEERS, PLAIN, build_ours, build_peer
 # Largest allowed difference from our output, relative to its largest value. In bfloat16, rounding adds up over blocks.
 TOLERANCES = {'float32': 1e-4, 'bfloat16': 5e-2, 'amp': 5e-2}
 MODES = ('forward', 'train')
-OPTIMIZERS = {'AdamW': dict(weight_decay=0.05), 'SGD': dict(momentum=0.9)}
 INPUT_SETS = 3
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured.
-
-    Attributes:
-        model: variant, such as ``'R50+B/16'``, or a dict; see :func:`vit_plugin.arch.parse_arch`.
-        size: side of the images in pixels.
-        batch: number of images.
-        mode: ``'forward'`` (in eval mode, without gradients) or ``'train'`` (forward, backward, optimizer).
-        dtype: ``'float32'``, ``'bfloat16'`` (weights and images are cast), or ``'amp'`` (autocast to bfloat16).
-        output: ``'cls_token'`` or ``'featmap'``.
-        compiled: whether to compile the models with ``torch.compile``.
-        channels_last: whether models and images have this memory format.
-        optimizer: optimizer of the training step, fused.
-        device: torch's name of the device.
-    """
-    model: str | ArchCfg = 'B/16'
-    size: int = 224
-    batch: int = 4
-    mode: str = 'forward'
-    dtype: str = 'float32'
-    output: str = 'cls_token'
-    compiled: bool = False
-    channels_last: bool = False
-    optimizer: str = 'AdamW'
+    """What is measured."""
+    model: str | ArchCfg = 'B/16'  # see vit_plugin.arch.parse_arch
+    size: int = 224  # side of the images in pixels
+    batch: int = 4  # number of images
+    mode: str = 'forward'  # in eval mode, without gradients; or 'train': forward, backward, fused AdamW
+    dtype: str = 'float32'  # or 'bfloat16' (weights and images are cast), or 'amp' (autocast to bfloat16)
+    output: str = 'cls_token'  # or 'featmap'
+    compiled: bool = False  # by torch.compile
     device: str = 'cpu'
 
     def __str__(self) -> str:
-        flags = ''.join(f' {name}' for name in ('compiled', 'channels_last') if getattr(self, name))
-        return f'{self.model} {self.size}px x{self.batch} {self.mode} {self.dtype} {self.output}{flags}'
+        flag = ' compiled' * self.compiled
+        return f'{self.model} {self.size}px x{self.batch} {self.mode} {self.dtype} {self.output}{flag}'
 
     def cast(self, x: Tensor | nn.Module) -> Any:
-        """Move images or a model to the device, with the dtype and memory format of the case."""
-        dtype = torch.bfloat16 if self.dtype == 'bfloat16' else torch.float32
-        memory_format = torch.channels_last if self.channels_last else torch.preserve_format
-        return x.to(self.device, dtype, memory_format=memory_format)
+        """Move images or a model to the device, with the dtype of the case."""
+        return x.to(self.device, torch.bfloat16 if self.dtype == 'bfloat16' else torch.float32)
 
     def autocast(self) -> AbstractContextManager:
         """The context of a forward, which does nothing without ``dtype='amp'``."""
@@ -71,41 +53,25 @@ class Case:
 
 @dataclass(frozen=True)
 class Row:
-    """The result of one implementation.
-
-    Attributes:
-        implementation: ours, ours without passes, or a peer.
-        latency_ms: median of the rounds.
-        iqr_ms: range between the quartiles of the rounds.
-        images_per_s: images per second at the median.
-        peak_mib: peak of torch's allocator above weights, optimizer state and images.
-        gflop: operations of one call, counted by torch. A multiply-add counts as two.
-        times_ours: time divided by ours in the same round, median of the rounds. Above 1, ours is faster.
-        memory_over_ours: peak memory divided by ours.
-        difference: largest difference from our output, relative to its largest value.
-    """
-    implementation: str
-    latency_ms: float
-    iqr_ms: float
-    images_per_s: float
-    peak_mib: float
-    gflop: float
-    times_ours: float
+    """The result of one implementation."""
+    implementation: str  # ours, ours without passes, or a peer
+    latency_ms: float  # median of the rounds
+    iqr_ms: float  # range between their quartiles
+    images_per_s: float  # at the median
+    peak_mib: float  # of torch's allocator, above weights, optimizer state and images
+    gflop: float  # of one call, counted by torch; a multiply-add counts as two
+    times_ours: float  # time divided by ours in the same round, median of the rounds; above 1, ours is faster
     memory_over_ours: float
-    difference: float
+    difference: float  # largest difference from our output, relative to its largest value
 
 
 def compare(case: Case, peers: Iterable[str] = tuple(PEERS), rounds: int = 10,
             options: Mapping[str, Any] | None = None, tolerance: float | None = None,
             log: Callable[[str], None] = print) -> list[Row]:
-    """Measure our model and the peers in turns.
-
-    The outputs are compared first. Our model is measured twice: with the passes for the device and without passes.
+    """Measure our model, with the passes for the device and without, and the peers in turns, if their outputs agree.
 
     Args:
-        case: what to measure.
-        peers: names in :data:`PEERS`.
-        rounds: number of turns for each.
+        case, peers, rounds: what to measure, names in :data:`PEERS`, and the number of turns for each.
         options: further arguments of our backbone.
         tolerance: largest allowed difference of the outputs, relative to the largest value. The default is in
             ``TOLERANCES``. Gradients of the images may differ by ten times as much in the Euclidean norm, and by at
@@ -132,7 +98,13 @@ def compare(case: Case, peers: Iterable[str] = tuple(PEERS), rounds: int = 10,
     device = torch.device(case.device)
     peaks = {name: peak_memory(call, device) for name, call in calls.items()}
     times = interleaved(calls, rounds, repeats=10 if device.type == 'cuda' else 1)
-    return [_row(name, case, times, flops, peaks, differences) for name in times]
+    rows = []
+    for name, seconds in times.items():
+        low, median, high = np.quantile(seconds, (0.25, 0.5, 0.75))
+        rows.append(Row(
+            name, 1000 * median, 1000 * (high - low), case.batch / median, peaks[name] / 2**20, flops[name] / 1e9,
+            float(np.median(np.divide(seconds, times[OURS]))), peaks[name] / peaks[OURS], differences[name]))
+    return rows
 
 
 def _build(case: Case, peers: Iterable[str], options: Mapping[str, Any] | None,
@@ -140,37 +112,29 @@ def _build(case: Case, peers: Iterable[str], options: Mapping[str, Any] | None,
     models = {OURS: build_ours(case.model, case.size, case.output, options)}
     for name in peers:
         try:
-            model = build_peer(name, case.model, case.size, case.output, models[OURS])
+            models[name] = build_peer(name, case.model, case.size, case.output, models[OURS])
         except ModuleNotFoundError as error:
             log(f'{name} is left out: {error.name} is not installed')
-            continue
-        if model is None:
-            log(f'{name} is left out: it has no {case.model}')
-        else:
-            models[name] = model
+        except NotImplementedError as error:
+            log(f'{name} is left out: {error}')
     return {name: case.cast(model).train(case.mode == 'train') for name, model in models.items()}
 
 
 def _step(case: Case, model: nn.Module, batches: Sequence[Tensor]) -> Callable[[], None]:
     """A function that runs a forward or a training step on the next batch."""
-    batch = cycle(batches)
-    if case.mode == 'forward':
-        def forward() -> None:
-            with torch.no_grad(), case.autocast():
-                model(next(batch))
-        return forward
-
+    batch, train = cycle(batches), case.mode == 'train'
     # With a learning rate of zero, a step does its work but all implementations keep equal weights.
-    optimizer = getattr(torch.optim, case.optimizer)(
-        model.parameters(), lr=0., fused=True, **OPTIMIZERS[case.optimizer])
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0., fused=True)
 
-    def train() -> None:
-        with case.autocast():
-            loss = _loss(model(next(batch)))
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-    return train
+    def step() -> None:
+        with torch.set_grad_enabled(train), case.autocast():
+            output = model(next(batch))
+            loss = _loss(output) if train else None
+        if loss is not None:
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    return step
 
 
 def _loss(output: Tensor) -> Tensor:
@@ -207,13 +171,6 @@ def _differences(case: Case, values: Mapping[str, Tensor], order: float, allowed
                               f'{difference:.1e} of its size, allowed is {allowed:.0e} (--tolerance); such times '
                               'cannot be compared.')
     return found
-
-
-def _row(name: str, case: Case, times: Mapping[str, Sequence[float]], flops: Mapping[str, int],
-         peaks: Mapping[str, int], differences: Mapping[str, float]) -> Row:
-    low, median, high = np.quantile(times[name], (0.25, 0.5, 0.75))
-    return Row(name, 1000 * median, 1000 * (high - low), case.batch / median, peaks[name] / 2**20, flops[name] / 1e9,
-               float(np.median(np.divide(times[name], times[OURS]))), peaks[name] / peaks[OURS], differences[name])
 
 
 COLUMNS = {  # field of a row -> title and format

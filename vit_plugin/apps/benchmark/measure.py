@@ -16,8 +16,9 @@ def clock() -> float:
     return timer()
 
 
-def interleaved(calls: Mapping[str, Call], rounds: int, repeats: int = 1) -> dict[str, list[float]]:
-    """Seconds of each call in each round, the mean of ``repeats`` calls in a row.
+def interleaved(calls: Mapping[str, Call], rounds: int, repeats: int = 1,
+                clock: Callable[[], float] = clock) -> dict[str, list[float]]:
+    """Seconds on the clock of each call in each round, the mean of ``repeats`` calls in a row.
 
     The order rotates, so no call always runs on the cooler machine.
     """

@@ -71,15 +71,9 @@ HYBRIDS = ('timm', )  # the peers that have them
 
 def build_ours(arch: str | ArchCfg, size: int, output: str,
                options: Mapping[str, Any] | None = None) -> OneOutput:
-    """Our backbone with timm's numerics, which all peers use.
+    """Our backbone with timm's numerics, which all peers use, and with ``options``.
 
     Noise is added to all weights. Weights of zero would hide errors in other weights.
-
-    Args:
-        arch: variant, such as ``'R50+B/16'``, or a dict.
-        size: side of the images in pixels.
-        output: ``'cls_token'`` or ``'featmap'``.
-        options: further arguments of the backbone.
     """
     model = VisionTransformer(arch, size, **{'out_type': output, 'numerics': 'timm', **(options or {})})
     with torch.no_grad():
@@ -88,18 +82,16 @@ def build_ours(arch: str | ArchCfg, size: int, output: str,
     return OneOutput(model, lambda model, images: model(images)[0])
 
 
-def build_peer(name: str, arch: str | Mapping[str, Any], size: int, output: str, ours: OneOutput) -> OneOutput | None:
+def build_peer(name: str, arch: str | Mapping[str, Any], size: int, output: str, ours: OneOutput) -> OneOutput:
     """Build the peer with our weights.
-
-    Returns:
-        The peer, or None if it does not have such a model.
 
     Raises:
         ModuleNotFoundError: if the peer is not installed.
+        NotImplementedError: if it has no such model.
     """
     sizes = parse_arch(arch)
     if sizes.patch_embed['type'] != 'PatchEmbed' and name not in HYBRIDS:
-        return None
+        raise NotImplementedError(f'it has no {arch}')
     build, tokens, weights = PEERS[name]
     peer, state = build(sizes, size), ours.model.state_dict()
     # The plan comes from the peer's own keys, so it works with the names of any release.

@@ -12,9 +12,9 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.files.shipped import base_of
 from vit_plugin.models.classifier import classifier_parts
 
-from .recipe import Recipe, data_sections
+from .recipe import Recipe, data_sections, summary
 from .request import SMALL, Request, counted, rounded_up, typical_size
-from .schedule import adamw, batch_size_for, epochs_for, for_batch, stopping
+from .schedule import adamw, batch_size_for, epochs_for, for_batch
 
 LARGEST, FEWEST_PATCHES = 224, 4  # pixels, and patches along a side, of an image from scratch
 LARGEST_OF_SMALL = 128  # pixels
@@ -42,41 +42,32 @@ def classifier_recipe(request: Request) -> Recipe:
         (2000, 10, 50)))
     few_steps = scratch and epochs * math.ceil(count / batch_size) < FEW_STEPS
     size = request.img_size or image_size(request, found)
-    text = (f'{summary(found)} {"From scratch" if scratch else "Fine-tuned"}, {counted(epochs, "epoch")} of '
-            f'{counted(math.ceil(count / batch_size), "step")}, images of {size} x {size} pixels.')
+    held_out = f'held out, a tenth of each class by seed {SEED}' if found.held_out else ''
+    text = summary(request, found.train, found.val, held_out, epochs, batch_size, (size, size))
+    if found.unseen:
+        text += f' None to validate of {", ".join(found.unseen[:5])}{" and others" * (len(found.unseen) > 5)}.'
+    if found.outside:
+        text += f' {counted(found.outside, "image")} outside of the folders of the classes left out.'
     if scratch and count < FEW_IMAGES and size > SMALL:
         text += (' Few photographs teach little from scratch: --weights '
                  'timm://vit_small_patch16_224.augreg_in21k_ft_in1k begins with what a model has learnt on millions.')
     # arXiv:2111.06377, Appendix A.2; arXiv:2205.01580, with twice its rate, since small sets of images give fewer steps
-    schedule = (adamw(for_batch(1e-3, 64 if request.is_small else 256, batch_size), 0.1, 1.0, 20, epochs, batch_size)
-                if scratch else
-                adamw(for_batch(5e-4, 256, batch_size), 0.05, 0.75, 10, epochs, batch_size))
-    schedule['default_hooks'] |= stopping(request.patience, 'accuracy/top1')
+    learning = ((for_batch(1e-3, 64 if request.is_small else 256, batch_size), 0.1, 1.0, 20) if scratch else
+                (for_batch(5e-4, 256, batch_size), 0.05, 0.75, 10))
     classes = list(found.classes)
     train, val = (dict(type='CustomDataset', data_prefix=request.data, ann_file=str(Path(request.work_dir, name)))
                   for name in ('train.txt', 'val.txt'))
     metric = dict(type='Accuracy', topk=(1, 5) if len(classes) > 5 else (1, ))
     sections = dict(
-        **request.run, **({} if scratch else dict(load_from=request.weights)), classes=classes,
+        **({} if scratch else dict(load_from=request.weights)), classes=classes,
         model=model_of(request, len(classes), size, mixes=scratch and not few_steps),
         data_preprocessor=dict(num_classes=len(classes), **request.normalisation, to_rgb=True),
         **data_sections(request, len(classes), batch_size, *pipelines(request, size, few_steps), train, val, metric),
-        **schedule)
+        **adamw(*learning, epochs, batch_size, 'accuracy/top1', request.patience))
     # lists of images, as CustomDataset reads them
     files = {f'{name}.txt': ''.join(f'{path} {label}\n' for path, label in samples)
              for name, samples in (('train', found.train), ('val', found.val))}
     return Recipe(text, sections, [base_of('_base_/default_runtime.py')], files)
-
-
-def summary(found: ImageFolder) -> str:
-    """How the folder was read, in sentences."""
-    held_out = f'held out, a tenth of each class by seed {SEED}' if found.held_out else 'to validate'
-    sentences = [f'{counted(len(found.train), "image")} to train on, {counted(len(found.val), "image")} {held_out}.']
-    if found.unseen:
-        sentences.append(f'None to validate of {", ".join(found.unseen[:5])}{" and others" * (len(found.unseen) > 5)}.')
-    if found.outside:
-        sentences.append(f'{counted(found.outside, "image")} outside of the folders of the classes left out.')
-    return ' '.join(sentences)
 
 
 def image_size(request: Request, found: ImageFolder) -> int:

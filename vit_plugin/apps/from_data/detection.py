@@ -12,9 +12,9 @@ from vit_plugin.errors import needed_by
 from vit_plugin.files.shipped import base_of
 from vit_plugin.models import VisionTransformer
 
-from .recipe import Recipe, data_sections, split_text
-from .request import Request, counted, rounded_up, typical_size
-from .schedule import adamw, epochs_for, for_batch, stopping
+from .recipe import HELD_OUT, Recipe, data_sections, summary
+from .request import Request, image_scale, rounded_up
+from .schedule import adamw, epochs_for, for_batch
 
 LARGEST, FINEST, WINDOW, LARGE_GRID = 1024, 8, 14, 32  # pixels; finest stride; patches; patches along a side
 
@@ -32,30 +32,20 @@ def detector_recipe(request: Request) -> Recipe:
     count, scratch = len(found.train.images), request.from_scratch
     batch_size = min(request.batch_size or 4, count)
     epochs = request.epochs or epochs_for(count, batch_size, 2000, 12, 72 if scratch else 36)
-    scale = image_scale(request, found)
-    text = (f'{split_text(found.train.images, found.val.images, found.held_out)} RetinaNet '
-            f'{"from scratch" if scratch else "fine-tuned"}, {counted(epochs, "epoch")} of '
-            f'{counted(math.ceil(count / batch_size), "step")}, images within {scale[0]} x {scale[1]} pixels.')
-    schedule = (adamw(for_batch(5e-4, 4, batch_size), 0.05, 1.0, 12, epochs, batch_size) if scratch else
-                adamw(for_batch(1e-4, 16, batch_size), 0.1, 0.8, 12, epochs, batch_size))
+    scale = image_scale(request, found.train.images, LARGEST)
+    learning = ((for_batch(5e-4, 4, batch_size), 0.05, 1.0) if scratch else
+                (for_batch(1e-4, 16, batch_size), 0.1, 0.8))
     monitor = dict(voc='pascal_voc/mAP', coco='coco/bbox_mAP')[found.form]
-    schedule['default_hooks'] |= stopping(request.patience, monitor)
-    sections = dict(**request.run, classes=list(found.classes), model=model_of(request, found, scale),
+    sections = dict(classes=list(found.classes), model=model_of(request, found, scale),
                     **data_sections(request, len(found.classes), batch_size, *pipelines(request, scale),
-                                    *datasets(request, found)), **schedule)
+                                    *datasets(request, found)),
+                    **adamw(*learning, 12, epochs, batch_size, monitor, request.patience))
     suffix = dict(voc='txt', coco='json')[found.form]
     files = {f'{name}.{suffix}': part.listing for name, part in (('train', found.train), ('val', found.val))
              if part.listing is not None}
-    return Recipe(text, sections, ['mmdet::_base_/models/retinanet_r50_fpn.py', base_of('_base_/mmdet_runtime.py')],
-                  files)
-
-
-def image_scale(request: Request, found: AnnotatedFolder) -> tuple[int, int]:
-    """Width and height within which the images are resized: those of the data, up to 1024 pixels."""
-    sides = typical_size(found.train.images)
-    longer = request.img_size or min(max(sides), LARGEST)
-    width, height = (max(round(side * longer / max(sides)), 1) for side in sides)
-    return width, height
+    text = summary(request, found.train.images, found.val.images, HELD_OUT * found.held_out, epochs, batch_size, scale)
+    bases = ['mmdet::_base_/models/retinanet_r50_fpn.py', base_of('_base_/mmdet_runtime.py')]
+    return Recipe(f'{text} The model is a RetinaNet.', sections, bases, files)
 
 
 def model_of(request: Request, found: AnnotatedFolder, scale: tuple[int, int]) -> dict[str, Any]:

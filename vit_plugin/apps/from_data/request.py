@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -34,32 +34,20 @@ SMALL, STEMS = 64, ((32, 64, 128), (16, 32, 64, 128))  # pixels of a side from w
 class Request:
     """What a user says in place of a config. The fields are flags of ``vit-plugin train``.
 
-    Args:
-        data: folder of the images.
-        task: a key of :data:`~vit_plugin.apps.from_data.TASKS`.
-        arch: see :func:`~vit_plugin.arch.parse_arch`. Default: the model of the weights, as a name of timm or the
-            config in a checkpoint says it; without weights, :data:`SMALL_HYBRID`.
-        weights: a path, ``https://``, ``timm://`` or ``hf://``. None means a training from scratch.
-        epochs, batch_size, img_size: None leaves the choice to the recipe.
-        no_flip: whether left and right matter, as in letters, so that no image is flipped.
-        balance: whether images of rare classes are taken more often (arXiv:1908.03195, Appendix B.2).
-        patience: the training ends when so many validations in a row have not improved. None: it does not.
-        work_dir: folder of the run. Default: ``work_dirs/`` and the name of ``data``.
-
     Raises:
         ConfigError: if the arch is unknown, if there are no such weights, or if they do not say their model.
     """
-    data: str
-    task: str = DEFAULT_TASK
-    arch: str = ''
-    weights: str | None = None
-    epochs: int | None = None
+    data: str  # folder of the images
+    task: str = DEFAULT_TASK  # a key of TASKS
+    arch: str = ''  # see vit_plugin.arch.parse_arch; default: what the weights say, or without weights SMALL_HYBRID
+    weights: str | None = None  # a path, https://, timm:// or hf://; None: from scratch
+    epochs: int | None = None  # None, here and below: the recipe chooses
     batch_size: int | None = None
     img_size: int | None = None
-    no_flip: bool = False
-    balance: bool = False
-    patience: int | None = None
-    work_dir: str = ''
+    no_flip: bool = False  # left and right matter, as in letters
+    balance: bool = False  # take images of rare classes more often (arXiv:1908.03195, Appendix B.2)
+    patience: int | None = None  # end when so many validations in a row have not improved
+    work_dir: str = ''  # default: work_dirs/ and the name of the data
 
     def __post_init__(self) -> None:
         check_checkpoint(self.weights)
@@ -77,11 +65,6 @@ class Request:
     def from_scratch(self) -> bool:
         """Whether the training begins without weights."""
         return self.weights is None
-
-    @property
-    def run(self) -> dict[str, str]:
-        """The first settings of the config: where the run is, and its name in logs."""
-        return dict(work_dir=self.work_dir, experiment_name=Path(self.work_dir).name)
 
     @property
     def is_small(self) -> bool:
@@ -103,12 +86,10 @@ class Request:
         stem = dict(type='PooledResNetEmbed', channels=STEMS[size >= SMALL], patch_size=2)
         return dict(SMALL_HYBRID, patch_embed=stem)
 
-    def command(self, options: Mapping[str, Any] | None = None) -> str:
-        """The command line that says the same, with these ``--cfg-options``."""
+    def command(self) -> str:
+        """The command line that says the same."""
         flags = [f'--{name.replace("_", "-")}' + f' {shlex.quote(str(value))}' * (value is not True)
                  for name, value in asdict(self).items() if value and (name, value) != ('task', DEFAULT_TASK)]
-        if options:
-            flags.append('--cfg-options ' + shlex.join(f'{name}={value}' for name, value in options.items()))
         return ' '.join(['vit-plugin train', *flags])
 
     @cached_property
@@ -146,6 +127,14 @@ class Request:
         """The backbone without memory for its weights."""
         with torch.device('meta'):
             return VisionTransformer(**{**self.backbone(size), **arguments})
+
+
+def image_scale(request: Request, files: Sequence[Path], largest: int) -> tuple[int, int]:
+    """Width and height within which images are resized: those of the data, with a longer side up to ``largest``."""
+    sides = typical_size(files)
+    longer = request.img_size or min(max(sides), largest)
+    width, height = (max(round(side * longer / max(sides)), 1) for side in sides)
+    return width, height
 
 
 def typical_size(files: Sequence[Path]) -> tuple[int, int]:

@@ -19,25 +19,23 @@ def for_batch(rate: float, at: int, batch_size: int) -> float:
     return float(f'{rate * math.sqrt(batch_size / at):.1e}')
 
 
-def stopping(patience: int | None, monitor: str) -> dict[str, Any]:
-    """The hook that ends a training when a metric has not improved for so many validations; {} for None."""
-    return dict(early_stopping=dict(type='EarlyStoppingHook', monitor=monitor, rule='greater', min_delta=1e-4,
-                                    patience=patience)) if patience else {}
-
-
-def adamw(rate: float, weight_decay: float, layer_decay: float, warm_up: int, epochs: int,
-          batch_size: int) -> dict[str, Any]:
+def adamw(rate: float, weight_decay: float, layer_decay: float, warm_up: int, epochs: int, batch_size: int,
+          monitor: str, patience: int | None) -> dict[str, Any]:
     """AdamW with a warm-up and the cosine; 50 validations and checkpoints at most.
 
     Args:
-        rate: the learning rate.
+        rate, batch_size: the learning rate, and the batch size that it is for.
         weight_decay: of all but norms, biases and positions.
         layer_decay: factor of the rate from a block to the one before it.
         warm_up: the warm-up is one part of so many.
         epochs: length of the run.
-        batch_size: the batch size that the rate is for.
+        monitor, patience: the run ends when so many validations have not improved this metric. None: it does not.
     """
     interval = math.ceil(epochs / 50)
+    hooks: dict[str, dict[str, Any]] = dict(checkpoint=dict(interval=interval), logger=dict(interval=10))
+    if patience:
+        hooks['early_stopping'] = dict(type='EarlyStoppingHook', monitor=monitor, rule='greater', min_delta=1e-4,
+                                       patience=patience)
     return dict(
         optim_wrapper=dict(
             type='vit_plugin.OptimWrapper', constructor='vit_plugin.LayerDecayOptimWrapperConstructor',
@@ -49,5 +47,5 @@ def adamw(rate: float, weight_decay: float, layer_decay: float, warm_up: int, ep
         schedule_length=warm_up,
         train_cfg=dict(by_epoch=True, max_epochs=epochs, val_interval=interval),
         val_cfg=dict(), test_cfg=dict(),
-        default_hooks=dict(checkpoint=dict(interval=interval), logger=dict(interval=10)),
+        default_hooks=hooks,
         auto_scale_lr=dict(base_batch_size=batch_size))

@@ -1,6 +1,5 @@
 """The recipe of a segmentor with the head of SegFormer (arXiv:2105.15203) for a folder of images and masks."""
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +7,11 @@ from vit_plugin.data.masks import MaskFolder, read_mask_folder
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.shipped import base_of
 
-from .recipe import Recipe, data_sections, split_text
-from .request import Request, counted, rounded_up, typical_size
-from .schedule import adamw, epochs_for, for_batch, stopping
+from .recipe import HELD_OUT, Recipe, data_sections, summary
+from .request import Request, image_scale, rounded_up
+from .schedule import adamw, epochs_for, for_batch
 
-LARGEST, SMALLEST = 512, 64  # pixels of the longer side
+LARGEST = 512  # pixels of the longer side
 CHANNELS = 128  # of the head
 
 
@@ -29,36 +28,25 @@ def segmentor_recipe(request: Request) -> Recipe:
     count, scratch = len(found.train), request.from_scratch
     batch_size = min(request.batch_size or 4, count)
     epochs = request.epochs or epochs_for(count, batch_size, 2000, 12, 72 if scratch else 36)
-    scale = image_scale(request, found)
-    text = (f'{split_text(found.train, found.val, found.held_out)} '
-            f'{"From scratch" if scratch else "Fine-tuned"}, {counted(epochs, "epoch")} of '
-            f'{counted(math.ceil(count / batch_size), "step")}, images within {scale[0]} x {scale[1]} pixels.')
-    schedule = (adamw(for_batch(1e-3, 4, batch_size), 0.05, 1.0, 12, epochs, batch_size) if scratch else
-                adamw(for_batch(1e-4, 16, batch_size), 0.05, 0.8, 12, epochs, batch_size))
+    scale = image_scale(request, [found.images / f'{name}{found.suffix}' for name in found.train], LARGEST)
+    text = summary(request, found.train, found.val, HELD_OUT * found.held_out, epochs, batch_size, scale)
     if request.balance:
         raise ConfigError('--balance is for images of classes and boxes; a mask has many classes: leave it out.')
-    schedule['default_hooks'] |= stopping(request.patience, 'mIoU')
+    rate, layer_decay = ((1e-3, 4), 1.0) if scratch else ((1e-4, 16), 0.8)
+    schedule = adamw(for_batch(*rate, batch_size), 0.05, layer_decay, 12, epochs, batch_size, 'mIoU', request.patience)
     schedule['default_hooks']['checkpoint'] |= dict(save_best='mIoU', rule='greater')
     train, val = (dict(type='BaseSegDataset', img_suffix=found.suffix, seg_map_suffix='.png',
                        ann_file=str(Path(request.work_dir, name)), reduce_zero_label=False,
                        data_prefix=dict(img_path=found.images.as_posix(), seg_map_path=found.masks.as_posix()))
                   for name in ('train.txt', 'val.txt'))
     metric = dict(type='IoUMetric', iou_metrics=['mIoU'])
-    sections = dict(**request.run, classes=list(found.classes), model=model_of(request, found, scale),
+    sections = dict(classes=list(found.classes), model=model_of(request, found, scale),
                     **data_sections(request, len(found.classes), batch_size, *pipelines(request, scale), train, val,
                                     metric),
                     **schedule, log_processor=dict(by_epoch=True))
     files = {f'{name}.txt': ''.join(f'{line}\n' for line in lines)
              for name, lines in (('train', found.train), ('val', found.val))}
     return Recipe(text, sections, [base_of('_base_/mmseg_runtime.py')], files)
-
-
-def image_scale(request: Request, found: MaskFolder) -> tuple[int, int]:
-    """Width and height within which the images are resized: those of the data, up to 512 pixels."""
-    sides = typical_size([found.images / f'{name}{found.suffix}' for name in found.train])
-    longer = request.img_size or min(max(*sides, SMALLEST), LARGEST)
-    width, height = (max(round(side * longer / max(sides)), 1) for side in sides)
-    return width, height
 
 
 def model_of(request: Request, found: MaskFolder, scale: tuple[int, int]) -> dict[str, Any]:

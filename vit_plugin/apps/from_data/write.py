@@ -1,17 +1,15 @@
 """Write the config of a request into the work directory."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from vit_plugin.config import check_options, config_from_text
 from vit_plugin.data.digits import write_digits
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
 
 from .classification import classifier_recipe
 from .detection import detector_recipe
-from .recipe import Recipe, override, text_of
+from .recipe import Recipe, text_of
 from .request import Request, counted
 from .segmentation import segmentor_recipe
 
@@ -22,19 +20,15 @@ TASKS: dict[str, Callable[[Request], Recipe]] = {
     'classification': classifier_recipe, 'detection': detector_recipe, 'segmentation': segmentor_recipe}
 
 
-def write_config(request: Request, options: Mapping[str, Any] | None = None) -> Path:
+def write_config(request: Request) -> Path:
     """Write ``config.py`` and the lists of images into the work directory, and print what they say.
-
-    Args:
-        request: what the user wants.
-        options: ``--cfg-options``; they become part of the config.
 
     Returns:
         The path of the config.
 
     Raises:
-        ConfigError: if the data cannot be trained on, if an option has an impossible name, or if the work directory has
-            another ``config.py``, which is left as it is.
+        ConfigError: if the data cannot be trained on, or if the work directory has another ``config.py``, which is left
+            as it is.
     """
     if request.task not in TASKS:
         raise ConfigError(f'--task {request.task!r} is not one of {", ".join(TASKS)}.')
@@ -43,11 +37,8 @@ def write_config(request: Request, options: Mapping[str, Any] | None = None) -> 
         print(f"There was no folder {DIGITS!r}: it now has scikit-learn's handwritten digits.")
     recipe = TASKS[request.task](request)
     recipe.text = ' '.join(filter(None, [recipe.text, request.assumed()]))
-    if options:
-        check_options(config_from_text(text_of(recipe, request)), options)
-        recipe.sections = override(recipe.sections, options)
     folder = Path(request.work_dir)
-    files = {folder / name: text for name, text in {NAME: text_of(recipe, request, options), **recipe.files}.items()}
+    files = {folder / name: text for name, text in {NAME: text_of(recipe, request), **recipe.files}.items()}
     for path, text in files.items():
         if path.is_file() and path.read_text() != text:
             raise ConfigError(f'The work directory {request.work_dir!r} has another {path.name}; continue with that '

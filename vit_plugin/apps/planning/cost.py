@@ -22,22 +22,13 @@ DAY = 24 * 3600
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a run is planned for.
-
-    Attributes:
-        gpus: number of GPUs.
-        gpus_per_node: number of GPUs in a machine.
-        memory: bytes of a GPU that a run may take.
-        peak_tflops: what a GPU computes at best.
-        utilisation: which part of that arithmetic reaches.
-        gigabytes_per_s: speed of a GPU's links ``within`` and ``between`` machines, in one direction.
-    """
+    """What a run is planned for."""
     gpus: int
     gpus_per_node: int
-    memory: int
-    peak_tflops: float
-    utilisation: float
-    gigabytes_per_s: Mapping[str, float]
+    memory: int  # bytes of a GPU that a run may take
+    peak_tflops: float  # what a GPU computes at best
+    utilisation: float  # which part of that arithmetic reaches
+    gigabytes_per_s: Mapping[str, float]  # of a GPU's links within and between machines, in one direction
 
     def __post_init__(self) -> None:
         if self.gpus > self.gpus_per_node and self.gpus % self.gpus_per_node:

@@ -15,11 +15,10 @@ MOST_IMAGES = 1 << 20  # of one rank
 class Forecast:
     """The cost of a step by its batch, for one layout.
 
-    If all blocks are equal, two short models are traced, and the cost is continued to the depth of the config.
+    If all blocks are equal, two short models are traced, and the cost is extrapolated to the depth of the config.
 
     Args:
-        cfg: the config of a classifier.
-        layout: how the run is laid out. Its ranks must be pretended.
+        cfg, layout: see :class:`Step`.
         num_layers: number of blocks of the config, if they are equal; None traces all blocks.
     """
 
@@ -32,7 +31,7 @@ class Forecast:
         """The cost of a step with this number of images on the rank, see :meth:`Step.cost`."""
         if batch not in self._costs:
             cost, *deeper = (step.cost(batch) for step in self.steps)
-            self._costs[batch] = continued(cost, deeper[0], self.num_layers) if self.num_layers else cost
+            self._costs[batch] = extrapolated(cost, deeper[0], self.num_layers) if self.num_layers else cost
         return self._costs[batch]
 
     def memory(self, batch: int) -> Counter[str]:
@@ -71,7 +70,7 @@ def equal_blocks(cfg: Config, num_layers: int) -> int | None:
     return num_layers if equal else None
 
 
-def continued(short: Cost, long: Cost, num_layers: int) -> Cost:
+def extrapolated(short: Cost, long: Cost, num_layers: int) -> Cost:
     """The cost at a depth on the line through those of both ``DEPTHS``, segment by segment."""
     at = (num_layers - DEPTHS[0]) / (DEPTHS[1] - DEPTHS[0])
     return {segment: Counter({kind: size + (long[segment][kind] - size) * at for kind, size in held.items()})
@@ -79,5 +78,5 @@ def continued(short: Cost, long: Cost, num_layers: int) -> Cost:
 
 
 def segments(cost: Cost) -> Cost:
-    """The memory of a cost."""
+    """The peaks of a cost, without its work."""
     return {segment: held for segment, held in cost.items() if segment != ('work', )}

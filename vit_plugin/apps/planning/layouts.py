@@ -16,33 +16,19 @@ GIB = 1 << 30
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the plan.
-
-    Attributes:
-        name: DDP, FSDP2 or HSDP, and the number of ranks that share one copy of the model.
-        recompute: whether activations are recomputed.
-        memory: bytes by kind at the peak of a step.
-        peak: their sum.
-        least_peak: the same with one image.
-        largest_batch: the largest batch that fits; 0 if none does.
-        traffic: bytes that a GPU receives in a step, ``within`` and ``between`` machines.
-        flops: operations for an image, forward and backward, recomputing included.
-        arithmetic_s, messages_s: seconds of a step for each of them alone.
-        step_s: seconds of a step. Arithmetic and messages overlap; loading, validation and checkpoints take no time.
-        days: days of the run; None without a schedule.
-    """
-    name: str
+    """A row of the plan."""
+    name: str  # DDP, FSDP2 or HSDP, and the number of ranks that share one copy of the model
     recompute: bool
-    memory: Mapping[str, float]
-    peak: float
-    least_peak: float
-    largest_batch: int
-    traffic: Mapping[str, float]
-    flops: float
+    memory: Mapping[str, float]  # bytes by kind at the peak of a step
+    peak: float  # their sum
+    least_peak: float  # the same with one image
+    largest_batch: int  # that fits, or 0
+    traffic: Mapping[str, float]  # bytes that a GPU receives in a step, within and between machines
+    flops: float  # for an image, forward and backward, recomputing included
     arithmetic_s: float
     messages_s: float
-    step_s: float
-    days: float | None
+    step_s: float  # arithmetic and messages overlap; loading, validation and checkpoints take no time
+    days: float | None  # of the run; None without a schedule
 
     def __str__(self) -> str:
         return self.name + (' with recomputing' if self.recompute else '')
@@ -50,11 +36,10 @@ class Row:
 
 def lay_out(cfg: Config, cluster: Cluster, batch: int, images: float | None,
             num_layers: int) -> tuple[list[Row], list[str]]:
-    """Plan DDP, FSDP2 and HSDP, each without and with recomputing. The ranks must be pretended.
+    """Plan DDP, FSDP2 and HSDP for a classifier of so many blocks, each without and with recomputing.
 
     Args:
-        cfg: the config of a classifier.
-        cluster: what it is planned for.
+        cfg, cluster: the config, and what it is planned for. The ranks must be pretended.
         batch: images of a forward on a GPU.
         images: number of images that the run trains on; None if it is not known.
         num_layers: number of blocks of the model.

@@ -1,8 +1,10 @@
-"""Take a training step of one of many ranks, without its data, its memory and the other ranks.
+"""A training step of one of many ranks, on fake tensors in a fake process group.
 
-The tensors are fake, and so is the process group. The optimizer, the sharding and mixed precision are the real ones.
+The optimizer, the sharding and mixed precision are the real ones.
 """
 
+import copy
+import inspect
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,15 +15,17 @@ import torch
 import torch.distributed as dist
 from mmengine.config import Config
 from mmengine.optim import build_optim_wrapper
+from mmengine.registry import MODELS
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from torch.distributed.tensor import DTensor, debug
 
 from vit_plugin.engine.sharding import Sharding, shard
 from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.models import VisionTransformer
+from vit_plugin.models.layers.encoder import Encoder
 
-from .building import build_classifier, norms_in_float32, planned_optim_wrapper
-from .tracing import Peaks, Work, memory_tracker
+from .tracing import ENDS, Peaks, Work, memory_tracker
 
 # What a step costs: bytes by kind at the peak of each segment, and the operations and traffic of ('work', ).
 Cost = dict[tuple, Counter[str]]
@@ -29,20 +33,12 @@ Cost = dict[tuple, Counter[str]]
 
 @dataclass(frozen=True)
 class Layout:
-    """How a run is laid out on GPUs.
-
-    Attributes:
-        gpus: number of ranks.
-        gpus_per_node: number of ranks on a machine.
-        group: number of ranks that share one copy of the model. 1 is DDP.
-        recompute: whether activations are recomputed in the backward (``with_cp``).
-        device: ``'cuda'`` plans the optimizers that torch chooses on CUDA.
-    """
+    """How a run is laid out on GPUs, a rank on each."""
     gpus: int
     gpus_per_node: int
-    group: int = 1
-    recompute: bool = False
-    device: Literal['cuda', 'cpu'] = 'cuda'
+    group: int = 1  # ranks that share one copy of the model; 1 is DDP
+    recompute: bool = False  # activations, in the backward (``with_cp``)
+    device: Literal['cuda', 'cpu'] = 'cuda'  # 'cuda' plans the optimizers that torch chooses on CUDA
 
 
 @contextmanager
@@ -93,8 +89,10 @@ class Step:
         self.wrapper.initialize_count_status(self.model, 0, 1 << 40)
         self.forwards = getattr(self.wrapper, '_accumulative_counts', 1)
         self.amp_dtype = getattr(self.wrapper, 'cast_dtype', None)
-        if layout.device == 'cuda' and self.amp_dtype:
-            norms_in_float32(self.model)
+        if layout.device == 'cuda' and self.amp_dtype:  # where autocast computes norms in float32
+            for module in self.model.modules():
+                if isinstance(module, (nn.LayerNorm, nn.GroupNorm)):
+                    module.register_forward_pre_hook(lambda _, args: (args[0].float(), *args[1:]))
         with self.fake, Work(self.fake):
             self._run(self.model, 1)  # makes the optimizer's state, and DTensor's tables of shapes
 
@@ -158,3 +156,54 @@ def _all_reduce(_: None, bucket: dist.GradBucket) -> torch.futures.Future[Tensor
     done: torch.futures.Future[Tensor] = torch.futures.Future()
     done.set_result(bucket.buffer())
     return done
+
+
+def build_classifier(cfg: Config, recompute: bool = False, num_layers: int | None = None) -> nn.Module:
+    """Build the classifier of a config without its weights, its preprocessor and the mixing of images.
+
+    Args:
+        cfg: the config.
+        recompute: see :class:`Layout`.
+        num_layers: number of blocks to keep, the first and last ones; None keeps all.
+
+    Raises:
+        ConfigError: if the model is not a classifier on a :class:`~vit_plugin.models.VisionTransformer`.
+    """
+    model = copy.deepcopy(cfg.model.to_dict())
+    backbone = model.get('backbone') or {}
+    with MODELS.switch_scope_and_registry(cfg.get('default_scope') or 'mmpretrain') as registry:
+        kind = registry.get(str(backbone.get('type'))) or object
+        if 'head' not in model or not issubclass(kind, VisionTransformer):
+            raise ConfigError(f'model: {model.get("type")} is not a classifier on a vit_plugin.VisionTransformer, and '
+                              'only those can be planned; plan its backbone with a recipe of configs/vit and the same '
+                              'arch and img_size.')
+        backbone.update(with_cp=recompute, init_cfg=None)
+        if 'pretrained' in (backbone.get('patch_embed') or {}):
+            backbone['patch_embed']['pretrained'] = False
+        built = registry.build(dict(model, data_preprocessor=None, train_cfg=None))
+    if num_layers is not None:
+        blocks = list(built.backbone.blocks)
+        built.backbone.blocks = Encoder(blocks[:ENDS] + blocks[ENDS - num_layers:], (num_layers - 1, ), recompute)
+    return built
+
+
+def compute_dtype(cfg: Config) -> str:
+    """The type in which products are computed: that of mixed precision or of the gathered parameters, or float32."""
+    amp = str(cfg.optim_wrapper.get('type')).endswith('AmpOptimWrapper')
+    return 'bfloat16' if amp or (cfg.get('sharding') or {}).get('param_dtype') else 'float32'
+
+
+def planned_optim_wrapper(cfg: Config, device: str) -> dict:
+    """The optimizer wrapper of a config, such that it does on a CPU's fake tensors what it does on the device."""
+    wrapper = copy.deepcopy(cfg.optim_wrapper.to_dict())
+    amp = str(wrapper.get('type', 'OptimWrapper')).endswith('AmpOptimWrapper')
+    wrapper['type'] = 'vit_plugin.AmpOptimWrapper' if amp else 'vit_plugin.OptimWrapper'
+    if amp:
+        wrapper['dtype'] = 'bfloat16'  # as many bytes as float16, which CPUs do not compute in
+        wrapper.pop('loss_scale', None)
+    optimizer = wrapper['optimizer']
+    kind = getattr(torch.optim, str(optimizer['type']), None)
+    chosen = any(optimizer.get(name) for name in ('fused', 'differentiable'))
+    if device == 'cuda' and kind and not chosen and 'foreach' in inspect.signature(kind).parameters:
+        optimizer.setdefault('foreach', True)  # torch's own choice on CUDA
+    return wrapper

@@ -20,20 +20,12 @@ SEED = 'randomness.seed'
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One training of a sweep.
-
-    Attributes:
-        config: path of its config.
-        values: the settings of the grid.
-        seed: the seed.
-        folder: its work directory.
-        command: the command line that trains it, from its last checkpoint if there is one.
-    """
-    config: str
-    values: dict[str, Any]
+    """One training of a sweep."""
+    config: str  # path of its config
+    values: dict[str, Any]  # the settings of the grid
     seed: int
-    folder: Path
-    command: list[str]
+    folder: Path  # its work directory
+    command: list[str]  # that trains it, from its last checkpoint if there is one
 
     @property
     def is_finished(self) -> bool:
@@ -43,22 +35,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Sweep:
-    """All combinations of some configs and a grid's values, with several seeds each.
-
-    Attributes:
-        configs: paths of the configs.
-        grid: the values of each setting.
-        seeds: number of seeds, from 0 on.
-        folder: folder for the runs and the results.
-        options: settings that all runs share.
-        script: path of ``tools/train.py``.
-    """
-    configs: Sequence[str]
-    grid: Mapping[str, Sequence[Any]]
-    seeds: int
-    folder: Path
-    options: Mapping[str, Any]
-    script: Path
+    """All combinations of some configs and a grid's values, with several seeds each."""
+    configs: Sequence[str]  # their paths
+    grid: Mapping[str, Sequence[Any]]  # the values of each setting
+    seeds: int  # how many, from 0 on
+    folder: Path  # of the runs and the results
+    options: Mapping[str, Any]  # that all runs share
+    script: Path  # tools/train.py
 
     @cached_property
     def runs(self) -> list[Run]:

@@ -37,11 +37,9 @@ def last_line(run: Run) -> str:
 
 
 def run_here(runs: Sequence[Run], jobs: int = 1) -> dict[Path, str]:
-    """Train the runs that are not finished, on this machine.
+    """Train the runs that are not finished on this machine, ``jobs`` at the same time.
 
-    Args:
-        runs: the runs.
-        jobs: how many train at the same time. Each has its share of the cores, unless ``OMP_NUM_THREADS`` is set.
+    Each has its share of the cores, unless ``OMP_NUM_THREADS`` is set.
 
     Returns:
         The folders of the runs that failed, and why.
@@ -89,8 +87,7 @@ def run_on_slurm(runs: Sequence[Run], partition: str, folder: Path, settings: Ma
     """Train the runs that are not finished as one array of Slurm jobs, by submitit, and wait for all.
 
     Args:
-        runs: the runs. Every node must see the folders.
-        partition: the partition.
+        runs, partition: the runs, whose folders every node must see.
         folder: folder for submitit's files. Its path is the jobs' name.
         settings: other settings of submitit's executor, such as ``timeout_min`` or ``slurm_gpus_per_node``.
         cluster: ``'slurm'``, or submitit's ``'local'`` to run the jobs on this machine.
@@ -133,7 +130,7 @@ def train(run: Run) -> str:
 
 
 def _jobs_named(name: str) -> str:
-    """The numbers of this user's jobs of a name, that wait or run."""
+    """The IDs of this user's jobs of a name that wait or run."""
     queue = subprocess.run(['squeue', '--me', '--noheader', '--format=%i', f'--name={name}'], text=True,
                            capture_output=True, check=False)
     return ', '.join(queue.stdout.split())

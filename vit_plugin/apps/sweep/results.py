@@ -17,18 +17,11 @@ LENGTHS = ('train_cfg.max_epochs', 'train_cfg.max_iters')  # of the training
 
 
 class Row(NamedTuple):
-    """The finished runs of the same config and settings.
-
-    Attributes:
-        settings: the settings as text, by name. The config is one of them if there are several, or no grid.
-        scores: the metric by seed.
-        curves: the points (seconds of training, metric) of each validation, by seed.
-        seconds: mean seconds of a training; None without runs.
-    """
-    settings: dict[str, str]
-    scores: dict[int, float]
-    curves: dict[int, list[tuple[float, float]]]
-    seconds: float | None
+    """The finished runs of the same config and settings."""
+    settings: dict[str, str]  # as text; the config is one of them if there are several, or no grid
+    scores: dict[int, float]  # the metric by seed
+    curves: dict[int, list[tuple[float, float]]]  # (seconds of training, metric) of each validation, by seed
+    seconds: float | None  # mean of a training; None without runs
 
 
 def collect(sweep: Sweep, metric: str | None = None, best: bool = False) -> tuple[str, list[Row], dict[Path, str]]:

@@ -1,7 +1,12 @@
-"""Compare input pipelines, from a JPEG file to the input of a training step."""
+"""Compare input pipelines, from a JPEG file to the input of a training step.
 
+    python tests/campaigns/pipelines.py FOLDER [--size 224] [--rounds 10]
+"""
+
+import argparse
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +16,7 @@ import torch
 from mmcv.transforms import Compose
 from mmengine.registry import TRANSFORMS
 
-from vit_plugin.errors import ConfigError
+from vit_plugin.apps.benchmark.measure import interleaved
 
 Pipeline = Callable[[str], Any]
 
@@ -22,7 +27,6 @@ AUGMENT = dict(policies='timm_increasing', num_policies=2, total_level=10, magni
                hparams=dict(pad_val=[round(value) for value in MEAN], interpolation='bicubic'))
 ERASE = dict(erase_prob=0.25, mode='rand', min_area_ratio=0.02, max_area_ratio=1 / 3, fill_color=MEAN, fill_std=STD)
 PACK = dict(type='PackInputs')
-OURS = 'complete: vit_plugin'
 IMAGES = {'.jpg', '.jpeg'}
 
 
@@ -55,8 +59,8 @@ def build_pipelines(size: int) -> dict[str, Pipeline]:
         'decoding alone': lambda path: cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR),
         'worker: vit_plugin': _mm(ours, PACK),
         'worker: mmpretrain': _mm(LOAD, theirs, PACK),
-        OURS: _mm(ours, FLIP, dict(augment, type='vit_plugin.RandAugment'),
-                    dict(erase, type='vit_plugin.RandomErasing'), PACK),
+        'complete: vit_plugin': _mm(ours, FLIP, dict(augment, type='vit_plugin.RandAugment'),
+                                    dict(erase, type='vit_plugin.RandomErasing'), PACK),
         'complete: mmpretrain, cv2': _mm(LOAD, theirs, FLIP, augment, erase, PACK),
         'complete: mmpretrain, pillow': _mm(LOAD, dict(theirs, backend='pillow'), FLIP, augment, erase, PACK),
         'complete: timm': _timm(size),
@@ -72,27 +76,41 @@ def compare_pipelines(folder: Path, size: int, rounds: int) -> dict[str, dict[st
         For each pipeline ``images_per_core_s``, the median of the rounds, and ``iqr``, the range between the quartiles.
 
     Raises:
-        ConfigError: if the folder has no JPEG.
+        SystemExit: if the folder has no JPEG.
     """
     paths = sorted(str(path) for path in folder.rglob('*') if path.suffix.lower() in IMAGES)
     if not paths:
-        raise ConfigError(f'There are no JPEG files in {str(folder)!r}.')
+        raise SystemExit(f'There are no JPEG files in {str(folder)!r}.')
     threads = torch.get_num_threads(), cv2.getNumThreads()
     torch.set_num_threads(1)
     cv2.setNumThreads(0)
     try:
-        pipelines = build_pipelines(size)
-        rates: dict[str, list[float]] = {name: [] for name in pipelines}
-        for turn in range(rounds + 1):
-            for name, pipeline in pipelines.items():
-                start = time.process_time()
-                for path in paths:
-                    pipeline(path)
-                if turn:  # the first turn is the warm-up
-                    rates[name].append(len(paths) / (time.process_time() - start))
+        calls = {name: partial(_run_all, pipeline, paths) for name, pipeline in build_pipelines(size).items()}
+        times = interleaved(calls, rounds + 1, clock=time.process_time)  # the first round is the warm-up
     finally:
         torch.set_num_threads(threads[0])
         cv2.setNumThreads(threads[1])
-    quartiles = {name: np.quantile(values, (0.25, 0.5, 0.75)) for name, values in rates.items()}
+    quartiles = {name: np.quantile(np.divide(len(paths), seconds[1:]), (0.25, 0.5, 0.75))
+                 for name, seconds in times.items()}
     return {name: dict(images_per_core_s=float(median), iqr=float(high - low))
             for name, (low, median, high) in quartiles.items()}
+
+
+def _run_all(pipeline: Pipeline, paths: Sequence[str]) -> None:
+    for path in paths:
+        pipeline(path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser.add_argument('folder', type=Path)
+    parser.add_argument('--size', type=int, default=224)
+    parser.add_argument('--rounds', type=int, default=10)
+    args = parser.parse_args()
+    print(f'{"images per second and core":<28}{"median":>9}{"iqr":>8}')
+    for name, rate in compare_pipelines(args.folder, args.size, args.rounds).items():
+        print(f'{name:<28}{rate["images_per_core_s"]:>9.1f}{rate["iqr"]:>8.1f}')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,5 +1,10 @@
-"""Measure what the framework's runner adds to a plain training loop."""
+"""Measure what a run of a config adds to a plain training loop.
 
+    python tests/campaigns/plain_loop.py CONFIG [--rounds 10] [--threads 1] [--cfg-options KEY=VALUE ...]
+"""
+
+import argparse
+import tempfile
 from typing import Any
 
 import numpy as np
@@ -8,10 +13,10 @@ from mmengine.config import Config
 from mmengine.hooks import Hook
 from mmengine.runner import Runner
 
+from vit_plugin.apps.benchmark.measure import clock
 from vit_plugin.apps.command_line import build_runner
-from vit_plugin.config import apply_loader_defaults
-
-from .measure import clock
+from vit_plugin.apps.flags import add_cfg_options
+from vit_plugin.config import apply_loader_defaults, read_config
 
 WARM_UP = 5  # iterations that are not counted
 
@@ -61,3 +66,24 @@ def runner_overhead(cfg: Config, iterations: int) -> dict[str, float]:
     starts, ends = np.array(hook.starts), np.array(hook.ends)
     ours, plain = (starts[1:] - ends[:-1])[WARM_UP:], (ends - starts)[WARM_UP + 1:]
     return dict(runner_ms=1e3 * np.median(ours), plain_ms=1e3 * np.median(plain), overhead=np.median(ours / plain) - 1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser.add_argument('config')
+    parser.add_argument('--rounds', type=int, default=10)
+    parser.add_argument('--threads', type=int)
+    add_cfg_options(parser)
+    args = parser.parse_args()
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    cfg = read_config(args.config, args.cfg_options)
+    with tempfile.TemporaryDirectory() as cfg.work_dir:
+        cfg.launcher = 'none'
+        found = runner_overhead(cfg, args.rounds)
+    print(f'an iteration: runner {found["runner_ms"]:.1f} ms, plain loop {found["plain_ms"]:.1f} ms, '
+          f'overhead {found["overhead"]:.2%}')
+
+
+if __name__ == '__main__':
+    main()
