@@ -12,9 +12,10 @@ from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 
-from vit_plugin.apps.flags import KeyValue, at_least, check_known, run_tool
+from vit_plugin.apps.flags import KeyValue, at_least, run_tool
 
 RECORD = 'benchmark.json'
+PEERS = ('timm', 'mmpretrain', 'transformers')
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -22,12 +23,12 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument('--models', nargs='+', default=['B/16'], help='variants, such as B/16 R50+B/16')
     parser.add_argument('--sizes', nargs='+', type=at_least(1), default=[224], help='sides of the images in pixels')
     parser.add_argument('--batch', nargs='+', type=at_least(1), default=[4], help='images at a time')
-    parser.add_argument('--modes', nargs='+', default=['forward'], help='forward, train')
-    parser.add_argument('--dtypes', nargs='+', default=['float32'],
-                        help='float32, bfloat16, amp; bfloat16 casts weights and images, amp only computes in it')
-    parser.add_argument('--output', nargs='+', default=['cls_token'], help='cls_token, featmap')
+    parser.add_argument('--modes', nargs='+', default=['forward'], choices=['forward', 'train'])
+    parser.add_argument('--dtypes', nargs='+', default=['float32'], choices=['float32', 'bfloat16', 'amp'],
+                        help='bfloat16 casts weights and images, amp only computes in it')
+    parser.add_argument('--output', nargs='+', default=['cls_token'], choices=['cls_token', 'featmap'])
     parser.add_argument('--compile', action='store_true', help='all of them through torch.compile')
-    parser.add_argument('--peers', nargs='*', help='timm, mmpretrain, transformers; default: all')
+    parser.add_argument('--peers', nargs='*', default=PEERS, choices=PEERS, help='default: all')
     parser.add_argument('--options', nargs='+', action=KeyValue, metavar='KEY=VALUE',
                         help='further arguments of our backbone')
     parser.add_argument('--tolerance', type=float,
@@ -52,19 +53,14 @@ def machine(device: str) -> dict[str, str | int]:
 def measure(args: argparse.Namespace) -> list[dict]:
     from mmengine.config import Config
 
-    from vit_plugin.apps.benchmark.compare import MODES, TOLERANCES, Case, compare, format_table
-    from vit_plugin.apps.benchmark.models import OUTPUTS, PEERS
-    peers = list(PEERS) if args.peers is None else args.peers
-    for flag, given, known in (('--modes', args.modes, MODES), ('--dtypes', args.dtypes, TOLERANCES),
-                               ('--output', args.output, OUTPUTS), ('--peers', peers, PEERS)):
-        check_known(flag, given, known)
+    from vit_plugin.apps.benchmark.compare import Case, compare, format_table
     options = Config()
     options.merge_from_dict(args.options or {})  # reads the dots in the keys
     records = []
     for values in product(args.models, args.sizes, args.batch, args.modes, args.dtypes, args.output):
         case = Case(*values, args.compile, args.device)
         print(f'\n{case}', flush=True)
-        rows = compare(case, peers, args.rounds, options.to_dict(), args.tolerance)
+        rows = compare(case, args.peers, args.rounds, options.to_dict(), args.tolerance)
         print(format_table(rows), flush=True)
         records.append(dict(case=asdict(case), rows=[asdict(row) for row in rows]))
     return records

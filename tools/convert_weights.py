@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from vit_plugin.apps.flags import at_least, check_known, run_tool
+from vit_plugin.apps.flags import at_least, run_tool
 from vit_plugin.errors import ConfigError, naming
 from vit_plugin.files.complete import check_target, replacing
 
@@ -87,7 +87,8 @@ def main(args: argparse.Namespace) -> None:
     from vit_plugin.weights.sources import open_weights
     if args.target.suffix not in SUFFIXES:
         raise ConfigError(f'The target {str(args.target)!r} must end in one of {", ".join(SUFFIXES)}.')
-    check_known('--to', args.to or [], FORMATS)
+    if args.to and args.to not in FORMATS:
+        raise ConfigError(f'--to: there is no {args.to!r}; give one of {", ".join(FORMATS)}.')
     check_target(args.target, [args.source])
     if not args.to:
         write_whole(args)

@@ -3,7 +3,7 @@
 import argparse
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from vit_plugin.errors import ConfigError
@@ -77,17 +77,6 @@ def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable
 
     number.__name__ = kind.__name__
     return number
-
-
-def check_known(flag: str, given: str | Iterable[str], known: Iterable[str]) -> None:
-    """What argparse's ``choices`` do, for names that are only known once torch is imported.
-
-    Raises:
-        ConfigError: names the flag and the names that there are.
-    """
-    for name in [given] if isinstance(given, str) else given:
-        if name not in known:
-            raise ConfigError(f'{flag}: there is no {name!r}; give one of {", ".join(known)}.')
 
 
 def run_tool(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace], None]) -> None:

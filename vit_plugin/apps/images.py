@@ -1,6 +1,6 @@
 """Image files, and their way to what a model gets."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,6 @@ from timm.data import create_transform
 
 from vit_plugin.data.folders import IMAGE_SUFFIXES, is_image
 from vit_plugin.errors import ConfigError, first_line
-
-Pipeline = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def image_files(paths: Sequence[str]) -> list[str]:

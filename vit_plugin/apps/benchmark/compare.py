@@ -21,7 +21,6 @@ from .models import OURS, PEERS, PLAIN, build_ours, build_peer
 
 # Largest allowed difference from our output, relative to its largest value. In bfloat16, rounding adds up over blocks.
 TOLERANCES = {'float32': 1e-4, 'bfloat16': 5e-2, 'amp': 5e-2}
-MODES = ('forward', 'train')
 INPUT_SETS = 3
 
 

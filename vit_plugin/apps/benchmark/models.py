@@ -14,7 +14,6 @@ from vit_plugin.weights import FORMATS
 
 OURS = 'vit_plugin'
 PLAIN = 'vit_plugin, no passes'
-OUTPUTS = ('cls_token', 'featmap')
 
 
 class OneOutput(nn.Module):
