@@ -32,23 +32,15 @@ def vote(distances: np.ndarray) -> np.ndarray:
     return np.exp((1 - distances) / TEMPERATURE)
 
 
-def neighbours() -> ClassifierMixin:
-    """The 20 nearest images vote, by their cosine (arXiv:2104.14294, Section 4.1)."""
-    return KNeighborsClassifier(NEIGHBOURS, weights=vote, metric='cosine', algorithm='brute')
-
-
-def linear() -> ClassifierMixin:
-    """Logistic regression, its L2 penalty chosen by three-fold cross-validation (arXiv:2103.00020, Appendix A.3)."""
-    return make_pipeline(Normalizer(), GridSearchCV(
-        LogisticRegression(max_iter=1000), dict(C=np.logspace(-1, 5, 7)), cv=3))
-
-
-def few_shot() -> ClassifierMixin:
-    """Least squares to -1 and 1 (arXiv:2010.11929, Section 4.1), its L2 penalty chosen by leaving out each image."""
-    return make_pipeline(StandardScaler(), RidgeClassifierCV(2.**np.arange(-10, 21)))
-
-
-PROBES: dict[str, Callable[[], ClassifierMixin]] = {'knn': neighbours, 'linear': linear, 'fewshot': few_shot}
+PROBES: dict[str, Callable[[], ClassifierMixin]] = {
+    # The 20 nearest images vote, by their cosine (arXiv:2104.14294, Section 4.1).
+    'knn': lambda: KNeighborsClassifier(NEIGHBOURS, weights=vote, metric='cosine', algorithm='brute'),
+    # Logistic regression, its L2 penalty chosen by three-fold cross-validation (arXiv:2103.00020, Appendix A.3).
+    'linear': lambda: make_pipeline(Normalizer(), GridSearchCV(
+        LogisticRegression(max_iter=1000), dict(C=np.logspace(-1, 5, 7)), cv=3)),
+    # Least squares to -1 and 1 (arXiv:2010.11929, Section 4.1), its L2 penalty chosen by leaving out each image.
+    'fewshot': lambda: make_pipeline(StandardScaler(), RidgeClassifierCV(2.**np.arange(-10, 21))),
+}
 
 
 def prepare(cfg: Config) -> None:
