@@ -4,20 +4,14 @@ import inspect
 import re
 from collections.abc import Callable
 from functools import cache, partial
-from importlib import import_module
-from pathlib import Path
 
-import mmpretrain
 import pages
 import pytest
-import timm
 import torch
 from mmpretrain.models.backbones import VisionTransformer as TheirViT
 from timm.models.vision_transformer import VisionTransformer as TimmViT
 
-from vit_plugin import registry
 from vit_plugin.arguments.encoder import OPTIONS
-from vit_plugin.files.shipped import shipped
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.layers.numerics import NumericsCfg
 from vit_plugin.models.layers.pos_embed import PosEmbedCfg
@@ -27,26 +21,6 @@ from vit_plugin.weights import FORMATS
 SIZES = dict(embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64)
 NESTED = {'encoder': OPTIONS, 'numerics': NumericsCfg.__annotations__,
           'pos_embed': PosEmbedCfg.__annotations__, 'patch_embed': inspect.signature(Stem).parameters}
-TIMM = ('timm', 'timm.layers', 'timm.data', 'timm.data.auto_augment', 'timm.data.random_erasing', 'timm.models',
-        'timm.models.deit', 'timm.models.vision_transformer_hybrid', 'timm.optim', 'timm.utils')
-MMPRETRAIN = ('mmpretrain', 'mmpretrain.apis.model', 'mmpretrain.models', 'mmpretrain.models.heads',
-              'mmpretrain.models.utils', 'mmpretrain.datasets.transforms', 'mmpretrain.engine', 'mmengine.hooks',
-              'mmengine.runner')
-THEIR_FILES = Path(mmpretrain.__file__).parent / '.mim'
-
-
-def is_ours(path: str) -> bool:
-    module, _, name = path.rpartition('.')
-    for kind in vars(registry).values():
-        if module == registry.SCOPE and isinstance(kind, registry.Registry):
-            kind.import_from_location()
-            if name in {*kind.module_dict, *kind.later}:
-                return True
-    return hasattr(import_module(module), name)
-
-
-def is_in(modules: tuple[str, ...], name: str) -> bool:
-    return any(hasattr(import_module(module), name) for module in modules)
 
 
 def is_our_argument(path: str) -> bool:
@@ -75,30 +49,12 @@ def is_parameter(column: str, name: str) -> bool:
     return name in states()[column]
 
 
-def is_flag(tools: Path, flag: str) -> bool:
-    """Whether train.py or test.py has a flag, or the module with those that both have."""
-    launch = inspect.getsource(import_module('vit_plugin.apps.flags')) if tools == shipped('tools') else ''
-    return f"'{flag}'" in launch + ''.join((tools / f'{name}.py').read_text() for name in ('train', 'test'))
-
-
-def is_file(folder: Path, name: str) -> bool:
-    return (folder / name).is_file()
-
-
 CHECKS: dict[tuple[str, str], Callable[[str], bool]] = {
-    ('Classes and functions', 'here'): is_ours,
-    ('Classes and functions', 'timm'): partial(is_in, TIMM),
-    ('Classes and functions', 'MMPretrain'): partial(is_in, MMPRETRAIN),
     ('Arguments of the backbone', 'here'): is_our_argument,
     ('Arguments of the backbone', 'timm'): partial(is_argument, TimmViT),
     ('Arguments of the backbone', 'MMPretrain'): partial(is_argument, TheirViT),
     **{('Parameters', column): partial(is_parameter, column)
        for column in ('here', 'timm', 'MMPretrain', 'transformers')},
-    ('Flags', 'here'): partial(is_flag, shipped('tools')),
-    ('Flags', 'MMPretrain'): partial(is_flag, THEIR_FILES / 'tools'),
-    ('Configs', 'here'): partial(is_file, shipped('configs')),
-    ('Configs', 'timm'): lambda name: name in timm.list_pretrained(),
-    ('Configs', 'MMPretrain'): partial(is_file, THEIR_FILES / 'configs'),
 }
 
 

@@ -18,7 +18,6 @@ def make_parser() -> argparse.ArgumentParser:
     form = parser.add_mutually_exclusive_group()
     form.add_argument('--weights', action='store_true', help='list the names of weights, with the tag after the dot')
     form.add_argument('--licence', action='store_true', help='list the names of weights with their licences')
-    form.add_argument('--markdown', action='store_true', help='write the list of weights as docs/checkpoints.md')
     form.add_argument('--config', dest='spelt', metavar='NAME',
                       help='print the backbone of this name, with every argument')
     return parser
@@ -27,17 +26,16 @@ def make_parser() -> argparse.ArgumentParser:
 def main(args: argparse.Namespace) -> None:
     from mmengine.config import Config
 
-    from vit_plugin.zoo.listing import config_of, licences, lines, markdown
+    from vit_plugin.zoo.listing import config_of, licences, lines
     from vit_plugin.zoo.names import names
     warnings.simplefilter('ignore')  # of timm, about tags
     if args.spelt:
         print(Config(config_of(args.spelt.removeprefix('timm://'))).pretty_text, end='')
         return
-    of_weights = args.weights or args.licence or args.markdown
-    found = [name for name in names(pretrained=of_weights) if fnmatch(name, args.pattern)]
+    found = [name for name in names(pretrained=args.weights or args.licence) if fnmatch(name, args.pattern)]
     if not found:
         raise ConfigError(f'No name fits {args.pattern!r}; patterns are such as vit_base* or *dinov3*.')
-    for line in (markdown if args.markdown else licences if args.licence else lines)(found):
+    for line in (licences if args.licence else lines)(found):
         print(line, flush=True)
 
 

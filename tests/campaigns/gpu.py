@@ -22,7 +22,8 @@ from vit_plugin.engine.throughput import peak_flops
 
 ROOT = Path(__file__).parents[2]
 LIMIT, GRACE = 600., 60.  # seconds of a part, and in which a training that is asked to stop saves
-WINDOWS = 'encoder.window.size=14', 'encoder.window.global_blocks=2,5,8,11', 'with_cls_token=False', 'pos_embed=relative'
+WINDOWS = ('encoder.window.size=14', 'encoder.window.global_blocks=2,5,8,11', 'with_cls_token=False',
+           'pos_embed=relative')
 
 
 class Command(NamedTuple):
@@ -72,8 +73,8 @@ PARTS: dict[str, tuple[Command, ...]] = {
     'digits': (training('the digits recipe', 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'), ),
     'cifar10': (training('the CIFAR-10 recipe', SMALL, '--amp', data='cifar10-jpeg'), ),
     'nccl': (Command('two processes, DDP', (*TORCHRUN, '--launcher', 'pytorch'), gpus=2),
-             Command('two processes, FSDP2', (*TORCHRUN, '--launcher', 'pytorch', '--cfg-options', 'sharding.group=all'),
-                     gpus=2)),
+             Command('two processes, FSDP2', (*TORCHRUN, '--launcher', 'pytorch', '--cfg-options', 'sharding.group=all',
+                                              'custom_hooks.0.type=vit_plugin.EMAHook'), gpus=2)),
     'cifar10-180': (training('the recipe of 180 epochs', LARGE, '--amp', data='cifar10-jpeg'), ),
 }
 

@@ -1,18 +1,11 @@
-"""The list of names, a name as a config, and the page of the documentation."""
-
-import re
-from pathlib import Path
+"""The list of names, and a name as a config."""
 
 import pytest
-import timm
 import torch
 from mmengine.config import Config
 
 from vit_plugin.models import VisionTransformer
-from vit_plugin.zoo import names
-from vit_plugin.zoo.listing import config_of, markdown, pixels_of
-
-PAGE = Path('docs/checkpoints.md')
+from vit_plugin.zoo.listing import config_of, licences, lines, pixels_of
 
 
 @pytest.mark.parametrize('name', ['vit_tiny_patch16_dinov3_qkvb', 'vit_small_r26_s32_224.augreg_in21k'])
@@ -31,27 +24,8 @@ def test_recipes_expect_the_pixels_of_their_weights(family):
     assert cfg.pixels == pixels_of(cfg.backbone.arch.removeprefix('timm://'))
 
 
-def listed(section: str) -> list[str]:
-    """The names with their tags in a part of the page."""
-    rows = re.findall(r'^[|] `(\S+?)` .*[|] ([^|]+) [|]$', section, re.MULTILINE)
-    return [f'{model}.{tag}' for model, tags in rows for tag in re.findall('`(.+?)`', tags)]
-
-
-@pytest.mark.skipif(f'timm {timm.__version__}.' not in PAGE.read_text(), reason='the page is of another timm')
-def test_the_page_is_up_to_date():
-    page, known = PAGE.read_text(), names(pretrained=True)
-    *sections, others = page.split('\n## ')[1:]
-    left_out = re.findall(r'`(\w+\.\w+)`', others)
-    assert sorted(listed(page) + left_out) == sorted(known)
-    for section in sections:  # each has its first name's row, and all its names have its pixels
-        members = listed(section)
-        model = members[0].partition('.')[0]
-        first = [name for name in members if name.startswith(f'{model}.')]
-        assert section.startswith('\n'.join(markdown(first)).partition('\n## ')[2])
-        assert all(pixels_of(name) == pixels_of(members[0]) for name in members)
-
-
-@pytest.mark.nightly
-@pytest.mark.skipif(f'timm {timm.__version__}.' not in PAGE.read_text(), reason='the page is of another timm')
-def test_the_whole_page_is_up_to_date():
-    assert '\n'.join(markdown(names(pretrained=True))) + '\n' == PAGE.read_text()
+def test_a_line_for_each_name():
+    supported, other = list(lines(['vit_tiny_patch16_224', 'vit_dpwee_patch16_reg1_gap_256']))[1:]
+    assert supported.split() == ['vit_tiny_patch16_224', '192', '12', '3', '16', '224', '5,524,416']
+    assert 'not supported' in other
+    assert next(licences(['vit_base_patch16_dinov3.lvd1689m'])).split()[1] == 'dinov3-license'

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import timm
 from timm.models import get_pretrained_cfg
 
 from vit_plugin.errors import ConfigError
@@ -12,19 +11,6 @@ from .definition import describe, pooled
 from .names import find
 
 COLUMNS = ('name', 'width', 'blocks', 'heads', 'patch', 'size', 'parameters')
-PAGE = """# timm's checkpoints, by name
-
-Written by `vit-plugin zoo --markdown`, from timm {version}. A name and one of its tags are an `arch` and a
-checkpoint, such as `timm://vit_base_patch16_dinov3.lvd1689m`:
-
-```python
-backbone = dict(type='vit_plugin.VisionTransformer', arch='timm://NAME.TAG',
-                init_cfg=dict(type='Pretrained', checkpoint=True))
-```
-
-Patch and size are in pixels. The parameters are those of the backbone. The licence stands behind the tags that it
-covers; some licences allow research only. Each heading is the `data_preprocessor` of the names below it.
-[Weights](weights.md) has other sources, and published results."""
 
 
 def row_of(name: str) -> tuple[str, ...]:
@@ -85,38 +71,6 @@ def lines(names: Iterable[str]) -> Iterator[str]:
             yield f'{name:<50} not supported: {error}'
 
 
-def licence_of(name: str) -> str:
-    """The licence of a name of weights, as timm says it."""
-    return getattr(get_pretrained_cfg(name), 'license', None) or 'not stated'
-
-
 def licences(names: Iterable[str]) -> Iterator[str]:
-    """A line for each name of weights, with its licence."""
-    return (f'{name:<66}{licence_of(name)}' for name in names)
-
-
-def markdown(names: Iterable[str]) -> Iterator[str]:
-    """The page of these names of weights, by the pixels that they expect and by model."""
-    yield PAGE.format(version=timm.__version__)
-    groups: dict[str, dict[tuple[str, ...], dict[str, list[str]]]] = {}
-    others = []
-    for name in names:
-        model, _, tag = name.partition('.')
-        try:
-            _, *cells = row_of(name)
-        except ConfigError:
-            others.append(name)
-            continue
-        pixels = ', '.join(f'{key}={value}' for key, value in pixels_of(name).items())
-        row = groups.setdefault(pixels, {}).setdefault((model, *cells), {})
-        row.setdefault(licence_of(name), []).append(f'`{tag}`')
-    for pixels, rows in groups.items():
-        yield f'\n## `dict({pixels})`\n'
-        yield '| ' + ' | '.join((*COLUMNS, 'tags, licence')) + ' |\n|---' + '|--:' * (len(COLUMNS) - 1) + '|---|'
-        for (model, *cells), tags in rows.items():
-            licensed = '; '.join(f'{", ".join(members)}: {licence}' for licence, members in tags.items())
-            yield '| ' + ' | '.join((f'`{model}`', *cells, licensed)) + ' |'
-    if others:
-        yield '\n## Only by `TimmBackbone`\n'
-        yield 'Their blocks are not those of the paper: [any other timm model](migration.md#any-other-timm-model).\n'
-        yield ', '.join(f'`{name}`' for name in others) + '.'
+    """A line for each name of weights, with its licence as timm states it."""
+    return (f'{name:<66}{getattr(get_pretrained_cfg(name), "license", None) or "not stated"}' for name in names)
