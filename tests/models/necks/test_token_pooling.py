@@ -40,7 +40,6 @@ def test_map_is_multi_head_attention_of_one_query():
 @pytest.mark.parametrize(('kwargs', 'words'), [
     (dict(mode='mean'), "mode='mean' must be 'cls', 'avg', 'gap', 'max' or 'map'"),
     (dict(mode='cls', num_prefix_tokens=0), 'needs a class token'),
-    (dict(num_extra_tokens=1), 'takes no num_extra_tokens any more; write num_prefix_tokens='),
     (dict(mode='avg', map_cfg=dict(num_heads=2)), "map_cfg is for mode='map'"),
     (dict(mode='map'), 'needs in_channels'),
     (dict(norm_cfg=dict(type='LN')), 'norm_cfg needs in_channels'),

@@ -87,11 +87,6 @@ class ViTAdapter(BaseModule):
 
     Shape: images (B, in_channels, H, W) -> maps (B, embed_dims, ceil(H / s), ceil(W / s)) for each stride s.
 
-    Attributes:
-        backbone: the transformer.
-        channels: channels of each map.
-        strides: pixels per element of each map.
-
     Raises:
         ConfigError: if the groups do not divide the blocks, if ``add_tokens='each'`` without four groups, if heads do
             not divide a width, or if the backbone sets its outputs itself.

@@ -58,8 +58,6 @@ class TokenPooling(BaseModule):
             if there are no patches.
     """
 
-    renamed_arguments = {'num_extra_tokens': 'num_prefix_tokens=...'}
-
     def __init__(self, mode: Literal['cls', 'avg', 'gap', 'max', 'map'] = 'avg', num_prefix_tokens: Count | None = None,
                  in_channels: PositiveInt | None = None, map_cfg: MapOptions | None = None,
                  norm_cfg: NormConfig | None = None, init_cfg: InitConfig = None) -> None:
@@ -67,10 +65,9 @@ class TokenPooling(BaseModule):
         if mode == 'cls' and num_prefix_tokens == 0:
             raise ConfigError("TokenPooling: mode='cls' needs a class token, but num_prefix_tokens=0; choose "
                               "mode='avg'.")
-        if mode == 'map' and in_channels is None:
-            raise ConfigError("TokenPooling: mode='map' needs in_channels, the width of the backbone's tokens.")
-        if norm_cfg and in_channels is None:
-            raise ConfigError("TokenPooling: norm_cfg needs in_channels, the width of the backbone's tokens.")
+        if in_channels is None and (mode == 'map' or norm_cfg):
+            raise ConfigError(f"TokenPooling: {'norm_cfg' if norm_cfg else "mode='map'"} needs in_channels, the width of "
+                              "the backbone's tokens.")
         if mode != 'map' and map_cfg:
             raise ConfigError(f"TokenPooling: map_cfg is for mode='map', and this is mode={mode!r}; leave it out.")
         self.mode, self.num_prefix_tokens = mode, num_prefix_tokens
