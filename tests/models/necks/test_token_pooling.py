@@ -42,7 +42,7 @@ def test_map_is_multi_head_attention_of_one_query():
     (dict(mode='cls', num_prefix_tokens=0), 'needs a class token'),
     (dict(mode='avg', map_cfg=dict(num_heads=2)), "map_cfg is for mode='map'"),
     (dict(mode='map'), 'needs in_channels'),
-    (dict(norm_cfg=dict(type='LN')), 'norm_cfg needs in_channels'),
+    (dict(norm_cfg=dict(type='LN')), 'a norm_cfg needs in_channels'),
     (dict(mode='map', in_channels=96), r'in_channels=96 needs the number of heads.*num_heads=\.\.\.'),
     (dict(mode='map', in_channels=32, map_cfg=dict(num_heads=5)), 'in_channels=32 is not divisible by num_heads=5')])
 def test_bad_input(kwargs, words):

@@ -28,7 +28,7 @@ def compare(backbone: nn.Module, source: str) -> tuple[dict[str, Any], list[str]
         source: where the weights come from. Only timm names tell more than the tensors.
 
     Returns:
-        The fields of that model's :class:`~vit_plugin.models.layers.numerics.Numerics`, and notes on other pixels. Both are empty for other sources.
+        The numerics of that model, and notes on other pixels. Both are empty for other sources.
 
     Raises:
         ConfigError: if the heads or the rotary positions differ. The weights would be worth nothing.

@@ -66,8 +66,8 @@ class TokenPooling(BaseModule):
             raise ConfigError("TokenPooling: mode='cls' needs a class token, but num_prefix_tokens=0; choose "
                               "mode='avg'.")
         if in_channels is None and (mode == 'map' or norm_cfg):
-            raise ConfigError(f"TokenPooling: {'norm_cfg' if norm_cfg else "mode='map'"} needs in_channels, the width of "
-                              "the backbone's tokens.")
+            raise ConfigError("TokenPooling: mode='map' or a norm_cfg needs in_channels, the width of the backbone's "
+                              'tokens.')
         if mode != 'map' and map_cfg:
             raise ConfigError(f"TokenPooling: map_cfg is for mode='map', and this is mode={mode!r}; leave it out.")
         self.mode, self.num_prefix_tokens = mode, num_prefix_tokens
