@@ -78,7 +78,7 @@ def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], sk
     prefix, backbone = find_backbone(model, Backbone)
     if not isinstance(backbone, LoadableBackbone):  # a timm model, which has names of its own
         return backbone.load(source, skip, source_grid)
-    numerics, notes = compare(backbone, origin if isinstance(source, Mapping) else str(source))
+    numerics = compare(backbone, origin if isinstance(source, Mapping) else str(source))
     weights = source if isinstance(source, Mapping) else open_weights(source)
     around = prefix.removesuffix('backbone.')
     state = model.state_dict(keep_vars=True)
@@ -86,7 +86,6 @@ def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], sk
     targets = {ours: state[name] for ours, name in names.items()}
     pool = next((module for module in model.modules() if isinstance(module, AttentionPool)), None)
     fitting = Fitting(backbone, targets, weights, skip, source_grid, pool=pool, numerics=numerics)
-    fitting.report.notes += notes
     _check_finite(((ours, fitting.tensor(ours)) for ours in fitting.report.matched), source)
     # One block at a time, so that the complete file is never in memory. Meta tensors can only be replaced.
     parts = groupby(fitting.report.matched, lambda ours: (ours.split('.')[:2], targets[ours].is_meta))

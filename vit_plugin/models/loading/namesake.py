@@ -1,8 +1,7 @@
 """Compare a backbone with the model whose name its weights have.
 
-Weights of another model may have the same shapes: CLIP's, DINO's and MAE's B/16 differ in their GELU, their eps and the
-pixels that they expect, and models of other heads or rotary positions fit as well. Tensors do not show it, but
-a timm name does.
+Weights of another model may have the same shapes: CLIP's, DINO's and MAE's B/16 differ in their GELU and their eps, and
+models of other heads or rotary positions fit as well. Tensors do not show it, but a timm name does.
 """
 
 from dataclasses import asdict
@@ -20,7 +19,7 @@ PREFIXES = ('timm://', 'hf://timm/')
 ROTARY = dict(order='yx', planes='neighbours', offset=0., native_grid=None)  # the defaults of what positions depend on
 
 
-def compare(backbone: nn.Module, source: str) -> tuple[dict[str, Any], list[str]]:
+def compare(backbone: nn.Module, source: str) -> dict[str, Any]:
     """Compare a backbone with the model that a source names.
 
     Args:
@@ -28,19 +27,19 @@ def compare(backbone: nn.Module, source: str) -> tuple[dict[str, Any], list[str]
         source: where the weights come from. Only timm names tell more than the tensors.
 
     Returns:
-        The numerics of that model, and notes on other pixels. Both are empty for other sources.
+        The numerics of that model; nothing for other sources.
 
     Raises:
         ConfigError: if the heads or the rotary positions differ. The weights would be worth nothing.
     """
     start = next((prefix for prefix in PREFIXES if source.startswith(prefix)), None)
     if start is None:
-        return {}, []
+        return {}
     name = source.removeprefix(start)
     try:
         theirs = parse_arch(f'timm://{name}')
     except ConfigError:  # no ViT, or one of which not all is known; the tensors decide
-        return {}, []
+        return {}
     arguments = theirs.complete()
     wanted, mine = (_structure(*of) for of in (
         (theirs.num_heads, arguments), (backbone.num_heads, backbone.arguments)))
@@ -49,7 +48,7 @@ def compare(backbone: nn.Module, source: str) -> tuple[dict[str, Any], list[str]
             raise ConfigError(f'{source} has weights of a model with {field}={value!r}, and this backbone has '
                               f'{field}={mine[field]!r}, so they would compute something else; give '
                               f"arch='timm://{name}', or change that.")
-    return asdict(get_numerics(arguments.numerics)), _pixels(name, backbone.arch)
+    return asdict(get_numerics(arguments.numerics))
 
 
 def _structure(num_heads: int, arguments: Any) -> dict[str, Any]:
@@ -61,17 +60,3 @@ def _structure(num_heads: int, arguments: Any) -> dict[str, Any]:
         rotary = {'form': rotary['form'], 'temperature': rotary.get('temperature', TEMPERATURES[rotary['form']]),
                   **coordinates}
     return {'num_heads': num_heads, 'rotary': rotary}
-
-
-def _pixels(name: str, arch: Any) -> list[str]:
-    """Compare the pixels that the weights expect with those that the name in ``arch`` stands for."""
-    if not str(arch).startswith('timm://') or str(arch) == f'timm://{name}':
-        return []
-    from vit_plugin.zoo.listing import pixels_of  # which needs timm
-    try:
-        wanted, mine = pixels_of(name), pixels_of(arch.removeprefix('timm://'))
-    except RuntimeError:  # timm has no weights of such a tag; who fetches them says so
-        return []
-    return [] if wanted == mine else [
-        f'the weights expect pixels normalised by {wanted}, those of {arch} by {mine}: set mean and std of the '
-        'data_preprocessor']
