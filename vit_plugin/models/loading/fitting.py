@@ -213,8 +213,8 @@ class Fitting:
         for ours in self.report.matched:
             target = self.targets[ours]
             value, how = self.adapter(ours, self.tensor_as_it_is(ours), target.shape)
-            for what, wanted, given in (('shape', tuple(target.shape), tuple(value.shape)),
-                                        ('kind of values', _kind(target), _kind(value))):
+            kinds = ('floating-point' if tensor.is_floating_point() else 'integer' for tensor in (target, value))
+            for what, wanted, given in (('shape', tuple(target.shape), tuple(value.shape)), ('kind of values', *kinds)):
                 if wanted != given:
                     raise ConfigError(
                         f'{ours} has the {what} {wanted} in the model and {given} in the checkpoint '
@@ -246,10 +246,6 @@ def _block(ours: str) -> int:
     """Index of the block that a parameter belongs to, or -1."""
     indices = dict(BLOCK.match(ours) or ())
     return int(indices.get('i', -1))
-
-
-def _kind(value: Tensor) -> str:
-    return 'floating-point' if value.is_floating_point() else 'integer'
 
 
 def _agrees(numerics: Numerics, field: str, change: Mapping[str, Any]) -> bool:

@@ -33,5 +33,5 @@ def _computed(rope: AxialRotary, name: str, grid: tuple[int, int]) -> Tensor:
         periods = rope.temperature ** (torch.arange(count, device='cpu') / count)
         return periods if name == 'periods' else 1. / periods
     angles = rope.angles(rope.coordinates.of(grid, torch.device('cpu')))
-    angles = torch.stack((angles, angles), rope.plane_axis).flatten(-2)  # (N, d): both channels of a plane have its own
+    angles = torch.stack((angles, angles), rope.plane_axis).flatten(-2)  # (N, d)
     return angles.cos() if name == 'freqs_cos' else angles.sin()  # of EVA-02

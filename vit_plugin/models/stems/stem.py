@@ -70,8 +70,6 @@ class Stem(BaseModule):
         feature_channels: channels of each map.
 
     Attributes:
-        stride: pixels per token along each side.
-        varies: whether this number is another one for each batch in training.
         depths: the beginning of the parameters' names at each depth of the CNN, from the image on, for layer-wise
             decay. All others have the last depth, that of the projection to tokens.
     """
