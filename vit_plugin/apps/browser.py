@@ -90,9 +90,9 @@ def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.
     with needed_by('vit-plugin demo'):
         import gradio as gr
 
-    def answer(path: str | None, block: int) -> list | dict:
+    def answer(path: str | None, block: int) -> list:
         if path is None:
-            return gr.skip()
+            return [gr.skip()] * len(outputs)
         try:
             image = prepare(trained, path, size)
         except ConfigError as error:
@@ -103,13 +103,13 @@ def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.
         except ConfigError as error:
             text, scores = str(error), {}
         is_label = bool(scores) and trained.task == 'classification'
-        outputs = [gr.Label(scores or None, visible=is_label), gr.Markdown(text, visible=not is_label)]
+        values = [gr.Label(scores or None, visible=is_label), gr.Markdown(text, visible=not is_label)]
         for name, picture in draw_all(trained, image, block).items():
             title, caption = PANELS[name]
             reason = picture if isinstance(picture, str) else None
-            outputs += [gr.Markdown(f'### {title}\n{reason or caption}', visible=True),
-                        gr.Image(None if reason else picture, visible=not reason)]
-        return outputs
+            values += [gr.Markdown(f'### {title}\n{reason or caption}', visible=True),
+                       gr.Image(None if reason else picture, visible=not reason)]
+        return values
 
     count = find_backbone(trained.model)[1].num_layers
     with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(3600, 3600)) as blocks:

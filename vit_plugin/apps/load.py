@@ -18,7 +18,6 @@ from vit_plugin.engine.classes import check_classes, check_head
 from vit_plugin.errors import ConfigError, leave_out_multimodal, naming, needed_by
 from vit_plugin.models.classifier import Classifier, classifier_parts
 from vit_plugin.models.loading import find_backbone, load_trained, load_weights
-from vit_plugin.models.loading.namesake import compare
 from vit_plugin.weights.conversion import choose_format
 from vit_plugin.weights.files import find_weights
 from vit_plugin.weights.report import some
@@ -103,8 +102,7 @@ def from_config(checkpoint: Checkpoint, only_backbone: bool = False) -> TrainedM
 def _load_converted(model: nn.Module, path: str, weights: Mapping[str, Tensor], only_backbone: bool) -> None:
     """Load weights of another format into all of a model, or into its backbone."""
     backbone = find_backbone(model)[1]
-    report = load_weights(model, weights)
-    report.notes.extend(compare(backbone, path).values())
+    report = load_weights(model, weights, origin=path)
     print_log(f'Loaded {path}\n{report}', 'current')
     counts = backbone.state_dict() if only_backbone else report.untrained
     lost = {name: why for name, why in report.untrained.items() if name in counts}
@@ -145,8 +143,7 @@ def from_arch(arch: str, source: str, options: Mapping[str, Any] | None = None, 
     grey = backbone.patch_embed.in_channels == 1
     mean, std = ([255 * value for value in pixels[key][:1 if grey else 3]] for key in ('mean', 'std'))
     model.data_preprocessor = ImgDataPreprocessor(mean, std, bgr_to_rgb=not grey)
-    compare(backbone, source)
-    load_weights(model, weights)
+    load_weights(model, weights, origin=source)
     shape = (backbone.patch_embed.in_channels, *backbone.img_size)
     return TrainedModel(model, Config(dict(default_scope='mmpretrain')), dict(classes=classes),
                         TimmPixels(dict(pixels, input_size=shape)))

@@ -1,5 +1,6 @@
 """A classifier for plain PyTorch: images to logits, without a framework around it."""
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -57,18 +58,6 @@ def classifier_parts(arch: str | ArchCfg, **backbone: Any) -> Parts:
     return Parts(dict(type='vit_plugin.VisionTransformer', arch=arch, **given), neck, width)
 
 
-class Head(nn.Module):
-    """A linear classifier that starts at zero. Its parameters have the names of ``ViTClsHead``'s."""
-
-    def __init__(self, num_classes: int, in_channels: int) -> None:
-        super().__init__()
-        self.layers = head_layers(num_classes, in_channels)
-        reset_head(self.layers)
-
-    def forward(self, feature: Tensor) -> Tensor:
-        return self.layers(feature)
-
-
 class Classifier(nn.Module):
     """Images (N, C, H, W) -> logits (N, num_classes), or features (N, C') if ``num_classes`` is 0.
 
@@ -90,7 +79,11 @@ class Classifier(nn.Module):
             raise ConfigError(f"create_model: out_type={self.backbone.out_type!r} gives no vector for an image; choose "
                               "'cls_token' or 'avg_featmap'.")
         self.neck = MODELS.build(parts.neck) if parts.neck else nn.Identity()
-        self.head = Head(num_classes, parts.in_channels) if num_classes else nn.Identity()
+        self.head: nn.Module = nn.Identity()
+        if num_classes:
+            layers = head_layers(num_classes, parts.in_channels)
+            reset_head(layers)
+            self.head = nn.Sequential(OrderedDict(layers=layers))  # the name of ViTClsHead's layers
 
     def forward_features(self, images: Tensor) -> Tensor:
         """Images (N, C, H, W) -> the features (N, C') that the head gets."""

@@ -65,10 +65,7 @@ class AugmentingPreprocessor(ClsDataPreprocessor):
     def forward(self, data: dict, training: bool = False) -> dict:
         """See the parent. ``data['inputs']`` are uint8 images (C, H, W) of one size, in a list or stacked."""
         if training and self.augments:
-            images = stacked(self.cast_data(data['inputs']))
-            for augment in self.augments:
-                images = apply_batched(augment, images)
-            data = dict(data, inputs=images)
+            data = dict(data, inputs=augmented(stacked(self.cast_data(data['inputs'])), self.augments))
         return super().forward(data, training)
 
 
@@ -113,12 +110,8 @@ class MultiViewPreprocessor(SelfSupDataPreprocessor):
 
     def forward(self, data: dict, training: bool = False) -> dict:
         """See the parent. ``data['inputs']`` are uint8 images (C, H, W) of one size, in a list or stacked."""
-        images, views = stacked(self.cast_data(data['inputs'])), []
-        for augments in self.views if training else [()]:
-            view = images
-            for augment in augments:
-                view = apply_batched(augment, view)
-            views.append(view)
+        images = stacked(self.cast_data(data['inputs']))
+        views = [augmented(images, augments) for augments in (self.views if training else [()])]
         return super().forward(dict(inputs=views if len(views) > 1 else views[0],
                                     data_samples=data.get('data_samples')), training)
 
@@ -135,6 +128,13 @@ def build_batched(field: str, augments: Sequence[Typed]) -> list[Any]:
             built.append(registry.build(augment))
         check_batched(built[-1])
     return built
+
+
+def augmented(images: Tensor, augments: Sequence[Any]) -> Tensor:
+    """The batch after these transforms, in order."""
+    for augment in augments:
+        images = apply_batched(augment, images)
+    return images
 
 
 def stacked(inputs: Tensor | Sequence[Tensor]) -> Tensor:

@@ -65,6 +65,3 @@ def test_a_new_one_looks_around_the_query():
 def test_what_cannot_work():
     with pytest.raises(ConfigError, match='num_heads=3 does not divide the width 32 and the 16 channels'):
         DeformableAttention(32, num_heads=3, num_levels=1, value_ratio=0.5)
-    value, locations, weights = inputs()
-    with pytest.raises(ConfigError, match='got 26 elements for maps of 4 x 5, 2 x 4'):
-        deformable_attention(value, [(4, 5), (2, 4)], locations, weights)

@@ -38,18 +38,13 @@ def test_gradients_of_the_standardisation(eps_inside_root):
     assert torch.autograd.gradgradcheck(check, weight)
 
 
-@pytest.mark.filterwarnings('ignore:.torch.jit.script. is:FutureWarning')  # torch's, at its first forward gradient
 def test_closed_form_of_the_derivative_under_the_transforms_of_torch_func():
     def by_definition(weight):
         centred = weight - weight.mean((1, 2, 3), keepdim=True)
         return centred / (centred.square().mean((1, 2, 3), keepdim=True).sqrt() + 1e-2)
 
     weights = torch.randn(2, 3, 2, 1, 3, dtype=torch.float64)  # of two models
-    for transform in (torch.func.jacrev, torch.func.jacfwd):
-        ours, expected = (torch.func.vmap(transform(f))(weights)
-                          for f in (functools.partial(standardize, eps=1e-2), by_definition))
-        torch.testing.assert_close(ours, expected)
-    ours, expected = (torch.func.hessian(lambda weight, f=f: f(weight).pow(3).sum())(weights[0])
+    ours, expected = (torch.func.vmap(torch.func.jacrev(f))(weights)
                       for f in (functools.partial(standardize, eps=1e-2), by_definition))
     torch.testing.assert_close(ours, expected)
 

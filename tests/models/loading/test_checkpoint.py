@@ -221,7 +221,7 @@ def test_a_detectors_other_parts_are_left_alone(tiny):
 def said(monkeypatch) -> list[str]:
     """What the loading prints."""
     lines: list[str] = []
-    for file in ('checkpoint', 'hooks'):
+    for file in ('module', 'hooks'):
         monkeypatch.setattr(f'vit_plugin.models.loading.{file}.print_log', lambda text, *args: lines.append(text))
     return lines
 

@@ -87,12 +87,11 @@ class Peaks(MemTracker):
     Segments are the forward and the backward of the blocks at either end, of those in the middle, and the update. What
     comes between two blocks belongs to the one before.
 
-    Attributes:
-        num_layers: number of blocks.
-        peaks: bytes by kind at the peak of each segment.
+    ``peaks`` are the bytes by kind at the peak of each segment.
     """
 
     num_layers = 0
+    peaks: dict[tuple, Counter[str]]
     _segment: tuple = ('forward', 'stem')
 
     def _update_peak_stats(self, peak_state: Any) -> None:
@@ -108,10 +107,6 @@ class Peaks(MemTracker):
             for kind, size in (pair for sizes in now for pair in sizes.items() if pair[0] != 'Total'):
                 held[KIND[kind.value]] += size
 
-    def __enter__(self) -> Any:
-        self.peaks: dict[tuple, Counter[str]] = defaultdict(Counter)
-        return super().__enter__()
-
 
 class ShardedPeaks(Peaks, FSDPMemTracker):
     """The same of a model that FSDP2 shards."""
@@ -124,5 +119,5 @@ def memory_tracker(model: nn.Module, optimizer: torch.optim.Optimizer, num_layer
     else:
         tracker = Peaks()
         tracker.track_external(model, optimizer)
-    tracker.num_layers = num_layers
+    tracker.num_layers, tracker.peaks = num_layers, defaultdict(Counter)
     return tracker

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import timm
-from mmengine.model import BaseModule
 from pydantic import Field
 from timm.models import group_parameters
 from torch import Tensor, nn
@@ -18,7 +17,7 @@ from vit_plugin.weights.report import Report, some
 from vit_plugin.weights.sources import open_weights
 
 from ..loading.adapt import adapt_channels
-from ..loading.checkpoint import init_pretrained, named
+from ..loading.module import LoadableModule
 
 FrozenStages = Annotated[int, Field(ge=-1)] | Literal['all']
 # Options with which models of timm take images of any size. Most take neither.
@@ -29,7 +28,7 @@ WITHOUT_NORM = ('hiera', 'hieradet_sam2')
 
 
 @MODELS.register_module()
-class TimmBackbone(BaseModule):
+class TimmBackbone(LoadableModule):
     """A model of timm, computed by timm's own module.
 
     For models that :class:`~vit_plugin.models.VisionTransformer` does not compute: CNNs, encoders with several stages,
@@ -65,7 +64,7 @@ class TimmBackbone(BaseModule):
                  drop_path_rate: Rate = 0., frozen_stages: FrozenStages = -1, with_cp: bool = False,
                  init_cfg: InitConfig = None) -> None:
         self.name, self.out_type, self.in_channels = name.removeprefix('timm://'), out_type, in_channels
-        super().__init__(named(init_cfg, f'timm://{self.name}'))
+        super().__init__(init_cfg, f'timm://{self.name}')
         options = dict(in_chans=in_channels, img_size=img_size if img_size is None or isinstance(img_size, int)
                        else tuple(img_size), drop_rate=drop_rate, drop_path_rate=drop_path_rate)
         self.model = _build(self.name, {key: value for key, value in options.items() if value or key == 'in_chans'})
@@ -123,10 +122,6 @@ class TimmBackbone(BaseModule):
         for name in self.frozen:
             self.get_submodule(name).eval()
         return self
-
-    def init_weights(self) -> None:
-        """MMEngine's initialisation. A checkpoint in ``init_cfg`` is loaded by timm's names."""
-        init_pretrained(self, super().init_weights)
 
     def load(self, source: str | Path | Mapping[str, Tensor], skip: Sequence[str] = (),
              source_grid: tuple[int, int] | None = None) -> Report:

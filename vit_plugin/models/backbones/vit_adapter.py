@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 import torch
 import torch.nn.functional as F
-from mmengine.model import BaseModule
 from pydantic import Field, with_config
 from torch import Tensor, nn
 from typing_extensions import TypedDict
@@ -21,8 +20,9 @@ from ..layers.interaction import Interaction, to_maps
 from ..layers.numerics import build_map_norm
 from ..layers.recompute import Recompute
 from ..layers.spatial_prior import SpatialPrior, init_conv
-from ..loading.checkpoint import init_pretrained, load_weights
+from ..loading.checkpoint import load_weights
 from ..loading.hooks import fit_adapter
+from ..loading.module import LoadableModule
 from .vit import VisionTransformer
 
 STRIDES = (4, 8, 16, 32)
@@ -51,7 +51,7 @@ class AttentionCfg(TypedDict, total=False):
 
 
 @MODELS.register_module()
-class ViTAdapter(BaseModule):
+class ViTAdapter(LoadableModule):
     """A :class:`VisionTransformer` with a pyramid of four maps next to it, for dense tasks (arXiv:2205.08534).
 
     A small CNN makes a first pyramid of the image. The blocks of the transformer run in groups. Before each group, an
@@ -86,11 +86,6 @@ class ViTAdapter(BaseModule):
             one without its backbone, as DINOv3's. The backbone's own ``init_cfg`` loads only the backbone.
 
     Shape: images (B, in_channels, H, W) -> maps (B, embed_dims, ceil(H / s), ceil(W / s)) for each stride s.
-
-    Attributes:
-        backbone: the transformer.
-        channels: channels of each map.
-        strides: pixels per element of each map.
 
     Raises:
         ConfigError: if the groups do not divide the blocks, if ``add_tokens='each'`` without four groups, if heads do
@@ -196,10 +191,6 @@ class ViTAdapter(BaseModule):
     def load(self, source: Any, skip: Sequence[str] = (), source_grid: tuple[int, int] | None = None) -> Report:
         """See :meth:`VisionTransformer.load`. The checkpoint may have the adapter without its backbone."""
         return load_weights(self, source, skip, source_grid or self.backbone.position.source_grid)
-
-    def init_weights(self) -> None:
-        """MMEngine's initialisation; a checkpoint in ``init_cfg`` is loaded as by ``load_weights``."""
-        init_pretrained(self, super().init_weights)
 
     @staticmethod
     def _build_backbone(cfg: Mapping[str, Any], interactions: int | Sequence[int], inject: bool,

@@ -46,14 +46,8 @@ def deformable_attention(value: Tensor, sizes: Sequence[Grid], locations: Tensor
 
     Returns:
         (B, queries, heads * d), with the dtype of ``value``.
-
-    Raises:
-        ConfigError: if the maps have another number of elements.
     """
-    batch, length, heads, _ = value.shape
-    if sum(h * w for h, w in sizes) != length:
-        raise ConfigError(f'Deformable attention got {length} elements for maps of '
-                          f'{", ".join(f"{h} x {w}" for h, w in sizes)}; give the sizes of these maps.')
+    batch, _, heads, _ = value.shape
     dtype = torch.promote_types(value.dtype, torch.float32)  # bfloat16 counts only to 256
     out = torch.zeros((), dtype=dtype, device=value.device)
     for k, (size, elements) in enumerate(zip(sizes, value.split([h * w for h, w in sizes], dim=1), strict=True)):

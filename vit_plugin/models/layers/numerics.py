@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-import torch
 from pydantic import with_config
 from timm.layers import LayerNorm2d
-from torch import Tensor, nn
+from timm.layers.activations import QuickGELU
+from torch import nn
 from typing_extensions import TypedDict
 
 from vit_plugin.arguments.fields import OPEN, Eps, NormChanges
@@ -24,17 +24,10 @@ MAP_NORMS: dict[str, Callable[..., nn.Module]] = {
 }
 
 
-class QuickGELU(nn.Module):
-    """The GELU of OpenAI's CLIP: x * sigmoid(1.702 x) (arXiv:1606.08415, Section 2)."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x * torch.sigmoid(1.702 * x)
-
-
 ACTIVATIONS: dict[str, Callable[..., nn.Module]] = {
     name: getattr(nn, name)
     for name in ('GELU', 'ReLU', 'SiLU', 'Tanh', 'LeakyReLU', 'Hardswish', 'Mish', 'Identity')}
-ACTIVATIONS['QuickGELU'] = QuickGELU
+ACTIVATIONS['QuickGELU'] = QuickGELU  # of OpenAI's CLIP (arXiv:1606.08415, Section 2)
 
 
 @dataclass(frozen=True)

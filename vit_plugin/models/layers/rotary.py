@@ -87,11 +87,6 @@ class Coordinates:
         return coordinates
 
 
-def plane_axis(interleaved: bool) -> int:
-    """The axis of a plane's two channels where the channels of a head are unflattened to (d/2, 2) or (2, d/2)."""
-    return -1 if interleaved else -2
-
-
 class NoRotary(nn.Module):
     """No block turns its queries and keys."""
 
@@ -126,7 +121,7 @@ class Rotary(nn.Module):
             raise ConfigError(f'pos_embed: rotary needs heads of a multiple of 4 channels, and they have {head_dims}; '
                               'change embed_dims or num_heads in arch.')
         self.coordinates, self.num_prefix_tokens, self.temperature = coordinates, num_prefix_tokens, temperature
-        self.plane_axis = plane_axis(interleaved)
+        self.plane_axis = -1 if interleaved else -2  # of (d/2, 2) or (2, d/2)
         self.head_dims, self.num_heads, self.num_layers = head_dims, num_heads, num_layers
 
     def forward(self, grid: Grid, like: Tensor) -> Sequence[Tensor]:

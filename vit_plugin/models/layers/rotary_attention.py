@@ -7,7 +7,6 @@ from vit_plugin.errors import ConfigError
 
 from .attention import Attention
 from .block_cfg import BlockCfg, Grid
-from .rotary import plane_axis
 from .window import InWindows, to_windows
 
 
@@ -19,7 +18,7 @@ def rotate(x: Tensor, rotation: Tensor, interleaved: bool) -> Tensor:
         rotation: the vector (1, 0) of each plane after the turn.
         interleaved: whether channels 2i and 2i + 1 are a plane, else i and i + d/2.
     """
-    axis, pair = plane_axis(interleaved), (-1, 2) if interleaved else (2, -1)
+    axis, pair = (-1, (-1, 2)) if interleaved else (-2, (2, -1))
     planes, turns = x.unflatten(-1, pair), rotation.unflatten(-1, pair)
     if interleaved and not (torch.compiler.is_compiling() or torch.jit.is_tracing()):
         # A plane is a complex number (Equation 13). Products of every second channel would take ten times as long, but

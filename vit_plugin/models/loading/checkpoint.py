@@ -5,14 +5,11 @@ All loading goes through ``load_state_dict``. Its hooks adapt the weights to the
 use it too. So this also works for sharded models and for models on the meta device.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from mmengine.logging import print_log
-from mmengine.model import BaseModule
-from mmengine.model.weight_init import PretrainedInit
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
@@ -30,29 +27,21 @@ from ..layers.attention_pool import AttentionPool
 from ..protocol import Backbone
 from .fitting import Fitting
 from .hooks import fit_backbone, fit_classifier, inside, shard_like
+from .module import LoadableModule
 from .namesake import compare
 
 
-class LoadableBackbone(BaseModule):
+class LoadableBackbone(LoadableModule):
     """Base class of a backbone that takes weights of any known format and resolution, in any host.
 
     Args:
-        init_cfg: MMEngine's initialisation config. A checkpoint in it is loaded as by :func:`load_weights`.
-            ``checkpoint=True`` means timm's weights that ``arch`` names.
-        arch: the backbone's.
-
-    Raises:
-        ConfigError: if there is ``checkpoint=True``, and ``arch`` is no timm name.
+        init_cfg, arch: see :class:`~vit_plugin.models.loading.module.LoadableModule`.
     """
 
     def __init__(self, init_cfg: InitConfig = None, arch: Any = None) -> None:
-        super().__init__(named(init_cfg, arch))
+        super().__init__(init_cfg, arch)
         self.arch = arch
         self.register_load_state_dict_pre_hook(fit_backbone)
-
-    def init_weights(self) -> None:
-        """MMEngine's initialisation; a checkpoint in ``init_cfg`` is loaded as by ``load_weights``."""
-        init_pretrained(self, super().init_weights)
 
     def load(self, source: Any, skip: Iterable[str] = (), source_grid: tuple[int, int] | None = None) -> Report:
         """:func:`load_weights` of the backbone alone. The default of ``source_grid`` is that of its ``pos_embed``."""
@@ -63,20 +52,8 @@ class LoadableBackbone(BaseModule):
         fit_classifier(self, state_dict, prefix)
 
 
-def named(init_cfg: Any, arch: Any) -> Any:
-    """``init_cfg`` with the name in ``arch`` in place of ``checkpoint=True``. See :class:`LoadableBackbone`."""
-    if isinstance(init_cfg, (list, tuple)):
-        return [named(cfg, arch) for cfg in init_cfg]
-    if not init_cfg or init_cfg.get('checkpoint') is not True:
-        return init_cfg
-    if not str(arch).startswith('timm://'):
-        raise ConfigError(f'init_cfg: checkpoint=True takes the weights that arch=timm://... names, and this is '
-                          f'arch={arch!r}; give checkpoint a path or an address.')
-    return dict(init_cfg, checkpoint=arch)
-
-
 def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], skip: Iterable[str] = (),
-                 source_grid: tuple[int, int] | None = None) -> Report:
+                 source_grid: tuple[int, int] | None = None, origin: str = '') -> Report:
     """Load a checkpoint into a backbone, or into a classifier, detector or segmentor that contains one.
 
     Args:
@@ -87,6 +64,7 @@ def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], sk
         skip: patterns of our keys that keep their values, such as ``'head.{rest}'``. Also patterns of keys of the
             checkpoint that are left out, in our names or in its own.
         source_grid: the grid (h, w) of the checkpoint's position table. Only needed if it is not square.
+        origin: where the weights come from, if ``source`` is the tensors. A name tells more of a model than they do.
 
     Returns:
         A report on every key. Print it.
@@ -100,16 +78,14 @@ def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], sk
     prefix, backbone = find_backbone(model, Backbone)
     if not isinstance(backbone, LoadableBackbone):  # a timm model, which has names of its own
         return backbone.load(source, skip, source_grid)
-    differences = {} if isinstance(source, Mapping) else compare(backbone, str(source))
+    numerics = compare(backbone, origin if isinstance(source, Mapping) else str(source))
     weights = source if isinstance(source, Mapping) else open_weights(source)
     around = prefix.removesuffix('backbone.')
     state = model.state_dict(keep_vars=True)
     names = {name.removeprefix(prefix if name.startswith(prefix) else around): name for name in state}
     targets = {ours: state[name] for ours, name in names.items()}
     pool = next((module for module in model.modules() if isinstance(module, AttentionPool)), None)
-    fitting = Fitting(backbone, targets, weights, skip, source_grid, pool=pool)
-    noted = ''.join(fitting.report.notes)
-    fitting.report.notes.extend(note for field, note in differences.items() if f'{field}=' not in noted)
+    fitting = Fitting(backbone, targets, weights, skip, source_grid, pool=pool, numerics=numerics)
     _check_finite(((ours, fitting.tensor(ours)) for ours in fitting.report.matched), source)
     # One block at a time, so that the complete file is never in memory. Meta tensors can only be replaced.
     parts = groupby(fitting.report.matched, lambda ours: (ours.split('.')[:2], targets[ours].is_meta))
@@ -120,40 +96,6 @@ def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], sk
     if empty:
         fitting.report.notes.append(f'{some(empty)} are still on the meta device: give them values')
     return fitting.report
-
-
-def init_pretrained(backbone: Any, init_others: Callable[[], None]) -> None:
-    """Load the ``Pretrained`` entry of a backbone's ``init_cfg`` by its method ``load``.
-
-    In addition to MMEngine's ``checkpoint`` and ``prefix``, the entry may have ``skip`` and ``source_grid``. MMEngine
-    itself would use its own reader.
-
-    Args:
-        backbone: the backbone.
-        init_others: MMEngine's initialisation, for all other entries.
-
-    Raises:
-        ConfigError: if the entry has any other key, or a checkpoint of another type, or does not fit.
-    """
-    given, first = backbone.init_cfg, not backbone.is_init
-    cfgs = given if isinstance(given, (list, tuple)) else [given] if given else []
-    pretrained = [cfg for cfg in cfgs if cfg.get('type') in ('Pretrained', PretrainedInit)]
-    backbone.init_cfg = [cfg for cfg in cfgs if cfg not in pretrained]
-    try:
-        init_others()
-    finally:
-        backbone.init_cfg = given
-    for cfg in pretrained if first else []:
-        unknown = cfg.keys() - {'type', 'checkpoint', 'prefix', 'map_location', 'skip', 'source_grid'}
-        if unknown or not isinstance(cfg.get('checkpoint'), (str, Path)):
-            raise ConfigError(f'init_cfg={cfg} must have checkpoint, a path or address, and may have prefix, skip and '
-                              'source_grid.')
-        source = cfg['checkpoint']
-        if cfg.get('prefix'):
-            start, weights = cfg['prefix'].rstrip('.') + '.', open_weights(source)
-            source = {key.removeprefix(start): weights[key] for key in weights if key.startswith(start)}
-        report = backbone.load(source, cfg.get('skip', ()), cfg.get('source_grid'))
-        print_log(f'Loaded {cfg["checkpoint"]}\n{report}', 'current')
 
 
 def load_trained(model: nn.Module, checkpoint: str, content: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -54,6 +54,7 @@ class Fitting:
         plan: the plan for these weights, if it was chosen before. The weights are then already prepared.
         pool: the attention pooling after the backbone, if known.
         complete: whether keys that match no rule are an error too. Otherwise torch reports them.
+        numerics: numerics of the model that the weights are of, if its name is known.
 
     Attributes:
         report: the report on every key.
@@ -64,7 +65,8 @@ class Fitting:
 
     def __init__(self, backbone: nn.Module, targets: Mapping[str, Any], weights: Mapping[str, Tensor],
                  skip: Iterable[str] = (), source_grid: tuple[int, int] | None = None, plan: Plan | None = None,
-                 pool: AttentionPool | None = None, complete: bool = True) -> None:
+                 pool: AttentionPool | None = None, complete: bool = True,
+                 numerics: Mapping[str, Mapping[str, Any]] = {}) -> None:
         self.backbone, self.targets, self.pool = backbone, targets, pool
         self.weights = weights if plan else prepared(weights)
         self.skip = tuple(map(Pattern, skip))
@@ -82,7 +84,7 @@ class Fitting:
         self._check_classifiers()
         self._check_heads()
         self._check_shapes()
-        self._compare_numerics()
+        self._compare_numerics(numerics)
 
     def tensor_as_it_is(self, ours: str) -> Tensor:
         """Make one of our tensors from theirs."""
@@ -211,8 +213,8 @@ class Fitting:
         for ours in self.report.matched:
             target = self.targets[ours]
             value, how = self.adapter(ours, self.tensor_as_it_is(ours), target.shape)
-            for what, wanted, given in (('shape', tuple(target.shape), tuple(value.shape)),
-                                        ('kind of values', _kind(target), _kind(value))):
+            kinds = ('floating-point' if tensor.is_floating_point() else 'integer' for tensor in (target, value))
+            for what, wanted, given in (('shape', tuple(target.shape), tuple(value.shape)), ('kind of values', *kinds)):
                 if wanted != given:
                     raise ConfigError(
                         f'{ours} has the {what} {wanted} in the model and {given} in the checkpoint '
@@ -221,14 +223,16 @@ class Fitting:
             if how:
                 self.report.adapted[ours] = how
 
-    def _compare_numerics(self) -> None:
+    def _compare_numerics(self, named: Mapping[str, Mapping[str, Any]]) -> None:
         """Note what differs in the checkpoint's code, above all numerics that certainly differ from the model's."""
         state = LazyArrays(list(self.steps), self.tensor_as_it_is)
         self.report.notes += [note for applies, note in self.format.notes if applies(state)]
         found = traits(state)
         hybrid = isinstance(self.backbone.patch_embed, ResNetEmbed)
-        facts = {field: change for claim in self.format.claims if claim.having <= found and not claim.lacking & found
-                 for field, change in claim.numerics.items() if hybrid or not field.startswith('stem')}
+        claims = [claim.numerics for claim in self.format.claims
+                  if claim.having <= found and not claim.lacking & found]
+        facts = {field: change for known in (*claims, named) for field, change in known.items()
+                 if hybrid or not field.startswith('stem')}
         rows = [name for name, row in NUMERICS.items()  # a row is only recommended if everything in it is certain
                 if 'act_cfg' in facts and all(_agrees(row, field, change) for field, change in facts.items())]
         for field, change in facts.items():
@@ -242,10 +246,6 @@ def _block(ours: str) -> int:
     """Index of the block that a parameter belongs to, or -1."""
     indices = dict(BLOCK.match(ours) or ())
     return int(indices.get('i', -1))
-
-
-def _kind(value: Tensor) -> str:
-    return 'floating-point' if value.is_floating_point() else 'integer'
 
 
 def _agrees(numerics: Numerics, field: str, change: Mapping[str, Any]) -> bool:

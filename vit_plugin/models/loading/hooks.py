@@ -37,7 +37,7 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
         return
     targets = backbone.state_dict(keep_vars=True)
     if all(key in targets and isinstance(value, Tensor) and value.layout is torch.strided and (
-            _is_grid(value, backbone) if key == GRID else value.shape == targets[key].shape
+            saved_grid(value) == backbone.position.grid if key == GRID else value.shape == targets[key].shape
             and value.is_floating_point() == targets[key].is_floating_point())
            for key, value in mine.items()):
         keep_shards(backbone, state, prefix)
@@ -107,10 +107,6 @@ def inside(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     mine = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)} if all(
         isinstance(key, str) for key in state) else dict(state)
     return {key: value for key, value in mine.items() if key == GRID or not str(key).endswith('_extra_state')}
-
-
-def _is_grid(value: Tensor, backbone: nn.Module) -> bool:
-    return saved_grid(value) == backbone.position.grid
 
 
 def keep_shards(module: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:

@@ -1,12 +1,10 @@
 """Compare a backbone with the model whose name its weights have.
 
-Weights of another model may have the same shapes: CLIP's, DINO's and MAE's B/16 differ in their GELU, their eps and the
-pixels that they expect, and models of other heads or rotary positions fit as well. Tensors do not show it, but
-a timm name does.
+Weights of another model may have the same shapes: CLIP's, DINO's and MAE's B/16 differ in their GELU and their eps, and
+models of other heads or rotary positions fit as well. Tensors do not show it, but a timm name does.
 """
 
-from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict
 from typing import Any
 
 from torch import nn
@@ -14,20 +12,22 @@ from torch import nn
 from vit_plugin.arch import parse_arch
 from vit_plugin.errors import ConfigError
 
-from ..layers.numerics import Numerics, get_numerics
+from ..layers.numerics import get_numerics
 from ..layers.rotary import TEMPERATURES
-from ..stems import ResNetEmbed
 
 PREFIXES = ('timm://', 'hf://timm/')
 ROTARY = dict(order='yx', planes='neighbours', offset=0., native_grid=None)  # the defaults of what positions depend on
 
 
-def compare(backbone: nn.Module, source: str) -> dict[str, str]:
-    """What the backbone computes otherwise than the model that a source names: fields -> sentences for a report.
+def compare(backbone: nn.Module, source: str) -> dict[str, Any]:
+    """Compare a backbone with the model that a source names.
 
     Args:
         backbone: a :class:`~vit_plugin.models.VisionTransformer`.
         source: where the weights come from. Only timm names tell more than the tensors.
+
+    Returns:
+        The numerics of that model; nothing for other sources.
 
     Raises:
         ConfigError: if the heads or the rotary positions differ. The weights would be worth nothing.
@@ -48,7 +48,7 @@ def compare(backbone: nn.Module, source: str) -> dict[str, str]:
             raise ConfigError(f'{source} has weights of a model with {field}={value!r}, and this backbone has '
                               f'{field}={mine[field]!r}, so they would compute something else; give '
                               f"arch='timm://{name}', or change that.")
-    return _numerics(get_numerics(arguments.numerics), backbone) | _pixels(name, backbone.arch)
+    return asdict(get_numerics(arguments.numerics))
 
 
 def _structure(num_heads: int, arguments: Any) -> dict[str, Any]:
@@ -60,30 +60,3 @@ def _structure(num_heads: int, arguments: Any) -> dict[str, Any]:
         rotary = {'form': rotary['form'], 'temperature': rotary.get('temperature', TEMPERATURES[rotary['form']]),
                   **coordinates}
     return {'num_heads': num_heads, 'rotary': rotary}
-
-
-def _numerics(theirs: Numerics, backbone: nn.Module) -> dict[str, str]:
-    hybrid = isinstance(backbone.patch_embed, ResNetEmbed)
-    pairs = {field.name: (getattr(theirs, field.name), getattr(backbone.numerics, field.name))
-             for field in fields(Numerics) if hybrid or not field.name.startswith('stem')}
-    return {field: f'the weights are of a model with {field}={wanted}, the model computes with {mine}: set '
-                   f'numerics=dict({field}={wanted})'
-            for field, (wanted, mine) in pairs.items() if _full(wanted) != _full(mine)}
-
-
-def _full(cfg: Mapping[str, Any]) -> dict[str, Any]:
-    return {'approximate': 'none', **cfg}  # torch's default GELU
-
-
-def _pixels(name: str, arch: Any) -> dict[str, str]:
-    """Compare the pixels that the weights expect with those that the name in ``arch`` stands for."""
-    if not str(arch).startswith('timm://') or str(arch) == f'timm://{name}':
-        return {}
-    from vit_plugin.zoo.listing import pixels_of  # which needs timm
-    try:
-        wanted, mine = pixels_of(name), pixels_of(arch.removeprefix('timm://'))
-    except RuntimeError:  # timm has no weights of such a tag; who fetches them says so
-        return {}
-    return {} if wanted == mine else {
-        'pixels': f'the weights expect pixels normalised by {wanted}, those of {arch} by {mine}: set mean and std of '
-                  'the data_preprocessor'}

@@ -21,9 +21,7 @@ POOLINGS: dict[str, Callable[[Tensor, int | None], Tensor]] = {
     'cls': lambda x, prefix: x[:, 0],
     'avg': lambda x, prefix: x[:, prefix:].mean(dim=1),
     'gap': lambda x, prefix: x.mean(dim=1),
-    'max': lambda x, prefix: x[:, prefix:].amax(dim=1),
 }
-PATCHES_ONLY = ('avg', 'max')
 
 
 class MapOptions(TypedDict, total=False):
@@ -38,11 +36,10 @@ class TokenPooling(BaseModule):
     """Pools the tokens of each output of the backbone to one vector.
 
     Args:
-        mode: ``'cls'`` returns the class token. ``'avg'`` and ``'max'`` pool the patches. ``'gap'`` averages all
-            tokens, as google-research/vision_transformer does. ``'map'`` pools all tokens by attention, as big_vision
-            does.
+        mode: ``'cls'`` returns the class token. ``'avg'`` averages the patches. ``'gap'`` averages all tokens, as
+            google-research/vision_transformer does. ``'map'`` pools all tokens by attention, as big_vision does.
         num_prefix_tokens: number of tokens before the patches in a ``raw`` output. Our tools set it and compare it with
-            the backbone. Elsewhere ``'avg'`` and ``'max'`` need it for tokens.
+            the backbone. Elsewhere ``'avg'`` needs it for tokens.
         in_channels: width of the tokens, for ``'map'``.
         map_cfg: further arguments of :class:`~vit_plugin.models.layers.AttentionPool`. The default of ``num_heads`` is
             that of the encoder with the same width in :data:`vit_plugin.arch.SIZES`.
@@ -54,23 +51,20 @@ class TokenPooling(BaseModule):
 
     Raises:
         ConfigError: if ``'cls'`` has no class token, or if ``'map'`` lacks ``in_channels``, or ``num_heads`` for a
-            width outside the table. In the forward, if ``'avg'`` or ``'max'`` of tokens lacks ``num_prefix_tokens``, or
-            if there are no patches.
+            width outside the table. In the forward, if ``'avg'`` of tokens lacks ``num_prefix_tokens``, or there are
+            no patches.
     """
 
-    renamed_arguments = {'num_extra_tokens': 'num_prefix_tokens=...'}
-
-    def __init__(self, mode: Literal['cls', 'avg', 'gap', 'max', 'map'] = 'avg', num_prefix_tokens: Count | None = None,
+    def __init__(self, mode: Literal['cls', 'avg', 'gap', 'map'] = 'avg', num_prefix_tokens: Count | None = None,
                  in_channels: PositiveInt | None = None, map_cfg: MapOptions | None = None,
                  norm_cfg: NormConfig | None = None, init_cfg: InitConfig = None) -> None:
         super().__init__(init_cfg)
         if mode == 'cls' and num_prefix_tokens == 0:
             raise ConfigError("TokenPooling: mode='cls' needs a class token, but num_prefix_tokens=0; choose "
                               "mode='avg'.")
-        if mode == 'map' and in_channels is None:
-            raise ConfigError("TokenPooling: mode='map' needs in_channels, the width of the backbone's tokens.")
-        if norm_cfg and in_channels is None:
-            raise ConfigError("TokenPooling: norm_cfg needs in_channels, the width of the backbone's tokens.")
+        if in_channels is None and (mode == 'map' or norm_cfg):
+            raise ConfigError("TokenPooling: mode='map' or a norm_cfg needs in_channels, the width of the backbone's "
+                              'tokens.')
         if mode != 'map' and map_cfg:
             raise ConfigError(f"TokenPooling: map_cfg is for mode='map', and this is mode={mode!r}; leave it out.")
         self.mode, self.num_prefix_tokens = mode, num_prefix_tokens
@@ -101,11 +95,11 @@ class TokenPooling(BaseModule):
         elif x.ndim != 3:
             raise ConfigError(f"TokenPooling got {tuple(x.shape)}, pooled already: set the backbone's out_type to "
                               "'raw' or 'featmap', or leave out the neck.")
-        if prefix is None and self.mode in PATCHES_ONLY:
-            raise ConfigError(f'TokenPooling: mode={self.mode!r} of raw tokens needs num_prefix_tokens, how many of '
-                              "them come before the patches: give the backbone's num_prefix_tokens, or set its "
+        if self.mode == 'avg' and prefix is None:
+            raise ConfigError("TokenPooling: mode='avg' of raw tokens needs num_prefix_tokens, how many of them come "
+                              "before the patches: give the backbone's num_prefix_tokens, or set its "
                               "out_type='featmap'.")
-        if self.mode in PATCHES_ONLY and prefix is not None and x.shape[1] <= prefix:
-            raise ConfigError(f'TokenPooling: mode={self.mode!r} leaves out num_prefix_tokens={prefix} tokens, and '
-                              f'there are only {x.shape[1]}; set it to the num_prefix_tokens of the backbone.')
+        if self.mode == 'avg' and x.shape[1] <= (prefix or 0):
+            raise ConfigError(f"TokenPooling: mode='avg' leaves out num_prefix_tokens={prefix} tokens, and there are "
+                              f'only {x.shape[1]}; set it to the num_prefix_tokens of the backbone.')
         return POOLINGS[self.mode](x, prefix) if self.attn_pool is None else self.attn_pool(x)

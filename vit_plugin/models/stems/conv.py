@@ -13,7 +13,7 @@ from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
-from ..layers.recompute import Recompute, recomputed
+from ..layers.recompute import Recompute
 from .stem import Stem, StemOptions, pad_to_multiple
 
 Widths = Annotated[Sequence[PositiveInt], Field(min_length=1, max_length=5)]
@@ -47,15 +47,7 @@ class ConvEmbed(Stem):
                          feature_strides=reductions, feature_channels=channels)
         self.backbone = ConvStem(in_channels, len(channels), tuple(channels), tuple(strides), tuple(strides), 0,
                                  act_layer=nn.GELU)
-        self.num_depths = 1 + projection
+        self.depths = ['backbone.'] if projection else []
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
-        x, maps = pad_to_multiple(images, self.feature_strides[-1]), []
-        for layer in self.backbone:
-            x = recomputed(self.with_cp, layer, x)
-            maps.append(x)
-        return tuple(maps)
-
-    def layer_depth(self, name: str) -> int:
-        """0 for the convolutions, 1 for the projection if there is one."""
-        return 0 if name.startswith('backbone.') else self.num_depths - 1
+        return tuple(self.maps_of(self.backbone, pad_to_multiple(images, self.feature_strides[-1])))

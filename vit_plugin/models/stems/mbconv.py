@@ -11,7 +11,7 @@ from typing_extensions import Unpack
 from vit_plugin.arguments.fields import Depth, PositiveInt
 from vit_plugin.registry import MODELS
 
-from ..layers.recompute import Recompute, recomputed
+from ..layers.recompute import Recompute
 from .stem import Stem, StemOptions
 
 Two = Field(min_length=2, max_length=2)
@@ -38,20 +38,8 @@ class MBConvEmbed(Stem):
                          feature_strides=(4, 8, 16), feature_channels=(*channels, embed_dims))
         cfg = VitCfg(embed_dim=(*channels, embed_dims), depths=(*stage_depths, 1), stem_width=channels[0])
         self.backbone = MbConvStages(cfg, in_chans=in_channels)
-        self.num_depths = 4
+        self.depths = ['backbone.stem.', 'backbone.stages.0.', 'backbone.stages.1.']
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
-        x, maps = self.backbone.stem(images), []  # (B, channels[0], H/2, W/2)
-        for stage in self.backbone.stages:
-            x = recomputed(self.with_cp, stage, x)
-            maps.append(x)  # strides 4 and 8
-        return (*maps, self.backbone.pool(x))
-
-    def layer_depth(self, name: str) -> int:
-        """0 for the first convolutions, 1 and 2 for the stages, 3 for the rest."""
-        match name.split('.'):
-            case ['backbone', 'stem', *_]:
-                return 0
-            case ['backbone', 'stages', stage, *_]:
-                return int(stage) + 1
-        return self.num_depths - 1
+        first, second = self.maps_of(self.backbone.stages, self.backbone.stem(images))
+        return first, second, self.backbone.pool(second)

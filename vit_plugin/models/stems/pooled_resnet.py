@@ -13,7 +13,7 @@ from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.registry import MODELS
 
 from ..layers.numerics import AnyNumerics, Numerics, build_activation, build_map_norm, get_numerics
-from ..layers.recompute import Recompute, recomputed
+from ..layers.recompute import Recompute
 from ..layers.std_conv import StdConv2d
 from .stem import Stem, StemOptions
 
@@ -67,15 +67,7 @@ class PooledResNetEmbed(Stem):
             nn.Sequential(StdConv2d(in_channels, root, 3, **numerics.stem_conv_cfg),
                           build_map_norm(numerics.stem_norm_cfg, root), build_activation(numerics.act_cfg)),
             *(PooledStage(before, after, numerics) for before, after in pairwise(channels)))
-        self.num_depths = len(channels) + 1
+        self.depths = [f'backbone.{i}.' for i in range(len(channels))]
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
-        x, maps = images, []
-        for layer in self.backbone:
-            x = recomputed(self.with_cp, layer, x)
-            maps.append(x)
-        return tuple(maps[1:])
-
-    def layer_depth(self, name: str) -> int:
-        """0 for the root, 1 for the first stage, and so on. The projection is last."""
-        return int(name.split('.')[1]) if name.startswith('backbone.') else self.num_depths - 1
+        return tuple(self.maps_of(self.backbone, images)[1:])

@@ -97,7 +97,7 @@ class Stage(nn.Module):
 class ResNet(nn.Module):
     """Root and stages. Returns the map of every stage, or the map of the root if there is no stage.
 
-    The parameters have the timm names hybrids.
+    The parameters have the names of timm's hybrids.
     """
 
     def __init__(self, in_channels: int, stage_depths: Sequence[int], width: int, root_stride: int,
@@ -142,16 +142,7 @@ class ResNetEmbed(Stem):
                          feature_strides=[root_stride * 2**i for i in stages] or [root_stride],
                          feature_channels=[EXPANSION * width * 2**i for i in stages] or [width])
         self.backbone = ResNet(in_channels, stage_depths, width, root_stride, numerics, with_cp)
-        self.num_depths = len(stage_depths) + 2
+        self.depths = ['backbone.stem.', *(f'backbone.stages.{i}.' for i in stages)]
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
         return self.backbone(images)
-
-    def layer_depth(self, name: str) -> int:
-        """0 for the root, 1 for the first stage, and so on. The projection is last."""
-        match name.split('.'):
-            case ['backbone', 'stages', stage, *_]:
-                return int(stage) + 1
-            case ['backbone', *_]:
-                return 0
-        return self.num_depths - 1

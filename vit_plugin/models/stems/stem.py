@@ -1,6 +1,6 @@
 """Stems turn images into tokens. Only the stem differs between pure and hybrid models."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import torch.nn.functional as F
@@ -13,7 +13,7 @@ from vit_plugin.arguments.fields import OPEN, InitConfig, NormConfig, PositiveIn
 from vit_plugin.errors import ConfigError
 
 from ..layers.numerics import AnyNumerics, build_activation, build_norm, get_numerics
-from ..layers.recompute import Recompute
+from ..layers.recompute import Recompute, recomputed
 from ..layers.std_conv import lecun_normal_
 
 # Number of patches along one side of a map, from the size of the map and of a patch.
@@ -70,10 +70,11 @@ class Stem(BaseModule):
         feature_channels: channels of each map.
 
     Attributes:
-        stride: pixels per token along each side.
-        varies: whether this number is another one for each batch in training.
-        num_depths: number of depths from the image to the tokens, for layer-wise decay.
+        depths: the beginning of the parameters' names at each depth of the CNN, from the image on, for layer-wise
+            decay. All others have the last depth, that of the projection to tokens.
     """
+
+    depths: Sequence[str] = ()
 
     def __init__(self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768, patch_size: PositiveInt = 16,
                  numerics: AnyNumerics = 'authors', with_cp: Recompute = False, norm_cfg: NormConfig | None = None,
@@ -86,7 +87,6 @@ class Stem(BaseModule):
         self.numerics = get_numerics(numerics)
         self.with_cp = with_cp
         self.feature_strides, self.feature_channels = tuple(feature_strides), tuple(feature_channels)
-        self.num_depths = 1
         channels = (in_channels, *self.feature_channels)[-1]
         if not projection and (channels != embed_dims or patch_size > 1):
             raise ConfigError(f'patch_embed: without a projection the last map must be {embed_dims} channels wide, as '
@@ -138,9 +138,22 @@ class Stem(BaseModule):
         """Images (B, C, H, W) -> one map (B, C_i, ceil(H / s_i), ceil(W / s_i)) for each stride s_i."""
         return ()
 
+    def maps_of(self, layers: Iterable[nn.Module], x: Tensor) -> list[Tensor]:
+        """Run layers in order, recomputed as ``with_cp`` says. Returns the map of each."""
+        maps = []
+        for layer in layers:
+            x = recomputed(self.with_cp, layer, x)
+            maps.append(x)
+        return maps
+
     def layer_depth(self, name: str) -> int:
         """Depth of one of the stem's parameters, from 0 at the image to ``num_depths - 1`` at the tokens."""
-        return self.num_depths - 1
+        return next((i for i, start in enumerate(self.depths) if name.startswith(start)), len(self.depths))
+
+    @property
+    def num_depths(self) -> int:
+        """Number of depths from the image to the tokens."""
+        return len(self.depths) + 1
 
     def forward(self, images: Tensor) -> tuple[Tensor, tuple[int, int], tuple[Tensor, ...]]:
         """Images (B, C, H, W) -> tokens (B, h*w, embed_dims), their grid (h, w), the CNN's maps.

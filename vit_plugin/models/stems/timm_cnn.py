@@ -34,6 +34,8 @@ class TimmEmbed(Stem):
         ConfigError: if timm has no such model, or if the model has no such feature maps.
     """
 
+    depths = ('backbone.', )  # timm's models have no common definition of a stage
+
     def __init__(self, model_name: str, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768,
                  out_indices: Annotated[Sequence[Count], Field(min_length=1)] | None = None,
                  patch_size: PositiveInt = 1, pretrained: bool = False, model_kwargs: dict | None = None,
@@ -55,11 +57,6 @@ class TimmEmbed(Stem):
                          feature_strides=info.reduction(), feature_channels=info.channels())
         self.backbone = backbone
         self.backbone.is_init = True  # keeps MMEngine from overwriting pretrained weights by timm's initialisation
-        self.num_depths = 2
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
         return tuple(self.backbone(pad_to_multiple(images, self.feature_strides[-1])))
-
-    def layer_depth(self, name: str) -> int:
-        """0 for the CNN, 1 for the rest. timm's models have no common definition of a stage."""
-        return 0 if name.startswith('backbone.') else 1
