@@ -116,7 +116,6 @@ RIGHT: dict[str, dict[str, Any]] = {
     'ReportHook': {},
     'ProgressHook': {},
     'PicturesHook': dict(pictures=('features', ), samples=(0, ), interval=2),
-    'SavedConfigHook': {},
     'RuntimeInfoHook': dict(non_finite='skip', max_skipped=10),
     'SeedHook': {},
     'ThroughputHook': {},

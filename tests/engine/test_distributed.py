@@ -84,14 +84,10 @@ def test_open_mpi_gives_the_rank(monkeypatch):
         read_environment('mpi')
 
 
-@pytest.mark.parametrize(('environment', 'words'), [
-    (dict(RANK='5', WORLD_SIZE='2'), 'RANK=5 is not below WORLD_SIZE=2'),
-    (dict(RANK='one'), "RANK='one' must be a whole number"),
-    (dict(MASTER_PORT='abc'), "MASTER_PORT='abc' must be a number from 1 to 65535")])
-def test_a_rank_outside_of_the_world_is_told_at_once(monkeypatch, environment, words):
-    for name, value in dict(dict(RANK='0', WORLD_SIZE='2', LOCAL_RANK='0', MASTER_ADDR='a'), **environment).items():
+def test_a_wrong_port_is_a_sentence(monkeypatch):
+    for name, value in dict(RANK='0', WORLD_SIZE='2', LOCAL_RANK='0', MASTER_ADDR='a', MASTER_PORT='abc').items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ConfigError, match="MASTER_PORT='abc' must be a number from 1 to 65535"):
         read_environment('pytorch')
 
 

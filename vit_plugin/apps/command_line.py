@@ -26,7 +26,6 @@ from torch import nn
 from vit_plugin.apps.explain import explained, sentence
 from vit_plugin.config import LOADERS, apply_loader_defaults, check_config, read_config
 from vit_plugin.engine.checkpoints.hook import MARKER
-from vit_plugin.engine.checkpoints.reading import SavedConfigHook
 from vit_plugin.engine.console import quieten
 from vit_plugin.engine.distributed import init_distributed, report_of_rank
 from vit_plugin.engine.optimize import use_passes
@@ -68,8 +67,6 @@ def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runn
     cfg.setdefault('runner_type', 'vit_plugin.Runner')
     _check_schedule_length(cfg)
     runner = RUNNERS.build(cfg)
-    if not isinstance(runner, Runner):
-        runner.register_hook(SavedConfigHook())
     if get_device() == 'cpu' and isinstance(runner.model, nn.Module):  # torch's SyncBatchNorm does not run there
         runner.model = revert_sync_batchnorm(runner.model)
     return runner

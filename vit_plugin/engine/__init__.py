@@ -5,7 +5,6 @@ from vit_plugin import registry  # noqa: F401  first, since it says what to inst
 # isort: on
 
 from .checkpoints.hook import CheckpointHook
-from .checkpoints.reading import SavedConfigHook
 from .exact.randomness import SeedHook
 from .faults.preemption import PreemptionHook
 from .faults.unreadable import UnreadableHook
@@ -24,4 +23,4 @@ from .throughput import ThroughputHook
 
 __all__ = ['AmpOptimWrapper', 'CheckpointHook', 'EMAHook', 'LayerDecayOptimWrapperConstructor', 'Muon', 'OptimWrapper',
            'OptimizeHook', 'PicturesHook', 'PreemptionHook', 'ProgressHook', 'ReportHook', 'Runner',
-           'RuntimeInfoHook', 'SavedConfigHook', 'SeedHook', 'ThroughputHook', 'UnreadableHook']
+           'RuntimeInfoHook', 'SeedHook', 'ThroughputHook', 'UnreadableHook']

@@ -77,13 +77,6 @@ def read_environment(launcher: str, port: int | str | None = None) -> None:
                 f'--launcher {launcher}: the environment has no {theirs}, so that this process was not started by that '
                 'launcher; start with tools/dist_train.sh or tools/slurm_train.sh, or leave --launcher out.')
         os.environ[ours] = os.environ[theirs]
-        if not os.environ[ours].isdecimal():
-            raise ConfigError(f'{theirs}={os.environ[theirs]!r} must be a whole number; start with '
-                              'tools/dist_train.sh or tools/slurm_train.sh.')
-    rank, world = int(os.environ['RANK']), int(os.environ['WORLD_SIZE'])
-    if rank >= world:
-        raise ConfigError(f'{VARIABLES[launcher][0]}={rank} is not below {VARIABLES[launcher][1]}={world}, the number '
-                          'of processes; count ranks from 0.')
     os.environ['MASTER_PORT'] = str(port or os.environ.get('MASTER_PORT', PORT))
     if not os.environ['MASTER_PORT'].isdecimal() or not 0 < int(os.environ['MASTER_PORT']) < 2**16:
         raise ConfigError(f'MASTER_PORT={os.environ["MASTER_PORT"]!r} must be a number from 1 to 65535.')

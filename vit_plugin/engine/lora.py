@@ -1,10 +1,9 @@
 """Fine-tuning by low-rank adapters (LoRA, arXiv:2106.09685), through the library peft."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-from mmengine.hooks import Hook
 from mmengine.model import BaseAveragedModel
 from mmengine.runner import Runner
 from mmengine.runner.checkpoint import load_state_dict
@@ -64,6 +63,18 @@ class Lora:
                 r=self.r, lora_alpha=self.alpha, lora_dropout=self.dropout, target_modules=self._layers(backbone)),
                 backbone)
 
+    def check_scale(self, meta: Mapping[str, Any]) -> None:
+        """Compare with the settings that the ``meta`` of a checkpoint has, if it is of adapters.
+
+        Raises:
+            ConfigError: names the setting with which the adapters would mean something else.
+        """
+        saved = meta.get('lora') or {}
+        for name in ('r', 'alpha'):
+            if name in saved and saved[name] != getattr(self, name):
+                raise ConfigError(f'lora: {name}={getattr(self, name)} is not that of the checkpoint, {saved[name]}, '
+                                  'with which its adapters would mean something else; set it to that.')
+
     def _layers(self, backbone: VisionTransformer) -> list[str]:
         """The full names of the layers to adapt."""
         layers = [f'blocks.{name}' for name, module in backbone.blocks.named_modules() if isinstance(module, nn.Linear)]
@@ -110,29 +121,3 @@ def adapt(runner: Runner, model: nn.Module, lora: Lora) -> None:
     lora.inject(model)
     learning = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     runner.logger.info(f'LoRA: {learning:,} of {sum(p.numel() for p in model.parameters()):,} parameters are trained.')
-
-
-class LoraHook(Hook):
-    """Keeps the adapters' settings in the checkpoints, and compares them when one is loaded.
-
-    Args:
-        lora: the settings of the run.
-    """
-
-    def __init__(self, lora: Lora) -> None:
-        self.lora = asdict(lora)
-
-    def before_save_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        checkpoint['meta']['lora'] = dict(self.lora)
-
-    def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        """Refuse adapters of another scale.
-
-        Raises:
-            ConfigError: names the setting.
-        """
-        saved = checkpoint.get('meta', {}).get('lora') or {}
-        for name in ('r', 'alpha'):
-            if name in saved and saved[name] != self.lora[name]:
-                raise ConfigError(f'lora: {name}={self.lora[name]} is not that of the checkpoint, {saved[name]}, with '
-                                  'which its adapters would mean something else; set it to that.')

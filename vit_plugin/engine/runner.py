@@ -25,7 +25,7 @@ from vit_plugin.registry import RUNNERS
 from vit_plugin.weights.sources import reading_safely
 
 from .checkpoints.newest import newest_checkpoint
-from .checkpoints.reading import SavedConfigHook, read_for, resumable_only
+from .checkpoints.reading import read_for, resumable_only
 from .checkpoints.saver import Saver
 from .classes import check_classes, check_head
 from .compile import compile_blocks
@@ -36,7 +36,7 @@ from .exact.loops import resumable
 from .exact.randomness import SeedHook
 from .faults.preemption import PreemptionHook
 from .faults.unreadable import UnreadableHook
-from .lora import Lora, LoraHook, adapt, lora_of
+from .lora import Lora, adapt, lora_of
 from .optim.schedules import scaled
 from .sharding import Sharding, begin_sharded, check_steps, is_sharded, sharding_of, unwrapped
 from .throughput import ThroughputHook
@@ -168,9 +168,6 @@ class Runner(mmengine.runner.Runner):
     def register_default_hooks(self, hooks: dict | None = None) -> None:
         self.saver = Saver(self)
         super().register_default_hooks(with_ours(hooks))
-        self.register_hook(SavedConfigHook())
-        if self.lora:
-            self.register_hook(LoraHook(self.lora))
         self.register_hook(SeedHook())
         self.register_hook(ThroughputHook())
 

@@ -163,7 +163,10 @@ def reading_safely(read: Callable[[str, Any], dict[str, Any]] = read_complete) -
     """
     def load_checkpoint(filename: str, map_location: Any = None, logger: str = 'current') -> dict[str, Any]:
         print_log(f'Loads checkpoint safely from: {filename}', logger=logger)
-        return read(str(filename), map_location)
+        content = read(str(filename), map_location)
+        if isinstance(meta := content.get('meta'), dict):
+            meta.pop('config', None)  # MMEngine's `resume` would run it as Python, to compare the number of GPUs
+        return content
 
     theirs = CheckpointLoader.__dict__['load_checkpoint']
     CheckpointLoader.load_checkpoint = staticmethod(load_checkpoint)

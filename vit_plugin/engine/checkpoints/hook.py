@@ -111,9 +111,7 @@ class CheckpointHook(EagerCheckpointHook):
         if '://' in str(self.out_dir) and (self._folder or is_sharded(unwrapped(runner.model))):
             raise ConfigError(f"default_hooks.checkpoint: out_dir={self.out_dir!r} takes only files (format='file'), "
                               'of models that are not sharded; give a path.')
-        info = runner.message_hub.runtime_info
-        theirs = map(self.filename_tmpl.format, info.get('keep_ckpt_ids', ()))  # of a run with MMEngine's hook
-        self._kept = list(info.get(KEPT, theirs))
+        self._kept = list(runner.message_hub.runtime_info.get(KEPT, ()))
         if is_main_process():
             self._delete(self._outdated())
             _remove_leftovers({str(runner.work_dir), str(self.out_dir)})

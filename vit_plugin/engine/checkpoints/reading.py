@@ -6,14 +6,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from mmengine.hooks import Hook
 from mmengine.runner import Runner
 from torch import Tensor
 
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.models.loading import check_kinds, check_start
 from vit_plugin.models.loading.hooks import shard_like
-from vit_plugin.registry import HOOKS
 from vit_plugin.weights.files import find_tensors
 from vit_plugin.weights.lora import merged
 from vit_plugin.weights.sources import read_complete
@@ -22,18 +20,6 @@ from ..sharding import is_sharded, unwrapped
 from .folder import read_state
 from .same_run import check_same_run
 from .state import by_numbers
-
-
-@HOOKS.register_module()
-class SavedConfigHook(Hook):
-    """Removes the saved config from a checkpoint's ``meta``. MMEngine's ``resume`` would run it as Python.
-
-    MMEngine looks there for the number of GPUs. Our runner compares the global batch.
-    """
-
-    def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
-        if isinstance(meta := checkpoint.get('meta'), dict):
-            meta.pop('config', None)
 
 
 def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, Any]:
@@ -49,7 +35,9 @@ def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, A
         names = checkpoint['meta']['run']['parameters']
     else:
         checkpoint, names = read_complete(path, map_location), None
-    if not runner.resuming and runner.lora is None:  # a model without adapters
+    if runner.lora:
+        runner.lora.check_scale(checkpoint.get('meta') or {})
+    elif not runner.resuming:
         checkpoint.update({name: merged(checkpoint[name], checkpoint.get('meta'))
                            for name in ('state_dict', 'ema_state_dict') if name in checkpoint})
     for weights in _weights(checkpoint):

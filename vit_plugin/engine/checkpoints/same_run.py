@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from itertools import chain
 from typing import Any
@@ -16,6 +16,8 @@ from vit_plugin.errors import ConfigError
 from ..sharding import unwrapped
 from .state import global_batch, identity, scheduler_state
 
+WEIGHTS_ALONE = 'start from its weights alone with --cfg-options load_from=FILE in place of --resume'
+
 
 def check_same_run(runner: Runner, checkpoint: Mapping[str, Any], path: str) -> None:
     """Raise a ``ConfigError`` unless a checkpoint has all of the state of a run that this one can continue.
@@ -23,16 +25,14 @@ def check_same_run(runner: Runner, checkpoint: Mapping[str, Any], path: str) -> 
     The number of processes may differ, as long as together they take as many samples in an iteration.
     """
     recorded = checkpoint['meta'].get('run', {})
-    own = identity(runner)
-    compare: tuple[Callable[[], str], ...] = (
-        lambda: _of_position(runner, checkpoint['meta']),
-        lambda: _of_model(unwrapped(runner.model), checkpoint['state_dict']),
-        lambda: _of_optimizer(runner.optim_wrapper.optimizer, checkpoint.get('optimizer'), recorded, own),
-        lambda: _of_schedulers(runner.param_schedulers, checkpoint.get('param_schedulers'), checkpoint['meta']['iter']))
-    for difference in (part() for part in compare):
-        if difference:
-            raise ConfigError(f'{path!r} is of another run: {difference}; resume with the config that wrote it, or '
-                              'start from its weights alone with --cfg-options load_from=FILE in place of --resume.')
+    difference = (
+        _of_position(runner, checkpoint['meta'])
+        or _of_model(unwrapped(runner.model), checkpoint['state_dict'])
+        or _of_optimizer(runner.optim_wrapper.optimizer, checkpoint.get('optimizer'), recorded, identity(runner))
+        or _of_schedulers(runner.param_schedulers, checkpoint.get('param_schedulers'), checkpoint['meta']['iter']))
+    if difference:
+        raise ConfigError(f'{path!r} is of another run: {difference}; resume with the config that wrote it, or '
+                          f'{WEIGHTS_ALONE}.')
     batch, saved = global_batch(runner), recorded.get('batch')
     if batch and saved and batch != saved:
         each, rest = divmod(saved, runner.world_size)
@@ -40,8 +40,7 @@ def check_same_run(runner: Runner, checkpoint: Mapping[str, Any], path: str) -> 
                   f'a number of processes that divides {saved}, and the train_dataloader.batch_size for it')
         raise ConfigError(f'{path!r} is of a run that took {saved} samples in an iteration, and this one takes {batch} '
                           f'(train_dataloader.batch_size times processes), so its position in the data and in the '
-                          f'schedules would be wrong; give {remedy}, or start from its weights alone with '
-                          '--cfg-options load_from=FILE in place of --resume.')
+                          f'schedules would be wrong; give {remedy}, or {WEIGHTS_ALONE}.')
 
 
 def _of_position(runner: Runner, meta: Mapping[str, Any]) -> str:

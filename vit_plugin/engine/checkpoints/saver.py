@@ -37,7 +37,6 @@ class Saver:
         self.runner = runner
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
-        self._started = False
         self._stager: Any = None
 
     @cached_property
@@ -115,7 +114,6 @@ class Saver:
             if isinstance(hook, RuntimeInfoHook):
                 hook.check_losses(self.runner)
         self.finish()
-        self._started = True
 
     def _staged(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         """Copies of tensors on the CPU, which training does not change. The next checkpoint uses their memory again."""
@@ -139,10 +137,8 @@ class Saver:
         Raises:
             ConfigError: if it cannot be written, the same on every process.
         """
-        if not self._started:
-            return
         self.wait()
-        self._started, error, self._error = False, self._error, None
+        error, self._error = self._error, None
 
         def tell() -> None:
             if error:

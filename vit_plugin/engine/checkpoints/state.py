@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import asdict
 from itertools import chain
 from typing import Any
 
@@ -40,6 +41,8 @@ def state_of(runner: Runner, meta: dict[str, Any] | None = None, save_optimizer:
                 mmengine_version=mmengine.__version__, run=identity(runner))
     if hasattr(runner.train_dataloader.dataset, 'metainfo'):
         meta['dataset_meta'] = runner.train_dataloader.dataset.metainfo
+    if runner.lora:
+        meta['lora'] = asdict(runner.lora)
     state = dict(meta=meta, state_dict=unwrapped(runner.model).state_dict(),
                  message_hub=runner.message_hub.state_dict())
     if save_optimizer:
