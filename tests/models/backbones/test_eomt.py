@@ -1,0 +1,97 @@
+"""EoMT: equal to transformers', and what queries change in a backbone."""
+
+import itertools
+
+import pytest
+import torch
+from torch import nn
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import EoMT, VisionTransformer, load_weights
+from vit_plugin.weights import FORMATS, export
+
+V2, V3 = 'EomtForUniversalSegmentation', 'EomtDinov3ForUniversalSegmentation'
+WIDTHS = {'S': (384, 6), 'B': (768, 12), 'L': (1024, 16)}
+TINY = dict(arch=dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64, patch_size=8), img_size=32)
+
+
+def randomised(model: nn.Module) -> nn.Module:
+    torch.manual_seed(0)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.05) if parameter.ndim > 1 else nn.init.uniform_(parameter, 0.5, 1.5)
+    return model.double().eval()
+
+
+def models(name: str, width: int, heads: int, size: tuple[int, int]) -> tuple[nn.Module, EoMT]:
+    """A model of transformers, which is built for squares, and ours with its weights."""
+    transformers = pytest.importorskip('transformers', minversion='5')
+    kind, (h, w) = getattr(transformers, name), (side // 16 for side in size)
+    more = dict(intermediate_size=2 * width, rope_parameters=dict(rope_type='default', rope_theta=100.)) if (
+        name == V3) else dict(mlp_ratio=2)
+    theirs = kind(kind.config_class(
+        hidden_size=width, num_hidden_layers=3, num_attention_heads=heads, image_size=size[0], patch_size=16,
+        num_blocks=2, num_queries=6, num_labels=5, **more))
+    theirs.set_attn_implementation('eager')
+    theirs.grid_size = (h, w)
+    if name == V2:
+        theirs.embeddings.position_embeddings = nn.Embedding(h * w, width)
+        theirs.embeddings.position_ids = torch.arange(h * w)[None]
+    theirs, ours = randomised(theirs), backbone(name, width, heads, size)
+    load_weights(ours, theirs.state_dict())
+    return theirs, ours
+
+
+def backbone(name: str, width: int, heads: int, size: tuple[int, int]) -> EoMT:
+    return EoMT(
+        num_classes=5, num_queries=6, num_blocks=2, img_size=size, numerics='timm',
+        arch=dict(embed_dims=width, num_layers=3, num_heads=heads, feedforward_channels=2 * width, patch_size=16),
+        encoder=dict(reg_token=4, layer_scale_init_value=1., qkv_bias='qv' if name == V3 else True),
+        pos_embed=dict(type='none', rotary=dict(form='centred', planes='halves')) if name == V3 else dict(
+            prefix_rows=False, source_grid=(size[0] // 16, size[1] // 16))).double().eval()
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('size', [(32, 32), (64, 64), (64, 96)])
+@pytest.mark.parametrize('width', WIDTHS)
+@pytest.mark.parametrize('name', [V2, V3])
+def test_equals_transformers(name, width, size, monkeypatch):
+    """With float64 in its attention, and with our table of rotary positions, which theirs equals to 5e-7."""
+    theirs, ours = models(name, *WIDTHS[width], size)
+    softmax = torch.softmax
+    monkeypatch.setattr(nn.functional, 'softmax', lambda x, dim, dtype=None: softmax(x, dim))
+    images = torch.randn(2, 3, *size, dtype=torch.float64)
+    if name == V3:
+        table = ours.rope((size[0] // 16, size[1] // 16), images)[0][ours.num_prefix_tokens:].double().chunk(2, -1)
+        theirs.rope_embeddings.forward = lambda pixels: tuple(part.repeat(1, 2) for part in table)
+    for probs in (1., 1.), (0., 0.), (0., 1.):
+        theirs.attn_mask_probs.copy_(torch.tensor(probs))
+        ours.queries.set_probs(probs)
+        with torch.no_grad():
+            there, here = theirs(images), ours(images)
+        assert len(here) == (1 if probs == (0., 0.) else 3)
+        for x, y in zip(here[-1], (there.class_queries_logits, there.masks_queries_logits), strict=True):
+            torch.testing.assert_close(x, y, rtol=0, atol=1e-10 * y.abs().max().item())
+
+
+def random_(**kwargs) -> EoMT:
+    return randomised(EoMT(**{**TINY, 'num_classes': 3, 'num_queries': 4, 'num_blocks': 2, **kwargs}))
+
+
+ROTARY = dict(type='none', rotary=dict(form='centred'))
+KINDS = {'registers': dict(encoder=dict(reg_token=2)), 'rotary': dict(pos_embed=ROTARY, with_cls_token=False),
+         'mixed': dict(pos_embed=dict(rotary=dict(form='mixed'))), 'relative': dict(pos_embed='relative'),
+         'grouped': dict(encoder=dict(num_kv_heads=1)),
+         'windows': dict(with_cls_token=False, encoder=dict(window=dict(size=2, global_blocks=(1, 2)))),
+         'hybrid': dict(arch=dict(TINY['arch'], patch_size=1, resnet=dict(stage_depths=(1, ), width=32)))}
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_queries_that_see_nothing_change_nothing(kind):
+    """A mask that is False everywhere but for a query itself: patches that see queries of zeros behind a zero value."""
+    plain = randomised(VisionTransformer(**{**TINY, **KINDS[kind]}, out_type='featmap'))
+    eomt = random_(**KINDS[kind])
+    images = torch.randn(2, 3, 32, 48, dtype=torch.float64)
+    classes, masks = eomt(images)[-1]
+    assert classes.shape == (2, 4, 4)
+    assert masks.shape[:2] == (2, 4)
+    assert plain(images)[0].shape[2:] == tuple(side // 2 for side in masks.shape[2:])
