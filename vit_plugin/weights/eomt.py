@@ -2,7 +2,7 @@
 
 from .claims import EPS_1E_5, EPS_1E_6, GELU, Claim, Fields
 from .hugging_face import dinov3
-from .rules import COMPUTED, TABLE, Format, Rule, pair, same, separate_qkv
+from .rules import COMPUTED, TABLE, Format, Rule, pair, separate_qkv
 
 _LOSS = {'criterion.empty_weight': 'weights of the loss, which the head has in its config'}
 _Q = 'queries'

@@ -20,8 +20,8 @@ _RESNET = tuple(f'patch_embed.backbone.{part}.{{rest}}' for part in ('stem', 'st
 
 OWN = Format('vit_plugin', same(
     *_TOKENS, GRID, 'rope.freqs', 'norm.{rest}', 'norm_pre.{rest}', 'fc_norm.{rest}', 'blocks.{rest}',
-    'patch_embed.{rest}', 'queries.{rest}', *(f'neck.{part}.{{rest}}' for part in ('attn_pool', 'norm', 'levels', 'extra_levels')),
-    'head.layers.{rest}'),
+    'patch_embed.{rest}', 'queries.{rest}', 'head.layers.{rest}',
+    *(f'neck.{part}.{{rest}}' for part in ('attn_pool', 'norm', 'levels', 'extra_levels'))),
     ('', 'backbone.'), ('head.', 'neck.'))
 
 # BEiT-3, AIMv2 and DINOv3 have an eps of their own.
@@ -55,7 +55,8 @@ TIMM = Format('timm', (
 
 # EoMT of its authors, on a model of timm.
 EOMT = authors_eomt('eomt', tuple(
-    Rule(f'encoder.backbone.{name}', name) for name in (*_TOKENS, *_LAYERS, 'patch_embed.backbone.{rest}')), GELU | EPS_1E_6)
+    Rule(f'encoder.backbone.{name}', name) for name in (*_TOKENS, *_LAYERS, 'patch_embed.backbone.{rest}')),
+    GELU | EPS_1E_6)
 
 # What is of timm's class Eva has some names of its own. Reading takes them with the others above.
 TIMM_EVA = Format('timm_eva', (*EVA, *TWO_GATES, *same('blocks.{rest}'), *_TIMM_LAYERS), claims=(SILU, ))

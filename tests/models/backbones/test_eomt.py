@@ -1,14 +1,11 @@
 """EoMT: equal to transformers', and what queries change in a backbone."""
 
-import itertools
-
 import pytest
 import torch
 from torch import nn
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import EoMT, VisionTransformer, load_weights
-from vit_plugin.weights import FORMATS, export
 
 V2, V3 = 'EomtForUniversalSegmentation', 'EomtDinov3ForUniversalSegmentation'
 WIDTHS = {'S': (384, 6), 'B': (768, 12), 'L': (1024, 16)}
@@ -52,7 +49,7 @@ def backbone(name: str, width: int, heads: int, size: tuple[int, int]) -> EoMT:
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('size', [(32, 32), (64, 64), (64, 96)])
-@pytest.mark.parametrize('width', WIDTHS)
+@pytest.mark.parametrize('width', ['S', *(pytest.param(name, marks=pytest.mark.nightly) for name in 'BL')])
 @pytest.mark.parametrize('name', [V2, V3])
 def test_equals_transformers(name, width, size, monkeypatch):
     """With float64 in its attention, and with our table of rotary positions, which theirs equals to 5e-7."""
@@ -82,16 +79,81 @@ KINDS = {'registers': dict(encoder=dict(reg_token=2)), 'rotary': dict(pos_embed=
          'mixed': dict(pos_embed=dict(rotary=dict(form='mixed'))), 'relative': dict(pos_embed='relative'),
          'grouped': dict(encoder=dict(num_kv_heads=1)),
          'windows': dict(with_cls_token=False, encoder=dict(window=dict(size=2, global_blocks=(1, 2)))),
-         'hybrid': dict(arch=dict(TINY['arch'], patch_size=1, resnet=dict(stage_depths=(1, ), width=32)))}
+         'hybrid': dict(arch=dict(TINY['arch'], patch_size=2, resnet=dict(stage_depths=(1, ), width=32)))}
 
 
 @pytest.mark.parametrize('kind', KINDS)
-def test_queries_that_see_nothing_change_nothing(kind):
-    """A mask that is False everywhere but for a query itself: patches that see queries of zeros behind a zero value."""
-    plain = randomised(VisionTransformer(**{**TINY, **KINDS[kind]}, out_type='featmap'))
-    eomt = random_(**KINDS[kind])
+def test_any_backbone(kind):
+    """Masks of a quarter of the resolution, for which every parameter learns."""
+    model = random_(**KINDS[kind]).train()
     images = torch.randn(2, 3, 32, 48, dtype=torch.float64)
-    classes, masks = eomt(images)[-1]
-    assert classes.shape == (2, 4, 4)
-    assert masks.shape[:2] == (2, 4)
-    assert plain(images)[0].shape[2:] == tuple(side // 2 for side in masks.shape[2:])
+    predictions, stride = model(images), 4
+    assert len(predictions) == 3
+    for classes, masks in predictions:
+        assert classes.shape == (2, 4, 4)
+        assert masks.shape == (2, 4, 32 // stride, 48 // stride)
+    sum(part.square().mean() for pair in predictions for part in pair).backward()
+    assert not [name for name, parameter in model.named_parameters() if parameter.grad is None]
+
+
+def test_a_mask_hides_patches():
+    """What a query becomes depends on the patches of its mask alone, where other queries and tokens do not matter."""
+    model = random_(num_blocks=1)
+    model.queries.set_probs([1.])
+    model.queries.attention_mask = lambda masks, grid, num_tokens, prob: (
+        torch.arange(num_tokens) == num_tokens - 16).expand(2, 1, 4, -1)  # the first patch
+    images = torch.randn(2, 3, 32, 32, dtype=torch.float64)
+    changed = images.clone()
+    changed[:, :, 8:] += 1
+    model.num_plain_blocks = 0  # no block mixes the patches before
+    model.blocks = type(model.blocks)([model.blocks[-1]], [0])
+    assert torch.equal(model(images)[-1][0], model(changed)[-1][0])
+    model.queries.set_probs([0.])
+    assert not torch.allclose(model(images)[-1][0], model(changed)[-1][0])
+
+
+def test_a_share_of_the_queries_is_masked():
+    queries, masks = random_().queries, -torch.ones(2, 4, 8, 8).double()
+    for prob, rows in ((1., 0), (0., 8)):
+        seen = queries.attention_mask(masks, (4, 4), 21, torch.tensor(prob))
+        assert seen.shape == (2, 1, 4, 21)
+        assert seen[..., :5].all()
+        assert seen[..., 5:].all(-1).sum() == rows
+    torch.manual_seed(0)
+    seen = queries.attention_mask(masks[:1, :1].expand(50, 40, 8, 8), (4, 4), 21, torch.tensor(0.3))
+    assert seen[..., 5:].all(-1).double().mean() == pytest.approx(0.7, abs=0.05)
+
+
+def test_recomputed_blocks_have_the_same_masks():
+    plain, recomputed = (random_(with_cp=with_cp).train() for with_cp in (False, True))
+    grads = []
+    for model in (plain, recomputed):
+        model.queries.attn_mask_probs.fill_(0.5)
+        torch.manual_seed(0)
+        sum(masks.square().mean() for _, masks in model(torch.ones(1, 3, 32, 32).double())).backward()
+        grads.append([parameter.grad for parameter in model.parameters()])
+    assert all(torch.equal(x, y) if x is not None else y is None for x, y in zip(*grads, strict=True))
+
+
+def test_weights_of_a_plain_backbone():
+    """Its queries begin anew, and a checkpoint says whether a prediction has masks."""
+    plain, model = VisionTransformer(**TINY, out_type='raw'), EoMT(**TINY, num_classes=3, num_blocks=2)
+    report = model.load(plain.state_dict())
+    assert report.initialised.keys() == {key for key in model.state_dict() if key.startswith('queries.')}
+    model.queries.set_probs([0., 0.])
+    other = EoMT(**TINY, num_classes=3, num_blocks=2)
+    assert len(other.eval()(torch.zeros(1, 3, 32, 32))) == 3
+    other.load_state_dict(model.state_dict())
+    assert len(other(torch.zeros(1, 3, 32, 32))) == 1
+    more = EoMT(**TINY, num_classes=7, num_blocks=2)
+    assert more.load(model.state_dict()).initialised.keys() == {'queries.class_head.weight', 'queries.class_head.bias'}
+
+
+@pytest.mark.parametrize(('kwargs', 'message'), [
+    (dict(num_blocks=4), 'num_blocks=4 is more than the 3 blocks'),
+    (dict(out_indices=(0, 1)), 'out_indices is no option'),
+    (dict(with_cls_token=False, encoder=dict(window=dict(size=2, global_blocks=(2, )))), 'queries are in no window'),
+    (dict(patch_embed=dict(type='FlexiPatchEmbed', sizes=(8, 16))), 'the patches must have one size')])
+def test_errors(kwargs, message):
+    with pytest.raises(ConfigError, match=message):
+        random_(**kwargs)

@@ -8,7 +8,7 @@ from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
-from ..layers.mask_queries import MaskQueries, Prediction
+from ..layers.mask_queries import MaskQueries
 from ..layers.window import InWindows
 from .vit import VisionTransformer
 
@@ -49,7 +49,7 @@ class EoMT(VisionTransformer):
         self.num_plain_blocks = self.num_layers - num_blocks
         self.queries = MaskQueries(self.embed_dims, num_queries, num_classes, num_blocks, self.patch_embed.stride)
 
-    def forward(self, images: Tensor) -> tuple[Prediction, ...]:
+    def forward(self, images: Tensor) -> tuple[Any, ...]:
         """Images (B, in_channels, H, W) -> logits of classes (B, Q, num_classes + 1) and masks (B, Q, H/4, W/4).
 
         The last pair is the result. Pairs before it, each made before one of the last blocks, are for the loss.

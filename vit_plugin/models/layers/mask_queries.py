@@ -42,7 +42,7 @@ class MaskQueries(nn.Module):
         num_queries: number of queries.
         num_classes: number of classes. The last logit, after theirs, means that there is no object.
         num_blocks: number of blocks that have the queries.
-        stride: pixels of a patch. The masks have a stride of 4 pixels, or that of the patches by 2 if it is less than 8.
+        stride: pixels of a patch. Masks have a stride of 4 to 7 pixels, those of patches of less than 8 half of theirs.
     """
 
     def __init__(self, embed_dims: int, num_queries: int, num_classes: int, num_blocks: int, stride: int) -> None:
