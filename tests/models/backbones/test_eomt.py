@@ -1,13 +1,21 @@
 """EoMT: equal to transformers', and what queries change in a backbone."""
 
+from collections.abc import Iterable
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import EoMT, VisionTransformer, load_weights
 
 V2, V3 = 'EomtForUniversalSegmentation', 'EomtDinov3ForUniversalSegmentation'
+PROBS = ((1., 1.), (0., 0.), (0., 1.))  # that a query is masked, in each of two blocks
+GOLDEN = (8, 2, (32, 48))  # width, heads, size of the image
+FOLDER = Path(__file__).parents[2] / 'golden/eomt'
 WIDTHS = {'S': (384, 6), 'B': (768, 12), 'L': (1024, 16)}
 TINY = dict(arch=dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64, patch_size=8), img_size=32)
 
@@ -47,27 +55,57 @@ def backbone(name: str, width: int, heads: int, size: tuple[int, int]) -> EoMT:
             prefix_rows=False, source_grid=(size[0] // 16, size[1] // 16))).double().eval()
 
 
+def outputs_of(theirs: nn.Module, ours: EoMT, images: Tensor, probs: tuple[float, float]) -> tuple[Tensor, Tensor]:
+    """Classes and masks of a model of transformers, with float64 in its attention, and with our table of rotary
+    positions, which theirs equals to 5e-7."""
+    theirs.attn_mask_probs.copy_(torch.tensor(probs))
+    if hasattr(theirs, 'rope_embeddings'):
+        table = ours.rope(theirs.grid_size, images)[0][ours.num_prefix_tokens:].double().chunk(2, -1)
+        theirs.rope_embeddings.forward = lambda pixels: tuple(part.repeat(1, 2) for part in table)
+    with mock.patch.object(nn.functional, 'softmax', lambda x, dim, dtype=None: x.softmax(dim)), torch.no_grad():
+        found = theirs(images)
+    return found.class_queries_logits, found.masks_queries_logits
+
+
+def assert_equal(ours: EoMT, images: Tensor, probs: tuple[float, float], expected: Iterable[Tensor]) -> None:
+    ours.queries.set_probs(probs)
+    with torch.no_grad():
+        predictions = ours(images)
+    assert len(predictions) == (3 if any(probs) else 1)
+    for x, y in zip(predictions[-1], expected, strict=True):
+        torch.testing.assert_close(x, y, rtol=0, atol=1e-10 * y.abs().max().item())
+
+
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('size', [(32, 32), (64, 64), (64, 96)])
 @pytest.mark.parametrize('width', ['S', *(pytest.param(name, marks=pytest.mark.nightly) for name in 'BL')])
 @pytest.mark.parametrize('name', [V2, V3])
-def test_equals_transformers(name, width, size, monkeypatch):
-    """With float64 in its attention, and with our table of rotary positions, which theirs equals to 5e-7."""
+def test_equals_transformers(name, width, size):
     theirs, ours = models(name, *WIDTHS[width], size)
-    softmax = torch.softmax
-    monkeypatch.setattr(nn.functional, 'softmax', lambda x, dim, dtype=None: softmax(x, dim))
     images = torch.randn(2, 3, *size, dtype=torch.float64)
-    if name == V3:
-        table = ours.rope((size[0] // 16, size[1] // 16), images)[0][ours.num_prefix_tokens:].double().chunk(2, -1)
-        theirs.rope_embeddings.forward = lambda pixels: tuple(part.repeat(1, 2) for part in table)
-    for probs in (1., 1.), (0., 0.), (0., 1.):
-        theirs.attn_mask_probs.copy_(torch.tensor(probs))
-        ours.queries.set_probs(probs)
-        with torch.no_grad():
-            there, here = theirs(images), ours(images)
-        assert len(here) == (1 if probs == (0., 0.) else 3)
-        for x, y in zip(here[-1], (there.class_queries_logits, there.masks_queries_logits), strict=True):
-            torch.testing.assert_close(x, y, rtol=0, atol=1e-10 * y.abs().max().item())
+    for probs in PROBS:
+        assert_equal(ours, images, probs, outputs_of(theirs, ours, images, probs))
+
+
+@pytest.mark.parametrize('name', [V2, V3])
+def test_equals_recorded_outputs(name):
+    """Those of transformers 5.23, recorded by ``python tests/models/backbones/test_eomt.py``."""
+    arrays = {key: torch.from_numpy(value) for key, value in np.load(FOLDER / f'{name}.npz').items()}
+    ours = backbone(name, *GOLDEN)
+    ours.load({key.removeprefix('params/'): value for key, value in arrays.items() if key.startswith('params/')})
+    for i, probs in enumerate(PROBS):
+        assert_equal(ours, arrays['images'].double(), probs, (arrays[f'classes{i}'], arrays[f'masks{i}']))
+
+
+def record(name: str) -> None:
+    theirs, ours = models(name, *GOLDEN)
+    weights = {key: value.float() for key, value in theirs.state_dict().items()}
+    theirs.load_state_dict(weights)
+    images = torch.randn(1, 3, *GOLDEN[2])
+    arrays = {f'params/{key}': value for key, value in weights.items()} | {'images': images}
+    for i, probs in enumerate(PROBS):
+        arrays[f'classes{i}'], arrays[f'masks{i}'] = outputs_of(theirs, ours, images.double(), probs)
+    np.savez_compressed(FOLDER / f'{name}.npz', **arrays)
 
 
 def random_(**kwargs) -> EoMT:
@@ -157,3 +195,8 @@ def test_weights_of_a_plain_backbone():
 def test_errors(kwargs, message):
     with pytest.raises(ConfigError, match=message):
         random_(**kwargs)
+
+
+if __name__ == '__main__':
+    for name in (V2, V3):
+        record(name)
