@@ -66,6 +66,8 @@ RIGHT: dict[str, dict[str, Any]] = {
     'MAEViT': dict(arch=ARCH, img_size=64, mask_ratio=0.5),
     'SimMIMViT': dict(arch=ARCH, img_size=32),
     'EoMT': dict(arch=ARCH, img_size=32, num_classes=3, num_queries=4, num_blocks=1),
+    'PMT': dict(arch=ARCH, img_size=32, num_classes=3, num_queries=4, num_blocks=1, feedforward_channels=64,
+                norm_cfg=dict(type='BN', eps=1e-5)),
     'ViTAdapter': dict(
         backbone=dict(arch=ARCH, img_size=32, encoder=dict(final_norm=True)), interactions=2, inject=True,
         num_extra_extractors=1, add_tokens='last', prior_channels=8,
@@ -192,8 +194,8 @@ def image_results() -> dict:
 TOKENS, MAP = torch.randn(2, 17, 32), torch.randn(2, 32, 8, 8)
 WORKS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(('VisionTransformer', 'MMVisionTransformer', 'MMDistilledVisionTransformer', 'MMDeiT3',
-                     'MMViTEVA02', 'MMMoCoV3ViT', 'EoMT', 'ViTAdapter', 'PatchEmbed', 'FlexiPatchEmbed', 'ResNetEmbed',
-                     'PooledResNetEmbed', 'TimmBackbone', 'TimmEmbed'), lambda built: built(
+                     'MMViTEVA02', 'MMMoCoV3ViT', 'EoMT', 'PMT', 'ViTAdapter', 'PatchEmbed', 'FlexiPatchEmbed',
+                     'ResNetEmbed', 'PooledResNetEmbed', 'TimmBackbone', 'TimmEmbed'), lambda built: built(
         torch.randn(2, getattr(built, 'in_channels', getattr(getattr(built, 'patch_embed', None), 'in_channels', 3)),
                     64, 64))),
     **dict.fromkeys(('MAEViT', 'SimMIMViT'), lambda built: built(torch.randn(2, 3, 64, 64), mask=None)),

@@ -5,7 +5,7 @@
 from vit_plugin.registry import MODELS, later_of
 # isort: on
 
-from .backbones import EoMT, MAEViT, SimMIMViT, TimmBackbone, VisionTransformer, ViTAdapter
+from .backbones import PMT, EoMT, MAEViT, SimMIMViT, TimmBackbone, VisionTransformer, ViTAdapter
 from .loading import load_weights
 from .necks import SimpleFPN, TokenPooling
 from .stems import ConvEmbed, FlexiPatchEmbed, MBConvEmbed, PatchEmbed, PooledResNetEmbed, ResNetEmbed, TimmEmbed
@@ -24,6 +24,6 @@ MODELS.import_later({
 })
 __getattr__ = later_of(__name__, MODELS)
 __all__ = [
-    'ConvEmbed', 'EoMT', 'FlexiPatchEmbed', 'MAEViT', 'MBConvEmbed', 'PatchEmbed', 'PooledResNetEmbed',
+    'PMT', 'ConvEmbed', 'EoMT', 'FlexiPatchEmbed', 'MAEViT', 'MBConvEmbed', 'PatchEmbed', 'PooledResNetEmbed',
     'ResNetEmbed', 'SimMIMViT', 'SimpleFPN', 'TimmBackbone', 'TimmEmbed', 'TokenPooling', 'ViTAdapter',
     'VisionTransformer', 'load_weights']

@@ -1,28 +1,42 @@
-"""The tables of EoMT: its authors' names, and those of transformers' models."""
+"""The tables of EoMT and PMT: their authors' names, and those of transformers' models."""
 
 from .claims import EPS_1E_5, EPS_1E_6, GELU, Claim, Fields
-from .hugging_face import dinov3
+from .hugging_face import dinov3, dinov3_block
 from .rules import COMPUTED, TABLE, Format, Rule, pair, separate_qkv
 
 _LOSS = {'criterion.empty_weight': 'weights of the loss, which the head has in its config'}
 _Q = 'queries'
+_UNUSED = {**_LOSS, 'encoder.pixel_(mean|std)': 'of the preprocessor', 'rope.inv_freq': COMPUTED,
+           'encoder.backbone.rope_embeddings.inv_freq': COMPUTED}
+
+
+def _queries(prefix: str = '') -> tuple[Rule, ...]:
+    return tuple(Rule(f'{prefix}{part}', f'{_Q}.{part}') for part in (
+        'q.weight', 'class_head.{rest}', 'mask_head.{rest}', 'upscale.{rest}', 'attn_mask_probs'))
 
 
 def authors_eomt(name: str, encoder: tuple[Rule, ...], numerics: Fields) -> Format:
     """The format of the authors' EoMT with these rules of its encoder."""
+    return Format(name, (*encoder, *_queries()), ('network.', ''), claims=(Claim(numerics), ), ignored=_UNUSED)
+
+
+def authors_pmt(name: str, encoder: tuple[Rule, ...]) -> Format:
+    """The format of the authors' PMT. Their published files have the decoder alone."""
     return Format(name, (
         *encoder,
-        *(Rule(f'{part}', f'{_Q}.{part}') for part in (
-            'q.weight', 'class_head.{rest}', 'mask_head.{rest}', 'upscale.{rest}', 'attn_mask_probs')),
-    ), ('network.', ''), claims=(Claim(numerics), ), ignored={
-        **_LOSS, 'encoder.pixel_(mean|std)': 'of the preprocessor',
-        'encoder.backbone.rope_embeddings.inv_freq': COMPUTED})
+        *_queries('decoder.'),
+        Rule('bn.{i}.{rest}', 'decoder.laterals.{i}.bn.{rest}'),
+        Rule('decoder.lateral_projections.{i}.{rest}', 'decoder.laterals.{i}.projection.{rest}'),
+        Rule('decoder.scalers.{i}', 'decoder.laterals.{i}.scaler'),
+        *dinov3_block('decoder.blocks.{i}', 'decoder.blocks.{i}'),
+        *pair('decoder.decoder_norm.', 'decoder.norm'),
+    ), ('network.', ''), ignored=_UNUSED, has_backbone=False)
 
 
-# Its files have the difference to DINOv3's weights.
-EOMT_DINOV3 = authors_eomt('eomt_dinov3', dinov3(
-    'encoder.backbone.(blocks|layer).{i}', 'encoder.backbone.(patch_embed|embeddings)', 'encoder.backbone.norm'),
-    EPS_1E_5)
+_DINOV3 = dinov3('encoder.backbone.(blocks|layer).{i}', 'encoder.backbone.(patch_embed|embeddings)',
+                 'encoder.backbone.norm')
+EOMT_DINOV3 = authors_eomt('eomt_dinov3', _DINOV3, EPS_1E_5)  # its files have the difference to DINOv3's weights
+PMT_DINOV3 = authors_pmt('pmt_dinov3', _DINOV3)
 
 _HF = (
     Rule('query.weight', f'{_Q}.q.weight'),

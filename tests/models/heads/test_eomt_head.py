@@ -17,6 +17,7 @@ BACKBONE = dict(
     type='vit_plugin.EoMT', num_classes=3, num_queries=5, num_blocks=2, img_size=32,
     arch=dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64, patch_size=8))
 HYBRID = dict(BACKBONE, arch=dict(BACKBONE['arch'], patch_size=1, resnet=dict(stage_depths=(1, ), width=32)))
+PMT = {**BACKBONE, 'type': 'vit_plugin.PMT', 'norm_cfg': dict(type='BN')}
 TEST = dict(panoptic_on=True, semantic_on=False, instance_on=True, max_per_image=4, iou_thr=0.8,
             filter_low_score=False, object_mask_thr=0.)
 
@@ -66,7 +67,7 @@ def objects(size: tuple[int, int], stuff: bool, number: int = 2) -> list:
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize('backbone', [BACKBONE, HYBRID])
+@pytest.mark.parametrize('backbone', [BACKBONE, HYBRID, PMT], ids=['plain', 'hybrid', 'PMT'])
 def test_semantic(no_default_scope, backbone):
     """A loss that falls and a map of classes, also from windows that slide over a larger image."""
     torch.manual_seed(0)
@@ -82,7 +83,7 @@ def test_semantic(no_default_scope, backbone):
         losses.backward()
         optimizer.step()
     assert losses < 0.8 * sum(first.values())
-    assert not [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert all((parameter.grad is None) != parameter.requires_grad for parameter in model.parameters())
     for test_cfg in (dict(mode='whole'), dict(mode='slide', crop_size=(32, 32), stride=(16, 16))):
         model.test_cfg = ConfigDict(test_cfg)
         found = model.eval().predict(images, samples)
