@@ -2,8 +2,8 @@
 
     tools/dist_train.sh configs/segmentation/dinov3-vit-large-p16_pmt_8xb2-20k_ade20k-512x512.py 8
 
-Decoder, annealing and rate are those of the authors (tue-mps/pmt, image/configs/ade20k/semantic), who publish 58.5 mIoU;
-the crops and the length are those of our recipe of EoMT. Not yet trained by us.
+Decoder, annealing and rate are those of the authors (tue-mps/pmt, image/configs/ade20k/semantic), who publish 58.5
+mIoU; crops and length are those of our recipe of EoMT. Not yet trained by us.
 """
 
 _base_ = 'dinov3-vit-large-p16_eomt_8xb2-20k_ade20k-512x512.py'

@@ -187,6 +187,19 @@ def test_weights_of_a_plain_backbone():
     assert more.load(model.state_dict()).initialised.keys() == {'queries.class_head.weight', 'queries.class_head.bias'}
 
 
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('kind', ['registers', 'rotary'])
+def test_graphs(kind):
+    """One compiled graph of a training step, and an exported prediction."""
+    model, images = random_(**KINDS[kind]), torch.randn(1, 3, 32, 48, dtype=torch.float64)
+    model.queries.set_probs([0., 0.])
+    exported = torch.export.export(model, (images, )).module()
+    torch.testing.assert_close(exported(images)[-1], model(images)[-1])
+    model.train().queries.set_probs([1., 1.])
+    compiled = torch.compile(model, backend='eager', fullgraph=True)
+    torch.testing.assert_close(compiled(images)[-1], model(images)[-1])
+
+
 @pytest.mark.parametrize(('kwargs', 'message'), [
     (dict(num_blocks=4), 'num_blocks=4 is more than the 3 blocks'),
     (dict(out_indices=(0, 1)), 'out_indices is no option'),
