@@ -7,8 +7,11 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
+from ranks import on_ranks
 from torch import Tensor, nn
 
+from vit_plugin.engine.sharding import Sharding, shard
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import EoMT, VisionTransformer, load_weights
 
@@ -185,6 +188,32 @@ def test_weights_of_a_plain_backbone():
     assert len(other(torch.zeros(1, 3, 32, 32))) == 1
     more = EoMT(**TINY, num_classes=7, num_blocks=2)
     assert more.load(model.state_dict()).initialised.keys() == {'queries.class_head.weight', 'queries.class_head.bias'}
+
+
+class Loss(nn.Module):
+    """A root that is not the backbone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backbone = random_().train()
+        self.backbone.queries.set_probs([1., 0.])
+
+    def forward(self, images: Tensor) -> Tensor:
+        return sum(part.square().mean() for pair in self.backbone(images) for part in pair)
+
+
+def train_sharded(images: Tensor, expected: dict[str, Tensor]) -> None:
+    model = shard(Loss(), Sharding(), 'cpu')
+    model(images.chunk(dist.get_world_size())[dist.get_rank()]).backward()
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(parameter.grad.full_tensor(), expected[name], rtol=0, atol=1e-9)
+
+
+def test_sharded_gradients(tmp_path):
+    model, images = Loss(), torch.randn(4, 3, 32, 32, dtype=torch.float64)
+    model(images).backward()
+    on_ranks(2, tmp_path, train_sharded, images, {
+        name: parameter.grad for name, parameter in model.named_parameters()})
 
 
 @pytest.mark.filterwarnings('ignore')
