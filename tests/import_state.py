@@ -14,9 +14,9 @@ from contextlib import suppress
 
 warnings.simplefilter('ignore')
 for name in ('cv2', 'matplotlib.pyplot', 'mmcv.transforms', 'mmengine.runner', 'mmpretrain.apis', 'mmpretrain.datasets',
-             'mmpretrain.models', 'timm', 'torchvision.transforms.v2', 'pydantic', 'sklearn.datasets',
-             'safetensors.torch', 'huggingface_hub', 'onnxruntime', 'requests', 'torch.distributed.checkpoint',
-             'torch.distributed.fsdp'):
+             'mmpretrain.models', 'mmdet.models', 'mmseg.models', 'timm', 'torchvision.transforms.v2', 'pydantic',
+             'sklearn.datasets', 'safetensors.torch', 'huggingface_hub', 'onnxruntime', 'requests',
+             'torch.distributed.checkpoint', 'torch.distributed.fsdp'):
     with suppress(ImportError):
         importlib.import_module(name)
 

@@ -232,6 +232,9 @@ def shrink(cfg: Config) -> None:
     if backbone.type == ADAPTER:  # blocks after the last group are not built
         backbone.update(interactions=(0, 1, 2, 3))
         backbone.backbone.update(img_size=64, init_cfg=None)
+    if backbone.type in ('vit_plugin.EoMT', 'vit_plugin.PMT'):
+        backbone.update(arch='timm://vit_small_patch16_dinov3.lvd1689m', img_size=64, init_cfg=None, num_queries=20,
+                        num_blocks=2, **(dict(frozen_stages=12) if 'frozen_stages' in backbone else {}))
     if backbone.type not in VITS:
         return
     blocks = max(2, len(backbone.get('out_indices', ())))

@@ -65,6 +65,9 @@ RIGHT: dict[str, dict[str, Any]] = {
                          drop_rate=0.1, drop_path_rate=0.1, frozen_stages=0, with_cp=False),
     'MAEViT': dict(arch=ARCH, img_size=64, mask_ratio=0.5),
     'SimMIMViT': dict(arch=ARCH, img_size=32),
+    'EoMT': dict(arch=ARCH, img_size=32, num_classes=3, num_queries=4, num_blocks=1),
+    'PMT': dict(arch=ARCH, img_size=32, num_classes=3, num_queries=4, num_blocks=1, feedforward_channels=64,
+                norm_cfg=dict(type='BN', eps=1e-5)),
     'ViTAdapter': dict(
         backbone=dict(arch=ARCH, img_size=32, encoder=dict(final_norm=True)), interactions=2, inject=True,
         num_extra_extractors=1, add_tokens='last', prior_channels=8,
@@ -86,6 +89,10 @@ RIGHT: dict[str, dict[str, Any]] = {
         num_heads=2, feedforward_channels=64, numerics='timm'), norm_cfg=dict(type='LN', eps=1e-6)),
     'ViTClsHead': dict(num_classes=3, in_channels=32, hidden_dim=8, act_cfg=dict(type='Tanh'), topk=(1, 2),
                        cal_acc=False, loss=dict(type='mmpretrain.CrossEntropyLoss')),
+    'EoMTHead': dict(num_things_classes=2, num_stuff_classes=1, loss_weights=dict(cls=2., mask=5., dice=5.),
+                     no_object_weight=0.1, test_cfg=None, train_cfg=dict(
+                         num_points=8, oversample_ratio=3., importance_sample_ratio=0.75)),
+    'EoMTDecodeHead': dict(num_classes=3, ignore_index=255, align_corners=False),
     'DistilledViTClsHead': dict(num_classes=3, in_channels=32, distillation='hard', alpha=0.5, tau=3.),
     'DistilledClassifier': dict(
         teacher=dict(type='mmpretrain.ImageClassifier', backbone=dict(
@@ -115,6 +122,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     'OptimizeHook': {},
     'ReportHook': {},
     'ProgressHook': {},
+    'MaskAnnealingHook': dict(begin=(0., 0.5), end=(0.5, 1.), power=0.9),
     'PicturesHook': dict(pictures=('features', ), samples=(0, ), interval=2),
     'RuntimeInfoHook': dict(non_finite='skip', max_skipped=10),
     'SeedHook': {},
@@ -185,8 +193,8 @@ def image_results() -> dict:
 TOKENS, MAP = torch.randn(2, 17, 32), torch.randn(2, 32, 8, 8)
 WORKS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(('VisionTransformer', 'MMVisionTransformer', 'MMDistilledVisionTransformer', 'MMDeiT3',
-                     'MMViTEVA02', 'MMMoCoV3ViT', 'ViTAdapter', 'PatchEmbed', 'FlexiPatchEmbed', 'ResNetEmbed',
-                     'PooledResNetEmbed', 'TimmBackbone', 'TimmEmbed'), lambda built: built(
+                     'MMViTEVA02', 'MMMoCoV3ViT', 'EoMT', 'PMT', 'ViTAdapter', 'PatchEmbed', 'FlexiPatchEmbed',
+                     'ResNetEmbed', 'PooledResNetEmbed', 'TimmBackbone', 'TimmEmbed'), lambda built: built(
         torch.randn(2, getattr(built, 'in_channels', getattr(getattr(built, 'patch_embed', None), 'in_channels', 3)),
                     64, 64))),
     **dict.fromkeys(('MAEViT', 'SimMIMViT'), lambda built: built(torch.randn(2, 3, 64, 64), mask=None)),

@@ -7,7 +7,7 @@ import pytest
 from campaigns.tiny_run import build, tiny_cfg
 
 ROW = re.compile(r'^\| `(\w+)`( \(custom\))? \| `(\w+)` \| (.*?) \|', re.MULTILINE)
-CUSTOM = ('EMAHook', 'ReportHook', 'ProgressHook', 'OptimizeHook', 'PicturesHook')
+CUSTOM = ('MaskAnnealingHook', 'EMAHook', 'ReportHook', 'ProgressHook', 'OptimizeHook', 'PicturesHook')
 
 
 @pytest.mark.filterwarnings('ignore')

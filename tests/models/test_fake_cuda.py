@@ -12,7 +12,8 @@ from wrong_values import RIGHT
 
 from vit_plugin.registry import MODELS
 
-BACKBONES = [name for name in RIGHT if name.startswith(('VisionTransformer', 'MM', 'TimmBackbone', 'ViTAdapter'))]
+BACKBONES = [name for name in RIGHT if name in ('EoMT', 'PMT') or name.startswith((
+    'VisionTransformer', 'MM', 'TimmBackbone', 'ViTAdapter'))]
 STEMS = [name for name in RIGHT if name.endswith('Embed')]
 
 

@@ -9,6 +9,7 @@ from .exact.randomness import SeedHook
 from .faults.preemption import PreemptionHook
 from .faults.unreadable import UnreadableHook
 from .losses import RuntimeInfoHook
+from .mask_annealing import MaskAnnealingHook
 from .optim.amp import AmpOptimWrapper
 from .optim.layer_decay import LayerDecayOptimWrapperConstructor
 from .optim.muon import Muon
@@ -21,6 +22,6 @@ from .runner import Runner
 from .sharding import EMAHook
 from .throughput import ThroughputHook
 
-__all__ = ['AmpOptimWrapper', 'CheckpointHook', 'EMAHook', 'LayerDecayOptimWrapperConstructor', 'Muon', 'OptimWrapper',
-           'OptimizeHook', 'PicturesHook', 'PreemptionHook', 'ProgressHook', 'ReportHook', 'Runner',
-           'RuntimeInfoHook', 'SeedHook', 'ThroughputHook', 'UnreadableHook']
+__all__ = ['AmpOptimWrapper', 'CheckpointHook', 'EMAHook', 'LayerDecayOptimWrapperConstructor', 'MaskAnnealingHook',
+           'Muon', 'OptimWrapper', 'OptimizeHook', 'PicturesHook', 'PreemptionHook', 'ProgressHook', 'ReportHook',
+           'Runner', 'RuntimeInfoHook', 'SeedHook', 'ThroughputHook', 'UnreadableHook']

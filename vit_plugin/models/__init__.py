@@ -5,7 +5,7 @@
 from vit_plugin.registry import MODELS, later_of
 # isort: on
 
-from .backbones import MAEViT, SimMIMViT, TimmBackbone, VisionTransformer, ViTAdapter
+from .backbones import PMT, EoMT, MAEViT, SimMIMViT, TimmBackbone, VisionTransformer, ViTAdapter
 from .loading import load_weights
 from .necks import SimpleFPN, TokenPooling
 from .stems import ConvEmbed, FlexiPatchEmbed, MBConvEmbed, PatchEmbed, PooledResNetEmbed, ResNetEmbed, TimmEmbed
@@ -18,10 +18,12 @@ MODELS.import_later({
     'DistilledClassifier': 'vit_plugin.models.heads.distilled_head',
     'DistilledViTClsHead': 'vit_plugin.models.heads.distilled_head',
     'MultiViewPreprocessor': 'vit_plugin.models.data_preprocessor',
+    'EoMTDecodeHead': 'vit_plugin.models.heads.eomt_decode_head',
+    'EoMTHead': 'vit_plugin.models.heads.eomt_head',
     'ViTClsHead': 'vit_plugin.models.heads.vit_head',
 })
 __getattr__ = later_of(__name__, MODELS)
 __all__ = [
-    'ConvEmbed', 'FlexiPatchEmbed', 'MAEViT', 'MBConvEmbed', 'PatchEmbed', 'PooledResNetEmbed', 'ResNetEmbed',
-    'SimMIMViT', 'SimpleFPN', 'TimmBackbone', 'TimmEmbed', 'TokenPooling', 'ViTAdapter', 'VisionTransformer',
-    'load_weights']
+    'PMT', 'ConvEmbed', 'EoMT', 'FlexiPatchEmbed', 'MAEViT', 'MBConvEmbed', 'PatchEmbed', 'PooledResNetEmbed',
+    'ResNetEmbed', 'SimMIMViT', 'SimpleFPN', 'TimmBackbone', 'TimmEmbed', 'TokenPooling', 'ViTAdapter',
+    'VisionTransformer', 'load_weights']

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from .claims import EPS_1E_5, EPS_1E_6, GELU, SILU, Claim, is_deit3, is_gated
+from .eomt import EOMT_DINOV3, HF_EOMT, HF_EOMT_DINOV3, PMT_DINOV3, authors_eomt, authors_pmt
 from .eva import EVA, SPELLINGS, TWO_GATES, VITAMIN, is_no_eva, refuse_unnamed
 from .hugging_face import HF, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP
 from .jax import JAX
@@ -19,8 +20,8 @@ _RESNET = tuple(f'patch_embed.backbone.{part}.{{rest}}' for part in ('stem', 'st
 
 OWN = Format('vit_plugin', same(
     *_TOKENS, GRID, 'rope.freqs', 'norm.{rest}', 'norm_pre.{rest}', 'fc_norm.{rest}', 'blocks.{rest}',
-    'patch_embed.{rest}', *(f'neck.{part}.{{rest}}' for part in ('attn_pool', 'norm', 'levels', 'extra_levels')),
-    'head.layers.{rest}'),
+    'patch_embed.{rest}', 'queries.{rest}', 'decoder.{rest}', 'head.layers.{rest}',
+    *(f'neck.{part}.{{rest}}' for part in ('attn_pool', 'norm', 'levels', 'extra_levels'))),
     ('', 'backbone.'), ('head.', 'neck.'))
 
 # BEiT-3, AIMv2 and DINOv3 have an eps of their own.
@@ -51,6 +52,12 @@ TIMM = Format('timm', (
     'lm_head.{rest}': 'of masked pre-training', 'local_cls_norm.{rest}': 'of pre-training with crops',
     'rope.freqs_(cos|sin)': COMPUTED, 'rope_embed.periods': COMPUTED, 'blocks.{i}.attn.rope.freqs_(cos|sin)': COMPUTED,
     'blocks.{i}.attn.qkv.bias_mask': 'the bias of the keys is zero'})
+
+# EoMT and PMT of their authors, on a model of timm.
+_IN_TIMM = tuple(Rule(f'encoder.backbone.{name}', name) for name in (
+    *_TOKENS, *_LAYERS, 'patch_embed.backbone.{rest}'))
+EOMT = authors_eomt('eomt', _IN_TIMM, GELU | EPS_1E_6)
+PMT = authors_pmt('pmt', _IN_TIMM)
 
 # What is of timm's class Eva has some names of its own. Reading takes them with the others above.
 TIMM_EVA = Format('timm_eva', (*EVA, *TWO_GATES, *same('blocks.{rest}'), *_TIMM_LAYERS), claims=(SILU, ))
@@ -178,7 +185,8 @@ VIT_ADAPTER = Format('vit_adapter', (
 
 FORMATS = {form.name: form for form in (
     OWN, JAX, TIMM, TIMM_EVA, HF, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP, TORCHVISION, MMPRETRAIN, CLIP, SAPIENS2,
-    VITDET, VIT_ADAPTER)}
+    VITDET, VIT_ADAPTER, EOMT, EOMT_DINOV3, HF_EOMT, HF_EOMT_DINOV3, PMT,
+    PMT_DINOV3)}
 
 
 def export(state: Mapping[str, Tensor], family: str, heads: int) -> tuple[dict[str, Tensor], list[str], Format]:

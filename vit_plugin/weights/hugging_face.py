@@ -70,24 +70,36 @@ HF_DINOV2 = Format('hf_dinov2', (
     Claim(EPS_1E_6), Claim(GELU, lacking={'gated'}), SILU),
     ignored={'embeddings.mask_token': 'of masked pre-training'})
 
-_V3 = '(layer|model.layer).{i}'
+
+
+def dinov3(block: str, embeddings: str, norm: str) -> tuple[Rule, ...]:
+    """The rules of DINOv3, whose blocks, embeddings and last norm have these names."""
+    return (
+        Rule(f'{embeddings}.cls_token', 'cls_token'),
+        Rule(f'{embeddings}.register_tokens', 'reg_token'),
+        *pair(f'{embeddings}.patch_embeddings.', 'patch_embed.proj'),
+        *dinov3_block(block),
+        *pair(f'{norm}.', 'norm'))
+
+
+def dinov3_block(block: str, ours: str = 'blocks.{i}') -> tuple[Rule, ...]:
+    """The rules of a block of DINOv3 with this name."""
+    return (
+        *(rule for k in (1, 2) for rule in (
+            *pair(f'{block}.norm{k}.', f'{ours}.norm{k}'),
+            Rule(f'{block}.layer_scale{k}.lambda1', f'{ours}.ls{k}.gamma'))),
+        *separate_qkv(f'{block}.attention.', ('q_proj', 'k_proj', 'v_proj'), ours),
+        *(Rule(f'{block}.attention.{part}_proj.bias', f'{ours}.attn.qkv.{part}_bias') for part in 'qv'),
+        *pair(f'{block}.attention.o_proj.', f'{ours}.attn.proj'),
+        *(Rule((f'{block}.mlp.gate_proj.{kind}', f'{block}.mlp.up_proj.{kind}'), f'{ours}.mlp.fc1.{kind}',
+               written=is_gated) for kind in ('weight', 'bias')),
+        *pair(f'{block}.mlp.up_proj.', f'{ours}.mlp.fc1'),
+        *pair(f'{block}.mlp.down_proj.', f'{ours}.mlp.fc2'))
+
 
 # Names of the hub's files come first, then those since 5.0.
 HF_DINOV3 = Format('hf_dinov3', (
-    Rule('embeddings.cls_token', 'cls_token'),
-    Rule('embeddings.register_tokens', 'reg_token'),
-    *pair('embeddings.patch_embeddings.', 'patch_embed.proj'),
-    *(rule for k in (1, 2) for rule in (
-        *pair(f'{_V3}.norm{k}.', f'blocks.{{i}}.norm{k}'),
-        Rule(f'{_V3}.layer_scale{k}.lambda1', f'blocks.{{i}}.ls{k}.gamma'))),
-    *separate_qkv(f'{_V3}.attention.', ('q_proj', 'k_proj', 'v_proj')),
-    *(Rule(f'{_V3}.attention.{part}_proj.bias', f'blocks.{{i}}.attn.qkv.{part}_bias') for part in 'qv'),
-    *pair(f'{_V3}.attention.o_proj.', 'blocks.{i}.attn.proj'),
-    *(Rule((f'{_V3}.mlp.gate_proj.{kind}', f'{_V3}.mlp.up_proj.{kind}'), f'blocks.{{i}}.mlp.fc1.{kind}',
-           written=is_gated) for kind in ('weight', 'bias')),
-    *pair(f'{_V3}.mlp.up_proj.', 'blocks.{i}.mlp.fc1'),
-    *pair(f'{_V3}.mlp.down_proj.', 'blocks.{i}.mlp.fc2'),
-    *pair('norm.', 'norm'),
+    *dinov3('(layer|model.layer).{i}', 'embeddings', 'norm'),
     *pair('classifier.', 'head.layers.head'),
 ), ('', 'dinov3_vit.'), ('classifier.', ), claims=(Claim(EPS_1E_5), SILU), ignored={
     'embeddings.mask_token': 'of masked pre-training', 'rope_embeddings.inv_freq': COMPUTED})

@@ -98,9 +98,9 @@ def pair(theirs: str, ours: str, kernel: str = 'weight', transform: Transform = 
             Rule(f'{theirs}bias', f'{ours}.bias', VECTOR, **kwargs))
 
 
-def separate_qkv(theirs: str, names: tuple[str, str, str]) -> tuple[Rule, ...]:
-    """The rules for three separate layers of query, key and value. ``names`` follow ``theirs``."""
-    return tuple(Rule(tuple(f'{theirs}{name}.{kind}' for name in names), f'blocks.{{i}}.attn.qkv.{kind}')
+def separate_qkv(theirs: str, names: tuple[str, str, str], ours: str = 'blocks.{i}') -> tuple[Rule, ...]:
+    """The rules for three separate layers of query, key and value of a block. ``names`` follow ``theirs``."""
+    return tuple(Rule(tuple(f'{theirs}{name}.{kind}' for name in names), f'{ours}.attn.qkv.{kind}')
                  for kind in ('weight', 'bias'))
 
 

@@ -1,8 +1,10 @@
+from .eomt import EoMT
 from .masked import MAEViT, SimMIMViT
 from .mmpretrain_vit import MMDeiT3, MMDistilledVisionTransformer, MMMoCoV3ViT, MMVisionTransformer, MMViTEVA02
+from .pmt import PMT
 from .timm_backbone import TimmBackbone
 from .vit import VisionTransformer
 from .vit_adapter import ViTAdapter
 
-__all__ = ['MAEViT', 'MMDeiT3', 'MMDistilledVisionTransformer', 'MMMoCoV3ViT', 'MMViTEVA02', 'MMVisionTransformer',
-           'SimMIMViT', 'TimmBackbone', 'ViTAdapter', 'VisionTransformer']
+__all__ = ['PMT', 'EoMT', 'MAEViT', 'MMDeiT3', 'MMDistilledVisionTransformer', 'MMMoCoV3ViT', 'MMViTEVA02',
+           'MMVisionTransformer', 'SimMIMViT', 'TimmBackbone', 'ViTAdapter', 'VisionTransformer']

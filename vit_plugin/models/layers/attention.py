@@ -41,13 +41,15 @@ class Attention(nn.Module):
             if bias is not None:
                 nn.init.zeros_(bias)
 
-    def forward(self, x: Tensor, grid: Grid, num_queries: int | None = None, rotation: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, grid: Grid, num_queries: int | None = None, rotation: Tensor | None = None,
+                mask: Tensor | None = None) -> Tensor:
         """Tokens (B, N, embed_dims) -> the same. With ``num_queries``, only the first tokens are computed.
 
-        ``rotation`` is for :class:`~vit_plugin.models.layers.rotary_attention.RotaryAttention`.
+        ``rotation`` is for :class:`~vit_plugin.models.layers.rotary_attention.RotaryAttention`. ``mask`` (B, 1, M, N)
+        is True where one of the first M tokens attends to one of the N tokens. All others attend to every token.
         """
         q, k, v = self.project(x, rotation)  # (B, heads, N, head_dims) each
-        return self.output(self.attend(q[:, :, :num_queries], k, v, grid, self.current_drop_rate))
+        return self.output(self.attend(q[:, :, :num_queries], k, v, grid, self.current_drop_rate, mask))
 
     def weights(self, x: Tensor, grid: Grid, rotation: Tensor | None = None) -> Tensor:
         """The attention weights (B, heads, N, N) of every query (rows) over every key (columns), without dropout.
@@ -72,9 +74,15 @@ class Attention(nn.Module):
         q, k, v = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
         return self.q_norm(q), self.k_norm(k), v
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, grid: Grid, drop_rate: float) -> Tensor:
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, grid: Grid, drop_rate: float,
+               mask: Tensor | None = None) -> Tensor:
         """Queries (B, heads, M, d), keys and values (B, heads, N, d) -> attended values (B, heads, M, d)."""
-        return F.scaled_dot_product_attention(q, k, v, dropout_p=drop_rate)
+        if mask is None:
+            return F.scaled_dot_product_attention(q, k, v, dropout_p=drop_rate)
+        rows = mask.shape[2]  # the others have no mask, with which torch's kernels are slower
+        masked = F.scaled_dot_product_attention(q[:, :, :rows], k, v, attn_mask=mask, dropout_p=drop_rate)
+        others = F.scaled_dot_product_attention(q[:, :, rows:], k, v, dropout_p=drop_rate)
+        return torch.cat((masked, others), dim=2)
 
     def output(self, x: Tensor) -> Tensor:
         """Attended values (B, heads, N, head_dims) -> tokens (B, N, embed_dims)."""

@@ -57,8 +57,8 @@ class TransformerBlock(nn.Module):
         self.drop_path = build_drop_path(cfg.drop_path_rate)
 
     def forward(self, x: Tensor, grid: Grid, num_outputs: int | None = None,
-                rotation: Tensor | None = None) -> Tensor:
-        attended = self.attn(self.norm1(x), grid, num_outputs, rotation)
+                rotation: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+        attended = self.attn(self.norm1(x), grid, num_outputs, rotation, mask)
         x = x[:, :num_outputs] + self.drop_path(self.ls1(attended))  # Eq. 2
         return x + self.drop_path(self.ls2(self.mlp(self.norm2(x))))  # Eq. 3
 

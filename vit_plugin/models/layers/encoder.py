@@ -42,14 +42,16 @@ class Encoder(nn.ModuleList):
         return outs
 
     def through(self, x: Tensor, grid: Grid, start: int, stop: int, num_outputs: int | None = None,
-                rotations: Sequence[Tensor | None] | None = None) -> Tensor:
+                rotations: Sequence[Tensor | None] | None = None, mask: Tensor | None = None) -> Tensor:
         """Run the blocks ``start`` to ``stop - 1``: tokens (B, N, C) -> tokens (B, num_outputs or N, C).
 
-        Only the last of these blocks leaves tokens out. See :meth:`forward`.
+        Only the last of these blocks leaves tokens out. See :meth:`forward`, and for the mask of these blocks
+        :meth:`~vit_plugin.models.layers.attention.Attention.forward`.
         """
         for i in range(start, stop):
             rotation = rotations[i] if rotations else None
-            x = recomputed(self.with_cp, self[i], x, grid, num_outputs if i == stop - 1 else None, rotation)
+            kept = num_outputs if i == stop - 1 else None
+            x = recomputed(self.with_cp, self[i], x, grid, kept, rotation, mask)
         return x
 
     def __getitem__(self, index: int | slice) -> nn.Module:

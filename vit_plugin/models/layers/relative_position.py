@@ -36,9 +36,10 @@ class RelativeAttention(Attention):
             if table is not None:  # the parent's constructor calls this before the tables exist
                 nn.init.zeros_(table)
 
-    def forward(self, x: Tensor, grid: Grid, num_queries: int | None = None, rotation: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, grid: Grid, num_queries: int | None = None, rotation: Tensor | None = None,
+                mask: Tensor | None = None) -> Tensor:
         # All queries are computed, so that the tables always have a gradient. DDP requires that.
-        return super().forward(x, grid)[:, :num_queries]
+        return super().forward(x, grid, mask=mask)[:, :num_queries]
 
     def row_pairs(self, table: Tensor, size: int) -> Tensor:
         """The vectors for every pair of ``size`` rows, see :func:`relative_table`."""
@@ -48,8 +49,9 @@ class RelativeAttention(Attention):
         """The vectors for every pair of ``size`` columns."""
         return relative_table(table, size)
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, grid: Grid, drop_rate: float) -> Tensor:
-        """See :meth:`Attention.attend`. There must be a query for each of the N tokens."""
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, grid: Grid, drop_rate: float,
+               mask: Tensor | None = None) -> Tensor:
+        """See :meth:`Attention.attend`. There must be a query for each of the N tokens. Patches have no mask."""
         h, w = grid
         prefix = k.shape[2] - h * w
         rows = self.row_pairs(self.rel_pos_h, h)  # (h, h, d)
@@ -59,7 +61,7 @@ class RelativeAttention(Attention):
         if not isinstance(row, torch.SymInt):
             step = min(h, max(1, PART_ELEMENTS.get(q.device.type, PART_ELEMENTS['cuda']) // row))
         is_large = step < h and torch.is_grad_enabled() and h * row > SAVED_ELEMENTS
-        parts = [F.scaled_dot_product_attention(q[:, :, :prefix], k, v, dropout_p=drop_rate)] if prefix else []
+        parts = [super().attend(q[:, :, :prefix], k, v, grid, drop_rate, mask)] if prefix else []
         for y in range(0, h, step) if step < h else (0, ):
             args = (q[:, :, prefix + y * w:prefix + (y + step) * w], k, v, rows[y:y + step], columns, drop_rate)
             parts.append(recomputed(is_large, attend_with_positions, *args))

@@ -14,10 +14,13 @@ def rotate(x: Tensor, rotation: Tensor, interleaved: bool) -> Tensor:
     """Turn the vectors x (B, heads, N, d) by a rotation ([heads,] N, d), see :mod:`vit_plugin.models.layers.rotary`.
 
     Args:
-        x: the vectors. The result has their dtype. It is computed in float32 at least.
+        x: the vectors. The result has their dtype. It is computed in float32 at least. Those before the last N are
+            not turned.
         rotation: the vector (1, 0) of each plane after the turn.
         interleaved: whether channels 2i and 2i + 1 are a plane, else i and i + d/2.
     """
+    if (ahead := x.shape[2] - rotation.shape[-2]) > 0:
+        return torch.cat((x[:, :, :ahead], rotate(x[:, :, ahead:], rotation, interleaved)), dim=2)
     axis, pair = (-1, (-1, 2)) if interleaved else (-2, (2, -1))
     planes, turns = x.unflatten(-1, pair), rotation.unflatten(-1, pair)
     if interleaved and not (torch.compiler.is_compiling() or torch.jit.is_tracing()):
@@ -46,7 +49,7 @@ class RotaryAttention(Attention):
         self.interleaved = cfg.rotary_planes == 'neighbours'
 
     def project(self, x: Tensor, rotation: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """See :meth:`Attention.project`. The rotation ([heads,] N, d) is that of the N tokens.
+        """See :meth:`Attention.project`. The rotation ([heads,] N, d) is that of the last N tokens.
 
         Raises:
             ConfigError: without a rotation.

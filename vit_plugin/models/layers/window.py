@@ -27,7 +27,9 @@ class InWindows(Attention):
         assert cfg.window_size is not None  # see `build_attention`
         self.window_size = cfg.window_size
 
-    def forward(self, x: Tensor, grid: Grid, num_queries: int | None = None, rotation: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, grid: Grid, num_queries: int | None = None, rotation: Tensor | None = None,
+                mask: Tensor | None = None) -> Tensor:
+        assert mask is None  # EoMT has no queries here
         windows = to_windows(x, grid, self.window_size)  # (B * windows, size*size, embed_dims)
         rotation = self.window_rotation(rotation, grid, windows.shape[0])
         windows = super().forward(windows, (self.window_size, self.window_size), rotation=rotation)

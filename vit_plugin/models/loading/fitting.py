@@ -41,6 +41,7 @@ ARGUMENTS = {Pattern(name): argument for name, argument in {
 BLOCK = Pattern('blocks.{i}.{rest}')
 ENCODER = ('cls_token', 'dist_token', 'reg_token', 'pos_embed', 'rope', 'norm_pre', 'norm', 'fc_norm', 'blocks',
            'patch_embed')
+MASKS = ('queries', 'decoder')  # of EoMT and PMT, which a checkpoint of an encoder lacks
 
 
 class Fitting:
@@ -145,7 +146,7 @@ class Fitting:
                 self.report.matched[ours] = self.steps[ours].theirs
             elif ours.endswith(('.rel_pos_h', '.rel_pos_w')):
                 self.report.initialised[ours] = f'relative positions start at zero, {HARMLESS}'
-            elif part not in given and (ours in self.outside or without_backbone):
+            elif part not in given and (ours in self.outside or part in MASKS or without_backbone):
                 self.report.initialised[ours] = f'the checkpoint has no {part}'
             else:
                 missing.append(ours)
@@ -184,7 +185,7 @@ class Fitting:
 
     def _check_classifiers(self) -> None:
         """Skip a classifier with another number of classes, and note one that is all zeros."""
-        for ours in [ours for ours in self.report.matched if ours.startswith('head.')]:
+        for ours in [ours for ours in self.report.matched if ours.startswith(('head.', 'queries.class_head.'))]:
             value, target = self.tensor_as_it_is(ours), self.targets[ours]
             if value.ndim and value.shape[:1] != target.shape[:1] and value.shape[1:] == target.shape[1:]:
                 del self.report.matched[ours]

@@ -1,0 +1,77 @@
+"""EoMT's weights in the names of its authors and of transformers, in and out."""
+
+import pytest
+import timm
+import torch
+from torch import nn
+
+from vit_plugin.models import EoMT
+from vit_plugin.weights import FORMATS, export
+
+SIZES = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=16)
+ENCODERS = {
+    'eomt': dict(pos_embed=dict(prefix_rows=False), encoder=dict(reg_token=4, layer_scale_init_value=1.)),
+    'eomt_dinov3': dict(pos_embed=dict(type='none', rotary=dict(form='centred', planes='halves')),
+                        encoder=dict(reg_token=4, layer_scale_init_value=1., qkv_bias='qv'))}
+# Of a head with one class, two queries and one block that has them.
+HEAD = {'q.weight', 'attn_mask_probs', *(f'{name}.{kind}' for kind in ('weight', 'bias') for name in (
+    'class_head', 'mask_head.0', 'mask_head.2', 'mask_head.4', 'upscale.0.conv1', 'upscale.0.norm', 'upscale.1.conv1',
+    'upscale.1.norm')), 'upscale.0.conv2.weight', 'upscale.1.conv2.weight'}
+
+
+def eomt(form: str) -> EoMT:
+    model = EoMT(num_classes=1, num_queries=2, num_blocks=1, arch=SIZES, img_size=64, numerics='timm',
+                 **ENCODERS[form.removeprefix('hf_')])
+    for parameter in model.parameters():
+        nn.init.normal_(parameter)
+    model.queries.set_probs([0.25])
+    return model
+
+
+@pytest.mark.parametrize('form', ['eomt', 'eomt_dinov3', 'hf_eomt', 'hf_eomt_dinov3'])
+def test_out_and_in(form):
+    model, other = eomt(form), eomt(form)
+    exported, left = FORMATS[form].export(model.state_dict(), 2)
+    assert not left
+    if form.startswith('hf'):
+        assert export(model.state_dict(), 'hf', 2)[2].name == form
+    report = other.load(exported)
+    assert report.format == form
+    assert {*report.matched} == {*model.state_dict()} - {'position._extra_state'}
+    assert not report.ignored
+    for key, value in model.state_dict().items():
+        assert torch.equal(other.state_dict()[key], value), key
+
+
+def test_the_authors_names_are_timms():
+    encoder = timm.create_model('vit_small_patch14_reg4_dinov2', img_size=64, patch_size=16, num_classes=0, depth=2,
+                                embed_dim=32, num_heads=2, mlp_ratio=2)
+    exported, _ = FORMATS['eomt'].export(eomt('eomt').state_dict(), 2)
+    assert {*exported} == {f'network.{name}' for name in HEAD} | {
+        f'network.encoder.backbone.{name}' for name in encoder.state_dict()}
+    found = eomt('eomt').load({**exported, 'criterion.empty_weight': torch.ones(2),
+                               'network.encoder.pixel_mean': torch.ones(1, 3, 1, 1)})
+    assert {*found.ignored} == {'criterion.empty_weight', 'network.encoder.pixel_mean'}
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize(('name', 'form'), [('EomtForUniversalSegmentation', 'hf_eomt'),
+                                            ('EomtDinov3ForUniversalSegmentation', 'hf_eomt_dinov3'),
+                                            ('DINOv3ViTModel', 'eomt_dinov3')])
+def test_every_name_of_transformers(name, form):
+    transformers = pytest.importorskip('transformers', minversion='5')
+    kind = getattr(transformers, name)
+    sizes = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, image_size=64, patch_size=16,
+                 num_register_tokens=4, **(dict(mlp_ratio=2) if form == 'hf_eomt' else dict(intermediate_size=64)))
+    theirs = kind(kind.config_class(**sizes, **(
+        {} if form == 'eomt_dinov3' else dict(num_blocks=1, num_queries=2, num_labels=1))))
+    names = {key: value.shape for key, value in theirs.state_dict().items()
+             if key not in ('criterion.empty_weight', 'embeddings.mask_token')}
+    exported = {key: value.shape for key, value in FORMATS[form].export(eomt(form).state_dict(), 2)[0].items()}
+    if form == 'eomt_dinov3':  # whose authors give these parts timm's names
+        exported = {key.removeprefix('network.encoder.backbone.'): shape for key, shape in exported.items()
+                    if '.backbone.' in key}
+        names = {key.replace('embeddings.', 'patch_embed.', 1).replace('model.layer.', 'blocks.'): shape
+                 for key, shape in names.items()}
+        names = {key.replace('patch_patch_embed.', 'patch_embeddings.'): shape for key, shape in names.items()}
+    assert exported == names

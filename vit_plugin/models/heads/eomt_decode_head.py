@@ -1,0 +1,30 @@
+"""EoMT's loss and masks in MMSegmentation: semantic segmentation."""
+
+from typing import Any
+
+from vit_plugin.arguments.fields import PositiveInt
+from vit_plugin.errors import leave_out_multimodal, needed_by
+from vit_plugin.registry import MODELS
+
+from .eomt_head import EoMTHead
+
+with needed_by('EoMTDecodeHead'):
+    leave_out_multimodal()
+    from mmseg.models.decode_heads import Mask2FormerHead
+
+
+@MODELS.register_module()
+class EoMTDecodeHead(EoMTHead, Mask2FormerHead):
+    """An :class:`EoMTHead` for MMSegmentation, whose masks become one map of classes as in Mask2Former.
+
+    Args:
+        num_classes: number of classes.
+        ignore_index: the label of pixels that do not count.
+        align_corners: MMSegmentation's, of its sliding windows.
+        **kwargs: see :class:`EoMTHead`.
+    """
+
+    def __init__(self, num_classes: PositiveInt, ignore_index: int = 255, align_corners: bool = False,
+                 **kwargs: Any) -> None:
+        super().__init__(num_classes, **kwargs)
+        self.out_channels, self.ignore_index, self.align_corners = num_classes, ignore_index, align_corners
