@@ -177,7 +177,8 @@ def test_pooled_stages_without_a_residual_convolution_and_with_channels_last():
     (tokens, grid, maps), (others, _, other_maps) = (stem(images) for stem in both)
     assert grid == (2, 2)
     torch.testing.assert_close(tokens, others)
-    assert [m.is_contiguous(memory_format=torch.channels_last) for m in (*maps, *other_maps)] == [False] * 2 + [True] * 2
+    last = [m.is_contiguous(memory_format=torch.channels_last) for m in (*maps, *other_maps)]
+    assert last == [False, False, True, True]
     stage = both[0].backbone[1]
     x = torch.randn(2, 8, 4, 4)
     torch.testing.assert_close(stage(x), stage.act(stage.norm1(F.max_pool2d(stage.conv1(x), 2))))

@@ -62,7 +62,7 @@ class PooledResNetEmbed(Stem):
             GroupNorm several times slower: take it with BatchNorm.
 
     Raises:
-        ConfigError: if ``residual`` has not one value for each stage.
+        ConfigError: if ``residual`` does not have one value for each stage.
     """
 
     def __init__(  # type: ignore[misc]  # it names some of StemOptions itself
@@ -73,8 +73,8 @@ class PooledResNetEmbed(Stem):
         root, *widths = channels
         residual = [True] * len(widths) if residual is None else residual
         if len(residual) != len(widths):
-            raise ConfigError(f'patch_embed: residual has {len(residual)} values for {len(widths)} stages; give one for '
-                              'each, or leave it out.')
+            raise ConfigError(f'patch_embed: residual has {len(residual)} values for {len(widths)} stages; give one '
+                              'for each, or leave it out.')
         super().__init__(in_channels, embed_dims, patch_size, numerics, with_cp, **kwargs,
                          feature_strides=[2**(i + 1) for i in range(len(widths))], feature_channels=widths)
         self.backbone = nn.Sequential(
