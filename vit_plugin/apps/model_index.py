@@ -57,8 +57,8 @@ def register_models() -> None:
 
 
 def recipes(folder: str) -> list[Path]:
-    """The recipes of one folder of the index, in the order of their names."""
-    return sorted(shipped('configs').joinpath(folder).glob('*.py'))
+    """The recipes of one folder of the index, in the order of their names. One to choose variants by is no model."""
+    return sorted(path for path in shipped('configs').joinpath(folder).glob('*.py') if '-choice' not in path.stem)
 
 
 def entry(path: Path) -> dict[str, Any]:
