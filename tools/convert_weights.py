@@ -4,7 +4,7 @@
     python tools/convert_weights.py work_dirs/run/epoch_100 model.pth
 
 Without ``--to`` it is the whole model with its own names, for tools/test.py, tools/infer.py and ``load_from``. LoRA's
-adapters are merged.
+adapters are merged. ``--dtype float16`` halves the file, for a release.
 """
 
 import argparse
@@ -28,6 +28,8 @@ def make_parser() -> argparse.ArgumentParser:
                         'transformers that fits; default: the whole model as it is')
     parser.add_argument('--num-heads', type=at_least(1),
                         help='attention heads, for --to jax, where neither source nor width tells')
+    parser.add_argument('--dtype', choices=('float32', 'float16', 'bfloat16'),
+                        help='dtype of the weights; default: that of the source')
     return parser
 
 
@@ -42,9 +44,12 @@ def write(weights: Mapping, path: Path, suffix: str) -> None:
         (save_file if suffix == '.safetensors' else torch.save)(weights, path)
 
 
-def plain(value, suffix: str):
-    """A tensor with memory of its own, since safetensors takes no tied ones, in a type that the file can hold."""
-    value = value.float() if suffix == '.npz' else value  # numpy has no bfloat16
+def plain(value, args: argparse.Namespace):
+    """A tensor with memory of its own, since safetensors takes no tied ones, in a dtype that the file can hold."""
+    import torch
+    if value.is_floating_point() and args.dtype:
+        value = value.to(getattr(torch, args.dtype))
+    value = value.float() if args.target.suffix == '.npz' and value.dtype == torch.bfloat16 else value
     return value.contiguous().clone()
 
 
@@ -65,15 +70,15 @@ def find_heads(args: argparse.Namespace, weights: Mapping, state: Mapping) -> in
 
 
 def write_whole(args: argparse.Namespace) -> None:
-    """Write the weights of a run's checkpoint with their own names, and in files of torch what is known of the data."""
+    """Write the weights of a run's checkpoint with their own names, and in files of torch its config and classes."""
     import torch
 
     from vit_plugin.weights.files import find_weights
     from vit_plugin.weights.sources import read_complete
     content = read_complete(args.source)
-    weights = {name: plain(value, args.target.suffix) for name, value in find_weights(content).items()}
+    weights = {name: plain(value, args) for name, value in find_weights(content).items()}
     meta = content.get('meta') if isinstance(content.get('meta'), Mapping) else {}
-    known = {name: meta[name] for name in ('dataset_meta', 'epoch', 'iter') if name in meta}
+    known = {name: meta[name] for name in ('cfg', 'dataset_meta', 'epoch', 'iter') if name in meta}
     with replacing(args.target, [args.source]) as path:
         if args.target.suffix in ('.pth', '.bin'):
             torch.save(dict(meta=known, state_dict=weights), path)
@@ -101,7 +106,7 @@ def main(args: argparse.Namespace) -> None:
     if lost:
         raise ConfigError(f'The format {written.name} has no name for {", ".join(lost)}, without which it would be '
                           'another model; choose another format.')
-    exported = {key: plain(value, args.target.suffix) for key, value in exported.items()}
+    exported = {key: plain(value, args) for key, value in exported.items()}
     with replacing(args.target, [args.source]) as path:
         write(exported, path, args.target.suffix)
     print(f'{len(exported)} tensors from the format {form.name} to {written.name}: {args.target}')

@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 from typing_extensions import Required, TypedDict
 
 from vit_plugin.arguments import Signature, check
-from vit_plugin.arguments.fields import Depth, PositiveInt
+from vit_plugin.arguments.fields import Blocks, PositiveInt
 from vit_plugin.errors import ConfigError
 
 SIZE_KEYS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
@@ -60,7 +60,7 @@ VARIANTS = (
 class ArchCfg(TypedDict, total=False):
     """A variant outside the table, see :func:`parse_arch`."""
     embed_dims: Required[PositiveInt]
-    num_layers: Required[Depth]
+    num_layers: Required[Blocks]
     num_heads: Required[PositiveInt]
     feedforward_channels: Required[PositiveInt]
     patch_size: PositiveInt

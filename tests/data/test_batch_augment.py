@@ -129,6 +129,17 @@ def test_cropping(padding, pad_val):
     assert (as_image(BATCHED['RandomCrop'](transform, as_batch(photo(height=24, width=24)))) == theirs).all()
 
 
+def test_cropping_after_reflection():
+    """MMPretrain's own transform ignores ``padding_mode``."""
+    transform = mmpretrain.RandomCrop(crop_size=24, padding=4, padding_mode='reflect')
+    image = photo(height=24, width=24)
+    np.random.seed(0)
+    top, left, _, _ = transform.rand_crop_params(np.empty((32, 32)))
+    np.random.seed(0)
+    padded = np.pad(image, ((4, 4), (4, 4), (0, 0)), mode='reflect')
+    assert (as_image(BATCHED['RandomCrop'](transform, as_batch(image))) == padded[top:top + 24, left:left + 24]).all()
+
+
 def test_what_has_no_form_for_batches_is_said():
     with pytest.raises(ConfigError, match='GaussianBlur has no form for batches'):
         check_batched(mmpretrain.GaussianBlur(radius=1))

@@ -31,6 +31,14 @@ def test_the_seed_chooses_and_a_larger_part_contains_the_smaller():
     assert len(images(fraction=1e-6)) == 10  # one of each class
 
 
+def test_the_rest_is_what_the_part_has_not():
+    part, rest = (stratified_subset(DIGITS, fraction=0.1, rest=rest) for rest in (False, True))
+    images = [part.get_data_info(i)['img'].tobytes() for i in range(len(part))]
+    images += [rest.get_data_info(i)['img'].tobytes() for i in range(len(rest))]
+    whole = DATASETS.build(DIGITS)
+    assert sorted(images) == sorted(whole.get_data_info(i)['img'].tobytes() for i in range(len(whole)))
+
+
 def test_bad_input():
     for fraction in (0, 1.5, '1%', True, float('nan')):
         with pytest.raises(ConfigError, match='must be '):

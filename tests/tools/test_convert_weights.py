@@ -6,7 +6,7 @@ import torch
 from authors import FOLDER, NAMES, Golden
 
 from vit_plugin.models import VisionTransformer
-from vit_plugin.weights.files import read_weights
+from vit_plugin.weights.files import read_checkpoint, read_weights
 
 
 @pytest.fixture
@@ -68,6 +68,20 @@ def test_bfloat16(convert, tmp_path, tiny):
     torch.save(VisionTransformer(**tiny).bfloat16().state_dict(), tmp_path / 'weights.pth')
     done = convert(tmp_path / 'weights.pth', tmp_path / 'x.npz', '--to', 'jax', '--num-heads', 2)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(('suffix', 'dtype'), [('.pth', 'bfloat16'), ('.safetensors', 'float16'), ('.npz', 'float16')])
+def test_dtype(convert, tmp_path, tiny, suffix, dtype):
+    weights = {**VisionTransformer(**tiny).state_dict(), 'steps': torch.tensor(70_000)}  # too large for float16
+    torch.save(dict(state_dict=weights, meta=dict(cfg='model = dict()')), tmp_path / 'weights.pth')
+    done = convert(tmp_path / 'weights.pth', tmp_path / f'x{suffix}', '--dtype', dtype)
+    assert done.returncode == 0, done.stderr
+    after = read_weights(tmp_path / f'x{suffix}')
+    assert after['steps'] == 70_000
+    assert all(torch.equal(after[name], value.to(getattr(torch, dtype)))
+               for name, value in weights.items() if name != 'steps')
+    if suffix == '.pth':
+        assert read_checkpoint(tmp_path / 'x.pth')['meta'] == dict(cfg='model = dict()')
 
 
 def test_bad_input(convert, tmp_path):

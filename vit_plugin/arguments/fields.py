@@ -16,6 +16,7 @@ LIMIT = 2**24  # no sensible width, side or count is larger. Larger numbers woul
 Count = Annotated[int, Field(ge=0, le=LIMIT)]
 PositiveInt = Annotated[int, Field(ge=1, le=LIMIT)]
 Depth = Annotated[int, Field(ge=1, le=1000)]
+Blocks = Annotated[int, Field(ge=0, le=1000)]  # without any, the stem stands alone
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0, lt=1)]

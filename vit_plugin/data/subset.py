@@ -16,7 +16,7 @@ Part = Annotated[float, Field(gt=0, le=1)]
 
 
 @DATASETS.register_module()
-def stratified_subset(dataset: dict, fraction: Part, seed: Seed = 0) -> BaseDataset:
+def stratified_subset(dataset: dict, fraction: Part, seed: Seed = 0, rest: bool = False) -> BaseDataset:
     """Build a data set and keep a part of it, such as the 1 % of the labels of semi-supervised learning.
 
     In a config this is ``dataset=dict(type='vit_plugin.stratified_subset', fraction=0.01, dataset=dict(...))``.
@@ -25,6 +25,7 @@ def stratified_subset(dataset: dict, fraction: Part, seed: Seed = 0) -> BaseData
         dataset: the config of a data set with one label for each image.
         fraction: the part of each class to keep, above 0 and at most 1. At least one image of each class remains.
         seed: seed of the choice. A larger part of the same seed contains the smaller one.
+        rest: keep the other images instead, to train on them and validate on the part.
 
     Returns:
         The data set itself, of its own class, with fewer images in the same order.
@@ -32,13 +33,15 @@ def stratified_subset(dataset: dict, fraction: Part, seed: Seed = 0) -> BaseData
     Raises:
         ConfigError: if the fraction or the seed is out of range, or if the images have no labels.
     """
-    check('stratified_subset', Signature(dict(fraction=Part, seed=Seed)), (), dict(fraction=fraction, seed=seed))
+    check('stratified_subset', Signature(dict(fraction=Part, seed=Seed, rest=bool)), (),
+          dict(fraction=fraction, seed=seed, rest=rest))
     complete = ALL_DATASETS.build(dataset)
     labels = labels_of(complete)
     random = np.random.default_rng(seed)
-    chosen = [members[:max(round(len(members) * fraction), 1)]
-            for label in np.unique(labels) for members in [random.permutation(np.flatnonzero(labels == label))]]
-    return complete.get_subset(np.sort(np.concatenate(chosen)).tolist())
+    chosen = np.concatenate([
+        members[:max(round(len(members) * fraction), 1)]
+        for label in np.unique(labels) for members in [random.permutation(np.flatnonzero(labels == label))]])
+    return complete.get_subset((np.setdiff1d(np.arange(len(labels)), chosen) if rest else np.sort(chosen)).tolist())
 
 
 def labels_of(dataset: Any) -> np.ndarray:

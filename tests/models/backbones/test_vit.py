@@ -388,3 +388,12 @@ def test_sums_over_the_blocks_are_float32_under_autocast(tiny, pos_embed):
         model(torch.randn(1, 3, 32, 32))
     assert dtypes == [torch.float32] * 2
     assert model.bfloat16()(torch.randn(1, 3, 32, 32, dtype=torch.bfloat16))[0].dtype == torch.bfloat16
+
+
+def test_without_blocks_the_output_is_that_of_the_stem():
+    model = VisionTransformer(dict(SIZES, num_layers=0, patch_size=8), 32, with_cls_token=False, pos_embed='none',
+                              out_type='avg_featmap').eval()
+    images = torch.randn(2, 3, 32, 32)
+    torch.testing.assert_close(model(images)[0], model.norm(model.patch_embed(images)[0]).mean(1))
+    with pytest.raises(ConfigError, match='Invalid out_indices 0'):
+        VisionTransformer(dict(SIZES, num_layers=0, patch_size=8), 32, out_indices=0)

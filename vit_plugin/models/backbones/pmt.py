@@ -15,6 +15,7 @@ from ..layers.block_cfg import BlockCfg
 from ..layers.encoder import Encoder
 from ..layers.mask_queries import MaskQueries
 from ..layers.numerics import build_map_norm, build_norm, get_numerics
+from ..layers.recompute import Recompute
 from ..layers.rotary import build_rotary
 from .vit import VisionTransformer
 
@@ -42,7 +43,8 @@ class Lateral(nn.Module):
 class Decoder(nn.Module):
     """What a :class:`PMT` has after the transformer: an encoder of its own, on the sum of several depths."""
 
-    def __init__(self, cfg: BlockCfg, num_blocks: int, num_depths: int, norm_cfg: NormConfig, with_cp: bool) -> None:
+    def __init__(self, cfg: BlockCfg, num_blocks: int, num_depths: int, norm_cfg: NormConfig,
+                 with_cp: Recompute) -> None:
         super().__init__()
         self.laterals = nn.ModuleList(Lateral(cfg.embed_dims, norm_cfg) for _ in range(num_depths))
         self.rope = build_rotary(

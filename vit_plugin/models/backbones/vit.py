@@ -246,6 +246,8 @@ class VisionTransformer(LoadableBackbone):
 
     def _check_out_indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:
         indices = [out_indices] if isinstance(out_indices, int) else out_indices
+        if not self.num_layers and tuple(indices) == (-1, ):
+            return (-1, )  # the stem's tokens with positions
         for index in indices:
             if not -self.num_layers <= index < self.num_layers:
                 raise ConfigError(f'Invalid out_indices {index}: this arch has {self.num_layers} blocks, '
