@@ -2,7 +2,7 @@
 
     python tools/plan.py configs/vit/vit-base-p16_8xb64-20k_in1k-384px.py --gpus 64 --gpu-memory 80
 
-It needs no GPU. The rows are DDP, FSDP2 and HSDP, each without and with recomputing of activations.
+It needs no GPU. The rows are DDP, FSDP2 and HSDP, each without, with selective and with full recomputing.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from vit_plugin.apps.flags import add_cfg_options, at_least, run_tool
 from vit_plugin.apps.planning.cost import GIGABYTES_PER_S, PAPER_CORE_DAYS, PEAK_TFLOPS, Cluster, images_of_run
 
 MIB = 1 << 20
+RECOMPUTE = {False: 'no', 'selective': 'selective', True: 'yes'}
 COLUMNS = ('', 'recompute', 'parameters', 'gradients', 'optimizer', 'ema', 'gathered', 'activations', 'peak MiB',
            'largest batch', 'within MiB', 'between MiB', 'step s', 'days')
 
@@ -51,7 +52,7 @@ def table(rows: Sequence) -> str:
     for row in rows:
         sizes = [*(row.memory[kind] for kind in COLUMNS[2:8]), row.peak, row.traffic['within'], row.traffic['between']]
         cells = [f'{size / MIB:,.0f}' for size in sizes]
-        lines.append((row.name, 'yes' if row.recompute else 'no', *cells[:7], f'{row.largest_batch:,}', *cells[7:],
+        lines.append((row.name, RECOMPUTE[row.recompute], *cells[:7], f'{row.largest_batch:,}', *cells[7:],
                       f'{row.step_s:.3g}', '' if row.days is None else f'{row.days:.3g}'))
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return '\n'.join('  '.join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]) for line in lines)

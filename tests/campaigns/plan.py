@@ -29,6 +29,7 @@ from vit_plugin.apps.planning.forecast import Forecast, equal_blocks
 from vit_plugin.apps.planning.step import Layout, build_classifier, pretended_ranks
 from vit_plugin.arch import parse_arch
 from vit_plugin.engine.sharding import Sharding, shard
+from vit_plugin.models.layers.recompute import Recompute
 
 RANKS, GOAL = 2, 0.05
 MEASURED = 'measured step'
@@ -39,7 +40,7 @@ class Case(NamedTuple):
     name: str
     arch: str
     sharded: bool
-    recompute: bool = False
+    recompute: Recompute = False
     optimizer: str = 'AdamW'
     img_size: int = 224
     batch: int = 4
@@ -48,8 +49,10 @@ class Case(NamedTuple):
 CASES = (
     Case('S/16, FSDP2', 'S/16', True),
     Case('S/16, FSDP2, recompute', 'S/16', True, recompute=True),
+    Case('S/16, FSDP2, selective', 'S/16', True, recompute='selective'),
     Case('S/16, DDP, SGD', 'S/16', False, optimizer='SGD'),
     Case('S/16, DDP, recompute', 'S/16', False, recompute=True),
+    Case('S/16, DDP, selective', 'S/16', False, recompute='selective'),
     Case('B/16, FSDP2, 112 px', 'B/16', True, img_size=112),
     Case('B/16, FSDP2, SGD, recompute, 112 px', 'B/16', True, True, 'SGD', 112),
     Case('R26+S/32, FSDP2', 'R26+S/32', True, batch=2),

@@ -15,12 +15,13 @@ def test_a_plan_for_people_and_for_machines(run_tool, tmp_path):
         assert words in done.stdout
     record = json.loads(out.read_text())
     rows = {(row['name'], row['recompute']): row for row in record['layouts']}
-    assert set(rows) == {(strategy, recompute) for strategy in ('DDP', 'FSDP2 of 2') for recompute in (False, True)}
+    assert set(rows) == {(strategy, recompute) for strategy in ('DDP', 'FSDP2 of 2')
+                         for recompute in (False, 'selective', True)}
     for strategy in ('DDP', 'FSDP2 of 2'):
-        plain, recomputing = rows[strategy, False], rows[strategy, True]
-        assert plain['peak'] > recomputing['peak']
-        assert 0 < plain['largest_batch'] < recomputing['largest_batch']
-        assert plain['step_s'] <= recomputing['step_s']
+        plain, selective, full = (rows[strategy, recompute] for recompute in (False, 'selective', True))
+        assert plain['peak'] > selective['peak'] > full['peak']
+        assert 0 < plain['largest_batch'] < selective['largest_batch'] < full['largest_batch']
+        assert plain['flops'] <= selective['flops'] < full['flops']
     assert rows['FSDP2 of 2', False]['memory']['optimizer'] < rows['DDP', False]['memory']['optimizer']
     assert not dist.is_initialized()
 

@@ -68,9 +68,10 @@ def test_the_largest_batch_is_the_last_that_fits(ranks, group):
 
 
 @pytest.mark.parametrize(('optimizer', 'amp', 'recompute', 'batch'), [
-    (dict(type='AdamW'), False, True, 16), (dict(type='SGD', momentum=0.9), True, False, 16),
+    (dict(type='AdamW'), False, True, 16), (dict(type='AdamW'), False, 'selective', 16),
+    (dict(type='SGD', momentum=0.9), True, False, 16),
     *(pytest.param(*other, marks=pytest.mark.nightly) for other in product(
-        (dict(type='AdamW'), dict(type='SGD', momentum=0.9)), (False, True), (False, True), (1, 64)))])
+        (dict(type='AdamW'), dict(type='SGD', momentum=0.9)), (False, True), (False, 'selective', True), (1, 64)))])
 def test_the_plan_is_what_torch_allocates(optimizer, amp, recompute, batch):
     wrapper = dict(type=f'vit_plugin.{"Amp" * amp}OptimWrapper', optimizer=dict(optimizer, lr=1e-3))
     cfg = make_cfg(2, optim_wrapper=wrapper)

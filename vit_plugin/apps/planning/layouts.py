@@ -6,19 +6,22 @@ from dataclasses import dataclass
 from mmengine.config import Config
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.models.layers.recompute import Recompute
 
 from .cost import DAY, Cluster
 from .forecast import Forecast, equal_blocks
 from .step import Layout
 
 GIB = 1 << 30
+RECOMPUTING: dict[Recompute, str] = {
+    False: '', 'selective': ' with selective recomputing', True: ' with recomputing'}
 
 
 @dataclass(frozen=True)
 class Row:
     """A row of the plan."""
     name: str  # DDP, FSDP2 or HSDP, and the number of ranks that share one copy of the model
-    recompute: bool
+    recompute: Recompute
     memory: Mapping[str, float]  # bytes by kind at the peak of a step
     peak: float  # their sum
     least_peak: float  # the same with one image
@@ -31,12 +34,12 @@ class Row:
     days: float | None  # of the run; None without a schedule
 
     def __str__(self) -> str:
-        return self.name + (' with recomputing' if self.recompute else '')
+        return self.name + RECOMPUTING[self.recompute]
 
 
 def lay_out(cfg: Config, cluster: Cluster, batch: int, images: float | None,
             num_layers: int) -> tuple[list[Row], list[str]]:
-    """Plan DDP, FSDP2 and HSDP for a classifier of so many blocks, each without and with recomputing.
+    """Plan DDP, FSDP2 and HSDP for a classifier of so many blocks, each with the three settings of recomputing.
 
     Args:
         cfg, cluster: the config, and what it is planned for. The ranks must be pretended.
@@ -59,7 +62,7 @@ def lay_out(cfg: Config, cluster: Cluster, batch: int, images: float | None,
         for group in sizes:
             try:
                 rows += [_row(strategy, cfg, cluster, Layout(gpus, node, group, recompute), batch, images,
-                              equal_blocks(cfg, num_layers)) for recompute in (False, True)]
+                              equal_blocks(cfg, num_layers)) for recompute in RECOMPUTING]
                 break  # the largest group that the model can be sharded in
             except ConfigError as error:
                 if group == 1 or not str(error).startswith(('sharding:', 'optim_wrapper.optimizer:')):

@@ -24,6 +24,7 @@ from vit_plugin.engine.sharding import Sharding, shard
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.layers.encoder import Encoder
+from vit_plugin.models.layers.recompute import Recompute
 
 from .tracing import ENDS, Peaks, Work, memory_tracker
 
@@ -37,7 +38,7 @@ class Layout:
     gpus: int
     gpus_per_node: int
     group: int = 1  # ranks that share one copy of the model; 1 is DDP
-    recompute: bool = False  # activations, in the backward (``with_cp``)
+    recompute: Recompute = False  # ``with_cp`` of the backbone
     device: Literal['cuda', 'cpu'] = 'cuda'  # 'cuda' plans the optimizers that torch chooses on CUDA
 
 
@@ -158,7 +159,7 @@ def _all_reduce(_: None, bucket: dist.GradBucket) -> torch.futures.Future[Tensor
     return done
 
 
-def build_classifier(cfg: Config, recompute: bool = False, num_layers: int | None = None) -> nn.Module:
+def build_classifier(cfg: Config, recompute: Recompute = False, num_layers: int | None = None) -> nn.Module:
     """Build the classifier of a config without its weights, its preprocessor and the mixing of images.
 
     Args:
