@@ -60,6 +60,7 @@ setup(
         'demo': ['scikit-learn'],
         'browser': ['gradio>=6'],
         'lora': ['peft', 'transformers<5'],  # which peft imports; MMPretrain cannot be imported with 5
+        'float8': ['torchao'],
         'hf': ['datasets'],
         'sweep': ['submitit'],
         'logs': ['tensorboard', 'wandb', 'mlflow'],

@@ -53,6 +53,7 @@ EXTRAS = {
     'datasets': "'vit_plugin[hf]'",
     'gradio': "'vit_plugin[browser]'",
     'peft': "'vit_plugin[lora]'",
+    'torchao': "'vit_plugin[float8]'",
     'submitit': "'vit_plugin[sweep]'",
     'onnx': "'vit_plugin[export]'",
     'onnxscript': "'vit_plugin[export]'",

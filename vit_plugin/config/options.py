@@ -12,6 +12,7 @@ from mmengine.utils.dl_utils import set_multi_processing
 from vit_plugin.engine.compile import OPTIONS
 from vit_plugin.engine.default_hooks import with_ours
 from vit_plugin.engine.faults.unreadable import UnreadableHook
+from vit_plugin.engine.float8 import Float8
 from vit_plugin.engine.lora import Lora
 from vit_plugin.engine.optim.layer_decay import ParamwiseConfig
 from vit_plugin.engine.sharding import Sharding
@@ -21,16 +22,16 @@ from .names import nearest, parameters
 
 # Settings that are read by `cfg.get`, in addition to the runner's arguments: by our runner and tools, and by MMEngine's
 # and the frameworks'. tests/config/test_options.py compares them with the sources.
-OURS = {'begin_from', 'find_unused_parameters', 'lora', 'optimize', 'runner_type', 'schedule_length', 'sharding',
-        'tta_model', 'tta_pipeline', 'unreadable', 'verbose'}
+OURS = {'begin_from', 'find_unused_parameters', 'float8', 'lora', 'optimize', 'runner_type', 'schedule_length',
+        'sharding', 'tta_model', 'tta_pipeline', 'unreadable', 'verbose'}
 THEIRS = {'activation_checkpointing', 'compile', 'custom_imports', 'efficient_conv_bn_eval', 'env_cfg', 'gpu_ids',
           'launcher', 'model_wrapper_cfg', 'strategy', 'sync_bn'}
 
 
 # What reads the settings of a group without a type.
 READERS: dict[str, Any] = {
-    'lora': Lora, 'sharding': Sharding, 'unreadable': UnreadableHook, 'randomness': Runner.set_randomness,
-    'env_cfg.mp_cfg': set_multi_processing}
+    'lora': Lora, 'float8': Float8, 'sharding': Sharding, 'unreadable': UnreadableHook,
+    'randomness': Runner.set_randomness, 'env_cfg.mp_cfg': set_multi_processing}
 GROUPS = {
     **{group: parameters(reader) for group, reader in READERS.items()},
     'optim_wrapper.paramwise_cfg': set(get_type_hints(ParamwiseConfig)),

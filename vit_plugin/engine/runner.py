@@ -36,6 +36,7 @@ from .exact.loops import resumable
 from .exact.randomness import SeedHook
 from .faults.preemption import PreemptionHook
 from .faults.unreadable import UnreadableHook
+from .float8 import float8_of
 from .lora import Lora, adapt, lora_of
 from .optim.schedules import scaled
 from .sharding import Sharding, begin_sharded, check_steps, is_sharded, sharding_of, unwrapped
@@ -156,6 +157,8 @@ class Runner(mmengine.runner.Runner):
         if self.cfg.get('lora') is not None:
             self.lora = lora_of(self.cfg)
             adapt(self, model, self.lora)
+        if self.cfg.get('float8') is not None:
+            self.logger.info(f'{float8_of(self.cfg).convert(model)} layers compute in float8.')
         if self.cfg.get('sharding') is None:
             return super().wrap_model(model_wrapper_cfg, model)
         self.sharding = sharding_of(self.cfg)
