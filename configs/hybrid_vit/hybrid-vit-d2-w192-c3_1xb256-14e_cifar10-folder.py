@@ -17,3 +17,4 @@ data_preprocessor = dict(augments=[
     dict(type='RandomCrop', crop_size=32, padding=4, padding_mode='reflect'),
     dict(type='RandomFlip', prob=0.5, direction='horizontal')])
 train_cfg = dict(max_epochs=14, val_interval=14)
+schedule_length = 14

@@ -39,7 +39,7 @@ def attention_weights(model: nn.Module, images: Tensor,
     results: list[Any] = []
 
     def record(attn: Attention, args: tuple) -> None:
-        x, grid, _, rotation = args
+        x, grid, _, rotation, _ = args
         weights = attn.weights(x, grid, rotation)
         if isinstance(attn, InWindows):
             weights = without_windows(weights, grid, attn.window_size)
