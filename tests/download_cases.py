@@ -184,7 +184,7 @@ def cases() -> list[Case]:
         right('download?id=5'), Case('text/download?id=5', 'not read'),
         Case('http://me:secret@SERVER/password/B_16.npz'),
         Case('http://me:wrong@SERVER/password/B_16.npz', r'http://127\S* cannot be fetched \(status 401'),
-        Case('http://127.0.0.1:1/B_16.npz', 'refused'), *(Case(address, 'cannot be fetched') for address in (
+        Case('http://127.0.0.1:1/B_16.npz', 'rejected'), *(Case(address, 'cannot be fetched') for address in (
             'http://', 'http:///B_16.npz', 'http://[::1/B_16.npz', 'http://127.0.0.1:99999/B_16.npz',
             'https://a..b/B_16.npz', 'http://no.such.host.invalid/x.npz', f'https://SERVER/right/{file}',
             'http://\u2603.\ud800/x.npz')),

@@ -1,4 +1,4 @@
-"""Measure ours beside timm's, MMPretrain's and transformers' ViT: the same weights and images, in turns.
+"""Measure our models against timm's, MMPretrain's and transformers': the same weights and images, in turns.
 
     python tools/benchmark.py --models B/16 R50+B/16 --modes forward train --out work_dirs/benchmark
 """

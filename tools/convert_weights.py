@@ -69,7 +69,7 @@ def find_heads(args: argparse.Namespace, weights: Mapping, state: Mapping) -> in
     return heads or 1
 
 
-def write_whole(args: argparse.Namespace) -> None:
+def write_model(args: argparse.Namespace) -> None:
     """Write the weights of a run's checkpoint with their own names, and in files of torch its config and classes."""
     import torch
 
@@ -96,7 +96,7 @@ def main(args: argparse.Namespace) -> None:
         raise ConfigError(f'--to: there is no {args.to!r}; give one of {", ".join(FORMATS)}.')
     check_target(args.target, [args.source])
     if not args.to:
-        write_whole(args)
+        write_model(args)
         return
     weights = open_weights(args.source)
     with naming(args.source):

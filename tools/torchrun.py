@@ -24,8 +24,9 @@ def main() -> int:
         status = error.get_first_failure()[1].exitcode
         return status if status > 128 else 1
     except RendezvousError as error:
-        print(f'Error: the {args.nnodes} hosts did not meet at {args.rdzv_endpoint} ({type(error).__name__}); start '
-              'this on every host, with the same MASTER_ADDR and PORT, which the others can reach.', file=sys.stderr)
+        print(f'Error: the {args.nnodes} machines did not find each other at {args.rdzv_endpoint} '
+              f'({type(error).__name__}); start this on every machine, with the same MASTER_ADDR and PORT, which the '
+              'others can reach.', file=sys.stderr)
         return 1
     return 0
 

@@ -28,7 +28,7 @@ def make_parser() -> argparse.ArgumentParser:
                         help='blocks for attention and rollout, from 1; negative ones from the end; default: the last')
     parser.add_argument('--heads', nargs='+', type=int, metavar='HEAD',
                         help='heads for attention, from 1; default: all')
-    parser.add_argument('--class', dest='label', help='name or number of the class for cam; default: the likeliest')
+    parser.add_argument('--class', dest='label', help='name or number of the class for cam; default: the most probable')
     parser.add_argument('--formats', nargs='+', choices=['png', 'pdf', 'svg'], default=['png', 'pdf'])
     return parser
 

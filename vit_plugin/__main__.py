@@ -18,7 +18,7 @@ from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.files.shipped import shipped
 
 RENAMED = {'convert_weights': 'convert'}
-NOT_COMMANDS = ('torchrun', )  # which the scripts beside it call
+NOT_COMMANDS = ('torchrun', )  # which the scripts next to it call
 
 
 def commands() -> dict[str, Path]:

@@ -89,14 +89,14 @@ def needed_by(feature: str) -> Iterator[None]:
             remedy = _LIBRARIES.get(module, 'install the package of your distribution that has it')
             raise MissingExtraError(f'{feature} cannot be imported, since {module or "a package that it needs"} needs '
                                     f'{library[1]}, which this system does not have; {remedy}.', name=module) from error
-        # For example, MMPretrain refuses some versions of mmcv. A detector does not need MMPretrain.
+        # For example, MMPretrain rejects some versions of mmcv. A detector does not need MMPretrain.
         raise MissingExtraError(f'{feature} cannot be imported, since a package that it needs raises '
                                 f'{type(error).__name__}: {str(error).rstrip(".")}; install versions that fit '
                                 f'together: pip install {_FRAMEWORK}.', name=module) from error
 
 
 def leave_out_multimodal() -> None:
-    """Let MMPretrain import its other models beside transformers 5 and pycocotools.
+    """Let MMPretrain import its other models where transformers 5 and pycocotools are installed.
 
     It imports its multimodal models as soon as both are installed, and transformers 5 lacks what they need. This sets
     the flag that MMPretrain would set if one were missing, so that a config with such a model is told what to install.

@@ -27,7 +27,7 @@ class Registry(root.Registry):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.later: dict[str, str] = {}
-        self.refused: dict[str, ConfigError] = {}  # names that are known, and why they cannot be had
+        self.unavailable: dict[str, ConfigError] = {}  # names that are known, and why they cannot be had
 
     def _register_module(self, module: Any, *args: Any, **kwargs: Any) -> None:
         super()._register_module(module, *args, **kwargs)
@@ -59,8 +59,8 @@ class Registry(root.Registry):
             found = None
         if found is not None:
             return found
-        if name in self.refused:
-            raise self.refused[name]
+        if name in self.unavailable:
+            raise self.unavailable[name]
         names = sorted({*self._module_dict, *self.later})
         near = get_close_matches(name, names, n=1)
         remedy = f'did you mean {SCOPE}.{near[0]}?' if near else f'there are {", ".join(names)}.'

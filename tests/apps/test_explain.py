@@ -6,7 +6,7 @@ from vit_plugin.errors import ConfigError
 
 
 class Damaged:
-    """A data set that refuses every sample."""
+    """A data set that rejects every sample."""
 
     def __len__(self) -> int:
         return 1

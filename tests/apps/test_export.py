@@ -221,7 +221,7 @@ def test_what_a_format_does_not_have(tmp_path, suffix, dtype, words):
         WRITERS[suffix](None, tmp_path / f'model{suffix}', dtype)
 
 
-def refuse(*_, **__) -> None:
+def reject(*_, **__) -> None:
     raise RuntimeError('no such operator\nand more')
 
 
@@ -230,8 +230,8 @@ def is_off(model: Deployed, *_) -> float:
 
 
 @pytest.mark.parametrize(('broken', 'by', 'words'), [
-    ('torch.export.export', refuse, 'torch.export cannot trace this model .RuntimeError: no such operator.; leave out'),
-    ('vit_plugin.apps.export.largest_difference', refuse, 'does not run .RuntimeError: no such operator.; nothing'),
+    ('torch.export.export', reject, 'torch.export cannot trace this model .RuntimeError: no such operator.; leave out'),
+    ('vit_plugin.apps.export.largest_difference', reject, 'does not run .RuntimeError: no such operator.; nothing'),
     ('vit_plugin.apps.export.largest_difference', is_off, 'is off by 5.0e-01 of the largest logit'),
 ])
 def test_after_any_error_the_old_file_stays(deployed, tmp_path, monkeypatch, broken, by, words):

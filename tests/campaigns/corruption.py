@@ -1,4 +1,4 @@
-"""Damage checkpoints in every way: they are read rightly or refused in a sentence. No code runs.
+"""Damage checkpoints in every way: they are read rightly or rejected in a sentence. No code runs.
 
     python tests/campaigns/corruption.py [--every 1]
 
@@ -54,7 +54,7 @@ def make(work_dir: Path) -> tuple[Path, Path]:
 
 
 def refusal(function: Callable[[], Any]) -> str:
-    """The sentence with which a function refuses, or nothing."""
+    """The sentence with which a function rejects, or nothing."""
     try:
         function()
     except ConfigError as error:
@@ -63,7 +63,7 @@ def refusal(function: Callable[[], Any]) -> str:
 
 
 def expect_refusal(work_dir: Path, what: str, damaged: str = 'epoch_2', before: str = 'epoch_1') -> None:
-    """The damaged checkpoint is refused in one sentence, and the one before is the newest."""
+    """The damaged checkpoint is rejected in one sentence, and the one before is the newest."""
     for read in (check_complete, read_weights):
         said = refusal(lambda read=read: read(work_dir / damaged))
         assert damaged in said, f'{what}: {read.__name__} says {said!r}'
@@ -232,12 +232,12 @@ READERS: dict[str, Callable[[Path], Any]] = {
 
 
 def result(read: Callable[[Path], Any], path: Path) -> str:
-    """What a reader makes of a file of ``STATE``. What is lacking in it, loading refuses, as ``mutations`` show."""
+    """What a reader makes of a file of ``STATE``. What is lacking in it, loading rejects, as ``mutations`` show."""
     try:
         found = dict(read(path))
         right = found.keys() <= STATE.keys() and all(torch.equal(found[name], STATE[name]) for name in found)
     except ConfigError as error:
-        return 'refused' if '\n' not in str(error) else 'else'
+        return 'rejected' if '\n' not in str(error) else 'else'
     except Exception:
         return 'else'
     return 'else' if not right else 'right' if len(found) == len(STATE) else 'lacking'
@@ -277,12 +277,12 @@ def main() -> None:
             counts.append(damage(Path(folder), every))
     with tempfile.TemporaryDirectory() as folder:
         counts.append(plant(Path(folder)))
-    print('{} changed bytes, {} cuts, {} ends while writing, {} planted things: all refused in a sentence, the one '
+    print('{} changed bytes, {} cuts, {} ends while writing, {} planted things: all rejected in a sentence, the one '
           'before taken, no code run'.format(*counts))
     with tempfile.TemporaryDirectory() as folder:
         for case, found in damage_files(Path(folder), every).items():
             print('|', ' | '.join(map(str, (case, found.total(), *(found[kind] for kind in (
-                'right', 'refused', 'lacking', 'else'))))), '|')
+                'right', 'rejected', 'lacking', 'else'))))), '|')
 
 
 if __name__ == '__main__':

@@ -7,7 +7,7 @@ of the native size and of another one.
 
     python tests/campaigns/dropin.py [--configs 'deit*/*'] [--out dropin.md]
 
-Prints a row for each backbone: the largest difference relative to the largest value, or refused with the reason. Ends
+Prints a row for each backbone: the largest difference relative to the largest value, or rejected with the reason. Ends
 with the numbers for each folder of configs, and with status 1 if anything is unequal. Takes some ten minutes on a core.
 
 Two of MMPretrain's classes compute something else than their papers. They are mended before the comparison, see
@@ -133,7 +133,7 @@ def compare(cfg: dict, **narrow: int) -> float:
         **narrow: sizes in place of its own.
 
     Raises:
-        ConfigError: if our backbone refuses the config.
+        ConfigError: if our backbone rejects the config.
     """
     torch.manual_seed(0)
     with torch.device('meta'):
@@ -185,15 +185,15 @@ def main() -> int:
                 known[key] = str(error)
         value = known[key]
         worst = max(worst, 0 if isinstance(value, str) else value)
-        what = 'refused' if isinstance(value, str) else 'equal' if value <= TOLERANCE else 'unequal'
+        what = 'rejected' if isinstance(value, str) else 'equal' if value <= TOLERANCE else 'unequal'
         counts.setdefault(name.partition('/')[0], Counter())[what] += 1
         rows.append(f'| {name} | {path}: {cfg["type"]} | ' + (
-            f'refused: {value}' if what == 'refused' else f'{what}, {value:.1e}') + ' |')
+            f'rejected: {value}' if what == 'rejected' else f'{what}, {value:.1e}') + ' |')
         print(rows[-1], flush=True)
         if args.out:
             args.out.write_text('\n'.join(rows) + '\n')
     total = sum(counts.values(), Counter())
-    columns = ('equal', 'refused', 'unequal')
+    columns = ('equal', 'rejected', 'unequal')
     print('', f'| configs | backbones | {" | ".join(columns)} |', '|---|' + '--:|' * 4, sep='\n')
     for folder, row in (*counts.items(), ('all', total)):
         print(f'| `{folder}` | {row.total()} | ' + ' | '.join(str(row[column]) for column in columns) + ' |')

@@ -39,7 +39,7 @@ def _mm(*steps: Mapping[str, Any]) -> Pipeline:
 def _timm(size: int) -> Pipeline:
     from PIL import Image
     from timm.data import create_transform
-    # No deviation of the magnitude: it may posterize to 0 bits, which Pillow refuses since version 13.
+    # No deviation of the magnitude: it may posterize to 0 bits, which Pillow rejects since version 13.
     transform = create_transform(
         size, is_training=True, auto_augment='rand-m9-inc1', re_prob=0.25, re_mode='pixel', interpolation='bicubic')
     return lambda path: transform(Image.open(path).convert('RGB'))

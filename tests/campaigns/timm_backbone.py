@@ -73,7 +73,7 @@ def outcome(name: str, size: tuple[int, int]) -> tuple[str, str, set[str]]:
         try:
             wrong, left = check(name, size, **options)
         except ConfigError as error:
-            return 'refused', reason or str(error), set()
+            return 'rejected', reason or str(error), set()
         except Exception as error:
             reason = reason or f'{type(error).__name__}: {error}'.splitlines()[0][:80]
             continue

@@ -7,7 +7,7 @@ first, the middle and the last one, or fewer if they are very wide (``--blocks 0
 
     python tests/campaigns/zoo.py [--names 'eva02*'] [--dtype float32] [--blocks 0] [--out zoo.md]
 
-Prints a row for each name: equal (to the last bit), the largest difference relative to the largest value, refused with
+Prints a row for each name: equal (to the last bit), the largest difference relative to the largest value, rejected with
 the reason, or UNEQUAL. Ends with a summary, and with status 1 if anything is unequal. Most names take seconds, the
 widest ones minutes. On one core of an EPYC all took 26 minutes in float32, and 19 in float64 with ``--blocks 1``.
 """
@@ -101,7 +101,7 @@ def compare(name: str, dtype: torch.dtype = torch.float64, count: int | None = N
     """The largest difference of the tokens at each size, relative to the largest value.
 
     Raises:
-        ConfigError: if our backbone refuses the name.
+        ConfigError: if our backbone rejects the name.
     """
     torch.manual_seed(0)
     with torch.device('meta'):
@@ -151,8 +151,8 @@ def main() -> int:
             counts['unequal' if largest > TOLERANCE[dtype] else 'equal to the last bit' if largest == 0 else
                    'equal up to rounding'] += 1
         except ConfigError as error:
-            row = f'| `{name}` | refused: {error} | | |'
-            counts['refused'] += 1
+            row = f'| `{name}` | rejected: {error} | | |'
+            counts['rejected'] += 1
         rows.append(row)
         print(row, flush=True)
         if args.out:

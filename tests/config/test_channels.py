@@ -34,7 +34,7 @@ def test_a_segmentors_head_chooses_maps(tiny):
 def test_more_maps_than_the_backbone_gives():
     model = dict(backbone=dict(type='vit_plugin.VisionTransformer', arch='B/16', out_type='featmap'),
                  decode_head=dict(in_channels=768, in_index=3))  # as in MMSegmentation's bases
-    with pytest.raises(ConfigError, match='model.decode_head.in_index=3 asks for more maps than the backbone gives'):
+    with pytest.raises(ConfigError, match='model.decode_head.in_index=3 needs more maps than the backbone returns'):
         check_channels(model)
 
 

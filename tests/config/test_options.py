@@ -23,7 +23,7 @@ from vit_plugin.errors import ConfigError
     ('default_hooks.checkpoint.keep_evry', 'did you mean keep_every?'),
     ('train_cfg.max_epochs.x', 'train_cfg.max_epochs=3 has no settings of its own'),
     ('default_hooks.checkpoints.interval', 'did you mean checkpoint'),
-    ('model.data_preprocessor.num_classes', 'stands beside the model in this config; leave out'),
+    ('model.data_preprocessor.num_classes', 'is next to the model in this config; leave out'),
 ])
 def test_a_misspelt_option_is_answered_with_the_nearest(digits_config, option, words):
     with pytest.raises(ConfigError) as error:

@@ -1,4 +1,4 @@
-"""Folders of classes on the disk: lists, held-out images, and what is refused."""
+"""Folders of classes on the disk: lists, held-out images, and what is rejected."""
 
 import shutil
 from pathlib import Path

@@ -109,12 +109,12 @@ def test_the_first_process_of_a_machine_reports_an_error_at_once(monkeypatch, en
 def ask_rank_0(folder: str) -> None:
     assert from_rank_0(lambda: dist.get_rank()) == 0
     with pytest.raises(ConfigError, match='no room'):
-        from_rank_0(refuse)
+        from_rank_0(reject)
     with pytest.raises(ZeroDivisionError if dist.get_rank() == 0 else ConfigError, match='division by zero'):
         from_rank_0(lambda: 1 / 0)
 
 
-def refuse() -> None:
+def reject() -> None:
     raise ConfigError('no room')
 
 

@@ -55,10 +55,10 @@ def test_it_is_free_after_an_error(tmp_path):
 
 
 def test_a_file_system_without_locks_is_said(tmp_path, monkeypatch):
-    def refuse(*args: object) -> None:
+    def reject(*args: object) -> None:
         raise OSError(37, 'No locks available')
 
-    monkeypatch.setattr(fcntl, 'flock', refuse)
+    monkeypatch.setattr(fcntl, 'flock', reject)
     with alone_in(tmp_path):
         pass
     assert not (tmp_path / OWNER).exists()

@@ -81,7 +81,7 @@ def test_a_checkpoint_says_its_own_pixels(tiny, tmp_path):
 
 @pytest.mark.parametrize(('arguments', 'words'), [
     (dict(arch='B/17'), "Unknown arch 'B/17'"),
-    (dict(num_classes=-1), 'num_classes=-1 must be a whole number from 0'),
+    (dict(num_classes=-1), 'num_classes=-1 must be an integer from 0'),
     (dict(arch='S/16', pretrained=True), "this is arch='S/16'; give a path"),
     (dict(arch='S/16', pretrained=''), "pretrained='' must be a path, an address, tensors by name or True"),
     (dict(arch='S/16', pretrained={}), 'pretrained={} must be'),
@@ -89,7 +89,7 @@ def test_a_checkpoint_says_its_own_pixels(tiny, tmp_path):
     (dict(arch=None), 'arch=None must be a name such as'),
     (dict(arch=5), 'arch=5 must be a name such as'),
     (dict(type='x'), "type is always the backbone 'vit_plugin.VisionTransformer'; leave it out"),
-    (dict(out_type='featmap'), "out_type='featmap' gives no vector for an image"),
+    (dict(out_type='featmap'), "out_type='featmap' returns no vector for an image"),
     (dict(init_cfg=None), 'init_cfg is for the runner'),
     (dict(arch='S/16', pretrained='none.npz'), "There is no checkpoint file 'none.npz'"),
 ])

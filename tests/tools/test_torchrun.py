@@ -73,7 +73,7 @@ def test_a_signal_is_passed_on_and_is_the_status(tmp_path, number):
 def test_a_host_that_does_not_come_is_one_sentence(tmp_path):
     output, _ = (launcher := start(tmp_path, NNODES=2, JOIN_TIMEOUT=2)).communicate(timeout=60)
     assert launcher.returncode == 1
-    assert 'Error: the 2 hosts did not meet at 127.0.0.1:' in output.splitlines()[-1]
+    assert 'Error: the 2 machines did not find each other at 127.0.0.1:' in output.splitlines()[-1]
     assert 'Traceback' not in output
 
 

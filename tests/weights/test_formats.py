@@ -261,7 +261,7 @@ def test_other_models_of_timm_are_refused(name, way):
 @pytest.mark.nightly
 @pytest.mark.parametrize('name', ['vit_small_resnet26d_224', 'vit_small_resnet50d_s16_224', 'vit_base_resnet50d_224'])
 def test_hybrids_on_resnets_of_timm(name):
-    """The same with timm's CNN under ours, and refused without it."""
+    """The same with timm's CNN under ours, and rejected without it."""
     theirs = randomised(timm.create_model(name, num_classes=0))
     stride = 16 if 's16' in name else 32
     sizes = 'B/32' if 'base' in name else dict(

@@ -1,4 +1,4 @@
-"""A page in the browser: drop a picture, see the likeliest classes and what the model sees in it."""
+"""A page in the browser: drop a picture, see its classes and what the model sees in it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ PANELS = {
                 'mean of the patches, after this block.'),
     'features': ('Features as colours', 'Patches of one colour have similar features (three principal components as '
                  'red, green, blue).'),
-    'cam': ('What speaks for the likeliest class', 'Bright patches raise the score of the class (Grad-CAM).')}
+    'cam': ('What speaks for the most probable class', 'Bright patches raise the score of the class (Grad-CAM).')}
 
 
 def draw_all(trained: TrainedModel, image: PreparedImage, block: int = -1) -> dict[str, np.ndarray | str]:

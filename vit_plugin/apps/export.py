@@ -31,7 +31,7 @@ class Deployed(nn.Module):
         super().__init__()
         preprocessor = model.data_preprocessor
         ones = torch.ones(1, 1, 1)
-        # Not `mean` alone: onnxscript gives that name to a mean that it folds into a constant.
+        # Not `mean` alone: onnxscript uses that name for a mean that it folds into a constant.
         self.register_buffer('image_mean', getattr(preprocessor, 'mean', 0 * ones).clone())
         self.register_buffer('image_std', getattr(preprocessor, 'std', ones).clone())
         self.model, self.dtype = model.to(dtype), dtype

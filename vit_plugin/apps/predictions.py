@@ -47,7 +47,7 @@ class Prediction:
         return cls(sample, names_of(labels, classes), scores.numpy())
 
     def rows(self, score_thr: float = SCORE_THR) -> list[dict[str, Any]]:
-        """Plain values by name: of the five likeliest classes, of boxes above a score, or of the classes of a map."""
+        """Plain values by name: of the five most probable classes, the boxes above a score, or the classes of a map."""
         entries = zip(self.names, self.scores.tolist(), strict=True)
         if self.boxes is not None:
             return [{'class': name, 'score': score, **dict(zip(SIDES, box, strict=True))}

@@ -19,7 +19,7 @@ from vit_plugin.errors import ConfigError
 from .signature import Signature, names_within
 
 # The errors that MMEngine's registries and their classes raise.
-REFUSALS = (AssertionError, KeyError, RuntimeError, TypeError, ValueError)
+CAUGHT = (AssertionError, KeyError, RuntimeError, TypeError, ValueError)
 ORDER = ('extra_forbidden', 'missing')  # pydantic's types of the errors that come first
 Class = TypeVar('Class', bound=type)
 _REPR = Repr()
@@ -27,7 +27,7 @@ _REPR.maxstring = _REPR.maxother = 80
 
 
 def checked(cls: Class) -> Class:
-    """Make a class refuse wrong arguments with a ``ConfigError``. Returns the class.
+    """Make a class reject wrong arguments with a ``ConfigError``. Returns the class.
 
     ``**kwargs`` of the constructor are the arguments of the next constructor in the method resolution order.
     ``**kwargs: Unpack[Options]`` are those of a ``TypedDict``. For base classes in other packages, only the names are
@@ -42,7 +42,7 @@ def checked(cls: Class) -> Class:
         if not known:  # not earlier, because an annotation may name a later part of its file
             known.append(Signature.of_class(cls))
         check(cls.__name__, known[0], args, kwargs)
-        with refusing(cls.__name__, (AssertionError, )):  # OpenMMLab's base classes raise these for a wrong value
+        with as_config_error(cls.__name__, (AssertionError, )):  # raised by OpenMMLab's base classes
             if own is None:
                 super(built, self).__init__(*args, **kwargs)
             else:
@@ -55,7 +55,7 @@ def checked(cls: Class) -> Class:
 
 
 def _check_layers(built: Any) -> None:
-    """Refuse a ``layer`` in an ``init_cfg`` that MMEngine would not find, and so would leave out without a word."""
+    """Reject a ``layer`` in an ``init_cfg`` that MMEngine would not find, and so would leave out without a word."""
     given = getattr(built, 'init_cfg', None) or ()
     for cfg in given if isinstance(given, (list, tuple)) else (given, ):
         layers = cfg.get('layer') or ()
@@ -70,7 +70,7 @@ def _check_layers(built: Any) -> None:
 
 
 @contextmanager
-def refusing(owner: str, kinds: tuple[type[Exception], ...] = REFUSALS) -> Iterator[None]:
+def as_config_error(owner: str, kinds: tuple[type[Exception], ...] = CAUGHT) -> Iterator[None]:
     """Turn another library's error about arguments into one sentence.
 
     Args:
@@ -85,7 +85,7 @@ def refusing(owner: str, kinds: tuple[type[Exception], ...] = REFUSALS) -> Itera
     except kinds as error:
         if isinstance(error, ConfigError):
             raise
-        reason = ' '.join(str(error).split()).strip('"\'').rstrip('.') or 'it refuses the values'
+        reason = ' '.join(str(error).split()).strip('"\'').rstrip('.') or 'it rejects the values'
         raise ConfigError(f'{owner}: {reason} ({type(error).__name__}); see its docstring for what may be '
                           'given.') from error
 

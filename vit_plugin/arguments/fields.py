@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, ConfigDict, Field, with_config
 from typing_extensions import Required, TypedDict
 
-# Values are not converted. Infinite numbers and NaN are refused.
+# Values are not converted. Infinite numbers and NaN are rejected.
 STRICT = ConfigDict(strict=True, extra='forbid', arbitrary_types_allowed=True, allow_inf_nan=False)
 # For a dict with further entries for a class of another library.
 OPEN = ConfigDict(strict=True, extra='allow', arbitrary_types_allowed=True, allow_inf_nan=False)
@@ -68,7 +68,7 @@ class NormConfig(_NormDetails, total=False):
 
 
 def _of_a_backend(options: dict | None) -> dict | None:
-    """Refuse what no file backend of MMEngine takes. Where none is named, the files' address chooses one."""
+    """Reject what no file backend of MMEngine takes. Where none is named, the files' address chooses one."""
     from mmengine.fileio.backends import backends
     if options is None:
         return None

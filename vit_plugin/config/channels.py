@@ -54,7 +54,7 @@ def _settle_prefix_tokens(neck: Any, backbone: BaseModule) -> None:
         neck['num_prefix_tokens'] = number
     if neck['num_prefix_tokens'] != number:
         raise ConfigError(f'model.neck.num_prefix_tokens={neck["num_prefix_tokens"]} does not fit the backbone, which '
-                          f'gives {number} tokens before the patches: leave it out.')
+                          f'adds {number} tokens before the patches: leave it out.')
     if neck.get('mode') == 'cls' and 'cls_token' not in backbone.prefix_tokens:
         raise ConfigError("model.neck.mode='cls' takes the class token, and the backbone has none: set "
                           "with_cls_token=True there, or mode='avg'.")
@@ -65,7 +65,7 @@ def _compare(field: str, part: Mapping, channels: Sequence[int]) -> None:
     taken = part.get('in_index', range(len(channels)) if several else -1)
     taken = list(taken) if several else [taken]
     if any(not -len(channels) <= i < len(channels) for i in taken):
-        raise ConfigError(f'{field}.in_index={part["in_index"]} asks for more maps than the backbone gives, which are '
+        raise ConfigError(f'{field}.in_index={part["in_index"]} needs more maps than the backbone returns, which are '
                           f'{len(channels)}: change it, or out_indices of the backbone.')
     given = [channels[i] for i in taken]
     if given != (list(asked) if several else [asked]):

@@ -45,11 +45,11 @@ GROUPS = {
 def check_options(cfg: Config, options: Mapping[str, Any]) -> None:
     """Find names in ``--cfg-options`` that nothing would read.
 
-    The constructor of a part with a type checks its own names. Elsewhere, a new name is refused if it is similar to an
-    existing one. So is a preprocessor inside the model where the config has one beside it, which MMEngine would drop.
+    The constructor of a part with a type checks its own names. Elsewhere, a new name is rejected if it is similar to an
+    existing one. So is a preprocessor inside the model where the config has one next to it, which MMEngine would drop.
 
     Raises:
-        ConfigError: gives the nearest name.
+        ConfigError: names the nearest one.
     """
     settings = cfg.to_dict()
     for option in options:
@@ -65,12 +65,12 @@ def check_options(cfg: Config, options: Mapping[str, Any]) -> None:
             elif isinstance(at, Mapping):
                 if name not in at:
                     if path == ['model'] and name == 'data_preprocessor' and name in settings:
-                        raise ConfigError(f'--cfg-options {option}: {name} stands beside the model in this config; '
+                        raise ConfigError(f'--cfg-options {option}: {name} is next to the model in this config; '
                                           "leave out the 'model.'")
                     _check_new(option, '.'.join(path), name, at)
                 at = at.get(name, {})
             else:
-                raise ConfigError(f'--cfg-options {option}: {".".join(path)}={at!r} has no settings of its own.')
+                raise ConfigError(f'--cfg-options {option}: {".".join(path)}={at!r} has no settings.')
             path.append(name)
 
 

@@ -213,7 +213,7 @@ def _coco_part(folder: Path, file: Path, content: Mapping[str, Any], complete: b
                  for found in content['annotations'] if not found.get('iscrowd')]
         first = content['images'][0]['file_name']
     except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f'--data: {str(file)!r} has an image or a box without what COCO gives it '
+        raise ConfigError(f'--data: {str(file)!r} has an image or a box that is not complete in the format of COCO '
                           f'({type(error).__name__}: {error}); correct it.') from error
     part = file.stem.rpartition('_')[2]
     short = 'train' if 'train' in part else part[:3]

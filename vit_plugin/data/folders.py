@@ -79,7 +79,7 @@ def read_image_folder(folder: str | Path, work_dir: str | Path | None = None) ->
             held[name], kept[name] = hold_out(images, np.random.default_rng((SEED, zlib.crc32(os.fsencode(name)))))
         if not any(held.values()):
             raise ConfigError(f'--data: each class of {str(folder / train)!r} has one image, so that none can be held '
-                              'out; add some, or a folder \'val\' beside \'train\'.')
+                              'out; add some, or a folder \'val\' next to \'train\'.')
         return _folder(classes, kept, held, True, outside)
     valid = _images_by_class(folder, val)
     foreign = sorted(name for name in valid.keys() - found.keys() if valid[name])

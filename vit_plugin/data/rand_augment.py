@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from vit_plugin.arguments import refusing
+from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import ASCENDING, Fraction, NotNegative, PositiveInt, Typed
 from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import TRANSFORMS
@@ -119,7 +119,7 @@ class RandAugment(mmpretrain.RandAugment):
             raise ConfigError(f'RandAugment: policies={policies!r} must be one of {", ".join(RANDAUG_POLICIES)}, or a '
                               'list of dicts.')
         policies = policies if isinstance(policies, str) else list(policies)
-        with refusing('RandAugment: policies'):
+        with as_config_error('RandAugment: policies'):
             super().__init__(policies, num_policies, magnitude_level, magnitude_std, total_level, hparams)
 
     def transform(self, results: dict) -> dict:

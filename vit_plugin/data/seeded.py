@@ -114,12 +114,12 @@ def seeded_dataset(dataset: Any, seed: int, unreadable: UnreadableList | None = 
 
 
 class PositionedSampler:
-    """A sampler, or batch sampler, that gives each index its position, and can begin inside a pass.
+    """A sampler, or batch sampler, that adds to each index its position, and can begin inside a pass.
 
     Args:
         source: the sampler or batch sampler. Its attributes can be read here.
         batch_size: samples in an iteration of this process.
-        own_seed: whether the config gave the sampler a seed of its own.
+        own_seed: whether the config has a seed for the sampler.
     """
 
     def __init__(self, source: Any, batch_size: int, own_seed: bool) -> None:
@@ -140,7 +140,7 @@ class PositionedSampler:
 
     @property
     def _items(self) -> int:
-        """What the source gives in an iteration."""
+        """What the source yields in an iteration."""
         return self.samples
 
     @property
@@ -235,6 +235,6 @@ def seeded_loader(cfg: Mapping, seed: int, unreadable: UnreadableList | None = N
 
 
 def positioned_sampler_of(loader: DataLoader) -> PositionedSampler | None:
-    """What gives the samples of a data loader their positions, or None."""
+    """The sampler of positions of a data loader, or None."""
     samplers = (loader.batch_sampler, loader.sampler)
     return next((sampler for sampler in samplers if isinstance(sampler, PositionedSampler)), None)

@@ -1,7 +1,7 @@
 """Replaces ``mmcv._ext``: the ops of this package's modules, with mmcv's names and arguments.
 
 The autograd functions of ``mmcv.ops`` pass tensors by position and numbers by name. They also allocate the buffers
-that the ops fill. Any other name gives a function that raises an error with the remedy.
+that the ops fill. Any other name is a function that raises an error with the remedy.
 """
 
 from collections.abc import Callable

@@ -10,7 +10,7 @@ IOU, NAIVE, LINEAR = 0, 0, 1  # mmcv's numbers for the modes of bbox_overlaps an
 
 
 def overlaps(boxes1: Tensor, boxes2: Tensor, offset: int, mode: int = IOU) -> Tensor:
-    """IoU of boxes (..., 4) = (x1, y1, x2, y2). The other mode gives the covered share of the first boxes.
+    """IoU of boxes (..., 4) = (x1, y1, x2, y2). The other mode returns the covered share of the first boxes.
 
     Sides are x2 - x1 + offset long. Boxes without an area overlap with nothing.
     """

@@ -113,9 +113,8 @@ def naming_lost_ranks(runner: Runner) -> Iterator[None]:
     """Within this context, a collective that fails because a rank is gone ends this process with status 1.
 
     A collective fails when a connection is lost, or after ``env_cfg.dist_cfg.timeout``. Rank 0 then asks all ranks for
-    an answer, and logs which gave none. If it gives none itself, rank 1 logs that. The launcher ends what is left, such
-    as a stopped process. NCCL's watchdog ends a process that waits on its GPU, without a sentence. Every process enters
-    at the same moment.
+    an answer, and logs which did not answer; if rank 0 is lost, rank 1 logs that. The launcher ends what is left, such
+    as a stopped process. NCCL's watchdog ends a process that waits on its GPU. Every process enters at the same time.
 
     Raises:
         SystemExit: if a rank is gone. If all ranks answer, the error is raised as it is.

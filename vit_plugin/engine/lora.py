@@ -23,10 +23,10 @@ from vit_plugin.weights.sources import read_complete
 @checked
 @dataclass(frozen=True)
 class Lora:
-    """Adapters beside the linear layers of the blocks. In a config this is ``lora=dict(...)``.
+    """Adapters of the linear layers of the blocks. In a config this is ``lora=dict(...)``.
 
     The weights of the Vision Transformer itself are frozen. Its adapters learn, and all that is outside of it: the
-    neck, the heads, and what a ViT-Adapter has besides.
+    neck, the heads, and the rest of a ViT-Adapter.
 
     Attributes:
         r: rank of the adapters.
@@ -90,7 +90,7 @@ def lora_of(cfg: Mapping[str, Any]) -> Lora:
     """The ``lora`` of a config.
 
     Raises:
-        ConfigError: if it is wrong, or stands beside ``sharding``.
+        ConfigError: if it is wrong, or is next to ``sharding``.
     """
     if not isinstance(cfg['lora'], Mapping):
         raise ConfigError(f"lora={cfg['lora']!r} must be a dict, such as lora=dict(r=8, alpha=16).")
@@ -116,7 +116,7 @@ def adapt(runner: Runner, model: nn.Module, lora: Lora) -> None:
             weights = find_weights(content)
             check_start(model, weights)
             load_state_dict(model, weights, strict=False, logger=runner.logger)
-            runner.logger.info(f'The adapters begin beside the weights of {source}.')
+            runner.logger.info(f'The adapters begin with the weights of {source}.')
             runner._load_from = runner._load_from if runner._resume else None
     lora.inject(model)
     learning = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)

@@ -33,7 +33,7 @@ class PicturesHook(Hook):
         ConfigError: if a picture is unknown; when it draws, if the model has no such picture or is sharded.
     """
 
-    priority = 'ABOVE_NORMAL'  # before the EMAHook gives the model its own weights back
+    priority = 'ABOVE_NORMAL'  # before the EMAHook restores the model's own weights
 
     def __init__(self, pictures: Sequence[str] = ('features', ), samples: Sequence[int] = (0, 1, 2),
                  interval: PositiveInt = 1) -> None:

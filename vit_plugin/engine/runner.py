@@ -17,7 +17,7 @@ from mmengine.runner import BaseLoop, EpochBasedTrainLoop
 from torch import nn
 from torch.utils.data import DataLoader
 
-from vit_plugin.arguments import refusing
+from vit_plugin.arguments import as_config_error
 from vit_plugin.data.seeded import seeded_loader
 from vit_plugin.data.unreadable import LIST, UnreadableList
 from vit_plugin.errors import ConfigError, naming
@@ -226,7 +226,7 @@ class Runner(mmengine.runner.Runner):
             return super().build_param_scheduler(scheduler)
         built = []
         for i, one in enumerate(scheduler):
-            with refusing(f'param_scheduler.{i}, {one},', (ValueError, )):  # MMEngine does not say which, and what
+            with as_config_error(f'param_scheduler.{i}, {one},', (ValueError, )):  # MMEngine names neither
                 built += super().build_param_scheduler(one)
         return built
 

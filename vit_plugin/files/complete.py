@@ -52,7 +52,7 @@ def write_text(target: str | Path, text: str) -> None:
 
 
 def check_target(target: str | Path, sources: Iterable[str | Path] = ()) -> None:
-    """Check early whether :func:`replacing` would refuse the target.
+    """Check early whether :func:`replacing` would reject the target.
 
     Raises:
         ConfigError: if the target is not a file, if it is one of the sources, or if its parent is not a folder.
@@ -82,7 +82,7 @@ def settle_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
-    except OSError:  # some shared file systems refuse it for folders
+    except OSError:  # some shared file systems reject it for folders
         pass
     finally:
         os.close(descriptor)

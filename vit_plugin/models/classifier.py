@@ -76,8 +76,8 @@ class Classifier(nn.Module):
         self.num_classes = num_classes
         self.backbone: VisionTransformer = MODELS.build(parts.backbone)
         if not parts.neck and self.backbone.out_type in ('raw', *MAPS):
-            raise ConfigError(f"create_model: out_type={self.backbone.out_type!r} gives no vector for an image; choose "
-                              "'cls_token' or 'avg_featmap'.")
+            raise ConfigError(f"create_model: out_type={self.backbone.out_type!r} returns no vector for an image; "
+                              "choose 'cls_token' or 'avg_featmap'.")
         self.neck = MODELS.build(parts.neck) if parts.neck else nn.Identity()
         self.head: nn.Module = nn.Identity()
         if num_classes:
@@ -117,7 +117,7 @@ def create_model(arch: str | ArchCfg = 'B/16', num_classes: int = 1000,
         ConfigError: if the arch is unknown, if an argument is wrong, or if the weights do not fit.
     """
     if not isinstance(num_classes, int) or isinstance(num_classes, bool) or num_classes < 0:
-        raise ConfigError(f'create_model: num_classes={num_classes!r} must be a whole number from 0; 0 gives features.')
+        raise ConfigError(f'create_model: num_classes={num_classes!r} must be an integer from 0; 0 returns features.')
     for name in NOT_HERE.keys() & backbone.keys():
         raise ConfigError(f'create_model: {name} {NOT_HERE[name]}.')
     source: Any = None if pretrained is False else pretrained

@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor
 from typing_extensions import Required, TypedDict, Unpack
 
-from vit_plugin.arguments import refusing
+from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import Fraction, Numbers, Positive, PositiveInt, Typed
 from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
@@ -49,7 +49,7 @@ class AugmentingPreprocessor(ClsDataPreprocessor):
         **kwargs: arguments of ``ClsDataPreprocessor``. Its ``batch_augments`` (Mixup, CutMix) run on the device too.
 
     Raises:
-        ConfigError: if a transform has no form for batches, if MMPretrain refuses it, or if ``mean`` is given without
+        ConfigError: if a transform has no form for batches, if MMPretrain rejects it, or if ``mean`` is given without
             ``std``.
     """
 
@@ -58,7 +58,7 @@ class AugmentingPreprocessor(ClsDataPreprocessor):
         if (mean is None) != (std is None) or len(mean or ()) != len(std or ()):
             raise ConfigError(f'AugmentingPreprocessor: mean={mean} and std={std} go together, one number for each '
                               'channel; give both, or none.')
-        with refusing('AugmentingPreprocessor'):
+        with as_config_error('AugmentingPreprocessor'):
             super().__init__(**kwargs)
         self.augments = build_batched('AugmentingPreprocessor: augments', augments)
 
@@ -98,12 +98,12 @@ class MultiViewPreprocessor(SelfSupDataPreprocessor):
         **kwargs: arguments of ``SelfSupDataPreprocessor``.
 
     Raises:
-        ConfigError: if a transform has no form for batches, or if MMPretrain refuses it.
+        ConfigError: if a transform has no form for batches, or if MMPretrain rejects it.
     """
 
     def __init__(self, views: Annotated[Sequence[ViewCfg], Field(min_length=1)],
                  **kwargs: Unpack[SelfSupervisedOptions]) -> None:
-        with refusing('MultiViewPreprocessor'):
+        with as_config_error('MultiViewPreprocessor'):
             super().__init__(**kwargs)
         self.views = [built for i, view in enumerate(views) for built in view.get('number', 1) * [
             build_batched(f'MultiViewPreprocessor: views[{i}].augments', view['augments'])]]
@@ -120,11 +120,11 @@ def build_batched(field: str, augments: Sequence[Typed]) -> list[Any]:
     """Build MMPretrain's transforms, each of which has a form for batches.
 
     Raises:
-        ConfigError: if one has none, or if MMPretrain refuses it. The sentence begins with ``field``.
+        ConfigError: if one has none, or if MMPretrain rejects it. The sentence begins with ``field``.
     """
     built = []
     for i, augment in enumerate(augments):
-        with refusing(f'{field}[{i}]'), TRANSFORMS.switch_scope_and_registry('mmpretrain') as registry:
+        with as_config_error(f'{field}[{i}]'), TRANSFORMS.switch_scope_and_registry('mmpretrain') as registry:
             built.append(registry.build(augment))
         check_batched(built[-1])
     return built

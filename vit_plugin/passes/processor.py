@@ -9,7 +9,7 @@ VENDORS = {'GenuineIntel': 'Intel', 'AuthenticAMD': 'AMD'}
 
 @cache
 def vendor() -> str:
-    """``'Intel'`` or ``'AMD'``. Any other vendor gives ``''``."""
+    """``'Intel'`` or ``'AMD'``. ``''`` for any other vendor."""
     text = ' '.join((_cpuinfo().get('vendor_id', ''), platform.processor()))  # platform.processor() is for Windows
     return next((name for identifier, name in VENDORS.items() if identifier in text), '')
 

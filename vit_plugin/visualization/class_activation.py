@@ -18,7 +18,7 @@ def class_activation(model: nn.Module, images: Tensor, labels: list[int] | None 
     Args:
         model: a classifier of MMPretrain with a :class:`~vit_plugin.models.VisionTransformer`.
         images: normalised images (B, C, H, W).
-        labels: the class to look for in each image. Default: the likeliest.
+        labels: the class to look for in each image. Default: the most probable.
 
     Returns:
         Maps (B, H, W) between 0 and 1 of the size of the images, and the classes.

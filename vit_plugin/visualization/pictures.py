@@ -77,7 +77,7 @@ def features(model: nn.Module, *prepared: PreparedImage) -> Figure:
 
 
 def cam(model: nn.Module, prepared: PreparedImage, label: int | None = None, classes: Sequence[str] = ()) -> Figure:
-    """What speaks for a class (the likeliest by default), over the image."""
+    """What speaks for a class (the most probable by default), over the image."""
     maps, (found, ) = class_activation(model, prepared.inputs, None if label is None else [label])
     name = classes[found] if found < len(classes) else found
     return draw_over(prepared.image, list(maps), [f'speaks for {name}'], prepared.covered)

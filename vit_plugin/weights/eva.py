@@ -70,7 +70,7 @@ SPELLINGS = (
     Rule(f'{_ATTN}.inner_attn_ln.{{rest}}', f'{_ATTN}.norm.{{rest}}', written=False))
 
 
-def refuse_unnamed(state: Mapping[str, Tensor]) -> None:
+def reject_unnamed(state: Mapping[str, Tensor]) -> None:
     """Check that other formats than ours have names for the blocks of a state.
 
     Raises:

@@ -61,7 +61,7 @@ def read_weights(path: str | Path) -> Mapping[str, Tensor]:
 
 
 def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
-    """Read a complete file: the weights, and what a training script saved beside them. Of a folder, only ``meta`` too.
+    """Read a complete file: the weights, and what a training script saved with them. Of a folder, only ``meta`` too.
 
     Args:
         path: see :func:`read_weights`. The errors are the same.
@@ -139,7 +139,7 @@ def find_tensors(content: Any) -> tuple[Mapping[str, Tensor], Any]:
         The tensors as they are, and the ``meta`` of the checkpoint, or None.
 
     Raises:
-        ConfigError: if there are no tensors, or if :func:`checked` refuses one.
+        ConfigError: if there are no tensors, or if :func:`checked` rejects one.
     """
     seen, meta = set(), None
     while isinstance(content, Mapping) and id(content) not in seen:

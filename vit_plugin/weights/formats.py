@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .claims import EPS_1E_5, EPS_1E_6, GELU, SILU, Claim, is_deit3, is_gated
 from .eomt import EOMT_DINOV3, HF_EOMT, HF_EOMT_DINOV3, PMT_DINOV3, authors_eomt, authors_pmt
-from .eva import EVA, SPELLINGS, TWO_GATES, VITAMIN, is_no_eva, refuse_unnamed
+from .eva import EVA, SPELLINGS, TWO_GATES, VITAMIN, is_no_eva, reject_unnamed
 from .hugging_face import HF, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP
 from .jax import JAX
 from .rules import COMPUTED, GRID, TABLE, TOKEN, Format, Rule, pair, same, separate_qkv
@@ -59,7 +59,7 @@ _IN_TIMM = tuple(Rule(f'encoder.backbone.{name}', name) for name in (
 EOMT = authors_eomt('eomt', _IN_TIMM, GELU | EPS_1E_6)
 PMT = authors_pmt('pmt', _IN_TIMM)
 
-# What is of timm's class Eva has some names of its own. Reading takes them with the others above.
+# timm's class Eva has some other names. Reading takes them with the others above.
 TIMM_EVA = Format('timm_eva', (*EVA, *TWO_GATES, *same('blocks.{rest}'), *_TIMM_LAYERS), claims=(SILU, ))
 
 
@@ -205,7 +205,7 @@ def export(state: Mapping[str, Tensor], family: str, heads: int) -> tuple[dict[s
         ConfigError: if only our own format has names for the model's blocks.
     """
     if family != OWN.name:
-        refuse_unnamed(state)
+        reject_unnamed(state)
     written = ((*form.export(state, heads), form) for name, form in FORMATS.items()
                if name == family or name.startswith(f'{family}_'))
     return min(written, key=lambda candidate: len(candidate[1]))

@@ -110,7 +110,7 @@ def same(*names: str) -> tuple[Rule, ...]:
 
 
 def check_real(key: str, value: Tensor) -> None:
-    """Refuse integers and truth values as parameters: they may be quantised, and their scale is unknown.
+    """Reject integers and truth values as parameters: they may be quantised, and their scale is unknown.
 
     Raises:
         ConfigError: names the tensor and its type.

@@ -152,7 +152,7 @@ CheckpointLoader.register_scheme(
 def reading_safely(read: Callable[[str, Any], dict[str, Any]] = read_complete) -> Iterator[None]:
     """Within this context, MMEngine reads with our reader (``load_from``, ``resume``, ``init_cfg``).
 
-    Our reader runs no code from a file. It accepts the schemes of :func:`open_weights` and refuses others. Outside the
+    Our reader runs no code from a file. It accepts the schemes of :func:`open_weights` and rejects others. Outside the
     context, MMEngine reads as usual. Our tools use this context, and so does the ``init_cfg`` of our backbone.
 
     Some of MMEngine's strategies read without its ``CheckpointLoader`` (DeepSpeed, ColossalAI, sharded FSDP). This

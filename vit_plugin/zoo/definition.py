@@ -59,7 +59,7 @@ def pooled(name: str) -> tuple[str, dict[str, Any]] | None:
 
 @contextmanager
 def _found(name: str) -> Iterator[nn.Module]:
-    """timm's model with this name. A ``ValueError`` with a reason, or a missing attribute, refuses it.
+    """timm's model with this name. A ``ValueError`` with a reason, or a missing attribute, rejects it.
 
     Raises:
         ConfigError: one sentence with the reason.

@@ -36,7 +36,7 @@ def stride_of(name: str) -> int:
 def config_of(name: str) -> dict[str, dict[str, Any]]:
     """The backbone of a config, spelt out, and the neck if timm's model has a norm or attention in its pooling.
 
-    A name of weights gives the line that loads them too, and what they expect of the pixels.
+    For a name of weights, with the line that loads them, and what they expect of the pixels.
 
     Raises:
         ConfigError: see :func:`row_of`.

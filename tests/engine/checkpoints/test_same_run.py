@@ -1,4 +1,4 @@
-"""A checkpoint of another run, or with a part of a state, is refused in a sentence that says what differs."""
+"""A checkpoint of another run, or with a part of a state, is rejected in a sentence that says what differs."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Tables that checkpoints hold and the model computes: the same are left out, others are refused."""
+"""Tables that checkpoints hold and the model computes: the same are left out, others are rejected."""
 
 import pytest
 import torch

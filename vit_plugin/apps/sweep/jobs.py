@@ -96,7 +96,7 @@ def run_on_slurm(runs: Sequence[Run], partition: str, folder: Path, settings: Ma
         See :func:`run_here`.
 
     Raises:
-        ConfigError: if Slurm is not there or refuses the jobs, if a setting is unknown, or if jobs of an earlier call
+        ConfigError: if Slurm is not there or rejects the jobs, if a setting is unknown, or if jobs of an earlier call
             still wait or run.
         MissingExtraError: if submitit is not installed.
     """

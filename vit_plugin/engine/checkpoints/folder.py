@@ -2,7 +2,7 @@
 
 DCP plans: what each rank writes, so that a tensor that several ranks hold is written once, and what each rank reads, so
 that any number of ranks, sharded or not, can resume from any other. Its usual files are pickles. These are in the form
-of its ``HuggingFaceStorageWriter``, which refuses tensors that share memory (the buffers of a model and of its average)
+of its ``HuggingFaceStorageWriter``, which rejects tensors that share memory (the buffers of a model and of its average)
 or are not contiguous (channels-last), and has a rank's file once more in memory. The writer here streams it, and hashes
 it on the way.
 """
@@ -64,13 +64,13 @@ def write_folder(folder: Path, tensors: Mapping[str, Tensor], plain: Mapping[str
     Raises:
         ConfigError: if a rank cannot write, the same on every rank. What was there is unchanged.
     """
-    beside = folder.with_name(f'.{folder.name}.saving')
+    partial = folder.with_name(f'.{folder.name}.saving')
     _single_process_is_meant()
     try:
-        dcp.save(dict(tensors), storage_writer=_Writer(beside, folder, plain), process_group=group,
+        dcp.save(dict(tensors), storage_writer=_Writer(partial, folder, plain), process_group=group,
                  no_dist=group is None)
     except dcp.CheckpointException as error:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
         raise _one_sentence(folder, error) from error
 
 
@@ -86,17 +86,17 @@ def _one_sentence(folder: Path, error: 'dcp.CheckpointException') -> BaseExcepti
 class _Writer(HuggingFaceStorageWriter):
     """torch's writer, but it streams and hashes a rank's file. Rank 0 adds the rest and renames the folder."""
 
-    def __init__(self, beside: Path, folder: Path, plain: Mapping[str, Any]) -> None:
-        super().__init__(str(beside), save_distributed=True)
-        self._beside, self._folder, self._plain = beside, folder, plain
+    def __init__(self, partial: Path, folder: Path, plain: Mapping[str, Any]) -> None:
+        super().__init__(str(partial), save_distributed=True)
+        self._partial, self._folder, self._plain = partial, folder, plain
 
     def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
         super().set_up_storage_writer(is_coordinator, *args, **kwargs)
         if is_coordinator:  # no rank writes before all have been here
             if self._folder.is_file() or self._folder.is_symlink():
                 raise ConfigError(f'{str(self._folder)!r} cannot be written, since it is no folder; remove it.')
-            shutil.rmtree(self._beside, ignore_errors=True)
-            self._beside.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(self._partial, ignore_errors=True)
+            self._partial.mkdir(parents=True, exist_ok=True)
 
     def prepare_global_plan(self, plans: 'list[dcp.SavePlan]') -> 'list[dcp.SavePlan]':
         return [replace(plan, storage_data=f'shard-{number:05}.safetensors') for number, plan in enumerate(plans, 1)]
@@ -104,7 +104,7 @@ class _Writer(HuggingFaceStorageWriter):
     def write_data(self, plan: 'dcp.SavePlan', planner: 'dcp.SavePlanner') -> Future:
         results = []
         if plan.items:
-            file = _write_safetensors(self._beside / plan.storage_data, plan.items, planner.resolve_data)
+            file = _write_safetensors(self._partial / plan.storage_data, plan.items, planner.resolve_data)
             results.append(WriteResult(plan.items[0].index, file['bytes'], (plan.storage_data, file)))
         done: Future = Future()
         done.set_result(results)
@@ -113,16 +113,16 @@ class _Writer(HuggingFaceStorageWriter):
     def finish(self, metadata: Any, results: 'list[list[WriteResult]]') -> None:
         """On rank 0, after all ranks have written."""
         files = dict(result.storage_data for results_of_rank in results for result in results_of_rank)
-        files[RUN] = _write(self._beside / RUN, to_text(self._plain).encode())
+        files[RUN] = _write(self._partial / RUN, to_text(self._plain).encode())
         meta = self._plain['meta']
-        _write(self._beside / MANIFEST, manifest_text(dict(
+        _write(self._partial / MANIFEST, manifest_text(dict(
             format=FORMAT, version=VERSION, epoch=meta['epoch'], iteration=meta['iter'], files=files)).encode())
-        settle_folder(self._beside)
+        settle_folder(self._partial)
         before = self._folder.with_name(f'.{self._folder.name}.before')
         shutil.rmtree(before, ignore_errors=True)
         if self._folder.exists():
             self._folder.rename(before)
-        self._beside.rename(self._folder)
+        self._partial.rename(self._folder)
         settle_folder(self._folder.parent)
         shutil.rmtree(before, ignore_errors=True)
 

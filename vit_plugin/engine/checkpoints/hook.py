@@ -12,7 +12,7 @@ from mmengine.runner import Runner
 from pydantic import AfterValidator
 from typing_extensions import TypedDict, Unpack
 
-from vit_plugin.arguments import refusing
+from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import Backend, PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
@@ -24,14 +24,14 @@ from .folder import check_torch
 
 MARKER = 'last_checkpoint'
 KEPT = 'kept_checkpoints'
-# The hidden names beside what a run writes, see `writing.replacing` and `folder.write_folder`.
+# The hidden names next to what a run writes, see `writing.replacing` and `folder.write_folder`.
 LEFTOVER = re.compile(
     r'\.((epoch|iter)_\d+|best_.+|last_checkpoint|preempted|metrics|learning_curve|confusion_matrix|non_finite_step_\d+)'
     r'\.([0-9a-f]{8}(\.\w+)?|saving|before)')
 
 
 def _with_one_field(template: str) -> str:
-    """Refuse a template that does not give the checkpoint of each epoch a file name of its own."""
+    """Reject a template with which the checkpoints of two epochs have the same file name."""
     try:
         names = {template.format(number) for number in (1, 2)}
     except (AttributeError, LookupError, TypeError):
@@ -70,7 +70,7 @@ class CheckpointHook(EagerCheckpointHook):
     """MMEngine's hook, but there is a complete checkpoint at every moment.
 
     A checkpoint is deleted only after a newer one is complete. The marker ``last_checkpoint`` names a checkpoint only
-    once it is complete. A new best checkpoint is written beside the one before, and the last checkpoint is left as it
+    once it is complete. A new best checkpoint is written next to the one before, and the last checkpoint is left as it
     is. Accumulated gradients are not saved, so a save by iterations waits for the optimizer's next step.
     :class:`vit_plugin.Runner` uses this hook in place of MMEngine's.
 
@@ -92,7 +92,7 @@ class CheckpointHook(EagerCheckpointHook):
     def __init__(self, *args: Any, format: Literal['auto', 'file', 'folder'] = 'auto',
                  keep_every: PositiveInt | None = None, background: bool | None = None,
                  **kwargs: Unpack[CheckpointOptions]) -> None:
-        with refusing('CheckpointHook'):
+        with as_config_error('CheckpointHook'):
             super().__init__(*args, **kwargs)
         self._format, self._keep_every, self._background = format, keep_every, background
         self._position: tuple[int, int] | None = None  # of the last checkpoint of this process

@@ -165,5 +165,5 @@ class Saver:
 
 def write_file(path: Path, state: dict[str, Any]) -> None:
     """Write a state in MMEngine's form, completely or not at all, without a second copy in memory."""
-    with replacing(path) as beside:
-        torch.save(state, beside)
+    with replacing(path) as partial:
+        torch.save(state, partial)

@@ -30,7 +30,7 @@ def state_of(runner: Runner, meta: dict[str, Any] | None = None, save_optimizer:
         by_epoch: without a position in ``meta``, whether an epoch or an iteration has just ended.
 
     Returns:
-        The dict, with the run's own tensors, not copies. ``meta['run']`` is what :func:`identity` gives.
+        The dict, with the run's own tensors, not copies. ``meta['run']`` is the result of :func:`identity`.
     """
     reshard(runner.model)  # after a validation parameters may still be gathered
     ended = dict(epoch=runner.epoch + 1, iter=runner.iter) if by_epoch else dict(epoch=runner.epoch,
@@ -86,7 +86,7 @@ def on_cpu(state: dict[str, Any], copy: bool, keep: bool = True) -> dict[str, An
 
 
 def parts_of(state: dict[str, Any], main: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """A state as :func:`vit_plugin.weights.plain.split` gives it, the optimizer by the names of parameters.
+    """A state as :func:`vit_plugin.weights.plain.split` returns it, the optimizer by the names of parameters.
 
     All tensors of the main process are written. Of the other processes only the sharded ones are, and not, for example,
     their own statistics.

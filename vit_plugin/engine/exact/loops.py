@@ -145,6 +145,6 @@ def resumable(loop: dict) -> dict:
         loop['type'] = mmengine.runner.EpochBasedTrainLoop if loop.pop('by_epoch') else (
             mmengine.runner.IterBasedTrainLoop)
     elif 'by_epoch' in loop:
-        return loop  # MMEngine refuses both
+        return loop  # MMEngine rejects both
     kind = loop.get('type')
     return dict(loop, type=OURS.get(LOOPS.get(kind) if isinstance(kind, str) else kind, kind))

@@ -8,7 +8,7 @@ from pydantic import Field, with_config
 from torch import nn
 from typing_extensions import Required, TypedDict
 
-from vit_plugin.arguments import refusing
+from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import OPEN, NotNegative
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.protocol import TellsDepths, TellsUndecayed
@@ -49,7 +49,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
     """MMEngine's constructor with layer-wise decay of the learning rate (arXiv:2106.08254, Section 3.2).
 
     The learning rate of a parameter of depth k of n is multiplied by ``layer_decay_rate ** (n - 1 - k)``. The backbone
-    gives the depths by ``get_layer_depth(name)``. Parameters outside the backbone have the full rate. Parameters that a
+    has the depths in ``get_layer_depth(name)``. Parameters outside the backbone have the full rate. Parameters that a
     module names in ``no_weight_decay()`` have no weight decay. Parameters with the same settings share a group.
 
     Some schedules set the rate of all groups themselves, as OneCycleLR does. They undo the decay.
@@ -65,7 +65,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
     """
 
     def __init__(self, optim_wrapper_cfg: WrapperConfig, paramwise_cfg: ParamwiseConfig) -> None:
-        with refusing('LayerDecayOptimWrapperConstructor'):
+        with as_config_error('LayerDecayOptimWrapperConstructor'):
             super().__init__(optim_wrapper_cfg, paramwise_cfg)
         self.rate = paramwise_cfg['layer_decay_rate']
 

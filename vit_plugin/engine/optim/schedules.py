@@ -19,7 +19,7 @@ def scaled(scheduler: Any, length: int, made_for: int, by_epoch: bool, epoch_len
     Arguments in the unit of the run (epochs or iterations) are scaled. In a run that counts epochs, a warm-up in
     iterations becomes shorter with the run, but not longer. It ends in the middle of the run at the latest. Omitted
     arguments need no change, because their default is the end of the run. A warm-up that is scaled to one step has
-    no effect, so that every run reaches the rate that was set. A factor out of range is left for MMEngine to refuse.
+    no effect, so that every run reaches the rate that was set. A factor out of range is left for MMEngine to reject.
 
     Args:
         scheduler: the config of a scheduler, or several in a list. Built schedulers are not changed.

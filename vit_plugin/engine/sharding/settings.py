@@ -75,7 +75,7 @@ def sharding_of(cfg: Mapping[str, Any]) -> Sharding:
     """The ``sharding`` of a config.
 
     Raises:
-        ConfigError: if it is wrong, or stands beside an option of DDP.
+        ConfigError: if it is wrong, or is next to an option of DDP.
     """
     for name in ('model_wrapper_cfg', 'find_unused_parameters', 'sync_bn'):
         if cfg.get(name):

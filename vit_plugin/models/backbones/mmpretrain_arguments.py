@@ -65,7 +65,7 @@ class CommonOptions(TypedDict, total=False):
 
 
 class DistilledOptions(CommonOptions, total=False):
-    """Arguments of MMPretrain's ``DistilledVisionTransformer``. It ignores ``pre_norm``, which is refused here."""
+    """Arguments of MMPretrain's ``DistilledVisionTransformer``. It ignores ``pre_norm``, which is rejected here."""
     out_type: OutType
     drop_rate: Rate
     frozen_stages: Annotated[int, Field(ge=-1)]

@@ -191,7 +191,7 @@ class MMViTEVA02(Translated):
         super().__init__(arch, **options)
 
 
-MODELS.refused.update({f'MM{name}': ConfigError(
+MODELS.unavailable.update({f'MM{name}': ConfigError(
     f"vit_plugin.MM{name}: MMPretrain's {name} hides patches in its own forward, to pre-train. It has no translation. "
     "Pre-train with MMPretrain's class, and load the result into vit_plugin.MMVisionTransformer.")
     for name in ('MAEViT', 'MFFViT', 'MILANViT', 'MaskFeatViT')})

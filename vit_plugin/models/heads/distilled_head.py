@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from typing_extensions import Required, TypedDict, Unpack
 
-from vit_plugin.arguments import refusing
+from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import Fraction, InitConfig, PositiveInt, Typed
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.registry import MODELS
@@ -121,9 +121,9 @@ class DistilledClassifier(ImageClassifier):
     """
 
     def __init__(self, teacher: Typed, **kwargs: Unpack[ClassifierOptions]) -> None:
-        with refusing('DistilledClassifier'):
+        with as_config_error('DistilledClassifier'):
             super().__init__(**kwargs)
-        with refusing('DistilledClassifier: teacher'):
+        with as_config_error('DistilledClassifier: teacher'):
             model = MMPRETRAIN_MODELS.build(dict(teacher)).requires_grad_(False).eval()
         # Not a child module, so it is not trained, not saved and not wrapped by DDP.
         object.__setattr__(self, 'teacher', model)

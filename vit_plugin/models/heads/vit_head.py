@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from typing_extensions import TypedDict, Unpack
 
-from vit_plugin.arguments import refusing
+from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import InitConfig, PositiveInt, PositiveInts, Typed
 from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
@@ -52,7 +52,7 @@ class ViTClsHead(ClsHead):
     def __init__(self, num_classes: PositiveInt, in_channels: PositiveInt, hidden_dim: PositiveInt | None = None,
                  act_cfg: Typed = dict(type='Tanh'), prior_prob: Annotated[float, Field(gt=0, lt=1)] | None = None,
                  init_cfg: InitConfig = None, **kwargs: Unpack[ClsHeadOptions]) -> None:
-        with refusing('ViTClsHead: loss'):
+        with as_config_error('ViTClsHead: loss'):
             super().__init__(init_cfg=init_cfg, **kwargs)
         if np.max(self.topk) > num_classes:
             raise ConfigError(f'ViTClsHead: topk={self.topk} asks for more than the num_classes={num_classes}; take '

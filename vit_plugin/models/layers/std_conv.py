@@ -61,7 +61,7 @@ class _Standardize(torch.autograd.Function):
 
 
 def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
-    """Padding before and after that gives ceil(size / stride) output elements (XLA's SAME)."""
+    """Padding before and after for ceil(size / stride) output elements (XLA's SAME)."""
     total = max(kernel - (size % stride or stride), 0)
     return total // 2, total - total // 2
 

@@ -20,7 +20,7 @@ def adapt_channels(kernel: Tensor, channels: int) -> Tensor:
     """Adapt a first convolution (D, C, h, w) to another number of channels.
 
     The channels are repeated in order and scaled to keep the size of the output, as timm does. For one channel they are
-    summed. A grey image then gives the same output as before.
+    summed. A grey image then has the same output as before.
     """
     old = kernel.shape[1]
     if channels == 1:
@@ -35,7 +35,7 @@ class Adapter:
         backbone: the model's backbone.
         read: returns another tensor of the checkpoint, by our name.
         given: our names of all tensors in the checkpoint.
-        grid: grid (h, w) of the position table, if the checkpoint or the user gives it.
+        grid: grid (h, w) of the position table, if the checkpoint or the user states it.
         own: whether the checkpoint has our names. Its table may then have the model's own grid. Other tables are square
             unless ``grid`` is given.
 

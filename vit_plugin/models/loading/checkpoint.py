@@ -136,7 +136,7 @@ def load_trained(model: nn.Module, checkpoint: str, content: Mapping[str, Any] |
 
 
 def _check_finite(weights: Iterable[tuple[str, Any]], source: Any) -> None:
-    """Refuse weights whose predictions would be NaN."""
+    """Reject weights whose predictions would be NaN."""
     for name, value in weights:
         value = value.to_local() if isinstance(value, DTensor) else value
         if not isinstance(value, Tensor) or value.is_meta or value.sum().isfinite():  # a sum is the quicker check

@@ -80,7 +80,7 @@ class Fitting:
         surplus = self._account_for_theirs(complete)
         self._account_for_ours()
         if surplus:
-            self._refuse(surplus)
+            self._reject(surplus)
         self._check_tables()
         self._check_classifiers()
         self._check_heads()
@@ -158,7 +158,7 @@ class Fitting:
                 "of, or name what to leave at its initialisation with skip=('blocks.11.{rest}', ...) in "
                 'load_weights or init_cfg.')
 
-    def _refuse(self, surplus: Mapping[str, str]) -> None:
+    def _reject(self, surplus: Mapping[str, str]) -> None:
         groups: dict[str, list[str]] = {}
         for key, ours in surplus.items():
             argument = next((text for pattern, text in ARGUMENTS.items() if pattern.match(ours) is not None), '')

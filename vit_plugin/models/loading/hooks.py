@@ -60,7 +60,7 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
 def fit_adapter(adapter: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
     """Hook of ``load_state_dict``: find the backbone of a ViT-Adapter in the authors' checkpoints, in place.
 
-    There it has no name of its own. What is not of the adapter itself gets the name ``backbone.``, and is then for the
+    There it has no name. What is not of the adapter itself gets the name ``backbone.``, and is then for the
     backbone's hook.
     """
     for key in [key for key in state if isinstance(key, str) and key.startswith(prefix)]:

@@ -66,7 +66,7 @@ class SimpleFPN(BaseModule):
         in_channels: channels of the backbone's map, or of each of its maps. The last map is used.
         out_channels: channels of every output.
         num_outs: number of outputs. Each output beyond ``scales`` has half the size of the one before.
-        scales: powers of two. Each gives one output, with the size of the map times this number.
+        scales: powers of two. Each makes one output, with the size of the map times this number.
         add_extra_convs: compute the outputs beyond ``scales`` with 3 x 3 convolutions of stride 2, as RetinaNet's P6
             and P7. Otherwise every other element is left out.
         norm_cfg: the norms. ``'LN2d'`` norms over the channels.

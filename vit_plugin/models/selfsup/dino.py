@@ -34,7 +34,7 @@ class DINO(BaseSelfSupervisor):
         head: the config of the loss, see :class:`DINOHead`.
         num_large: number of views that the teacher sees, the first ones. All of them have one size.
         momentum: weight of the teacher in its moving average, at first. It grows to 1 on a cosine over the run.
-        data_preprocessor: the config of the preprocessor, which gives a list of views.
+        data_preprocessor: the config of the preprocessor, which returns a list of views.
         init_cfg: MMEngine's initialisation config.
 
     Raises:

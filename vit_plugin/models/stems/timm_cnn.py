@@ -49,7 +49,7 @@ class TimmEmbed(Stem):
                 backbone.set_grad_checkpointing(True)
         except (RuntimeError, AttributeError, AssertionError, IndexError, TypeError, ValueError) as error:
             near = timm.list_models(f'*{model_name[:6]}*')[:5]
-            raise ConfigError(f'patch_embed: timm gives no such feature maps for model_name={model_name!r} '
+            raise ConfigError(f'patch_embed: timm returns no such feature maps for model_name={model_name!r} '
                               f'({str(error) or type(error).__name__}); similar names are '
                               f'{", ".join(near) or "none"}.') from error
         info = backbone.feature_info
