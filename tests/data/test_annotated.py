@@ -85,7 +85,7 @@ def test_what_is_wrong_in_voc_is_one_sentence(tmp_path, spoil, words):
 
 @pytest.mark.parametrize(('name', 'old', 'new', 'words'), [
     ('train', '"images"', '"pictures"', r"instances_train2017.json' is not a file of COCO .*'images'"),
-    ('train', '"width"', '"breadth"', "has an image or a box without what COCO gives it .*'width'"),
+    ('train', '"width"', '"breadth"', "has an image or a box that is not complete in the format of COCO .*'width'"),
     ('train', '"width": 64', '"width": 0', r'has the size \(0, 48\)'),
     ('train', '"height": 48', '"height": -1', r'has the size \(64, -1\)'),
     ('train', '30, 4]', '30]', 'is not 4 finite numbers'),
