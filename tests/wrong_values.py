@@ -115,10 +115,6 @@ RIGHT: dict[str, dict[str, Any]] = {
                                   aspect_ratio_range=(0.7, 1.3), interpolation='bilinear', backend='cv2'),
     'LoadCachedImage': dict(to_float32=False, color_type='color', imdecode_backend='cv2', ignore_empty=False),
     'LoadImage': dict(to_float32=False, color_type='color', imdecode_backend='cv2', ignore_empty=False),
-    'RandAugment': dict(policies='timm_increasing', num_policies=2, magnitude_level=9, magnitude_std=0.5,
-                        total_level=10, hparams=dict(pad_val=128)),
-    'RandomErasing': dict(erase_prob=1., min_area_ratio=0.02, max_area_ratio=0.4, aspect_range=(0.3, 3.3),
-                          mode='rand', fill_color=(1, 2, 3), fill_std=(1, 2, 3)),
     'OptimizeHook': {},
     'ReportHook': {},
     'ProgressHook': {},
@@ -207,8 +203,6 @@ WORKS: dict[str, Callable[[Any], Any]] = {
     'DistilledViTClsHead': lambda built: built((TOKENS, )),
     'AugmentingPreprocessor': lambda built: built(dict(inputs=torch.zeros(2, 3, 32, 32, dtype=torch.uint8)), True),
     'Digits': lambda built: built[0],
-    'RandAugment': lambda built: built(image_results()),
-    'RandomErasing': lambda built: built(image_results()),
 }
 
 

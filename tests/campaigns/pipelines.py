@@ -45,6 +45,17 @@ def _timm(size: int) -> Pipeline:
     return lambda path: transform(Image.open(path).convert('RGB'))
 
 
+def _torchvision(size: int, complete: bool) -> Pipeline:
+    from torchvision.io import ImageReadMode, decode_image
+    from torchvision.transforms import v2
+    steps: list[Any] = [v2.RandomResizedCrop(size, interpolation=v2.InterpolationMode.BICUBIC, antialias=True)]
+    if complete:
+        steps += [v2.RandomHorizontalFlip(), v2.RandAugment(num_ops=2, magnitude=9),
+                  v2.ToDtype(torch.float32, scale=True), v2.RandomErasing(0.25)]
+    transform = v2.Compose(steps)
+    return lambda path: transform(decode_image(path, ImageReadMode.RGB))
+
+
 def build_pipelines(size: int) -> dict[str, Pipeline]:
     """Build the pipelines, by name.
 
@@ -59,11 +70,12 @@ def build_pipelines(size: int) -> dict[str, Pipeline]:
         'decoding alone': lambda path: cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR),
         'worker: vit_plugin': _mm(ours, PACK),
         'worker: mmpretrain': _mm(LOAD, theirs, PACK),
-        'complete: vit_plugin': _mm(ours, FLIP, dict(augment, type='vit_plugin.RandAugment'),
-                                    dict(erase, type='vit_plugin.RandomErasing'), PACK),
+        'worker: torchvision': _torchvision(size, complete=False),
+        'complete: vit_plugin': _mm(ours, FLIP, augment, erase, PACK),
         'complete: mmpretrain, cv2': _mm(LOAD, theirs, FLIP, augment, erase, PACK),
         'complete: mmpretrain, pillow': _mm(LOAD, dict(theirs, backend='pillow'), FLIP, augment, erase, PACK),
         'complete: timm': _timm(size),
+        'complete: torchvision': _torchvision(size, complete=True),
     }
 
 

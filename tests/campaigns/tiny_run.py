@@ -44,7 +44,6 @@ WIDE: dict[str, Any] = {
 AUGMENTS = [
     dict(type='RandomCrop', crop_size=8, padding=1),
     dict(type='RandomFlip', prob=0.5, direction='horizontal'),
-    dict(type='vit_plugin.RandomErasing', erase_prob=0.5, mode='rand'),
 ]
 
 

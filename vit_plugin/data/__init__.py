@@ -13,8 +13,6 @@ TRANSFORMS.import_later({
     'LoadCachedImage': 'vit_plugin.data.images',
     'LoadImage': 'vit_plugin.data.images',
     'LoadRandomResizedCrop': 'vit_plugin.data.load_image',
-    'RandAugment': 'vit_plugin.data.rand_augment',
-    'RandomErasing': 'vit_plugin.data.rand_augment',
 })
 DATASETS.import_later({
     'HuggingFaceImages': 'vit_plugin.data.hugging_face',

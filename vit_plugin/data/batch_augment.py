@@ -4,7 +4,7 @@ Each function takes the transform and uint8 images (B, C, H, W), and returns suc
 of each image as for single images. All images with the same operation are then computed together.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import ceil
 from typing import Any
 
@@ -15,10 +15,34 @@ import torch.nn.functional as F
 from torch import Tensor
 from torchvision.transforms.v2 import functional as kernels
 
-from .rand_augment import GRAY, magnitude_of, per_channel
+from vit_plugin.errors import ConfigError
 
+GRAY = (0.114, 0.587, 0.299)  # for BGR, the order of the framework's images
 RAMP = torch.arange(256.)
 SMOOTH = torch.tensor([[1., 1., 1.], [1., 5., 1.], [1., 1., 1.]]) / 13
+
+
+def magnitude_of(operation: Any, fixed: str = 'magnitude') -> float:
+    """Draw the signed strength of an operation as MMPretrain does. ``fixed`` names the attribute of a fixed one."""
+    given = getattr(operation, fixed)
+    return operation.random_negative(operation.random_magnitude() if given is None else given)
+
+
+def per_channel(values: float | Sequence[float], channels: int, name: str) -> np.ndarray:
+    """One value for each channel of an image.
+
+    ``values`` is one number for all channels, or one for each channel. For a grey image it may also be a colour (BGR).
+
+    Raises:
+        ConfigError: if there is another number of values.
+    """
+    values = np.atleast_1d(np.asarray(values, float))
+    if channels == 1 and len(values) == 3:
+        return np.atleast_1d(values @ GRAY)
+    if len(values) not in (1, channels):
+        raise ConfigError(f'{name}={values.tolist()} has {len(values)} values for images of {channels} channels; give '
+                          'one for each, or a single one.')
+    return np.broadcast_to(values, channels).copy()
 
 
 def on_device(images: Tensor, values: Any, dtype: torch.dtype | None = None) -> Tensor:

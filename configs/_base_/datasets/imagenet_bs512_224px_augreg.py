@@ -6,7 +6,7 @@ train_pipeline = [
     dict(type='vit_plugin.LoadImage'),
     dict(type='RandomResizedCrop', scale=224, crop_ratio_range=(0.05, 1.0), interpolation='bilinear'),
     dict(type='RandomFlip', prob=0.5, direction='horizontal'),
-    dict(type='vit_plugin.RandAugment', policies='timm_increasing', num_policies=2, magnitude_level=15),
+    dict(type='RandAugment', policies='timm_increasing', num_policies=2, magnitude_level=15),
     dict(type='PackInputs'),
 ]
 

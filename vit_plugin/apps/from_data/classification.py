@@ -98,7 +98,7 @@ def pipelines(request: Request, size: int, few_steps: bool) -> tuple[list[dict[s
     """
     pixels = request.pixels
     resize = dict(interpolation=pixels['interpolation'], backend='pillow')  # which timm and transformers resize with
-    augment = dict(type='vit_plugin.RandAugment', policies='timm_increasing', num_policies=2, magnitude_level=10)
+    augment = dict(type='RandAugment', policies='timm_increasing', num_policies=2, magnitude_level=10)
     train = [dict(type='vit_plugin.LoadImage'),
              dict(type='RandomResizedCrop', scale=size, crop_ratio_range=(0.5 if few_steps else 0.25, 1.0), **resize),
              *([] if request.no_flip else [dict(type='RandomFlip', prob=0.5, direction='horizontal')]),
