@@ -48,16 +48,27 @@ def benchmark(what: str, *argv: str, peers: Sequence[str] = (), batch: int = 128
                    ('benchmark', *argv, '--peers', *peers, '--batch', '1', '--sizes', '64', '--rounds', '1'))
 
 
-def training(what: str, config: str, *argv: str, data: str = '') -> Command:
-    return Command(what, ('train', config, '--resume', *argv),
-                   ('train', config, '--resume', *argv, '--cfg-options', 'train_cfg.max_epochs=1'), data)
+def training(what: str, config: str, *argv: str, data: str = '', options: Sequence[str] = (),
+             tiny: Sequence[str] = ()) -> Command:
+    start = ('train', config, '--resume', *argv)
+    return Command(what, (*start, '--cfg-options', *options) if options else start,
+                   (*start, '--cfg-options', *options, 'train_cfg.max_epochs=1', *tiny), data)
 
 
 MODELS = ('--models', 'B/16', 'R50+B/16', 'R26+S/32', '--modes', 'forward', 'train', '--dtypes', 'amp')
 TRAIN = ('--modes', 'train', '--dtypes', 'amp')
 SMALL = 'configs/hybrid_vit/hybrid-vit-d2-w192_1xb256-16e_cifar10-folder.py'
 LARGE = 'configs/hybrid_vit/hybrid-vit-d6-w256_1xb256-180e_cifar10-folder.py'
-TORCHRUN = ('-m', 'torch.distributed.run', '--nproc_per_node', '2', 'tests/campaigns/tiny_run.py')
+SHARDED = ('sharding.group=all', 'custom_hooks.0.type=vit_plugin.EMAHook')
+NCCL = 'env_cfg.dist_cfg.backend=cpu:gloo,cuda:nccl'
+
+
+def processes(what: str, number: int, *options: str) -> Command:
+    start = ('-m', 'torch.distributed.run', '--nproc_per_node', str(number), 'tests/campaigns/tiny_run.py',
+             '--launcher', 'pytorch')
+    return Command(what, (*start, '--cfg-options', NCCL, *options),
+                   (*start, *(('--cfg-options', *options) if options else ())), gpus=number)
+
 
 PARTS: dict[str, tuple[Command, ...]] = {
     'tests': (Command('the suite on the device', ('-m', 'pytest', '-q', 'tests/engine', 'tests/models', 'tests/passes'),
@@ -72,9 +83,12 @@ PARTS: dict[str, tuple[Command, ...]] = {
                                  f'with_cp={mode}', batch=64) for mode in ('False', 'selective', 'True')),
     'digits': (training('the digits recipe', 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'), ),
     'cifar10': (training('the CIFAR-10 recipe', SMALL, '--amp', data='cifar10-jpeg'), ),
-    'nccl': (Command('two processes, DDP', (*TORCHRUN, '--launcher', 'pytorch'), gpus=2),
-             Command('two processes, FSDP2', (*TORCHRUN, '--launcher', 'pytorch', '--cfg-options', 'sharding.group=all',
-                                              'custom_hooks.0.type=vit_plugin.EMAHook'), gpus=2)),
+    'nccl': tuple(processes(f'{number} by NCCL, {what}', number, *options) for number in (1, 2) for what, options in (
+        ('DDP', ()), ('FSDP2, saved in the background', SHARDED),
+        ('FSDP2 with cpu_offload', (*SHARDED, 'sharding.cpu_offload=True')),
+        ('FSDP2 in bfloat16', (*SHARDED, 'sharding.param_dtype=bfloat16')))),
+    'float8': (training('the digits recipe in float8', 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py', '--amp',
+                        options=('float8.min_width=96', ), tiny=('float8.emulate=True', )), ),
     'cifar10-180': (training('the recipe of 180 epochs', LARGE, '--amp', data='cifar10-jpeg'), ),
 }
 
@@ -122,7 +136,7 @@ def table(folder: Path, argv: Sequence[str]) -> Iterator[str]:
         for result in record['results']:
             for row in result['rows']:
                 yield row_of(result['case'], row, peak)
-    elif argv[0] == 'train':
+    elif (folder / 'metrics.json').is_file():  # of a training
         record = json.loads((folder / 'metrics.json').read_text())
         yield f'{record["last"]} after {record["epochs"]} epochs, {record["seconds"]} s'
     else:
