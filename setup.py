@@ -61,6 +61,7 @@ setup(
         'browser': ['gradio>=6'],
         'lora': ['peft', 'transformers<5'],  # which peft imports; MMPretrain cannot be imported with 5
         'float8': ['torchao'],
+        'coco': ['faster-coco-eval'],
         'hf': ['datasets'],
         'sweep': ['submitit'],
         'logs': ['tensorboard', 'wandb', 'mlflow'],

@@ -50,6 +50,7 @@ EXTRAS = {
     'mmseg': "'vit_plugin[seg]'",
     'pkg_resources': _FRAMEWORK,  # upstream MMEngine needs it, but recent setuptools lack it
     'sklearn': "'vit_plugin[demo]'",
+    'faster_coco_eval': "'vit_plugin[coco]'",
     'datasets': "'vit_plugin[hf]'",
     'gradio': "'vit_plugin[browser]'",
     'peft': "'vit_plugin[lora]'",
