@@ -30,6 +30,7 @@ STEMS = {
     'pooled': lambda: PooledResNetEmbed(3, 16, channels=(32, 64, 96)),
     'pooled_some': lambda: PooledResNetEmbed(3, 16, channels=(32, 64, 96), residual=(True, False), channels_last=True),
     'conv': lambda: ConvEmbed(3, 16, channels=(4, 8, 16), strides=(4, 2, 1)),
+    'conv_overlapping': lambda: ConvEmbed(3, 16, channels=(4, 8, 16), strides=(2, 2, 1), kernel_sizes=(3, 3, 1)),
     'conv_projected': lambda: ConvEmbed(3, 16, channels=(4, ), strides=(3, ), patch_size=2, projection=True),
     'mbconv': lambda: MBConvEmbed(3, 16, channels=(4, 8), stage_depths=(1, 2)),
     'timm': lambda: TimmEmbed('test_resnet', 3, 16),
@@ -187,9 +188,10 @@ def test_pooled_stages_without_a_residual_convolution_and_with_channels_last():
 @pytest.mark.parametrize(('build', 'words'), [
     (lambda: PooledResNetEmbed(3, 16, residual=(True, )), 'residual has 1 values for 2 stages'),
     (lambda: ConvEmbed(3, 16, channels=(4, 8), strides=(4, 2)), 'without a projection the last map must be 16 chan'),
-    (lambda: ConvEmbed(3, 16, channels=(4, 16), strides=(4, )), 'channels has 2 values and strides has 1'),
+    (lambda: ConvEmbed(3, 16, channels=(4, 16), strides=(4, )), 'channels has 2 values, strides has 1'),
     (lambda: PooledResNetEmbed(3, 16, channels=(32, 48)), r'num_channels \(48\) must be divisible'),
     (lambda: PooledResNetEmbed(3, 16, channels=(32, )), 'channels=.* must have at'),
+    (lambda: ConvEmbed(3, 16, channels=(16, ), strides=(3, ), kernel_sizes=(2, )), 'do not fit strides'),
     (lambda: MBConvEmbed(3, 16, channels=(4, 8, 16)), 'channels=.* must have at'),
     (lambda: MBConvEmbed(3, 16, patch_size=2), 'with patch_size=1, and it has 16 with patch_size=2')])
 def test_convolutional_stems_that_do_not_fit(build, words):
