@@ -27,7 +27,7 @@ class Registry(root.Registry):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.later: dict[str, str] = {}
-        self.unavailable: dict[str, ConfigError] = {}  # names that are known, and why they cannot be had
+        self.unavailable: dict[str, ConfigError] = {}  # names that are known, and why they are unavailable
 
     def _register_module(self, module: Any, *args: Any, **kwargs: Any) -> None:
         super()._register_module(module, *args, **kwargs)
@@ -47,7 +47,7 @@ class Registry(root.Registry):
 
         Raises:
             MissingExtraError: if the class needs an extra that is not installed.
-            ConfigError: if there is no such class, or if it cannot be had.
+            ConfigError: if there is no such class, or if it is unavailable.
         """
         name = key.removeprefix(f'{SCOPE}.')
         self.import_from_location()

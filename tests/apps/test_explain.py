@@ -12,14 +12,14 @@ class Damaged:
         return 1
 
     def __getitem__(self, index: int) -> None:
-        raise ConfigError("The image 'a.png' cannot be read: fetch it again.")
+        raise ConfigError("The image 'a.png' cannot be read: download it again.")
 
 
 @pytest.mark.parametrize('workers', [0, 1])
 def test_a_sentence_of_a_data_worker_comes_without_its_traceback(workers):
     with pytest.raises(ConfigError) as error:
         next(iter(DataLoader(Damaged(), num_workers=workers)))
-    assert sentence(error.value) == "The image 'a.png' cannot be read: fetch it again."
+    assert sentence(error.value) == "The image 'a.png' cannot be read: download it again."
 
 
 @pytest.mark.parametrize(('error', 'words'), [

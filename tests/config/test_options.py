@@ -21,7 +21,7 @@ from vit_plugin.errors import ConfigError
     ('env_cfg.mp_cfg.mp_start', 'there are distributed, mp_start_method, opencv_num_threads'),
     ('default_hooks.preemption.intervl', 'did you mean interval?'),
     ('default_hooks.checkpoint.keep_evry', 'did you mean keep_every?'),
-    ('train_cfg.max_epochs.x', 'train_cfg.max_epochs=3 has no settings of its own'),
+    ('train_cfg.max_epochs.x', 'train_cfg.max_epochs=3 has no settings'),
     ('default_hooks.checkpoints.interval', 'did you mean checkpoint'),
     ('model.data_preprocessor.num_classes', 'is next to the model in this config; leave out'),
 ])

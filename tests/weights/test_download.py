@@ -31,9 +31,9 @@ def test_mmengine_fetches_in_the_same_way(cache):
     """By ``load_from`` and ``init_cfg`` where checkpoints are read safely, and everywhere for our kinds of files."""
     model = torch.nn.Linear(500, 40, bias=False)
     with serving(content()) as server:
-        with reading_safely(), pytest.raises(ConfigError, match=r'html/x.pth cannot be fetched \(it is a web page'):
+        with reading_safely(), pytest.raises(ConfigError, match=r'html/x.pth cannot be downloaded \(it is a web page'):
             load_checkpoint(model, f'{server.address}/html/x.pth')
-        with pytest.raises(ConfigError, match='html/x.npz#sha256=01234567 cannot be fetched'):
+        with pytest.raises(ConfigError, match='html/x.npz#sha256=01234567 cannot be downloaded'):
             load_checkpoint(model, f'{server.address}/html/x.npz#sha256=01234567')
         load_checkpoint(model, f'{server.address}/right/get?file=x.npz')
     assert torch.equal(model.weight.detach(), torch.from_numpy(WEIGHTS['weight']).float())

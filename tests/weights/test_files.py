@@ -189,7 +189,7 @@ def test_a_flipped_bit_of_a_tensor_is_noticed(tmp_path, read):
     save(path)
     content, place = path.read_bytes(), path.read_bytes().index(STATE['a'].numpy().tobytes())
     path.write_bytes(content[:place + 5] + bytes([content[place + 5] ^ 4]) + content[place + 6:])
-    with pytest.raises(DamagedError, match='Bad CRC-32.*fetch it again'):
+    with pytest.raises(DamagedError, match='Bad CRC-32.*download it again'):
         read(path)
     assert read_checkpoint(path, mmap=True, payload=False)['epoch'] == 3  # which does not use the tensors
 

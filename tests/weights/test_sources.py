@@ -57,7 +57,7 @@ def test_address_in_code_and_in_a_config(server, tiny, name):
 
 
 def test_an_address_that_is_not_there(server):
-    with pytest.raises(ConfigError, match='none.npz cannot be fetched .*fetch it by hand'):
+    with pytest.raises(ConfigError, match='none.npz cannot be downloaded .*download it by hand'):
         open_weights(f'{server[1]}/none.npz')
 
 
@@ -77,7 +77,7 @@ def test_hugging_face(tmp_path, tiny, monkeypatch):
     monkeypatch.setattr('huggingface_hub.hf_hub_download', download)
     assert load_weights(VisionTransformer(**tiny), 'hf://org/model').format == 'vit_plugin'
     assert CheckpointLoader.load_checkpoint('hf://org/model').keys() == source.state_dict().keys()
-    with pytest.raises(ConfigError, match='hf://org/other cannot be fetched'):
+    with pytest.raises(ConfigError, match='hf://org/other cannot be downloaded'):
         open_weights('hf://org/other')
     hub.clear()
     with pytest.raises(ConfigError, match='hf://org/model has none of model.safetensors, pytorch_model.bin'):
@@ -91,7 +91,7 @@ def test_timm(monkeypatch, tiny):
     weights = open_weights('timm://test_vit')
     assert 'blocks.0.attn.qkv.weight' in weights
     monkeypatch.setattr(timm, 'create_model', create)
-    with pytest.raises(ConfigError, match='timm://vit_base_patch16_22 cannot be had'):
+    with pytest.raises(ConfigError, match='timm://vit_base_patch16_22 cannot be downloaded'):
         open_weights('timm://vit_base_patch16_22')
     with pytest.raises(ConfigError, match='timm has weights for vit_small_patch16_.*dinov3.lvd1689m, '):
         open_weights('timm://vit_smal_patch16_dinov3')
@@ -103,7 +103,7 @@ def test_a_missing_network_is_no_wrong_name(monkeypatch, name):
         raise OSError('the hub does not answer')
 
     monkeypatch.setattr('timm.create_model', fail)
-    with pytest.raises(ConfigError, match=r'cannot be had \(the hub does not answer\); check the network, or fetch'):
+    with pytest.raises(ConfigError, match=r'downloaded \(the hub does not answer\); check the network, or download'):
         open_weights(f'timm://{name}')
 
 

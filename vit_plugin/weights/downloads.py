@@ -1,4 +1,4 @@
-"""Weights from URLs: fetched once per machine, and kept only if they are complete, have their hash and can be read."""
+"""Weights from URLs: downloaded once per machine, kept only if they are complete, have their hash and can be read."""
 
 import http.client
 import os
@@ -40,7 +40,7 @@ def download(url: str) -> Path:
             name that ends in ``-<8 to 64 digits>`` names its hash too, as in torch's and OpenMMLab's model zoos.
 
     Raises:
-        ConfigError: if the file cannot be fetched, kept or read. It is not kept then.
+        ConfigError: if the file cannot be downloaded, kept or read. It is not kept then.
     """
     shown = _shown(url)
     try:
@@ -58,12 +58,12 @@ def download(url: str) -> Path:
         raise ConfigError(f'The checkpoint {shown} cannot be kept in {str(_cache())!r} ({error.strerror or error}); '
                           'make room there, or name another folder with TORCH_HOME.') from error
     except ValueError as error:
-        raise ConfigError(f'The checkpoint {shown} cannot be fetched ({error}); correct the URL.') from error
+        raise ConfigError(f'The checkpoint {shown} cannot be downloaded ({error}); correct the URL.') from error
 
 
 @contextmanager
 def removed_if_damaged(path: Path, source: str) -> Iterator[None]:
-    """Remove a downloaded file that turns out to be damaged within this context, so that it is fetched again.
+    """Remove a downloaded file that turns out to be damaged within this context, so that it is downloaded again.
 
     Args:
         path: the file that is read.
@@ -113,12 +113,12 @@ def _locked(path: Path, shown: str) -> Iterator[None]:
         try:
             lock.acquire(timeout=WAIT)
         except Timeout:
-            raise ConfigError(f'The checkpoint {shown} has been fetched by another process for {WAIT:.3g} s, which '
+            raise ConfigError(f'The checkpoint {shown} has been downloaded by another process for {WAIT:.3g} s, which '
                               f'holds {lock.lock_file}; end that process, and try again.') from None
         if not path.exists():  # as many tries as processes would last too long
             lock.release()
-            raise ConfigError(f'The checkpoint {shown} cannot be fetched (another process failed to, and says why); '
-                              'try again, or fetch it by hand and give its path.') from None
+            raise ConfigError(f'The checkpoint {shown} cannot be downloaded (another process failed to, and says why); '
+                              'try again, or download it by hand and give its path.') from None
     try:
         yield
     finally:
@@ -133,13 +133,13 @@ def _fetch(url: str, path: Path, pinned: str) -> None:
     try:
         digest = _transfer(urldefrag(url).url, part)
         if not digest.startswith(pinned):
-            raise ConfigError(f'The checkpoint {_shown(url)} cannot be fetched: its sha256 is {digest}, and not '
+            raise ConfigError(f'The checkpoint {_shown(url)} cannot be downloaded: its sha256 is {digest}, and not '
                               f'{pinned}; if that is the file that you want, write #sha256= and this after the URL.')
         check_readable(part)
         os.replace(part, path)
     except (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException) as error:
-        raise ConfigError(f'The checkpoint {_shown(url)} cannot be fetched ({_reason(error)}); check the URL and the '
-                          'network, or fetch it by hand and give its path.') from error
+        raise ConfigError(f'The checkpoint {_shown(url)} cannot be downloaded ({_reason(error)}); check the URL and '
+                          'the network, or download it by hand and give its path.') from error
     except ConfigError as error:
         raise ConfigError(str(error).replace(repr(str(part)), _shown(url))) from error
     finally:

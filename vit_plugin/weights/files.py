@@ -120,7 +120,7 @@ def _one_sentence(path: Path) -> Iterator[None]:
             '.safetensors, or admit what you trust with torch.serialization.add_safe_globals.') from error
     except Exception as error:  # a damaged file can raise any error in a reader
         raise DamagedError(f'The checkpoint {str(path)!r} cannot be read ({_first_sentence(error)}); it may be '
-                           'damaged or cut short: fetch it again.') from error
+                           'damaged or cut short: download it again.') from error
 
 
 def find_weights(content: Any) -> Mapping[str, Tensor]:

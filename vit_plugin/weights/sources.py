@@ -68,7 +68,7 @@ def _fetched(source: str) -> Path:
         return download(source)
     if scheme == 'hf':
         return _from_hugging_face(rest)
-    raise ConfigError(f'The checkpoint {source} is at {scheme}://, which is not read safely; fetch it and give its '
+    raise ConfigError(f'The checkpoint {source} is at {scheme}://, which is not read safely; download it and give its '
                       f'path. Known are http, https, hf, timm, {", ".join(ADDRESSES)}.')
 
 
@@ -81,8 +81,8 @@ def _from_hugging_face(name: str) -> Path:
         except Exception as error:  # of the hub, of the library that it asks with, of the disk
             # Without a network the error is an EntryNotFoundError too, and a FileNotFoundError.
             if not isinstance(error, EntryNotFoundError) or isinstance(error, FileNotFoundError):
-                raise ConfigError(f'hf://{name} cannot be fetched ({_reason(error)}); check the name and the network, '
-                                  'or fetch it by hand and give its path.') from error
+                raise ConfigError(f'hf://{name} cannot be downloaded ({_reason(error)}); check the name and the '
+                                  'network, or download it by hand and give its path.') from error
             if file == HUB_FILES[-1]:
                 raise ConfigError(f'hf://{name} has none of {", ".join(HUB_FILES)}.') from error
     raise AssertionError
@@ -94,12 +94,12 @@ def _from_timm(name: str) -> Mapping[str, Tensor]:
         return timm.create_model(name, pretrained=True).state_dict()
     except Exception as error:  # as above
         if timm.is_model_pretrained(name):
-            raise ConfigError(f'timm://{name} cannot be had ({_reason(error)}); check the network, or fetch it by hand '
-                              'and give its path.') from error
+            raise ConfigError(f'timm://{name} cannot be downloaded ({_reason(error)}); check the network, or download '
+                              'it by hand and give its path.') from error
         near = timm.list_pretrained(f'*{name.partition(".")[0]}*')[:5] or get_close_matches(
             name, timm.list_pretrained(), n=3, cutoff=0.)
-        raise ConfigError(f'timm://{name} cannot be had ({_reason(error)}); timm has weights for {", ".join(near)}, '
-                          'and needs the network for them.') from error
+        raise ConfigError(f'timm://{name} cannot be downloaded ({_reason(error)}); timm has weights for '
+                          f'{", ".join(near)}, and needs the network for them.') from error
 
 
 def _reason(error: Exception) -> str:

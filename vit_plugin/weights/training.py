@@ -28,7 +28,7 @@ def training_settings(source: Any) -> dict[str, Any]:
         ``mean`` and ``std`` of values from 0 to 1. What is not said is left out.
 
     Raises:
-        ConfigError: if the file cannot be fetched or read.
+        ConfigError: if the file cannot be downloaded or read.
     """
     if not isinstance(source, (str, Path)) or str(source).startswith(('timm://', 'hf://')) or not (
             '://' in str(source) or os.path.exists(os.path.expanduser(source))):
