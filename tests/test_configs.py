@@ -35,6 +35,7 @@ SMALL = {
     'model.decoder.num_layers': 1,
     'model.train_cfg.rpn_proposal.max_per_img': 20,
     'model.num_queries': 20,
+    'model.bbox_head.num_queries': 10,
     'model.decode_head.num_queries': 20,
     'model.decode_head.pixel_decoder.encoder.num_layers': 1,
     'model.decode_head.transformer_decoder.num_layers': 1,

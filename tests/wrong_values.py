@@ -66,6 +66,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     'MAEViT': dict(arch=ARCH, img_size=64, mask_ratio=0.5),
     'SimMIMViT': dict(arch=ARCH, img_size=32),
     'EoMT': dict(arch=ARCH, img_size=32, num_classes=3, num_queries=4, num_blocks=1),
+    'WindowedViT': dict(arch=ARCH, img_size=32, encoder=dict(window=dict(size=2, global_blocks=(1, )))),
     'PMT': dict(arch=ARCH, img_size=32, num_classes=3, num_queries=4, num_blocks=1, feedforward_channels=64,
                 norm_cfg=dict(type='BN', eps=1e-5)),
     'ViTAdapter': dict(
@@ -86,6 +87,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     'MBConvEmbed': dict(in_channels=3, embed_dims=32, channels=(8, 16), stage_depths=(1, 1), with_cp=False),
     'SimpleFPN': dict(in_channels=32, out_channels=16, num_outs=5, scales=(4, 2, 1, 0.5), add_extra_convs=True,
                       norm_cfg=dict(type='LN2d')),
+    'C2fProjector': dict(in_channels=[32], out_channels=16, scales=(2, 1, 0.5), num_blocks=1, norm_cfg=dict(type='BN')),
     'TokenPooling': dict(mode='map', num_prefix_tokens=1, in_channels=32, map_cfg=dict(
         num_heads=2, feedforward_channels=64, numerics='timm'), norm_cfg=dict(type='LN', eps=1e-6)),
     'ViTClsHead': dict(num_classes=3, in_channels=32, hidden_dim=8, act_cfg=dict(type='Tanh'), topk=(1, 2),
@@ -93,6 +95,9 @@ RIGHT: dict[str, dict[str, Any]] = {
     'EoMTHead': dict(num_things_classes=2, num_stuff_classes=1, loss_weights=dict(cls=2., mask=5., dice=5.),
                      no_object_weight=0.1, test_cfg=None, train_cfg=dict(
                          num_points=8, oversample_ratio=3., importance_sample_ratio=0.75)),
+    'LWDETRHead': dict(num_classes=3, num_queries=4, num_groups=2, num_layers=1, num_levels=1, embed_dims=32,
+                       num_heads=2, num_cross_heads=2, num_points=2, feedforward_channels=32, drop_rate=0.1),
+    'IoUAwareBCELoss': dict(alpha=0.25, gamma=2., loss_weight=1.),
     'EoMTDecodeHead': dict(num_classes=3, ignore_index=255, align_corners=False),
     'DistilledViTClsHead': dict(num_classes=3, in_channels=32, distillation='hard', alpha=0.5, tau=3.),
     'DistilledClassifier': dict(
@@ -190,15 +195,16 @@ def image_results() -> dict:
 TOKENS, MAP = torch.randn(2, 17, 32), torch.randn(2, 32, 8, 8)
 WORKS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(('VisionTransformer', 'MMVisionTransformer', 'MMDistilledVisionTransformer', 'MMDeiT3',
-                     'MMViTEVA02', 'MMMoCoV3ViT', 'EoMT', 'PMT', 'ViTAdapter', 'PatchEmbed', 'FlexiPatchEmbed',
-                     'ResNetEmbed', 'PooledResNetEmbed', 'TimmBackbone', 'TimmEmbed'), lambda built: built(
+                     'MMViTEVA02', 'MMMoCoV3ViT', 'EoMT', 'PMT', 'WindowedViT', 'ViTAdapter', 'PatchEmbed',
+                     'FlexiPatchEmbed', 'ResNetEmbed', 'PooledResNetEmbed', 'TimmBackbone',
+                     'TimmEmbed'), lambda built: built(
         torch.randn(2, getattr(built, 'in_channels', getattr(getattr(built, 'patch_embed', None), 'in_channels', 3)),
                     64, 64))),
     **dict.fromkeys(('MAEViT', 'SimMIMViT'), lambda built: built(torch.randn(2, 3, 64, 64), mask=None)),
     'DINONeck': lambda built: built((TOKENS[:, 0], )),
     'DINOHead': lambda built: built.loss(torch.randn(3, 2, len(built.center)), torch.randn(2, 2, len(built.center))),
     'MultiViewPreprocessor': lambda built: built(dict(inputs=torch.zeros(2, 3, 32, 32, dtype=torch.uint8)), True),
-    'SimpleFPN': lambda built: built((MAP, )),
+    **dict.fromkeys(('SimpleFPN', 'C2fProjector', 'LWDETRHead'), lambda built: built((MAP, ))),
     'TokenPooling': lambda built: built((TOKENS, )),
     'ViTClsHead': lambda built: built((TOKENS[:, 0], )),
     'DistilledViTClsHead': lambda built: built((TOKENS, )),

@@ -12,7 +12,7 @@ from wrong_values import RIGHT
 
 from vit_plugin.registry import MODELS
 
-BACKBONES = [name for name in RIGHT if name in ('EoMT', 'PMT') or name.startswith((
+BACKBONES = [name for name in RIGHT if name in ('EoMT', 'PMT', 'WindowedViT') or name.startswith((
     'VisionTransformer', 'MM', 'TimmBackbone', 'ViTAdapter'))]
 STEMS = [name for name in RIGHT if name.endswith('Embed')]
 
@@ -76,7 +76,8 @@ TOKENS, MAP = (2, 17, 32), (2, 32, 8, 8)
 
 
 @pytest.mark.parametrize(('name', 'shape'), [
-    ('SimpleFPN', MAP), ('TokenPooling', TOKENS), ('DINONeck', TOKENS[1:]), ('ViTClsHead', (2, 32)),
+    ('SimpleFPN', MAP), ('C2fProjector', MAP), ('LWDETRHead', MAP), ('TokenPooling', TOKENS), ('DINONeck', TOKENS[1:]),
+    ('ViTClsHead', (2, 32)),
     ('DistilledViTClsHead', TOKENS)])
 @pytest.mark.filterwarnings('ignore')
 def test_necks_and_heads(name, shape):

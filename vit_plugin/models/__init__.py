@@ -5,9 +5,9 @@
 from vit_plugin.registry import MODELS, later_of
 # isort: on
 
-from .backbones import PMT, EoMT, MAEViT, SimMIMViT, TimmBackbone, VisionTransformer, ViTAdapter
+from .backbones import PMT, EoMT, MAEViT, SimMIMViT, TimmBackbone, VisionTransformer, ViTAdapter, WindowedViT
 from .loading import load_weights
-from .necks import SimpleFPN, TokenPooling
+from .necks import C2fProjector, SimpleFPN, TokenPooling
 from .stems import ConvEmbed, FlexiPatchEmbed, MBConvEmbed, PatchEmbed, PooledResNetEmbed, ResNetEmbed, TimmEmbed
 
 MODELS.import_later({
@@ -20,10 +20,12 @@ MODELS.import_later({
     'MultiViewPreprocessor': 'vit_plugin.models.data_preprocessor',
     'EoMTDecodeHead': 'vit_plugin.models.heads.eomt_decode_head',
     'EoMTHead': 'vit_plugin.models.heads.eomt_head',
+    'IoUAwareBCELoss': 'vit_plugin.models.heads.lw_detr_head',
+    'LWDETRHead': 'vit_plugin.models.heads.lw_detr_head',
     'ViTClsHead': 'vit_plugin.models.heads.vit_head',
 })
 __getattr__ = later_of(__name__, MODELS)
 __all__ = [
-    'PMT', 'ConvEmbed', 'EoMT', 'FlexiPatchEmbed', 'MAEViT', 'MBConvEmbed', 'PatchEmbed', 'PooledResNetEmbed',
-    'ResNetEmbed', 'SimMIMViT', 'SimpleFPN', 'TimmBackbone', 'TimmEmbed', 'TokenPooling', 'ViTAdapter',
-    'VisionTransformer', 'load_weights']
+    'PMT', 'C2fProjector', 'ConvEmbed', 'EoMT', 'FlexiPatchEmbed', 'MAEViT', 'MBConvEmbed', 'PatchEmbed',
+    'PooledResNetEmbed', 'ResNetEmbed', 'SimMIMViT', 'SimpleFPN', 'TimmBackbone', 'TimmEmbed', 'TokenPooling',
+    'ViTAdapter', 'VisionTransformer', 'WindowedViT', 'load_weights']

@@ -12,6 +12,7 @@ from .eomt import EOMT_DINOV3, HF_EOMT, HF_EOMT_DINOV3, PMT_DINOV3, authors_eomt
 from .eva import EVA, SPELLINGS, TWO_GATES, VITAMIN, is_no_eva, reject_unnamed
 from .hugging_face import HF, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP
 from .jax import JAX
+from .lw_detr import HF_LW_DETR, HF_RF_DETR
 from .rules import COMPUTED, GRID, TABLE, TOKEN, Format, Rule, pair, same, separate_qkv
 
 _TOKENS = ('cls_token', 'dist_token', 'reg_token', 'pos_embed')
@@ -21,8 +22,8 @@ _RESNET = tuple(f'patch_embed.backbone.{part}.{{rest}}' for part in ('stem', 'st
 OWN = Format('vit_plugin', same(
     *_TOKENS, GRID, 'rope.freqs', 'norm.{rest}', 'norm_pre.{rest}', 'fc_norm.{rest}', 'blocks.{rest}',
     'patch_embed.{rest}', 'queries.{rest}', 'decoder.{rest}', 'head.layers.{rest}',
-    *(f'neck.{part}.{{rest}}' for part in ('attn_pool', 'norm', 'levels', 'extra_levels'))),
-    ('', 'backbone.'), ('head.', 'neck.'))
+    *(f'neck.{part}.{{rest}}' for part in ('attn_pool', 'norm', 'levels', 'extra_levels')), 'bbox_head.{rest}'),
+    ('', 'backbone.'), ('head.', 'neck.', 'bbox_head.'))
 
 # BEiT-3, AIMv2 and DINOv3 have an eps of their own.
 _NORMS = (Claim(EPS_1E_6, having={'pos_embed', 'norm_bias'}, lacking={'norm_pre', 'attn_norm'}),
@@ -186,7 +187,7 @@ VIT_ADAPTER = Format('vit_adapter', (
 FORMATS = {form.name: form for form in (
     OWN, JAX, TIMM, TIMM_EVA, HF, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP, TORCHVISION, MMPRETRAIN, CLIP, SAPIENS2,
     VITDET, VIT_ADAPTER, EOMT, EOMT_DINOV3, HF_EOMT, HF_EOMT_DINOV3, PMT,
-    PMT_DINOV3)}
+    PMT_DINOV3, HF_LW_DETR, HF_RF_DETR)}
 
 
 def export(state: Mapping[str, Tensor], family: str, heads: int) -> tuple[dict[str, Tensor], list[str], Format]:

@@ -5,6 +5,7 @@ from .pmt import PMT
 from .timm_backbone import TimmBackbone
 from .vit import VisionTransformer
 from .vit_adapter import ViTAdapter
+from .windowed_vit import WindowedViT
 
 __all__ = ['PMT', 'EoMT', 'MAEViT', 'MMDeiT3', 'MMDistilledVisionTransformer', 'MMMoCoV3ViT', 'MMViTEVA02',
-           'MMVisionTransformer', 'SimMIMViT', 'TimmBackbone', 'ViTAdapter', 'VisionTransformer']
+           'MMVisionTransformer', 'SimMIMViT', 'TimmBackbone', 'ViTAdapter', 'VisionTransformer', 'WindowedViT']

@@ -74,6 +74,7 @@ class VisionTransformer(LoadableBackbone):
             ``out_type='cls_token'`` has no class token, if windows have one, or if an image is smaller than one patch.
     """
 
+    tokens_in_windows = False  # whether a window may have tokens besides patches
     renamed_arguments = {
         'in_channels': 'patch_embed=dict(in_channels=...)',
         'extra_tokens': 'encoder=dict(dist_token=..., reg_token=...)',
@@ -123,7 +124,8 @@ class VisionTransformer(LoadableBackbone):
         self.norm_pre, self.norm = (build_norm(numerics.norm_cfg, self.embed_dims) if has_norm else nn.Identity()
                                     for has_norm in (encoder_options.pre_norm, encoder_options.final_norm))
         cfgs = block_cfgs(sizes, encoder_options, block_options, numerics, drop_rate, drop_path_rate,
-                          self.num_prefix_tokens, rel_pos_grid=grid if relative else None,
+                          0 if self.tokens_in_windows else self.num_prefix_tokens,
+                          rel_pos_grid=grid if relative else None,
                           rotary_planes=rotary.get('planes', 'neighbours') if rotary else None)
         self.blocks = Encoder([TransformerBlock(cfg) for cfg in cfgs[:self.out_indices[-1] + 1]], self.out_indices,
                               with_cp)

@@ -62,7 +62,7 @@ def block_cfgs(sizes: Arch, options: EncoderOptions, blocks: Sequence[BlockOptio
         sizes: the arch.
         options, blocks: see :func:`~vit_plugin.arguments.encoder.read_options`.
         drop_path_rate: rate of the last block. It grows linearly from 0 in the first block.
-        num_prefix_tokens: number of tokens before the patches.
+        num_prefix_tokens: number of tokens that no window may have.
         numerics, drop_rate, rel_pos_grid, rotary_planes: see :class:`BlockCfg`. In windows, relative positions have the
             grid of a window.
 

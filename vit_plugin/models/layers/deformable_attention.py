@@ -60,8 +60,10 @@ def deformable_attention(value: Tensor, sizes: Sequence[Grid], locations: Tensor
     return out.unflatten(0, (batch, heads)).permute(0, 3, 1, 2).flatten(2).to(value.dtype)
 
 
-class DeformableAttention(nn.Module):
-    """Attention to a few points around each query, which the query chooses (arXiv:2010.04159, Section 4.1).
+class PointAttention(nn.Module):
+    """Attention to a few points of several maps, which the query chooses (arXiv:2010.04159, Section 4.1).
+
+    A subclass says in its ``forward`` where the points are.
 
     Args:
         embed_dims: width of the queries and of the maps.
@@ -107,22 +109,59 @@ class DeformableAttention(nn.Module):
         with torch.no_grad():
             like.copy_(offsets.flatten())
 
+    def offsets(self, query: Tensor) -> Tensor:
+        """Queries (B, queries, C) -> where each head looks (B, queries, heads, maps, points, 2), x before y."""
+        return self.sampling_offsets(query).unflatten(-1, (self.num_heads, self.num_levels, self.num_points, 2))
+
+    def attend(self, query: Tensor, maps: Tensor, locations: Tensor, sizes: Sequence[Grid],
+               padding: Tensor | None = None) -> Tensor:
+        """Queries (B, queries, C) -> (B, queries, C).
+
+        Args:
+            query: the queries.
+            maps: the elements of all maps in raster order, one map after the other (B, sum of h*w, C).
+            locations: the points, as fractions of a map's size (B, queries, heads, maps, points, 2).
+            sizes: rows and columns (h, w) of each map.
+            padding: the elements without an image (B, sum of h*w), whose values are zero.
+        """
+        value = self.value_proj(maps)
+        if padding is not None:
+            value = value.masked_fill(padding[..., None], 0)
+        weights = self.attention_weights(query).unflatten(-1, (self.num_heads, -1)).softmax(dim=-1)
+        out = deformable_attention(value.unflatten(-1, (self.num_heads, -1)), sizes, locations,
+                                   weights.unflatten(-1, (self.num_levels, -1)))
+        return self.output_proj(out)
+
+
+class DeformableAttention(PointAttention):
+    """Attention around the position of each query, at distances in elements of each map."""
+
     def forward(self, query: Tensor, points: Tensor, maps: Tensor, levels: Sequence[Level]) -> Tensor:
         """Queries (B, queries, C) -> (B, queries, C).
 
         Args:
             query: the queries.
             points: their positions in pixels, x before y (queries, 2).
-            maps: the elements of all maps in raster order, one map after the other (B, sum of h*w, C).
+            maps: see :meth:`attend`.
             levels: these maps.
         """
-        value = self.value_proj(maps).unflatten(-1, (self.num_heads, -1))  # (B, elements, heads, d)
-        per_head = (self.num_heads, self.num_levels, self.num_points)
-        offsets = self.sampling_offsets(query).unflatten(-1, (*per_head, 2))  # in elements of each map
-        weights = self.attention_weights(query).unflatten(-1, (self.num_heads, -1)).softmax(dim=-1)
         sides = points.new_tensor([level.size[::-1] for level in levels])[:, None]  # (maps, 1, 2)
         strides = points.new_tensor([level.stride for level in levels])[:, None, None]
-        locations = (points[:, None, None, None] / strides + offsets) / sides  # (B, queries, heads, maps, points, 2)
-        out = deformable_attention(value, [level.size for level in levels], locations,
-                                   weights.unflatten(-1, per_head[1:]))
-        return self.output_proj(out)
+        locations = (points[:, None, None, None] / strides + self.offsets(query)) / sides
+        return self.attend(query, maps, locations, [level.size for level in levels])
+
+
+class BoxAttention(PointAttention):
+    """Attention around the box of each query, at distances in parts of its sides (Appendix A.4)."""
+
+    def forward(self, query: Tensor, boxes: Tensor, maps: Tensor, sizes: Sequence[Grid], padding: Tensor) -> Tensor:
+        """Queries (B, queries, C) -> (B, queries, C).
+
+        Args:
+            query: the queries.
+            boxes: the boxes (B, queries, maps, 4), which are (x, y, w, h) as fractions of each map.
+            maps, sizes, padding: see :meth:`attend`.
+        """
+        around = boxes[:, :, None, :, None]  # (B, queries, 1, maps, 1, 4)
+        locations = around[..., :2] + self.offsets(query) / (2 * self.num_points) * around[..., 2:]
+        return self.attend(query, maps, locations, sizes, padding)

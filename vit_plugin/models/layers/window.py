@@ -1,7 +1,9 @@
 """Attention within windows."""
 
+import math
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -19,7 +21,8 @@ class InWindows(Attention):
     Args:
         cfg: its ``window_size`` is the side of the windows in patches.
 
-    Shape: patches (B, h*w, embed_dims) -> the same. There must be no other tokens.
+    Shape: tokens (B, N, embed_dims) -> the same. The last h*w are the patches. If there are others before them, each
+    window has as many of these.
     """
 
     def __init__(self, cfg: BlockCfg) -> None:
@@ -30,14 +33,22 @@ class InWindows(Attention):
     def forward(self, x: Tensor, grid: Grid, num_queries: int | None = None, rotation: Tensor | None = None,
                 mask: Tensor | None = None) -> Tensor:
         assert mask is None  # EoMT has no queries here
-        windows = to_windows(x, grid, self.window_size)  # (B * windows, size*size, embed_dims)
+        windows = self._windows(x, grid)  # (B * windows, prefix + size*size, embed_dims)
         rotation = self.window_rotation(rotation, grid, windows.shape[0])
         windows = super().forward(windows, (self.window_size, self.window_size), rotation=rotation)
-        return from_windows(windows, grid, self.window_size)[:, :num_queries]
+        prefix, patches = windows.tensor_split((-self.window_size**2, ), dim=1)
+        patches = from_windows(patches, grid, self.window_size)
+        return torch.cat((prefix.reshape(len(x), -1, x.shape[-1]), patches), dim=1)[:, :num_queries]
+
+    def _windows(self, x: Tensor, grid: Grid) -> Tensor:
+        """Tokens (B, N, C) -> windows (B * windows, prefix + size*size, C)."""
+        prefix, patches = x.tensor_split((-math.prod(grid), ), dim=1)
+        windows = to_windows(patches, grid, self.window_size)
+        return torch.cat((prefix.reshape(len(windows), -1, x.shape[-1]), windows), dim=1)
 
     def weights(self, x: Tensor, grid: Grid, rotation: Tensor | None = None) -> Tensor:
-        """The attention weights (B * windows, heads, size*size, size*size) of every window, in raster order."""
-        windows = to_windows(x, grid, self.window_size)
+        """The attention weights (B * windows, heads, N, N) of the N tokens of every window, in raster order."""
+        windows = self._windows(x, grid)
         rotation = self.window_rotation(rotation, grid, windows.shape[0])
         return super().weights(windows, (self.window_size, self.window_size), rotation)
 
@@ -52,6 +63,11 @@ class WindowAttention(InWindows, Attention):
 
 class RelativeWindowAttention(InWindows, RelativeAttention):
     """Attention with relative positions within windows."""
+
+
+def num_windows(grid: Grid, size: int) -> int:
+    """The number of windows of a grid, also of those that are not full."""
+    return math.prod(-(-side // size) for side in grid)
 
 
 def to_windows(x: Tensor, grid: Grid, size: int) -> Tensor:

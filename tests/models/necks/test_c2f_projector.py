@@ -1,0 +1,30 @@
+"""The projector of LW-DETR. That it equals transformers' is tested with the head."""
+
+import pytest
+import torch
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import C2fProjector
+
+
+@pytest.mark.parametrize('channels', [32, 1024])  # wide maps are made narrower before they are doubled
+def test_scales(channels):
+    neck = C2fProjector([channels] * 2, 16, scales=(2, 1, 0.5))
+    outs = neck([torch.randn(1, channels, 6, 8) for _ in range(2)])
+    assert [tuple(out.shape) for out in outs] == [(1, 16, 12, 16), (1, 16, 6, 8), (1, 16, 3, 4)]
+    sum(out.square().mean() for out in outs).backward()
+    assert all(parameter.grad is not None for parameter in neck.parameters())
+
+
+@pytest.mark.parametrize(('cfg', 'words'), [
+    (dict(scales=(4, )), r'scales\[0\]=4'),
+    (dict(scales=(1.5, )), r'scales\[0\]=1.5 must be a power of two'),
+    (dict(norm_cfg=dict(type='BN1')), 'BN1')])
+def test_wrong_arguments(cfg, words):
+    with pytest.raises(ConfigError, match=words):
+        C2fProjector([32], **cfg)
+
+
+def test_other_maps():
+    with pytest.raises(ConfigError, match=r'takes maps \(B, C, h, w\) of in_channels=\[32, 32\]'):
+        C2fProjector([32, 32])([torch.randn(1, 32, 4, 4)])
