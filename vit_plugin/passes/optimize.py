@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+from .channels_last import use_channels_last, use_contiguous
 from .fold import fold, unfold
 from .onednn import use_onednn, use_torch
 
@@ -12,7 +13,7 @@ def optimize(model: nn.Module, device: str | torch.device | None = None) -> nn.M
 
     Names, parameters and state dict stay the same. The outputs stay the same up to rounding. On a CPU, standardised
     kernels and position tables are computed once, and oneDNN computes the GELU of an MLP within its first product where
-    that is faster. On other devices there is nothing to do yet, nor for a model in training mode.
+    that is faster. On some processors a ResNet has another memory format. On other devices there is nothing to do yet, nor for a model in training mode.
 
     Args:
         model: the model, or any module that contains it. It is changed in place.
@@ -24,6 +25,7 @@ def optimize(model: nn.Module, device: str | torch.device | None = None) -> nn.M
     restore(model)
     device = torch.device(device or next(model.parameters(), torch.empty(0)).device)
     if device.type == 'cpu' and not model.training:
+        use_channels_last(model)
         use_onednn(model)
         fold(model)
     return model
@@ -37,4 +39,5 @@ def restore(model: nn.Module) -> nn.Module:
     """
     unfold(model)
     use_torch(model)
+    use_contiguous(model)
     return model

@@ -1,0 +1,30 @@
+import pytest
+import torch
+
+from vit_plugin.models import VisionTransformer
+from vit_plugin.passes import optimize, processor, restore
+
+TINY = dict(img_size=64, arch=dict(
+    embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64, patch_size=1,
+    resnet=dict(stage_depths=(1, 1), width=32)))
+
+
+@pytest.mark.parametrize(('vendor', 'changes'), [('Intel', True), ('AMD', False), ('', False)])
+def test_by_processor(monkeypatch, vendor, changes):
+    """The format of the maps changes, and no value; afterwards everything is as it was."""
+    monkeypatch.setattr(processor, 'vendor', lambda: vendor)
+    torch.manual_seed(0)
+    model, images = VisionTransformer(**TINY).eval(), torch.randn(2, 3, 64, 64)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    kernel = model.patch_embed.backbone.stages[0].blocks[0].conv2.weight
+    formats = []
+    model.patch_embed.backbone.stages[0].register_forward_hook(
+        lambda module, args, out: formats.append(out.is_contiguous(memory_format=torch.channels_last)))
+    with torch.no_grad():
+        wanted = model(images)[0]
+        torch.testing.assert_close(optimize(model)(images)[0], wanted)
+    assert formats == [False, changes]
+    assert kernel.is_contiguous(memory_format=torch.channels_last) == changes
+    assert kernel is restore(model).patch_embed.backbone.stages[0].blocks[0].conv2.weight
+    assert kernel.is_contiguous()
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())

@@ -1,0 +1,31 @@
+"""The memory format of a ResNet's maps, for inference on a CPU."""
+
+import torch
+from torch import nn
+from torch.distributed.tensor import DTensor
+
+from vit_plugin.models import ResNetEmbed
+
+from . import processor
+
+VENDORS = ('Intel', )  # of the processors on which it is faster (docs/speed.md)
+
+
+def use_channels_last(model: nn.Module) -> None:
+    """Let a ResNet compute on maps whose channels are next to each other in memory, where that is faster.
+
+    A convolution takes the format from its kernel. Shapes, values and the state dict stay the same.
+    """
+    if processor.vendor() in VENDORS:
+        _convert(model, torch.channels_last)
+
+
+def use_contiguous(model: nn.Module) -> None:
+    """Undo :func:`use_channels_last`."""
+    _convert(model, torch.contiguous_format)
+
+
+def _convert(model: nn.Module, memory_format: torch.memory_format) -> None:
+    for stem in model.modules():
+        if isinstance(stem, ResNetEmbed) and not any(isinstance(one, DTensor) for one in stem.parameters()):
+            stem.backbone.to(memory_format=memory_format)
