@@ -1,4 +1,4 @@
-"""Write a classifier as ONNX or as a torch.export archive, and compare it with the model.
+"""Write a model as ONNX or as a torch.export archive, and compare it with the model.
 
     python tools/export.py CHECKPOINT vit-base-p16.onnx
 """
@@ -12,7 +12,7 @@ from vit_plugin.errors import ConfigError
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description='Write a classifier as a file that runs without the framework.')
+    parser = argparse.ArgumentParser(description='Write a model as a file that runs without the framework.')
     add_checkpoint_argument(parser)
     parser.add_argument('out', type=Path, help='file to write: .pt2 or .onnx')
     parser.add_argument('--dtype', choices=('float32', 'bfloat16', 'int8'), default='float32',
@@ -26,7 +26,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(args: argparse.Namespace) -> None:
-    from vit_plugin.apps.export import WRITERS, Deployed, export
+    from vit_plugin.apps.deployed import deploy
+    from vit_plugin.apps.export import WRITERS, export
     from vit_plugin.apps.load import load
     from vit_plugin.files.complete import check_target
     warnings.simplefilter('ignore')  # the exporters' own
@@ -37,15 +38,17 @@ def main(args: argparse.Namespace) -> None:
     sources = [path for path in (args.config, args.checkpoint) if path]
     check_target(args.out, sources)
     trained = load(args.checkpoint, args.config, device='cpu', options=args.cfg_options)
-    model = Deployed.of(trained.model, args.dtype)
-    reference = Deployed.of(trained.model) if args.dtype == 'bfloat16' else None
+    model = deploy(trained.model, args.dtype)
+    reference = deploy(trained.model) if args.dtype == 'bfloat16' else None
     backbone = model.model.backbone
     stride = backbone.strides[-1]
     size = None if args.dynamic_size else tuple((args.size * 2)[:2]) if args.size else backbone.img_size
     difference = export(model, args.out, size, args.dtype, reference, sources)
     shape = f'{size[0]}, {size[1]}' if size else f'height and width multiples of {stride} from {2 * stride} on'
-    print(f'{args.out}: images (any number, {backbone.in_channels}, {shape}), {args.dtype}; largest '
-          f'difference from the model in float32: {difference:.1e} of its largest logit')
+    number = 'any number' if model.any_number else 1
+    print(f'{args.out}: images ({number}, {backbone.in_channels}, {shape}), {args.dtype} -> '
+          f'{", ".join(model.outputs)}; largest difference from the model in float32: {difference:.1e} of the '
+          'largest value')
 
 
 if __name__ == '__main__':

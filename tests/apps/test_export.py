@@ -7,7 +7,8 @@ from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 
 from vit_plugin.apps.checkpoint import Checkpoint
-from vit_plugin.apps.export import WRITERS, Deployed, export, largest_difference, trace, write_onnx
+from vit_plugin.apps.deployed import Deployed, deploy
+from vit_plugin.apps.export import WRITERS, export, largest_difference, trace, write_onnx
 from vit_plugin.apps.load import from_config
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.sources import read_complete
@@ -88,7 +89,7 @@ def train(tmp_path, tiny, tiny_hybrid):
 
 
 def load_deployed(cfg: Config, path: str, dtype: str = 'float32') -> Deployed:
-    return Deployed.of(from_config(Checkpoint(path, read_complete(path), cfg)).model, dtype)
+    return deploy(from_config(Checkpoint(path, read_complete(path), cfg)).model, dtype)
 
 
 @pytest.fixture
@@ -134,7 +135,7 @@ def test_only_models_of_ours():
     init_default_scope('mmpretrain')
     stock = dict(type='ImageClassifier', backbone=dict(type='ResNet', depth=18), head=None)
     with pytest.raises(ConfigError, match='ResNet is not a vit_plugin.VisionTransformer'):
-        Deployed.of(MODELS.build(stock))
+        deploy(MODELS.build(stock))
 
 
 @pytest.mark.usefixtures('with_onnx')
@@ -232,7 +233,7 @@ def is_off(model: Deployed, *_) -> float:
 @pytest.mark.parametrize(('broken', 'by', 'words'), [
     ('torch.export.export', reject, 'torch.export cannot trace this model .RuntimeError: no such operator.; leave out'),
     ('vit_plugin.apps.export.largest_difference', reject, 'does not run .RuntimeError: no such operator.; nothing'),
-    ('vit_plugin.apps.export.largest_difference', is_off, 'is off by 5.0e-01 of the largest logit'),
+    ('vit_plugin.apps.export.largest_difference', is_off, 'is off by 5.0e-01 of the largest value'),
 ])
 def test_after_any_error_the_old_file_stays(deployed, tmp_path, monkeypatch, broken, by, words):
     model, out = deployed(), tmp_path / 'model.pt2'

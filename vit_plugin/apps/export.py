@@ -1,68 +1,36 @@
-"""Export a trained classifier to a file that runs without the framework."""
+"""Export a trained model to a file that runs without the framework."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from io import BytesIO
 from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.export import Dim, ExportedProgram
 
 from vit_plugin.errors import ConfigError, MissingExtraError, first_line, needed_by
 from vit_plugin.files.complete import replacing
-from vit_plugin.models import TimmBackbone, VisionTransformer
+from vit_plugin.models import VisionTransformer
 from vit_plugin.passes.precompute import precomputed
 
-Run = Callable[[Tensor], Tensor]
+from .deployed import Deployed, Outputs
+
+Run = Callable[[Tensor], Outputs]
 
 # A float32 graph must equal the model. For other dtypes, the user decides which difference is acceptable.
 FLOAT32_TOLERANCE = 1e-4
 
 
-class Deployed(nn.Module):
-    """Preprocessing and network, a classifier of MMPretrain in this dtype, in one module."""
-
-    def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
-        super().__init__()
-        preprocessor = model.data_preprocessor
-        ones = torch.ones(1, 1, 1)
-        # Not `mean` alone: onnxscript uses that name for a mean that it folds into a constant.
-        self.register_buffer('image_mean', getattr(preprocessor, 'mean', 0 * ones).clone())
-        self.register_buffer('image_std', getattr(preprocessor, 'std', ones).clone())
-        self.model, self.dtype = model.to(dtype), dtype
-
-    @classmethod
-    def of(cls, model: nn.Module, dtype: str = 'float32') -> 'Deployed':
-        """A copy of a trained model to export, in eval mode.
-
-        Raises:
-            ConfigError: if the model is not a classifier with one of our backbones.
-        """
-        if not (hasattr(model, 'extract_feat') and hasattr(model, 'head')):
-            raise ConfigError(f'model: {type(model).__name__} is not a classifier, and only those can be exported.')
-        if not isinstance(model.backbone, (TimmBackbone, VisionTransformer)):
-            raise ConfigError(f'model.backbone: {type(model.backbone).__name__} is not a vit_plugin.VisionTransformer '
-                              'or vit_plugin.TimmBackbone, and only those can be exported.')
-        network = torch.bfloat16 if dtype == 'bfloat16' else torch.float32
-        return cls(deepcopy(model), network).eval().requires_grad_(False)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Images (B, C, H, W), float32 from 0 to 255, in the network's channel order (RGB) -> logits (B, classes)."""
-        images = ((images - self.image_mean) / self.image_std).to(self.dtype)
-        return self.model.head(self.model.extract_feat(images)).float()
-
-
 def export(model: Deployed, out: Path, size: tuple[int, int] | None, dtype: str = 'float32',
            reference: Deployed | None = None, sources: Sequence[str | Path] = ()) -> float:
-    """Write a classifier to a file, in the format of its suffix, and run the file.
+    """Write a model to a file, in the format of its suffix, and run the file.
 
     Args:
-        model: the classifier.
+        model: the model.
         out: the file to write. After an error it is unchanged.
         size: height and width of the images. None means all sizes of complete patches, at least two by two.
         dtype: ``'float32'``, ``'bfloat16'`` or ``'int8'``.
@@ -80,13 +48,13 @@ def export(model: Deployed, out: Path, size: tuple[int, int] | None, dtype: str 
     if size and isinstance(backbone, VisionTransformer):
         backbone.patch_embed.check_image_size(size)
     with replacing(out, sources) as path, _external_weights(path, out):
-        run = WRITERS[out.suffix](trace(model, size), path, dtype)
+        run = WRITERS[out.suffix](trace(model, size), path, dtype, model.outputs)
         with _one_sentence(f'The file that was written for {str(out)!r} does not run',
                            'nothing was written; try the other format'):
             difference = largest_difference(reference or model, run, size)
         if dtype == 'float32' and not difference <= FLOAT32_TOLERANCE:
             raise ConfigError(f'The file that was written for {str(out)!r} is off by {difference:.1e} of the largest '
-                              'logit, and nothing was written; try the other format.')
+                              'value, and nothing was written; try the other format.')
     return difference
 
 
@@ -99,17 +67,21 @@ def trace(model: Deployed, size: tuple[int, int] | None) -> ExportedProgram:
     Raises:
         ConfigError: if the model has no such graph.
     """
-    backbone, dynamic = model.model.backbone, {0: Dim('batch')}
+    backbone = model.model.backbone
+    dynamic: dict[int, Any] = {0: Dim('batch')} if model.any_number else {}
     stride = backbone.strides[-1]
     what, remedy = 'torch.export cannot trace this model', 'leave out the part of it that the cause names'
+    if size is None and not model.any_size:
+        raise ConfigError(f'--dynamic-size: {type(model.model).__name__} has positions of boxes in its graph; write a '
+                          'file for each size, with --size.')
     if size is None:
         dynamic |= {2: stride * Dim('rows', min=2), 3: stride * Dim('columns', min=2)}
         what = ('--dynamic-size: the graph of this model depends on the size of the images, as with '
                 "encoder=dict(window=...) or pos_embed=dict(interpolate_mode='bicubic_dinov2')")
         remedy = 'write a file for each size, with --size'
-    example = torch.zeros(2, backbone.in_channels, *(size or (3 * stride, 4 * stride)))
+    example = torch.zeros(2 if model.any_number else 1, backbone.in_channels, *(size or (3 * stride, 4 * stride)))
     with torch.no_grad(), precomputed(model, size), _one_sentence(what, remedy):
-        program = torch.export.export(model, (example, ), dynamic_shapes=(dynamic, ))
+        program = torch.export.export(model, (example, ), dynamic_shapes=(dynamic or None, ))
         run = program.module()
         for other in sizes_to_try(model, size):  # the graph may have taken what the example has for a constant
             run(torch.zeros(1, backbone.in_channels, *other))
@@ -122,7 +94,7 @@ def sizes_to_try(model: Deployed, size: tuple[int, int] | None) -> list[tuple[in
     return [size] if size else [(stride * rows, stride * columns) for rows, columns in ((2, 2), (5, 3), (4, 9))]
 
 
-def write_pt2(program: ExportedProgram, path: Path, dtype: str) -> Run:
+def write_pt2(program: ExportedProgram, path: Path, dtype: str, outputs: Sequence[str] = ()) -> Run:
     """Write a ``torch.export`` archive. Returns a function that runs it.
 
     Raises:
@@ -136,7 +108,7 @@ def write_pt2(program: ExportedProgram, path: Path, dtype: str) -> Run:
     return torch.export.load(path).module()
 
 
-def write_onnx(program: ExportedProgram, path: Path, dtype: str) -> Run:
+def write_onnx(program: ExportedProgram, path: Path, dtype: str, outputs: Sequence[str] = ('logits', )) -> Run:
     """Write ONNX. Returns a function that runs it in onnxruntime. int8 scales its activations at run time.
 
     Raises:
@@ -151,7 +123,7 @@ def write_onnx(program: ExportedProgram, path: Path, dtype: str) -> Run:
         from onnxruntime.quantization import QuantType, quantize_dynamic
     with _one_sentence('This model cannot be written as ONNX', 'write a .pt2 file'):
         graph: Any = torch.onnx.export(program, dynamo=True, verbose=False, input_names=['images'],
-                                       output_names=['logits'])
+                                       output_names=list(outputs))
     if dtype == 'int8':
         proto = graph.model_proto
         del proto.graph.value_info[:]  # of the weights that the quantiser is about to transpose
@@ -162,20 +134,23 @@ def write_onnx(program: ExportedProgram, path: Path, dtype: str) -> Run:
     else:
         graph.save(path)
     session = onnxruntime.InferenceSession(path, providers=['CPUExecutionProvider'])
-    return lambda images: torch.from_numpy(session.run(None, {'images': images.numpy()})[0])
+
+    def run(images: Tensor) -> Outputs:
+        found = tuple(map(torch.from_numpy, session.run(None, {'images': images.numpy()})))
+        return found if len(outputs) > 1 else found[0]
+    return run
 
 
 WRITERS = {'.pt2': write_pt2, '.onnx': write_onnx}
 
 
 def largest_difference(model: Deployed, run: Run, size: tuple[int, int] | None) -> float:
-    """Largest difference of the logits of one, two and five random images, relative to the largest logit."""
+    """Largest difference of the outputs for one, two and five random images, see :meth:`Deployed.difference`."""
     differences = []
-    for batch, side in product((1, 2, 5), sizes_to_try(model, size)):
+    for batch, side in product((1, 2, 5) if model.any_number else (1, 1, 1), sizes_to_try(model, size)):
         images = 255 * torch.rand(batch, model.model.backbone.in_channels, *side)
         with torch.no_grad():
-            wanted = model(images)
-            differences.append(((run(images) - wanted).abs().max() / wanted.abs().max().clamp(min=1e-6)).item())
+            differences.append(model.difference(run(images), model(images)))
     return max(differences)
 
 

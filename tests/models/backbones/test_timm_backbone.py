@@ -7,7 +7,8 @@ import timm
 import torch
 from campaigns.timm_backbone import SIZES, check
 
-from vit_plugin.apps.export import Deployed, export
+from vit_plugin.apps.deployed import deploy
+from vit_plugin.apps.export import export
 from vit_plugin.engine.optim.layer_decay import LayerDecayOptimWrapperConstructor
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import TimmBackbone, VisionTransformer, load_weights
@@ -175,7 +176,7 @@ def test_load_weights_of_a_classifier(classifier):
 
 
 def test_a_classifier_is_exported(classifier, tmp_path):
-    assert export(Deployed(classifier).eval().requires_grad_(False), tmp_path / 'model.pt2', (64, 64)) < 1e-4
+    assert export(deploy(classifier), tmp_path / 'model.pt2', (64, 64)) < 1e-4
 
 
 @pytest.mark.parametrize('name', ['test_byobnet', 'test_vit'])

@@ -168,7 +168,8 @@ class LWDETRHead(DETRHead):
                               f'{self.num_levels} maps of embed_dims={self.embed_dims} channels: change these, or the '
                               'neck.')
         memory = torch.cat([level.flatten(2).mT for level in x], dim=1)
-        anchors, padding, ratios = self._geometry(x, batch_img_metas)
+        anchors, padding, ratios = (part.expand(memory.shape[0], -1, *part.shape[2:])
+                                    for part in self._geometry(x, batch_img_metas))
         valid = (((anchors > 0.01) & (anchors < 0.99)).all(-1) & ~padding)[..., None]
         number = self.num_queries if self.training else self.test_cfg['num_queries']
         if number > memory.shape[1]:
@@ -182,7 +183,7 @@ class LWDETRHead(DETRHead):
         on_maps = references[:, :, None] * ratios.repeat(1, 1, 2)[:, None]  # (B, Q, levels, 4)
         position = self.position(coordinate_to_encoding(on_maps[:, :, 0], self.embed_dims // 2).to(memory))
         sizes = [tuple(level.shape[-2:]) for level in x]
-        query, outs = content.expand(len(memory), -1, -1), []
+        query, outs = content.expand(memory.shape[0], -1, -1), []
         for layer in self.layers if self.training else self.layers[:self.test_cfg['num_layers']]:
             query = layer(query, position, num_groups, on_maps, memory, sizes, padding)
             outs.append(self.norm(query))
@@ -229,7 +230,7 @@ class LWDETRHead(DETRHead):
         boxes, paddings, ratios = [], [], []
         for k, level in enumerate(x):
             rows, columns = level.shape[-2:]
-            ends = [(columns, rows)] * len(level) if metas is None else [
+            ends = [(columns, rows)] if metas is None else [
                 # the columns and rows with pixels of the image, at least in part
                 tuple(-(-inner * cells // outer) for inner, outer, cells in zip(
                     meta['img_shape'][1::-1], meta['batch_input_shape'][1::-1], (columns, rows), strict=True))

@@ -37,14 +37,14 @@ class InWindows(Attention):
         rotation = self.window_rotation(rotation, grid, windows.shape[0])
         windows = super().forward(windows, (self.window_size, self.window_size), rotation=rotation)
         prefix, patches = windows.tensor_split((-self.window_size**2, ), dim=1)
-        patches = from_windows(patches, grid, self.window_size)
-        return torch.cat((prefix.reshape(len(x), -1, x.shape[-1]), patches), dim=1)[:, :num_queries]
+        tokens = _joined(prefix, from_windows(patches, grid, self.window_size))
+        return tokens[:, :num_queries]
 
     def _windows(self, x: Tensor, grid: Grid) -> Tensor:
         """Tokens (B, N, C) -> windows (B * windows, prefix + size*size, C)."""
         prefix, patches = x.tensor_split((-math.prod(grid), ), dim=1)
         windows = to_windows(patches, grid, self.window_size)
-        return torch.cat((prefix.reshape(len(windows), -1, x.shape[-1]), windows), dim=1)
+        return _joined(prefix, windows)
 
     def weights(self, x: Tensor, grid: Grid, rotation: Tensor | None = None) -> Tensor:
         """The attention weights (B * windows, heads, N, N) of the N tokens of every window, in raster order."""
@@ -63,6 +63,13 @@ class WindowAttention(InWindows, Attention):
 
 class RelativeWindowAttention(InWindows, RelativeAttention):
     """Attention with relative positions within windows."""
+
+
+def _joined(prefix: Tensor, patches: Tensor) -> Tensor:
+    """Patches (B, N, C) after the other tokens, divided evenly among them. Without others, nothing is copied."""
+    if not prefix.shape[1]:
+        return patches
+    return torch.cat((prefix.reshape(patches.shape[0], -1, patches.shape[-1]), patches), dim=1)
 
 
 def num_windows(grid: Grid, size: int) -> int:
