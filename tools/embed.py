@@ -27,9 +27,9 @@ def main(args: argparse.Namespace) -> None:
     from tqdm import tqdm
 
     from vit_plugin.apps.embedding import embed, save_embeddings
-    from vit_plugin.apps.images import image_files
     from vit_plugin.apps.load import load
     from vit_plugin.files.complete import check_target
+    from vit_plugin.files.images import image_files
     if not args.out.endswith('.npz'):
         raise ConfigError(f'--out {args.out!r}: embeddings are written as .npz.')
     files = image_files(args.images)

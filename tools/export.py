@@ -29,6 +29,7 @@ def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.deployed import deploy
     from vit_plugin.apps.export import WRITERS, export
     from vit_plugin.apps.load import load
+    from vit_plugin.apps.onnx_model import facts_of
     from vit_plugin.files.complete import check_target
     warnings.simplefilter('ignore')  # the exporters' own
     if args.out.suffix not in WRITERS:
@@ -43,7 +44,7 @@ def main(args: argparse.Namespace) -> None:
     backbone = model.model.backbone
     stride = backbone.strides[-1]
     size = None if args.dynamic_size else tuple((args.size * 2)[:2]) if args.size else backbone.img_size
-    difference = export(model, args.out, size, args.dtype, reference, sources)
+    difference = export(model, args.out, size, args.dtype, reference, sources, facts_of(trained, size))
     shape = f'{size[0]}, {size[1]}' if size else f'height and width multiples of {stride} from {2 * stride} on'
     number = 'any number' if model.any_number else 1
     print(f'{args.out}: images ({number}, {backbone.in_channels}, {shape}), {args.dtype} -> '

@@ -3,10 +3,12 @@
     python tools/infer.py CHECKPOINT photo.jpg
     python tools/infer.py CHECKPOINT IMAGE_OR_FOLDER... --out FOLDER --out predictions.json
     python tools/infer.py timm://vit_small_patch16_224.augreg_in21k_ft_in1k photo.jpg
+    python tools/infer.py model.onnx photo.jpg
 """
 
 import argparse
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from vit_plugin.apps.flags import add_model_arguments, at_least, run_tool
@@ -39,11 +41,37 @@ def pictures_of(images: list[str], folder: Path) -> list[Path]:
     return targets
 
 
-def main(args: argparse.Namespace) -> None:
-    from vit_plugin.apps.images import image_files, read_image
+def needs_torch(args: argparse.Namespace) -> bool:
+    """Whether torch runs the model. onnxruntime runs a file that ``vit-plugin export`` wrote."""
+    return not args.checkpoint.endswith('.onnx')
+
+
+def from_checkpoint(args: argparse.Namespace) -> tuple[Callable, Callable]:
+    """What predicts, and what draws a prediction."""
     from vit_plugin.apps.load import load
+    from vit_plugin.files.images import read_image
+    trained = load(args.checkpoint, args.config, args.arch, args.device, args.cfg_options).optimized()
+    visualizer = trained.visualizer() if args.out else None
+    return trained, lambda prediction, path, file: prediction.draw(
+        visualizer, read_image(path)[..., ::-1], file, args.score_thr)  # in RGB
+
+
+def from_onnx(args: argparse.Namespace) -> tuple[Callable, Callable]:
+    """The same of a file in ONNX."""
+    from vit_plugin.apps.onnx_model import OnnxModel, draw
+    from vit_plugin.files.images import read_image
+    flags = ('config', 'arch', 'device', 'cfg_options')
+    if given := [name for name in flags if getattr(args, name)]:
+        raise ConfigError(f'--{given[0].replace("_", "-")} changes nothing of a file in ONNX; leave it out.')
+    model = OnnxModel(args.checkpoint)
+    return lambda path, _: model(read_image(path)), lambda prediction, path, file: draw(
+        read_image(path), prediction, file, args.score_thr)
+
+
+def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.predictions import save_predictions
     from vit_plugin.files.complete import check_target, replacing
+    from vit_plugin.files.images import image_files
     images = image_files(args.images)
     tables = [target for target in args.out if target.suffix in TABLES]
     pictures = {path: [] for path in images}
@@ -52,15 +80,14 @@ def main(args: argparse.Namespace) -> None:
             pictures[path].append(picture)
     for table in tables:
         check_target(table, images)
-    trained = load(args.checkpoint, args.config, args.arch, args.device, args.cfg_options).optimized()
-    visualizer = trained.visualizer() if args.out else None
+    predict, draw = from_checkpoint(args) if needs_torch(args) else from_onnx(args)
     found = {}
     for i, (path, targets) in enumerate(pictures.items()):
-        prediction = trained(path, i)
+        prediction = predict(path, i)
         found[path] = prediction.rows(args.score_thr)
         for target in targets:
             with replacing(target, images) as file:
-                prediction.draw(visualizer, read_image(path)[..., ::-1], str(file), args.score_thr)  # in RGB
+                draw(prediction, path, str(file))
         print('; '.join([f'{path}: {prediction.text(args.score_thr)}', *map(str, targets)]))
     for table in tables:
         save_predictions(table, found, images)
@@ -68,4 +95,4 @@ def main(args: argparse.Namespace) -> None:
 
 
 if __name__ == '__main__':
-    run_tool(make_parser(), main)
+    run_tool(make_parser(), main, needs_torch)

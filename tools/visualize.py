@@ -67,9 +67,9 @@ def check_names(images: list[str]) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from vit_plugin.apps.images import image_files
     from vit_plugin.apps.load import load
     from vit_plugin.files.complete import check_target, replacing
+    from vit_plugin.files.images import image_files
     args.images = image_files(args.images)
     if bool(args.images) == (args.picture in WITHOUT_IMAGES):
         raise ConfigError(f'{args.picture} shows the model alone; leave out the images.' if args.images else

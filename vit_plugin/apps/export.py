@@ -18,6 +18,7 @@ from vit_plugin.models import VisionTransformer
 from vit_plugin.passes.precompute import precomputed
 
 from .deployed import Deployed, Outputs
+from .onnx_model import KEY
 
 Run = Callable[[Tensor], Outputs]
 
@@ -26,7 +27,7 @@ FLOAT32_TOLERANCE = 1e-4
 
 
 def export(model: Deployed, out: Path, size: tuple[int, int] | None, dtype: str = 'float32',
-           reference: Deployed | None = None, sources: Sequence[str | Path] = ()) -> float:
+           reference: Deployed | None = None, sources: Sequence[str | Path] = (), facts: str = '') -> float:
     """Write a model to a file, in the format of its suffix, and run the file.
 
     Args:
@@ -36,6 +37,7 @@ def export(model: Deployed, out: Path, size: tuple[int, int] | None, dtype: str 
         dtype: ``'float32'``, ``'bfloat16'`` or ``'int8'``.
         reference: the file is compared with this module. Default: the model.
         sources: files that were read. ``out`` must not be one of them.
+        facts: what an ONNX file says of itself, see :func:`~vit_plugin.apps.onnx_model.facts_of`.
 
     Returns:
         The largest difference of the file from the reference, see :func:`largest_difference`.
@@ -48,7 +50,7 @@ def export(model: Deployed, out: Path, size: tuple[int, int] | None, dtype: str 
     if size and isinstance(backbone, VisionTransformer):
         backbone.patch_embed.check_image_size(size)
     with replacing(out, sources) as path, _external_weights(path, out):
-        run = WRITERS[out.suffix](trace(model, size), path, dtype, model.outputs)
+        run = WRITERS[out.suffix](trace(model, size), path, dtype, model.outputs, facts)
         with _one_sentence(f'The file that was written for {str(out)!r} does not run',
                            'nothing was written; try the other format'):
             difference = largest_difference(reference or model, run, size)
@@ -94,7 +96,7 @@ def sizes_to_try(model: Deployed, size: tuple[int, int] | None) -> list[tuple[in
     return [size] if size else [(stride * rows, stride * columns) for rows, columns in ((2, 2), (5, 3), (4, 9))]
 
 
-def write_pt2(program: ExportedProgram, path: Path, dtype: str, outputs: Sequence[str] = ()) -> Run:
+def write_pt2(program: ExportedProgram, path: Path, dtype: str, outputs: Sequence[str] = (), facts: str = '') -> Run:
     """Write a ``torch.export`` archive. Returns a function that runs it.
 
     Raises:
@@ -108,7 +110,8 @@ def write_pt2(program: ExportedProgram, path: Path, dtype: str, outputs: Sequenc
     return torch.export.load(path).module()
 
 
-def write_onnx(program: ExportedProgram, path: Path, dtype: str, outputs: Sequence[str] = ('logits', )) -> Run:
+def write_onnx(program: ExportedProgram, path: Path, dtype: str, outputs: Sequence[str] = ('logits', ),
+               facts: str = '') -> Run:
     """Write ONNX. Returns a function that runs it in onnxruntime. int8 scales its activations at run time.
 
     Raises:
@@ -124,6 +127,8 @@ def write_onnx(program: ExportedProgram, path: Path, dtype: str, outputs: Sequen
     with _one_sentence('This model cannot be written as ONNX', 'write a .pt2 file'):
         graph: Any = torch.onnx.export(program, dynamo=True, verbose=False, input_names=['images'],
                                        output_names=list(outputs))
+    if facts:
+        graph.model.metadata_props[KEY] = facts
     if dtype == 'int8':
         proto = graph.model_proto
         del proto.graph.value_info[:]  # of the weights that the quantiser is about to transpose

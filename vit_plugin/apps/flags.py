@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.files.shipped import recipe
 
 
@@ -79,10 +79,11 @@ def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable
     return number
 
 
-def run_tool(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace], None]) -> None:
+def run_tool(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace], None],
+             needs_torch: Callable[[argparse.Namespace], bool] | None = None) -> None:
     """Parse the command line and run the tool. Errors and Ctrl-C are one sentence, without ``--traceback``.
 
-    A wrong flag, and a config that is not there, take no time.
+    A wrong flag, and a config that is not there, take no time. Nor does torch, where ``needs_torch`` says no.
     """
     parser.add_argument('--traceback', action='store_true', help='show where an error comes from')
     args = parser.parse_args()
@@ -92,6 +93,13 @@ def run_tool(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace
             recipe(config)
     except ConfigError as error:
         raise SystemExit(f'Error: {error}') from None
+    if needs_torch and not needs_torch(args):
+        try:
+            return main(args)
+        except (ConfigError, MissingExtraError) as error:
+            if args.traceback:
+                raise
+            raise SystemExit(f'Error: {error}') from None
     # A false alarm at the import of MMCV without its compiled part: nothing here needs that.
     warnings.filterwarnings('ignore', 'Fail to import ``MultiScaleDeformableAttention``')
     try:

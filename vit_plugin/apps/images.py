@@ -1,6 +1,6 @@
-"""Image files, and their way to what a model gets."""
+"""From an image to what a model gets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,46 +11,8 @@ from mmengine.dataset import Compose
 from PIL import Image
 from timm.data import create_transform
 
-from vit_plugin.data.folders import IMAGE_SUFFIXES, is_image
-from vit_plugin.errors import ConfigError, first_line
-
-
-def image_files(paths: Sequence[str]) -> list[str]:
-    """The image files among these paths, and in the folders among them and below, in order of their names.
-
-    Raises:
-        ConfigError: if a path does not exist, or if a folder has no images.
-    """
-    files: list[str] = []
-    for path in map(Path, paths):
-        if path.is_dir():
-            found = sorted(str(file) for file in path.rglob('*') if is_image(file))
-            if not found:
-                raise ConfigError(f'There are no images in the folder {str(path)!r}, whose names end in '
-                                  f'{", ".join(IMAGE_SUFFIXES)}.')
-            files += found
-        elif path.is_file():
-            files.append(str(path))
-        else:
-            raise ConfigError(f'There is no image {str(path)!r}.')
-    return files
-
-
-def read_image(image: str | Path | np.ndarray) -> np.ndarray:
-    """The pixels (H, W, 3) of an image file, in BGR. An array is returned as it is.
-
-    Raises:
-        ConfigError: if the file cannot be read.
-    """
-    if isinstance(image, np.ndarray):
-        return image
-    try:
-        pixels = mmcv.imread(str(image))
-    except Exception as error:  # whatever a decoder trips over
-        raise ConfigError(f'The image {str(image)!r} cannot be read ({first_line(error)}).') from error
-    if pixels is None:
-        raise ConfigError(f'The image {str(image)!r} cannot be read.')
-    return pixels
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.images import read_image
 
 
 class ConfigPixels:
@@ -87,7 +49,7 @@ class TimmPixels:
     """
 
     def __init__(self, data_config: Mapping[str, Any]) -> None:
-        self.grey = data_config['input_size'][0] == 1
+        self.grey, self.crop_pct = data_config['input_size'][0] == 1, data_config['crop_pct']
         self.transform = create_transform(**data_config, normalize=False)
 
     def __call__(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:

@@ -1,20 +1,21 @@
 """What models predict: as text, JSON, CSV and pictures."""
 
 import csv
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import mmengine
 import numpy as np
-import torch
-from mmengine.structures import BaseDataElement
-from mmengine.visualization import Visualizer
 
 from vit_plugin.files.complete import replacing
+
+if TYPE_CHECKING:  # a file in ONNX is asked without torch
+    from mmengine.structures import BaseDataElement
+    from mmengine.visualization import Visualizer
 
 NUM_TOP = 5  # classes that are listed of an image
 SCORE_THR = 0.3  # of a box that is listed or drawn
@@ -24,14 +25,14 @@ SIDES = ('left', 'top', 'right', 'bottom')
 @dataclass(frozen=True)
 class Prediction:
     """What a model finds in an image, the surest or largest first."""
-    sample: BaseDataElement  # the framework's own
+    sample: 'BaseDataElement | None'  # the framework's own, if there is one
     names: list[str]  # every class of a classifier; the class of each box; the classes in a segmentor's map
     scores: np.ndarray  # of each name: probability of the class, score of the box, or share of the image
     boxes: np.ndarray | None = None  # (boxes, 4): left, top, right and bottom in pixels of the image
     map: np.ndarray | None = None  # (H, W): the number of the class of each pixel
 
     @classmethod
-    def of(cls, sample: BaseDataElement, classes: Sequence[str]) -> 'Prediction':
+    def of(cls, sample: 'BaseDataElement', classes: Sequence[str]) -> 'Prediction':
         """The prediction in a data sample of MMPretrain, MMDetection or MMSegmentation, on the CPU."""
         if 'pred_instances' in sample:
             found = sample.pred_instances
@@ -65,9 +66,10 @@ class Prediction:
         return ', '.join(f'{row["class"]} {row["share"]:.0%}' if 'share' in row else
                          f'{row["class"]} {row["score"]:.2f}' for row in rows[:NUM_TOP])
 
-    def draw(self, visualizer: Visualizer, image: np.ndarray, file: str, score_thr: float = SCORE_THR) -> None:
+    def draw(self, visualizer: 'Visualizer', image: np.ndarray, file: str, score_thr: float = SCORE_THR) -> None:
         """Draw it over an image (H, W, 3) in RGB into a file, by the framework's visualizer."""
         if self.boxes is None and self.map is None:
+            assert self.sample is not None  # a file in ONNX has none, and draws by itself
             top = self.sample.clone()
             top.set_pred_label(top.pred_score.topk(min(NUM_TOP, len(top.pred_score))).indices)
             visualizer.visualize_cls(image, top, classes=visualizer.dataset_meta.get('classes'), draw_gt=False,
@@ -77,11 +79,11 @@ class Prediction:
             visualizer.add_datasample(file, image, self.sample, draw_gt=False, out_file=file, **options)
 
 
-def names_of(labels: torch.Tensor, classes: Sequence[str]) -> list[str]:
+def names_of(labels: Iterable[int], classes: Sequence[str]) -> list[str]:
     """The names of classes. One without a name is its number; if several have one name, the number follows it."""
     counts = Counter(classes)
     names = [name if counts[name] == 1 else f'{name} ({label})' for label, name in enumerate(classes)]
-    return [names[label] if label < len(names) else str(label) for label in labels.tolist()]
+    return [names[label] if label < len(names) else str(label) for label in map(int, labels)]
 
 
 def save_predictions(target: str | Path, rows: Mapping[str, Sequence[Mapping[str, Any]]],
@@ -98,7 +100,7 @@ def save_predictions(target: str | Path, rows: Mapping[str, Sequence[Mapping[str
     """
     with replacing(target, sources) as path:
         if Path(target).suffix == '.json':
-            mmengine.dump(dict(rows), path, file_format='json', indent=2)
+            path.write_text(json.dumps(dict(rows), indent=2))
             return
         columns = dict.fromkeys(key for found in rows.values() for row in found for key in row)
         with open(path, 'w', newline='') as file:

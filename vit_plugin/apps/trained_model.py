@@ -15,12 +15,13 @@ from torch import Tensor, nn
 
 from vit_plugin.config import of_framework
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.images import read_image
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.passes import optimize
 from vit_plugin.visualization.pictures import PreparedImage
 
-from .images import ConfigPixels, TimmPixels, read_image
+from .images import ConfigPixels, TimmPixels
 from .predictions import Prediction
 
 # By a config's default_scope: the task, and what draws its predictions.
@@ -39,6 +40,7 @@ class TrainedModel:
 
     Attributes:
         classes: the names of the classes, as far as they are known.
+        crop_pct: for a model of timm, the part of an image's shorter side that it sees; None for a config.
         task: ``'classification'``, ``'detection'`` or ``'segmentation'``.
     """
 
@@ -49,6 +51,7 @@ class TrainedModel:
         self.task, self._visualizer = of_framework(TASKS, cfg)
         self._pixels = pixels
         self._size = min(find_backbone(model)[1].img_size) if isinstance(pixels, TimmPixels) else None
+        self.crop_pct = pixels.crop_pct if isinstance(pixels, TimmPixels) else None
 
     def sample(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
         """An image as the model's test has it, before it is normalised.

@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.images import IMAGE_SUFFIXES, is_image
 
-IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.webp', '.tif', '.tiff', '.avif', '.ppm')
 VALIDATION = ('val', 'valid', 'validation', 'test')  # names of a folder for validation, the first that exists is taken
 RUNS = 'work_dirs'  # the folder of all runs, which is no class
 SHARE, SEED = 0.1, 0  # of the images of each class that are held out where there is no such folder
@@ -35,11 +35,6 @@ class ImageFolder(NamedTuple):
     held_out: bool
     unseen: tuple[str, ...]
     outside: int
-
-
-def is_image(path: Path) -> bool:
-    """Whether this is a regular file, so that opening it does not wait, with the suffix of an image, and not hidden."""
-    return path.name.lower().endswith(IMAGE_SUFFIXES) and not path.name.startswith('.') and path.is_file()
 
 
 def read_image_folder(folder: str | Path, work_dir: str | Path | None = None) -> ImageFolder:

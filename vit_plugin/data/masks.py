@@ -7,8 +7,9 @@ import numpy as np
 from PIL import Image
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.images import is_image
 
-from .folders import SEED, VALIDATION, hold_out, is_image
+from .folders import SEED, VALIDATION, hold_out
 
 IMAGES = ('images', 'img_dir', 'JPEGImages')  # names of the folder, the first that exists is taken
 MASKS = ('masks', 'annotations', 'ann_dir', 'labels', 'SegmentationClass')

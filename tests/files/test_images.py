@@ -2,8 +2,8 @@ import cv2
 import numpy as np
 import pytest
 
-from vit_plugin.apps.images import image_files, read_image
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.images import image_files, read_image
 
 
 def test_folders_are_their_images_in_order(tmp_path):
