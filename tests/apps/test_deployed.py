@@ -25,7 +25,7 @@ DETECTOR = dict(type='SingleStageDetector', data_preprocessor=dict(
     type='mmdet.DetDataPreprocessor', mean=[120., 110., 100.], std=[60., 60., 50.], bgr_to_rgb=True))
 SEGMENTOR = dict(type='EncoderDecoder', train_cfg={}, test_cfg=dict(mode='whole'), data_preprocessor=dict(
     type='mmseg.SegDataPreProcessor', mean=[120., 110., 100.], std=[60., 60., 50.], bgr_to_rgb=True))
-QUICK = (('DETR', '.onnx', (64, 96)), ('RetinaNet', '.onnx', (64, 96)), ('EoMT', '.onnx', (64, 96)))
+QUICK = (('DETR', '.onnx', (64, 96)), ('RetinaNet', '.onnx', (64, 96)))
 THINGS = dict(num_things_classes=2, num_stuff_classes=1)
 MODELS_OF = {
     'DETR': ('mmdet', dict(

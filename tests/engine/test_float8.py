@@ -61,6 +61,7 @@ def test_bad_settings():
         Float8(recipe='blocks')
 
 
+@pytest.mark.nightly
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path):
     train(tiny_cfg(tmp_path / 'plain'))
     train(tiny_cfg(tmp_path / 'float8', float8=EMULATED))

@@ -44,6 +44,7 @@ OPTIONS = dict(
 
 
 @pytest.mark.filterwarnings('ignore')
+@pytest.mark.nightly
 def test_a_resumed_run_is_the_same(tmp_path):
     """Also the draws of the queries that are masked; at its end there is no mask."""
     runner = train(tiny_cfg(tmp_path / 'complete', **OPTIONS))

@@ -41,6 +41,7 @@ def test_bad_input_is_one_sentence(run_tool, arguments, words):
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.nightly
 def test_what_does_not_fit_says_by_how_much(run_tool):
     done = run_tool('plan', PURE, '--gpus', 1, '--gpu-memory', 0.1, '--reserved', 0.9, '--batch', 1,
                     '--images', 1000, '--cfg-options', 'model.backbone.img_size=256')

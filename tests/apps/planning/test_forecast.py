@@ -112,6 +112,7 @@ def kinds(cfg: Config, layout: Layout, batch: int = 2) -> dict[str, float]:
             for kind in KINDS}
 
 
+@pytest.mark.nightly
 def test_sharding_divides_and_replicas_do_not(ranks):
     plain, sharded, hybrid = (kinds(make_cfg(2), replace(ranks, group=group, device='cpu')) for group in (1, 16, 8))
     for kind in ('parameters', 'gradients', 'optimizer'):
@@ -128,12 +129,14 @@ def test_the_optimizers_own_state(ranks, optimizer, times):
     assert held == pytest.approx(times * kinds(cfg, ranks)['gradients'], rel=0.2, abs=1)
 
 
+@pytest.mark.nightly
 def test_averaged_weights(ranks):
     averaged = kinds(make_cfg(2, custom_hooks=[dict(type='EMAHook')]), ranks)
     assert averaged['ema'] == pytest.approx(averaged['parameters'])
     assert kinds(make_cfg(2), ranks)['ema'] == 0
 
 
+@pytest.mark.nightly
 def test_mixed_precision_and_sharding_in_low_precision(ranks):
     plain, amp, low = (kinds(make_cfg(2, **options), replace(ranks, group=8), 64) for options in (
         {}, dict(optim_wrapper=dict(type='AmpOptimWrapper')), dict(sharding=dict(param_dtype='bfloat16'))))

@@ -26,7 +26,7 @@ MATCHING = dict(assigner=dict(type='mmdet.HungarianAssigner', match_costs=[
 
 @MODELS.register_module()
 class IoUAwareBCELoss(QualityFocalLoss):
-    """The classification loss of LW-DETR (arXiv:2406.03459, Eq. 3; from arXiv:2304.07527).
+    """The IoU-aware classification loss of LW-DETR (arXiv:2406.03459; from arXiv:2304.07527).
 
     With the score s of a matched class, the overlap u of its box and t = max(s^alpha u^(1 - alpha), 0.01), its loss is
     -t log s - (1 - t) log(1 - s). That of any other class is -s^gamma log(1 - s).
