@@ -42,7 +42,7 @@ MODELS_OF = {
             anchor_generator=dict(type='AnchorGenerator', octave_base_scale=4, scales_per_octave=2, ratios=[0.5, 1.],
                                   strides=[4, 8, 16]),
             bbox_coder=dict(type='DeltaXYWHBBoxCoder')),
-        test_cfg=dict(nms_pre=40, score_thr=0., nms=dict(type='nms', iou_threshold=0.5), max_per_img=10))),
+        test_cfg=dict(nms_pre=600, score_thr=0., nms=dict(type='nms', iou_threshold=0.5), max_per_img=10))),
     'linear': ('mmseg', dict(SEGMENTOR, backbone=BACKBONE, decode_head=dict(
         type='FCNHead', in_channels=32, channels=32, num_convs=0, concat_input=False, num_classes=3))),
     'EoMT': ('mmseg', dict(SEGMENTOR, backbone=EOMT, decode_head=dict(
@@ -116,3 +116,17 @@ def test_what_is_no_graph(no_default_scope, kind, changes, words):
 def test_boxes_have_positions(no_default_scope, tmp_path):
     with pytest.raises(ConfigError, match='--dynamic-size: SingleStageDetector has positions'):
         export(deploy(build('DETR')), tmp_path / 'model.pt2', None)
+
+
+def test_how_far_boxes_are_apart(no_default_scope):
+    model = deploy(build('DETR'))
+    boxes = torch.rand(2, 40, 4) * 64
+    scores, labels = torch.rand(2, 40).sort(descending=True).values, torch.randint(0, 3, (2, 40))
+    same = (boxes, scores, labels)
+    assert model.difference(same, same) == 0
+    swapped = torch.arange(40)
+    swapped[[3, 4]] = swapped[[4, 3]]
+    assert model.difference((boxes[:, swapped], scores, labels[:, swapped]), same) < 0.2  # whose scores are alike
+    assert model.difference((boxes + 6.4, scores, labels), same) > 0.05
+    assert model.difference((boxes, scores, (labels + 1) % 3), same) > 0.05
+    assert model.difference(tuple(part[:, :0] for part in same), same) == torch.inf
