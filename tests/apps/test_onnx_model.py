@@ -121,3 +121,13 @@ def test_what_a_file_says(pipeline, expected):
             to_rgb=True, mean=mean)))
     facts = json.loads(facts_of(trained, None))
     assert facts.items() >= expected.items()
+
+
+def test_more_classes_than_a_byte_has(tmp_path):
+    logits = np.zeros((1, 300, 8, 12), np.float32)
+    logits[:, 290] = 1
+    model = OnnxModel(write(tmp_path / 'm.onnx', dict(logits=logits)))
+    image = np.full((20, 30, 3), 128, np.uint8)
+    found = model(image)
+    assert found.names == ['290']
+    draw(image, found, tmp_path / 'p.png', 0.3)

@@ -28,3 +28,10 @@ def test_by_processor(monkeypatch, vendor, changes):
     assert kernel is restore(model).patch_embed.backbone.stages[0].blocks[0].conv2.weight
     assert kernel.is_contiguous()
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_a_format_of_the_user_stays(monkeypatch):
+    monkeypatch.setattr(processor, 'vendor', lambda: 'AMD')
+    model = VisionTransformer(**TINY).eval().to(memory_format=torch.channels_last)
+    restore(optimize(model))
+    assert model.patch_embed.backbone.stages[0].blocks[0].conv2.weight.is_contiguous(memory_format=torch.channels_last)

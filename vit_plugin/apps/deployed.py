@@ -1,7 +1,6 @@
 """A trained model with its preprocessing, as a graph: images in, and classes, maps or boxes out."""
 
 import math
-from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, ClassVar
 
@@ -157,7 +156,7 @@ def _kind(model: nn.Module) -> type[Deployed]:
     if 'head' in names:
         return DeployedClassifier
     if 'decode_head' in names:
-        if _mode(model.test_cfg) == 'slide':
+        if model.test_cfg.get('mode') == 'slide':
             raise ConfigError("model.test_cfg.mode='slide' cuts an image into windows, which is no part of a graph; "
                               "export with --cfg-options model.test_cfg.mode=whole and --size, and cut outside.")
         return DeployedSegmentor
@@ -169,10 +168,6 @@ def _kind(model: nn.Module) -> type[Deployed]:
         return DeployedQueries
     raise ConfigError(f'model: {type(model).__name__} chooses boxes or masks in steps that are no graph; classifiers, '
                       'segmentors, EoMT, and detectors with an LWDETRHead or a RetinaHead can be exported.')
-
-
-def _mode(test_cfg: Mapping[str, Any]) -> str:
-    return test_cfg.get('mode', 'whole')
 
 
 def _nearest(boxes: Tensor, scores: Tensor, labels: Tensor, other_boxes: Tensor, other_scores: Tensor,

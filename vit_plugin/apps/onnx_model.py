@@ -65,7 +65,7 @@ class OnnxModel:
             order = np.argsort(-scores, kind='stable')
             return Prediction(None, names_of(order, self.classes), (scores / scores.sum())[order])
         inner = [round(side * ratio) for side, ratio in zip(image.shape[1::-1], scale, strict=True)]  # without padding
-        labels = cv2.resize(logits.argmax(0)[:inner[1], :inner[0]].astype(np.uint8), image.shape[1::-1],
+        labels = cv2.resize(logits.argmax(0)[:inner[1], :inner[0]].astype(np.uint16), image.shape[1::-1],
                             interpolation=cv2.INTER_NEAREST)
         found, counts = np.unique(labels, return_counts=True)
         order = np.argsort(-counts, kind='stable')
@@ -104,7 +104,7 @@ def draw(image: np.ndarray, prediction: Prediction, file: str | Path, score_thr:
     names = {name: i for i, name in enumerate(sorted({row['class'] for row in rows}))}
     if prediction.map is not None:
         colours = np.array([_colour(label) for label in range(256)], np.uint8)
-        picture = cv2.addWeighted(picture, 0.5, colours[prediction.map], 0.5, 0)
+        picture = cv2.addWeighted(picture, 0.5, colours[prediction.map % 256], 0.5, 0)
     for i, row in enumerate(rows):
         text = f'{row["class"]} {row.get("score", row.get("share")):.2f}'
         colour, at = _colour(names[row['class']]), (4, int((i + 1) * 1.4 * height))
@@ -145,8 +145,8 @@ def facts_of(trained: Any, size: tuple[int, int] | None) -> str:
     if trained.crop_pct:
         return json.dumps(facts | dict(fit='crop', enlarged=1 / trained.crop_pct, interpolation='bicubic',
                                        antialias=True))
-    steps = {step['type'].rpartition('.')[2]: step for step in (trained.cfg.get('test_dataloader') or dict(
-        dataset=dict(pipeline=[])))['dataset']['pipeline'] if isinstance(step['type'], str)}
+    pipeline = trained.cfg.test_dataloader.dataset.pipeline if trained.cfg.get('test_dataloader') else ()
+    steps = {step['type'].rpartition('.')[2]: step for step in pipeline if isinstance(step['type'], str)}
     resize = steps.get('ResizeEdge') or steps.get('Resize') or {}
     facts |= dict(interpolation=resize.get('interpolation', 'bilinear'), antialias=resize.get('backend') == 'pillow')
     if 'ResizeEdge' in steps:

@@ -8,6 +8,7 @@ from vit_plugin.models import ResNetEmbed
 
 from . import processor
 
+MARK = 'is_channels_last'  # the attribute of a stem that this pass has changed
 VENDORS = ('Intel', )  # of the processors on which it is faster (docs/speed.md)
 
 
@@ -16,16 +17,16 @@ def use_channels_last(model: nn.Module) -> None:
 
     A convolution takes the format from its kernel. Shapes, values and the state dict stay the same.
     """
-    if processor.vendor() in VENDORS:
-        _convert(model, torch.channels_last)
+    if processor.vendor() not in VENDORS:
+        return
+    for stem in model.modules():
+        if isinstance(stem, ResNetEmbed) and not any(isinstance(one, DTensor) for one in stem.parameters()):
+            stem.backbone.to(memory_format=torch.channels_last)
+            stem.__dict__[MARK] = True
 
 
 def use_contiguous(model: nn.Module) -> None:
-    """Undo :func:`use_channels_last`."""
-    _convert(model, torch.contiguous_format)
-
-
-def _convert(model: nn.Module, memory_format: torch.memory_format) -> None:
+    """Undo :func:`use_channels_last`. A format that somebody else chose stays."""
     for stem in model.modules():
-        if isinstance(stem, ResNetEmbed) and not any(isinstance(one, DTensor) for one in stem.parameters()):
-            stem.backbone.to(memory_format=memory_format)
+        if stem.__dict__.pop(MARK, False):
+            stem.backbone.to(memory_format=torch.contiguous_format)

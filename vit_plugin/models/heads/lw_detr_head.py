@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from mmengine.model import bias_init_with_prob
 from torch import Tensor, nn
 
 from vit_plugin.arguments.fields import Depth, InitConfig, Positive, PositiveInt, Rate
@@ -145,7 +146,7 @@ class LWDETRHead(DETRHead):
         super().init_weights()
         nn.init.zeros_(self.reference.weight)
         for fc_cls in (self.fc_cls, *self.proposal_cls):
-            nn.init.constant_(fc_cls.bias, -4.595)  # -log(99)
+            nn.init.constant_(fc_cls.bias, bias_init_with_prob(0.01))
         for fc_reg in (self.fc_reg, *self.proposal_reg):
             nn.init.zeros_(fc_reg.layers[-1].weight)
             nn.init.zeros_(fc_reg.layers[-1].bias)
