@@ -74,6 +74,13 @@ def no_closed_log() -> Iterator[None]:
         logger.handlers[:] = [handler for handler in logger.handlers if getattr(handler, 'stream', True) is not None]
 
 
+@pytest.fixture(autouse=True)
+def no_default_scope() -> Iterator[None]:
+    """Begin without the framework that another test made the default, which MMPretrain's functions for users read."""
+    DefaultScope._instance_dict.clear()
+    yield
+
+
 @pytest.fixture
 def tiny() -> dict:
     """A pure ViT of width 32 and two blocks on a grid of 4 x 4 patches."""
@@ -85,16 +92,6 @@ def tiny_hybrid(tiny: dict) -> dict:
     """The same on a ResNet of two stages (stride 8)."""
     arch = dict(tiny['arch'], patch_size=1, resnet=dict(stage_depths=(1, 1), width=32))
     return dict(tiny, arch=arch)
-
-
-@pytest.fixture
-def no_default_scope() -> Iterator[None]:
-    """Forget the host that earlier tests made the default, before and after."""
-    instances = dict(DefaultScope._instance_dict)
-    DefaultScope._instance_dict.clear()
-    yield
-    DefaultScope._instance_dict.clear()
-    DefaultScope._instance_dict.update(instances)
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ def test_docstring_names_the_command(path):
 
 @recipes('vit', 'hybrid_vit')
 @pytest.mark.filterwarnings('ignore')
-def test_classifier_trains_a_step(path, no_default_scope):
+def test_classifier_trains_a_step(path):
     cfg = read_config(path)
     init_default_scope(cfg.default_scope)
     assert cfg.model.head.in_channels == parse_arch(cfg.model.backbone.arch).embed_dims
@@ -104,7 +104,7 @@ def test_classifier_trains_a_step(path, no_default_scope):
 
 @recipes('self_supervised')
 @pytest.mark.filterwarnings('ignore')
-def test_self_supervised_recipe_trains_a_step(path, no_default_scope):
+def test_self_supervised_recipe_trains_a_step(path):
     cfg = read_config(path)
     init_default_scope(cfg.default_scope)
     MessageHub.get_current_instance().update_info('max_iters', 10)
@@ -136,7 +136,7 @@ def test_self_supervised_recipe_trains_a_step(path, no_default_scope):
 
 @pytest.mark.parametrize('path', sorted(Path('configs/_base_/datasets').glob('imagenet*px*.py')), ids=lambda p: p.stem)
 @pytest.mark.filterwarnings('ignore')
-def test_imagenets_pipelines_give_the_size_of_their_name(path, tmp_path, no_default_scope):
+def test_imagenets_pipelines_give_the_size_of_their_name(path, tmp_path):
     from mmengine.dataset import Compose
     init_default_scope('mmpretrain')
     cfg = Config.fromfile(path)
@@ -163,7 +163,7 @@ def sample(label: int):
 
 @recipes('detection', 'segmentation', nightly=True)
 @pytest.mark.filterwarnings('ignore')
-def test_detector_or_segmentor_trains_a_step(path, no_default_scope):
+def test_detector_or_segmentor_trains_a_step(path):
     train_a_step(read_config(path))
 
 
@@ -173,7 +173,7 @@ def test_detector_or_segmentor_trains_a_step(path, no_default_scope):
     pytest.param(block.text, id=f'{page}:{block.line}', marks=[] if page == 'README.md' else [pytest.mark.nightly])
     for page in ('README.md', 'docs/detection.md')
     for block in pages.blocks(page, 'python') if '_base_ =' in block.text])
-def test_a_config_of_the_pages_trains_a_step(block, no_default_scope, tmp_path):
+def test_a_config_of_the_pages_trains_a_step(block, tmp_path):
     config = tmp_path / 'config.py'
     config.write_text(block)
     train_a_step(read_config(str(config)))
@@ -182,7 +182,7 @@ def test_a_config_of_the_pages_trains_a_step(block, no_default_scope, tmp_path):
 @pytest.mark.parametrize('other', ['dinov2', 'siglip2'])
 @pytest.mark.parametrize('path', [pytest.param(path, id=path.stem) for path in CONFIGS if 'dinov3-vit-b' in path.stem])
 @pytest.mark.filterwarnings('ignore')
-def test_one_line_makes_dinov3s_recipe_another_ones(path, other, tmp_path, no_default_scope):
+def test_one_line_makes_dinov3s_recipe_another_ones(path, other, tmp_path):
     pytest.importorskip(HOSTS[path.parent.name])
     before = path.read_text().replace("'../_base_/", f"'{Path('configs/_base_').resolve()}/")
     after = before.replace("/dinov3-vit-base-p16.py'", f"/{other}-vit-base-p16.py'")

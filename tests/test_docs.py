@@ -36,7 +36,7 @@ class ParsedError(BaseException):
 
 
 @pytest.fixture
-def parses(monkeypatch, capsys, no_default_scope):
+def parses(monkeypatch, capsys):
     """Runs a program until its arguments are parsed. Returns what it says against them."""
     parse = argparse.ArgumentParser.parse_args
 
@@ -173,7 +173,7 @@ def test_programs_run(block, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize('block', python_blocks(lambda block: '\n_base_ = ' in f'\n{block.text}'))
 @pytest.mark.filterwarnings('ignore')
-def test_configs_inherit(block, tmp_path, no_default_scope):
+def test_configs_inherit(block, tmp_path):
     (tmp_path / 'mine.py').write_text(block.text)
     if 'mmdet::' in block.text:
         pytest.importorskip('mmdet')

@@ -17,14 +17,14 @@ BACKBONE = dict(type='vit_plugin.VisionTransformer', img_size=32, arch=dict(
 
 @pytest.mark.parametrize('scope', [None, 'mmengine', 'mmpretrain', 'mmdet', 'mmseg'])
 @pytest.mark.filterwarnings('ignore')
-def test_scoped_name_builds_from_any_host(no_default_scope, scope):
+def test_scoped_name_builds_from_any_host(scope):
     if scope:
         init_default_scope(scope)
     assert type(MODELS.build(BACKBONE)) is VisionTransformer
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_parts_are_found_whatever_the_host(no_default_scope):
+def test_parts_are_found_whatever_the_host():
     init_default_scope('mmpretrain')
     model = MODELS.build(dict(BACKBONE, patch_embed=dict(type='ResNetEmbed', stage_depths=(1,), width=32)))
     assert type(model.patch_embed).__name__ == 'ResNetEmbed'

@@ -71,7 +71,7 @@ def build(kind: str, **changes) -> nn.Module:
 @pytest.mark.parametrize(('kind', 'suffix', 'size'), [
     pytest.param(*row, marks=() if row in QUICK else pytest.mark.nightly)
     for row in product(MODELS_OF, ('.pt2', '.onnx'), ((64, 64), (64, 96)))])
-def test_the_file_is_the_model(no_default_scope, tmp_path, kind, suffix, size):
+def test_the_file_is_the_model(tmp_path, kind, suffix, size):
     if suffix == '.onnx':
         pytest.importorskip('onnxscript')
     model = deploy(build(kind))
@@ -80,7 +80,7 @@ def test_the_file_is_the_model(no_default_scope, tmp_path, kind, suffix, size):
 
 
 @pytest.mark.parametrize('kind', ['DETR', 'RetinaNet'])
-def test_boxes_are_the_frameworks(no_default_scope, kind):
+def test_boxes_are_the_frameworks(kind):
     from mmdet.structures import DetDataSample
     model, image = build(kind), torch.randint(0, 256, (3, 64, 96)).float()
     sample = DetDataSample(metainfo=dict(img_shape=(64, 96), ori_shape=(64, 96), scale_factor=(1., 1.),
@@ -94,7 +94,7 @@ def test_boxes_are_the_frameworks(no_default_scope, kind):
 
 
 @pytest.mark.parametrize('kind', ['linear', 'EoMT'])
-def test_maps_are_the_frameworks(no_default_scope, kind):
+def test_maps_are_the_frameworks(kind):
     from mmseg.structures import SegDataSample
     model, image = build(kind), torch.randint(0, 256, (3, 64, 96)).float()
     sample = SegDataSample(metainfo=dict(img_shape=(64, 96), ori_shape=(64, 96), pad_shape=(64, 96)))
@@ -108,17 +108,17 @@ def test_maps_are_the_frameworks(no_default_scope, kind):
     ('linear', dict(test_cfg=dict(mode='slide', crop_size=(64, 64), stride=(32, 32))), "mode='slide' cuts an image"),
     ('RetinaNet', dict(bbox_head=dict(type='FCOSHead', num_classes=3, in_channels=16)), 'steps that are no graph'),
     ('RetinaNet', dict(backbone=dict(type='ResNet', depth=18)), 'ResNet is not a vit_plugin.VisionTransformer')])
-def test_what_is_no_graph(no_default_scope, kind, changes, words):
+def test_what_is_no_graph(kind, changes, words):
     with pytest.raises(ConfigError, match=words):
         deploy(build(kind, **changes))
 
 
-def test_boxes_have_positions(no_default_scope, tmp_path):
+def test_boxes_have_positions(tmp_path):
     with pytest.raises(ConfigError, match='--dynamic-size: SingleStageDetector has positions'):
         export(deploy(build('DETR')), tmp_path / 'model.pt2', None)
 
 
-def test_how_far_boxes_are_apart(no_default_scope):
+def test_how_far_boxes_are_apart():
     model = deploy(build('DETR'))
     boxes = torch.rand(2, 40, 4) * 64
     scores, labels = torch.rand(2, 40).sort(descending=True).values, torch.randint(0, 3, (2, 40))

@@ -201,7 +201,7 @@ def test_what_is_built_is_as_before():
         assert torch.equal(same(x)[0], neck(x)[0])
 
 
-def test_a_registered_class_is_checked_from_a_config(no_default_scope):
+def test_a_registered_class_is_checked_from_a_config():
     cfg = Config(dict(neck=dict(type='vit_plugin.SimpleFPN', in_channels=[8, 16], out_chanels=8)))
     with pytest.raises(ConfigError, match=r'^SimpleFPN takes no out_chanels .* did you mean out_channels\?$'):
         ROOT.build(cfg.neck)

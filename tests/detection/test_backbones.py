@@ -21,7 +21,7 @@ BACKBONES = {
 @pytest.mark.parametrize('kind', BACKBONES)
 @pytest.mark.parametrize('sizes', [[(64, 96), (80, 48), (33, 70), (96, 96)], [(333, 800)]],
                          ids=['four sizes', '333 x 800'])
-def test_images_of_different_sizes(kind, sizes, no_default_scope):
+def test_images_of_different_sizes(kind, sizes):
     from mmdet.registry import MODELS
     from mmdet.testing import demo_mm_inputs
     from mmdet.utils import register_all_modules

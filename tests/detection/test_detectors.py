@@ -48,7 +48,7 @@ def samples(number: int, size: int) -> list:
 # MMDetection's own:
 @pytest.mark.filterwarnings('ignore:The arguments `dropout` in:DeprecationWarning', 'ignore:torch.meshgrid:UserWarning')
 @pytest.mark.parametrize('config', CONFIGS)
-def test_a_step_and_a_prediction(config, no_default_scope):
+def test_a_step_and_a_prediction(config):
     from mmdet.registry import MODELS
     from mmdet.utils import register_all_modules
     from mmengine.hub import get_config

@@ -57,7 +57,7 @@ def launched(monkeypatch):
     monkeypatch.delenv('MASTER_ADDR', raising=False)
 
 
-def test_the_main_process_may_save_a_plain_model_alone(tmp_path, no_default_scope, launched):
+def test_the_main_process_may_save_a_plain_model_alone(tmp_path, launched):
     on_ranks(2, tmp_path, save_alone, str(tmp_path / 'work'))
     saved = torch.load(tmp_path / 'work/mine.pth', weights_only=False)
     assert saved['meta']['iter'] == 2
@@ -65,6 +65,6 @@ def test_the_main_process_may_save_a_plain_model_alone(tmp_path, no_default_scop
 
 
 @pytest.mark.skipif(torch.__version__ < MIN_TORCH, reason='this torch is too old for sharding')
-def test_the_main_process_cannot_save_a_sharded_model_alone(tmp_path: Path, no_default_scope, launched):
+def test_the_main_process_cannot_save_a_sharded_model_alone(tmp_path: Path, launched):
     on_ranks(2, tmp_path, save_a_part, str(tmp_path / 'work'))
     assert not (tmp_path / 'work/mine.pth').exists()

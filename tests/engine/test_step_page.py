@@ -11,7 +11,7 @@ CUSTOM = ('MaskAnnealingHook', 'EMAHook', 'ReportHook', 'ProgressHook', 'Optimiz
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_the_table_has_the_hooks_of_a_runner(tmp_path, no_default_scope):
+def test_the_table_has_the_hooks_of_a_runner(tmp_path):
     runner = build(tiny_cfg(tmp_path, custom_hooks=[dict(type=f'vit_plugin.{name}') for name in CUSTOM]))
     runner.build_train_loop(runner._train_loop)
     rows = ROW.findall(Path('docs/step.md').read_text())

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings('ignore')  # the hosts' own
 
 
 @pytest.fixture
-def checkpoint(tmp_path, no_default_scope) -> Path:
+def checkpoint(tmp_path) -> Path:
     """The digits' classifier, which has no class token, and finds a seven in everything."""
     cfg = read_config(DIGITS)
     init_default_scope(cfg.default_scope)

@@ -28,7 +28,7 @@ needs_mmseg = pytest.mark.skipif(not find_spec('mmseg'), reason='mmseg is not in
 
 
 @pytest.fixture
-def infer(monkeypatch, tmp_path, no_default_scope):
+def infer(monkeypatch, tmp_path):
     """The command line's function, given its arguments but ``--out``."""
     spec = importlib.util.spec_from_file_location('infer', 'tools/infer.py')
     module = importlib.util.module_from_spec(spec)

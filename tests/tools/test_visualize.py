@@ -25,7 +25,7 @@ def image(tmp_path) -> Path:
 
 
 @pytest.fixture
-def checkpoint(tmp_path, no_default_scope) -> Path:
+def checkpoint(tmp_path) -> Path:
     cfg = read_config(DIGITS, OPTIONS)
     init_default_scope(cfg.default_scope)
     model = MODELS.build(dict(cfg.model, data_preprocessor=cfg.data_preprocessor))

@@ -86,7 +86,7 @@ HOSTS = {'mmpretrain': Host(classifier, classification_batch), 'mmdet': Host(det
 @pytest.mark.parametrize(('host', 'variant'), [
     pytest.param(host, variant, marks=() if (host, variant) in QUICK else pytest.mark.nightly)
     for host in HOSTS for variant in VARIANTS])
-def test_a_step(host, variant, no_default_scope):
+def test_a_step(host, variant):
     pytest.importorskip(host)
     init_default_scope(host)
     model = MODELS.build(HOSTS[host].model(merged(DINOV3, VARIANTS[variant]))).train()

@@ -18,7 +18,7 @@ needs_mmdet = pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not in
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch, no_default_scope) -> Path:
+def folder(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

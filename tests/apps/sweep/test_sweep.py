@@ -230,7 +230,7 @@ def test_the_folder_of_another_sweep_is_refused(sweep):
     ('model.backbone.arch', ['B/17'], 'B/1'),
     ('train_cfg.max_epochs', [3, -1], 'max_epochs')])
 @pytest.mark.filterwarnings('ignore')
-def test_what_cannot_run_is_an_error_before_anything_runs(tmp_path, no_default_scope, key, values, words):
+def test_what_cannot_run_is_an_error_before_anything_runs(tmp_path, key, values, words):
     with pytest.raises(ConfigError, match=words):
         make_sweep(tmp_path, grid={key: values}).check()
 
@@ -241,7 +241,7 @@ def test_a_seed_for_all_runs_is_refused(tmp_path):
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_arguments_that_the_config_leaves_at_their_default_can_be_swept(tmp_path, no_default_scope):
+def test_arguments_that_the_config_leaves_at_their_default_can_be_swept(tmp_path):
     make_sweep(tmp_path, grid={'model.backbone.drop_path_rate': [0.1], 'model.backbone.arch.num_layers': [2]}).check()
 
 
@@ -252,7 +252,7 @@ def test_values_are_read_back_as_they_were():
 
 
 @pytest.mark.parametrize('change', ['custom_hooks = []', 'val_dataloader = val_evaluator = val_cfg = None'])
-def test_a_config_without_a_record_is_an_error(tmp_path, no_default_scope, change):
+def test_a_config_without_a_record_is_an_error(tmp_path, change):
     config = tmp_path / 'config.py'
     config.write_text(f'_base_ = {str(Path(DIGITS).resolve())!r}\n{change}')
     with pytest.raises(ConfigError, match='records no metrics to compare'):

@@ -182,7 +182,7 @@ def test_a_flexible_runner_trains_and_resumes_in_the_tools(trained, tmp_path):
     assert not canary.exists()
 
 
-def test_a_run_to_resume_without_a_checkpoint_begins_from_the_weights_of_its_config(tmp_path, no_default_scope):
+def test_a_run_to_resume_without_a_checkpoint_begins_from_the_weights_of_its_config(tmp_path):
     first = build(tiny_cfg(tmp_path / 'first'))
     weights = {name: value.clone() for name, value in first.model.state_dict().items()}
     torch.save(dict(state_dict=weights), tmp_path / 'weights.pth')

@@ -63,7 +63,7 @@ def sharded(work_dir: str, stop: int | None) -> None:
 
 
 @pytest.mark.nightly
-def test_two_sharded_ranks_then_one_process_then_two(tmp_path, no_default_scope):
+def test_two_sharded_ranks_then_one_process_then_two(tmp_path):
     whole = go_on(str(tmp_path / 'whole'), None)
     work_dir = tmp_path / 'run'
     for number, stop in enumerate((5, 9, None)):
@@ -102,6 +102,6 @@ def leave_a_step_out(work_dir: str) -> None:
     assert all(value.full_tensor().isfinite().all() for value in runner.model.parameters())
 
 
-def test_sharded_ranks_leave_out_the_bad_loss_of_one(tmp_path, no_default_scope):
+def test_sharded_ranks_leave_out_the_bad_loss_of_one(tmp_path):
     on_ranks(2, tmp_path, leave_a_step_out, str(tmp_path / 'work'))
     assert (tmp_path / 'work/non_finite_step_5.json').is_file()

@@ -60,7 +60,7 @@ def saved_step(work_dir: Path) -> int:
     return torch.load(path, weights_only=False)['meta']['iter']
 
 
-def test_a_signal_to_all_processes_saves_this_step_and_the_next_run_goes_on(tmp_path, no_default_scope):
+def test_a_signal_to_all_processes_saves_this_step_and_the_next_run_goes_on(tmp_path):
     handlers = [signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGUSR1)]
     sent = Signals(signal.SIGUSR1, workers=True, before_train_iter=at(5))
     assert status(tiny_cfg(tmp_path, 'iter', workers=2), sent) == 128 + signal.SIGUSR1
@@ -72,14 +72,14 @@ def test_a_signal_to_all_processes_saves_this_step_and_the_next_run_goes_on(tmp_
     assert torch.load(final_checkpoint(tmp_path), weights_only=False)['meta']['iter'] == 12
 
 
-def test_a_second_signal_and_one_during_a_save_change_nothing(tmp_path, no_default_scope):
+def test_a_second_signal_and_one_during_a_save_change_nothing(tmp_path):
     again = Signals(signal.SIGUSR1, before_save_checkpoint=lambda runner: True, after_train_iter=at(3))
     sent = Signals(workers=True, before_train_iter=at(3))
     assert status(tiny_cfg(tmp_path, workers=1), sent, again) == 128 + signal.SIGTERM
     assert saved_step(tmp_path) == 4
 
 
-def test_before_the_first_step_there_is_nothing_to_save(tmp_path, no_default_scope):
+def test_before_the_first_step_there_is_nothing_to_save(tmp_path):
     (tmp_path / 'last_checkpoint').write_text('of_another_run.pth')
     assert status(tiny_cfg(tmp_path), Signals(before_run=lambda runner: True)) == 143
     assert (tmp_path / PREEMPTED).read_text() == ''
@@ -88,7 +88,7 @@ def test_before_the_first_step_there_is_nothing_to_save(tmp_path, no_default_sco
         tmp_path.glob('*/*.log')).read_text()
 
 
-def test_a_validation_and_one_step_come_first(tmp_path, no_default_scope):
+def test_a_validation_and_one_step_come_first(tmp_path):
     assert status(tiny_cfg(tmp_path), Signals(before_val_iter=at(4))) == 143
     assert saved_step(tmp_path) == 5
     assert list(tmp_path.glob('best*'))
@@ -130,7 +130,7 @@ def preempt_one(work_dir: str) -> None:
     assert status(cfg, *sent) == 143, rank
 
 
-def test_a_signal_to_one_of_two_stops_both(tmp_path, no_default_scope, monkeypatch):
+def test_a_signal_to_one_of_two_stops_both(tmp_path, monkeypatch):
     for name in ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'LOCAL_RANK'):
         monkeypatch.setenv(name, '1')
     monkeypatch.delenv('MASTER_ADDR', raising=False)

@@ -139,7 +139,7 @@ def test_a_checkpoint_of_another_model_is_refused(monkeypatch):
 
 
 @pytest.fixture
-def classifier(no_default_scope) -> torch.nn.Module:
+def classifier() -> torch.nn.Module:
     """A classifier of MMPretrain on a CNN of timm."""
     from mmengine.registry import MODELS
     channels = TimmBackbone('test_byobnet').channels[-1]

@@ -230,7 +230,7 @@ def test_channels_are_compared_with_the_neck():
 
 @pytest.mark.parametrize('scope', ['mmpretrain', 'mmdet', 'mmseg'])
 @pytest.mark.filterwarnings('ignore')
-def test_every_host_builds_it(no_default_scope, scope):
+def test_every_host_builds_it(scope):
     from mmengine.registry import init_default_scope
     init_default_scope(scope)
     model = MODELS.build(dict(type='vit_plugin.ViTAdapter', backbone=BACKBONE, attention=dict(num_heads=2)))

@@ -40,7 +40,7 @@ def test_losses_are_the_papers():
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_a_student_learns_from_any_classifier_and_leaves_it_alone(no_default_scope, tiny):
+def test_a_student_learns_from_any_classifier_and_leaves_it_alone(tiny):
     init_default_scope('mmpretrain')
     backbone = dict(tiny, type='vit_plugin.VisionTransformer', encoder=dict(dist_token=1), out_type='raw')
     teacher = dict(type='ImageClassifier', backbone=dict(type='ResNet', depth=18),

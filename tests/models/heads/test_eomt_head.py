@@ -68,7 +68,7 @@ def objects(size: tuple[int, int], stuff: bool, number: int = 2) -> list:
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('backbone', [BACKBONE, HYBRID, PMT], ids=['plain', 'hybrid', 'PMT'])
-def test_semantic(no_default_scope, backbone):
+def test_semantic(backbone):
     """A loss that falls and a map of classes, also from windows that slide over a larger image."""
     torch.manual_seed(0)
     model = segmentor(backbone)
@@ -92,7 +92,7 @@ def test_semantic(no_default_scope, backbone):
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('stuff', [0, 1])
-def test_instances_and_panoptic(no_default_scope, stuff):
+def test_instances_and_panoptic(stuff):
     torch.manual_seed(0)
     model, images = detector(stuff), torch.randn(2, 3, 32, 48)
     losses = model.loss(images, objects((32, 48), stuff > 0))
@@ -106,7 +106,7 @@ def test_instances_and_panoptic(no_default_scope, stuff):
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_mixed_precision(no_default_scope):
+def test_mixed_precision():
     model = segmentor()
     with torch.autocast('cpu', torch.bfloat16):
         losses = model.loss(torch.randn(2, 3, 32, 32), semantic_samples((32, 32), 2))
@@ -115,7 +115,7 @@ def test_mixed_precision(no_default_scope):
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_an_image_without_objects(no_default_scope):
+def test_an_image_without_objects():
     model, samples = segmentor(), semantic_samples((32, 32), 1)
     samples[0].gt_sem_seg.data.fill_(255)
     losses = model.loss(torch.randn(1, 3, 32, 32), samples)
@@ -124,7 +124,7 @@ def test_an_image_without_objects(no_default_scope):
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_equals_the_loss_of_transformers(no_default_scope, monkeypatch):
+def test_equals_the_loss_of_transformers(monkeypatch):
     """On masks of one value each, whose loss does not depend on the points that are drawn."""
     transformers = pytest.importorskip('transformers', minversion='5')
     from transformers.models.eomt.modeling_eomt import EomtLoss
@@ -147,7 +147,7 @@ def test_equals_the_loss_of_transformers(no_default_scope, monkeypatch):
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_another_number_of_classes(no_default_scope):
+def test_another_number_of_classes():
     model = segmentor(dict(BACKBONE, num_classes=4))
     with pytest.raises(ConfigError, match='it has 3 classes, and the backbone has num_classes=4'):
         model.loss(torch.randn(1, 3, 32, 32), semantic_samples((32, 32), 1))

@@ -68,7 +68,7 @@ def samples(shapes: list[tuple[int, int]], dtype: torch.dtype = torch.float64) -
 
 
 @pytest.mark.parametrize('kind', KINDS)
-def test_equals_recorded_outputs(no_default_scope, kind):
+def test_equals_recorded_outputs(kind):
     """Those of transformers 5.23, recorded by ``python tests/models/heads/test_lw_detr_head.py``."""
     arrays = {key: torch.from_numpy(value) for key, value in np.load(FOLDER / f'{kind}.npz').items()}
     weights = {key.removeprefix('params/'): value for key, value in arrays.items() if key.startswith('params/')}
@@ -107,7 +107,7 @@ def test_weights_go_both_ways(kind):
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize(('steps', 'amp', 'share'), [
     (25, False, 0.9), (25, True, 0.9), pytest.param(250, False, 0.2, marks=pytest.mark.nightly)])
-def test_learns(no_default_scope, steps, amp, share):
+def test_learns(steps, amp, share):
     """Losses fall, every parameter learns, and after many steps the boxes that were learned are predicted."""
     model, images = detector('LwDetr', width=32).float(), torch.rand(2, 3, SIZE, SIZE)
     data, totals = samples(PADDED, torch.float32), []

@@ -36,7 +36,7 @@ def test_other_activation():
 @pytest.mark.parametrize('loss', [
     dict(type='CrossEntropyLoss'), dict(type='LabelSmoothLoss', label_smooth_val=0.1, num_classes=5),
     dict(type='CrossEntropyLoss', use_soft=True), dict(type='FocalLoss')])
-def test_losses_of_the_host(no_default_scope, loss):
+def test_losses_of_the_host(loss):
     init_default_scope('mmpretrain')
     head = MODELS.build(dict(type='vit_plugin.ViTClsHead', num_classes=5, in_channels=16, loss=loss))
     samples = [DataSample().set_gt_label(i) for i in range(3)]

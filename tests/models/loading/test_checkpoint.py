@@ -458,7 +458,7 @@ def test_other_numbers_of_attention_heads_are_refused(tiny, way):
 
 def test_other_numbers_of_heads_of_a_pooling_are_refused(tiny):
     model = MODELS.build(dict(
-        type='ImageClassifier', backbone=dict(tiny, type='vit_plugin.VisionTransformer', out_type='raw'),
+        type='mmpretrain.ImageClassifier', backbone=dict(tiny, type='vit_plugin.VisionTransformer', out_type='raw'),
         neck=dict(type='vit_plugin.TokenPooling', mode='map', in_channels=32, map_cfg=dict(num_heads=4))))
     state = {**heads_of(model, 2), **{key: value for key, value in heads_of(model, 4).items() if 'MAPHead' not in key}}
     with pytest.raises(ConfigError, match='neck.attn_pool.q.weight: the checkpoint has 2 .*the model 4'):

@@ -1,0 +1,13 @@
+r"""A ViT of two blocks on an overlapping convolutional stem (arXiv:2106.14881), from scratch on CIFAR-10 as a folder.
+
+    python tools/train.py configs/hybrid_vit/hybrid-vit-d2-w192-conv_1xb256-16e_cifar10-folder.py \
+        --amp --cfg-options optim_wrapper.fused_attention=False
+
+About as many operations as hybrid-vit-d2-w192, without its ResNet.
+"""
+
+_base_ = 'hybrid-vit-d2-w192_1xb256-16e_cifar10-folder.py'
+
+model = dict(backbone=dict(patch_embed=dict(
+    _delete_=True, type='ConvEmbed', channels=(32, 64, 64, 128, 192), strides=(1, 2, 1, 2, 1),
+    kernel_sizes=(3, 3, 3, 3, 1))))
