@@ -75,10 +75,9 @@ def no_closed_log() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def no_default_scope() -> Iterator[None]:
+def no_default_scope() -> None:
     """Begin without the framework that another test made the default, which MMPretrain's functions for users read."""
     DefaultScope._instance_dict.clear()
-    yield
 
 
 @pytest.fixture

@@ -9,7 +9,9 @@ from mmengine.registry import MODELS
 
 from vit_plugin.errors import ConfigError
 
-BACKBONE, ADAPTER, POOLING = 'vit_plugin.VisionTransformer', 'vit_plugin.ViTAdapter', 'vit_plugin.TokenPooling'
+BACKBONES = tuple(f'vit_plugin.{name}' for name in (
+    'VisionTransformer', 'ViTAdapter', 'WindowedViT', 'SpatialTuningViT'))
+POOLING = 'vit_plugin.TokenPooling'
 
 
 def check_channels(model: Mapping) -> None:
@@ -21,7 +23,7 @@ def check_channels(model: Mapping) -> None:
         ConfigError: if the channels differ.
     """
     backbone = model.get('backbone') or {}
-    if backbone.get('type') not in (BACKBONE, ADAPTER):
+    if backbone.get('type') not in BACKBONES:
         return
     with torch.device('meta'):
         built = MODELS.build(_untrained(backbone))

@@ -5,7 +5,17 @@
 from vit_plugin.registry import MODELS, later_of
 # isort: on
 
-from .backbones import PMT, EoMT, MAEViT, SimMIMViT, TimmBackbone, VisionTransformer, ViTAdapter, WindowedViT
+from .backbones import (
+    PMT,
+    EoMT,
+    MAEViT,
+    SimMIMViT,
+    SpatialTuningViT,
+    TimmBackbone,
+    VisionTransformer,
+    ViTAdapter,
+    WindowedViT,
+)
 from .loading import load_weights
 from .necks import C2fProjector, SimpleFPN, TokenPooling
 from .stems import ConvEmbed, FlexiPatchEmbed, MBConvEmbed, PatchEmbed, PooledResNetEmbed, ResNetEmbed, TimmEmbed
@@ -27,5 +37,5 @@ MODELS.import_later({
 __getattr__ = later_of(__name__, MODELS)
 __all__ = [
     'PMT', 'C2fProjector', 'ConvEmbed', 'EoMT', 'FlexiPatchEmbed', 'MAEViT', 'MBConvEmbed', 'PatchEmbed',
-    'PooledResNetEmbed', 'ResNetEmbed', 'SimMIMViT', 'SimpleFPN', 'TimmBackbone', 'TimmEmbed', 'TokenPooling',
-    'ViTAdapter', 'VisionTransformer', 'WindowedViT', 'load_weights']
+    'PooledResNetEmbed', 'ResNetEmbed', 'SimMIMViT', 'SimpleFPN', 'SpatialTuningViT', 'TimmBackbone', 'TimmEmbed',
+    'TokenPooling', 'ViTAdapter', 'VisionTransformer', 'WindowedViT', 'load_weights']

@@ -5,7 +5,6 @@ from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 import torch
-import torch.nn.functional as F
 from pydantic import Field, with_config
 from torch import Tensor, nn
 from typing_extensions import TypedDict
@@ -18,6 +17,7 @@ from vit_plugin.weights.report import Report
 from ..layers.deformable_attention import Level
 from ..layers.interaction import Interaction, to_maps
 from ..layers.numerics import build_map_norm
+from ..layers.outputs import resample
 from ..layers.recompute import Recompute
 from ..layers.spatial_prior import SpatialPrior, init_conv
 from ..loading.checkpoint import load_weights
@@ -226,19 +226,3 @@ class ViTAdapter(LoadableModule):
                               'group, as in interactions=(4, 11, 17, 23).')
         size = number // interactions
         return [(i * size, (i + 1) * size) for i in range(interactions)]
-
-
-def resample(x: Tensor, stride: int, new_stride: int, shape: torch.Size) -> Tensor:
-    """Resample a map (B, C, h, w) to another stride, with its elements at the same positions of the image.
-
-    Args:
-        x: the map.
-        stride: pixels per element of the map.
-        new_stride: pixels per element of the result.
-        shape: shape of the result. Beyond the map's last elements, these are repeated.
-    """
-    needed = [-(-side * new_stride // stride) for side in shape[2:]]
-    bottom, right = (max(need - side, 0) for need, side in zip(needed, x.shape[2:], strict=True))
-    x = F.pad(x, (0, right, 0, bottom), mode='replicate') if right or bottom else x
-    x = F.interpolate(x, scale_factor=stride / new_stride, mode='bilinear', align_corners=False)
-    return x[:, :, :shape[2], :shape[3]]

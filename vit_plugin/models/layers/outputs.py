@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Literal
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from .block_cfg import Grid
@@ -26,3 +28,19 @@ OUT_TYPES: dict[str, Callable[[Tensor, int, Grid], Tensor]] = {
 NUM_TOKENS = {'cls_token': 1}
 # The outputs that are maps.
 MAPS = tuple(name for name, make in OUT_TYPES.items() if make is to_map)
+
+
+def resample(x: Tensor, stride: int, new_stride: int, shape: torch.Size) -> Tensor:
+    """Resample a map (B, C, h, w) to another stride, with its elements at the same positions of the image.
+
+    Args:
+        x: the map.
+        stride: pixels per element of the map.
+        new_stride: pixels per element of the result.
+        shape: shape of the result. Beyond the map's last elements, these are repeated.
+    """
+    needed = [-(-side * new_stride // stride) for side in shape[2:]]
+    bottom, right = (max(need - side, 0) for need, side in zip(needed, x.shape[2:], strict=True))
+    x = F.pad(x, (0, right, 0, bottom), mode='replicate') if right or bottom else x
+    x = F.interpolate(x, scale_factor=stride / new_stride, mode='bilinear', align_corners=False)
+    return x[:, :, :shape[2], :shape[3]]

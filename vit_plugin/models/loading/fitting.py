@@ -41,7 +41,8 @@ ARGUMENTS = {Pattern(name): argument for name, argument in {
 BLOCK = Pattern('blocks.{i}.{rest}')
 ENCODER = ('cls_token', 'dist_token', 'reg_token', 'pos_embed', 'rope', 'norm_pre', 'norm', 'fc_norm', 'blocks',
            'patch_embed')
-MASKS = ('queries', 'decoder')  # of EoMT and PMT, which a checkpoint of an encoder lacks
+# Parts of EoMT, PMT and SpatialTuningViT, which a checkpoint of an encoder lacks.
+ADDED = ('queries', 'decoder', 'tuning')
 
 
 class Fitting:
@@ -146,7 +147,7 @@ class Fitting:
                 self.report.matched[ours] = self.steps[ours].theirs
             elif ours.endswith(('.rel_pos_h', '.rel_pos_w')):
                 self.report.initialised[ours] = f'relative positions start at zero, {HARMLESS}'
-            elif part not in given and (ours in self.outside or part in MASKS or without_backbone):
+            elif part not in given and (ours in self.outside or part in ADDED or without_backbone):
                 self.report.initialised[ours] = f'the checkpoint has no {part}'
             else:
                 missing.append(ours)

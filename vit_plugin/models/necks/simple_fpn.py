@@ -12,7 +12,8 @@ from vit_plugin.arguments.fields import InitConfig, NormConfig, PositiveInt, Pos
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
-from ..layers.numerics import build_activation, build_map_norm
+from ..layers.conv_norm import ConvNorm
+from ..layers.numerics import build_map_norm
 from ..loading.hooks import keep_shards
 
 
@@ -25,17 +26,6 @@ def power_of_two(scale: float) -> float:
 
 Scale = Annotated[float, Field(ge=1 / 32, le=32), AfterValidator(power_of_two)]
 Scales = Annotated[Sequence[Scale], Field(min_length=1)]
-
-
-class ConvNorm(nn.Sequential):
-    """A convolution, its norm and an activation. Without a stride, the map keeps its size."""
-
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: int, norm_cfg: Mapping[str, Any],
-                 act: str = 'Identity', stride: int = 1) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(in_channels, out_channels, kernel_size, stride, kernel_size // 2, bias=False)
-        self.norm = build_map_norm(norm_cfg, out_channels)
-        self.act = build_activation(dict(type=act))
 
 
 class Level(nn.Module):
