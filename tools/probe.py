@@ -2,48 +2,68 @@
 
     python tools/probe.py CHECKPOINT
     python tools/probe.py --config configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py
+    python tools/probe.py timm://vit_small_patch16_dinov3.lvd1689m timm://deit3_small_patch16_224 --masks FOLDER
 """
 
 import argparse
 import statistics
+from typing import Any
 
 from vit_plugin.apps.flags import add_config_argument, add_run_arguments, at_least, run_tool
 from vit_plugin.errors import ConfigError
 
 PROBES = ('knn', 'linear', 'fewshot')
+DENSE_PROBES = PROBES[:2]
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Say how good a checkpoint's features are, without training it.")
-    parser.add_argument('checkpoint', nargs='?',
+    parser.add_argument('checkpoints', nargs='*', metavar='CHECKPOINT',
                         help="a checkpoint, the folder of a run, or weights of any format with --config; without it, "
-                             "the init_cfg of the config's backbone")
+                             "the init_cfg of the config's backbone; with --masks one or several")
     add_config_argument(parser)
     add_run_arguments(parser)
-    parser.add_argument('--probes', nargs='+', choices=PROBES, default=list(PROBES), help='default: all')
+    parser.add_argument('--probes', nargs='+', choices=PROBES, help='default: all')
     parser.add_argument('--shots', nargs='+', type=at_least(1), default=[1, 5, 10], metavar='N',
                         help='images of each class that fewshot gets; default: 1 5 10')
-    parser.add_argument('--seeds', type=at_least(1), default=3, help='how often fewshot draws them; default: 3')
-    parser.add_argument('--out', help='a .json file for the accuracies')
+    parser.add_argument('--seeds', type=at_least(1), default=3,
+                        help='how often fewshot draws them, or --masks half of the training images; default: 3')
+    parser.add_argument('--out', help='a .json file for the results')
+    dense = parser.add_argument_group('which backbone segments my images')
+    dense.add_argument('--masks', metavar='FOLDER', help='images and masks, as for train --task segmentation')
+    dense.add_argument('--depths', nargs='+', type=at_least(0.01, float, 1), default=[0.25, 0.5, 0.75, 1.], metavar='F',
+                       help='fractions of the blocks; default: 0.25 0.5 0.75 1')
+    dense.add_argument('--sizes', nargs='+', type=at_least(16), metavar='PIXELS',
+                       help="shorter sides of the images; default: the model's")
     return parser
 
 
 def main(args: argparse.Namespace) -> None:
     import mmengine
 
+    from vit_plugin.files.complete import check_target, replacing
+    if args.out:
+        if not args.out.endswith('.json'):
+            raise ConfigError(f'--out {args.out!r}: the results are written as .json.')
+        check_target(args.out, [path for path in (args.config, *args.checkpoints) if path])
+    found = segmentation(args) if args.masks else classification(args)
+    if args.out:
+        with replacing(args.out) as path:
+            mmengine.dump(found, path)
+
+
+def classification(args: argparse.Namespace) -> dict[str, Any]:
+    """Print the accuracies of one model on the images of its config, and return them."""
     from vit_plugin.apps.checkpoint import open_checkpoint
     from vit_plugin.apps.command_line import build_runner, load_config
     from vit_plugin.apps.probing import features_of, prepare, probe
-    from vit_plugin.files.complete import check_target, replacing
     from vit_plugin.models.loading import load_weights
     from vit_plugin.weights.files import find_weights
-    if args.out:
-        if not args.out.endswith('.json'):
-            raise ConfigError(f'--out {args.out!r}: the accuracies are written as .json.')
-        check_target(args.out, [path for path in (args.config, args.checkpoint) if path])
-    if not args.checkpoint and not args.config:
+    if len(args.checkpoints) > 1:
+        raise ConfigError('Several checkpoints are compared on --masks FOLDER; give one, or --masks.')
+    if not args.checkpoints and not args.config:
         raise ConfigError('Give a checkpoint, or --config with a config.')
-    checkpoint = open_checkpoint(args.checkpoint, args.config, args.cfg_options) if args.checkpoint else None
+    checkpoint = open_checkpoint(args.checkpoints[0], args.config, args.cfg_options) if args.checkpoints else None
     cfg = load_config(args, checkpoint)
     prepare(cfg)
     runner = build_runner(cfg, ['train_dataloader', 'val_dataloader'])
@@ -53,16 +73,35 @@ def main(args: argparse.Namespace) -> None:
         runner.model.init_weights()
     samples = [features_of(runner.model, runner.build_dataloader(loader))
                for loader in (cfg.train_dataloader, cfg.val_dataloader)]
-    found = probe(*samples, args.probes, args.shots, args.seeds)
+    found = probe(*samples, args.probes or PROBES, args.shots, args.seeds)
     for name, accuracy in found.items():
         if name != 'fewshot':
             print(f'{name}: {accuracy:.2f} %')
     for number, accuracies in found.get('fewshot', {}).items():
         print(f'fewshot, {number} of each class: {statistics.mean(accuracies):.2f} % '
               f'({min(accuracies):.2f} to {max(accuracies):.2f} in {len(accuracies)} draws)')
-    if args.out:
-        with replacing(args.out) as path:
-            mmengine.dump(found, path)
+    return found
+
+
+def segmentation(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Print the mIoU of all models as tables, and return their rows."""
+    from vit_plugin.apps.dense_probing import dense_probe, rank_correlation, read_labelled, table
+    from vit_plugin.apps.load import load
+    if 'fewshot' in (args.probes or ()):
+        raise ConfigError('--probes fewshot draws images of a class, and a mask has several; leave it out.')
+    if not args.checkpoints:
+        raise ConfigError('--masks compares models; give checkpoints, or names such as timm://NAME.')
+    data, probes, rows = read_labelled(args.masks), args.probes or DENSE_PROBES, []
+    for name in args.checkpoints:
+        trained = load(name, args.config, options=args.cfg_options, classify=False)
+        for size in args.sizes or [None]:
+            rows += dense_probe(name, trained, data, args.depths, size, probes, args.seeds)
+    for probe in probes:
+        print(f'\n{probe}, mIoU in per cent\n\n{table(rows, probe)}')
+        ranked = [row for row in rows if row.probe == probe]
+        if args.seeds > 1 and len(ranked) > 2:
+            print(f'\nrank correlation between draws of the training images: {rank_correlation(ranked):.2f}')
+    return [row._asdict() for row in rows]
 
 
 if __name__ == '__main__':

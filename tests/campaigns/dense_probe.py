@@ -1,0 +1,63 @@
+"""The dense probe on 12 models of timm and four depths of each, on made scenes: the tables, and the time they take.
+
+    python tests/campaigns/dense_probe.py [--weights] [--images 100] [--threads 1]
+
+Without ``--weights`` the models have random weights, so that nothing is downloaded; their order then means little.
+"""
+
+import argparse
+import time
+
+import torch
+from made_scenes import BACKGROUND, made_scenes
+from mmengine.config import Config
+from mmengine.model import ImgDataPreprocessor
+
+from vit_plugin.apps.dense_probing import DENSE_PROBES, Labelled, dense_probe, rank_correlation, table
+from vit_plugin.apps.images import TimmPixels
+from vit_plugin.apps.load import load
+from vit_plugin.apps.trained_model import TrainedModel
+from vit_plugin.models.classifier import create_model
+from vit_plugin.zoo.pixels import data_config_of
+
+NAMES = (
+    'vit_tiny_patch16_224.augreg_in21k', 'vit_small_patch16_224.augreg_in21k', 'vit_small_patch32_224.augreg_in21k',
+    'deit_tiny_patch16_224.fb_in1k', 'deit_small_patch16_224.fb_in1k', 'deit3_small_patch16_224.fb_in1k',
+    'vit_small_patch16_224.dino', 'vit_small_patch14_reg4_dinov2.lvd142m', 'vit_small_patch16_dinov3.lvd1689m',
+    'vit_tiny_r_s16_p8_224.augreg_in21k', 'vit_small_r26_s32_224.augreg_in21k', 'eva02_tiny_patch14_224.mim_in22k')
+
+
+def untrained(name: str) -> TrainedModel:
+    torch.manual_seed(0)
+    pixels = data_config_of(f'timm://{name}', f'timm://{name}')
+    model = create_model(f'timm://{name}', num_classes=0)
+    model.data_preprocessor = ImgDataPreprocessor(*([255 * x for x in pixels[key]] for key in ('mean', 'std')),
+                                                  bgr_to_rgb=True)
+    return TrainedModel(model, Config(dict(default_scope='mmpretrain')), {}, TimmPixels(dict(
+        pixels, input_size=(3, *model.backbone.img_size))))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--weights', action='store_true', help='download the published weights')
+    parser.add_argument('--images', type=int, default=100, help='scenes for training; half as many for validation')
+    parser.add_argument('--threads', type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    train, val = made_scenes(args.images), made_scenes(args.images // 2, validation=True)
+    data = Labelled([*train.images[..., ::-1], *val.images[..., ::-1]], [*train.semantic, *val.semantic], args.images,
+                    BACKGROUND + 1)
+    begin, rows = time.perf_counter(), []
+    for name in NAMES:
+        size = None if 'dinov' not in name else 224  # theirs is larger
+        trained = load(f'timm://{name}', classify=False) if args.weights else untrained(name)
+        rows += dense_probe(name, trained, data, size=size and size // trained.model.backbone.patch_embed.stride
+                            * trained.model.backbone.patch_embed.stride)
+        print(f'{name}: {time.perf_counter() - begin:.0f} s')
+    for probe in DENSE_PROBES:
+        print(f'\n{probe}\n\n{table(rows, probe)}\n\nrank correlation of three seeds: '
+              f'{rank_correlation([row for row in rows if row.probe == probe]):.2f}')
+
+
+if __name__ == '__main__':
+    main()
