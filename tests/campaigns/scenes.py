@@ -87,13 +87,13 @@ def build(kind: str) -> nn.Module:
 def samples_of(scenes: Scenes, chosen: np.ndarray) -> list:
     from mmdet.structures import DetDataSample
     from mmdet.structures.mask import BitmapMasks
-    size, semantic, samples = (SIZE, SIZE), scenes.semantic, []
+    size, samples = (SIZE, SIZE), []
     for i in chosen:
         sample = DetDataSample(
             metainfo=dict(img_shape=size, ori_shape=size, batch_input_shape=size, pad_shape=size),
             gt_instances=InstanceData(labels=torch.from_numpy(scenes.labels[i]),
                                       masks=BitmapMasks(scenes.masks[i].astype(np.uint8), *size)))
-        sample.gt_sem_seg = PixelData(sem_seg=torch.from_numpy(semantic[i])[None])
+        sample.gt_sem_seg = PixelData(sem_seg=torch.from_numpy(scenes.semantic[i])[None])
         samples.append(sample)
     return samples
 

@@ -25,6 +25,8 @@ MODELS.import_later({
     'DINO': 'vit_plugin.models.selfsup.dino',
     'DINOHead': 'vit_plugin.models.selfsup.dino',
     'DINONeck': 'vit_plugin.models.selfsup.dino',
+    'DecoderOnlyDINO': 'vit_plugin.models.decoder_only',
+    'DecoderOnlyDeformableDETR': 'vit_plugin.models.decoder_only',
     'DistilledClassifier': 'vit_plugin.models.heads.distilled_head',
     'DistilledViTClsHead': 'vit_plugin.models.heads.distilled_head',
     'MultiViewPreprocessor': 'vit_plugin.models.data_preprocessor',
