@@ -1,6 +1,7 @@
 """Every recipe builds, agrees with the table of variants, and trains a step on small images."""
 
 import re
+from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,8 +18,11 @@ from mmengine.registry import MODELS, init_default_scope
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
+from vit_plugin.apps.deployed import deploy
+from vit_plugin.apps.export import export
 from vit_plugin.arch import parse_arch
 from vit_plugin.config import check_channels, read_config
+from vit_plugin.errors import ConfigError
 
 HOSTS = {'vit': 'mmpretrain', 'hybrid_vit': 'mmpretrain', 'self_supervised': 'mmpretrain',
          'detection': 'mmdet', 'segmentation': 'mmseg'}
@@ -45,6 +49,11 @@ SMALL = {
     'optim_wrapper.type': 'OptimWrapper',
 }
 
+
+# Parts of the names of dense recipes that cannot be exported, and words of the sentence that says why.
+NO_GRAPH = {
+    'rcnn': 'steps that are no graph', 'dino-4scale': 'steps that are no graph', '_r18_': 'not one of vit_plugin',
+    'mask2former': 'torch.export cannot trace this model'}
 
 # Of dense recipes those that are built and stepped every time, one of each kind; the others nightly.
 QUICK = ('faster-rcnn_hybrid', 'retinanet_hybrid-vit-d4', 'vitdet_mask-rcnn_vit-base', 'vit-base-p16_upernet',
@@ -165,6 +174,29 @@ def sample(label: int):
 @pytest.mark.filterwarnings('ignore')
 def test_detector_or_segmentor_trains_a_step(path):
     train_a_step(read_config(path))
+
+
+@pytest.mark.nightly
+@recipes('detection', 'segmentation')
+@pytest.mark.filterwarnings('ignore')
+def test_detector_or_segmentor_is_exported_or_says_why_not(path, tmp_path):
+    pytest.importorskip('onnxscript')
+    cfg = read_config(path)
+    init_default_scope(cfg.default_scope)
+    __import__(f'{cfg.default_scope}.models')
+    shrink(cfg)
+    model = revert_sync_batchnorm(MODELS.build(cfg.model)).eval()
+    model.init_weights()
+    if hasattr(model.backbone, 'queries'):
+        model.backbone.queries.set_probs([0., 0.])  # as after training
+    if model.test_cfg.get('mode') == 'slide':
+        with pytest.raises(ConfigError, match="mode='slide' cuts an image into windows"):
+            deploy(model)
+        model.test_cfg.mode = 'whole'
+    reason = next((reason for part, reason in NO_GRAPH.items() if part in path.stem), None)
+    with pytest.raises(ConfigError, match=reason) if reason else nullcontext():
+        for size in ((64, 64), (64, 96)):
+            assert export(deploy(model), tmp_path / 'model.onnx', size) < 1e-4
 
 
 @pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torchvision.ops import box_convert, clip_boxes_to_image, nms
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.models import TimmBackbone, VisionTransformer
+from vit_plugin.models.protocol import Backbone
 
 Outputs = Tensor | tuple[Tensor, ...]
 
@@ -138,9 +138,9 @@ def deploy(model: nn.Module, dtype: str = 'float32') -> Deployed:
         ConfigError: if the model has another backbone than ours, or steps that are no graph.
     """
     backbone = getattr(model, 'backbone', None)
-    if not isinstance(backbone, (TimmBackbone, VisionTransformer)):
-        raise ConfigError(f'model.backbone: {type(backbone).__name__} is not a vit_plugin.VisionTransformer or '
-                          'vit_plugin.TimmBackbone, and only those can be exported.')
+    if not isinstance(backbone, Backbone):
+        raise ConfigError(f'model.backbone: {type(backbone).__name__} is not one of vit_plugin, and only those can be '
+                          'exported.')
     network = torch.bfloat16 if dtype == 'bfloat16' else torch.float32
     return _kind(model)(deepcopy(model), network).eval().requires_grad_(False)
 
