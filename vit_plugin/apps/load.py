@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from vit_plugin.config import check_channels, check_checkpoint, of_framework
 from vit_plugin.config.data import dataset_class
-from vit_plugin.engine.classes import check_classes, check_head
 from vit_plugin.errors import ConfigError, leave_out_multimodal, naming, needed_by
+from vit_plugin.models.classes import check_classes, check_head
 from vit_plugin.models.classifier import Classifier, classifier_parts
 from vit_plugin.models.loading import find_backbone, load_trained, load_weights
 from vit_plugin.weights.conversion import choose_format

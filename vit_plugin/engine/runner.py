@@ -21,13 +21,13 @@ from vit_plugin.arguments import as_config_error
 from vit_plugin.data.seeded import seeded_loader
 from vit_plugin.data.unreadable import LIST, UnreadableList
 from vit_plugin.errors import ConfigError, naming
+from vit_plugin.models.classes import check_classes, check_head
 from vit_plugin.registry import RUNNERS
 from vit_plugin.weights.sources import reading_safely
 
 from .checkpoints.newest import newest_checkpoint
 from .checkpoints.reading import read_for, resumable_only
 from .checkpoints.saver import Saver
-from .classes import check_classes, check_head
 from .compile import compile_blocks
 from .console import quieten, summary, without_stderr
 from .default_hooks import with_ours

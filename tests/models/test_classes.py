@@ -5,7 +5,7 @@ import torch
 from mmengine.registry import MODELS
 
 from vit_plugin.engine import Runner
-from vit_plugin.engine.classes import check_classes, check_head
+from vit_plugin.models.classes import check_classes, check_head
 from vit_plugin.errors import ConfigError
 
 
