@@ -5,8 +5,8 @@ import torch
 from mmengine.registry import MODELS
 
 from vit_plugin.engine import Runner
-from vit_plugin.models.classes import check_classes, check_head
 from vit_plugin.errors import ConfigError
+from vit_plugin.models.classes import check_classes, check_head
 
 
 class Head(torch.nn.Module):
