@@ -112,8 +112,10 @@ def test_sharded_matrices_take_the_same_steps(tmp_path):
 def test_by_name_in_a_config():
     wrapper = build_optim_wrapper(Network(), dict(
         type='vit_plugin.OptimWrapper', optimizer=dict(type='vit_plugin.Muon', lr=0.01, weight_decay=0.1),
-        paramwise_cfg=dict(flat_decay_mult=0.)))
+        paramwise_cfg=dict(flat_decay_mult=0., custom_keys={'tall': dict(lr_mult=3., decay_mult=2.)})))
     assert isinstance(wrapper.optimizer, Muon)
+    tall = [group for group in wrapper.param_groups if group['lr'] == pytest.approx(0.03)]
+    assert [group['weight_decay'] for group in tall] == [pytest.approx(0.2)] * 2  # weight and bias
 
 
 @pytest.mark.parametrize(('arguments', 'words'), [(dict(lr=-1.), 'lr'), (dict(momentum=1.), 'momentum'),

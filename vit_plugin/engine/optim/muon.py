@@ -15,6 +15,7 @@ from vit_plugin.registry import OPTIMIZERS
 # Of the quintic iteration: they let small singular values grow fast, and bring all of them to between 0.7 and 1.2.
 QUINTIC = (3.4445, -4.7750, 2.0315)
 RMS = 0.2  # of AdamW's steps, as Liu et al. measured it
+NOT_OURS = ('param_names', 'lr_mult', 'decay_mult')  # what torch, and MMEngine's custom_keys, add to a group
 
 
 def orthogonalize(matrix: Tensor, steps: int = 5, eps: float = 1e-7) -> Tensor:
@@ -71,7 +72,7 @@ class Muon(Optimizer):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """See torch's optimizers. The options of a group are checked as the arguments are."""
         if isinstance(param_group, dict):
-            given = {name: value for name, value in param_group.items() if name != 'param_names'}  # torch adds them
+            given = {name: value for name, value in param_group.items() if name not in NOT_OURS}
             check('Muon: params', Signature.of_class(Muon), (), given)
         super().add_param_group(param_group)
 
