@@ -47,11 +47,13 @@ def test_on_a_full_disk_the_old_file_stays(tmp_path, full_disk, suffix, old):
 
 @pytest.mark.parametrize('suffix', WRITERS)
 def test_a_new_file_takes_the_place_of_the_old(tmp_path, suffix):
-    path = tmp_path / 'new' / f'file{suffix}'
+    path, plain = tmp_path / 'new' / f'file{suffix}', tmp_path / 'plain'
+    plain.touch()
     for _ in range(2):
         with replacing(path) as beside:
             assert beside.suffix == suffix
             WRITERS[suffix](beside)
+        assert path.stat().st_mode == plain.stat().st_mode
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 

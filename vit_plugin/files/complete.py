@@ -1,7 +1,6 @@
 """Write files completely or not at all."""
 
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,10 +34,12 @@ def replacing(target: str | Path, sources: Iterable[str | Path] = ()) -> Iterato
     try:
         with _one_sentence(target, temporary):
             real.parent.mkdir(parents=True, exist_ok=True)
+            temporary.touch()
+            mode = (real if real.exists() else temporary).stat().st_mode
+            temporary.unlink()  # a block that writes nothing is an error
             yield temporary
             _sync(temporary)
-            if real.exists():
-                shutil.copymode(real, temporary)
+            temporary.chmod(mode)  # safetensors writes files that others cannot read
             os.replace(temporary, real)
             settle_folder(real.parent)
     finally:
