@@ -74,8 +74,8 @@ def test_test_repeats_the_metrics_and_writes_predictions(run_tool, trained, tmp_
     (['configs/vit/vit-d6-w256-p4_1xb256-180e_cifar10.py', '--auto-scale-lr'], [],
      '--auto-scale-lr does not reach OneCycleLR'),
     ([CONFIG], ['model.backbone.out_indices=7'], 'Invalid out_indices 7'),
-    (['configs/vit/vit-d6-w256-p4_1xb256-180e_cifar10-folder.py'], [],
-     "train_dataloader.dataset: there is no folder 'data/cifar10-jpeg/train'"),
+    (['configs/vit/vit-d6-w256-p4_1xb256-180e_cifar10-folder.py'],
+     ['train_dataloader.dataset.data_root=data/none'], "train_dataloader.dataset: there is no folder 'data/none/train'"),
 ])
 def test_bad_input_is_one_sentence(run_tool, tmp_path, arguments, options, words):
     if '--work-dir' not in arguments:

@@ -24,7 +24,7 @@ from .folder import check_torch
 
 MARKER = 'last_checkpoint'
 KEPT = 'kept_checkpoints'
-# The hidden names next to what a run writes, see `writing.replacing` and `folder.write_folder`.
+# The hidden names next to what a run writes, see `files.complete.replacing` and `folder.write_folder`.
 LEFTOVER = re.compile(
     r'\.((epoch|iter)_\d+|best_.+|last_checkpoint|preempted|metrics|learning_curve|confusion_matrix|non_finite_step_\d+)'
     r'\.([0-9a-f]{8}(\.\w+)?|saving|before)')
