@@ -56,8 +56,7 @@ NO_GRAPH = {
     'mask2former': 'torch.export cannot trace this model'}
 
 # Of dense recipes those that are built and stepped every time, one of each kind; the others nightly.
-QUICK = ('faster-rcnn_hybrid', 'retinanet_hybrid-vit-d4', 'vitdet_mask-rcnn_vit-base', 'vit-base-p16_upernet',
-         'hybrid-vit-base-r50-p16_linear', 'mask-rcnn_vit-adapter')
+QUICK = ('faster-rcnn_hybrid', 'retinanet_hybrid-vit-d4', 'vitdet_mask-rcnn_vit-base', 'hybrid-vit-base-r50-p16_linear')
 
 
 def recipes(*folders: str, nightly: bool = False) -> pytest.MarkDecorator:

@@ -69,7 +69,7 @@ def test_a_missing_framework_is_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize('code', [f"from vit_plugin.__main__ import main; sys.exit(main(['train', '{DIGITS}']))",
-                                  'import vit_plugin.models'])
+                                  pytest.param('import vit_plugin.models', marks=pytest.mark.nightly)])
 def test_an_opencv_without_its_libraries_is_one_sentence(tmp_path, code):
     text = 'libxcb.so.1: cannot open shared object file: No such file or directory'
     (tmp_path / 'cv2.py').write_text(f"raise ImportError('{text}', name='cv2')")

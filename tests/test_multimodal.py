@@ -31,6 +31,7 @@ def test_mmpretrain_alone_cannot_be_imported(beside_transformers):
     assert run('import mmpretrain.models', beside_transformers).returncode != 0
 
 
+@pytest.mark.nightly
 def test_ours_leave_the_multimodal_models_out(beside_transformers):
     done = run('from vit_plugin.models import ViTClsHead\n'
                'from mmpretrain.registry import MODELS\n'

@@ -3,7 +3,7 @@ r"""A ViT of two blocks on a pooled ResNet of three stages with BatchNorm, from 
     python tools/train.py configs/hybrid_vit/hybrid-vit-d2-w192-c3_1xb256-14e_cifar10-folder.py \
         --amp --cfg-options optim_wrapper.fused_attention=False
 
-Ours, 2026-11-23: 87.4 % top-1, mean of 2 seeds, in 43 minutes of one core of an AMD EPYC with AVX-512 (docs/results.md).
+Ours, 2026-11-23: 87.4 % top-1, 2 seeds, in 43 minutes of one core of an AMD EPYC with AVX-512 (docs/results.md).
 """
 
 _base_ = 'hybrid-vit-d2-w192_1xb256-16e_cifar10-folder.py'

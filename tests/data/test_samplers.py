@@ -67,6 +67,7 @@ def test_a_chunk_of_ints_is_no_seam(monkeypatch):
     assert list(DefaultSampler(range(10), seed=2)) == wanted
 
 
+@pytest.mark.nightly
 def test_millions_of_images_take_little_memory():
     """The campaign's figure on a tenth of the images, in a process of its own."""
     code = ('import sys; sys.path.insert(0, "tests"); from campaigns.samplers import measure; '

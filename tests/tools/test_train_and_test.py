@@ -75,7 +75,7 @@ def test_test_repeats_the_metrics_and_writes_predictions(run_tool, trained, tmp_
      '--auto-scale-lr does not reach OneCycleLR'),
     ([CONFIG], ['model.backbone.out_indices=7'], 'Invalid out_indices 7'),
     (['configs/vit/vit-d6-w256-p4_1xb256-180e_cifar10-folder.py'],
-     ['train_dataloader.dataset.data_root=data/none'], "train_dataloader.dataset: there is no folder 'data/none/train'"),
+     ['train_dataloader.dataset.data_root=none'], "train_dataloader.dataset: there is no folder 'none/train'"),
 ])
 def test_bad_input_is_one_sentence(run_tool, tmp_path, arguments, options, words):
     if '--work-dir' not in arguments:

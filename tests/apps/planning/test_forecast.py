@@ -122,7 +122,8 @@ def test_sharding_divides_and_replicas_do_not(ranks):
 
 
 @pytest.mark.parametrize(('optimizer', 'times'), [
-    (dict(type='AdamW'), 2), (dict(type='SGD', momentum=0.9), 1), (dict(type='SGD'), 0)])
+    (dict(type='AdamW'), 2), *(pytest.param(*other, marks=pytest.mark.nightly) for other in (
+        (dict(type='SGD', momentum=0.9), 1), (dict(type='SGD'), 0)))])
 def test_the_optimizers_own_state(ranks, optimizer, times):
     cfg = make_cfg(2, optim_wrapper=dict(optimizer=dict(optimizer, lr=0.1, _delete_=True)))
     held = min(held['optimizer'] for held in segments(Forecast(cfg, ranks, None).at(2)).values())  # a step makes more

@@ -172,6 +172,7 @@ def test_another_runner_is_told(tmp_path):
         runner.train()
 
 
+@pytest.mark.nightly
 def test_memory_of_a_save(tmp_path):
     """The short form of the campaign: each background save is of its moment, and writing takes no copy of the state."""
     arch = dict(embed_dims=512, num_layers=2, num_heads=2, feedforward_channels=4096, patch_size=16)  # 90 MB
