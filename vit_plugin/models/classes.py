@@ -1,4 +1,4 @@
-"""Whether a model has a head, and one for the classes of the data."""
+"""A model's head and the classes of the data."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,6 +18,17 @@ def check_head(model: nn.Module) -> None:
     if hasattr(type(model), 'with_head') and vars(model).get('head', model) is None:
         raise ConfigError(f'model.head is None, and {type(model).__name__} computes losses and predictions with it; '
                           'give it a head, such as vit_plugin.ViTClsHead.')
+
+
+def keep_classifier(model: nn.Module, weights: dict[str, Any]) -> list[str]:
+    """Put the model's own last layer of a classifier's head into weights. Returns the names of its parameters."""
+    head = getattr(model, 'head', None)
+    last = [f'head.{name}.' for name, layer in (head.named_modules() if isinstance(head, nn.Module) else ())
+            if isinstance(layer, nn.Linear) and layer.out_features == getattr(head, 'num_classes', None)]
+    own = {name: value for name, value in model.state_dict().items() if name.startswith(tuple(last))}
+    kept = [name for name in weights if name.removeprefix('module.') in own]
+    weights.update({name: own[name.removeprefix('module.')].detach().clone() for name in kept})
+    return kept
 
 
 def check_classes(model: nn.Module, meta: Mapping[str, Any] | None, whose: str) -> None:

@@ -56,6 +56,24 @@ def test_the_saved_config_is_not_run(trained, tmp_path, runner_type):
     assert not canary.exists()
 
 
+@pytest.mark.parametrize('classes', [list('0123456789'), list('abcdefghij')])
+def test_a_classifier_of_other_classes_begins_anew(trained, classes, monkeypatch):
+    path = Path(trained.work_dir, 'epoch_2.pth')
+    checkpoint = torch.load(path, weights_only=False)
+    checkpoint['meta']['dataset_meta']['classes'] = classes
+    torch.save(checkpoint, path)
+    runner = build_runner(changed(trained, f'new_{classes[0]}', work_dir=str(path.parent / 'new'), load_from=str(path)))
+    runner._train_loop = runner.build_train_loop(runner._train_loop)
+    runner.call_hook('before_run')
+    said: list[str] = []
+    monkeypatch.setattr(runner.logger, 'info', said.append)
+    runner.load_or_resume()
+    saved, loaded, same = checkpoint['ema_state_dict'], runner.model.state_dict(), classes[0] == '0'
+    assert torch.equal(loaded['backbone.pos_embed'], saved['module.backbone.pos_embed'])
+    assert torch.equal(loaded['head.layers.head.weight'], saved['module.head.layers.head.weight']) == same
+    assert (f'has other classes ({classes[0]}' in ''.join(said)) != same
+
+
 def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1000])
 

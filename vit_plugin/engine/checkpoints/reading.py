@@ -7,13 +7,15 @@ from typing import Any
 
 import torch
 from mmengine.runner import Runner
-from torch import Tensor
+from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.models.classes import keep_classifier
 from vit_plugin.models.loading import check_kinds, check_start
 from vit_plugin.models.loading.hooks import shard_like
 from vit_plugin.weights.files import find_tensors
 from vit_plugin.weights.lora import merged
+from vit_plugin.weights.report import some
 from vit_plugin.weights.sources import read_complete
 
 from ..sharding import is_sharded, unwrapped
@@ -43,6 +45,7 @@ def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, A
     for weights in _weights(checkpoint):
         (check_kinds if runner.resuming else check_start)(model, weights)
     if not runner.resuming:
+        _compare_classes(runner, model, checkpoint)
         return checkpoint
     if names and 'optimizer' in checkpoint:
         checkpoint['optimizer'] = by_numbers(checkpoint['optimizer'], names)
@@ -50,6 +53,21 @@ def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, A
     if names is None and is_sharded(model):  # hooks of `load_state_dict` take this rank's part of the weights
         shard_optimizer_state(checkpoint['optimizer'], runner.optim_wrapper.optimizer)
     return checkpoint
+
+
+def _compare_classes(runner: Runner, model: nn.Module, checkpoint: Mapping[str, Any]) -> None:
+    """Keep the model's own classifier if the checkpoint's is for other classes: it would begin by being wrong."""
+    loop = runner._train_loop
+    if loop is None or isinstance(loop, dict):  # nothing is trained
+        return
+    facts = (checkpoint.get('meta') or {}).get('dataset_meta') or {}
+    known = getattr(loop.dataloader.dataset, 'metainfo', {})
+    theirs, ours = (tuple(meta.get('classes') or ()) for meta in (facts, known))
+    if theirs and ours and theirs != ours:
+        kept = [keep_classifier(model, checkpoint.get(part) or {}) for part in ('state_dict', 'ema_state_dict')]
+        if kept[0]:
+            runner.logger.info(f'The checkpoint has other classes ({some(theirs)}) than the data ({some(ours)}): '
+                               f'{some(kept[0])} begin anew.')
 
 
 def shard_optimizer_state(saved: Mapping[str, Any], optimizer: torch.optim.Optimizer) -> None:
