@@ -45,7 +45,7 @@ def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, A
     for weights in _weights(checkpoint):
         (check_kinds if runner.resuming else check_start)(model, weights)
     if not runner.resuming:
-        _compare_classes(runner, model, checkpoint)
+        _keep_own_classifier(runner, model, checkpoint)
         return checkpoint
     if names and 'optimizer' in checkpoint:
         checkpoint['optimizer'] = by_numbers(checkpoint['optimizer'], names)
@@ -55,7 +55,7 @@ def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, A
     return checkpoint
 
 
-def _compare_classes(runner: Runner, model: nn.Module, checkpoint: Mapping[str, Any]) -> None:
+def _keep_own_classifier(runner: Runner, model: nn.Module, checkpoint: Mapping[str, Any]) -> None:
     """Keep the model's own classifier if the checkpoint's is for other classes: it would begin by being wrong."""
     loop = runner._train_loop
     if loop is None or isinstance(loop, dict):  # nothing is trained
