@@ -24,3 +24,4 @@ test_pipeline = [dict(type='Resize', scale=32), dict(type='PackInputs')]
 train_dataloader = dict(batch_size=25, dataset=dict(val_fraction=0.972, pipeline=train_pipeline))
 val_dataloader = dict(dataset=dict(val_fraction=0.972, pipeline=test_pipeline))
 test_dataloader = val_dataloader
+auto_scale_lr = dict(base_batch_size=25)
