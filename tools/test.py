@@ -75,8 +75,8 @@ def apply_tta(cfg) -> None:
     """
     from mmengine.config import ConfigDict
 
-    from vit_plugin.config import of_framework
-    dataset = cfg.test_dataloader.dataset
+    from vit_plugin.config import of_framework, with_pipeline
+    dataset = with_pipeline(cfg.test_dataloader.dataset)
     pipeline = deepcopy(dataset.pipeline)
     flips = [[dict(type='RandomFlip', prob=prob) for prob in (0., 1.)], [pipeline[-1]]]
     if 'meta_keys' in pipeline[-1]:

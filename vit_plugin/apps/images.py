@@ -11,6 +11,7 @@ from mmengine.dataset import Compose
 from PIL import Image
 from timm.data import create_transform
 
+from vit_plugin.config import with_pipeline
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import read_image
 
@@ -26,7 +27,8 @@ class ConfigPixels:
         if not cfg.get('test_dataloader'):
             raise ConfigError(f'The config {cfg.filename or "of the checkpoint"!r} has no test_dataloader; add one, '
                               'whose pipeline the images go through.')
-        steps = [step for step in cfg.test_dataloader.dataset.pipeline if 'Annotation' not in step['type']]
+        pipeline = with_pipeline(cfg.test_dataloader.dataset).pipeline
+        steps = [step for step in pipeline if 'Annotation' not in step['type']]
         self.grey = cfg.model.backbone.get('patch_embed', {}).get('in_channels', 3) == 1
         if 'LoadImage' not in steps[0]['type']:  # of a data set in memory
             steps.insert(0, dict(type='LoadImageFromFile', color_type='grayscale' if self.grey else 'color'))

@@ -8,6 +8,7 @@ from typing import Any
 import cv2
 import numpy as np
 
+from vit_plugin.config import with_pipeline
 from vit_plugin.errors import ConfigError, first_line, needed_by
 
 from .predictions import Prediction, names_of
@@ -145,7 +146,8 @@ def facts_of(trained: Any, size: tuple[int, int] | None) -> str:
     if trained.crop_pct:
         return json.dumps(facts | dict(fit='crop', enlarged=1 / trained.crop_pct, interpolation='bicubic',
                                        antialias=True))
-    pipeline = trained.cfg.test_dataloader.dataset.pipeline if trained.cfg.get('test_dataloader') else ()
+    loader = trained.cfg.get('test_dataloader')
+    pipeline = with_pipeline(loader.dataset).pipeline if loader else ()
     steps = {step['type'].rpartition('.')[2]: step for step in pipeline if isinstance(step['type'], str)}
     resize = steps.get('ResizeEdge') or steps.get('Resize') or {}
     facts |= dict(interpolation=resize.get('interpolation', 'bilinear'), antialias=resize.get('backend') == 'pillow')

@@ -9,6 +9,7 @@ from mmengine.config import Config, ConfigDict
 from mmengine.registry import DATASETS
 from torch import nn
 
+from vit_plugin.config import with_pipeline
 from vit_plugin.data.subset import stratified_subset
 from vit_plugin.errors import ConfigError, needed_by
 
@@ -59,11 +60,10 @@ def prepare(cfg: Config) -> None:
 
 def _with_pipeline(dataset: ConfigDict) -> ConfigDict:
     """The part of a data set's config that has its pipeline. Other wrappers may repeat images."""
-    inner = dataset.get('dataset') if DATASETS.get(dataset.type) is stratified_subset else dataset
-    if not isinstance(inner, ConfigDict) or 'pipeline' not in inner:
+    if 'dataset' in dataset and DATASETS.get(dataset.type) is not stratified_subset:
         raise ConfigError('train_dataloader.dataset and val_dataloader.dataset need a pipeline of their own to be '
                           'probed; give plain data sets, or parts of them by vit_plugin.stratified_subset.')
-    return inner
+    return with_pipeline(dataset)
 
 
 @torch.no_grad()

@@ -2,8 +2,9 @@
 
 from .channels import check_channels
 from .check import LOADERS, check_checkpoint, check_config
+from .data import with_pipeline
 from .options import check_options
 from .read import apply_loader_defaults, apply_options, of_framework, read_config
 
 __all__ = ['LOADERS', 'apply_loader_defaults', 'apply_options', 'check_channels', 'check_checkpoint', 'check_config',
-           'check_options', 'of_framework', 'read_config']
+           'check_options', 'of_framework', 'read_config', 'with_pipeline']

@@ -28,6 +28,20 @@ def check_data(field: str, dataset: ConfigDict, scope: str | None) -> None:
                           f'or give --cfg-options {field}.data_root=FOLDER.')
 
 
+def with_pipeline(dataset: ConfigDict) -> ConfigDict:
+    """The data set's config that has the pipeline: this one, or the one inside its wrappers.
+
+    Raises:
+        ConfigError: if none has one, as in a ``ConcatDataset``.
+    """
+    while 'pipeline' not in dataset:
+        if 'dataset' not in dataset:
+            raise ConfigError(f'The data set {dataset.type!r} has no pipeline of its own; give a plain data set, or '
+                              'one in a wrapper such as vit_plugin.stratified_subset.')
+        dataset = dataset.dataset
+    return dataset
+
+
 def _missing(dataset: Mapping) -> Iterator[str]:
     """The missing folders and annotation file of a data set."""
     root, prefix = dataset.get('data_root') or '', dataset.get('data_prefix') or ''
