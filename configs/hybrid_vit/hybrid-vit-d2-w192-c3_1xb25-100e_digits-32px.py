@@ -3,6 +3,9 @@
     python tools/train.py configs/hybrid_vit/hybrid-vit-d2-w192-c3_1xb25-100e_digits-32px.py
 
 This is from scratch. `--cfg-options load_from=CHECKPOINT` begins with the weights of a CIFAR-10 run.
+
+Ours, 2026-11-24: 93.7 % top-1, mean of 3 seeds, in half a minute of one core; 94.0 % with these weights
+(docs/results.md).
 """
 
 _base_ = [
@@ -24,4 +27,5 @@ test_pipeline = [dict(type='Resize', scale=32), dict(type='PackInputs')]
 train_dataloader = dict(batch_size=25, dataset=dict(val_fraction=0.972, pipeline=train_pipeline))
 val_dataloader = dict(dataset=dict(val_fraction=0.972, pipeline=test_pipeline))
 test_dataloader = val_dataloader
+optim_wrapper = dict(optimizer=dict(lr=3e-3))
 auto_scale_lr = dict(base_batch_size=25)
