@@ -8,7 +8,6 @@ from typing import Any
 import cv2
 import numpy as np
 
-from vit_plugin.config import with_pipeline
 from vit_plugin.errors import ConfigError, first_line, needed_by
 
 from .predictions import Prediction, names_of
@@ -135,6 +134,7 @@ def facts_of(trained: Any, size: tuple[int, int] | None) -> str:
         trained: the model.
         size: height and width of the images of the file. None means any.
     """
+    from vit_plugin.config import with_pipeline  # not above: to read a file takes no MMEngine
     model = trained.model
     preprocessor = model.data_preprocessor
     rgb = bool(getattr(preprocessor, 'to_rgb', getattr(preprocessor, '_channel_conversion', False)))
