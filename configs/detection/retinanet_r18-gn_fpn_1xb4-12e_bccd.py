@@ -1,6 +1,8 @@
 """The ResNet-18 with GroupNorm, which does not depend on the batches of 4.
 
     python tools/train.py configs/detection/retinanet_r18-gn_fpn_1xb4-12e_bccd.py
+
+Ours, 2026-11-24: 48.4 AP, mean of 2 seeds, in 5 minutes of one core (docs/results.md).
 """
 
 _base_ = 'retinanet_r18_fpn_1xb4-12e_bccd.py'
