@@ -9,7 +9,7 @@ from rude_server import serving
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights import open_weights
-from vit_plugin.weights.training import training_settings
+from vit_plugin.weights.training import settings_of, training_settings
 
 PIXELS = dict(mean=[123.675, 116.28, 103.53], std=[51., 51., 25.5])
 SEEN = dict(mean=tuple(value / 255 for value in PIXELS['mean']), std=(0.2, 0.2, 0.1))
@@ -55,3 +55,10 @@ def test_an_address_is_read_and_the_name_in_a_hub_is_not(tmp_path, monkeypatch):
         training_settings('s3://bucket/x.pth')
     for source in (None, {}, 'none.pth', 'timm://vit_base_patch16_224', 'hf://org/name'):
         assert training_settings(source) == {}
+
+
+def test_every_setting_that_mmengine_writes_is_read():
+    """A name that is no identifier, usual in ``custom_keys``, makes it write ``dict({'.conv1': ...})``."""
+    settings = dict(optim_wrapper=dict(paramwise_cfg=dict(custom_keys={'.conv1': dict(lr_mult=2.), 'a': dict(b=None)})),
+                    steps=[dict(size=(1, 2)), {'x y': {'z.': True}}], name='text', number=-1.5)
+    assert settings_of(Config(settings).pretty_text) == settings

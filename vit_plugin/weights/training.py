@@ -71,11 +71,13 @@ def settings_of(text: Any) -> dict[str, Any]:
 
 
 class _Displays(ast.NodeTransformer):
-    """``dict(a=1)`` becomes ``{'a': 1}``, which is a plain value."""
+    """``dict(a=1)`` and ``dict({'.a': 1})`` become ``{...}``, which is a plain value."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if getattr(node.func, 'id', None) != 'dict' or node.args or any(word.arg is None for word in node.keywords):
+        if getattr(node.func, 'id', None) != 'dict' or any(word.arg is None for word in node.keywords) or not all(
+                isinstance(given, ast.Dict) for given in node.args):
             return node
-        keys = [ast.Constant(keyword.arg) for keyword in node.keywords]
-        return ast.Dict([*keys], [keyword.value for keyword in node.keywords])
+        keys, values = ([item for given in node.args for item in getattr(given, field)] for field in ('keys', 'values'))
+        return ast.Dict([*keys, *(ast.Constant(keyword.arg) for keyword in node.keywords)],
+                        [*values, *(keyword.value for keyword in node.keywords)])

@@ -58,6 +58,21 @@ def test_a_step_of_a_matrix_by_the_formula():
         torch.testing.assert_close(parameter.detach(), weight)
 
 
+def test_steps_of_a_fixed_norm_are_the_same_from_a_larger_weight():
+    weight, gradients = torch.randn(6, 2, 3, 3), torch.randn(2, 6, 2, 3, 3)
+    parameters = [nn.Parameter(scale * weight) for scale in (1., 40.)]
+    for parameter in parameters:
+        optimizer = Muon([dict(params=[parameter], fixed_norm=True)], lr=0.1, momentum=0.9, weight_decay=0.5)
+        for gradient in gradients:
+            parameter.grad = gradient
+            optimizer.step()
+    torch.testing.assert_close(*parameters)
+
+    last = Muon(parameters[:1], lr=0., fixed_norm=True)  # the norm alone: rows of norm 1 on average
+    last.step()
+    assert parameters[0].norm().item() == pytest.approx(6**0.5)
+
+
 def test_other_parameters_take_the_steps_of_adamw():
     torch.manual_seed(0)
     model = Network()
@@ -100,7 +115,10 @@ def _train_sharded() -> None:
     plain = deepcopy(model)
     fully_shard(model, mesh=init_device_mesh('cpu', (2, )))
     for network in (model, plain):  # both ranks have the same images, so the mean gradient is that of one
-        steps(network, Muon(network.parameters(), lr=0.01), 0, 3)
+        fixed = {'conv.weight', 'tall.weight'}
+        groups = [dict(params=[parameter for name, parameter in network.named_parameters() if (name in fixed) is keeps],
+                       fixed_norm=keeps) for keeps in (True, False)]
+        steps(network, Muon(groups, lr=0.01), 0, 3)
     for name, parameter in plain.named_parameters():
         torch.testing.assert_close(model.get_parameter(name).full_tensor(), parameter.detach(), msg=name)
 
@@ -112,10 +130,12 @@ def test_sharded_matrices_take_the_same_steps(tmp_path):
 def test_by_name_in_a_config():
     wrapper = build_optim_wrapper(Network(), dict(
         type='vit_plugin.OptimWrapper', optimizer=dict(type='vit_plugin.Muon', lr=0.01, weight_decay=0.1),
-        paramwise_cfg=dict(flat_decay_mult=0., custom_keys={'tall': dict(lr_mult=3., decay_mult=2.)})))
+        paramwise_cfg=dict(flat_decay_mult=0., custom_keys={
+            'tall': dict(lr_mult=3., decay_mult=2., fixed_norm=True)})))
     assert isinstance(wrapper.optimizer, Muon)
     tall = [group for group in wrapper.param_groups if group['lr'] == pytest.approx(0.03)]
     assert [group['weight_decay'] for group in tall] == [pytest.approx(0.2)] * 2  # weight and bias
+    assert [group['lr'] for group in wrapper.param_groups if group['fixed_norm']] == [pytest.approx(0.03)] * 2
 
 
 @pytest.mark.parametrize(('arguments', 'words'), [(dict(lr=-1.), 'lr'), (dict(momentum=1.), 'momentum'),

@@ -57,6 +57,10 @@ class Muon(Optimizer):
         weight_decay: decoupled weight decay, multiplied by the learning rate.
         steps: number of iterations that make a step orthogonal.
         betas, eps: of AdamW, for parameters that are not matrices.
+        fixed_norm: whether a matrix gets the norm that rows of norm 1 have, before each step, in place of weight decay.
+            For filters that are standardised or that a norm follows, since their scale changes nothing but the size
+            of later steps. The learning rate then says how far they turn, until the end of training (K. Jordan,
+            cifar10-airbench, 2024). Usually given to a part of the model, in ``paramwise_cfg.custom_keys``.
 
     Raises:
         ConfigError: if there are no parameters, or if a group has a wrong option.
@@ -64,10 +68,10 @@ class Muon(Optimizer):
 
     def __init__(self, params: Any, lr: NotNegative = 1e-3, momentum: Rate = 0.95,
                  weight_decay: NotNegative = 0.01, steps: PositiveInt = 5, betas: tuple[Rate, Rate] = (0.9, 0.99),
-                 eps: Eps = 1e-8) -> None:
+                 eps: Eps = 1e-8, fixed_norm: bool = False) -> None:
         with as_config_error('Muon: params'):
             super().__init__(params, dict(lr=lr, momentum=momentum, weight_decay=weight_decay, steps=steps,
-                                          betas=betas, eps=eps))
+                                          betas=betas, eps=eps, fixed_norm=fixed_norm))
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """See torch's optimizers. The options of a group are checked as the arguments are."""
@@ -99,7 +103,8 @@ class Muon(Optimizer):
         state['momentum'].lerp_(grad, 1 - momentum)
         ahead = grad.lerp(state['momentum'], momentum).flatten(1)
         step = orthogonalize(ahead, group['steps']).view_as(parameter)
-        parameter.mul_(1 - group['lr'] * group['weight_decay'])
+        parameter.mul_(len(parameter)**0.5 / parameter.norm() if group['fixed_norm'] else
+                       1 - group['lr'] * group['weight_decay'])
         parameter.add_(step, alpha=-group['lr'] * RMS * max(ahead.shape)**0.5)
 
     def _step_others(self, parameters: list[Tensor], group: dict[str, Any]) -> None:
