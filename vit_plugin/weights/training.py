@@ -75,9 +75,9 @@ class _Displays(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if getattr(node.func, 'id', None) != 'dict' or any(word.arg is None for word in node.keywords) or not all(
-                isinstance(given, ast.Dict) for given in node.args):
+        given = node.args[0] if node.args else ast.Dict([], [])
+        if getattr(node.func, 'id', None) != 'dict' or len(node.args) > 1 or not isinstance(given, ast.Dict) or any(
+                word.arg is None for word in node.keywords):
             return node
-        keys, values = ([item for given in node.args for item in getattr(given, field)] for field in ('keys', 'values'))
-        return ast.Dict([*keys, *(ast.Constant(keyword.arg) for keyword in node.keywords)],
-                        [*values, *(keyword.value for keyword in node.keywords)])
+        return ast.Dict([*given.keys, *(ast.Constant(keyword.arg) for keyword in node.keywords)],
+                        [*given.values, *(keyword.value for keyword in node.keywords)])
