@@ -29,6 +29,7 @@ STEMS = {
     'resnet_stride_2': lambda: ResNetEmbed(3, 16, stage_depths=(1, 1), width=32, root_stride=2),
     'pooled': lambda: PooledResNetEmbed(3, 16, channels=(32, 64, 96)),
     'pooled_some': lambda: PooledResNetEmbed(3, 16, channels=(32, 64, 96), residual=(True, False), channels_last=True),
+    'pooled_whitened': lambda: PooledResNetEmbed(3, 16, channels=(24, 32, 64), skip=False, whitened=True),
     'conv': lambda: ConvEmbed(3, 16, channels=(4, 8, 16), strides=(4, 2, 1)),
     'conv_overlapping': lambda: ConvEmbed(3, 16, channels=(4, 8, 16), strides=(2, 2, 1), kernel_sizes=(3, 3, 1)),
     'conv_projected': lambda: ConvEmbed(3, 16, channels=(4, ), strides=(3, ), patch_size=2, projection=True),
@@ -185,7 +186,37 @@ def test_pooled_stages_without_a_residual_convolution_and_with_channels_last():
     torch.testing.assert_close(stage(x), stage.act(stage.norm1(F.max_pool2d(stage.conv1(x), 2))))
 
 
+def test_a_whitened_root_gives_uncorrelated_maps_and_learns_nothing():
+    stem = PooledResNetEmbed(3, 16, channels=(24, 32), numerics=dict(stem_norm_cfg=dict(type='BN')), whitened=True)
+    root = stem.backbone[0]
+    assert not list(root.parameters())
+    filters = root.filters.flatten(1)
+    torch.testing.assert_close(filters @ filters.T, torch.eye(12))
+    root.act = nn.Identity()
+    images = torch.randn(50, 5, 34, 34)
+    for axis in (1, 2, 3):  # neighbours that share most of what they are, as in photographs
+        images = sum(images.unfold(axis, 3, 1).unbind(-1))
+    maps = root(images)
+    assert maps.shape == (50, 24, 32, 32)
+    torch.testing.assert_close(maps[:, 12:], -maps[:, :12])
+    pixels = images.unfold(2, 2, 1).unfold(3, 2, 1).transpose(0, 1)  # (3, 50, 31, 31, 2, 2)
+    before = torch.corrcoef(pixels.movedim((4, 5), (1, 2)).flatten(3).flatten(0, 2))
+    after = torch.corrcoef(maps[:, :12, :-1, :-1].transpose(0, 1).flatten(1)) - torch.eye(12)
+    assert before.min() > 0.1 > 0.05 > after.abs().mean()
+    torch.testing.assert_close(maps.var((0, 2, 3)), torch.ones(24), rtol=0, atol=0.1)
+
+
+def test_pooled_stages_without_skip_begin_as_identities():
+    stem = PooledResNetEmbed(3, 16, channels=(8, 16), numerics=dict(stem_norm_cfg=dict(type='BN')), skip=False)
+    stage, x = stem.backbone[1], torch.randn(2, 8, 6, 4)
+    centre = standardize(stage.conv1.weight)[:8, :, 1, 1]
+    assert centre.diagonal().min() > 5 > 0.2 > (centre - centre.diagonal().diag()).abs().max()
+    first = stage.act(stage.norm1(F.max_pool2d(stage.conv1(x), 2, ceil_mode=True)))
+    torch.testing.assert_close(stage(x), stage.act(stage.norm2(stage.conv2(first))))
+
+
 @pytest.mark.parametrize(('build', 'words'), [
+    (lambda: PooledResNetEmbed(3, 16, channels=(32, 64), whitened=True), '24 channels, and channels begins with 32'),
     (lambda: PooledResNetEmbed(3, 16, residual=(True, )), 'residual has 1 values for 2 stages'),
     (lambda: ConvEmbed(3, 16, channels=(4, 8), strides=(4, 2)), 'without a projection the last map must be 16 chan'),
     (lambda: ConvEmbed(3, 16, channels=(4, 16), strides=(4, )), 'channels has 2 values, strides has 1'),
