@@ -35,9 +35,8 @@ class WhitenedRoot(nn.Module):
 
     They are the cosine transform of channels, rows and columns, which is close to the principal components of natural
     images. A BatchNorm without weights gives each the variance 1. Both signs of each go through the activation. This is
-    the whitened first convolution of K. Jordan (arXiv:2404.00498, Section 3.2), with statistics of the
-    batches in place of some gathered before training. The last row and column are repeated, so that the map keeps its
-    size.
+    the whitened first convolution of K. Jordan (arXiv:2404.00498, Section 3.2), with statistics of the batches in place
+    of some gathered before training. The last row and column are repeated, so that the map keeps its size.
 
     Shape: (B, C, H, W) -> (B, 8 C, H, W).
     """
