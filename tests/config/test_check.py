@@ -65,3 +65,13 @@ def test_a_metrics_arguments_are_checked_before_the_first_epoch(digits_config):
     digits_config.val_evaluator.topk = 'word'
     with pytest.raises(ConfigError, match="val_evaluator: topk='word' must be a valid integer or be a list"):
         check_config(digits_config)
+
+
+def test_a_rate_that_the_schedule_replaces_is_an_error(coco):
+    coco.param_scheduler = [dict(type='LinearLR'), dict(type='OneCycleLR', eta_max=1e-2)]
+    check_config(coco)
+    coco.optim_wrapper.optimizer.lr = 1e-2
+    check_config(coco)
+    coco.optim_wrapper.optimizer.lr = 1e-3
+    with pytest.raises(ConfigError, match='optimizer.lr=0.001 has no effect.*set param_scheduler.eta_max'):
+        check_config(coco)

@@ -52,15 +52,16 @@ def check_config(cfg: Config, loaders: Sequence[str] = LOADERS) -> None:
         loaders: the data loaders that will be used.
 
     Raises:
-        ConfigError: if a part is missing, if a name is unknown or a number out of range, if the work directory cannot
-            be written, if the checkpoint, a data folder or an annotation file is missing, or if the neck or head does
-            not fit the backbone.
+        ConfigError: if a part is missing, if a name is unknown, a number out of range or a learning rate without
+            effect, if the work directory cannot be written, if the checkpoint, a data folder or an annotation file is
+            missing, or if the neck or head does not fit the backbone.
     """
     settings = cfg.to_dict()
     _check_parts(settings, loaders)
     _check_names(settings)
     numbers = {field: _value_at(settings, field) for field in NUMBERS.fields}
     check('The config', NUMBERS, (), {field: value for field, value in numbers.items() if value is not None})
+    _check_rate(settings)
     _check_work_dir(cfg.work_dir)
     check_checkpoint(cfg.get('load_from'))
     check_checkpoint(cfg.get('begin_from'))
@@ -92,6 +93,15 @@ def _check_names(settings: Mapping[str, Any]) -> None:
         with registry.switch_scope_and_registry(scope) as here:
             if isinstance(name, str) and here.get(name) is None:
                 raise ConfigError(f'{field}={name!r} is not registered{nearest(name, registered(here))}')
+
+
+def _check_rate(settings: Mapping[str, Any]) -> None:
+    schedules, rate = settings.get('param_scheduler') or (), _value_at(settings, 'optim_wrapper.optimizer.lr')
+    for schedule in [schedules] if isinstance(schedules, Mapping) else schedules:
+        if schedule.get('type') == 'OneCycleLR' and rate not in (None, schedule.get('eta_max')):
+            raise ConfigError(f'optim_wrapper.optimizer.lr={rate} has no effect, because OneCycleLR has its own '
+                              f'eta_max={schedule.get("eta_max")}; set param_scheduler.eta_max, and lr to the same or '
+                              'not at all.')
 
 
 def _value_at(settings: Any, field: str) -> Any:

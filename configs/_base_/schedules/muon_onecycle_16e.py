@@ -2,7 +2,7 @@
 
 optim_wrapper = dict(
     type='vit_plugin.OptimWrapper',
-    optimizer=dict(type='vit_plugin.Muon', lr=1e-2, weight_decay=0.05),
+    optimizer=dict(type='vit_plugin.Muon', weight_decay=0.05),
     paramwise_cfg=dict(flat_decay_mult=0.),  # no weight decay of norms and biases
     clip_grad=dict(max_norm=1.))
 param_scheduler = dict(type='OneCycleLR', eta_max=1e-2, pct_start=0.25, by_epoch=True, convert_to_iter_based=True)
