@@ -3,7 +3,7 @@
     python tools/train.py configs/vit/vit-d6-w144-p4_1xb256-16e_cifar10-folder.py \
         --amp --cfg-options optim_wrapper.fused_attention=False
 
-Ours, 2026-11-22: 79.1 % top-1, mean of 2 seeds, in an hour of one core of an Intel Xeon with AMX (docs/results.md).
+Ours, 2026-11-22: 79.2 % top-1, mean of 3 seeds, in an hour of one core of an Intel Xeon with AMX (docs/results.md).
 Leave both options out on a CPU without instructions for bfloat16.
 """
 

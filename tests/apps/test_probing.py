@@ -86,7 +86,7 @@ def test_training_images_come_as_in_the_validation():
     assert cfg.train_dataloader.dataset.pipeline == cfg.val_dataloader.dataset.pipeline
     assert cfg.train_dataloader.sampler == dict(type='DefaultSampler', shuffle=False)
     assert cfg.train_dataloader.dataset.split == 'train'
-    part = read_config('configs/self_supervised/hybrid-vit-d2-w192_1xb64-100e_cifar10-folder-1pct.py')
+    part = read_config('configs/self_supervised/hybrid-vit-d2-w192-wc3_1xb64-100e_cifar10-folder-1pct.py')
     prepare(part)
     assert part.train_dataloader.dataset.dataset.pipeline == part.val_dataloader.dataset.pipeline
     part.train_dataloader.dataset = dict(type='RepeatDataset', times=2, dataset=part.val_dataloader.dataset)

@@ -1,9 +1,9 @@
-"""The hybrid of two blocks after three stages, behind a whitened root, with identities in place of skips."""
+"""The hybrid of two blocks after three stages, as a classifier."""
 
-_base_ = 'hybrid-vit-d2-w192-c3.py'
+_base_ = '../backbones/hybrid-vit-d2-w192-wc3.py'
 
 model = dict(
-    backbone=dict(
-        pos_embed=dict(_delete_=True, type='sincos2d', endpoint=False),
-        patch_embed=dict(skip=False, whitened=True, projection=False)),
-    head=dict(loss=dict(label_smooth_val=0.2)))
+    type='ImageClassifier',
+    backbone=_base_.backbone,
+    head=dict(type='vit_plugin.ViTClsHead', num_classes=10, in_channels=192,
+              loss=dict(type='LabelSmoothLoss', label_smooth_val=0.2, mode='original')))

@@ -1,12 +1,12 @@
-"""SimMIM (arXiv:2111.09886) of a two-block ViT on a small pooled ResNet, on CIFAR-10 without labels.
+"""SimMIM (arXiv:2111.09886) of a two-block ViT after a CNN of three stages, on CIFAR-10 without labels.
 
-    python tools/train.py configs/self_supervised/simmim_hybrid-vit-d2-w192_1xb256-100e_cifar10-folder.py
+    python tools/train.py configs/self_supervised/simmim_hybrid-vit-d2-w192-wc3_1xb256-100e_cifar10-folder.py
 
 Not yet trained by us.
 """
 
 _base_ = [
-    '../_base_/backbones/hybrid-vit-d2-w192.py', '../_base_/selfsup/simmim.py',
+    '../_base_/backbones/hybrid-vit-d2-w192-wc3.py', '../_base_/selfsup/simmim.py',
     '../_base_/datasets/cifar10-folder_bs256_crops.py', '../_base_/schedules/adamw_selfsup_100e.py']
 
 model = dict(
