@@ -51,22 +51,14 @@ def apply_train_flags(cfg, args: argparse.Namespace) -> None:
             cfg.begin_from, args.resume = cfg.get('load_from') or cfg.get('begin_from'), None
         cfg.load_from = args.resume
     if args.auto_scale_lr:
-        check_auto_scale_lr(cfg)
+        if not cfg.get('auto_scale_lr'):
+            raise ConfigError('--auto-scale-lr needs auto_scale_lr=dict(base_batch_size=...) in the config.')
         cfg.auto_scale_lr.enable = True
     if args.no_persistent_workers:
         from vit_plugin.config import LOADERS
         for name in LOADERS:
             if cfg.get(name):
                 cfg[name].persistent_workers = False
-
-
-def check_auto_scale_lr(cfg) -> None:
-    schedulers = cfg.get('param_scheduler') or []
-    if not cfg.get('auto_scale_lr'):
-        raise ConfigError('--auto-scale-lr needs auto_scale_lr=dict(base_batch_size=...) in the config.')
-    if any('OneCycle' in scheduler['type'] for scheduler in ([schedulers] if 'type' in schedulers else schedulers)):
-        raise ConfigError('--auto-scale-lr does not reach OneCycleLR, which sets the rate by itself: give '
-                          '--cfg-options param_scheduler.eta_max=RATE.')
 
 
 def settle_config(args: argparse.Namespace) -> None:

@@ -73,5 +73,6 @@ def test_a_rate_that_the_schedule_replaces_is_an_error(coco):
     coco.optim_wrapper.optimizer.lr = 1e-2
     check_config(coco)
     coco.optim_wrapper.optimizer.lr = 1e-3
+    check_config(coco, ['val_dataloader'])  # it plays no part there
     with pytest.raises(ConfigError, match='optimizer.lr=0.001 has no effect.*set param_scheduler.eta_max'):
         check_config(coco)

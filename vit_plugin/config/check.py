@@ -61,7 +61,8 @@ def check_config(cfg: Config, loaders: Sequence[str] = LOADERS) -> None:
     _check_names(settings)
     numbers = {field: _value_at(settings, field) for field in NUMBERS.fields}
     check('The config', NUMBERS, (), {field: value for field, value in numbers.items() if value is not None})
-    _check_rate(settings)
+    if 'train_dataloader' in loaders:
+        _check_rate(settings)
     _check_work_dir(cfg.work_dir)
     check_checkpoint(cfg.get('load_from'))
     check_checkpoint(cfg.get('begin_from'))
@@ -96,12 +97,15 @@ def _check_names(settings: Mapping[str, Any]) -> None:
 
 
 def _check_rate(settings: Mapping[str, Any]) -> None:
-    schedules, rate = settings.get('param_scheduler') or (), _value_at(settings, 'optim_wrapper.optimizer.lr')
-    for schedule in [schedules] if isinstance(schedules, Mapping) else schedules:
-        if schedule.get('type') == 'OneCycleLR' and rate not in (None, schedule.get('eta_max')):
+    schedules, rate = settings.get('param_scheduler'), _value_at(settings, 'optim_wrapper.optimizer.lr')
+    for schedule in schedules if isinstance(schedules, (list, tuple)) else [schedules]:
+        kind, highest = str(_value_at(schedule, 'type')), _value_at(schedule, 'eta_max')
+        if 'OneCycle' in kind and _value_at(settings, 'auto_scale_lr.enable'):
+            raise ConfigError('--auto-scale-lr does not reach OneCycleLR, which sets the rate by itself: give '
+                              '--cfg-options param_scheduler.eta_max=RATE.')
+        if kind == 'OneCycleLR' and rate not in (None, highest):
             raise ConfigError(f'optim_wrapper.optimizer.lr={rate} has no effect, because OneCycleLR has its own '
-                              f'eta_max={schedule.get("eta_max")}; set param_scheduler.eta_max, and lr to the same or '
-                              'not at all.')
+                              f'eta_max={highest}; set param_scheduler.eta_max, and lr to the same or not at all.')
 
 
 def _value_at(settings: Any, field: str) -> Any:
