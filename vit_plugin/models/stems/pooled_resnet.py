@@ -57,39 +57,35 @@ class WhitenedRoot(nn.Module):
 
 
 class PooledStage(nn.Module):
-    """A 3 x 3 convolution whose map is max-pooled by 2, and maybe another 3 x 3 convolution of the pooled map.
+    """A 3 x 3 convolution whose map is max-pooled by 2, and another of the pooled map.
 
     The first convolution sees the map before it is made smaller. An odd side is padded at its end.
 
     Args:
-        again: whether there is the second convolution.
         skip: whether the second convolution is added to its input. If not, both begin as identities.
 
     Shape: (B, C_in, H, W) -> (B, C_out, ceil(H/2), ceil(W/2)).
     """
 
-    def __init__(self, in_channels: int, out_channels: int, again: bool, skip: bool, numerics: Numerics) -> None:
+    def __init__(self, in_channels: int, out_channels: int, skip: bool, numerics: Numerics) -> None:
         super().__init__()
-        self.again, self.skip = again, skip
+        self.skip = skip
         self.conv1 = StdConv2d(in_channels, out_channels, 3, **numerics.stem_conv_cfg)
         self.norm1 = build_map_norm(numerics.stem_norm_cfg, out_channels)
-        if again:
-            self.conv2 = StdConv2d(out_channels, out_channels, 3, **numerics.stem_conv_cfg)
-            self.norm2 = build_map_norm(numerics.stem_norm_cfg, out_channels)
+        self.conv2 = StdConv2d(out_channels, out_channels, 3, **numerics.stem_conv_cfg)
+        self.norm2 = build_map_norm(numerics.stem_norm_cfg, out_channels)
         self.act = build_activation(numerics.act_cfg)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Begin as an identity where there is no skip connection: each of the first filters passes one channel on."""
         if not self.skip:
-            for conv in (self.conv1, self.conv2) if self.again else (self.conv1, ):
+            for conv in (self.conv1, self.conv2):
                 nn.init.dirac_(conv.weight[:conv.in_channels].data)
 
     def forward(self, x: Tensor) -> Tensor:
         x = F.max_pool2d(self.conv1(x), 2, ceil_mode=True)  # before the norm, which then has a quarter to compute
         x = self.act(self.norm1(x))
-        if not self.again:
-            return x
         y = self.act(self.norm2(self.conv2(x)))
         return x + y if self.skip else y
 
@@ -106,29 +102,23 @@ class PooledResNetEmbed(Stem):
         in_channels, embed_dims, patch_size, numerics, with_cp, **kwargs: see :class:`Stem`.
         channels: channels of the root, a 3 x 3 convolution of the entire image, and of each stage after it. A whitened
             root has eight times ``in_channels``.
-        residual: whether each stage has its second convolution. Default: all have.
-        skip: whether the second convolutions are residual. If not, all convolutions begin as identities
+        skip: whether the second convolution of each stage is residual. If not, all convolutions begin as identities
             (arXiv:2404.00498, Section 3.3).
         whitened: whether the root is a :class:`WhitenedRoot`, which learns nothing, in place of a convolution.
         channels_last: whether the maps have this memory format. On a CPU it makes max-pools several times faster, and
             GroupNorm several times slower: take it with BatchNorm.
 
     Raises:
-        ConfigError: if ``residual`` does not have one value for each stage, or if a whitened root has another number of
-            channels.
+        ConfigError: if a whitened root has another number of channels.
     """
 
     def __init__(  # type: ignore[misc]  # it names some of StemOptions itself
             self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768, channels: Widths = (32, 64, 128),
             patch_size: PositiveInt = 1, numerics: AnyNumerics = 'authors', with_cp: Recompute = False,
-            residual: Sequence[bool] | None = None, skip: bool = True, whitened: bool = False,
-            channels_last: bool = False, **kwargs: Unpack[StemOptions]) -> None:
+            skip: bool = True, whitened: bool = False, channels_last: bool = False,
+            **kwargs: Unpack[StemOptions]) -> None:
         numerics = get_numerics(numerics)
         root, *widths = channels
-        residual = [True] * len(widths) if residual is None else residual
-        if len(residual) != len(widths):
-            raise ConfigError(f'patch_embed: residual has {len(residual)} values for {len(widths)} stages; give one '
-                              'for each, or leave it out.')
         if whitened and root != 8 * in_channels:
             raise ConfigError(f'patch_embed: a whitened root has {8 * in_channels} channels, and channels begins with '
                               f'{root}; change it, or leave out whitened=True.')
@@ -138,8 +128,7 @@ class PooledResNetEmbed(Stem):
             WhitenedRoot(in_channels, numerics.act_cfg) if whitened else
             nn.Sequential(StdConv2d(in_channels, root, 3, **numerics.stem_conv_cfg),
                           build_map_norm(numerics.stem_norm_cfg, root), build_activation(numerics.act_cfg)),
-            *(PooledStage(*sizes, again, skip, numerics)
-              for sizes, again in zip(pairwise(channels), residual, strict=True)))
+            *(PooledStage(*sizes, skip, numerics) for sizes in pairwise(channels)))
         self.memory_format = torch.channels_last if channels_last else torch.preserve_format
         self.depths = [f'backbone.{i}.' for i in range(whitened, len(channels))]  # a whitened root has no parameters
 
