@@ -2,6 +2,8 @@
 
 import mmpretrain.datasets  # noqa: F401  # registers the steps
 import pytest
+import torch
+from mmcv.transforms import Compose
 from mmengine.config import ConfigDict
 from mmengine.registry import DefaultScope
 
@@ -29,3 +31,13 @@ def test_images_go_through_the_pipeline_inside_a_wrapper():
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         steps = ConfigPixels(cfg).from_file.transforms
     assert [type(step).__name__ for step in steps] == ['LoadImageFromFile', 'PackInputs']
+
+
+def test_the_views_of_cifar_are_the_image_and_its_mirror_image_as_they_are_and_shifted():
+    steps = read_config('configs/vit/vit-d6-w256-p4_1xb256-180e_cifar10.py').tta_pipeline
+    image = torch.randint(256, (3, 32, 32), dtype=torch.uint8)
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        views = Compose(steps)(dict(img=image.permute(1, 2, 0).numpy()))['inputs']
+    padded = [torch.nn.functional.pad(view.float(), (1, 1, 1, 1), 'reflect').byte() for view in (image, image.flip(-1))]
+    expected = [view[:, start:start + 32, start:start + 32] for view in padded for start in (1, 0, 2)]
+    torch.testing.assert_close(views, expected)

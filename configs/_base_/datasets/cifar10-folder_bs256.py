@@ -7,6 +7,7 @@ data_preprocessor = dict(to_rgb=True)  # files are read as BGR
 # One worker keeps all images in memory, and has nothing else to do.
 train_pipeline = [dict(type='vit_plugin.LoadCachedImage'), dict(type='PackInputs')]
 test_pipeline = [dict(type='LoadImageFromFile'), dict(type='PackInputs')]
+tta_pipeline = [dict(type='LoadImageFromFile'), *_base_.tta_pipeline]
 
 train_dataloader = dict(
     num_workers=1,

@@ -10,6 +10,17 @@ train_pipeline = [
 ]
 test_pipeline = [dict(type='PackInputs')]
 
+# An image and its mirror image, each as it is and shifted by one pixel along both diagonals
+# (https://arxiv.org/abs/2404.00498, Section 3.5)
+tta_pipeline = [
+    dict(type='NumpyToPIL'),
+    dict(type='TestTimeAug', transforms=[
+        [dict(type='torchvision/RandomHorizontalFlip', p=p) for p in (0., 1.)],
+        [dict(type='torchvision/Pad', padding=[shift, shift, -shift, -shift], padding_mode='reflect')
+         for shift in (0, 1, -1)],
+        [dict(type='PILToNumpy')],
+        [dict(type='PackInputs')]])]
+
 train_dataloader = dict(
     batch_size=256,
     num_workers=2,
