@@ -10,8 +10,7 @@ train_pipeline = [
 ]
 test_pipeline = [dict(type='PackInputs')]
 
-# An image and its mirror image, each as it is and shifted by one pixel along both diagonals
-# (https://arxiv.org/abs/2404.00498, Section 3.5)
+# An image and its mirror image, each as it is and shifted by one pixel up-left and down-right (arXiv:2404.00498)
 tta_pipeline = [
     dict(type='NumpyToPIL'),
     dict(type='TestTimeAug', transforms=[
