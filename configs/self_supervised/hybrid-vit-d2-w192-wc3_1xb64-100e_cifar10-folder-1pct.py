@@ -10,10 +10,7 @@ core each (docs/results.md).
 """
 
 _base_ = [
-    '../_base_/backbones/hybrid-vit-d2-w192-wc3.py', '../_base_/datasets/cifar10-folder_bs64_part.py',
+    '../_base_/models/hybrid-vit-d2-w192-wc3.py', '../_base_/datasets/cifar10-folder_bs64_part.py',
     '../_base_/schedules/adamw_finetune_100e.py']
 
-model = dict(
-    type='ImageClassifier',
-    backbone=_base_.backbone,
-    head=dict(type='vit_plugin.ViTClsHead', num_classes=10, in_channels=192))
+model = dict(head=dict(loss=dict(_delete_=True, type='CrossEntropyLoss', loss_weight=1.)))  # labels as they are
