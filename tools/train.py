@@ -29,6 +29,10 @@ def make_parser() -> argparse.ArgumentParser:
                       help='left and right matter, as in letters: flip no image')
     data.add_argument('--balance', action='store_true', default=None,
                       help='take images of rare classes more often')
+    data.add_argument('--skip-invalid', action='store_true', default=None,
+                      help='leave out boxes, masks and images that cannot be right, rather than stop')
+    data.add_argument('--check', action='store_true', default=None,
+                      help='read and check the data, write the config and pictures of the data, and stop')
     data.add_argument('--patience', type=at_least(1), metavar='N',
                       help='end when N validations in a row have not improved')
     parser.add_argument('--resume', nargs='?', const='auto', metavar='CHECKPOINT',
@@ -64,7 +68,8 @@ def apply_train_flags(cfg, args: argparse.Namespace) -> None:
 def settle_config(args: argparse.Namespace) -> None:
     """Write the config of ``--data``, or find that there is one."""
     flags = {name: getattr(args, name) for name in (
-        'task', 'arch', 'weights', 'epochs', 'batch_size', 'img_size', 'no_flip', 'balance', 'patience')}
+        'task', 'arch', 'weights', 'epochs', 'batch_size', 'img_size', 'no_flip', 'balance', 'patience',
+        'skip_invalid')}
     given = [f'--{name.replace("_", "-")}' for name, value in flags.items() if value is not None]
     if args.data and args.config:
         raise ConfigError(f'Both the config {args.config!r} and --data {args.data!r} say what to train; give one of '

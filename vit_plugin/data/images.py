@@ -1,6 +1,5 @@
 """Read image files as they are shown. What cannot be read is named."""
 
-import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,19 +7,17 @@ from typing import Literal
 
 import numpy as np
 from mmengine import fileio
-from PIL import Image
 from typing_extensions import TypedDict, Unpack
 
 from vit_plugin.arguments.fields import Backend
 from vit_plugin.data.unreadable import UnreadableError
 from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.files.images import decode
 from vit_plugin.registry import TRANSFORMS
 
 with needed_by('LoadImage'):
     import mmcv
     from mmcv.transforms import LoadImageFromFile
-
-ORIENTATION = 0x0112  # EXIF tag. With values from 5, the image is stored on its side
 
 
 @contextmanager
@@ -46,27 +43,6 @@ def read(path: str, backend_args: Backend) -> bytes:
     if not content:
         raise ValueError('the file is empty')
     return content
-
-
-def image_shape(content: bytes) -> tuple[int, int]:
-    """Height and width of an encoded image after its orientation is applied, from the header."""
-    with Image.open(io.BytesIO(content)) as image:
-        on_its_side = 'exif' in image.info and image.getexif().get(ORIENTATION, 1) >= 5
-        return image.size if on_its_side else image.size[::-1]
-
-
-def decode(content: bytes, flag: str | int, backend: str = 'cv2') -> np.ndarray:
-    """Decode an image to BGR and apply its orientation.
-
-    Raises:
-        ValueError: if the content is not an image.
-    """
-    if content[4:11] == b'ftypavi':  # AVIF, whose orientation OpenCV ignores
-        flag, backend = flag if isinstance(flag, str) else 'color', 'pillow'
-    image = mmcv.imfrombytes(content, flag, backend=backend)
-    if image is None:
-        raise ValueError('the file is damaged, or of a format that is not known')
-    return image
 
 
 class LoadOptions(TypedDict, total=False):
@@ -103,7 +79,11 @@ class LoadImage(LoadImageFromFile):
             ConfigError: if the file cannot be read as an image.
         """
         with reading(path):
-            image = decode(read(path, self.backend_args), self.color_type, self.imdecode_backend)
+            content = read(path, self.backend_args)
+            if self.imdecode_backend == 'cv2':
+                image = decode(content, self.color_type)
+            else:
+                image = mmcv.imfrombytes(content, self.color_type, backend=self.imdecode_backend)
         return image.astype(np.float32) if self.to_float32 else image
 
 

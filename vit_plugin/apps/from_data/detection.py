@@ -1,4 +1,4 @@
-"""The recipe of a RetinaNet (arXiv:1708.02002) for a folder of Pascal VOC or COCO."""
+"""The recipe of a RetinaNet (arXiv:1708.02002) for a folder of images with boxes."""
 
 import math
 from itertools import pairwise
@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from vit_plugin.data.annotated import AnnotatedFolder, read_annotated_folder
+from vit_plugin.data.importers.annotated import read_annotated_folder
+from vit_plugin.data.importers.listing import Listing
+from vit_plugin.data.importers.photos import Tree
+from vit_plugin.data.importers.splits import Split
 from vit_plugin.errors import needed_by
 from vit_plugin.files.shipped import base_of
 from vit_plugin.models import VisionTransformer
@@ -20,35 +23,33 @@ LARGEST, FINEST, WINDOW, LARGE_GRID = 1024, 8, 14, 32  # pixels; finest stride; 
 
 
 def detector_recipe(request: Request) -> Recipe:
-    """The config of a training on a folder of Pascal VOC or COCO.
+    """The config of a training on a folder of images with boxes.
 
     Raises:
         MissingExtraError: if MMDetection is not installed.
-        ConfigError: see :func:`~vit_plugin.data.annotated.read_annotated_folder`.
+        ConfigError: see :func:`~vit_plugin.data.importers.annotated.read_annotated_folder`.
     """
     with needed_by('--task detection'):
         import mmdet  # noqa: F401
-    found = read_annotated_folder(request.data)
-    count, scratch = len(found.train.images), request.from_scratch
+    found = read_annotated_folder(Tree(request.data), request.skip_invalid)
+    count, scratch = len(found.train), request.from_scratch
     batch_size = min(request.batch_size or 4, count)
     epochs = request.epochs or epochs_for(count, batch_size, 2000, 12, 72 if scratch else 36)
-    scale = image_scale(request, found.train.images, LARGEST)
+    scale = image_scale(request, found.train, LARGEST)
     learning = ((for_batch(5e-4, 4, batch_size), 0.05, 1.0) if scratch else
                 (for_batch(1e-4, 16, batch_size), 0.1, 0.8))
-    monitor = dict(voc='pascal_voc/mAP', coco='coco/bbox_mAP')[found.form]
     sections = dict(classes=list(found.classes), model=model_of(request, found, scale),
-                    **data_sections(request, len(found.classes), batch_size, *pipelines(request, scale),
-                                    *datasets(request, found)),
-                    **adamw(*learning, 12, epochs, batch_size, monitor, request.patience))
-    suffix = dict(voc='txt', coco='json')[found.form]
-    files = {f'{name}.{suffix}': part.listing for name, part in (('train', found.train), ('val', found.val))
-             if part.listing is not None}
-    text = summary(request, found.train.images, found.val.images, HELD_OUT * found.held_out, epochs, batch_size, scale)
+                    **data_sections(request, found, batch_size, *pipelines(request, scale),
+                                    lambda split: dataset_of(request, found, split),
+                                    lambda split: metric_of(request, split)),
+                    **adamw(*learning, 12, epochs, batch_size, 'coco/bbox_mAP', request.patience))
+    files = {f'{split}.json': found.as_coco(part) for split, part in found.parts.items() if part}
+    text = summary(request, found, HELD_OUT, epochs, batch_size, scale)
     bases = ['mmdet::_base_/models/retinanet_r50_fpn.py', base_of('_base_/mmdet_runtime.py')]
-    return Recipe(f'{text} The model is a RetinaNet.', sections, bases, files)
+    return Recipe(f'{text} The model is a RetinaNet.', sections, bases, found, files)
 
 
-def model_of(request: Request, found: AnnotatedFolder, scale: tuple[int, int]) -> dict[str, Any]:
+def model_of(request: Request, found: Listing, scale: tuple[int, int]) -> dict[str, Any]:
     """The backbone with its own pyramid if it is a hybrid, else with ViTDet's; anchors by the size of the boxes."""
     img_size = tuple(rounded_up(side, 32) for side in reversed(scale))
     named = request.arch.startswith('timm://')
@@ -60,7 +61,7 @@ def model_of(request: Request, found: AnnotatedFolder, scale: tuple[int, int]) -
     if not request.from_scratch:
         arguments['init_cfg'] = dict(type='Pretrained', checkpoint=request.weights)
     channels = 256 if built.embed_dims >= 384 else 128
-    sides = np.sqrt(found.train.boxes.prod(axis=1)) * max(scale)  # in pixels of the resized image
+    sides = np.sqrt(found.relative_boxes.prod(axis=1)) * max(scale)  # in pixels of the resized image
     small, large = np.quantile(sides[sides > 0], [0.1, 0.98]) if (sides > 0).any() else (32., 512.)
     octave = int(2 ** np.clip(round(math.log2(small / FINEST)), 0, 2))
     levels = int(np.clip(math.ceil(math.log2(large / (octave * FINEST))) + 1, 3, 5))
@@ -92,21 +93,24 @@ def pipelines(request: Request, scale: tuple[int, int]) -> tuple[list[dict[str, 
                                    *([] if request.no_flip else [dict(type='RandomFlip', prob=0.5)]),
                                    dict(type='PackDetInputs')]
     test: list[dict[str, Any]] = [
-        dict(type='LoadImageFromFile'), resize, boxes,  # after the resize: boxes are compared in the file's pixels
+        dict(type='vit_plugin.LoadImage'), resize, boxes,  # after the resize: boxes are compared in the file's pixels
         dict(type='PackDetInputs', meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor'))]
     return train, test
 
 
-def datasets(request: Request, found: AnnotatedFolder) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """MMDetection's data sets to train on and to validate, with paths from the working directory, and the metric."""
-    if found.form == 'voc':
-        train, val = (dict(type='XMLDataset', ann_file=str(Path(request.work_dir, name)),
-                           data_prefix=dict(sub_data_root=request.data)) for name in ('train.txt', 'val.txt'))
-        train['filter_cfg'] = dict(bbox_min_size=1)
-        return train, dict(val, test_mode=True), dict(type='VOCMetric', metric='mAP', eval_mode='area')
-    train, val = (
-        dict(type='CocoDataset', ann_file=part.file if part.listing is None else str(Path(request.work_dir, name)),
-             data_prefix=dict(img=Path(request.data, part.folder).as_posix()))
-        for name, part in (('train.json', found.train), ('val.json', found.val)))
-    train['filter_cfg'] = dict(filter_empty_gt=False)
-    return train, dict(val, test_mode=True), dict(type='CocoMetric', ann_file=val['ann_file'], metric='bbox')
+def list_of(request: Request, split: Split) -> str:
+    """The file of COCO with the images and boxes of a part."""
+    return str(Path(request.absolute_work_dir, f'{split}.json'))
+
+
+def metric_of(request: Request, split: Split) -> dict[str, Any]:
+    """COCO's average precision."""
+    return dict(type='CocoMetric', ann_file=list_of(request, split), metric='bbox')
+
+
+def dataset_of(request: Request, found: Listing, split: Split) -> dict[str, Any]:
+    """MMDetection's data set of a part."""
+    dataset = dict(type='CocoDataset', ann_file=list_of(request, split), data_prefix=dict(img=str(found.root)))
+    if split == 'train':
+        dataset['filter_cfg'] = dict(filter_empty_gt=False)
+    return dataset

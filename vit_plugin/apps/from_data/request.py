@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
 
 from vit_plugin.arch import parse_arch
 from vit_plugin.config import check_checkpoint
+from vit_plugin.data.importers.findings import Findings
+from vit_plugin.data.importers.photos import Photo, read_sizes
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights.training import training_settings
@@ -47,6 +48,7 @@ class Request:
     no_flip: bool = False  # left and right matter, as in letters
     balance: bool = False  # take images of rare classes more often (arXiv:1908.03195, Appendix B.2)
     patience: int | None = None  # end when so many validations in a row have not improved
+    skip_invalid: bool = False  # leave out boxes and images that cannot be right, rather than stop
     work_dir: str = ''  # default: work_dirs/ and the name of the data
 
     def __post_init__(self) -> None:
@@ -60,6 +62,11 @@ class Request:
                               'such as R50+B/16.')
         if not self.work_dir:
             self.work_dir = str(Path('work_dirs', Path(self.data).resolve().name))
+
+    @property
+    def absolute_work_dir(self) -> str:
+        """The work directory, found from any directory."""
+        return os.path.abspath(self.work_dir)
 
     @property
     def from_scratch(self) -> bool:
@@ -129,29 +136,25 @@ class Request:
             return VisionTransformer(**{**self.backbone(size), **arguments})
 
 
-def image_scale(request: Request, files: Sequence[Path], largest: int) -> tuple[int, int]:
+def image_scale(request: Request, photos: Sequence[Photo], largest: int) -> tuple[int, int]:
     """Width and height within which images are resized: those of the data, with a longer side up to ``largest``."""
-    sides = typical_size(files)
+    sides = typical_size(photos)
     longer = request.img_size or min(max(sides), largest)
     width, height = (max(round(side * longer / max(sides)), 1) for side in sides)
     return width, height
 
 
-def typical_size(files: Sequence[Path]) -> tuple[int, int]:
-    """The median width and height of some of these images, in pixels.
+def typical_size(photos: Sequence[Photo]) -> tuple[int, int]:
+    """The median width and height of some of these photographs, in pixels.
 
     Raises:
         ConfigError: if none of them can be read.
     """
-    sizes = []
-    for i in np.linspace(0, len(files) - 1, min(len(files), MOST_FILES)).astype(int):
-        try:
-            with Image.open(files[i]) as image:
-                sizes.append(image.size)
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-            continue  # the training names it, or reads it by another library
+    chosen = [photos[i] for i in np.linspace(0, len(photos) - 1, min(len(photos), MOST_FILES)).astype(int)]
+    sizes = [photo.size for photo in chosen if any(photo.size)]
+    sizes = sizes or [photo.size for photo in read_sizes(chosen, Findings())]
     if not sizes:
-        raise ConfigError(f'--data: none of the images can be read, such as {str(files[0])!r}.')
+        raise ConfigError(f'--data: none of the images can be read, such as {str(photos[0].path)!r}.')
     width, height = np.median(sizes, axis=0)
     return int(width), int(height)
 
