@@ -14,8 +14,24 @@ from vit_plugin.errors import ConfigError, first_line, needed_by
 
 # The suffixes of formats that are read. A file with another suffix is an image if its content is.
 IMAGE_SUFFIXES = (
-    '.jpg', '.jpeg', '.jpe', '.jfif', '.png', '.bmp', '.webp', '.tif', '.tiff', '.avif', '.gif',
-    '.heic', '.heif', '.jp2', '.ppm', '.pgm', '.pbm')
+    '.jpg',
+    '.jpeg',
+    '.jpe',
+    '.jfif',
+    '.png',
+    '.bmp',
+    '.webp',
+    '.tif',
+    '.tiff',
+    '.avif',
+    '.gif',
+    '.heic',
+    '.heif',
+    '.jp2',
+    '.ppm',
+    '.pgm',
+    '.pbm',
+)
 # Pillow's names of these formats, without HEIC. A file of another one, such as PSD or PDF, is no photograph.
 FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP', 'TIFF', 'AVIF', 'GIF', 'JPEG2000', 'PPM')
 HEIC_BRANDS = (b'heic', b'heix', b'heim', b'heis', b'hevc', b'mif1', b'msf1')
@@ -23,9 +39,12 @@ HEIC_BRANDS = (b'heic', b'heix', b'heim', b'heis', b'hevc', b'mif1', b'msf1')
 LITTER = ('thumbs.db', 'desktop.ini', '__macosx')
 ORIENTATION = 0x0112  # EXIF tag. With values from 5, the image is stored on its side.
 COLOR_TYPES = {
-    'color': cv2.IMREAD_COLOR, 'grayscale': cv2.IMREAD_GRAYSCALE, 'unchanged': cv2.IMREAD_UNCHANGED,
+    'color': cv2.IMREAD_COLOR,
+    'grayscale': cv2.IMREAD_GRAYSCALE,
+    'unchanged': cv2.IMREAD_UNCHANGED,
     'color_ignore_orientation': cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION,
-    'grayscale_ignore_orientation': cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION}
+    'grayscale_ignore_orientation': cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION,
+}
 
 
 def is_litter(path: Path) -> bool:
@@ -59,8 +78,10 @@ def image_files(paths: Sequence[str]) -> list[str]:
         if path.is_dir():
             found = sorted(str(file) for file in path.rglob('*') if is_image(file))
             if not found:
-                raise ConfigError(f'There are no images in the folder {str(path)!r}, whose names end in '
-                                  f'{", ".join(IMAGE_SUFFIXES)}.')
+                raise ConfigError(
+                    f'There are no images in the folder {str(path)!r}, whose names end in '
+                    f'{", ".join(IMAGE_SUFFIXES)}.'
+                )
             files += found
         elif path.is_file():
             files.append(str(path))
@@ -104,7 +125,9 @@ def _opened(source: str | Path | bytes) -> Iterator[Image.Image]:
                 warnings.simplefilter('ignore', Image.DecompressionBombWarning)
                 image = Image.open(file, formats=FORMATS)
         except Image.DecompressionBombError as error:
-            raise ValueError('it has too many pixels; if that is right, raise PIL.Image.MAX_IMAGE_PIXELS') from error
+            raise ValueError(
+                'it has too many pixels; if that is right, raise PIL.Image.MAX_IMAGE_PIXELS'
+            ) from error
         except Image.UnidentifiedImageError as error:
             raise ValueError('it is no image, or of a format that is not known') from error
         yield image
@@ -151,7 +174,9 @@ def read_image(image: str | Path | np.ndarray) -> np.ndarray:
         seen_size(content)  # before memory is taken for the pixels
         return decode(content)
     except Exception as error:  # whatever a decoder trips over
-        raise ConfigError(f'The image {str(image)!r} cannot be read ({first_line(error)}).') from error
+        raise ConfigError(
+            f'The image {str(image)!r} cannot be read ({first_line(error)}).'
+        ) from error
 
 
 def walk_files(folder: Path) -> Iterator[Path]:

@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
-ENCODINGS = {b'\xff\xfe': 'utf-16', b'\xfe\xff': 'utf-16', b'\xef\xbb\xbf': 'utf-8-sig'}  # by their first bytes
+ENCODINGS = {
+    b'\xff\xfe': 'utf-16',
+    b'\xfe\xff': 'utf-16',
+    b'\xef\xbb\xbf': 'utf-8-sig',
+}  # by their first bytes
 
 
 def read_text(path: str | Path) -> str:

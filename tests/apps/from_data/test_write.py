@@ -1,12 +1,16 @@
 """From a folder of images to a config that is written, read and checked."""
 
+import json
+import os
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import torch
+from foreign_data import BOXES
 from image_folders import write_coco, write_digits, write_masks, write_voc
-from mmengine.registry import MODELS, init_default_scope
+from mmengine.registry import DATASETS, MODELS, init_default_scope
 
 from vit_plugin.apps.from_data.request import Request
 from vit_plugin.apps.from_data.write import write_config
@@ -34,7 +38,9 @@ def test_the_config_says_all_of_a_classifier(folder, capsys):
     assert '3 classes. 27 images to train on, 3 images held out, a tenth of each class' in capsys.readouterr().out
     cfg = read_config(path)
     check_config(cfg)
-    assert cfg.work_dir == 'work_dirs/digits'
+    assert cfg.work_dir == str(folder / 'work_dirs/digits')
+    assert cfg.train_dataloader.dataset.data_prefix == str(folder / 'digits')
+    assert cfg.train_dataloader.dataset.ann_file == str(folder / 'work_dirs/digits/train.txt')
     assert cfg.model.head.num_classes == cfg.data_preprocessor.num_classes == 3
     assert cfg.model.backbone.img_size == 64  # 8 pixels are fewer than 4 patches of 16
     assert cfg.train_dataloader.dataset.metainfo.classes == ['digit 0', 'digit 1', 'digit 2']
@@ -83,7 +89,7 @@ def test_a_checkpoint_says_its_size_and_normalisation(folder, capsys):
 def test_any_name_of_a_folder_is_read_back(folder, name):
     write_digits(folder / name)
     cfg = read_config(write_config(request_for(data=name, work_dir='run')))
-    assert cfg.train_dataloader.dataset.data_prefix == name
+    assert cfg.train_dataloader.dataset.data_prefix == str(folder / name)
 
 
 @pytest.mark.parametrize('name', ['{{ fileDirname }}', '{{$HOME:}}', 'not \udcff utf-8'])
@@ -104,8 +110,14 @@ def test_earlier_runs_are_no_classes(folder):
 @pytest.mark.parametrize('write', [write_voc, write_coco])
 def test_boxes_without_their_task_name_it(folder, write):
     write(folder / 'boxes')
-    with pytest.raises(ConfigError, match="'boxes' has boxes; give --task detection"):
+    with pytest.raises(ConfigError, match="'boxes' has boxes as (Pascal VOC|COCO); give --task detection"):
         write_config(request_for(data='boxes'))
+
+
+def test_masks_without_their_task_name_it(folder):
+    write_masks(folder / 'scenes')
+    with pytest.raises(ConfigError, match="'scenes' has images and masks; give --task segmentation"):
+        write_config(request_for(data='scenes'))
 
 
 def test_another_config_in_the_work_directory_is_left_as_it_is(folder):
@@ -136,19 +148,74 @@ def test_a_detector_has_anchors_on_every_map(folder, arch, strides):
 
 
 @needs_mmdet
-def test_coco_is_read_from_its_files(folder):
-    write_coco(folder / 'shapes', count=3)
-    write_coco(folder / 'shapes', count=2, name='instances_val2017')
-    cfg = read_config(write_config(request_for(data='shapes', task='detection')))
+@pytest.mark.parametrize('write_form', BOXES, ids=lambda form: form.__name__)
+def test_every_form_of_boxes_is_trained_validated_and_tested_from_our_listing(folder, write_form):
+    write_form(folder / 'shapes')
+    cfg = read_config(write_config(request_for(data='shapes', task='detection', img_size=128)))
     check_config(cfg)
-    file = 'shapes/annotations/instances_val2017.json'
-    assert cfg.val_evaluator.ann_file == cfg.val_dataloader.dataset.ann_file == file
-    assert not list(Path('work_dirs/shapes').glob('*.json'))
-    one = write_coco(folder / 'one', count=12)
-    cfg = read_config(write_config(request_for(data=str(one), task='detection', img_size=128)))
-    check_config(cfg)
-    assert cfg.train_dataloader.dataset.ann_file == 'work_dirs/one/train.json'
     assert cfg.train_pipeline[2].scale == (128, 96)
+    init_default_scope('mmdet')
+    import mmdet.datasets  # noqa: F401
+    sizes = {}
+    for split in ('train', 'val', 'test'):
+        dataset = cfg[f'{split}_dataloader'].dataset
+        assert Path(dataset.ann_file).parent == folder / 'work_dirs/shapes'
+        if split != 'train':
+            assert cfg[f'{split}_evaluator'].ann_file == dataset.ann_file
+        built = DATASETS.build(dataset)
+        sizes[split] = len(built)
+        assert built.metainfo['classes'] == ['bar', 'square']
+        assert len(built.get_data_info(0)['instances']) == 2
+    assert sizes == (dict(train=6, val=2, test=2) if BOXES[write_form][1] else dict(train=9, val=1, test=1))
+
+
+def test_a_test_is_left_to_its_command(folder):
+    for split, count in (('train', 10), ('val', 2), ('test', 3)):
+        write_digits(folder / 'digits' / split, per_class=count)
+    cfg = read_config(write_config(request_for()))
+    check_config(cfg)
+    files = [Path(cfg[f'{split}_dataloader'].dataset.ann_file) for split in ('train', 'val', 'test')]
+    assert [len(file.read_text().splitlines()) for file in files] == [30, 6, 9]
+
+
+@pytest.mark.parametrize('kind', ['latin-1', 'several classes'])
+def test_what_a_list_of_lines_cannot_hold_is_in_json(folder, kind):
+    write_digits(folder / 'digits', per_class=10)
+    if kind == 'latin-1':
+        os.rename(os.fsencode(folder / 'digits/digit 0'), os.fsencode(folder / 'digits') + b'/b\xe4r')
+    else:
+        images = sorted((folder / 'digits').rglob('*.png'))
+        rows = [f'{path.name[:3]}{i},{"a|b" if i % 2 else "b"}' for i, path in enumerate(images)]
+        (folder / 'flat').mkdir()
+        for path, row in zip(images, rows, strict=True):
+            path.rename(folder / f'flat/{row.split(",")[0]}.png')
+        shutil.rmtree(folder / 'digits')
+        (folder / 'flat').rename(folder / 'digits')
+        (folder / 'digits/labels.csv').write_text('\n'.join(['file,labels', *rows]))
+    cfg = read_config(write_config(request_for()))
+    check_config(cfg)
+    init_default_scope('mmpretrain')
+    import mmpretrain.datasets  # noqa: F401
+    dataset = DATASETS.build(cfg.train_dataloader.dataset)
+    assert dataset[0]['inputs'].shape == (3, 64, 64)
+    assert (cfg.model.head.type == 'MultiLabelLinearClsHead') == (kind == 'several classes')
+
+
+def test_what_was_left_out_is_in_a_report(folder, capsys):
+    write_digits(folder / 'digits', per_class=10)
+    (folder / 'digits/notes.docx').touch()
+    (folder / 'digits/digit 1/broken.jpg').touch()
+    write_config(request_for())
+    said = capsys.readouterr().out
+    assert 'train  27      3        digit 0 (9)     digit 2 (9)' in said
+    assert 'All images have 8 x 8 pixels.' in said
+    assert '1 files left out, .docx; the first: notes.docx' in said
+    facts = json.loads(Path('work_dirs/digits/data_report.json').read_text())
+    assert facts['parts']['train'] == dict(images=27, by_class={f'digit {i}': 9 for i in range(3)})
+    assert [kind['count'] for kind in facts['findings']] == [1, 1]
+    page = Path('work_dirs/digits/data_report.md').read_text()
+    assert '| digit 2 | 9 | 1 |' in page
+    assert 'broken.jpg' in page
 
 
 def test_without_an_arch_it_is_a_small_hybrid(folder, capsys):

@@ -12,6 +12,7 @@ KEPT = 1000  # examples of each kind in the report
 @dataclass
 class Kind:
     """Everything of one kind."""
+
     count: int = 0
     examples: list[str] = field(default_factory=list)
 
@@ -30,6 +31,7 @@ class Findings:
         noted: what was repaired or left out, and why.
         wrong: what cannot be right: a sentence's subject and verb, and the remedy after it -> where.
     """
+
     skip_invalid: bool = False
     noted: dict[str, Kind] = field(default_factory=dict)
     wrong: dict[tuple[str, str], Kind] = field(default_factory=dict)
@@ -60,10 +62,15 @@ class Findings:
         (what, remedy), kind = next(iter(self.wrong.items()))
         others = sum(other.count for other in self.wrong.values()) - kind.count
         more = f' {others} more are wrong in other ways.' if others else ''
-        raise ConfigError(f'--data: {kind.count} {what}, the first is {kind.examples[0]}; {remedy}, or leave '
-                          f'them out by --skip-invalid.{more}')
+        raise ConfigError(
+            f'--data: {kind.count} {what}, the first is {kind.examples[0]}; {remedy}, or leave '
+            f'them out by --skip-invalid.{more}'
+        )
 
     def rows(self) -> list[tuple[str, int, list[str]]]:
         """What, how often, and examples; what is wrong first."""
-        wrong = [(f'left out, since they are wrong: {what}', kind) for (what, _), kind in self.wrong.items()]
+        wrong = [
+            (f'left out, since they are wrong: {what}', kind)
+            for (what, _), kind in self.wrong.items()
+        ]
         return [(what, kind.count, kind.examples) for what, kind in [*wrong, *self.noted.items()]]

@@ -12,8 +12,8 @@ from .findings import Findings
 if TYPE_CHECKING:
     from .photos import Photo
 
-LEAST = 1.  # pixels of a side; MMDetection leaves out smaller boxes without a word
-ROUNDED = 2.  # pixels by which a box may exceed its image by rounding
+LEAST = 1.0  # pixels of a side; MMDetection leaves out smaller boxes without a word
+ROUNDED = 2.0  # pixels by which a box may exceed its image by rounding
 CORRECT = 'correct them'
 
 
@@ -29,6 +29,7 @@ class Instance:
         area: in pixels, as far as it is known.
         origin: where it is said, for messages.
     """
+
     name: str
     box: Sequence[Any]
     segmentation: list[list[float]] | dict[str, Any] | None = None
@@ -37,9 +38,13 @@ class Instance:
     origin: str = ''
 
     @classmethod
-    def of_polygons(cls, name: str, polygons: Sequence[Sequence[float]], origin: str = '') -> 'Instance':
+    def of_polygons(
+        cls, name: str, polygons: Sequence[Sequence[float]], origin: str = ''
+    ) -> 'Instance':
         """An object from its outlines, each ``[x, y, x, y, ...]``."""
-        return cls(name, box_around(polygons), [list(polygon) for polygon in polygons], origin=origin)
+        return cls(
+            name, box_around(polygons), [list(polygon) for polygon in polygons], origin=origin
+        )
 
 
 def box_around(polygons: Sequence[Sequence[float]]) -> tuple[float, float, float, float]:
@@ -68,13 +73,21 @@ def with_right_size(photos: Sequence['Photo'], findings: Findings) -> list['Phot
         remedy = 'make the sizes and boxes those of the files'
         if (height, width) == photo.size:
             what = 'images have the sides that their annotation says the other way round'
-            remedy = 'save the images upright, as `mogrify -auto-orient` does, or turn the annotation'
-        findings.refuse(what, remedy, f'{photo.path} with {photo.size[0]} x {photo.size[1]} pixels, and '
-                        f'{width:g} x {height:g} in {photo.origin}')
+            remedy = (
+                'save the images upright, as `mogrify -auto-orient` does, or turn the annotation'
+            )
+        findings.refuse(
+            what,
+            remedy,
+            f'{photo.path} with {photo.size[0]} x {photo.size[1]} pixels, and '
+            f'{width:g} x {height:g} in {photo.origin}',
+        )
     return kept
 
 
-def check_instances(photos: Sequence['Photo'], findings: Findings, with_masks: bool = False) -> None:
+def check_instances(
+    photos: Sequence['Photo'], findings: Findings, with_masks: bool = False
+) -> None:
     """Compare boxes with their images: what is outside is cut off and noted, what cannot be right is refused.
 
     Afterwards every box has finite sides of at least a pixel within its image, and an area.
@@ -105,14 +118,20 @@ def check_instances(photos: Sequence['Photo'], findings: Findings, with_masks: b
 def _is_finite(found: Instance, findings: Findings) -> bool:
     box = [_number(value) for value in found.box]
     if len(box) != 4 or not all(map(math.isfinite, box)):
-        findings.refuse('boxes are not 4 finite numbers', CORRECT, f'{list(found.box)!r} of {found.origin}')
+        findings.refuse(
+            'boxes are not 4 finite numbers', CORRECT, f'{list(found.box)!r} of {found.origin}'
+        )
         return False
     found.box = tuple(box)
     return True
 
 
 def _number(value: Any) -> float:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+    return (
+        float(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+        else math.nan
+    )
 
 
 def check_units(photos: Sequence['Photo']) -> None:
@@ -122,17 +141,23 @@ def check_units(photos: Sequence['Photo']) -> None:
         return
     first = f'the first is {_short(boxes[0][0])} in {str(boxes[0][1].path)!r}'
     if all(max(box) <= 1 for box, _ in boxes):
-        raise ConfigError(f'--data: all boxes have values from 0 to 1, {first}; multiply them by the width and '
-                          'height of their image.')
+        raise ConfigError(
+            f'--data: all boxes have values from 0 to 1, {first}; multiply them by the width and '
+            'height of their image.'
+        )
     as_corners = all(
         left < right <= photo.size[0] + ROUNDED and top < bottom <= photo.size[1] + ROUNDED
-        for (left, top, right, bottom), photo in boxes)
+        for (left, top, right, bottom), photo in boxes
+    )
     too_far = [
         left + width > photo.size[0] + ROUNDED or top + height > photo.size[1] + ROUNDED
-        for (left, top, width, height), photo in boxes]
+        for (left, top, width, height), photo in boxes
+    ]
     if as_corners and sum(too_far) > len(boxes) / 10:
-        raise ConfigError('--data: the boxes seem to be left, top, right, bottom in place of left, top, width, '
-                          f'height, {first}; subtract left from right and top from bottom.')
+        raise ConfigError(
+            '--data: the boxes seem to be left, top, right, bottom in place of left, top, width, '
+            f'height, {first}; subtract left from right and top from bottom.'
+        )
 
 
 def _fits(found: Instance, photo: 'Photo', findings: Findings) -> bool:
@@ -143,7 +168,7 @@ def _fits(found: Instance, photo: 'Photo', findings: Findings) -> bool:
         findings.refuse('boxes have a negative width or height', CORRECT, where)
         return False
     right, bottom = min(left + width, photo.size[0]), min(top + height, photo.size[1])
-    cut = max(left, 0.), max(top, 0.), right - max(left, 0.), bottom - max(top, 0.)
+    cut = max(left, 0.0), max(top, 0.0), right - max(left, 0.0), bottom - max(top, 0.0)
     if min(width, height) < LEAST:
         findings.refuse('boxes have a side of less than a pixel', CORRECT, where)
         return False
@@ -153,7 +178,7 @@ def _fits(found: Instance, photo: 'Photo', findings: Findings) -> bool:
         return False
     if any(abs(new - old) > 1e-3 for new, old in zip(cut, found.box, strict=True)):
         findings.note('boxes cut at the edges of their image', where)
-        found.box = cut
+    found.box = cut
     return _has_area(found, photo, findings)
 
 
@@ -175,14 +200,23 @@ def _is_mask(found: Instance, photo: 'Photo', findings: Findings) -> bool:
     if isinstance(found.segmentation, dict):
         if list(found.segmentation.get('size', ())) == list(photo.size[::-1]):
             return True
-        findings.refuse('masks by run lengths have another size than their image', CORRECT, found.origin)
+        findings.refuse(
+            'masks by run lengths have another size than their image', CORRECT, found.origin
+        )
         return False
-    polygons = [list(map(_number, polygon)) for polygon in found.segmentation or ()
-                if isinstance(polygon, (list, tuple))]
+    polygons = [
+        list(map(_number, polygon))
+        for polygon in found.segmentation or ()
+        if isinstance(polygon, (list, tuple))
+    ]
     right = len(polygons) == len(found.segmentation or ()) and all(
-        len(polygon) >= 6 and len(polygon) % 2 == 0 and all(map(math.isfinite, polygon)) for polygon in polygons)
+        len(polygon) >= 6 and len(polygon) % 2 == 0 and all(map(math.isfinite, polygon))
+        for polygon in polygons
+    )
     if not right:
-        findings.refuse('outlines are not three or more pairs of finite numbers', CORRECT, found.origin)
+        findings.refuse(
+            'outlines are not three or more pairs of finite numbers', CORRECT, found.origin
+        )
     found.segmentation = polygons
     return right
 

@@ -13,7 +13,18 @@ from .findings import Findings
 from .photos import Photo, Tree
 from .splits import split_in, split_of
 
-FILES = ('file', 'filename', 'file_name', 'image', 'image_id', 'image_name', 'path', 'img', 'name', 'id')
+FILES = (
+    'file',
+    'filename',
+    'file_name',
+    'image',
+    'image_id',
+    'image_name',
+    'path',
+    'img',
+    'name',
+    'id',
+)
 LABELS = ('label', 'labels', 'class', 'classes', 'category', 'target', 'tags', 'species', 'breed')
 PARTS = ('split', 'set', 'subset', 'part', 'partition', 'fold')
 SEPARATORS = re.compile(r'\s*[|;,]\s*')
@@ -52,7 +63,9 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[Photo], bool, list
         for row in rows:
             path = tree.find(row[column], file, split)
             if path is None:
-                findings.note(f'rows of {file.name} left out, whose image is not there', row[column])
+                findings.note(
+                    f'rows of {file.name} left out, whose image is not there', row[column]
+                )
                 continue
             own = split_of(row[part]) if part else split
             names = _names(row, labels, one_hot)
@@ -69,8 +82,14 @@ def _rows(file: Path) -> list[Row]:
     except csv.Error:
         dialect = csv.excel
     rows = csv.DictReader(io.StringIO(text, newline=''), dialect=dialect, skipinitialspace=True)
-    return [{(key or '').strip(): (value or '').strip() for key, value in row.items() if isinstance(value, str)}
-            for row in rows]
+    return [
+        {
+            (key or '').strip(): (value or '').strip()
+            for key, value in row.items()
+            if isinstance(value, str)
+        }
+        for row in rows
+    ]
 
 
 def _file_column(tree: Tree, file: Path, rows: Sequence[Row]) -> str | None:
@@ -86,21 +105,25 @@ def _file_column(tree: Tree, file: Path, rows: Sequence[Row]) -> str | None:
 
 def _label_columns(file: Path, rows: Sequence[Row], column: str) -> tuple[list[str], bool]:
     """The columns of labels, and whether each is one class with 0 and 1."""
-    others: list[str] = [name for name in rows[0] if name != column and name.casefold() not in PARTS]
+    others: list[str] = [
+        name for name in rows[0] if name != column and name.casefold() not in PARTS
+    ]
     named = [name for name in others if name.casefold() in LABELS]
     if named:
         return named[:1], False
-    if len(others) > 1 and all(row.get(name) in ('0', '1', '0.0', '1.0') for row in rows for name in others):
+    if len(others) > 1 and all(
+        row.get(name) in ('0', '1', '0.0', '1.0') for row in rows for name in others
+    ):
         return others, True
     if len(others) == 1:
         return others, False
-    raise ConfigError(f'--data: {str(file)!r} has the columns {", ".join(rows[0])}, and none of them is called label; '
-                      'rename the one with the classes.')
+    raise ConfigError(
+        f'--data: {str(file)!r} has the columns {", ".join(rows[0])}, and none of them is called label; '
+        'rename the one with the classes.'
+    )
 
 
 def _names(row: Row, labels: Sequence[str], one_hot: bool) -> list[str]:
     if one_hot:
         return [name for name in labels if float(row[name]) == 1]
     return [name for name in SEPARATORS.split(row[labels[0]]) if name]
-
-

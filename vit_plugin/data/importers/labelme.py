@@ -10,7 +10,7 @@ from vit_plugin.errors import ConfigError, first_line
 
 from .findings import Findings
 from .instances import Instance
-from .photos import Photo, Tree, stated_size
+from .photos import Photo, Reading, Tree, stated_size
 
 CORNERS = 32  # of the outline of a circle
 
@@ -20,7 +20,7 @@ def is_labelme(content: Any) -> bool:
     return isinstance(content, Mapping) and isinstance(content.get('shapes'), list)
 
 
-def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> tuple[list[Photo], list[str]]:
+def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Reading:
     """The photographs of some files of LabelMe. Shapes of one label and ``group_id`` are one object.
 
     Raises:
@@ -31,7 +31,9 @@ def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> t
         name = content.get('imagePath') or ''
         path = (tree.find(name, file) if name else None) or tree.with_stem(file.stem, file)
         if path is None:
-            findings.refuse('files of LabelMe have no image of their name', 'add the images', str(file))
+            findings.refuse(
+                'files of LabelMe have no image of their name', 'add the images', str(file)
+            )
             continue
         stated = stated_size(content.get('imageWidth'), content.get('imageHeight'))
         groups: dict[Any, list[Sequence[float]]] = {}
@@ -45,12 +47,24 @@ def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> t
                 key = shape['label'].strip(), f'shape {i}' if group is None else group
                 groups.setdefault(key, []).append(outline)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ConfigError(f'--data: {str(file)!r} has a shape that is not complete in the format of LabelMe '
-                              f'({type(error).__name__}: {first_line(error)}); correct it.') from error
-        found = [Instance.of_polygons(label, outlines, str(file)) for (label, _), outlines in groups.items()]
-        photos.append(Photo(path, tree.split(file) or tree.split(path), stated=stated, instances=found,
-                            origin=str(file)))
-    return photos, []
+            raise ConfigError(
+                f'--data: {str(file)!r} has a shape that is not complete in the format of LabelMe '
+                f'({type(error).__name__}: {first_line(error)}); correct it.'
+            ) from error
+        found = [
+            Instance.of_polygons(label, outlines, str(file))
+            for (label, _), outlines in groups.items()
+        ]
+        photos.append(
+            Photo(
+                path,
+                tree.split(file) or tree.split(path),
+                stated=stated,
+                instances=found,
+                origin=str(file),
+            )
+        )
+    return Reading(photos)
 
 
 def _outline(shape: Mapping[str, Any]) -> list[float] | None:
@@ -65,4 +79,8 @@ def _outline(shape: Mapping[str, Any]) -> list[float] | None:
         radius = math.dist((x, y), edge)
         angles = [2 * math.pi * i / CORNERS for i in range(CORNERS)]
         points = [(x + radius * math.cos(angle), y + radius * math.sin(angle)) for angle in angles]
-    return list(chain(*points)) if len(points) > 2 and kind not in ('line', 'linestrip', 'points') else None
+    return (
+        list(chain(*points))
+        if len(points) > 2 and kind not in ('line', 'linestrip', 'points')
+        else None
+    )

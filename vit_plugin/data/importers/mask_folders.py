@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +20,40 @@ from .splits import Split, split_in
 
 # Names of folders, without case. VOC's SegmentationObject has masks of objects, not of classes.
 KINDS = {
-    'image': {'images', 'image', 'imgs', 'img', 'img_dir', 'jpegimages', 'photos', 'input', 'inputs', 'x'},
-    'mask': {'masks', 'mask', 'annotations', 'annotation', 'ann_dir', 'labels', 'label', 'segmentationclass',
-             'segmentation', 'groundtruth', 'ground_truth', 'gt', 'targets', 'y'},
-    'instances': {'segmentationobject'}}
+    'image': {
+        'images',
+        'image',
+        'imgs',
+        'img',
+        'img_dir',
+        'jpegimages',
+        'photos',
+        'input',
+        'inputs',
+        'x',
+    },
+    'mask': {
+        'masks',
+        'mask',
+        'annotations',
+        'annotation',
+        'ann_dir',
+        'labels',
+        'label',
+        'segmentationclass',
+        'segmentation',
+        'groundtruth',
+        'ground_truth',
+        'gt',
+        'targets',
+        'y',
+    },
+    'instances': {'segmentationobject'},
+}
 # What follows the name of its image in the name of a mask.
-ENDING = re.compile(r'[_-]?(mask|masks|seg|segmentation|label|labels|gt|groundtruth|l)$', re.IGNORECASE)
+ENDING = re.compile(
+    r'[_-]?(mask|masks|seg|segmentation|label|labels|gt|groundtruth|l)$', re.IGNORECASE
+)
 NAMES = ('classes.txt', 'labels.txt', 'class_names.txt', '_classes.csv', 'labelmap.txt')
 BACKGROUND = 'background'
 
@@ -46,7 +74,9 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     photos = _pairs(tree, findings)
     if not photos:
         return _from_outlines(tree, skip_invalid)
-    named = next((path for name in NAMES for path in tree.others if path.name.lower() == name), None)
+    named = next(
+        (path for name in NAMES for path in tree.others if path.name.lower() == name), None
+    )
     used = [path for photo in photos for path in (photo.path, photo.mask) if path]
     note_unused(tree, [*used, *filter(None, [named]), *_lists(tree)], findings)
     photos = read_sizes(photos, findings)
@@ -58,8 +88,9 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
         numbers = sorted({values.numbers[value] for value in found[photo.mask]} - {NOT_LABELLED})
         photo.labels = tuple(values.classes[number] for number in numbers)
     parts, held_out = divide(photos, tree, findings)
-    return Listing('images and masks', tree.folder, values.classes, parts, held_out, findings,
-                   masks=values)
+    return Listing(
+        'images and masks', tree.folder, values.classes, parts, held_out, findings, masks=values
+    )
 
 
 def has_masks(tree: Tree) -> bool:
@@ -86,8 +117,11 @@ def _pairs(tree: Tree, findings: Findings) -> list[Photo]:
         images = [path for path, name in kinds.items() if name == wanted]
     else:
         stems = {(path.parent, path.stem) for path in tree.images}
-        masks = [path for path in tree.images
-                 if ENDING.search(path.stem) and (path.parent, ENDING.sub('', path.stem)) in stems]
+        masks = [
+            path
+            for path in tree.images
+            if ENDING.search(path.stem) and (path.parent, ENDING.sub('', path.stem)) in stems
+        ]
         images = [path for path in tree.images if path not in {*masks}]
     if not masks:
         return []
@@ -103,11 +137,11 @@ def _pairs(tree: Tree, findings: Findings) -> list[Photo]:
         same = [mask for mask in found if tree.split(mask) == tree.split(image)] or found
         nested = [mask for mask in same if _below(tree, mask) == _below(tree, image)] or same
         if listed and image.stem not in listed:
-            findings.note('images left out, which are in no list', image)
-        elif len(nested) == 1:
+            continue  # named among what is left out
+        if len(nested) == 1:
             photos.append(Photo(image, split, mask=nested[0], origin=str(nested[0])))
         elif not found and split is None and any(map(tree.split, images)):
-            continue  # in no part of the data set: named among what is left out
+            continue  # the same
         else:
             what = 'images have several masks' if found else 'images have no mask'
             findings.refuse(f'{what} of their name', 'add them, or remove the images', str(image))
@@ -122,17 +156,22 @@ def _below(tree: Tree, path: Path) -> tuple[str, ...]:
 
 def _lists(tree: Tree) -> list[Path]:
     """The lists of VOC's segmentation."""
-    return [file for file in tree.others
-            if file.suffix == '.txt' and file.parent.name == 'Segmentation' and split_in(file.stem)]
+    return [
+        file for file in tree.others if file.suffix == '.txt' and file.parent.name == 'Segmentation'
+    ]
 
 
-def _listed(tree: Tree) -> Iterable[tuple[str, Split | None]]:
+def _listed(tree: Tree) -> Iterator[tuple[str, Split]]:
     """The part of each image by these lists, where there are some."""
     for file in _lists(tree):
-        yield from ((Path(line).stem, split_in(file.stem)) for line in read_lines(file))
+        split = split_in(file.stem)
+        if split:
+            yield from ((Path(line).stem, split) for line in read_lines(file))
 
 
-def _count(photos: list[Photo], by_colour: bool, findings: Findings) -> dict[Path | None, Counter[int]]:
+def _count(
+    photos: list[Photo], by_colour: bool, findings: Findings
+) -> dict[Path | None, Counter[int]]:
     """The pixels of each value in each mask that has the size of its image."""
     counts: dict[Path | None, Counter[int]] = {}
     for photo in photos:
@@ -140,15 +179,22 @@ def _count(photos: list[Photo], by_colour: bool, findings: Findings) -> dict[Pat
         try:
             values = values_of(photo.mask, by_colour)
         except Exception as error:  # noqa: BLE001  whatever a decoder trips over
-            findings.refuse('masks cannot be read', 'repair or remove them', f'{photo.mask} ({first_line(error)})')
+            findings.refuse(
+                'masks cannot be read',
+                'repair or remove them',
+                f'{photo.mask} ({first_line(error)})',
+            )
             continue
         if values.shape[::-1] == photo.size:
             found, pixels = np.unique(values, return_counts=True)
             counts[photo.mask] = Counter(dict(zip(found.tolist(), pixels.tolist(), strict=True)))
             continue
         size, seen = (f'{one[0]} x {one[1]}' for one in (values.shape[::-1], photo.size))
-        findings.refuse('masks have another size than their image as it is seen', 'make them equal',
-                        f'{photo.mask} with {size} pixels, and {photo.path} with {seen}')
+        findings.refuse(
+            'masks have another size than their image as it is seen',
+            'make them equal',
+            f'{photo.mask} with {size} pixels, and {photo.path} with {seen}',
+        )
     return counts
 
 
@@ -156,8 +202,10 @@ def _from_outlines(tree: Tree, skip_invalid: bool) -> Listing:
     """Masks drawn from the outlines of objects."""
     forms = forms_of(tree)
     if not forms:
-        raise ConfigError(f'--data: {str(tree.folder)!r} must have a folder \'images\' and a folder \'masks\' for '
-                          '--task segmentation, with masks of the same names, or outlines as COCO, YOLO or LabelMe.')
+        raise ConfigError(
+            f"--data: {str(tree.folder)!r} must have a folder 'images' and a folder 'masks' for "
+            '--task segmentation, with masks of the same names, or outlines as COCO, YOLO or LabelMe.'
+        )
     listing = read_form(tree, forms[0], skip_invalid, with_masks=True)
     listing.form += ' outlines as masks'
     names = listing.classes
@@ -169,6 +217,7 @@ def _from_outlines(tree: Tree, skip_invalid: bool) -> Listing:
 def _drawn(photo: Photo, classes: tuple[str, ...]) -> np.ndarray:
     """The mask (H, W), uint8, of a photograph's outlines, the largest first, on class 0. A crowd has no class."""
     from PIL import ImageDraw
+
     width, height = photo.size
     image = Image.new('L', (width, height), 0)
     draw = ImageDraw.Draw(image)
@@ -176,6 +225,7 @@ def _drawn(photo: Photo, classes: tuple[str, ...]) -> np.ndarray:
         value = NOT_LABELLED if found.crowd else classes.index(found.name)
         if isinstance(found.segmentation, dict):
             from pycocotools import mask as run_lengths
+
             rows = run_lengths.frPyObjects(found.segmentation, height, width)
             image.paste(value, mask=Image.fromarray(255 * run_lengths.decode(rows)))
         else:

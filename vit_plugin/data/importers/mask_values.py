@@ -37,6 +37,7 @@ class MaskValues:
         numbers: the number of the class of each value, 255 for none.
         by_colour: whether masks with a palette are read by its colours.
     """
+
     classes: tuple[str, ...]
     numbers: Mapping[int, int]
     by_colour: bool = False
@@ -56,13 +57,19 @@ def values_of(mask: Path, by_colour: bool = False) -> np.ndarray:
         by_colour: whether the colours of a palette count rather than its numbers.
     """
     with Image.open(mask) as image:
-        if image.mode in ('L', '1') or image.mode.startswith('I') or (image.mode == 'P' and not by_colour):
+        if (
+            image.mode in ('L', '1')
+            or image.mode.startswith('I')
+            or (image.mode == 'P' and not by_colour)
+        ):
             return np.asarray(image).astype(np.int32)
         pixels = np.asarray(image.convert('L' if image.mode == 'LA' else 'RGB')).astype(np.int32)
     if pixels.ndim == 2:
         return pixels
     grey = (pixels == pixels[..., :1]).all(axis=-1)
-    return np.where(grey, pixels[..., 0], COLOUR + pixels @ np.array([1 << 16, 1 << 8, 1], np.int32))
+    return np.where(
+        grey, pixels[..., 0], COLOUR + pixels @ np.array([1 << 16, 1 << 8, 1], np.int32)
+    )
 
 
 def choose_classes(counts: Counter[int], named: Path | None, findings: Findings) -> MaskValues:
@@ -80,16 +87,25 @@ def choose_classes(counts: Counter[int], named: Path | None, findings: Findings)
     colours, names = colours_of(named), _names(named)
     with_gaps = len(values) > FEW and values[-1] > 2 * len(values)
     if len(values) > MOST + 1 or (with_gaps and not (names or colours)):
-        raise ConfigError(f'--data: the masks have {len(values)} values, up to {_word(values[-1])}, which are not the '
-                          'numbers of classes; they may be smoothed or JPEG files, which change values: save masks as '
-                          'PNG with the number of the class of each pixel, or name the classes in classes.txt.')
+        raise ConfigError(
+            f'--data: the masks have {len(values)} values, up to {_word(values[-1])}, which are not the '
+            'numbers of classes; they may be smoothed or JPEG files, which change values: save masks as '
+            'PNG with the number of the class of each pixel, or name the classes in classes.txt.'
+        )
     found = _by_colour(counts, colours, named) if colours else _numbers(values, names, findings)
     empty = sorted({*range(len(found.classes))} - {*found.numbers.values()})
-    findings.note_all('classes of which no mask has a pixel: no pixel of', (found.classes[i] for i in empty))
+    findings.note_all(
+        'classes of which no mask has a pixel: no pixel of', (found.classes[i] for i in empty)
+    )
     total = sum(counts.values())
     if NOT_LABELLED in found.numbers.values():
-        share = sum(counts[value] for value, number in found.numbers.items() if number == NOT_LABELLED) / total
-        findings.note('masks with pixels of no class, value 255', f'{100 * share:.1f} % of all pixels')
+        share = (
+            sum(counts[value] for value, number in found.numbers.items() if number == NOT_LABELLED)
+            / total
+        )
+        findings.note(
+            'masks with pixels of no class, value 255', f'{100 * share:.1f} % of all pixels'
+        )
     return found
 
 
@@ -98,20 +114,28 @@ def _numbers(values: list[int], names: list[str], findings: Findings) -> MaskVal
     labelled = [value for value in values if value != NOT_LABELLED]
     as_greys = _are_greys(values)
     if names and not as_greys and labelled[-1] < len(names):
-        numbers = {value: value for value in values}  # 255 is that of no class in the canonical form, too
+        numbers = {
+            value: value for value in values
+        }  # 255 is that of no class in the canonical form, too
         return MaskValues(tuple(names), numbers)
     chosen = values if as_greys else labelled
     if names and len(names) != len(chosen):
         shown = ', '.join(map(_word, chosen[:10])) + ' ...' * (len(chosen) > 10)
-        raise ConfigError(f'--data: the masks have the values {shown}, and {len(names)} classes have names, from class '
-                          '0; give as many names, or mark pixels of no class by 255.')
+        raise ConfigError(
+            f'--data: the masks have the values {shown}, and {len(names)} classes have names, from class '
+            '0; give as many names, or mark pixels of no class by 255.'
+        )
     classes = tuple(names) or tuple(f'class {_word(value)}' for value in chosen)
     if len(classes) < 2:
-        raise ConfigError(f'--data: all pixels of all masks have the value {_word(values[0])}, so that there is '
-                          'nothing to tell apart; look at how the masks were saved.')
+        raise ConfigError(
+            f'--data: all pixels of all masks have the value {_word(values[0])}, so that there is '
+            'nothing to tell apart; look at how the masks were saved.'
+        )
     if chosen != list(range(len(chosen))):
-        findings.note_all('values of masks, taken as classes in this order',
-                          (f'{_word(value)} is {name!r}' for value, name in zip(chosen, classes, strict=True)))
+        findings.note_all(
+            'values of masks, taken as classes in this order',
+            (f'{_word(value)} is {name!r}' for value, name in zip(chosen, classes, strict=True)),
+        )
     numbers = {value: number for number, value in enumerate(chosen)}
     return MaskValues(classes, {value: numbers.get(value, NOT_LABELLED) for value in values})
 
@@ -126,10 +150,14 @@ def _by_colour(counts: Counter[int], colours: Mapping[int, str], file: Path | No
     """The classes of colours that a file names."""
     unknown = next((value for value in counts if value not in colours), None)
     if unknown:
-        raise ConfigError(f'--data: the masks have the colour {_word(unknown)}, which {str(file)!r} does not name; add '
-                          'it.')
+        raise ConfigError(
+            f'--data: the masks have the colour {_word(unknown)}, which {str(file)!r} does not name; add '
+            'it.'
+        )
     classes = tuple(dict.fromkeys(name for value, name in colours.items() if value in counts))
-    return MaskValues(classes, {value: classes.index(colours[value]) for value in counts}, by_colour=True)
+    return MaskValues(
+        classes, {value: classes.index(colours[value]) for value in counts}, by_colour=True
+    )
 
 
 def colours_of(named: Path | None) -> dict[int, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.images import is_image, is_litter, seen_size, walk_files
@@ -33,6 +33,7 @@ class Photo:
         mask: the file with the class of each pixel, or None.
         origin: what says it, for messages.
     """
+
     path: Path
     split: Split | None = None
     size: tuple[int, int] = (0, 0)
@@ -41,6 +42,14 @@ class Photo:
     instances: list[Instance] = field(default_factory=list)
     mask: Path | None = None
     origin: str = ''
+
+
+class Reading(NamedTuple):
+    """What a reader found."""
+
+    photos: list[Photo]
+    names: Sequence[str] = ()  # of the classes, if the form gives them an order
+    used: Sequence[Path] = ()  # further files that were read
 
 
 def nfc(name: str) -> str:
@@ -59,15 +68,21 @@ def stated_size(width: Any, height: Any) -> tuple[float, float]:
 
 def _common(first: Sequence[str], second: Sequence[str]) -> int:
     """The number of equal entries at the beginning."""
-    return next((i for i, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]),
-                min(len(first), len(second)))
+    return next(
+        (i for i, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]),
+        min(len(first), len(second)),
+    )
 
 
 def _unwrapped(folder: Path) -> Path:
     """The folder, or the only one in it, unless that is a part of the data set or has no folders."""
     entries = [entry for entry in folder.iterdir() if not is_litter(entry) and entry.name != RUNS]
     inner = entries[0] if len(entries) == 1 and entries[0].is_dir() else None
-    if inner is None or split_of(inner.name) or not any(entry.is_dir() for entry in inner.iterdir()):
+    if (
+        inner is None
+        or split_of(inner.name)
+        or not any(entry.is_dir() for entry in inner.iterdir())
+    ):
         return folder
     return _unwrapped(inner)
 
@@ -143,6 +158,7 @@ class Tree:
 
 def read_sizes(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
     """Those photographs that can be read, with their size from their header. The others are noted."""
+
     def size(photo: Photo) -> tuple[int, int] | str:
         try:
             return seen_size(photo.path)
@@ -153,7 +169,9 @@ def read_sizes(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
     with ThreadPoolExecutor(8) as pool:
         for photo, found in zip(photos, pool.map(size, photos), strict=True):
             if isinstance(found, str):
-                findings.note('images left out, since they cannot be read', f'{photo.path} ({found})')
+                findings.note(
+                    'images left out, since they cannot be read', f'{photo.path} ({found})'
+                )
             else:
                 photo.size = found
                 readable.append(photo)
@@ -169,4 +187,7 @@ def note_unused(tree: Tree, used: Iterable[Path], findings: Findings) -> None:
             findings.note(f'files left out, {suffix}', path.relative_to(tree.folder))
     for path in tree.images:
         if path not in used:
-            findings.note('images left out, of which nothing is said', path.relative_to(tree.folder))
+            findings.note(
+                'images left out, of which nothing is said or which are in no list',
+                path.relative_to(tree.folder),
+            )

@@ -1,22 +1,47 @@
 """Which part of a data set a name stands for, and the part that is held out."""
 
 import re
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 
 Split = Literal['train', 'val', 'test']
+SPLITS: tuple[Split, ...] = get_args(Split)
 SHARE, SEED = 0.1, 0  # of the images that are held out where there are none to validate
 
 # The words of public data sets, without case.
 WORDS: dict[str, Split] = {
     **dict.fromkeys(('train', 'training', 'trn', 'trainval', 'fit'), 'train'),
-    **dict.fromkeys(('val', 'valid', 'validation', 'validate', 'validating', 'dev', 'devel'), 'val'),
-    **dict.fromkeys(('test', 'testing', 'tst', 'eval', 'evaluation', 'holdout'), 'test')}
+    **dict.fromkeys(
+        ('val', 'valid', 'validation', 'validate', 'validating', 'dev', 'devel'), 'val'
+    ),
+    **dict.fromkeys(('test', 'testing', 'tst', 'eval', 'evaluation', 'holdout'), 'test'),
+}
 # Words that say nothing about the part: train_images, val2017, TestSet, x_train.
 FILLERS = {
-    'set', 'data', 'dataset', 'images', 'image', 'imgs', 'img', 'jpg', 'photos', 'pictures', 'split',
-    'folder', 'dir', 'part', 'labels', 'annotations', 'masks', 'coco', 'voc', 'instances', 'x', 'y'}
+    'set',
+    'data',
+    'dataset',
+    'images',
+    'image',
+    'imgs',
+    'img',
+    'jpg',
+    'photos',
+    'pictures',
+    'split',
+    'folder',
+    'dir',
+    'part',
+    'labels',
+    'annotations',
+    'masks',
+    'coco',
+    'voc',
+    'instances',
+    'x',
+    'y',
+}
 JOINED = re.compile(r'(set|data|dataset|images|imgs)$')
 
 Item = TypeVar('Item')
@@ -38,7 +63,7 @@ def split_of(name: str) -> Split | None:
 def split_in(stem: str) -> Split | None:
     """The part that is one word of a file's name, as in ``person_keypoints_val2017``; test before the others."""
     found = {split for word in words_of(stem) if (split := split_of(word))}
-    return next((split for split in ('test', 'val', 'train') if split in found), None)
+    return next((split for split in reversed(SPLITS) if split in found), None)
 
 
 def hold_out(items: list[Item], generator: np.random.Generator) -> tuple[list[Item], list[Item]]:

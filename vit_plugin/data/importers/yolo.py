@@ -12,10 +12,16 @@ from vit_plugin.files.text import read_lines, read_text
 
 from .findings import Findings
 from .instances import Instance
-from .photos import Photo, Tree, read_sizes
-from .splits import Split
+from .photos import Photo, Reading, Tree, read_sizes
+from .splits import SPLITS, Split
 
-NAMES = ('classes.txt', 'obj.names', '_darknet.labels', 'labels.txt', 'names.txt')  # a name on each line
+NAMES = (
+    'classes.txt',
+    'obj.names',
+    '_darknet.labels',
+    'labels.txt',
+    'names.txt',
+)  # a name on each line
 BEYOND = 0.05  # of the image, by which a value may exceed it by rounding
 FORM = 'a class and 4 numbers, or an outline'
 
@@ -28,7 +34,9 @@ def find_settings(tree: Tree) -> tuple[Path, dict[str, Any]] | None:
         try:
             content = yaml.safe_load(read_text(file))
         except yaml.YAMLError as error:
-            raise ConfigError(f'--data: {str(file)!r} is not YAML ({first_line(error)}); correct it.') from error
+            raise ConfigError(
+                f'--data: {str(file)!r} is not YAML ({first_line(error)}); correct it.'
+            ) from error
         if isinstance(content, dict) and 'names' in content:
             return file, content
     return None
@@ -44,9 +52,14 @@ def find_names(tree: Tree) -> tuple[Path, list[str]] | None:
     if settings:
         names = settings[1]['names']
         if isinstance(names, dict) and all(str(key).isdecimal() for key in names):
-            names = [names.get(i, names.get(str(i), f'class {i}')) for i in range(1 + max(map(int, names)))]
+            names = [
+                names.get(i, names.get(str(i), f'class {i}'))
+                for i in range(1 + max(map(int, names)))
+            ]
         if not isinstance(names, list):
-            raise ConfigError(f'--data: names of {str(settings[0])!r} must be a list of the classes, or number: name.')
+            raise ConfigError(
+                f'--data: names of {str(settings[0])!r} must be a list of the classes, or number: name.'
+            )
         return settings[0], [str(name).strip() for name in names]
     file = next((path for name in NAMES for path in tree.others if path.name == name), None)
     return (file, read_lines(file)) if file else None
@@ -64,7 +77,7 @@ def label_files(tree: Tree) -> dict[Path, Path]:
     return found
 
 
-def read_yolo(tree: Tree, labels: dict[Path, Path], findings: Findings) -> tuple[list[Photo], list[str]]:
+def read_yolo(tree: Tree, labels: dict[Path, Path], findings: Findings) -> Reading:
     """The photographs of a folder of YOLO, and the names of the classes. One without a file of labels has no object.
 
     Raises:
@@ -72,12 +85,16 @@ def read_yolo(tree: Tree, labels: dict[Path, Path], findings: Findings) -> tuple
     """
     named = find_names(tree)
     if named is None:
-        raise ConfigError(f'--data: {str(tree.folder)!r} has boxes as YOLO, and no file with the names of the classes; '
-                          'add data.yaml with names: [...], or classes.txt with a name on each line.')
+        raise ConfigError(
+            f'--data: {str(tree.folder)!r} has boxes as YOLO, and no file with the names of the classes; '
+            'add data.yaml with names: [...], or classes.txt with a name on each line.'
+        )
     listed = dict(_listed(tree))
     of_image = {image: file for file, image in labels.items()}
-    photos = [Photo(image, listed.get(image) or tree.split(image), origin=str(of_image.get(image, image)))
-              for image in tree.images]
+    photos = [
+        Photo(image, listed.get(image) or tree.split(image), origin=str(of_image.get(image, image)))
+        for image in tree.images
+    ]
     photos = read_sizes(photos, findings)
     settings = find_settings(tree)
     keypoints = math.prod(settings[1].get('kpt_shape') or [0]) if settings else 0
@@ -91,14 +108,26 @@ def read_yolo(tree: Tree, labels: dict[Path, Path], findings: Findings) -> tuple
             found = _instance(line.split(), photo, named, keypoints, origin, findings)
             if found:
                 photo.instances.append(found)
-    orphans = [file for file in tree.others if file.suffix == '.txt' and 'labels' in file.parts[:-1]
-               and file not in labels and file.name not in NAMES]
+    orphans = [
+        file
+        for file in tree.others
+        if file.suffix == '.txt'
+        and 'labels' in file.parts[:-1]
+        and file not in labels
+        and file.name not in NAMES
+    ]
     findings.note_all('files of labels left out, without an image of their name', orphans)
-    return photos, named[1]
+    return Reading(photos, named[1], [named[0], *orphans])
 
 
-def _instance(words: Sequence[str], photo: Photo, named: tuple[Path, list[str]], keypoints: int, origin: str,
-              findings: Findings) -> Instance | None:
+def _instance(
+    words: Sequence[str],
+    photo: Photo,
+    named: tuple[Path, list[str]],
+    keypoints: int,
+    origin: str,
+    findings: Findings,
+) -> Instance | None:
     try:
         label, *values = map(float, words)
     except ValueError:
@@ -109,16 +138,26 @@ def _instance(words: Sequence[str], photo: Photo, named: tuple[Path, list[str]],
     outline = len(values) >= 6
     if outline and len(values) % 2:
         values = values[:-1]  # with a score
-    if label != int(label if math.isfinite(label) else -1) or len(values) < 4 or not all(map(math.isfinite, values)):
+    if (
+        label != int(label if math.isfinite(label) else -1)
+        or len(values) < 4
+        or not all(map(math.isfinite, values))
+    ):
         findings.refuse(f'lines are not {FORM}', 'correct them', f'{text!r}, {origin}')
         return None
     if not 0 <= label < len(names):
-        findings.refuse(f'lines have a class that {named[0].name} does not name; it has {len(names)}, from 0',
-                        'add its name', f'class {label:g}, {origin}')
+        findings.refuse(
+            f'lines have a class that {named[0].name} does not name; it has {len(names)}, from 0',
+            'add its name',
+            f'class {label:g}, {origin}',
+        )
         return None
     if max(values) > 1 + BEYOND or min(values) < -BEYOND:
-        findings.refuse('lines have values beyond 0 to 1, which are shares of the width and height',
-                        'divide pixels by the size of the image', f'{text!r}, {origin}')
+        findings.refuse(
+            'lines have values beyond 0 to 1, which are shares of the width and height',
+            'divide pixels by the size of the image',
+            f'{text!r}, {origin}',
+        )
         return None
     width, height = photo.size
     if outline:
@@ -136,7 +175,7 @@ def _listed(tree: Tree) -> Iterator[tuple[Path, Split]]:
         return
     file, content = settings
     roots = [file.parent, file.parent / str(content.get('path') or ''), tree.folder]
-    for split in ('train', 'val', 'test'):
+    for split in SPLITS:
         places = content.get(split) or content.get('valid' if split == 'val' else split) or []
         for place in [places] if isinstance(places, str) else places:
             kept = Path(*(part for part in Path(place).parts if part not in ('..', '.', '/')))
