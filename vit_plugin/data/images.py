@@ -1,9 +1,9 @@
 """Read image files as they are shown. What cannot be read is named."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from mmengine import fileio
@@ -85,6 +85,23 @@ class LoadImage(LoadImageFromFile):
             else:
                 image = mmcv.imfrombytes(content, self.color_type, backend=self.imdecode_backend)
         return image.astype(np.float32) if self.to_float32 else image
+
+
+def read_by_us(cfg: Any) -> Any:
+    """A config in which each ``LoadImageFromFile`` is :class:`LoadImage`, so that all commands see the same pixels.
+
+    The config itself stays as it is: the frameworks' inferencers look for the name. A step with arguments of another
+    reader is left alone.
+    """
+    if isinstance(cfg, Mapping):
+        name = cfg.get('type')
+        theirs = isinstance(name, str) and name.rpartition('.')[2] == 'LoadImageFromFile'
+        if theirs and cfg.keys() - {'type', '_scope_'} <= LoadOptions.__annotations__.keys():
+            return dict(cfg, type='vit_plugin.LoadImage')
+        return type(cfg)({key: read_by_us(value) for key, value in cfg.items()})
+    if type(cfg) in (list, tuple):
+        return type(cfg)(map(read_by_us, cfg))
+    return cfg
 
 
 @TRANSFORMS.register_module()

@@ -152,4 +152,4 @@ def pipelines(request: Request, size: int, few_steps: bool) -> tuple[list[dict[s
     step = (dict(type='Resize', scale=(larger, larger), **resize) if squash else
             dict(type='ResizeEdge', scale=larger, edge='short', **resize))
     crop = [] if squash and larger == size else [dict(type='CenterCrop', crop_size=size)]
-    return train, [dict(type='vit_plugin.LoadImage'), step, *crop, dict(type='PackInputs')]
+    return train, [dict(type='LoadImageFromFile'), step, *crop, dict(type='PackInputs')]

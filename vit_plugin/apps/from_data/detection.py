@@ -93,7 +93,7 @@ def pipelines(request: Request, scale: tuple[int, int]) -> tuple[list[dict[str, 
                                    *([] if request.no_flip else [dict(type='RandomFlip', prob=0.5)]),
                                    dict(type='PackDetInputs')]
     test: list[dict[str, Any]] = [
-        dict(type='vit_plugin.LoadImage'), resize, boxes,  # after the resize: boxes are compared in the file's pixels
+        dict(type='LoadImageFromFile'), resize, boxes,  # after the resize: boxes are compared in the file's pixels
         dict(type='PackDetInputs', meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor'))]
     return train, test
 

@@ -106,7 +106,7 @@ def pipelines(request: Request, scale: tuple[int, int]) -> tuple[list[dict[str, 
         dict(type='RandomCrop', crop_size=crop_of(scale), cat_max_ratio=0.9),
         *([] if request.no_flip else [dict(type='RandomFlip', prob=0.5)]), dict(type='PackSegInputs')]
     test: list[dict[str, Any]] = [
-        dict(type='vit_plugin.LoadImage'), dict(type='Resize', scale=scale, keep_ratio=True),
+        dict(type='LoadImageFromFile'), dict(type='Resize', scale=scale, keep_ratio=True),
         dict(type='LoadAnnotations'),  # after the resize: maps are compared in the file's pixels
         dict(type='PackSegInputs')]
     return train, test

@@ -70,8 +70,8 @@ def label_files(tree: Tree) -> dict[Path, Path]:
     found = {}
     for file in tree.others:
         if file.suffix.lower() == '.txt' and file.name not in NAMES:
-            folder = Path(*('images' if part == 'labels' else part for part in file.parent.parts))
-            image = tree.with_stem(file.stem, folder / file.name)
+            folders = ['images' if part == 'labels' else part for part in tree.parts(file)]
+            image = tree.with_stem(file.stem, Path(tree.folder, *folders, file.name))
             if image is not None:
                 found[file] = image
     return found
@@ -89,7 +89,10 @@ def read_yolo(tree: Tree, labels: dict[Path, Path], findings: Findings) -> Readi
             f'--data: {str(tree.folder)!r} has boxes as YOLO, and no file with the names of the classes; '
             'add data.yaml with names: [...], or classes.txt with a name on each line.'
         )
-    listed = dict(_listed(tree))
+    listed: dict[Path, Split] = {}
+    for image, split in _listed(tree):
+        if listed.setdefault(image, split) != split:
+            findings.note('images that the YAML file names for two parts, taken for the first', image)
     of_image = {image: file for file, image in labels.items()}
     photos = [
         Photo(image, listed.get(image) or tree.split(image), origin=str(of_image.get(image, image)))
@@ -112,7 +115,7 @@ def read_yolo(tree: Tree, labels: dict[Path, Path], findings: Findings) -> Readi
         file
         for file in tree.others
         if file.suffix == '.txt'
-        and 'labels' in file.parts[:-1]
+        and 'labels' in tree.parts(file)
         and file not in labels
         and file.name not in NAMES
     ]
