@@ -496,3 +496,105 @@ def test_what_is_wrong_in_coco_is_one_sentence(tmp_path, name, old, new, words):
     change(tmp_path / f'annotations/instances_{name}2017.json', old, new)
     with pytest.raises(ConfigError, match=words):
         read(tmp_path)
+
+
+# What people report in public threads.
+
+
+def test_a_box_that_is_not_there_is_that_of_the_outline(tmp_path):
+    """detectron2#1531: annotations of programs that write outlines alone."""
+    write(
+        tmp_path,
+        'result.json',
+        coco_json([f'{i}.jpg' for i in range(10)], [boxes for _, boxes in scenes(10)]),
+    )
+    content = json.loads((tmp_path / 'result.json').read_text())
+    for row in content['annotations'][::2]:
+        del row['bbox']
+    for row in content['annotations'][1::2]:
+        row['bbox'] = []
+    (tmp_path / 'result.json').write_text(json.dumps(content))
+    for i, (image, _) in enumerate(scenes(10)):
+        save(tmp_path, f'{i}.jpg', image)
+    assert boxes_of(read(tmp_path)) == WANTED
+
+
+def test_voc_with_polygons_in_place_of_boxes(tmp_path):
+    """convert2Yolo#16: Labelbox writes them so."""
+    write_voc(tmp_path)
+    wanted = boxes_of(read(tmp_path))
+    for file in (tmp_path / 'Annotations').iterdir():
+        text = file.read_text().replace('bndbox', 'polygon')
+        for old, new in (('xmin', 'x1'), ('ymin', 'y1'), ('xmax', 'x2'), ('ymax', 'y2')):
+            text = text.replace(old, new)
+        file.write_text(text)
+    assert boxes_of(read(tmp_path)) == wanted
+
+
+def test_a_size_that_is_a_pixel_off_is_no_error(tmp_path):
+    """OpenLabeling#52."""
+    write_voc(tmp_path)
+    change(tmp_path / 'Annotations/001.xml', '>64<', '>63<')
+    found = read(tmp_path)
+    assert {photo.size for photo in found.train} == {(64, 48)}
+    assert ('sizes a pixel off in the annotation, taken from the files', 1) in [
+        row[:2] for row in found.findings.rows()
+    ]
+
+
+def test_voc_with_numbers_that_are_not_whole(tmp_path):
+    """PaddleLabel#81."""
+    write_voc(tmp_path)
+    change(tmp_path / 'Annotations/001.xml', '<xmin>31<', '<xmin>31.0000001<')
+    assert read(tmp_path).train[1].instances[1].box[0] == pytest.approx(30)
+
+
+def test_ids_of_categories_may_be_any_numbers(tmp_path):
+    """fiftyone#1696: those of a data base."""
+    write_coco(tmp_path)
+    file = tmp_path / 'annotations/instances_train2017.json'
+    file.write_text(
+        file.read_text()
+        .replace('"category_id": 7', '"category_id": 9007199254740993')
+        .replace('"id": 7, "name"', '"id": 9007199254740993, "name"')
+    )
+    assert boxes_of(read(tmp_path)) == WANTED
+
+
+def test_a_line_that_is_there_twice_is_named(tmp_path):
+    """yolov5#5210."""
+    labelimg_yolo(tmp_path)
+    lines = (tmp_path / 'labels/1.txt').read_text()
+    (tmp_path / 'labels/1.txt').write_text(lines + lines)
+    assert ('objects that are there twice', 2) in [
+        row[:2] for row in read(tmp_path).findings.rows()
+    ]
+
+
+def test_keypoints_behind_a_box_are_no_outline(tmp_path):
+    """ultralytics#20138: with a visibility of 2, which is no share."""
+    roboflow_yolo(tmp_path)
+    with open(tmp_path / 'data.yaml', 'a') as file:
+        file.write('kpt_shape: [2, 3]\n')
+    for path in tmp_path.rglob('labels/*.txt'):
+        lines = path.read_text().splitlines()
+        path.write_text('\n'.join(f'{line} 0.5 0.5 2.0 0.1 0.2 2.0' for line in lines))
+    assert boxes_of(read(tmp_path)) == WANTED
+
+
+def test_a_folder_of_labels_within_a_folder_of_that_name(tmp_path):
+    folder = tmp_path / 'labels/images'
+    folder.mkdir(parents=True)
+    labelimg_yolo(folder)
+    assert boxes_of(read(folder)) == WANTED
+
+
+def test_the_same_images_to_train_and_to_validate_are_held_out_instead(tmp_path):
+    """As coco128 has them."""
+    labelimg_yolo(tmp_path)
+    write(tmp_path, 'data.yaml', 'train: images\nval: images\nnames: [bar, square]\n')
+    found = read(tmp_path)
+    assert ([len(part) for part in found.parts.values()], found.held_out) == ([9, 1, 0], True)
+    assert ('images that the YAML file names for two parts, taken for the first', 10) in [
+        row[:2] for row in found.findings.rows()
+    ]

@@ -317,3 +317,26 @@ def test_a_list_of_lines_cannot_hold_every_name(tmp_path, name):
     found = read(tmp_path)
     with pytest.raises(ConfigError, match='has a line break or begins with a space'):
         found.as_lines(found.train, labelled=True)
+
+
+# What people report in public threads.
+
+
+def test_hidden_folders_are_no_class(tmp_path):
+    """mmpretrain#507, vision#2831: notebooks leave them, with copies of images."""
+    write_digits(tmp_path)
+    shutil.copytree(tmp_path / 'digit 0', tmp_path / '.ipynb_checkpoints')
+    shutil.copytree(tmp_path / 'digit 0', tmp_path / 'digit 1/.ipynb_checkpoints')
+    found = read(tmp_path)
+    assert found.classes == ('digit 0', 'digit 1', 'digit 2')
+    assert len(found.train + found.val) == 12
+
+
+def test_parts_of_kaggle_that_have_no_classes(tmp_path):
+    """Its cats and dogs have train/cat.0.jpg and test1/1.jpg."""
+    for place, name in (('train', 'cat.{}.png'), ('train', 'dog.{}.png'), ('test1', '{}.png')):
+        (tmp_path / place).mkdir(exist_ok=True)
+        for i in range(4):
+            Image.new('RGB', (8, 8)).save(tmp_path / place / name.format(i))
+    with pytest.raises(ConfigError, match=r'are in no folder of a class; .* or add a train\.csv'):
+        read(tmp_path)

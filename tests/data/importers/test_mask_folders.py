@@ -182,3 +182,25 @@ def test_boxes_are_no_outlines(tmp_path):
     ultralytics_yolo(tmp_path)
     with pytest.raises(ConfigError, match='10 objects have a box and no outline'):
         read(tmp_path)
+
+
+def test_what_labelme_exports_as_voc(tmp_path):
+    """mmsegmentation#2146: the first name is of pixels without a class; pictures of masks are in another folder."""
+    write_masks(tmp_path)
+    (tmp_path / 'images').rename(tmp_path / 'JPEGImages')
+    (tmp_path / 'masks').rename(tmp_path / 'SegmentationClassPNG')
+    (tmp_path / 'SegmentationClassVisualization').mkdir()
+    for i in range(6):
+        Image.new('RGB', (64, 48)).save(tmp_path / f'SegmentationClassVisualization/{i}.jpg')
+    (tmp_path / 'class_names.txt').write_text('__ignore__\n_background_\nbar\nsquare\n')
+    found = read(tmp_path)
+    assert found.classes == ('_background_', 'bar', 'square')
+    assert len(found.train + found.val) == 6
+
+
+def test_names_for_more_classes_than_the_masks_have(tmp_path):
+    """mmsegmentation#2081: most rows of the table of scores are nan."""
+    write_values(tmp_path, [0, 1], 'back valve extinguisher handle')
+    assert read(tmp_path).findings.rows() == [
+        ('classes of which no mask has a pixel: no pixel of', 2, ['extinguisher', 'handle'])
+    ]

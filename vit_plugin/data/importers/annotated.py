@@ -37,7 +37,9 @@ def forms_of(tree: Tree) -> list[Form]:
     xml_files = {file: voc_root(file) for file in tree.others if file.suffix.lower() == '.xml'}
     labels = label_files(tree)
     is_yolo = labels and (
-        find_settings(tree) or find_names(tree) or any('labels' in tree.parts(file) for file in labels)
+        find_settings(tree)
+        or find_names(tree)
+        or any('labels' in tree.parts(file) for file in labels)
     )
     forms = [
         Form(

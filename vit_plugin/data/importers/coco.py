@@ -8,7 +8,7 @@ from typing import Any
 from vit_plugin.errors import ConfigError, first_line
 
 from .findings import Findings
-from .instances import Instance
+from .instances import Instance, box_around
 from .photos import Photo, Reading, Tree, stated_size
 from .splits import Split, split_in
 
@@ -116,10 +116,12 @@ def _instance(names: Mapping[Any, str], found: Mapping[str, Any], origin: str) -
     mask = found.get('segmentation')
     if isinstance(mask, list) and mask and not isinstance(mask[0], list):
         mask = [mask]  # one outline without the list around it
-    box = found['bbox']
+    box = found.get('bbox') or None
+    if box is None and isinstance(mask, list) and mask:
+        box = box_around(mask)
     return Instance(
         names[found['category_id']],
-        box if isinstance(box, list) else [box],
+        box if isinstance(box, (list, tuple)) else [box],
         mask or None,
         bool(found.get('iscrowd')),
         found.get('area'),

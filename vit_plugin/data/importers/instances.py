@@ -66,7 +66,12 @@ def with_right_size(photos: Sequence['Photo'], findings: Findings) -> list['Phot
     kept = []
     for photo in photos:
         width, height = photo.stated
-        if not (width or height) or (width, height) == photo.size:
+        apart = max(abs(width - photo.size[0]), abs(height - photo.size[1]))
+        if not (width or height) or apart <= 1:
+            if width and apart:
+                findings.note(
+                    'sizes a pixel off in the annotation, taken from the files', photo.origin
+                )
             kept.append(photo)
             continue
         what = 'images have another size than their annotation says'

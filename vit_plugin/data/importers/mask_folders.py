@@ -18,7 +18,7 @@ from .mask_values import NOT_LABELLED, MaskValues, choose_classes, colours_of, v
 from .photos import Photo, Tree, note_unused, read_sizes
 from .splits import Split, split_in
 
-# Names of folders, without case. VOC's SegmentationObject has masks of objects, not of classes.
+# Names of folders, without case. 'other' are masks of objects, and masks drawn over photographs.
 KINDS = {
     'image': {
         'images',
@@ -41,6 +41,7 @@ KINDS = {
         'labels',
         'label',
         'segmentationclass',
+        'segmentationclasspng',
         'segmentation',
         'groundtruth',
         'ground_truth',
@@ -48,7 +49,11 @@ KINDS = {
         'targets',
         'y',
     },
-    'instances': {'segmentationobject'},
+    'other': {
+        'segmentationobject',
+        'segmentationclassvisualization',
+        'segmentationobjectvisualization',
+    },
 }
 # What follows the name of its image in the name of a mask.
 ENDING = re.compile(
@@ -100,7 +105,7 @@ def has_masks(tree: Tree) -> bool:
 
 
 def _kind(tree: Tree, path: Path) -> str:
-    """What the folders of a file say that it is: ``'image'``, ``'mask'``, ``'instances'`` or nothing."""
+    """What the folders of a file say that it is: ``'image'``, ``'mask'``, ``'other'`` or nothing."""
     for part in reversed(tree.parts(path)):
         for kind, names in KINDS.items():
             if part.casefold() in names:

@@ -173,11 +173,14 @@ def _value(red: int, green: int, blue: int) -> int:
 
 
 def _names(named: Path | None) -> list[str]:
-    """A name on each line, or Roboflow's ``_classes.csv`` with a value and a name."""
+    """A name on each line, or Roboflow's ``_classes.csv`` with a value and a name.
+
+    LabelMe's first name is that of pixels without a class.
+    """
     if named is None or named.name.lower() == 'labelmap.txt':
         return []
     if named.suffix.lower() != '.csv':
-        return read_lines(named)
+        return [name for name in read_lines(named) if name != '__ignore__']
     _, *rows = csv.reader(io.StringIO(read_text(named)), skipinitialspace=True)
     return [row[1].strip() for row in sorted(rows, key=lambda row: int(row[0]))]
 

@@ -98,9 +98,15 @@ def _listed(lists: list[Path], stems: set[str]) -> Iterator[tuple[str, Split]]:
 
 
 def _instance(node: ET.Element, file: Path) -> Instance:
+    """An object by its box, or without one by the corners of its polygon: ``x1, y1, x2, y2, ...``."""
+    name, origin = _text(node, 'name').strip(), str(file)
+    corners = [(point.tag, float(point.text or 'nan')) for point in node.iterfind('polygon/*')]
+    if node.find('bndbox') is None and corners:
+        x = [value for tag, value in corners if tag.startswith('x')]
+        y = [value for tag, value in corners if tag.startswith('y')]
+        return Instance(name, (min(x), min(y), max(x) - min(x), max(y) - min(y)), origin=origin)
     left, top, right, bottom = (float(_text(node, f'bndbox/{corner}')) for corner in CORNERS)
-    box = left, top, right - left, bottom - top
-    return Instance(_text(node, 'name').strip(), box, origin=str(file))
+    return Instance(name, (left, top, right - left, bottom - top), origin=origin)
 
 
 def _text(node: ET.Element, path: str) -> str:

@@ -92,7 +92,9 @@ def read_yolo(tree: Tree, labels: dict[Path, Path], findings: Findings) -> Readi
     listed: dict[Path, Split] = {}
     for image, split in _listed(tree):
         if listed.setdefault(image, split) != split:
-            findings.note('images that the YAML file names for two parts, taken for the first', image)
+            findings.note(
+                'images that the YAML file names for two parts, taken for the first', image
+            )
     of_image = {image: file for file, image in labels.items()}
     photos = [
         Photo(image, listed.get(image) or tree.split(image), origin=str(of_image.get(image, image)))
