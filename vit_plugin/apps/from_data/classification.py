@@ -63,7 +63,8 @@ def classifier_recipe(request: Request) -> Recipe:
         model=model_of(request, len(classes), size, mixes=scratch and not few_steps),
         data_preprocessor=dict(num_classes=len(classes), **request.normalisation, to_rgb=True),
         **data_sections(request, len(classes), batch_size, *pipelines(request, size, few_steps), train, val, metric),
-        **adamw(*learning, epochs, batch_size, 'accuracy/top1', request.patience))
+        **adamw(*learning, epochs, batch_size, 'accuracy/top1', request.patience,
+                len(found.val) / count))
     # lists of images, as CustomDataset reads them
     files = {f'{name}.txt': ''.join(f'{path} {label}\n' for path, label in samples)
              for name, samples in (('train', found.train), ('val', found.val))}

@@ -23,11 +23,19 @@ DEFAULT_TASK = 'classification'
 MOST_FILES = 200  # whose size is read
 POOLED = ('cls_token', 'avg_featmap')  # what a classifier takes without a neck
 # The model without --arch and --weights: the hybrid of the recipes for CIFAR-10, which learns few small images in
-# minutes of one core (docs/results.md). Larger images pass one more stage.
+# minutes of one core, and that of the recipe for BCCD (docs/results.md). The stem follows from the shorter side of the
+# images: of the larger ones, a convolution at full resolution would cost more than all that follows it.
 SMALL_HYBRID: dict[str, Any] = dict(
-    arch=dict(embed_dims=192, num_layers=2, num_heads=3, feedforward_channels=384),
     numerics=dict(stem_norm_cfg=dict(num_groups=8)), with_cls_token=False, out_type='avg_featmap')
-SMALL, STEMS = 64, ((32, 64, 128), (16, 32, 64, 128))  # pixels of a side from which on the second stem is taken
+SMALL_ARCH: dict[str, Any] = dict(embed_dims=192, num_heads=3)
+SMALL, LARGE = 64, 144  # pixels of the shorter side, from which on the second and the third row are taken
+SMALL_STEMS: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {  # pixels -> the blocks and the stem
+    0: (dict(num_layers=2, feedforward_channels=384),
+        dict(type='PooledResNetEmbed', channels=(32, 64, 128), patch_size=2)),
+    SMALL: (dict(num_layers=2, feedforward_channels=384),
+            dict(type='PooledResNetEmbed', channels=(16, 32, 64, 128), patch_size=2)),
+    LARGE: (dict(num_layers=4, feedforward_channels=768),
+            dict(type='ResNetEmbed', stage_depths=(2, 3), width=32, patch_size=2))}
 
 
 @dataclass
@@ -83,8 +91,8 @@ class Request:
         if self.weights:
             given = dict(self.saved['backbone'])
             return given if given.get('out_type') in POOLED else {**given, 'out_type': 'cls_token'}
-        stem = dict(type='PooledResNetEmbed', channels=STEMS[size >= SMALL], patch_size=2)
-        return dict(SMALL_HYBRID, patch_embed=stem)
+        blocks, stem = SMALL_STEMS[max(pixels for pixels in SMALL_STEMS if pixels <= size)]
+        return dict(SMALL_HYBRID, arch={**SMALL_ARCH, **blocks}, patch_embed=stem)
 
     def command(self) -> str:
         """The command line that says the same."""

@@ -33,7 +33,8 @@ def segmentor_recipe(request: Request) -> Recipe:
     if request.balance:
         raise ConfigError('--balance is for images of classes and boxes; a mask has many classes: leave it out.')
     rate, layer_decay = ((1e-3, 4), 1.0) if scratch else ((1e-4, 16), 0.8)
-    schedule = adamw(for_batch(*rate, batch_size), 0.05, layer_decay, 12, epochs, batch_size, 'mIoU', request.patience)
+    schedule = adamw(for_batch(*rate, batch_size), 0.05, layer_decay, 12, epochs, batch_size, 'mIoU', request.patience,
+                     len(found.val) / count)
     schedule['default_hooks']['checkpoint'] |= dict(save_best='mIoU', rule='greater')
     train, val = (dict(type='BaseSegDataset', img_suffix=found.suffix, seg_map_suffix='.png',
                        ann_file=str(Path(request.work_dir, name)), reduce_zero_label=False,
