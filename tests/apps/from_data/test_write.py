@@ -183,6 +183,13 @@ def test_a_checkpoint_says_its_model(folder):
             for path in (first, 'tuned/config.py')] == [False, True]
 
 
+@pytest.mark.parametrize(('size', 'stem', 'blocks'), [
+    (32, 'PooledResNetEmbed', 2), (64, 'PooledResNetEmbed', 2), (192, 'ResNetEmbed', 4)])
+def test_the_stem_of_the_small_hybrid_follows_from_the_images(size, stem, blocks):
+    backbone = Request('any').meta_backbone(size, img_size=size)
+    assert (type(backbone.patch_embed).__name__, backbone.num_layers) == (stem, blocks)
+
+
 @needs_mmdet
 def test_a_small_hybrid_detects(folder):
     cfg = read_config(write_config(Request(write_voc(folder / 'boxes').name, task='detection', no_flip=True)))

@@ -31,7 +31,8 @@ def detector_recipe(request: Request) -> Recipe:
     found = read_annotated_folder(request.data)
     count, scratch = len(found.train.images), request.from_scratch
     batch_size = min(request.batch_size or 4, count)
-    epochs = request.epochs or epochs_for(count, batch_size, 2000, 12, 72 if scratch else 36)
+    epochs = request.epochs or epochs_for(count, batch_size, 1000 if request.is_small else 2000, 12,
+                                          72 if scratch else 36)
     largest = largest_image(found.train.boxes, LARGEST) if request.is_small else LARGEST
     scale = image_scale(request, found.train.images, largest)
     learning = ((for_batch(5e-4, 4, batch_size), 0.05, 1.0) if scratch else

@@ -23,9 +23,10 @@ FEWEST_PIXELS = 64  # of a side that is proposed
 class DurationHook(Hook):
     """Says how long the training takes, and over an hour, which flags make it shorter.
 
-    It times steps of a copy of the model on the first images, with more and more of them until a step takes half a
-    second or has a whole batch. The run itself stays bit-identical: the copy is dropped, and the random generators get
-    their states back. It says nothing of a run in several processes or of a compiled one.
+    It times steps of a copy of the model on the first images, with more and more of them until a
+    step takes half a second or has a whole batch. The run stays bit-identical: the copy is dropped,
+    and the random generators get their states back. It says nothing of a run in several processes
+    or of a compiled one.
     """
 
     priority = 'VERY_LOW'
@@ -33,27 +34,26 @@ class DurationHook(Hook):
     def before_train(self, runner: Runner) -> None:
         if runner.distributed or runner.cfg.get('compile'):
             return
-        with suppress(Exception), kept_generators():  # the run itself says what is wrong with its data or memory
+        # What is wrong with the data or the memory, the run itself says.
+        with suppress(Exception), kept_generators():
             runner.logger.info(plan_of(runner, forecast(runner)))
 
 
 def forecast(runner: Runner) -> float:
     """The seconds that are left of a run. Its loops must be built."""
-    model = copy.deepcopy(runner.model)
-    optim_wrapper = runner.optim_wrapper
+    model: Any = copy.deepcopy(runner.model)
+    optim_wrapper: Any = runner.optim_wrapper
 
     def learn(batch: Any) -> None:
         with optim_wrapper.optim_context(model):
-            data = model.data_preprocessor(batch, True)
-            losses = model(**data, mode='loss') if isinstance(data, dict) else model(*data, mode='loss')
+            losses = model._run_forward(model.data_preprocessor(batch, True), mode='loss')
         model.parse_losses(losses)[0].backward()
 
-    model.train()
-    seconds = (runner.max_iters - runner.iter) * seconds_of_batch(runner.train_dataloader, learn, model)
+    steps = runner.max_iters - runner.iter
+    seconds = steps * seconds_of_batch(runner.train_dataloader, learn, model.train())
     if runner._val_loop is not None:
-        model.eval()
         with torch.no_grad():
-            batch = seconds_of_batch(runner.val_dataloader, model.val_step, model)
+            batch = seconds_of_batch(runner.val_dataloader, model.val_step, model.eval())
         seconds += validations(runner) * len(runner.val_dataloader) * batch
     return seconds
 
@@ -74,11 +74,13 @@ def seconds_of_batch(loader: Any, use: Callable[[Any], Any], model: nn.Module) -
         images = min(2 * images, whole)
         batch, reading = timed(first_batch, loader, images)
         for _ in range(2):  # the first one also prepares what is kept for this shape
-            _, using = timed(use, copy.deepcopy(batch))  # whose samples the preprocessors of the frameworks change
+            # A copy, since the preprocessors of the frameworks change the samples.
+            _, using = timed(use, copy.deepcopy(batch))
             model.zero_grad()
-    on_cpu = next(model.parameters()).device.type == 'cpu'
-    # On a CPU the workers take cores from the model; before a GPU they read while it computes.
-    together = using + reading / cores() if on_cpu else max(using, reading / max(loader.num_workers, 1))
+    if next(model.parameters()).device.type == 'cpu':
+        together = using + reading / cores()  # the workers take cores from the model
+    else:
+        together = max(using, reading / max(loader.num_workers, 1))
     return together * whole / images
 
 
@@ -102,12 +104,11 @@ def cores() -> int:
 
 
 def plan_of(runner: Runner, seconds: float) -> str:
-    """A sentence on this time, and over an hour, one with flags of ``vit-plugin train`` that make it about an hour."""
+    """A sentence on this time, and over an hour, one with flags that make it about an hour."""
     text = f'The training takes about {in_words(seconds)} on this machine.'
     if seconds <= HOUR:
         return text
-    share = HOUR / seconds
-    flags = []
+    share, flags = HOUR / seconds, []
     side = np.max(runner.cfg.model.backbone.get('img_size') or 0)
     smaller = int(side * math.sqrt(share)) // 32 * 32  # time grows with the area
     if smaller >= FEWEST_PIXELS:
@@ -120,8 +121,10 @@ def plan_of(runner: Runner, seconds: float) -> str:
 def in_words(seconds: float) -> str:
     """A time as people say it: 40 seconds, 12 minutes, 3.5 hours."""
     if seconds < 2 * MINUTE:
-        return f'{max(round(seconds), 1)} seconds'
-    return f'{seconds / MINUTE:.0f} minutes' if seconds < 2 * HOUR else f'{seconds / HOUR:.1f} hours'
+        return f'{max(round(seconds), 2)} seconds'
+    if seconds < 2 * HOUR:
+        return f'{seconds / MINUTE:.0f} minutes'
+    return f'{seconds / HOUR:.1f} hours'
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What follows from the sizes of the objects: the size of the images, the anchors and the number of maps.
+"""What follows from the sizes of the objects: the image's size, the anchors, the number of maps.
 
 An object is as large as the side of a square of its area.
 """
@@ -10,15 +10,16 @@ import numpy as np
 FINEST = 8  # pixels: stride of the finest map, and its smallest anchor
 SMALL, LARGE = 0.02, 0.98  # quantiles; the objects of the rarest class are often the smallest ones
 CLEAR, VISIBLE = 16, 8  # pixels: two cells of the finest map, and one
-MODERATE = 512  # pixels of the longer side of an image
+LEAST, MODERATE = 128, 512  # pixels of the longer side of an image
+CELL = 64  # pixels: stride of a coarse map, so that no map has a part of a cell
 LARGEST_ANCHOR = 2 ** (2 / 3)  # of the three of a place
 
 
 def largest_image(boxes: np.ndarray, largest: int) -> int:
     """The longer side of an image, in pixels, at which nearly all objects can be found.
 
-    Time grows with the area of the image. So a small object has 16 pixels if images of up to 512 pixels are enough for
-    that. Otherwise it has 8.
+    Time grows with the area of the image. So a small object has 16 pixels if images of up to 512
+    pixels are enough for that. Otherwise it has 8. The side is rounded down to whole cells.
 
     Args:
         boxes: width and height of each, as shares of the longer side of its image (N, 2).
@@ -28,11 +29,11 @@ def largest_image(boxes: np.ndarray, largest: int) -> int:
     if not small:
         return largest
     side = min(CLEAR / small, max(VISIBLE / small, MODERATE))
-    return min(max(round(side / 32), 1) * 32, largest)  # the model pads to multiples of 32
+    return min(max(int(side) // CELL * CELL, LEAST), largest)
 
 
 def anchors(boxes: np.ndarray, side: int) -> tuple[int, int]:
-    """The size of the smallest anchor in strides, and the number of maps, whose strides begin with 8 and double.
+    """The size of the smallest anchor in strides, and the number of maps, of strides 8, 16, 32...
 
     Args:
         boxes: see :func:`largest_image`.
