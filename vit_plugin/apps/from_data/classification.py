@@ -36,7 +36,8 @@ def classifier_recipe(request: Request) -> Recipe:
         raise ConfigError(f'--data: {request.data!r} has boxes; give --task detection. As folders of classes it cannot '
                           f'be read: {str(error).removeprefix("--data: ")}') from error
     count, scratch = len(found.train), request.from_scratch
-    batch_size = min(request.batch_size or batch_size_for(count, 128 if scratch else 64), count)
+    least = 16 if request.is_small else 8  # its BatchNorm needs some images
+    batch_size = min(request.batch_size or batch_size_for(count, 128 if scratch else 64, least), count)
     epochs = request.epochs or epochs_for(count, batch_size, *(
         (1500, 10, 100) if request.is_small and get_device() == 'cpu' else (20000, 50, 300) if scratch else
         (2000, 10, 50)))

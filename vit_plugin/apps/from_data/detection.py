@@ -16,7 +16,7 @@ from .request import Request, image_scale, rounded_up
 from .schedule import adamw, epochs_for, for_batch
 
 LARGEST, WINDOW, LARGE_GRID = 1024, 14, 32  # pixels; patches; patches along a side
-JITTER = (0.75, 1.5)  # of the scale in training: few images from scratch are learnt by heart otherwise
+JITTER, OFTEN = (0.8, 1.25), 20  # of the scale, where an image is seen so often that it is learnt by heart otherwise
 
 
 def detector_recipe(request: Request) -> Recipe:
@@ -31,7 +31,7 @@ def detector_recipe(request: Request) -> Recipe:
     found = read_annotated_folder(request.data)
     count, scratch = len(found.train.images), request.from_scratch
     batch_size = min(request.batch_size or 4, count)
-    epochs = request.epochs or epochs_for(count, batch_size, 1000 if request.is_small else 2000, 12,
+    epochs = request.epochs or epochs_for(count, batch_size, 1500 if request.is_small else 2000, 12,
                                           72 if scratch else 36)
     largest = largest_image(found.train.boxes, LARGEST) if request.is_small else LARGEST
     scale = image_scale(request, found.train.images, largest)
@@ -39,7 +39,7 @@ def detector_recipe(request: Request) -> Recipe:
                 (for_batch(1e-4, 16, batch_size), 0.1, 0.8))
     monitor = dict(voc='pascal_voc/mAP', coco='coco/bbox_mAP')[found.form]
     sections = dict(classes=list(found.classes), model=model_of(request, found, scale),
-                    **data_sections(request, len(found.classes), batch_size, *pipelines(request, scale),
+                    **data_sections(request, len(found.classes), batch_size, *pipelines(request, scale, epochs),
                                     *datasets(request, found)),
                     **adamw(*learning, 12, epochs, batch_size, monitor, request.patience,
                             len(found.val.images) / count))
@@ -86,17 +86,18 @@ def pyramid_of(backbone: VisionTransformer, channels: int, levels: int) -> tuple
     return 'featmap', neck, [round(backbone.patch_embed.stride / finest) * 2**i for i in range(levels)]
 
 
-def pipelines(request: Request, scale: tuple[int, int]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def pipelines(request: Request, scale: tuple[int, int],
+              epochs: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The steps for an image in training, and in a test."""
     boxes = dict(type='LoadAnnotations', with_bbox=True)
-    jitter = dict(type='RandomResize', scale=scale, ratio_range=JITTER, keep_ratio=True)
+    resize = dict(type='Resize', scale=scale, keep_ratio=True)
+    jitter = [dict(type='RandomResize', scale=scale, ratio_range=JITTER, keep_ratio=True),
+              dict(type='RandomCrop', crop_size=scale, allow_negative_crop=True)]
     train: list[dict[str, Any]] = [
-        dict(type='vit_plugin.LoadImage'), boxes, jitter,
-        dict(type='RandomCrop', crop_size=scale, allow_negative_crop=True),
+        dict(type='vit_plugin.LoadImage'), boxes, *(jitter if epochs >= OFTEN else [resize]),
         *([] if request.no_flip else [dict(type='RandomFlip', prob=0.5)]), dict(type='PackDetInputs')]
     test: list[dict[str, Any]] = [
-        dict(type='LoadImageFromFile'), dict(type='Resize', scale=scale, keep_ratio=True),
-        boxes,  # after the resize: boxes are compared in the file's pixels
+        dict(type='LoadImageFromFile'), resize, boxes,  # after the resize: boxes are compared in the file's pixels
         dict(type='PackDetInputs', meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor'))]
     return train, test
 

@@ -22,20 +22,25 @@ from vit_plugin.zoo.pixels import data_config_of
 DEFAULT_TASK = 'classification'
 MOST_FILES = 200  # whose size is read
 POOLED = ('cls_token', 'avg_featmap')  # what a classifier takes without a neck
-# The model without --arch and --weights: the hybrid of the recipes for CIFAR-10, which learns few small images in
-# minutes of one core, and that of the recipe for BCCD (docs/results.md). The stem follows from the shorter side of the
-# images: of the larger ones, a convolution at full resolution would cost more than all that follows it.
-SMALL_HYBRID: dict[str, Any] = dict(
-    numerics=dict(stem_norm_cfg=dict(num_groups=8)), with_cls_token=False, out_type='avg_featmap')
-SMALL_ARCH: dict[str, Any] = dict(embed_dims=192, num_heads=3)
-SMALL, LARGE = 64, 144  # pixels of the shorter side, from which on the second and the third row are taken
-SMALL_STEMS: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {  # pixels -> the blocks and the stem
-    0: (dict(num_layers=2, feedforward_channels=384),
-        dict(type='PooledResNetEmbed', channels=(32, 64, 128), patch_size=2)),
-    SMALL: (dict(num_layers=2, feedforward_channels=384),
-            dict(type='PooledResNetEmbed', channels=(16, 32, 64, 128), patch_size=2)),
-    LARGE: (dict(num_layers=4, feedforward_channels=768),
-            dict(type='ResNetEmbed', stage_depths=(2, 3), width=32, patch_size=2))}
+# The model without --arch and --weights, by the shorter side of the images in pixels: the row that is the last one not
+# above it. It learns few small images in minutes of one core (docs/results.md).
+SMALL, LARGE = 64, 144
+BLOCKS: dict[str, Any] = dict(embed_dims=192, num_layers=2, num_heads=3, feedforward_channels=384)
+SMALL_HYBRIDS: dict[int, dict[str, Any]] = {
+    0: dict(  # that of the recipe for CIFAR-10
+        arch=BLOCKS,
+        patch_embed=dict(type='PooledResNetEmbed', channels=(24, 64, 128, 192), patch_size=1,
+                         projection=False, whitened=True, skip=False, channels_last=True),
+        numerics=dict(act_cfg=dict(approximate='none'), stem_norm_cfg=dict(type='BN')),
+        encoder=dict(layer_scale_init_value=0.1)),
+    SMALL: dict(  # one more stage, and GroupNorm for the small batches of boxes and masks
+        arch=BLOCKS,
+        patch_embed=dict(type='PooledResNetEmbed', channels=(16, 32, 64, 128), patch_size=2),
+        numerics=dict(stem_norm_cfg=dict(num_groups=8))),
+    LARGE: dict(  # that of the recipe for BCCD: no convolution at full resolution, which costs most
+        arch=dict(BLOCKS, num_layers=4, feedforward_channels=768),
+        patch_embed=dict(type='ResNetEmbed', stage_depths=(2, 3), width=32, patch_size=2),
+        numerics=dict(stem_norm_cfg=dict(num_groups=8)))}
 
 
 @dataclass
@@ -47,7 +52,7 @@ class Request:
     """
     data: str  # folder of the images
     task: str = DEFAULT_TASK  # a key of TASKS
-    arch: str = ''  # see vit_plugin.arch.parse_arch; default: what the weights say, or without weights SMALL_HYBRID
+    arch: str = ''  # see vit_plugin.arch.parse_arch; default: what the weights say, or one of SMALL_HYBRIDS
     weights: str | None = None  # a path, https://, timm:// or hf://; None: from scratch
     epochs: int | None = None  # None, here and below: the recipe chooses
     batch_size: int | None = None
@@ -76,7 +81,7 @@ class Request:
 
     @property
     def is_small(self) -> bool:
-        """Whether the model is :data:`SMALL_HYBRID`."""
+        """Whether the model is one of :data:`SMALL_HYBRIDS`."""
         return not (self.arch or self.weights)
 
     @property
@@ -91,8 +96,10 @@ class Request:
         if self.weights:
             given = dict(self.saved['backbone'])
             return given if given.get('out_type') in POOLED else {**given, 'out_type': 'cls_token'}
-        blocks, stem = SMALL_STEMS[max(pixels for pixels in SMALL_STEMS if pixels <= size)]
-        return dict(SMALL_HYBRID, arch={**SMALL_ARCH, **blocks}, patch_embed=stem)
+        if self.task != DEFAULT_TASK:
+            size = max(size, SMALL)
+        row = max(pixels for pixels in SMALL_HYBRIDS if pixels <= size)
+        return dict(SMALL_HYBRIDS[row], with_cls_token=False, out_type='avg_featmap')
 
     def command(self) -> str:
         """The command line that says the same."""

@@ -4,9 +4,9 @@ import math
 from typing import Any
 
 
-def batch_size_for(count: int, most: int) -> int:
-    """The largest power of two of which an epoch has 20 steps, at least 8 and at most ``most``."""
-    return min(max(2 ** int(math.log2(max(count / 20, 1))), 8), most, count)
+def batch_size_for(count: int, most: int, least: int = 8) -> int:
+    """The largest power of two of which an epoch has 20 steps, within bounds."""
+    return min(max(2 ** int(math.log2(max(count / 20, 1))), least), most, count)
 
 
 def epochs_for(count: int, batch_size: int, steps: int, least: int, most: int) -> int:
