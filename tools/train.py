@@ -93,6 +93,9 @@ def main(args: argparse.Namespace) -> None:
     cfg = load_config(args)
     apply_train_flags(cfg, args)
     runner = build_runner(cfg)
+    if args.data:
+        from vit_plugin.apps.from_data.duration import DurationHook
+        runner.register_hook(DurationHook())
     with report_interrupt(runner):
         runner.train()
 

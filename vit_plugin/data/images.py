@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 from mmengine import fileio
+from mmengine.config import ConfigDict
 from typing_extensions import TypedDict, Unpack
 
 from vit_plugin.arguments.fields import Backend
@@ -98,7 +99,8 @@ def read_by_us(cfg: Any) -> Any:
         theirs = isinstance(name, str) and name.rpartition('.')[2] == 'LoadImageFromFile'
         if theirs and cfg.keys() - {'type', '_scope_'} <= LoadOptions.__annotations__.keys():
             return dict(cfg, type='vit_plugin.LoadImage')
-        return type(cfg)({key: read_by_us(value) for key, value in cfg.items()})
+        entries = {key: read_by_us(value) for key, value in cfg.items()}
+        return ConfigDict(entries) if isinstance(cfg, ConfigDict) else entries
     if type(cfg) in (list, tuple):
         return type(cfg)(map(read_by_us, cfg))
     return cfg

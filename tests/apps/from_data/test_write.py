@@ -223,7 +223,7 @@ def test_without_an_arch_it_is_a_small_hybrid(folder, capsys):
     assert '1618 images to train on, 179 images held out' in capsys.readouterr().out
     check_config(cfg)
     assert len(list(Path('digits').glob('?/*.png'))) == 1797
-    assert cfg.model.backbone.patch_embed == dict(type='PooledResNetEmbed', channels=(32, 64, 128), patch_size=2)
+    assert cfg.model.backbone.patch_embed.whitened
     assert (cfg.model.backbone.img_size, cfg.model.backbone.out_type) == (32, 'avg_featmap')
     large = dict(data=write_digits(folder / 'large', size=150).name, work_dir='large_run')
     cfg = read_config(write_config(Request(**large)))
@@ -248,6 +248,15 @@ def test_a_checkpoint_says_its_model(folder):
     assert cfg.model.backbone == read_config(first).model.backbone
     assert [any(step.type == 'RandomFlip' for step in read_config(path).train_pipeline)
             for path in (first, 'tuned/config.py')] == [False, True]
+
+
+@pytest.mark.parametrize(('size', 'task', 'channels', 'blocks'), [
+    (32, 'classification', (64, 128, 192), 2), (32, 'detection', (32, 64, 128), 2),
+    (64, 'classification', (32, 64, 128), 2), (192, 'detection', (128, 256), 4)])
+def test_the_stem_of_the_small_hybrid_follows_from_the_images(size, task, channels, blocks):
+    backbone = Request('any', task).meta_backbone(size, img_size=size)
+    assert backbone.num_layers == blocks
+    assert tuple(backbone.patch_embed.feature_channels) == channels
 
 
 @needs_mmdet

@@ -34,7 +34,8 @@ def classifier_recipe(request: Request) -> Recipe:
     """
     found = read_classes(request)
     count, scratch = len(found.train), request.from_scratch
-    batch_size = min(request.batch_size or batch_size_for(count, 128 if scratch else 64), count)
+    least = 16 if request.is_small else 8  # its BatchNorm needs some images
+    batch_size = min(request.batch_size or batch_size_for(count, 128 if scratch else 64, least), count)
     epochs = request.epochs or epochs_for(count, batch_size, *(
         (1500, 10, 100) if request.is_small and get_device() == 'cpu' else (20000, 50, 300) if scratch else
         (2000, 10, 50)))
@@ -58,7 +59,7 @@ def classifier_recipe(request: Request) -> Recipe:
         data_preprocessor=dict(num_classes=len(classes), **request.normalisation, to_rgb=True),
         **data_sections(request, found, batch_size, *pipelines(request, size, few_steps),
                         lambda split: dataset_of(request, found, split), lambda _: metric_of(found)),
-        **adamw(*learning, epochs, batch_size, monitor, request.patience))
+        **adamw(*learning, epochs, batch_size, monitor, request.patience, len(found.val) / count))
     lists = {list_name(found, split): list_of(found, split) for split, part in found.parts.items() if part}
     return Recipe(text, sections, [base_of('_base_/default_runtime.py')], found, lists)
 

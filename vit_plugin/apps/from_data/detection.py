@@ -5,8 +5,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from vit_plugin.data.importers.annotated import read_annotated_folder
 from vit_plugin.data.importers.listing import Listing
 from vit_plugin.data.importers.photos import Tree
@@ -15,11 +13,13 @@ from vit_plugin.errors import needed_by
 from vit_plugin.files.shipped import base_of
 from vit_plugin.models import VisionTransformer
 
+from .object_sizes import FINEST, anchors, largest_image
 from .recipe import HELD_OUT, Recipe, data_sections, summary
 from .request import Request, image_scale, rounded_up
 from .schedule import adamw, epochs_for, for_batch
 
-LARGEST, FINEST, WINDOW, LARGE_GRID = 1024, 8, 14, 32  # pixels; finest stride; patches; patches along a side
+LARGEST, WINDOW, LARGE_GRID = 1024, 14, 32  # pixels; patches; patches along a side
+JITTER, OFTEN = (0.8, 1.25), 20  # of the scale, where an image is seen so often that it is learnt by heart otherwise
 
 
 def detector_recipe(request: Request) -> Recipe:
@@ -34,15 +34,18 @@ def detector_recipe(request: Request) -> Recipe:
     found = read_annotated_folder(Tree(request.data), request.skip_invalid)
     count, scratch = len(found.train), request.from_scratch
     batch_size = min(request.batch_size or 4, count)
-    epochs = request.epochs or epochs_for(count, batch_size, 2000, 12, 72 if scratch else 36)
-    scale = image_scale(request, found.train, LARGEST)
+    epochs = request.epochs or epochs_for(count, batch_size, 1500 if request.is_small else 2000, 12,
+                                          72 if scratch else 36)
+    largest = largest_image(found.relative_boxes, LARGEST) if request.is_small else LARGEST
+    scale = image_scale(request, found.train, largest)
     learning = ((for_batch(5e-4, 4, batch_size), 0.05, 1.0) if scratch else
                 (for_batch(1e-4, 16, batch_size), 0.1, 0.8))
     sections = dict(classes=list(found.classes), model=model_of(request, found, scale),
-                    **data_sections(request, found, batch_size, *pipelines(request, scale),
+                    **data_sections(request, found, batch_size, *pipelines(request, scale, epochs),
                                     lambda split: dataset_of(request, found, split),
                                     lambda split: metric_of(request, split)),
-                    **adamw(*learning, 12, epochs, batch_size, 'coco/bbox_mAP', request.patience))
+                    **adamw(*learning, 12, epochs, batch_size, 'coco/bbox_mAP', request.patience,
+                            len(found.val) / count))
     files = {f'{split}.json': found.as_coco(part) for split, part in found.parts.items() if part}
     text = summary(request, found, HELD_OUT, epochs, batch_size, scale)
     bases = ['mmdet::_base_/models/retinanet_r50_fpn.py', base_of('_base_/mmdet_runtime.py')]
@@ -60,14 +63,12 @@ def model_of(request: Request, found: Listing, scale: tuple[int, int]) -> dict[s
         arguments['encoder'] = dict(window=dict(size=WINDOW, global_blocks=blocks))
     if not request.from_scratch:
         arguments['init_cfg'] = dict(type='Pretrained', checkpoint=request.weights)
-    channels = 256 if built.embed_dims >= 384 else 128
-    sides = np.sqrt(found.relative_boxes.prod(axis=1)) * max(scale)  # in pixels of the resized image
-    small, large = np.quantile(sides[sides > 0], [0.1, 0.98]) if (sides > 0).any() else (32., 512.)
-    octave = int(2 ** np.clip(round(math.log2(small / FINEST)), 0, 2))
-    levels = int(np.clip(math.ceil(math.log2(large / (octave * FINEST))) + 1, 3, 5))
+    channels, convs = (256, 4) if built.embed_dims >= 384 else (96, 2)  # RetinaNet's, and those of the recipe for BCCD
+    octave, levels = anchors(found.relative_boxes, max(scale))
     out_type, neck, strides = pyramid_of(built, channels, levels)
     norm_cfg = dict(type='GN', num_groups=16)
-    head = dict(num_classes=len(found.classes), in_channels=channels, feat_channels=channels, norm_cfg=norm_cfg,
+    head = dict(num_classes=len(found.classes), in_channels=channels, feat_channels=channels, stacked_convs=convs,
+                norm_cfg=norm_cfg,
                 anchor_generator=dict(octave_base_scale=octave, strides=strides))
     backbone = dict(_delete_=True, type='vit_plugin.VisionTransformer', **{**arguments, 'out_type': out_type})
     return dict(data_preprocessor=request.normalisation, backbone=backbone, neck=neck, bbox_head=head)
@@ -86,12 +87,16 @@ def pyramid_of(backbone: VisionTransformer, channels: int, levels: int) -> tuple
     return 'featmap', neck, [round(backbone.patch_embed.stride / finest) * 2**i for i in range(levels)]
 
 
-def pipelines(request: Request, scale: tuple[int, int]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def pipelines(request: Request, scale: tuple[int, int],
+              epochs: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The steps for an image in training, and in a test."""
-    boxes, resize = dict(type='LoadAnnotations', with_bbox=True), dict(type='Resize', scale=scale, keep_ratio=True)
-    train: list[dict[str, Any]] = [dict(type='vit_plugin.LoadImage'), boxes, resize,
-                                   *([] if request.no_flip else [dict(type='RandomFlip', prob=0.5)]),
-                                   dict(type='PackDetInputs')]
+    boxes = dict(type='LoadAnnotations', with_bbox=True)
+    resize = dict(type='Resize', scale=scale, keep_ratio=True)
+    jitter = [dict(type='RandomResize', scale=scale, ratio_range=JITTER, keep_ratio=True),
+              dict(type='RandomCrop', crop_size=scale, allow_negative_crop=True)]
+    train: list[dict[str, Any]] = [
+        dict(type='vit_plugin.LoadImage'), boxes, *(jitter if epochs >= OFTEN else [resize]),
+        *([] if request.no_flip else [dict(type='RandomFlip', prob=0.5)]), dict(type='PackDetInputs')]
     test: list[dict[str, Any]] = [
         dict(type='LoadImageFromFile'), resize, boxes,  # after the resize: boxes are compared in the file's pixels
         dict(type='PackDetInputs', meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor'))]

@@ -23,12 +23,25 @@ from vit_plugin.zoo.pixels import data_config_of
 DEFAULT_TASK = 'classification'
 MOST_FILES = 200  # whose size is read
 POOLED = ('cls_token', 'avg_featmap')  # what a classifier takes without a neck
-# The model without --arch and --weights: the hybrid of the recipes for CIFAR-10, which learns few small images in
-# minutes of one core (docs/results.md). Larger images pass one more stage.
-SMALL_HYBRID: dict[str, Any] = dict(
-    arch=dict(embed_dims=192, num_layers=2, num_heads=3, feedforward_channels=384),
-    numerics=dict(stem_norm_cfg=dict(num_groups=8)), with_cls_token=False, out_type='avg_featmap')
-SMALL, STEMS = 64, ((32, 64, 128), (16, 32, 64, 128))  # pixels of a side from which on the second stem is taken
+# The model without --arch and --weights, by the shorter side of the images in pixels: the row that is the last one not
+# above it. It learns few small images in minutes of one core (docs/results.md).
+SMALL, LARGE = 64, 144
+BLOCKS: dict[str, Any] = dict(embed_dims=192, num_layers=2, num_heads=3, feedforward_channels=384)
+SMALL_HYBRIDS: dict[int, dict[str, Any]] = {
+    0: dict(  # that of the recipe for CIFAR-10
+        arch=BLOCKS,
+        patch_embed=dict(type='PooledResNetEmbed', channels=(24, 64, 128, 192), patch_size=1,
+                         projection=False, whitened=True, skip=False, channels_last=True),
+        numerics=dict(act_cfg=dict(approximate='none'), stem_norm_cfg=dict(type='BN')),
+        encoder=dict(layer_scale_init_value=0.1)),
+    SMALL: dict(  # one more stage, and GroupNorm for the small batches of boxes and masks
+        arch=BLOCKS,
+        patch_embed=dict(type='PooledResNetEmbed', channels=(16, 32, 64, 128), patch_size=2),
+        numerics=dict(stem_norm_cfg=dict(num_groups=8))),
+    LARGE: dict(  # that of the recipe for BCCD: no convolution at full resolution, which costs most
+        arch=dict(BLOCKS, num_layers=4, feedforward_channels=768),
+        patch_embed=dict(type='ResNetEmbed', stage_depths=(2, 3), width=32, patch_size=2),
+        numerics=dict(stem_norm_cfg=dict(num_groups=8)))}
 
 
 @dataclass
@@ -40,7 +53,7 @@ class Request:
     """
     data: str  # folder of the images
     task: str = DEFAULT_TASK  # a key of TASKS
-    arch: str = ''  # see vit_plugin.arch.parse_arch; default: what the weights say, or without weights SMALL_HYBRID
+    arch: str = ''  # see vit_plugin.arch.parse_arch; default: what the weights say, or one of SMALL_HYBRIDS
     weights: str | None = None  # a path, https://, timm:// or hf://; None: from scratch
     epochs: int | None = None  # None, here and below: the recipe chooses
     batch_size: int | None = None
@@ -75,7 +88,7 @@ class Request:
 
     @property
     def is_small(self) -> bool:
-        """Whether the model is :data:`SMALL_HYBRID`."""
+        """Whether the model is one of :data:`SMALL_HYBRIDS`."""
         return not (self.arch or self.weights)
 
     @property
@@ -90,8 +103,10 @@ class Request:
         if self.weights:
             given = dict(self.saved['backbone'])
             return given if given.get('out_type') in POOLED else {**given, 'out_type': 'cls_token'}
-        stem = dict(type='PooledResNetEmbed', channels=STEMS[size >= SMALL], patch_size=2)
-        return dict(SMALL_HYBRID, patch_embed=stem)
+        if self.task != DEFAULT_TASK:
+            size = max(size, SMALL)
+        row = max(pixels for pixels in SMALL_HYBRIDS if pixels <= size)
+        return dict(SMALL_HYBRIDS[row], with_cls_token=False, out_type='avg_featmap')
 
     def command(self) -> str:
         """The command line that says the same."""

@@ -35,13 +35,15 @@ def segmentor_recipe(request: Request) -> Recipe:
     found = read_mask_folder(Tree(request.data), request.skip_invalid)
     count, scratch = len(found.train), request.from_scratch
     batch_size = min(request.batch_size or 4, count)
-    epochs = request.epochs or epochs_for(count, batch_size, 2000, 12, 72 if scratch else 36)
+    epochs = request.epochs or epochs_for(count, batch_size, 1000 if request.is_small else 2000, 12,
+                                          72 if scratch else 36)
     scale = image_scale(request, found.train, LARGEST)
     text = summary(request, found, HELD_OUT, epochs, batch_size, scale)
     if request.balance:
         raise ConfigError('--balance is for images of classes and boxes; a mask has many classes: leave it out.')
     rate, layer_decay = ((1e-3, 4), 1.0) if scratch else ((1e-4, 16), 0.8)
-    schedule = adamw(for_batch(*rate, batch_size), 0.05, layer_decay, 12, epochs, batch_size, 'mIoU', request.patience)
+    schedule = adamw(for_batch(*rate, batch_size), 0.05, layer_decay, 12, epochs, batch_size, 'mIoU', request.patience,
+                     len(found.val) / count)
     schedule['default_hooks']['checkpoint'] |= dict(save_best='mIoU', rule='greater')
     sections = dict(classes=list(found.classes), model=model_of(request, found, scale),
                     **data_sections(request, found, batch_size, *pipelines(request, scale),
