@@ -16,9 +16,9 @@ def make_parser() -> argparse.ArgumentParser:
     add_run_arguments(parser)
     data = parser.add_argument_group('data in place of a config', 'A config is written into the work directory.')
     data.add_argument('--data', metavar='FOLDER',
-                      help='FOLDER/{train,val}/CLASS/*.jpg, FOLDER/CLASS/*.jpg, or a folder of Pascal VOC or COCO; '
+                      help='folders of classes, a table of labels, COCO, YOLO, Pascal VOC, LabelMe, CreateML or masks; '
                            "'digits' for scikit-learn's")
-    data.add_argument('--task', help='classification (default), detection or segmentation')
+    data.add_argument('--task', help='classification (default), detection, instance or segmentation')
     data.add_argument('--arch', help='the model, such as R50+B/16; default: that of --weights, or a small hybrid')
     data.add_argument('--weights', help='weights to start from: a path, https://, timm:// or hf://')
     data.add_argument('--epochs', type=at_least(1), help='default: by the number of images')

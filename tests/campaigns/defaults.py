@@ -3,8 +3,10 @@
     python tests/campaigns/defaults.py scenes scenes
     python tests/campaigns/defaults.py few cifar10-jpeg few
     python tests/campaigns/defaults.py coco BCCD cells
+    python tests/campaigns/defaults.py instances objects
 
-``scenes`` draws shapes and lines on parts of scikit-learn's photographs, with masks. ``few`` takes 60 training images
+``scenes`` draws shapes and lines on parts of scikit-learn's photographs, with masks, and ``instances`` the same with the
+visible part of each shape in COCO's run lengths. ``few`` takes 60 training images
 of each of 5 classes from a folder of classes, and its images to validate. ``coco`` writes Pascal VOC as COCO, so that
 the metric is COCO's.
 """
@@ -24,20 +26,20 @@ THIN = 4  # pixels of a ring and a line
 CLASSES, PER_CLASS = 5, 60
 
 
-def scene(random: np.random.Generator, validation: bool) -> tuple[Image.Image, Image.Image]:
-    """A photograph with three to six shapes, each in one colour with noise, and its mask."""
+def scene(random: np.random.Generator, validation: bool) -> tuple[Image.Image, np.ndarray, np.ndarray]:
+    """A photograph with three to six shapes, each in one colour with noise, its mask, and the shape of each pixel."""
     photo = load_sample_images().images[random.integers(2)]
     photo = np.split(photo, [photo.shape[1] * 3 // 5], axis=1)[validation]  # other parts to validate
     y, x = random.integers(photo.shape[0] - HEIGHT), random.integers(max(photo.shape[1] - WIDTH, 1))
     image = np.array(Image.fromarray(photo[y:y + HEIGHT, x:x + WIDTH]).resize((WIDTH, HEIGHT)), float)
-    mask = Image.new('L', (WIDTH, HEIGHT))
-    for _ in range(random.integers(3, 7)):
+    mask, numbers = np.zeros((2, HEIGHT, WIDTH), np.uint8)
+    for number in range(1, random.integers(3, 7) + 1):
         layer, label = Image.new('1', (WIDTH, HEIGHT)), int(random.integers(1, len(SHAPES)))
         draw_shape(ImageDraw.Draw(layer), SHAPES[label], random)
         drawn = np.array(layer)
         image[drawn] = random.uniform(0, 256, 3) + random.normal(0, 20, (drawn.sum(), 3))
-        mask.paste(label, mask=layer)
-    return Image.fromarray(image.clip(0, 255).astype(np.uint8)), mask
+        mask[drawn], numbers[drawn] = label, number
+    return Image.fromarray(image.clip(0, 255).astype(np.uint8)), mask, numbers
 
 
 def draw_shape(draw: ImageDraw.ImageDraw, shape: str, random: np.random.Generator) -> None:
@@ -61,10 +63,34 @@ def write_scenes(folder: Path, train: int = 240, val: int = 80) -> None:
             (folder / kind / part).mkdir(parents=True)
         random = np.random.default_rng([part == 'val', 43])
         for i in range(number):
-            image, mask = scene(random, part == 'val')
+            image, mask, _ = scene(random, part == 'val')
             image.save(folder / f'images/{part}/{i:03}.png')
-            mask.save(folder / f'masks/{part}/{i:03}.png')
+            Image.fromarray(mask).save(folder / f'masks/{part}/{i:03}.png')
     (folder / 'classes.txt').write_text('\n'.join(SHAPES) + '\n')
+
+
+def write_instances(folder: Path, train: int = 240, val: int = 80) -> None:
+    from pycocotools import mask as run_lengths
+    (folder / 'annotations').mkdir(parents=True)
+    for part, count in (('train', train), ('val', val)):
+        (folder / part).mkdir()
+        random = np.random.default_rng([part == 'val', 43])
+        images: list[dict] = []
+        annotations: list[dict] = []
+        for i in range(count):
+            image, mask, numbers = scene(random, part == 'val')
+            image.save(folder / f'{part}/{i:03}.png')
+            images.append(dict(id=i, file_name=f'{i:03}.png', width=WIDTH, height=HEIGHT))
+            for number in np.unique(numbers[numbers > 0]).tolist():
+                drawn = np.asfortranarray(numbers == number, np.uint8)
+                rows = run_lengths.encode(drawn)
+                annotations.append(dict(
+                    id=len(annotations), image_id=i, category_id=int(mask[numbers == number][0]), iscrowd=0,
+                    bbox=run_lengths.toBbox(rows).tolist(), area=int(drawn.sum()),
+                    segmentation=dict(size=rows['size'], counts=rows['counts'].decode())))
+        categories = [dict(id=i, name=name) for i, name in enumerate(SHAPES) if i]
+        (folder / f'annotations/instances_{part}.json').write_text(json.dumps(dict(
+            images=images, annotations=annotations, categories=categories)))
 
 
 def write_few(source: Path, folder: Path, seed: int) -> None:
@@ -109,13 +135,15 @@ def write_coco(source: Path, folder: Path, hold_out: bool) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('kind', choices=('scenes', 'few', 'coco'))
+    parser.add_argument('kind', choices=('scenes', 'few', 'coco', 'instances'))
     parser.add_argument('folders', nargs='+', type=Path)
     parser.add_argument('--seed', type=int, default=0, help='of few')
     parser.add_argument('--hold-out', action='store_true', help='of coco: validate on a part of the training images')
     args = parser.parse_args()
     if args.kind == 'scenes':
         write_scenes(*args.folders)
+    elif args.kind == 'instances':
+        write_instances(*args.folders)
     elif args.kind == 'few':
         write_few(*args.folders, args.seed)
     else:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from foreign_data import BOXES
+from foreign_data import BOXES, cvat_coco, labelimg_yolo
 from image_folders import write_coco, write_digits, write_masks, write_voc
+from mmengine.dataset import pseudo_collate
 from mmengine.registry import DATASETS, MODELS, init_default_scope
 
 from vit_plugin.apps.from_data.request import Request
@@ -277,6 +278,25 @@ def test_rare_classes_and_an_early_end(folder):
     assert '--balance --patience 3 ' in Path('work_dirs/digits/config.py').read_text()
 
 
+@needs_mmdet
+@pytest.mark.filterwarnings('ignore:__array__ implementation:DeprecationWarning')  # of MMDetection's masks
+@pytest.mark.parametrize('arch', ['', ARCH])
+def test_objects_with_outlines_are_learnt(folder, arch):
+    cvat_coco(folder / 'shapes')
+    cfg = read_config(write_config(Request('shapes', task='instance', arch=arch, epochs=1)))
+    check_config(cfg)
+    init_default_scope('mmdet')
+    import mmdet.datasets
+    import mmdet.models  # noqa: F401
+    dataset = DATASETS.build(cfg.train_dataloader.dataset)
+    model = MODELS.build(cfg.model)
+    losses = model(**model.data_preprocessor(pseudo_collate([dataset[0], dataset[1]]), True), mode='loss')
+    assert losses['loss_mask'].isfinite()
+    labelimg_yolo(folder / 'boxes')
+    with pytest.raises(ConfigError, match='20 objects have a box and no outline'):
+        write_config(Request('boxes', task='instance'))
+
+
 @pytest.mark.skipif(not find_spec('mmseg'), reason='mmseg is not installed')
 @pytest.mark.parametrize(('arch', 'out_type'), [('', 'pyramid'), (ARCH, 'featmap')])
 def test_a_segmentor_learns(folder, arch, out_type):
@@ -310,5 +330,5 @@ def test_weights_that_do_not_say_their_model(folder):
 
 
 def test_an_unknown_task():
-    with pytest.raises(ConfigError, match="--task 'depth' is not one of classification, detection, segmentation"):
+    with pytest.raises(ConfigError, match="--task 'depth' is not one of classification, detection, instance, seg"):
         write_config(request_for(task='depth'))

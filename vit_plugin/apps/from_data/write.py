@@ -11,6 +11,7 @@ from vit_plugin.files.text import read_text
 from . import data_report
 from .classification import classifier_recipe
 from .detection import detector_recipe
+from .instance_masks import instance_recipe
 from .recipe import Recipe, text_of
 from .request import Request, counted
 from .segmentation import segmentor_recipe, write_masks
@@ -19,7 +20,8 @@ NAME = 'config.py'
 DIGITS = 'digits'  # the data that is always at hand
 # A task is a row here and a file with its recipe.
 TASKS: dict[str, Callable[[Request], Recipe]] = {
-    'classification': classifier_recipe, 'detection': detector_recipe, 'segmentation': segmentor_recipe}
+    'classification': classifier_recipe, 'detection': detector_recipe, 'instance': instance_recipe,
+    'segmentation': segmentor_recipe}
 
 
 def write_config(request: Request) -> Path:
