@@ -5,10 +5,9 @@
     python tests/campaigns/defaults.py coco BCCD cells
     python tests/campaigns/defaults.py instances objects
 
-``scenes`` draws shapes and lines on parts of scikit-learn's photographs, with masks, and ``instances`` the same with the
-visible part of each shape in COCO's run lengths. ``few`` takes 60 training images
-of each of 5 classes from a folder of classes, and its images to validate. ``coco`` writes Pascal VOC as COCO, so that
-the metric is COCO's.
+``scenes`` draws shapes and lines on parts of scikit-learn's photographs, with masks, and ``instances`` the same with
+the visible part of each shape in COCO's run lengths. ``few`` takes 60 training images of each of 5 classes from a
+folder of classes, and its images to validate. ``coco`` writes Pascal VOC as COCO, with the lists of its parts.
 """
 
 import argparse
