@@ -233,6 +233,22 @@ def test_what_is_wrong_can_be_left_out(tmp_path):
     )
 
 
+def test_few_strays_in_many_are_said_and_no_error(tmp_path):
+    """BCCD has two boxes of 0 x 0 pixels among 4,000."""
+    write_coco(tmp_path, count=100)
+    file = tmp_path / 'annotations/instances_train2017.json'
+    file.write_text(file.read_text().replace('[30, 40, 30, 4]', '[30, 40, 0, 0]', 2))
+    found = read(tmp_path)
+    assert sum(boxes_of(found).values()) == 198
+    assert found.findings.rows()[0][:2] == (
+        'left out, since they are wrong: boxes have a side of less than a pixel',
+        2,
+    )
+    file.write_text(file.read_text().replace('[30, 40, 30, 4]', '[30, 40, 0, 0]', 1))
+    with pytest.raises(ConfigError, match='3 boxes have a side of less than a pixel'):
+        read(tmp_path)
+
+
 @given(st.tuples(*[st.floats(-100, 200)] * 2), st.tuples(*[st.floats(-10, 200)] * 2))
 def test_a_box_that_stays_lies_within_its_image(corner, sides):
     photo = Photo(

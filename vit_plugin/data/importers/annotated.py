@@ -115,10 +115,11 @@ def read_form(
     photos, names, used = form.read(tree, form.files, findings)
     note_unused(tree, [*form.files, *used, *(photo.path for photo in photos)], findings)
     photos = with_right_size(read_sizes(photos, findings), findings)
+    objects = sum(len(photo.instances) for photo in photos)
     check_instances(photos, findings, with_masks)
     if with_masks:
         _check_outlines(photos, findings)
-    findings.check()
+    findings.check(objects)
     findings.note_all(
         'images without an object', (photo.path for photo in photos if not photo.instances)
     )

@@ -7,12 +7,14 @@ from typing import Any
 from vit_plugin.errors import ConfigError
 
 KEPT = 1000  # examples of each kind in the report
+FEW = 0.01  # of all objects, that may be wrong by accident: public sets have such boxes
 
 
 @dataclass
 class Kind:
     """Everything of one kind."""
 
+    stray: bool = False  # whether a few may be wrong by accident
     count: int = 0
     examples: list[str] = field(default_factory=list)
 
@@ -45,22 +47,32 @@ class Findings:
         for example in examples:
             self.note(what, example)
 
-    def refuse(self, what: str, remedy: str, example: str) -> None:
-        """Something is wrong. It is left out with ``skip_invalid``; else :meth:`check` raises.
+    def refuse(self, what: str, remedy: str, example: str, stray: bool = False) -> None:
+        """Something is wrong, and left out. Unless that was asked for, :meth:`check` raises.
 
         Args:
             what: what is wrong, in the plural: ``'boxes lie outside of their image'``.
             remedy: what to do: ``'correct them'``.
             example: where, and the value.
+            stray: whether a few in many are an accident, which is said and is no error.
         """
-        self.wrong.setdefault((what, remedy), Kind()).add(example)
+        self.wrong.setdefault((what, remedy), Kind(stray)).add(example)
 
-    def check(self) -> None:
-        """Raise a ``ConfigError`` about what is wrong, unless it is to be left out."""
-        if self.skip_invalid or not self.wrong:
+    def check(self, objects: int = 0) -> None:
+        """Raise a ``ConfigError`` about what is wrong, unless it is to be left out.
+
+        Args:
+            objects: number of objects of the data set, by which strays are judged.
+        """
+        serious = {
+            key: kind
+            for key, kind in self.wrong.items()
+            if not kind.stray or kind.count > FEW * objects
+        }
+        if self.skip_invalid or not serious:
             return
-        (what, remedy), kind = next(iter(self.wrong.items()))
-        others = sum(other.count for other in self.wrong.values()) - kind.count
+        (what, remedy), kind = next(iter(serious.items()))
+        others = sum(other.count for other in serious.values()) - kind.count
         more = f' {others} more are wrong in other ways.' if others else ''
         raise ConfigError(
             f'--data: {kind.count} {what}, the first is {kind.examples[0]}; {remedy}, or leave '

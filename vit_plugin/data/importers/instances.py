@@ -124,7 +124,10 @@ def _is_finite(found: Instance, findings: Findings) -> bool:
     box = [_number(value) for value in found.box]
     if len(box) != 4 or not all(map(math.isfinite, box)):
         findings.refuse(
-            'boxes are not 4 finite numbers', CORRECT, f'{list(found.box)!r} of {found.origin}'
+            'boxes are not 4 finite numbers',
+            CORRECT,
+            f'{list(found.box)!r} of {found.origin}',
+            stray=True,
         )
         return False
     found.box = tuple(box)
@@ -170,16 +173,18 @@ def _fits(found: Instance, photo: 'Photo', findings: Findings) -> bool:
     left, top, width, height = found.box
     where = f'{_short(found.box)} of {found.origin}'
     if width < 0 or height < 0:
-        findings.refuse('boxes have a negative width or height', CORRECT, where)
+        findings.refuse('boxes have a negative width or height', CORRECT, where, stray=True)
         return False
     right, bottom = min(left + width, photo.size[0]), min(top + height, photo.size[1])
     cut = max(left, 0.0), max(top, 0.0), right - max(left, 0.0), bottom - max(top, 0.0)
     if min(width, height) < LEAST:
-        findings.refuse('boxes have a side of less than a pixel', CORRECT, where)
+        findings.refuse('boxes have a side of less than a pixel', CORRECT, where, stray=True)
         return False
     if min(cut[2:]) < LEAST:
         size = f'{photo.size[0]} x {photo.size[1]}'
-        findings.refuse('boxes lie outside of their image', CORRECT, f'{where}, an image of {size}')
+        findings.refuse(
+            'boxes lie outside of their image', CORRECT, f'{where}, an image of {size}', stray=True
+        )
         return False
     if any(abs(new - old) > 1e-3 for new, old in zip(cut, found.box, strict=True)):
         findings.note('boxes cut at the edges of their image', where)
@@ -220,7 +225,10 @@ def _is_mask(found: Instance, photo: 'Photo', findings: Findings) -> bool:
     )
     if not right:
         findings.refuse(
-            'outlines are not three or more pairs of finite numbers', CORRECT, found.origin
+            'outlines are not three or more pairs of finite numbers',
+            CORRECT,
+            found.origin,
+            stray=True,
         )
     found.segmentation = polygons
     return right
