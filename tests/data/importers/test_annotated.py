@@ -198,12 +198,12 @@ def test_what_tools_leave_out_or_write_otherwise_costs_no_box(tmp_path, entries)
                 -row['bbox'][2],
                 row['bbox'][3],
             ],
-            '20 boxes have a negative width or height, the first is',
+            r'boxes have a negative width or height \(20, the first is',
         ),
         (lambda row: [*row['bbox'][:3], 0.5], 'boxes have a side of less than a pixel'),
         (
             lambda row: [70, *row['bbox'][1:]],
-            r'lie outside of their image, .*, an image of 64 x 48',
+            r'lie outside of their image .*, an image of 64 x 48',
         ),
         (lambda row: row['bbox'][:3], 'are not 4 finite numbers'),
         (lambda row: [*row['bbox'][:3], float('nan')], 'are not 4 finite numbers'),
@@ -222,7 +222,7 @@ def test_what_is_wrong_can_be_left_out(tmp_path):
     change(tmp_path / 'annotations/instances_train2017.json', '[30, 40, 30, 4]', '[90, 40, 30, 4]')
     with pytest.raises(
         ConfigError,
-        match='10 boxes lie outside of their image, .* or leave them out by --skip-invalid',
+        match=r'boxes lie outside of their image \(10, .* or leave them out by --skip-invalid',
     ):
         read(tmp_path)
     found = read(tmp_path, skip_invalid=True)
@@ -245,7 +245,7 @@ def test_few_strays_in_many_are_said_and_no_error(tmp_path):
         2,
     )
     file.write_text(file.read_text().replace('[30, 40, 30, 4]', '[30, 40, 0, 0]', 1))
-    with pytest.raises(ConfigError, match='3 boxes have a side of less than a pixel'):
+    with pytest.raises(ConfigError, match=r'boxes have a side of less than a pixel \(3, '):
         read(tmp_path)
 
 
@@ -281,7 +281,7 @@ def test_sizes_are_those_of_the_files(tmp_path, size, words):
         '"width": 64, "height": 48',
         f'"width": {size[0]}, "height": {size[1]}',
     )
-    with pytest.raises(ConfigError, match=f'10 images {words}'):
+    with pytest.raises(ConfigError, match=rf'images {words}.* \(10, '):
         read(tmp_path)
 
 
@@ -444,7 +444,7 @@ def test_two_forms_in_one_folder_are_not_guessed_about(tmp_path):
         ),
         (
             lambda f: (f / 'JPEGImages/001.jpg').unlink(),
-            r'1 annotations have no image of their name, the first is .*001\.xml',
+            r'annotations have no image of their name \(1, the first is .*001\.xml',
         ),
         (
             lambda f: (f / 'Annotations/001.xml').write_text('<annotation>'),
@@ -488,13 +488,13 @@ def test_what_is_wrong_in_voc_is_one_sentence(tmp_path, spoil, words):
             'train',
             '0.jpg',
             'x.jpg',
-            "images of .* are not there, or several of this name are, the first is 'x.jpg'",
+            r"images of .* are not there, or several of this name are \(1, the first is 'x.jpg'",
         ),
         (
             'train',
             '"image_id": 1',
             '"image_id": 5',
-            'annotations are of images that their file does not list, .* 5 of',
+            'annotations are of images that their file does not list .* 5 of',
         ),
         (
             'train',

@@ -87,7 +87,7 @@ def as_text(listing: Listing) -> str:
             else f'All images have {median} pixels.'
         )
     lines += [
-        f'{kind["count"]} {kind["what"]}; the first: {kind["examples"][0]}'
+        f'- {kind["what"]}: {kind["count"]}, the first is {kind["examples"][0]}'
         for kind in facts['findings']
     ]
     return '\n'.join(lines)
@@ -118,7 +118,7 @@ def problem_lines(problems: list[dict[str, Any]]) -> list[str]:
     lines = []
     for kind in problems:
         lines += [
-            f'## {kind["count"]} {kind["what"]}',
+            f'## {kind["what"]}: {kind["count"]}',
             '',
             *(f'- {each}' for each in kind['examples'][:SHOWN]),
             '',

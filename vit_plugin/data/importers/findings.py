@@ -75,7 +75,7 @@ class Findings:
         others = sum(other.count for other in serious.values()) - kind.count
         more = f' {others} more are wrong in other ways.' if others else ''
         raise ConfigError(
-            f'--data: {kind.count} {what}, the first is {kind.examples[0]}; {remedy}, or leave '
+            f'--data: {what} ({kind.count}, the first is {kind.examples[0]}); {remedy}, or leave '
             f'them out by --skip-invalid.{more}'
         )
 
