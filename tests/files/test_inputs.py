@@ -69,16 +69,18 @@ def test_an_image_that_is_given_twice_is_one(tmp_path):
 
 @pytest.mark.parametrize(('names', 'expected'), [
     (['set/a.jpg', 'set/a.bmp', 'set/b.jpg'], {'a.jpg.png', 'a.bmp.png', 'b.png'}),
-    (['x/a.jpg', 'y/a.jpg', 'y/b.jpg'], {'x/a.jpg.png', 'y/a.jpg.png', 'b.png'})])
+    (['x/a.jpg', 'y/a.jpg', 'y/b.jpg'], {'x/a.jpg.png', 'y/a.jpg.png', 'b.png'}),
+    (['1/x/a.jpg', '2/x/a.jpg'], {'1/x/a.jpg.png', '2/x/a.jpg.png'})])
 def test_pictures_of_one_name_are_told_apart(tmp_path, names, expected):
     found = find_inputs([str(photo(tmp_path / name)) for name in names])
     assert {*relative(found, tmp_path / 'out')} == expected
 
 
-def test_what_cannot_be_told_apart_is_a_sentence(tmp_path):
-    found = find_inputs([str(photo(tmp_path / name)) for name in ('1/x/a.jpg', '2/x/a.jpg')])
-    with pytest.raises(ConfigError, match='would be the same file'):
-        targets_of(found, tmp_path / 'out')
+def test_pictures_of_urls_stay_below_the_folder(tmp_path):
+    found = find_inputs([f'https://example.org/{name}' for name in (
+        '1/a.jpg', '2/a.jpg?x=../3', '..', '%2e%2e%2fb.png', '')][:4])
+    assert relative(found, tmp_path / 'out') == [
+        'image.png', 'b.png', 'example.org/1/a.jpg.png', 'example.org/2/a.jpg.png']
 
 
 @pytest.mark.parametrize(('argument', 'words'), [

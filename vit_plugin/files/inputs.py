@@ -1,5 +1,6 @@
 """What a command is asked about: image files, folders of them, URLs, videos and webcams. Without torch."""
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,7 +50,7 @@ class Input:
     def relative(self) -> Path:
         """Where it is below its root, which is where its picture is below another folder."""
         if self.reader == 'url':
-            return Path(Path(unquote(urlsplit(self.name).path)).name or 'image')
+            return Path(Path(unquote(urlsplit(self.name).path)).name.strip('.') or 'image')
         return Path(f'webcam_{self.name}') if self.reader == 'webcam' else Path(self.name).relative_to(self.root)
 
     def frames(self) -> Iterator[np.ndarray]:
@@ -252,22 +253,23 @@ class Reading:
 def targets_of(inputs: Sequence[Input], folder: Path) -> dict[Input, Path]:
     """The picture (.png) or video (.mp4) to write below a folder for each input.
 
-    It is where the input is below the folder that was given, by the same name. Where two would be one file, these keep
-    their suffix before the new one (a.jpg.png, a.png.png), and then also stand in a folder by the name of their root.
+    It is where the input is below the folder that was given, by the same name. Where two would be
+    one file, these keep their suffix before the new one (a.jpg.png, a.png.png). If that is not
+    enough, they are where the inputs are below the folder that all have in common.
 
     Raises:
         ConfigError: if two would still be one file, if one is an input, or if one cannot be written.
     """
     targets: dict[Input, Path] = {}
-    for place in (_by_stem, _by_name, _by_root):
+    for place in (_by_stem, _by_name, _by_path(inputs)):
         left = [one for one in inputs if one not in targets]
         places = {one: folder / place(one) for one in left}
         counts = Counter([*targets.values(), *places.values()])
         targets |= {one: path for one, path in places.items() if counts[path] == 1}
     same = [one.name for one in inputs if one not in targets]
     if same:
-        raise ConfigError(f'--out: {" and ".join(map(repr, same[:2]))} would be the same file in {str(folder)!r}; draw '
-                          'them into two folders.')
+        raise ConfigError(f'--out: {" and ".join(map(repr, same[:2]))} would be the same file in '
+                          f'{str(folder)!r}; draw them into two folders.')
     check_apart(targets.values(), inputs)
     for target in targets.values():
         check_target(target)
@@ -282,8 +284,19 @@ def _by_name(source: Input) -> Path:
     return source.relative.with_name(source.relative.name + _suffix(source))
 
 
-def _by_root(source: Input) -> Path:
-    return Path(source.root.resolve().name, _by_name(source))
+def _by_path(inputs: Sequence[Input]) -> Callable[[Input], Path]:
+    """A function that gives the path of an input below the folder that all files have in common."""
+    folders = [os.path.abspath(one.root) for one in inputs if one.reader in ('image', 'video')]
+    above = os.path.commonpath(folders) if folders else '/'
+
+    def place(source: Input) -> Path:
+        if source.reader == 'url':
+            host, path = urlsplit(source.name)[1:3]
+            parts = [part for part in Path(unquote(path)).parts if part not in ('/', '.', '..')]
+            return Path(host.replace(':', '_'), *parts[:-1], _by_name(source))
+        return Path(os.path.relpath(os.path.abspath(source.root), above), _by_name(source))
+
+    return place
 
 
 def _suffix(source: Input) -> str:
