@@ -31,6 +31,7 @@ from .predictions import Prediction
 TASKS = dict(mmpretrain='classification', mmdet='detection', mmseg='segmentation')
 
 MOST_PATCHES = 1 << 16  # of an image that is drawn: 256 x 256
+LONGEST = 2000  # pixels of a side of a photograph that is drawn on
 CROOKED = 4.  # levels of grey of 255 by which a ramp may differ from a line
 
 
@@ -112,7 +113,7 @@ class TrainedModel:
             resized = mmcv.bgr2gray(resized, keepdim=True)
         inputs = torch.from_numpy(resized).permute(2, 0, 1).contiguous()
         prepared = PreparedImage.from_batch(self.model, dict(inputs=[inputs], data_samples=None))
-        return prepared._replace(photograph=in_rgb(pixels))
+        return prepared._replace(photograph=shown(pixels))
 
     def _seen_of(self, pixels: np.ndarray, seen: np.ndarray) -> np.ndarray | None:
         """The part of a photograph (H, W, 3) in BGR that its sample shows, in RGB at its own resolution.
@@ -133,7 +134,7 @@ class TrainedModel:
             edges = (first + slope * np.array((-0.5, count - 0.5))) * (length - 1) / 255 + 0.5
             low, high = edges.round().astype(int).clip(0, length)
             spans.append(slice(low, max(high, low + 1)))
-        return in_rgb(pixels[tuple(spans)])
+        return shown(pixels[tuple(spans)])
 
     def __call__(self, image: str | Path | np.ndarray) -> Prediction:
         """What the model finds in an image, see :meth:`predict`."""
@@ -184,8 +185,11 @@ class TrainedModel:
         return self
 
 
-def in_rgb(pixels: np.ndarray) -> np.ndarray:
-    """Pixels (H, W, 3) in BGR, in RGB."""
+def shown(pixels: np.ndarray) -> np.ndarray:
+    """Pixels (H, W, 3) in BGR as a picture shows them: in RGB, with sides of at most :data:`LONGEST`."""
+    scale = LONGEST / max(pixels.shape[:2])
+    if scale < 1:
+        pixels = mmcv.imrescale(pixels, scale, interpolation='area')
     return np.ascontiguousarray(pixels[..., ::-1])
 
 
