@@ -24,7 +24,8 @@ def make_parser() -> argparse.ArgumentParser:
 def check(args: argparse.Namespace) -> None:
     """Find the images, which takes no torch."""
     from vit_plugin.files.complete import check_target
-    from vit_plugin.files.inputs import check_apart, find_inputs
+    from vit_plugin.files.inputs import find_inputs
+    from vit_plugin.files.targets import check_apart
     if not args.out.endswith('.npz'):
         raise ConfigError(f'--out {args.out!r}: embeddings are written as .npz.')
     args.images = find_inputs(args.images, videos=False)

@@ -46,7 +46,8 @@ def class_number(label: str | None, classes: list[str]) -> int | None:
 
 def check(args: argparse.Namespace) -> None:
     """Find the images, which takes no torch."""
-    from vit_plugin.files.inputs import find_inputs, targets_of
+    from vit_plugin.files.inputs import find_inputs
+    from vit_plugin.files.targets import targets_of
     args.images = find_inputs(args.images, videos=False)
     if bool(args.images) == (args.picture in WITHOUT_IMAGES):
         raise ConfigError(f'{args.picture} shows the model alone; leave out the images.' if args.images else
@@ -79,7 +80,8 @@ def draw(trained: Any, args: argparse.Namespace, reading: 'Reading') -> Iterator
 def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.load import load
     from vit_plugin.files.complete import replacing
-    from vit_plugin.files.inputs import Reading, check_apart
+    from vit_plugin.files.inputs import Reading
+    from vit_plugin.files.targets import check_apart
     trained = load(args.checkpoint, args.config, args.arch, args.device, args.cfg_options, args.picture == 'cam')
     reading = Reading(args.images)
     for base, figure in draw(trained, args, reading):

@@ -1,4 +1,4 @@
-"""Draw a prediction over its image, by OpenCV alone: with and without torch, into pictures and videos."""
+"""Draw a prediction over its image, by OpenCV alone, so that it takes no torch."""
 
 import math
 from collections import Counter
@@ -25,8 +25,9 @@ Colour = tuple[int, int, int]
 def draw(image: np.ndarray, prediction: Prediction, score_thr: float) -> np.ndarray:
     """The picture (H', W', 3) in BGR of a prediction over its image (H, W, 3).
 
-    Boxes above the score have their masks, if there are any, and their classes. Where these would cover much of the
-    picture, a legend says how many there are of each colour. It also says the classes of an image, or of a map.
+    Boxes above the score have their masks, if there are any, and their classes. Where these would
+    cover much of the picture, a legend says how many there are of each colour. It also says the
+    classes of an image, or of a map.
     """
     times = max(1, math.ceil(LEAST_SIDE / max(image.shape[:2])))
     picture = _enlarged(image, times)
@@ -44,9 +45,11 @@ def draw(image: np.ndarray, prediction: Prediction, score_thr: float) -> np.ndar
     for box, colour in zip(boxes, colours, strict=True):
         _rectangle(picture, box, colour)
     texts = [f'{prediction.names[i]} {prediction.scores[i]:.2f}' for i in shown]
-    if sum(math.prod(_size(picture, text)) for text in texts) > CROWDED * math.prod(picture.shape[:2]):
-        names = [(prediction.names[i], colour) for i, colour in zip(shown, colours, strict=True)]
-        _legend(picture, [(f'{count} {name}', colour) for (name, colour), count in Counter(names).most_common()])
+    covered = sum(math.prod(_size(picture, text)) for text in texts)
+    if covered > CROWDED * math.prod(picture.shape[:2]):
+        names = [prediction.names[i] for i in shown]
+        counts = Counter(zip(names, colours, strict=True)).most_common()
+        _legend(picture, [(f'{count} {name}', colour) for (name, colour), count in counts])
         return picture
     for box, text, colour in zip(boxes, texts, colours, strict=True):
         _label(picture, box, text, colour)
@@ -69,7 +72,8 @@ def _classes_of(prediction: Prediction) -> list[tuple[str, Colour]]:
 def colour_of(label: int) -> Colour:
     """The colour of a class in BGR. Neighbouring numbers have hues far apart."""
     hue = math.modf(int(label) * 0.618)[0] * 179
-    blue, green, red = cv2.cvtColor(np.array([[[hue, 200, 255]]], np.uint8), cv2.COLOR_HSV2BGR)[0, 0].tolist()
+    pixel = np.array([[[hue, 200, 255]]], np.uint8)
+    blue, green, red = cv2.cvtColor(pixel, cv2.COLOR_HSV2BGR)[0, 0].tolist()
     return blue, green, red
 
 
@@ -77,15 +81,16 @@ def _fill(picture: np.ndarray, mask: np.ndarray, colour: Colour) -> None:
     """Tint the pixels of a mask (H, W), and draw its outline."""
     region = mask.astype(bool)
     picture[region] = (1 - OPACITY) * picture[region] + OPACITY * np.array(colour)
-    outlines, _ = cv2.findContours(region.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+    outlines, _ = cv2.findContours(
+        region.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
     cv2.drawContours(picture, outlines, -1, colour, _thickness(picture), cv2.LINE_AA)
 
 
 def _fill_map(picture: np.ndarray, labels: np.ndarray) -> None:
     """Tint every pixel by its class (H, W)."""
     classes, inverse = np.unique(labels, return_inverse=True)
-    colours = np.array([colour_of(label) for label in classes], np.float32)[inverse.reshape(labels.shape)]
-    picture[:] = (1 - OPACITY) * picture + OPACITY * colours
+    colours = np.array([colour_of(label) for label in classes], np.float32)
+    picture[:] = (1 - OPACITY) * picture + OPACITY * colours[inverse.reshape(labels.shape)]
 
 
 def _legend(picture: np.ndarray, entries: Sequence[tuple[str, Colour]]) -> None:
@@ -108,15 +113,17 @@ def _label(picture: np.ndarray, box: np.ndarray, text: str, colour: Colour) -> N
     """A text above a box, or below it at the upper edge."""
     left, top, _, bottom = box.tolist()
     height = _size(picture, text)[1]
-    _write(picture, text, (left, top if top >= height else min(bottom + height, picture.shape[0])), colour)
+    below = min(bottom + height, picture.shape[0])
+    _write(picture, text, (left, top if top >= height else below), colour)
 
 
 def _write(picture: np.ndarray, text: str, corner: tuple[int, int], colour: Colour) -> None:
-    """Text on a ground of a colour, with its lower left corner at (x, y), moved into the picture."""
+    """Text on a ground of a colour, its lower left corner at (x, y), moved into the picture."""
     width, height = _size(picture, text)
     left = max(min(corner[0], picture.shape[1] - width), 0)
     bottom = max(corner[1], height)
-    cv2.rectangle(picture, (left, bottom - height), (left + width - 1, bottom - 1), colour, cv2.FILLED)
+    corners = (left, bottom - height), (left + width - 1, bottom - 1)
+    cv2.rectangle(picture, *corners, colour, cv2.FILLED)
     blue, green, red = colour
     ink = (0, 0, 0) if 0.114 * blue + 0.587 * green + 0.299 * red > DARK else WHITE
     scale, thickness = _text(picture)
@@ -125,7 +132,7 @@ def _write(picture: np.ndarray, text: str, corner: tuple[int, int], colour: Colo
 
 
 def _size(picture: np.ndarray, text: str) -> tuple[int, int]:
-    """Width and height in pixels of a text with its ground. All texts of a picture have one height."""
+    """Width and height in pixels of a text with its ground. All texts have one height."""
     (width, _), _ = cv2.getTextSize(text, FONT, *_text(picture))
     height = max(round(TEXT * max(picture.shape[:2])), LEAST_TEXT)
     return width + height // 2, height

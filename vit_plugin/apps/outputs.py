@@ -1,4 +1,4 @@
-"""Where predictions go as they come: tables in JSON, JSON Lines and CSV, and folders of pictures and videos."""
+"""Where predictions go as they come: JSON, JSON Lines, CSV, folders of pictures and videos."""
 
 import csv
 import io
@@ -13,7 +13,9 @@ import numpy as np
 
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.complete import check_target, replacing
-from vit_plugin.files.inputs import Frame, Input, check_apart, frame_rate, targets_of
+from vit_plugin.files.inputs import Frame, Input
+from vit_plugin.files.streams import WEBCAM_FPS, frame_rate
+from vit_plugin.files.targets import check_apart, targets_of
 
 from .drawing import draw
 from .predictions import Prediction
@@ -22,7 +24,7 @@ Row = Mapping[str, Any]
 
 
 class Output(Protocol):
-    """One ``--out``. It is a context: at its end, or when it is interrupted, its files are complete."""
+    """One ``--out``. It is a context: at its end, or if interrupted, its files are complete."""
 
     def add(self, frame: Frame, prediction: Prediction) -> str:
         """Write what was found in a frame. Returns the name of a picture, or nothing."""
@@ -35,8 +37,8 @@ class Output(Protocol):
 class Table:
     """Rows of predictions, each image written in one piece as soon as it is known.
 
-    After every image the file is complete, so a process that is killed loses nothing of the images before. An earlier
-    file is replaced with the first image.
+    After every image the file is complete, so a process that is killed loses nothing of the images
+    before. An earlier file is replaced with the first image.
 
     Args:
         target: the file.
@@ -86,12 +88,13 @@ class Table:
         try:
             if self._file is None:
                 self.target.parent.mkdir(parents=True, exist_ok=True)
-                self._file = open(self.target, 'wb', buffering=0)  # noqa: SIM115  __exit__ closes it
+                self._file = open(self.target, 'wb', buffering=0)  # noqa: SIM115
             else:
                 self._file.seek(-len(self.end), 2)
             self._file.write(text.encode())
         except OSError as error:
-            raise ConfigError(f'{str(self.target)!r} cannot be written ({error.strerror or error}); it has the images '
+            reason = error.strerror or error
+            raise ConfigError(f'{str(self.target)!r} cannot be written ({reason}); it has the images '
                               'before: make room, or give another path.') from error
 
 
@@ -102,7 +105,7 @@ class JsonTable(Table):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._open: tuple[Input | None, bool] = None, False  # the last image or video, and whether it has rows
+        self._open: tuple[Input | None, bool] = None, False  # the last input, and if it has rows
 
     def __exit__(self, *error: object) -> None:
         if self._file is None:
@@ -120,12 +123,13 @@ class JsonTable(Table):
 
 
 class JsonLines(Table):
-    """A line with an object for each image or frame: its name, the number of the frame, and what was found."""
+    """A line with an object for each image or frame: its name, its number, and what was found."""
 
     def entry(self, frame: Frame, rows: list[Row], first: bool) -> str:
         number = dict(frame=frame.number) if frame.source.is_video else {}
         found = [{name: value for name, value in row.items() if name != 'frame'} for row in rows]
-        return json.dumps(dict(image=frame.source.name, **number, found=found), ensure_ascii=False) + '\n'
+        line = dict(image=frame.source.name, **number, found=found)
+        return json.dumps(line, ensure_ascii=False) + '\n'
 
 
 class CsvTable(Table):
@@ -158,8 +162,9 @@ class Pictures:
 
     def __init__(self, folder: Path, inputs: Sequence[Input], score_thr: float) -> None:
         self.targets, self.score_thr = targets_of(inputs, folder), score_thr
-        self._video: tuple[Input | None, Callable[[np.ndarray], None]] = None, lambda picture: None
-        self._stack = ExitStack()  # of the video that is being written
+        self._source: Input | None = None  # of the video that is being written
+        self._write: Callable[[np.ndarray], None]
+        self._stack = ExitStack()
 
     def __enter__(self) -> 'Pictures':
         return self
@@ -169,22 +174,29 @@ class Pictures:
 
     def add(self, frame: Frame, prediction: Prediction) -> str:
         picture, target = draw(frame.image, prediction, self.score_thr), self.targets[frame.source]
-        if frame.source != self._video[0]:
+        is_new = frame.source != self._source
+        if is_new:
             self._stack.close()  # of the video before
+            self._source = frame.source
         if not frame.source.is_video:
             with replacing(target) as path:
                 path.write_bytes(cv2.imencode('.png', picture)[1].tobytes())
             return str(target)
-        if frame.source != self._video[0]:
-            writer = written_video(target, picture.shape[1::-1], frame_rate(frame.source))
-            self._video = frame.source, self._stack.enter_context(writer)
-        self._video[1](picture)
+        if is_new:
+            is_file = frame.source.reader == 'video'
+            fps = frame_rate(frame.source.name) if is_file else WEBCAM_FPS
+            writer = written_video(target, picture.shape[1::-1], fps)
+            self._write = self._stack.enter_context(writer)
+        self._write(picture)
         return str(target)
 
 
 @contextmanager
-def written_video(target: Path, size: tuple[int, int], fps: float) -> Iterator[Callable[[np.ndarray], None]]:
-    """Give a function that adds a frame (H, W, 3) in BGR to a video. One that is interrupted has the frames until then.
+def written_video(target: Path, size: tuple[int, int],
+                  fps: float) -> Iterator[Callable[[np.ndarray], None]]:
+    """Give a function that adds a frame (H, W, 3) in BGR to a video.
+
+    A video that is interrupted has the frames until then.
 
     Args:
         target: the file.

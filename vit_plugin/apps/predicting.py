@@ -13,9 +13,10 @@ from .predictions import Prediction
 
 def predict_all(reading: Reading, predict: Callable[[Sequence[Frame]], Sequence[Prediction]],
                 outputs: Sequence[Output], batch_size: int, score_thr: float) -> None:
-    """Ask about every frame, print a line for each, and write it to the outputs. No more than a batch is in memory.
+    """Ask about every frame, print a line for each, and write it to the outputs.
 
-    At the end, or when it is interrupted, a line says how many there were in which time.
+    No more than a batch is in memory. At the end, or when it is interrupted, a line says how many
+    there were in which time.
 
     Raises:
         ConfigError: if there are inputs that cannot be read, after all others.
@@ -34,7 +35,8 @@ def predict_all(reading: Reading, predict: Callable[[Sequence[Frame]], Sequence[
     finally:
         seconds = time.perf_counter() - begin
         failed = f'; {len(reading.errors)} could not be read' if reading.errors else ''
-        print(f'{count} image{"s" * (count != 1)} in {seconds:.1f} s, {count / seconds:.1f} images/s{failed}.')
+        images = f'{count} image{"s" * (count != 1)}'
+        print(f'{images} in {seconds:.1f} s, {count / seconds:.1f} images/s{failed}.')
     reading.finish()
 
 

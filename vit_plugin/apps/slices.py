@@ -14,7 +14,7 @@ SAME = 0.5  # of the smaller of two boxes of a class, from which on they are one
 
 
 class Sliced:
-    """Finds objects in squares of an image and in all of it, where small and large ones have the size of the training.
+    """Finds small objects in squares of an image, and large ones in all of it.
 
     Args:
         predict: a detector: images (H, W, 3) -> predictions.
@@ -34,8 +34,9 @@ class Sliced:
         self.predict, self.side, self.classes, self.score_thr = predict, side, classes, score_thr
         self._sv: Any = sv
         self.slicer = sv.InferenceSlicer(
-            self._found if batch_size > 1 else lambda image: self._found([image])[0], slice_wh=side,
-            overlap_wh=round(OVERLAP * side), overlap_filter='none', compact_masks=True, batch_size=batch_size)
+            self._found if batch_size > 1 else lambda image: self._found([image])[0],
+            slice_wh=side, overlap_wh=round(OVERLAP * side), overlap_filter='none',
+            compact_masks=True, batch_size=batch_size)
 
     def __call__(self, images: Sequence[np.ndarray]) -> list[Prediction]:
         """What is found in images (H, W, 3) in BGR.
@@ -52,11 +53,10 @@ class Sliced:
             parts.metadata.clear()
             found = self._sv.Detections.merge([found, parts])
         found = found.with_nms(SAME, overlap_metric=self._sv.OverlapMetric.IOS)
-        order = np.argsort(-found.confidence, kind='stable')
-        found = found[order]
+        found = found[np.argsort(-found.confidence, kind='stable')]
         masks = None if found.mask is None else np.asarray(found.mask)
-        return Prediction(None, found.class_id, names_of(found.class_id, self.classes), found.confidence, found.xyxy,
-                          masks)
+        names = names_of(found.class_id, self.classes)
+        return Prediction(None, found.class_id, names, found.confidence, found.xyxy, masks)
 
     def _found(self, images: Sequence[np.ndarray]) -> list[Any]:
         """supervision's form of the predictions of some images."""
@@ -64,8 +64,9 @@ class Sliced:
 
     def _detections(self, prediction: Prediction) -> Any:
         if prediction.boxes is None:
-            raise ConfigError('--slices is for detectors, and this model finds no boxes; leave it out.')
+            raise ConfigError('--slices is for detectors, and this model finds no boxes; '
+                              'leave it out.')
         keep = prediction.scores > self.score_thr
-        return self._sv.Detections(
-            prediction.boxes[keep], None if prediction.masks is None else prediction.masks[keep].astype(bool),
-            prediction.scores[keep], prediction.labels[keep].astype(int))
+        masks = None if prediction.masks is None else prediction.masks[keep].astype(bool)
+        return self._sv.Detections(prediction.boxes[keep], masks, prediction.scores[keep],
+                                   prediction.labels[keep].astype(int))
