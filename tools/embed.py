@@ -5,6 +5,7 @@
 """
 
 import argparse
+from pathlib import Path
 
 from vit_plugin.apps.flags import add_model_arguments, at_least, run_tool
 from vit_plugin.errors import ConfigError
@@ -13,11 +14,23 @@ from vit_plugin.errors import ConfigError
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Write the features of images to a file.')
     add_model_arguments(parser)
-    parser.add_argument('images', nargs='+', metavar='IMAGE', help='image file, or folder of images')
+    parser.add_argument('images', nargs='+', metavar='IMAGE', help='image file, folder of images, or URL')
     parser.add_argument('--out', required=True, help='a .npz file for `names` and `features`')
     parser.add_argument('--normalize', action='store_true', help='scale each vector to the length 1')
     parser.add_argument('--batch-size', type=at_least(1), default=32, help='default: %(default)s')
     return parser
+
+
+def check(args: argparse.Namespace) -> None:
+    """Find the images, which takes no torch."""
+    from vit_plugin.files.complete import check_target
+    from vit_plugin.files.inputs import find_inputs
+    from vit_plugin.files.targets import check_apart
+    if not args.out.endswith('.npz'):
+        raise ConfigError(f'--out {args.out!r}: embeddings are written as .npz.')
+    args.images = find_inputs(args.images, videos=False)
+    check_target(args.out)
+    check_apart([Path(args.out)], args.images)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -28,22 +41,20 @@ def main(args: argparse.Namespace) -> None:
 
     from vit_plugin.apps.embedding import embed, save_embeddings
     from vit_plugin.apps.load import load
-    from vit_plugin.files.complete import check_target
-    from vit_plugin.files.images import image_files
-    if not args.out.endswith('.npz'):
-        raise ConfigError(f'--out {args.out!r}: embeddings are written as .npz.')
-    files = image_files(args.images)
-    check_target(args.out, files)
+    from vit_plugin.files.inputs import Reading
     trained = load(args.checkpoint, args.config, args.arch, args.device, args.cfg_options, classify=False).optimized()
-    batches = []
-    with tqdm(total=len(files), unit='image', disable=None) as progress:
-        for batch in embed(trained, files, args.batch_size):
+    reading, names, batches = Reading(args.images), [], []
+    with tqdm(total=len(args.images), unit='image', disable=None) as progress:
+        for some, batch in embed(trained, reading, args.batch_size):
+            names += some
             batches.append(batch)
             progress.update(len(batch))
-    features = torch.from_numpy(np.concatenate(batches))
-    save_embeddings(args.out, files, normalize(features) if args.normalize else features)
-    print(f'{args.out}: {features.shape[0]} vectors of {features.shape[1]} numbers.')
+    if batches:
+        features = torch.from_numpy(np.concatenate(batches))
+        save_embeddings(args.out, names, normalize(features) if args.normalize else features)
+        print(f'{args.out}: {features.shape[0]} vectors of {features.shape[1]} numbers.')
+    reading.finish()
 
 
 if __name__ == '__main__':
-    run_tool(make_parser(), main)
+    run_tool(make_parser(), main, check=check)

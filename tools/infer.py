@@ -1,44 +1,40 @@
-"""Predict classes, boxes and masks, or the map of classes of images; write them as JSON, CSV or pictures.
+"""Predict classes, boxes and masks, or the map of classes of images and videos; write tables, pictures and videos.
 
     python tools/infer.py CHECKPOINT photo.jpg
-    python tools/infer.py CHECKPOINT IMAGE_OR_FOLDER... --out FOLDER --out predictions.json
+    python tools/infer.py CHECKPOINT FOLDER clip.mp4 https://example.org/photo.jpg --out FOLDER --out predictions.json
     python tools/infer.py timm://vit_small_patch16_224.augreg_in21k_ft_in1k photo.jpg
     python tools/infer.py model.onnx photo.jpg
 """
 
 import argparse
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from vit_plugin.apps.flags import add_model_arguments, at_least, run_tool
 from vit_plugin.errors import ConfigError
 
-TABLES = ('.json', '.csv')
-
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description='Predict classes, boxes and masks, or the map of classes of images.')
+    parser = argparse.ArgumentParser(
+        description='Predict classes, boxes and masks, or the map of classes of images and videos.')
     add_model_arguments(parser)
-    parser.add_argument('images', nargs='+', metavar='IMAGE', help='image file, or folder of images')
+    parser.add_argument('images', nargs='+', metavar='IMAGE',
+                        help='image, video, folder of them, URL of an image, or number of a webcam')
     parser.add_argument('--out', action='append', default=[], type=Path,
-                        help='folder for pictures, or a .json or .csv file for the predictions; may be given again')
+                        help='folder for pictures and videos, or a .json, .jsonl or .csv file; may be given again')
     parser.add_argument('--score-thr', type=at_least(0, float, 1), default=0.3,
                         help='lowest score of a box; default: 0.3')
+    parser.add_argument('--batch-size', type=at_least(1), default=1, help='images at once; default: %(default)s')
+    parser.add_argument('--slices', type=at_least(16), metavar='PIXELS',
+                        help='of a detector: ask about overlapping squares of this side, too')
     return parser
 
 
-def pictures_of(images: list[str], folder: Path) -> list[Path]:
-    """The picture to write for each image; none is there twice, or is one of the images."""
-    from vit_plugin.files.complete import check_target
-    targets = [folder / f'{Path(path).stem}.png' for path in images]
-    taken = Counter(map(Path.resolve, [*targets, *map(Path, images)])).most_common(1)[0]
-    if taken[1] > 1:
-        raise ConfigError(f'--out: {str(taken[0])!r} would be written over; give another folder, and images of the '
-                          'same name one at a time.')
-    for target in targets:
-        check_target(target)
-    return targets
+def check(args: argparse.Namespace) -> None:
+    """Find the images, which takes no torch."""
+    from vit_plugin.files.inputs import find_inputs
+    args.images = find_inputs(args.images)
 
 
 def needs_torch(args: argparse.Namespace) -> bool:
@@ -46,53 +42,39 @@ def needs_torch(args: argparse.Namespace) -> bool:
     return not args.checkpoint.endswith('.onnx')
 
 
-def from_checkpoint(args: argparse.Namespace) -> tuple[Callable, Callable]:
-    """What predicts, and what draws a prediction."""
+def model_of(args: argparse.Namespace) -> Any:
+    """The model of a checkpoint."""
     from vit_plugin.apps.load import load
-    from vit_plugin.files.images import read_image
-    trained = load(args.checkpoint, args.config, args.arch, args.device, args.cfg_options).optimized()
-    visualizer = trained.visualizer() if args.out else None
-    return trained, lambda prediction, path, file: prediction.draw(
-        visualizer, read_image(path)[..., ::-1], file, args.score_thr)  # in RGB
+    return load(args.checkpoint, args.config, args.arch, args.device, args.cfg_options).optimized()
 
 
-def from_onnx(args: argparse.Namespace) -> tuple[Callable, Callable]:
-    """The same of a file in ONNX."""
-    from vit_plugin.apps.onnx_model import OnnxModel, draw
-    from vit_plugin.files.images import read_image
+def onnx_model_of(args: argparse.Namespace) -> Any:
+    """The model in a file of ONNX."""
+    from vit_plugin.apps.onnx_model import OnnxModel
     flags = ('config', 'arch', 'device', 'cfg_options')
     if given := [name for name in flags if getattr(args, name)]:
         raise ConfigError(f'--{given[0].replace("_", "-")} changes nothing of a file in ONNX; leave it out.')
-    model = OnnxModel(args.checkpoint)
-    return lambda path, _: model(read_image(path)), lambda prediction, path, file: draw(
-        read_image(path), prediction, file, args.score_thr)
+    return OnnxModel(args.checkpoint)
+
+
+def predictor(model: Any, args: argparse.Namespace) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """What predicts frames."""
+    if args.slices:
+        from vit_plugin.apps.slices import Sliced
+        sliced = Sliced(model.predict, args.slices, model.classes, args.score_thr, args.batch_size)
+        return lambda frames: sliced([frame.image for frame in frames])
+    takes = getattr(model, 'takes', lambda frame: frame.image)
+    return lambda frames: model.predict([takes(frame) for frame in frames])
 
 
 def main(args: argparse.Namespace) -> None:
-    from vit_plugin.apps.predictions import save_predictions
-    from vit_plugin.files.complete import check_target, replacing
-    from vit_plugin.files.images import image_files
-    images = image_files(args.images)
-    tables = [target for target in args.out if target.suffix in TABLES]
-    pictures = {path: [] for path in images}
-    for folder in [target for target in args.out if target not in tables]:
-        for path, picture in zip(images, pictures_of(images, folder), strict=True):
-            pictures[path].append(picture)
-    for table in tables:
-        check_target(table, images)
-    predict, draw = from_checkpoint(args) if needs_torch(args) else from_onnx(args)
-    found = {}
-    for i, (path, targets) in enumerate(pictures.items()):
-        prediction = predict(path, i)
-        found[path] = prediction.rows(args.score_thr)
-        for target in targets:
-            with replacing(target, images) as file:
-                draw(prediction, path, str(file))
-        print('; '.join([f'{path}: {prediction.text(args.score_thr)}', *map(str, targets)]))
-    for table in tables:
-        save_predictions(table, found, images)
-        print(table)
+    from vit_plugin.apps.outputs import output_of
+    from vit_plugin.apps.predicting import predict_all
+    from vit_plugin.files.inputs import Reading
+    outputs = [output_of(target, args.images, args.score_thr) for target in args.out]
+    model = model_of(args) if needs_torch(args) else onnx_model_of(args)
+    predict_all(Reading(args.images), predictor(model, args), outputs, args.batch_size, args.score_thr)
 
 
 if __name__ == '__main__':
-    run_tool(make_parser(), main, needs_torch)
+    run_tool(make_parser(), main, needs_torch, check)

@@ -6,6 +6,8 @@
 """
 
 import argparse
+import os
+import sys
 from contextlib import nullcontext
 from copy import deepcopy
 from os.path import abspath
@@ -42,6 +44,13 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument('--interval', type=at_least(1), default=1, help='show every so many samples')
     parser.add_argument('--wait-time', type=at_least(0, float), default=2, help='seconds that a window stays')
     return parser
+
+
+def check(args: argparse.Namespace) -> None:
+    """Find out whether there is a display, before the model runs."""
+    on_linux = sys.platform.startswith('linux')
+    if args.show and on_linux and not (os.environ.get('DISPLAY') or os.environ.get('WAYLAND_DISPLAY')):
+        raise ConfigError('--show needs a display, and this process has none; give --show-dir FOLDER for pictures.')
 
 
 def apply_test_flags(cfg, args: argparse.Namespace) -> None:
@@ -122,4 +131,4 @@ def main(args: argparse.Namespace) -> None:
 
 
 if __name__ == '__main__':
-    run_tool(make_parser(), main)
+    run_tool(make_parser(), main, check=check)

@@ -5,13 +5,15 @@
 """
 
 import argparse
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vit_plugin.apps.flags import add_model_arguments, at_least, run_tool
 from vit_plugin.errors import ConfigError
+
+if TYPE_CHECKING:
+    from vit_plugin.files.inputs import Reading
 
 OF_EACH, OF_ALL, WITHOUT_IMAGES = ('attention', 'rollout', 'cam'), ('distance', 'posembed', 'features'), ('posembed', )
 
@@ -20,7 +22,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Draw what a model sees in images.')
     parser.add_argument('picture', choices=[*OF_EACH, *OF_ALL], help='what to draw')
     add_model_arguments(parser)
-    parser.add_argument('images', nargs='*', metavar='IMAGE', help='image file, or folder of images')
+    parser.add_argument('images', nargs='*', metavar='IMAGE', help='image file, folder of images, or URL')
     parser.add_argument('--out', required=True, type=Path, help='folder for the pictures')
     parser.add_argument('--size', type=at_least(1), help="shorter side of the images in pixels; default: the config's "
                                                          'test pipeline, or the img_size of the arch')
@@ -42,49 +44,55 @@ def class_number(label: str | None, classes: list[str]) -> int | None:
     return int(label)
 
 
-def draw(trained: Any, args: argparse.Namespace) -> Iterator[tuple[str, Any]]:
-    """The pictures and their names without suffixes."""
+def check(args: argparse.Namespace) -> None:
+    """Find the images, which takes no torch."""
+    from vit_plugin.files.inputs import find_inputs
+    from vit_plugin.files.targets import targets_of
+    args.images = find_inputs(args.images, videos=False)
+    if bool(args.images) == (args.picture in WITHOUT_IMAGES):
+        raise ConfigError(f'{args.picture} shows the model alone; leave out the images.' if args.images else
+                          f'{args.picture} needs at least one image.')
+    args.targets = targets_of(args.images, args.out) if args.picture in OF_EACH else {}
+
+
+def draw(trained: Any, args: argparse.Namespace, reading: 'Reading') -> Iterator[tuple[Path, Any]]:
+    """The pictures and their paths without suffixes."""
     from vit_plugin.visualization import pictures
-    prepared = (trained.prepare(path, args.size) for path in args.images)
-    if args.picture == 'features':
-        yield args.picture, pictures.features(trained.model, *prepared)
-    elif args.picture in OF_ALL:
-        yield args.picture, pictures.OF_ALL[args.picture](trained.model, prepared)
-    else:
+    tried = ((one, reading.read(one, lambda pixels: trained.prepare(pixels, args.size))) for one in args.images)
+    prepared = ((one, image) for one, image in tried if image is not None)
+    if args.picture in OF_EACH:
         options = dict(attention=lambda: dict(blocks=args.blocks, heads=args.heads),
                        rollout=lambda: dict(blocks=args.blocks),
                        cam=lambda: dict(label=class_number(args.label, trained.classes), classes=trained.classes))
-        for path, image in zip(args.images, prepared, strict=True):
+        for one, image in prepared:
             figure = pictures.PER_IMAGE[args.picture](trained.model, image, **options[args.picture]())
-            yield f'{Path(path).stem}_{args.picture}', figure
-
-
-def check_names(images: list[str]) -> None:
-    """Check that no two images give pictures of the same name."""
-    name, count = Counter(Path(path).stem for path in images).most_common(1)[0]
-    if count > 1:
-        raise ConfigError(f'Two images are named {name}; draw them into two folders.')
+            base = args.targets[one].with_suffix('')
+            yield base.with_name(f'{base.name}_{args.picture}'), figure
+        return
+    images = [image for _, image in prepared]
+    if not images and args.images:
+        return  # none can be read
+    figure = (pictures.features(trained.model, *images) if args.picture == 'features' else
+              pictures.OF_ALL[args.picture](trained.model, images))
+    yield args.out / args.picture, figure
 
 
 def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.load import load
-    from vit_plugin.files.complete import check_target, replacing
-    from vit_plugin.files.images import image_files
-    args.images = image_files(args.images)
-    if bool(args.images) == (args.picture in WITHOUT_IMAGES):
-        raise ConfigError(f'{args.picture} shows the model alone; leave out the images.' if args.images else
-                          f'{args.picture} needs at least one image.')
-    if args.picture in OF_EACH:
-        check_names(args.images)
+    from vit_plugin.files.complete import replacing
+    from vit_plugin.files.inputs import Reading
+    from vit_plugin.files.targets import check_apart
     trained = load(args.checkpoint, args.config, args.arch, args.device, args.cfg_options, args.picture == 'cam')
-    for name, figure in draw(trained, args):
-        for suffix in args.formats:
-            target = args.out / f'{name}.{suffix}'
-            check_target(target, args.images)
-            with replacing(target, args.images) as path:
+    reading = Reading(args.images)
+    for base, figure in draw(trained, args, reading):
+        targets = [base.with_name(f'{base.name}.{suffix}') for suffix in args.formats]
+        check_apart(targets, args.images)
+        for target in targets:
+            with replacing(target) as path:
                 figure.savefig(path)
             print(target)
+    reading.finish()
 
 
 if __name__ == '__main__':
-    run_tool(make_parser(), main)
+    run_tool(make_parser(), main, check=check)

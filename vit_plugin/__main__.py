@@ -72,7 +72,7 @@ def run(name: str, file: Path, arguments: Sequence[str]) -> int:
     spec: Any = spec_from_file_location(file.stem, file)
     tool = module_from_spec(spec)
     spec.loader.exec_module(tool)
-    run_tool(tool.make_parser(), tool.main, getattr(tool, 'needs_torch', None))
+    run_tool(tool.make_parser(), tool.main, getattr(tool, 'needs_torch', None), getattr(tool, 'check', None))
     return 0
 
 

@@ -45,9 +45,12 @@ def test_the_block_is_that_of_attention_and_rollout(tiny, image):
 
 
 def test_a_picture_that_cannot_be_is_a_sentence(tiny, image):
-    found = browser.draw_all(trained(tiny, with_cls_token=False, out_type='avg_featmap'), image)
-    assert found['attention'].startswith('This model has no class token')
-    assert not isinstance(found['features'], str)
+    model = trained(tiny, with_cls_token=False, out_type='avg_featmap')
+    assert not any(isinstance(picture, str) for picture in browser.draw_all(model, image).values())
+    model.model = model.model.backbone  # without a head
+    found = browser.draw_all(model, image)
+    assert found['cam'].startswith('cam needs a classifier')
+    assert not isinstance(found['attention'], str)
 
 
 def test_a_long_picture_is_refused(tiny, tmp_path):

@@ -14,6 +14,7 @@ from vit_plugin.apps.embedding import embed, save_embeddings
 from vit_plugin.apps.load import from_arch
 from vit_plugin.apps.trained_model import TrainedModel, vectors_of
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.inputs import Reading, find_inputs
 
 
 @pytest.fixture
@@ -37,9 +38,9 @@ def made(tmp_path, tiny) -> Callable[..., TrainedModel]:
 @pytest.mark.parametrize('batch_size', [1, 2, 5, 8])
 def test_batches_come_in_order(files, made, batch_size):
     trained = made()
-    batches = list(embed(trained, files, batch_size))
-    assert [len(batch) for batch in batches] == [len(files[i:i + batch_size]) for i in range(0, 5, batch_size)]
-    for path, vector in zip(files, np.concatenate(batches), strict=True):
+    batches = list(embed(trained, Reading(find_inputs(files)), batch_size))
+    assert [names for names, _ in batches] == [files[i:i + batch_size] for i in range(0, 5, batch_size)]
+    for path, vector in zip(files, np.concatenate([batch for _, batch in batches]), strict=True):
         assert vector.shape == (32, )
         np.testing.assert_allclose(vector, trained.features([trained.sample(path)])[0], atol=1e-5)
 
@@ -54,10 +55,13 @@ def test_pixels_are_normalised_rgb(tmp_path, made):
     assert made(patch_embed=dict(in_channels=1)).sample(str(tmp_path / 'a.png'))['inputs'].shape == (1, 32, 32)
 
 
-def test_an_unreadable_image_is_one_sentence(files, tmp_path, made):
-    (tmp_path / '3.png').write_text('no image')
-    with pytest.raises(ConfigError, match=r"3\.png' cannot be read"):
-        list(embed(made(), files, 2))
+def test_an_unreadable_image_is_left_out_and_counted(files, tmp_path, made):
+    for name in ('2.png', '3.png'):
+        (tmp_path / name).write_text('no image')
+    reading = Reading(find_inputs(files))
+    assert [names for names, _ in embed(made(), reading, 2)] == [files[:2], files[4:]]
+    with pytest.raises(ConfigError, match='^2 of 5 inputs could not be read'):
+        reading.finish()
 
 
 def test_the_file_has_names_and_rows(tmp_path):

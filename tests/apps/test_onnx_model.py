@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from mmengine.config import Config
 
-from vit_plugin.apps.onnx_model import KEY, OnnxModel, draw, facts_of
+from vit_plugin.apps.drawing import draw
+from vit_plugin.apps.onnx_model import KEY, OnnxModel, facts_of
 from vit_plugin.errors import ConfigError
 
 onnx = pytest.importorskip('onnx')
@@ -79,8 +80,17 @@ def test_a_map_has_the_size_of_the_image_without_the_padding(tmp_path):
          labels=np.array([[1]]))])
 def test_pictures(tmp_path, outputs):
     image = np.full((80, 120, 3), 128, np.uint8)
-    draw(image, OnnxModel(write(tmp_path / 'm.onnx', outputs))(image), tmp_path / 'p.png', 0.3)
-    assert (cv2.imread(str(tmp_path / 'p.png')) != image).any()
+    found = OnnxModel(write(tmp_path / 'm.onnx', outputs))(image)
+    assert (draw(image, found, 0.3) != 128).any()
+
+
+def test_several_images_are_those_alone(tmp_path):
+    model = OnnxModel(write(tmp_path / 'm.onnx', dict(logits=np.zeros((1, 3), np.float32)), True))
+    images = [np.full((8, 12, 3), colour, np.uint8) for colour in ((200, 0, 0), (0, 200, 0), (0, 0, 200))]
+    assert model.any_number
+    assert [found.names[0] for found in model.predict(images)] == ['cow', 'dog', 'cat']
+    model.any_number = False  # as of a detector in a file for one image
+    assert [found.names[0] for found in model.predict(images)] == ['cow', 'dog', 'cat']
 
 
 def test_errors(tmp_path):
@@ -130,4 +140,4 @@ def test_more_classes_than_a_byte_has(tmp_path):
     image = np.full((20, 30, 3), 128, np.uint8)
     found = model(image)
     assert found.names == ['290']
-    draw(image, found, tmp_path / 'p.png', 0.3)
+    assert draw(image, found, 0.3).shape == (220, 330, 3)

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 import timm
 import torch
+from mmengine.config import Config
 from mmengine.registry import MODELS
 from safetensors.torch import save_file
 
 import vit_plugin
 from vit_plugin.apps.checkpoint import saved_config
 from vit_plugin.apps.load import imagenet_classes, load
+from vit_plugin.apps.trained_model import TrainedModel
 from vit_plugin.config import read_config
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
@@ -185,3 +187,27 @@ def test_what_cannot_be_a_checkpoint_is_a_sentence(tmp_path):
                              ([tmp_path], 'has no manifest.json'), (['none.pth'], 'no checkpoint file')):
         with pytest.raises(ConfigError, match=words):
             load(*arguments, device='cpu')
+
+
+@pytest.mark.parametrize(('steps', 'expected'), [
+    ([dict(type='Resize', scale=(24, 24))], (0, 120, 0, 200)),
+    ([dict(type='ResizeEdge', scale=32), dict(type='CenterCrop', crop_size=24)], (15, 105, 53, 143)),
+    ([dict(type='ResizeEdge', scale=32, backend='pillow'), dict(type='CenterCrop', crop_size=(32, 24))],
+     (15, 105, 38, 158)),
+    ([dict(type='CenterCrop', crop_size=40)], (40, 80, 80, 120))])
+def test_a_photograph_is_the_part_that_is_seen(tiny, steps, expected):
+    """At its own resolution, whatever the steps of the test are."""
+    model = MODELS.build(dict(
+        type='mmpretrain.ImageClassifier', backbone=dict(type='vit_plugin.VisionTransformer', **tiny),
+        head=dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=32)))
+    pipeline = [dict(type='LoadImageFromFile'), *steps, dict(type='PackInputs')]
+    cfg = Config(dict(default_scope='mmpretrain', model=dict(backbone={}),
+                      test_dataloader=dict(dataset=dict(type='BaseDataset', pipeline=pipeline))))
+    y, x = np.indices((120, 200), dtype=np.uint8)
+    prepared = TrainedModel(model, cfg, {}).prepare(np.stack((x, y, y), axis=-1))
+    seen = prepared.photograph[..., ::-1].astype(int)
+    found = seen[0, 0, 1], seen[-1, -1, 1] + 1, seen[0, 0, 0], seen[-1, -1, 0] + 1
+    np.testing.assert_allclose(found, expected, atol=2)
+    assert (np.diff(seen[0, :, 0]) == 1).all()  # its own pixels
+    figure = prepared.draw([torch.rand(4, 4)], ['map'])
+    assert figure.axes[1].images[1].get_array().shape == seen.shape[:2]

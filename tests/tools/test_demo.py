@@ -72,11 +72,11 @@ def test_drop_a_picture_and_read_the_classes(address, tmp_path):
         page.on('request', lambda request: asked.append(request.url))
         page.goto(address)
         page.set_input_files('input[type=file]', tmp_path / 'seven.png')
-        page.wait_for_selector('text=This model has no class token, whose attention could be drawn')
+        page.wait_for_selector('img[alt="What speaks for the most probable class"]')
         assert page.locator('[data-testid=label-output-value]').inner_text() == 'digit 7'
         assert page.locator('text=45%').count() == 1  # e^2 of e^2 + 9
         assert page.locator('img[alt="Features as colours"]').is_visible()
-        assert not page.locator('img[alt="Attention of the class token"]').is_visible()
+        assert page.locator('img[alt="Attention"]').is_visible()  # of the mean of all patches
         page.reload()
         page.set_input_files('input[type=file]', tmp_path / 'damaged.png')
         page.wait_for_selector('text=The image that you gave cannot be read')

@@ -43,6 +43,12 @@ def test_class_attention_is_the_first_row_over_the_patches(tiny):
     torch.testing.assert_close(maps[0, 1].flatten(1), weights[1][0, :, 0, 4:])
 
 
+def test_without_a_class_token_attention_is_the_mean_of_the_patches(tiny):
+    model, images = build('windows', tiny), torch.randn(1, 3, 32, 32)
+    maps = class_attention(model, images)
+    torch.testing.assert_close(maps[0, 1].flatten(1), attention_weights(model, images)[1][0].mean(dim=1))
+
+
 def test_padding_of_windows_is_left_out(tiny):
     model = build('windows', tiny)
     first, _ = attention_weights(model, torch.randn(1, 3, 24, 24))  # a grid of 3 x 3 in windows of 2 x 2
@@ -70,8 +76,8 @@ def test_a_vit_adapter(tiny):
 
 def test_bad_input_is_one_sentence(tiny):
     images = torch.randn(1, 3, 32, 32)
-    with pytest.raises(ConfigError, match='no class token'):
-        class_attention(build('windows', tiny), images)
+    with pytest.raises(ConfigError, match=r'of 16,385 tokens has 4,295,491,600 weights'):
+        attention_weights(build('plain', tiny), torch.zeros(8, 3, 1024, 1024))
     with pytest.raises(ConfigError, match=r'A model with one vit_plugin\.VisionTransformer is needed'):
         attention_weights(torch.nn.Linear(1, 1), images)
 

@@ -23,8 +23,8 @@ ABOUT = """This model says what is in a picture, and shows what it looked at. Dr
 More patches make finer pictures."""
 # A title for each picture, and what stands below it.
 PANELS = {
-    'attention': ('Attention of the class token', 'Each panel is a head of the chosen block: bright patches are those '
-                  'that the class token takes most from. A dark panel looks everywhere alike.'),
+    'attention': ('Attention', 'Each panel is a head of the chosen block: bright patches are those that the class '
+                  'token, or the mean of all patches, takes most from. A dark panel looks everywhere alike.'),
     'rollout': ('Attention rolled out through the blocks', 'What of each patch has reached the class token, or the '
                 'mean of the patches, after this block.'),
     'features': ('Features as colours', 'Patches of one colour have similar features (three principal components as '

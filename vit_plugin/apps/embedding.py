@@ -1,34 +1,39 @@
 """The features of images as vectors in a file, to search and compare them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from torch import Tensor
 
 from vit_plugin.files.complete import replacing
+from vit_plugin.files.inputs import Input, Reading
 
 from .trained_model import TrainedModel
 
 THREADS = 4  # that read images while the model computes
 
 
-def embed(trained: TrainedModel, files: Sequence[str], batch_size: int = 32) -> Iterator[np.ndarray]:
-    """The features (N, C) of each batch of image files, in their order.
+def embed(trained: TrainedModel, reading: Reading, batch_size: int = 32) -> Iterator[tuple[list[str], np.ndarray]]:
+    """The names and the features (N, C) of each batch of images, in their order, without those that cannot be read.
 
     Raises:
-        ConfigError: if an image cannot be read, or see :meth:`TrainedModel.features`.
+        ConfigError: see :meth:`TrainedModel.features`.
     """
+    def sample(source: Input) -> tuple[str, dict[str, Any]] | None:
+        found = reading.read(source, trained.sample)
+        return None if found is None else (source.name, found)
+
+    inputs = reading.inputs
     with ThreadPoolExecutor(THREADS) as pool:
-        batches = (files[i:i + batch_size] for i in range(0, len(files), batch_size))
-        begin = partial(pool.map, trained.sample)
-        waiting = begin(next(batches))
-        for batch in batches:
-            ready, waiting = list(waiting), begin(batch)  # the next is read while this one is computed
-            yield trained.features(ready)
-        yield trained.features(list(waiting))
+        waiting: Iterable[tuple[str, dict[str, Any]] | None] = ()
+        for i in range(0, len(inputs) + batch_size, batch_size):
+            ready, waiting = list(filter(None, waiting)), pool.map(sample, inputs[i:i + batch_size])
+            if ready:  # the next are read while these are computed
+                names, samples = zip(*ready, strict=True)
+                yield list(names), trained.features(samples)
 
 
 def save_embeddings(target: str | Path, names: Sequence[str], features: Tensor) -> None:

@@ -3,7 +3,8 @@
 import argparse
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from vit_plugin.errors import ConfigError, MissingExtraError
@@ -80,30 +81,40 @@ def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable
 
 
 def run_tool(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace], None],
-             needs_torch: Callable[[argparse.Namespace], bool] | None = None) -> None:
+             needs_torch: Callable[[argparse.Namespace], bool] | None = None,
+             check: Callable[[argparse.Namespace], None] | None = None) -> None:
     """Parse the command line and run the tool. Errors and Ctrl-C are one sentence, without ``--traceback``.
 
-    A wrong flag, and a config that is not there, take no time. Nor does torch, where ``needs_torch`` says no.
+    A wrong flag, a config that is not there, and what ``check`` finds wrong take no time. Nor does torch, where
+    ``needs_torch`` says no.
     """
     parser.add_argument('--traceback', action='store_true', help='show where an error comes from')
     args = parser.parse_args()
     given = getattr(args, 'config', None) or []
-    try:
+    with _without_torch(args.traceback):
         for config in [given] if isinstance(given, str) else given:
             recipe(config)
-    except ConfigError as error:
-        raise SystemExit(f'Error: {error}') from None
-    if needs_torch and not needs_torch(args):
-        try:
+        if check:
+            check(args)
+        if needs_torch and not needs_torch(args):
             return main(args)
-        except (ConfigError, MissingExtraError) as error:
-            if args.traceback:
-                raise
-            raise SystemExit(f'Error: {error}') from None
     # A false alarm at the import of MMCV without its compiled part: nothing here needs that.
     warnings.filterwarnings('ignore', 'Fail to import ``MultiScaleDeformableAttention``')
     try:
         from .command_line import run_main  # which imports torch
         run_main(main, args)
+    except KeyboardInterrupt:
+        raise SystemExit('Interrupted.') from None
+
+
+@contextmanager
+def _without_torch(traceback: bool) -> Iterator[None]:
+    """Errors and Ctrl-C in one sentence, before anything that torch needs is imported."""
+    try:
+        yield
+    except (ConfigError, MissingExtraError) as error:
+        if traceback:
+            raise
+        raise SystemExit(f'Error: {error}') from None
     except KeyboardInterrupt:
         raise SystemExit('Interrupted.') from None

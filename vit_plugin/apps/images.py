@@ -15,6 +15,11 @@ from vit_plugin.config import with_pipeline
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import read_image
 
+# The steps that read a file as read_image does, and the values of their options with which they do.
+LOADERS = ('LoadImageFromFile', 'LoadImage', 'LoadCachedImage')
+PLAIN: dict[str, tuple] = dict(color_type=('color', 'grayscale'), imdecode_backend=('cv2', ), to_float32=(False, ),
+                               ignore_empty=(False, ), backend_args=(None, ), file_client_args=(None, ))
+
 
 class ConfigPixels:
     """The steps of a config's test, without annotations, from pixels or a file to a sample of the model's input.
@@ -30,17 +35,25 @@ class ConfigPixels:
         pipeline = with_pipeline(cfg.test_dataloader.dataset).pipeline
         steps = [step for step in pipeline if 'Annotation' not in step['type']]
         self.grey = cfg.model.backbone.get('patch_embed', {}).get('in_channels', 3) == 1
-        if 'LoadImage' not in steps[0]['type']:  # of a data set in memory
-            steps.insert(0, dict(type='LoadImageFromFile', color_type='grayscale' if self.grey else 'color'))
-        self.from_file, self.from_pixels = Compose(steps), Compose(steps[1:])
+        loads = 'LoadImage' in steps[0]['type']  # a data set in memory has no such step
+        self.from_file = Compose(steps) if loads and not is_plain(steps[0]) else None
+        self.from_pixels = Compose(steps[1:] if loads else steps)
 
     def __call__(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
-        pixels = read_image(image)  # of a file too: it says in a sentence what is wrong with it
-        if not isinstance(image, np.ndarray):
-            return self.from_file(dict(img_path=str(image), img_id=index))
+        pixels = read_image(image)  # also of a file that the config reads: it says in a sentence what is wrong with it
+        path = '' if isinstance(image, np.ndarray) else str(image)
+        if path and self.from_file:
+            return self.from_file(dict(img_path=path, img_id=index))
         pixels = mmcv.bgr2gray(pixels) if self.grey else pixels
         shape = pixels.shape[:2]
-        return self.from_pixels(dict(img=pixels, img_path='', img_id=index, img_shape=shape, ori_shape=shape))
+        return self.from_pixels(dict(img=pixels, img_path=path, img_id=index, img_shape=shape, ori_shape=shape))
+
+
+def is_plain(step: Mapping[str, Any]) -> bool:
+    """Whether a step reads a file as this package does, to BGR or grey pixels in uint8."""
+    options = {name: value for name, value in step.items() if name != 'type'}
+    return step['type'].rpartition('.')[2] in LOADERS and all(
+        value in PLAIN.get(name, ()) for name, value in options.items())
 
 
 class TimmPixels:

@@ -1,7 +1,7 @@
 """A file that ``vit-plugin export`` wrote, asked about images by onnxruntime alone: without torch and a framework."""
 
 import json
-import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,36 +40,61 @@ class OnnxModel:
             raise ConfigError(f'{str(path)!r} does not say what its outputs are; write it with vit-plugin export.')
         self.facts = json.loads(meta[KEY])
         self.classes: list[str] = self.facts['classes']
-        _, self.channels, *size = self.session.get_inputs()[0].shape
+        number, self.channels, *size = self.session.get_inputs()[0].shape
+        self.any_number = not isinstance(number, int)
         self.size = tuple(size if all(isinstance(side, int) for side in size) else self.facts['size'])
 
     def __call__(self, image: np.ndarray) -> Prediction:
         """What the model finds in the pixels (H, W, 3) of an image, in BGR."""
-        fitted, scale, offset = self.fitted(image)
-        pixels = cv2.cvtColor(fitted, cv2.COLOR_BGR2GRAY)[..., None] if self.channels == 1 else (
-            fitted[..., ::-1] if self.facts['rgb'] else fitted)
-        images = np.ascontiguousarray(pixels.transpose(2, 0, 1)[None], dtype=np.float32)
-        outputs = dict(zip((out.name for out in self.session.get_outputs()),
-                           self.session.run(None, {'images': images}), strict=True))
+        return self.predict([image])[0]
+
+    def predict(self, images: Sequence[np.ndarray]) -> list[Prediction]:
+        """The same of several images, in one run where the file takes any number.
+
+        Raises:
+            ConfigError: if the outputs become segments outside of the file.
+        """
+        fitted = [self.fitted(image) for image in images]
+        inputs = np.stack([self.channels_of(pixels) for pixels, _, _ in fitted])
+        parts = [inputs] if self.any_number else [inputs[i:i + 1] for i in range(len(inputs))]
+        names = [output.name for output in self.session.get_outputs()]
+        runs = [self.session.run(None, {'images': part}) for part in parts]
+        outputs = {name: np.concatenate(arrays) for name, arrays in zip(names, zip(*runs, strict=True), strict=True)}
+        return [self._found({name: array[i] for name, array in outputs.items()}, image, scale, offset)
+                for i, (image, (_, scale, offset)) in enumerate(zip(images, fitted, strict=True))]
+
+    def channels_of(self, pixels: np.ndarray) -> np.ndarray:
+        """Pixels (H, W, 3) in BGR in the channels of the file, (C, H, W) in float32."""
+        if self.channels == 1:
+            pixels = cv2.cvtColor(pixels, cv2.COLOR_BGR2GRAY)[..., None]
+        elif self.facts['rgb']:
+            pixels = pixels[..., ::-1]
+        return np.ascontiguousarray(pixels.transpose(2, 0, 1), dtype=np.float32)
+
+    def _found(self, outputs: dict[str, np.ndarray], image: np.ndarray, scale: np.ndarray,
+               offset: np.ndarray) -> Prediction:
+        """The prediction in the outputs of one image, which was scaled and moved."""
         if 'boxes' in outputs:
             height, width = image.shape[:2]
-            boxes = (outputs['boxes'][0] - np.tile(offset, 2)) / np.tile(scale, 2)
+            boxes = (outputs['boxes'] - np.tile(offset, 2)) / np.tile(scale, 2)
             boxes = boxes.clip(0, (width, height, width, height))
-            return Prediction(None, names_of(outputs['labels'][0], self.classes), outputs['scores'][0], boxes=boxes)
+            labels = outputs['labels']
+            return Prediction(None, labels, names_of(labels, self.classes), outputs['scores'], boxes)
         if 'logits' not in outputs:
             raise ConfigError(f'The outputs {", ".join(outputs)} become segments outside of the file, by the '
                               "framework's own code; run the checkpoint.")
-        logits = outputs['logits'][0]
+        logits = outputs['logits']
         if logits.ndim == 1:
             scores = np.exp(logits - logits.max())
             order = np.argsort(-scores, kind='stable')
-            return Prediction(None, names_of(order, self.classes), (scores / scores.sum())[order])
+            return Prediction(None, order, names_of(order, self.classes), (scores / scores.sum())[order])
         inner = [round(side * ratio) for side, ratio in zip(image.shape[1::-1], scale, strict=True)]  # without padding
         labels = cv2.resize(logits.argmax(0)[:inner[1], :inner[0]].astype(np.uint16), image.shape[1::-1],
                             interpolation=cv2.INTER_NEAREST)
         found, counts = np.unique(labels, return_counts=True)
         order = np.argsort(-counts, kind='stable')
-        return Prediction(None, names_of(found[order], self.classes), (counts[order] / counts.sum()), map=labels)
+        return Prediction(None, found[order], names_of(found[order], self.classes),
+                          (counts[order] / counts.sum()), map=labels)
 
     def fitted(self, image: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """An image at the size of the file, as the config's test brings it there.
@@ -95,36 +120,6 @@ class OnnxModel:
             return canvas, inner / sides, np.zeros(2)
         left, top = ((inner - (width, height)) // 2).tolist()
         return resized[top:top + height, left:left + width], inner / sides, -np.array((left, top))
-
-
-def draw(image: np.ndarray, prediction: Prediction, file: str | Path, score_thr: float) -> None:
-    """Draw a prediction over the pixels (H, W, 3) of an image, in BGR, into a file."""
-    picture, rows = image.copy(), prediction.rows(score_thr)
-    height = max(picture.shape[0] / 40, 8)
-    names = {name: i for i, name in enumerate(sorted({row['class'] for row in rows}))}
-    if prediction.map is not None:
-        colours = np.array([_colour(label) for label in range(256)], np.uint8)
-        picture = cv2.addWeighted(picture, 0.5, colours[prediction.map % 256], 0.5, 0)
-    for i, row in enumerate(rows):
-        text = f'{row["class"]} {row.get("score", row.get("share")):.2f}'
-        colour, at = _colour(names[row['class']]), (4, int((i + 1) * 1.4 * height))
-        if prediction.boxes is not None:
-            corners = [int(row[side]) for side in ('left', 'top', 'right', 'bottom')]
-            cv2.rectangle(picture, corners[:2], corners[2:], colour, max(1, round(height / 8)))
-            at = (corners[0], max(corners[1] - 3, int(height)))
-        for thickness, shade in ((3, (0, 0, 0)), (1, (255, 255, 255) if prediction.boxes is None else colour)):
-            cv2.putText(picture, text, at, cv2.FONT_HERSHEY_SIMPLEX, height / 22, shade, thickness, cv2.LINE_AA)
-    written, encoded = cv2.imencode(Path(file).suffix, picture)
-    if not written:
-        raise ConfigError(f'{str(file)!r}: OpenCV writes no pictures of this kind; take .png.')
-    Path(file).write_bytes(encoded.tobytes())
-
-
-def _colour(number: int) -> tuple[int, int, int]:
-    """A colour in BGR. Neighbouring numbers have hues far apart."""
-    hue = math.modf(number * 0.618)[0] * 179
-    blue, green, red = cv2.cvtColor(np.array([[[hue, 200, 255]]], np.uint8), cv2.COLOR_HSV2BGR)[0, 0].tolist()
-    return blue, green, red
 
 
 def facts_of(trained: Any, size: tuple[int, int] | None) -> str:

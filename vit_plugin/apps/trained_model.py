@@ -1,7 +1,10 @@
 """A trained model: a checkpoint, its config, its pixels and its classes."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import mmcv
@@ -9,13 +12,13 @@ import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
-from mmengine.registry import VISUALIZERS, DefaultScope
-from mmengine.visualization import Visualizer
+from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
 from vit_plugin.config import of_framework
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import read_image
+from vit_plugin.files.inputs import Frame
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.passes import optimize
@@ -24,9 +27,12 @@ from vit_plugin.visualization.pictures import PreparedImage
 from .images import ConfigPixels, TimmPixels
 from .predictions import Prediction
 
-# By a config's default_scope: the task, and what draws its predictions.
-TASKS = dict(mmpretrain=('classification', 'UniversalVisualizer'), mmdet=('detection', 'DetLocalVisualizer'),
-             mmseg=('segmentation', 'SegLocalVisualizer'))
+# The task by a config's default_scope.
+TASKS = dict(mmpretrain='classification', mmdet='detection', mmseg='segmentation')
+
+MOST_PATCHES = 1 << 16  # of an image that is drawn: 256 x 256
+LONGEST = 2000  # pixels of a side of a photograph that is drawn on
+CROOKED = 4.  # levels of grey of 255 by which a ramp may differ from a line
 
 
 class TrainedModel:
@@ -48,8 +54,8 @@ class TrainedModel:
                  pixels: Callable[..., dict[str, Any]] | None = None) -> None:
         self.model, self.cfg, self.meta = model.eval(), cfg, dict(meta)
         self.classes = list(self.meta.get('classes') or ())
-        self.task, self._visualizer = of_framework(TASKS, cfg)
-        self._pixels = pixels
+        self.task = of_framework(TASKS, cfg)
+        self._pixels, self._building = pixels, Lock()
         self._size = min(find_backbone(model)[1].img_size) if isinstance(pixels, TimmPixels) else None
         self.crop_pct = pixels.crop_pct if isinstance(pixels, TimmPixels) else None
 
@@ -63,10 +69,21 @@ class TrainedModel:
         Raises:
             ConfigError: if the file cannot be read, or if the config has no ``test_dataloader``.
         """
-        if self._pixels is None:
-            with DefaultScope.overwrite_default_scope(self.cfg.default_scope):
-                self._pixels = ConfigPixels(self.cfg)
-        return self._pixels(image, index)
+        return self.pixels(image, index)
+
+    @property
+    def pixels(self) -> Callable[..., dict[str, Any]]:
+        """An image -> a sample, see :meth:`sample`. For several threads, of which the first one builds it."""
+        with self._building:
+            if self._pixels is None:
+                with DefaultScope.overwrite_default_scope(self.cfg.default_scope):
+                    self._pixels = ConfigPixels(self.cfg)
+        return self._pixels
+
+    def takes(self, frame: Frame) -> str | np.ndarray:
+        """What :meth:`sample` is given of a frame: its pixels, or the file if the config reads files in its own way."""
+        own_way = isinstance(self.pixels, ConfigPixels) and self.pixels.from_file
+        return frame.source.name if own_way and frame.source.reader == 'image' else frame.image
 
     def prepare(self, image: str | Path | np.ndarray, size: int | None = None) -> PreparedImage:
         """An image for a picture of what the model sees.
@@ -79,30 +96,76 @@ class TrainedModel:
         Raises:
             ConfigError: see :meth:`sample`.
         """
-        size = size or self._size
+        size, pixels = size or self._size, read_image(image)
         if size is None:
-            return PreparedImage.from_batch(self.model, pseudo_collate([self.sample(image)]))
-        pixels, stem = read_image(image), find_backbone(self.model)[1].patch_embed
+            prepared = PreparedImage.from_batch(self.model, pseudo_collate([self.sample(image)]))
+            return prepared._replace(photograph=self._seen_of(pixels, prepared.image))
+        stem = find_backbone(self.model)[1].patch_embed
         scale = size / min(pixels.shape[:2])
-        height, width = (max(round(side * scale / stem.stride), 1) * stem.stride for side in pixels.shape[:2])
-        pixels = mmcv.imresize(pixels, (width, height), interpolation='bicubic', backend='pillow')
+        rows, columns = (max(round(side * scale / stem.stride), 1) for side in pixels.shape[:2])
+        if rows * columns > MOST_PATCHES:
+            fitting = math.floor(size * math.sqrt(MOST_PATCHES / (rows * columns)))
+            raise ConfigError(f'--size {size}: this image would have {rows * columns:,} patches, and {MOST_PATCHES:,} '
+                              f'can be drawn; give {fitting} or less.')
+        resized = mmcv.imresize(pixels, (columns * stem.stride, rows * stem.stride), interpolation='bicubic',
+                                backend='pillow')
         if stem.in_channels == 1:
-            pixels = mmcv.bgr2gray(pixels, keepdim=True)
-        inputs = torch.from_numpy(pixels).permute(2, 0, 1).contiguous()
-        return PreparedImage.from_batch(self.model, dict(inputs=[inputs], data_samples=None))
+            resized = mmcv.bgr2gray(resized, keepdim=True)
+        inputs = torch.from_numpy(resized).permute(2, 0, 1).contiguous()
+        prepared = PreparedImage.from_batch(self.model, dict(inputs=[inputs], data_samples=None))
+        return prepared._replace(photograph=shown(pixels))
+
+    def _seen_of(self, pixels: np.ndarray, seen: np.ndarray) -> np.ndarray | None:
+        """The part of a photograph (H, W, 3) in BGR that its sample shows, in RGB at its own resolution.
+
+        Two ramps of grey go through the same steps, and tell where the columns and rows of the sample are from. None if
+        they are not a straight line, as with padding.
+        """
+        spans = []
+        for axis in (0, 1):
+            length, count = pixels.shape[axis], seen.shape[axis]
+            ramp = np.expand_dims(np.linspace(0, 255, length), (1 - axis, 2))
+            image = np.broadcast_to(ramp, pixels.shape).astype(np.uint8)
+            sample = self.sample(image)['inputs'].float().numpy()
+            values = sample.mean(axis=(0, 2 - axis))
+            slope, first = np.polyfit(np.arange(count), values, 1) if count > 1 else (255., 0.)
+            if np.abs(first + slope * np.arange(count) - values).max() > CROOKED + slope:
+                return None
+            edges = (first + slope * np.array((-0.5, count - 0.5))) * (length - 1) / 255 + 0.5
+            low, high = edges.round().astype(int).clip(0, length)
+            spans.append(slice(low, max(high, low + 1)))
+        return shown(pixels[tuple(spans)])
+
+    def __call__(self, image: str | Path | np.ndarray) -> Prediction:
+        """What the model finds in an image, see :meth:`predict`."""
+        return self.predict([image])[0]
 
     @torch.no_grad()
-    def __call__(self, image: str | Path | np.ndarray, index: int = 0) -> Prediction:
-        """What the model finds in an image, see :meth:`sample`.
+    def predict(self, images: Sequence[str | Path | np.ndarray]) -> list[Prediction]:
+        """What the model finds in images, see :meth:`sample`.
+
+        Images whose samples have one size are computed at once. Others are not, since padding would change what is
+        found in them.
 
         Raises:
-            ConfigError: if the image cannot be read, or if the model has no classes to predict.
+            ConfigError: if an image cannot be read, or if the model has no classes to predict.
         """
         if isinstance(self.model, Classifier):
             raise ConfigError('There are no classes to predict, since these weights have no head with known names of '
                               'classes; give --config with the config of a classifier.')
-        found = self.model.test_step(pseudo_collate([self.sample(image, index)]))[0]
-        return Prediction.of(found.cpu(), self.classes)
+        samples = [self.sample(image, i) for i, image in enumerate(images)]
+        sizes = [self._size_of(sample) for sample in samples]
+        found: dict[int, Prediction] = {}
+        for _, group in groupby(sorted(range(len(samples)), key=sizes.__getitem__), key=sizes.__getitem__):
+            indices = list(group)
+            results = self.model.test_step(pseudo_collate([samples[i] for i in indices]))
+            found |= {i: Prediction.of(one.cpu(), self.classes) for i, one in zip(indices, results, strict=True)}
+        return [found[i] for i in range(len(samples))]
+
+    def _size_of(self, sample: dict[str, Any]) -> tuple[int, ...]:
+        """What samples that are computed at once have in common: a segmentor's are also resized to one size."""
+        original = sample['data_samples'].ori_shape if self.task == 'segmentation' else ()
+        return (*sample['inputs'].shape, *original)
 
     def features(self, samples: Sequence[dict[str, Any]]) -> np.ndarray:
         """What the head of a classifier gets of images, (N, C) in float32, from samples of :meth:`sample`.
@@ -115,19 +178,19 @@ class TrainedModel:
                               'give the checkpoint of one, or --arch.')
         return vectors_of(self.model, self.model.data_preprocessor(pseudo_collate(samples), False)['inputs'])
 
-    def visualizer(self) -> Visualizer:
-        """What draws the predictions: the config's, or the framework's."""
-        with DefaultScope.overwrite_default_scope(self.cfg.default_scope):
-            cfg = dict(self.cfg.get('visualizer') or dict(type=self._visualizer), name='infer', vis_backends=None)
-            visualizer = VISUALIZERS.build(cfg)
-        visualizer.dataset_meta = self.meta
-        return visualizer
-
     def optimized(self) -> 'TrainedModel':
         """This model, with the passes for its device unless the config has ``optimize=False``."""
         if self.cfg.get('optimize', True):
             self.model = optimize(self.model)
         return self
+
+
+def shown(pixels: np.ndarray) -> np.ndarray:
+    """Pixels (H, W, 3) in BGR as a picture shows them: in RGB, with sides of at most :data:`LONGEST`."""
+    scale = LONGEST / max(pixels.shape[:2])
+    if scale < 1:
+        pixels = mmcv.imrescale(pixels, scale, interpolation='area')
+    return np.ascontiguousarray(pixels[..., ::-1])
 
 
 @torch.no_grad()

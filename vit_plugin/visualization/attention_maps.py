@@ -1,5 +1,6 @@
 """The attention weights of a model's blocks, computed by the model's own layers, and their rollout."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -13,6 +14,8 @@ from vit_plugin.models.layers.attention import Attention
 from vit_plugin.models.layers.block_cfg import Grid
 from vit_plugin.models.layers.window import InWindows, to_windows
 from vit_plugin.models.loading import find_backbone
+
+MOST_WEIGHTS = 1 << 30  # of a block: 4 GiB in float32
 
 
 def attention_weights(model: nn.Module, images: Tensor,
@@ -33,10 +36,14 @@ def attention_weights(model: nn.Module, images: Tensor,
         padding is left out.
 
     Raises:
-        ConfigError: if the model has no such backbone.
+        ConfigError: if the model has no such backbone, or if a block has more than :data:`MOST_WEIGHTS`.
     """
     _, backbone = find_backbone(model)
     results: list[Any] = []
+    tokens = math.prod(backbone.patch_embed.grid(tuple(images.shape[-2:]))) + backbone.num_prefix_tokens
+    if (count := len(images) * backbone.num_heads * tokens ** 2) > MOST_WEIGHTS:
+        raise ConfigError(f'The attention of {tokens:,} tokens has {count:,} weights, more than memory is for; give a '
+                          'smaller image, or draw the features.')
 
     def record(attn: Attention, args: tuple) -> None:
         x, grid, _, rotation, _ = args
@@ -80,19 +87,20 @@ def class_attention(model: nn.Module, images: Tensor) -> Tensor:
     """The attention of the class token to the patches, in every head of every block.
 
     Returns:
-        Maps (B, blocks, heads, h, w). Each shows the weights of one row. They sum to 1 less the weight of the tokens
-        before the patches.
+        Maps (B, blocks, heads, h, w). Each shows the weights of one row. Without a class token, it is the mean of the
+        rows of all patches. They sum to 1 less the weight of the tokens before the patches.
 
     Raises:
-        ConfigError: if there is no class token; see also :func:`attention_weights`.
+        ConfigError: see :func:`attention_weights`.
     """
     _, backbone = find_backbone(model)
-    if 'cls_token' not in backbone.prefix_tokens:
-        raise ConfigError('This model has no class token, whose attention could be drawn; draw its rollout or features '
-                          'instead.')
-    prefix = backbone.num_prefix_tokens
-    return torch.stack(attention_weights(
-        model, images, lambda weights, grid: weights[:, :, 0, prefix:].unflatten(-1, grid)), dim=1)
+    prefix, row = backbone.num_prefix_tokens, 'cls_token' in backbone.prefix_tokens
+
+    def keep(weights: Tensor, grid: Grid) -> Tensor:
+        reached = weights[:, :, 0] if row else weights[:, :, prefix:].mean(dim=2)  # (B, heads, N)
+        return reached[..., prefix:].unflatten(-1, grid)
+
+    return torch.stack(attention_weights(model, images, keep), dim=1)
 
 
 def attention_rollout(model: nn.Module, images: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.models.loading import find_backbone
 
 from .attention_distance import attention_distances, draw_attention_distances
 from .attention_maps import attention_rollout, class_attention
@@ -25,11 +26,23 @@ class PreparedImage(NamedTuple):
     """An image as a model gets it."""
     image: np.ndarray  # pixels (H, W, 3) in RGB, before they are normalised
     inputs: Tensor  # (1, C, H', W'), which may be padded at the right and bottom
+    photograph: np.ndarray | None = None  # what the image shows, in RGB at its own resolution, if that is known
 
     @property
     def covered(self) -> tuple[int, int]:
         """Height and width of the input, on which the patches lie."""
         return self.inputs.shape[-2], self.inputs.shape[-1]
+
+    @property
+    def sharpest(self) -> np.ndarray:
+        """The pixels (H, W, 3) in RGB to draw over: the photograph, or else the image."""
+        return self.image if self.photograph is None else self.photograph
+
+    def draw(self, maps: Sequence[Tensor], titles: Sequence[str], bright: float = 0.) -> Figure:
+        """Maps of patches over the photograph, see :func:`~vit_plugin.visualization.style.draw_over`."""
+        height, width = (round(covered * shown / seen) for covered, shown, seen in zip(
+            self.covered, self.sharpest.shape, self.image.shape, strict=False))
+        return draw_over(self.sharpest, maps, titles, (height, width), bright)
 
     @classmethod
     def from_batch(cls, model: nn.Module, batch: Mapping[str, Any]) -> 'PreparedImage':
@@ -54,33 +67,37 @@ def chosen(numbers: Sequence[int] | None, count: int, name: str) -> list[int]:
 
 def attention(model: nn.Module, prepared: PreparedImage, blocks: Sequence[int] = (-1, ),
               heads: Sequence[int] | None = None) -> Figure:
-    """The class token's attention in some blocks and heads (all by default), over the image."""
+    """The attention of the class token, or of all patches, in some blocks and heads (default: all), over the image."""
     maps = class_attention(model, prepared.inputs)[0]
     pairs = [(i, j) for i in chosen(blocks, len(maps), 'block') for j in chosen(heads, maps.shape[1], 'head')]
-    titles = [f'block {i % len(maps) + 1}, head {j % maps.shape[1] + 1}' for i, j in pairs]
-    return draw_over(prepared.image, [maps[pair] for pair in pairs], titles, prepared.covered,
-                     EVEN / maps[0, 0].numel())
+    titles = [f'block {i % len(maps) + 1}, head {j % maps.shape[1] + 1}{_queries(model)}' for i, j in pairs]
+    return prepared.draw([maps[pair] for pair in pairs], titles, EVEN / maps[0, 0].numel())
 
 
 def rollout(model: nn.Module, prepared: PreparedImage, blocks: Sequence[int] = (-1, )) -> Figure:
     """The rollout of attention to some blocks, over the image."""
     maps = attention_rollout(model, prepared.inputs)[0]
     blocks = chosen(blocks, len(maps), 'block')
-    titles = [f'rollout to block {i % len(maps) + 1}' for i in blocks]
-    return draw_over(prepared.image, [maps[i] for i in blocks], titles, prepared.covered, EVEN / maps[0].numel())
+    titles = [f'rollout to block {i % len(maps) + 1}{_queries(model)}' for i in blocks]
+    return prepared.draw([maps[i] for i in blocks], titles, EVEN / maps[0].numel())
+
+
+def _queries(model: nn.Module) -> str:
+    """What a title says of a model without a class token."""
+    return '' if 'cls_token' in find_backbone(model)[1].prefix_tokens else ', mean of patches'
 
 
 def features(model: nn.Module, *prepared: PreparedImage) -> Figure:
     """The features of patches as colours, next to each image."""
     colors = feature_colors([patch_features(model, one.inputs)[0] for one in prepared])
-    return draw_feature_colors([one.image for one in prepared], colors)
+    return draw_feature_colors([one.sharpest for one in prepared], colors)
 
 
 def cam(model: nn.Module, prepared: PreparedImage, label: int | None = None, classes: Sequence[str] = ()) -> Figure:
     """What speaks for a class (the most probable by default), over the image."""
     maps, (found, ) = class_activation(model, prepared.inputs, None if label is None else [label])
     name = classes[found] if found < len(classes) else found
-    return draw_over(prepared.image, list(maps), [f'speaks for {name}'], prepared.covered)
+    return prepared.draw(list(maps), [f'speaks for {name}'])
 
 
 def distance(model: nn.Module, prepared: Iterable[PreparedImage]) -> Figure:

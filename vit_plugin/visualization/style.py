@@ -13,6 +13,7 @@ from torch import Tensor
 COLORMAP = 'viridis'
 SERIES = ('#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9')  # Okabe and Ito's
 DPI = 150
+FINEST = 300  # of a photograph
 HEAT = 'inferno'
 OPACITY = 0.65
 BRIGHTEST = 0.995  # a few patches can have most of the weight; all above this share of the pixels are equally bright
@@ -64,7 +65,9 @@ def draw_over(image: np.ndarray, maps: Sequence[Tensor], titles: Sequence[str], 
     height, width = image.shape[:2]
     count = len(maps) + 1
     columns = min(min(COLUMNS, key=lambda columns: -count % columns), count)  # the fewest empty panels
-    figure, (first, *others) = panels(-(-count // columns), columns, width / height, 8 / max(columns, 2.5))
+    side = 8 / max(columns, 2.5)
+    figure, (first, *others) = panels(-(-count // columns), columns, width / height, side)
+    figure.dpi = np.clip(width / side, DPI, FINEST)  # as many dots as the image has pixels, if they are needed
     first.imshow(image)
     first.set_title('image', fontsize='small', pad=3)
     for panel, values, title in zip(others, maps, titles, strict=False):

@@ -1,0 +1,72 @@
+"""A detector asked about overlapping parts of a large image, by supervision's InferenceSlicer."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from vit_plugin.errors import ConfigError, needed_by
+
+from .predictions import Prediction, names_of
+
+OVERLAP = 0.2  # of a slice, with each of its neighbours
+SAME = 0.5  # of the smaller of two boxes of a class, from which on they are one object
+
+
+class Sliced:
+    """Finds small objects in squares of an image, and large ones in all of it.
+
+    Args:
+        predict: a detector: images (H, W, 3) -> predictions.
+        side: of a slice, in pixels of the image.
+        classes: the names of the classes.
+        score_thr: lowest score of a box that is kept.
+        batch_size: slices that are computed at once.
+
+    Raises:
+        MissingExtraError: if supervision is not installed.
+    """
+
+    def __init__(self, predict: Callable[[Sequence[np.ndarray]], list[Prediction]], side: int,
+                 classes: Sequence[str], score_thr: float = 0.05, batch_size: int = 1) -> None:
+        with needed_by('--slices'):
+            import supervision as sv
+        self.predict, self.side, self.classes, self.score_thr = predict, side, classes, score_thr
+        self._sv: Any = sv
+        self.slicer = sv.InferenceSlicer(
+            self._found if batch_size > 1 else lambda image: self._found([image])[0],
+            slice_wh=side, overlap_wh=round(OVERLAP * side), overlap_filter='none',
+            compact_masks=True, batch_size=batch_size)
+
+    def __call__(self, images: Sequence[np.ndarray]) -> list[Prediction]:
+        """What is found in images (H, W, 3) in BGR.
+
+        Raises:
+            ConfigError: if the model is no detector.
+        """
+        return [self._in_all_of(image) for image in images]
+
+    def _in_all_of(self, image: np.ndarray) -> Prediction:
+        found, = self._found([image])
+        if max(image.shape[:2]) > self.side:
+            parts = self.slicer(image)
+            parts.metadata.clear()
+            found = self._sv.Detections.merge([found, parts])
+        found = found.with_nms(SAME, overlap_metric=self._sv.OverlapMetric.IOS)
+        found = found[np.argsort(-found.confidence, kind='stable')]
+        masks = None if found.mask is None else np.asarray(found.mask)
+        names = names_of(found.class_id, self.classes)
+        return Prediction(None, found.class_id, names, found.confidence, found.xyxy, masks)
+
+    def _found(self, images: Sequence[np.ndarray]) -> list[Any]:
+        """supervision's form of the predictions of some images."""
+        return [self._detections(one) for one in self.predict(images)]
+
+    def _detections(self, prediction: Prediction) -> Any:
+        if prediction.boxes is None:
+            raise ConfigError('--slices is for detectors, and this model finds no boxes; '
+                              'leave it out.')
+        keep = prediction.scores > self.score_thr
+        masks = None if prediction.masks is None else prediction.masks[keep].astype(bool)
+        return self._sv.Detections(prediction.boxes[keep], masks, prediction.scores[keep],
+                                   prediction.labels[keep].astype(int))
