@@ -24,7 +24,8 @@ def make_parser() -> argparse.ArgumentParser:
     data.add_argument('--epochs', type=at_least(1), help='default: by the number of images')
     data.add_argument('--batch-size', type=at_least(1), help='default: by the number of images')
     data.add_argument('--img-size', type=at_least(1),
-                      help='side of the images in pixels; default: that of the weights, or of the images')
+                      help='longer side of the images in pixels; default: that of the weights, or by the '
+                           'images and the boxes')
     data.add_argument('--no-flip', action='store_true', default=None,
                       help='left and right matter, as in letters: flip no image')
     data.add_argument('--balance', action='store_true', default=None,

@@ -64,6 +64,10 @@ def test_a_batch_takes_as_long_as_its_images(monkeypatch):
     monkeypatch.setattr(duration, 'ENOUGH', 10)
     assert duration.seconds_of_batch(loader, use, model) == 1.5
     assert used == [2, 2, 4, 4, 8, 8, 16, 16]
+    used.clear()
+    monkeypatch.setattr(duration, 'LONG', 1)
+    assert duration.seconds_of_batch(loader, use, model) == 1.5
+    assert used == [2, 4, 8, 16]  # a step that long is not repeated
 
 
 def test_the_forecast_changes_nothing_of_the_run(tmp_path, monkeypatch):

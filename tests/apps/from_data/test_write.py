@@ -268,6 +268,16 @@ def test_a_small_hybrid_detects(folder):
     assert all(step.type != 'RandomFlip' for step in cfg.train_pipeline)
 
 
+@needs_mmdet
+@pytest.mark.parametrize(('epochs', 'varied'), [(3, False), (30, True)])
+def test_the_scale_varies_where_images_are_seen_often(folder, epochs, varied):
+    cfg = read_config(write_config(
+        Request(write_voc(folder / 'boxes').name, task='detection', epochs=epochs)))
+    check_config(cfg)
+    assert ('RandomResize' in [step.type for step in cfg.train_pipeline]) == varied
+    assert cfg.test_pipeline[1].type == 'Resize'
+
+
 def test_rare_classes_and_an_early_end(folder):
     write_digits(folder / 'digits', per_class=10)
     cfg = read_config(write_config(Request('digits', balance=True, patience=3)))

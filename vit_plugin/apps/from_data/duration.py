@@ -16,7 +16,8 @@ from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch import nn
 
 HOUR, MINUTE = 3600., 60.  # seconds
-ENOUGH = 0.5  # seconds of a step that are measured well enough
+# Seconds of a step that are measured well enough, and those of one that is at its first time.
+ENOUGH, LONG = 0.5, 2.
 FEWEST_PIXELS = 64  # of a side that is proposed
 
 
@@ -73,15 +74,22 @@ def seconds_of_batch(loader: Any, use: Callable[[Any], Any], model: nn.Module) -
     while not using or (images < whole and using < ENOUGH):
         images = min(2 * images, whole)
         batch, reading = timed(first_batch, loader, images)
-        for _ in range(2):  # the first one also prepares what is kept for this shape
-            # A copy, since the preprocessors of the frameworks change the samples.
-            _, using = timed(use, copy.deepcopy(batch))
-            model.zero_grad()
+        using = seconds_of_use(use, batch, model)
+        if using < LONG:  # it also prepared what is kept for this shape
+            using = seconds_of_use(use, batch, model)
     if next(model.parameters()).device.type == 'cpu':
         together = using + reading / cores()  # the workers take cores from the model
     else:
         together = max(using, reading / max(loader.num_workers, 1))
     return together * whole / images
+
+
+def seconds_of_use(use: Callable[[Any], Any], batch: Any, model: nn.Module) -> float:
+    """How long a batch takes in the model."""
+    model.zero_grad()
+    # A copy, since the preprocessors of the frameworks change the samples.
+    _, seconds = timed(use, copy.deepcopy(batch))
+    return seconds
 
 
 def first_batch(loader: Any, images: int) -> Any:
