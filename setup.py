@@ -53,8 +53,8 @@ setup(
                       'requests', 'urllib3>=2.2', 'filelock>=3.12', 'tqdm'],
     extras_require={
         'onedl': onedl,
-        'det': [*onedl, 'onedl-mmdetection>=3.5.1'],
-        'seg': [*onedl, 'onedl-mmsegmentation>=1.4.2'],
+        'det': [*onedl, 'onedl-mmdetection>=3.5.1', 'supervision>=0.31'],
+        'seg': [*onedl, 'onedl-mmsegmentation>=1.4.2', 'supervision>=0.31'],
         'openmmlab': ['mmengine>=0.10.7', 'mmcv-lite>=2.0,<2.2', 'mmpretrain>=1.2',
                       'setuptools<81'],  # MMEngine imports pkg_resources
         'demo': ['scikit-learn'],

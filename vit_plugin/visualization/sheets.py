@@ -1,0 +1,81 @@
+"""Several images on one page, with what is drawn on them, titles and a legend of classes."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from .annotate import annotated
+from .marks import IGNORED, Marks, name_of
+from .style import color_of, panels, shortened
+
+PANEL = 3.2  # width in inches
+COLUMNS = 4
+TITLE = 44  # letters
+LEGEND = 24  # classes
+LEGEND_ROW, FILE = 0.24, 0.15  # inches
+
+
+class Panel(NamedTuple):
+    """An image of a page.
+
+    Attributes:
+        image: RGB pixels (H, W, 3).
+        marks: what is drawn on it.
+        title: a line above it.
+        good: False for red letters of the title.
+        file: another line above it.
+    """
+    image: np.ndarray
+    marks: Marks
+    title: str
+    good: bool = True
+    file: str = ''
+
+
+def draw_sheet(panel_list: Sequence[Panel], classes: Sequence[str] = (), heading: str = '') -> Figure:
+    """Draw images next to each other, four in a row.
+
+    Maps of classes have a legend of the classes that are there, of at most 24.
+
+    Args:
+        panel_list: the images.
+        classes: names of the classes.
+        heading: a line above all.
+    """
+    columns = min(COLUMNS, len(panel_list))
+    aspects = [one.image.shape[1] / one.image.shape[0] for one in panel_list]
+    aspect = float(np.clip(np.median(aspects), 0.6, 1.8))
+    figure, axes = panels(-(-len(panel_list) // columns), columns, aspect, PANEL)
+    for panel, one in zip(axes, panel_list, strict=False):
+        panel.imshow(annotated(one.image, one.marks, classes), interpolation='antialiased')
+        color = 'black' if one.good else 'firebrick'
+        lines = [shortened(one.file[::-1], TITLE)[::-1], shortened(one.title, TITLE)]  # files differ at the end
+        panel.set_title('\n'.join(filter(None, lines)), fontsize='small', pad=3, color=color)
+    figure.set_figheight(figure.get_figheight() + FILE * (-(-len(panel_list) // columns)))
+    if heading:
+        figure.set_figheight(figure.get_figheight() + 0.3)
+        figure.suptitle(heading, fontsize='medium')
+    shown = _classes_of(one.marks for one in panel_list)
+    if shown:
+        _add_legend(figure, shown, classes, 2 * columns)
+    return figure
+
+
+def _classes_of(marks: Iterable[Marks]) -> list[int]:
+    """The classes that maps have, the most frequent first."""
+    maps = [one.map.ravel() for one in marks if one.map is not None]
+    labels, counts = np.unique(np.concatenate(maps), return_counts=True) if maps else (np.empty(0, int), np.empty(0))
+    return [label for label in labels[np.argsort(-counts, kind='stable')].tolist() if label != IGNORED]
+
+
+def _add_legend(figure: Figure, shown: Sequence[int], classes: Sequence[str], columns: int) -> None:
+    handles = [Patch(color=color_of(label), label=shortened(name_of(label, classes), 18))
+               for label in sorted(shown[:LEGEND])]
+    if len(shown) > LEGEND:
+        handles.append(Patch(color='none', label=f'and {len(shown) - LEGEND} more'))
+    rows = -(-len(handles) // columns)
+    figure.set_figheight(figure.get_figheight() + LEGEND_ROW * rows + 0.1)
+    figure.legend(handles=handles, loc='outside lower center', ncols=columns, frameon=False, fontsize='small')
