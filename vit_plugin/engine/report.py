@@ -78,7 +78,8 @@ class ReportHook(Hook):
         """Draw the data. All processes make the batch, since a preprocessor may communicate."""
         held_out = None if runner._val_loop is None else runner.val_dataloader.dataset
         preprocessor = getattr(unwrapped(runner.model), 'data_preprocessor', None)
-        for name, figure in data_figures(runner.train_dataloader.dataset, held_out, preprocessor):
+        loader = runner.train_dataloader
+        for name, figure in data_figures(loader.dataset, held_out, preprocessor, loader.collate_fn):
             self._save(runner, name, figure)
 
     def _seconds(self) -> float:
@@ -118,7 +119,7 @@ class ReportHook(Hook):
         self._rows = [*(one for one in self._rows if one[self._unit] < row[self._unit]), row]  # it may be a repetition
         self._scores = self._confusion = None
         if self._outcomes is not None and not self._outcomes.dear:
-            self._score(runner)
+            self._try(runner, 'scores by class', self._score)
         self._write_metrics(runner)
 
     def _row(self, runner: Runner, metrics: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,21 +139,21 @@ class ReportHook(Hook):
         names = dict.fromkeys(name for row in self._rows for name in row if name not in known)
         return {name: [(row[self._unit], row[name]) for row in self._rows if name in row] for name in names}
 
-    def _score(self, runner: Runner) -> None:
+    def _score(self) -> None:
         assert self._outcomes is not None
         self._scores = self._outcomes.scores()
-        matrix: list[np.ndarray | None] = [None]
-        self._try(runner, 'the confusion matrix', lambda: matrix.append(self._outcomes.confusion_matrix()))
-        self._confusion = matrix[-1]
+        try:
+            self._confusion = self._outcomes.confusion_matrix()
+        except MissingExtraError:  # after the run it is said once, where the pictures are drawn
+            self._confusion = None
 
     def after_train(self, runner: Runner) -> None:
-        history = getattr(self, '_rows', None) and self._history
-        if not is_main_process() or not history:
+        if not is_main_process() or not self._rows:
             return
-        folder, unit = Path(runner.work_dir), self._unit
+        folder, unit, history = Path(runner.work_dir), self._unit, self._history
         if self._outcomes is not None:
             if self._scores is None:
-                self._score(runner)
+                self._try(runner, 'scores by class', self._score)
             self._write_metrics(runner)
             self._write_classes(folder)
         scalars = runner.message_hub.log_scalars
@@ -164,7 +165,7 @@ class ReportHook(Hook):
         if self._outcomes is not None and self.pictures:
             self._try(runner, 'images to validate', lambda: self._draw_images(runner))
         last = ', '.join(f'{name} {values[-1][1]:.4g}' for name, values in history.items())
-        runner.logger.info(f'Trained in {time.perf_counter() - self._start:.0f} s: {last}. '
+        runner.logger.info(f'Trained in {time.perf_counter() - self._start:.0f} s: {last or "no metric"}. '
                            f'Checkpoint, metrics.json and pictures are in {folder}\n'
                            f'Next: vit-plugin test {folder}')
 
@@ -194,7 +195,7 @@ class ReportHook(Hook):
         except MissingExtraError as error:
             runner.logger.info(f'{error} The run goes on without {what}.')
         except Exception as error:  # noqa: BLE001  hours of training are worth more than a picture
-            runner.logger.warning(f'There is no picture of {what}: {type(error).__name__}: {first_line(error)}.')
+            runner.logger.warning(f'The report has to go without {what}: {type(error).__name__}: {first_line(error)}.')
 
     def _save(self, runner: Runner, name: str, figure: Figure) -> None:
         if is_main_process():
@@ -217,7 +218,8 @@ class ReportHook(Hook):
         write_text(Path(runner.work_dir, TABLE), as_csv(self._rows))
 
     def _write_classes(self, folder: Path) -> None:
-        assert self._scores is not None
+        if self._scores is None:
+            return
         write_text(folder / f'{CLASSES}.json', json.dumps(self._scores, indent=1) + '\n')
         write_text(folder / f'{CLASSES}.csv', as_csv(self._scores['per_class']))
         write_text(folder / f'{CLASSES}.md', as_markdown(self._scores))

@@ -13,5 +13,5 @@ from .style import draw_over
 __all__ = [
     'attention_distances', 'attention_rollout', 'attention_weights', 'class_activation', 'class_attention',
     'draw_attention_distances', 'draw_budgets', 'draw_confusion_matrix', 'draw_curves', 'draw_data',
-    'draw_feature_colors', 'draw_learning_curve', 'draw_over', 'draw_position_similarity', 'draw_seeds', 'feature_colors',
-    'patch_features', 'position_similarity']
+    'draw_feature_colors', 'draw_learning_curve', 'draw_over', 'draw_position_similarity', 'draw_seeds',
+    'feature_colors', 'patch_features', 'position_similarity']

@@ -16,7 +16,8 @@ SIDE = 480  # pixels of the longer side of an image that is drawn on: lines and 
 PIXELS = 6  # from this factor on, an image is enlarged to squares
 OPACITY = 0.45
 LETTERS = 20  # of a name, next to a box
-MOST = 100  # boxes that are drawn in an image, those of the highest scores
+MOST = 100  # predictions that are drawn in an image, those of the highest scores
+NAMED = 30  # boxes in an image that have their names; with more, the names would cover it
 
 
 def annotated(image: np.ndarray, marks: Marks, classes: Sequence[str] = (), side: int = SIDE) -> np.ndarray:
@@ -77,6 +78,8 @@ def _with_instances(canvas: Image.Image, instances: Instances, frame: tuple[int,
         found.mask = np.stack([resized(decode(rle), (width, height)) for rle in instances.masks]).astype(bool)
         canvas = sv.MaskAnnotator(palette, OPACITY).annotate(canvas, found)
     canvas = sv.BoxAnnotator(palette, thickness).annotate(canvas, found)
+    if len(instances) > NAMED:
+        return canvas
     texts = [shortened(name_of(label, classes), LETTERS) for label in instances.labels.tolist()]
     if instances.scores is not None:
         texts = [f'{text} {score:.2f}' for text, score in zip(texts, instances.scores.tolist(), strict=True)]

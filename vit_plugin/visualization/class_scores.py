@@ -32,7 +32,7 @@ def class_scores(counts: np.ndarray, classes: Sequence[str] | None = None) -> di
     overall = _precision_recall_f1(*counts.sum(axis=1, keepdims=True))[0]
 
     def named(values: Iterable[float]) -> dict[str, float]:
-        return dict(zip(('precision', 'recall', 'f1'), map(_rounded, values), strict=True))
+        return dict(zip(('precision', 'recall', 'f1'), (round(float(value), 4) for value in values), strict=True))
 
     return dict(
         macro=named(scores[present].mean(axis=0) if present.any() else np.zeros(3)),

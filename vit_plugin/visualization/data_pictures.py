@@ -2,7 +2,7 @@
 
 import copy
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,11 @@ from .style import save_figure
 LISTED = 10_000  # samples whose labels are counted; a listing is read in microseconds
 MASKS = 200  # masks that are read to count their pixels
 SHOWN = 16
+Collate = Callable[[Sequence[Any]], Any]
 
 
 def draw_data(dataset: Any, folder: str | Path, held_out: Any = None, preprocessor: nn.Module | None = None,
-              seed: int = 0) -> list[Path]:
+              collate: Collate = pseudo_collate, seed: int = 0) -> list[Path]:
     """Write ``labels.png`` and ``train_batch.png``: what there is to learn, and images as the network sees them.
 
     The data sets, the preprocessor and all generators of random numbers are left as they were. At most 10,000 listings,
@@ -39,7 +40,8 @@ def draw_data(dataset: Any, folder: str | Path, held_out: Any = None, preprocess
         folder: where the pictures are written.
         held_out: a built data set to validate on, whose classes are counted too.
         preprocessor: the model's, which may mix and pad images. If it communicates, all processes must call this.
-        seed: of the samples and what is random in their augmentation.
+        collate: makes a batch of samples, as the data loader's ``collate_fn`` does.
+        seed: of what is random in the augmentation.
 
     Returns:
         The paths of what was written. A data set without classes, or without a length, has no picture.
@@ -48,14 +50,14 @@ def draw_data(dataset: Any, folder: str | Path, held_out: Any = None, preprocess
         MissingExtraError: if there are boxes or maps, and supervision is not installed.
     """
     written = []
-    for name, figure in data_figures(dataset, held_out, preprocessor, seed):
+    for name, figure in data_figures(dataset, held_out, preprocessor, collate, seed):
         written.append(Path(folder, f'{name}.png'))
         save_figure(figure, written[-1])
     return written
 
 
 def data_figures(dataset: Any, held_out: Any = None, preprocessor: nn.Module | None = None,
-                 seed: int = 0) -> Iterator[tuple[str, Figure]]:
+                 collate: Collate = pseudo_collate, seed: int = 0) -> Iterator[tuple[str, Figure]]:
     """The figures that :func:`draw_data` writes, with their names."""
     classes = classes_of(dataset)
     if isinstance(dataset, IterableDataset) or not classes or not len(dataset):
@@ -66,7 +68,7 @@ def data_figures(dataset: Any, held_out: Any = None, preprocessor: nn.Module | N
     if labels is not None:
         yield 'labels', labels
     with as_they_were(seed):
-        batch = _batch(splits['train'], classes, preprocessor)
+        batch = _batch(splits['train'], classes, preprocessor, collate)
     if batch is not None:
         yield 'train_batch', batch
 
@@ -114,7 +116,7 @@ def pixels_of(inputs: Tensor, preprocessor: nn.Module | None = None) -> np.ndarr
     The frameworks' pipelines yield BGR.
     """
     values = inputs.detach().float()
-    if hasattr(preprocessor, 'mean'):
+    if preprocessor is not None and hasattr(preprocessor, 'mean'):
         values = values * preprocessor.std + preprocessor.mean
     is_rgb = getattr(preprocessor, 'to_rgb', getattr(preprocessor, '_channel_conversion', False))
     image = values.cpu().permute(1, 2, 0).numpy()
@@ -187,7 +189,8 @@ KINDS = {'images': 'gt_label', 'objects': 'instances', 'pixels': 'seg_map_path'}
 READERS = {'images': (_count_images, LISTED), 'objects': (_count_objects, LISTED), 'pixels': (_count_pixels, MASKS)}
 
 
-def _batch(dataset: Any, classes: Sequence[str], preprocessor: nn.Module | None) -> Figure | None:
+def _batch(dataset: Any, classes: Sequence[str], preprocessor: nn.Module | None,
+           collate: Collate) -> Figure | None:
     """Images after augmentation, with what is true of them."""
     items = []
     for index in evenly(len(dataset), SHOWN):
@@ -199,14 +202,18 @@ def _batch(dataset: Any, classes: Sequence[str], preprocessor: nn.Module | None)
     items = [one for one in items if isinstance(one, Mapping) and isinstance(one.get('inputs'), Tensor)]
     if not items:
         return None
-    batch = pseudo_collate(items)
+    batch = collate(items)
     if preprocessor is not None:
         preprocessor = copy.deepcopy(preprocessor)
         batch = preprocessor(batch, training=True)
+    samples = batch.get('data_samples')
+    if samples is None or len(batch['inputs']) != len(samples):  # views of images, in self-supervised learning
+        return None
     shown = []
-    for inputs, sample in zip(batch['inputs'], batch['data_samples'], strict=True):
+    for inputs, sample in zip(batch['inputs'], samples, strict=True):
         image = pixels_of(inputs, preprocessor)
         marks = true_marks(sample, image.shape[:2], classes)
-        count = '' if marks.instances is None else f'{len(marks.instances.objects)} objects'
+        number = 0 if marks.instances is None else len(marks.instances.objects)
+        count = f'{number} object{"s" * (number > 1)}' if number else ''
         shown.append(Panel(image, marks, marks.caption or count, file=file_of(sample)))
     return draw_sheet(shown, classes, 'images to train on, after augmentation')

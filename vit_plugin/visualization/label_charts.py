@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from .style import SERIES, color_of, new_figure, shortened
 
@@ -27,11 +28,11 @@ def draw_labels(counts: Mapping[str, np.ndarray], classes: Sequence[str], unit: 
     """
     named = len(classes) <= MOST_NAMED
     height = max(4., 1.2 + 0.22 * len(classes)) if named else 4.5
-    wide = boxes is not None and len(boxes) > 0
-    figure = new_figure(12 if wide else 7, height)
+    placed = boxes is not None and len(boxes) > 0
+    figure = new_figure(12 if placed else 7, height)
     if title:
         figure.suptitle(title, fontsize='medium')
-    if not wide:
+    if boxes is None or not len(boxes):
         _draw_counts(figure.add_subplot(), counts, classes, unit)
         return figure
     bars, places, sizes = figure.subplots(1, 3, width_ratios=(1.25, 1, 1))
@@ -61,10 +62,9 @@ def _draw_counts(axes: Axes, counts: Mapping[str, np.ndarray], classes: Sequence
         axes.margins(x=0.15)
         axes.xaxis.set_major_formatter(lambda number, _: _short(number))
     if len(counts) > 1:
-        legend = axes.legend(frameon=False, fontsize='small', loc='lower right', bbox_to_anchor=(1, 1), ncols=2)
-        for row, handle in enumerate(legend.legend_handles if len(classes) <= MOST_NAMED else ()):
-            handle.set_color('0.3')
-            handle.set_alpha(1 / (1 + row))
+        handles = None if len(classes) > MOST_NAMED else [
+            Patch(color='0.3', alpha=1 / (1 + row), label=split) for row, split in enumerate(counts)]
+        axes.legend(handles=handles, frameon=False, fontsize='small', loc='lower right', bbox_to_anchor=(1, 1), ncols=2)
 
 
 def _draw_boxes(places: Axes, sizes: Axes, boxes: np.ndarray) -> None:
@@ -72,7 +72,7 @@ def _draw_boxes(places: Axes, sizes: Axes, boxes: np.ndarray) -> None:
     for axes, (across, down), labels in (
             (places, ((left + right) / 2, (top + bottom) / 2), ('centre, from the left', 'centre, from the top')),
             (sizes, (right - left, bottom - top), ('width', 'height'))):
-        axes.hist2d(across, down, BINS, ((0, 1), (0, 1)), cmap='Blues', norm=PowerNorm(0.5))
+        axes.hist2d(across, down, bins=BINS, range=((0, 1), (0, 1)), cmap='Blues', norm=PowerNorm(0.5))
         axes.set(xlabel=labels[0], ylabel=labels[1], aspect='equal')
     places.invert_yaxis()
     places.set_title('where boxes are', fontsize='small')

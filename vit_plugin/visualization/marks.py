@@ -37,7 +37,7 @@ class Instances:
         return Instances(
             self.boxes[keep], self.labels[keep],
             None if self.scores is None else self.scores[keep],
-            None if self.masks is None else [self.masks[i] for i in np.flatnonzero(keep)],
+            None if self.masks is None else [self.masks[i] for i in np.flatnonzero(keep).tolist()],
             None if self.crowd is None else self.crowd[keep])
 
     def above(self, score: float) -> 'Instances':

@@ -15,7 +15,7 @@ PANEL = 3.2  # width in inches
 COLUMNS = 4
 TITLE = 44  # letters
 LEGEND = 24  # classes
-LEGEND_ROW, FILE = 0.24, 0.15  # inches
+HEADING, FILE, LEGEND_ROW = 0.3, 0.15, 0.24  # inches
 
 
 class Panel(NamedTuple):
@@ -38,7 +38,7 @@ class Panel(NamedTuple):
 def draw_sheet(panel_list: Sequence[Panel], classes: Sequence[str] = (), heading: str = '') -> Figure:
     """Draw images next to each other, four in a row.
 
-    Maps of classes have a legend of the classes that are there, of at most 24.
+    Maps and boxes have a legend of the classes that are there, of at most 24.
 
     Args:
         panel_list: the images.
@@ -48,15 +48,16 @@ def draw_sheet(panel_list: Sequence[Panel], classes: Sequence[str] = (), heading
     columns = min(COLUMNS, len(panel_list))
     aspects = [one.image.shape[1] / one.image.shape[0] for one in panel_list]
     aspect = float(np.clip(np.median(aspects), 0.6, 1.8))
-    figure, axes = panels(-(-len(panel_list) // columns), columns, aspect, PANEL)
+    rows = -(-len(panel_list) // columns)
+    figure, axes = panels(rows, columns, aspect, PANEL)
     for panel, one in zip(axes, panel_list, strict=False):
         panel.imshow(annotated(one.image, one.marks, classes), interpolation='antialiased')
         color = 'black' if one.good else 'firebrick'
         lines = [shortened(one.file[::-1], TITLE)[::-1], shortened(one.title, TITLE)]  # files differ at the end
         panel.set_title('\n'.join(filter(None, lines)), fontsize='small', pad=3, color=color)
-    figure.set_figheight(figure.get_figheight() + FILE * (-(-len(panel_list) // columns)))
+    files = any(one.file for one in panel_list)
+    figure.set_figheight(figure.get_figheight() + FILE * rows * files + HEADING * bool(heading))
     if heading:
-        figure.set_figheight(figure.get_figheight() + 0.3)
         figure.suptitle(heading, fontsize='medium')
     shown = _classes_of(one.marks for one in panel_list)
     if shown:
@@ -65,9 +66,12 @@ def draw_sheet(panel_list: Sequence[Panel], classes: Sequence[str] = (), heading
 
 
 def _classes_of(marks: Iterable[Marks]) -> list[int]:
-    """The classes that maps have, the most frequent first."""
-    maps = [one.map.ravel() for one in marks if one.map is not None]
-    labels, counts = np.unique(np.concatenate(maps), return_counts=True) if maps else (np.empty(0, int), np.empty(0))
+    """The classes of pixels and boxes, the most frequent first."""
+    found = [np.empty(0, int)]
+    for one in marks:
+        found += [] if one.map is None else [one.map.ravel()]
+        found += [] if one.instances is None else [one.instances.labels]
+    labels, counts = np.unique(np.concatenate(found), return_counts=True)
     return [label for label in labels[np.argsort(-counts, kind='stable')].tolist() if label != IGNORED]
 
 

@@ -24,8 +24,9 @@ OPACITY = 0.65
 BRIGHTEST = 0.995  # a few patches can have most of the weight; all above this share of the pixels are equally bright
 COLUMNS = (5, 4, 3)
 # Of classes, in charts and over images; classes beyond these have them again.
-CLASS_COLORS = [to_hex(color) for name, step in (('tab10', 1), ('Dark2', 1), ('tab20b', 3))
-                for color in colormaps[name].colors[::step]]
+CLASS_COLORS = [to_hex(colormaps[name](number)) for name, numbers in (
+    ('tab10', range(10)), ('Dark2', range(8)), ('tab20b', range(0, 20, 3))) for number in numbers]
+COMPRESSION = 3  # of a PNG: at the usual 6 it takes longer to write than to draw
 MISSING_GLYPH = 'Glyph .* missing from font'  # a name in a script that the font lacks is drawn as boxes
 
 
@@ -57,6 +58,7 @@ def panels(rows: int, columns: int, aspect: float, side: float,
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for panel in axes:
         panel.set_axis_off()
+        panel.set(xticks=[], yticks=[])  # even hidden ones are laid out
     return figure, axes
 
 
@@ -100,7 +102,7 @@ def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure as PNG, completely or not at all."""
     with replacing(path) as temporary, warnings.catch_warnings():
         warnings.filterwarnings('ignore', MISSING_GLYPH)
-        figure.savefig(temporary)
+        figure.savefig(temporary, pil_kwargs=dict(compress_level=COMPRESSION))
 
 
 def as_pixels(figure: Figure) -> np.ndarray:

@@ -51,6 +51,8 @@ class InstanceOutcomes(Outcomes):
     def add(self, position: int, sample: Any) -> None:
         frame = tuple(sample.ori_shape[:2])
         true, predicted = (find(sample, frame, ()).instances for find in (true_marks, predicted_marks))
+        assert true is not None
+        assert predicted is not None
         self._seen[position] = Seen(frame, true, predicted)
 
     def join(self, other: Outcomes) -> None:
@@ -73,7 +75,7 @@ class InstanceOutcomes(Outcomes):
         return self._found[self._kinds[-1]]
 
     def scores(self) -> dict[str, Any]:
-        rows = [dict(name=str(name)) for name in self.classes]
+        rows: list[dict[str, Any]] = [dict(name=str(name)) for name in self.classes]
         for kind, found in self._found.items():
             prefix = 'mask_' * (kind == 'segm')
             for row, values in zip(rows, found.average_precision, strict=True):
@@ -156,7 +158,7 @@ class Found:
         self.best_score = float(STEPS[highest[len(highest) // 2]])
 
     @staticmethod
-    def _f1_of(images: Sequence[dict | None], objects: int) -> np.ndarray:
+    def _f1_of(images: np.ndarray, objects: int) -> np.ndarray:
         """F1 in per cent at each of :data:`STEPS`."""
         scores, right = (np.concatenate([[], *parts]) for parts in zip(*map(_predictions, images), strict=True))
         counted = scores[None] >= STEPS[:, None]
@@ -174,7 +176,7 @@ class Found:
 
     def curves(self, classes: Sequence[str]) -> dict[str, DetectionCurve]:
         """The curve of all, then that of each class with objects."""
-        present = np.flatnonzero(self.objects)
+        present = np.flatnonzero(self.objects).tolist()
         curves = {str(classes[i]): DetectionCurve(
             self.recall, self.precision[i, 0], STEPS, self.f1[i], float(self.average_precision[i, 1])) for i in present}
         mean = self.precision[present, 0].mean(axis=0) if len(present) else np.zeros_like(self.recall)
