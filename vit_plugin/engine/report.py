@@ -61,6 +61,7 @@ class ReportHook(Hook):
     def __init__(self, pictures: bool = True) -> None:
         self.pictures = pictures
         self._outcomes: Outcomes | None = None
+        self._lacks: set[str] = set()  # packages that the log has named
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         self._resumed = checkpoint.get('report', {}) if runner._resume else {}
@@ -193,7 +194,9 @@ class ReportHook(Hook):
         try:
             draw()
         except MissingExtraError as error:
-            runner.logger.info(f'{error} The run goes on without {what}.')
+            if f'{error}' not in self._lacks:
+                runner.logger.info(f'{error} The run goes on without {what}.')
+            self._lacks.add(f'{error}')
         except Exception as error:  # noqa: BLE001  hours of training are worth more than a picture
             runner.logger.warning(f'The report has to go without {what}: {type(error).__name__}: {first_line(error)}.')
 

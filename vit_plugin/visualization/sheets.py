@@ -9,13 +9,12 @@ from matplotlib.patches import Patch
 
 from .annotate import annotated
 from .marks import IGNORED, Marks, name_of
-from .style import color_of, panels, shortened
+from .style import color_of, new_figure, shortened
 
-PANEL = 3.2  # width in inches
 COLUMNS = 4
 TITLE = 44  # letters
 LEGEND = 24  # classes
-HEADING, FILE, LEGEND_ROW = 0.3, 0.15, 0.24  # inches
+PANEL, GAP, LINE, HEADING = 3.2, 0.04, 0.17, 0.28  # inches
 
 
 class Panel(NamedTuple):
@@ -46,20 +45,26 @@ def draw_sheet(panel_list: Sequence[Panel], classes: Sequence[str] = (), heading
         heading: a line above all.
     """
     columns = min(COLUMNS, len(panel_list))
-    aspects = [one.image.shape[1] / one.image.shape[0] for one in panel_list]
-    aspect = float(np.clip(np.median(aspects), 0.6, 1.8))
     rows = -(-len(panel_list) // columns)
-    figure, axes = panels(rows, columns, aspect, PANEL)
-    for panel, one in zip(axes, panel_list, strict=False):
-        panel.imshow(annotated(one.image, one.marks, classes), interpolation='antialiased')
-        color = 'black' if one.good else 'firebrick'
-        lines = [shortened(one.file[::-1], TITLE)[::-1], shortened(one.title, TITLE)]  # files differ at the end
-        panel.set_title('\n'.join(filter(None, lines)), fontsize='small', pad=3, color=color)
-    files = any(one.file for one in panel_list)
-    figure.set_figheight(figure.get_figheight() + FILE * rows * files + HEADING * bool(heading))
-    if heading:
-        figure.suptitle(heading, fontsize='medium')
+    aspects = [one.image.shape[1] / one.image.shape[0] for one in panel_list]
+    high = PANEL / float(np.clip(np.median(aspects), 0.6, 1.8))
+    lines = LINE * max(bool(one.file) + bool(one.title) for one in panel_list) + 2 * GAP
     shown = _classes_of(one.marks for one in panel_list)
+    top, bottom = HEADING * bool(heading), LINE * 1.5 * -(-min(len(shown), LEGEND + 1) // (2 * columns))
+    width, height = columns * (PANEL + GAP) - GAP, top + rows * (lines + high) + bottom + GAP
+    figure = new_figure(width, height)
+    figure.set_layout_engine('none')  # all sizes are known, and to find them takes longer than to draw
+    for number, one in enumerate(panel_list):
+        row, column = divmod(number, columns)
+        below = height - top - (row + 1) * (lines + high)
+        panel = figure.add_axes((column * (PANEL + GAP) / width, below / height, PANEL / width, high / height))
+        panel.set_axis_off()
+        panel.imshow(annotated(one.image, one.marks, classes), interpolation='antialiased')
+        titles = [shortened(one.file[::-1], TITLE)[::-1], shortened(one.title, TITLE)]  # files differ at the end
+        panel.set_title('\n'.join(filter(None, titles)), fontsize='small', pad=3, y=1,
+                        color='black' if one.good else 'firebrick')
+    if heading:
+        figure.suptitle(heading, y=1 - GAP / height, fontsize='medium')
     if shown:
         _add_legend(figure, shown, classes, 2 * columns)
     return figure
@@ -80,6 +85,5 @@ def _add_legend(figure: Figure, shown: Sequence[int], classes: Sequence[str], co
                for label in sorted(shown[:LEGEND])]
     if len(shown) > LEGEND:
         handles.append(Patch(color='none', label=f'and {len(shown) - LEGEND} more'))
-    rows = -(-len(handles) // columns)
-    figure.set_figheight(figure.get_figheight() + LEGEND_ROW * rows + 0.1)
-    figure.legend(handles=handles, loc='outside lower center', ncols=columns, frameon=False, fontsize='small')
+    figure.legend(handles=handles, loc='lower center', ncols=columns, frameon=False, fontsize='small',
+                  borderpad=0, borderaxespad=0.2)

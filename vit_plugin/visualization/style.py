@@ -58,7 +58,6 @@ def panels(rows: int, columns: int, aspect: float, side: float,
     axes = list(figure.subplots(rows, columns, squeeze=False).flat)
     for panel in axes:
         panel.set_axis_off()
-        panel.set(xticks=[], yticks=[])  # even hidden ones are laid out
     return figure, axes
 
 

@@ -1,4 +1,5 @@
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -6,6 +7,7 @@ import torch
 from mmengine.structures import BaseDataElement, InstanceData
 
 from vit_plugin.engine.outcomes import InstanceOutcomes, kind_of
+from vit_plugin.errors import MissingExtraError
 
 pytest.importorskip('mmdet')
 pytest.importorskip('supervision')
@@ -126,3 +128,13 @@ def test_nothing_was_found():
     assert found.confusion_matrix().tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
     assert found.errors() == {0: 100}
     assert len(list(found.figures())) == 2
+
+
+def test_without_supervision_there_are_scores_and_curves(monkeypatch):
+    monkeypatch.setitem(sys.modules, 'supervision', None)
+    found = outcomes(*SCENES)
+    assert found.scores()['macro']['AP50'] > 0
+    figures = found.figures()
+    assert next(figures)[0] == 'precision_recall'
+    with pytest.raises(MissingExtraError, match=r"needs supervision, .* 'vit_plugin\[det\]' or"):
+        next(figures)
