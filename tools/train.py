@@ -5,6 +5,7 @@
 """
 
 import argparse
+from pathlib import Path
 
 from vit_plugin.apps.flags import add_run_arguments, at_least, run_tool
 from vit_plugin.errors import ConfigError
@@ -71,7 +72,8 @@ def settle_config(args: argparse.Namespace) -> None:
     flags = {name: getattr(args, name) for name in (
         'task', 'arch', 'weights', 'epochs', 'batch_size', 'img_size', 'no_flip', 'balance', 'patience',
         'skip_invalid')}
-    given = [f'--{name.replace("_", "-")}' for name, value in flags.items() if value is not None]
+    given = [f'--{name.replace("_", "-")}' for name, value in {**flags, 'check': args.check}.items()
+             if value is not None]
     if args.data and args.config:
         raise ConfigError(f'Both the config {args.config!r} and --data {args.data!r} say what to train; give one of '
                           'them.')
@@ -91,6 +93,10 @@ def settle_config(args: argparse.Namespace) -> None:
 def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.command_line import build_runner, load_config, report_interrupt
     settle_config(args)
+    if args.check:
+        from vit_plugin.apps.from_data.write import draw_pictures
+        print('Look at', ' and '.join(map(str, draw_pictures(Path(args.config)))))
+        return
     cfg = load_config(args)
     apply_train_flags(cfg, args)
     runner = build_runner(cfg)

@@ -53,6 +53,7 @@ EXTRAS = {
     'sklearn': "'vit_plugin[demo]'",
     'faster_coco_eval': "'vit_plugin[coco]'",
     'datasets': "'vit_plugin[hf]'",
+    'pillow_heif': "'vit_plugin[heic]'",
     'gradio': "'vit_plugin[browser]'",
     'peft': "'vit_plugin[lora]'",
     'torchao': "'vit_plugin[float8]'",

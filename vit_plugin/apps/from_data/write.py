@@ -1,12 +1,20 @@
 """Write the config of a request into the work directory."""
 
+import io
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 
+from mmengine.registry import DATASETS, DefaultScope
+
+from vit_plugin.apps.command_line import import_data_sets
+from vit_plugin.config import read_config
 from vit_plugin.data.digits import write_digits
+from vit_plugin.data.images import read_by_us
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
 from vit_plugin.files.text import read_text
+from vit_plugin.visualization import draw_data
 
 from . import data_report
 from .classification import classifier_recipe
@@ -56,3 +64,17 @@ def write_config(request: Request) -> Path:
     print(f'{request.data}: {counted(len(listing.classes), "class")}. {recipe.text}\n{data_report.as_text(listing)}\n'
           f'The config is {folder / NAME}.')
     return folder / NAME
+
+
+def draw_pictures(config: Path) -> list[Path]:
+    """Draw the labels and a batch of what a written config trains on, next to it. Returns the pictures.
+
+    Raises:
+        MissingExtraError: if there are boxes or masks, and supervision is not installed.
+    """
+    cfg = read_config(str(config))
+    import_data_sets(cfg.default_scope)
+    # pycocotools prints what it does.
+    with DefaultScope.overwrite_default_scope(cfg.default_scope), redirect_stdout(io.StringIO()):
+        train, val = (DATASETS.build(read_by_us(cfg[f'{split}_dataloader'].dataset)) for split in ('train', 'val'))
+        return draw_data(train, config.parent, val)
