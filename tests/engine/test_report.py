@@ -9,7 +9,6 @@ from ranks import on_ranks
 
 from vit_plugin.engine import Runner
 from vit_plugin.engine.outcomes import ClassOutcomes
-from vit_plugin.engine.report import in_per_cent
 from vit_plugin.errors import MissingExtraError
 
 
@@ -62,12 +61,6 @@ def test_a_run_by_iterations(digits_config):
     Runner.from_cfg(cfg).train()
     record = json.loads(Path(cfg.work_dir, 'metrics.json').read_text())
     assert [step for step, _ in record['history']['accuracy/top1']] == [2, 4, 6]
-
-
-def test_metrics_are_in_per_cent():
-    assert in_per_cent({'coco/bbox_mAP': 0.123, 'coco/bbox_mAP_s': -1.0, 'coco/bbox_mAP_copypaste': '0.1 0.2',
-                        'accuracy/top1': 50.0, 'mIoU': 7, 'pascal_voc/mAP': 1.0}) == {
-        'coco/bbox_mAP': 12.3, 'accuracy/top1': 50, 'mIoU': 7, 'pascal_voc/mAP': 100}
 
 
 def reported(work_dir, pictures=True, **options):

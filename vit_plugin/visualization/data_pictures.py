@@ -28,23 +28,32 @@ SHOWN = 16
 Collate = Callable[[Sequence[Any]], Any]
 
 
-def draw_data(dataset: Any, folder: str | Path, held_out: Any = None, preprocessor: nn.Module | None = None,
-              collate: Collate = pseudo_collate, seed: int = 0) -> list[Path]:
-    """Write ``labels.png`` and ``train_batch.png``: what there is to learn, and images as the network sees them.
+def draw_data(
+    dataset: Any,
+    folder: str | Path,
+    held_out: Any = None,
+    preprocessor: nn.Module | None = None,
+    collate: Collate = pseudo_collate,
+    seed: int = 0,
+) -> list[Path]:
+    """Write ``labels.png`` and ``train_batch.png``, images as the network sees them.
 
-    The data sets, the preprocessor and all generators of random numbers are left as they were. At most 10,000 listings,
-    200 masks and 16 images are read, evenly over a data set.
+    The data sets, the preprocessor and all generators of random numbers are left as they were. At
+    most 10,000 listings, 200 masks and 16 images are read, evenly over a data set.
 
     Args:
-        dataset: a built data set of MMPretrain, MMDetection or MMSegmentation with its pipeline, to train on.
+        dataset: a built data set of MMPretrain, MMDetection or MMSegmentation with its pipeline, to
+            train on.
         folder: where the pictures are written.
         held_out: a built data set to validate on, whose classes are counted too.
-        preprocessor: the model's, which may mix and pad images. If it communicates, all processes must call this.
+        preprocessor: the model's, which may mix and pad images. If it communicates, all processes
+            must call this.
         collate: makes a batch of samples, as the data loader's ``collate_fn`` does.
         seed: of what is random in the augmentation.
 
     Returns:
-        The paths of what was written. A data set without classes, or without a length, has no picture.
+        The paths of what was written. A data set without classes, or without a length, has no
+        picture.
 
     Raises:
         MissingExtraError: if there are boxes or maps, and supervision is not installed.
@@ -56,8 +65,13 @@ def draw_data(dataset: Any, folder: str | Path, held_out: Any = None, preprocess
     return written
 
 
-def data_figures(dataset: Any, held_out: Any = None, preprocessor: nn.Module | None = None,
-                 collate: Collate = pseudo_collate, seed: int = 0) -> Iterator[tuple[str, Figure]]:
+def data_figures(
+    dataset: Any,
+    held_out: Any = None,
+    preprocessor: nn.Module | None = None,
+    collate: Collate = pseudo_collate,
+    seed: int = 0,
+) -> Iterator[tuple[str, Figure]]:
     """The figures that :func:`draw_data` writes, with their names."""
     classes = classes_of(dataset)
     if isinstance(dataset, IterableDataset) or not classes or not len(dataset):
@@ -88,7 +102,7 @@ def as_they_were(seed: int = 0) -> Iterator[None]:
 
 
 def twin(dataset: Any) -> Any:
-    """A data set that shares the list of samples with another, but not the steps, which may remember images."""
+    """A data set with the same list of samples, and steps of its own, which may remember images."""
     dataset = copy.copy(getattr(dataset, 'unseeded', dataset))
     if getattr(dataset, 'pipeline', None) is not None:
         dataset.pipeline = copy.deepcopy(dataset.pipeline)
@@ -102,18 +116,20 @@ def twin(dataset: Any) -> Any:
 def classes_of(dataset: Any) -> tuple[str, ...]:
     """The names of the classes of a data set; empty if it has none."""
     classes = (getattr(dataset, 'metainfo', None) or {}).get('classes') or ()
-    return tuple(map(str, (classes, ) if isinstance(classes, str) else classes))
+    return tuple(map(str, (classes,) if isinstance(classes, str) else classes))
 
 
 def evenly(count: int, most: int) -> list[int]:
     """At most so many numbers below ``count``, evenly spaced from 0 on."""
-    return list(dict.fromkeys(np.linspace(0, count - 1, min(count, most)).round().astype(int).tolist()))
+    return list(
+        dict.fromkeys(np.linspace(0, count - 1, min(count, most)).round().astype(int).tolist())
+    )
 
 
 def pixels_of(inputs: Tensor, preprocessor: nn.Module | None = None) -> np.ndarray:
-    """RGB pixels (H, W, 3) of an image (C, H, W) from a pipeline, or from a preprocessor, which normalises it.
+    """RGB pixels (H, W, 3) of an image (C, H, W).
 
-    The frameworks' pipelines yield BGR.
+    The frameworks' pipelines yield BGR, which a preprocessor may turn to RGB and normalises.
     """
     values = inputs.detach().float()
     if preprocessor is not None and hasattr(preprocessor, 'mean'):
@@ -121,7 +137,12 @@ def pixels_of(inputs: Tensor, preprocessor: nn.Module | None = None) -> np.ndarr
     is_rgb = getattr(preprocessor, 'to_rgb', getattr(preprocessor, '_channel_conversion', False))
     image = values.cpu().permute(1, 2, 0).numpy()
     image = image[..., :3] if image.shape[-1] >= 3 else image[..., :1].repeat(3, axis=-1)
-    return image[..., slice(None) if is_rgb else slice(None, None, -1)].clip(0, 255).round().astype(np.uint8)
+    return (
+        image[..., slice(None) if is_rgb else slice(None, None, -1)]
+        .clip(0, 255)
+        .round()
+        .astype(np.uint8)
+    )
 
 
 def file_of(sample: Any) -> str:
@@ -143,8 +164,12 @@ def _labels(splits: Mapping[str, Any], classes: Sequence[str]) -> Figure | None:
         indices = evenly(len(dataset), limit)
         labels, places = read(dataset, indices, len(classes))
         counts[split], boxes = labels, places if boxes is None else boxes
-        images = f'{len(indices):,} of ' * (len(indices) < len(dataset)) + f'{len(dataset):,} images'
-        notes.append(f'{split}: ' + f'{int(labels.sum()):,} {kind} in ' * (kind != 'images') + images)
+        images = (
+            f'{len(indices):,} of ' * (len(indices) < len(dataset)) + f'{len(dataset):,} images'
+        )
+        notes.append(
+            f'{split}: ' + f'{int(labels.sum()):,} {kind} in ' * (kind != 'images') + images
+        )
     return draw_labels(counts, classes, kind, '; '.join(notes), boxes)
 
 
@@ -153,7 +178,9 @@ def _count_images(dataset: Any, indices: Sequence[int], classes: int) -> tuple[n
     return np.bincount(np.concatenate(labels).astype(int), minlength=classes)[:classes], None
 
 
-def _count_objects(dataset: Any, indices: Sequence[int], classes: int) -> tuple[np.ndarray, np.ndarray]:
+def _count_objects(
+    dataset: Any, indices: Sequence[int], classes: int
+) -> tuple[np.ndarray, np.ndarray]:
     counts, boxes = np.zeros(classes, int), []
     for info in map(dataset.get_data_info, indices):
         whole = [info.get('width') or np.nan, info.get('height') or np.nan] * 2
@@ -185,21 +212,34 @@ def _steps(dataset: Any) -> Sequence[Any]:
     return dataset.pipeline.transforms
 
 
-KINDS = {'images': 'gt_label', 'objects': 'instances', 'pixels': 'seg_map_path'}  # by a field of a listing
-READERS = {'images': (_count_images, LISTED), 'objects': (_count_objects, LISTED), 'pixels': (_count_pixels, MASKS)}
+KINDS = {
+    'images': 'gt_label',
+    'objects': 'instances',
+    'pixels': 'seg_map_path',
+}  # by a field of a listing
+READERS = {
+    'images': (_count_images, LISTED),
+    'objects': (_count_objects, LISTED),
+    'pixels': (_count_pixels, MASKS),
+}
 
 
-def _batch(dataset: Any, classes: Sequence[str], preprocessor: nn.Module | None,
-           collate: Collate) -> Figure | None:
+def _batch(
+    dataset: Any, classes: Sequence[str], preprocessor: nn.Module | None, collate: Collate
+) -> Figure | None:
     """Images after augmentation, with what is true of them."""
     items = []
     for index in evenly(len(dataset), SHOWN):
         try:
             items.append(dataset[index])
         except Exception as error:
-            if not unreadable_file(error, dataset, index):  # the run itself says which it leaves out
+            if not unreadable_file(
+                error, dataset, index
+            ):  # the run itself says which it leaves out
                 raise
-    items = [one for one in items if isinstance(one, Mapping) and isinstance(one.get('inputs'), Tensor)]
+    items = [
+        one for one in items if isinstance(one, Mapping) and isinstance(one.get('inputs'), Tensor)
+    ]
     if not items:
         return None
     batch = collate(items)
@@ -207,7 +247,9 @@ def _batch(dataset: Any, classes: Sequence[str], preprocessor: nn.Module | None,
         preprocessor = copy.deepcopy(preprocessor)
         batch = preprocessor(batch, training=True)
     samples = batch.get('data_samples')
-    if samples is None or len(batch['inputs']) != len(samples):  # views of images, in self-supervised learning
+    if samples is None or len(batch['inputs']) != len(
+        samples
+    ):  # views of images, in self-supervised learning
         return None
     shown = []
     for inputs, sample in zip(batch['inputs'], samples, strict=True):

@@ -1,4 +1,4 @@
-"""What the labels of a data set are, as charts: how many of each class, and where and how large boxes are."""
+"""The labels of a data set as charts: how many of each class; where and how large boxes are."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,8 +15,13 @@ NAME = 22  # letters
 BINS = 50
 
 
-def draw_labels(counts: Mapping[str, np.ndarray], classes: Sequence[str], unit: str, title: str = '',
-                boxes: np.ndarray | None = None) -> Figure:
+def draw_labels(
+    counts: Mapping[str, np.ndarray],
+    classes: Sequence[str],
+    unit: str,
+    title: str = '',
+    boxes: np.ndarray | None = None,
+) -> Figure:
     """Draw how often each class occurs, and where boxes are and how large.
 
     Args:
@@ -27,7 +32,7 @@ def draw_labels(counts: Mapping[str, np.ndarray], classes: Sequence[str], unit: 
         boxes: left, top, right and bottom of boxes, as parts of the image, of shape (N, 4).
     """
     named = len(classes) <= MOST_NAMED
-    height = max(4., 1.2 + 0.22 * len(classes)) if named else 4.5
+    height = max(4.0, 1.2 + 0.22 * len(classes)) if named else 4.5
     placed = boxes is not None and len(boxes) > 0
     figure = new_figure(12 if placed else 7, height)
     if title:
@@ -41,7 +46,9 @@ def draw_labels(counts: Mapping[str, np.ndarray], classes: Sequence[str], unit: 
     return figure
 
 
-def _draw_counts(axes: Axes, counts: Mapping[str, np.ndarray], classes: Sequence[str], unit: str) -> None:
+def _draw_counts(
+    axes: Axes, counts: Mapping[str, np.ndarray], classes: Sequence[str], unit: str
+) -> None:
     axes.spines[['top', 'right']].set_visible(False)
     axes.set_xlabel(unit)
     if len(classes) > MOST_NAMED:
@@ -55,24 +62,48 @@ def _draw_counts(axes: Axes, counts: Mapping[str, np.ndarray], classes: Sequence
             places = np.arange(len(classes)) + (row - (len(counts) - 1) / 2) * width
             colors = [color_of(label) for label in range(len(classes))]
             bars = axes.barh(places, numbers, width, color=colors, alpha=1 / (1 + row), label=split)
-            axes.bar_label(bars, [_short(number) for number in numbers], padding=2, fontsize='x-small')
+            axes.bar_label(
+                bars, [_short(number) for number in numbers], padding=2, fontsize='x-small'
+            )
         names = [shortened(str(name), NAME) for name in classes]
-        axes.set_yticks(range(len(classes)), names, fontsize='small' if len(classes) <= 20 else 'x-small')
+        axes.set_yticks(
+            range(len(classes)), names, fontsize='small' if len(classes) <= 20 else 'x-small'
+        )
         axes.set_ylim(len(classes) - 0.4, -0.6)
         axes.margins(x=0.15)
         axes.xaxis.set_major_formatter(lambda number, _: _short(number))
     if len(counts) > 1:
-        handles = None if len(classes) > MOST_NAMED else [
-            Patch(color='0.3', alpha=1 / (1 + row), label=split) for row, split in enumerate(counts)]
-        axes.legend(handles=handles, frameon=False, fontsize='small', loc='lower right', bbox_to_anchor=(1, 1), ncols=2)
+        handles = (
+            None
+            if len(classes) > MOST_NAMED
+            else [
+                Patch(color='0.3', alpha=1 / (1 + row), label=split)
+                for row, split in enumerate(counts)
+            ]
+        )
+        axes.legend(
+            handles=handles,
+            frameon=False,
+            fontsize='small',
+            loc='lower right',
+            bbox_to_anchor=(1, 1),
+            ncols=2,
+        )
 
 
 def _draw_boxes(places: Axes, sizes: Axes, boxes: np.ndarray) -> None:
     left, top, right, bottom = boxes.T
     for axes, (across, down), labels in (
-            (places, ((left + right) / 2, (top + bottom) / 2), ('centre, from the left', 'centre, from the top')),
-            (sizes, (right - left, bottom - top), ('width', 'height'))):
-        axes.hist2d(across, down, bins=BINS, range=((0, 1), (0, 1)), cmap='Blues', norm=PowerNorm(0.5))
+        (
+            places,
+            ((left + right) / 2, (top + bottom) / 2),
+            ('centre, from the left', 'centre, from the top'),
+        ),
+        (sizes, (right - left, bottom - top), ('width', 'height')),
+    ):
+        axes.hist2d(
+            across, down, bins=BINS, range=((0, 1), (0, 1)), cmap='Blues', norm=PowerNorm(0.5)
+        )
         axes.set(xlabel=labels[0], ylabel=labels[1], aspect='equal')
     places.invert_yaxis()
     places.set_title('where boxes are', fontsize='small')

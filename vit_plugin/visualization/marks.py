@@ -21,8 +21,10 @@ class Instances:
         labels: their classes, of shape (N,).
         scores: from 0 to 1, of shape (N,). None if they are true.
         masks: one COCO RLE for each box, or None.
-        crowd: whether a true box stands for a crowd, and is neither found nor missed, of shape (N,).
+        crowd: whether a true box stands for a crowd, and is neither found nor missed, of shape
+            (N,).
     """
+
     boxes: np.ndarray
     labels: np.ndarray
     scores: np.ndarray | None = None
@@ -35,10 +37,12 @@ class Instances:
     def where(self, keep: np.ndarray) -> 'Instances':
         """Those where a mask of shape (N,) is true."""
         return Instances(
-            self.boxes[keep], self.labels[keep],
+            self.boxes[keep],
+            self.labels[keep],
             None if self.scores is None else self.scores[keep],
             None if self.masks is None else [self.masks[i] for i in np.flatnonzero(keep).tolist()],
-            None if self.crowd is None else self.crowd[keep])
+            None if self.crowd is None else self.crowd[keep],
+        )
 
     def above(self, score: float) -> 'Instances':
         """Those with at least this score."""
@@ -60,6 +64,7 @@ class Marks:
         instances: its boxes.
         map: the class of each pixel, of shape (H, W), which may be smaller than the frame.
     """
+
     frame: tuple[int, int]
     caption: str = ''
     instances: Instances | None = None
@@ -97,15 +102,18 @@ def joined(true: Instances, ignored: Instances) -> Instances:
     """The true objects and, after them, the crowds."""
     have_masks = true.masks is not None and ignored.masks is not None
     return replace(
-        true, boxes=np.concatenate((true.boxes, ignored.boxes)),
+        true,
+        boxes=np.concatenate((true.boxes, ignored.boxes)),
         labels=np.concatenate((true.labels, ignored.labels)),
         masks=[*(true.masks or ()), *(ignored.masks or ())] if have_masks else None,
-        crowd=np.arange(len(true) + len(ignored)) >= len(true))
+        crowd=np.arange(len(true) + len(ignored)) >= len(true),
+    )
 
 
 def rle_of(masks: Any) -> list[dict[str, Any]]:
     """Masks (N, H, W), of MMDetection or as a tensor, as COCO's RLE."""
     from pycocotools.mask import encode
+
     dense = masks.to_ndarray() if hasattr(masks, 'to_ndarray') else as_array(masks)
     return [encode(np.asfortranarray(mask, dtype=np.uint8)) for mask in dense]
 
@@ -133,11 +141,18 @@ def name_of(label: int, classes: Sequence[str]) -> str:
 
 def _caption(sample: Any, classes: Sequence[str]) -> str:
     """The classes of an image, with their shares if images were mixed."""
-    labels, shares = labels_of(sample, 'gt_label'), sample.get('gt_score') if 'gt_score' in sample else None
+    labels, shares = (
+        labels_of(sample, 'gt_label'),
+        sample.get('gt_score') if 'gt_score' in sample else None,
+    )
     if shares is None:
         return ', '.join(name_of(label, classes) for label in labels or ())
     shares = as_array(shares)
-    most = [label for label in np.argsort(-shares, kind='stable')[:3].tolist() if shares[label] > LEAST_SHARE]
+    most = [
+        label
+        for label in np.argsort(-shares, kind='stable')[:3].tolist()
+        if shares[label] > LEAST_SHARE
+    ]
     names = [name_of(label, classes) for label in most]
     if len(most) < 2 or shares.sum() > 1.5:  # one class, or several that are all there
         return ', '.join(names)

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import NamedTuple
 
-from vit_plugin.engine.report import RECORD
+from vit_plugin.engine.validation_record import RECORD
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import replacing, write_text
 from vit_plugin.visualization import draw_budgets, draw_curves, draw_seeds

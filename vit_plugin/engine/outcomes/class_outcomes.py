@@ -18,6 +18,7 @@ LEAST = 1e-12  # of a probability, whose logarithm is finite
 
 class Seen(NamedTuple):
     """An image: its classes, those predicted and their scores, and its cross-entropy."""
+
     true: tuple[int, ...]
     predicted: tuple[int, ...]
     scores: tuple[float, ...]
@@ -62,14 +63,16 @@ class ClassOutcomes(Outcomes):
             return class_scores(counts_of(matrix), self.classes)
         counts = np.zeros((3, self._number), int)
         for one in self._seen.values():
-            for row, labels in enumerate((set(one.true) & set(one.predicted), one.true, one.predicted)):
+            for row, labels in enumerate(
+                (set(one.true) & set(one.predicted), one.true, one.predicted)
+            ):
                 counts[row, list(labels)] += 1
         return class_scores(counts, self.classes)
 
     def confusion_matrix(self) -> np.ndarray | None:
         if not self._exclusive:
             return None
-        matrix = np.zeros((self._number, ) * 2, int)
+        matrix = np.zeros((self._number,) * 2, int)
         pairs = [(one.true[0], one.predicted[0]) for one in self._seen.values()]
         np.add.at(matrix, tuple(np.transpose(pairs)), 1)
         return matrix
@@ -84,15 +87,22 @@ class ClassOutcomes(Outcomes):
 
     def panels(self, position: int, image: np.ndarray) -> list[Panel]:
         one = self._seen[position]
-        found = ', '.join(f'{self.name(label)} {score:.2f}'
-                          for label, score in zip(one.predicted, one.scores, strict=False)) or 'nothing'
+        found = (
+            ', '.join(
+                f'{self.name(label)} {score:.2f}'
+                for label, score in zip(one.predicted, one.scores, strict=False)
+            )
+            or 'nothing'
+        )
         good = set(one.true) == set(one.predicted)
-        title = found if good else f'{found}; true: {", ".join(map(self.name, one.true)) or "nothing"}'
+        title = (
+            found if good else f'{found}; true: {", ".join(map(self.name, one.true)) or "nothing"}'
+        )
         return [Panel(image, Marks(image.shape[:2]), title, good)]
 
 
 def _loss(true: Sequence[int], predicted: Sequence[int], scores: np.ndarray | None) -> float:
-    """Cross-entropy of the true class; the sum of the binary ones where scores do not exclude each other."""
+    """Cross-entropy of the true class; of several classes, the sum of the binary ones."""
     if scores is None:
         return float(set(true) != set(predicted))
     here = -np.log(np.maximum(scores[list(true)], LEAST)).sum()

@@ -18,18 +18,22 @@ from .outcomes import Outcomes
 
 class Maps(NamedTuple):
     """The true and the predicted map of an image, as they are drawn."""
+
     true: np.ndarray
     predicted: np.ndarray
 
 
 class MapOutcomes(Outcomes):
-    """The classes of pixels. The error of an image is 100 - mIoU over the classes that are there or predicted."""
+    """The classes of pixels.
+
+    The error of an image is 100 - mIoU over the classes that are there or predicted.
+    """
 
     error, per_image = 'mIoU of the image', 2
 
     def __init__(self, classes: Sequence[str], size: int) -> None:
         super().__init__(classes, size)
-        self._matrix = np.zeros((len(classes), ) * 2, dtype=np.int64)
+        self._matrix = np.zeros((len(classes),) * 2, dtype=np.int64)
         self._errors: dict[int, float] = {}
         self._maps: dict[int, Maps] = {}  # of the images that may be drawn
 
@@ -38,7 +42,9 @@ class MapOutcomes(Outcomes):
         return 'gt_sem_seg' in sample and 'pred_sem_seg' in sample
 
     def add(self, position: int, sample: Any) -> None:
-        true, predicted = (sample.get(name).data.squeeze(0).long() for name in ('gt_sem_seg', 'pred_sem_seg'))
+        true, predicted = (
+            sample.get(name).data.squeeze(0).long() for name in ('gt_sem_seg', 'pred_sem_seg')
+        )
         true, number = true.to(predicted.device), len(self.classes)
         known = true < number
         pairs = torch.bincount(true[known] * number + predicted[known], minlength=number**2)
@@ -50,7 +56,9 @@ class MapOutcomes(Outcomes):
             shares = right[present] / (there - right)[present]
             self._errors[position] = 100 - 100 * float(shares.mean())
         every = -(-max(true.shape) // SIDE)
-        drawn = (as_array(values[::every, ::every]).astype(np.int16) for values in (true, predicted))
+        drawn = (
+            as_array(values[::every, ::every]).astype(np.int16) for values in (true, predicted)
+        )
         self._maps[position] = Maps(*drawn)
         if len(self._maps) > 8 * self.shown:
             self._forget()
@@ -65,7 +73,7 @@ class MapOutcomes(Outcomes):
     def _forget(self) -> None:
         """Keep the maps that are drawn if no other image comes."""
         ranked = sorted(self._errors, key=lambda position: (-self._errors[position], position))
-        drawn = {*self.examples, *ranked[:self.shown], *ranked[-self.shown:]}
+        drawn = {*self.examples, *ranked[: self.shown], *ranked[-self.shown :]}
         self._maps = {position: maps for position, maps in self._maps.items() if position in drawn}
 
     def scores(self) -> dict[str, Any]:
@@ -83,5 +91,7 @@ class MapOutcomes(Outcomes):
     def panels(self, position: int, image: np.ndarray) -> list[Panel]:
         maps = self._maps[position]
         score = f', mIoU {100 - self._errors[position]:.1f} %' if position in self._errors else ''
-        return [Panel(image, Marks(image.shape[:2], map=maps.true), 'true'),
-                Panel(image, Marks(image.shape[:2], map=maps.predicted), f'predicted{score}')]
+        return [
+            Panel(image, Marks(image.shape[:2], map=maps.true), 'true'),
+            Panel(image, Marks(image.shape[:2], map=maps.predicted), f'predicted{score}'),
+        ]

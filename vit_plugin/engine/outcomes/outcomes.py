@@ -24,7 +24,9 @@ class Outcomes(ABC):
         size: number of images of the validation.
     """
 
-    dear: ClassVar[bool] = False  # whether scores take long, so that they are found at the end of the run alone
+    dear: ClassVar[bool] = (
+        False  # whether scores take long, so that they are found at the end of the run alone
+    )
     per_image: ClassVar[int] = 1  # panels
     error: ClassVar[str]  # what images are ranked by
 
@@ -56,7 +58,7 @@ class Outcomes(ABC):
 
     @abstractmethod
     def confusion_matrix(self) -> np.ndarray | None:
-        """Counts of true (rows) and predicted (columns) classes. None if classes do not exclude each other."""
+        """Counts of true (rows) and predicted (columns) classes. None with several in an image."""
 
     @abstractmethod
     def figures(self) -> Iterator[tuple[str, Figure]]:
@@ -75,9 +77,11 @@ class Outcomes(ABC):
         errors = self.errors()
         worst = sorted(errors, key=lambda position: (-errors[position], position))
         half = len(worst) // 2  # few images are not on both pages
-        return {'val_predictions': ('images to validate', self.examples),
-                'val_worst': (f'worst by {self.error}', worst[:min(self.shown, len(worst) - half)]),
-                'val_best': (f'best by {self.error}', worst[::-1][:min(self.shown, half)])}
+        return {
+            'val_predictions': ('images to validate', self.examples),
+            'val_worst': (f'worst by {self.error}', worst[: min(self.shown, len(worst) - half)]),
+            'val_best': (f'best by {self.error}', worst[::-1][: min(self.shown, half)]),
+        }
 
     def name(self, label: int) -> str:
         """The name of a class."""

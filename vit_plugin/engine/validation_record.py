@@ -1,0 +1,107 @@
+"""The metrics of a run at each of its validations."""
+
+import json
+import time
+from collections.abc import Mapping
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mmengine.runner import EpochBasedTrainLoop, Runner
+
+from vit_plugin.files.complete import write_text
+from vit_plugin.visualization.class_scores import as_csv
+
+RECORD = 'metrics.json'
+TABLE = 'results.csv'
+# MMDetection's metrics from 0 to 1, by prefix; what they say of objects that are not there.
+FRACTIONS = ('coco', 'pascal_voc', 'lvis', 'openimages', 'crowd_human')
+ABSENT = -1
+PLACE = ('epoch', 'iter', 'seconds', 'train/lr', 'train/loss')  # what a row has beside metrics
+
+
+class ValidationRecord:
+    """A row for each validation: where it is, the training since the one before, and the metrics.
+
+    Args:
+        runner: the run.
+        resumed: what :meth:`state` gave when the run was saved.
+
+    Attributes:
+        unit: what the run counts, ``'epoch'`` or ``'iter'``.
+        rows: the rows.
+    """
+
+    def __init__(self, runner: Runner, resumed: Mapping[str, Any]) -> None:
+        self.unit = 'epoch' if isinstance(runner.train_loop, EpochBasedTrainLoop) else 'iter'
+        self.rows: list[dict[str, Any]] = list(resumed.get('rows', ()))
+        self._start = time.perf_counter() - resumed.get('seconds', 0.0)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the run, with those before it was resumed."""
+        return round(time.perf_counter() - self._start, 1)
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return dict(rows=self.rows, seconds=self.seconds)
+
+    def add(self, runner: Runner, metrics: Mapping[str, Any]) -> None:
+        """Add the row of a validation, which may be a repetition."""
+        step = getattr(runner, self.unit)
+        self.rows = [row for row in self.rows if row[self.unit] < step]
+        since = runner.iter - (self.rows[-1]['iter'] if self.rows else 0)
+        training, scalars = {}, runner.message_hub.log_scalars
+        if 'train/lr' in scalars:
+            training['train/lr'] = float(scalars['train/lr'].data[0][-1])
+        if 'train/loss' in scalars:
+            losses = np.asarray(scalars['train/loss'].data[0])
+            training['train/loss'] = float(losses[-max(since, 1):].mean())
+        place = dict(epoch=runner.epoch, iter=runner.iter, seconds=self.seconds)
+        self.rows.append({**place, **training, **in_per_cent(metrics)})
+
+    @property
+    def history(self) -> dict[str, list[tuple[int, float]]]:
+        """The points (epoch or iteration, value) of each metric."""
+        history: dict[str, list[tuple[int, float]]] = {}
+        for row in self.rows:
+            for name in (name for name in row if name not in PLACE):
+                history.setdefault(name, []).append((row[self.unit], row[name]))
+        return history
+
+    def write(self, runner: Runner, scores: Any, confusion: np.ndarray | None) -> None:
+        """Write ``metrics.json`` and ``results.csv``.
+
+        Args:
+            runner: the run.
+            scores: those of classes, or None.
+            confusion: the confusion matrix, or None.
+        """
+        history = self.history
+        record = dict(
+            last={name: points[-1][1] for name, points in history.items()},
+            max={name: max(value for _, value in points) for name, points in history.items()},
+            history=history,
+            epochs=runner.epoch,
+            iterations=runner.iter,
+            seconds=self.seconds,
+            clock=[(row[self.unit], row['seconds']) for row in self.rows],
+            scores=scores,
+            confusion_matrix=None if confusion is None else confusion.tolist())
+        write_text(Path(runner.work_dir, RECORD), json.dumps(record) + '\n')
+        write_text(Path(runner.work_dir, TABLE), as_csv(self.rows))
+
+
+def in_per_cent(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """The metrics that are numbers, in per cent.
+
+    MMDetection's are from 0 to 1, and -1 where there are no objects.
+    """
+    found = {}
+    for name, value in metrics.items():
+        if isinstance(value, Real):  # MMSegmentation's metrics are numpy numbers
+            fraction = name.partition('/')[0] in FRACTIONS
+            if not (fraction and value == ABSENT):
+                found[name] = round(100 * float(value), 4) if fraction else float(value)
+    return found
