@@ -5,6 +5,7 @@
 """
 
 import argparse
+from pathlib import Path
 
 from vit_plugin.apps.flags import add_run_arguments, at_least, run_tool
 from vit_plugin.errors import ConfigError
@@ -16,19 +17,24 @@ def make_parser() -> argparse.ArgumentParser:
     add_run_arguments(parser)
     data = parser.add_argument_group('data in place of a config', 'A config is written into the work directory.')
     data.add_argument('--data', metavar='FOLDER',
-                      help='FOLDER/{train,val}/CLASS/*.jpg, FOLDER/CLASS/*.jpg, or a folder of Pascal VOC or COCO; '
+                      help='folders of classes, a table of labels, COCO, YOLO, Pascal VOC, LabelMe, CreateML or masks; '
                            "'digits' for scikit-learn's")
-    data.add_argument('--task', help='classification (default), detection or segmentation')
+    data.add_argument('--task', help='classification (default), detection, instance or segmentation')
     data.add_argument('--arch', help='the model, such as R50+B/16; default: that of --weights, or a small hybrid')
     data.add_argument('--weights', help='weights to start from: a path, https://, timm:// or hf://')
     data.add_argument('--epochs', type=at_least(1), help='default: by the number of images')
     data.add_argument('--batch-size', type=at_least(1), help='default: by the number of images')
     data.add_argument('--img-size', type=at_least(1),
-                      help='side of the images in pixels; default: that of the weights, or of the images')
+                      help='longer side of the images in pixels; default: that of the weights, or by the '
+                           'images and the boxes')
     data.add_argument('--no-flip', action='store_true', default=None,
                       help='left and right matter, as in letters: flip no image')
     data.add_argument('--balance', action='store_true', default=None,
                       help='take images of rare classes more often')
+    data.add_argument('--skip-invalid', action='store_true', default=None,
+                      help='leave out boxes, masks and images that cannot be right, rather than stop')
+    data.add_argument('--check', action='store_true', default=None,
+                      help='read and check the data, write the config and pictures of the data, and stop')
     data.add_argument('--patience', type=at_least(1), metavar='N',
                       help='end when N validations in a row have not improved')
     parser.add_argument('--resume', nargs='?', const='auto', metavar='CHECKPOINT',
@@ -64,8 +70,10 @@ def apply_train_flags(cfg, args: argparse.Namespace) -> None:
 def settle_config(args: argparse.Namespace) -> None:
     """Write the config of ``--data``, or find that there is one."""
     flags = {name: getattr(args, name) for name in (
-        'task', 'arch', 'weights', 'epochs', 'batch_size', 'img_size', 'no_flip', 'balance', 'patience')}
-    given = [f'--{name.replace("_", "-")}' for name, value in flags.items() if value is not None]
+        'task', 'arch', 'weights', 'epochs', 'batch_size', 'img_size', 'no_flip', 'balance', 'patience',
+        'skip_invalid')}
+    given = [f'--{name.replace("_", "-")}' for name, value in {**flags, 'check': args.check}.items()
+             if value is not None]
     if args.data and args.config:
         raise ConfigError(f'Both the config {args.config!r} and --data {args.data!r} say what to train; give one of '
                           'them.')
@@ -85,9 +93,16 @@ def settle_config(args: argparse.Namespace) -> None:
 def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.command_line import build_runner, load_config, report_interrupt
     settle_config(args)
+    if args.check:
+        from vit_plugin.apps.from_data.write import draw_pictures
+        print('Look at', ' and '.join(map(str, draw_pictures(Path(args.config)))))
+        return
     cfg = load_config(args)
     apply_train_flags(cfg, args)
     runner = build_runner(cfg)
+    if args.data:
+        from vit_plugin.apps.from_data.duration import DurationHook
+        runner.register_hook(DurationHook())
     with report_interrupt(runner):
         runner.train()
 

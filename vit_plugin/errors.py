@@ -48,11 +48,12 @@ EXTRAS = {
     'mmpretrain': _FRAMEWORK,
     'mmdet': "'vit_plugin[det]'",
     'mmseg': "'vit_plugin[seg]'",
-    'supervision': "'vit_plugin[det]'",
+    'supervision': "'vit_plugin[det]' or 'vit_plugin[seg]'",
     'pkg_resources': _FRAMEWORK,  # upstream MMEngine needs it, but recent setuptools lack it
     'sklearn': "'vit_plugin[demo]'",
     'faster_coco_eval': "'vit_plugin[coco]'",
     'datasets': "'vit_plugin[hf]'",
+    'pillow_heif': "'vit_plugin[heic]'",
     'gradio': "'vit_plugin[browser]'",
     'peft': "'vit_plugin[lora]'",
     'torchao': "'vit_plugin[float8]'",

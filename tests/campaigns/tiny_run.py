@@ -95,7 +95,7 @@ def tiny_cfg(work_dir: str | Path, loop: Literal['epoch', 'iter'] = 'epoch', wor
             logger=dict(type='LoggerHook', interval=3),
             checkpoint=dict(type='CheckpointHook', interval=1 if by_epoch else PER_EPOCH, by_epoch=by_epoch,
                             max_keep_ckpts=3, save_best='auto')),
-        custom_hooks=[dict(type='EMAHook', momentum=0.3), dict(type='vit_plugin.ReportHook')]))
+        custom_hooks=[dict(type='EMAHook', momentum=0.3), dict(type='vit_plugin.ReportHook', pictures=False)]))
     cfg.merge_from_dict(options)
     return cfg
 
@@ -135,8 +135,8 @@ def _compared(path: str | Path) -> dict[str, Any]:
     scalars = {name: buffer.data for name, buffer in checkpoint.pop('message_hub')['log_scalars'].items()
                if not any(clock in name for clock in CLOCKS)}
     place = {name: checkpoint['meta'][name] for name in ('epoch', 'iter', 'seed')}
-    history = checkpoint.pop('report', {}).get('history')
-    return dict(checkpoint, meta=place, scalars=scalars, history=history)
+    rows = [dict(row, seconds=0) for row in checkpoint.pop('report', {}).get('rows', ())]
+    return dict(checkpoint, meta=place, scalars=scalars, rows=rows)
 
 
 def _leaves(value: Any, name: str = '') -> Iterator[tuple[str, Any]]:

@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 from campaigns.images import READERS, outcome
 from image_kinds import saved, write
+from mmengine.config import ConfigDict
 from PIL import Image
 
 from vit_plugin.data import LoadCachedImage, LoadImage
+from vit_plugin.data.images import read_by_us
 from vit_plugin.errors import ConfigError
 
 
@@ -79,3 +81,13 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / 'pipe.png')
     with pytest.raises(ConfigError, match='pipe.png.*no regular file'):
         LoadImage().load(str(tmp_path / 'pipe.png'))
+
+
+def test_every_pipeline_of_a_run_reads_by_ours():
+    load, other = dict(type='mmdet.LoadImageFromFile', to_float32=True), dict(type='PackInputs')
+    cfg = ConfigDict(batch_size=2, dataset=dict(type='Concat', datasets=[dict(pipeline=(load, other))]))
+    found = read_by_us(cfg)
+    assert found.dataset.datasets[0].pipeline == (dict(type='vit_plugin.LoadImage', to_float32=True), other)
+    assert cfg.dataset.datasets[0].pipeline[0].type == 'mmdet.LoadImageFromFile'
+    unknown = [dict(type='LoadImageFromFile', file_client_args=dict(backend='disk'))]
+    assert read_by_us(unknown) == unknown

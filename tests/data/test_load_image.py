@@ -6,8 +6,8 @@ from mmpretrain.datasets.transforms import RandomResizedCrop
 from PIL import Image
 
 from vit_plugin.data import LoadRandomResizedCrop
-from vit_plugin.data.images import image_shape
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.images import seen_size
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_photograph_on_its_side(tmp_path):
     exif = Image.Exif()
     exif[0x0112] = 6
     Image.new('RGB', (40, 20)).save(tmp_path / 'side.jpg', exif=exif)
-    assert image_shape((tmp_path / 'side.jpg').read_bytes()) == (40, 20) == cv2.imread(tmp_path / 'side.jpg').shape[:2]
+    assert seen_size(tmp_path / 'side.jpg')[::-1] == (40, 20) == cv2.imread(tmp_path / 'side.jpg').shape[:2]
     assert LoadRandomResizedCrop(8)(dict(img_path=str(tmp_path / 'side.jpg')))['ori_shape'] == (40, 20)
 
 

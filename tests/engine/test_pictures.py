@@ -18,7 +18,7 @@ def test_pictures_and_report_are_images_in_the_logs(tmp_path):
     cfg = tiny_cfg(tmp_path, custom_hooks=[
         dict(type='vit_plugin.PicturesHook', pictures=['features', 'rollout', 'distance', 'posembed'],
              samples=[1], interval=2),
-        dict(type='vit_plugin.ReportHook')])
+        dict(type='vit_plugin.ReportHook', pictures=False)])
     cfg.visualizer = dict(type='Visualizer', name=cfg.experiment_name,
                           vis_backends=[dict(type='TensorboardVisBackend')])
     build(cfg).train()

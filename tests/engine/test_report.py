@@ -1,9 +1,16 @@
+import csv
 import json
 from pathlib import Path
 
 import pytest
+import torch
+from campaigns.tiny_run import build, tiny_cfg
+from ranks import on_ranks
 
 from vit_plugin.engine import Runner
+from vit_plugin.engine.outcomes import ClassOutcomes
+from vit_plugin.engine.report import in_per_cent
+from vit_plugin.errors import MissingExtraError
 
 
 @pytest.mark.filterwarnings('ignore')
@@ -21,6 +28,13 @@ def test_a_run_leaves_its_record_and_a_resumed_one_goes_on_with_it(digits_config
     assert record['max']['accuracy/top1'] >= record['last']['accuracy/top1']
     for picture in ('learning_curve.png', 'confusion_matrix.png'):
         assert (folder / picture).stat().st_size > 5000
+    rows = list(csv.DictReader((folder / 'results.csv').open()))
+    assert [(row['epoch'], row['iter']) for row in rows] == [('1', '4'), ('2', '8'), ('3', '12')]
+    assert [float(row['accuracy/top1']) for row in rows] == [value for _, value in record['history']['accuracy/top1']]
+    assert all(float(row['train/loss']) > 0 and float(row['train/lr']) > 0 for row in rows)
+    assert json.loads((folder / 'classes.json').read_text()) == record['scores']
+    assert (folder / 'classes.csv').read_text().startswith('name,precision,recall,f1,samples\n0,')
+    assert (folder / 'classes.md').is_file()
 
     cfg.merge_from_dict({'train_cfg.max_epochs': 4, 'resume': True, 'experiment_name': 'resumed'})
     Runner.from_cfg(cfg).train()
@@ -48,3 +62,68 @@ def test_a_run_by_iterations(digits_config):
     Runner.from_cfg(cfg).train()
     record = json.loads(Path(cfg.work_dir, 'metrics.json').read_text())
     assert [step for step, _ in record['history']['accuracy/top1']] == [2, 4, 6]
+
+
+def test_metrics_are_in_per_cent():
+    assert in_per_cent({'coco/bbox_mAP': 0.123, 'coco/bbox_mAP_s': -1.0, 'coco/bbox_mAP_copypaste': '0.1 0.2',
+                        'accuracy/top1': 50.0, 'mIoU': 7, 'pascal_voc/mAP': 1.0}) == {
+        'coco/bbox_mAP': 12.3, 'accuracy/top1': 50, 'mIoU': 7, 'pascal_voc/mAP': 100}
+
+
+def reported(work_dir, pictures=True, **options):
+    """A tiny run of an epoch with the hook."""
+    hooks = [dict(type='vit_plugin.ReportHook', pictures=pictures)]
+    return build(tiny_cfg(work_dir, **{
+        'custom_hooks': hooks, 'train_cfg.max_epochs': 1, 'log_level': 'INFO', **options}))
+
+
+@pytest.fixture
+def few_images(monkeypatch):
+    """Lets a page have four images, since it takes long to draw many."""
+    monkeypatch.setattr('vit_plugin.visualization.data_pictures.SHOWN', 4)
+    monkeypatch.setattr('vit_plugin.engine.outcomes.outcomes.PANELS', 4)
+
+
+@pytest.mark.usefixtures('few_images')
+def test_pictures_change_nothing_of_a_training(tmp_path):
+    weights = []
+    for pictures in (True, False):
+        model = reported(tmp_path / f'{pictures}', pictures).train()
+        weights.append(list(model.state_dict().values()))
+        for picture in ('labels', 'train_batch', 'val_predictions', 'val_worst', 'val_best'):
+            assert (tmp_path / f'{pictures}/{picture}.png').exists() == pictures
+    assert all(map(torch.equal, *weights))
+
+
+def test_a_picture_that_fails_ends_no_training(tmp_path, monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError('by nought')
+
+    def lack(*_):
+        raise MissingExtraError('Drawing needs supervision.')
+
+    monkeypatch.setattr(ClassOutcomes, 'add', fail)
+    monkeypatch.setattr('vit_plugin.engine.report.data_figures', lack)
+    reported(tmp_path).train()
+    text = next(tmp_path.rglob('*.log')).read_text()
+    assert 'INFO - Drawing needs supervision. The run goes on without images to train on.' in text
+    assert text.count('The report has to go without what the validation found: ZeroDivisionError: by nought.') == 1
+    record = json.loads((tmp_path / 'metrics.json').read_text())
+    assert record['scores'] is None
+    assert 'accuracy/top1' in record['last']
+
+
+def train_on_a_rank(folder):
+    reported(folder, **{'val_dataloader.dataset.indices': 13, 'val_dataloader.batch_size': 4}).train()
+
+
+@pytest.mark.usefixtures('few_images')
+def test_processes_report_each_image_once(tmp_path):
+    """13 images on two processes are 7 each, so that one is validated twice."""
+    on_ranks(2, tmp_path, train_on_a_rank, tmp_path / 'work')
+    record = json.loads((tmp_path / 'work/metrics.json').read_text())
+    assert sum(map(sum, record['confusion_matrix'])) == 13
+    right = sum(record['confusion_matrix'][i][i] for i in range(10))
+    assert record['last']['accuracy/top1'] == pytest.approx(100 * right / 13)
+    assert {'labels.png', 'train_batch.png', 'val_worst.png', 'results.csv', 'classes.md'} <= {
+        path.name for path in (tmp_path / 'work').iterdir()}

@@ -65,6 +65,19 @@ def test_a_folder_is_trained_on_and_its_config_is_enough_for_the_rest(tool, tmp_
 
 
 @pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
+def test_data_are_checked_without_a_training(tool, tmp_path):
+    write_voc(tmp_path / 'cells')
+    done = tool('train', '--data', 'cells', '--task', 'detection', '--check')
+    assert done.returncode == 0, done.stderr
+    assert 'train  4       8        2        bar (4)         square (4)' in done.stdout
+    assert {path.name for path in Path('work_dirs/cells').iterdir()} == {
+        'config.py', 'train.json', 'val.json', 'data_report.md', 'data_report.json', 'labels.png', 'train_batch.png'}
+    done = tool('train', CONFIG, '--check')
+    assert done.returncode == 1
+    assert '--check goes with --data' in done.stderr
+
+
+@pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
 @pytest.mark.nightly
 def test_a_folder_of_boxes_is_trained_on(tool, tmp_path):
     write_voc(tmp_path / 'cells')

@@ -45,4 +45,40 @@ def test_hugging_face_says_it_in_a_file(monkeypatch, tmp_path, file, expected):
     said = []
     monkeypatch.setattr('vit_plugin.zoo.pixels.print_log', lambda text, *_: said.append(text))
     assert data_config_of('B/16', 'hf://org/name') == AUTHORS
-    assert said[0].startswith('hf://org/name does not say in its preprocessor_config.json')
+    assert said[0].startswith('hf://org/name does not say in its preprocessor_config.json the mean, std')
+
+
+FILE = dict(do_resize=True, do_normalize=True, image_mean=[.485, .456, .406], image_std=[.229, .224, .225],
+            size=dict(height=224, width=224), resample=2)
+
+
+@pytest.mark.parametrize(('entries', 'expected'), [
+    (dict(resample=1), dict(interpolation='lanczos')), (dict(resample=4), dict(interpolation='box')),
+    (dict(resample=5), dict(interpolation='hamming')), (dict(resample=None), dict(interpolation='bilinear')),
+    (dict(size=dict(longest_edge=512)), dict(crop_mode='border')),
+    (dict(size=dict(shortest_edge=224), do_center_crop=False), dict(crop_mode='center', crop_pct=1.)),
+    (dict(size=dict(height=256, width=256), do_center_crop=True, crop_size=dict(height=224, width=224)),
+     dict(crop_mode='squash', crop_pct=0.875)),  # DeiT's
+    (dict(size=256, do_center_crop=True, crop_size=224), dict(crop_mode='center', crop_pct=0.875)),
+    (dict(do_normalize=False), dict(mean=(0, 0, 0), std=(1., 1., 1.))),
+    (dict(rescale_factor=2 / 255), dict(mean=(.2425, .228, .203), std=(.1145, .112, .1125))),
+    (dict(do_rescale=False), dict(mean=tuple(value / 255 for value in (.485, .456, .406)))),
+])
+def test_a_field_changes_its_own_word_alone(monkeypatch, tmp_path, entries, expected):
+    (tmp_path / 'preprocessor_config.json').write_text(json.dumps({**FILE, **entries}))
+    monkeypatch.setattr('huggingface_hub.hf_hub_download', lambda name, file: str(tmp_path / file))
+    found = data_config_of('B/16', 'hf://org/name')
+    for key, value in expected.items():
+        assert found[key] == (value if isinstance(value, str) else pytest.approx(value))
+    others = {key: value for key, value in found.items() if key not in expected and key not in ('mean', 'std')}
+    assert others == {key: value for key, value in AUTHORS.items() if key in others}
+
+
+def test_an_unknown_field_is_named_and_the_others_stay(monkeypatch, tmp_path):
+    (tmp_path / 'preprocessor_config.json').write_text(json.dumps(dict(FILE, resample=9)))
+    monkeypatch.setattr('huggingface_hub.hf_hub_download', lambda name, file: str(tmp_path / file))
+    said = []
+    monkeypatch.setattr('vit_plugin.zoo.pixels.print_log', lambda text, *_: said.append(text))
+    assert data_config_of('B/16', 'hf://org/name')['mean'] == tuple(FILE['image_mean'])
+    assert said == ['hf://org/name does not say in its preprocessor_config.json the interpolation that its weights '
+                    'expect: interpolation=bilinear is assumed.']

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 import torch.nn.functional as F
-from PIL import Image
 
-from vit_plugin.data.masks import NOT_LABELLED, read_mask_folder
+from vit_plugin.data.importers.mask_folders import class_map, read_mask_folder
+from vit_plugin.data.importers.mask_values import NOT_LABELLED
+from vit_plugin.data.importers.photos import Tree
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.layers.outputs import to_map
@@ -60,12 +61,11 @@ class Row(NamedTuple):
 
 
 def read_labelled(folder: str | Path) -> Labelled:
-    """Read a folder of images and masks, see :func:`~vit_plugin.data.masks.read_mask_folder`."""
-    found = read_mask_folder(folder)
-    names = [*found.train, *found.val]
-    masks = [np.asarray(Image.open(found.masks / f'{name}.png')) for name in names]
-    return Labelled([found.images / f'{name}{found.suffix}' for name in names], masks, len(found.train),
-                    len(found.classes))
+    """Read a folder of images and masks, see :func:`~vit_plugin.data.importers.mask_folders.read_mask_folder`."""
+    found = read_mask_folder(Tree(folder))
+    photos = [*found.train, *found.val]
+    masks = [class_map(found, photo) for photo in photos]
+    return Labelled([photo.path for photo in photos], masks, len(found.train), len(found.classes))
 
 
 @torch.no_grad()

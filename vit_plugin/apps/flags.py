@@ -100,6 +100,7 @@ def run_tool(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace
             return main(args)
     # A false alarm at the import of MMCV without its compiled part: nothing here needs that.
     warnings.filterwarnings('ignore', 'Fail to import ``MultiScaleDeformableAttention``')
+    warnings.filterwarnings('ignore', 'faster_coco_eval is not installed')  # of a metric that nobody asked for
     try:
         from .command_line import run_main  # which imports torch
         run_main(main, args)

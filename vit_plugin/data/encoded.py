@@ -8,8 +8,9 @@ from mmengine.dataset import Compose
 from torch.utils.data import Dataset
 
 from vit_plugin.arguments.fields import Typed
+from vit_plugin.files.images import decode
 
-from .images import decode, reading
+from .images import reading
 
 
 class EncodedImages(Dataset):

@@ -1,26 +1,24 @@
 """Read image files as they are shown. What cannot be read is named."""
 
-import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from mmengine import fileio
-from PIL import Image
+from mmengine.config import ConfigDict
 from typing_extensions import TypedDict, Unpack
 
 from vit_plugin.arguments.fields import Backend
 from vit_plugin.data.unreadable import UnreadableError
 from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.files.images import decode
 from vit_plugin.registry import TRANSFORMS
 
 with needed_by('LoadImage'):
     import mmcv
     from mmcv.transforms import LoadImageFromFile
-
-ORIENTATION = 0x0112  # EXIF tag. With values from 5, the image is stored on its side
 
 
 @contextmanager
@@ -46,27 +44,6 @@ def read(path: str, backend_args: Backend) -> bytes:
     if not content:
         raise ValueError('the file is empty')
     return content
-
-
-def image_shape(content: bytes) -> tuple[int, int]:
-    """Height and width of an encoded image after its orientation is applied, from the header."""
-    with Image.open(io.BytesIO(content)) as image:
-        on_its_side = 'exif' in image.info and image.getexif().get(ORIENTATION, 1) >= 5
-        return image.size if on_its_side else image.size[::-1]
-
-
-def decode(content: bytes, flag: str | int, backend: str = 'cv2') -> np.ndarray:
-    """Decode an image to BGR and apply its orientation.
-
-    Raises:
-        ValueError: if the content is not an image.
-    """
-    if content[4:11] == b'ftypavi':  # AVIF, whose orientation OpenCV ignores
-        flag, backend = flag if isinstance(flag, str) else 'color', 'pillow'
-    image = mmcv.imfrombytes(content, flag, backend=backend)
-    if image is None:
-        raise ValueError('the file is damaged, or of a format that is not known')
-    return image
 
 
 class LoadOptions(TypedDict, total=False):
@@ -103,8 +80,30 @@ class LoadImage(LoadImageFromFile):
             ConfigError: if the file cannot be read as an image.
         """
         with reading(path):
-            image = decode(read(path, self.backend_args), self.color_type, self.imdecode_backend)
+            content = read(path, self.backend_args)
+            if self.imdecode_backend == 'cv2':
+                image = decode(content, self.color_type)
+            else:
+                image = mmcv.imfrombytes(content, self.color_type, backend=self.imdecode_backend)
         return image.astype(np.float32) if self.to_float32 else image
+
+
+def read_by_us(cfg: Any) -> Any:
+    """A config in which each ``LoadImageFromFile`` is :class:`LoadImage`, so that all commands see the same pixels.
+
+    The config itself stays as it is: the frameworks' inferencers look for the name. A step with arguments of another
+    reader is left alone.
+    """
+    if isinstance(cfg, Mapping):
+        name = cfg.get('type')
+        theirs = isinstance(name, str) and name.rpartition('.')[2] == 'LoadImageFromFile'
+        if theirs and cfg.keys() - {'type', '_scope_'} <= LoadOptions.__annotations__.keys():
+            return dict(cfg, type='vit_plugin.LoadImage')
+        entries = {key: read_by_us(value) for key, value in cfg.items()}
+        return ConfigDict(entries) if isinstance(cfg, ConfigDict) else entries
+    if type(cfg) in (list, tuple):
+        return type(cfg)(map(read_by_us, cfg))
+    return cfg
 
 
 @TRANSFORMS.register_module()

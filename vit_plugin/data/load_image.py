@@ -10,9 +10,10 @@ from typing_extensions import TypedDict, Unpack
 
 from vit_plugin.arguments.fields import ASCENDING, Backend, Positive, PositiveInt, Size
 from vit_plugin.errors import leave_out_multimodal, needed_by
+from vit_plugin.files.images import decode, seen_size
 from vit_plugin.registry import TRANSFORMS
 
-from .images import decode, image_shape, read, reading
+from .images import read, reading
 
 with needed_by('LoadRandomResizedCrop'):
     leave_out_multimodal()
@@ -57,7 +58,7 @@ class LoadRandomResizedCrop(RandomResizedCrop):
         path = results['img_path']
         with reading(path):
             content = read(path, self.backend_args)
-            height, width = image_shape(content)
+            width, height = seen_size(content)
         top, left, crop_height, crop_width = self.rand_crop_params(np.broadcast_to(np.uint8(0), (height, width)))
         reduction = next((times for times in REDUCTIONS
                           if crop_height >= times * self.scale[0] and crop_width >= times * self.scale[1]), 1)

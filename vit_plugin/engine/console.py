@@ -15,8 +15,9 @@ from .sharding import unwrapped
 FILE_ONLY = (
     'System environment', 'Config:', 'Hooks will be executed', 'paramwise_options -- ', 'Groups of parameters:',
     'Distributed training is not used', 'Checkpoints will be saved to', 'Exp name: ',
-    # False alarms: we compile nothing, and MMEngine itself uses what it warns of.
-    'Line NMS is not compiled', '"FileClient" will be deprecated', '"HardDiskBackend" is the alias')
+    # False alarms: we compile nothing, MMEngine itself uses what it warns of, and mIoU has no prefix by design.
+    'Line NMS is not compiled', '"FileClient" will be deprecated', '"HardDiskBackend" is the alias',
+    'The prefix is not set in metric class')
 
 
 def is_for_the_console(record: logging.LogRecord) -> bool:

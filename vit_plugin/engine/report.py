@@ -2,117 +2,238 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mmengine.dist import collect_results, is_main_process
+from matplotlib.figure import Figure
+from mmengine.dist import all_gather_object, get_dist_info, is_main_process
 from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop, Runner
 
-from vit_plugin.files.complete import replacing, write_text
+from vit_plugin.errors import MissingExtraError, first_line
+from vit_plugin.files.complete import write_text
 from vit_plugin.registry import HOOKS
-from vit_plugin.visualization import draw_confusion_matrix, draw_learning_curve
-from vit_plugin.visualization.class_scores import as_markdown, class_scores
+from vit_plugin.visualization import draw_learning_curve
+from vit_plugin.visualization.class_scores import as_csv, as_markdown
+from vit_plugin.visualization.data_pictures import as_they_were, classes_of, data_figures, file_of, pixels_of, twin
+from vit_plugin.visualization.sheets import draw_sheet
+from vit_plugin.visualization.style import save_figure
 
+from .outcomes import Outcomes, kind_of
 from .pictures import log_image
+from .sharding import unwrapped
 
 RECORD = 'metrics.json'
+TABLE = 'results.csv'
+CLASSES = 'classes'  # the name of the tables by class
+FRACTIONS = ('coco', 'pascal_voc', 'lvis', 'openimages', 'crowd_human')  # MMDetection's metrics from 0 to 1, by prefix
+ABSENT = -1  # what they say of sizes of objects that are not there
 
 
 @HOOKS.register_module()
 class ReportHook(Hook):
-    """Writes the metrics as JSON after each validation, and pictures at the end.
+    """Writes what there is to learn before the first step, metrics after each validation, and pictures at the end.
 
-    The files in the work directory are ``metrics.json``, ``classes.md``, ``learning_curve.png`` and
-    ``confusion_matrix.png``. The pictures are also images in the other logs of ``vis_backends``.
-    ``metrics.json`` has the last and the largest value of every metric, and all its (epoch or iteration, value). It
-    also has the epochs, iterations and seconds, and the seconds at each validation. For single-label classification it
-    has the confusion matrix of the last validation, and precision, recall and F1 by class, as their mean and of all
-    samples, which are also the table ``classes.md``. A resumed run continues the record of its checkpoint.
+    The files in the work directory are, see docs/tools.md:
+
+    - ``labels.png`` and ``train_batch.png``, see :func:`~vit_plugin.visualization.draw_data`,
+    - ``metrics.json`` and ``results.csv``, with a row for each validation,
+    - ``classes.json``, ``.csv`` and ``.md``: the scores of each class,
+    - ``learning_curve.png``, ``confusion_matrix.png`` and, of a detector, ``precision_recall.png``,
+    - ``val_predictions.png``, ``val_worst.png`` and ``val_best.png``: images with what is true and predicted.
+
+    The pictures are also images in the other logs of ``vis_backends``. All scores are in per cent, those too that
+    MMDetection logs from 0 to 1. ``metrics.json`` has the last and the largest value of every metric, and all its
+    (epoch or iteration, value). It also has the epochs, iterations and seconds, and the seconds at each validation. The
+    scores of classes and the confusion matrix are those of the last validation, of a detector at the end of the run. A
+    resumed run continues the record of its checkpoint.
+
+    Args:
+        pictures: whether images of the data are drawn.
     """
 
     priority = 'LOW'
     _resumed: Mapping[str, Any] = {}
+
+    def __init__(self, pictures: bool = True) -> None:
+        self.pictures = pictures
+        self._outcomes: Outcomes | None = None
+        self._lacks: set[str] = set()  # packages that the log has named
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         self._resumed = checkpoint.get('report', {}) if runner._resume else {}
 
     def before_train(self, runner: Runner) -> None:
         self._start = time.perf_counter() - self._resumed.get('seconds', 0.)
-        self._history: dict[str, list[tuple[int, float]]] = dict(self._resumed.get('history', {}))
-        self._clock: list[tuple[int, float]] = list(self._resumed.get('clock', ()))
+        self._rows: list[dict[str, Any]] = list(self._resumed.get('rows', ()))
+        self._scores: dict[str, Any] | None = None
         self._confusion: np.ndarray | None = None
         self._unit = 'epoch' if isinstance(runner.train_loop, EpochBasedTrainLoop) else 'iter'
+        if self.pictures and not self._rows:
+            self._try(runner, 'images to train on', lambda: self._draw_data(runner))
 
-    def _step(self, runner: Runner) -> int:
-        return getattr(runner, self._unit)
+    def _draw_data(self, runner: Runner) -> None:
+        """Draw the data. All processes make the batch, since a preprocessor may communicate."""
+        held_out = None if runner._val_loop is None else runner.val_dataloader.dataset
+        preprocessor = getattr(unwrapped(runner.model), 'data_preprocessor', None)
+        loader = runner.train_dataloader
+        for name, figure in data_figures(loader.dataset, held_out, preprocessor, loader.collate_fn):
+            self._save(runner, name, figure)
 
     def _seconds(self) -> float:
         return round(time.perf_counter() - self._start, 1)
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict[str, Any]) -> None:
         if hasattr(self, '_start'):
-            checkpoint['report'] = dict(history=dict(self._history), clock=self._clock, seconds=self._seconds())
+            checkpoint['report'] = dict(rows=self._rows, seconds=self._seconds())
 
     def before_val_epoch(self, runner: Runner) -> None:
-        self._labels: list[tuple[int, int]] = []
+        self._outcomes, self._position, self._records = None, 0, True
 
     def after_val_iter(self, runner: Runner, batch_idx: int, data_batch: dict | None = None,
                        outputs: Sequence | None = None) -> None:
-        for sample in outputs or ():
-            true, predicted = (sample.get(name) for name in ('gt_label', 'pred_label'))
-            if all(label is not None and label.numel() == 1 for label in (true, predicted)):
-                self._labels.append((int(true), int(predicted)))
+        self._try(runner, 'what the validation found', lambda: self._record(runner, outputs or ()))
+
+    def _record(self, runner: Runner, samples: Sequence) -> None:
+        """Record what a batch has shown. What fails once is left out until the end of the validation."""
+        dataset, (rank, world) = runner.val_dataloader.dataset, get_dist_info()
+        for sample in samples if self._records else ():
+            self._records = False
+            if self._outcomes is None and (kind := kind_of(sample)):
+                self._outcomes = kind(classes_of(dataset), len(dataset))
+            position = self._position * world + rank  # as MMEngine's sampler deals them; the last ones are repetitions
+            if self._outcomes is not None and position < len(dataset):
+                self._outcomes.add(position, sample)
+            self._position, self._records = self._position + 1, True
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
-        labels = collect_results(self._labels, len(runner.val_dataloader.dataset), device='gpu')
+        found = [one for one in all_gather_object(self._outcomes if self._records else None) if one is not None]
         if not is_main_process() or not hasattr(self, '_start'):  # a validation without training
             return
-        for name, value in (metrics or {}).items():
-            if isinstance(value, Real):  # MMSegmentation's metrics are numpy numbers
-                before = [point for point in self._history.get(name, []) if point[0] < self._step(runner)]
-                self._history[name] = [*before, (self._step(runner), float(value))]  # it may be a repetition
-        before = [point for point in self._clock if point[0] < self._step(runner)]
-        self._clock = [*before, (self._step(runner), self._seconds())]
-        if labels:
-            self._classes = runner.val_dataloader.dataset.metainfo.get('classes')
-            classes = len(self._classes or ()) or np.max(labels) + 1
-            self._confusion = np.zeros((classes, classes), dtype=int)
-            np.add.at(self._confusion, tuple(np.transpose(labels)), 1)
+        self._outcomes = found[0] if found else None
+        for other in found[1:]:
+            found[0].join(other)
+        row = self._row(runner, metrics or {})
+        self._rows = [*(one for one in self._rows if one[self._unit] < row[self._unit]), row]  # it may be a repetition
+        self._scores = self._confusion = None
+        if self._outcomes is not None and not self._outcomes.dear:
+            self._try(runner, 'scores by class', self._score)
         self._write_metrics(runner)
 
+    def _row(self, runner: Runner, metrics: Mapping[str, Any]) -> dict[str, Any]:
+        """What is known at a validation: where, the training since the one before, and the metrics."""
+        scalars, before = runner.message_hub.log_scalars, self._rows[-1]['iter'] if self._rows else 0
+        training = {}
+        for name in ('lr', 'loss'):
+            if f'train/{name}' in scalars:
+                values = np.asarray(scalars[f'train/{name}'].data[0])[-max(runner.iter - before, 1):]
+                training[f'train/{name}'] = float(values[-1] if name == 'lr' else values.mean())
+        return dict(epoch=runner.epoch, iter=runner.iter, seconds=self._seconds(), **training, **in_per_cent(metrics))
+
+    @property
+    def _history(self) -> dict[str, list[tuple[int, float]]]:
+        """The points (epoch or iteration, value) of each metric."""
+        known = ('epoch', 'iter', 'seconds', 'train/lr', 'train/loss')
+        names = dict.fromkeys(name for row in self._rows for name in row if name not in known)
+        return {name: [(row[self._unit], row[name]) for row in self._rows if name in row] for name in names}
+
+    def _score(self) -> None:
+        assert self._outcomes is not None
+        self._scores = self._outcomes.scores()
+        try:
+            self._confusion = self._outcomes.confusion_matrix()
+        except MissingExtraError:  # after the run it is said once, where the pictures are drawn
+            self._confusion = None
+
     def after_train(self, runner: Runner) -> None:
-        if not is_main_process() or not self._history:
+        if not is_main_process() or not self._rows:
             return
-        folder = Path(runner.work_dir)
+        folder, unit, history = Path(runner.work_dir), self._unit, self._history
+        if self._outcomes is not None:
+            if self._scores is None:
+                self._try(runner, 'scores by class', self._score)
+            self._write_metrics(runner)
+            self._write_classes(folder)
         scalars = runner.message_hub.log_scalars
         loss = np.asarray(scalars['train/loss'].data[0]) if 'train/loss' in scalars else np.empty(0)
-        pictures = dict(learning_curve=draw_learning_curve(
-            loss, runner.iter / max(self._step(runner), 1), self._history, self._unit))
-        if self._confusion is not None:
-            pictures['confusion_matrix'] = draw_confusion_matrix(self._confusion, self._classes)
-            write_text(folder / 'classes.md', as_markdown(class_scores(self._confusion, self._classes)))
-        for name, figure in pictures.items():
-            with replacing(folder / f'{name}.png') as path:
-                figure.savefig(path)
-            log_image(runner, name, figure)
-        last = ', '.join(f'{name} {values[-1][1]:.4g}' for name, values in self._history.items())
-        runner.logger.info(f'Trained in {time.perf_counter() - self._start:.0f} s: {last}. '
+        per_step = runner.iter / max(getattr(runner, unit), 1)
+        self._save(runner, 'learning_curve', draw_learning_curve(loss, per_step, history, unit))
+        if self._outcomes is not None:
+            self._try(runner, 'the curves', lambda: self._draw_scores(runner))
+        if self._outcomes is not None and self.pictures:
+            self._try(runner, 'images to validate', lambda: self._draw_images(runner))
+        last = ', '.join(f'{name} {values[-1][1]:.4g}' for name, values in history.items())
+        runner.logger.info(f'Trained in {time.perf_counter() - self._start:.0f} s: {last or "no metric"}. '
                            f'Checkpoint, metrics.json and pictures are in {folder}\n'
                            f'Next: vit-plugin test {folder}')
 
+    def _draw_scores(self, runner: Runner) -> None:
+        assert self._outcomes is not None
+        for name, figure in self._outcomes.figures():
+            self._save(runner, name, figure)
+
+    def _draw_images(self, runner: Runner) -> None:
+        for name, figure in self._pages(twin(runner.val_dataloader.dataset)):
+            self._save(runner, name, figure)
+
+    def _pages(self, dataset: Any) -> Iterator[tuple[str, Figure]]:
+        assert self._outcomes is not None
+        for name, (heading, positions) in self._outcomes.pages().items():
+            with as_they_were():
+                items = [(position, dataset[position]) for position in positions]
+            panels = [panel._replace(file=file_of(item['data_samples'])) for position, item in items
+                      for panel in self._outcomes.panels(position, pixels_of(item['inputs']))]
+            if panels:
+                yield name, draw_sheet(panels, self._outcomes.classes, heading)
+
+    def _try(self, runner: Runner, what: str, draw: Callable[[], Any]) -> None:
+        """Draw, but let the training go on without a picture, and say why it is not there."""
+        try:
+            draw()
+        except MissingExtraError as error:
+            if f'{error}' not in self._lacks:
+                runner.logger.info(f'{error} The run goes on without {what}.')
+            self._lacks.add(f'{error}')
+        except Exception as error:  # noqa: BLE001  hours of training are worth more than a picture
+            runner.logger.warning(f'The report has to go without {what}: {type(error).__name__}: {first_line(error)}.')
+
+    def _save(self, runner: Runner, name: str, figure: Figure) -> None:
+        if is_main_process():
+            save_figure(figure, Path(runner.work_dir, f'{name}.png'))
+            log_image(runner, name, figure)
+
     def _write_metrics(self, runner: Runner) -> None:
+        history = self._history
         record = dict(
-            last={name: points[-1][1] for name, points in self._history.items()},
-            max={name: max(value for _, value in points) for name, points in self._history.items()},
-            history=self._history,
+            last={name: points[-1][1] for name, points in history.items()},
+            max={name: max(value for _, value in points) for name, points in history.items()},
+            history=history,
             epochs=runner.epoch,
             iterations=runner.iter,
             seconds=self._seconds(),
-            clock=self._clock,
-            scores=None if self._confusion is None else class_scores(self._confusion, self._classes),
+            clock=[(row[self._unit], row['seconds']) for row in self._rows],
+            scores=self._scores,
             confusion_matrix=None if self._confusion is None else self._confusion.tolist())
         write_text(Path(runner.work_dir, RECORD), json.dumps(record) + '\n')
+        write_text(Path(runner.work_dir, TABLE), as_csv(self._rows))
+
+    def _write_classes(self, folder: Path) -> None:
+        if self._scores is None:
+            return
+        write_text(folder / f'{CLASSES}.json', json.dumps(self._scores, indent=1) + '\n')
+        write_text(folder / f'{CLASSES}.csv', as_csv(self._scores['per_class']))
+        write_text(folder / f'{CLASSES}.md', as_markdown(self._scores))
+
+
+def in_per_cent(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """The metrics that are numbers, in per cent. MMDetection's are from 0 to 1, and -1 where there are no objects."""
+    found = {}
+    for name, value in metrics.items():
+        if isinstance(value, Real):  # MMSegmentation's metrics are numpy numbers
+            fraction = name.partition('/')[0] in FRACTIONS
+            if not (fraction and value == ABSENT):
+                found[name] = round(100 * float(value), 4) if fraction else float(value)
+    return found

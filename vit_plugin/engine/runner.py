@@ -18,6 +18,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from vit_plugin.arguments import as_config_error
+from vit_plugin.data.images import read_by_us
 from vit_plugin.data.seeded import seeded_loader
 from vit_plugin.data.unreadable import LIST, UnreadableList
 from vit_plugin.errors import ConfigError, naming
@@ -192,14 +193,14 @@ class Runner(mmengine.runner.Runner):
     @staticmethod
     def build_dataloader(dataloader: DataLoader | dict, seed: int | None = None,
                          diff_rank_seed: bool = False) -> DataLoader:
-        """Build a data loader whose workers leave nothing behind, in any number.
+        """Build a data loader that reads images by our reader, and whose workers leave nothing behind, in any number.
 
         The temporary folder of their sockets is made here, since a worker that a signal ends does not remove its own.
         """
         get_temp_dir()
         # More workers than cores are a recipe on a small machine, and right where they wait for a disk.
         warnings.filterwarnings('ignore', 'This DataLoader will create .* worker processes')
-        return mmengine.runner.Runner.build_dataloader(dataloader, seed, diff_rank_seed)
+        return mmengine.runner.Runner.build_dataloader(read_by_us(dataloader), seed, diff_rank_seed)
 
     def build_val_loop(self, loop: BaseLoop | dict) -> BaseLoop:
         return self._checked(super().build_val_loop(loop))

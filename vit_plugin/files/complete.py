@@ -49,7 +49,7 @@ def replacing(target: str | Path, sources: Iterable[str | Path] = ()) -> Iterato
 def write_text(target: str | Path, text: str) -> None:
     """Write a text file with :func:`replacing`."""
     with replacing(target) as path:
-        path.write_text(text)
+        path.write_text(text, encoding='utf-8')
 
 
 def check_target(target: str | Path, sources: Iterable[str | Path] = ()) -> None:

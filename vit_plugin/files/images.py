@@ -1,19 +1,70 @@
-"""Image files: which files are, and their pixels. Without torch, for what runs without it."""
+"""The one reader of pixels: which files are images, their size, and their pixels. Without torch, for ONNX."""
 
-from collections.abc import Sequence
+import io
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import cv2
 import numpy as np
+from PIL import Image, ImageOps
 
-from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.errors import ConfigError, first_line, needed_by
 
-IMAGE_SUFFIXES = ('.jpg', '.jpeg', '.png', '.bmp', '.webp', '.tif', '.tiff', '.avif', '.ppm')
+# The suffixes of formats that are read. A file with another suffix is an image if its content is.
+IMAGE_SUFFIXES = (
+    '.jpg',
+    '.jpeg',
+    '.jpe',
+    '.jfif',
+    '.png',
+    '.bmp',
+    '.webp',
+    '.tif',
+    '.tiff',
+    '.avif',
+    '.gif',
+    '.heic',
+    '.heif',
+    '.jp2',
+    '.ppm',
+    '.pgm',
+    '.pbm',
+)
+# Pillow's names of these formats, without HEIC. A file of another one, such as PSD or PDF, is no photograph.
+FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP', 'TIFF', 'AVIF', 'GIF', 'JPEG2000', 'PPM')
+HEIC_BRANDS = (b'heic', b'heix', b'heim', b'heis', b'hevc', b'mif1', b'msf1')
+# What operating systems leave in folders.
+LITTER = ('thumbs.db', 'desktop.ini', '__macosx')
+ORIENTATION = 0x0112  # EXIF tag. With values from 5, the image is stored on its side.
+COLOR_TYPES = {
+    'color': cv2.IMREAD_COLOR,
+    'grayscale': cv2.IMREAD_GRAYSCALE,
+    'unchanged': cv2.IMREAD_UNCHANGED,
+    'color_ignore_orientation': cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION,
+    'grayscale_ignore_orientation': cv2.IMREAD_GRAYSCALE | cv2.IMREAD_IGNORE_ORIENTATION,
+}
+
+
+def is_litter(path: Path) -> bool:
+    """Whether an operating system left this file: hidden ones, ``._*`` and ``Thumbs.db``."""
+    return path.name.startswith('.') or path.name.lower() in LITTER
 
 
 def is_image(path: Path) -> bool:
-    """Whether this is a regular file, so that opening it does not wait, with the suffix of an image, and not hidden."""
-    return path.name.lower().endswith(IMAGE_SUFFIXES) and not path.name.startswith('.') and path.is_file()
+    """Whether this is a regular file, so that opening it does not wait, that is an image by its suffix or content."""
+    if is_litter(path) or not path.is_file():
+        return False
+    return path.suffix.lower() in IMAGE_SUFFIXES or _is_image_inside(path)
+
+
+def _is_image_inside(path: Path) -> bool:
+    try:
+        seen_size(path)
+    except Exception:  # noqa: BLE001  whatever a decoder trips over
+        return False
+    return True
 
 
 def image_files(paths: Sequence[str]) -> list[str]:
@@ -27,8 +78,10 @@ def image_files(paths: Sequence[str]) -> list[str]:
         if path.is_dir():
             found = sorted(str(file) for file in path.rglob('*') if is_image(file))
             if not found:
-                raise ConfigError(f'There are no images in the folder {str(path)!r}, whose names end in '
-                                  f'{", ".join(IMAGE_SUFFIXES)}.')
+                raise ConfigError(
+                    f'There are no images in the folder {str(path)!r}, whose names end in '
+                    f'{", ".join(IMAGE_SUFFIXES)}.'
+                )
             files += found
         elif path.is_file():
             files.append(str(path))
@@ -37,18 +90,113 @@ def image_files(paths: Sequence[str]) -> list[str]:
     return files
 
 
-def read_image(image: str | Path | np.ndarray) -> np.ndarray:
-    """The pixels (H, W, 3) of an image file, in BGR. An array is returned as it is.
+def seen_size(source: str | Path | bytes) -> tuple[int, int]:
+    """Width and height of an image as it is seen, so after its orientation is applied, from the header.
+
+    Args:
+        source: a path, or the encoded image.
 
     Raises:
-        ConfigError: if the file cannot be read.
+        ValueError: if it is no image, or has more pixels than ``PIL.Image.MAX_IMAGE_PIXELS`` allows.
+        OSError: if the file cannot be read.
+        MissingExtraError: for HEIC without pillow-heif.
+    """
+    with _opened(source) as image:
+        width, height = image.size
+        # PNG would be decoded to search for an orientation behind the pixels. Pillow turns TIFF itself.
+        on_its_side = 'exif' in image.info and image.getexif().get(ORIENTATION, 1) >= 5
+    return (height, width) if on_its_side else (width, height)
+
+
+@contextmanager
+def _opened(source: str | Path | bytes) -> Iterator[Image.Image]:
+    """The image, of which Pillow has read the header."""
+    with io.BytesIO(source) if isinstance(source, bytes) else open(source, 'rb') as file:
+        start = file.read(12)
+        file.seek(0)
+        if start[4:8] == b'ftyp' and start[8:] in HEIC_BRANDS:
+            with needed_by('an image in HEIC'):
+                import pillow_heif
+            yield pillow_heif.open_heif(file).to_pillow()
+            return
+        try:
+            with warnings.catch_warnings():
+                # An error at twice the number of pixels.
+                warnings.simplefilter('ignore', Image.DecompressionBombWarning)
+                image = Image.open(file, formats=FORMATS)
+        except Image.DecompressionBombError as error:
+            raise ValueError(
+                'it has too many pixels; if that is right, raise PIL.Image.MAX_IMAGE_PIXELS'
+            ) from error
+        except Image.UnidentifiedImageError as error:
+            raise ValueError('it is no image, or of a format that is not known') from error
+        yield image
+
+
+def decode(content: bytes, color_type: str | int = 'color') -> np.ndarray:
+    """Decode an image as it is seen, to BGR (H, W, 3).
+
+    OpenCV decodes what it also turns by the orientation in EXIF. Pillow decodes the others, AVIF and HEIC.
+
+    Args:
+        content: the encoded image.
+        color_type: a key of :data:`COLOR_TYPES`, or a flag of OpenCV.
+
+    Raises:
+        ValueError: if the content is no image.
+    """
+    flag = COLOR_TYPES[color_type] if isinstance(color_type, str) else color_type
+    if content[4:8] == b'ftyp':
+        return _decoded_by_pillow(content, flag)
+    image = cv2.imdecode(np.frombuffer(content, np.uint8), flag)
+    if image is None:
+        raise ValueError('the file is damaged, or of a format that is not known')
+    return image
+
+
+def _decoded_by_pillow(content: bytes, flag: int) -> np.ndarray:
+    with _opened(content) as image:
+        turned = image if flag & cv2.IMREAD_IGNORE_ORIENTATION else ImageOps.exif_transpose(image)
+        pixels = cv2.cvtColor(np.asarray(turned.convert('RGB')), cv2.COLOR_RGB2BGR)
+    return pixels if flag & cv2.IMREAD_COLOR else cv2.cvtColor(pixels, cv2.COLOR_BGR2GRAY)
+
+
+def read_image(image: str | Path | np.ndarray) -> np.ndarray:
+    """The pixels (H, W, 3) of an image file as it is seen, in BGR. An array is returned as it is.
+
+    Raises:
+        ConfigError: if the file cannot be read, or has more pixels than ``PIL.Image.MAX_IMAGE_PIXELS`` allows.
     """
     if isinstance(image, np.ndarray):
         return image
     try:
-        pixels = cv2.imdecode(np.fromfile(image, np.uint8), cv2.IMREAD_COLOR)
+        content = Path(image).read_bytes()
+        seen_size(content)  # before memory is taken for the pixels
+        return decode(content)
     except Exception as error:  # whatever a decoder trips over
-        raise ConfigError(f'The image {str(image)!r} cannot be read ({first_line(error)}).') from error
-    if pixels is None:
-        raise ConfigError(f'The image {str(image)!r} cannot be read.')
-    return pixels
+        raise ConfigError(
+            f'The image {str(image)!r} cannot be read ({first_line(error)}).'
+        ) from error
+
+
+def walk_files(folder: Path) -> Iterator[Path]:
+    """All files below a folder that no operating system left there, sorted. Links lead to no folder twice.
+
+    Hidden folders are left out.
+    """
+    seen = {parent.resolve() for parent in folder.absolute().parents}
+
+    def below(place: Path) -> Iterator[Path]:
+        real = place.resolve()
+        if real in seen:
+            return
+        seen.add(real)
+        for entry in sorted(place.iterdir()):
+            if is_litter(entry):
+                continue
+            if entry.is_dir():
+                yield from below(entry)
+            elif entry.is_file():
+                yield entry
+
+    yield from below(folder)

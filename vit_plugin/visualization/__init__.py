@@ -5,12 +5,13 @@ from .attention_maps import attention_rollout, attention_weights, class_attentio
 from .charts import draw_budgets, draw_curves, draw_learning_curve, draw_seeds
 from .class_activation import class_activation
 from .confusion_matrix import draw_confusion_matrix
+from .data_pictures import draw_data
 from .features import draw_feature_colors, feature_colors, patch_features
 from .positions import draw_position_similarity, position_similarity
 from .style import draw_over
 
 __all__ = [
     'attention_distances', 'attention_rollout', 'attention_weights', 'class_activation', 'class_attention',
-    'draw_attention_distances', 'draw_budgets', 'draw_confusion_matrix', 'draw_curves', 'draw_feature_colors',
-    'draw_learning_curve', 'draw_over', 'draw_position_similarity', 'draw_seeds', 'feature_colors',
-    'patch_features', 'position_similarity']
+    'draw_attention_distances', 'draw_budgets', 'draw_confusion_matrix', 'draw_curves', 'draw_data',
+    'draw_feature_colors', 'draw_learning_curve', 'draw_over', 'draw_position_similarity', 'draw_seeds',
+    'feature_colors', 'patch_features', 'position_similarity']

@@ -3,15 +3,32 @@
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from textwrap import wrap
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .style import SERIES, new_axes
+from .style import SERIES, color_of, new_axes, new_figure
 
 WIDTH = 74  # characters of a small font in a line of a figure
+MOST_CURVES = 12  # classes whose curves have a colour and a name
+ALL = 'all'
+
+
+class DetectionCurve(NamedTuple):
+    """How well a class, or all, is found, in per cent.
+
+    Attributes:
+        recall, precision: points of the curve that AP50 is the area of, of shape (R,).
+        score, f1: the F1 if predictions count from this score on, of shape (S,).
+        ap50: average precision at an IoU of 0.5.
+    """
+    recall: np.ndarray
+    precision: np.ndarray
+    score: np.ndarray
+    f1: np.ndarray
+    ap50: float
 
 
 def draw_learning_curve(loss: np.ndarray, iterations_per_step: float,
@@ -41,6 +58,35 @@ def draw_learning_curve(loss: np.ndarray, iterations_per_step: float,
     right.spines.top.set_visible(False)
     handles = [line for axes in (left, right) for line in axes.get_lines() if not str(line.get_label()).startswith('_')]
     figure.legend(handles=handles, loc='outside upper center', ncols=2, frameon=False)
+    return figure
+
+
+def draw_detection_curves(curves: Mapping[str, DetectionCurve], best: float) -> Figure:
+    """Draw precision over recall, and F1 over the score from which predictions count, at an IoU of 0.5.
+
+    Args:
+        curves: by class, and of all as ``'all'``.
+        best: the score with the highest F1 of all.
+    """
+    figure = new_figure(11, 4.5)
+    left, right = figure.subplots(1, 2)
+    few = len(curves) <= MOST_CURVES + 1
+    for number, (name, curve) in enumerate(curves.items()):
+        style: dict[str, Any] = dict(color=color_of(number - 1) if few else '0.8', linewidth=1)
+        texts = (f'{name}  AP50 {curve.ap50:.1f}', f'{name}  F1 {np.interp(best, curve.score, curve.f1):.1f}')
+        if name == ALL:
+            style = dict(color='0.1', linewidth=2, zorder=3)
+        for axes, line, text in ((left, (curve.recall, curve.precision), texts[0]),
+                                 (right, (curve.score, curve.f1), texts[1])):
+            axes.plot(*line, label=text if few or name == ALL else None, **style)
+    right.axvline(best, color='0.6', linewidth=0.8, linestyle=':')
+    right.set_title(f'highest for all at a score of {best:.2f}', fontsize='small')
+    left.set(xlabel='recall (%)', ylabel='precision (%)', xlim=(0, 101), ylim=(0, 101))
+    right.set(xlabel='score from which a prediction counts', ylabel='F1 (%)', xlim=(0, 1), ylim=(0, 101))
+    for axes in (left, right):
+        axes.spines[['top', 'right']].set_visible(False)
+        axes.grid(color='0.92')
+        axes.legend(frameon=False, fontsize='small', loc='best')
     return figure
 
 

@@ -1,18 +1,24 @@
-"""Precision, recall and F1 of each class, from a confusion matrix."""
+"""Scores by class, from counts, and their tables."""
 
-from collections.abc import Iterable, Sequence
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+TITLES = {'name': 'class', 'f1': 'F1', 'mask_AP': 'mask AP', 'mask_AP50': 'mask AP50', 'mask_AP75': 'mask AP75'}
+COUNTS = ('samples', 'objects', 'pixels')  # columns that are no per cent
 
-def class_scores(matrix: np.ndarray, classes: Sequence[str] | None = None) -> dict[str, Any]:
-    """The scores of a classifier, in percent.
+
+def class_scores(counts: np.ndarray, classes: Sequence[str] | None = None) -> dict[str, Any]:
+    """The scores of a classifier, in per cent.
 
     A class that was never predicted has precision 0, and one without samples has recall 0, as in scikit-learn.
 
     Args:
-        matrix: counts of true (rows) and predicted (columns) classes.
+        counts: right, true and predicted samples of each class, of shape (3, classes), see :func:`counts_of`.
         classes: names of the classes. Default: their numbers.
 
     Returns:
@@ -20,28 +26,80 @@ def class_scores(matrix: np.ndarray, classes: Sequence[str] | None = None) -> di
         ``overall``: the same of all samples together, which for one label per sample all equal the accuracy.
         ``per_class``: a list of dicts with name, precision, recall, F1 and the number of samples.
     """
-    right, true, predicted = np.diag(matrix), matrix.sum(axis=1), matrix.sum(axis=0)
-    precision, recall = right / np.maximum(predicted, 1), right / np.maximum(true, 1)
-    f1 = 2 * right / np.maximum(true + predicted, 1)
+    right, true, predicted = counts
     present = (true + predicted) > 0
-    scores = 100 * np.stack((precision, recall, f1), axis=1)  # (classes, 3)
-    accuracy = 100 * right.sum() / max(matrix.sum(), 1)
+    scores = _precision_recall_f1(right, true, predicted)  # (classes, 3)
+    overall = _precision_recall_f1(*counts.sum(axis=1, keepdims=True))[0]
 
     def named(values: Iterable[float]) -> dict[str, float]:
         return dict(zip(('precision', 'recall', 'f1'), (round(float(value), 4) for value in values), strict=True))
 
     return dict(
         macro=named(scores[present].mean(axis=0) if present.any() else np.zeros(3)),
-        overall=named([accuracy] * 3),
+        overall=named(overall),
         per_class=[dict(name=str(name), **named(row), samples=int(number))
-                   for name, row, number in zip(classes or range(len(matrix)), scores, true, strict=True)])
+                   for name, row, number in zip(classes or range(len(true)), scores, true, strict=True)])
 
 
-def as_markdown(scores: dict[str, Any]) -> str:
+def counts_of(matrix: np.ndarray) -> np.ndarray:
+    """Right, true and predicted samples of each class, (3, classes), in a matrix of true and predicted classes."""
+    return np.stack((np.diag(matrix), matrix.sum(axis=1), matrix.sum(axis=0)))
+
+
+def map_scores(matrix: np.ndarray, classes: Sequence[str]) -> dict[str, Any]:
+    """IoU and accuracy of each class of pixels, in per cent, as MMSegmentation's ``IoUMetric`` has them.
+
+    Args:
+        matrix: pixels of true (rows) and predicted (columns) classes, of shape (classes, classes).
+        classes: names of the classes.
+
+    Returns:
+        ``macro``: their means, which are mIoU and mAcc. ``overall``: the share of all pixels that are right, aAcc.
+        ``per_class``: a list of dicts with name, IoU, Acc and the number of pixels. A score of nothing is None.
+    """
+    right, true, predicted = counts_of(matrix)
+    with np.errstate(invalid='ignore'):
+        scores = 100 * np.stack((right / (true + predicted - right), right / true), axis=1)
+    means = [float(np.mean(column[~np.isnan(column)])) if (~np.isnan(column)).any() else math.nan
+             for column in scores.T]
+    return dict(
+        macro=dict(IoU=_rounded(means[0]), Acc=_rounded(means[1])),
+        overall=dict(Acc=_rounded(100 * right.sum() / max(true.sum(), 1))),
+        per_class=[dict(name=str(name), IoU=_rounded(iou), Acc=_rounded(accuracy), pixels=int(number))
+                   for name, (iou, accuracy), number in zip(classes, scores, true, strict=True)])
+
+
+def as_markdown(scores: Mapping[str, Any]) -> str:
     """A table with a row for each class, then the mean of the classes and all samples together."""
-    rows = [*scores['per_class'], dict(name='**macro**', **scores['macro'], samples=''),
-            dict(name='**overall**', **scores['overall'], samples=sum(one['samples'] for one in scores['per_class']))]
-    lines = ['| class | precision | recall | F1 | samples |', '|---|---|---|---|---|']
-    lines += [f'| {row["name"]} | {row["precision"]:.2f} | {row["recall"]:.2f} | {row["f1"]:.2f} | {row["samples"]} |'
-              for row in rows]
-    return '\n'.join(lines) + '\n'
+    columns = list(scores['per_class'][0])
+    means = [dict(scores[name], name=f'**{name}**') for name in ('macro', 'overall') if scores.get(name)]
+    for column in set(columns).intersection(COUNTS):
+        means[-1][column] = sum(row[column] for row in scores['per_class'])
+    lines = [[TITLES.get(column, column) for column in columns], ['---'] * len(columns)]
+    lines += [[_cell(row.get(column)) for column in columns] for row in [*scores['per_class'], *means]]
+    return ''.join(f'| {" | ".join(line)} |\n' for line in lines)
+
+
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """A table whose columns are all that any row has, empty where a row has it not."""
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator='\n')
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _precision_recall_f1(right: np.ndarray, true: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    parts = right / np.maximum(predicted, 1), right / np.maximum(true, 1), 2 * right / np.maximum(true + predicted, 1)
+    return 100 * np.stack(parts, axis=-1)
+
+
+def _rounded(value: float) -> float | None:
+    return None if math.isnan(value) else round(float(value), 4)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ''
+    return f'{value:.2f}' if isinstance(value, float) else str(value).replace('|', '\\|')

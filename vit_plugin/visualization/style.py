@@ -1,13 +1,19 @@
 """What all pictures have in common, and maps of patches over an image."""
 
+import warnings
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import torch.nn.functional as F
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from torch import Tensor
+
+from vit_plugin.files.complete import replacing
 
 # Perceptually uniform, and legible for those who do not see red or green apart.
 COLORMAP = 'viridis'
@@ -18,6 +24,11 @@ HEAT = 'inferno'
 OPACITY = 0.65
 BRIGHTEST = 0.995  # a few patches can have most of the weight; all above this share of the pixels are equally bright
 COLUMNS = (5, 4, 3)
+# Of classes, in charts and over images; classes beyond these have them again.
+CLASS_COLORS = [to_hex(colormaps[name](number)) for name, numbers in (
+    ('tab10', range(10)), ('Dark2', range(8)), ('tab20b', range(0, 20, 3))) for number in numbers]
+COMPRESSION = 3  # of a PNG: at the usual 6 it takes longer to write than to draw
+MISSING_GLYPH = 'Glyph .* missing from font'  # a name in a script that the font lacks is drawn as boxes
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -77,6 +88,23 @@ def draw_over(image: np.ndarray, maps: Sequence[Tensor], titles: Sequence[str], 
         highest = max(np.quantile(heat, BRIGHTEST), bright)
         panel.imshow(heat, cmap=HEAT, alpha=OPACITY, vmin=min(0, heat.min()), vmax=highest)
     return figure
+
+
+def color_of(number: int) -> str:
+    """The colour of a class, as ``#rrggbb``."""
+    return CLASS_COLORS[number % len(CLASS_COLORS)]
+
+
+def shortened(name: str, length: int) -> str:
+    """A name of at most so many letters."""
+    return name if len(name) <= length else f'{name[:length - 1]}…'
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG, completely or not at all."""
+    with replacing(path) as temporary, warnings.catch_warnings():
+        warnings.filterwarnings('ignore', MISSING_GLYPH)
+        figure.savefig(temporary, pil_kwargs=dict(compress_level=COMPRESSION))
 
 
 def as_pixels(figure: Figure) -> np.ndarray:

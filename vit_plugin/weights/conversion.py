@@ -25,6 +25,13 @@ def in_our_names(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Form
     return {ours: step.make(weights) for ours, step in steps.items()}, form
 
 
+def _prefixes(form: Format, weights: Mapping[str, Tensor]) -> list[str]:
+    """What may stand before a format's names: also the attribute of a LightningModule, which is before all."""
+    first = {key.partition('.')[0] for key in weights}
+    attribute = [f'{word}.' for word in first if len(first) == 1 and '' in form.prefixes]
+    return list(dict.fromkeys([*form.prefixes, *attribute]))
+
+
 def choose_format(weights: Mapping[str, Tensor], targets: Container[str] | None = None) -> Plan:
     """Choose the format. Returns it, the prefix of its keys, and the steps that make our tensors.
 
@@ -37,7 +44,7 @@ def choose_format(weights: Mapping[str, Tensor], targets: Container[str] | None 
     """
     candidates = []
     for form in FORMATS.values():
-        for prefix in form.prefixes:
+        for prefix in _prefixes(form, weights):
             if any(key.startswith(prefix) for key in weights):
                 steps = {step.ours: step for step in form.plan(weights, prefix)}
                 used = {key for step in steps.values() for key in step.theirs}

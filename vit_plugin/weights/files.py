@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from mmengine.logging import print_log
 from safetensors import safe_open
 from torch import Tensor, nn
 
@@ -19,8 +20,9 @@ from .folders import check_complete, read_folder
 from .lora import merged
 from .pickles import read_pickle
 
-# Names under which training scripts save the weights.
-CONTAINERS = ('state_dict', 'model', 'module', 'teacher', 'model_state_dict')
+# Names under which training scripts save the weights. Averages come first: they are what was tested.
+AVERAGES = ('state_dict_ema', 'model_ema', 'ema')
+CONTAINERS = (*AVERAGES, 'state_dict', 'model', 'module', 'teacher', 'model_state_dict')
 
 
 class DamagedError(ConfigError):
@@ -146,14 +148,17 @@ def find_tensors(content: Any) -> tuple[Mapping[str, Tensor], Any]:
         seen.add(id(content))  # a damaged file may contain itself
         if isinstance(content, LazyArrays):
             return content, meta
-        inner = next((content[name] for name in CONTAINERS if isinstance(content.get(name), Mapping)), None)
-        if inner is None:
+        names = [name for name in CONTAINERS if isinstance(content.get(name), Mapping)]
+        if len(names) > 1 and names[0] in AVERAGES:
+            print_log(f'The checkpoint has weights in {" and ".join(names)}: the averages in {names[0]} are taken.',
+                      'current')
+        if not names:
             weights = {name: _from_numpy(name, value) if isinstance(value, np.ndarray) else value
                        for name, value in content.items() if isinstance(value, (Tensor, np.ndarray))}
             if weights:
                 return checked(weights), meta
             break
-        content, meta = inner, content.get('meta', meta)
+        content, meta = content[names[0]], content.get('meta', meta)
     raise ConfigError('The checkpoint holds no weights: no tensor by a name, nor any of the containers '
                       f'{", ".join(CONTAINERS)}.')
 

@@ -18,12 +18,17 @@ def prepared(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     return unstacked(unwrapped(checked(weights)))
 
 
+PARALLEL, COMPILED = 'module.', '_orig_mod.'  # words of DataParallel and DDP, and of torch.compile
+
+
 def unwrapped(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """Remove the ``module.`` that torch's wrappers add to every name."""
-    inside = {key.removeprefix('module.'): key for key in weights}
-    if not weights or not all(key.startswith('module.') for key in weights):
+    """Remove the words that torch's wrappers add to names: of compiled parts, and before all names."""
+    inside = {key.replace(COMPILED, ''): key for key in weights}
+    while inside and all(key.startswith(PARALLEL) for key in inside):
+        inside = {key.removeprefix(PARALLEL): whole for key, whole in inside.items()}
+    if len(inside) < len(weights) or [*inside] == [*weights]:
         return weights
-    return LazyArrays(list(inside), lambda name: weights[inside[name]])
+    return LazyArrays([*inside], lambda name: weights[inside[name]])
 
 
 def unstacked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from vit_plugin.weights.training import training_settings
 
 # google-research/vision_transformer `input_pipeline.py`: (x - 127.5) / 127.5 of the entire image, resized.
 AUTHORS = dict(interpolation='bilinear', mean=(0.5, ) * 3, std=(0.5, ) * 3, crop_pct=1.0, crop_mode='squash')
-INTERPOLATIONS = {0: 'nearest', 2: 'bilinear', 3: 'bicubic'}  # Pillow's numbers
+# Pillow's numbers. None is what transformers' processors of ViTs do by default.
+INTERPOLATIONS = {0: 'nearest', 1: 'lanczos', 2: 'bilinear', 3: 'bicubic', 4: 'box', 5: 'hamming', None: 'bilinear'}
 
 
 def data_config_of(arch: Any, source: Any = None) -> dict[str, Any]:
@@ -63,13 +65,64 @@ def _of_hugging_face(name: str) -> dict[str, Any]:
     from huggingface_hub import hf_hub_download
     try:
         file = json.loads(Path(hf_hub_download(name, 'preprocessor_config.json')).read_text())
-        size, crop = file.get('size', 224), file.get('crop_size') if file.get('do_center_crop') else None
-        size, crop = (min(side for key, side in value.items() if 'longest' not in key)
-                      if isinstance(value, dict) else value for value in (size, crop))
-        return dict(interpolation=INTERPOLATIONS[file.get('resample', 2)], mean=tuple(file['image_mean']),
-                    std=tuple(file['image_std']), crop_pct=crop / size if crop else 1.0,
-                    crop_mode='center' if crop else 'squash')
     except Exception as error:  # noqa: BLE001  of the hub, of the library that it asks with, of the file
         print_log(f'hf://{name} does not say in its preprocessor_config.json what its weights expect of the pixels '
                   f'({type(error).__name__}): they get {AUTHORS}.', 'current', logging.WARNING)
         return dict(AUTHORS)
+    readers = dict(interpolation=_interpolation, mean=_mean, std=_std, crop_pct=_crop_pct, crop_mode=_crop_mode)
+    found, assumed = {}, []
+    for key, read in readers.items():
+        try:
+            found[key] = read(file)
+        except (KeyError, TypeError, ValueError):
+            found[key] = AUTHORS[key]
+            assumed.append(key)
+    if assumed:
+        print_log(f'hf://{name} does not say in its preprocessor_config.json the {", ".join(assumed)} that its weights '
+                  f'expect: {", ".join(f"{key}={found[key]}" for key in assumed)} is assumed.', 'current',
+                  logging.WARNING)
+    return found
+
+
+def _interpolation(file: Mapping[str, Any]) -> str:
+    return INTERPOLATIONS[file.get('resample', 2)]
+
+
+def _mean(file: Mapping[str, Any]) -> tuple[float, ...]:
+    return tuple(value / _scale(file) for value in file['image_mean']) if file.get('do_normalize', True) else (0, ) * 3
+
+
+def _std(file: Mapping[str, Any]) -> tuple[float, ...]:
+    given = file['image_std'] if file.get('do_normalize', True) else (1, ) * 3
+    return tuple(value / _scale(file) for value in given)
+
+
+def _scale(file: Mapping[str, Any]) -> float:
+    """What the processor multiplies pixels by, over the 1 / 255 of pixels from 0 to 1."""
+    return 255 * file.get('rescale_factor', 1 / 255) if file.get('do_rescale', True) else 255
+
+
+def _sides(size: Any) -> list[int]:
+    """The sides that an image is resized or cropped to; one is that of the shorter edge."""
+    if isinstance(size, Mapping):
+        return [size[key] for key in ('height', 'width', 'shortest_edge') if size.get(key)]
+    return [size] if isinstance(size, int) else list(size)
+
+
+def _crop_pct(file: Mapping[str, Any]) -> float:
+    if not file.get('do_center_crop'):
+        return 1.0
+    return min(_sides(file['crop_size'])) / min(_sides(file['size']))
+
+
+def _crop_mode(file: Mapping[str, Any]) -> str:
+    """Both sides are set: squash. One edge is: the image keeps its aspect, and its middle is taken, or padded.
+
+    A size that is one number is that of the shorter edge where a crop follows, as CLIP's processor reads it.
+    """
+    size = file.get('size', 224)
+    if not isinstance(size, Mapping):
+        return 'center' if file.get('do_center_crop') else 'squash'
+    if 'shortest_edge' in size:
+        return 'center'
+    return 'border' if 'longest_edge' in size else 'squash'

@@ -11,6 +11,7 @@ from vit_plugin.engine.optim.schedules import scaled
 @pytest.mark.parametrize(('count', 'expected'), [(3, 3), (100, 8), (320, 16), (639, 16), (640, 32), (50000, 64)])
 def test_an_epoch_has_twenty_steps_where_it_can(count, expected):
     assert batch_size_for(count, 64) == expected
+    assert batch_size_for(count, 64, 16) == max(expected, min(count, 16))
 
 
 @pytest.mark.parametrize(('count', 'expected'), [(80, 50), (3200, 20), (10**6, 10)])

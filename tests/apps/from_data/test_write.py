@@ -1,12 +1,17 @@
 """From a folder of images to a config that is written, read and checked."""
 
+import json
+import os
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import torch
+from foreign_data import BOXES, cvat_coco, labelimg_yolo
 from image_folders import write_coco, write_digits, write_masks, write_voc
-from mmengine.registry import MODELS, init_default_scope
+from mmengine.dataset import pseudo_collate
+from mmengine.registry import DATASETS, MODELS, init_default_scope
 
 from vit_plugin.apps.from_data.request import Request
 from vit_plugin.apps.from_data.write import write_config
@@ -34,7 +39,9 @@ def test_the_config_says_all_of_a_classifier(folder, capsys):
     assert '3 classes. 27 images to train on, 3 images held out, a tenth of each class' in capsys.readouterr().out
     cfg = read_config(path)
     check_config(cfg)
-    assert cfg.work_dir == 'work_dirs/digits'
+    assert cfg.work_dir == str(folder / 'work_dirs/digits')
+    assert cfg.train_dataloader.dataset.data_prefix == str(folder / 'digits')
+    assert cfg.train_dataloader.dataset.ann_file == str(folder / 'work_dirs/digits/train.txt')
     assert cfg.model.head.num_classes == cfg.data_preprocessor.num_classes == 3
     assert cfg.model.backbone.img_size == 64  # 8 pixels are fewer than 4 patches of 16
     assert cfg.train_dataloader.dataset.metainfo.classes == ['digit 0', 'digit 1', 'digit 2']
@@ -83,7 +90,7 @@ def test_a_checkpoint_says_its_size_and_normalisation(folder, capsys):
 def test_any_name_of_a_folder_is_read_back(folder, name):
     write_digits(folder / name)
     cfg = read_config(write_config(request_for(data=name, work_dir='run')))
-    assert cfg.train_dataloader.dataset.data_prefix == name
+    assert cfg.train_dataloader.dataset.data_prefix == str(folder / name)
 
 
 @pytest.mark.parametrize('name', ['{{ fileDirname }}', '{{$HOME:}}', 'not \udcff utf-8'])
@@ -104,8 +111,14 @@ def test_earlier_runs_are_no_classes(folder):
 @pytest.mark.parametrize('write', [write_voc, write_coco])
 def test_boxes_without_their_task_name_it(folder, write):
     write(folder / 'boxes')
-    with pytest.raises(ConfigError, match="'boxes' has boxes; give --task detection"):
+    with pytest.raises(ConfigError, match="'boxes' has boxes as (Pascal VOC|COCO); give --task detection"):
         write_config(request_for(data='boxes'))
+
+
+def test_masks_without_their_task_name_it(folder):
+    write_masks(folder / 'scenes')
+    with pytest.raises(ConfigError, match="'scenes' has images and masks; give --task segmentation"):
+        write_config(request_for(data='scenes'))
 
 
 def test_another_config_in_the_work_directory_is_left_as_it_is(folder):
@@ -136,19 +149,74 @@ def test_a_detector_has_anchors_on_every_map(folder, arch, strides):
 
 
 @needs_mmdet
-def test_coco_is_read_from_its_files(folder):
-    write_coco(folder / 'shapes', count=3)
-    write_coco(folder / 'shapes', count=2, name='instances_val2017')
-    cfg = read_config(write_config(request_for(data='shapes', task='detection')))
+@pytest.mark.parametrize('write_form', BOXES, ids=lambda form: form.__name__)
+def test_every_form_of_boxes_is_trained_validated_and_tested_from_our_listing(folder, write_form):
+    write_form(folder / 'shapes')
+    cfg = read_config(write_config(request_for(data='shapes', task='detection', img_size=128)))
     check_config(cfg)
-    file = 'shapes/annotations/instances_val2017.json'
-    assert cfg.val_evaluator.ann_file == cfg.val_dataloader.dataset.ann_file == file
-    assert not list(Path('work_dirs/shapes').glob('*.json'))
-    one = write_coco(folder / 'one', count=12)
-    cfg = read_config(write_config(request_for(data=str(one), task='detection', img_size=128)))
-    check_config(cfg)
-    assert cfg.train_dataloader.dataset.ann_file == 'work_dirs/one/train.json'
     assert cfg.train_pipeline[2].scale == (128, 96)
+    init_default_scope('mmdet')
+    import mmdet.datasets  # noqa: F401
+    sizes = {}
+    for split in ('train', 'val', 'test'):
+        dataset = cfg[f'{split}_dataloader'].dataset
+        assert Path(dataset.ann_file).parent == folder / 'work_dirs/shapes'
+        if split != 'train':
+            assert cfg[f'{split}_evaluator'].ann_file == dataset.ann_file
+        built = DATASETS.build(dataset)
+        sizes[split] = len(built)
+        assert built.metainfo['classes'] == ['bar', 'square']
+        assert len(built.get_data_info(0)['instances']) == 2
+    assert sizes == (dict(train=6, val=2, test=2) if BOXES[write_form][1] else dict(train=9, val=1, test=1))
+
+
+def test_a_test_is_left_to_its_command(folder):
+    for split, count in (('train', 10), ('val', 2), ('test', 3)):
+        write_digits(folder / 'digits' / split, per_class=count)
+    cfg = read_config(write_config(request_for()))
+    check_config(cfg)
+    files = [Path(cfg[f'{split}_dataloader'].dataset.ann_file) for split in ('train', 'val', 'test')]
+    assert [len(file.read_text().splitlines()) for file in files] == [30, 6, 9]
+
+
+@pytest.mark.parametrize('kind', ['latin-1', 'several classes'])
+def test_what_a_list_of_lines_cannot_hold_is_in_json(folder, kind):
+    write_digits(folder / 'digits', per_class=10)
+    if kind == 'latin-1':
+        os.rename(os.fsencode(folder / 'digits/digit 0'), os.fsencode(folder / 'digits') + b'/b\xe4r')
+    else:
+        images = sorted((folder / 'digits').rglob('*.png'))
+        rows = [f'{path.name[:3]}{i},{"a|b" if i % 2 else "b"}' for i, path in enumerate(images)]
+        (folder / 'flat').mkdir()
+        for path, row in zip(images, rows, strict=True):
+            path.rename(folder / f'flat/{row.split(",")[0]}.png')
+        shutil.rmtree(folder / 'digits')
+        (folder / 'flat').rename(folder / 'digits')
+        (folder / 'digits/labels.csv').write_text('\n'.join(['file,labels', *rows]))
+    cfg = read_config(write_config(request_for()))
+    check_config(cfg)
+    init_default_scope('mmpretrain')
+    import mmpretrain.datasets  # noqa: F401
+    dataset = DATASETS.build(cfg.train_dataloader.dataset)
+    assert dataset[0]['inputs'].shape == (3, 64, 64)
+    assert (cfg.model.head.type == 'MultiLabelLinearClsHead') == (kind == 'several classes')
+
+
+def test_what_was_left_out_is_in_a_report(folder, capsys):
+    write_digits(folder / 'digits', per_class=10)
+    (folder / 'digits/notes.docx').touch()
+    (folder / 'digits/digit 1/broken.jpg').touch()
+    write_config(request_for())
+    said = capsys.readouterr().out
+    assert 'train  27      3        digit 0 (9)     digit 2 (9)' in said
+    assert 'All images have 8 x 8 pixels.' in said
+    assert '- files left out, .docx: 1, the first is notes.docx' in said
+    facts = json.loads(Path('work_dirs/digits/data_report.json').read_text())
+    assert facts['parts']['train'] == dict(images=27, by_class={f'digit {i}': 9 for i in range(3)})
+    assert [kind['count'] for kind in facts['findings']] == [1, 1]
+    page = Path('work_dirs/digits/data_report.md').read_text()
+    assert '| digit 2 | 9 | 1 |' in page
+    assert 'broken.jpg' in page
 
 
 def test_without_an_arch_it_is_a_small_hybrid(folder, capsys):
@@ -156,7 +224,7 @@ def test_without_an_arch_it_is_a_small_hybrid(folder, capsys):
     assert '1618 images to train on, 179 images held out' in capsys.readouterr().out
     check_config(cfg)
     assert len(list(Path('digits').glob('?/*.png'))) == 1797
-    assert cfg.model.backbone.patch_embed == dict(type='PooledResNetEmbed', channels=(32, 64, 128), patch_size=2)
+    assert cfg.model.backbone.patch_embed.whitened
     assert (cfg.model.backbone.img_size, cfg.model.backbone.out_type) == (32, 'avg_featmap')
     large = dict(data=write_digits(folder / 'large', size=150).name, work_dir='large_run')
     cfg = read_config(write_config(Request(**large)))
@@ -183,12 +251,31 @@ def test_a_checkpoint_says_its_model(folder):
             for path in (first, 'tuned/config.py')] == [False, True]
 
 
+@pytest.mark.parametrize(('size', 'task', 'channels', 'blocks'), [
+    (32, 'classification', (64, 128, 192), 2), (32, 'detection', (32, 64, 128), 2),
+    (64, 'classification', (32, 64, 128), 2), (192, 'detection', (128, 256), 4)])
+def test_the_stem_of_the_small_hybrid_follows_from_the_images(size, task, channels, blocks):
+    backbone = Request('any', task).meta_backbone(size, img_size=size)
+    assert backbone.num_layers == blocks
+    assert tuple(backbone.patch_embed.feature_channels) == channels
+
+
 @needs_mmdet
 def test_a_small_hybrid_detects(folder):
     cfg = read_config(write_config(Request(write_voc(folder / 'boxes').name, task='detection', no_flip=True)))
     check_config(cfg)
     assert cfg.model.backbone.patch_embed.type == 'PooledResNetEmbed'
     assert all(step.type != 'RandomFlip' for step in cfg.train_pipeline)
+
+
+@needs_mmdet
+@pytest.mark.parametrize(('epochs', 'varied'), [(3, False), (30, True)])
+def test_the_scale_varies_where_images_are_seen_often(folder, epochs, varied):
+    cfg = read_config(write_config(
+        Request(write_voc(folder / 'boxes').name, task='detection', epochs=epochs)))
+    check_config(cfg)
+    assert ('RandomResize' in [step.type for step in cfg.train_pipeline]) == varied
+    assert cfg.test_pipeline[1].type == 'Resize'
 
 
 def test_rare_classes_and_an_early_end(folder):
@@ -199,6 +286,25 @@ def test_rare_classes_and_an_early_end(folder):
     assert cfg.train_dataloader.dataset.dataset.pipeline == cfg.train_pipeline
     assert cfg.default_hooks.early_stopping.patience == 3
     assert '--balance --patience 3 ' in Path('work_dirs/digits/config.py').read_text()
+
+
+@needs_mmdet
+@pytest.mark.filterwarnings('ignore:__array__ implementation:DeprecationWarning')  # of MMDetection's masks
+@pytest.mark.parametrize('arch', ['', ARCH])
+def test_objects_with_outlines_are_learnt(folder, arch):
+    cvat_coco(folder / 'shapes')
+    cfg = read_config(write_config(Request('shapes', task='instance', arch=arch, epochs=1)))
+    check_config(cfg)
+    init_default_scope('mmdet')
+    import mmdet.datasets
+    import mmdet.models  # noqa: F401
+    dataset = DATASETS.build(cfg.train_dataloader.dataset)
+    model = MODELS.build(cfg.model)
+    losses = model(**model.data_preprocessor(pseudo_collate([dataset[0], dataset[1]]), True), mode='loss')
+    assert losses['loss_mask'].isfinite()
+    labelimg_yolo(folder / 'boxes')
+    with pytest.raises(ConfigError, match=r'objects have a box and no outline \(20, the first is '):
+        write_config(Request('boxes', task='instance'))
 
 
 @pytest.mark.skipif(not find_spec('mmseg'), reason='mmseg is not installed')
@@ -234,5 +340,5 @@ def test_weights_that_do_not_say_their_model(folder):
 
 
 def test_an_unknown_task():
-    with pytest.raises(ConfigError, match="--task 'depth' is not one of classification, detection, segmentation"):
+    with pytest.raises(ConfigError, match="--task 'depth' is not one of classification, detection, instance, seg"):
         write_config(request_for(task='depth'))

@@ -152,7 +152,8 @@ def test_a_full_disk_in_the_background_ends_the_run_with_the_sentence(tmp_path, 
 def test_leftovers_of_a_killed_save_are_removed(tmp_path):
     (tmp_path / '.best_a_iter_5.saving').mkdir()
     for name in ('.epoch_3.0123abcd.pth', '.iter_7.0123abcd.pth', '.last_checkpoint.0123abcd', '.mine.pth',
-                 '.confusion_matrix.0123abcd.png', '.metrics.0123abcd.json', '.preempted.0123abcd'):
+                 '.confusion_matrix.0123abcd.png', '.metrics.0123abcd.json', '.preempted.0123abcd',
+                 '.val_worst.0123abcd.png', '.results.0123abcd.csv', '.classes.0123abcd.md'):
         (tmp_path / name).touch()
     build(tiny_cfg(tmp_path, **{'train_cfg.max_epochs': 1})).train()
     assert {path.name for path in tmp_path.glob('.*')} == {'.mine.pth'}

@@ -6,14 +6,18 @@ from typing import Any
 
 from mmengine.device import get_device
 
-from vit_plugin.data.annotated import form_of
-from vit_plugin.data.folders import SEED, ImageFolder, read_image_folder
+from vit_plugin.data.importers.annotated import forms_of
+from vit_plugin.data.importers.class_folders import read_class_folders
+from vit_plugin.data.importers.listing import Listing, is_encodable
+from vit_plugin.data.importers.mask_folders import has_masks
+from vit_plugin.data.importers.photos import Tree
+from vit_plugin.data.importers.splits import SEED, Split
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.shipped import base_of
 from vit_plugin.models.classifier import classifier_parts
 
 from .recipe import Recipe, data_sections, summary
-from .request import SMALL, Request, counted, rounded_up, typical_size
+from .request import SMALL, Request, rounded_up, typical_size
 from .schedule import adamw, batch_size_for, epochs_for, for_batch
 
 LARGEST, FEWEST_PATCHES = 224, 4  # pixels, and patches along a side, of an image from scratch
@@ -28,26 +32,19 @@ def classifier_recipe(request: Request) -> Recipe:
         ConfigError: see :func:`~vit_plugin.data.folders.read_image_folder`. For a folder with
             boxes it names ``--task``.
     """
-    try:
-        found = read_image_folder(request.data, request.work_dir)
-    except ConfigError as error:
-        if not form_of(Path(request.data)):
-            raise
-        raise ConfigError(f'--data: {request.data!r} has boxes; give --task detection. As folders of classes it cannot '
-                          f'be read: {str(error).removeprefix("--data: ")}') from error
+    found = read_classes(request)
     count, scratch = len(found.train), request.from_scratch
-    batch_size = min(request.batch_size or batch_size_for(count, 128 if scratch else 64), count)
+    least = 16 if request.is_small else 8  # its BatchNorm needs some images
+    batch_size = min(request.batch_size or batch_size_for(count, 128 if scratch else 64, least), count)
     epochs = request.epochs or epochs_for(count, batch_size, *(
         (1500, 10, 100) if request.is_small and get_device() == 'cpu' else (20000, 50, 300) if scratch else
         (2000, 10, 50)))
     few_steps = scratch and epochs * math.ceil(count / batch_size) < FEW_STEPS
     size = request.img_size or image_size(request, found)
-    held_out = f'held out, a tenth of each class by seed {SEED}' if found.held_out else ''
-    text = summary(request, found.train, found.val, held_out, epochs, batch_size, (size, size))
+    held_out = f'held out, a tenth of each class by seed {SEED}'
+    text = summary(request, found, held_out, epochs, batch_size, (size, size))
     if found.unseen:
         text += f' None to validate of {", ".join(found.unseen[:5])}{" and others" * (len(found.unseen) > 5)}.'
-    if found.outside:
-        text += f' {counted(found.outside, "image")} outside of the folders of the classes left out.'
     if scratch and count < FEW_IMAGES and size > SMALL:
         text += (' Few photographs teach little from scratch: --weights '
                  'timm://vit_small_patch16_224.augreg_in21k_ft_in1k begins with what a model has learnt on millions.')
@@ -55,38 +52,87 @@ def classifier_recipe(request: Request) -> Recipe:
     learning = ((for_batch(1e-3, 64 if request.is_small else 256, batch_size), 0.1, 1.0, 20) if scratch else
                 (for_batch(5e-4, 256, batch_size), 0.05, 0.75, 10))
     classes = list(found.classes)
-    train, val = (dict(type='CustomDataset', data_prefix=request.data, ann_file=str(Path(request.work_dir, name)))
-                  for name in ('train.txt', 'val.txt'))
-    metric = dict(type='Accuracy', topk=(1, 5) if len(classes) > 5 else (1, ))
+    monitor = 'multi-label/mAP' if found.multi_label else 'accuracy/top1'
     sections = dict(
         **({} if scratch else dict(load_from=request.weights)), classes=classes,
-        model=model_of(request, len(classes), size, mixes=scratch and not few_steps),
+        model=model_of(request, found, size, mixes=scratch and not few_steps),
         data_preprocessor=dict(num_classes=len(classes), **request.normalisation, to_rgb=True),
-        **data_sections(request, len(classes), batch_size, *pipelines(request, size, few_steps), train, val, metric),
-        **adamw(*learning, epochs, batch_size, 'accuracy/top1', request.patience))
-    # lists of images, as CustomDataset reads them
-    files = {f'{name}.txt': ''.join(f'{path} {label}\n' for path, label in samples)
-             for name, samples in (('train', found.train), ('val', found.val))}
-    return Recipe(text, sections, [base_of('_base_/default_runtime.py')], files)
+        **data_sections(request, found, batch_size, *pipelines(request, size, few_steps),
+                        lambda split: dataset_of(request, found, split), lambda _: metric_of(found)),
+        **adamw(*learning, epochs, batch_size, monitor, request.patience, len(found.val) / count))
+    lists = {list_name(found, split): list_of(found, split) for split, part in found.parts.items() if part}
+    return Recipe(text, sections, [base_of('_base_/default_runtime.py')], found, lists)
 
 
-def image_size(request: Request, found: ImageFolder) -> int:
+def read_classes(request: Request) -> Listing:
+    """The images and their classes.
+
+    Raises:
+        ConfigError: see :func:`~vit_plugin.data.importers.class_folders.read_class_folders`. For a folder with boxes or
+            masks it names ``--task``.
+    """
+    tree = Tree(request.data)
+    forms = ' and '.join(form.name for form in forms_of(tree))
+    if forms or has_masks(tree):
+        has, task = (f'boxes as {forms}', 'detection') if forms else ('images and masks', 'segmentation')
+        raise ConfigError(f'--data: {request.data!r} has {has}; give --task {task}, or to classify, a folder that has '
+                          'folders of classes alone.')
+    return read_class_folders(tree, request.work_dir)
+
+
+def is_plain(found: Listing) -> bool:
+    """Whether lines of text can hold the images and their classes."""
+    return not found.multi_label and all(
+        is_encodable(found.name_of(photo)) for part in found.parts.values() for photo in part)
+
+
+def list_name(found: Listing, split: Split) -> str:
+    """The file with the images of a part."""
+    return f'{split}.txt' if is_plain(found) else f'{split}.json'
+
+
+def list_of(found: Listing, split: Split) -> str:
+    """The content of this file."""
+    part = found.parts[split]
+    return found.as_lines(part, labelled=True) if is_plain(found) else found.as_json(part)
+
+
+def dataset_of(request: Request, found: Listing, split: Split) -> dict[str, Any]:
+    """MMPretrain's data set of a part."""
+    file = str(Path(request.absolute_work_dir, list_name(found, split)))
+    if is_plain(found):
+        return dict(type='CustomDataset', data_prefix=str(found.root), ann_file=file)
+    kind = 'MultiLabelDataset' if found.multi_label else 'BaseDataset'
+    return dict(type=kind, data_prefix=dict(img_path=str(found.root)), ann_file=file)
+
+
+def metric_of(found: Listing) -> dict[str, Any]:
+    """The mean of the classes' average precision where an image may have several, else the accuracy."""
+    if found.multi_label:
+        return dict(type='AveragePrecision')
+    return dict(type='Accuracy', topk=(1, 5) if len(found.classes) > 5 else (1, ))
+
+
+def image_size(request: Request, found: Listing) -> int:
     """The size of the weights' images. From scratch that of the data, with at least 4 x 4 patches and up to 224 px."""
     if not request.from_scratch:
         return request.native_size()
-    shorter = min(typical_size([Path(request.data, image) for image, _ in found.train]))
+    shorter = min(typical_size(found.train))
     stride = request.meta_backbone(shorter).patch_embed.stride
     return min(max(rounded_up(shorter, stride), FEWEST_PATCHES * stride),
                LARGEST_OF_SMALL if request.is_small else LARGEST)
 
 
-def model_of(request: Request, num_classes: int, size: int, mixes: bool) -> dict[str, Any]:
+def model_of(request: Request, found: Listing, size: int, mixes: bool) -> dict[str, Any]:
     """The classifier. It may mix images in training."""
+    num_classes = len(found.classes)
     parts = classifier_parts(**{**request.backbone(size), 'img_size': size})
     head = dict(type='vit_plugin.ViTClsHead', num_classes=num_classes, in_channels=parts.in_channels,
                 loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1, mode='original'))
+    if found.multi_label:
+        head = dict(type='MultiLabelLinearClsHead', num_classes=num_classes, in_channels=parts.in_channels)
     optional = dict(neck=parts.neck) if parts.neck else {}
-    if mixes:
+    if mixes and not found.multi_label:
         optional['train_cfg'] = dict(augments=[dict(type='Mixup', alpha=0.2)])
     return dict(type='ImageClassifier', backbone=parts.backbone, head=head, **optional)
 

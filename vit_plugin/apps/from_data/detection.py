@@ -1,54 +1,81 @@
-"""The recipe of a RetinaNet (arXiv:1708.02002) for a folder of Pascal VOC or COCO."""
+"""The recipe of a RetinaNet (arXiv:1708.02002) for a folder of images with boxes."""
 
 import math
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from vit_plugin.data.annotated import AnnotatedFolder, read_annotated_folder
+from vit_plugin.data.importers.annotated import read_annotated_folder
+from vit_plugin.data.importers.listing import Listing
+from vit_plugin.data.importers.photos import Tree
+from vit_plugin.data.importers.splits import Split
 from vit_plugin.errors import needed_by
 from vit_plugin.files.shipped import base_of
 from vit_plugin.models import VisionTransformer
 
+from .object_sizes import FINEST, anchors, largest_image
 from .recipe import HELD_OUT, Recipe, data_sections, summary
 from .request import Request, image_scale, rounded_up
 from .schedule import adamw, epochs_for, for_batch
 
-LARGEST, FINEST, WINDOW, LARGE_GRID = 1024, 8, 14, 32  # pixels; finest stride; patches; patches along a side
+LARGEST, WINDOW, LARGE_GRID = 1024, 14, 32  # pixels; patches; patches along a side
+WIDE, NARROW = 256, 96  # channels of the maps: RetinaNet's, and those of the recipe for BCCD
+JITTER, OFTEN = (0.8, 1.25), 20  # of the scale, where an image is seen so often that it is learnt by heart otherwise
 
 
-def detector_recipe(request: Request) -> Recipe:
-    """The config of a training on a folder of Pascal VOC or COCO.
+class Detector(NamedTuple):
+    """What is particular to a kind of detector."""
+    name: str
+    base: str  # its config in MMDetection
+    heads: Callable[..., dict[str, Any]]  # classes, channels, strides, smallest anchor in strides -> entries of model
+    metrics: Sequence[str] = ('bbox', )  # of CocoMetric. The last is what a run is judged by
+    with_masks: bool = False
+    steps: int = 1500  # of the small hybrid
+
+
+def retina_head(classes: int, channels: int, strides: Sequence[int], octave: int) -> dict[str, Any]:
+    """RetinaNet's head, narrower and shorter for few channels, as in the recipe for BCCD."""
+    return dict(bbox_head=dict(
+        num_classes=classes, in_channels=channels, feat_channels=channels, stacked_convs=4 if channels >= WIDE else 2,
+        norm_cfg=dict(type='GN', num_groups=16),
+        anchor_generator=dict(octave_base_scale=octave, strides=list(strides))))
+
+
+RETINANET = Detector('RetinaNet', 'retinanet_r50_fpn.py', retina_head)
+
+
+def detector_recipe(request: Request, detector: Detector = RETINANET) -> Recipe:
+    """The config of a training on a folder of images with boxes, or outlines.
 
     Raises:
         MissingExtraError: if MMDetection is not installed.
-        ConfigError: see :func:`~vit_plugin.data.annotated.read_annotated_folder`.
+        ConfigError: see :func:`~vit_plugin.data.importers.annotated.read_annotated_folder`.
     """
-    with needed_by('--task detection'):
+    with needed_by(f'--task {request.task}'):
         import mmdet  # noqa: F401
-    found = read_annotated_folder(request.data)
-    count, scratch = len(found.train.images), request.from_scratch
+    found = read_annotated_folder(Tree(request.data), request.skip_invalid, detector.with_masks)
+    count, scratch = len(found.train), request.from_scratch
     batch_size = min(request.batch_size or 4, count)
-    epochs = request.epochs or epochs_for(count, batch_size, 2000, 12, 72 if scratch else 36)
-    scale = image_scale(request, found.train.images, LARGEST)
+    epochs = request.epochs or epochs_for(count, batch_size, detector.steps if request.is_small else 2000,
+                                          12, 72 if scratch else 36)
+    largest = largest_image(found.relative_boxes, LARGEST) if request.is_small else LARGEST
+    scale = image_scale(request, found.train, largest)
     learning = ((for_batch(5e-4, 4, batch_size), 0.05, 1.0) if scratch else
                 (for_batch(1e-4, 16, batch_size), 0.1, 0.8))
-    monitor = dict(voc='pascal_voc/mAP', coco='coco/bbox_mAP')[found.form]
-    sections = dict(classes=list(found.classes), model=model_of(request, found, scale),
-                    **data_sections(request, len(found.classes), batch_size, *pipelines(request, scale),
-                                    *datasets(request, found)),
-                    **adamw(*learning, 12, epochs, batch_size, monitor, request.patience))
-    suffix = dict(voc='txt', coco='json')[found.form]
-    files = {f'{name}.{suffix}': part.listing for name, part in (('train', found.train), ('val', found.val))
-             if part.listing is not None}
-    text = summary(request, found.train.images, found.val.images, HELD_OUT * found.held_out, epochs, batch_size, scale)
-    bases = ['mmdet::_base_/models/retinanet_r50_fpn.py', base_of('_base_/mmdet_runtime.py')]
-    return Recipe(f'{text} The model is a RetinaNet.', sections, bases, files)
+    sections = dict(classes=list(found.classes), model=model_of(request, found, scale, detector),
+                    **data_sections(request, found, batch_size, *pipelines(request, scale, epochs, detector.with_masks),
+                                    lambda split: dataset_of(request, found, split),
+                                    lambda split: metric_of(request, split, detector)),
+                    **adamw(*learning, 12, epochs, batch_size, f'coco/{detector.metrics[-1]}_mAP', request.patience,
+                            len(found.val) / count))
+    files = {f'{split}.json': found.as_coco(part) for split, part in found.parts.items() if part}
+    text = summary(request, found, HELD_OUT, epochs, batch_size, scale)
+    bases = [f'mmdet::_base_/models/{detector.base}', base_of('_base_/mmdet_runtime.py')]
+    return Recipe(f'{text} The model is a {detector.name}.', sections, bases, found, files)
 
 
-def model_of(request: Request, found: AnnotatedFolder, scale: tuple[int, int]) -> dict[str, Any]:
+def model_of(request: Request, found: Listing, scale: tuple[int, int], detector: Detector) -> dict[str, Any]:
     """The backbone with its own pyramid if it is a hybrid, else with ViTDet's; anchors by the size of the boxes."""
     img_size = tuple(rounded_up(side, 32) for side in reversed(scale))
     named = request.arch.startswith('timm://')
@@ -59,17 +86,12 @@ def model_of(request: Request, found: AnnotatedFolder, scale: tuple[int, int]) -
         arguments['encoder'] = dict(window=dict(size=WINDOW, global_blocks=blocks))
     if not request.from_scratch:
         arguments['init_cfg'] = dict(type='Pretrained', checkpoint=request.weights)
-    channels = 256 if built.embed_dims >= 384 else 128
-    sides = np.sqrt(found.train.boxes.prod(axis=1)) * max(scale)  # in pixels of the resized image
-    small, large = np.quantile(sides[sides > 0], [0.1, 0.98]) if (sides > 0).any() else (32., 512.)
-    octave = int(2 ** np.clip(round(math.log2(small / FINEST)), 0, 2))
-    levels = int(np.clip(math.ceil(math.log2(large / (octave * FINEST))) + 1, 3, 5))
+    channels = WIDE if built.embed_dims >= 384 else NARROW
+    octave, levels = anchors(found.relative_boxes, max(scale))
     out_type, neck, strides = pyramid_of(built, channels, levels)
-    norm_cfg = dict(type='GN', num_groups=16)
-    head = dict(num_classes=len(found.classes), in_channels=channels, feat_channels=channels, norm_cfg=norm_cfg,
-                anchor_generator=dict(octave_base_scale=octave, strides=strides))
     backbone = dict(_delete_=True, type='vit_plugin.VisionTransformer', **{**arguments, 'out_type': out_type})
-    return dict(data_preprocessor=request.normalisation, backbone=backbone, neck=neck, bbox_head=head)
+    heads = detector.heads(len(found.classes), channels, strides, octave)
+    return dict(data_preprocessor=request.normalisation, backbone=backbone, neck=neck, **heads)
 
 
 def pyramid_of(backbone: VisionTransformer, channels: int, levels: int) -> tuple[str, dict[str, Any], list[int]]:
@@ -85,28 +107,35 @@ def pyramid_of(backbone: VisionTransformer, channels: int, levels: int) -> tuple
     return 'featmap', neck, [round(backbone.patch_embed.stride / finest) * 2**i for i in range(levels)]
 
 
-def pipelines(request: Request, scale: tuple[int, int]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def pipelines(request: Request, scale: tuple[int, int], epochs: int,
+              with_masks: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The steps for an image in training, and in a test."""
-    boxes, resize = dict(type='LoadAnnotations', with_bbox=True), dict(type='Resize', scale=scale, keep_ratio=True)
-    train: list[dict[str, Any]] = [dict(type='vit_plugin.LoadImage'), boxes, resize,
-                                   *([] if request.no_flip else [dict(type='RandomFlip', prob=0.5)]),
-                                   dict(type='PackDetInputs')]
+    boxes = dict(type='LoadAnnotations', with_bbox=True, **(dict(with_mask=True) if with_masks else {}))
+    resize = dict(type='Resize', scale=scale, keep_ratio=True)
+    jitter = [dict(type='RandomResize', scale=scale, ratio_range=JITTER, keep_ratio=True),
+              dict(type='RandomCrop', crop_size=scale, allow_negative_crop=True)]
+    train: list[dict[str, Any]] = [
+        dict(type='vit_plugin.LoadImage'), boxes, *(jitter if epochs >= OFTEN else [resize]),
+        *([] if request.no_flip else [dict(type='RandomFlip', prob=0.5)]), dict(type='PackDetInputs')]
     test: list[dict[str, Any]] = [
         dict(type='LoadImageFromFile'), resize, boxes,  # after the resize: boxes are compared in the file's pixels
         dict(type='PackDetInputs', meta_keys=('img_id', 'img_path', 'ori_shape', 'img_shape', 'scale_factor'))]
     return train, test
 
 
-def datasets(request: Request, found: AnnotatedFolder) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """MMDetection's data sets to train on and to validate, with paths from the working directory, and the metric."""
-    if found.form == 'voc':
-        train, val = (dict(type='XMLDataset', ann_file=str(Path(request.work_dir, name)),
-                           data_prefix=dict(sub_data_root=request.data)) for name in ('train.txt', 'val.txt'))
-        train['filter_cfg'] = dict(bbox_min_size=1)
-        return train, dict(val, test_mode=True), dict(type='VOCMetric', metric='mAP', eval_mode='area')
-    train, val = (
-        dict(type='CocoDataset', ann_file=part.file if part.listing is None else str(Path(request.work_dir, name)),
-             data_prefix=dict(img=Path(request.data, part.folder).as_posix()))
-        for name, part in (('train.json', found.train), ('val.json', found.val)))
-    train['filter_cfg'] = dict(filter_empty_gt=False)
-    return train, dict(val, test_mode=True), dict(type='CocoMetric', ann_file=val['ann_file'], metric='bbox')
+def list_of(request: Request, split: Split) -> str:
+    """The file of COCO with the images and boxes of a part."""
+    return str(Path(request.absolute_work_dir, f'{split}.json'))
+
+
+def metric_of(request: Request, split: Split, detector: Detector) -> dict[str, Any]:
+    """COCO's average precision."""
+    return dict(type='CocoMetric', ann_file=list_of(request, split), metric=list(detector.metrics))
+
+
+def dataset_of(request: Request, found: Listing, split: Split) -> dict[str, Any]:
+    """MMDetection's data set of a part."""
+    dataset = dict(type='CocoDataset', ann_file=list_of(request, split), data_prefix=dict(img=str(found.root)))
+    if split == 'train':
+        dataset['filter_cfg'] = dict(filter_empty_gt=False)
+    return dataset

@@ -1,14 +1,16 @@
 """A config that a person reads and changes: its sections, and its text."""
 
 import math
-from collections.abc import Mapping, Sequence, Sized
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 from mmengine.config import Config
 
+from vit_plugin.data.importers.listing import Listing
+from vit_plugin.data.importers.splits import Split
 from vit_plugin.errors import ConfigError
 
 from .request import Request, counted, data_workers
@@ -39,32 +41,47 @@ class Recipe:
     text: str  # what it does, in sentences
     sections: dict[str, Any]  # the settings in order, with a Reference where one is used again
     bases: Sequence[str]  # files of _base_
-    files: Mapping[str, str] = field(default_factory=dict)  # further ones for the work directory, name -> content
+    listing: Listing  # the data
+    files: Mapping[str, str]  # the lists of images, for the work directory: name -> content
 
 
-def summary(request: Request, train: Sized, val: Sized, held_out: str, epochs: int, batch_size: int,
+def summary(request: Request, listing: Listing, held_out: str, epochs: int, batch_size: int,
             size: tuple[int, int]) -> str:
     """The images and the length of a training, in sentences."""
-    return (f'{counted(len(train), "image")} to train on, {counted(len(val), "image")} {held_out or "to validate"}. '
-            f'{"From scratch" if request.from_scratch else "Fine-tuned"}, {counted(epochs, "epoch")} of '
-            f'{counted(math.ceil(len(train) / batch_size), "step")}, images within {size[0]} x {size[1]} pixels.')
+    train, val = len(listing.train), len(listing.val)
+    purpose = held_out if listing.held_out else 'to validate'
+    test = f', {counted(len(listing.parts["test"]), "image")} for vit-plugin test' if listing.parts['test'] else ''
+    start = 'From scratch' if request.from_scratch else 'Fine-tuned'
+    return (f'{counted(train, "image")} to train on, {counted(val, "image")} {purpose}{test}. '
+            f'{start}, {counted(epochs, "epoch")} of {counted(math.ceil(train / batch_size), "step")}, images within '
+            f'{size[0]} x {size[1]} pixels.')
 
 
-def data_sections(request: Request, classes: int, batch_size: int, train_pipeline: list, test_pipeline: list,
-                  train: dict, val: dict, metric: dict) -> dict[str, Any]:
-    """Pipelines, loaders of data sets that have no pipeline and classes yet, and metrics."""
-    def loader(dataset: dict, **sampler: Any) -> dict[str, Any]:
-        return dict(batch_size=batch_size, num_workers=data_workers(), sampler=sampler, dataset=dataset)
+def data_sections(request: Request, listing: Listing, batch_size: int, train_pipeline: list, test_pipeline: list,
+                  dataset: Callable[[Split], dict], metric: Callable[[Split], dict]) -> dict[str, Any]:
+    """Pipelines, loaders and metrics. A test reads its own part of the data, or without one what validates.
 
-    train, val = (dict(dataset, metainfo=dict(classes=Reference('classes')), pipeline=Reference(pipeline))
-                  for dataset, pipeline in ((train, 'train_pipeline'), (val, 'test_pipeline')))
-    if request.balance:  # classes with less than the mean share are repeated
-        train = dict(type='ClassBalancedDataset', oversample_thr=1 / classes, dataset=train)
-    return dict(
+    Args:
+        dataset, metric: for a part of the data, its data set without pipeline and classes, and its metric.
+    """
+    def loader(split: Split, pipeline: str, **sampler: Any) -> dict[str, Any]:
+        cfg = dict(dataset(split), metainfo=dict(classes=Reference('classes')), pipeline=Reference(pipeline))
+        if split == 'train' and request.balance:  # classes with less than the mean share are repeated
+            cfg = dict(type='ClassBalancedDataset', oversample_thr=1 / len(listing.classes), dataset=cfg)
+        if split != 'train':
+            cfg['test_mode'] = True
+        return dict(batch_size=batch_size, num_workers=data_workers(), sampler=sampler, dataset=cfg)
+
+    sections = dict(
         train_pipeline=train_pipeline, test_pipeline=test_pipeline,
-        train_dataloader=loader(train, type='vit_plugin.DefaultSampler', shuffle=True),
-        val_dataloader=loader(val, type='DefaultSampler', shuffle=False), val_evaluator=metric,
+        train_dataloader=loader('train', 'train_pipeline', type='vit_plugin.DefaultSampler', shuffle=True),
+        val_dataloader=loader('val', 'test_pipeline', type='DefaultSampler', shuffle=False),
+        val_evaluator=metric('val'),
         test_dataloader=Reference('val_dataloader'), test_evaluator=Reference('val_evaluator'))
+    if listing.parts['test']:
+        sections['test_dataloader'] = loader('test', 'test_pipeline', type='DefaultSampler', shuffle=False)
+        sections['test_evaluator'] = metric('test')
+    return sections
 
 
 def text_of(recipe: Recipe, request: Request) -> str:
@@ -77,7 +94,7 @@ def text_of(recipe: Recipe, request: Request) -> str:
     docstring = '\n\n'.join([title, f'    {request.command()}', fill(recipe.text, 110)])
     escaped = docstring.replace('\\', r'\\').replace('"""', r'\"\"\"')
     lines = [f'"""{escaped}\n"""', '', Config(dict(_base_=list(recipe.bases))).pretty_text]
-    run = dict(work_dir=request.work_dir, experiment_name=Path(request.work_dir).name)
+    run = dict(work_dir=request.absolute_work_dir, experiment_name=Path(request.work_dir).name)
     for name, value in {**run, **recipe.sections}.items():
         lines += [f'# {COMMENTS[name]}'] if name in COMMENTS else []
         lines.append(Config({name: value}).pretty_text)

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
 
 from vit_plugin.arch import parse_arch
 from vit_plugin.config import check_checkpoint
+from vit_plugin.data.importers.findings import Findings
+from vit_plugin.data.importers.photos import Photo, read_sizes
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights.training import training_settings
@@ -22,12 +23,25 @@ from vit_plugin.zoo.pixels import data_config_of
 DEFAULT_TASK = 'classification'
 MOST_FILES = 200  # whose size is read
 POOLED = ('cls_token', 'avg_featmap')  # what a classifier takes without a neck
-# The model without --arch and --weights: the hybrid of the recipes for CIFAR-10, which learns few small images in
-# minutes of one core (docs/results.md). Larger images pass one more stage.
-SMALL_HYBRID: dict[str, Any] = dict(
-    arch=dict(embed_dims=192, num_layers=2, num_heads=3, feedforward_channels=384),
-    numerics=dict(stem_norm_cfg=dict(num_groups=8)), with_cls_token=False, out_type='avg_featmap')
-SMALL, STEMS = 64, ((32, 64, 128), (16, 32, 64, 128))  # pixels of a side from which on the second stem is taken
+# The model without --arch and --weights, by the shorter side of the images in pixels: the row that is the last one not
+# above it. It learns few small images in minutes of one core (docs/results.md).
+SMALL, LARGE = 64, 144
+BLOCKS: dict[str, Any] = dict(embed_dims=192, num_layers=2, num_heads=3, feedforward_channels=384)
+SMALL_HYBRIDS: dict[int, dict[str, Any]] = {
+    0: dict(  # that of the recipe for CIFAR-10
+        arch=BLOCKS,
+        patch_embed=dict(type='PooledResNetEmbed', channels=(24, 64, 128, 192), patch_size=1,
+                         projection=False, whitened=True, skip=False, channels_last=True),
+        numerics=dict(act_cfg=dict(approximate='none'), stem_norm_cfg=dict(type='BN')),
+        encoder=dict(layer_scale_init_value=0.1)),
+    SMALL: dict(  # one more stage, and GroupNorm for the small batches of boxes and masks
+        arch=BLOCKS,
+        patch_embed=dict(type='PooledResNetEmbed', channels=(16, 32, 64, 128), patch_size=2),
+        numerics=dict(stem_norm_cfg=dict(num_groups=8))),
+    LARGE: dict(  # that of the recipe for BCCD: no convolution at full resolution, which costs most
+        arch=dict(BLOCKS, num_layers=4, feedforward_channels=768),
+        patch_embed=dict(type='ResNetEmbed', stage_depths=(2, 3), width=32, patch_size=2),
+        numerics=dict(stem_norm_cfg=dict(num_groups=8)))}
 
 
 @dataclass
@@ -39,7 +53,7 @@ class Request:
     """
     data: str  # folder of the images
     task: str = DEFAULT_TASK  # a key of TASKS
-    arch: str = ''  # see vit_plugin.arch.parse_arch; default: what the weights say, or without weights SMALL_HYBRID
+    arch: str = ''  # see vit_plugin.arch.parse_arch; default: what the weights say, or one of SMALL_HYBRIDS
     weights: str | None = None  # a path, https://, timm:// or hf://; None: from scratch
     epochs: int | None = None  # None, here and below: the recipe chooses
     batch_size: int | None = None
@@ -47,6 +61,7 @@ class Request:
     no_flip: bool = False  # left and right matter, as in letters
     balance: bool = False  # take images of rare classes more often (arXiv:1908.03195, Appendix B.2)
     patience: int | None = None  # end when so many validations in a row have not improved
+    skip_invalid: bool = False  # leave out boxes and images that cannot be right, rather than stop
     work_dir: str = ''  # default: work_dirs/ and the name of the data
 
     def __post_init__(self) -> None:
@@ -62,13 +77,18 @@ class Request:
             self.work_dir = str(Path('work_dirs', Path(self.data).resolve().name))
 
     @property
+    def absolute_work_dir(self) -> str:
+        """The work directory, found from any directory."""
+        return os.path.abspath(self.work_dir)
+
+    @property
     def from_scratch(self) -> bool:
         """Whether the training begins without weights."""
         return self.weights is None
 
     @property
     def is_small(self) -> bool:
-        """Whether the model is :data:`SMALL_HYBRID`."""
+        """Whether the model is one of :data:`SMALL_HYBRIDS`."""
         return not (self.arch or self.weights)
 
     @property
@@ -83,8 +103,10 @@ class Request:
         if self.weights:
             given = dict(self.saved['backbone'])
             return given if given.get('out_type') in POOLED else {**given, 'out_type': 'cls_token'}
-        stem = dict(type='PooledResNetEmbed', channels=STEMS[size >= SMALL], patch_size=2)
-        return dict(SMALL_HYBRID, patch_embed=stem)
+        if self.task != DEFAULT_TASK:
+            size = max(size, SMALL)
+        row = max(pixels for pixels in SMALL_HYBRIDS if pixels <= size)
+        return dict(SMALL_HYBRIDS[row], with_cls_token=False, out_type='avg_featmap')
 
     def command(self) -> str:
         """The command line that says the same."""
@@ -129,29 +151,25 @@ class Request:
             return VisionTransformer(**{**self.backbone(size), **arguments})
 
 
-def image_scale(request: Request, files: Sequence[Path], largest: int) -> tuple[int, int]:
+def image_scale(request: Request, photos: Sequence[Photo], largest: int) -> tuple[int, int]:
     """Width and height within which images are resized: those of the data, with a longer side up to ``largest``."""
-    sides = typical_size(files)
+    sides = typical_size(photos)
     longer = request.img_size or min(max(sides), largest)
     width, height = (max(round(side * longer / max(sides)), 1) for side in sides)
     return width, height
 
 
-def typical_size(files: Sequence[Path]) -> tuple[int, int]:
-    """The median width and height of some of these images, in pixels.
+def typical_size(photos: Sequence[Photo]) -> tuple[int, int]:
+    """The median width and height of some of these photographs, in pixels.
 
     Raises:
         ConfigError: if none of them can be read.
     """
-    sizes = []
-    for i in np.linspace(0, len(files) - 1, min(len(files), MOST_FILES)).astype(int):
-        try:
-            with Image.open(files[i]) as image:
-                sizes.append(image.size)
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
-            continue  # the training names it, or reads it by another library
+    chosen = [photos[i] for i in np.linspace(0, len(photos) - 1, min(len(photos), MOST_FILES)).astype(int)]
+    sizes = [photo.size for photo in chosen if any(photo.size)]
+    sizes = sizes or [photo.size for photo in read_sizes(chosen, Findings())]
     if not sizes:
-        raise ConfigError(f'--data: none of the images can be read, such as {str(files[0])!r}.')
+        raise ConfigError(f'--data: none of the images can be read, such as {str(photos[0].path)!r}.')
     width, height = np.median(sizes, axis=0)
     return int(width), int(height)
 

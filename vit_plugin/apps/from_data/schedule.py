@@ -4,9 +4,9 @@ import math
 from typing import Any
 
 
-def batch_size_for(count: int, most: int) -> int:
-    """The largest power of two of which an epoch has 20 steps, at least 8 and at most ``most``."""
-    return min(max(2 ** int(math.log2(max(count / 20, 1))), 8), most, count)
+def batch_size_for(count: int, most: int, least: int = 8) -> int:
+    """The largest power of two of which an epoch has 20 steps, within bounds."""
+    return min(max(2 ** int(math.log2(max(count / 20, 1))), least), most, count)
 
 
 def epochs_for(count: int, batch_size: int, steps: int, least: int, most: int) -> int:
@@ -20,7 +20,7 @@ def for_batch(rate: float, at: int, batch_size: int) -> float:
 
 
 def adamw(rate: float, weight_decay: float, layer_decay: float, warm_up: int, epochs: int, batch_size: int,
-          monitor: str, patience: int | None) -> dict[str, Any]:
+          monitor: str, patience: int | None, val_share: float = 0.) -> dict[str, Any]:
     """AdamW with a warm-up and the cosine; 50 validations and checkpoints at most.
 
     Args:
@@ -29,9 +29,11 @@ def adamw(rate: float, weight_decay: float, layer_decay: float, warm_up: int, ep
         layer_decay: factor of the rate from a block to the one before it.
         warm_up: the warm-up is one part of so many.
         epochs: length of the run.
+        val_share: images to validate, as a share of those to train on. A run learns from at least as many images as it
+            validates on.
         monitor, patience: the run ends when so many validations have not improved this metric. None: it does not.
     """
-    interval = math.ceil(epochs / 50)
+    interval = min(max(math.ceil(epochs / 50), math.ceil(val_share)), epochs)
     hooks: dict[str, dict[str, Any]] = dict(checkpoint=dict(interval=interval), logger=dict(interval=10))
     if patience:
         hooks['early_stopping'] = dict(type='EarlyStoppingHook', monitor=monitor, rule='greater', min_delta=1e-4,

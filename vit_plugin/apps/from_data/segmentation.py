@@ -1,18 +1,26 @@
 """The recipe of a segmentor with the head of SegFormer (arXiv:2105.15203) for a folder of images and masks."""
 
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from vit_plugin.data.masks import MaskFolder, read_mask_folder
+from PIL import Image
+
+from vit_plugin.data.importers.listing import Listing
+from vit_plugin.data.importers.mask_folders import class_map, read_mask_folder
+from vit_plugin.data.importers.photos import Photo, Tree
+from vit_plugin.data.importers.splits import Split
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.shipped import base_of
 
 from .recipe import HELD_OUT, Recipe, data_sections, summary
-from .request import Request, image_scale, rounded_up
+from .request import Request, data_workers, image_scale, rounded_up
 from .schedule import adamw, epochs_for, for_batch
 
 LARGEST = 512  # pixels of the longer side
 CHANNELS = 128  # of the head
+MASKS = 'masks'  # in the work directory
 
 
 def segmentor_recipe(request: Request) -> Recipe:
@@ -20,36 +28,53 @@ def segmentor_recipe(request: Request) -> Recipe:
 
     Raises:
         MissingExtraError: if MMSegmentation is not installed.
-        ConfigError: see :func:`~vit_plugin.data.masks.read_mask_folder`.
+        ConfigError: see :func:`~vit_plugin.data.importers.mask_folders.read_mask_folder`.
     """
     with needed_by('--task segmentation'):
         import mmseg  # noqa: F401
-    found = read_mask_folder(request.data)
+    found = read_mask_folder(Tree(request.data), request.skip_invalid)
     count, scratch = len(found.train), request.from_scratch
     batch_size = min(request.batch_size or 4, count)
-    epochs = request.epochs or epochs_for(count, batch_size, 2000, 12, 72 if scratch else 36)
-    scale = image_scale(request, [found.images / f'{name}{found.suffix}' for name in found.train], LARGEST)
-    text = summary(request, found.train, found.val, HELD_OUT * found.held_out, epochs, batch_size, scale)
+    epochs = request.epochs or epochs_for(count, batch_size, 1000 if request.is_small else 2000, 12,
+                                          72 if scratch else 36)
+    scale = image_scale(request, found.train, LARGEST)
+    text = summary(request, found, HELD_OUT, epochs, batch_size, scale)
     if request.balance:
         raise ConfigError('--balance is for images of classes and boxes; a mask has many classes: leave it out.')
     rate, layer_decay = ((1e-3, 4), 1.0) if scratch else ((1e-4, 16), 0.8)
-    schedule = adamw(for_batch(*rate, batch_size), 0.05, layer_decay, 12, epochs, batch_size, 'mIoU', request.patience)
+    schedule = adamw(for_batch(*rate, batch_size), 0.05, layer_decay, 12, epochs, batch_size, 'mIoU', request.patience,
+                     len(found.val) / count)
     schedule['default_hooks']['checkpoint'] |= dict(save_best='mIoU', rule='greater')
-    train, val = (dict(type='BaseSegDataset', img_suffix=found.suffix, seg_map_suffix='.png',
-                       ann_file=str(Path(request.work_dir, name)), reduce_zero_label=False,
-                       data_prefix=dict(img_path=found.images.as_posix(), seg_map_path=found.masks.as_posix()))
-                  for name in ('train.txt', 'val.txt'))
-    metric = dict(type='IoUMetric', iou_metrics=['mIoU'])
     sections = dict(classes=list(found.classes), model=model_of(request, found, scale),
-                    **data_sections(request, len(found.classes), batch_size, *pipelines(request, scale), train, val,
-                                    metric),
+                    **data_sections(request, found, batch_size, *pipelines(request, scale),
+                                    lambda split: dataset_of(request, found, split),
+                                    lambda _: dict(type='IoUMetric', iou_metrics=['mIoU'])),
                     **schedule, log_processor=dict(by_epoch=True))
-    files = {f'{name}.txt': ''.join(f'{line}\n' for line in lines)
-             for name, lines in (('train', found.train), ('val', found.val))}
-    return Recipe(text, sections, [base_of('_base_/mmseg_runtime.py')], files)
+    files = {f'{split}.txt': found.as_lines(part, labelled=False) for split, part in found.parts.items() if part}
+    return Recipe(text, sections, [base_of('_base_/mmseg_runtime.py')], found, files)
 
 
-def model_of(request: Request, found: MaskFolder, scale: tuple[int, int]) -> dict[str, Any]:
+def dataset_of(request: Request, found: Listing, split: Split) -> dict[str, Any]:
+    """MMSegmentation's data set of a part, whose masks are those that :func:`write_masks` writes."""
+    folder = Path(request.absolute_work_dir)
+    return dict(type='BaseSegDataset', ann_file=str(folder / f'{split}.txt'), img_suffix='', seg_map_suffix='.png',
+                reduce_zero_label=False,
+                data_prefix=dict(img_path=str(found.root), seg_map_path=str(folder / MASKS)))
+
+
+def write_masks(found: Listing, folder: Path) -> None:
+    """Write the class of each pixel of all photographs, ``folder/masks/PHOTOGRAPH.png``."""
+    def write(photo: Photo) -> None:
+        target = folder / MASKS / f'{found.name_of(photo)}.png'
+        target.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(class_map(found, photo)).save(target, compress_level=1)
+
+    with ThreadPoolExecutor(data_workers()) as pool:
+        for _ in pool.map(write, chain(*found.parts.values())):
+            pass
+
+
+def model_of(request: Request, found: Listing, scale: tuple[int, int]) -> dict[str, Any]:
     """The maps of a hybrid's CNN and its tokens, or the map of a plain transformer, under the all-MLP head."""
     arguments = {**request.backbone(min(scale)), 'img_size': crop_of(scale)}
     if not request.arch.startswith('timm://'):

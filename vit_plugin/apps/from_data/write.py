@@ -1,27 +1,39 @@
 """Write the config of a request into the work directory."""
 
+import io
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 
+from mmengine.registry import DATASETS, DefaultScope
+
+from vit_plugin.apps.command_line import import_data_sets
+from vit_plugin.config import read_config
 from vit_plugin.data.digits import write_digits
+from vit_plugin.data.images import read_by_us
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
+from vit_plugin.files.text import read_text
+from vit_plugin.visualization import draw_data
 
+from . import data_report
 from .classification import classifier_recipe
 from .detection import detector_recipe
+from .instance_masks import instance_recipe
 from .recipe import Recipe, text_of
 from .request import Request, counted
-from .segmentation import segmentor_recipe
+from .segmentation import segmentor_recipe, write_masks
 
 NAME = 'config.py'
 DIGITS = 'digits'  # the data that is always at hand
 # A task is a row here and a file with its recipe.
 TASKS: dict[str, Callable[[Request], Recipe]] = {
-    'classification': classifier_recipe, 'detection': detector_recipe, 'segmentation': segmentor_recipe}
+    'classification': classifier_recipe, 'detection': detector_recipe, 'instance': instance_recipe,
+    'segmentation': segmentor_recipe}
 
 
 def write_config(request: Request) -> Path:
-    """Write ``config.py`` and the lists of images into the work directory, and print what they say.
+    """Write ``config.py``, the lists of images and ``data_report.*`` into the work directory, and print what they say.
 
     Returns:
         The path of the config.
@@ -37,14 +49,32 @@ def write_config(request: Request) -> Path:
         print(f"There was no folder {DIGITS!r}: it now has scikit-learn's handwritten digits.")
     recipe = TASKS[request.task](request)
     recipe.text = ' '.join(filter(None, [recipe.text, request.assumed()]))
-    folder = Path(request.work_dir)
+    folder, listing = Path(request.work_dir), recipe.listing
     files = {folder / name: text for name, text in {NAME: text_of(recipe, request), **recipe.files}.items()}
     for path, text in files.items():
-        if path.is_file() and path.read_text() != text:
+        if path.is_file() and read_text(path) != text:
             raise ConfigError(f'The work directory {request.work_dir!r} has another {path.name}; continue with that '
                               f'one by vit-plugin train {folder / NAME}, or give another --work-dir.')
+    if listing.masks:
+        write_masks(listing, folder)
     for path, text in files.items():
         write_text(path, text)
-    print(f'{request.data}: {counted(len(recipe.sections["classes"]), "class")}. {recipe.text}\nThe config is '
-          f'{folder / NAME}.')
+    write_text(folder / 'data_report.md', data_report.as_markdown(listing))
+    write_text(folder / 'data_report.json', data_report.as_json(listing))
+    print(f'{request.data}: {counted(len(listing.classes), "class")}. {recipe.text}\n{data_report.as_text(listing)}\n'
+          f'The config is {folder / NAME}.')
     return folder / NAME
+
+
+def draw_pictures(config: Path) -> list[Path]:
+    """Draw the labels and a batch of what a written config trains on, next to it. Returns the pictures.
+
+    Raises:
+        MissingExtraError: if there are boxes or masks, and supervision is not installed.
+    """
+    cfg = read_config(str(config))
+    import_data_sets(cfg.default_scope)
+    # pycocotools prints what it does.
+    with DefaultScope.overwrite_default_scope(cfg.default_scope), redirect_stdout(io.StringIO()):
+        train, val = (DATASETS.build(read_by_us(cfg[f'{split}_dataloader'].dataset)) for split in ('train', 'val'))
+        return draw_data(train, config.parent, val)

@@ -1,0 +1,616 @@
+"""Folders with boxes on the disk, in the forms and with the faults that other people's have."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from foreign_data import BOXES, coco_json, labelimg_yolo, labelme, roboflow_yolo, save, write
+from hypothesis import given
+from hypothesis import strategies as st
+from image_folders import scenes, write_coco, write_voc
+from PIL import Image
+
+from vit_plugin.data.importers.annotated import read_annotated_folder
+from vit_plugin.data.importers.findings import Findings
+from vit_plugin.data.importers.instances import Instance, check_instances
+from vit_plugin.data.importers.listing import Listing
+from vit_plugin.data.importers.photos import Photo, Tree
+from vit_plugin.errors import ConfigError
+
+
+def read(folder: Path, **options) -> Listing:
+    return read_annotated_folder(Tree(folder), **options)
+
+
+def boxes_of(listing: Listing) -> Counter:
+    """The name and the corners of all boxes."""
+    found = Counter()
+    for photo in (photo for part in listing.parts.values() for photo in part):
+        for instance in photo.instances:
+            left, top, width, height = instance.box
+            found[
+                (
+                    instance.name,
+                    *np.round((left, top, left + width, top + height)).astype(int).tolist(),
+                )
+            ] += 1
+    return found
+
+
+WANTED = Counter((name, *box) for _, boxes in scenes(10) for name, box in boxes)
+
+
+@pytest.mark.parametrize('write_form', BOXES, ids=lambda form: form.__name__)
+def test_every_form_has_the_same_boxes(tmp_path, write_form):
+    write_form(tmp_path)
+    form, says_parts = BOXES[write_form]
+    found = read(tmp_path)
+    assert found.form == form
+    assert found.classes == ('bar', 'square')
+    assert boxes_of(found) == WANTED
+    sizes = [len(part) for part in found.parts.values()]
+    assert (sizes, found.held_out) == (([6, 2, 2], False) if says_parts else ([9, 1, 0], True))
+
+
+@pytest.mark.parametrize('write_form', BOXES, ids=lambda form: form.__name__)
+def test_the_canonical_file_is_complete(tmp_path, write_form):
+    write_form(tmp_path)
+    found = read(tmp_path)
+    content = json.loads(found.as_coco(found.train))
+    assert content.keys() == {'info', 'licenses', 'images', 'annotations', 'categories'}
+    assert [category['id'] for category in content['categories']] == [1, 2]
+    assert [row['id'] for row in content['annotations']] == [
+        *range(1, len(content['annotations']) + 1)
+    ]
+    assert all(row['area'] > 0 and row['iscrowd'] == 0 for row in content['annotations'])
+    assert all((found.root / image['file_name']).is_file() for image in content['images'])
+
+
+def test_names_in_voc_may_have_spaces(tmp_path):
+    write_voc(tmp_path)
+    for old, new in (('000', 'img 0'), ('001', 'an image')):
+        for place in ('Annotations/{}.xml', 'JPEGImages/{}.jpg'):
+            (tmp_path / place.format(old)).rename(tmp_path / place.format(new))
+    (tmp_path / 'ImageSets/Main/train.txt').write_text('img 0\nan image  1\n002 -1\n003\n')
+    assert [photo.path.stem for photo in read(tmp_path).train] == [
+        '002',
+        '003',
+        'an image',
+        'img 0',
+    ]
+
+
+def test_corners_of_voc_are_counted_from_one_unless_one_is_zero(tmp_path):
+    write_voc(tmp_path)
+    first = read(tmp_path).train[0].instances[1].box
+    assert first == (30, 40, 30, 4)
+    change(tmp_path / 'Annotations/001.xml', '<xmin>31<', '<xmin>0<')
+    assert read(tmp_path).train[0].instances[1].box == (31, 41, 30, 4)
+
+
+@pytest.mark.parametrize('remove', [['val'], ['val', 'train']])
+def test_what_is_held_out_is_the_same_each_time(tmp_path, remove):
+    write_voc(tmp_path, train=20, val=0)
+    for name in remove:
+        (tmp_path / f'ImageSets/Main/{name}.txt').unlink()
+    found, again = read(tmp_path), read(tmp_path)
+    assert found.held_out
+    assert [len(part) for part in found.parts.values()] == [18, 2, 0]
+    assert [photo.path for photo in found.val] == [photo.path for photo in again.val]
+
+
+def test_of_several_files_those_with_boxes_are_read(tmp_path):
+    write_coco(tmp_path, count=3)
+    write_coco(tmp_path, count=2, name='instances_val2017')
+    write_coco(tmp_path, count=1, name='instances_test2017')
+    (tmp_path / 'annotations/captions_train2017.json').write_text('{}')
+    (tmp_path / 'annotations/person_keypoints_train2017.json').write_bytes(
+        (tmp_path / 'annotations/instances_train2017.json').read_bytes()
+    )
+    found = read(tmp_path)
+    assert found.classes == (
+        'square',
+        'bar',
+    )  # in the order of the file, without the one that no box has
+    assert [len(part) for part in found.parts.values()] == [3, 2, 1]
+    notes = {what: count for what, count, _ in found.findings.rows()}
+    assert (
+        notes['files left out, .json']
+        == notes['files left out, since another has the boxes of these images']
+        == 1
+    )
+
+
+def change(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def changed(folder: Path, **entries) -> Listing:
+    """COCO of ten scenes, with other entries of each annotation. None takes one out, a function makes it anew."""
+    write_coco(folder)
+    file = folder / 'annotations/instances_train2017.json'
+    content = json.loads(file.read_text())
+    for row in content['annotations']:
+        for key, value in entries.items():
+            row[key] = value(row) if callable(value) else value
+            if row[key] is None:
+                del row[key]
+    file.write_text(json.dumps(content))
+    return read(folder)
+
+
+@pytest.mark.parametrize(
+    'entries',
+    [
+        dict(area=0),
+        dict(area=-1),
+        dict(area=None),
+        dict(area=str),
+        dict(area=float('nan')),
+        dict(area=1e9),
+        dict(iscrowd=None),
+        dict(id=None),
+        dict(id=7),
+        dict(id=lambda row: row['id'] - 1),
+        dict(segmentation=[]),
+        dict(segmentation=None),
+        dict(segmentation=[[1, 2]]),
+    ],
+)
+def test_what_tools_leave_out_or_write_otherwise_costs_no_box(tmp_path, entries):
+    found = changed(tmp_path, **entries)
+    assert boxes_of(found) == WANTED
+    assert all(
+        instance.area == pytest.approx(np.prod(instance.box[2:]))
+        for photo in found.train
+        for instance in photo.instances
+    )
+
+
+@pytest.mark.parametrize(
+    ('box', 'words'),
+    [
+        (
+            lambda row: [
+                row['bbox'][0] / 64,
+                row['bbox'][1] / 48,
+                row['bbox'][2] / 64,
+                row['bbox'][3] / 48,
+            ],
+            'all boxes have values from 0 to 1',
+        ),
+        (
+            lambda row: [
+                *row['bbox'][:2],
+                row['bbox'][0] + row['bbox'][2],
+                row['bbox'][1] + row['bbox'][3],
+            ],
+            'seem to be left, top, right, bottom',
+        ),
+        (
+            lambda row: [
+                row['bbox'][0] + row['bbox'][2],
+                row['bbox'][1],
+                -row['bbox'][2],
+                row['bbox'][3],
+            ],
+            r'boxes have a negative width or height \(20, the first is',
+        ),
+        (lambda row: [*row['bbox'][:3], 0.5], 'boxes have a side of less than a pixel'),
+        (
+            lambda row: [70, *row['bbox'][1:]],
+            r'lie outside of their image .*, an image of 64 x 48',
+        ),
+        (lambda row: row['bbox'][:3], 'are not 4 finite numbers'),
+        (lambda row: [*row['bbox'][:3], float('nan')], 'are not 4 finite numbers'),
+        (lambda row: [*row['bbox'][:3], '4'], 'are not 4 finite numbers'),
+        (lambda row: '1234', 'are not 4 finite numbers'),
+    ],
+)
+def test_boxes_that_cannot_be_right_are_one_sentence(tmp_path, box, words):
+    with pytest.raises(ConfigError, match=words) as error:
+        changed(tmp_path, bbox=box)
+    assert str(error.value).startswith('--data: ')
+
+
+def test_what_is_wrong_can_be_left_out(tmp_path):
+    write_coco(tmp_path)
+    change(tmp_path / 'annotations/instances_train2017.json', '[30, 40, 30, 4]', '[90, 40, 30, 4]')
+    with pytest.raises(
+        ConfigError,
+        match=r'boxes lie outside of their image \(10, .* or leave them out by --skip-invalid',
+    ):
+        read(tmp_path)
+    found = read(tmp_path, skip_invalid=True)
+    assert {name for name, *_ in boxes_of(found)} == {'square'}
+    assert found.findings.rows()[0][:2] == (
+        'left out, since they are wrong: boxes lie outside of their image',
+        10,
+    )
+
+
+def test_few_strays_in_many_are_said_and_no_error(tmp_path):
+    """BCCD has two boxes of 0 x 0 pixels among 4,000."""
+    write_coco(tmp_path, count=100)
+    file = tmp_path / 'annotations/instances_train2017.json'
+    file.write_text(file.read_text().replace('[30, 40, 30, 4]', '[30, 40, 0, 0]', 2))
+    found = read(tmp_path)
+    assert sum(boxes_of(found).values()) == 198
+    assert found.findings.rows()[0][:2] == (
+        'left out, since they are wrong: boxes have a side of less than a pixel',
+        2,
+    )
+    file.write_text(file.read_text().replace('[30, 40, 30, 4]', '[30, 40, 0, 0]', 1))
+    with pytest.raises(ConfigError, match=r'boxes have a side of less than a pixel \(3, '):
+        read(tmp_path)
+
+
+@given(st.tuples(*[st.floats(-100, 200)] * 2), st.tuples(*[st.floats(-10, 200)] * 2))
+def test_a_box_that_stays_lies_within_its_image(corner, sides):
+    photo = Photo(
+        Path('x.jpg'),
+        size=(64, 48),
+        instances=[Instance('a', (*corner, *sides)), Instance('a', (1, 2, 3, 4))],
+    )
+    findings = Findings()
+    check_instances([photo], findings)
+    left, top, width, height = photo.instances[0].box
+    assert 0 <= left < left + width <= 64 + 1e-9
+    assert 0 <= top < top + height <= 48 + 1e-9
+    assert min(width, height) >= 1
+    assert (len(photo.instances) == 2) != bool(findings.wrong)
+
+
+@pytest.mark.parametrize(
+    ('size', 'words'),
+    [
+        ((48, 64), 'have the sides that their annotation says the other way round'),
+        ((128, 96), 'have another size'),
+        ((1, 1), 'have another size'),
+        ((64, -48), 'have another size'),
+    ],
+)
+def test_sizes_are_those_of_the_files(tmp_path, size, words):
+    write_coco(tmp_path)
+    change(
+        tmp_path / 'annotations/instances_train2017.json',
+        '"width": 64, "height": 48',
+        f'"width": {size[0]}, "height": {size[1]}',
+    )
+    with pytest.raises(ConfigError, match=rf'images {words}.* \(10, '):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    'size',
+    [
+        '"width": 0, "height": 0',
+        '"width": null, "height": null',
+        '"license": 1',
+        '"width": "64", "height": "48"',
+    ],
+)
+def test_sizes_that_are_not_stated_are_those_of_the_files(tmp_path, size):
+    write_coco(tmp_path)
+    change(tmp_path / 'annotations/instances_train2017.json', '"width": 64, "height": 48', size)
+    found = read(tmp_path)
+    assert {photo.size for photo in found.train} == {(64, 48)}
+    assert boxes_of(found) == WANTED
+
+
+def test_an_image_is_as_large_as_it_is_seen(tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    for i, (image, _) in enumerate(scenes(10)):
+        (tmp_path / 'images').mkdir(exist_ok=True)
+        stored = Image.fromarray(np.rot90(image))  # which the orientation turns back
+        stored.save(tmp_path / f'images/{i}.jpg', exif=exif)
+    write(
+        tmp_path,
+        'annotations/instances.json',
+        coco_json([f'{i}.jpg' for i in range(10)], [boxes for _, boxes in scenes(10)]),
+    )
+    found = read(tmp_path)
+    assert {photo.size for photo in found.train} == {(64, 48)}
+    assert boxes_of(found) == WANTED
+
+
+def test_categories_are_classes_by_their_names(tmp_path):
+    write_coco(tmp_path)
+    file = tmp_path / 'annotations/instances_train2017.json'
+    content = json.loads(file.read_text())
+    content['categories'] = [
+        dict(id=0, name='square'),
+        *content['categories'],
+        dict(id=9, name=' bar '),
+    ]
+    content['annotations'][1]['category_id'] = 9
+    file.write_text('\ufeff' + json.dumps(content))
+    assert read(tmp_path).classes == ('square', 'bar')
+    assert boxes_of(read(tmp_path)) == WANTED
+
+
+def test_names_are_compared_as_people_read_them(tmp_path):
+    for i, (image, _) in enumerate(scenes(10)):
+        save(tmp_path, f'images/cafe\u0301 {i}.jpg', image)  # as macOS writes it
+        save(tmp_path, f'images/._cafe\u0301 {i}.jpg', image)
+    (tmp_path / 'images/Thumbs.db').touch()
+    write(
+        tmp_path,
+        'result.json',
+        coco_json(
+            [f'C:\\photos\\caf\u00e9 {i}.jpg' for i in range(10)],
+            [boxes for _, boxes in scenes(10)],
+        ),
+    )
+    found = read(tmp_path)
+    assert boxes_of(found) == WANTED
+    assert not found.findings.rows()
+
+
+def test_names_in_latin_1(tmp_path):
+    labelimg_yolo(tmp_path)
+    write(tmp_path, 'labels/classes.txt', 'bär\nsquare\n', encoding='latin-1')
+    assert read(tmp_path).classes == ('bär', 'square')
+
+
+def test_images_of_one_name_are_told_apart_by_their_part(tmp_path):
+    for split, count in (('train', 6), ('val', 3)):
+        for i, (image, _) in enumerate(scenes(count)):
+            save(tmp_path, f'images/{split}/{i}.jpg', image)
+        write(
+            tmp_path,
+            f'annotations/{split}.json',
+            coco_json([f'{i}.jpg' for i in range(count)], [boxes for _, boxes in scenes(count)]),
+        )
+    found = read(tmp_path)
+    assert [photo.path.parent.name for photo in found.val] == ['val'] * 3
+
+
+@pytest.mark.parametrize(
+    ('write_form', 'name', 'old', 'new', 'words'),
+    [
+        (
+            roboflow_yolo,
+            'train/labels/1_jpg.rf.abc.txt',
+            '1 0.',
+            '7 0.',
+            'have a class that data.yaml does not name; it has 2',
+        ),
+        (
+            roboflow_yolo,
+            'train/labels/1_jpg.rf.abc.txt',
+            '1 0.',
+            '1 x 0.',
+            'lines are not a class and 4 numbers',
+        ),
+        (roboflow_yolo, 'train/labels/1_jpg.rf.abc.txt', '1 0.', '1 70.', 'values beyond 0 to 1'),
+        (roboflow_yolo, 'data.yaml', "['bar', 'square']", '3', 'must be a list of the classes'),
+        (roboflow_yolo, 'data.yaml', 'names:', 'names: [', 'is not YAML'),
+        (
+            labelme,
+            '1.json',
+            '"points"',
+            '"point"',
+            'has a shape that is not complete in the format of LabelMe',
+        ),
+        (labelme, '1.json', '"imageHeight": 48', '"imageHeight": 4800', 'images have another size'),
+    ],
+)
+def test_what_is_wrong_in_other_forms_is_one_sentence(tmp_path, write_form, name, old, new, words):
+    write_form(tmp_path)
+    change(tmp_path / name, old, new)
+    with pytest.raises(ConfigError, match=words):
+        read(tmp_path)
+
+
+def test_images_without_labels_have_no_object(tmp_path):
+    roboflow_yolo(tmp_path)
+    (tmp_path / 'train/labels/1_jpg.rf.abc.txt').unlink()
+    write(tmp_path, 'train/labels/stray.txt', '0 0.5 0.5 0.1 0.1\n')
+    found = read(tmp_path)
+    notes = {what: count for what, count, _ in found.findings.rows()}
+    assert len(found.train) == 6
+    assert notes['images without a file of labels, taken as without an object'] == 1
+    assert notes['files of labels left out, without an image of their name'] == 1
+
+
+def test_classes_of_yolo_must_have_names(tmp_path):
+    labelimg_yolo(tmp_path)
+    (tmp_path / 'labels/classes.txt').unlink()
+    with pytest.raises(ConfigError, match='no file with the names of the classes; add data.yaml'):
+        read(tmp_path)
+
+
+def test_two_forms_in_one_folder_are_not_guessed_about(tmp_path):
+    write_voc(tmp_path)
+    write_coco(tmp_path)
+    with pytest.raises(
+        ConfigError, match='has boxes as COCO and Pascal VOC, in .*; keep one of them'
+    ):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('spoil', 'words'),
+    [
+        (
+            lambda f: [path.unlink() for path in (f / 'Annotations').iterdir()],
+            'has no boxes: neither Annotations',
+        ),
+        (
+            lambda f: (f / 'JPEGImages/001.jpg').unlink(),
+            r'annotations have no image of their name \(1, the first is .*001\.xml',
+        ),
+        (
+            lambda f: (f / 'Annotations/001.xml').write_text('<annotation>'),
+            r'001\.xml. is not an annotation of Pascal VOC',
+        ),
+        (
+            lambda f: change(f / 'Annotations/001.xml', 'xmin', 'left'),
+            r'001\.xml. is not an annotation of Pascal VOC',
+        ),
+        (
+            lambda f: change(f / 'Annotations/004.xml', '>bar<', '>Bar<'),
+            "to validate, has the class 'Bar', of which there is nothing to train on, only of 'bar'",
+        ),
+        (
+            lambda f: [change(f / f'Annotations/{i:03d}.xml', 'object', 'thing') for i in range(4)],
+            'to train on has a box',
+        ),
+        (
+            lambda f: change(f / 'ImageSets/Main/train.txt', '001', '101'),
+            "there is no annotation of '101'",
+        ),
+    ],
+)
+def test_what_is_wrong_in_voc_is_one_sentence(tmp_path, spoil, words):
+    spoil(write_voc(tmp_path))
+    with pytest.raises(ConfigError, match=words):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('name', 'old', 'new', 'words'),
+    [
+        ('train', '"images"', '{', "instances_train2017.json' is not JSON"),
+        (
+            'train',
+            '"file_name"',
+            '"name"',
+            "has an image or a box that is not complete in the format of COCO .*'file_name'",
+        ),
+        (
+            'train',
+            '0.jpg',
+            'x.jpg',
+            r"images of .* are not there, or several of this name are \(1, the first is 'x.jpg'",
+        ),
+        (
+            'train',
+            '"image_id": 1',
+            '"image_id": 5',
+            'annotations are of images that their file does not list .* 5 of',
+        ),
+        (
+            'train',
+            '"category_id": 7',
+            '"category_id": 8',
+            'have a category that their file does not list',
+        ),
+        ('train', '"id": 1, "file', '"id": 0, "file', 'two images have the id 0'),
+        ('val', '"category_id": 7', '"category_id": 1', "has the class 'nothing'"),
+    ],
+)
+def test_what_is_wrong_in_coco_is_one_sentence(tmp_path, name, old, new, words):
+    write_coco(tmp_path, count=2)
+    write_coco(tmp_path, count=2, name='instances_val2017')
+    change(tmp_path / f'annotations/instances_{name}2017.json', old, new)
+    with pytest.raises(ConfigError, match=words):
+        read(tmp_path)
+
+
+# What people report in public threads.
+
+
+def test_a_box_that_is_not_there_is_that_of_the_outline(tmp_path):
+    """detectron2#1531: annotations of programs that write outlines alone."""
+    write(
+        tmp_path,
+        'result.json',
+        coco_json([f'{i}.jpg' for i in range(10)], [boxes for _, boxes in scenes(10)]),
+    )
+    content = json.loads((tmp_path / 'result.json').read_text())
+    for row in content['annotations'][::2]:
+        del row['bbox']
+    for row in content['annotations'][1::2]:
+        row['bbox'] = []
+    (tmp_path / 'result.json').write_text(json.dumps(content))
+    for i, (image, _) in enumerate(scenes(10)):
+        save(tmp_path, f'{i}.jpg', image)
+    assert boxes_of(read(tmp_path)) == WANTED
+
+
+def test_voc_with_polygons_in_place_of_boxes(tmp_path):
+    """convert2Yolo#16: Labelbox writes them so."""
+    write_voc(tmp_path)
+    wanted = boxes_of(read(tmp_path))
+    for file in (tmp_path / 'Annotations').iterdir():
+        text = file.read_text().replace('bndbox', 'polygon')
+        for old, new in (('xmin', 'x1'), ('ymin', 'y1'), ('xmax', 'x2'), ('ymax', 'y2')):
+            text = text.replace(old, new)
+        file.write_text(text)
+    assert boxes_of(read(tmp_path)) == wanted
+
+
+def test_a_size_that_is_a_pixel_off_is_no_error(tmp_path):
+    """OpenLabeling#52."""
+    write_voc(tmp_path)
+    change(tmp_path / 'Annotations/001.xml', '>64<', '>63<')
+    found = read(tmp_path)
+    assert {photo.size for photo in found.train} == {(64, 48)}
+    assert ('sizes a pixel off in the annotation, taken from the files', 1) in [
+        row[:2] for row in found.findings.rows()
+    ]
+
+
+def test_voc_with_numbers_that_are_not_whole(tmp_path):
+    """PaddleLabel#81."""
+    write_voc(tmp_path)
+    change(tmp_path / 'Annotations/001.xml', '<xmin>31<', '<xmin>31.0000001<')
+    assert read(tmp_path).train[1].instances[1].box[0] == pytest.approx(30)
+
+
+def test_ids_of_categories_may_be_any_numbers(tmp_path):
+    """fiftyone#1696: those of a data base."""
+    write_coco(tmp_path)
+    file = tmp_path / 'annotations/instances_train2017.json'
+    file.write_text(
+        file.read_text()
+        .replace('"category_id": 7', '"category_id": 9007199254740993')
+        .replace('"id": 7, "name"', '"id": 9007199254740993, "name"')
+    )
+    assert boxes_of(read(tmp_path)) == WANTED
+
+
+def test_a_line_that_is_there_twice_is_named(tmp_path):
+    """yolov5#5210."""
+    labelimg_yolo(tmp_path)
+    lines = (tmp_path / 'labels/1.txt').read_text()
+    (tmp_path / 'labels/1.txt').write_text(lines + lines)
+    assert ('objects that are there twice', 2) in [
+        row[:2] for row in read(tmp_path).findings.rows()
+    ]
+
+
+def test_keypoints_behind_a_box_are_no_outline(tmp_path):
+    """ultralytics#20138: with a visibility of 2, which is no share."""
+    roboflow_yolo(tmp_path)
+    with open(tmp_path / 'data.yaml', 'a') as file:
+        file.write('kpt_shape: [2, 3]\n')
+    for path in tmp_path.rglob('labels/*.txt'):
+        lines = path.read_text().splitlines()
+        path.write_text('\n'.join(f'{line} 0.5 0.5 2.0 0.1 0.2 2.0' for line in lines))
+    assert boxes_of(read(tmp_path)) == WANTED
+
+
+def test_a_folder_of_labels_within_a_folder_of_that_name(tmp_path):
+    folder = tmp_path / 'labels/images'
+    folder.mkdir(parents=True)
+    labelimg_yolo(folder)
+    assert boxes_of(read(folder)) == WANTED
+
+
+def test_the_same_images_to_train_and_to_validate_are_held_out_instead(tmp_path):
+    """As coco128 has them."""
+    labelimg_yolo(tmp_path)
+    write(tmp_path, 'data.yaml', 'train: images\nval: images\nnames: [bar, square]\n')
+    found = read(tmp_path)
+    assert ([len(part) for part in found.parts.values()], found.held_out) == ([9, 1, 0], True)
+    assert ('images that the YAML file names for two parts, taken for the first', 10) in [
+        row[:2] for row in found.findings.rows()
+    ]

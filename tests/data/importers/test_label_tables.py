@@ -1,0 +1,104 @@
+"""Images and tables of their classes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from vit_plugin.data.importers.class_folders import read_class_folders
+from vit_plugin.data.importers.listing import Listing
+from vit_plugin.data.importers.photos import Tree
+from vit_plugin.errors import ConfigError
+
+
+def flat(folder: Path, count: int = 12, place: str = 'train') -> Path:
+    (folder / place).mkdir(parents=True)
+    for i in range(count):
+        Image.fromarray(np.full((8, 8, 3), 20 * i, np.uint8)).save(folder / place / f'{i}.jpg')
+    return folder
+
+
+def read(folder: Path) -> Listing:
+    return read_class_folders(Tree(folder))
+
+
+@pytest.mark.parametrize(
+    ('name', 'header', 'row'),
+    [
+        ('train.csv', 'id,label', '{i},{c}'),
+        ('train/metadata.csv', 'file_name,label', '{i}.jpg,{c}'),
+        ('labels.csv', '\ufefffilename;width;class', '{i}.jpg;8;{c}'),
+        ('train.csv', ',image,species', '{i}9,train/{i}.jpg,{c}'),
+        ('train.tsv', 'label\tpath', '{c}\tC:\\photos\\{i}.jpg'),
+    ],
+)
+def test_a_table_says_the_classes(tmp_path, name, header, row):
+    flat(tmp_path)
+    lines = [row.format(i=i, c=('cat', 'dog')[i % 2]) for i in range(12)]
+    (tmp_path / name).write_text('\r\n'.join([header, *lines]), encoding='utf-8')
+    found = read(tmp_path)
+    assert found.classes == ('cat', 'dog')
+    assert not found.multi_label
+    assert found.held_out
+    wanted = {(f'{i}.jpg', ('cat', 'dog')[i % 2]) for i in range(12)}
+    assert {(photo.path.name, *photo.labels) for photo in found.train + found.val} == wanted
+
+
+def test_a_column_says_the_part(tmp_path):
+    flat(tmp_path, place='images')
+    rows = [f'{i}.jpg,{"ab"[i % 2]},{"train" if i < 8 else "test"}' for i in range(12)]
+    (tmp_path / 'labels.csv').write_text('\n'.join(['file,label,split', *rows]))
+    assert [len(part) for part in read(tmp_path).parts.values()] == [6, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ('header', 'row'),
+    [('file,labels', '{i}.jpg,{several}'), ('filename, red, green', '{i}.jpg, {red}, {green}')],
+)
+def test_an_image_may_have_several_classes(tmp_path, header, row):
+    flat(tmp_path)
+    values = [(i % 2, i % 3 == 0) for i in range(12)]
+    rows = [
+        row.format(
+            i=i, red=int(red), green=int(green), several='|'.join(['red'] * red + ['green'] * green)
+        )
+        for i, (red, green) in enumerate(values)
+    ]
+    (tmp_path / 'train/_classes.csv').write_text('\n'.join([header, *rows]))
+    found = read(tmp_path)
+    assert found.multi_label
+    assert found.classes == ('green', 'red')
+    labels = {photo.path.stem: {*photo.labels} for photo in found.train + found.val}
+    assert labels == {
+        str(i): {name for name, on in (('red', red), ('green', green)) if on}
+        for i, (red, green) in enumerate(values)
+    }
+
+
+def test_one_column_of_each_class_may_be_one_class_an_image(tmp_path):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{i % 2},{1 - i % 2}' for i in range(12)]
+    (tmp_path / 'train/_classes.csv').write_text('\n'.join(['filename,odd,even', *rows]))
+    assert not read(tmp_path).multi_label
+
+
+def test_rows_without_their_image_are_named(tmp_path):
+    flat(tmp_path)
+    rows = [f'{i},{"ab"[i % 2]}' for i in range(15)]
+    (tmp_path / 'train.csv').write_text('\n'.join(['id,label', *rows]))
+    assert read(tmp_path).findings.rows() == [
+        ('rows of train.csv left out, whose image is not there', 3, ['12', '13', '14'])
+    ]
+
+
+def test_a_table_without_labels_names_its_columns(tmp_path):
+    flat(tmp_path)
+    (tmp_path / 'train.csv').write_text(
+        '\n'.join(['id,lens,place', *(f'{i},wide,home' for i in range(12))])
+    )
+    with pytest.raises(
+        ConfigError,
+        match='has the columns id, lens, place, and none of them is called label; rename',
+    ):
+        read(tmp_path)

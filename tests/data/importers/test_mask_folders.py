@@ -1,0 +1,206 @@
+"""Folders of images and masks, as several programs write them."""
+
+import cv2
+import numpy as np
+import pytest
+from foreign_data import MASKS, ultralytics_yolo
+from image_folders import write_masks
+from PIL import Image
+
+from vit_plugin.data.importers.listing import Listing
+from vit_plugin.data.importers.mask_folders import class_map, has_masks, read_mask_folder
+from vit_plugin.data.importers.photos import Tree
+from vit_plugin.errors import ConfigError
+
+
+def read(folder, **options) -> Listing:
+    return read_mask_folder(Tree(folder), **options)
+
+
+@pytest.mark.parametrize('write_form', MASKS, ids=lambda form: form.__name__)
+def test_every_form_has_the_same_masks(tmp_path, write_form):
+    write_form(tmp_path)
+    found = read(tmp_path)
+    assert found.classes == ('background', 'bar', 'square')
+    assert tuple(len(part) for part in found.parts.values()) == MASKS[write_form]
+    for photo in found.train:
+        labels = class_map(found, photo)
+        assert labels.dtype == np.uint8
+        assert labels.shape == (48, 64)
+        pixels = np.asarray(Image.open(photo.path).convert('L')).astype(int)
+        # JPEG and the drawing of outlines change pixels at the edges.
+        assert (abs(pixels[labels == 2] - 255) < 60).mean() > 0.85
+        assert (pixels[labels == 1] < 60).mean() > 0.75
+        assert (abs(pixels[labels == 0] - 128) < 60).mean() > 0.97
+
+
+def write_values(folder, values: list[int], names: str = '') -> None:
+    """Masks in which each of these values has some rows."""
+    write_masks(folder)
+    for i in range(6):
+        mask = np.zeros((48, 64), np.uint8)
+        for row, value in enumerate(values):
+            mask[row * 48 // len(values) :] = value
+        cv2.imwrite(str(folder / f'masks/{i}.png'), mask)
+    if names:
+        (folder / 'classes.txt').write_text(names.replace(' ', '\n'))
+
+
+@pytest.mark.parametrize(
+    ('values', 'names', 'numbers'),
+    [
+        ([0, 1, 2], '', {0: 0, 1: 1, 2: 2}),
+        ([0, 1, 2, 255], '', {0: 0, 1: 1, 2: 2, 255: 255}),
+        ([0, 1, 255], 'ground thing', {0: 0, 1: 1, 255: 255}),
+        ([0, 255], '', {0: 0, 255: 1}),
+        ([0, 255], 'ground thing', {0: 0, 255: 1}),
+        ([0, 128], '', {0: 0, 128: 1}),
+        ([0, 254], 'ground thing', {0: 0, 254: 1}),
+        ([0, 128, 255], '', {0: 0, 128: 1, 255: 2}),
+        ([0, 1, 3, 255], '', {0: 0, 1: 1, 3: 2, 255: 255}),
+        ([1, 2], 'ground thing', {1: 0, 2: 1}),
+        ([0, 15, 255], '', {0: 0, 15: 1, 255: 255}),
+        ([0, 2], 'ground cat dog', {0: 0, 2: 2}),
+    ],
+)
+def test_values_are_numbers_of_classes_or_greys(tmp_path, values, names, numbers):
+    write_values(tmp_path, values, names)
+    found = read(tmp_path)
+    assert found.masks.numbers == numbers
+    assert np.unique(class_map(found, found.train[0])).tolist() == sorted({*numbers.values()})
+    classes = {number for number in numbers.values() if number != 255}
+    assert len(found.classes) == (len(names.split()) or len(classes))
+
+
+@pytest.mark.parametrize(
+    ('values', 'names', 'words'),
+    [
+        ([0, 1, 2], 'a b', 'the masks have the values 0, 1, 2, and 2 classes have names'),
+        ([0, 128], 'a b c', 'the masks have the values 0, 128, and 3 classes have names'),
+        (
+            [*range(0, 250, 10)],
+            '',
+            'have 25 values, up to 240, which are not the numbers of classes; .* save masks as PNG',
+        ),
+        ([7], '', 'all pixels of all masks have the value 7'),
+        ([0], 'a', 'all pixels of all masks have the value 0'),
+    ],
+)
+def test_values_that_cannot_be_classes_are_one_sentence(tmp_path, values, names, words):
+    write_values(tmp_path, values, names)
+    with pytest.raises(ConfigError, match=words):
+        read(tmp_path)
+
+
+def test_a_class_without_a_pixel_is_named(tmp_path):
+    write_values(tmp_path, [0, 2], 'ground cat dog')
+    assert read(tmp_path).findings.rows() == [
+        ('classes of which no mask has a pixel: no pixel of', 1, ['cat'])
+    ]
+
+
+def test_what_is_held_out_is_the_same_each_time(tmp_path):
+    found, again = read(write_masks(tmp_path)), read(tmp_path)
+    assert ([len(part) for part in found.parts.values()], found.held_out) == ([5, 1, 0], True)
+    assert again == found
+
+
+@pytest.mark.parametrize('outside', [True, False])
+@pytest.mark.parametrize('test', ['test', 'Testing'])
+def test_parts_are_folders_around_or_within(tmp_path, outside, test):
+    for part, count in (('train', 3), ('valid', 2), (test, 1), ('unlabelled_backup', 1)):
+        write_masks(tmp_path / part, count)
+        for name in ('images', 'masks') if not outside else ():
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / part / name).rename(tmp_path / name / part)
+    found = read(tmp_path)
+    assert [len(part) for part in found.parts.values()] == [3, 2, 1]
+    assert not found.held_out
+    assert ('images left out, in no folder or list of a part of the data set', 1) in [
+        row[:2] for row in found.findings.rows()
+    ]
+
+
+def test_images_may_be_of_several_kinds(tmp_path):
+    write_masks(tmp_path)
+    Image.open(tmp_path / 'images/3.png').save(tmp_path / 'images/3.JPG')
+    (tmp_path / 'images/3.png').unlink()
+    (tmp_path / 'masks/3.png').rename(tmp_path / 'masks/3_mask.png')
+    found = read(tmp_path)
+    assert {photo.path.suffix for photo in found.train + found.val} == {'.png', '.JPG'}
+
+
+def test_classes_called_mask_are_no_masks(tmp_path):
+    write_masks(tmp_path)
+    assert has_masks(Tree(tmp_path))
+    (tmp_path / 'images').rename(tmp_path / 'no_mask')
+    (tmp_path / 'masks').rename(tmp_path / 'mask')
+    assert not has_masks(Tree(tmp_path))
+
+
+def spoil_size(folder):
+    cv2.imwrite(str(folder / 'masks/0.png'), np.zeros((3, 4), np.uint8))
+
+
+def turn(folder):
+    """As a photograph of a telephone, whose mask was drawn on what is seen, or on what is stored."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.open(folder / 'images/0.png').save(folder / 'images/0.png', exif=exif)
+
+
+@pytest.mark.parametrize(
+    ('spoil', 'words'),
+    [
+        (
+            lambda folder: (folder / 'masks/3.png').unlink(),
+            r'images have no mask of their name \(1, the first is .*3.png',
+        ),
+        (lambda folder: (folder / 'masks').rename(folder / 'other'), "a folder 'masks'"),
+        (
+            lambda folder: (folder / 'classes.txt').write_text('a\nb\n'),
+            'have the values 0, 1, 2, and 2 classes have names',
+        ),
+        (lambda folder: (folder / 'masks/0.png').write_text('no'), 'masks cannot be read'),
+        (spoil_size, '0.png with 4 x 3 pixels, and .* with 64 x 48'),
+        (turn, '0.png with 64 x 48 pixels, and .* with 48 x 64'),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(tmp_path, spoil, words):
+    spoil(write_masks(tmp_path))
+    with pytest.raises(ConfigError, match=words):
+        read(tmp_path)
+
+
+def test_what_does_not_fit_can_be_left_out(tmp_path):
+    spoil_size(write_masks(tmp_path))
+    found = read(tmp_path, skip_invalid=True)
+    assert len(found.train + found.val) == 5
+
+
+def test_boxes_are_no_outlines(tmp_path):
+    ultralytics_yolo(tmp_path)
+    with pytest.raises(ConfigError, match=r'objects have a box and no outline \(10, '):
+        read(tmp_path)
+
+
+def test_what_labelme_exports_as_voc(tmp_path):
+    """mmsegmentation#2146: the first name is of pixels without a class; pictures of masks are in another folder."""
+    write_masks(tmp_path)
+    (tmp_path / 'images').rename(tmp_path / 'JPEGImages')
+    (tmp_path / 'masks').rename(tmp_path / 'SegmentationClassPNG')
+    (tmp_path / 'SegmentationClassVisualization').mkdir()
+    for i in range(6):
+        Image.new('RGB', (64, 48)).save(tmp_path / f'SegmentationClassVisualization/{i}.jpg')
+    (tmp_path / 'class_names.txt').write_text('__ignore__\n_background_\nbar\nsquare\n')
+    found = read(tmp_path)
+    assert found.classes == ('_background_', 'bar', 'square')
+    assert len(found.train + found.val) == 6
+
+
+def test_names_for_more_classes_than_the_masks_have(tmp_path):
+    """mmsegmentation#2081: most rows of the table of scores are nan."""
+    write_values(tmp_path, [0, 1], 'back valve extinguisher handle')
+    assert read(tmp_path).findings.rows() == [
+        ('classes of which no mask has a pixel: no pixel of', 2, ['extinguisher', 'handle'])
+    ]

@@ -1,0 +1,56 @@
+"""What follows from the sizes of the objects: the image's size, the anchors, the number of maps.
+
+An object is as large as the side of a square of its area.
+"""
+
+import math
+
+import numpy as np
+
+FINEST = 8  # pixels: stride of the finest map, and its smallest anchor
+SMALL, LARGE = 0.02, 0.98  # quantiles; the objects of the rarest class are often the smallest ones
+CLEAR, VISIBLE = 16, 8  # pixels: two cells of the finest map, and one
+LEAST, MODERATE = 128, 512  # pixels of the longer side of an image
+CELL = 64  # pixels: stride of a coarse map, so that no map has a part of a cell
+LARGEST_ANCHOR = 2 ** (2 / 3)  # of the three of a place
+
+
+def largest_image(boxes: np.ndarray, largest: int) -> int:
+    """The longer side of an image, in pixels, at which nearly all objects can be found.
+
+    Time grows with the area of the image. So a small object has 16 pixels if images of up to 512
+    pixels are enough for that. Otherwise it has 8. The side is rounded down to whole cells.
+
+    Args:
+        boxes: width and height of each, as shares of the longer side of its image (N, 2).
+        largest: what it is at most, and what it is without boxes.
+    """
+    small, _ = extremes(boxes)
+    if not small:
+        return largest
+    side = min(CLEAR / small, max(VISIBLE / small, MODERATE))
+    return min(max(int(side) // CELL * CELL, LEAST), largest)
+
+
+def anchors(boxes: np.ndarray, side: int) -> tuple[int, int]:
+    """The size of the smallest anchor in strides, and the number of maps, of strides 8, 16, 32...
+
+    Args:
+        boxes: see :func:`largest_image`.
+        side: the longer side of the images in pixels.
+    """
+    small, large = (side * share for share in extremes(boxes))
+    if not small:
+        small, large = 4. * FINEST, 64. * FINEST  # RetinaNet's own
+    octave = int(2 ** np.clip(round(math.log2(small / FINEST)), 0, 2))
+    doublings = math.log2(large / (octave * FINEST * LARGEST_ANCHOR))
+    return octave, int(np.clip(math.ceil(doublings) + 1, 3, 5))
+
+
+def extremes(boxes: np.ndarray) -> tuple[float, float]:
+    """The sizes of a small and of a large object, as shares like the boxes; 0 without boxes."""
+    sides = np.sqrt(boxes.prod(axis=1))
+    if not (sides > 0).any():
+        return 0., 0.
+    small, large = np.quantile(sides[sides > 0], [SMALL, LARGE])
+    return float(small), float(large)

@@ -1,0 +1,1 @@
+"""Other people's data: one reader per form, checked against the images, as one canonical listing."""

@@ -1,0 +1,152 @@
+"""Folders of images with boxes or outlines: their form, their parts and their classes."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.files.text import read_text
+
+from .coco import is_coco, read_coco
+from .createml import is_createml, read_createml
+from .findings import Findings
+from .instances import check_instances, with_right_size
+from .labelme import is_labelme, read_labelme
+from .listing import Listing, check_classes, divide
+from .photos import Photo, Reading, Tree, note_unused, read_sizes
+from .voc import read_voc, voc_root
+from .yolo import find_names, find_settings, label_files, read_yolo
+
+
+class Form(NamedTuple):
+    """A form of annotations, and how it is read."""
+
+    name: str
+    read: Callable[[Tree, Any, Findings], Reading]
+    files: dict[Path, Any]  # that were recognised, with what is in them
+
+
+def forms_of(tree: Tree) -> list[Form]:
+    """The forms of annotations that a folder has files of.
+
+    Raises:
+        ConfigError: if a file of JSON, XML or YAML is damaged.
+    """
+    json_files = {file: _json(file) for file in tree.others if file.suffix.lower() == '.json'}
+    xml_files = {file: voc_root(file) for file in tree.others if file.suffix.lower() == '.xml'}
+    labels = label_files(tree)
+    is_yolo = labels and (
+        find_settings(tree)
+        or find_names(tree)
+        or any('labels' in tree.parts(file) for file in labels)
+    )
+    forms = [
+        Form(
+            'COCO', read_coco, {file: found for file, found in json_files.items() if is_coco(found)}
+        ),
+        Form(
+            'CreateML',
+            read_createml,
+            {file: found for file, found in json_files.items() if is_createml(found)},
+        ),
+        Form(
+            'LabelMe',
+            read_labelme,
+            {file: found for file, found in json_files.items() if is_labelme(found)},
+        ),
+        Form(
+            'Pascal VOC',
+            read_voc,
+            {file: root for file, root in xml_files.items() if root is not None},
+        ),
+        Form('YOLO', read_yolo, labels if is_yolo else {}),
+    ]
+    return [form for form in forms if form.files]
+
+
+def _json(file: Path) -> Any:
+    try:
+        return json.loads(read_text(file))
+    except ValueError as error:
+        raise ConfigError(
+            f'--data: {str(file)!r} is not JSON ({first_line(error)}); correct or remove it.'
+        ) from error
+
+
+def read_annotated_folder(
+    tree: Tree, skip_invalid: bool = False, with_masks: bool = False
+) -> Listing:
+    """Read a folder of COCO, YOLO, Pascal VOC, LabelMe or CreateML, wherever in it the files are.
+
+    Folders and files that are named so are parts of the data set, see :mod:`~vit_plugin.data.importers.splits`.
+    Without photographs to validate, a tenth of those to train on is held out, the same ones each time.
+
+    Args:
+        tree: the files of the folder.
+        skip_invalid: whether boxes and images that cannot be right are left out, rather than an error.
+        with_masks: whether each object must have an outline.
+
+    Raises:
+        ConfigError: if the folder has none of these forms or several, if a file cannot be read, if boxes or sizes
+            do not fit the images, if there are no boxes, or if a class has none to train on.
+    """
+    forms = forms_of(tree)
+    if not forms:
+        raise ConfigError(
+            f'--data: {str(tree.folder)!r} has no boxes: neither Annotations/*.xml as Pascal VOC, nor '
+            'a .json of COCO, LabelMe or CreateML, nor labels/*.txt as YOLO; put the boxes there, or '
+            'leave out --task for a folder of classes.'
+        )
+    if len(forms) > 1:
+        names = ' and '.join(form.name for form in forms)
+        firsts = ' and '.join(repr(str(next(iter(form.files)))) for form in forms)
+        raise ConfigError(
+            f'--data: {str(tree.folder)!r} has boxes as {names}, in {firsts}; keep one of them.'
+        )
+    return read_form(tree, forms[0], skip_invalid, with_masks)
+
+
+def read_form(
+    tree: Tree, form: Form, skip_invalid: bool = False, with_masks: bool = False
+) -> Listing:
+    """Read a folder of this form, see :func:`read_annotated_folder`."""
+    findings = Findings(skip_invalid)
+    photos, names, used = form.read(tree, form.files, findings)
+    note_unused(tree, [*form.files, *used, *(photo.path for photo in photos)], findings)
+    photos = with_right_size(read_sizes(photos, findings), findings)
+    objects = sum(len(photo.instances) for photo in photos)
+    check_instances(photos, findings, with_masks)
+    if with_masks:
+        _check_outlines(photos, findings)
+    findings.check(objects)
+    findings.note_all(
+        'images without an object', (photo.path for photo in photos if not photo.instances)
+    )
+    parts, held_out = divide(photos, tree, findings)
+    if not any(photo.instances for photo in parts['train']):
+        raise ConfigError(
+            f'--data: no image of {str(tree.folder)!r} to train on has a box; add some.'
+        )
+    known = check_classes(parts, held_out, lambda photo: [found.name for found in photo.instances])
+    for photo in parts['val']:  # where it was held out, maybe the only objects of a class
+        lost = [found for found in photo.instances if found.name not in known]
+        findings.note_all(
+            'objects left out, of a class of which no other is there',
+            (found.origin for found in lost),
+        )
+        photo.instances = [found for found in photo.instances if found.name in known]
+    classes = tuple(name for name in names or sorted(known) if name in known)
+    return Listing(form.name, tree.folder, classes, parts, held_out, findings)
+
+
+def _check_outlines(photos: list[Photo], findings: Findings) -> None:
+    for photo in photos:
+        for found in photo.instances:
+            if not found.segmentation:
+                findings.refuse(
+                    'objects have a box and no outline',
+                    'draw one, or give --task detection',
+                    found.origin,
+                )
+        photo.instances = [found for found in photo.instances if found.segmentation]

@@ -1,0 +1,187 @@
+"""Folders of images with a folder for each class."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.images import IMAGE_SUFFIXES
+
+from .findings import Findings
+from .label_tables import read_tables
+from .listing import Listing, check_classes, divide, readable
+from .photos import MOST_HEADERS, RUNS, Photo, Tree, note_unused, read_sizes
+from .splits import split_of
+
+# The images of a folder by the folder in it, '' for those directly in it.
+Below = Mapping[str, list[Path]]
+
+
+def read_class_folders(tree: Tree, work_dir: str | Path | None = None) -> Listing:
+    """Read ``folder/{train,val,test}/<class>/``, ``folder/<class>/{train,val,test}/`` or ``folder/<class>/``.
+
+    Or images and a table of their classes, see :mod:`~vit_plugin.data.importers.label_tables`. Folders of parts have
+    the names of :mod:`~vit_plugin.data.importers.splits`; ``test`` is neither trained on nor validated. Without images
+    to validate, a tenth of each class is held out, at least one image of each class that has two. Which images of a
+    class these are follows from its name and its images alone. A folder ``work_dirs`` is no class.
+
+    Raises:
+        ConfigError: if its subfolders are parts of a data set rather than classes, if it has
+            no images or fewer than two classes, if a class has no images to train on, if a class to validate is not
+            among those to train on, if no class has an image to hold out, or if ``work_dir`` lies among the classes.
+    """
+    findings = Findings()
+    photos, form = _by_folders(tree, Path(work_dir) if work_dir else None), 'folders of classes'
+    multi_label, tables = False, list[Path]()
+    if len({photo.labels for photo in photos}) < 2:
+        listed, multi_label, tables = read_tables(tree, findings)
+        if listed:
+            photos, form = listed, 'images and a table of classes'
+    note_unused(tree, [*tables, *(photo.path for photo in photos)], findings)
+    _check_any(tree, photos)
+    if len(photos) <= MOST_HEADERS:
+        photos = read_sizes(photos, findings)
+    found = {name for photo in photos for name in photo.labels}
+    if len(found) == 1 and not multi_label:
+        raise ConfigError(
+            f'--data: {str(tree.folder)!r} has one class, {next(iter(found))!r}; a classifier needs two '
+            'or more.'
+        )
+    parts, held_out = divide(
+        photos, tree, findings, None if multi_label else lambda photo: photo.labels[0]
+    )
+    known = check_classes(parts, held_out, lambda photo: photo.labels)
+    seen = {name for photo in parts['val'] for name in photo.labels}
+    return Listing(
+        form,
+        tree.folder,
+        tuple(sorted(known)),
+        parts,
+        held_out,
+        findings,
+        multi_label=multi_label,
+        unseen=tuple(sorted(known - seen)),
+    )
+
+
+def _by_folders(tree: Tree, work_dir: Path | None) -> list[Photo]:
+    """The images that lie in folders of classes.
+
+    Raises:
+        ConfigError: if the folders are parts of a data set, none of which is to train on, or which have no such names.
+    """
+    tops: dict[str, dict[str, list[Path]]] = {
+        name: defaultdict(list) for name in _subfolders(tree.folder)
+    }
+    for path in tree.images:
+        top, below = (*tree.parts(path), '', '')[:2]
+        if top:
+            tops[top][below].append(path)
+    parts = {
+        top: split for top, below in tops.items() if (split := split_of(top)) and not below.get('')
+    }
+    flat = {
+        top
+        for top, below in tops.items()
+        if split_of(top) in ('val', 'test') and set(below) == {''}
+    }
+    classes = {top: below for top, below in tops.items() if top not in parts and top not in flat}
+    unlabelled = (
+        all(map(split_of, classes)) and len(classes) + len(flat) > 1
+    )  # parts without folders of classes
+    if 'train' in parts.values() or unlabelled:
+        classes = {}
+    elif parts and not classes:
+        raise ConfigError(
+            f"--data: {str(tree.folder)!r} has the folder {next(iter(parts))!r} and no folder 'train'; "
+            'add it, with a folder for each class.'
+        )
+    photos = []
+    for top, split in parts.items():
+        if split == 'val' and not tops[top]:
+            raise ConfigError(
+                f'--data: {str(tree.folder / top)!r} has no images in folders of the classes; add some, '
+                'or remove it, and a tenth of the images for training is held out.'
+            )
+        _check_part(tree.folder / top, tops[top], split == 'train', work_dir)
+        photos += [
+            Photo(path, split, labels=(readable(name),))
+            for name, paths in sorted(tops[top].items())
+            for path in paths
+        ]
+    if 'train' not in parts.values():
+        _check_part(tree.folder, classes, True, work_dir)
+        photos += _of_classes(tree, classes)
+    return photos
+
+
+def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> list[Photo]:
+    """The images of folders that are classes, in which there may be folders of parts.
+
+    Raises:
+        ConfigError: if all have the same folders in them, so that they seem to be parts, not classes.
+    """
+    inner = [set(below) for below in classes.values()]
+    nested = bool(inner) and all(names and '' not in names for names in inner)
+    of_parts = nested and all(split_of(name) for names in inner for name in names)
+    if (
+        nested
+        and not of_parts
+        and len(inner) > 1
+        and len(inner[0]) > 1
+        and all(names == inner[0] for names in inner)
+    ):
+        first, second = list(classes)[:2]
+        raise ConfigError(
+            f'--data: are {first!r} and {second!r} in {str(tree.folder)!r} classes or parts of the data? '
+            f'All have the folders {", ".join(sorted(inner[0])[:3])}; name the parts train, val and '
+            'test, or give the folder of one.'
+        )
+    return [
+        Photo(path, split_of(below) if of_parts else None, labels=(readable(top),))
+        for top, place in classes.items()
+        for below, paths in sorted(place.items())
+        for path in paths
+    ]
+
+
+def _subfolders(folder: Path) -> list[str]:
+    return sorted(
+        entry.name
+        for entry in folder.iterdir()
+        if entry.is_dir() and entry.name != RUNS and not entry.name.startswith('.')
+    )
+
+
+def _check_part(
+    folder: Path, classes: Mapping[str, object], to_train: bool, work_dir: Path | None
+) -> None:
+    """Raise a ``ConfigError`` if a run would lie among these classes, or if one to train on is empty."""
+    run = work_dir.resolve() if work_dir else None
+    real = folder.resolve()
+    if run and real in (run, *run.parents) and RUNS not in run.relative_to(real).parts[:1]:
+        raise ConfigError(
+            f'--work-dir: {str(work_dir)!r} lies in {str(folder)!r}, where each folder is a class; give '
+            f'another --work-dir, such as {str(folder / RUNS / "run")!r}.'
+        )
+    if not any(classes.values()):
+        return
+    empty = [name for name in _subfolders(folder) if not classes.get(name, name not in classes)]
+    if to_train and empty:
+        raise ConfigError(
+            f'--data: the folder {str(folder / empty[0])!r} has no images; add some, or remove it.'
+        )
+
+
+def _check_any(tree: Tree, photos: list[Photo]) -> None:
+    if photos:
+        return
+    if tree.images:
+        raise ConfigError(
+            f'--data: the images in {str(tree.folder)!r} are in no folder of a class; put those of each '
+            'class into a folder with its name, or add a train.csv with the columns file and label.'
+        )
+    raise ConfigError(
+        f'--data: there are no images in {str(tree.folder)!r}; their names end in '
+        f'{", ".join(IMAGE_SUFFIXES)}, and those of each class lie in a folder with its name.'
+    )

@@ -1,0 +1,144 @@
+"""COCO: a JSON file with images, annotations and categories, alone or one for each part of a data set."""
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vit_plugin.errors import ConfigError, first_line
+
+from .findings import Findings
+from .instances import Instance, box_around
+from .photos import Photo, Reading, Tree, stated_size
+from .splits import Split, split_in
+
+
+def is_coco(content: Any) -> bool:
+    """Whether this is the content of a file of COCO with boxes."""
+    if not isinstance(content, Mapping) or not {'images', 'annotations'} <= content.keys():
+        return False
+    annotations = content['annotations']
+    first = annotations[0] if isinstance(annotations, list) and annotations else {}
+    return (
+        'categories' in content
+        and isinstance(first, Mapping)
+        and not {'caption', 'segments_info'} & first.keys()
+    )
+
+
+def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Reading:
+    """The photographs that some files of COCO list, and the names of their categories.
+
+    Categories are told apart by their names: two of one name are one class, and one without an object is none, as
+    Roboflow's first.
+
+    Args:
+        tree: the files of the folder.
+        files: what is in each file of COCO.
+        findings: what is noticed.
+
+    Raises:
+        ConfigError: if two files are for the same part, or if one is not complete.
+    """
+    by_split: dict[Split | None, Path] = {}
+    for file in sorted(files, key=lambda file: (not file.stem.startswith('inst'), file)):
+        split = split_in(file.stem) or tree.split(file)
+        if split not in by_split:
+            by_split[split] = file
+        elif file.stem.startswith('inst') or not by_split[split].stem.startswith('inst'):
+            raise ConfigError(
+                f'--data: {str(by_split[split])!r} and {str(file)!r} are both for '
+                f'{split or "all"} images; keep one, or name them by train, val and test.'
+            )
+        else:
+            findings.note('files left out, since another has the boxes of these images', file)
+    photos = [
+        photo
+        for split, file in by_split.items()
+        for photo in _photos(tree, split, file, files[file], findings)
+    ]
+    names = [
+        str(category['name']).strip()
+        for file in by_split.values()
+        for category in files[file]['categories']
+    ]
+    return Reading(photos, list(dict.fromkeys(names)))
+
+
+def _photos(
+    tree: Tree, split: Split | None, file: Path, content: Mapping[str, Any], findings: Findings
+) -> list[Photo]:
+    photos: dict[Any, Photo] = {}
+    missing = set()
+    try:
+        names = {
+            category['id']: str(category['name']).strip() for category in content['categories']
+        }
+        for image in content['images']:
+            if image['id'] in photos:
+                raise ValueError(f'two images have the id {image["id"]!r}')
+            path = tree.find(image['file_name'], file, split)
+            stated = stated_size(image.get('width'), image.get('height'))
+            photos[image['id']] = Photo(path or file, split, stated=stated, origin=str(file))
+            if path is None:
+                missing.add(image['id'])
+                findings.refuse(
+                    f'images of {str(file)!r} are not there, or several of this name are',
+                    f'put them into {str(tree.folder)!r}',
+                    repr(image['file_name']),
+                )
+        for i, found in enumerate(content['annotations']):
+            origin = f'annotation {found.get("id", i)!r} in {file}'
+            if found['image_id'] not in photos:
+                findings.refuse(
+                    'annotations are of images that their file does not list',
+                    'add the images',
+                    f'{found["image_id"]!r} of {origin}',
+                )
+            elif found['category_id'] not in names:
+                findings.refuse(
+                    'annotations have a category that their file does not list',
+                    'add the category',
+                    f'{found["category_id"]!r} of {origin}',
+                )
+            else:
+                photos[found['image_id']].instances.append(_instance(names, found, origin))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(
+            f'--data: {str(file)!r} has an image or a box that is not complete in the format of COCO '
+            f'({type(error).__name__}: {first_line(error)}); correct it.'
+        ) from error
+    _note_categories(file, content['categories'], photos, findings)
+    return [photo for key, photo in photos.items() if key not in missing]
+
+
+def _instance(names: Mapping[Any, str], found: Mapping[str, Any], origin: str) -> Instance:
+    mask = found.get('segmentation')
+    if isinstance(mask, list) and mask and not isinstance(mask[0], list):
+        mask = [mask]  # one outline without the list around it
+    box = found.get('bbox') or None
+    if box is None and isinstance(mask, list) and mask:
+        box = box_around(mask)
+    return Instance(
+        names[found['category_id']],
+        box if isinstance(box, (list, tuple)) else [box],
+        mask or None,
+        bool(found.get('iscrowd')),
+        found.get('area'),
+        origin,
+    )
+
+
+def _note_categories(
+    file: Path, categories: list, photos: Mapping[Any, Photo], findings: Findings
+) -> None:
+    counts = Counter(str(category['name']).strip() for category in categories)
+    findings.note_all(
+        'categories of one name, taken as one class',
+        (f'{name!r} in {file}' for name, count in counts.items() if count > 1),
+    )
+    used = {found.name for photo in photos.values() for found in photo.instances}
+    findings.note_all(
+        'categories without an object, taken as no class',
+        (f'{name!r} in {file}' for name in counts if name not in used),
+    )

@@ -1,0 +1,61 @@
+"""CreateML: a JSON list of images with boxes by their centre."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from vit_plugin.errors import ConfigError, first_line
+
+from .findings import Findings
+from .instances import Instance
+from .photos import Photo, Reading, Tree
+from .splits import split_in
+
+
+def is_createml(content: Any) -> bool:
+    """Whether this is the content of a file of CreateML."""
+    first = content[0] if isinstance(content, list) and content else None
+    return (
+        isinstance(first, Mapping)
+        and 'annotations' in first
+        and bool({'image', 'imagefilename'} & first.keys())
+    )
+
+
+def read_createml(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Reading:
+    """The photographs of some files of CreateML.
+
+    Raises:
+        ConfigError: if a file is not complete.
+    """
+    photos = []
+    for file, content in files.items():
+        split = split_in(file.stem) or tree.split(file)
+        for entry in content:
+            try:
+                name = entry.get('image') or entry['imagefilename']
+                path = tree.find(name, file, split)
+                found = [_instance(each, f'{name} in {file}') for each in entry['annotations']]
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise ConfigError(
+                    f'--data: {str(file)!r} has an image or a box that is not complete in the format of '
+                    f'CreateML ({type(error).__name__}: {first_line(error)}); correct it.'
+                ) from error
+            if path is None:
+                findings.refuse(
+                    f'images of {str(file)!r} are not there, or several of this name are',
+                    f'put them into {str(tree.folder)!r}',
+                    repr(name),
+                )
+            else:
+                photos.append(Photo(path, split, instances=found, origin=str(file)))
+    return Reading(photos)
+
+
+def _instance(entry: Mapping[str, Any], origin: str) -> Instance:
+    x, y, width, height = (
+        float(entry['coordinates'][key]) for key in ('x', 'y', 'width', 'height')
+    )
+    return Instance(
+        str(entry['label']).strip(), (x - width / 2, y - height / 2, width, height), origin=origin
+    )

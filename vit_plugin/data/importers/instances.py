@@ -1,0 +1,238 @@
+"""Objects in photographs, compared with the pixels."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from vit_plugin.errors import ConfigError
+
+from .findings import Findings
+
+if TYPE_CHECKING:
+    from .photos import Photo
+
+LEAST = 1.0  # pixels of a side; MMDetection leaves out smaller boxes without a word
+ROUNDED = 2.0  # pixels by which a box may exceed its image by rounding
+CORRECT = 'correct them'
+
+
+@dataclass
+class Instance:
+    """An object.
+
+    Attributes:
+        name: its class.
+        box: left, top, width and height in pixels of the image as it is seen.
+        segmentation: COCO's polygons ``[[x, y, x, y, ...], ...]``, or its run lengths as a dict. None: box alone.
+        crowd: whether it is a group of objects, which is neither trained on nor counted.
+        area: in pixels, as far as it is known.
+        origin: where it is said, for messages.
+    """
+
+    name: str
+    box: Sequence[Any]
+    segmentation: list[list[float]] | dict[str, Any] | None = None
+    crowd: bool = False
+    area: Any = None
+    origin: str = ''
+
+    @classmethod
+    def of_polygons(
+        cls, name: str, polygons: Sequence[Sequence[float]], origin: str = ''
+    ) -> 'Instance':
+        """An object from its outlines, each ``[x, y, x, y, ...]``."""
+        return cls(
+            name, box_around(polygons), [list(polygon) for polygon in polygons], origin=origin
+        )
+
+
+def box_around(polygons: Sequence[Sequence[float]]) -> tuple[float, float, float, float]:
+    """Left, top, width and height of outlines."""
+    x = [value for polygon in polygons for value in polygon[::2]]
+    y = [value for polygon in polygons for value in polygon[1::2]]
+    return min(x), min(y), max(x) - min(x), max(y) - min(y)
+
+
+def polygon_area(polygon: Sequence[float]) -> float:
+    """The area of an outline ``[x, y, x, y, ...]``, by the shoelace formula."""
+    points = list(zip(polygon[::2], polygon[1::2], strict=True))
+    pairs = zip(points, [*points[1:], points[0]], strict=True)
+    return abs(sum(x * next_y - next_x * y for (x, y), (next_x, next_y) in pairs)) / 2
+
+
+def with_right_size(photos: Sequence['Photo'], findings: Findings) -> list['Photo']:
+    """Those photographs whose annotation says the size of the file, or none. The others are refused."""
+    kept = []
+    for photo in photos:
+        width, height = photo.stated
+        apart = max(abs(width - photo.size[0]), abs(height - photo.size[1]))
+        if not (width or height) or apart <= 1:
+            if width and apart:
+                findings.note(
+                    'sizes a pixel off in the annotation, taken from the files', photo.origin
+                )
+            kept.append(photo)
+            continue
+        what = 'images have another size than their annotation says'
+        remedy = 'make the sizes and boxes those of the files'
+        if (height, width) == photo.size:
+            what = 'images have the sides that their annotation says the other way round'
+            remedy = (
+                'save the images upright, as `mogrify -auto-orient` does, or turn the annotation'
+            )
+        findings.refuse(
+            what,
+            remedy,
+            f'{photo.path} with {photo.size[0]} x {photo.size[1]} pixels, and '
+            f'{width:g} x {height:g} in {photo.origin}',
+        )
+    return kept
+
+
+def check_instances(
+    photos: Sequence['Photo'], findings: Findings, with_masks: bool = False
+) -> None:
+    """Compare boxes with their images: what is outside is cut off and noted, what cannot be right is refused.
+
+    Afterwards every box has finite sides of at least a pixel within its image, and an area.
+
+    Args:
+        photos: photographs whose size is known.
+        findings: what is noticed.
+        with_masks: whether outlines are needed, so that they are checked, too. They are dropped otherwise.
+
+    Raises:
+        ConfigError: if all boxes are of other units, see :func:`check_units`.
+    """
+    for photo in photos:
+        photo.instances = [found for found in photo.instances if _is_finite(found, findings)]
+        for found in photo.instances:
+            found.segmentation = (found.segmentation or None) if with_masks else None
+    check_units(photos)
+    for photo in photos:
+        photo.instances = [found for found in photo.instances if _fits(found, photo, findings)]
+        seen = set()
+        for found in photo.instances:
+            key = found.name, *found.box
+            if key in seen:
+                findings.note('objects that are there twice', found.origin)
+            seen.add(key)
+
+
+def _is_finite(found: Instance, findings: Findings) -> bool:
+    box = [_number(value) for value in found.box]
+    if len(box) != 4 or not all(map(math.isfinite, box)):
+        findings.refuse(
+            'boxes are not 4 finite numbers',
+            CORRECT,
+            f'{list(found.box)!r} of {found.origin}',
+            stray=True,
+        )
+        return False
+    found.box = tuple(box)
+    return True
+
+
+def _number(value: Any) -> float:
+    return (
+        float(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+        else math.nan
+    )
+
+
+def check_units(photos: Sequence['Photo']) -> None:
+    """Raise a ``ConfigError`` about boxes that all are shares of the image, or corners in place of sizes."""
+    boxes = [(found.box, photo) for photo in photos for found in photo.instances]
+    if not boxes:
+        return
+    first = f'the first is {_short(boxes[0][0])} in {str(boxes[0][1].path)!r}'
+    if all(max(box) <= 1 for box, _ in boxes):
+        raise ConfigError(
+            f'--data: all boxes have values from 0 to 1, {first}; multiply them by the width and '
+            'height of their image.'
+        )
+    as_corners = all(
+        left < right <= photo.size[0] + ROUNDED and top < bottom <= photo.size[1] + ROUNDED
+        for (left, top, right, bottom), photo in boxes
+    )
+    too_far = [
+        left + width > photo.size[0] + ROUNDED or top + height > photo.size[1] + ROUNDED
+        for (left, top, width, height), photo in boxes
+    ]
+    if as_corners and sum(too_far) > len(boxes) / 10:
+        raise ConfigError(
+            '--data: the boxes seem to be left, top, right, bottom in place of left, top, width, '
+            f'height, {first}; subtract left from right and top from bottom.'
+        )
+
+
+def _fits(found: Instance, photo: 'Photo', findings: Findings) -> bool:
+    """Cut a box at the edges of its image; whether enough of it is left."""
+    left, top, width, height = found.box
+    where = f'{_short(found.box)} of {found.origin}'
+    if width < 0 or height < 0:
+        findings.refuse('boxes have a negative width or height', CORRECT, where, stray=True)
+        return False
+    right, bottom = min(left + width, photo.size[0]), min(top + height, photo.size[1])
+    cut = max(left, 0.0), max(top, 0.0), right - max(left, 0.0), bottom - max(top, 0.0)
+    if min(width, height) < LEAST:
+        findings.refuse('boxes have a side of less than a pixel', CORRECT, where, stray=True)
+        return False
+    if min(cut[2:]) < LEAST:
+        size = f'{photo.size[0]} x {photo.size[1]}'
+        findings.refuse(
+            'boxes lie outside of their image', CORRECT, f'{where}, an image of {size}', stray=True
+        )
+        return False
+    if any(abs(new - old) > 1e-3 for new, old in zip(cut, found.box, strict=True)):
+        findings.note('boxes cut at the edges of their image', where)
+    found.box = cut
+    return _has_area(found, photo, findings)
+
+
+def _has_area(found: Instance, photo: 'Photo', findings: Findings) -> bool:
+    """Complete the area, after a look at the outlines; whether these are right."""
+    _, _, width, height = found.box
+    if found.segmentation and not _is_mask(found, photo, findings):
+        return False
+    if not 0 < _number(found.area) <= 1.01 * width * height + 1:
+        if found.area is not None:
+            findings.note('areas computed anew', f'{found.area!r} of {found.origin}')
+        outlines = found.segmentation if isinstance(found.segmentation, list) else []
+        found.area = sum(map(polygon_area, outlines)) or width * height
+    return True
+
+
+def _is_mask(found: Instance, photo: 'Photo', findings: Findings) -> bool:
+    """Whether all outlines have three points or more, of finite numbers; run lengths, the size of the image."""
+    if isinstance(found.segmentation, dict):
+        if list(found.segmentation.get('size', ())) == list(photo.size[::-1]):
+            return True
+        findings.refuse(
+            'masks by run lengths have another size than their image', CORRECT, found.origin
+        )
+        return False
+    polygons = [
+        list(map(_number, polygon))
+        for polygon in found.segmentation or ()
+        if isinstance(polygon, (list, tuple))
+    ]
+    right = len(polygons) == len(found.segmentation or ()) and all(
+        len(polygon) >= 6 and len(polygon) % 2 == 0 and all(map(math.isfinite, polygon))
+        for polygon in polygons
+    )
+    if not right:
+        findings.refuse(
+            'outlines are not three or more pairs of finite numbers',
+            CORRECT,
+            found.origin,
+            stray=True,
+        )
+    found.segmentation = polygons
+    return right
+
+
+def _short(box: Sequence[float]) -> str:
+    return str([round(value, 2) for value in box])

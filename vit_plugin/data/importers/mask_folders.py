@@ -1,0 +1,247 @@
+"""Folders of images and masks: which belong together, and which class each value of a mask is."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.files.text import read_lines
+
+from .annotated import forms_of, read_form
+from .findings import Findings
+from .listing import Listing, divide
+from .mask_values import NOT_LABELLED, MaskValues, choose_classes, colours_of, values_of
+from .photos import Photo, Tree, note_unused, read_sizes
+from .splits import Split, split_in
+
+# Names of folders, without case. 'other' are masks of objects, and masks drawn over photographs.
+KINDS = {
+    'image': {
+        'images',
+        'image',
+        'imgs',
+        'img',
+        'img_dir',
+        'jpegimages',
+        'photos',
+        'input',
+        'inputs',
+        'x',
+    },
+    'mask': {
+        'masks',
+        'mask',
+        'annotations',
+        'annotation',
+        'ann_dir',
+        'labels',
+        'label',
+        'segmentationclass',
+        'segmentationclasspng',
+        'segmentation',
+        'groundtruth',
+        'ground_truth',
+        'gt',
+        'targets',
+        'y',
+    },
+    'other': {
+        'segmentationobject',
+        'segmentationclassvisualization',
+        'segmentationobjectvisualization',
+    },
+}
+# What follows the name of its image in the name of a mask.
+ENDING = re.compile(
+    r'[_-]?(mask|masks|seg|segmentation|label|labels|gt|groundtruth|l)$', re.IGNORECASE
+)
+NAMES = ('classes.txt', 'labels.txt', 'class_names.txt', '_classes.csv', 'labelmap.txt')
+BACKGROUND = 'background'
+
+
+def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
+    """Read a folder of images and masks: folders ``images`` and ``masks``, or masks beside their images.
+
+    A mask has the name of its image, maybe with ``_mask`` behind it. Its pixels are numbers of classes, and 255 where
+    there is none; or few grey values, or colours, which are understood as :mod:`.mask_values` says. ``classes.txt`` has
+    the name of a class on each line. Without images to validate, a tenth is held out. Where there are no masks, the
+    outlines of COCO, YOLO or LabelMe become masks, on a class of the background.
+
+    Raises:
+        ConfigError: if there are no such folders, if a mask has another size than its image as it is seen, or values
+            that are no classes, or if there are no images to train on or to validate.
+    """
+    findings = Findings(skip_invalid)
+    photos = _pairs(tree, findings)
+    if not photos:
+        return _from_outlines(tree, skip_invalid)
+    named = next(
+        (path for name in NAMES for path in tree.others if path.name.lower() == name), None
+    )
+    used = [path for photo in photos for path in (photo.path, photo.mask) if path]
+    note_unused(tree, [*used, *filter(None, [named]), *_lists(tree)], findings)
+    photos = read_sizes(photos, findings)
+    found = _count(photos, bool(colours_of(named)), findings)
+    findings.check()
+    values = choose_classes(sum(found.values(), Counter()), named, findings)
+    photos = [photo for photo in photos if photo.mask in found]
+    for photo in photos:
+        numbers = sorted({values.numbers[value] for value in found[photo.mask]} - {NOT_LABELLED})
+        photo.labels = tuple(values.classes[number] for number in numbers)
+    parts, held_out = divide(photos, tree, findings)
+    return Listing(
+        'images and masks', tree.folder, values.classes, parts, held_out, findings, masks=values
+    )
+
+
+def has_masks(tree: Tree) -> bool:
+    """Whether a folder has images and masks, in folders of these names or beside each other."""
+    kinds = {_kind(tree, path) for path in tree.images}
+    return bool({'image', 'mask'} <= kinds or ('mask' not in kinds and _pairs(tree, Findings())))
+
+
+def _kind(tree: Tree, path: Path) -> str:
+    """What the folders of a file say that it is: ``'image'``, ``'mask'``, ``'other'`` or nothing."""
+    for part in reversed(tree.parts(path)):
+        for kind, names in KINDS.items():
+            if part.casefold() in names:
+                return kind
+    return ''
+
+
+def _pairs(tree: Tree, findings: Findings) -> list[Photo]:
+    """The photographs that have a mask. One without is refused if it lies where the others have one."""
+    kinds = {path: _kind(tree, path) for path in tree.images}
+    if 'mask' in kinds.values():
+        masks = [path for path, name in kinds.items() if name == 'mask']
+        wanted = 'image' if 'image' in kinds.values() else ''
+        images = [path for path, name in kinds.items() if name == wanted]
+    else:
+        stems = {(path.parent, path.stem) for path in tree.images}
+        masks = [
+            path
+            for path in tree.images
+            if ENDING.search(path.stem) and (path.parent, ENDING.sub('', path.stem)) in stems
+        ]
+        images = [path for path in tree.images if path not in {*masks}]
+    if not masks:
+        return []
+    by_stem: dict[str, list[Path]] = {}
+    for mask in masks:
+        for stem in {mask.stem, ENDING.sub('', mask.stem)}:
+            by_stem.setdefault(stem, []).append(mask)
+    listed = dict(_listed(tree))
+    photos = []
+    for image in images:
+        split = listed.get(image.stem) or tree.split(image)
+        found = by_stem.get(image.stem, [])
+        same = [mask for mask in found if tree.split(mask) == tree.split(image)] or found
+        nested = [mask for mask in same if _below(tree, mask) == _below(tree, image)] or same
+        if listed and image.stem not in listed:
+            continue  # named among what is left out
+        if len(nested) == 1:
+            photos.append(Photo(image, split, mask=nested[0], origin=str(nested[0])))
+        elif not found and split is None and any(map(tree.split, images)):
+            continue  # the same
+        else:
+            what = 'images have several masks' if found else 'images have no mask'
+            findings.refuse(f'{what} of their name', 'add them, or remove the images', str(image))
+    return photos
+
+
+def _below(tree: Tree, path: Path) -> tuple[str, ...]:
+    """The folders of a file but those of images and masks."""
+    kinds = KINDS['image'] | KINDS['mask']
+    return tuple(part for part in tree.parts(path) if part.casefold() not in kinds)
+
+
+def _lists(tree: Tree) -> list[Path]:
+    """The lists of VOC's segmentation."""
+    return [
+        file for file in tree.others if file.suffix == '.txt' and file.parent.name == 'Segmentation'
+    ]
+
+
+def _listed(tree: Tree) -> Iterator[tuple[str, Split]]:
+    """The part of each image by these lists, where there are some."""
+    for file in _lists(tree):
+        split = split_in(file.stem)
+        if split:
+            yield from ((Path(line).stem, split) for line in read_lines(file))
+
+
+def _count(
+    photos: list[Photo], by_colour: bool, findings: Findings
+) -> dict[Path | None, Counter[int]]:
+    """The pixels of each value in each mask that has the size of its image."""
+    counts: dict[Path | None, Counter[int]] = {}
+    for photo in photos:
+        assert photo.mask is not None
+        try:
+            values = values_of(photo.mask, by_colour)
+        except Exception as error:  # noqa: BLE001  whatever a decoder trips over
+            findings.refuse(
+                'masks cannot be read',
+                'repair or remove them',
+                f'{photo.mask} ({first_line(error)})',
+            )
+            continue
+        if values.shape[::-1] == photo.size:
+            found, pixels = np.unique(values, return_counts=True)
+            counts[photo.mask] = Counter(dict(zip(found.tolist(), pixels.tolist(), strict=True)))
+            continue
+        size, seen = (f'{one[0]} x {one[1]}' for one in (values.shape[::-1], photo.size))
+        findings.refuse(
+            'masks have another size than their image as it is seen',
+            'make them equal',
+            f'{photo.mask} with {size} pixels, and {photo.path} with {seen}',
+        )
+    return counts
+
+
+def _from_outlines(tree: Tree, skip_invalid: bool) -> Listing:
+    """Masks drawn from the outlines of objects."""
+    forms = forms_of(tree)
+    if not forms:
+        raise ConfigError(
+            f"--data: {str(tree.folder)!r} must have a folder 'images' and a folder 'masks' for "
+            '--task segmentation, with masks of the same names, or outlines as COCO, YOLO or LabelMe.'
+        )
+    listing = read_form(tree, forms[0], skip_invalid, with_masks=True)
+    listing.form += ' outlines as masks'
+    names = listing.classes
+    listing.classes = (BACKGROUND, *(name for name in names if name != BACKGROUND))
+    listing.masks = MaskValues(listing.classes, {})
+    return listing
+
+
+def _drawn(photo: Photo, classes: tuple[str, ...]) -> np.ndarray:
+    """The mask (H, W), uint8, of a photograph's outlines, the largest first, on class 0. A crowd has no class."""
+    from PIL import ImageDraw
+
+    width, height = photo.size
+    image = Image.new('L', (width, height), 0)
+    draw = ImageDraw.Draw(image)
+    for found in sorted(photo.instances, key=lambda found: -float(found.area)):
+        value = NOT_LABELLED if found.crowd else classes.index(found.name)
+        if isinstance(found.segmentation, dict):
+            from pycocotools import mask as run_lengths
+
+            rows = run_lengths.frPyObjects(found.segmentation, height, width)
+            image.paste(value, mask=Image.fromarray(255 * run_lengths.decode(rows)))
+        else:
+            for polygon in found.segmentation or ():
+                draw.polygon(polygon, fill=value)
+    return np.asarray(image)
+
+
+def class_map(found: Listing, photo: Photo) -> np.ndarray:
+    """The number of the class of each pixel (H, W), uint8, 255 where there is none."""
+    if photo.mask is None:
+        return _drawn(photo, found.classes)
+    assert found.masks is not None
+    return found.masks.apply(values_of(photo.mask, found.masks.by_colour))

@@ -1,0 +1,189 @@
+"""Which class each value, grey or colour of masks is.
+
+Programs export masks in several ways. Values that are numbers of classes stay what they are, and 255 is a pixel of no
+class. Few values far apart, such as 0 and 255, or 0 and 128, are greys: classes in their order. Colours are looked up
+in CVAT's ``labelmap.txt``, or are classes in the order of their values.
+"""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.text import read_lines, read_text
+
+from .findings import Findings
+
+NOT_LABELLED = 255
+MOST = 254  # classes
+GREY = 100  # among few values, one from here on is a grey rather than the number of a class
+FEW = 8
+
+COLOUR = 1 << 24  # from here on a value is a colour, COLOUR + 65536 red + 256 green + blue
+
+
+@dataclass
+class MaskValues:
+    """The classes, and the class of each value of a mask.
+
+    Attributes:
+        classes: their names.
+        numbers: the number of the class of each value, 255 for none.
+        by_colour: whether masks with a palette are read by its colours.
+    """
+
+    classes: tuple[str, ...]
+    numbers: Mapping[int, int]
+    by_colour: bool = False
+
+    def apply(self, values: np.ndarray) -> np.ndarray:
+        """The classes (H, W), uint8, of values (H, W)."""
+        found, where = np.unique(values, return_inverse=True)
+        numbers = np.array([self.numbers[value] for value in found.tolist()], np.uint8)
+        return numbers[where].reshape(values.shape)
+
+
+def values_of(mask: Path, by_colour: bool = False) -> np.ndarray:
+    """The values (H, W), int32, of a mask: numbers, or from :data:`COLOUR` on, colours.
+
+    Args:
+        mask: the file.
+        by_colour: whether the colours of a palette count rather than its numbers.
+    """
+    with Image.open(mask) as image:
+        if (
+            image.mode in ('L', '1')
+            or image.mode.startswith('I')
+            or (image.mode == 'P' and not by_colour)
+        ):
+            return np.asarray(image).astype(np.int32)
+        pixels = np.asarray(image.convert('L' if image.mode == 'LA' else 'RGB')).astype(np.int32)
+    if pixels.ndim == 2:
+        return pixels
+    grey = (pixels == pixels[..., :1]).all(axis=-1)
+    return np.where(
+        grey, pixels[..., 0], COLOUR + pixels @ np.array([1 << 16, 1 << 8, 1], np.int32)
+    )
+
+
+def choose_classes(counts: Counter[int], named: Path | None, findings: Findings) -> MaskValues:
+    """The classes of masks that have these pixels of each value.
+
+    Args:
+        counts: the pixels of each value, or colour.
+        named: the file with the names of the classes, or None.
+        findings: what is noticed.
+
+    Raises:
+        ConfigError: if the values cannot be those of classes, or are not as many as the names.
+    """
+    values = sorted(counts)
+    colours, names = colours_of(named), _names(named)
+    with_gaps = len(values) > FEW and values[-1] > 2 * len(values)
+    if len(values) > MOST + 1 or (with_gaps and not (names or colours)):
+        raise ConfigError(
+            f'--data: the masks have {len(values)} values, up to {_word(values[-1])}, which are not the '
+            'numbers of classes; they may be smoothed or JPEG files, which change values: save masks as '
+            'PNG with the number of the class of each pixel, or name the classes in classes.txt.'
+        )
+    found = _by_colour(counts, colours, named) if colours else _numbers(values, names, findings)
+    empty = sorted({*range(len(found.classes))} - {*found.numbers.values()})
+    findings.note_all(
+        'classes of which no mask has a pixel: no pixel of', (found.classes[i] for i in empty)
+    )
+    total = sum(counts.values())
+    if NOT_LABELLED in found.numbers.values():
+        share = (
+            sum(counts[value] for value, number in found.numbers.items() if number == NOT_LABELLED)
+            / total
+        )
+        findings.note(
+            'masks with pixels of no class, value 255', f'{100 * share:.1f} % of all pixels'
+        )
+    return found
+
+
+def _numbers(values: list[int], names: list[str], findings: Findings) -> MaskValues:
+    """The classes of values, or of colours without names."""
+    labelled = [value for value in values if value != NOT_LABELLED]
+    as_greys = _are_greys(values)
+    if names and not as_greys and labelled[-1] < len(names):
+        numbers = {
+            value: value for value in values
+        }  # 255 is that of no class in the canonical form, too
+        return MaskValues(tuple(names), numbers)
+    chosen = values if as_greys else labelled
+    if names and len(names) != len(chosen):
+        shown = ', '.join(map(_word, chosen[:10])) + ' ...' * (len(chosen) > 10)
+        raise ConfigError(
+            f'--data: the masks have the values {shown}, and {len(names)} classes have names, from class '
+            '0; give as many names, or mark pixels of no class by 255.'
+        )
+    classes = tuple(names) or tuple(f'class {_word(value)}' for value in chosen)
+    if len(classes) < 2:
+        raise ConfigError(
+            f'--data: all pixels of all masks have the value {_word(values[0])}, so that there is '
+            'nothing to tell apart; look at how the masks were saved.'
+        )
+    if chosen != list(range(len(chosen))):
+        findings.note_all(
+            'values of masks, taken as classes in this order',
+            (f'{_word(value)} is {name!r}' for value, name in zip(chosen, classes, strict=True)),
+        )
+    numbers = {value: number for number, value in enumerate(chosen)}
+    return MaskValues(classes, {value: numbers.get(value, NOT_LABELLED) for value in values})
+
+
+def _are_greys(values: list[int]) -> bool:
+    """Whether few values are far apart, so that they are greys or colours, of which 255 is one."""
+    others = [value for value in values if value != NOT_LABELLED]
+    return len(values) <= FEW and (len(others) < 2 or max(others) >= GREY)
+
+
+def _by_colour(counts: Counter[int], colours: Mapping[int, str], file: Path | None) -> MaskValues:
+    """The classes of colours that a file names."""
+    unknown = next((value for value in counts if value not in colours), None)
+    if unknown:
+        raise ConfigError(
+            f'--data: the masks have the colour {_word(unknown)}, which {str(file)!r} does not name; add '
+            'it.'
+        )
+    classes = tuple(dict.fromkeys(name for value, name in colours.items() if value in counts))
+    return MaskValues(
+        classes, {value: classes.index(colours[value]) for value in counts}, by_colour=True
+    )
+
+
+def colours_of(named: Path | None) -> dict[int, str]:
+    """The names of colours in CVAT's ``labelmap.txt``, lines of ``name:r,g,b:parts:actions``; else nothing."""
+    if named is None or named.name.lower() != 'labelmap.txt':
+        return {}
+    rows = (line.split(':') for line in read_lines(named) if not line.startswith('#'))
+    return {_value(*map(int, row[1].split(','))): row[0] for row in rows if len(row) > 1}
+
+
+def _value(red: int, green: int, blue: int) -> int:
+    return red if red == green == blue else COLOUR + (red << 16) + (green << 8) + blue
+
+
+def _names(named: Path | None) -> list[str]:
+    """A name on each line, or Roboflow's ``_classes.csv`` with a value and a name.
+
+    LabelMe's first name is that of pixels without a class.
+    """
+    if named is None or named.name.lower() == 'labelmap.txt':
+        return []
+    if named.suffix.lower() != '.csv':
+        return [name for name in read_lines(named) if name != '__ignore__']
+    _, *rows = csv.reader(io.StringIO(read_text(named)), skipinitialspace=True)
+    return [row[1].strip() for row in sorted(rows, key=lambda row: int(row[0]))]
+
+
+def _word(value: int) -> str:
+    return str(value) if value < COLOUR else f'#{value - COLOUR:06x}'

@@ -1,0 +1,193 @@
+"""Photographs of a data set: where they are, their size as they are seen, and what is said of them."""
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.files.images import is_image, is_litter, seen_size, walk_files
+
+from .findings import Findings
+from .instances import Instance
+from .splits import Split, split_of
+
+RUNS = 'work_dirs'  # the folder of all runs, which is no part of the data
+MOST_HEADERS = 100_000  # images whose header is read where nothing but their size is asked
+
+
+@dataclass
+class Photo:
+    """A photograph and what is said of it.
+
+    Attributes:
+        path: the file.
+        split: the part that its data set puts it into, or None.
+        size: width and height in pixels as it is seen; ``(0, 0)`` before the file was read.
+        stated: width and height by the annotation, ``(0, 0)`` where it says nothing.
+        labels: names of its classes.
+        instances: objects in it.
+        mask: the file with the class of each pixel, or None.
+        origin: what says it, for messages.
+    """
+
+    path: Path
+    split: Split | None = None
+    size: tuple[int, int] = (0, 0)
+    stated: tuple[float, float] = (0, 0)
+    labels: tuple[str, ...] = ()
+    instances: list[Instance] = field(default_factory=list)
+    mask: Path | None = None
+    origin: str = ''
+
+
+class Reading(NamedTuple):
+    """What a reader found."""
+
+    photos: list[Photo]
+    names: Sequence[str] = ()  # of the classes, if the form gives them an order
+    used: Sequence[Path] = ()  # further files that were read
+
+
+def nfc(name: str) -> str:
+    """A name as it is compared: macOS writes letters with accents as two characters."""
+    return unicodedata.normalize('NFC', name)
+
+
+def stated_size(width: Any, height: Any) -> tuple[float, float]:
+    """The size that an annotation states: numbers or their text, (0, 0) where one is missing or 0."""
+    try:
+        sides = float(width or 0), float(height or 0)
+    except (TypeError, ValueError):
+        return 0, 0
+    return sides if all(sides) else (0, 0)
+
+
+def _common(first: Sequence[str], second: Sequence[str]) -> int:
+    """The number of equal entries at the beginning."""
+    return next(
+        (i for i, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]),
+        min(len(first), len(second)),
+    )
+
+
+def _unwrapped(folder: Path) -> Path:
+    """The folder, or the only one in it, unless that is a part of the data set or has no folders."""
+    entries = [entry for entry in folder.iterdir() if not is_litter(entry) and entry.name != RUNS]
+    inner = entries[0] if len(entries) == 1 and entries[0].is_dir() else None
+    if (
+        inner is None
+        or split_of(inner.name)
+        or not any(entry.is_dir() for entry in inner.iterdir())
+    ):
+        return folder
+    return _unwrapped(inner)
+
+
+class Tree:
+    """The files of a folder: images, which are found by their names, and others.
+
+    Args:
+        folder: the folder of the data. If all of it is one folder, as where an archive was unpacked, that is taken.
+            Earlier runs in ``work_dirs`` are no part of it.
+
+    Attributes:
+        folder: the folder.
+        images, others: paths of the files.
+
+    Raises:
+        ConfigError: if there is no such folder.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        if not Path(folder).is_dir():
+            raise ConfigError(f'--data: there is no folder {str(folder)!r}.')
+        self.folder = _unwrapped(Path(folder))
+        self.images: list[Path] = []
+        self.others: list[Path] = []
+        for path in walk_files(self.folder):
+            if RUNS not in path.relative_to(self.folder).parts[:1]:
+                (self.images if is_image(path) else self.others).append(path)
+        self._by_name, self._by_stem = defaultdict(list), defaultdict(list)
+        for path in self.images:
+            self._by_name[nfc(path.name)].append(path)
+            self._by_stem[nfc(path.stem)].append(path)
+
+    def parts(self, path: Path) -> tuple[str, ...]:
+        """The folders between the data's and a file."""
+        return path.relative_to(self.folder).parts[:-1]
+
+    def split(self, path: Path) -> Split | None:
+        """The part of the data set that one of its folders stands for."""
+        return next(filter(None, map(split_of, self.parts(path))), None)
+
+    def find(self, name: str, near: Path, split: Split | None = None) -> Path | None:
+        """The image that an annotation calls so.
+
+        The folders in the name count, then the part of the data set, then the distance from the annotation. A
+        name without a suffix is one, too.
+
+        Args:
+            name: as written, maybe with folders of another machine or with backslashes.
+            near: the annotation.
+            split: the part of the data set that the annotation is for.
+        """
+        said = PurePosixPath(nfc(name.replace('\\', '/')))
+        found = self._by_name.get(said.name) or self._by_stem.get(said.name) or []
+        if len(found) < 2:
+            return found[0] if found else None
+        split = split or self.split(near)
+
+        def fit(path: Path) -> tuple[int, bool, int]:
+            folders = [nfc(part) for part in self.parts(path)]
+            named = _common(folders[::-1], said.parts[-2::-1])
+            shared = _common(self.parts(path), self.parts(near))
+            return named, split is not None and self.split(path) == split, shared
+
+        best = max(map(fit, found))
+        fitting = [path for path in found if fit(path) == best]
+        return fitting[0] if len(fitting) == 1 else None
+
+    def with_stem(self, stem: str, near: Path) -> Path | None:
+        """The image of an annotation file of this name, with any suffix."""
+        return self.find(stem, near) if nfc(stem) in self._by_stem else None
+
+
+def read_sizes(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
+    """Those photographs that can be read, with their size from their header. The others are noted."""
+
+    def size(photo: Photo) -> tuple[int, int] | str:
+        try:
+            return seen_size(photo.path)
+        except Exception as error:  # noqa: BLE001  whatever a decoder trips over
+            return first_line(error)
+
+    readable = []
+    with ThreadPoolExecutor(8) as pool:
+        for photo, found in zip(photos, pool.map(size, photos), strict=True):
+            if isinstance(found, str):
+                findings.note(
+                    'images left out, since they cannot be read', f'{photo.path} ({found})'
+                )
+            else:
+                photo.size = found
+                readable.append(photo)
+    return readable
+
+
+def note_unused(tree: Tree, used: Iterable[Path], findings: Findings) -> None:
+    """Note by their suffix which files of a folder are no part of what was read, and which images."""
+    used = {*used}
+    for path in tree.others:
+        if path not in used:
+            suffix = path.suffix.lower() or 'without a suffix'
+            findings.note(f'files left out, {suffix}', path.relative_to(tree.folder))
+    for path in tree.images:
+        if path not in used:
+            findings.note(
+                'images left out, of which nothing is said or which are in no list',
+                path.relative_to(tree.folder),
+            )

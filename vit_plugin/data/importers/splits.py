@@ -1,0 +1,73 @@
+"""Which part of a data set a name stands for, and the part that is held out."""
+
+import re
+from typing import Literal, TypeVar, get_args
+
+import numpy as np
+
+Split = Literal['train', 'val', 'test']
+SPLITS: tuple[Split, ...] = get_args(Split)
+SHARE, SEED = 0.1, 0  # of the images that are held out where there are none to validate
+
+# The words of public data sets, without case.
+WORDS: dict[str, Split] = {
+    **dict.fromkeys(('train', 'training', 'trn', 'trainval', 'fit'), 'train'),
+    **dict.fromkeys(
+        ('val', 'valid', 'validation', 'validate', 'validating', 'dev', 'devel'), 'val'
+    ),
+    **dict.fromkeys(('test', 'testing', 'tst', 'eval', 'evaluation', 'holdout'), 'test'),
+}
+# Words that say nothing about the part: train_images, val2017, TestSet, x_train.
+FILLERS = {
+    'set',
+    'data',
+    'dataset',
+    'images',
+    'image',
+    'imgs',
+    'img',
+    'jpg',
+    'photos',
+    'pictures',
+    'split',
+    'folder',
+    'dir',
+    'part',
+    'labels',
+    'annotations',
+    'masks',
+    'coco',
+    'voc',
+    'instances',
+    'x',
+    'y',
+}
+JOINED = re.compile(r'(set|data|dataset|images|imgs)$')
+
+Item = TypeVar('Item')
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a name, in small letters: ``'TrainSet_2017'`` has train and set."""
+    return [word.casefold() for word in re.findall(r'[A-Z]?[a-z]+|[A-Z]+(?![a-z])', name)]
+
+
+def split_of(name: str) -> Split | None:
+    """The part that the name of a folder stands for, or None: it has no word but that and fillers."""
+    words = [word for word in words_of(name) if word not in FILLERS]
+    if len(words) != 1:
+        return None
+    return WORDS.get(words[0]) or WORDS.get(JOINED.sub('', words[0]))
+
+
+def split_in(stem: str) -> Split | None:
+    """The part that is one word of a file's name, as in ``person_keypoints_val2017``; test before the others."""
+    found = {split for word in words_of(stem) if (split := split_of(word))}
+    return next((split for split in reversed(SPLITS) if split in found), None)
+
+
+def hold_out(items: list[Item], generator: np.random.Generator) -> tuple[list[Item], list[Item]]:
+    """The tenth of the items that is held out, at least one of two, and the others."""
+    count = max(round(SHARE * len(items)), 1) if len(items) > 1 else 0
+    held = set(generator.choice(len(items), count, replace=False).tolist())
+    return [items[i] for i in sorted(held)], [item for i, item in enumerate(items) if i not in held]

@@ -1,0 +1,116 @@
+"""Pascal VOC: an XML file for each image, anywhere in the folder."""
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.text import read_lines
+
+from .findings import Findings
+from .instances import Instance
+from .photos import Photo, Reading, Tree, stated_size
+from .splits import SPLITS, Split, split_in
+
+CORNERS = ('xmin', 'ymin', 'xmax', 'ymax')
+
+
+def voc_root(file: Path) -> ET.Element | None:
+    """The root of an annotation of VOC, or None for another XML file.
+
+    Raises:
+        ConfigError: if it is not XML.
+    """
+    try:
+        root = ET.parse(file).getroot()
+    except (ET.ParseError, ValueError) as error:
+        raise ConfigError(
+            f'--data: {str(file)!r} is not an annotation of Pascal VOC with size, name and bndbox '
+            f'({type(error).__name__}: {error}); correct it.'
+        ) from error
+    return root if root.tag == 'annotation' else None
+
+
+def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> Reading:
+    """The photographs of some XML files. The lists in ``ImageSets/Main`` say their parts, else their folders do.
+
+    Raises:
+        ConfigError: if a file or list is not complete, or if an image is not there.
+    """
+    lists = [
+        file
+        for file in tree.others
+        if file.parent.name == 'Main' and file.suffix == '.txt' and '_' not in file.stem
+    ]
+    splits = dict(_listed(lists, {file.stem for file in files}))
+    photos = []
+    for file, root in files.items():
+        if splits and file.stem not in splits:
+            findings.note('annotations left out, which are in no list', file)
+            continue
+        filename = root.findtext('filename') or ''
+        path = tree.with_stem(file.stem, file) or (
+            tree.find(filename, file) if filename.strip() else None
+        )
+        if path is None:
+            findings.refuse('annotations have no image of their name', 'add the images', str(file))
+            continue
+        try:
+            stated = stated_size(root.findtext('size/width'), root.findtext('size/height'))
+            found = [_instance(node, file) for node in root.findall('object')]
+        except ValueError as error:
+            raise ConfigError(
+                f'--data: {str(file)!r} is not an annotation of Pascal VOC with size, name and bndbox '
+                f'({error}); correct it.'
+            ) from error
+        photos.append(
+            Photo(
+                path,
+                splits.get(file.stem) or tree.split(file) or tree.split(path),
+                stated=stated,
+                instances=found,
+                origin=str(file),
+            )
+        )
+    # VOC counts pixels from 1, and its corners are within the box. A corner of 0 says that the program did not.
+    if not any(min(found.box[:2]) == 0 for photo in photos for found in photo.instances):
+        for found in (found for photo in photos for found in photo.instances):
+            left, top, width, height = found.box
+            found.box = left - 1, top - 1, width, height
+    return Reading(photos, used=lists)
+
+
+def _listed(lists: list[Path], stems: set[str]) -> Iterator[tuple[str, Split]]:
+    """Which part each image is in by the lists. That of a class has -1, 0 or 1 after each image."""
+    by_split = {split_in(file.stem): file for file in lists}
+    for split in SPLITS:
+        for line in read_lines(by_split[split]) if split in by_split else ():
+            name = (
+                Path(line).stem if Path(line).stem in stems else re.sub(r'\s+(-1|0|1)$', '', line)
+            )
+            if name not in stems:
+                raise ConfigError(
+                    f'--data: there is no annotation of {name!r}, which {str(by_split[split])!r} lists; '
+                    'add it, or take it out of the list.'
+                )
+            yield name, split
+
+
+def _instance(node: ET.Element, file: Path) -> Instance:
+    """An object by its box, or without one by the corners of its polygon: ``x1, y1, x2, y2, ...``."""
+    name, origin = _text(node, 'name').strip(), str(file)
+    corners = [(point.tag, float(point.text or 'nan')) for point in node.iterfind('polygon/*')]
+    if node.find('bndbox') is None and corners:
+        x = [value for tag, value in corners if tag.startswith('x')]
+        y = [value for tag, value in corners if tag.startswith('y')]
+        return Instance(name, (min(x), min(y), max(x) - min(x), max(y) - min(y)), origin=origin)
+    left, top, right, bottom = (float(_text(node, f'bndbox/{corner}')) for corner in CORNERS)
+    return Instance(name, (left, top, right - left, bottom - top), origin=origin)
+
+
+def _text(node: ET.Element, path: str) -> str:
+    text = node.findtext(path)
+    if not text or not text.strip():
+        raise ValueError(f'it has no {path}')
+    return text

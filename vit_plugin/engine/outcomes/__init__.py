@@ -1,0 +1,18 @@
+"""What a validation found: a file for each task, and one way to scores, tables and pictures."""
+
+from typing import Any
+
+from .class_outcomes import ClassOutcomes
+from .instance_outcomes import InstanceOutcomes
+from .map_outcomes import MapOutcomes
+from .outcomes import Outcomes
+
+KINDS: tuple[type[Outcomes], ...] = (InstanceOutcomes, MapOutcomes, ClassOutcomes)
+
+
+def kind_of(sample: Any) -> type[Outcomes] | None:
+    """The kind of outcomes that a data sample has, by what is true and predicted in it."""
+    return next((kind for kind in KINDS if kind.has(sample)), None)
+
+
+__all__ = ['ClassOutcomes', 'InstanceOutcomes', 'MapOutcomes', 'Outcomes', 'kind_of']

@@ -1,0 +1,24 @@
+"""Text files as people mean them, whatever program wrote them."""
+
+from pathlib import Path
+
+ENCODINGS = {
+    b'\xff\xfe': 'utf-16',
+    b'\xfe\xff': 'utf-16',
+    b'\xef\xbb\xbf': 'utf-8-sig',
+}  # by their first bytes
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a file, without a byte order mark. What is no UTF-8 is Latin-1 in the form of Windows."""
+    content = Path(path).read_bytes()
+    encoding = next((name for mark, name in ENCODINGS.items() if content.startswith(mark)), 'utf-8')
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError:
+        return content.decode('cp1252', errors='replace')
+
+
+def read_lines(path: str | Path) -> list[str]:
+    """The lines of a file that are not empty, without blanks at their ends."""
+    return [line.strip() for line in read_text(path).splitlines() if line.strip()]

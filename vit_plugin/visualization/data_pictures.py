@@ -1,0 +1,219 @@
+"""Pictures of a data set before the first step: its labels, and images as the network sees them."""
+
+import copy
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from mmengine.dataset import pseudo_collate
+from torch import Tensor, nn
+from torch.utils.data import IterableDataset
+
+from vit_plugin.data.seeded import seed_host, seeds
+from vit_plugin.data.unreadable import unreadable_file
+
+from .label_charts import draw_labels
+from .marks import IGNORED, true_marks
+from .sheets import Panel, draw_sheet
+from .style import save_figure
+
+LISTED = 10_000  # samples whose labels are counted; a listing is read in microseconds
+MASKS = 200  # masks that are read to count their pixels
+SHOWN = 16
+Collate = Callable[[Sequence[Any]], Any]
+
+
+def draw_data(dataset: Any, folder: str | Path, held_out: Any = None, preprocessor: nn.Module | None = None,
+              collate: Collate = pseudo_collate, seed: int = 0) -> list[Path]:
+    """Write ``labels.png`` and ``train_batch.png``: what there is to learn, and images as the network sees them.
+
+    The data sets, the preprocessor and all generators of random numbers are left as they were. At most 10,000 listings,
+    200 masks and 16 images are read, evenly over a data set.
+
+    Args:
+        dataset: a built data set of MMPretrain, MMDetection or MMSegmentation with its pipeline, to train on.
+        folder: where the pictures are written.
+        held_out: a built data set to validate on, whose classes are counted too.
+        preprocessor: the model's, which may mix and pad images. If it communicates, all processes must call this.
+        collate: makes a batch of samples, as the data loader's ``collate_fn`` does.
+        seed: of what is random in the augmentation.
+
+    Returns:
+        The paths of what was written. A data set without classes, or without a length, has no picture.
+
+    Raises:
+        MissingExtraError: if there are boxes or maps, and supervision is not installed.
+    """
+    written = []
+    for name, figure in data_figures(dataset, held_out, preprocessor, collate, seed):
+        written.append(Path(folder, f'{name}.png'))
+        save_figure(figure, written[-1])
+    return written
+
+
+def data_figures(dataset: Any, held_out: Any = None, preprocessor: nn.Module | None = None,
+                 collate: Collate = pseudo_collate, seed: int = 0) -> Iterator[tuple[str, Figure]]:
+    """The figures that :func:`draw_data` writes, with their names."""
+    classes = classes_of(dataset)
+    if isinstance(dataset, IterableDataset) or not classes or not len(dataset):
+        return
+    splits = {'train': twin(dataset)} | ({} if held_out is None else {'validation': twin(held_out)})
+    with as_they_were(seed):
+        labels = _labels(splits, classes)
+    if labels is not None:
+        yield 'labels', labels
+    with as_they_were(seed):
+        batch = _batch(splits['train'], classes, preprocessor, collate)
+    if batch is not None:
+        yield 'train_batch', batch
+
+
+@contextmanager
+def as_they_were(seed: int = 0) -> Iterator[None]:
+    """Seed the generators of Python, NumPy and torch for a block, and set them back after it."""
+    python, numpy = random.getstate(), np.random.get_state()
+    devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
+    with torch.random.fork_rng(devices):
+        seed_host(seeds(seed, 0, 0))
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)
+
+
+def twin(dataset: Any) -> Any:
+    """A data set that shares the list of samples with another, but not the steps, which may remember images."""
+    dataset = copy.copy(getattr(dataset, 'unseeded', dataset))
+    if getattr(dataset, 'pipeline', None) is not None:
+        dataset.pipeline = copy.deepcopy(dataset.pipeline)
+    if hasattr(dataset, 'datasets'):
+        dataset.datasets = [twin(part) for part in dataset.datasets]
+    elif hasattr(dataset, 'dataset'):
+        dataset.dataset = twin(dataset.dataset)
+    return dataset
+
+
+def classes_of(dataset: Any) -> tuple[str, ...]:
+    """The names of the classes of a data set; empty if it has none."""
+    classes = (getattr(dataset, 'metainfo', None) or {}).get('classes') or ()
+    return tuple(map(str, (classes, ) if isinstance(classes, str) else classes))
+
+
+def evenly(count: int, most: int) -> list[int]:
+    """At most so many numbers below ``count``, evenly spaced from 0 on."""
+    return list(dict.fromkeys(np.linspace(0, count - 1, min(count, most)).round().astype(int).tolist()))
+
+
+def pixels_of(inputs: Tensor, preprocessor: nn.Module | None = None) -> np.ndarray:
+    """RGB pixels (H, W, 3) of an image (C, H, W) from a pipeline, or from a preprocessor, which normalises it.
+
+    The frameworks' pipelines yield BGR.
+    """
+    values = inputs.detach().float()
+    if preprocessor is not None and hasattr(preprocessor, 'mean'):
+        values = values * preprocessor.std + preprocessor.mean
+    is_rgb = getattr(preprocessor, 'to_rgb', getattr(preprocessor, '_channel_conversion', False))
+    image = values.cpu().permute(1, 2, 0).numpy()
+    image = image[..., :3] if image.shape[-1] >= 3 else image[..., :1].repeat(3, axis=-1)
+    return image[..., slice(None) if is_rgb else slice(None, None, -1)].clip(0, 255).round().astype(np.uint8)
+
+
+def file_of(sample: Any) -> str:
+    """The name of the file of a data sample; empty if it does not say it."""
+    return Path(sample.get('img_path') or '').name
+
+
+def _labels(splits: Mapping[str, Any], classes: Sequence[str]) -> Figure | None:
+    """The chart of the labels, by what the first listing has."""
+    if not all(hasattr(dataset, 'get_data_info') for dataset in splits.values()):
+        return None
+    first = splits['train'].get_data_info(0)
+    kind = next((kind for kind, field in KINDS.items() if field in first), None)
+    if kind is None:
+        return None
+    read, limit = READERS[kind]
+    counts, notes, boxes = {}, [], None
+    for split, dataset in splits.items():
+        indices = evenly(len(dataset), limit)
+        labels, places = read(dataset, indices, len(classes))
+        counts[split], boxes = labels, places if boxes is None else boxes
+        images = f'{len(indices):,} of ' * (len(indices) < len(dataset)) + f'{len(dataset):,} images'
+        notes.append(f'{split}: ' + f'{int(labels.sum()):,} {kind} in ' * (kind != 'images') + images)
+    return draw_labels(counts, classes, kind, '; '.join(notes), boxes)
+
+
+def _count_images(dataset: Any, indices: Sequence[int], classes: int) -> tuple[np.ndarray, None]:
+    labels = [np.atleast_1d(dataset.get_data_info(i)['gt_label']) for i in indices]
+    return np.bincount(np.concatenate(labels).astype(int), minlength=classes)[:classes], None
+
+
+def _count_objects(dataset: Any, indices: Sequence[int], classes: int) -> tuple[np.ndarray, np.ndarray]:
+    counts, boxes = np.zeros(classes, int), []
+    for info in map(dataset.get_data_info, indices):
+        whole = [info.get('width') or np.nan, info.get('height') or np.nan] * 2
+        objects = [one for one in info['instances'] if not one.get('ignore_flag')]
+        np.add.at(counts, [one['bbox_label'] for one in objects], 1)
+        boxes += [np.divide(one['bbox'], whole) for one in objects if len(one['bbox']) == 4]
+    places = np.asarray(boxes, float).reshape(-1, 4)
+    return counts, places[np.isfinite(places).all(axis=1)]
+
+
+def _count_pixels(dataset: Any, indices: Sequence[int], classes: int) -> tuple[np.ndarray, None]:
+    """Pixels of each class, after the steps up to the one that reads the mask."""
+    counts = np.zeros(classes, int)
+    for index in indices:
+        info = dataset.get_data_info(index)
+        for step in _steps(dataset):
+            info = step(info)
+            if info is None or 'gt_seg_map' in info:
+                break
+        values = np.asarray((info or {}).get('gt_seg_map', IGNORED)).ravel()
+        counts += np.bincount(values[values < classes], minlength=classes)
+    return counts, None
+
+
+def _steps(dataset: Any) -> Sequence[Any]:
+    """The transforms of a data set, below its wrappers."""
+    while hasattr(dataset, 'dataset') or hasattr(dataset, 'datasets'):
+        dataset = dataset.dataset if hasattr(dataset, 'dataset') else dataset.datasets[0]
+    return dataset.pipeline.transforms
+
+
+KINDS = {'images': 'gt_label', 'objects': 'instances', 'pixels': 'seg_map_path'}  # by a field of a listing
+READERS = {'images': (_count_images, LISTED), 'objects': (_count_objects, LISTED), 'pixels': (_count_pixels, MASKS)}
+
+
+def _batch(dataset: Any, classes: Sequence[str], preprocessor: nn.Module | None,
+           collate: Collate) -> Figure | None:
+    """Images after augmentation, with what is true of them."""
+    items = []
+    for index in evenly(len(dataset), SHOWN):
+        try:
+            items.append(dataset[index])
+        except Exception as error:
+            if not unreadable_file(error, dataset, index):  # the run itself says which it leaves out
+                raise
+    items = [one for one in items if isinstance(one, Mapping) and isinstance(one.get('inputs'), Tensor)]
+    if not items:
+        return None
+    batch = collate(items)
+    if preprocessor is not None:
+        preprocessor = copy.deepcopy(preprocessor)
+        batch = preprocessor(batch, training=True)
+    samples = batch.get('data_samples')
+    if samples is None or len(batch['inputs']) != len(samples):  # views of images, in self-supervised learning
+        return None
+    shown = []
+    for inputs, sample in zip(batch['inputs'], samples, strict=True):
+        image = pixels_of(inputs, preprocessor)
+        marks = true_marks(sample, image.shape[:2], classes)
+        number = 0 if marks.instances is None else len(marks.instances.objects)
+        count = f'{number} object{"s" * (number > 1)}' if number else ''
+        shown.append(Panel(image, marks, marks.caption or count, file=file_of(sample)))
+    return draw_sheet(shown, classes, 'images to train on, after augmentation')

@@ -1,0 +1,144 @@
+"""What is true of an image, and what is predicted, as arrays to compare and to draw."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+IGNORED = 255  # the value of a pixel that has no class
+LEAST_SHARE = 0.02  # of a mixed image, to be named
+
+
+@dataclass(frozen=True)
+class Instances:
+    """Boxes, and their masks if there are any.
+
+    Args:
+        boxes: left, top, right and bottom in pixels, of shape (N, 4).
+        labels: their classes, of shape (N,).
+        scores: from 0 to 1, of shape (N,). None if they are true.
+        masks: one COCO RLE for each box, or None.
+        crowd: whether a true box stands for a crowd, and is neither found nor missed, of shape (N,).
+    """
+    boxes: np.ndarray
+    labels: np.ndarray
+    scores: np.ndarray | None = None
+    masks: Sequence[dict[str, Any]] | None = None
+    crowd: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def where(self, keep: np.ndarray) -> 'Instances':
+        """Those where a mask of shape (N,) is true."""
+        return Instances(
+            self.boxes[keep], self.labels[keep],
+            None if self.scores is None else self.scores[keep],
+            None if self.masks is None else [self.masks[i] for i in np.flatnonzero(keep).tolist()],
+            None if self.crowd is None else self.crowd[keep])
+
+    def above(self, score: float) -> 'Instances':
+        """Those with at least this score."""
+        return self if self.scores is None else self.where(self.scores >= score)
+
+    @cached_property
+    def objects(self) -> 'Instances':
+        """Those that are no crowd."""
+        return self if self.crowd is None else self.where(~self.crowd)
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What is drawn of an image.
+
+    Args:
+        frame: height and width in pixels of the image that boxes, masks and the map refer to.
+        caption: the classes of the image, in words.
+        instances: its boxes.
+        map: the class of each pixel, of shape (H, W), which may be smaller than the frame.
+    """
+    frame: tuple[int, int]
+    caption: str = ''
+    instances: Instances | None = None
+    map: np.ndarray | None = None
+
+
+def true_marks(sample: Any, frame: tuple[int, int], classes: Sequence[str]) -> Marks:
+    """What a data sample of MMPretrain, MMDetection or MMSegmentation says is true."""
+    instances = instances_of(sample, 'gt_instances')
+    ignored = instances_of(sample, 'ignored_instances')
+    if instances is not None and ignored is not None:
+        instances = joined(instances, ignored)
+    return Marks(frame, _caption(sample, classes), instances, map_of(sample, 'gt_sem_seg'))
+
+
+def predicted_marks(sample: Any, frame: tuple[int, int], classes: Sequence[str]) -> Marks:
+    """What a data sample says is predicted: all boxes, the map, and no caption."""
+    return Marks(frame, '', instances_of(sample, 'pred_instances'), map_of(sample, 'pred_sem_seg'))
+
+
+def instances_of(sample: Any, name: str) -> Instances | None:
+    """The boxes of a sample of MMDetection. None if it has none by that name, or rotated ones."""
+    found = sample.get(name) if name in sample else None
+    if found is None or 'bboxes' not in found or 'labels' not in found:
+        return None
+    boxes = as_array(getattr(found.bboxes, 'tensor', found.bboxes))
+    if len(boxes) and boxes.shape[1] != 4:
+        return None
+    masks = rle_of(found.masks) if 'masks' in found else None
+    scores = as_array(found.scores) if 'scores' in found else None
+    return Instances(boxes.reshape(-1, 4).astype(np.float32), as_array(found.labels), scores, masks)
+
+
+def joined(true: Instances, ignored: Instances) -> Instances:
+    """The true objects and, after them, the crowds."""
+    have_masks = true.masks is not None and ignored.masks is not None
+    return replace(
+        true, boxes=np.concatenate((true.boxes, ignored.boxes)),
+        labels=np.concatenate((true.labels, ignored.labels)),
+        masks=[*(true.masks or ()), *(ignored.masks or ())] if have_masks else None,
+        crowd=np.arange(len(true) + len(ignored)) >= len(true))
+
+
+def rle_of(masks: Any) -> list[dict[str, Any]]:
+    """Masks (N, H, W), of MMDetection or as a tensor, as COCO's RLE."""
+    from pycocotools.mask import encode
+    dense = masks.to_ndarray() if hasattr(masks, 'to_ndarray') else as_array(masks)
+    return [encode(np.asfortranarray(mask, dtype=np.uint8)) for mask in dense]
+
+
+def map_of(sample: Any, name: str) -> np.ndarray | None:
+    """The classes of pixels (H, W) in a sample of MMSegmentation."""
+    return as_array(sample.get(name).data.squeeze(0)) if name in sample else None
+
+
+def labels_of(sample: Any, name: str) -> tuple[int, ...] | None:
+    """The classes of an image in a sample of MMPretrain."""
+    found = sample.get(name) if name in sample else None
+    return None if found is None else tuple(np.atleast_1d(as_array(found)).tolist())
+
+
+def as_array(values: Any) -> np.ndarray:
+    """A tensor on any device, or an array, as an array."""
+    return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+
+
+def name_of(label: int, classes: Sequence[str]) -> str:
+    """The name of a class, or its number if it has none."""
+    return str(classes[label]) if 0 <= label < len(classes) else str(label)
+
+
+def _caption(sample: Any, classes: Sequence[str]) -> str:
+    """The classes of an image, with their shares if images were mixed."""
+    labels, shares = labels_of(sample, 'gt_label'), sample.get('gt_score') if 'gt_score' in sample else None
+    if shares is None:
+        return ', '.join(name_of(label, classes) for label in labels or ())
+    shares = as_array(shares)
+    most = [label for label in np.argsort(-shares, kind='stable')[:3].tolist() if shares[label] > LEAST_SHARE]
+    names = [name_of(label, classes) for label in most]
+    if len(most) < 2 or shares.sum() > 1.5:  # one class, or several that are all there
+        return ', '.join(names)
+    return ', '.join(f'{name} {shares[label]:.2f}' for name, label in zip(names, most, strict=True))

@@ -1,0 +1,89 @@
+"""Several images on one page, with what is drawn on them, titles and a legend of classes."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from .annotate import annotated
+from .marks import IGNORED, Marks, name_of
+from .style import color_of, new_figure, shortened
+
+COLUMNS = 4
+TITLE = 44  # letters
+LEGEND = 24  # classes
+PANEL, GAP, LINE, HEADING = 3.2, 0.04, 0.17, 0.28  # inches
+
+
+class Panel(NamedTuple):
+    """An image of a page.
+
+    Attributes:
+        image: RGB pixels (H, W, 3).
+        marks: what is drawn on it.
+        title: a line above it.
+        good: False for red letters of the title.
+        file: another line above it.
+    """
+    image: np.ndarray
+    marks: Marks
+    title: str
+    good: bool = True
+    file: str = ''
+
+
+def draw_sheet(panel_list: Sequence[Panel], classes: Sequence[str] = (), heading: str = '') -> Figure:
+    """Draw images next to each other, four in a row.
+
+    Maps and boxes have a legend of the classes that are there, of at most 24.
+
+    Args:
+        panel_list: the images.
+        classes: names of the classes.
+        heading: a line above all.
+    """
+    columns = min(COLUMNS, len(panel_list))
+    rows = -(-len(panel_list) // columns)
+    aspects = [one.image.shape[1] / one.image.shape[0] for one in panel_list]
+    high = PANEL / float(np.clip(np.median(aspects), 0.6, 1.8))
+    lines = LINE * max(bool(one.file) + bool(one.title) for one in panel_list) + 2 * GAP
+    shown = _classes_of(one.marks for one in panel_list)
+    top, bottom = HEADING * bool(heading), LINE * 1.5 * -(-min(len(shown), LEGEND + 1) // (2 * columns))
+    width, height = columns * (PANEL + GAP) - GAP, top + rows * (lines + high) + bottom + GAP
+    figure = new_figure(width, height)
+    figure.set_layout_engine('none')  # all sizes are known, and to find them takes longer than to draw
+    for number, one in enumerate(panel_list):
+        row, column = divmod(number, columns)
+        below = height - top - (row + 1) * (lines + high)
+        panel = figure.add_axes((column * (PANEL + GAP) / width, below / height, PANEL / width, high / height))
+        panel.set_axis_off()
+        panel.imshow(annotated(one.image, one.marks, classes), interpolation='antialiased')
+        titles = [shortened(one.file[::-1], TITLE)[::-1], shortened(one.title, TITLE)]  # files differ at the end
+        panel.set_title('\n'.join(filter(None, titles)), fontsize='small', pad=3, y=1,
+                        color='black' if one.good else 'firebrick')
+    if heading:
+        figure.suptitle(heading, y=1 - GAP / height, fontsize='medium')
+    if shown:
+        _add_legend(figure, shown, classes, 2 * columns)
+    return figure
+
+
+def _classes_of(marks: Iterable[Marks]) -> list[int]:
+    """The classes of pixels and boxes, the most frequent first."""
+    found = [np.empty(0, int)]
+    for one in marks:
+        found += [] if one.map is None else [one.map.ravel()]
+        found += [] if one.instances is None else [one.instances.labels]
+    labels, counts = np.unique(np.concatenate(found), return_counts=True)
+    return [label for label in labels[np.argsort(-counts, kind='stable')].tolist() if label != IGNORED]
+
+
+def _add_legend(figure: Figure, shown: Sequence[int], classes: Sequence[str], columns: int) -> None:
+    handles = [Patch(color=color_of(label), label=shortened(name_of(label, classes), 18))
+               for label in sorted(shown[:LEGEND])]
+    if len(shown) > LEGEND:
+        handles.append(Patch(color='none', label=f'and {len(shown) - LEGEND} more'))
+    figure.legend(handles=handles, loc='lower center', ncols=columns, frameon=False, fontsize='small',
+                  borderpad=0, borderaxespad=0.2)
