@@ -34,7 +34,8 @@ def make_parser() -> argparse.ArgumentParser:
 def check(args: argparse.Namespace) -> None:
     """Find the images, which takes no torch."""
     from vit_plugin.files.inputs import find_inputs
-    args.images = find_inputs(args.images)
+    from vit_plugin.files.targets import without_drawn
+    args.images = without_drawn(find_inputs(args.images), args.out)
 
 
 def needs_torch(args: argparse.Namespace) -> bool:

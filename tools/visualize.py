@@ -47,8 +47,8 @@ def class_number(label: str | None, classes: list[str]) -> int | None:
 def check(args: argparse.Namespace) -> None:
     """Find the images, which takes no torch."""
     from vit_plugin.files.inputs import find_inputs
-    from vit_plugin.files.targets import targets_of
-    args.images = find_inputs(args.images, videos=False)
+    from vit_plugin.files.targets import targets_of, without_drawn
+    args.images = without_drawn(find_inputs(args.images, videos=False), [args.out])
     if bool(args.images) == (args.picture in WITHOUT_IMAGES):
         raise ConfigError(f'{args.picture} shows the model alone; leave out the images.' if args.images else
                           f'{args.picture} needs at least one image.')

@@ -29,8 +29,9 @@ def test_several_data_sets_have_no_single_pipeline():
 def test_images_go_through_the_pipeline_inside_a_wrapper():
     cfg = read_config('configs/vit/vit-d6-w144-p4_1xb256-16e_cifar10-folder-choice.py')
     with DefaultScope.overwrite_default_scope('mmpretrain'):
-        steps = ConfigPixels(cfg).from_file.transforms
-    assert [type(step).__name__ for step in steps] == ['LoadImageFromFile', 'PackInputs']
+        pixels = ConfigPixels(cfg)
+    assert pixels.from_file is None  # a plain file is read as everywhere else
+    assert [type(step).__name__ for step in pixels.from_pixels.transforms] == ['PackInputs']
 
 
 def test_the_views_of_cifar_are_the_image_and_its_mirror_image_as_they_are_and_shifted():

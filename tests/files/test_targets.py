@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from vit_plugin.files.inputs import Input, find_inputs
-from vit_plugin.files.targets import targets_of
+from vit_plugin.files.targets import targets_of, without_drawn
 
 
 def photo(path: Path, value: int = 7) -> Path:
@@ -41,3 +41,14 @@ def test_pictures_of_urls_stay_below_the_folder(tmp_path):
         '1/a.jpg', '2/a.jpg?x=../3', '..', '%2e%2e%2fb.png', '')][:4])
     assert relative(found, tmp_path / 'out') == [
         'image.png', 'b.png', 'example.org/1/a.jpg.png', 'example.org/2/a.jpg.png']
+
+
+def test_pictures_of_an_earlier_run_are_left_out(tmp_path, capsys):
+    for name in ('set/a.jpg', 'set/out/a.png', 'set/out/x/b.png'):
+        photo(tmp_path / name)
+    found = find_inputs([str(tmp_path / 'set')])
+    left = without_drawn(found, [tmp_path / 'set/out', tmp_path / 'found.json'])
+    assert [one.name for one in left] == [str(tmp_path / 'set/a.jpg')]
+    assert capsys.readouterr().err == '2 left out, since they are in a folder of --out.\n'
+    given = find_inputs([str(tmp_path / 'set/out')])  # which somebody wants
+    assert without_drawn(given, [tmp_path / 'set/out']) == given

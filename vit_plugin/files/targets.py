@@ -1,6 +1,7 @@
 """Where the picture or video of each input is below a folder."""
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -63,6 +64,23 @@ def _by_path(inputs: Sequence[Input]) -> Callable[[Input], Path]:
 
 def _suffix(source: Input) -> str:
     return '.mp4' if source.is_video else '.png'
+
+
+def without_drawn(inputs: Sequence[Input], folders: Iterable[Path]) -> list[Input]:
+    """The inputs but those in a folder for pictures that is itself below the folder that was given.
+
+    They are of an earlier run. A line says how many they are.
+    """
+    targets = {folder.resolve() for folder in folders}
+
+    def is_drawn(source: Input) -> bool:
+        between = {*Path(source.name).resolve().parents} - {*(source.root / 'x').resolve().parents}
+        return source.reader in ('image', 'video') and bool(between & targets)
+
+    left = [one for one in inputs if not is_drawn(one)]
+    if count := len(inputs) - len(left):
+        print(f'{count} left out, since they are in a folder of --out.', file=sys.stderr)
+    return left
 
 
 def check_apart(targets: Iterable[Path], inputs: Sequence[Input]) -> None:
