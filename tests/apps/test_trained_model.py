@@ -74,7 +74,7 @@ def test_the_config_wins_over_that_in_the_checkpoint(tmp_path, digits):
 
 
 @pytest.mark.parametrize(('text', 'words'), [
-    ("model = dict(type='os.system', command='touch canary')", "names the class 'os.system' by its path"),
+    ("model = dict(type='os.system', command='touch canary')", "at model.type 'os.system' by its path"),
     ("model = dict(type='mmengine.utils.path.os.system')", 'by its path'),
     ("model = dict(type='A')\ncustom_imports = dict(imports=['no_such_module'])", 'to import'),
     ("model = print('canary')", 'holds no config'), ('', 'holds no config'), (None, 'holds no config')])

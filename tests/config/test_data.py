@@ -29,7 +29,8 @@ def test_several_data_sets_have_no_single_pipeline():
 def test_images_go_through_the_pipeline_inside_a_wrapper():
     cfg = read_config('configs/vit/vit-d6-w144-p4_1xb256-16e_cifar10-folder-choice.py')
     with DefaultScope.overwrite_default_scope('mmpretrain'):
-        steps = ConfigPixels(cfg).from_file.transforms
+        pixels = ConfigPixels(cfg)
+    steps = pixels.load.transforms + pixels.from_pixels.transforms
     assert [type(step).__name__ for step in steps] == ['LoadImageFromFile', 'PackInputs']
 
 

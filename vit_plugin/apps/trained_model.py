@@ -9,17 +9,19 @@ import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
-from mmengine.registry import VISUALIZERS, DefaultScope
+from mmengine.registry import VISUALIZERS
 from mmengine.visualization import Visualizer
 from torch import Tensor, nn
 
 from vit_plugin.config import of_framework
+from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import read_image
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.passes import optimize
 from vit_plugin.visualization.pictures import PreparedImage
+from vit_plugin.weights.closed import closed
 
 from .images import ConfigPixels, TimmPixels
 from .predictions import Prediction
@@ -37,6 +39,7 @@ class TrainedModel:
         cfg: its config. That of a model without one says its ``default_scope`` alone.
         meta: what is known of the data, such as the names of the ``classes``.
         pixels: an image -> a sample of the model's input. Default: the steps of the config's test.
+        stranger: where the config comes from, if it is that of a checkpoint: see :mod:`vit_plugin.weights.closed`.
 
     Attributes:
         classes: the names of the classes, as far as they are known.
@@ -45,7 +48,8 @@ class TrainedModel:
     """
 
     def __init__(self, model: nn.Module, cfg: Config, meta: Mapping[str, Any],
-                 pixels: Callable[..., dict[str, Any]] | None = None) -> None:
+                 pixels: Callable[..., dict[str, Any]] | None = None, stranger: str | None = None) -> None:
+        self.stranger = stranger
         self.model, self.cfg, self.meta = model.eval(), cfg, dict(meta)
         self.classes = list(self.meta.get('classes') or ())
         self.task, self._visualizer = of_framework(TASKS, cfg)
@@ -64,8 +68,8 @@ class TrainedModel:
             ConfigError: if the file cannot be read, or if the config has no ``test_dataloader``.
         """
         if self._pixels is None:
-            with DefaultScope.overwrite_default_scope(self.cfg.default_scope):
-                self._pixels = ConfigPixels(self.cfg)
+            with in_scope(self.cfg.default_scope):  # another thread may have built it meanwhile, which costs nothing
+                self._pixels = self._pixels or ConfigPixels(self.cfg, self.stranger)
         return self._pixels(image, index)
 
     def prepare(self, image: str | Path | np.ndarray, size: int | None = None) -> PreparedImage:
@@ -101,7 +105,9 @@ class TrainedModel:
         if isinstance(self.model, Classifier):
             raise ConfigError('There are no classes to predict, since these weights have no head with known names of '
                               'classes; give --config with the config of a classifier.')
-        found = self.model.test_step(pseudo_collate([self.sample(image, index)]))[0]
+        batch = pseudo_collate([self.sample(image, index)])
+        with closed(self.stranger):
+            found = self.model.test_step(batch)[0]
         return Prediction.of(found.cpu(), self.classes)
 
     def features(self, samples: Sequence[dict[str, Any]]) -> np.ndarray:
@@ -113,11 +119,12 @@ class TrainedModel:
         if self.task != 'classification':
             raise ConfigError(f'A model of {self.task} has no single vector for an image, as a classifier has; '
                               'give the checkpoint of one, or --arch.')
-        return vectors_of(self.model, self.model.data_preprocessor(pseudo_collate(samples), False)['inputs'])
+        with closed(self.stranger):
+            return vectors_of(self.model, self.model.data_preprocessor(pseudo_collate(samples), False)['inputs'])
 
     def visualizer(self) -> Visualizer:
         """What draws the predictions: the config's, or the framework's."""
-        with DefaultScope.overwrite_default_scope(self.cfg.default_scope):
+        with in_scope(self.cfg.default_scope), closed(self.stranger):
             cfg = dict(self.cfg.get('visualizer') or dict(type=self._visualizer), name='infer', vis_backends=None)
             visualizer = VISUALIZERS.build(cfg)
         visualizer.dataset_meta = self.meta
