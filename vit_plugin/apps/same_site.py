@@ -10,9 +10,9 @@ HOSTS = ['127.0.0.1', 'localhost']
 
 
 class SameSite:
-    """Refuses what a page of another site asks: a browser says in ``Origin`` which page that is.
+    """Refuses what a page of another site asks. A browser says in ``Origin`` which page that is.
 
-    Gradio only keeps its answers from such a page. A picture that the page posts would be read all the same.
+    Gradio only keeps its answers from such a page. A picture that it posts would be read.
     """
 
     def __init__(self, app: 'ASGIApp') -> None:
@@ -25,15 +25,16 @@ class SameSite:
         if scope['type'] in ('http', 'websocket'):
             headers = Headers(scope=scope)
             if headers.get('origin') not in (None, f'http://{headers.get("host")}'):
-                answer = PlainTextResponse('A page of another site asks this server, which answers its own.', 403)
+                answer = PlainTextResponse('A page of another site asks; only this one may.', 403)
         await answer(scope, receive, send)
 
 
 def guards() -> 'list[Middleware]':
-    """What stands before a server on this machine: the name that it was asked by, then the page that asks.
+    """What stands before a server on this machine: by which name, and from which page it is asked.
 
-    A site whose name is made to point at this machine (DNS rebinding) is not one of :data:`HOSTS`.
+    A site whose name is made to point at this machine (DNS rebinding) is none of :data:`HOSTS`.
     """
     from starlette.middleware import Middleware
     from starlette.middleware.trustedhost import TrustedHostMiddleware
-    return [Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS, www_redirect=False), Middleware(SameSite)]
+    this_host = Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS, www_redirect=False)
+    return [this_host, Middleware(SameSite)]

@@ -11,10 +11,10 @@ _building = RLock()
 
 @contextmanager
 def in_scope(scope: str | None) -> Iterator[None]:
-    """Within this context, names without a prefix are those of a framework; with None, those that they were before.
+    """Within this context, names without a prefix are a framework's; with None, those of before.
 
-    MMEngine has one default scope for all threads, and puts back what it was when a context ends. A thread that builds
-    at the same time would lose its own, and find no ``PackInputs``. So the others wait.
+    MMEngine has one default scope for all threads, and puts back what it was when a context ends. A
+    thread that builds at the same time would lose its own, and find no ``PackInputs``. So it waits.
     """
     with _building, DefaultScope.overwrite_default_scope(scope):
         yield

@@ -39,7 +39,7 @@ class Kind(NamedTuple):
 
     Attributes:
         what: in words.
-        registries: where its classes are registered, and their base class; None takes functions too.
+        registries: where its classes are registered, and their base; None takes functions too.
         inside: the kinds of other places inside it. Everything else inside it is of its own kind.
         unused: settings that are left out.
         words: whether a type may be a word that is in no registry, such as the ``'learned'`` of a
@@ -107,18 +107,19 @@ def admit(settings: Mapping[str, Any], path: str, use: str = 'predict') -> dict[
     """
     scope = settings.get('default_scope', 'mmpretrain')
     if scope not in SCOPES:
-        raise _refusal(path, 'default_scope', f'the package {scope!r}, which is not one of {", ".join(SCOPES)}')
+        raise _refusal(path, 'default_scope', f'the package {scope!r}')
     used = {name: value for name, value in settings.items() if name in USES[use]}
     if use == 'predict' and 'test_dataloader' in used:
         used['test_dataloader'] = _without_data(used['test_dataloader'])
-    if 'custom_hooks' in used:  # only this kind has a part in a test: it puts the average in place of the weights
-        used['custom_hooks'] = [hook for hook in used['custom_hooks'] if _is_average(hook, scope)]
+    if 'custom_hooks' in used:  # the only kind with a part in a test puts the average in place
+        hooks = used['custom_hooks'] or ()
+        used['custom_hooks'] = [hook for hook in hooks if _is_average(hook, scope)]
     door = _Door(path)
     return {name: door.admit(value, USES[use][name], name, scope) for name, value in used.items()}
 
 
-def _without_data(loader: Any) -> Any:
-    """A data loader's config without the files of its data set: the pipeline, and what the classes are."""
+def _without_data(loader: Any) -> dict[str, Any]:
+    """A data loader's config with the pipeline and classes of its data set, without its files."""
     kept = ('type', 'metainfo', 'pipeline', '_scope_')
 
     def stripped(dataset: Any) -> Any:
@@ -127,59 +128,66 @@ def _without_data(loader: Any) -> Any:
         inner = {key: stripped(dataset[key]) for key in ('dataset', ) if key in dataset}
         return {**{key: dataset[key] for key in kept if key in dataset}, **inner}
 
-    return {'dataset': stripped(loader['dataset'])} if isinstance(loader, Mapping) and 'dataset' in loader else {}
+    dataset = loader.get('dataset') if isinstance(loader, Mapping) else None
+    return dict(dataset=stripped(dataset)) if dataset else {}
 
 
 class _Door:
-    """Looks at every value of a config from a checkpoint."""
+    """Looks at every value of a config from a checkpoint, and raises a ``ConfigError`` for some."""
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     def admit(self, value: Any, kind: str, place: str, scope: str) -> Any:
-        """A value without what is unused. Raises a ``ConfigError`` if it is of another kind than the place takes."""
+        """A value without what is unused, if it is of the kind that its place takes."""
         if isinstance(value, Mapping):
             return self._admit_part(value, kind, place, scope)
         if isinstance(value, (list, tuple)):
-            return type(value)(self.admit(item, kind, f'{place}.{i}', scope) for i, item in enumerate(value))
+            items = (self.admit(item, kind, f'{place}.{i}', scope) for i, item in enumerate(value))
+            return type(value)(items)
         if isinstance(value, str):
             self._check_string(value, KINDS[kind], place)
         return value
 
-    def _admit_part(self, part: Mapping[str, Any], kind: str, place: str, scope: str) -> dict[str, Any]:
+    def _admit_part(self, part: Mapping, kind: str, place: str, scope: str) -> dict[str, Any]:
         scope = part.get('_scope_', scope)
         if scope not in SCOPES:
             raise _refusal(self.path, f'{place}._scope_', f'the package {scope!r}')
         if 'type' in part and KINDS[kind].registries:
             self._check_type(part['type'], KINDS[kind], f'{place}.type', scope)
-        inside = KINDS[kind].inside
-        return {key: value if key in ('type', '_scope_') else
-                self.admit(value, inside.get(key, kind), f'{place}.{key}', scope)
-                for key, value in part.items() if key not in KINDS[kind].unused}
+        inside, found = KINDS[kind].inside, {}
+        for key, value in part.items():
+            if key in ('type', '_scope_'):
+                found[key] = value
+            elif key not in KINDS[kind].unused:
+                found[key] = self.admit(value, inside.get(key, kind), f'{place}.{key}', scope)
+        return found
 
     def _check_type(self, name: Any, kind: Kind, place: str, scope: str) -> None:
         if not isinstance(name, str) or _is_path(name):
             raise _refusal(self.path, place, f'{name!r} by its path')
         for registry, base in kind.registries:
             found = _registered(registry, name, scope)
-            if found is not None and (base is None or (inspect.isclass(found) and issubclass(found, base))):
+            if found is not None and (base is None or _is_below(found, base)):
                 return
-        if kind.words and name.isidentifier() and not any(_registered(other, name, scope) for other in ELSEWHERE):
-            return
-        raise _refusal(self.path, place, f'{name!r}, which is not registered as a {kind.what}')
+        word = kind.words and name.isidentifier()
+        if not word or any(_registered(other, name, scope) for other in ELSEWHERE):
+            raise _refusal(self.path, place, f'{name!r}, which is not registered as a {kind.what}')
 
     def _check_string(self, value: str, kind: Kind, place: str) -> None:
-        key = next(name for name in reversed(place.split('.')) if not name.isdecimal())
+        names = place.split('.')
+        key = next(name for name in reversed(names) if not name.isdecimal())
         if '://' in value and not value.startswith('timm://'):
             raise _refusal(self.path, place, f'the address {value!r}')
-        if key.endswith('backend') and kind.reads and value not in BACKENDS:
-            raise _refusal(self.path, place, f'{value!r}, which is not one of {", ".join(BACKENDS)}')
-        if kind.what != KINDS['values'].what and CALLS.search(value):
+        if kind.registries and CALLS.search(value):
             raise _refusal(self.path, place, f'{value!r}, which could be code')
-        if kind.reads and not any(FOLDER.fullmatch(name) for name in place.split('.')):
+        if kind.reads and key.endswith('backend') and value not in BACKENDS:
+            raise _refusal(self.path, place, f'{value!r}, which is none of {", ".join(BACKENDS)}')
+        if kind.reads and not any(FOLDER.fullmatch(name) for name in names):
             suffix = PurePath('x' + value).suffix.lower()
-            if suffix not in (*DATA_SUFFIXES, *[''] * (not value or not FILE.fullmatch(key))):
-                raise _refusal(self.path, place, f'the file {value!r}, whose suffix is not one of '
+            nameless = not suffix and not (value and FILE.fullmatch(key))
+            if suffix not in DATA_SUFFIXES and not nameless:
+                raise _refusal(self.path, place, f'the file {value!r}, whose suffix is none of '
                                f'{", ".join(DATA_SUFFIXES)}')
 
 
@@ -189,15 +197,18 @@ def _is_path(name: str) -> bool:
     return bool(dot) and scope not in SCOPES
 
 
+def _is_below(found: Any, base: type) -> bool:
+    return inspect.isclass(found) and issubclass(found, base)
+
+
 def _is_average(hook: Any, scope: str) -> bool:
     name = hook.get('type') if isinstance(hook, Mapping) else None
-    found = _registered(root.HOOKS, name, scope) if isinstance(name, str) else None
-    return inspect.isclass(found) and issubclass(found, EMAHook)
+    return isinstance(name, str) and _is_below(_registered(root.HOOKS, name, scope), EMAHook)
 
 
 def _refusal(path: str, place: str, what: str) -> ConfigError:
-    return ConfigError(f'The config in {path!r} names at {place} {what}, and no code is run and nothing opened that a '
-                       f'checkpoint names; {REMEDY}.')
+    return ConfigError(f'The config in {path!r} names at {place} {what}, and no code is run and '
+                       f'nothing opened that a checkpoint names; {REMEDY}.')
 
 
 def _registered(registry: root.Registry, name: str, scope: str) -> Any:

@@ -7,14 +7,15 @@ functions of Python and MMEngine that all of them open with are closed while suc
 or asked, whatever its argument is called.
 
 They are replaced as long as some thread is inside, and a replaced function refuses only in those
-threads, which a context variable knows. An audit hook (``sys.addaudithook``) would see more, such as
-a file that an import reads or a library in C decodes, but it could never be taken back, and would
-have to know all that is harmless. The campaign has one, to see that nothing gets past this.
+threads, which a context variable knows. An audit hook (``sys.addaudithook``) would see more, such
+as what an import reads or a library in C opens, but it could never be taken back, and would have to
+know all that is harmless. The campaign has one, to see that nothing gets past this.
 """
 
 import builtins
 import io
 import os
+import site
 import socket
 import sys
 import sysconfig
@@ -36,8 +37,9 @@ REMEDY = 'if you trust it, give its config with --config FILE'
 # The packages whose classes a config names.
 PACKAGES = ('mmcv', 'mmdet', 'mmengine', 'mmpretrain', 'mmseg', 'vit_plugin')
 # Python's own files and those of installed packages, which an import may read.
-PLACES = [sysconfig.get_path(name) for name in ('stdlib', 'platstdlib', 'purelib', 'platlib')]
-INSTALLED = tuple(os.path.realpath(path) + os.sep for path in (*PLACES, str(Path(__file__).parents[1])))
+PLACES = [sysconfig.get_path('stdlib'), sysconfig.get_path('platstdlib'), *site.getsitepackages(),
+          site.getusersitepackages(), str(Path(__file__).parents[1])]
+INSTALLED = tuple(os.path.realpath(path) + os.sep for path in PLACES)
 
 
 class Within(NamedTuple):
@@ -54,10 +56,11 @@ _opened: list[tuple[Any, str, Any]] = []  # what was replaced
 
 @contextmanager
 def closed(origin: str | None, files: bool = True) -> Iterator[None]:
-    """Refuse what a config could run or open: code by its path, pickles, YAML, the network and, if asked, all files.
+    """Refuse what a config could run or open: code by its path, pickles, YAML, the network, files.
 
     Args:
-        origin: where the config comes from, for the sentence. None closes nothing, for the config of a person.
+        origin: where the config comes from, for the sentence. None closes nothing, for a config
+            that a person gives.
         files: whether files are closed too. A test reads those of its data set.
 
     Raises:
@@ -110,8 +113,9 @@ def _guarded(theirs: Callable[..., Any], what: Callable[..., str | None]) -> Cal
     def function(*args: Any, **kwargs: Any) -> Any:
         within = _within.get()
         if within is not None and (found := what(within, *args, **kwargs)):
-            raise ConfigError(f'The config in {within.origin!r} names {_who()}, which would {found}, and no code is '
-                              f'run and nothing opened that a checkpoint names; {REMEDY}.')
+            raise ConfigError(f'The config in {within.origin!r} names {_who()}, which would '
+                              f'{found}, and no code is run and nothing opened that a checkpoint '
+                              f'names; {REMEDY}.')
         return theirs(*args, **kwargs)
 
     return function
@@ -130,27 +134,33 @@ def _who() -> str:
 
 
 def _file(within: Within, file: Any, *args: Any, **kwargs: Any) -> str | None:
-    opens = within.files and not isinstance(file, int)
-    return f'open {os.fspath(file)!r}' if opens and not os.path.realpath(file).startswith(INSTALLED) else None
+    if not within.files or isinstance(file, int) or os.path.realpath(file).startswith(INSTALLED):
+        return None
+    return f'open {os.fspath(file)!r}'
 
 
 def _connect(within: Within, self: socket.socket, address: Any) -> str | None:
-    internet = self.family in (socket.AF_INET, socket.AF_INET6)  # data loaders' workers use others
+    # The workers of a data loader use another family.
+    internet = self.family in (socket.AF_INET, socket.AF_INET6)
     return f'connect to {address[0]}' if internet else None
 
 
-def _load(within: Within, *args: Any, weights_only: bool | None = None, **kwargs: Any) -> str | None:
+def _load(within: Within, *args: Any, weights_only: bool = False, **kwargs: Any) -> str | None:
     return None if weights_only else 'unpickle a file'
+
+
+def _always(what: str) -> Callable[..., str]:
+    return lambda within, name, *args, **kwargs: what.format(name)
 
 
 # Where they open, and what is said of the arguments; None lets them.
 DOORS: tuple[tuple[Any, str, Callable[..., str | None]], ...] = (
-    (registry, 'get_object_from_string', lambda within, name: f'import {name!r} by its path'),
-    (mmengine.config.Config, 'fromfile', lambda within, name, *args, **kwargs: f'run the config {str(name)!r}'),
+    (registry, 'get_object_from_string', _always('import {!r} by its path')),
+    (mmengine.config.Config, 'fromfile', _always('run the config {!r}')),
     (torch, 'load', _load),
-    (PickleHandler, 'load_from_fileobj', lambda within, *args, **kwargs: 'unpickle a file'),
-    (YamlHandler, 'load_from_fileobj', lambda within, *args, **kwargs: 'read a file of YAML'),
-    (socket, 'getaddrinfo', lambda within, host, *args, **kwargs: f'connect to {host}'),
+    (PickleHandler, 'load_from_fileobj', _always('unpickle a file')),
+    (YamlHandler, 'load_from_fileobj', _always('read a file of YAML')),
+    (socket, 'getaddrinfo', _always('connect to {}')),
     (socket.socket, 'connect', _connect),
     (builtins, 'open', _file),
     (io, 'open', _file),
