@@ -356,7 +356,7 @@ def run(campaign: Campaign, each: int = 3, places: Mapping[str, str] = PLACES) -
 def main() -> None:
     parser = argparse.ArgumentParser(description='Try every registered class in a hostile config.')
     parser.add_argument('--each', type=int, default=3, help='baits for each argument of a class; default: %(default)s')
-    parser.add_argument('--minutes', type=float, default=math.inf, help='after which it ends; default: when all is tried')
+    parser.add_argument('--minutes', type=float, default=math.inf, help='after which it ends; default: at the end')
     args = parser.parse_args()
     import vit_plugin.detection  # noqa: F401  before the detectors
     leave_out_multimodal()
