@@ -58,21 +58,24 @@ def classification(args: argparse.Namespace) -> dict[str, Any]:
     from vit_plugin.apps.command_line import build_runner, load_config
     from vit_plugin.apps.probing import features_of, prepare, probe
     from vit_plugin.models.loading import load_weights
+    from vit_plugin.weights.closed import closed
     from vit_plugin.weights.files import find_weights
     if len(args.checkpoints) > 1:
         raise ConfigError('Several checkpoints are compared on --masks FOLDER; give one, or --masks.')
     if not args.checkpoints and not args.config:
         raise ConfigError('Give a checkpoint, or --config with a config.')
-    checkpoint = open_checkpoint(args.checkpoints[0], args.config, args.cfg_options) if args.checkpoints else None
+    checkpoint = open_checkpoint(args.checkpoints[0], args.config, args.cfg_options, 'probe') if (
+        args.checkpoints) else None
     cfg = load_config(args, checkpoint)
     prepare(cfg)
-    runner = build_runner(cfg, ['train_dataloader', 'val_dataloader'])
-    if checkpoint:
-        print(load_weights(runner.model, find_weights(checkpoint.content), skip=['head.{rest}']))
-    else:
-        runner.model.init_weights()
-    samples = [features_of(runner.model, runner.build_dataloader(loader))
-               for loader in (cfg.train_dataloader, cfg.val_dataloader)]
+    with closed(checkpoint and checkpoint.stranger, files=False):
+        runner = build_runner(cfg, ['train_dataloader', 'val_dataloader'])
+        if checkpoint:
+            print(load_weights(runner.model, find_weights(checkpoint.content), skip=['head.{rest}']))
+        else:
+            runner.model.init_weights()
+        samples = [features_of(runner.model, runner.build_dataloader(loader))
+                   for loader in (cfg.train_dataloader, cfg.val_dataloader)]
     found = probe(*samples, args.probes or PROBES, args.shots, args.seeds)
     for name, accuracy in found.items():
         if name != 'fewshot':

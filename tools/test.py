@@ -110,19 +110,22 @@ def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.command_line import build_runner, load_config
     from vit_plugin.files.complete import replacing
     from vit_plugin.models.loading import load_trained
+    from vit_plugin.weights.closed import closed
     *config, args.checkpoint = args.checkpoint
     if len(config) + bool(args.config) > 1:
         raise ConfigError('Give one checkpoint, and at most one config.')
     args.config = args.config or next(iter(config), None)
-    checkpoint = open_checkpoint(args.checkpoint, args.config, args.cfg_options)
+    checkpoint = open_checkpoint(args.checkpoint, args.config, args.cfg_options, use='test')
     cfg = load_config(args, checkpoint)
     cfg.load_from = checkpoint.path
     apply_test_flags(cfg, args)
-    runner = build_runner(cfg, ['test_dataloader'])
+    with closed(checkpoint.stranger, files=False):
+        runner = build_runner(cfg, ['test_dataloader'])
     # MMEngine's own loading leaves out what does not fit.
     load_trained(unwrapped(runner.model), checkpoint.path, checkpoint.content)
     written = args.out and is_main_process()
-    with replacing(args.out, [args.config or '', args.checkpoint]) if written else nullcontext() as path:
+    with closed(checkpoint.stranger, files=False), (
+            replacing(args.out, [args.config or '', args.checkpoint]) if written else nullcontext()) as path:
         if args.out and args.out_item == 'pred':
             runner.test_evaluator.metrics.append(DumpResults(out_file_path=str(path or args.out)))
         metrics = runner.test()

@@ -1,7 +1,10 @@
 """A checkpoint is a model with its classes and pixels; weights alone compute what the code of their origin does."""
 
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import cv2
 import numpy as np
@@ -10,10 +13,12 @@ import timm
 import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS
+from mmengine.runner import CheckpointLoader
 from safetensors.torch import save_file
 
 import vit_plugin
 from vit_plugin.apps.checkpoint import saved_config
+from vit_plugin.apps.images import ConfigPixels
 from vit_plugin.apps.load import imagenet_classes, load
 from vit_plugin.apps.trained_model import TrainedModel
 from vit_plugin.config import read_config
@@ -66,6 +71,39 @@ def test_pixels_are_the_files(tmp_path, digits):
     assert torch.equal(*(sample['inputs'] for sample in samples))
 
 
+def test_threads_that_ask_first_build_the_steps_once(digits, monkeypatch):
+    """They share MMEngine's default scope, within which ``PackInputs`` is found."""
+    model, built, together = load(digits, device='cpu'), [], Barrier(4)
+    slow = ConfigPixels.__init__
+
+    def build(self, *args) -> None:
+        built.append(self)
+        time.sleep(0.05)  # the others come meanwhile
+        slow(self, *args)
+
+    def ask(number: int) -> None:
+        together.wait()
+        model.sample(np.zeros((8, 8, 3), dtype=np.uint8), number)
+
+    monkeypatch.setattr(ConfigPixels, '__init__', build)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(ask, range(4)))
+    assert len(built) == 1
+
+
+def test_python_reads_safely_too(tmp_path, monkeypatch):
+    """MMEngine would fall back to unpickling what torch refuses."""
+    torch.save(dict(state_dict={}, meta=Path(tmp_path, 'x')), tmp_path / 'x.pth')
+    before = CheckpointLoader.__dict__['load_checkpoint']
+    with pytest.raises(ConfigError, match='could run code'):
+        load(tmp_path / 'x.pth', device='cpu')
+    assert CheckpointLoader.__dict__['load_checkpoint'] is before
+    monkeypatch.setattr('vit_plugin.apps.load.open_checkpoint', lambda *args: CheckpointLoader.load_checkpoint('x.pth'))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match='could run code'):  # of an init_cfg
+        load('x.pth', device='cpu')
+
+
 def test_the_config_wins_over_that_in_the_checkpoint(tmp_path, digits):
     (tmp_path / 'other.py').write_text(
         f"_base_ = '{Path(DIGITS).resolve()}'\nmodel = dict(backbone=dict(arch=dict(num_layers=2)))")
@@ -76,7 +114,7 @@ def test_the_config_wins_over_that_in_the_checkpoint(tmp_path, digits):
 
 
 @pytest.mark.parametrize(('text', 'words'), [
-    ("model = dict(type='os.system', command='touch canary')", "names the class 'os.system' by its path"),
+    ("model = dict(type='os.system', command='touch canary')", "at model.type 'os.system' by its path"),
     ("model = dict(type='mmengine.utils.path.os.system')", 'by its path'),
     ("model = dict(type='A')\ncustom_imports = dict(imports=['no_such_module'])", 'to import'),
     ("model = print('canary')", 'holds no config'), ('', 'holds no config'), (None, 'holds no config')])

@@ -84,6 +84,17 @@ def test_drop_a_picture_and_read_the_classes(address, tmp_path):
     assert {urlsplit(url).hostname for url in asked if url.startswith('http')} == {'127.0.0.1'}
 
 
+@pytest.mark.nightly
+def test_another_site_and_a_large_file_are_refused(address):
+    httpx = pytest.importorskip('httpx')
+    here = address.rstrip('/')
+    for size, headers, status in ((9, {}, 200), (9, dict(Origin=here), 200), (9, dict(Origin='http://x.example'), 403),
+                                  (9, dict(Host='x.example'), 400), (65_000_000, dict(Origin=here), 413)):
+        sent = httpx.post(f'{here}/gradio_api/upload', files=dict(files=('x.png', bytes(size))), headers=headers)
+        assert sent.status_code == status, sent.text
+    assert httpx.get(here).status_code == 200
+
+
 def test_bad_input_is_one_sentence(run_tool, checkpoint, monkeypatch):
     config = ('--config', DIGITS)
     monkeypatch.setitem(sys.modules, 'gradio', ModuleType('gradio'))  # the sentences come before it is used

@@ -4,20 +4,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from mmengine.registry import DATASETS, DefaultScope
+from mmengine.registry import DATASETS
 
+from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.visualization.pictures import PER_IMAGE, PreparedImage
 from vit_plugin.visualization.style import as_pixels
 
 from .predictions import NUM_TOP
+from .same_site import guards
 from .trained_model import TrainedModel
 
 if TYPE_CHECKING:
     import gradio
 
 EXAMPLES = 3
+LARGEST = '64mb'  # upload; how many pixels it may have, the reader of images says
 LONGEST = 10  # sides of a picture; the weights of attention grow with the square of this
 ABOUT = """This model says what is in a picture, and shows what it looked at. Drop a picture of what it was trained on.
 More patches make finer pictures."""
@@ -67,12 +70,15 @@ def prepare(trained: TrainedModel, path: str, size: int | None = None) -> Prepar
 
 
 def examples(trained: TrainedModel) -> list[str]:
-    """Image files of the model's test data, or none where they are not on this machine."""
+    """Image files of the model's test data, or none where they are not on this machine.
+
+    There are none either where only a checkpoint names them.
+    """
     dataset = (trained.cfg.get('test_dataloader') or {}).get('dataset')
-    if not dataset:
+    if not dataset or trained.stranger:
         return []
     try:
-        with DefaultScope.overwrite_default_scope(trained.cfg.default_scope):
+        with in_scope(trained.cfg.default_scope):
             data = DATASETS.build(dataset)
     except Exception:  # noqa: BLE001  a data set of another machine
         return []
@@ -133,7 +139,7 @@ def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.
 
 
 def serve(blocks: 'gradio.Blocks', port: int) -> None:
-    """Show a :func:`page` at http://127.0.0.1:PORT until the process is interrupted.
+    """Show a :func:`page` at http://127.0.0.1:PORT until the process is interrupted. No other site may ask it.
 
     Raises:
         ConfigError: if the port is taken.
@@ -143,7 +149,7 @@ def serve(blocks: 'gradio.Blocks', port: int) -> None:
     try:
         _, url, _ = blocks.launch(
             server_name='127.0.0.1', server_port=port, theme=theme, footer_links=[], run_history=False, ssr_mode=False,
-            max_file_size='64mb', quiet=True, prevent_thread_lock=True)
+            max_file_size=LARGEST, app_kwargs=dict(middleware=guards()), quiet=True, prevent_thread_lock=True)
     except OSError as error:
         raise ConfigError(f'--port {port} is taken by another program; give another.') from error
     print(f'The page is at {url}. Ctrl-C ends it.', flush=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import mmcv
 import numpy as np
+from mmcv.transforms import LoadImageFromFile
 from mmengine.config import Config
 from mmengine.dataset import Compose
 from PIL import Image
@@ -14,6 +15,7 @@ from timm.data import create_transform
 from vit_plugin.config import with_pipeline
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import read_image
+from vit_plugin.weights.closed import REMEDY, closed
 
 # The steps that read a file as read_image does, and the values of their options with which they do.
 LOADERS = ('LoadImageFromFile', 'LoadImage', 'LoadCachedImage')
@@ -24,11 +26,15 @@ PLAIN: dict[str, tuple] = dict(color_type=('color', 'grayscale'), imdecode_backe
 class ConfigPixels:
     """The steps of a config's test, without annotations, from pixels or a file to a sample of the model's input.
 
+    Args:
+        cfg: the config.
+        stranger: where it comes from, if it is that of a checkpoint. Then the image is the only file that is opened.
+
     Raises:
-        ConfigError: if the config has no ``test_dataloader``.
+        ConfigError: if the config has no ``test_dataloader``, or its first step is none that reads an image.
     """
 
-    def __init__(self, cfg: Config) -> None:
+    def __init__(self, cfg: Config, stranger: str | None = None) -> None:
         if not cfg.get('test_dataloader'):
             raise ConfigError(f'The config {cfg.filename or "of the checkpoint"!r} has no test_dataloader; add one, '
                               'whose pipeline the images go through.')
@@ -36,17 +42,26 @@ class ConfigPixels:
         steps = [step for step in pipeline if 'Annotation' not in step['type']]
         self.grey = cfg.model.backbone.get('patch_embed', {}).get('in_channels', 3) == 1
         loads = 'LoadImage' in steps[0]['type']  # a data set in memory has no such step
-        self.from_file = Compose(steps) if loads and not is_plain(steps[0]) else None
-        self.from_pixels = Compose(steps[1:] if loads else steps)
+        own_way = loads and not is_plain(steps[0])
+        self.stranger = stranger
+        with closed(stranger):
+            self.load = Compose(steps[:1]) if own_way else None
+            self.from_pixels = Compose(steps[1:] if loads else steps)
+        if stranger and self.load and not isinstance(self.load.transforms[0], LoadImageFromFile):
+            raise ConfigError(f'The config in {stranger!r} reads images by {steps[0]["type"]!r}, which may read other '
+                              f'files too; {REMEDY}.')
 
     def __call__(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
         pixels = read_image(image)  # also of a file that the config reads: it says in a sentence what is wrong with it
         path = '' if isinstance(image, np.ndarray) else str(image)
-        if path and self.from_file:
-            return self.from_file(dict(img_path=path, img_id=index))
-        pixels = mmcv.bgr2gray(pixels) if self.grey else pixels
-        shape = pixels.shape[:2]
-        return self.from_pixels(dict(img=pixels, img_path=path, img_id=index, img_shape=shape, ori_shape=shape))
+        if path and self.load:
+            loaded = self.load(dict(img_path=path, img_id=index))
+        else:
+            pixels = mmcv.bgr2gray(pixels) if self.grey else pixels
+            shape = pixels.shape[:2]
+            loaded = dict(img=pixels, img_path=path, img_id=index, img_shape=shape, ori_shape=shape)
+        with closed(self.stranger):
+            return self.from_pixels(loaded)
 
 
 def is_plain(step: Mapping[str, Any]) -> bool:

@@ -8,20 +8,22 @@ from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.logging import print_log
 from mmengine.model import ImgDataPreprocessor, revert_sync_batchnorm
-from mmengine.registry import MODELS, DefaultScope
+from mmengine.registry import MODELS
 from timm.data import ImageNetInfo, infer_imagenet_subset
 from torch import Tensor, nn
 
 from vit_plugin.config import check_channels, check_checkpoint, of_framework
 from vit_plugin.config.data import dataset_class
+from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError, leave_out_multimodal, naming, needed_by
 from vit_plugin.models.classes import check_classes, check_head
 from vit_plugin.models.classifier import Classifier, classifier_parts
 from vit_plugin.models.loading import find_backbone, load_trained, load_weights
+from vit_plugin.weights.closed import closed
 from vit_plugin.weights.conversion import choose_format
 from vit_plugin.weights.files import find_weights
 from vit_plugin.weights.report import some
-from vit_plugin.weights.sources import open_weights
+from vit_plugin.weights.sources import open_weights, reading_safely
 from vit_plugin.weights.training import training_settings
 from vit_plugin.weights.unpacking import prepared
 from vit_plugin.zoo.pixels import data_config_of
@@ -39,6 +41,9 @@ CLASSIFIER, PRE_LOGITS, SECOND = (f'head.layers.{name}.weight' for name in ('hea
 def load(checkpoint: str | Path, config: str | None = None, arch: str | None = None, device: str | None = None,
          options: Mapping[str, Any] | None = None, classify: bool = True) -> TrainedModel:
     """Read a trained model. ``vit_plugin.load(checkpoint)('photo.jpg')`` is its prediction.
+
+    No code in a checkpoint is run: its config is data, see :mod:`vit_plugin.config.untrusted`. A
+    ``config`` is a program.
 
     Args:
         checkpoint: a checkpoint of a training by MMEngine, or the folder of a run; weights of any format of
@@ -61,10 +66,11 @@ def load(checkpoint: str | Path, config: str | None = None, arch: str | None = N
     check_device(device)
     leave_out_multimodal()
     arch = arch or (checkpoint if checkpoint.startswith(TIMM) and not config else None)
-    if arch:
-        trained = from_arch(arch, checkpoint, options, classify)
-    else:
-        trained = from_config(open_checkpoint(checkpoint, config, options), only_backbone=not classify)
+    with in_scope(None), reading_safely():
+        if arch:
+            trained = from_arch(arch, checkpoint, options, classify)
+        else:
+            trained = from_config(open_checkpoint(checkpoint, config, options), only_backbone=not classify)
     trained.model.to(device)
     return trained
 
@@ -76,11 +82,11 @@ def from_config(checkpoint: Checkpoint, only_backbone: bool = False) -> TrainedM
         checkpoint: the checkpoint, with its config.
         only_backbone: whether weights of another format may leave the neck and head at their initialisation.
     """
-    path, content, cfg = checkpoint
+    path, content, cfg, stranger = checkpoint
     cfg.setdefault('default_scope', 'mmpretrain')
     of_framework(TASKS, cfg)
     import_data_sets(cfg.default_scope)
-    with DefaultScope.overwrite_default_scope(cfg.default_scope):
+    with in_scope(cfg.default_scope), closed(stranger):
         preprocessor = cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor')
         model = revert_sync_batchnorm(MODELS.build(dict(cfg.model, data_preprocessor=preprocessor)))
         dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
@@ -96,7 +102,7 @@ def from_config(checkpoint: Checkpoint, only_backbone: bool = False) -> TrainedM
         saved = load_trained(model, path, content)
         check_classes(model, saved, f'the checkpoint {path!r}')
         meta.update(saved)
-    return TrainedModel(model, cfg, meta)
+    return TrainedModel(model, cfg, meta, stranger=stranger)
 
 
 def _load_converted(model: nn.Module, path: str, weights: Mapping[str, Tensor], only_backbone: bool) -> None:

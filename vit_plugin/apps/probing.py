@@ -56,6 +56,9 @@ def prepare(cfg: Config) -> None:
     _with_pipeline(loader.dataset).pipeline = _with_pipeline(tested.dataset).pipeline
     loader.update(batch_size=tested.batch_size, sampler=dict(type='DefaultSampler', shuffle=False), drop_last=False)
     loader.pop('batch_sampler', None)
+    # The runner wants these next to the data, and uses none of them: nothing is trained.
+    cfg.setdefault('train_cfg', dict(by_epoch=True, max_epochs=1))
+    cfg.setdefault('optim_wrapper', dict(optimizer=dict(type='SGD', lr=1.)))
 
 
 def _with_pipeline(dataset: ConfigDict) -> ConfigDict:

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
-from mmengine.registry import DefaultScope
 from torch import Tensor, nn
 
 from vit_plugin.config import of_framework
+from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import read_image
 from vit_plugin.files.inputs import Frame
@@ -23,6 +23,7 @@ from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.passes import optimize
 from vit_plugin.visualization.pictures import PreparedImage
+from vit_plugin.weights.closed import closed
 
 from .images import ConfigPixels, TimmPixels
 from .predictions import Prediction
@@ -43,6 +44,7 @@ class TrainedModel:
         cfg: its config. That of a model without one says its ``default_scope`` alone.
         meta: what is known of the data, such as the names of the ``classes``.
         pixels: an image -> a sample of the model's input. Default: the steps of the config's test.
+        stranger: where the config comes from, if it is that of a checkpoint: see :mod:`vit_plugin.weights.closed`.
 
     Attributes:
         classes: the names of the classes, as far as they are known.
@@ -51,7 +53,8 @@ class TrainedModel:
     """
 
     def __init__(self, model: nn.Module, cfg: Config, meta: Mapping[str, Any],
-                 pixels: Callable[..., dict[str, Any]] | None = None) -> None:
+                 pixels: Callable[..., dict[str, Any]] | None = None, stranger: str | None = None) -> None:
+        self.stranger = stranger
         self.model, self.cfg, self.meta = model.eval(), cfg, dict(meta)
         self.classes = list(self.meta.get('classes') or ())
         self.task = of_framework(TASKS, cfg)
@@ -76,13 +79,13 @@ class TrainedModel:
         """An image -> a sample, see :meth:`sample`. For several threads, of which the first one builds it."""
         with self._building:
             if self._pixels is None:
-                with DefaultScope.overwrite_default_scope(self.cfg.default_scope):
-                    self._pixels = ConfigPixels(self.cfg)
+                with in_scope(self.cfg.default_scope):
+                    self._pixels = ConfigPixels(self.cfg, self.stranger)
         return self._pixels
 
     def takes(self, frame: Frame) -> str | np.ndarray:
         """What :meth:`sample` is given of a frame: its pixels, or the file if the config reads files in its own way."""
-        own_way = isinstance(self.pixels, ConfigPixels) and self.pixels.from_file
+        own_way = isinstance(self.pixels, ConfigPixels) and self.pixels.load
         return frame.source.name if own_way and frame.source.reader == 'image' else frame.image
 
     def prepare(self, image: str | Path | np.ndarray, size: int | None = None) -> PreparedImage:
@@ -158,7 +161,8 @@ class TrainedModel:
         found: dict[int, Prediction] = {}
         for _, group in groupby(sorted(range(len(samples)), key=sizes.__getitem__), key=sizes.__getitem__):
             indices = list(group)
-            results = self.model.test_step(pseudo_collate([samples[i] for i in indices]))
+            with closed(self.stranger):
+                results = self.model.test_step(pseudo_collate([samples[i] for i in indices]))
             found |= {i: Prediction.of(one.cpu(), self.classes) for i, one in zip(indices, results, strict=True)}
         return [found[i] for i in range(len(samples))]
 
@@ -176,7 +180,8 @@ class TrainedModel:
         if self.task != 'classification':
             raise ConfigError(f'A model of {self.task} has no single vector for an image, as a classifier has; '
                               'give the checkpoint of one, or --arch.')
-        return vectors_of(self.model, self.model.data_preprocessor(pseudo_collate(samples), False)['inputs'])
+        with closed(self.stranger):
+            return vectors_of(self.model, self.model.data_preprocessor(pseudo_collate(samples), False)['inputs'])
 
     def optimized(self) -> 'TrainedModel':
         """This model, with the passes for its device unless the config has ``optimize=False``."""

@@ -24,6 +24,7 @@ from vit_plugin.data.unreadable import LIST, UnreadableList
 from vit_plugin.errors import ConfigError, naming
 from vit_plugin.models.classes import check_classes, check_head
 from vit_plugin.registry import RUNNERS
+from vit_plugin.weights.closed import files_closed
 from vit_plugin.weights.sources import reading_safely
 
 from .checkpoints.newest import newest_checkpoint
@@ -108,6 +109,10 @@ class Runner(mmengine.runner.Runner):
     def _log_env(self, env_cfg: dict) -> None:
         with without_stderr():
             super()._log_env(env_cfg)
+
+    def build_model(self, model: nn.Module | dict) -> nn.Module:
+        with files_closed():
+            return super().build_model(model)
 
     def dump_config(self) -> None:
         """Leave a config that lies in the work directory as it was written. ``vis_data/config.py`` is all of it."""

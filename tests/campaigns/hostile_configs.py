@@ -1,0 +1,373 @@
+"""Try every registered class in every place of a checkpoint's config, with files and URLs that leave a mark.
+
+    python tests/campaigns/hostile_configs.py [--minutes 5]
+
+Each class of the frameworks' registries is put into each place of a small classifier's config. Where the door admits
+it, each of its arguments in turn names a pickle, a program, a folder, a URL of a server here, or is an expression. The
+checkpoint is then loaded and asked about an image that is a pickle too, or tested. A mark is what unpickling or running
+one of them leaves, a request to the server, and for a prediction any file of them that is opened, as Python's audit
+events tell. There must be none. Before, the same baits are taken by a config that a person gives, which leaves marks.
+"""
+
+import argparse
+import inspect
+import logging
+import math
+import os
+import pickle
+import random
+import struct
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from copy import deepcopy
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.util import module_from_spec, spec_from_file_location
+from itertools import cycle, islice, pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import mmengine.registry
+import torch
+from mmengine.config import Config
+from mmengine.logging import MessageHub
+from mmengine.registry import MODELS, DefaultScope
+from mmengine.visualization import Visualizer
+
+import vit_plugin.apps.load
+from vit_plugin.apps.checkpoint import saved_config
+from vit_plugin.config.names import parameters
+from vit_plugin.errors import ConfigError, leave_out_multimodal
+
+ROOTS = ('MODELS', 'TASK_UTILS', 'TRANSFORMS', 'DATASETS', 'DATA_SAMPLERS', 'METRICS', 'EVALUATOR', 'VISUALIZERS',
+         'VISBACKENDS', 'HOOKS', 'LOOPS', 'RUNNERS', 'FUNCTIONS', 'INFERENCERS', 'WEIGHT_INITIALIZERS', 'OPTIMIZERS',
+         'OPTIM_WRAPPERS', 'LOG_PROCESSORS', 'MODEL_WRAPPERS', 'STRATEGIES')
+CONFIG: dict[str, Any] = dict(
+    default_scope='mmpretrain',
+    model=dict(
+        type='ImageClassifier',
+        data_preprocessor=dict(type='ClsDataPreprocessor', mean=[127.5] * 3, std=[127.5] * 3),
+        backbone=dict(type='vit_plugin.VisionTransformer', img_size=16, out_type='avg_featmap', arch=dict(
+            embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64, patch_size=8)),
+        neck=None, head=dict(type='LinearClsHead', num_classes=2, in_channels=32, loss=dict(type='CrossEntropyLoss'))),
+    test_dataloader=dict(
+        batch_size=1, num_workers=0, sampler=dict(type='DefaultSampler', shuffle=False),
+        dataset=dict(type='CustomDataset', data_prefix='images', ann_file='', pipeline=[
+            dict(type='LoadImageFromFile'), dict(type='Resize', scale=16), dict(type='PackInputs')])),
+    test_evaluator=dict(type='Accuracy'), test_cfg=dict(), visualizer=dict(type='UniversalVisualizer'), custom_hooks=[])
+# Where a class is put, and what is done with the checkpoint.
+PLACES = {
+    **dict.fromkeys(('model', 'model.data_preprocessor', 'model.backbone', 'model.backbone.norm_cfg', 'model.neck',
+                     'model.head', 'model.head.loss', 'model.prototype', 'test_dataloader.dataset',
+                     'test_dataloader.dataset.pipeline.0', 'test_dataloader.dataset.pipeline.1', 'visualizer',
+                     'default_hooks.x', 'init_cfg'), 'predict'),
+    **dict.fromkeys(('test_dataloader.dataset.dataset', 'test_dataloader.sampler', 'test_dataloader.batch_sampler',
+                     'test_dataloader.collate_fn', 'test_evaluator', 'test_cfg', 'custom_hooks.0', 'tta_model',
+                     'tta_pipeline.0', 'env_cfg', 'log_processor', 'visualizer.vis_backends.0', 'optim_wrapper'),
+                    'test'),
+    'train_dataloader.dataset': 'probe'}
+BY_PATH = ('os.system', 'builtins.exec', 'runpy.run_path', 'pickle.load', 'torch.load', 'torch.hub.load', 'local.Code',
+           'mmengine.load', 'mmengine.fileio.load', 'mmengine.Config.fromfile', 'mmengine.config.Config.fromfile',
+           'mmpretrain.ImageRetrievalInferencer', 'mmpretrain.ImageClassificationInferencer', 'mmpretrain.get_model',
+           'mmpretrain.apis.ImageRetrievalInferencer', 'mmdet.apis.DetInferencer', 'mmseg.apis.MMSegInferencer')
+
+
+# Arguments that open something, in some class.
+FIELDS = ('ann_file', 'backend_args', 'checkpoint', 'class_weight', 'code_init_path', 'init_cfg', 'load_from',
+          'margins', 'model_name', 'pretrained', 'prototype', 'save_dir', 'teacher_config', 'tokenizer_path',
+          'vis_backends')
+DOOR = 'refused at the door'
+
+
+class Trap:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple:
+        return Path.touch, (self.mark, )
+
+
+class Baits:
+    """Files and addresses that leave a mark, in a folder that is the working directory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.mark, self.watched, self.seen = folder / 'mark', folder / 'baits', Counter[str]()
+        self.requests: list[str] = []
+        self.trap = pickle.dumps(Trap(self.mark), protocol=2)
+        program = f'from pathlib import Path\nPath({str(self.mark)!r}).touch()\n'
+        yaml = f'!!python/object/apply:os.system ["touch {self.mark}"]\n'
+        contents = {'x.pkl': self.trap, 'x.pth': self.trap, 'x.py': program.encode(), 'x.yaml': yaml.encode()}
+        self.watched.mkdir()
+        for name, content in contents.items():
+            (self.watched / name).write_bytes(content)
+        (folder / 'local.py').write_text(program)
+        (folder / 'local').mkdir()
+        (folder / 'local' / '__init__.py').write_text(program)
+        (folder / 'images' / 'a').mkdir(parents=True)
+        self.image = folder / 'images' / 'a' / 'both.bmp'
+        self.image.write_bytes(picture_and_pickle(self.trap))
+        server = HTTPServer(('127.0.0.1', 0), self._handler())
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.address = f'http://127.0.0.1:{server.server_port}/x.pkl'
+        self.values: dict[str, Any] = {
+            **{name: str(self.watched / name) for name in contents}, 'folder': str(self.watched), 'URL': self.address,
+            'expression': f'__import__("pathlib").Path({str(self.mark)!r}).touch()',
+            'data set': dict(type='BaseDataset', ann_file=self.address),
+            'code': dict(type='local.Code'), 'pretrained': dict(type='Pretrained', checkpoint=self.address)}
+        sys.addaudithook(self._listen)
+
+    def _handler(baits: 'Baits') -> type[BaseHTTPRequestHandler]:  # noqa: N805
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                baits.requests.append(self.path)
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(baits.trap)
+
+            do_HEAD = do_GET  # noqa: N815
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        return Handler
+
+    def _listen(self, event: str, args: tuple) -> None:
+        if event == 'open' and isinstance(args[0], str) and os.path.abspath(args[0]).startswith(str(self.watched)):
+            self.seen[f'open {Path(args[0]).name}'] += 1
+
+    def marks(self, opened: bool) -> list[str]:
+        """What has been left since the last time; with the files that were opened or without."""
+        found = ['ran'] * self.mark.exists() + self.requests + (list(self.seen.elements()) if opened else [])
+        self.mark.unlink(missing_ok=True)
+        self.requests.clear()
+        self.seen.clear()
+        return found
+
+
+def picture_and_pickle(trap: bytes) -> bytes:
+    """A BMP of 32 x 32 pixels that is a pickle too: ``B`` is bytes of a length, whose first byte is ``M``, 77."""
+    header = b'BM' + struct.pack('<IHHI', 0, 0, 0, 54) + struct.pack('<IiiHHIIiiII', 40, 32, 32, 1, 24, *[0] * 6)
+    return (header + bytes(5 + 77 - len(header)) + trap).ljust(54 + 3 * 32 * 32, b'\0')
+
+
+def registered() -> dict[str, Any]:
+    """Every class and function in every registry, by the name that reaches it from each framework."""
+    def below(registry: Any) -> Iterator[Any]:
+        yield registry
+        for child in registry.children.values():
+            yield from below(child)
+
+    found: dict[str, Any] = {}
+    for root in ROOTS:
+        for registry in below(getattr(mmengine.registry, root)):
+            registry.import_from_location()
+            names = [*registry.module_dict, *getattr(registry, 'later', ())]
+            found |= {f'{registry.scope}.{name}': registry.module_dict.get(name) for name in names}
+    return found
+
+
+def at(cfg: Any, place: str) -> Any:
+    """What is in a place of a config."""
+    for name in place.split('.'):
+        cfg = cfg[int(name)] if isinstance(cfg, list) else cfg[name]
+    return cfg
+
+
+def put(place: str, part: Any) -> dict[str, Any]:
+    """The config with a part in a place."""
+    cfg: dict[str, Any] = deepcopy(CONFIG)
+    inside: Any = cfg
+    names = place.split('.')
+    for name, following in pairwise(names):
+        new: Any = [] if following.isdecimal() else {}
+        inside = inside[int(name)] if isinstance(inside, list) else inside.setdefault(name, new)
+    if isinstance(inside, list):
+        inside[int(names[-1]):int(names[-1]) + 1] = [part]
+    else:
+        inside[names[-1]] = part
+    if 'train_dataloader' in cfg:  # for a probe
+        cfg |= dict(train_dataloader={**cfg['test_dataloader'], **cfg['train_dataloader']}, val_cfg={},
+                    val_dataloader=cfg['test_dataloader'], val_evaluator=cfg['test_evaluator'])
+    return cfg
+
+
+def text_of(cfg: Mapping[str, Any]) -> str:
+    """A config as it is in a checkpoint. MMEngine's own text would be laid out, which takes longer than the attempt."""
+    return '\n'.join(f'{name} = {value!r}' for name, value in cfg.items())
+
+
+def tool(name: str) -> ModuleType:
+    spec = spec_from_file_location(name, Path(__file__).parents[2] / 'tools' / f'{name}.py')
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    with open(os.devnull, 'w') as nothing, redirect_stdout(nothing), redirect_stderr(nothing), (
+            warnings.catch_warnings()):
+        warnings.simplefilter('ignore')
+        yield
+
+
+class Campaign:
+    """Hostile checkpoints, and what became of them."""
+
+    def __init__(self, folder: Path, seconds: float = math.inf) -> None:
+        os.chdir(folder)
+        self.ends = time.monotonic() + seconds
+        self.baits, self.counts, self.marked = Baits(folder), Counter[str](), []
+        self.names: set[str] = set()
+        self.file, self.test, self.probe = folder / 'checkpoint.pth', tool('test'), tool('probe')
+        with DefaultScope.overwrite_default_scope('mmpretrain'):
+            self.weights = MODELS.build(deepcopy(CONFIG['model'])).state_dict()
+        # These do not fit another model, and are not the matter: what is built is asked with its own.
+        vit_plugin.apps.load.load_trained = lambda *args: {}
+
+    def _written(self, cfg: dict[str, Any], use: str) -> bool:
+        """Whether the door, which is the first that the commands ask, admits a config. Then it is in the checkpoint."""
+        content = dict(state_dict=self.weights, meta=dict(cfg=text_of(cfg)))
+        with suppress(ConfigError):
+            saved_config(content, 'checkpoint.pth', use)
+            torch.save(content, self.file)
+            return True
+        return False
+
+    def attempt(self, place: str, part: dict[str, Any], use: str) -> str:
+        """Give a checkpoint with a part in a place of its config to a command, and count what becomes of it."""
+        if time.monotonic() > self.ends:
+            raise TimeoutError
+        cfg = put(place, part)
+        with quiet():
+            result = self._run(use, None) if self._written(cfg, use) else DOOR
+        self.counts['tried'] += 1
+        self.counts[result] += 1
+        for mark in self.baits.marks(opened=use == 'predict'):
+            self.marked.append((place, part, use, mark))
+            print('MARK', place, part, use, mark, flush=True)
+        return result
+
+    def _run(self, use: str, config: str | None) -> str:
+        try:
+            if use == 'predict':
+                trained = vit_plugin.apps.load.load(self.file, config, device='cpu')
+                trained.visualizer()
+                trained(str(self.baits.image))
+            else:
+                self._main(dict(test=self.test, probe=self.probe)[use])
+        except ConfigError as error:
+            return 'refused when built' if 'nothing opened that a checkpoint names' in str(error) else 'failed'
+        except (Exception, SystemExit):
+            return 'failed'
+        return 'built and asked'
+
+    def _main(self, command: ModuleType) -> None:
+        for kind in (MessageHub, Visualizer, *Visualizer.__subclasses__()):
+            kind._instance_dict.clear()
+        command.main(command.make_parser().parse_args([str(self.file), '--work-dir', 'work']))
+
+
+def arguments_of(kind: Any, baits: Mapping[str, Any], each: int) -> Iterator[dict[str, Any]]:
+    """For each argument of a class, so many of the baits, the next ones for the next argument."""
+    names: set[str] = set()
+    with suppress(Exception):
+        names = parameters(kind) if inspect.isclass(kind) or inspect.isfunction(kind) else set()
+    turn = cycle(baits.values())
+    for name in sorted(names):
+        for bait in islice(turn, each):
+            yield {name: bait}
+
+
+def control(campaign: Campaign) -> int:
+    """The marks that a config leaves which a person gives: of a pickle by HTTP, a program and a picture."""
+    baits = campaign.baits
+    loader = dict(type='mmseg.LoadBiomedicalImageFromFile', decode_backend='pickle')
+    parts = {'model.neck': dict(type='mmengine.load', file=baits.address),
+             'model.head': dict(type='mmengine.Config.fromfile', filename=baits.values['x.py']),
+             'test_dataloader.dataset.pipeline.0': loader}
+    found = 0
+    for place, part in parts.items():
+        Config(put(place, part)).dump('given.py')
+        torch.save(dict(state_dict=dict(a=torch.zeros(1))), campaign.file)
+        with quiet():
+            campaign._run('predict', 'given.py')
+        found += bool(baits.marks(False))
+    return found
+
+
+def by_path(campaign: Campaign, places: Mapping[str, str]) -> None:
+    """Names that are in no registry, in every place."""
+    baits = campaign.baits.values
+    for place, use in places.items():
+        for name in BY_PATH:
+            campaign.attempt(place, dict(
+                type=name, prototype=baits['data set'], image_encoder='resnet18', model=baits['x.py'],
+                filename=baits['x.py'], file=baits['URL'], command=f'touch {campaign.baits.mark}'), use)
+        for part in (dict(type='X', _scope_='local'), dict(type=baits['expression']), dict(type='local.X')):
+            campaign.attempt(place, part, use)
+
+
+def by_name(campaign: Campaign, names: Mapping[str, Any], each: int) -> None:
+    """Registered names in every place. In the first that takes one, its arguments are baits."""
+    for name, kind in names.items():
+        taken = False
+        campaign.names.add(name)
+        for place, use in PLACES.items():
+            built = campaign.attempt(place, dict(type=name), use) != DOOR
+            if built and not taken:
+                for more in arguments_of(kind, campaign.baits.values, each):
+                    campaign.attempt(place, dict(type=name, **more), use)
+            taken |= built
+
+
+def with_baits(campaign: Campaign) -> None:
+    """Fields that a class takes for a file or address, in the classes of the config."""
+    for field in FIELDS:
+        for place in ('model', 'model.backbone', 'model.head', 'model.data_preprocessor', 'visualizer',
+                      'test_dataloader.dataset.pipeline.0', 'test_dataloader.dataset', 'test_evaluator'):
+            for bait in campaign.baits.values.values():
+                part = at(CONFIG, place)
+                for use in ('predict', 'test'):
+                    campaign.attempt(place, {**part, field: bait}, use)
+
+
+def run(campaign: Campaign, each: int = 3, places: Mapping[str, str] = PLACES) -> Campaign:
+    """The campaign, with so many baits for each argument, and the names in an order by chance, or until time is up."""
+    taken = control(campaign)
+    assert taken == 3, f'only {taken} of 3 baits leave a mark when a person gives the config'
+    names = list(registered().items())
+    random.Random(0).shuffle(names)
+    with suppress(TimeoutError):
+        by_path(campaign, places)
+        by_name(campaign, dict(names), each)
+        with_baits(campaign)
+    return campaign
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description='Try every registered class in a hostile config.')
+    parser.add_argument('--each', type=int, default=3, help='baits for each argument of a class; default: %(default)s')
+    parser.add_argument('--minutes', type=float, default=math.inf, help='after which it ends; default: at the end')
+    args = parser.parse_args()
+    import vit_plugin.detection  # noqa: F401  before the detectors
+    leave_out_multimodal()
+    logging.disable(logging.CRITICAL)
+    with tempfile.TemporaryDirectory() as folder:
+        campaign = run(Campaign(Path(folder).resolve(), 60 * args.minutes), args.each)
+        os.chdir('/')
+    print(dict(campaign.counts), 'marks:', len(campaign.marked), 'registered names:', len(campaign.names))
+    assert not campaign.marked
+
+
+if __name__ == '__main__':
+    os.environ.setdefault('OMP_NUM_THREADS', '1')
+    main()

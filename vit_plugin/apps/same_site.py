@@ -1,0 +1,40 @@
+"""Only a page of this server may ask this server."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from starlette.middleware import Middleware
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+HOSTS = ['127.0.0.1', 'localhost']
+
+
+class SameSite:
+    """Refuses what a page of another site asks. A browser says in ``Origin`` which page that is.
+
+    Gradio only keeps its answers from such a page. A picture that it posts would be read.
+    """
+
+    def __init__(self, app: 'ASGIApp') -> None:
+        self.app = app
+
+    async def __call__(self, scope: 'Scope', receive: 'Receive', send: 'Send') -> None:
+        from starlette.datastructures import Headers
+        from starlette.responses import PlainTextResponse
+        answer = self.app
+        if scope['type'] in ('http', 'websocket'):
+            headers = Headers(scope=scope)
+            if headers.get('origin') not in (None, f'http://{headers.get("host")}'):
+                answer = PlainTextResponse('A page of another site asks; only this one may.', 403)
+        await answer(scope, receive, send)
+
+
+def guards() -> 'list[Middleware]':
+    """What stands before a server on this machine: by which name, and from which page it is asked.
+
+    A site whose name is made to point at this machine (DNS rebinding) is none of :data:`HOSTS`.
+    """
+    from starlette.middleware import Middleware
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
+    this_host = Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS, www_redirect=False)
+    return [this_host, Middleware(SameSite)]
