@@ -222,8 +222,9 @@ def quiet() -> Iterator[None]:
 class Campaign:
     """Hostile checkpoints, and what became of them."""
 
-    def __init__(self, folder: Path, seconds: float = math.inf) -> None:
+    def __init__(self, folder: Path, seconds: float = math.inf, only_door: bool = False) -> None:
         os.chdir(folder)
+        self.only_door = only_door
         self.ends = time.monotonic() + seconds
         self.baits, self.counts, self.marked = Baits(folder), Counter[str](), []
         self.names: set[str] = set()
@@ -248,7 +249,9 @@ class Campaign:
             raise TimeoutError
         cfg = put(place, part)
         with quiet():
-            result = self._run(use, None) if self._written(cfg, use) else DOOR
+            admitted = self._written(cfg, use)
+            asked = 'admitted' if self.only_door else None
+            result = (asked or self._run(use, None)) if admitted else DOOR
         self.counts['tried'] += 1
         self.counts[result] += 1
         for mark in self.baits.marks(opened=use == 'predict'):
@@ -357,12 +360,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description='Try every registered class in a hostile config.')
     parser.add_argument('--each', type=int, default=3, help='baits for each argument of a class; default: %(default)s')
     parser.add_argument('--minutes', type=float, default=math.inf, help='after which it ends; default: at the end')
+    parser.add_argument('--only-door', action='store_true', help='build nothing: what the door says of each name')
     args = parser.parse_args()
     import vit_plugin.detection  # noqa: F401  before the detectors
     leave_out_multimodal()
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder:
-        campaign = run(Campaign(Path(folder).resolve(), 60 * args.minutes), args.each)
+        campaign = run(Campaign(Path(folder).resolve(), 60 * args.minutes, args.only_door), args.each)
         os.chdir('/')
     print(dict(campaign.counts), 'marks:', len(campaign.marked), 'registered names:', len(campaign.names))
     assert not campaign.marked
