@@ -50,7 +50,7 @@ CODE = ('x.yaml', 'x.pkl', 'x.py')
 @pytest.mark.parametrize('name', OPENERS)
 def test_no_file_is_opened(files, name):
     for opens in OPENERS[name]:
-        with closed('mine.pth'), pytest.raises(ConfigError, match=r"The config in 'mine.pth' names .* which would"):
+        with closed('mine.pth'), pytest.raises(ConfigError, match=r"The config in 'mine.pth' names .* that would"):
             opens(files / name)
         opens(files / name)
 

@@ -17,7 +17,6 @@ import io
 import os
 import site
 import socket
-import sys
 import sysconfig
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,8 +33,6 @@ from mmengine.registry import registry
 from vit_plugin.errors import ConfigError
 
 REMEDY = 'if you trust it, give its config with --config FILE'
-# The packages whose classes a config names.
-PACKAGES = ('mmcv', 'mmdet', 'mmengine', 'mmpretrain', 'mmseg', 'vit_plugin')
 # Python's own files and those of installed packages, which an import may read.
 PLACES = [sysconfig.get_path('stdlib'), sysconfig.get_path('platstdlib'), *site.getsitepackages(),
           site.getusersitepackages(), str(Path(__file__).parents[1])]
@@ -113,24 +110,11 @@ def _guarded(theirs: Callable[..., Any], what: Callable[..., str | None]) -> Cal
     def function(*args: Any, **kwargs: Any) -> Any:
         within = _within.get()
         if within is not None and (found := what(within, *args, **kwargs)):
-            raise ConfigError(f'The config in {within.origin!r} names {_who()}, which would '
-                              f'{found}, and no code is run and nothing opened that a checkpoint '
-                              f'names; {REMEDY}.')
+            raise ConfigError(f'The config in {within.origin!r} names a part that would {found}, and '
+                              f'no code is run and nothing opened that a checkpoint names; {REMEDY}.')
         return theirs(*args, **kwargs)
 
     return function
-
-
-def _who() -> str:
-    """The innermost class of the frameworks on the stack."""
-    frame = sys._getframe(2)
-    while frame.f_back is not None:
-        kind = type(frame.f_locals.get('self'))
-        module = kind.__module__.partition('.')[0]
-        if module in PACKAGES and kind.__module__ not in ('mmengine.registry.registry', __name__):
-            return kind.__name__
-        frame = frame.f_back
-    return 'something'
 
 
 def _file(within: Within, file: Any, *args: Any, **kwargs: Any) -> str | None:

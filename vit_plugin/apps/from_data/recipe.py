@@ -65,12 +65,12 @@ def data_sections(request: Request, listing: Listing, batch_size: int, train_pip
         dataset, metric: for a part of the data, its data set without pipeline and classes, and its metric.
     """
     def loader(split: Split, pipeline: str, **sampler: Any) -> dict[str, Any]:
-        cfg = dict(dataset(split), metainfo=dict(classes=Reference('classes')), pipeline=Reference(pipeline))
-        if split == 'train' and request.balance:  # classes with less than the mean share are repeated
-            cfg = dict(type='ClassBalancedDataset', oversample_thr=1 / len(listing.classes), dataset=cfg)
+        part = dict(dataset(split), metainfo=dict(classes=Reference('classes')), pipeline=Reference(pipeline))
         if split != 'train':
-            cfg['test_mode'] = True
-        return dict(batch_size=batch_size, num_workers=data_workers(), sampler=sampler, dataset=cfg)
+            part = dict(part, test_mode=True)
+        elif request.balance:  # classes with less than the mean share are repeated
+            part = dict(type='ClassBalancedDataset', oversample_thr=1 / len(listing.classes), dataset=part)
+        return dict(batch_size=batch_size, num_workers=data_workers(), sampler=sampler, dataset=part)
 
     sections = dict(
         train_pipeline=train_pipeline, test_pipeline=test_pipeline,
