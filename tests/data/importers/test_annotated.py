@@ -480,6 +480,13 @@ def test_what_is_wrong_in_voc_is_one_sentence(tmp_path, spoil, words):
         ('train', '"images"', '{', "instances_train2017.json' is not JSON"),
         (
             'train',
+            '"categories"',
+            '"classes"',
+            "is not complete in the format of COCO .*'categories'",
+        ),
+        ('train', '"id": 7, "name"', '"id": 1, "name"', 'two categories have one id'),
+        (
+            'train',
             '"file_name"',
             '"name"',
             "has an image or a box that is not complete in the format of COCO .*'file_name'",
@@ -612,5 +619,17 @@ def test_the_same_images_to_train_and_to_validate_are_held_out_instead(tmp_path)
     found = read(tmp_path)
     assert ([len(part) for part in found.parts.values()], found.held_out) == ([9, 1, 0], True)
     assert ('images that the YAML file names for two parts, taken for the first', 10) in [
+        row[:2] for row in found.findings.rows()
+    ]
+
+
+def test_images_of_the_test_may_have_no_annotation_in_voc(tmp_path):
+    """As VOC2012 was published."""
+    write_voc(tmp_path)
+    write(tmp_path, 'ImageSets/Main/test.txt', '900\n901\n')
+    write(tmp_path, 'ImageSets/Main/trainval.txt', ''.join(f'{i:03d}\n' for i in range(6)))
+    found = read(tmp_path)
+    assert [len(part) for part in found.parts.values()] == [4, 2, 0]
+    assert ('images of the test without an annotation, as VOC published it', 2) in [
         row[:2] for row in found.findings.rows()
     ]

@@ -204,3 +204,21 @@ def test_names_for_more_classes_than_the_masks_have(tmp_path):
     assert read(tmp_path).findings.rows() == [
         ('classes of which no mask has a pixel: no pixel of', 2, ['extinguisher', 'handle'])
     ]
+
+
+def test_masks_saved_as_jpeg_are_named(tmp_path):
+    """mmsegmentation#2111: a grey of 255 with the values of JPEG around it."""
+    write_masks(tmp_path, 12)
+    for i in range(12):
+        mask = cv2.imread(str(tmp_path / f'masks/{i}.png'), cv2.IMREAD_GRAYSCALE)
+        cv2.imwrite(
+            str(tmp_path / f'masks/{i}.jpg'),
+            255 * (mask > 0).astype(np.uint8),
+            [cv2.IMWRITE_JPEG_QUALITY, 30],
+        )
+        (tmp_path / f'masks/{i}.png').unlink()
+    with pytest.raises(
+        ConfigError,
+        match='which are not the numbers of classes; they may be smoothed or JPEG files',
+    ):
+        read(tmp_path)

@@ -19,11 +19,8 @@ def is_coco(content: Any) -> bool:
         return False
     annotations = content['annotations']
     first = annotations[0] if isinstance(annotations, list) and annotations else {}
-    return (
-        'categories' in content
-        and isinstance(first, Mapping)
-        and not {'caption', 'segments_info'} & first.keys()
-    )
+    others = {'caption', 'segments_info'}  # of its files without boxes
+    return isinstance(first, Mapping) and bool(first) and not others & first.keys()
 
 
 def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Reading:
@@ -74,6 +71,8 @@ def _photos(
         names = {
             category['id']: str(category['name']).strip() for category in content['categories']
         }
+        if len(names) < len(content['categories']):
+            raise ValueError('two categories have one id')
         for image in content['images']:
             if image['id'] in photos:
                 raise ValueError(f'two images have the id {image["id"]!r}')

@@ -24,6 +24,7 @@ NOT_LABELLED = 255
 MOST = 254  # classes
 GREY = 100  # among few values, one from here on is a grey rather than the number of a class
 FEW = 8
+MAINLY = 0.9  # of the pixels
 
 COLOUR = 1 << 24  # from here on a value is a colour, COLOUR + 65536 red + 256 green + blue
 
@@ -85,8 +86,8 @@ def choose_classes(counts: Counter[int], named: Path | None, findings: Findings)
     """
     values = sorted(counts)
     colours, names = colours_of(named), _names(named)
-    with_gaps = len(values) > FEW and values[-1] > 2 * len(values)
-    if len(values) > MOST + 1 or (with_gaps and not (names or colours)):
+    unnamed = len(values) > FEW and not (names or colours)
+    if len(values) > MOST + 1 or (unnamed and _are_smoothed(counts)):
         raise ConfigError(
             f'--data: the masks have {len(values)} values, up to {_word(values[-1])}, which are not the '
             'numbers of classes; they may be smoothed or JPEG files, which change values: save masks as '
@@ -144,6 +145,13 @@ def _are_greys(values: list[int]) -> bool:
     """Whether few values are far apart, so that they are greys or colours, of which 255 is one."""
     others = [value for value in values if value != NOT_LABELLED]
     return len(values) <= FEW and (len(others) < 2 or max(others) >= GREY)
+
+
+def _are_smoothed(counts: Counter[int]) -> bool:
+    """Whether many values have gaps between them, or are the few pixels between two greys."""
+    largest, total = max(counts), sum(counts.values())
+    two = sum(count for _, count in counts.most_common(2))
+    return largest > 2 * len(counts) or (largest >= GREY and two > MAINLY * total)
 
 
 def _by_colour(counts: Counter[int], colours: Mapping[int, str], file: Path | None) -> MaskValues:

@@ -43,7 +43,7 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> R
         for file in tree.others
         if file.parent.name == 'Main' and file.suffix == '.txt' and '_' not in file.stem
     ]
-    splits = dict(_listed(lists, {file.stem for file in files}))
+    splits = dict(_listed(lists, {file.stem for file in files}, findings))
     photos = []
     for file, root in files.items():
         if splits and file.stem not in splits:
@@ -81,20 +81,23 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> R
     return Reading(photos, used=lists)
 
 
-def _listed(lists: list[Path], stems: set[str]) -> Iterator[tuple[str, Split]]:
+def _listed(lists: list[Path], stems: set[str], findings: Findings) -> Iterator[tuple[str, Split]]:
     """Which part each image is in by the lists. That of a class has -1, 0 or 1 after each image."""
     by_split = {split_in(file.stem): file for file in lists}
     for split in SPLITS:
         for line in read_lines(by_split[split]) if split in by_split else ():
-            name = (
-                Path(line).stem if Path(line).stem in stems else re.sub(r'\s+(-1|0|1)$', '', line)
-            )
+            name = Path(line).stem
             if name not in stems:
+                name = re.sub(r'\s+(-1|0|1)$', '', line)
+            if name in stems:
+                yield name, split
+            elif split == 'test':
+                findings.note('images of the test without an annotation, as VOC published it', name)
+            else:
                 raise ConfigError(
-                    f'--data: there is no annotation of {name!r}, which {str(by_split[split])!r} lists; '
-                    'add it, or take it out of the list.'
+                    f'--data: there is no annotation of {name!r}, which {str(by_split[split])!r} '
+                    'lists; add it, or take it out of the list.'
                 )
-            yield name, split
 
 
 def _instance(node: ET.Element, file: Path) -> Instance:
