@@ -253,7 +253,8 @@ def test_a_checkpoint_says_its_model(folder):
 
 @pytest.mark.parametrize(('size', 'task', 'channels', 'blocks'), [
     (32, 'classification', (64, 128, 192), 2), (32, 'detection', (32, 64, 128), 2),
-    (64, 'classification', (32, 64, 128), 2), (192, 'detection', (128, 256), 4)])
+    (64, 'classification', (32, 64, 128), 2), (192, 'detection', (128, 256), 4),
+    (192, 'segmentation', (32, 64, 128), 2)])
 def test_the_stem_of_the_small_hybrid_follows_from_the_images(size, task, channels, blocks):
     backbone = Request('any', task).meta_backbone(size, img_size=size)
     assert backbone.num_layers == blocks

@@ -35,8 +35,7 @@ def segmentor_recipe(request: Request) -> Recipe:
     found = read_mask_folder(Tree(request.data), request.skip_invalid)
     count, scratch = len(found.train), request.from_scratch
     batch_size = min(request.batch_size or 4, count)
-    epochs = request.epochs or epochs_for(count, batch_size, 1000 if request.is_small else 2000, 12,
-                                          72 if scratch else 36)
+    epochs = request.epochs or epochs_for(count, batch_size, 2000, 12, 72 if scratch else 36)
     scale = image_scale(request, found.train, LARGEST)
     text = summary(request, found, HELD_OUT, epochs, batch_size, scale)
     if request.balance:
