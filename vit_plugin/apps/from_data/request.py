@@ -44,7 +44,9 @@ SMALL_HYBRIDS: dict[int, dict[str, Any]] = {
         numerics=dict(stem_norm_cfg=dict(num_groups=8)))}
 # The first and the last row of a task. The last one, with maps from a stride of 4 on, misses thin
 # shapes in masks (docs/results.md).
-ROWS = dict(classification=(0, SMALL), detection=(SMALL, LARGE), segmentation=(SMALL, SMALL))
+ROWS = dict(
+    classification=(0, SMALL), detection=(SMALL, LARGE), instance=(SMALL, LARGE),
+    segmentation=(SMALL, SMALL))
 
 
 @dataclass
