@@ -6,7 +6,7 @@ import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ class Listing:
         findings: what was noticed.
         masks: the class of each value of the masks.
         multi_label: whether a photograph may have several classes, or none.
+        unseen: classes without an image to validate.
     """
 
     form: str
@@ -44,7 +45,7 @@ class Listing:
     findings: Findings
     masks: MaskValues | None = None
     multi_label: bool = False
-    unseen: tuple[str, ...] = field(default=())
+    unseen: tuple[str, ...] = ()
 
     @cached_property
     def root(self) -> Path:
