@@ -138,6 +138,23 @@ def test_classes_called_mask_are_no_masks(tmp_path):
     assert not has_masks(Tree(tmp_path))
 
 
+def test_a_class_that_is_called_as_masks_are_makes_no_masks(tmp_path):
+    for name in ('images', 'labels', 'other'):
+        write_masks(tmp_path / 'in', 2)
+        (tmp_path / 'in/images').rename(tmp_path / name)
+    (tmp_path / 'in').rename(tmp_path / 'more')
+    assert not has_masks(Tree(tmp_path))
+
+
+def test_two_images_of_one_name_are_no_image_and_mask(tmp_path):
+    write_masks(tmp_path, 10)
+    (tmp_path / 'masks/0.png').rename(tmp_path / 'images/0_label.png')
+    (tmp_path / 'images').rename(tmp_path / 'cats')
+    for path in (tmp_path / 'masks').iterdir():
+        path.unlink()
+    assert not has_masks(Tree(tmp_path))
+
+
 def spoil_size(folder):
     cv2.imwrite(str(folder / 'masks/0.png'), np.zeros((3, 4), np.uint8))
 

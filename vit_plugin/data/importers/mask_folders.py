@@ -30,7 +30,6 @@ KINDS = {
         'photos',
         'input',
         'inputs',
-        'x',
     },
     'mask': {
         'masks',
@@ -47,7 +46,6 @@ KINDS = {
         'ground_truth',
         'gt',
         'targets',
-        'y',
     },
     'other': {
         'segmentationobject',
@@ -99,9 +97,11 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
 
 
 def has_masks(tree: Tree) -> bool:
-    """Whether a folder has images and masks, in folders of these names or beside each other."""
+    """Whether a folder has images and masks, and little else: in folders of these names or beside each other."""
     kinds = {_kind(tree, path) for path in tree.images}
-    return bool({'image', 'mask'} <= kinds or ('mask' not in kinds and _pairs(tree, Findings())))
+    if 'mask' in kinds:
+        return '' not in kinds and 'image' in kinds
+    return 4 * len(_pairs(tree, Findings())) > len(tree.images)
 
 
 def _kind(tree: Tree, path: Path) -> str:
@@ -127,7 +127,8 @@ def _pairs(tree: Tree, findings: Findings) -> list[Photo]:
             for path in tree.images
             if ENDING.search(path.stem) and (path.parent, ENDING.sub('', path.stem)) in stems
         ]
-        images = [path for path in tree.images if path not in {*masks}]
+        taken = {*masks}
+        images = [path for path in tree.images if path not in taken]
     if not masks:
         return []
     by_stem: dict[str, list[Path]] = {}
@@ -135,6 +136,7 @@ def _pairs(tree: Tree, findings: Findings) -> list[Photo]:
         for stem in {mask.stem, ENDING.sub('', mask.stem)}:
             by_stem.setdefault(stem, []).append(mask)
     listed = dict(_listed(tree))
+    has_parts = any(map(tree.split, images))
     photos = []
     for image in images:
         split = listed.get(image.stem) or tree.split(image)
@@ -145,7 +147,7 @@ def _pairs(tree: Tree, findings: Findings) -> list[Photo]:
             continue  # named among what is left out
         if len(nested) == 1:
             photos.append(Photo(image, split, mask=nested[0], origin=str(nested[0])))
-        elif not found and split is None and any(map(tree.split, images)):
+        elif not found and split is None and has_parts:
             continue  # the same
         else:
             what = 'images have several masks' if found else 'images have no mask'

@@ -11,7 +11,7 @@ SHARE, SEED = 0.1, 0  # of the images that are held out where there are none to 
 
 # The words of public data sets, without case.
 WORDS: dict[str, Split] = {
-    **dict.fromkeys(('train', 'training', 'trn', 'trainval', 'fit'), 'train'),
+    **dict.fromkeys(('train', 'training', 'trn', 'trainval'), 'train'),
     **dict.fromkeys(
         ('val', 'valid', 'validation', 'validate', 'validating', 'dev', 'devel'), 'val'
     ),
