@@ -4,6 +4,7 @@
 """
 
 import argparse
+import json
 import warnings
 from pathlib import Path
 
@@ -41,15 +42,28 @@ def main(args: argparse.Namespace) -> None:
     trained = load(args.checkpoint, args.config, device='cpu', options=args.cfg_options)
     model = deploy(trained.model, args.dtype)
     reference = deploy(trained.model) if args.dtype == 'bfloat16' else None
-    backbone = model.model.backbone
-    stride = backbone.strides[-1]
-    size = None if args.dynamic_size else tuple((args.size * 2)[:2]) if args.size else backbone.img_size
-    difference = export(model, args.out, size, args.dtype, reference, sources, facts_of(trained, size))
-    shape = f'{size[0]}, {size[1]}' if size else f'height and width multiples of {stride} from {2 * stride} on'
+    backbone, unit = model.model.backbone, model.unit
+    fixed = tuple((args.size * 2)[:2]) if args.size else backbone.img_size
+
+    def write(size: tuple[int, int] | None) -> float:
+        return export(model, args.out, size, args.dtype, reference, sources, facts_of(trained, size, unit))
+
+    keeps_ratio = json.loads(facts_of(trained, None))['fit'] == 'pad' and 'boxes' in model.outputs
+    size = None if args.dynamic_size or (keeps_ratio and model.any_size and not args.size) else fixed
+    note = ''
+    try:
+        difference = write(size)
+    except ConfigError:
+        if args.dynamic_size or size:
+            raise
+        size, note = fixed, ('\nThe graph has one size, into which images of another shape are padded, so that their '
+                             'boxes differ from those of the checkpoint.')
+        difference = write(size)
+    shape = f'{size[0]}, {size[1]}' if size else f'height and width multiples of {unit} from {2 * unit} on'
     number = 'any number' if model.any_number else 1
     print(f'{args.out}: images ({number}, {backbone.in_channels}, {shape}), {args.dtype} -> '
           f'{", ".join(model.outputs)}; largest difference from the model in float32: {difference:.1e} of the '
-          'largest value')
+          f'largest value{note}')
 
 
 if __name__ == '__main__':

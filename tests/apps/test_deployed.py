@@ -113,6 +113,15 @@ def test_what_is_no_graph(kind, changes, words):
         deploy(build(kind, **changes))
 
 
+def test_a_retinanet_takes_any_multiple_of_its_padding(tmp_path):
+    model = build('RetinaNet')
+    deployed = deploy(model)
+    assert deployed.unit == 8
+    assert export(deployed, tmp_path / 'model.onnx', None) < 1e-4  # it is run at three sizes
+    model.data_preprocessor.pad_size_divisor = 32
+    assert deploy(model).unit == 32
+
+
 def test_boxes_have_positions(tmp_path):
     with pytest.raises(ConfigError, match='--dynamic-size: SingleStageDetector has positions'):
         export(deploy(build('DETR')), tmp_path / 'model.pt2', None)

@@ -49,6 +49,25 @@ def test_a_classifier_gets_the_channels_of_the_network(tmp_path):
         assert found.scores.sum() == pytest.approx(1)
 
 
+@pytest.mark.parametrize(('size', 'inner', 'canvas'), [
+    ((160, 96), (128, 77), (96, 128)), ((96, 160), (77, 128), (128, 96)), ((100, 100), (80, 80), (96, 96)),
+    ((20, 10), (128, 64), (64, 128))])
+def test_an_image_of_any_shape_is_resized_as_by_the_pipeline(tmp_path, size, inner, canvas):
+    """MMCV's Resize of (128, 80) with keep_ratio=True, and MMDetection's padding to multiples of 32."""
+    from mmcv.transforms import Resize
+    outputs = dict(boxes=np.zeros((1, 1, 4), np.float32), scores=np.ones((1, 1), np.float32), labels=np.array([[0]]))
+    model = OnnxModel(write(tmp_path / 'm.onnx', outputs, fit='pad', scale=[128, 80], unit=32))
+    image = np.random.default_rng(0).integers(0, 256, (size[1], size[0], 3), np.uint8)
+    wanted = Resize(scale=(128, 80), keep_ratio=True)(dict(img=image))['img']
+    fitted, scale, offset = model.fitted(image)
+    assert wanted.shape[1::-1] == inner
+    assert fitted.shape[:2] == canvas
+    assert np.array_equal(fitted[:inner[1], :inner[0]], wanted)
+    assert not fitted[inner[1]:].any()
+    np.testing.assert_allclose(scale * size, inner)
+    assert not offset.any()
+
+
 @pytest.mark.parametrize(('fit', 'scale', 'offset'), [('stretch', (0.5, 1.), (0, 0)), ('pad', (0.5, 0.5), (0, 0)),
                                                       ('crop', (1., 1.), (-6, 0))])
 def test_boxes_are_those_of_the_image(tmp_path, fit, scale, offset):

@@ -143,3 +143,17 @@ def test_all_is_put_back():
     assert builtins.open is io.open
     with closed(None):
         assert now() == before
+
+
+def test_metadata_of_packages_is_read_wherever_it_lies(tmp_path):
+    """The first call of importlib.metadata reads that of every package on the path, also of a clone."""
+    for name, is_open in (('entry_points.txt', True), ('evil.pkl', False)):
+        path = tmp_path / 'mine.egg-info' / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text('')
+        with closed('mine.pth'):
+            if is_open:
+                path.read_text()
+            else:
+                with pytest.raises(ConfigError, match='that would open'):
+                    path.read_text()

@@ -21,6 +21,7 @@ class Deployed(nn.Module):
         outputs: the names of what :meth:`forward` returns.
         any_number: whether it takes several images at once.
         any_size: whether one graph may take images of all sizes.
+        unit: sides of images are multiples of this in such a graph.
     """
     outputs: ClassVar[tuple[str, ...]]
     any_number: ClassVar[bool] = True
@@ -34,6 +35,10 @@ class Deployed(nn.Module):
         self.register_buffer('image_mean', getattr(preprocessor, 'mean', 0 * ones).clone())
         self.register_buffer('image_std', getattr(preprocessor, 'std', ones).clone())
         self.model, self.dtype = model.to(dtype), dtype
+
+    @property
+    def unit(self) -> int:
+        return self.model.backbone.strides[-1]
 
     def forward(self, images: Tensor) -> Outputs:
         """Images (B, C, H, W), float32 from 0 to 255, in the network's channel order (RGB) -> ``outputs``."""
@@ -84,7 +89,12 @@ class DeployedBoxes(Deployed):
     Boxes are left, top, right and bottom in pixels of the image. No score is too low to be there.
     """
     outputs = ('boxes', 'scores', 'labels')
-    any_size = False  # positions of anchors and proposals are constants of the graph
+    any_size = False  # positions of proposals are constants of the graph
+
+    @property
+    def unit(self) -> int:
+        """The framework pads each image to multiples of this."""
+        return max(super().unit, getattr(self.model.data_preprocessor, 'pad_size_divisor', 1))
 
     def difference(self, found: Outputs, wanted: Outputs) -> float:
         """How far boxes of the same class are from their nearest, relative to the image and the best score.
@@ -110,7 +120,7 @@ class DeployedDETR(DeployedBoxes):
 
 class DeployedRetinaNet(DeployedBoxes):
     """A detector with MMDetection's ``RetinaHead``, with torchvision's suppression of overlaps, for one image."""
-    any_number = False
+    any_number, any_size = False, True
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         head, test_cfg = self.model.bbox_head, self.model.bbox_head.test_cfg
@@ -120,13 +130,14 @@ class DeployedRetinaNet(DeployedBoxes):
         for level, delta, anchor in zip(logits, deltas, anchors, strict=True):
             scores = level[0].float().permute(1, 2, 0).reshape(-1).sigmoid()
             most = test_cfg.get('nms_pre', -1)
-            scores, best = scores.topk(len(scores) if most < 0 else min(most, len(scores)))
+            count = scores.shape[0]
+            scores, best = scores.topk(count if most < 0 else torch.sym_min(most, count))
             rows = best // head.num_classes
             boxes = head.bbox_coder.decode(anchor[rows], delta[0].float().permute(1, 2, 0).reshape(-1, 4)[rows],
                                            max_shape=images.shape[-2:])
             found.append((boxes, scores, best % head.num_classes))
         boxes, scores, labels = (torch.cat(parts) for parts in zip(*found, strict=True))
-        apart = labels[:, None] * (1. + max(images.shape[-2:]))  # boxes of two classes do not overlap
+        apart = labels[:, None] * (1. + boxes.max())  # boxes of two classes do not overlap
         kept = nms(boxes + apart, scores, test_cfg['nms']['iou_threshold'])[:test_cfg['max_per_img']]
         return boxes[kept][None], scores[kept][None], labels[kept][None]
 

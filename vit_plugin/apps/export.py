@@ -71,17 +71,17 @@ def trace(model: Deployed, size: tuple[int, int] | None) -> ExportedProgram:
     """
     backbone = model.model.backbone
     dynamic: dict[int, Any] = {0: Dim('batch')} if model.any_number else {}
-    stride = backbone.strides[-1]
+    unit = model.unit
     what, remedy = 'torch.export cannot trace this model', 'leave out the part of it that the cause names'
     if size is None and not model.any_size:
         raise ConfigError(f'--dynamic-size: {type(model.model).__name__} has positions of boxes in its graph; write a '
                           'file for each size, with --size.')
     if size is None:
-        dynamic |= {2: stride * Dim('rows', min=2), 3: stride * Dim('columns', min=2)}
+        dynamic |= {2: unit * Dim('rows', min=2), 3: unit * Dim('columns', min=2)}
         what = ('--dynamic-size: the graph of this model depends on the size of the images, as with '
                 "encoder=dict(window=...) or pos_embed=dict(interpolate_mode='bicubic_dinov2')")
         remedy = 'write a file for each size, with --size'
-    example = torch.zeros(2 if model.any_number else 1, backbone.in_channels, *(size or (3 * stride, 4 * stride)))
+    example = torch.zeros(2 if model.any_number else 1, backbone.in_channels, *(size or (3 * unit, 4 * unit)))
     with torch.no_grad(), precomputed(model, size), _one_sentence(what, remedy):
         program = torch.export.export(model, (example, ), dynamic_shapes=(dynamic or None, ))
         run = program.module()
@@ -92,8 +92,8 @@ def trace(model: Deployed, size: tuple[int, int] | None) -> ExportedProgram:
 
 def sizes_to_try(model: Deployed, size: tuple[int, int] | None) -> list[tuple[int, int]]:
     """The sizes to test: this size, or some sizes for a graph of all sizes."""
-    stride = model.model.backbone.strides[-1]
-    return [size] if size else [(stride * rows, stride * columns) for rows, columns in ((2, 2), (5, 3), (4, 9))]
+    unit = model.unit
+    return [size] if size else [(unit * rows, unit * columns) for rows, columns in ((2, 2), (5, 3), (4, 9))]
 
 
 def write_pt2(program: ExportedProgram, path: Path, dtype: str, outputs: Sequence[str] = (), facts: str = '') -> Run:

@@ -55,13 +55,16 @@ class OnnxModel:
             ConfigError: if the outputs become segments outside of the file.
         """
         fitted = [self.fitted(image) for image in images]
-        inputs = np.stack([self.channels_of(pixels) for pixels, _, _ in fitted])
-        parts = [inputs] if self.any_number else [inputs[i:i + 1] for i in range(len(inputs))]
+        inputs = [self.channels_of(pixels) for pixels, _, _ in fitted]
+        together = self.any_number and 'scale' not in self.facts  # all of one size
+        parts = [np.stack(inputs)] if together else [one[None] for one in inputs]
         names = [output.name for output in self.session.get_outputs()]
-        runs = [self.session.run(None, {'images': part}) for part in parts]
-        outputs = {name: np.concatenate(arrays) for name, arrays in zip(names, zip(*runs, strict=True), strict=True)}
-        return [self._found({name: array[i] for name, array in outputs.items()}, image, scale, offset)
-                for i, (image, (_, scale, offset)) in enumerate(zip(images, fitted, strict=True))]
+        outputs: list[dict[str, np.ndarray]] = []
+        for part in parts:
+            arrays = self.session.run(None, {'images': part})
+            outputs += [dict(zip(names, one, strict=True)) for one in zip(*arrays, strict=True)]
+        return [self._found(found, image, scale, offset)
+                for found, image, (_, scale, offset) in zip(outputs, images, fitted, strict=True)]
 
     def channels_of(self, pixels: np.ndarray) -> np.ndarray:
         """Pixels (H, W, 3) in BGR in the channels of the file, (C, H, W) in float32."""
@@ -96,20 +99,36 @@ class OnnxModel:
         return Prediction(None, found[order], names_of(found[order], self.classes),
                           (counts[order] / counts.sum()), map=labels)
 
+    def kept_ratio(self, sides: np.ndarray) -> float | None:
+        """By how much MMCV's ``Resize(keep_ratio=True)`` resizes an image, or None of a file of one size.
+
+        The longer side fits into the longer one of its scale, and the shorter into the shorter, however it is turned.
+        """
+        longer, shorter = self.facts.get('scale') or (None, None)
+        return longer and min(longer / sides.max(), shorter / sides.min())
+
+    def canvas(self, sides: np.ndarray) -> tuple[int, int]:
+        """Width and height of the input for an image: of the file, or of the resized image in whole units."""
+        ratio, unit = self.kept_ratio(sides), self.facts.get('unit')
+        if not ratio:
+            return self.size[1], self.size[0]
+        width, height = (np.ceil(np.maximum(np.rint(sides * ratio), 1) / unit).astype(int) * unit).tolist()
+        return max(width, 2 * unit), max(height, 2 * unit)
+
     def fitted(self, image: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """An image at the size of the file, as the config's test brings it there.
 
         Returns:
             The pixels, and what takes a point (x, y) of the image there: its scale, and then its offset.
         """
-        height, width = self.size
         sides = np.array(image.shape[1::-1])
+        width, height = self.canvas(sides)
         ratios = np.array((width, height)) / sides
         match self.facts['fit']:
             case 'crop':  # the shorter side is a little larger than the file's, and the middle is taken
                 ratios = np.full(2, ratios.max() * self.facts['enlarged'])
             case 'pad':  # the longer side fits, and the rest is grey
-                ratios = np.full(2, ratios.min())
+                ratios = np.full(2, self.kept_ratio(sides) or ratios.min())
         inner = np.maximum(np.rint(sides * ratios), 1).astype(int)
         antialias = self.facts['antialias'] and ratios.max() < 1
         method = cv2.INTER_AREA if antialias else METHODS[self.facts['interpolation']]
@@ -122,12 +141,13 @@ class OnnxModel:
         return resized[top:top + height, left:left + width], inner / sides, -np.array((left, top))
 
 
-def facts_of(trained: Any, size: tuple[int, int] | None) -> str:
+def facts_of(trained: Any, size: tuple[int, int] | None, unit: int = 1) -> str:
     """What :class:`OnnxModel` has to know of a ``TrainedModel``, as JSON.
 
     Args:
         trained: the model.
         size: height and width of the images of the file. None means any.
+        unit: their sides are multiples of this.
     """
     from vit_plugin.config import with_pipeline  # not above: to read a file takes no MMEngine
     model = trained.model
@@ -152,4 +172,6 @@ def facts_of(trained: Any, size: tuple[int, int] | None) -> str:
         facts |= dict(fit='crop', enlarged=resize['scale'] / crop)
     elif resize.get('keep_ratio'):
         facts['fit'] = 'pad'
+        if size is None:
+            facts |= dict(scale=sorted(resize['scale'], reverse=True), unit=unit)
     return json.dumps(facts)

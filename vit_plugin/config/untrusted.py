@@ -12,7 +12,9 @@ A config that a person gives by ``--config`` is a program and does not come here
 import inspect
 import re
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
+from importlib import import_module
+from io import StringIO
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
@@ -215,7 +217,10 @@ def _registered(registry: root.Registry, name: str, scope: str) -> Any:
     """What is registered under a name, or None. Nothing is imported by its path."""
     if _is_path(name):
         return None
-    with closed(name, files=False), registry.switch_scope_and_registry(scope) as here, suppress(
-            RuntimeError, ConfigError):
+    with suppress(ImportError):  # of a framework that is not installed
+        import_module(f'{scope}.registry')
+    here = registry.children.get(scope, registry)  # some have no child of this framework
+    # MMDetection's data sets print that they could not import OneDL.
+    with closed(name, files=False), suppress(RuntimeError, ConfigError), redirect_stdout(StringIO()):
         return here.get(name)
     return None

@@ -39,6 +39,10 @@ PLACES = [sysconfig.get_path('stdlib'), sysconfig.get_path('platstdlib'), *site.
 INSTALLED = tuple(os.path.realpath(path) + os.sep for path in PLACES)
 
 
+# What importlib.metadata reads of packages wherever they are installed, such as in a clone.
+METADATA = ('entry_points.txt', 'METADATA', 'PKG-INFO', 'RECORD', 'top_level.txt')
+
+
 class Within(NamedTuple):
     """What is closed in a thread."""
     origin: str  # of the config
@@ -118,9 +122,15 @@ def _guarded(theirs: Callable[..., Any], what: Callable[..., str | None]) -> Cal
 
 
 def _file(within: Within, file: Any, *args: Any, **kwargs: Any) -> str | None:
-    if not within.files or isinstance(file, int) or os.path.realpath(file).startswith(INSTALLED):
+    if not within.files or isinstance(file, int) or _is_installed(file):
         return None
     return f'open {os.fspath(file)!r}'
+
+
+def _is_installed(file: Any) -> bool:
+    path = Path(os.path.realpath(os.fsdecode(file)))
+    is_metadata = path.parent.suffix in ('.egg-info', '.dist-info') and path.name in METADATA
+    return is_metadata or str(path).startswith(INSTALLED)
 
 
 def _connect(within: Within, self: socket.socket, address: Any) -> str | None:
