@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> None:
     fixed = tuple((args.size * 2)[:2]) if args.size else backbone.img_size
 
     def write(size: tuple[int, int] | None) -> float:
-        return export(model, args.out, size, args.dtype, reference, sources, facts_of(trained, size, unit))
+        return export(model, args.out, size, args.dtype, reference, sources, facts_of(trained, size, unit, model.least))
 
     keeps_ratio = json.loads(facts_of(trained, None))['fit'] == 'pad' and 'boxes' in model.outputs
     size = None if args.dynamic_size or (keeps_ratio and model.any_size and not args.size) else fixed
@@ -59,7 +59,7 @@ def main(args: argparse.Namespace) -> None:
         size, note = fixed, ('\nThe graph has one size, into which images of another shape are padded, so that their '
                              'boxes differ from those of the checkpoint.')
         difference = write(size)
-    shape = f'{size[0]}, {size[1]}' if size else f'height and width multiples of {unit} from {2 * unit} on'
+    shape = f'{size[0]}, {size[1]}' if size else f'height and width multiples of {unit} from {model.least * unit} on'
     number = 'any number' if model.any_number else 1
     print(f'{args.out}: images ({number}, {backbone.in_channels}, {shape}), {args.dtype} -> '
           f'{", ".join(model.outputs)}; largest difference from the model in float32: {difference:.1e} of the '

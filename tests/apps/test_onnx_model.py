@@ -56,7 +56,7 @@ def test_an_image_of_any_shape_is_resized_as_by_the_pipeline(tmp_path, size, inn
     """MMCV's Resize of (128, 80) with keep_ratio=True, and MMDetection's padding to multiples of 32."""
     from mmcv.transforms import Resize
     outputs = dict(boxes=np.zeros((1, 1, 4), np.float32), scores=np.ones((1, 1), np.float32), labels=np.array([[0]]))
-    model = OnnxModel(write(tmp_path / 'm.onnx', outputs, fit='pad', scale=[128, 80], unit=32))
+    model = OnnxModel(write(tmp_path / 'm.onnx', outputs, fit='pad', scale=[128, 80], unit=32, least=64))
     image = np.random.default_rng(0).integers(0, 256, (size[1], size[0], 3), np.uint8)
     wanted = Resize(scale=(128, 80), keep_ratio=True)(dict(img=image))['img']
     fitted, scale, offset = model.fitted(image)

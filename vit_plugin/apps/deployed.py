@@ -21,7 +21,7 @@ class Deployed(nn.Module):
         outputs: the names of what :meth:`forward` returns.
         any_number: whether it takes several images at once.
         any_size: whether one graph may take images of all sizes.
-        unit: sides of images are multiples of this in such a graph.
+        unit, least: sides of images are multiples of the first in such a graph, at least so many.
     """
     outputs: ClassVar[tuple[str, ...]]
     any_number: ClassVar[bool] = True
@@ -39,6 +39,10 @@ class Deployed(nn.Module):
     @property
     def unit(self) -> int:
         return self.model.backbone.strides[-1]
+
+    @property
+    def least(self) -> int:
+        return 2
 
     def forward(self, images: Tensor) -> Outputs:
         """Images (B, C, H, W), float32 from 0 to 255, in the network's channel order (RGB) -> ``outputs``."""
@@ -121,6 +125,12 @@ class DeployedDETR(DeployedBoxes):
 class DeployedRetinaNet(DeployedBoxes):
     """A detector with MMDetection's ``RetinaHead``, with torchvision's suppression of overlaps, for one image."""
     any_number, any_size = False, True
+
+    @property
+    def least(self) -> int:
+        """So that the coarsest map has two rows: torch.export takes a side of one for a constant."""
+        coarsest = max(max(stride) for stride in self.model.bbox_head.prior_generator.strides)
+        return max(2, math.ceil(2 * coarsest / self.unit))
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         head, test_cfg = self.model.bbox_head, self.model.bbox_head.test_cfg

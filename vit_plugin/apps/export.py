@@ -77,11 +77,12 @@ def trace(model: Deployed, size: tuple[int, int] | None) -> ExportedProgram:
         raise ConfigError(f'--dynamic-size: {type(model.model).__name__} has positions of boxes in its graph; write a '
                           'file for each size, with --size.')
     if size is None:
-        dynamic |= {2: unit * Dim('rows', min=2), 3: unit * Dim('columns', min=2)}
+        dynamic |= {2: unit * Dim('rows', min=model.least), 3: unit * Dim('columns', min=model.least)}
         what = ('--dynamic-size: the graph of this model depends on the size of the images, as with '
                 "encoder=dict(window=...) or pos_embed=dict(interpolate_mode='bicubic_dinov2')")
         remedy = 'write a file for each size, with --size'
-    example = torch.zeros(2 if model.any_number else 1, backbone.in_channels, *(size or (3 * unit, 4 * unit)))
+    example_size = size or ((model.least + 1) * unit, (model.least + 2) * unit)
+    example = torch.zeros(2 if model.any_number else 1, backbone.in_channels, *example_size)
     with torch.no_grad(), precomputed(model, size), _one_sentence(what, remedy):
         program = torch.export.export(model, (example, ), dynamic_shapes=(dynamic or None, ))
         run = program.module()
@@ -92,8 +93,9 @@ def trace(model: Deployed, size: tuple[int, int] | None) -> ExportedProgram:
 
 def sizes_to_try(model: Deployed, size: tuple[int, int] | None) -> list[tuple[int, int]]:
     """The sizes to test: this size, or some sizes for a graph of all sizes."""
-    unit = model.unit
-    return [size] if size else [(unit * rows, unit * columns) for rows, columns in ((2, 2), (5, 3), (4, 9))]
+    unit, least = model.unit, model.least
+    more = ((0, 0), (3, 1), (2, 7))
+    return [size] if size else [(unit * (least + rows), unit * (least + columns)) for rows, columns in more]
 
 
 def write_pt2(program: ExportedProgram, path: Path, dtype: str, outputs: Sequence[str] = (), facts: str = '') -> Run:

@@ -113,7 +113,8 @@ class OnnxModel:
         if not ratio:
             return self.size[1], self.size[0]
         width, height = (np.ceil(np.maximum(np.rint(sides * ratio), 1) / unit).astype(int) * unit).tolist()
-        return max(width, 2 * unit), max(height, 2 * unit)
+        least = self.facts['least']
+        return max(width, least), max(height, least)
 
     def fitted(self, image: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """An image at the size of the file, as the config's test brings it there.
@@ -141,13 +142,13 @@ class OnnxModel:
         return resized[top:top + height, left:left + width], inner / sides, -np.array((left, top))
 
 
-def facts_of(trained: Any, size: tuple[int, int] | None, unit: int = 1) -> str:
+def facts_of(trained: Any, size: tuple[int, int] | None, unit: int = 1, least: int = 1) -> str:
     """What :class:`OnnxModel` has to know of a ``TrainedModel``, as JSON.
 
     Args:
         trained: the model.
         size: height and width of the images of the file. None means any.
-        unit: their sides are multiples of this.
+        unit, least: their sides are multiples of the first, at least so many.
     """
     from vit_plugin.config import with_pipeline  # not above: to read a file takes no MMEngine
     model = trained.model
@@ -173,5 +174,5 @@ def facts_of(trained: Any, size: tuple[int, int] | None, unit: int = 1) -> str:
     elif resize.get('keep_ratio'):
         facts['fit'] = 'pad'
         if size is None:
-            facts |= dict(scale=sorted(resize['scale'], reverse=True), unit=unit)
+            facts |= dict(scale=sorted(resize['scale'], reverse=True), unit=unit, least=least * unit)
     return json.dumps(facts)
