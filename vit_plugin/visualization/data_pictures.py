@@ -88,17 +88,24 @@ def data_figures(
 
 
 @contextmanager
-def as_they_were(seed: int = 0) -> Iterator[None]:
-    """Seed the generators of Python, NumPy and torch for a block, and set them back after it."""
+def kept_generators() -> Iterator[None]:
+    """Give the random generators of Python, NumPy and torch their states back."""
     python, numpy = random.getstate(), np.random.get_state()
     devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
-    with torch.random.fork_rng(devices):
-        seed_host(seeds(seed, 0, 0))
-        try:
+    try:
+        with torch.random.fork_rng(devices):
             yield
-        finally:
-            random.setstate(python)
-            np.random.set_state(numpy)
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
+
+
+@contextmanager
+def as_they_were(seed: int = 0) -> Iterator[None]:
+    """Seed the generators for a block, and set them back after it."""
+    with kept_generators():
+        seed_host(seeds(seed, 0, 0))
+        yield
 
 
 def twin(dataset: Any) -> Any:

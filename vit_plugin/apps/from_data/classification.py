@@ -29,8 +29,7 @@ def classifier_recipe(request: Request) -> Recipe:
     """The config of a training on ``data/{train,val}/<class>/`` or ``data/<class>/``.
 
     Raises:
-        ConfigError: see :func:`~vit_plugin.data.folders.read_image_folder`. For a folder with
-            boxes it names ``--task``.
+        ConfigError: see :func:`read_classes`.
     """
     found = read_classes(request)
     count, scratch = len(found.train), request.from_scratch

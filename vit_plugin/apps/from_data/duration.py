@@ -3,10 +3,9 @@
 import copy
 import math
 import os
-import random
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,8 @@ import torch
 from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop, Runner
 from torch import nn
+
+from vit_plugin.visualization.data_pictures import kept_generators
 
 HOUR, MINUTE = 3600., 60.  # seconds
 # Seconds of a step that are measured well enough, and those of one that is at its first time.
@@ -133,16 +134,3 @@ def in_words(seconds: float) -> str:
     if seconds < 2 * HOUR:
         return f'{seconds / MINUTE:.0f} minutes'
     return f'{seconds / HOUR:.1f} hours'
-
-
-@contextmanager
-def kept_generators() -> Iterator[None]:
-    """Give the random generators of python, numpy and torch their states back."""
-    states = random.getstate(), np.random.get_state()
-    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
-    try:
-        with torch.random.fork_rng(devices):
-            yield
-    finally:
-        random.setstate(states[0])
-        np.random.set_state(states[1])
