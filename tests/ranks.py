@@ -1,5 +1,7 @@
 """Run a function on several processes of this machine, which share the imports of the tests."""
 
+import faulthandler
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,13 +24,20 @@ def on_ranks(count: int, folder: Path, function: Callable[..., None], *args: Any
         function: defined at the top of a module.
         *args: its arguments.
     """
-    torch.multiprocessing.start_processes(_rank, (count, str(folder), function, args), count, start_method='fork')
+    try:
+        torch.multiprocessing.start_processes(_rank, (count, str(folder), function, args), count, start_method='fork')
+    except torch.multiprocessing.ProcessExitedException as error:
+        trace = (folder / f'crash_of_rank_{error.error_index}.txt').read_text()
+        raise RuntimeError(f'{error}\n{trace}') from error
 
 
 def _rank(rank: int, count: int, folder: str, function: Callable[..., None], args: tuple) -> None:
-    torch.set_num_threads(1)
-    dist.init_process_group('gloo', init_method=f'file://{folder}/rendezvous_of_{function.__name__}', rank=rank,
-                            world_size=count)
-    function(*args)
-    dist.barrier()
-    dist.destroy_process_group()
+    gc.freeze()  # what other tests left is not destroyed here, where the threads of its extensions do not run
+    rendezvous = f'file://{folder}/rendezvous_of_{function.__name__}'
+    with Path(folder, f'crash_of_rank_{rank}.txt').open('w') as trace:
+        faulthandler.enable(trace)
+        torch.set_num_threads(1)
+        dist.init_process_group('gloo', init_method=rendezvous, rank=rank, world_size=count)
+        function(*args)
+        dist.barrier()
+        dist.destroy_process_group()
