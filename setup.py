@@ -35,7 +35,7 @@ onedl = ['onedl-mmengine>=0.10.12', 'onedl-mmcv>=2.3.2', 'onedl-mmpretrain>=1.3.
 
 # What the tests need, and what else a change to the code needs.
 test = ['pytest', 'hypothesis', 'scikit-learn', 'scipy', 'ruff', 'torchao', 'pytest-xdist', 'setuptools', 'build',
-        'submitit', 'tensorboard', 'pillow-heif']
+        'tensorboard', 'pillow-heif']
 
 setup(
     name='vit_plugin',
@@ -64,7 +64,6 @@ setup(
         'coco': ['faster-coco-eval'],
         'hf': ['datasets'],
         'heic': ['pillow-heif'],
-        'sweep': ['submitit'],
         'logs': ['tensorboard', 'wandb', 'mlflow'],
         'export': ['onnx', 'onnxscript', 'onnxruntime'],
         'docs': ['sphinx', 'myst-parser', 'furo', 'sphinx-copybutton'],

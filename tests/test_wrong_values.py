@@ -15,7 +15,7 @@ def test_every_registered_class_is_tried():
              for name, cls in {**value.module_dict, **{name: value.get(name) for name in value.later}}.items()
              if cls.__module__.startswith('vit_plugin.') and isinstance(cls, type)}
     names -= {'Runner'}  # whose arguments are those of MMEngine's, a whole config: tests/bad_calls.py
-    names -= {'HuggingFaceImages', 'WebShards'}  # which need files: tests/data
+    names -= {'HuggingFaceImages'}  # which needs files: tests/data
     # Their arguments are MMDetection's.
     names -= {'FasterCocoMetric', 'DecoderOnlyDINO', 'DecoderOnlyDeformableDETR'}
     assert {cls_of(name).__name__ for name in RIGHT} == names

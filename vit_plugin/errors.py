@@ -57,7 +57,6 @@ EXTRAS = {
     'gradio': "'vit_plugin[browser]'",
     'peft': "'vit_plugin[lora]'",
     'torchao': "'vit_plugin[float8]'",
-    'submitit': "'vit_plugin[sweep]'",
     'onnx': "'vit_plugin[export]'",
     'onnxscript': "'vit_plugin[export]'",
     'onnxruntime': "'vit_plugin[export]'",

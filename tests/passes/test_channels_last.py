@@ -9,10 +9,10 @@ TINY = dict(img_size=64, arch=dict(
     resnet=dict(stage_depths=(1, 1), width=32)))
 
 
-@pytest.mark.parametrize(('vendor', 'changes'), [('Intel', True), ('AMD', False), ('', False)])
-def test_by_processor(monkeypatch, vendor, changes):
+@pytest.mark.parametrize(('latest', 'changes'), [('AMX', True), ('AVX-512', False), ('AVX2', False), ('', False)])
+def test_by_instruction_set(monkeypatch, latest, changes):
     """The format of the maps changes, and no value; afterwards everything is as it was."""
-    monkeypatch.setattr(processor, 'vendor', lambda: vendor)
+    monkeypatch.setattr(processor, 'instruction_set', lambda: latest)
     torch.manual_seed(0)
     model, images = VisionTransformer(**TINY).eval(), torch.randn(2, 3, 64, 64)
     before = {name: value.clone() for name, value in model.state_dict().items()}
@@ -31,7 +31,7 @@ def test_by_processor(monkeypatch, vendor, changes):
 
 
 def test_a_format_of_the_user_stays(monkeypatch):
-    monkeypatch.setattr(processor, 'vendor', lambda: 'AMD')
+    monkeypatch.setattr(processor, 'instruction_set', lambda: 'AVX2')
     model = VisionTransformer(**TINY).eval().to(memory_format=torch.channels_last)
     restore(optimize(model))
     assert model.patch_embed.backbone.stages[0].blocks[0].conv2.weight.is_contiguous(memory_format=torch.channels_last)

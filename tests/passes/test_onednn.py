@@ -8,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from vit_plugin.models.layers import Mlp
 from vit_plugin.passes import onednn, processor
-from vit_plugin.passes.onednn import OneDnnMlp, padded_rows, use_onednn, use_torch
+from vit_plugin.passes.onednn import OneDnnMlp, convert_mlps, padded_rows, use_onednn, use_torch
 
 OPERATOR = 'mkldnn::_linear_pointwise'
 
@@ -29,7 +29,7 @@ def any_size(monkeypatch):
 @pytest.fixture
 def mlp() -> Mlp:
     mlp = Mlp(8, 16, dict(type='GELU', approximate='tanh'))
-    use_onednn(mlp)
+    convert_mlps(mlp)
     return mlp
 
 
@@ -55,7 +55,7 @@ def test_it_is_torchs_linear_and_gelu(approximate, bias, shape):
     mlp, x = Mlp(8, 16, dict(type='GELU', approximate=approximate), bias=bias), torch.randn(shape)
     with torch.no_grad():
         expected = mlp(x)
-        use_onednn(mlp)
+        convert_mlps(mlp)
         assert is_fused(lambda: mlp(x))
         close(mlp(x), expected)
 
@@ -67,11 +67,17 @@ def test_not_below_the_size_from_which_it_is_faster(mlp, monkeypatch):
         assert not is_fused(lambda: mlp(torch.randn(2, 8)))
 
 
-def test_not_on_a_processor_that_was_not_measured(monkeypatch):
-    monkeypatch.setattr(processor, 'vendor', lambda: '')
+@pytest.mark.parametrize(('capability', 'flags', 'kind'), [
+    ('AVX512', 'avx512bw amx_tile', OneDnnMlp), ('AVX512', 'avx512bw', OneDnnMlp), ('AVX2', 'avx512bw amx_tile', Mlp),
+    ('DEFAULT', '', Mlp)])
+def test_where_it_is_faster(monkeypatch, capability, flags, kind):
+    monkeypatch.setattr(torch.backends.cpu, 'get_cpu_capability', lambda: capability)
+    monkeypatch.setattr(processor, '_cpuinfo', lambda: dict(flags=flags))
+    processor.instruction_set.cache_clear()
     mlp = Mlp(8, 16, dict(type='GELU'))
     use_onednn(mlp)
-    assert type(mlp) is Mlp
+    processor.instruction_set.cache_clear()
+    assert type(mlp) is kind
 
 
 @torch.no_grad()
@@ -123,7 +129,7 @@ def test_transforms(mlp, x):
 def test_names_and_parameters_stay_and_it_is_undone():
     mlp, x = Mlp(8, 16, dict(type='GELU')), torch.randn(1, 5, 8)
     before, names, expected = vars(mlp).keys(), list(mlp.state_dict()), mlp(x)
-    use_onednn(mlp)
+    convert_mlps(mlp)
     assert (type(mlp), type(mlp.fc1), list(mlp.state_dict()), vars(mlp).keys()) == (OneDnnMlp, nn.Linear, names, before)
     use_torch(mlp)
     assert type(mlp) is Mlp

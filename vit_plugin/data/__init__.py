@@ -16,7 +16,6 @@ TRANSFORMS.import_later({
 })
 DATASETS.import_later({
     'HuggingFaceImages': 'vit_plugin.data.hugging_face',
-    'WebShards': 'vit_plugin.data.web_dataset',
 })
 __getattr__ = later_of(__name__, TRANSFORMS, DATASETS)
 __all__ = ['DefaultSampler', 'Digits', 'InfiniteSampler', 'stratified_subset']

@@ -2,29 +2,37 @@
 
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
+
+from mmengine.dataset import Compose
+from torch.utils.data import Dataset
 
 from vit_plugin.arguments.fields import Typed
 from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.files.images import decode
 from vit_plugin.registry import DATASETS
 
-from .encoded import EncodedImages
+from .images import reading
 
 
 @DATASETS.register_module()
-class HuggingFaceImages(EncodedImages):
+class HuggingFaceImages(Dataset):
     """Images with labels in a data set of Hugging Face's ``datasets``, by random access, for classification.
 
+    Each sample goes through the pipeline as ``img`` (height, width, 3) in BGR, uint8, with ``gt_label``, ``img_path``,
+    ``img_shape``, ``ori_shape`` and ``sample_idx``. So the pipeline has no ``LoadImageFromFile``.
+
     Args:
-        path: a folder that ``save_to_disk`` wrote, or what ``datasets.load_dataset`` takes: a folder of images, or a
-            name on the Hub.
+        path: a folder that ``save_to_disk`` wrote, or what ``datasets.load_dataset`` takes: a folder of images, a
+            name on the Hub, or a format (``'parquet'``, ``'webdataset'``).
         split: the part, such as ``'train'``.
         image: the column of the images.
         label: the column of the labels; None without labels.
         name: the configuration of a data set on the Hub.
-        data_files: files for a format of ``load_dataset`` (``path='parquet'``).
+        data_files: the files of a format.
         classes: names of the classes. None takes those of the label's column.
-        pipeline: transforms, see :class:`~vit_plugin.data.encoded.EncodedImages`.
+        pipeline: transforms.
 
     Raises:
         ConfigError: if the data set, the split or a column is missing or of another kind.
@@ -48,7 +56,9 @@ class HuggingFaceImages(EncodedImages):
         if label and not (isinstance(kind, datasets.ClassLabel) or getattr(kind, 'dtype', '').startswith('int')):
             raise ConfigError(f'label={label!r} of {path!r} has no integers but {kind}: give the column of the '
                               'labels, or label=None.')
-        super().__init__(pipeline, classes or getattr(kind, 'names', None))
+        self.pipeline = Compose(list(pipeline))
+        names = classes or getattr(kind, 'names', None)
+        self.metainfo = dict(classes=tuple(names)) if names else {}
         self._path, self._image, self._label = path, image, label
         self._table = table.select_columns([one for one in (image, label) if one]).cast_column(
             image, datasets.Image(decode=False))
@@ -56,15 +66,23 @@ class HuggingFaceImages(EncodedImages):
     def __len__(self) -> int:
         return len(self._table)
 
-    def encoded(self, index: int) -> tuple[bytes, str, int | None]:
+    def __getitem__(self, index: int) -> Any:
         row: dict[str, Any] = self._table[int(index)]
-        image, label = row[self._image] or {}, row[self._label] if self._label else None
-        path = image.get('path') or ''
-        content = image.get('bytes')
-        if content is None and os.path.isfile(path):
-            with open(path, 'rb') as file:
-                content = file.read()
-        return content or b'', f'{self._path}[{index}] {path}'.strip(), label
+        content, file = _content(row[self._image] or {})
+        path = f'{self._path}[{index}] {file}'.strip()
+        with reading(path):
+            image = decode(content, 'color')
+        size = image.shape[:2]
+        sample = dict(img=image, img_path=path, img_shape=size, ori_shape=size, sample_idx=index)
+        return self.pipeline(dict(sample, gt_label=row[self._label]) if self._label else sample)
+
+
+def _content(image: dict[str, Any]) -> tuple[bytes, str]:
+    """The encoded image of a row, and its path if it has one."""
+    path, content = image.get('path') or '', image.get('bytes')
+    if content is None and os.path.isfile(path):
+        content = Path(path).read_bytes()
+    return content or b'', path
 
 
 def _load(path: str, split: str, name: str | None, data_files: Any) -> Any:

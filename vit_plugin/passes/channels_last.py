@@ -9,7 +9,7 @@ from vit_plugin.models import ResNetEmbed
 from . import processor
 
 MARK = 'is_channels_last'  # the attribute of a stem that this pass has changed
-VENDORS = ('Intel', )  # of the processors on which it is faster (docs/speed.md)
+INSTRUCTION_SETS = ('AMX', )  # on which it is faster (docs/speed.md)
 
 
 def use_channels_last(model: nn.Module) -> None:
@@ -17,8 +17,12 @@ def use_channels_last(model: nn.Module) -> None:
 
     A convolution takes the format from its kernel. Shapes, values and the state dict stay the same.
     """
-    if processor.vendor() not in VENDORS:
-        return
+    if processor.instruction_set() in INSTRUCTION_SETS:
+        convert_stems(model)
+
+
+def convert_stems(model: nn.Module) -> None:
+    """Let it do so on any processor."""
     for stem in model.modules():
         if isinstance(stem, ResNetEmbed) and not any(isinstance(one, DTensor) for one in stem.parameters()):
             stem.backbone.to(memory_format=torch.channels_last)

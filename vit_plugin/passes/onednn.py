@@ -13,15 +13,14 @@ from vit_plugin.models.layers.mlp import Mlp
 
 from . import processor
 
-VENDORS = ('AMD', 'Intel')  # of the processors on which it was measured (docs/speed.md)
+INSTRUCTION_SETS = ('AMX', 'AVX-512')  # on which it is faster (docs/speed.md)
 # With fewer multiply-adds, the dispatch costs more time than oneDNN saves.
 MIN_PRODUCTS = 2**28
 
 
 def is_available() -> bool:
-    """Whether this torch has the operator, a private interface, and the processor is one of ``VENDORS``."""
-    return (torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, '_linear_pointwise')
-            and processor.vendor() in VENDORS)
+    """Whether this torch has the operator, a private interface."""
+    return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, '_linear_pointwise')
 
 
 class OneDnnMlp(Mlp):
@@ -71,7 +70,13 @@ def padded_rows(rows: int) -> int:
 
 
 def use_onednn(model: nn.Module) -> None:
-    """Turn the MLPs of a model into :class:`OneDnnMlp`, if there is oneDNN. They stay the same objects."""
+    """Turn the MLPs of a model into :class:`OneDnnMlp`, where that is faster. They stay the same objects."""
+    if processor.instruction_set() in INSTRUCTION_SETS:
+        convert_mlps(model)
+
+
+def convert_mlps(model: nn.Module) -> None:
+    """Turn them on any processor, if there is oneDNN."""
     if is_available():
         for module in model.modules():
             if type(module) is Mlp:

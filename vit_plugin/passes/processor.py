@@ -4,14 +4,15 @@ import platform
 from functools import cache
 from pathlib import Path
 
-VENDORS = {'GenuineIntel': 'Intel', 'AuthenticAMD': 'AMD'}
+import torch
 
 
 @cache
-def vendor() -> str:
-    """``'Intel'`` or ``'AMD'``. ``''`` for any other vendor."""
-    text = ' '.join((_cpuinfo().get('vendor_id', ''), platform.processor()))  # platform.processor() is for Windows
-    return next((name for identifier, name in VENDORS.items() if identifier in text), '')
+def instruction_set() -> str:
+    """``'AMX'``, ``'AVX-512'`` or ``'AVX2'``, the latest that torch may use. ``''`` for any other."""
+    latest = {'AVX512': 'AVX-512', 'AVX2': 'AVX2'}.get(torch.backends.cpu.get_cpu_capability(), '')
+    has_tiles = 'amx_tile' in _cpuinfo().get('flags', '').split()
+    return 'AMX' if latest == 'AVX-512' and has_tiles else latest
 
 
 def name() -> str:

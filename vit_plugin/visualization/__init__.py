@@ -2,7 +2,7 @@
 
 from .attention_distance import attention_distances, draw_attention_distances
 from .attention_maps import attention_rollout, attention_weights, class_attention
-from .charts import draw_budgets, draw_curves, draw_learning_curve, draw_seeds
+from .charts import draw_learning_curve
 from .class_activation import class_activation
 from .confusion_matrix import draw_confusion_matrix
 from .data_pictures import draw_data
@@ -11,7 +11,7 @@ from .positions import draw_position_similarity, position_similarity
 from .style import draw_over
 
 __all__ = [
-    'attention_distances', 'attention_rollout', 'attention_weights', 'class_activation', 'class_attention',
-    'draw_attention_distances', 'draw_budgets', 'draw_confusion_matrix', 'draw_curves', 'draw_data',
-    'draw_feature_colors', 'draw_learning_curve', 'draw_over', 'draw_position_similarity', 'draw_seeds',
+    'attention_distances', 'attention_rollout', 'attention_weights', 'class_activation',
+    'class_attention', 'draw_attention_distances', 'draw_confusion_matrix', 'draw_data',
+    'draw_feature_colors', 'draw_learning_curve', 'draw_over', 'draw_position_similarity',
     'feature_colors', 'patch_features', 'position_similarity']

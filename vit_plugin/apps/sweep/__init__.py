@@ -1,1 +1,0 @@
-"""The same training over a grid of settings, several seeds each."""
