@@ -2,11 +2,21 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from foreign_data import BOXES, coco_json, labelimg_yolo, labelme, roboflow_yolo, save, write
+from foreign_data import (
+    BOXES,
+    coco_json,
+    cvat_yolo,
+    labelimg_yolo,
+    labelme,
+    roboflow_yolo,
+    save,
+    write,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from image_folders import scenes, write_coco, write_voc
@@ -129,17 +139,32 @@ def change(path, old, new):
     path.write_text(text.replace(old, new))
 
 
+TRAIN = 'annotations/instances_train2017.json'
+
+
+def rewrite(folder: Path, change: Callable[[dict], None]) -> None:
+    """Change the content of this file."""
+    content = json.loads((folder / TRAIN).read_text())
+    change(content)
+    (folder / TRAIN).write_text(json.dumps(content))
+
+
+def notes_of(found: Listing) -> list[tuple[str, int]]:
+    return [row[:2] for row in found.findings.rows()]
+
+
 def changed(folder: Path, **entries) -> Listing:
     """COCO of ten scenes, with other entries of each annotation. None takes one out, a function makes it anew."""
+
+    def change(content):
+        for row in content['annotations']:
+            for key, value in entries.items():
+                row[key] = value(row) if callable(value) else value
+                if row[key] is None:
+                    del row[key]
+
     write_coco(folder)
-    file = folder / 'annotations/instances_train2017.json'
-    content = json.loads(file.read_text())
-    for row in content['annotations']:
-        for key, value in entries.items():
-            row[key] = value(row) if callable(value) else value
-            if row[key] is None:
-                del row[key]
-    file.write_text(json.dumps(content))
+    rewrite(folder, change)
     return read(folder)
 
 
@@ -207,7 +232,7 @@ def test_what_tools_leave_out_or_write_otherwise_costs_no_box(tmp_path, entries)
         ),
         (lambda row: row['bbox'][:3], 'are not 4 finite numbers'),
         (lambda row: [*row['bbox'][:3], float('nan')], 'are not 4 finite numbers'),
-        (lambda row: [*row['bbox'][:3], '4'], 'are not 4 finite numbers'),
+        (lambda row: [*row['bbox'][:3], 'four'], 'are not 4 finite numbers'),
         (lambda row: '1234', 'are not 4 finite numbers'),
     ],
 )
@@ -589,9 +614,9 @@ def test_a_line_that_is_there_twice_is_named(tmp_path):
     labelimg_yolo(tmp_path)
     lines = (tmp_path / 'labels/1.txt').read_text()
     (tmp_path / 'labels/1.txt').write_text(lines + lines)
-    assert ('objects that are there twice', 2) in [
-        row[:2] for row in read(tmp_path).findings.rows()
-    ]
+    found = read(tmp_path)
+    assert boxes_of(found) == WANTED
+    assert ('objects left out, since the same box of the class is there', 2) in notes_of(found)
 
 
 def test_keypoints_behind_a_box_are_no_outline(tmp_path):
@@ -618,9 +643,74 @@ def test_the_same_images_to_train_and_to_validate_are_held_out_instead(tmp_path)
     write(tmp_path, 'data.yaml', 'train: images\nval: images\nnames: [bar, square]\n')
     found = read(tmp_path)
     assert ([len(part) for part in found.parts.values()], found.held_out) == ([9, 1, 0], True)
-    assert ('images that the YAML file names for two parts, taken for the first', 10) in [
-        row[:2] for row in found.findings.rows()
-    ]
+    assert ('images that are named for two parts, taken for the first', 10) in notes_of(found)
+
+
+def test_lists_say_the_part(tmp_path):
+    """As darknet and CVAT write them, without a YAML file."""
+    cvat_yolo(tmp_path)
+    lines = (tmp_path / 'train.txt').read_text().splitlines()
+    write(tmp_path, 'train.txt', '\n'.join(lines[:7]))
+    write(tmp_path, 'valid.txt', '\n'.join(lines[7:]))
+    found = read(tmp_path)
+    assert ([len(part) for part in found.parts.values()], found.held_out) == ([7, 3, 0], False)
+    assert notes_of(found) == [('files left out, .data', 1)]
+
+
+def test_an_image_that_is_listed_twice_is_one(tmp_path):
+    def twice(content):
+        image, rows = content['images'][0], content['annotations']
+        content['images'].append(dict(image, id=99))
+        same = [row for row in rows if row['image_id'] == image['id']]
+        rows += [dict(row, image_id=99, id=100 + i) for i, row in enumerate(same)]
+
+    write_coco(tmp_path)
+    rewrite(tmp_path, twice)
+    found = read(tmp_path)
+    assert boxes_of(found) == WANTED
+    assert ('images that are listed twice, taken as one', 1) in notes_of(found)
+
+
+def test_no_image_is_trained_on_and_validated(tmp_path):
+    write_coco(tmp_path)
+    content = json.loads((tmp_path / TRAIN).read_text())
+    few = [image['id'] for image in content['images'][:3]]
+    content['images'] = content['images'][:3]
+    content['annotations'] = [row for row in content['annotations'] if row['image_id'] in few]
+    write(tmp_path, TRAIN.replace('train', 'val'), json.dumps(content))
+    found = read(tmp_path)
+    assert not {photo.path for photo in found.train} & {photo.path for photo in found.val}
+    assert len(found.val) == 3
+    assert ('images in several parts of the data, left out of training', 3) in notes_of(found)
+
+
+def test_numbers_may_be_text(tmp_path):
+    def as_text(content):
+        for row in content['annotations']:
+            row |= dict(
+                bbox=[str(value) for value in row['bbox']],
+                image_id=str(row['image_id']),
+                category_id=str(row['category_id']),
+            )
+
+    write_coco(tmp_path)
+    rewrite(tmp_path, as_text)
+    assert boxes_of(read(tmp_path)) == WANTED
+
+
+def test_names_may_be_those_of_urls(tmp_path):
+    """As Label Studio writes those with spaces."""
+    write_coco(tmp_path)
+    for path in tmp_path.rglob('*.jpg'):
+        path.rename(path.with_name(f'a {path.name}'))
+
+    def as_urls(content):
+        for image in content['images']:
+            folder, _, name = image['file_name'].rpartition('/')
+            image['file_name'] = f'{folder}/a%20{name}'
+
+    rewrite(tmp_path, as_urls)
+    assert boxes_of(read(tmp_path)) == WANTED
 
 
 def test_images_of_the_test_may_have_no_annotation_in_voc(tmp_path):

@@ -261,6 +261,16 @@ def halves(folder: Path) -> None:
         shutil.rmtree(folder / f'digit {label}')
 
 
+def named_halves(folder: Path) -> None:
+    """As Kaggle's Intel Image Classification has them."""
+    halves(folder)
+    (folder / 'part1').rename(folder / 'in')
+    (folder / 'seg_train').mkdir()
+    (folder / 'in').rename(folder / 'seg_train/seg_train')
+    (folder / 'part2').rename(folder / 'seg_test')
+    shutil.copytree(folder / 'seg_test/digit 0', folder / 'seg_pred')
+
+
 def flat_parts(folder: Path) -> None:
     shutil.rmtree(folder / 'digit 2')
     (folder / 'digit 0').rename(folder / 'train')
@@ -296,8 +306,9 @@ def no_val(folder: Path) -> None:
         (lambda folder: None, 'has too few images to hold one out; add some, or'),
         (
             halves,
-            "are 'part1' and 'part2' in .* classes or parts of the data. All have the folders digit 0, digit 1",
+            "are 'part1' and 'part2' in .* classes or parts of the data",
         ),
+        (named_halves, "are 'seg_test' and 'seg_train' in .* classes or parts of the data"),
         (flat_parts, 'are in no folder of a class'),
         (no_val, "val' has no images in folders of the classes"),
     ],
@@ -340,3 +351,19 @@ def test_parts_of_kaggle_that_have_no_classes(tmp_path):
             Image.new('RGB', (8, 8)).save(tmp_path / place / name.format(i))
     with pytest.raises(ConfigError, match=r'are in no folder of a class; .* or add a train\.csv'):
         read(tmp_path)
+
+
+def test_words_of_parts_within_classes(tmp_path):
+    for name in ('test_tube', 'train_station', 'dev'):
+        write_digits(tmp_path / 'in', per_class=2)
+        (tmp_path / 'in/digit 0').rename(tmp_path / name)
+        shutil.rmtree(tmp_path / 'in')
+    shutil.rmtree(tmp_path / 'dev')
+    assert read(tmp_path).classes == ('test_tube', 'train_station')
+
+
+def test_classes_in_a_folder_next_to_text_files(tmp_path):
+    """As CUB-200-2011 has them."""
+    write_digits(tmp_path / 'images', per_class=2)
+    (tmp_path / 'classes.txt').write_text('1 digit 0')
+    assert read(tmp_path).classes == ('digit 0', 'digit 1', 'digit 2')

@@ -102,3 +102,20 @@ def test_a_table_without_labels_names_its_columns(tmp_path):
         match='has the columns id, lens, place, and none of them is called label; rename',
     ):
         read(tmp_path)
+
+
+def test_tables_of_kaggle_that_have_no_classes(tmp_path):
+    flat(tmp_path)
+    flat(tmp_path, place='test')
+    rows = [f'train/{i}.jpg,{"ab"[i % 2]}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join(['id,label', *rows]))
+    (tmp_path / 'test.csv').write_text('\n'.join(['id', *(f'test/{i}.jpg' for i in range(12))]))
+    rows = [f'test/{i}.jpg,a' for i in range(12)]
+    (tmp_path / 'sample_submission.csv').write_text('\n'.join(['id,label', *rows]))
+    found = read(tmp_path)
+    assert [len(part) for part in found.parts.values()] == [10, 2, 0]
+    assert [row[:2] for row in found.findings.rows()] == [
+        ('tables left out, which have no column but that of images', 1),
+        ('files left out, .csv', 1),
+        ('images left out, of which nothing is said or which are in no list', 12),
+    ]

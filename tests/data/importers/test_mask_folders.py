@@ -1,5 +1,7 @@
 """Folders of images and masks, as several programs write them."""
 
+import shutil
+
 import cv2
 import numpy as np
 import pytest
@@ -239,3 +241,27 @@ def test_masks_saved_as_jpeg_are_named(tmp_path):
         match='which are not the numbers of classes; they may be smoothed or JPEG files',
     ):
         read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('images', 'masks'),
+    [('{}', '{}annot'), ('{}', '{}_labels'), ('{}', '{}_masks'), ('{}_images', '{}_masks')],
+)
+def test_folders_that_say_the_part_and_the_kind(tmp_path, images, masks):
+    """As CamVid, Carvana and others on Kaggle have them."""
+    for part, count in (('train', 3), ('val', 2)):
+        write_masks(tmp_path / 'in', count)
+        (tmp_path / 'in/images').rename(tmp_path / images.format(part))
+        (tmp_path / 'in/masks').rename(tmp_path / masks.format(part))
+        shutil.rmtree(tmp_path / 'in')
+    assert [len(part) for part in read(tmp_path).parts.values()] == [3, 2, 0]
+
+
+def test_a_table_names_the_colours(tmp_path):
+    write_masks(tmp_path)
+    for path in (tmp_path / 'masks').iterdir():
+        colours = np.zeros((*np.array(Image.open(path)).shape, 3), np.uint8)
+        colours[:, 4:] = 64, 128, 64
+        Image.fromarray(colours).save(path)
+    (tmp_path / 'class_dict.csv').write_text('name,r,g,b\nroad, 64, 128, 64\nvoid, 0, 0, 0\n')
+    assert set(read(tmp_path).classes) == {'road', 'void'}

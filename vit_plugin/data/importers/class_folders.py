@@ -11,7 +11,7 @@ from .findings import Findings
 from .label_tables import read_tables
 from .listing import Listing, check_classes, divide, readable
 from .photos import MOST_HEADERS, RUNS, Photo, Tree, note_unused, read_sizes
-from .splits import split_of
+from .splits import alike_parts, split_of
 
 # The images of a folder by the folder in it, '' for those directly in it.
 Below = Mapping[str, list[Path]]
@@ -37,6 +37,8 @@ def read_class_folders(tree: Tree, work_dir: str | Path | None = None) -> Listin
         listed, multi_label, tables = read_tables(tree, findings)
         if listed:
             photos, form = listed, 'images and a table of classes'
+        elif inner := _only_folder(tree):
+            return read_class_folders(Tree(inner), work_dir)
     note_unused(tree, [*tables, *(photo.path for photo in photos)], findings)
     _check_any(tree, photos)
     if len(photos) <= MOST_HEADERS:
@@ -62,6 +64,15 @@ def read_class_folders(tree: Tree, work_dir: str | Path | None = None) -> Listin
         multi_label=multi_label,
         unseen=tuple(sorted(known - seen)),
     )
+
+
+def _only_folder(tree: Tree) -> Path | None:
+    """The folder that has all images, if they lie in folders within it: ``images/<class>/`` next to text files."""
+    tops = {tree.parts(path)[:2] for path in tree.images}
+    if len({top[:1] for top in tops}) != 1 or not all(len(top) == 2 for top in tops):
+        return None
+    first = next(iter(tops))[0]
+    return None if split_of(first) else tree.folder / first
 
 
 def _by_folders(tree: Tree, work_dir: Path | None) -> list[Photo]:
@@ -119,23 +130,22 @@ def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> list[Photo]:
     """The images of folders that are classes, in which there may be folders of parts.
 
     Raises:
-        ConfigError: if all have the same folders in them, so that they seem to be parts, not classes.
+        ConfigError: if they seem to be parts, not classes: all have the same folders in them, or
+            their names are the same but for ``train`` and ``test``.
     """
     inner = [set(below) for below in classes.values()]
     nested = bool(inner) and all(names and '' not in names for names in inner)
     of_parts = nested and all(split_of(name) for names in inner for name in names)
-    if (
-        nested
-        and not of_parts
-        and len(inner) > 1
-        and len(inner[0]) > 1
-        and all(names == inner[0] for names in inner)
-    ):
-        first, second = list(classes)[:2]
+    same_inside = nested and len(inner[0]) > 1 and all(names == inner[0] for names in inner)
+    unclear = alike_parts(classes)
+    if same_inside and not of_parts and len(inner) > 1:
+        unclear = list(classes)
+    if unclear:
+        first, second = unclear[:2]
         raise ConfigError(
             f'--data: are {first!r} and {second!r} in {str(tree.folder)!r} classes or parts of the data? '
-            f'All have the folders {", ".join(sorted(inner[0])[:3])}; name the parts train, val and '
-            'test, or give the folder of one.'
+            'Name the parts train, val and test, with a folder of each class in them, or give the '
+            'folder of one.'
         )
     return [
         Photo(path, split_of(below) if of_parts else None, labels=(readable(top),))

@@ -65,22 +65,23 @@ def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Read
 def _photos(
     tree: Tree, split: Split | None, file: Path, content: Mapping[str, Any], findings: Findings
 ) -> list[Photo]:
-    photos: dict[Any, Photo] = {}
+    photos: dict[str, Photo] = {}
     missing = set()
     try:
         names = {
-            category['id']: str(category['name']).strip() for category in content['categories']
+            str(category['id']): str(category['name']).strip() for category in content['categories']
         }
         if len(names) < len(content['categories']):
             raise ValueError('two categories have one id')
         for image in content['images']:
-            if image['id'] in photos:
+            number = str(image['id'])  # some files have text in one place and numbers in another
+            if number in photos:
                 raise ValueError(f'two images have the id {image["id"]!r}')
             path = tree.find(image['file_name'], file, split)
             stated = stated_size(image.get('width'), image.get('height'))
-            photos[image['id']] = Photo(path or file, split, stated=stated, origin=str(file))
+            photos[number] = Photo(path or file, split, stated=stated, origin=str(file))
             if path is None:
-                missing.add(image['id'])
+                missing.add(number)
                 findings.refuse(
                     f'images of {str(file)!r} are not there, or several of this name are',
                     f'put them into {str(tree.folder)!r}',
@@ -88,20 +89,21 @@ def _photos(
                 )
         for i, found in enumerate(content['annotations']):
             origin = f'annotation {found.get("id", i)!r} in {file}'
-            if found['image_id'] not in photos:
+            image_id, category_id = str(found['image_id']), str(found['category_id'])
+            if image_id not in photos:
                 findings.refuse(
                     'annotations are of images that their file does not list',
                     'add the images',
                     f'{found["image_id"]!r} of {origin}',
                 )
-            elif found['category_id'] not in names:
+            elif category_id not in names:
                 findings.refuse(
                     'annotations have a category that their file does not list',
                     'add the category',
                     f'{found["category_id"]!r} of {origin}',
                 )
             else:
-                photos[found['image_id']].instances.append(_instance(names, found, origin))
+                photos[image_id].instances.append(_instance(names[category_id], found, origin))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(
             f'--data: {str(file)!r} has an image or a box that is not complete in the format of COCO '
@@ -111,7 +113,7 @@ def _photos(
     return [photo for key, photo in photos.items() if key not in missing]
 
 
-def _instance(names: Mapping[Any, str], found: Mapping[str, Any], origin: str) -> Instance:
+def _instance(name: str, found: Mapping[str, Any], origin: str) -> Instance:
     mask = found.get('segmentation')
     if isinstance(mask, list) and mask and not isinstance(mask[0], list):
         mask = [mask]  # one outline without the list around it
@@ -119,7 +121,7 @@ def _instance(names: Mapping[Any, str], found: Mapping[str, Any], origin: str) -
     if box is None and isinstance(mask, list) and mask:
         box = box_around(mask)
     return Instance(
-        names[found['category_id']],
+        name,
         box if isinstance(box, (list, tuple)) else [box],
         mask or None,
         bool(found.get('iscrowd')),
@@ -129,7 +131,7 @@ def _instance(names: Mapping[Any, str], found: Mapping[str, Any], origin: str) -
 
 
 def _note_categories(
-    file: Path, categories: list, photos: Mapping[Any, Photo], findings: Findings
+    file: Path, categories: list, photos: Mapping[str, Photo], findings: Findings
 ) -> None:
     counts = Counter(str(category['name']).strip() for category in categories)
     findings.note_all(

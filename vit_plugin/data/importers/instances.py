@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -112,12 +113,13 @@ def check_instances(
     check_units(photos)
     for photo in photos:
         photo.instances = [found for found in photo.instances if _fits(found, photo, findings)]
-        seen = set()
-        for found in photo.instances:
-            key = found.name, *found.box
-            if key in seen:
-                findings.note('objects that are there twice', found.origin)
-            seen.add(key)
+        different = {(found.name, *found.box): found for found in reversed(photo.instances)}
+        once = list(reversed(different.values()))
+        findings.note_all(
+            'objects left out, since the same box of the class is there',
+            (found.origin for found in photo.instances if found not in once),
+        )
+        photo.instances = once
 
 
 def _is_finite(found: Instance, findings: Findings) -> bool:
@@ -135,11 +137,10 @@ def _is_finite(found: Instance, findings: Findings) -> bool:
 
 
 def _number(value: Any) -> float:
-    return (
-        float(value)
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-        else math.nan
-    )
+    """A number or the text of one, else not a number."""
+    with suppress(TypeError, ValueError):
+        return math.nan if isinstance(value, bool) else float(value)
+    return math.nan
 
 
 def check_units(photos: Sequence['Photo']) -> None:

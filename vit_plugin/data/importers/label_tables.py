@@ -28,6 +28,7 @@ FILES = (
 LABELS = ('label', 'labels', 'class', 'classes', 'category', 'target', 'tags', 'species', 'breed')
 PARTS = ('split', 'set', 'subset', 'part', 'partition', 'fold')
 SEPARATORS = re.compile(r'\s*[|;,]\s*')
+SAMPLE = 'submission'  # in the name of a table of Kaggle whose labels are made up
 TRIED = 20  # rows in which a column is tried for names of images
 
 Row = Mapping[str, str]
@@ -50,13 +51,16 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[Photo], bool, list
     tables = []
     several = False
     for file in tree.others:
-        if file.suffix.lower() not in ('.csv', '.tsv'):
+        if file.suffix.lower() not in ('.csv', '.tsv') or SAMPLE in file.stem.casefold():
             continue
         rows = _rows(file)
         column = _file_column(tree, file, rows)
         if column is None:
             continue
         tables.append(file)
+        if len(rows[0]) == 1:
+            findings.note('tables left out, which have no column but that of images', file)
+            continue
         labels, one_hot = _label_columns(file, rows, column)
         part = next((name for name in rows[0] if name.casefold() in PARTS), None)
         split = split_in(file.stem) or tree.split(file)

@@ -188,7 +188,7 @@ def divide(
     """
     parts: dict[Split, list[Photo]] = {name: [] for name in SPLITS}
     has_train = any(photo.split == 'train' for photo in photos)
-    for photo in photos:
+    for photo in _once(photos, findings):
         if photo.split is None and has_train:
             findings.note(
                 'images left out, in no folder or list of a part of the data set',
@@ -219,6 +219,26 @@ def divide(
             "'val' next to 'train'."
         )
     return parts, True
+
+
+def _once(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
+    """Each file once: with the objects of all that is said of it, in the part that is farthest from training."""
+    by_path: dict[Path, Photo] = {}
+    for photo in photos:
+        first = by_path.setdefault(photo.path, photo)
+        if first is photo:
+            continue
+        splits = {first.split, photo.split}
+        if len(splits) > 1:
+            findings.note('images in several parts of the data, left out of training', photo.path)
+            first.split = next(split for split in reversed(SPLITS) if split in splits)
+        else:
+            findings.note('images that are listed twice, taken as one', photo.path)
+        known = {(found.name, *found.box) for found in first.instances}
+        first.instances += [
+            found for found in photo.instances if (found.name, *found.box) not in known
+        ]
+    return list(by_path.values())
 
 
 def check_classes(

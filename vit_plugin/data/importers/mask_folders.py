@@ -16,7 +16,7 @@ from .findings import Findings
 from .listing import Listing, divide
 from .mask_values import NOT_LABELLED, MaskValues, choose_classes, colours_of, values_of
 from .photos import Photo, Tree, note_unused, read_sizes
-from .splits import Split, split_in
+from .splits import Split, split_in, without_split
 
 # Names of folders, without case. 'other' are masks of objects, and masks drawn over photographs.
 KINDS = {
@@ -36,6 +36,7 @@ KINDS = {
         'mask',
         'annotations',
         'annotation',
+        'annot',
         'ann_dir',
         'labels',
         'label',
@@ -57,7 +58,14 @@ KINDS = {
 ENDING = re.compile(
     r'[_-]?(mask|masks|seg|segmentation|label|labels|gt|groundtruth|l)$', re.IGNORECASE
 )
-NAMES = ('classes.txt', 'labels.txt', 'class_names.txt', '_classes.csv', 'labelmap.txt')
+NAMES = (
+    'classes.txt',
+    'labels.txt',
+    'class_names.txt',
+    '_classes.csv',
+    'labelmap.txt',
+    'class_dict.csv',
+)
 BACKGROUND = 'background'
 
 
@@ -108,7 +116,7 @@ def _kind(tree: Tree, path: Path) -> str:
     """What the folders of a file say that it is: ``'image'``, ``'mask'``, ``'other'`` or nothing."""
     for part in reversed(tree.parts(path)):
         for kind, names in KINDS.items():
-            if part.casefold() in names:
+            if not names.isdisjoint({part.casefold(), without_split(part)}):
                 return kind
     return ''
 

@@ -169,11 +169,28 @@ def _by_colour(counts: Counter[int], colours: Mapping[int, str], file: Path | No
 
 
 def colours_of(named: Path | None) -> dict[int, str]:
-    """The names of colours in CVAT's ``labelmap.txt``, lines of ``name:r,g,b:parts:actions``; else nothing."""
-    if named is None or named.name.lower() != 'labelmap.txt':
+    """The names of colours, or nothing.
+
+    CVAT's ``labelmap.txt`` has lines of ``name:r,g,b:parts:actions``, and a table the columns name, r, g and b.
+    """
+    if named is None:
         return {}
-    rows = (line.split(':') for line in read_lines(named) if not line.startswith('#'))
-    return {_value(*map(int, row[1].split(','))): row[0] for row in rows if len(row) > 1}
+    if named.name.lower() == 'labelmap.txt':
+        rows = (line.split(':') for line in read_lines(named) if not line.startswith('#'))
+        return {_value(*map(int, row[1].split(','))): row[0] for row in rows if len(row) > 1}
+    header, *lines = _table(named) or [[]]
+    if [name.casefold() for name in header[1:4]] not in (['r', 'g', 'b'], ['red', 'green', 'blue']):
+        return {}
+    return {_value(*map(int, line[1:4])): line[0].strip() for line in lines}
+
+
+def _table(named: Path) -> list[list[str]]:
+    """The lines of a CSV file; none of another file."""
+    if named.suffix.lower() != '.csv':
+        return []
+    return [
+        line for line in csv.reader(io.StringIO(read_text(named)), skipinitialspace=True) if line
+    ]
 
 
 def _value(red: int, green: int, blue: int) -> int:
@@ -185,11 +202,11 @@ def _names(named: Path | None) -> list[str]:
 
     LabelMe's first name is that of pixels without a class.
     """
-    if named is None or named.name.lower() == 'labelmap.txt':
+    if named is None or colours_of(named):
         return []
     if named.suffix.lower() != '.csv':
         return [name for name in read_lines(named) if name != '__ignore__']
-    _, *rows = csv.reader(io.StringIO(read_text(named)), skipinitialspace=True)
+    _, *rows = _table(named)
     return [row[1].strip() for row in sorted(rows, key=lambda row: int(row[0]))]
 
 

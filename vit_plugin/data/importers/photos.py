@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.images import is_image, is_litter, seen_size, walk_files
@@ -136,6 +137,8 @@ class Tree:
             split: the part of the data set that the annotation is for.
         """
         said = PurePosixPath(nfc(name.replace('\\', '/')))
+        if said.name not in self._by_name and '%' in said.name:  # as Label Studio writes it
+            said = PurePosixPath(nfc(unquote(str(said))))
         found = self._by_name.get(said.name) or self._by_stem.get(said.name) or []
         if len(found) < 2:
             return found[0] if found else None

@@ -1,6 +1,7 @@
 """Which part of a data set a name stands for, and the part that is held out."""
 
 import re
+from collections.abc import Iterable
 from typing import Literal, TypeVar, get_args
 
 import numpy as np
@@ -42,7 +43,8 @@ FILLERS = {
     'x',
     'y',
 }
-JOINED = re.compile(r'(set|data|dataset|images|imgs)$')
+JOINED = re.compile(r'(set|data|dataset|images|imgs|annot)$')
+_AT_START = re.compile(rf'^({"|".join(sorted(WORDS, key=len, reverse=True))})[ _-]?')
 
 Item = TypeVar('Item')
 
@@ -60,10 +62,25 @@ def split_of(name: str) -> Split | None:
     return WORDS.get(words[0]) or WORDS.get(JOINED.sub('', words[0]))
 
 
+def without_split(name: str) -> str:
+    """A name without the word of its part, in small letters: ``'train_masks'`` has masks, ``'valannot'`` has annot."""
+    return _AT_START.sub('', name.casefold())
+
+
 def split_in(stem: str) -> Split | None:
     """The part that is one word of a file's name, as in ``person_keypoints_val2017``; test before the others."""
     found = {split for word in words_of(stem) if (split := split_of(word))}
     return next((split for split in reversed(SPLITS) if split in found), None)
+
+
+def alike_parts(names: Iterable[str]) -> list[str]:
+    """The names that differ only by their part, such as ``seg_train`` and ``seg_test``; maybe none."""
+    by_rest: dict[str, dict[str, Split]] = {}
+    for name in names:
+        if split := split_in(name):
+            rest = ' '.join(word for word in words_of(name) if not split_of(word))
+            by_rest.setdefault(rest, {})[name] = split
+    return next((list(found) for found in by_rest.values() if len({*found.values()}) > 1), [])
 
 
 def hold_out(items: list[Item], generator: np.random.Generator) -> tuple[list[Item], list[Item]]:

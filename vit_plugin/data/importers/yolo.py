@@ -13,7 +13,7 @@ from vit_plugin.files.text import read_lines, read_text
 from .findings import Findings
 from .instances import Instance
 from .photos import Photo, Reading, Tree, read_sizes
-from .splits import SPLITS, Split
+from .splits import SPLITS, Split, split_of
 
 NAMES = (
     'classes.txt',
@@ -89,12 +89,12 @@ def read_yolo(tree: Tree, labels: dict[Path, Path], findings: Findings) -> Readi
             f'--data: {str(tree.folder)!r} has boxes as YOLO, and no file with the names of the classes; '
             'add data.yaml with names: [...], or classes.txt with a name on each line.'
         )
+    places = list(_places(tree))
     listed: dict[Path, Split] = {}
-    for image, split in _listed(tree):
-        if listed.setdefault(image, split) != split:
-            findings.note(
-                'images that the YAML file names for two parts, taken for the first', image
-            )
+    for place, split in places:
+        for image in _images_of(tree, place):
+            if listed.setdefault(image, split) != split:
+                findings.note('images that are named for two parts, taken for the first', image)
     of_image = {image: file for file, image in labels.items()}
     photos = [
         Photo(image, listed.get(image) or tree.split(image), origin=str(of_image.get(image, image)))
@@ -122,7 +122,7 @@ def read_yolo(tree: Tree, labels: dict[Path, Path], findings: Findings) -> Readi
         and file.name not in NAMES
     ]
     findings.note_all('files of labels left out, without an image of their name', orphans)
-    return Reading(photos, named[1], [named[0], *orphans])
+    return Reading(photos, named[1], [named[0], *orphans, *(place for place, _ in places)])
 
 
 def _instance(
@@ -173,20 +173,27 @@ def _instance(
     return Instance(names[int(label)], box, origin=origin)
 
 
-def _listed(tree: Tree) -> Iterator[tuple[Path, Split]]:
-    """The part of each image by the folders or lists that the YAML file names, which may begin with ``../``."""
+def _places(tree: Tree) -> Iterator[tuple[Path, Split]]:
+    """The folders and lists of images of each part: those that the YAML file names, else ``train.txt`` and the like."""
     settings = find_settings(tree)
     if not settings:
+        lists = [path for path in tree.others if path.suffix.lower() == '.txt']
+        yield from ((path, split) for path in lists if (split := split_of(path.stem)))
         return
     file, content = settings
     roots = [file.parent, file.parent / str(content.get('path') or ''), tree.folder]
     for split in SPLITS:
         places = content.get(split) or content.get('valid' if split == 'val' else split) or []
         for place in [places] if isinstance(places, str) else places:
+            # It may begin with ../
             kept = Path(*(part for part in Path(place).parts if part not in ('..', '.', '/')))
             found = next((root / kept for root in roots if (root / kept).exists()), None)
-            if found and found.is_dir():
-                yield from ((image, split) for image in tree.images if found in image.parents)
-            elif found:
-                names = ((line, tree.find(line, file)) for line in read_lines(found))
-                yield from ((image, split) for _, image in names if image)
+            if found:
+                yield found, split
+
+
+def _images_of(tree: Tree, place: Path) -> list[Path]:
+    """The images in a folder, or in a list."""
+    if place.is_dir():
+        return [image for image in tree.images if place in image.parents]
+    return [image for line in read_lines(place) if (image := tree.find(line, place))]
