@@ -16,8 +16,7 @@ def test_every_registered_class_is_tried():
              if cls.__module__.startswith('vit_plugin.') and isinstance(cls, type)}
     names -= {'Runner'}  # whose arguments are those of MMEngine's, a whole config: tests/bad_calls.py
     names -= {'HuggingFaceImages'}  # which needs files: tests/data
-    # Their arguments are MMDetection's.
-    names -= {'FasterCocoMetric', 'DecoderOnlyDINO', 'DecoderOnlyDeformableDETR'}
+    names -= {'FasterCocoMetric'}  # whose arguments are those of MMDetection's
     assert {cls_of(name).__name__ for name in RIGHT} == names
 
 

@@ -67,7 +67,6 @@ RIGHT: dict[str, dict[str, Any]] = {
     'SimMIMViT': dict(arch=ARCH, img_size=32),
     'EoMT': dict(arch=ARCH, img_size=32, num_classes=3, num_queries=4, num_blocks=1),
     'WindowedViT': dict(arch=ARCH, img_size=32, encoder=dict(window=dict(size=2, global_blocks=(1, )))),
-    'SpatialTuningViT': dict(arch=ARCH, img_size=32, tuning_width=4, out_channels=16, norm_cfg=dict(type='BN')),
     'PMT': dict(arch=ARCH, img_size=32, num_classes=3, num_queries=4, num_blocks=1, feedforward_channels=64,
                 norm_cfg=dict(type='BN', eps=1e-5)),
     'ViTAdapter': dict(
@@ -196,7 +195,7 @@ def image_results() -> dict:
 TOKENS, MAP = torch.randn(2, 17, 32), torch.randn(2, 32, 8, 8)
 WORKS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(('VisionTransformer', 'MMVisionTransformer', 'MMDistilledVisionTransformer', 'MMDeiT3',
-                     'MMViTEVA02', 'MMMoCoV3ViT', 'EoMT', 'PMT', 'WindowedViT', 'SpatialTuningViT', 'ViTAdapter',
+                     'MMViTEVA02', 'MMMoCoV3ViT', 'EoMT', 'PMT', 'WindowedViT', 'ViTAdapter',
                      'PatchEmbed', 'FlexiPatchEmbed', 'ResNetEmbed', 'PooledResNetEmbed', 'TimmBackbone',
                      'TimmEmbed'), lambda built: built(
         torch.randn(2, getattr(built, 'in_channels', getattr(getattr(built, 'patch_embed', None), 'in_channels', 3)),

@@ -12,7 +12,7 @@ from wrong_values import RIGHT
 
 from vit_plugin.registry import MODELS
 
-BACKBONES = [name for name in RIGHT if name in ('EoMT', 'PMT', 'WindowedViT', 'SpatialTuningViT') or name.startswith((
+BACKBONES = [name for name in RIGHT if name in ('EoMT', 'PMT', 'WindowedViT') or name.startswith((
     'VisionTransformer', 'MM', 'TimmBackbone', 'ViTAdapter'))]
 STEMS = [name for name in RIGHT if name.endswith('Embed')]
 

@@ -9,8 +9,7 @@ from mmengine.registry import MODELS
 
 from vit_plugin.errors import ConfigError
 
-BACKBONES = tuple(f'vit_plugin.{name}' for name in (
-    'VisionTransformer', 'ViTAdapter', 'WindowedViT', 'SpatialTuningViT'))
+BACKBONES = tuple(f'vit_plugin.{name}' for name in ('VisionTransformer', 'ViTAdapter', 'WindowedViT'))
 POOLING = 'vit_plugin.TokenPooling'
 
 

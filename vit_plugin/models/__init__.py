@@ -10,7 +10,6 @@ from .backbones import (
     EoMT,
     MAEViT,
     SimMIMViT,
-    SpatialTuningViT,
     TimmBackbone,
     VisionTransformer,
     ViTAdapter,
@@ -25,8 +24,6 @@ MODELS.import_later({
     'DINO': 'vit_plugin.models.selfsup.dino',
     'DINOHead': 'vit_plugin.models.selfsup.dino',
     'DINONeck': 'vit_plugin.models.selfsup.dino',
-    'DecoderOnlyDINO': 'vit_plugin.models.decoder_only',
-    'DecoderOnlyDeformableDETR': 'vit_plugin.models.decoder_only',
     'DistilledClassifier': 'vit_plugin.models.heads.distilled_head',
     'DistilledViTClsHead': 'vit_plugin.models.heads.distilled_head',
     'MultiViewPreprocessor': 'vit_plugin.models.data_preprocessor',
@@ -39,5 +36,5 @@ MODELS.import_later({
 __getattr__ = later_of(__name__, MODELS)
 __all__ = [
     'PMT', 'C2fProjector', 'ConvEmbed', 'EoMT', 'FlexiPatchEmbed', 'MAEViT', 'MBConvEmbed', 'PatchEmbed',
-    'PooledResNetEmbed', 'ResNetEmbed', 'SimMIMViT', 'SimpleFPN', 'SpatialTuningViT', 'TimmBackbone', 'TimmEmbed',
+    'PooledResNetEmbed', 'ResNetEmbed', 'SimMIMViT', 'SimpleFPN', 'TimmBackbone', 'TimmEmbed',
     'TokenPooling', 'ViTAdapter', 'VisionTransformer', 'WindowedViT', 'load_weights']

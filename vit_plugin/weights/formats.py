@@ -184,32 +184,10 @@ VIT_ADAPTER = Format('vit_adapter', (
     'segmentation_model.1.{rest}': 'of the segmentor'})
 
 
-def _has_registers(state: Mapping[str, Tensor]) -> bool:
-    return any(name.endswith('reg_token') for name in state)
-
-
-# DEIMv2's backbone: a ViT-Tiny of its own, or DINOv3, which has registers.
-DEIMV2 = Format('deimv2', (
-    *(Rule(f'dinov3._model.{name}', name, written=lambda state: not _has_registers(state))
-      for name in ('cls_token', *_LAYERS)),
-    Rule('dinov3.storage_tokens', 'reg_token'),
-    *(Rule(f'dinov3.{name}', name, written=_has_registers) for name in ('cls_token', *_LAYERS)),
-    *(Rule(f'{theirs}.{{rest}}', f'tuning.{ours}.{{rest}}') for theirs, ours in (
-        ('sta.stem.0', 'stem.0.conv'), ('sta.stem.1', 'stem.0.norm'),
-        ('sta.conv2.0', 'stages.0.conv'), ('sta.conv2.1', 'stages.0.norm'),
-        ('sta.conv3.1', 'stages.1.conv'), ('sta.conv3.2', 'stages.1.norm'),
-        ('sta.conv4.1', 'stages.2.conv'), ('sta.conv4.2', 'stages.2.norm'),
-        ('convs.{i}', 'fuse.{i}.conv'), ('norms.{i}', 'fuse.{i}.norm'))),
-), ('backbone.', ''), claims=(Claim(GELU, lacking={'gated'}), ), ignored={
-    'dinov3.(_model.|)rope_embed.periods': COMPUTED, 'dinov3.mask_token': 'of masked pre-training',
-    'dinov3.blocks.{i}.attn.qkv.bias_mask': 'the bias of the keys is zero',
-    **{f'{part}.{{rest}}': "of DEIMv2's encoder and decoder" for part in ('encoder', 'decoder')}})
-
-
 FORMATS = {form.name: form for form in (
     OWN, JAX, TIMM, TIMM_EVA, HF, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP, TORCHVISION, MMPRETRAIN, CLIP, SAPIENS2,
     VITDET, VIT_ADAPTER, EOMT, EOMT_DINOV3, HF_EOMT, HF_EOMT_DINOV3, PMT,
-    PMT_DINOV3, HF_LW_DETR, HF_RF_DETR, DEIMV2)}
+    PMT_DINOV3, HF_LW_DETR, HF_RF_DETR)}
 
 
 def export(state: Mapping[str, Tensor], family: str, heads: int) -> tuple[dict[str, Tensor], list[str], Format]:

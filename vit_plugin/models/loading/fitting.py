@@ -41,8 +41,8 @@ ARGUMENTS = {Pattern(name): argument for name, argument in {
 BLOCK = Pattern('blocks.{i}.{rest}')
 ENCODER = ('cls_token', 'dist_token', 'reg_token', 'pos_embed', 'rope', 'norm_pre', 'norm', 'fc_norm', 'blocks',
            'patch_embed')
-# Parts of EoMT, PMT and SpatialTuningViT, which a checkpoint of an encoder lacks.
-ADDED = ('queries', 'decoder', 'tuning')
+# Parts of EoMT and PMT, which a checkpoint of an encoder lacks.
+ADDED = ('queries', 'decoder')
 
 
 class Fitting:
