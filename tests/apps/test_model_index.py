@@ -17,7 +17,7 @@ from vit_plugin.models import VisionTransformer
 pytestmark = pytest.mark.filterwarnings('ignore')  # the framework's
 
 HOW = 'run python tests/model_index.py'
-TINY, MINI = 'vit-tiny-p16_8xb64-20k_in1k', 'hybrid-vit-mini-p2_1xb16_digits'
+BASE, MINI = 'vit-base-p16_8xb64-20k_in1k', 'hybrid-vit-mini-p2_1xb16_digits'
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_every_recipe_of_a_classifier_has_an_entry(written):
     assert set(written) == recipes, HOW
 
 
-@pytest.mark.parametrize('name', [TINY, MINI, 'hybrid-vit-tiny-r-p16_8xb64-20k_in1k-384px'])
+@pytest.mark.parametrize('name', [BASE, MINI, 'hybrid-vit-base-r50-p16_8xb64-20k_in1k-384px'])
 def test_an_entry_is_what_is_computed(written, name):
     assert model_index.entry(Path(written[name]['Config'])) == written[name], HOW
 
@@ -54,14 +54,14 @@ def test_every_entry_is_what_is_computed():
 
 
 def test_operations_by_hand(written):
-    """Ti/16 at 224: a multiplication with addition each. The last block computes the class token alone."""
-    width, tokens, blocks = 192, 197, 12
+    """B/16 at 224: a multiplication with addition each. The last block computes the class token alone."""
+    width, tokens, blocks = 768, 197, 12
     stem, head = 196 * 3 * 16**2 * width, 1000 * width
     qkv, attention, rest = 3 * width**2, 2 * tokens * width, 9 * width**2  # of one token, the rest is proj and MLP
     whole = tokens * (qkv + attention + rest)
     last = tokens * qkv + attention + rest
-    assert written[TINY]['Metadata']['FLOPs'] == stem + (blocks - 1) * whole + last + head
-    assert written[TINY]['Metadata']['Parameters'] == 5_717_416
+    assert written[BASE]['Metadata']['FLOPs'] == stem + (blocks - 1) * whole + last + head
+    assert written[BASE]['Metadata']['Parameters'] == 86_567_656
 
 
 def test_accuracies_are_those_of_the_docstrings(written):
@@ -84,20 +84,20 @@ def test_mmpretrain_lists_and_builds_them(written):
     vit_plugin.register_models()  # the second time
     assert 'hybrid-vit-base-r50-p16_8xb64-20k_in1k-384px' in list_models('*r50*')
     assert set(list_models(task='Image Classification')) > set(written)
-    model = get_model(TINY, backbone=dict(drop_rate=0.5))
+    model = get_model(BASE, backbone=dict(drop_rate=0.5))
     assert isinstance(model.backbone, VisionTransformer)
     assert model.backbone.drop_after_pos.p == 0.5
-    assert Path(model._config.filename).name == f'{TINY}.py'
+    assert Path(model._config.filename).name == f'{BASE}.py'
 
 
 @pytest.mark.usefixtures('registered')
 def test_mmpretrain_infers_with_them():
     image = np.random.default_rng(0).integers(0, 255, (60, 80, 3), np.uint8)
-    found = inference_model(TINY, image)
+    found = inference_model(BASE, image)
     assert found['pred_scores'].shape == (1000, )
-    assert found['pred_class'] == ImageClassificationInferencer(TINY)(image)[0]['pred_class']
-    features, = FeatureExtractor(TINY)(image)[0]
-    assert features.shape == (192, )
+    assert found['pred_class'] == ImageClassificationInferencer(BASE)(image)[0]['pred_class']
+    features, = FeatureExtractor(BASE)(image)[0]
+    assert features.shape == (768, )
     digit, = ImageClassificationInferencer(MINI)(image[:8, :8, :1])
     assert digit['pred_class'] in map(str, range(10))
 
@@ -105,10 +105,10 @@ def test_mmpretrain_infers_with_them():
 @pytest.mark.usefixtures('registered')
 def test_pretrained_takes_every_format(tmp_path):
     """Here it takes timm's names."""
-    source = get_model(TINY)
+    source = get_model(BASE)
     state = {name.removeprefix('backbone.').replace('head.layers.head', 'head'): value.clone()
              for name, value in source.state_dict().items() if '_extra_state' not in name}
     safetensors.torch.save_file(state, tmp_path / 'x.safetensors')
-    model = get_model(TINY, pretrained=str(tmp_path / 'x.safetensors'))
+    model = get_model(BASE, pretrained=str(tmp_path / 'x.safetensors'))
     assert (model.head.layers.head.weight == source.head.layers.head.weight).all()
     assert (model.backbone.blocks[3].mlp.fc1.weight == source.backbone.blocks[3].mlp.fc1.weight).all()

@@ -4,7 +4,7 @@ import mmpretrain.datasets  # noqa: F401  # registers the steps
 import pytest
 import torch
 from mmcv.transforms import Compose
-from mmengine.config import ConfigDict
+from mmengine.config import Config, ConfigDict
 from mmengine.registry import DefaultScope
 
 from vit_plugin.apps.images import ConfigPixels
@@ -35,7 +35,7 @@ def test_images_go_through_the_pipeline_inside_a_wrapper():
 
 
 def test_the_views_of_cifar_are_the_image_and_its_mirror_image_as_they_are_and_shifted():
-    steps = read_config('configs/vit/vit-d6-w256-p4_1xb256-180e_cifar10.py').tta_pipeline
+    steps = Config.fromfile('configs/_base_/datasets/cifar10_bs256.py').tta_pipeline
     image = torch.randint(256, (3, 32, 32), dtype=torch.uint8)
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         views = Compose(steps)(dict(img=image.permute(1, 2, 0).numpy()))['inputs']

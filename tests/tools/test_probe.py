@@ -51,7 +51,7 @@ def test_backbones_are_compared_by_their_maps(run_tool, tmp_path, shapes):
     paths = []
     for seed in range(2):
         torch.manual_seed(seed)
-        cfg = Config.fromfile('configs/vit/vit-tiny-p16_8xb64-20k_in1k.py')
+        cfg = Config.fromfile('configs/vit/vit-base-p16_8xb64-20k_in1k.py')
         cfg.model.backbone.arch = dict(
             embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
         cfg.model.backbone.img_size, cfg.model.head.in_channels = 32, 32

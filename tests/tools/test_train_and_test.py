@@ -71,7 +71,7 @@ def test_test_repeats_the_metrics_and_writes_predictions(run_tool, trained, tmp_
     ([CONFIG, '--work-dir', '/dev/null/x'], [], "work_dir '/dev/null/x' cannot be written"),
     ([CONFIG], ['model.head.in_channels=97'], 'model.head.in_channels=97 does not fit the backbone'),
     ([CONFIG, '--resume', 'none.pth'], [], "There is no checkpoint file 'none.pth'"),
-    (['configs/vit/vit-d6-w256-p4_1xb256-180e_cifar10.py', '--auto-scale-lr'], [],
+    (['configs/vit/vit-d6-w256-p4_1xb256-180e_cifar10-folder.py', '--auto-scale-lr'], [],
      '--auto-scale-lr does not reach OneCycleLR'),
     ([CONFIG], ['model.backbone.out_indices=7'], 'Invalid out_indices 7'),
     (['configs/vit/vit-d6-w256-p4_1xb256-180e_cifar10-folder.py'],

@@ -1,5 +1,0 @@
-"""R50+L/32 with a linear head."""
-
-_base_ = 'vit-base-p16.py'
-
-model = dict(backbone=dict(arch='R50+L/32'), head=dict(in_channels=1024))

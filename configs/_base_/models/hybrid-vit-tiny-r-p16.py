@@ -1,5 +1,0 @@
-"""R+Ti/16 with a linear head."""
-
-_base_ = 'vit-base-p16.py'
-
-model = dict(backbone=dict(arch='R+Ti/16'), head=dict(in_channels=192))

@@ -1,5 +1,0 @@
-"""B/32 with a linear head."""
-
-_base_ = 'vit-base-p16.py'
-
-model = dict(backbone=dict(arch='B/32'))

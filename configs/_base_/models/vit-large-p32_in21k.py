@@ -1,7 +1,0 @@
-"""The same from the authors' ImageNet-21k weights."""
-
-_base_ = 'vit-large-p32.py'
-
-model = dict(backbone=dict(init_cfg=dict(
-    type='Pretrained',
-    checkpoint='https://storage.googleapis.com/vit_models/imagenet21k/ViT-L_32.npz')))
