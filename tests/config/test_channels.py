@@ -63,3 +63,15 @@ def test_pooling_of_a_map_needs_no_number(tiny):
     model = pooled(tiny, {}, out_type='featmap')
     check_channels(model)
     assert 'num_prefix_tokens' not in model['neck']
+
+
+@pytest.mark.parametrize(('backbone', 'channels'), [
+    (dict(type='vit_plugin.TimmBackbone', name='resnet18', out_indices=(3, 4)), (256, 512)),
+    (dict(type='vit_plugin.MMVisionTransformer', arch='b', out_type='featmap'), (768, )),
+    (dict(type='vit_plugin.WindowedViT', arch='S/16', encoder=dict(window=dict(size=2, global_blocks=(11, )))), (384, )),
+])
+@pytest.mark.filterwarnings('ignore')
+def test_every_backbone_that_has_channels_is_compared(backbone, channels):
+    check_channels(dict(backbone=backbone, decode_head=dict(in_channels=list(channels), in_index=range(len(channels)))))
+    with pytest.raises(ConfigError, match=rf'model.head.in_channels=7 .* set it to {channels[-1]}'):
+        check_channels(dict(backbone=backbone, head=dict(in_channels=7)))

@@ -8,24 +8,26 @@ from mmengine.model import BaseModule
 from mmengine.registry import MODELS
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.models.protocol import TellsChannels
 
-BACKBONES = tuple(f'vit_plugin.{name}' for name in ('VisionTransformer', 'ViTAdapter', 'WindowedViT'))
 POOLING = 'vit_plugin.TokenPooling'
 
 
 def check_channels(model: Mapping) -> None:
     """Compare the channels of the neck or head with those of our backbone, without allocating the backbone.
 
-    Also sets the number of tokens before the patches in a ``TokenPooling``.
+    A backbone of ours that has channels is compared, whatever its class. Also sets the number of tokens before the patches in a ``TokenPooling``.
 
     Raises:
         ConfigError: if the channels differ.
     """
     backbone = model.get('backbone') or {}
-    if backbone.get('type') not in BACKBONES:
+    if not str(backbone.get('type')).startswith('vit_plugin.'):
         return
     with torch.device('meta'):
         built = MODELS.build(_untrained(backbone))
+    if not isinstance(built, TellsChannels):
+        return
     channels = built.channels
     for name in ('neck', 'head', 'decode_head'):
         part = model.get(name) or {}

@@ -36,7 +36,16 @@ class TellsParts(Protocol):
 
 
 @runtime_checkable
-class Backbone(TellsDepths, TellsUndecayed, TellsParts, Protocol):
+class TellsChannels(Protocol):
+    """What takes its outputs can be compared with it before anything is loaded."""
+
+    @property
+    def channels(self) -> tuple[int, ...]:
+        """Channels of each output."""
+
+
+@runtime_checkable
+class Backbone(TellsDepths, TellsUndecayed, TellsParts, TellsChannels, Protocol):
     """A backbone of ours. Its ``forward`` takes images (B, in_channels, H, W) and returns a tuple of outputs."""
 
     def load(self, source: Any, skip: Sequence[str] = (), source_grid: tuple[int, int] | None = None) -> Report:
@@ -45,10 +54,6 @@ class Backbone(TellsDepths, TellsUndecayed, TellsParts, Protocol):
     @property
     def in_channels(self) -> int:
         """Channels of the images."""
-
-    @property
-    def channels(self) -> tuple[int, ...]:
-        """Channels of each output."""
 
     @property
     def strides(self) -> tuple[int, ...]:
