@@ -16,7 +16,8 @@ POOLING = 'vit_plugin.TokenPooling'
 def check_channels(model: Mapping) -> None:
     """Compare the channels of the neck or head with those of our backbone, without allocating the backbone.
 
-    A backbone of ours that has channels is compared, whatever its class. Also sets the number of tokens before the patches in a ``TokenPooling``.
+    A backbone of ours that has channels is compared, whatever its class. Also sets the number of tokens before the
+    patches in a ``TokenPooling``.
 
     Raises:
         ConfigError: if the channels differ.
