@@ -346,6 +346,23 @@ def test_transformers(name, theirs, ours, tmp_path):
 
 
 @pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize(('name', 'mode', 'encoder', 'call'), [
+    ('ViTModel', 'bicubic_mmpretrain', {}, dict(interpolate_pos_encoding=True)),
+    ('DeiTModel', 'bicubic_mmpretrain', dict(dist_token=1), dict(interpolate_pos_encoding=True)),
+    ('Dinov2Model', 'bicubic_mmpretrain', LAYER_SCALE, {}),
+    ('Dinov2WithRegistersModel', 'bicubic', dict(LAYER_SCALE, reg_token=4), {}),
+])
+def test_transformers_at_another_size(name, mode, encoder, call):
+    theirs = hugging_face(name, layer_norm_eps=1e-12, **(dict(mlp_ratio=2) if 'Dino' in name else {}))
+    ours = tiny(encoder=encoder, numerics=dict(base='timm', norm_cfg=dict(eps=1e-12)),
+                pos_embed=dict(type='learned', interpolate_mode=mode))
+    load_weights(ours, theirs.state_dict())
+    images = torch.randn(1, 3, 48, 40)
+    with torch.no_grad():
+        assert_same(ours(images)[0], theirs(images, **call).last_hidden_state)
+
+
+@pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize(('name', 'theirs', 'ours', 'head'), [
     ('ViTForImageClassification', {}, {}, 'ViTClsHead'),
     ('DeiTForImageClassification', {}, dict(encoder=dict(dist_token=1)), 'ViTClsHead'),
