@@ -12,6 +12,7 @@ import torchvision
 from authors import NAMES, Golden, assert_same
 from mmengine.registry import MODELS, init_default_scope
 from mmengine.runner import load_checkpoint
+from saved import saved
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
@@ -158,11 +159,11 @@ QUICK = ('vit_tiny_patch16_224', 'deit3_small_patch16_224', 'vit_tiny_r_s16_p8_2
 
 @pytest.mark.parametrize('name', [
     pytest.param(name, marks=() if name in QUICK else pytest.mark.nightly) for name in TIMM])
-def test_timm_in_and_out(name):
+def test_timm_in_and_out(name, tmp_path):
     theirs = randomised(timm.create_model(name, num_classes=0))
     ours = VisionTransformer(**{'numerics': 'timm', 'out_type': 'raw', **TIMM[name]}).eval()
     state = theirs.state_dict()
-    report = load_weights(ours, state)
+    report = load_weights(ours, saved(theirs, tmp_path))
     assert set(report.ignored) == {key for key in state if key.startswith('attn_pool.')}
     images = torch.randn(1, 3, *ours.img_size)
     with torch.no_grad():
@@ -173,13 +174,13 @@ def test_timm_in_and_out(name):
         assert torch.equal(exported[key], state[key]), key
 
 
-def test_siglip_with_its_pooling():
+def test_siglip_with_its_pooling(tmp_path):
     theirs = randomised(timm.models.VisionTransformer(
         32, 8, embed_dim=32, depth=2, num_heads=2, mlp_ratio=2, num_classes=0, class_token=False, global_pool='map'))
     ours = classifier(dict(arch=SIZES, img_size=32, with_cls_token=False, out_type='raw', numerics='timm'), neck=dict(
         type='vit_plugin.TokenPooling', mode='map', in_channels=32,
         map_cfg=dict(num_heads=2, numerics='timm', feedforward_channels=64)))
-    report = load_weights(ours, theirs.state_dict())
+    report = load_weights(ours, saved(theirs, tmp_path))
     assert not report.ignored
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
@@ -325,9 +326,9 @@ def hugging_face(name: str, **kwargs) -> nn.Module:
         encoder=dict(LAYER_SCALE, reg_token=4), pos_embed=NO_ROWS)),
     ('Dinov2WithRegistersModel', dict(mlp_ratio=2), dict(encoder=dict(LAYER_SCALE, reg_token=4))),
 ])
-def test_transformers(name, theirs, ours):
+def test_transformers(name, theirs, ours, tmp_path):
     theirs, ours = hugging_face(name, **theirs), tiny(**ours)
-    report = load_weights(ours, theirs.state_dict())
+    report = load_weights(ours, saved(theirs, tmp_path))
     form = FORMATS['hf_dinov2' if 'Dino' in name else 'hf_deit' if 'DeiT' in name else 'hf']
     gated = theirs.config.to_dict().get('use_swiglu_ffn')
     assert report.format == form.name
@@ -342,6 +343,23 @@ def test_transformers(name, theirs, ours):
     load_weights(again, exported)
     for key, value in ours.state_dict().items():
         assert torch.equal(again.state_dict()[key], value), key
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize(('name', 'mode', 'encoder', 'call'), [
+    ('ViTModel', 'bicubic_mmpretrain', {}, dict(interpolate_pos_encoding=True)),
+    ('DeiTModel', 'bicubic_mmpretrain', dict(dist_token=1), dict(interpolate_pos_encoding=True)),
+    ('Dinov2Model', 'bicubic_mmpretrain', LAYER_SCALE, {}),
+    ('Dinov2WithRegistersModel', 'bicubic', dict(LAYER_SCALE, reg_token=4), {}),
+])
+def test_transformers_at_another_size(name, mode, encoder, call):
+    theirs = hugging_face(name, layer_norm_eps=1e-12, **(dict(mlp_ratio=2) if 'Dino' in name else {}))
+    ours = tiny(encoder=encoder, numerics=dict(base='timm', norm_cfg=dict(eps=1e-12)),
+                pos_embed=dict(type='learned', interpolate_mode=mode))
+    load_weights(ours, theirs.state_dict())
+    images = torch.randn(1, 3, 48, 40)
+    with torch.no_grad():
+        assert_same(ours(images)[0], theirs(images, **call).last_hidden_state)
 
 
 @pytest.mark.filterwarnings('ignore')
@@ -390,11 +408,11 @@ def test_hybrid_of_transformers():
 
 
 @pytest.mark.filterwarnings('ignore')
-def test_clip_of_transformers():
+def test_clip_of_transformers(tmp_path):
     theirs = hugging_face('CLIPVisionModel')
     ours = tiny(patch_embed=dict(bias=False), encoder=dict(pre_norm=True),
                 numerics=dict(act_cfg=dict(type='QuickGELU'), norm_cfg=dict(eps=1e-5)))
-    assert load_weights(ours, theirs.state_dict()).format == 'clip'
+    assert load_weights(ours, saved(theirs, tmp_path)).format == 'clip'
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
         norm = getattr(theirs, 'vision_model', theirs).post_layernorm
@@ -415,10 +433,10 @@ def test_clip_of_openai_beside_its_text_tower():
         assert torch.equal(again.state_dict()[key], value), key
 
 
-def test_torchvision():
+def test_torchvision(tmp_path):
     theirs = randomised(torchvision.models.VisionTransformer(32, 8, 2, 2, 32, 64, num_classes=5))
     ours = classifier(dict(arch=SIZES, img_size=32, numerics='timm'), dict(num_classes=5, in_channels=32))
-    report = load_weights(ours, theirs.state_dict())
+    report = load_weights(ours, saved(theirs, tmp_path))
     assert (report.format, report.initialised, report.ignored) == ('torchvision', {}, {})
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
@@ -426,19 +444,18 @@ def test_torchvision():
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize('prefix', ['', 'backbone.'])
 @pytest.mark.parametrize(('theirs', 'ours'), [
     ({}, {}),
     (dict(ffn_type='swiglu_fused'), dict(arch=dict(SIZES, feedforward_channels=48), encoder=dict(
         LAYER_SCALE, gated_mlp=True), numerics=dict(base='timm', act_cfg=dict(type='SiLU')))),
 ])
-def test_mmpretrain(prefix, theirs, ours):
+def test_mmpretrain(theirs, ours, tmp_path):
     from mmpretrain.models import VisionTransformer as TheirVisionTransformer
     theirs = randomised(TheirVisionTransformer(
         dict(SIZES), 32, 8, out_type='raw', layer_scale_init_value=1., layer_cfgs=theirs))
     ours = tiny(**dict(dict(encoder=LAYER_SCALE), **ours))
     state = theirs.state_dict()
-    report = load_weights(ours, {f'{prefix}{key}': value for key, value in state.items()})
+    report = load_weights(ours, saved(theirs, tmp_path))
     assert (report.format, report.ignored) == ('mmpretrain', {})
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
@@ -448,6 +465,14 @@ def test_mmpretrain(prefix, theirs, ours):
     assert exported.keys() == {f'backbone.{key}' for key in state}
     for key, value in state.items():
         assert torch.equal(exported[f'backbone.{key}'], value), key
+    assert not load_weights(ours, exported).ignored  # as of a classifier
+
+
+@pytest.mark.parametrize('form', ['jax', 'hf', 'hf_deit', 'hf_siglip', 'torchvision', 'clip'])
+def test_formats_without_names_for_gated_mlps(form):
+    model = tiny(arch=dict(SIZES, feedforward_channels=48), encoder=dict(gated_mlp=True))
+    _, left = FORMATS[form].export(model.state_dict(), 2)
+    assert 'blocks.1.mlp.fc1.weight' in left
 
 
 def test_every_rule_is_read_and_written_alike():

@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 import torch
 from campaigns.zoo import randomise
+from saved import saved
 from timm.layers import LayerNorm
 from timm.models import eva
 from torch import Tensor, nn
@@ -65,10 +66,10 @@ def as_its_authors(name: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize('name', MODELS)
-def test_names_of_timm(monkeypatch, name):
+def test_names_of_timm(monkeypatch, name, tmp_path):
     theirs, images = of_timm(name), torch.randn(1, 3, 32, 32)
     model = ours(monkeypatch, theirs)
-    report = load_weights(model, theirs.state_dict())
+    report = load_weights(model, saved(theirs, tmp_path))
     assert not any('numerics' in note for note in report.notes)
     with torch.no_grad():
         torch.testing.assert_close(model(images)[0], theirs.forward_features(images), rtol=1e-5, atol=1e-5)
@@ -121,7 +122,7 @@ def test_what_only_our_format_has_names_for(tiny):
 
 
 @pytest.mark.parametrize('gated', [False, True])
-def test_dinov3_of_transformers(monkeypatch, gated):
+def test_dinov3_of_transformers(monkeypatch, gated, tmp_path):
     transformers = pytest.importorskip('transformers', minversion='4.56')
     torch.manual_seed(0)
     theirs = transformers.DINOv3ViTModel(transformers.DINOv3ViTConfig(
@@ -130,7 +131,7 @@ def test_dinov3_of_transformers(monkeypatch, gated):
     randomise(theirs)
     cfg = dict(DINOV3, swiglu_mlp=True, mlp_ratio=2, swiglu_align_to=8) if gated else dict(DINOV3, mlp_ratio=2)
     model = ours(monkeypatch, eva.Eva(**cfg, norm_layer=partial(LayerNorm, eps=1e-5)))
-    report = load_weights(model, theirs.state_dict())
+    report = load_weights(model, saved(theirs, tmp_path))
     assert report.format == 'hf_dinov3'
     assert set(report.ignored) == {'embeddings.mask_token'}
     for size in ((32, 32), (48, 40), (16, 72)):

@@ -26,6 +26,11 @@ def is_gated(state: Mapping[str, Tensor]) -> bool:
     return {fc1, fc2} <= state.keys() and state[fc1].shape[0] == 2 * state[fc2].shape[1]
 
 
+def is_plain(state: Mapping[str, Tensor]) -> bool:
+    """Whether the MLPs of a state are not gated: some formats have no names for others."""
+    return not is_gated(state)
+
+
 def norms_input(state: Mapping[str, Tensor]) -> bool:
     """Whether the MLPs of a state norm their input, as in ViTamin."""
     return 'blocks.0.mlp.input_norm.weight' in state

@@ -1,7 +1,7 @@
 """The tables of EoMT and PMT: their authors' names, and those of transformers' models."""
 
-from .claims import EPS_1E_5, EPS_1E_6, GELU, Claim, Fields
-from .hugging_face import dinov3, dinov3_block
+from .claims import EPS_1E_5, EPS_1E_6, GELU, SILU, Claim, Fields, is_gated
+from .hugging_face import dinov3, dinov3_block, two_gates
 from .rules import COMPUTED, TABLE, Format, Rule, pair, separate_qkv
 
 _LOSS = {'criterion.empty_weight': 'weights of the loss, which the head has in its config'}
@@ -49,6 +49,8 @@ _HF = (
 _BLOCK = 'layers.{i}'
 
 HF_EOMT = Format('hf_eomt', (
+    *two_gates(_BLOCK),
+    *pair(f'{_BLOCK}.mlp.down_proj.', 'blocks.{i}.mlp.fc2', written=is_gated),
     Rule('embeddings.cls_token', 'cls_token'),
     Rule('embeddings.register_tokens', 'reg_token'),
     Rule('embeddings.position_embeddings.weight', 'pos_embed', TABLE),
@@ -63,7 +65,7 @@ HF_EOMT = Format('hf_eomt', (
     *pair(f'{_BLOCK}.attention.out_proj.', 'blocks.{i}.attn.proj'),
     *pair('layernorm.', 'norm'),
     *_HF,
-), claims=(Claim(GELU | EPS_1E_6, lacking={'gated'}), ), ignored=_LOSS)
+), claims=(Claim(EPS_1E_6), Claim(GELU, lacking={'gated'}), SILU), ignored=_LOSS)
 
 HF_EOMT_DINOV3 = Format('hf_eomt_dinov3', (*dinov3(_BLOCK, 'embeddings', 'layernorm'), *_HF), ignored={
     **_LOSS, 'embeddings.mask_token': 'of masked pre-training', 'rope_embeddings.inv_freq': COMPUTED})

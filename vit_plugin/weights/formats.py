@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from .claims import EPS_1E_5, EPS_1E_6, GELU, SILU, Claim, is_deit3, is_gated
+from .claims import EPS_1E_5, EPS_1E_6, GELU, SILU, Claim, is_deit3, is_gated, is_plain
 from .eomt import EOMT_DINOV3, HF_EOMT, HF_EOMT_DINOV3, PMT_DINOV3, authors_eomt, authors_pmt
 from .eva import EVA, SPELLINGS, TWO_GATES, VITAMIN, is_no_eva, reject_unnamed
 from .hugging_face import HF, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP
@@ -74,7 +74,7 @@ TORCHVISION = Format('torchvision', (
     *pair(f'{_TV}.self_attention.in_proj_', 'blocks.{i}.attn.qkv'),
     *pair(f'{_TV}.self_attention.out_proj.', 'blocks.{i}.attn.proj'),
     *pair(f'{_TV}.ln_2.', 'blocks.{i}.norm2'),
-    *pair(f'{_TV}.mlp.(0|linear_1).', 'blocks.{i}.mlp.fc1'),
+    *pair(f'{_TV}.mlp.(0|linear_1).', 'blocks.{i}.mlp.fc1', written=is_plain),
     *pair(f'{_TV}.mlp.(3|linear_2).', 'blocks.{i}.mlp.fc2'),
     *pair('encoder.ln.', 'norm'),
     *pair('heads.pre_logits.', 'head.layers.pre_logits'),
@@ -119,7 +119,7 @@ CLIP = Format('clip', (
     *separate_qkv(f'{_CLIP}.self_attn.', ('q_proj', 'k_proj', 'v_proj')),
     *pair(f'{_CLIP}.(attn.out_proj|self_attn.out_proj).', 'blocks.{i}.attn.proj'),
     *pair(f'{_CLIP}.(ln_2|layer_norm2).', 'blocks.{i}.norm2'),
-    *pair(f'{_CLIP}.mlp.(c_fc|fc1).', 'blocks.{i}.mlp.fc1'),
+    *pair(f'{_CLIP}.mlp.(c_fc|fc1).', 'blocks.{i}.mlp.fc1', written=is_plain),
     *pair(f'{_CLIP}.mlp.(c_proj|fc2).', 'blocks.{i}.mlp.fc2'),
     *pair('(ln_post|post_layernorm).', 'norm'),
     # Perception Encoder, and its pooling, which has query, key and value in one array

@@ -1,11 +1,11 @@
 """The tables of transformers' models: ViT, DeiT, DINOv2, DINOv3 and SigLIP."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from torch import Tensor
 
-from .claims import AUTHORS, EPS_1E_5, EPS_1E_6, EPS_1E_12, GELU, SILU, Claim, is_gated
+from .claims import AUTHORS, EPS_1E_5, EPS_1E_6, EPS_1E_12, GELU, SILU, Claim, is_gated, is_plain
 from .rules import COMPUTED, ROW_MORE, TABLE, Format, Rule, pair, separate_qkv
 
 _BLOCK = '(encoder.layer.|layers.){i}'
@@ -28,10 +28,16 @@ def _hugging_face(norms: tuple[str, str], fc1: str, fc2: str) -> tuple[Rule, ...
             '(attention.query|q_proj)', '(attention.key|k_proj)', '(attention.value|v_proj)')),
         *pair(f'{_BLOCK}.attention.(output.dense|o_proj).', 'blocks.{i}.attn.proj'),
         *(rule for i in range(2) for rule in pair(f'{_BLOCK}.{norms[i]}.', f'blocks.{{i}}.norm{i + 1}')),
-        *pair(f'{_BLOCK}.({fc1}).', 'blocks.{i}.mlp.fc1'),
+        *pair(f'{_BLOCK}.({fc1}).', 'blocks.{i}.mlp.fc1', written=is_plain),
         *pair(f'{_BLOCK}.({fc2}).', 'blocks.{i}.mlp.fc2'),
         *pair('layernorm.', 'norm'),
         *pair('pooler.dense.', 'head.layers.pre_logits'))
+
+
+def two_gates(block: str, ours: str = 'blocks.{i}', written: bool | Callable = is_gated) -> tuple[Rule, ...]:
+    """The rules of a gated MLP's first two layers, which are one of ours."""
+    return tuple(Rule((f'{block}.mlp.gate_proj.{kind}', f'{block}.mlp.up_proj.{kind}'), f'{ours}.mlp.fc1.{kind}',
+                      written=written) for kind in ('weight', 'bias'))
 
 
 _VIT = _hugging_face(
@@ -61,8 +67,7 @@ HF_DINOV2 = Format('hf_dinov2', (
     *pair(f'{_BLOCK}.mlp.weights_out.', 'blocks.{i}.mlp.fc2', written=is_gated),
     Rule('embeddings.position_embeddings', 'pos_embed', ROW_MORE, written=_rowless),
     *_hugging_face(('norm1', 'norm2'), 'mlp.fc1', 'mlp.fc2|mlp.down_proj'),
-    *(Rule((f'{_BLOCK}.mlp.gate_proj.{kind}', f'{_BLOCK}.mlp.up_proj.{kind}'), f'blocks.{{i}}.mlp.fc1.{kind}',
-           written=False) for kind in ('weight', 'bias')),
+    *two_gates(_BLOCK, written=False),
     Rule('embeddings.register_tokens', 'reg_token'),
     Rule(f'{_BLOCK}.layer_scale{{k}}.lambda1', 'blocks.{i}.ls{k}.gamma'),
     *pair('classifier.', 'head.layers.head'),
@@ -91,8 +96,7 @@ def dinov3_block(block: str, ours: str = 'blocks.{i}') -> tuple[Rule, ...]:
         *separate_qkv(f'{block}.attention.', ('q_proj', 'k_proj', 'v_proj'), ours),
         *(Rule(f'{block}.attention.{part}_proj.bias', f'{ours}.attn.qkv.{part}_bias') for part in 'qv'),
         *pair(f'{block}.attention.o_proj.', f'{ours}.attn.proj'),
-        *(Rule((f'{block}.mlp.gate_proj.{kind}', f'{block}.mlp.up_proj.{kind}'), f'{ours}.mlp.fc1.{kind}',
-               written=is_gated) for kind in ('weight', 'bias')),
+        *two_gates(block, ours),
         *pair(f'{block}.mlp.up_proj.', f'{ours}.mlp.fc1'),
         *pair(f'{block}.mlp.down_proj.', f'{ours}.mlp.fc2'))
 
@@ -115,7 +119,7 @@ HF_SIGLIP = Format('hf_siglip', (
     *separate_qkv(f'{_LAYER}.self_attn.', ('q_proj', 'k_proj', 'v_proj')),
     *pair(f'{_LAYER}.self_attn.out_proj.', 'blocks.{i}.attn.proj'),
     *pair(f'{_LAYER}.layer_norm2.', 'blocks.{i}.norm2'),
-    *pair(f'{_LAYER}.mlp.fc1.', 'blocks.{i}.mlp.fc1'),
+    *pair(f'{_LAYER}.mlp.fc1.', 'blocks.{i}.mlp.fc1', written=is_plain),
     *pair(f'{_LAYER}.mlp.fc2.', 'blocks.{i}.mlp.fc2'),
     *pair('post_layernorm.', 'norm'),
     Rule('head.probe', f'{_POOL}.latent'),

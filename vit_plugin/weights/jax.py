@@ -1,6 +1,6 @@
 """The table of google-research/vision_transformer and big_vision."""
 
-from .claims import AUTHORS
+from .claims import AUTHORS, is_plain
 from .rules import CONV, HEADS_BIAS, INTO_HEADS, OUT_OF_HEADS, TRANSPOSED, VECTOR, Format, Rule, pair
 
 
@@ -27,7 +27,7 @@ JAX = Format('jax', (
     *pair(f'{_BLOCK}/LayerNorm_0/', 'blocks.{i}.norm1', 'scale', VECTOR),
     *pair(f'{_BLOCK}/LayerNorm_(2|1)/', 'blocks.{i}.norm2', 'scale', VECTOR),
     *_jax_attention(f'{_BLOCK}/MultiHeadDotProductAttention_(1|0)/', 'blocks.{i}.attn'),
-    *pair(f'{_BLOCK}/MlpBlock_(3|0)/Dense_0/', 'blocks.{i}.mlp.fc1', 'kernel', TRANSPOSED),
+    *pair(f'{_BLOCK}/MlpBlock_(3|0)/Dense_0/', 'blocks.{i}.mlp.fc1', 'kernel', TRANSPOSED, written=is_plain),
     *pair(f'{_BLOCK}/MlpBlock_(3|0)/Dense_1/', 'blocks.{i}.mlp.fc2', 'kernel', TRANSPOSED),
     *pair('Transformer/encoder_norm/', 'norm', 'scale', VECTOR),
     # the ResNet of a hybrid

@@ -15,9 +15,10 @@ def prepared(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     Raises:
         ConfigError: if a name is not a string, or a value is not a dense tensor of plain numbers.
     """
-    return unstacked(unwrapped(checked(weights)))
+    return unstacked(without_absent(unwrapped(checked(weights))))
 
 
+REGISTERS = 'register_tokens'
 PARALLEL, COMPILED = 'module.', '_orig_mod.'  # words of DataParallel and DDP, and of torch.compile
 
 
@@ -29,6 +30,12 @@ def unwrapped(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     if len(inside) < len(weights) or [*inside] == [*weights]:
         return weights
     return LazyArrays([*inside], lambda name: weights[inside[name]])
+
+
+def without_absent(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """Leave out registers that are none: transformers saves an array of (1, 0, C) of a DINOv3 without them."""
+    names = [key for key in weights if not (key.endswith(REGISTERS) and not weights[key].numel())]
+    return weights if len(names) == len(weights) else LazyArrays(names, weights.__getitem__)
 
 
 def unstacked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:

@@ -6,6 +6,7 @@ import pytest
 import timm
 import torch
 from campaigns.timm_backbone import SIZES, check
+from timm.models import group_parameters
 
 from vit_plugin.apps.deployed import deploy
 from vit_plugin.apps.export import export
@@ -67,6 +68,15 @@ def test_they_are_backbones_to_the_tools_around(model):
         assert not isinstance(timm.create_model('test_vit'), Backbone)
 
 
+def test_the_final_norm_has_timms_depth_after_pruning():
+    """xcit has blocks of the class token between, which a feature map does not need."""
+    with torch.device('meta'):
+        model, whole = TimmBackbone('xcit_nano_12_p16_224'), timm.create_model('xcit_nano_12_p16_224')
+    depths = group_parameters(whole, whole.group_matcher(), reverse=True)
+    for name in ('norm.weight', 'head.weight', 'blocks.11.mlp.fc1.weight'):
+        assert model.get_layer_depth(f'model.{name}') == (depths[name], max(depths.values()) + 1)
+
+
 def test_frozen_stages_stay_as_they_are():
     model = TimmBackbone('test_byobnet', frozen_stages=1).train()
     before = {name: value.clone() for name, value in model.state_dict().items()}
@@ -122,7 +132,8 @@ def test_weights_for_another_size_and_other_channels(monkeypatch):
     (dict(name='test_resnet', img_size=64), 'test_resnet does not take one of .*img_size'),
     (dict(name='test_byobnet', out_indices=7), 'out_indices=7 is out of range: test_byobnet has 5 features'),
     (dict(name='test_byobnet', frozen_stages=9), 'frozen_stages=9 is out of range: -1'),
-    (dict(name='pit_ti_224', frozen_stages=0), 'tells no depths of the parameters of pit_ti_224')])
+    (dict(name='pit_ti_224', frozen_stages=0), 'tells no depths of the parameters of pit_ti_224.*frozen_stages=-1'),
+    (dict(name='rdnet_tiny', frozen_stages=0), 'tells no depths of the parameters of rdnet_tiny.*frozen_stages=-1')])
 def test_what_does_not_fit_is_one_sentence(arguments, words):
     with torch.device('meta'), pytest.raises(ConfigError, match=words):
         TimmBackbone(**arguments)

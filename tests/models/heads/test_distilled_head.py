@@ -23,6 +23,15 @@ def test_classifiers_of_both_tokens_are_averaged():
     torch.testing.assert_close(model((tokens, )), (first + second) / 2)
 
 
+def test_lists_of_mmpretrain():
+    from mmpretrain.models import DeiTClsHead
+    model, (patches, first, second) = head(), torch.randn(3, 2, 16)
+    theirs = DeiTClsHead(5, 16).eval()
+    theirs.load_state_dict(model.state_dict())
+    for feature in ([patches, first, second], (first, second)):
+        torch.testing.assert_close(model((feature, )), theirs((feature, )))
+
+
 def test_losses_are_the_papers():
     tokens, teacher = torch.randn(3, 7, 16), torch.randn(3, 5)
     labels = torch.tensor([0, 3, 1])

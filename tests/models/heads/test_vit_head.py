@@ -69,6 +69,13 @@ def test_a_loss_for_other_classes(loss, words):
         ViTClsHead(5, 16, loss=dict(loss, type=f'mmpretrain.{loss["type"]}'))
 
 
+@pytest.mark.parametrize('feature', [[torch.randn(3, 16, 2, 2), torch.ones(3, 16)], (torch.ones(3, 16), )])
+def test_lists_of_mmpretrain(feature):
+    head = ViTClsHead(5, 16, hidden_dim=8)
+    torch.nn.init.normal_(head.layers.head.weight)
+    assert torch.equal(head((feature, )), head((torch.ones(3, 16), )))
+
+
 @pytest.mark.parametrize('shape', [(3, 32), (3, 16, 2, 2), (3, 4, 16)])
 def test_a_feature_that_does_not_fit(shape):
     with pytest.raises(ConfigError, match='in_channels=16'):

@@ -1,11 +1,13 @@
 """Any model of timm that returns feature maps, as a backbone."""
 
+import logging
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import timm
+from mmengine.logging import print_log
 from pydantic import Field
 from timm.models import group_parameters
 from torch import Tensor, nn
@@ -16,6 +18,7 @@ from vit_plugin.registry import MODELS
 from vit_plugin.weights.report import Report, some
 from vit_plugin.weights.sources import open_weights
 
+from ..layers.map_sizes import other_sizes
 from ..loading.adapt import adapt_channels
 from ..loading.module import LoadableModule
 
@@ -53,7 +56,7 @@ class TimmBackbone(LoadableModule):
 
     Attributes:
         channels: channels of each output.
-        strides: pixels per element of each output map, as timm states them.
+        strides: pixels per element of each output map, as timm states them. The log says if the maps differ.
 
     Raises:
         ConfigError: if timm has no such model, or if the model does not return feature maps or does not take an option.
@@ -75,10 +78,15 @@ class TimmBackbone(LoadableModule):
         self.norm = type(self.model).__module__.rpartition('.')[2] not in WITHOUT_NORM
         self.channels, self.strides = (tuple(self.infos[i][key] for i in self.indices)
                                        for key in ('num_chs', 'reduction'))
+        matcher = getattr(self.model, 'group_matcher', None)
+        self.depths = group_parameters(self.model, matcher(coarse=False), reverse=True) if matcher else {}
         self.model.prune_intermediate_layers(list(self.indices), prune_norm=False, prune_head=True)
         if with_cp:
             self._recompute()
         self.frozen = self._freeze(frozen_stages)
+        if other := other_sizes(self, self.strides, in_channels):
+            print_log(f'TimmBackbone {self.name} returns {other}: take another model for boxes and masks.', 'current',
+                      logging.WARNING)
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         """Images (B, in_channels, H, W) -> a map (B, C, h, w) for each of the outputs, normed where timm norms it."""
@@ -94,7 +102,8 @@ class TimmBackbone(LoadableModule):
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
         """Depth of a parameter and the number of depths, for layer-wise decay, from timm's ``group_matcher``.
 
-        All parameters outside the backbone are last. The final norm has the depth of the last block, as in timm; in
+        All parameters outside the backbone are last. The final norm has the depth of the last block, as in timm, also
+        where blocks that no output needs were left out; in
         :class:`~vit_plugin.models.VisionTransformer` it is last.
 
         Args:
@@ -104,9 +113,10 @@ class TimmBackbone(LoadableModule):
         Raises:
             ConfigError: if timm's model has no ``group_matcher``.
         """
-        depths = self._depths(coarse=False)
-        last = max(depths.values()) + 1
-        return depths.get(param_name.removeprefix(f'{prefix}model.'), last), last + 1
+        if not self.depths:
+            raise self._without_depths('take another model, or no layer-wise decay')
+        last = max(self.depths.values()) + 1
+        return self.depths.get(param_name.removeprefix(f'{prefix}model.'), last), last + 1
 
     def parts_to_shard(self) -> list[nn.Module]:
         """The modules that sharding gathers one at a time: those whose output timm lists as a feature."""
@@ -160,18 +170,18 @@ class TimmBackbone(LoadableModule):
             indices |= set(finer.values())
         return tuple(sorted(indices))
 
-    def _depths(self, coarse: bool) -> dict[str, int]:
-        """The depth of each parameter, by timm's names."""
-        if not hasattr(self.model, 'group_matcher'):
-            raise ConfigError(f'TimmBackbone: timm tells no depths of the parameters of {self.name} (group_matcher); '
-                              'set frozen_stages=-1, and no layer-wise decay.')
-        return group_parameters(self.model, self.model.group_matcher(coarse=coarse), reverse=True)
+    def _without_depths(self, remedy: str) -> ConfigError:
+        return ConfigError(f'TimmBackbone: timm tells no depths of the parameters of {self.name} (group_matcher); '
+                           f'{remedy}.')
 
     def _freeze(self, frozen_stages: int | str) -> tuple[str, ...]:
         """Freeze the first stages. Returns the names of the modules that have only frozen parameters."""
         if frozen_stages == -1:
             return ()
-        depths = self._depths(coarse=True)
+        try:
+            depths = group_parameters(self.model, self.model.group_matcher(coarse=True), reverse=True)
+        except (AttributeError, AssertionError) as error:
+            raise self._without_depths('set frozen_stages=-1') from error
         number = max(depths.values())
         stages = number if frozen_stages == 'all' else int(frozen_stages)
         if stages > number:

@@ -13,7 +13,7 @@ from vit_plugin.arguments.fields import Fraction, InitConfig, PositiveInt, Typed
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.registry import MODELS
 
-from .vit_head import ViTClsHead
+from .vit_head import Features, ViTClsHead
 
 with needed_by('DistilledClassifier'):
     from mmpretrain.models.classifiers import ImageClassifier
@@ -49,7 +49,8 @@ class DistilledViTClsHead(ViTClsHead):
         alpha: weight of the teacher's loss. The loss of the labels has the weight 1 - alpha.
         tau: temperature of ``'soft'``.
 
-    Shape: tokens (B, N, in_channels) -> (B, num_classes). Only the first two tokens are used.
+    Shape: tokens (B, N, in_channels) -> (B, num_classes). Only the first two tokens are used. A list of MMPretrain's
+    ends with the two, (B, in_channels) each.
 
     Raises:
         ConfigError: in the forward, if the features lack one of the two tokens.
@@ -64,24 +65,24 @@ class DistilledViTClsHead(ViTClsHead):
         nn.init.zeros_(self.layers.head_dist.weight)
         nn.init.zeros_(self.layers.head_dist.bias)
 
-    def classify(self, feats: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+    def classify(self, feats: Features) -> tuple[Tensor, Tensor]:
         """The logits (B, num_classes) of the class token and of the distillation token."""
-        x = feats[-1]
+        x = _tokens(feats)
         if x.ndim != 3 or x.shape[1] < 2 or x.shape[2] != self.in_channels:
             raise ConfigError(f'DistilledViTClsHead got {tuple(x.shape)} where it wants tokens (B, N, in_channels='
                               f"{self.in_channels}): give the backbone out_type='raw' and "
                               'encoder=dict(dist_token=1).')
         return self.layers.head(x[:, 0]), self.layers.head_dist(x[:, 1])
 
-    def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
+    def pre_logits(self, feats: Features) -> Tensor:
         """The input of the classifiers: the two tokens (B, 2, in_channels)."""
-        return feats[-1][:, :2]
+        return _tokens(feats)[:, :2]
 
-    def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
+    def forward(self, feats: Features) -> Tensor:
         of_labels, of_teacher = self.classify(feats)
         return (of_labels + of_teacher) / 2
 
-    def loss(self, feats: tuple[Tensor, ...], data_samples: list, teacher: Tensor | None = None, **kwargs: Any) -> dict:
+    def loss(self, feats: Features, data_samples: list, teacher: Tensor | None = None, **kwargs: Any) -> dict:
         """Compute the losses.
 
         Args:
@@ -108,6 +109,10 @@ class DistilledViTClsHead(ViTClsHead):
         losses['loss'] = (1 - self.alpha) * losses['loss']
         losses['loss_distillation'] = self.alpha * second
         return losses
+
+
+def _tokens(feats: Features) -> Tensor:
+    return torch.stack(tuple(feats[-1][-2:]), dim=1) if isinstance(feats[-1], (list, tuple)) else feats[-1]
 
 
 @MODELS.register_module()

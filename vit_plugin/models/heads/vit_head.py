@@ -1,6 +1,7 @@
 """The classification head."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -18,6 +19,9 @@ from ..loading.hooks import keep_shards
 with needed_by('ViTClsHead'):
     leave_out_multimodal()
     from mmpretrain.models.heads import ClsHead
+
+
+Features = Sequence[Any]  # tensors, or MMPretrain's lists of them
 
 
 class ClsHeadOptions(TypedDict, total=False):
@@ -42,7 +46,8 @@ class ViTClsHead(ClsHead):
             and the pre-logits have flax's default initialisation.
         **kwargs: ``loss``, ``topk``, ``cal_acc`` of MMPretrain's ``ClsHead``.
 
-    Shape: (B, in_channels) -> (B, num_classes). Of several features, the last is used.
+    Shape: (B, in_channels) -> (B, num_classes). Of several features, the last is used, and of a list of MMPretrain's,
+    such as [tokens of the patches, class token], the last entry.
 
     Raises:
         ConfigError: if the loss is for another number of classes. In the forward, if the feature is not
@@ -79,14 +84,14 @@ class ViTClsHead(ClsHead):
         """Initialise as the authors do."""
         reset_head(self.layers, self.prior_prob)
 
-    def pre_logits(self, feats: tuple[Tensor, ...]) -> Tensor:
+    def pre_logits(self, feats: Features) -> Tensor:
         """The input of the classifier: the pre-logits (B, hidden_dim), or the feature itself."""
-        x = feats[-1]
+        x = feats[-1][-1] if isinstance(feats[-1], (list, tuple)) else feats[-1]
         if x.ndim != 2 or x.shape[1] != self.in_channels:
             raise ConfigError(f'ViTClsHead got a feature of shape {tuple(x.shape)} where it wants (B, '
                               f'in_channels={self.in_channels}): set in_channels to the width of the backbone, '
                               "and pool 'raw' tokens or feature maps with the neck TokenPooling.")
         return self.layers[:-1](x)
 
-    def forward(self, feats: tuple[Tensor, ...]) -> Tensor:
+    def forward(self, feats: Features) -> Tensor:
         return self.layers.head(self.pre_logits(feats))

@@ -12,6 +12,7 @@ from vit_plugin.arguments.fields import Count, PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
+from ..layers.map_sizes import other_sizes
 from .stem import Stem, StemOptions, pad_to_multiple
 
 
@@ -31,7 +32,7 @@ class TimmEmbed(Stem):
         model_kwargs: further arguments of ``timm.create_model``.
 
     Raises:
-        ConfigError: if timm has no such model, or if the model has no such feature maps.
+        ConfigError: if timm has no such model, or if the model has no such feature maps, or of other sizes than stated.
     """
 
     depths = ('backbone.', )  # timm's models have no common definition of a stage
@@ -53,6 +54,9 @@ class TimmEmbed(Stem):
                               f'({str(error) or type(error).__name__}); similar names are '
                               f'{", ".join(near) or "none"}.') from error
         info = backbone.feature_info
+        if other := other_sizes(backbone, info.reduction(), in_channels):
+            raise ConfigError(f'patch_embed: {model_name} returns {other}, and a stem counts its tokens by the '
+                              'stride; take another model_name.')
         super().__init__(in_channels, embed_dims, patch_size, **kwargs,
                          feature_strides=info.reduction(), feature_channels=info.channels())
         self.backbone = backbone

@@ -1,0 +1,49 @@
+"""Whether the maps of timm's models have the sizes that their strides state."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+# Sides of images in units of the largest stride. Some models pad odd ones, others take 224 only.
+TRIED = ((3, 5), (7, 7))
+
+
+def other_sizes(model: nn.Module, strides: Sequence[int], in_channels: int = 3) -> str:
+    """Compare a model's maps with its strides, on the meta device, where nothing is computed.
+
+    Args:
+        model: images (B, in_channels, H, W) -> a map (B, C, H / stride, W / stride) for each stride.
+        strides: pixels per element of each map, as stated.
+        in_channels: channels of the images.
+
+    Returns:
+        The first difference in words. Empty if there is none. A size that the model does not take shows none.
+    """
+    for rows, columns in TRIED:
+        height, width = rows * max(strides), columns * max(strides)
+        for found, stride in zip(_maps(model, in_channels, height, width), strides, strict=False):
+            stated = -(-height // stride), -(-width // stride)
+            h, w = found.shape[-2:]
+            if (h, w) not in (stated, (height // stride, width // stride)):
+                return (
+                    f'maps of {h} x {w} for images of {height} x {width}, where its stride of '
+                    f'{stride} states {stated[0]} x {stated[1]}'
+                )
+    return ''
+
+
+def _maps(model: nn.Module, *shape: int) -> Sequence[Tensor]:
+    """The maps of two images of a shape (C, H, W), or none."""
+    tensors = [*model.named_parameters(), *model.named_buffers()]
+    state = {name: torch.empty_like(tensor, device='meta') for name, tensor in tensors}
+    training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            return functional_call(model, state, (torch.empty(2, *shape, device='meta'),))
+    except Exception:  # noqa: BLE001  what timm's models raise at a size that they do not take
+        return ()
+    finally:
+        model.train(training)
