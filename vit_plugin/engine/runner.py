@@ -40,6 +40,7 @@ from .faults.unreadable import UnreadableHook
 from .float8 import float8_of
 from .lora import Lora, adapt, lora_of
 from .optim.schedules import scaled
+from .same_ranks import check_same, facts_of_config, facts_of_data
 from .sharding import Sharding, begin_sharded, check_steps, is_sharded, sharding_of, unwrapped
 from .throughput import ThroughputHook
 from .work_dir import alone_in
@@ -65,7 +66,8 @@ class Runner(mmengine.runner.Runner):
     - A process that is dead or hangs ends all others, see :func:`~vit_plugin.engine.distributed.naming_lost_ranks`.
     - ``compile=dict(blocks=True)`` compiles block by block, see :mod:`vit_plugin.engine.compile`. Other entries are
       arguments of ``torch.compile``.
-    - Several processes work on a CPU too.
+    - Several processes work on a CPU too. They must have the same config and data, see
+      :func:`~vit_plugin.engine.same_ranks.check_same`.
     - ``verbose=False`` leaves the config, the environment and the like to the log file.
 
     Attributes:
@@ -99,6 +101,7 @@ class Runner(mmengine.runner.Runner):
                                find_unused_parameters=self.cfg.get('find_unused_parameters', False))
                 self.cfg.model_wrapper_cfg = {**(self.cfg.get('model_wrapper_cfg') or wrapper), 'device_ids': None}
         super().setup_env(env_cfg)
+        check_same(facts_of_config(self.cfg.to_dict()))
 
     def build_logger(self, *args: Any, **kwargs: Any) -> MMLogger:
         logger = super().build_logger(*args, **kwargs)
@@ -207,6 +210,7 @@ class Runner(mmengine.runner.Runner):
         setattr(self, name, given)
         check_head(self.model)
         dataset = built.dataloader.dataset
+        check_same(facts_of_data(dataset, f'{part}_dataloader'))
         kind = type(getattr(dataset, 'unseeded', dataset)).__name__
         check_classes(self.model, getattr(dataset, 'metainfo', None), f'the data set, a {kind}')
         return built
