@@ -57,8 +57,7 @@ setup(
         'seg': [*onedl, 'onedl-mmsegmentation>=1.4.2', 'supervision>=0.31'],
         'openmmlab': ['mmengine>=0.10.7', 'mmcv-lite>=2.0,<2.2', 'mmpretrain>=1.2',
                       'setuptools<81'],  # MMEngine imports pkg_resources
-        'demo': ['scikit-learn'],
-        'browser': ['gradio>=6'],
+        'demo': ['scikit-learn', 'gradio>=6'],
         'lora': ['peft', 'transformers<5'],  # which peft imports; MMPretrain cannot be imported with 5
         'float8': ['torchao'],
         'coco': ['faster-coco-eval'],

@@ -129,7 +129,7 @@ def for_sphinx(app, docname: str, source: list[str]) -> None:
     elif whole := re.fullmatch(r'\[[\w.]+\]\((\.\./[A-Z]+\.md)\)\n', source[0]):  # a page that is a file at the top
         source[0] = (DOCS / whole[1]).read_text().replace('](docs/', '](')
     source[0] = CONFIG_LINK.sub(r'](api/configs/\1.md)', source[0])
-    source[0] = re.sub(r'\]\(\.\./([A-Z]+)\.md', lambda top: f']({top[1].lower()}.md', source[0])
+    source[0] = re.sub(r'\]\((?:\.\./)?([A-Z]+)\.md', lambda top: f']({top[1].lower()}.md', source[0])
 
 
 def setup(app) -> None:

@@ -5,9 +5,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path('vit_plugin')
 PLAN = Path('docs/design.md').read_text().split('```')[1]
 ROOMS = re.findall(r'^  (\w+)/?(?: |$)', PLAN, re.MULTILINE)
+
+
+SECTIONS = dict(zip(ROOMS, re.split(r'^  \w+/?(?: |$)', PLAN, flags=re.MULTILINE)[1:], strict=True))
 
 
 def imported(file: Path) -> Iterator[str]:
@@ -28,6 +33,16 @@ def imported(file: Path) -> Iterator[str]:
 def test_every_room_is_in_the_plan():
     rooms = {path.stem for path in PACKAGE.iterdir() if path.suffix == '.py' or (path / '__init__.py').is_file()}
     assert rooms - {'__init__'} == set(ROOMS)
+
+
+@pytest.mark.parametrize('room', ['apps', 'config', 'engine', 'files', 'passes'])
+def test_a_room_is_its_files(room):
+    """What begins a line of a room is there, and each of its files and folders is named."""
+    begins = re.findall(r'^    (\w+(?:, \w+)*)', SECTIONS[room], re.MULTILINE)
+    inside = {path.stem for path in (PACKAGE / room).rglob('*') if path.suffix == '.py' or path.is_dir()}
+    assert not {name for line in begins for name in line.split(', ')} - inside
+    here = {path.stem for path in (PACKAGE / room).iterdir() if not path.name.startswith('__')}
+    assert not here - set(re.findall(r'\w+', SECTIONS[room]))
 
 
 def test_imports_only_go_down():

@@ -183,8 +183,27 @@ def test_configs_inherit(block, tmp_path):
 def test_every_page_is_in_both_lists():
     here = {Path(page).name for page in PAGES if page.startswith('docs/')} - {'index.md'}
     assert {link for link in pages.links('docs/index.md') if link.endswith('.md')} == here
-    copied = {'contributing.md', 'changelog.md'}  # README links the files that they show
+    copied = {'contributing.md', 'changelog.md', 'security.md'}  # README links the files that they show
     assert {Path(link).name for link in pages.links('README.md') if link.startswith('docs/')} >= here - copied
+
+
+def test_what_is_registered_is_on_the_page():
+    page = Path('docs/configs.md').read_text().partition('\n## What is registered\n')[2].partition('\n## ')[0]
+    rows = {name for row in re.findall(r'^\|.*', page, re.MULTILINE) for name in re.findall(r'`(\w+)`', row)}
+    for kind in REGISTRIES:
+        kind.import_from_location()
+    ours = {name for kind in REGISTRIES for name, value in kind.module_dict.items()
+            if value.__module__.startswith('vit_plugin.')}  # programs on the pages register more
+    assert rows == ours.union(*(kind.later for kind in REGISTRIES))
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_the_site_has_every_name_of_the_reference():
+    """What Sphinx would look for, without Sphinx. `nightly` builds the site."""
+    pytest.importorskip('mmdet')
+    site = runpy.run_path('docs/conf.py')
+    modules = site['MODULE_IN_LIST'].findall(Path('docs/api.md').read_text())
+    assert site['reference'](modules).keys() == set(modules)
 
 
 def test_yaml_parses():

@@ -131,6 +131,10 @@ def main(args: argparse.Namespace) -> None:
         metrics = runner.test()
         if written and args.out_item == 'metrics':
             mmengine.dump(metrics, path)
+    if number := len(runner.unreadable.left_out):
+        size = len(runner.test_dataloader.dataset)
+        raise ConfigError(f'{number} of {size} images could not be read; the metrics are those of the others, and the '
+                          'reasons are above.')
 
 
 if __name__ == '__main__':

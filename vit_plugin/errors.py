@@ -54,7 +54,7 @@ EXTRAS = {
     'faster_coco_eval': "'vit_plugin[coco]'",
     'datasets': "'vit_plugin[hf]'",
     'pillow_heif': "'vit_plugin[heic]'",
-    'gradio': "'vit_plugin[browser]'",
+    'gradio': "'vit_plugin[demo]'",
     'peft': "'vit_plugin[lora]'",
     'torchao': "'vit_plugin[float8]'",
     'onnx': "'vit_plugin[export]'",

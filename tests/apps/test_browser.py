@@ -61,7 +61,7 @@ def test_a_long_picture_is_refused(tiny, tmp_path):
 
 def test_a_missing_gradio_is_named_with_its_extra(tiny, monkeypatch):
     monkeypatch.setitem(sys.modules, 'gradio', None)
-    with pytest.raises(MissingExtraError, match=r"vit-plugin demo needs gradio.*pip install 'vit_plugin\[browser\]'"):
+    with pytest.raises(MissingExtraError, match=r"vit-plugin demo needs gradio.*pip install 'vit_plugin\[demo\]'"):
         browser.page(trained(tiny), 'title')
 
 

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 CONFIG = 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'
 TESTS = ['tests/models/backbones/test_vit.py', 'tests/weights/test_formats.py', 'tests/engine/test_runner.py',
          'tests/test_registry.py', 'tests/test_arch.py']
-NEEDED_BY_TESTS = ['pytest', 'pytest-xdist', 'hypothesis', 'scipy']
+NEEDED_BY_TESTS = ['pytest', 'pytest-xdist', 'hypothesis', 'scipy', 'scikit-learn']
 CONSTRAINTS = dict(newest='tests/constraints.txt', oldest='tests/oldest.txt')
 SHOWN = 'import torch, mmengine, mmcv; print(torch.__version__, mmengine.__version__, mmcv.__version__)'
 
@@ -77,7 +77,7 @@ def steps(row: Row, python: Path, env: Path, uv: bool, tests: bool) -> Iterator[
     inside = str(env / 'bin/python')
     install = ['uv', 'pip', 'install', '-q', '--python', inside] if uv else [inside, '-m', 'pip', 'install', '-q']
     yield 'venv', [str(python), '-m', 'venv', str(env)]
-    yield 'install', [*install, '-c', CONSTRAINTS[row.versions], '-e', f'.[{row.line},demo]', *NEEDED_BY_TESTS]
+    yield 'install', [*install, '-c', CONSTRAINTS[row.versions], '-e', f'.[{row.line}]', *NEEDED_BY_TESTS]
     yield 'headless', [*install, '--force-reinstall', '--no-deps', '-r', 'tests/opencv.txt']
     yield 'versions', [inside, '-W', 'ignore', '-c', SHOWN]
     yield 'train', [inside, 'tools/train.py', CONFIG, '--cfg-options', 'train_cfg.max_epochs=1']

@@ -84,7 +84,7 @@ def test_without_a_list_it_is_an_error(tmp_path):
 def test_a_data_set_of_unreadable_files_is_one_sentence(tmp_path):
     (tmp_path / 'images').mkdir()
     data = Seeded(Folder(tmp_path / 'images', range(10)), 0, UnreadableList(tmp_path / 'unreadable.txt'))
-    with pytest.raises(ConfigError, match='10 training samples in a row cannot be read, the last one .*png.*look at'):
+    with pytest.raises(ConfigError, match='10 samples in a row cannot be read, the last one .*png.*look at'):
         data[PositionedIndex(3, 0)]
 
 

@@ -106,7 +106,7 @@ def test_bad_input_is_one_sentence(run_tool, checkpoint, monkeypatch):
         assert done.returncode
         assert words in done.stderr
     monkeypatch.setitem(sys.modules, 'gradio', None)
-    assert "pip install 'vit_plugin[browser]'" in run_tool('demo', checkpoint, *config).stderr
+    assert "pip install 'vit_plugin[demo]'" in run_tool('demo', checkpoint, *config).stderr
 
 
 @pytest.mark.nightly

@@ -74,7 +74,7 @@ class Seeded:
                     raise
                 listed.add(UnreadableFile(position, *found))
                 index = words[3] % len(self._dataset)
-        raise ConfigError(f'{ATTEMPTS} training samples in a row cannot be read, the last one {found[0]!r} '
+        raise ConfigError(f'{ATTEMPTS} samples in a row cannot be read, the last one {found[0]!r} '
                           f'({found[1]}); they are listed in {str(listed.path)!r}: look at the path to the data.')
 
     def __len__(self) -> int:

@@ -16,7 +16,7 @@ try:
 except ImportError:  # on Windows
     fcntl = None
 
-LIST = 'unreadable.txt'
+LISTS = dict(train='unreadable.txt', val='unreadable_val.txt', test='unreadable_test.txt')
 ATTEMPTS = 10  # samples in a row that may be unreadable
 # Errors of the machine, which say nothing about a file.
 MACHINE = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT, errno.EROFS}

@@ -17,7 +17,8 @@ FILE_ONLY = (
     'Distributed training is not used', 'Checkpoints will be saved to', 'Exp name: ',
     # False alarms: we compile nothing, MMEngine itself uses what it warns of, and mIoU has no prefix by design.
     'Line NMS is not compiled', '"FileClient" will be deprecated', '"HardDiskBackend" is the alias',
-    'The prefix is not set in metric class')
+    'The prefix is not set in metric class',
+    'bbox_mAP_copypaste', 'segm_mAP_copypaste')  # which repeat the line of the validation
 
 
 def is_for_the_console(record: logging.LogRecord) -> bool:

@@ -1,7 +1,7 @@
 """Record a training run in its work directory."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -105,13 +105,15 @@ class ReportHook(Hook):
     def _see(self, runner: Runner, samples: Sequence) -> None:
         """Record what a batch has shown, until something fails."""
         dataset, (rank, world) = runner.val_dataloader.dataset, get_dist_info()
+        left_out = _left_out(runner)
         for sample in samples if self._records else ():
             self._records = False
             if self._outcomes is None and (kind := kind_of(sample)):
                 self._outcomes = kind(classes_of(dataset), len(dataset))
             # As MMEngine's sampler deals them; the last ones are repetitions.
             position = self._position * world + rank
-            if self._outcomes is not None and position < len(dataset):
+            seen = position < len(dataset) and position not in left_out
+            if self._outcomes is not None and seen:
                 self._outcomes.add(position, sample)
             self._position, self._records = self._position + 1, True
 
@@ -124,6 +126,11 @@ class ReportHook(Hook):
                 self._outcomes = None
             else:
                 self._outcomes.join(other)
+        left_out = _left_out(runner)
+        if self._outcomes is not None:
+            self._outcomes.examples = [
+                position for position in self._outcomes.examples if position not in left_out
+            ]
         self._record.add(runner, metrics or {})
         self._scores = self._confusion = None
         if self._outcomes is not None and not self._outcomes.dear:
@@ -209,3 +216,9 @@ class ReportHook(Hook):
         write_text(folder / f'{CLASSES}.json', json.dumps(self._scores, indent=1) + '\n')
         write_text(folder / f'{CLASSES}.csv', as_csv(self._scores['per_class']))
         write_text(folder / f'{CLASSES}.md', as_markdown(self._scores))
+
+
+def _left_out(runner: Runner) -> Set[int]:
+    """The positions that the validation leaves out, as far as our runner has found any."""
+    hook = getattr(runner, 'unreadable', None)
+    return frozenset() if hook is None else hook.left_out

@@ -20,7 +20,6 @@ from torch.utils.data import DataLoader
 from vit_plugin.arguments import as_config_error
 from vit_plugin.data.images import read_by_us
 from vit_plugin.data.seeded import seeded_loader
-from vit_plugin.data.unreadable import LIST, UnreadableList
 from vit_plugin.errors import ConfigError, naming
 from vit_plugin.models.classes import check_classes, check_head
 from vit_plugin.registry import RUNNERS
@@ -41,6 +40,7 @@ from .faults.unreadable import UnreadableHook
 from .float8 import float8_of
 from .lora import Lora, adapt, lora_of
 from .optim.schedules import scaled
+from .same_ranks import check_same, facts_of_config, facts_of_data
 from .sharding import Sharding, begin_sharded, check_steps, is_sharded, sharding_of, unwrapped
 from .throughput import ThroughputHook
 from .work_dir import alone_in
@@ -60,17 +60,19 @@ class Runner(mmengine.runner.Runner):
       functions of the position, see :mod:`vit_plugin.data.seeded` and :class:`~vit_plugin.engine.SeedHook`.
     - ``lora=dict(...)`` trains adapters in place of the backbone, see :class:`~vit_plugin.engine.lora.Lora`.
     - ``sharding=dict(...)`` shards the model over the processes, see :class:`~vit_plugin.engine.sharding.Sharding`.
-    - An image that cannot be read does not end the training, see :class:`~vit_plugin.engine.UnreadableHook`.
+    - An image that cannot be read ends no training, validation or test, see :class:`~vit_plugin.engine.UnreadableHook`.
     - A loss that is not finite ends the run, see :class:`~vit_plugin.engine.RuntimeInfoHook`.
     - SIGTERM and SIGUSR1 save and stop it, see :class:`~vit_plugin.engine.PreemptionHook`.
     - A process that is dead or hangs ends all others, see :func:`~vit_plugin.engine.distributed.naming_lost_ranks`.
     - ``compile=dict(blocks=True)`` compiles block by block, see :mod:`vit_plugin.engine.compile`. Other entries are
       arguments of ``torch.compile``.
-    - Several processes work on a CPU too.
+    - Several processes work on a CPU too. They must have the same config and data, see
+      :func:`~vit_plugin.engine.same_ranks.check_same`.
     - ``verbose=False`` leaves the config, the environment and the like to the log file.
 
     Attributes:
         saver: writes the checkpoints.
+        unreadable: the hook that knows what could not be read.
         base_seed: the seed of the run, the same in all processes.
         resuming: whether a checkpoint is being read to resume from, and not for its weights alone.
         checked_checkpoint: the checkpoint that was found complete.
@@ -99,6 +101,7 @@ class Runner(mmengine.runner.Runner):
                                find_unused_parameters=self.cfg.get('find_unused_parameters', False))
                 self.cfg.model_wrapper_cfg = {**(self.cfg.get('model_wrapper_cfg') or wrapper), 'device_ids': None}
         super().setup_env(env_cfg)
+        check_same(facts_of_config(self.cfg.to_dict()))
 
     def build_logger(self, *args: Any, **kwargs: Any) -> MMLogger:
         logger = super().build_logger(*args, **kwargs)
@@ -177,6 +180,8 @@ class Runner(mmengine.runner.Runner):
     def register_default_hooks(self, hooks: dict | None = None) -> None:
         self.saver = Saver(self)
         super().register_default_hooks(with_ours(hooks))
+        self.unreadable = UnreadableHook(**(self.cfg.get('unreadable') or {}))
+        self.register_hook(self.unreadable)
         self.register_hook(SeedHook())
         self.register_hook(ThroughputHook())
 
@@ -185,15 +190,30 @@ class Runner(mmengine.runner.Runner):
         self.base_seed = self.seed - get_rank() * diff_rank_seed  # the same in all processes
 
     def build_train_loop(self, loop: BaseLoop | dict) -> BaseLoop:
-        given = self._train_dataloader
+        loop = resumable(loop) if isinstance(loop, dict) else loop
+        return self._build_loop(super().build_train_loop, loop, 'train')
+
+    def build_val_loop(self, loop: BaseLoop | dict) -> BaseLoop:
+        return self._build_loop(super().build_val_loop, loop, 'val')
+
+    def build_test_loop(self, loop: BaseLoop | dict) -> BaseLoop:
+        return self._build_loop(super().build_test_loop, loop, 'test')
+
+    def _build_loop(self, build: Callable, loop: BaseLoop | dict, part: str) -> BaseLoop:
+        """Build a loop whose samples are functions of their position and may be unreadable."""
+        name = f'_{part}_dataloader'
+        given = getattr(self, name)
         if isinstance(loop, dict) and isinstance(given, dict):
-            tolerant = UnreadableHook(**(self.cfg.get('unreadable') or {}))
-            self.register_hook(tolerant)
-            unreadable = UnreadableList(Path(self.work_dir, LIST)) if tolerant.max_share else None
-            self._train_dataloader = seeded_loader(given, self.base_seed, unreadable)
-        built = super().build_train_loop(resumable(loop) if isinstance(loop, dict) else loop)
-        self._train_dataloader = given
-        return self._checked(built)
+            listed = self.unreadable.list_of(self, part)
+            setattr(self, name, seeded_loader(given, self.base_seed, listed))
+        built = build(loop)
+        setattr(self, name, given)
+        check_head(self.model)
+        dataset = built.dataloader.dataset
+        check_same(facts_of_data(dataset, f'{part}_dataloader'))
+        kind = type(getattr(dataset, 'unseeded', dataset)).__name__
+        check_classes(self.model, getattr(dataset, 'metainfo', None), f'the data set, a {kind}')
+        return built
 
     @staticmethod
     def build_dataloader(dataloader: DataLoader | dict, seed: int | None = None,
@@ -206,19 +226,6 @@ class Runner(mmengine.runner.Runner):
         # More workers than cores are a recipe on a small machine, and right where they wait for a disk.
         warnings.filterwarnings('ignore', 'This DataLoader will create .* worker processes')
         return mmengine.runner.Runner.build_dataloader(read_by_us(dataloader), seed, diff_rank_seed)
-
-    def build_val_loop(self, loop: BaseLoop | dict) -> BaseLoop:
-        return self._checked(super().build_val_loop(loop))
-
-    def build_test_loop(self, loop: BaseLoop | dict) -> BaseLoop:
-        return self._checked(super().build_test_loop(loop))
-
-    def _checked(self, loop: BaseLoop) -> BaseLoop:
-        check_head(self.model)
-        dataset = loop.dataloader.dataset
-        kind = type(getattr(dataset, 'unseeded', dataset)).__name__
-        check_classes(self.model, getattr(dataset, 'metainfo', None), f'the data set, a {kind}')
-        return loop
 
     def build_param_scheduler(self, scheduler: Any) -> Any:
         made_for, by_epoch = self.cfg.get('schedule_length'), isinstance(self._train_loop, EpochBasedTrainLoop)

@@ -201,15 +201,31 @@ def _count_objects(
 def _count_pixels(dataset: Any, indices: Sequence[int], classes: int) -> tuple[np.ndarray, None]:
     """Pixels of each class, after the steps up to the one that reads the mask."""
     counts = np.zeros(classes, int)
-    for index in indices:
+
+    def with_mask(index: int) -> Any:
         info = dataset.get_data_info(index)
         for step in _steps(dataset):
             info = step(info)
             if info is None or 'gt_seg_map' in info:
                 break
+        return info
+
+    for info in _readable(dataset, indices, with_mask):
         values = np.asarray((info or {}).get('gt_seg_map', IGNORED)).ravel()
         counts += np.bincount(values[values < classes], minlength=classes)
     return counts, None
+
+
+def _readable(
+    dataset: Any, indices: Sequence[int], read: Callable[[int], Any]
+) -> Iterator[Any]:
+    """What is read at each index, without what cannot be: the run itself says what it leaves out."""
+    for index in indices:
+        try:
+            yield read(index)
+        except Exception as error:
+            if not unreadable_file(error, dataset, index):
+                raise
 
 
 def _steps(dataset: Any) -> Sequence[Any]:
@@ -235,15 +251,7 @@ def _batch(
     dataset: Any, classes: Sequence[str], preprocessor: nn.Module | None, collate: Collate
 ) -> Figure | None:
     """Images after augmentation, with what is true of them."""
-    items = []
-    for index in evenly(len(dataset), SHOWN):
-        try:
-            items.append(dataset[index])
-        except Exception as error:
-            if not unreadable_file(
-                error, dataset, index
-            ):  # the run itself says which it leaves out
-                raise
+    items = list(_readable(dataset, evenly(len(dataset), SHOWN), dataset.__getitem__))
     items = [
         one for one in items if isinstance(one, Mapping) and isinstance(one.get('inputs'), Tensor)
     ]

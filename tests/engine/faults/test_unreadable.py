@@ -1,14 +1,18 @@
 """Counting what cannot be read, over a run."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from campaigns.tiny_run import build, tiny_cfg
 from mmengine.dataset import InfiniteSampler
+from mmengine.evaluator import BaseMetric
+from PIL import Image
 from torch.utils.data import DataLoader
 
 from vit_plugin.data.seeded import PositionedSampler
-from vit_plugin.data.unreadable import LIST, UnreadableFile, UnreadableList
+from vit_plugin.data.unreadable import LISTS, UnreadableFile, UnreadableList
 from vit_plugin.engine import UnreadableHook
 from vit_plugin.errors import ConfigError
 
@@ -35,7 +39,7 @@ def passes(hook: UnreadableHook, runner: SimpleNamespace, iterations: int) -> No
 
 
 def test_too_many_end_the_run(runner, tmp_path):
-    hook, bad = UnreadableHook(max_share=0.01), UnreadableList(tmp_path / LIST)
+    hook, bad = UnreadableHook(max_share=0.01), UnreadableList(tmp_path / LISTS['train'])
     bad.add(UnreadableFile(0, 'old.jpg', 'of an earlier run'))
     hook.before_train(runner)
     for position in range(10):
@@ -50,7 +54,7 @@ def test_too_many_end_the_run(runner, tmp_path):
 
 
 def test_a_share_of_what_was_seen(runner, tmp_path):
-    hook, bad = UnreadableHook(max_share=0.01), UnreadableList(tmp_path / LIST)
+    hook, bad = UnreadableHook(max_share=0.01), UnreadableList(tmp_path / LISTS['train'])
     hook.before_train(runner)
     for position in range(1400, 1430):
         bad.add(UnreadableFile(position, 'bad.jpg', 'empty'))
@@ -66,6 +70,73 @@ def test_a_share_of_what_was_seen(runner, tmp_path):
 @pytest.mark.parametrize(('options', 'words'), [
     ({'max_share': 2.}, 'max_share=2.0 must be less than or equal to 1'), ({'max_shar': 1}, 'max_shar')])
 def test_wrong_settings_are_one_sentence(tmp_path, options, words):
-    runner = build(tiny_cfg(tmp_path, unreadable=options))
     with pytest.raises(ConfigError, match=words):
-        runner.train()
+        build(tiny_cfg(tmp_path, unreadable=options))
+
+
+class Count(BaseMetric):
+    """The sum of 2 to the power of each label: a result for each image."""
+
+    default_prefix = 'labels'
+
+    def process(self, data_batch, data_samples) -> None:
+        self.results += [2 ** int(sample['gt_label']) for sample in data_samples]
+
+    def compute_metrics(self, results) -> dict[str, float]:
+        return dict(sum=float(sum(results)), number=float(len(results)))
+
+
+class Batches(Count):
+    """A metric that keeps a result for each batch."""
+
+    def process(self, data_batch, data_samples) -> None:
+        self.results.append(len(data_samples))
+
+
+@pytest.fixture
+def images(tmp_path) -> dict:
+    """A loader of 7 images with the labels 0 to 6, of which the third and last are damaged."""
+    for i in range(7):
+        Image.fromarray(np.full((8, 8), i, np.uint8)).save(tmp_path / f'{i}.png')
+    for i in (2, 6):
+        (tmp_path / f'{i}.png').write_text('no image')
+    listing = tmp_path / 'list.txt'
+    listing.write_text(''.join(f'{i}.png {i}\n' for i in range(7)))
+    pipeline = [dict(type='vit_plugin.LoadImage', color_type='grayscale'), dict(type='PackInputs')]
+    data = dict(type='CustomDataset', ann_file=str(listing), data_prefix=str(tmp_path), test_mode=True,
+                pipeline=pipeline)
+    return dict(batch_size=2, num_workers=0, collate_fn=dict(type='default_collate'), dataset=data,
+                sampler=dict(type='DefaultSampler', shuffle=False))
+
+
+def evaluated(folder, loader, metric=Count, **options) -> tuple:
+    """The hook and metrics of a validation, twice in a row, and of a test."""
+    cfg = tiny_cfg(folder / 'run', test_cfg=dict(), custom_hooks=[], **options)
+    cfg.default_hooks.checkpoint.save_best = None
+    cfg.val_dataloader = cfg.test_dataloader = loader
+    cfg.val_evaluator = cfg.test_evaluator = dict(type='Accuracy')
+    runner = build(cfg)
+    for loop in (runner.val_loop, runner.test_loop):
+        loop.evaluator.metrics[:] = [metric()]
+    return runner.unreadable, runner.val(), runner.val(), runner.test()
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_what_cannot_be_read_is_left_out_of_a_validation_and_of_a_test(images, tmp_path):
+    hook, *found = evaluated(tmp_path, images)
+    assert [one['labels/sum'] for one in found] == [1 + 2 + 8 + 16 + 32] * 3
+    assert [one['labels/number'] for one in found] == [5] * 3
+    assert hook.left_out == {2, 6}
+    for part in ('val', 'test'):
+        names = [Path(entry.path).name for entry in UnreadableList(tmp_path / 'run' / LISTS[part]).read()]
+        assert names == ['2.png', '6.png']
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize(('metric', 'options', 'words'), [
+    (Batches, {}, 'Batches does not keep a result for each image'),
+    (Count, dict(unreadable=dict(max_share=0)), "2.png' cannot be read as an image"),
+])
+def test_what_cannot_be_left_out_is_an_error(images, tmp_path, metric, options, words):
+    with pytest.raises(ConfigError, match=words):
+        evaluated(tmp_path, images, metric, **options)

@@ -1,16 +1,18 @@
-"""Count the samples that cannot be read, and end the run when they are too many."""
+"""Count the samples that cannot be read, and leave them out of what is evaluated."""
 
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import Any
 
 import torch
-from mmengine.dist import all_reduce, barrier, get_world_size, is_main_process
+from mmengine.dist import all_gather_object, all_reduce, barrier, get_world_size, is_main_process
+from mmengine.evaluator import BaseMetric
 from mmengine.hooks import Hook
-from mmengine.runner import Runner
+from mmengine.runner import BaseLoop, Runner
 
 from vit_plugin.arguments.fields import Fraction
 from vit_plugin.data.seeded import positioned_sampler_of
-from vit_plugin.data.unreadable import LIST, UnreadableFile, UnreadableList
+from vit_plugin.data.unreadable import LISTS, UnreadableFile, UnreadableList
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import HOOKS
 
@@ -20,31 +22,41 @@ INTERVAL = 50  # iterations
 
 @HOOKS.register_module()
 class UnreadableHook(Hook):
-    """Ends the run when more than a share of its training samples could not be read.
+    """Counts the samples that cannot be read, and ends the training when they are more than a share.
 
-    Another sample, drawn by the position, takes the place of each of them. Its file is logged and listed in
-    ``unreadable.txt`` in the work directory. Our runner has this hook by itself; ``unreadable=dict(max_share=...)`` in
-    the config sets it.
+    Another sample, drawn by the position, takes the place of each of them. In validation and test
+    the predictions for the others are then left out, so that what is evaluated is the rest. Each
+    file is logged, and listed in the work directory: in ``unreadable.txt`` those to train on, in
+    ``unreadable_val.txt`` and ``unreadable_test.txt`` those of the last validation and test. Our
+    runner has this hook by itself; ``unreadable=dict(max_share=...)`` in the config sets it.
 
     Args:
-        max_share: the largest share of the samples so far, and at the start of 1,000 samples. 0 ends the run at the
-            first one.
+        max_share: the largest share of the samples to train on so far, and at the start of 1,000
+            samples. 0 ends a training, validation or test at the first one.
+
+    Attributes:
+        left_out: the positions that the validation or test in progress, or the last one, leaves out.
 
     Raises:
-        ConfigError: in all processes, if there are more.
+        ConfigError: in all processes, if there are more, or if a metric does not keep a result for
+            each sample, so that none can be left out.
     """
 
-    priority = 'LOW'
+    priority = 'BELOW_NORMAL'  # before the report, which leaves out the same
 
     def __init__(self, max_share: Fraction = 0.01) -> None:
         self.max_share = max_share
+        self.left_out: frozenset[int] = frozenset()
         self._logged: set[UnreadableFile] = set()
 
+    def list_of(self, runner: Runner, part: str) -> UnreadableList | None:
+        """The list of ``part``, ``'train'``, ``'val'`` or ``'test'``. None if each is an error."""
+        return UnreadableList(Path(runner.work_dir, LISTS[part])) if self.max_share else None
+
     def before_train(self, runner: Runner) -> None:
-        self._list = UnreadableList(Path(runner.work_dir, LIST))
-        if not runner.iter and is_main_process():
-            self._list.path.unlink(missing_ok=True)  # of an earlier run
-        barrier()
+        self._list = UnreadableList(Path(runner.work_dir, LISTS['train']))
+        if not runner.iter:
+            _begin(self._list)
         sampler = positioned_sampler_of(runner.train_dataloader)
         self._batch = sampler.samples * get_world_size() if sampler else None
 
@@ -66,3 +78,85 @@ class UnreadableHook(Hook):
                 f'{int(worst)} of {seen} training samples could not be read, which is more than unreadable.max_share='
                 f'{self.max_share}; they are listed in {str(self._list.path)!r}: repair them or the path to the data, '
                 'or give a larger share.')
+
+    def before_val_epoch(self, runner: Runner) -> None:
+        self._begin_to_evaluate(runner, runner.val_loop, 'val')
+
+    def before_test_epoch(self, runner: Runner) -> None:
+        self._begin_to_evaluate(runner, runner.test_loop, 'test')
+
+    def _begin_to_evaluate(self, runner: Runner, loop: BaseLoop, part: str) -> None:
+        self.left_out, self._evaluated = frozenset(), self.list_of(runner, part)
+        sampler = positioned_sampler_of(loop.dataloader)
+        if self._evaluated and sampler:
+            sampler.begin(0, 0, 0, runner.base_seed)
+            _begin(self._evaluated)
+
+    def after_val_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
+    ) -> None:
+        self._leave_out(runner, runner.val_loop, batch_idx)
+
+    def after_test_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
+    ) -> None:
+        self._leave_out(runner, runner.test_loop, batch_idx)
+
+    def _leave_out(self, runner: Runner, loop: BaseLoop, batch_idx: int) -> None:
+        """Look for what could not be read. After the last batch, leave it out of the metrics."""
+        if not self._evaluated or positioned_sampler_of(loop.dataloader) is None:
+            return
+        entries = self._evaluated.read()
+        if batch_idx + 1 == len(loop.dataloader):
+            size = len(loop.dataloader.dataset)
+            # The work directories of several machines may be different ones.
+            found = {entry for some in all_gather_object(entries) for entry in some}
+            entries = sorted(entry for entry in found if entry.position < size)  # others are repetitions
+            self._say(runner, entries, size)
+            for metric in loop.evaluator.metrics if entries and is_main_process() else ():
+                _leave_out_of(metric, {entry.position for entry in entries}, size)
+        self.left_out = frozenset(entry.position for entry in entries)
+
+    def _say(self, runner: Runner, entries: Sequence[UnreadableFile], size: int) -> None:
+        if not entries or not is_main_process():
+            return
+        assert self._evaluated is not None
+        for entry in entries:
+            runner.logger.warning(f'{entry.path} cannot be read ({entry.reason}): it is left out.')
+        runner.logger.warning(
+            f'{len(entries)} of {size} images could not be read, and the others are evaluated; '
+            f'those left out are listed in {str(self._evaluated.path)!r}.'
+        )
+
+
+def _begin(listed: UnreadableList) -> None:
+    """Remove the list of an earlier run or validation."""
+    if is_main_process():
+        listed.path.unlink(missing_ok=True)
+    barrier()
+
+
+def _leave_out_of(metric: BaseMetric, positions: Set[int], size: int) -> None:
+    """Let the next evaluation of a metric leave out the results at some positions of ``size``."""
+    compute = metric.compute_metrics
+
+    def compute_rest(results: Sequence[Any]) -> dict[str, Any]:
+        del metric.compute_metrics
+        if not results:  # it only writes files
+            return compute(results)
+        if len(results) != size:
+            raise ConfigError(
+                f'{type(metric).__name__} does not keep a result for each image, so that those which '
+                'cannot be read cannot be left out; repair the files, or take them out of the data.'
+            )
+        rest = [result for i, result in enumerate(results) if i not in positions]
+        every = getattr(metric, 'img_ids', None)
+        if hasattr(metric, 'img_ids'):  # COCO would count the objects of all images as not found
+            metric.img_ids = [row[0]['img_id'] for row in rest]
+        try:
+            return compute(rest)
+        finally:
+            if hasattr(metric, 'img_ids'):
+                metric.img_ids = every
+
+    metric.compute_metrics = compute_rest

@@ -1,0 +1,56 @@
+"""Ranks that were given other configs or other data."""
+
+import pytest
+from campaigns.tiny_run import build, tiny_cfg
+from mmengine.dist import get_rank
+from ranks import on_ranks
+
+from vit_plugin.engine.same_ranks import OWN, facts_of_config, facts_of_data
+from vit_plugin.errors import ConfigError
+
+# What the second of two ranks has of its own, and the sentence that both end with.
+DIFFERENT = {
+    'train_dataloader.batch_size': (8, r'train_dataloader.batch_size: 16 \(rank 0\) or 8 \(rank 1\)'),
+    'optim_wrapper.optimizer.foreach': (True, r"optimizer.foreach: nothing \(rank 0\) or True \(rank 1\)"),
+    'val_dataloader.num_workers': (1, None),
+    'work_dir': ('elsewhere', None),
+}
+
+
+def start(folder: str, name: str, value: object, words: str | None) -> None:
+    cfg = tiny_cfg(folder, launcher='pytorch')
+    if get_rank():
+        cfg.merge_from_dict({name: value})
+    if words is None:
+        build(cfg)
+        return
+    with pytest.raises(ConfigError, match=f'The processes of this run differ in .*{words}; start all'):
+        build(cfg)
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('name', DIFFERENT)
+def test_ranks_that_differ_are_one_sentence(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('LOCAL_RANK', '0')
+    on_ranks(2, tmp_path, start, str(tmp_path / 'run'), name, *DIFFERENT[name])
+
+
+class Data(list):
+    """A data set with a root."""
+
+    def __init__(self, root: str, labels: list[int], classes: str = 'ab') -> None:
+        self.data_root, self.metainfo = root, dict(classes=tuple(classes))
+        super().__init__(labels)
+
+    def get_data_info(self, index: int) -> dict:
+        return dict(img_path=f'{self.data_root}/{index}.jpg', gt_label=self[index])
+
+
+def test_facts():
+    facts = facts_of_data(Data('/here', [0, 1, 2]), 'it')
+    assert facts == facts_of_data(Data('/there', [0, 1, 2]), 'it')
+    for other in (Data('/here', [0, 1, 1]), Data('/here', [0, 1]), Data('/here', [0, 1, 2], 'ac')):
+        assert facts != facts_of_data(other, 'it')
+    settings = dict(a=[dict(b=1), ()], f=facts_of_data, **dict.fromkeys(OWN, 1))
+    assert facts_of_config(settings) == {'a.0.b': '1', 'a.1': '()', 'f': '<function facts_of_data>'}

@@ -1,0 +1,86 @@
+"""Whether all processes of a run have the same config and see the same data."""
+
+import re
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from typing import Any
+
+from mmengine.dist import all_gather_object, get_world_size
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.visualization.data_pictures import classes_of, evenly
+
+# What ranks may have of their own: where their files are, and what only changes the speed.
+OWN = ('work_dir', 'data_root', 'experiment_name', 'log_level', 'num_workers')
+SAMPLES = 10_000  # of a data set that are compared
+WIDTH = 100  # characters of a value that are shown
+
+
+def check_same(facts: Mapping[str, str]) -> None:
+    """Compare what all ranks know by the same names. Every rank calls this.
+
+    Raises:
+        ConfigError: in all ranks, if something differs. It names the first such fact and the ranks.
+    """
+    if get_world_size() == 1:
+        return
+    if len(set(all_gather_object(_digest(repr(sorted(facts.items())))))) == 1:
+        return
+    known = all_gather_object(dict(facts))
+    for name in dict.fromkeys(name for one in known for name in one):
+        ranks: dict[str, list[str]] = {}
+        for rank, one in enumerate(known):
+            ranks.setdefault(one.get(name, 'nothing'), []).append(str(rank))
+        if len(ranks) > 1:
+            found = [f'{value[:WIDTH]} (rank {_some(which)})' for value, which in ranks.items()]
+            raise ConfigError(
+                f'The processes of this run differ in {name}: {" or ".join(found[:3])}; start all '
+                f'with one config and the same data. Only {", ".join(OWN)} may differ.'
+            )
+
+
+def facts_of_config(cfg: Mapping[str, Any]) -> dict[str, str]:
+    """Each value of a config by its dotted name, but those that ranks may have of their own."""
+    return dict(_flat(cfg, ()))
+
+
+def facts_of_data(dataset: Any, name: str) -> dict[str, str]:
+    """The number of samples, the classes, and a digest of the files and labels below the root.
+
+    Of more than 10,000 samples the digest is of so many, evenly spaced. Without MMEngine's
+    ``get_data_info`` there is none.
+    """
+    facts = {f'the classes of {name}': repr(classes_of(dataset))}
+    if hasattr(dataset, '__len__'):
+        facts[f'the number of samples of {name}'] = str(len(dataset))
+    if hasattr(dataset, 'get_data_info'):
+        infos = map(dataset.get_data_info, evenly(len(dataset), SAMPLES))
+        text = '\n'.join(_stable(repr(sorted(info.items()))) for info in infos)
+        root = str(getattr(dataset, 'data_root', None) or '')
+        facts[f'the files and labels of {name}'] = _digest(text.replace(root, '') if root else text)
+    return facts
+
+
+def _flat(value: Any, place: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping) and value:
+        for name, item in value.items():
+            if name not in OWN:
+                yield from _flat(item, (*place, str(name)))
+    elif isinstance(value, (list, tuple)) and value:
+        for i, item in enumerate(value):
+            yield from _flat(item, (*place, str(i)))
+    else:
+        yield '.'.join(place), _stable(repr(value))
+
+
+def _stable(text: str) -> str:
+    """Without the addresses in memory that some objects show."""
+    return re.sub(r' at 0x[0-9a-f]+', '', text)
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(errors='surrogateescape'), digest_size=8).hexdigest()
+
+
+def _some(ranks: list[str]) -> str:
+    return ', '.join(ranks[:3]) + (f' and {len(ranks) - 3} others' if len(ranks) > 3 else '')
