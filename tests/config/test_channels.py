@@ -68,7 +68,8 @@ def test_pooling_of_a_map_needs_no_number(tiny):
 @pytest.mark.parametrize(('backbone', 'channels'), [
     (dict(type='vit_plugin.TimmBackbone', name='resnet18', out_indices=(3, 4)), (256, 512)),
     (dict(type='vit_plugin.MMVisionTransformer', arch='b', out_type='featmap'), (768, )),
-    (dict(type='vit_plugin.WindowedViT', arch='S/16', encoder=dict(window=dict(size=2, global_blocks=11))), (384, )),
+    (dict(type='vit_plugin.WindowedViT', arch='S/16', encoder=dict(
+        window=dict(size=2, global_blocks=(11, )))), (384, )),
 ])
 @pytest.mark.filterwarnings('ignore')
 def test_every_backbone_that_has_channels_is_compared(backbone, channels):
