@@ -29,6 +29,7 @@ def make_parser() -> argparse.ArgumentParser:
 def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.deployed import deploy
     from vit_plugin.apps.export import WRITERS, export
+    from vit_plugin.apps.exported_photographs import compare_photographs
     from vit_plugin.apps.load import load
     from vit_plugin.apps.onnx_model import facts_of
     from vit_plugin.files.complete import check_target
@@ -45,10 +46,14 @@ def main(args: argparse.Namespace) -> None:
     backbone, unit = model.model.backbone, model.unit
     fixed = tuple((args.size * 2)[:2]) if args.size else backbone.img_size
 
-    def write(size: tuple[int, int] | None) -> float:
-        return export(model, args.out, size, args.dtype, reference, sources, facts_of(trained, size, unit, model.least))
+    def facts(size: tuple[int, int] | None) -> str:
+        return facts_of(trained, size, unit, model.least) if args.out.suffix == '.onnx' else ''
 
-    keeps_ratio = json.loads(facts_of(trained, None))['fit'] == 'pad' and 'boxes' in model.outputs
+    def write(size: tuple[int, int] | None) -> float:
+        return export(model, args.out, size, args.dtype, reference, sources, facts(size))
+
+    steps = json.loads(facts(None) or '{}').get('steps', ())
+    keeps_ratio = any('unit' in step for step in steps)
     size = None if args.dynamic_size or (keeps_ratio and model.any_size and not args.size) else fixed
     note = ''
     try:
@@ -56,9 +61,13 @@ def main(args: argparse.Namespace) -> None:
     except ConfigError:
         if args.dynamic_size or size:
             raise
-        size, note = fixed, ('\nThe graph has one size, into which images of another shape are padded, so that their '
-                             'boxes differ from those of the checkpoint.')
+        size, note = fixed, ('\nThe graph has one size, into which images of another shape are padded, so that '
+                             'its answers to them differ from those of the checkpoint.')
         difference = write(size)
+    if args.out.suffix == '.onnx' and trained.has_pixels:
+        pixels, answers = compare_photographs(trained, args.out)
+        note += (f'\nOn five photographs of several shapes, its pixels differ from those of the pipeline by up to '
+                 f'{pixels} of 255, and its answers by up to {answers:.1%}')
     shape = f'{size[0]}, {size[1]}' if size else f'height and width multiples of {unit} from {model.least * unit} on'
     number = 'any number' if model.any_number else 1
     print(f'{args.out}: images ({number}, {backbone.in_channels}, {shape}), {args.dtype} -> '

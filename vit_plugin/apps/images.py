@@ -47,6 +47,7 @@ class ConfigPixels:
         with closed(stranger):
             self.load = Compose(steps[:1]) if own_way else None
             self.from_pixels = Compose(steps[1:] if loads else steps)
+        self.transforms = self.from_pixels.transforms
         if stranger and self.load and not isinstance(self.load.transforms[0], LoadImageFromFile):
             raise ConfigError(f'The config in {stranger!r} reads images by {steps[0]["type"]!r}, which may read other '
                               f'files too; {REMEDY}.')
@@ -79,8 +80,9 @@ class TimmPixels:
     """
 
     def __init__(self, data_config: Mapping[str, Any]) -> None:
-        self.grey, self.crop_pct = data_config['input_size'][0] == 1, data_config['crop_pct']
+        self.grey = data_config['input_size'][0] == 1
         self.transform = create_transform(**data_config, normalize=False)
+        self.transforms = self.transform.transforms
 
     def __call__(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
         pixels = Image.fromarray(np.ascontiguousarray(read_image(image)[..., ::-1]))

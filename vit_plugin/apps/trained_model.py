@@ -48,7 +48,7 @@ class TrainedModel:
 
     Attributes:
         classes: the names of the classes, as far as they are known.
-        crop_pct: for a model of timm, the part of an image's shorter side that it sees; None for a config.
+        has_pixels: whether the steps from an image to a sample are known.
         task: ``'classification'``, ``'detection'`` or ``'segmentation'``.
     """
 
@@ -60,7 +60,7 @@ class TrainedModel:
         self.task = of_framework(TASKS, cfg)
         self._pixels, self._building = pixels, Lock()
         self._size = min(find_backbone(model)[1].img_size) if isinstance(pixels, TimmPixels) else None
-        self.crop_pct = pixels.crop_pct if isinstance(pixels, TimmPixels) else None
+        self.has_pixels = pixels is not None or bool(cfg.get('test_dataloader'))
 
     def sample(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
         """An image as the model's test has it, before it is normalised.

@@ -1,0 +1,81 @@
+"""An exported file and its checkpoint side by side, from photographs of several shapes to their answers."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import cv2
+import numpy as np
+import torch
+from PIL import Image
+from torchvision.ops import box_iou
+
+from vit_plugin.files.images import read_image
+
+from .onnx_model import OnnxModel
+from .predictions import SCORE_THR, Prediction
+from .trained_model import TrainedModel
+
+# Width and height: landscape, portrait, square, tiny, and one that EXIF turns
+SHAPES = ((320, 200), (200, 320), (240, 240), (24, 18), (320, 200))
+TURNED, ORIENTATION = 6, 0x0112  # by a quarter, and EXIF's tag
+SAME = 0.9  # the overlap of two boxes that are one
+
+
+def photographs(folder: Path) -> list[Path]:
+    """Write images with shapes on a background, the last of which is on its side in the file."""
+    random = np.random.default_rng(0)
+    paths = []
+    for number, (width, height) in enumerate(SHAPES):
+        coarse = random.integers(60, 200, (4, 5, 3), np.uint8)
+        image = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC)
+        for _ in range(6):
+            x, y = int(random.integers(width)), int(random.integers(height))
+            cv2.circle(image, (x, y), min(width, height) // 8, random.integers(0, 256, 3).tolist(), -1)
+        exif = Image.Exif()
+        if number == len(SHAPES) - 1:
+            exif[ORIENTATION] = TURNED
+        paths.append(folder / f'{number}.jpg')
+        Image.fromarray(image).save(paths[-1], exif=exif, quality=95)
+    return paths
+
+
+def compare_photographs(trained: TrainedModel, file: Path) -> tuple[int, float]:
+    """Ask the file and the model about the same photographs.
+
+    Returns:
+        The largest difference of a pixel, of 255, without what is padded; and that of the answers, see :func:`apart`.
+    """
+    model = OnnxModel(file)
+    pixels, answers = [], []
+    with TemporaryDirectory() as folder:
+        for path in photographs(Path(folder)):
+            ours = model.fitted(read_image(path)).pixels
+            wanted = trained.sample(str(path))['inputs'].numpy()
+            theirs = wanted.transpose(1, 2, 0).astype(int)
+            height, width = theirs.shape[:2]
+            inner = ours.reshape(*ours.shape[:2], -1)[:height, :width]
+            same_shape = inner.shape == theirs.shape
+            pixels.append(int(np.abs(inner - theirs).max()) if same_shape else 255)
+            if model.answers:
+                answers.append(apart(model(read_image(path)), trained(str(path))))
+    return max(pixels), max(answers, default=0.)
+
+
+def apart(found: Prediction, wanted: Prediction) -> float:
+    """The largest difference of a class's score, or the share of a map's pixels, or of boxes, that differ."""
+    if wanted.map is not None and found.map is not None:
+        return float(np.not_equal(found.map, wanted.map).mean())
+    if wanted.boxes is None:
+        order, other = np.argsort(found.labels), np.argsort(wanted.labels)
+        return float(np.abs(found.scores[order] - wanted.scores[other]).max())
+    return max(_alone(found, wanted), _alone(wanted, found))
+
+
+def _alone(found: Prediction, others: Prediction) -> float:
+    """The share of the likely boxes that have no box of their class at their place among the others."""
+    likely = found.scores >= SCORE_THR
+    if found.boxes is None or not likely.any() or not len(others.labels):
+        return float(likely.any())
+    overlap = box_iou(torch.as_tensor(found.boxes[likely]), torch.as_tensor(others.boxes)).numpy()
+    overlap[found.labels[likely][:, None] != others.labels[None]] = 0
+    return float((overlap.max(1) < SAME).mean())
