@@ -16,8 +16,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Write a model as a file that runs without the framework.')
     add_checkpoint_argument(parser)
     parser.add_argument('out', type=Path, help='file to write: .pt2 or .onnx')
-    parser.add_argument('--dtype', choices=('float32', 'bfloat16', 'int8'), default='float32',
-                        help='bfloat16 for .pt2, int8 for .onnx')
+    parser.add_argument('--dtype', choices=('float32', 'float16', 'bfloat16', 'int8'), default='float32',
+                        help='bfloat16 for .pt2, float16 and int8 for .onnx')
     size = parser.add_mutually_exclusive_group()
     size.add_argument('--size', type=at_least(1, int), nargs='+', metavar='PIXELS',
                       help="side of the images, or height and width; default: the backbone's img_size")

@@ -192,6 +192,20 @@ def test_int8(deployed, tmp_path):
 
 
 @pytest.mark.usefixtures('with_onnx')
+@pytest.mark.parametrize('factor', [1., 1e4])
+def test_float16(deployed, tmp_path, factor):
+    """With values beyond its range, too."""
+    model = deployed(arch='hybrid')
+    mlp = model.model.backbone.blocks[0].mlp
+    mlp.fc1.weight.data *= factor
+    mlp.fc2.weight.data /= factor
+    assert 1e-5 < export(model, tmp_path / 'half.onnx', SIZE, 'float16') < 1e-2
+    whole = tmp_path / 'whole.onnx'
+    export(model, whole, SIZE)
+    assert (tmp_path / 'half.onnx').stat().st_size < 0.75 * whole.stat().st_size
+
+
+@pytest.mark.usefixtures('with_onnx')
 @pytest.mark.nightly
 def test_one_file_for_all_sizes_does_the_native_one(deployed, tmp_path):
     """Whose positions are not resampled."""

@@ -1,5 +1,6 @@
 """Export a trained model to a file that runs without the framework."""
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ Run = Callable[[Tensor], Outputs]
 
 # A float32 graph must equal the model. For other dtypes, the user decides which difference is acceptable.
 FLOAT32_TOLERANCE = 1e-4
+LARGEST_HALF = 65504 / 8  # a value from here on is kept in float32, since other images may have larger ones
 
 
 def export(model: Deployed, out: Path, size: tuple[int, int] | None, dtype: str = 'float32',
@@ -34,7 +36,7 @@ def export(model: Deployed, out: Path, size: tuple[int, int] | None, dtype: str 
         model: the model.
         out: the file to write. After an error it is unchanged.
         size: height and width of the images. None means all sizes of complete patches, at least two by two.
-        dtype: ``'float32'``, ``'bfloat16'`` or ``'int8'``.
+        dtype: ``'float32'``, ``'float16'``, ``'bfloat16'`` or ``'int8'``.
         reference: the file is compared with this module. Default: the model.
         sources: files that were read. ``out`` must not be one of them.
         facts: what an ONNX file says of itself, see :func:`~vit_plugin.apps.onnx_model.facts_of`.
@@ -54,6 +56,9 @@ def export(model: Deployed, out: Path, size: tuple[int, int] | None, dtype: str 
         with _one_sentence(f'The file that was written for {str(out)!r} does not run',
                            'nothing was written; try the other format'):
             difference = largest_difference(reference or model, run, size)
+        if dtype == 'float16' and not math.isfinite(difference):
+            raise ConfigError(f'The file that was written for {str(out)!r} has outputs that are infinite or NaN, and '
+                              'nothing was written; export in float32.')
         if dtype == 'float32' and not difference <= FLOAT32_TOLERANCE:
             raise ConfigError(f'The file that was written for {str(out)!r} is off by {difference:.1e} of the largest '
                               'value, and nothing was written; try the other format.')
@@ -102,10 +107,10 @@ def write_pt2(program: ExportedProgram, path: Path, dtype: str, outputs: Sequenc
     """Write a ``torch.export`` archive. Returns a function that runs it.
 
     Raises:
-        ConfigError: if the dtype is int8, which needs ONNX.
+        ConfigError: if the dtype is int8 or float16, which need ONNX.
     """
-    if dtype == 'int8':
-        raise ConfigError(f'--dtype int8 is written as .onnx, not {path.suffix}.')
+    if dtype in ('int8', 'float16'):
+        raise ConfigError(f'--dtype {dtype} is written as .onnx, not {path.suffix}.')
     archive = BytesIO()  # since torch's own writer ends the process some time after it has met a full disk
     torch.export.save(program, archive)
     path.write_bytes(archive.getbuffer())
@@ -138,6 +143,9 @@ def write_onnx(program: ExportedProgram, path: Path, dtype: str, outputs: Sequen
         # Gemm) and the convolutions are not quantised.
         quantize_dynamic(proto, path, per_channel=True, reduce_range=True, weight_type=QuantType.QInt8,
                          op_types_to_quantize=['MatMul'])
+    elif dtype == 'float16':
+        with _one_sentence('This graph cannot be written in float16', 'write it in float32'):
+            write_half(graph.model_proto, path, 255 * torch.rand_like(program.example_inputs[0][0]))
     else:
         graph.save(path)
     session = onnxruntime.InferenceSession(path, providers=['CPUExecutionProvider'])
@@ -146,6 +154,31 @@ def write_onnx(program: ExportedProgram, path: Path, dtype: str, outputs: Sequen
         found = tuple(map(torch.from_numpy, session.run(None, {'images': images.numpy()})))
         return found if len(outputs) > 1 else found[0]
     return run
+
+
+def write_half(proto: Any, path: Path, images: Tensor) -> None:
+    """Write an ONNX graph in float16, but for its inputs and outputs and whatever is near the end of the range.
+
+    Args:
+        proto: the graph in float32.
+        path: the file to write.
+        images: for these, all values of the graph are computed, to find those beyond ``LARGEST_HALF``.
+    """
+    import onnx
+    import onnxruntime
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+    whole = onnx.ModelProto()
+    whole.CopyFrom(proto)
+    outputs = {output.name for output in proto.graph.output}
+    values = [name for node in proto.graph.node for name in node.output if name]
+    whole.graph.output.extend(onnx.ValueInfoProto(name=name) for name in values if name not in outputs)
+    session = onnxruntime.InferenceSession(whole.SerializeToString(), providers=['CPUExecutionProvider'])
+    names = [output.name for output in session.get_outputs()]
+    found = dict(zip(names, session.run(names, {'images': images.numpy()}), strict=True))
+    large = {name for name, value in found.items()
+             if value.dtype == 'float32' and value.size and abs(value).max() > LARGEST_HALF}
+    kept = [node.name for node in proto.graph.node if large & {*node.input, *node.output}]
+    onnx.save(convert_float_to_float16(proto, keep_io_types=True, node_block_list=kept), path)
 
 
 WRITERS = {'.pt2': write_pt2, '.onnx': write_onnx}
