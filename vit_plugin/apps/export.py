@@ -178,7 +178,13 @@ def write_half(proto: Any, path: Path, images: Tensor) -> None:
     large = {name for name, value in found.items()
              if value.dtype == 'float32' and value.size and abs(value).max() > LARGEST_HALF}
     kept = [node.name for node in proto.graph.node if large & {*node.input, *node.output}]
-    onnx.save(convert_float_to_float16(proto, keep_io_types=True, node_block_list=kept), path)
+    half = convert_float_to_float16(proto, keep_io_types=True, node_block_list=kept)
+    # The converter casts a value once for each node that takes it, under one name.
+    once = {node.output[0]: node for node in reversed(half.graph.node)}
+    nodes = [node for node in half.graph.node if once[node.output[0]] is node]
+    del half.graph.node[:]
+    half.graph.node.extend(nodes)
+    onnx.save(half, path)
 
 
 WRITERS = {'.pt2': write_pt2, '.onnx': write_onnx}
