@@ -59,7 +59,7 @@ def onnx_model_of(args: argparse.Namespace) -> Any:
 
 
 def predictor(model: Any, args: argparse.Namespace) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """What predicts frames."""
+    """The model that predicts frames."""
     if args.slices:
         from vit_plugin.apps.slices import Sliced
         sliced = Sliced(model.predict, args.slices, model.classes, args.score_thr, args.batch_size)

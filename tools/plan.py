@@ -60,7 +60,7 @@ def table(rows: Sequence) -> str:
 
 def summary(row, flops: float, cluster: Cluster, batch: int, images: float | None, price: float | None,
             arch: object) -> list[str]:
-    """What the run takes in the layout of this row."""
+    """Time and memory of the run in the layout of this row."""
     bound = 'arithmetic' if row.arithmetic_s >= row.messages_s else 'messages'
     lines = [f'An image takes {flops / 1e9:,.4g} GFLOP, forward and backward.',
              f'{row}, {batch} images on each of {cluster.gpus:,} GPUs, at {cluster.utilisation:.0%} of '

@@ -28,7 +28,7 @@ def commands() -> dict[str, Path]:
 
 
 def usage(files: dict[str, Path]) -> str:
-    """What ``--help`` shows: the commands, with the first line of each file's docstring."""
+    """Text of ``--help``: the commands, with the first line of each file's docstring."""
     said = {name: (ast.get_docstring(ast.parse(path.read_text())) or '').partition('\n')[0]
             for name, path in files.items()}
     lines = [f'  {name:<11} {what}' for name, what in said.items()]

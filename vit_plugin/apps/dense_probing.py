@@ -1,4 +1,4 @@
-"""How well frozen features segment: the class of each patch, by model, size and depth."""
+"""Dense probes of frozen features: the class of each patch, by model, size and depth."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations

@@ -101,7 +101,7 @@ class DeployedBoxes(Deployed):
         return max(super().unit, getattr(self.model.data_preprocessor, 'pad_size_divisor', 1))
 
     def difference(self, found: Outputs, wanted: Outputs) -> float:
-        """How far boxes of the same class are from their nearest, relative to the image and the best score.
+        """Distance of boxes to the nearest of their class, relative to the image and the best score.
 
         A twentieth of them does not count: where scores tie, rounding decides which of two boxes is there.
         """
@@ -167,7 +167,7 @@ def deploy(model: nn.Module, dtype: str = 'float32') -> Deployed:
 
 
 def _kind(model: nn.Module) -> type[Deployed]:
-    """How a model becomes a graph, by the names of its class and of its head's.
+    """Adapter of a model for export, by the names of its class and of its head's.
 
     Raises:
         ConfigError: see :func:`deploy`.

@@ -62,7 +62,7 @@ def _enlarged(array: np.ndarray, times: int) -> np.ndarray:
 
 
 def _classes_of(prediction: Prediction) -> list[tuple[str, Colour]]:
-    """What a legend says of the classes of an image or a map, with their colours."""
+    """Legend for the classes of an image or a map, with their colours."""
     if prediction.map is None:
         return [(f'{row["class"]} {row["score"]:.2f}', WHITE) for row in prediction.rows()]
     return [(f'{row["class"]} {row["share"]:.0%}', colour_of(label))

@@ -47,7 +47,7 @@ class OnnxModel:
         self.answers = bool({'logits', 'boxes'} & names)  # else the framework's own code makes segments of them
 
     def __call__(self, image: np.ndarray) -> Prediction:
-        """What the model finds in the pixels (H, W, 3) of an image, in BGR."""
+        """The prediction for the pixels (H, W, 3) of an image, in BGR."""
         return self.predict([image])[0]
 
     def predict(self, images: Sequence[np.ndarray]) -> list[Prediction]:

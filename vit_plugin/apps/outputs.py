@@ -1,4 +1,4 @@
-"""Where predictions go as they come: JSON, JSON Lines, CSV, folders of pictures and videos."""
+"""Outputs of predictions, written as they come: JSON, JSON Lines, CSV, folders of pictures and videos."""
 
 import csv
 import io
@@ -76,7 +76,7 @@ class Table:
         return ''
 
     def opening(self, prediction: Prediction) -> str:
-        """What stands before the first image."""
+        """Text before the first image."""
         return self.start
 
     def entry(self, frame: Frame, rows: list[Row], first: bool) -> str:
@@ -220,7 +220,7 @@ TABLES: dict[str, type[Table]] = {'.json': JsonTable, '.jsonl': JsonLines, '.csv
 
 
 def output_of(target: Path, inputs: Sequence[Input], score_thr: float) -> Output:
-    """What writes to a file or into a folder.
+    """The writer for a file or a folder.
 
     Raises:
         ConfigError: if something would be written over that is read, or cannot be written.

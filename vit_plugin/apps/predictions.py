@@ -1,4 +1,4 @@
-"""What models predict: as arrays, plain values and text."""
+"""Predictions of models, as arrays, plain values and text."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ SIDES = ('left', 'top', 'right', 'bottom')
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model finds in an image, the surest or largest first."""
+    """Predictions for an image, the most confident or largest first."""
     sample: 'BaseDataElement | None'  # the framework's own, if there is one
     labels: np.ndarray  # every class of a classifier; the class of each box; the classes in a segmentor's map
     names: list[str]  # of these classes

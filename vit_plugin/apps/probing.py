@@ -1,4 +1,4 @@
-"""How good the features of a model are, without training it: neighbours, a linear classifier, a few images a class."""
+"""Probes of frozen features: nearest neighbours, a linear classifier, few images per class."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -71,7 +71,7 @@ def _with_pipeline(dataset: ConfigDict) -> ConfigDict:
 
 @torch.no_grad()
 def features_of(model: nn.Module, loader: Iterable[dict[str, Any]]) -> Sample:
-    """What the head of a classifier gets, (images, channels), and the labels (images, ).
+    """Features before the head of a classifier, (images, channels), and the labels (images, ).
 
     Raises:
         ConfigError: if the head gets tokens or maps, or if an image has several labels or none.

@@ -30,7 +30,7 @@ class SameSite:
 
 
 def guards() -> 'list[Middleware]':
-    """What stands before a server on this machine: by which name, and from which page it is asked.
+    """Guard of a server on this machine: checks the name that it is asked by, and the page that asks.
 
     A site whose name is made to point at this machine (DNS rebinding) is none of :data:`HOSTS`.
     """

@@ -39,7 +39,7 @@ class Sliced:
             compact_masks=True, batch_size=batch_size)
 
     def __call__(self, images: Sequence[np.ndarray]) -> list[Prediction]:
-        """What is found in images (H, W, 3) in BGR.
+        """Predictions for images (H, W, 3) in BGR.
 
         Raises:
             ConfigError: if the model is no detector.

@@ -84,7 +84,7 @@ class TrainedModel:
         return self._pixels
 
     def takes(self, frame: Frame) -> str | np.ndarray:
-        """What :meth:`sample` is given of a frame: its pixels, or the file if the config reads files in its own way."""
+        """Argument of :meth:`sample` for a frame: its pixels, or the file if the config reads files in its own way."""
         own_way = isinstance(self.pixels, ConfigPixels) and self.pixels.load
         return frame.source.name if own_way and frame.source.reader == 'image' else frame.image
 
@@ -140,12 +140,12 @@ class TrainedModel:
         return shown(pixels[tuple(spans)])
 
     def __call__(self, image: str | Path | np.ndarray) -> Prediction:
-        """What the model finds in an image, see :meth:`predict`."""
+        """The prediction for an image, see :meth:`predict`."""
         return self.predict([image])[0]
 
     @torch.no_grad()
     def predict(self, images: Sequence[str | Path | np.ndarray]) -> list[Prediction]:
-        """What the model finds in images, see :meth:`sample`.
+        """Predictions for images, see :meth:`sample`.
 
         Images whose samples have one size are computed at once. Others are not, since padding would change what is
         found in them.
@@ -167,12 +167,12 @@ class TrainedModel:
         return [found[i] for i in range(len(samples))]
 
     def _size_of(self, sample: dict[str, Any]) -> tuple[int, ...]:
-        """What samples that are computed at once have in common: a segmentor's are also resized to one size."""
+        """Batch properties of samples that are computed together; a segmentor's are also resized to one size."""
         original = sample['data_samples'].ori_shape if self.task == 'segmentation' else ()
         return (*sample['inputs'].shape, *original)
 
     def features(self, samples: Sequence[dict[str, Any]]) -> np.ndarray:
-        """What the head of a classifier gets of images, (N, C) in float32, from samples of :meth:`sample`.
+        """Features before the head of a classifier, (N, C) in float32, from samples of :meth:`sample`.
 
         Raises:
             ConfigError: if this is no classifier, or see :func:`vectors_of`.
@@ -200,7 +200,7 @@ def shown(pixels: np.ndarray) -> np.ndarray:
 
 @torch.no_grad()
 def vectors_of(model: nn.Module, inputs: Tensor) -> np.ndarray:
-    """What the head of a classifier in eval mode gets of normalised images (N, C, H, W): (N, C') in float32.
+    """Features before the head of a classifier in eval mode, of normalised images (N, C, H, W): (N, C') in float32.
 
     Raises:
         ConfigError: if the head gets tokens or maps.

@@ -169,7 +169,7 @@ def _text(path: Sequence[str | int]) -> str:
 
 
 def _demand(problem: Any) -> str:
-    """What a value must be, by pydantic's message, such as ``Input should be a valid integer``."""
+    """The type that a value must have, from pydantic's message, such as ``Input should be a valid integer``."""
     if problem['type'] == 'sequence_str' or problem.get('ctx', {}).get('class') == 'Sequence':
         return 'be a list'
     return re.sub(r'^(Value error, )?\w+ should ', '', problem['msg'])

@@ -29,7 +29,7 @@ def about(says: str, creates: Mapping[str, str] | None = None) -> dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class BlockOptions:
-    """What a block has besides the paper's. ``encoder`` takes one value, or a list with one for each block."""
+    """Parts of a block beyond the paper's. ``encoder`` takes one value, or a list with one for each block."""
     qkv_bias: QkvBias = field(default=True, metadata=about(
         "whether queries, keys and values have a bias; `'qv'`: keys have none, as in BEiT and EVA",
         {'True': 'blocks.{i}.attn.qkv.bias', "'qv'": 'blocks.{i}.attn.qkv.(q|v)_bias'}))
@@ -78,7 +78,7 @@ class WindowOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderOptions:
-    """What an encoder has once."""
+    """Parts that an encoder has once."""
     dist_token: Count = field(default=0, metadata=about(
         'number of distillation tokens after the class token (2012.12877)', {'1': 'dist_token'}))
     reg_token: Count = field(default=0, metadata=about(

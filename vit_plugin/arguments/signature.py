@@ -1,4 +1,4 @@
-"""What a class or a dict takes, by its annotations."""
+"""Arguments of a class or a dict, by its annotations."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ class Signature:
 
     @classmethod
     def of_class(cls, built: type) -> 'Signature':
-        """What the constructors of a class and of its bases accept, as far as they hand arguments on."""
+        """The arguments that the constructors of a class and its bases accept, as far as they pass them on."""
         packages = ('vit_plugin', built.__module__.partition('.')[0])  # of others, the annotations do not count
         found = cls()
         takes_names = takes_positions = is_own = True

@@ -37,7 +37,7 @@ FILE = re.compile(r'.*file')  # keys whose strings are files
 
 
 class Kind(NamedTuple):
-    """What a place takes, and what of it is used.
+    """The kinds of classes that a place takes, and the keys that are used there.
 
     Attributes:
         what: in words.
@@ -214,7 +214,7 @@ def _refusal(path: str, place: str, what: str) -> ConfigError:
 
 
 def _registered(registry: root.Registry, name: str, scope: str) -> Any:
-    """What is registered under a name, or None. Nothing is imported by its path."""
+    """The class registered under a name, or None. Nothing is imported by its path."""
     if _is_path(name):
         return None
     with suppress(ImportError):  # of a framework that is not installed

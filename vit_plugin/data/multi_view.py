@@ -1,4 +1,4 @@
-"""What contrastive methods do to a view, for a whole batch: see :mod:`vit_plugin.data.batch_augment`."""
+"""Augmentations of contrastive methods for a whole batch, see :mod:`vit_plugin.data.batch_augment`."""
 
 from collections.abc import Iterable
 from typing import Any

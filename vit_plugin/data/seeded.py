@@ -37,7 +37,7 @@ def seed_host(words: list[int]) -> None:
 
 
 class PositionedIndex(NamedTuple):
-    """What a data loader asks for: the index, and the position in the samples of the run."""
+    """A data loader's request: the index, and the position in the samples of the run."""
     index: Any
     position: int
 
@@ -140,7 +140,7 @@ class PositionedSampler:
 
     @property
     def _items(self) -> int:
-        """What the source yields in an iteration."""
+        """The indices that the source yields in an iteration."""
         return self.samples
 
     @property

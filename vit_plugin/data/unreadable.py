@@ -87,7 +87,7 @@ class UnreadableList:
             file.write(os.fsencode(line))
 
     def read(self) -> list[UnreadableFile]:
-        """What is in the list, each file once for a position: a resumed run may read it again."""
+        """Entries of the list, each file once for a position, since a resumed run may read it again."""
         if not self.path.is_file():
             return []
         lines = (os.fsdecode(line).split('\t', 2) for line in self.path.read_bytes().splitlines())

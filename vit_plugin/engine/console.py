@@ -1,4 +1,4 @@
-"""What a run writes to the console: what is trained, on what and where. The log file also has everything else."""
+"""Console output of a run: the model, its data and its device. The log file has the rest."""
 
 import logging
 import os
@@ -47,7 +47,7 @@ def without_stderr() -> Iterator[None]:
 
 
 def summary(runner: Runner) -> str:
-    """What is trained, on what, where, and where the log is, in a line each."""
+    """The model, its data, its device and the path of the log, in one line each."""
     model = unwrapped(runner.model)
     parameters = list(model.parameters())
     learning = sum(parameter.numel() for parameter in parameters if parameter.requires_grad)

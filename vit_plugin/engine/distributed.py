@@ -35,7 +35,7 @@ VARIABLES = {
 
 
 def timeout_of(env_cfg: Mapping[str, Any] | None) -> float:
-    """How long ranks wait for one another in seconds, ``env_cfg.dist_cfg.timeout``."""
+    """Seconds that ranks wait for one another, ``env_cfg.dist_cfg.timeout``."""
     return ((env_cfg or {}).get('dist_cfg') or {}).get('timeout') or TIMEOUT
 
 

@@ -1,4 +1,4 @@
-"""What a run does with steps whose loss or gradients are infinite or NaN."""
+"""Steps whose loss or gradients are infinite or NaN."""
 
 import json
 import math
@@ -17,7 +17,7 @@ NEVER = 2**62  # a step that no run reaches
 
 
 class Step(NamedTuple):
-    """What is known of a step: its number from 1, its losses, and the files of its batch."""
+    """Facts about a step: its number from 1, its losses, and the files of its batch."""
     number: int
     values: Mapping[str, Any]
     files: list

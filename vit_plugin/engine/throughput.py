@@ -1,4 +1,4 @@
-"""How fast a run is, how well it uses its GPU, and how long it will take on a CPU."""
+"""Throughput of a run, use of its GPU, and time left on a CPU."""
 
 from typing import Any
 

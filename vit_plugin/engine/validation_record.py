@@ -44,7 +44,7 @@ class ValidationRecord:
         return round(time.perf_counter() - self._start, 1)
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps."""
+        """The state that a checkpoint keeps."""
         return dict(rows=self.rows, seconds=self.seconds)
 
     def add(self, runner: Runner, metrics: Mapping[str, Any]) -> None:

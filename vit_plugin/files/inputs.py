@@ -1,4 +1,4 @@
-"""What a command is asked about: images, folders, URLs, videos and webcams. Without torch."""
+"""Inputs of a command: images, folders, URLs, videos and webcams. Without torch."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +41,7 @@ class Input:
 
     @property
     def relative(self) -> Path:
-        """Where it is below its root, which is where its picture is below another folder."""
+        """Its path below its root, which is that of its picture below another folder."""
         if self.reader == 'url':
             return Path(Path(unquote(urlsplit(self.name).path)).name.strip('.') or 'image')
         if self.reader == 'webcam':
@@ -144,7 +144,7 @@ class Reading:
                     yield Frame(source, number if source.is_video else None, image)
 
     def read(self, source: Input, then: Callable[[np.ndarray], T]) -> T | None:
-        """What a function makes of the pixels of an image, or None if they cannot be read.
+        """The result of a function on the pixels of an image, or None if they cannot be read.
 
         Several threads may call it.
         """

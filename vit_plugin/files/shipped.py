@@ -1,4 +1,4 @@
-"""Where the recipes, the tools and the model index are that come with the package."""
+"""Paths of the recipes, tools and model index that come with the package."""
 
 from difflib import get_close_matches
 from pathlib import Path

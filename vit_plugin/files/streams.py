@@ -47,7 +47,7 @@ def read_url(url: str) -> np.ndarray:
 
 
 def _cause(error: BaseException) -> str:
-    """What is behind the nested errors of urllib3, such as 'Connection refused'."""
+    """The cause behind the nested errors of urllib3, such as 'Connection refused'."""
     reason = getattr(error.args[0] if error.args else None, 'reason', None)
     return first_line(reason if isinstance(reason, BaseException) else error).rpartition('>: ')[2]
 

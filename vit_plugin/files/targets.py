@@ -1,4 +1,4 @@
-"""Where the picture or video of each input is below a folder."""
+"""Path of each input's picture or video below a folder."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What a backbone owes to the tools around it, written once.
+"""Protocol between a backbone and the tools around it.
 
 A module that has these methods is taken, whatever its class. Another package's backbone may have some of them.
 """

@@ -1,4 +1,4 @@
-"""How far attention reaches in each head, by depth."""
+"""Mean attention distance of each head, by depth."""
 
 import torch
 from matplotlib.figure import Figure

@@ -13,7 +13,7 @@ ALL = 'all'
 
 
 class DetectionCurve(NamedTuple):
-    """How well a class, or all, is found, in per cent.
+    """Precision, recall and F1 of a class, or of all, in per cent.
 
     Attributes:
         recall, precision: points of the curve that AP50 is the area of, of shape (R,).

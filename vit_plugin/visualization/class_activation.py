@@ -1,4 +1,4 @@
-"""Which parts of an image speak for a class."""
+"""Class activation maps."""
 
 import torch
 import torch.nn.functional as F

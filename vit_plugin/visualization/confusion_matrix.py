@@ -1,4 +1,4 @@
-"""Which classes are taken for which."""
+"""Confusion matrix."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What patches have in common, as colours."""
+"""Principal components of patch features, as colours."""
 
 from collections.abc import Sequence
 from itertools import chain

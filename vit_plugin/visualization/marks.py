@@ -1,4 +1,4 @@
-"""What is true of an image, and what is predicted, as arrays to compare and to draw."""
+"""Ground truth and predictions for an image, as arrays to compare and to draw."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -56,7 +56,7 @@ class Instances:
 
 @dataclass(frozen=True)
 class Marks:
-    """What is drawn of an image.
+    """The parts of an image that are drawn.
 
     Args:
         frame: height and width in pixels of the image that boxes, masks and the map refer to.
@@ -72,7 +72,7 @@ class Marks:
 
 
 def true_marks(sample: Any, frame: tuple[int, int], classes: Sequence[str]) -> Marks:
-    """What a data sample of MMPretrain, MMDetection or MMSegmentation says is true."""
+    """The ground truth in a data sample of MMPretrain, MMDetection or MMSegmentation."""
     instances = instances_of(sample, 'gt_instances')
     ignored = instances_of(sample, 'ignored_instances')
     if instances is not None and ignored is not None:
@@ -81,7 +81,7 @@ def true_marks(sample: Any, frame: tuple[int, int], classes: Sequence[str]) -> M
 
 
 def predicted_marks(sample: Any, frame: tuple[int, int], classes: Sequence[str]) -> Marks:
-    """What a data sample says is predicted: all boxes, the map, and no caption."""
+    """The prediction in a data sample: all boxes, the map, and no caption."""
     return Marks(frame, '', instances_of(sample, 'pred_instances'), map_of(sample, 'pred_sem_seg'))
 
 

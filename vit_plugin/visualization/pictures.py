@@ -83,7 +83,7 @@ def rollout(model: nn.Module, prepared: PreparedImage, blocks: Sequence[int] = (
 
 
 def _queries(model: nn.Module) -> str:
-    """What a title says of a model without a class token."""
+    """Title for a model without a class token."""
     return '' if 'cls_token' in find_backbone(model)[1].prefix_tokens else ', mean of patches'
 
 
@@ -94,7 +94,7 @@ def features(model: nn.Module, *prepared: PreparedImage) -> Figure:
 
 
 def cam(model: nn.Module, prepared: PreparedImage, label: int | None = None, classes: Sequence[str] = ()) -> Figure:
-    """What speaks for a class (the most probable by default), over the image."""
+    """Class activation (of the most probable class by default), over the image."""
     maps, (found, ) = class_activation(model, prepared.inputs, None if label is None else [label])
     name = classes[found] if found < len(classes) else found
     return prepared.draw(list(maps), [f'speaks for {name}'])

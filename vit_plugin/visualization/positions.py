@@ -1,4 +1,4 @@
-"""How similar the positions of a model are."""
+"""Similarity of a model's position embeddings."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""What all pictures have in common, and maps of patches over an image."""
+"""Style of all pictures, and maps of patches over an image."""
 
 import warnings
 from collections.abc import Sequence

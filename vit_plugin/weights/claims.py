@@ -1,4 +1,4 @@
-"""What the tensors of a checkpoint tell about the model that they are of."""
+"""Facts about a model from the tensors of its checkpoint."""
 
 import math
 from collections.abc import Mapping, Set

@@ -44,7 +44,7 @@ METADATA = ('entry_points.txt', 'METADATA', 'PKG-INFO', 'RECORD', 'top_level.txt
 
 
 class Within(NamedTuple):
-    """What is closed in a thread."""
+    """Functions that are closed in a thread."""
     origin: str  # of the config
     files: bool
 

@@ -26,7 +26,7 @@ def in_our_names(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Form
 
 
 def _prefixes(form: Format, weights: Mapping[str, Tensor]) -> list[str]:
-    """What may stand before a format's names: also the attribute of a LightningModule, which is before all."""
+    """Prefixes of a format's names, also the attribute of a LightningModule, which comes first."""
     first = {key.partition('.')[0] for key in weights}
     attribute = [f'{word}.' for word in first if len(first) == 1 and '' in form.prefixes]
     return list(dict.fromkeys([*form.prefixes, *attribute]))

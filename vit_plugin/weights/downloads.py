@@ -204,7 +204,7 @@ def _timeout() -> float:
 
 
 def _reason(error: BaseException) -> str:
-    """What came first, in place of what libraries made of it."""
+    """The first error, in place of those that libraries raised from it."""
     while inner := error.__cause__ or error.__context__:
         error = inner
     return getattr(error, 'strerror', None) or ' '.join(str(error).split()).rstrip('.') or type(error).__name__

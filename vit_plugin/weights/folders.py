@@ -32,14 +32,14 @@ BLOCK = 1 << 22
 
 
 class FileFacts(TypedDict):
-    """What the manifest says of a file."""
+    """The manifest's entry of a file."""
     bytes: int
     sha256: str
 
 
 @with_config(OPEN)
 class Facts(TypedDict):
-    """What the manifest must say, besides format and version."""
+    """Entries that the manifest must have besides format and version."""
     files: dict[str, FileFacts]
 
 
@@ -121,7 +121,7 @@ def _damaged(path: str | Path, reason: str) -> ConfigError:
 
 
 def read_run(path: str | Path) -> dict[str, Any]:
-    """What ``run.json`` says, with names in the places of tensors, see :func:`vit_plugin.weights.plain.join`."""
+    """Content of ``run.json``, with names in place of tensors, see :func:`vit_plugin.weights.plain.join`."""
     return json.loads(Path(path, RUN).read_text())
 
 

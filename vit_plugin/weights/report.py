@@ -28,7 +28,7 @@ class Report:
 
     @property
     def untrained(self) -> dict[str, str]:
-        """What of ``initialised`` changes what the model computes."""
+        """Entries of ``initialised`` that change what the model computes."""
         return {ours: why for ours, why in self.initialised.items() if not why.endswith(HARMLESS)}
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What a checkpoint says of the training that saved it, without running any code in it."""
+"""Settings of the training that saved a checkpoint, read without running code in it."""
 
 import ast
 import os

@@ -48,7 +48,7 @@ def describe(name: str) -> dict[str, Any]:
 
 
 def pooled(name: str) -> tuple[str, dict[str, Any]] | None:
-    """How timm pools the tokens of the model with this name, see :func:`~vit_plugin.zoo.pooling.pooling_of`.
+    """timm's pooling of the tokens of the model with this name, see :func:`~vit_plugin.zoo.pooling.pooling_of`.
 
     Raises:
         ConfigError: see :func:`describe`.

@@ -1,4 +1,4 @@
-"""What the list of names says of each, and what a config needs of it."""
+"""Facts that the list of names has for each model, and the config entries it needs."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any

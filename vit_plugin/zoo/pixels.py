@@ -1,4 +1,4 @@
-"""How images become the pixels that a model expects, in the words of timm's ``resolve_data_config``."""
+"""Preprocessing that a model expects, in the terms of timm's ``resolve_data_config``."""
 
 import json
 import logging
@@ -20,7 +20,7 @@ INTERPOLATIONS = {0: 'nearest', 1: 'lanczos', 2: 'bilinear', 3: 'bicubic', 4: 'b
 
 
 def data_config_of(arch: Any, source: Any = None) -> dict[str, Any]:
-    """What weights expect of the pixels: ``interpolation``, ``mean``, ``std`` (of 0 to 1), ``crop_pct``, ``crop_mode``.
+    """Preprocessing that weights expect: ``interpolation``, ``mean``, ``std`` (of 0 to 1), ``crop_pct``, ``crop_mode``.
 
     The name of the weights tells it (``timm://``, ``hf://``), else the name in ``arch`` (``timm://``), else the answer
     is the authors' (arXiv:2010.11929). So it is, with a warning, for a model of Hugging Face's hub that does not tell.
@@ -61,7 +61,7 @@ def _of_timm(name: str) -> dict[str, Any]:
 
 
 def _of_hugging_face(name: str) -> dict[str, Any]:
-    """What the model's image processor in transformers does, as far as timm has words for it."""
+    """The model's image processor in transformers, as far as timm has terms for it."""
     from huggingface_hub import hf_hub_download
     try:
         file = json.loads(Path(hf_hub_download(name, 'preprocessor_config.json')).read_text())
@@ -98,7 +98,7 @@ def _std(file: Mapping[str, Any]) -> tuple[float, ...]:
 
 
 def _scale(file: Mapping[str, Any]) -> float:
-    """What the processor multiplies pixels by, over the 1 / 255 of pixels from 0 to 1."""
+    """The processor's factor for pixels, relative to 1 / 255."""
     return 255 * file.get('rescale_factor', 1 / 255) if file.get('do_rescale', True) else 255
 
 

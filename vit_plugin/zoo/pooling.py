@@ -1,4 +1,4 @@
-"""How timm pools the tokens of a model, as our ``neck``."""
+"""timm's pooling of tokens, as our ``neck``."""
 
 from typing import Any
 

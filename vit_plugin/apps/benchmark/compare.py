@@ -26,7 +26,7 @@ INPUT_SETS = 3
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured."""
+    """The configuration that is measured."""
     model: str | ArchCfg = 'B/16'  # see vit_plugin.arch.parse_arch
     size: int = 224  # side of the images in pixels
     batch: int = 4  # number of images

@@ -1,4 +1,4 @@
-"""What was found in a data set: a table for the terminal, and files with all that was left out or repaired."""
+"""Data report: a table for the terminal, and files with all that was left out or repaired."""
 
 import json
 from collections import Counter
@@ -35,7 +35,7 @@ def facts_of(listing: Listing) -> dict[str, Any]:
 
 
 def problems_of(findings: Findings) -> list[dict[str, Any]]:
-    """What was left out or repaired, how often, and the first of them."""
+    """Findings, how often, and the first of each."""
     return [
         dict(what=what, count=count, examples=examples) for what, count, examples in findings.rows()
     ]

@@ -25,7 +25,7 @@ JITTER, OFTEN = (0.8, 1.25), 20  # of the scale, where an image is seen so often
 
 
 class Detector(NamedTuple):
-    """What is particular to a kind of detector."""
+    """Settings of a kind of detector."""
     name: str
     base: str  # its config in MMDetection
     heads: Callable[..., dict[str, Any]]  # classes, channels, strides, smallest anchor in strides -> entries of model

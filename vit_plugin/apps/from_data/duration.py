@@ -1,4 +1,4 @@
-"""How long a training takes on this machine, said before its first step."""
+"""Duration of a training on this machine, stated before its first step."""
 
 import copy
 import math
@@ -61,7 +61,7 @@ def forecast(runner: Runner) -> float:
 
 
 def validations(runner: Runner) -> int:
-    """How many are to come."""
+    """The number of validations left."""
     loop: Any = runner.train_loop
     by_epoch = isinstance(loop, EpochBasedTrainLoop)
     left = loop.max_epochs - loop.epoch if by_epoch else loop.max_iters - loop.iter
@@ -69,7 +69,7 @@ def validations(runner: Runner) -> int:
 
 
 def seconds_of_batch(loader: Any, use: Callable[[Any], Any], model: nn.Module) -> float:
-    """How long a batch of a data loader takes: to be read, and to be used by the model."""
+    """Seconds per batch: reading it, and its use by the model."""
     whole = min(loader.batch_size or 1, len(loader.dataset))
     images, using = 1, 0.
     while not using or (images < whole and using < ENOUGH):
@@ -86,7 +86,7 @@ def seconds_of_batch(loader: Any, use: Callable[[Any], Any], model: nn.Module) -
 
 
 def seconds_of_use(use: Callable[[Any], Any], batch: Any, model: nn.Module) -> float:
-    """How long a batch takes in the model."""
+    """Seconds per batch in the model."""
     model.zero_grad()
     # A copy, since the preprocessors of the frameworks change the samples.
     _, seconds = timed(use, copy.deepcopy(batch))
@@ -99,7 +99,7 @@ def first_batch(loader: Any, images: int) -> Any:
 
 
 def timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
-    """What a function returns, and its seconds."""
+    """The result of a function, and its seconds."""
     start = time.perf_counter()
     result = function(*arguments)
     if torch.cuda.is_available():

@@ -1,4 +1,4 @@
-"""What follows from the sizes of the objects: the image's size, the anchors, the number of maps.
+"""Image size, anchors and number of maps, from the sizes of the objects.
 
 An object is as large as the side of a square of its area.
 """

@@ -1,4 +1,4 @@
-"""What a user says of a training, and what follows from it for any task."""
+"""A user's request for a training, and the settings that follow for any task."""
 
 import os
 import shlex
@@ -51,7 +51,7 @@ ROWS = dict(
 
 @dataclass
 class Request:
-    """What a user says in place of a config. The fields are flags of ``vit-plugin train``.
+    """A request in place of a config. The fields are flags of ``vit-plugin train``.
 
     Raises:
         ConfigError: if the arch is unknown, if there are no such weights, or if they do not say their model.
@@ -98,7 +98,7 @@ class Request:
 
     @property
     def title(self) -> str:
-        """What is trained, in words."""
+        """The model, in words."""
         return self.arch or ('A small hybrid' if self.is_small else f'The model of {self.weights}')
 
     def backbone(self, size: int) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class Request:
 
     @cached_property
     def saved(self) -> dict[str, Any]:
-        """What the weights say of their images, see :func:`~vit_plugin.weights.training.training_settings`."""
+        """The weights' own settings of their images, see :func:`~vit_plugin.weights.training.training_settings`."""
         return training_settings(self.weights)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""How long a training takes, and how it learns."""
+"""Length and schedule of a training."""
 
 import math
 from typing import Any

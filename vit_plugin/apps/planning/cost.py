@@ -1,4 +1,4 @@
-"""What a step takes on a cluster, and how many images a run trains on."""
+"""Time of a step on a cluster, and the number of images of a run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ DAY = 24 * 3600
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a run is planned for."""
+    """The cluster that a run is planned for."""
     gpus: int
     gpus_per_node: int
     memory: int  # bytes of a GPU that a run may take

@@ -34,7 +34,7 @@ Cost = dict[tuple, Counter[str]]
 
 @dataclass(frozen=True)
 class Layout:
-    """How a run is laid out on GPUs, a rank on each."""
+    """Layout of a run on GPUs, one rank on each."""
     gpus: int
     gpus_per_node: int
     group: int = 1  # ranks that share one copy of the model; 1 is DDP

@@ -1,4 +1,4 @@
-"""What a step takes, by torch's own trackers. The only file that uses ``torch.distributed._tools``."""
+"""Time and memory of a step, by torch's own trackers. The only file that uses ``torch.distributed._tools``."""
 
 import re
 from collections import Counter, defaultdict

@@ -1,4 +1,4 @@
-"""What was noticed while data were read: repaired, left out, or wrong, each with the first example."""
+"""Findings while data were read: repaired, left out, or wrong, each with the first example."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class Kind:
 
 @dataclass
 class Findings:
-    """What was noticed in a data set.
+    """Findings in a data set.
 
     Attributes:
         skip_invalid: whether what is wrong is left out. Otherwise it is an error.
@@ -80,7 +80,7 @@ class Findings:
         )
 
     def rows(self) -> list[tuple[str, int, list[str]]]:
-        """What, how often, and examples; what is wrong first."""
+        """Kind, count and examples, errors first."""
         wrong = [
             (f'left out, since they are wrong: {what}', kind)
             for (what, _), kind in self.wrong.items()

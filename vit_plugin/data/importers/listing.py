@@ -23,7 +23,7 @@ from .splits import SEED, SPLITS, Split, hold_out
 
 @dataclass
 class Listing:
-    """What a data set has, checked against its files.
+    """Images and annotations of a data set, checked against its files.
 
     Attributes:
         form: what it is, in words: ``'COCO'``, ``'folders of classes'``.

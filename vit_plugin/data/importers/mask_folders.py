@@ -113,7 +113,7 @@ def has_masks(tree: Tree) -> bool:
 
 
 def _kind(tree: Tree, path: Path) -> str:
-    """What the folders of a file say that it is: ``'image'``, ``'mask'``, ``'other'`` or nothing."""
+    """The kind of a file by its folders: ``'image'``, ``'mask'``, ``'other'`` or ``''``."""
     for part in reversed(tree.parts(path)):
         for kind, names in KINDS.items():
             if not names.isdisjoint({part.casefold(), without_split(part)}):

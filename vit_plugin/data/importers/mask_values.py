@@ -1,4 +1,4 @@
-"""Which class each value, grey or colour of masks is.
+"""The class of each value, grey or colour of masks.
 
 Programs export masks in several ways. Values that are numbers of classes stay what they are, and 255 is a pixel of no
 class. Few values far apart, such as 0 and 255, or 0 and 128, are greys: classes in their order. Colours are looked up

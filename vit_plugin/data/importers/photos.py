@@ -46,7 +46,7 @@ class Photo:
 
 
 class Reading(NamedTuple):
-    """What a reader found."""
+    """Result of a reader."""
 
     photos: list[Photo]
     names: Sequence[str] = ()  # of the classes, if the form gives them an order

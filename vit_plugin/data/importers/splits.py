@@ -1,4 +1,4 @@
-"""Which part of a data set a name stands for, and the part that is held out."""
+"""Splits of a data set: their names, and the part that is held out."""
 
 import re
 from collections.abc import Iterable

@@ -82,7 +82,7 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> R
 
 
 def _listed(lists: list[Path], stems: set[str], findings: Findings) -> Iterator[tuple[str, Split]]:
-    """Which part each image is in by the lists. That of a class has -1, 0 or 1 after each image."""
+    """The part of each image by the lists. That of a class has -1, 0 or 1 after each image."""
     by_split = {split_in(file.stem): file for file in lists}
     for split in SPLITS:
         for line in read_lines(by_split[split]) if split in by_split else ():

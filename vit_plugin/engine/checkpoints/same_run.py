@@ -1,4 +1,4 @@
-"""Whether a checkpoint is the complete state of a run that this one can continue. It is asked before it is loaded."""
+"""Check, before loading, that a checkpoint is the complete state of a run that this one can continue."""
 
 import math
 from collections import defaultdict
@@ -44,7 +44,7 @@ def check_same_run(runner: Runner, checkpoint: Mapping[str, Any], path: str) -> 
 
 
 def _of_position(runner: Runner, meta: Mapping[str, Any]) -> str:
-    """What is wrong with the position of a checkpoint, in words."""
+    """The fault in the position of a checkpoint, in words."""
     by_epoch = isinstance(runner.train_loop, EpochBasedTrainLoop)  # another loop has no epochs
     for unit, last in (('epoch', runner.max_epochs if by_epoch else math.inf), ('iter', runner.max_iters)):
         value = meta.get(unit)
@@ -58,7 +58,7 @@ def _of_position(runner: Runner, meta: Mapping[str, Any]) -> str:
 
 
 def _of_model(model: nn.Module, saved: Mapping[str, Tensor]) -> str:
-    """How a checkpoint's tensors differ from the model's, in words."""
+    """The difference between a checkpoint's tensors and the model's, in words."""
     saved = {name.removeprefix('module.'): value for name, value in saved.items()}
     own = {name: value for name, value in model.state_dict().items() if isinstance(value, Tensor)}
     for name, value in own.items():
@@ -74,7 +74,7 @@ def _of_model(model: nn.Module, saved: Mapping[str, Tensor]) -> str:
 
 def _of_optimizer(optimizer: torch.optim.Optimizer, saved: Any, recorded: Mapping[str, Any],
                   own: Mapping[str, Any]) -> str:
-    """How a checkpoint's optimizer differs from the run's, in words."""
+    """The difference between a checkpoint's optimizer and the run's, in words."""
     if not isinstance(saved, Mapping) or not isinstance(saved.get('state'), Mapping):
         return 'it has no state of the optimizer (default_hooks.checkpoint.save_optimizer=False saves none)'
     for fact, words in (('optimizer', 'its optimizer is {}, and this config\'s {}'),
@@ -127,7 +127,7 @@ def _first_states(optimizer: torch.optim.Optimizer) -> Iterator[dict[str, Any]]:
 
 
 def _form(value: Any) -> Any:
-    """What must be equal of a value: its shape and whether it is of floating point; only that it is a number, if so."""
+    """The properties of a value that must be equal: shape and kind of number; of a single number, the kind alone."""
     if isinstance(value, Tensor):
         return (tuple(value.shape), 'float' if value.is_floating_point() else 'int') if value.ndim else 'number'
     if isinstance(value, (list, tuple)):
@@ -144,7 +144,7 @@ def _is_finite(value: Any) -> bool:
 
 
 def _of_schedulers(schedulers: Any, saved: Any, iterations: int) -> str:
-    """How the states of a checkpoint's schedulers differ from the run's, in words."""
+    """The difference between the states of a checkpoint's schedulers and the run's, in words."""
     own = list(map(scheduler_state, schedulers or ()))
     saved = saved or []  # a run without schedulers saves none
     if not isinstance(saved, Sequence) or len(saved) != len(own):

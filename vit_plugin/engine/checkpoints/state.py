@@ -1,4 +1,4 @@
-"""What a run's checkpoint holds: MMEngine's dict, whatever it is stored in."""
+"""Content of a run's checkpoint: MMEngine's dict, whatever it is stored in."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -98,7 +98,7 @@ def parts_of(state: dict[str, Any], main: bool) -> tuple[dict[str, Tensor], dict
 
 
 def identity(runner: Runner) -> dict[str, Any]:
-    """What must be the same in a run that resumes this one's checkpoint, and the versions that wrote it."""
+    """Facts that must be the same in a run that resumes this checkpoint, and the versions that wrote it."""
     optimizer = runner.optim_wrapper.optimizer
     names = {parameter: name for name, parameter in unwrapped(runner.model).named_parameters()}
     groups = [[names.get(parameter, f'{i}.{j}') for j, parameter in enumerate(group['params'])]
@@ -126,7 +126,7 @@ def by_numbers(optimizer: Mapping[str, Any], parameters: Sequence[Sequence[str]]
 
 
 def global_batch(runner: Runner) -> int | None:
-    """How many samples all processes take in an iteration. None if the loader does not say."""
+    """Number of samples that all processes take in an iteration. None if the loader does not say."""
     loader = runner.train_dataloader
     size = getattr(loader, 'batch_size', None) or getattr(getattr(loader, 'batch_sampler', None), 'batch_size', None)
     return size * runner.world_size if isinstance(size, int) else None

@@ -19,7 +19,7 @@ VALIDATED, VALIDATES = 'last_validated_iter', 'val/iter'
 
 
 class _Resumable(BaseLoop):
-    """What both loops have in common."""
+    """The part that both loops share."""
 
     dataloader: Any
 

@@ -1,1 +1,1 @@
-"""What happens to long runs: signals, files that cannot be read."""
+"""Faults of long runs: signals, and files that cannot be read."""

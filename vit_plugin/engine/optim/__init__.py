@@ -1,1 +1,1 @@
-"""How a step changes the weights: optimizer wrappers, layer-wise decay, schedules."""
+"""Optimizer wrappers, layer-wise decay and schedules: the update of a training step."""

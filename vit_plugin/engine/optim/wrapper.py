@@ -39,7 +39,7 @@ class WrapperOptions(TypedDict, total=False):
 
 
 class KeepsGradNorm(EagerOptimWrapper):
-    """What our optimizer wrappers add to MMEngine's, for plain and for sharded models.
+    """The part that our optimizer wrappers add to MMEngine's, for plain and for sharded models.
 
     Attributes:
         defers_grad_norm: whether the norm stays on the device until :class:`~vit_plugin.engine.RuntimeInfoHook`

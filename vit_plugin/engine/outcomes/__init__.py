@@ -1,4 +1,4 @@
-"""What a validation found: a file for each task, and one way to scores, tables and pictures."""
+"""Outcomes of a validation: one file per task, and one path to scores, tables and pictures."""
 
 from typing import Any
 

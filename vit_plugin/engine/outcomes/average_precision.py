@@ -1,4 +1,4 @@
-"""How well objects are found, by COCO's evaluation."""
+"""Average precision by COCO's evaluation."""
 
 import contextlib
 import io
@@ -23,7 +23,7 @@ class SeenInstances(NamedTuple):
 
 
 class AveragePrecision:
-    """What pycocotools' evaluation says of some images.
+    """Results of pycocotools' evaluation of some images.
 
     Args:
         seen: the images by their position.
@@ -128,7 +128,7 @@ def _objects(image: dict | None) -> int:
 
 
 def _as_coco(seen: Mapping[int, SeenInstances], classes: int, side: str, kind: str) -> Any:
-    """What is true, or predicted, as pycocotools reads it."""
+    """Ground truth, or predictions, in the form that pycocotools reads."""
     from pycocotools.coco import COCO
 
     coco = COCO()

@@ -1,4 +1,4 @@
-"""What a classifier finds."""
+"""Outcomes of a classifier."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple

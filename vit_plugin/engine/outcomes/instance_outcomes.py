@@ -1,4 +1,4 @@
-"""What a detector finds, with boxes or masks."""
+"""Outcomes of a detector, with boxes or masks."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -53,7 +53,7 @@ class InstanceOutcomes(Outcomes):
 
     @property
     def _kinds(self) -> list[str]:
-        """What can be compared, in pycocotools' words."""
+        """The kinds of evaluation that apply, in pycocotools' words."""
         masks = all(
             one.masks is not None
             for seen in self._seen.values()

@@ -1,4 +1,4 @@
-"""What a segmentor finds."""
+"""Outcomes of a segmentor."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple

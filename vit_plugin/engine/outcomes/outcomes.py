@@ -1,4 +1,4 @@
-"""What all tasks have in common in what a validation finds."""
+"""Outcomes of a validation: the part that all tasks share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ PANELS = 16  # images on a page
 
 
 class Outcomes(ABC):
-    """What is true and what is predicted, of the images of a validation.
+    """Ground truth and predictions for the images of a validation.
 
     Each process adds its images; the main process joins them with those of the others.
 
@@ -70,7 +70,7 @@ class Outcomes(ABC):
 
     @abstractmethod
     def panels(self, position: int, image: np.ndarray) -> list[Panel]:
-        """What is true and predicted in an image (H, W, 3), to draw."""
+        """Ground truth and prediction for an image (H, W, 3), to draw."""
 
     def pages(self) -> dict[str, tuple[str, list[int]]]:
         """For each page of images its name, heading and the positions of its images."""

@@ -20,7 +20,7 @@ MIN_TORCH = '2.9'
 @checked
 @dataclass(frozen=True)
 class Sharding:
-    """How a model is sharded. In a config this is ``sharding=dict(...)``.
+    """Settings of sharding. In a config this is ``sharding=dict(...)``.
 
     Attributes:
         group: the ranks that share one copy of the model. ``'all'`` are all ranks (FSDP). ``'node'`` are the ranks of

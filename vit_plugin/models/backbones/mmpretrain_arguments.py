@@ -50,7 +50,7 @@ OutType = Literal['raw', 'cls_token', 'featmap', 'avg_featmap']
 
 
 class CommonOptions(TypedDict, total=False):
-    """What all of MMPretrain's classes here take."""
+    """Arguments that all of MMPretrain's classes here take."""
     img_size: Size
     patch_size: Size
     in_channels: PositiveInt

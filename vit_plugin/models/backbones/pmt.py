@@ -41,7 +41,7 @@ class Lateral(nn.Module):
 
 
 class Decoder(nn.Module):
-    """What a :class:`PMT` has after the transformer: an encoder of its own, on the sum of several depths."""
+    """Decoder of a :class:`PMT`: an encoder of its own, on the sum of several depths."""
 
     def __init__(self, cfg: BlockCfg, num_blocks: int, num_depths: int, norm_cfg: NormConfig,
                  with_cp: Recompute) -> None:

@@ -1,4 +1,4 @@
-"""What each block of an encoder is built from."""
+"""Components of each block of an encoder."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

@@ -107,7 +107,7 @@ def to_maps(pyramid: Tensor, levels: Sequence[Level]) -> list[Tensor]:
 
 
 class Interaction(nn.Module):
-    """What stands around a group of the transformer's blocks: an injector before it, extractors after it.
+    """Interaction around a group of the transformer's blocks: an injector before it, extractors after it.
 
     Args:
         embed_dims: width of the tokens and of the pyramid.

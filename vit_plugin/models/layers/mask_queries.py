@@ -97,7 +97,7 @@ class MaskQueries(nn.Module):
 
     @torch.no_grad()
     def attention_mask(self, masks: Tensor, grid: Grid, num_tokens: int, prob: Tensor) -> Tensor:
-        """Which tokens each query attends to, (B, 1, Q, Q + N): the patches of its mask and all that are no patches."""
+        """Attention mask of the queries, (B, 1, Q, Q + N): the patches of their masks and all other tokens."""
         inside = F.interpolate(masks, grid, mode='bilinear').flatten(2) > 0  # (B, Q, h*w)
         unmasked = torch.rand(inside.shape[:2], device=inside.device) >= prob
         inside = inside | unmasked[..., None]

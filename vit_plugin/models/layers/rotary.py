@@ -57,7 +57,7 @@ TEMPERATURES = {'index': 10_000., 'centred': 100., 'mixed': 10.}
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Where the patches of a grid are. The attributes are those of :class:`RotaryCfg`."""
+    """Positions of the patches of a grid. The attributes are those of :class:`RotaryCfg`."""
     form: str
     order: str = 'yx'
     offset: float = 0.

@@ -52,7 +52,7 @@ def compare(backbone: nn.Module, source: str) -> dict[str, Any]:
 
 
 def _structure(num_heads: int, arguments: Any) -> dict[str, Any]:
-    """What changes the model and has no tensor of its own."""
+    """Settings that change the model and have no tensor of their own."""
     rotary = arguments.pos_embed.get('rotary')
     if rotary is not None:
         coordinates: dict[str, Any] = {key: rotary.get(key) or default for key, default in ROTARY.items()}
