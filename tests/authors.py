@@ -11,11 +11,17 @@ FOLDER = Path(__file__).parent / 'golden'
 NAMES = sorted(path.stem for path in FOLDER.glob('*.npz'))
 
 
+def recorded(path: Path) -> dict[str, np.ndarray]:
+    """All arrays of an ``.npz``, with the file closed."""
+    with np.load(path) as arrays:
+        return dict(arrays)
+
+
 class Golden:
     """One golden file."""
 
     def __init__(self, name: str) -> None:
-        self.arrays = dict(np.load(FOLDER / f'{name}.npz'))
+        self.arrays = recorded(FOLDER / f'{name}.npz')
         self.meta = json.loads(str(self.arrays['meta']))
         self.images = torch.from_numpy(self.arrays['images_nhwc']).permute(0, 3, 1, 2)
         self.tokens, self.logits = (torch.from_numpy(self.arrays[key]) for key in ('encoder_tokens', 'logits'))

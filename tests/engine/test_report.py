@@ -27,7 +27,7 @@ def test_a_run_leaves_its_record_and_a_resumed_one_goes_on_with_it(digits_config
     assert record['max']['accuracy/top1'] >= record['last']['accuracy/top1']
     for picture in ('learning_curve.png', 'confusion_matrix.png'):
         assert (folder / picture).stat().st_size > 5000
-    rows = list(csv.DictReader((folder / 'results.csv').open()))
+    rows = list(csv.DictReader((folder / 'results.csv').read_text().splitlines()))
     assert [(row['epoch'], row['iter']) for row in rows] == [('1', '4'), ('2', '8'), ('3', '12')]
     assert [float(row['accuracy/top1']) for row in rows] == [value for _, value in record['history']['accuracy/top1']]
     assert all(float(row['train/loss']) > 0 and float(row['train/lr']) > 0 for row in rows)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from authors import recorded
 from image_folders import write_digits, write_voc
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +49,7 @@ def test_a_folder_is_trained_on_and_its_config_is_enough_for_the_rest(tool, tmp_
     for model, file in (([], 'a.npz'), (['--arch', ARCH, '--cfg-options', 'img_size=32'], 'b.npz')):
         done = tool('embed', checkpoint, *images, *model, '--out', file, '--normalize')
         assert done.returncode == 0, done.stderr
-    first, second = np.load('a.npz'), np.load('b.npz')
+    first, second = recorded('a.npz'), recorded('b.npz')
     assert first['names'].tolist() == images
     assert first['features'].shape == (15, 64)
     np.testing.assert_allclose(first['features'], second['features'], atol=1e-4)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import safetensors.torch
 import torch
+from authors import recorded
 from saved import saved
 from torch import nn
 
@@ -123,9 +124,7 @@ def test_there_and_back(name: str, sizes: dict[str, Any], form: str, tmp_path: P
 @pytest.mark.parametrize('name', ['LwDetrForObjectDetection', 'RfDetrForObjectDetection'])
 def test_recorded_files_have_the_names_of_today(name: str, tmp_path: Path) -> None:
     """``tests/golden/lw_detr`` is read where transformers is not installed, too."""
-    import numpy as np
-
-    golden = np.load(Path(__file__).parents[1] / f'golden/lw_detr/{name[:6]}.npz')
+    golden = recorded(Path(__file__).parents[1] / f'golden/lw_detr/{name[:6]}.npz')
     kinds = {kind: sizes for kind, sizes, _ in KINDS}
     names = {key.removeprefix('params/') for key in golden if key.startswith('params/')}
     assert names == {*read_weights(saved(theirs(name, kinds[name]), tmp_path))}

@@ -199,11 +199,11 @@ def _from_numpy(name: Any, array: np.ndarray) -> Tensor:
 
 
 def _read_npz(path: Path) -> Mapping[str, Tensor]:
-    with zipfile.ZipFile(path):  # numpy does not close a damaged file
-        arrays = np.load(path, allow_pickle=False)
+    with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as arrays:  # numpy does not close a damaged file
+        names = arrays.files
 
     def read(name: str) -> Tensor:
-        with _one_sentence(path):
+        with _one_sentence(path), np.load(path, allow_pickle=False) as arrays:
             array = arrays[name]
         if not isinstance(array, np.ndarray):
             raise ConfigError(f'{name!r} in {str(path)!r} is not an array; save the arrays alone, with numpy.savez.')
@@ -211,7 +211,7 @@ def _read_npz(path: Path) -> Mapping[str, Tensor]:
             return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16).float()
         return _from_numpy(name, array)
 
-    return LazyArrays(arrays.files, read)
+    return LazyArrays(names, read)
 
 
 def _read_safetensors(path: Path) -> Mapping[str, Tensor]:

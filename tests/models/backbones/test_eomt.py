@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
+from authors import recorded
 from ranks import on_ranks
 from torch import Tensor, nn
 
@@ -93,7 +94,7 @@ def test_equals_transformers(name, width, size):
 @pytest.mark.parametrize('name', [V2, V3])
 def test_equals_recorded_outputs(name):
     """Those of transformers 5.23, recorded by ``python tests/models/backbones/test_eomt.py``."""
-    arrays = {key: torch.from_numpy(value) for key, value in np.load(FOLDER / f'{name}.npz').items()}
+    arrays = {key: torch.from_numpy(value) for key, value in recorded(FOLDER / f'{name}.npz').items()}
     ours = backbone(name, *GOLDEN)
     ours.load({key.removeprefix('params/'): value for key, value in arrays.items() if key.startswith('params/')})
     for i, probs in enumerate(PROBS):

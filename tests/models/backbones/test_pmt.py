@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import timm
 import torch
+from authors import recorded
 from mmengine.model import revert_sync_batchnorm
 from torch import nn
 
@@ -35,7 +36,7 @@ def randomised(model: nn.Module) -> nn.Module:
 @pytest.mark.parametrize('probs', [(0., 0.), (1., 1.)])
 def test_equals_recorded_outputs(probs):
     """Those of tue-mps/pmt, recorded by ``PYTHONPATH=pmt/image python tests/models/backbones/test_pmt.py``."""
-    arrays = {key: torch.from_numpy(value) for key, value in np.load(RECORDED).items()}
+    arrays = {key: torch.from_numpy(value) for key, value in recorded(RECORDED).items()}
     ours = pmt().double().eval()
     ours.load({key.removeprefix('params/'): value for key, value in arrays.items() if key.startswith('params/')})
     ours.queries.set_probs(probs)
@@ -51,7 +52,7 @@ def test_weights_in_and_out():
     model, other = randomised(pmt()), pmt()
     exported, left = FORMATS['pmt'].export(model.state_dict(), 2)
     assert not left
-    assert {f'params/{key}' for key in exported} == {key for key in np.load(RECORDED) if key.startswith('params/')}
+    assert {f'params/{key}' for key in exported} == {key for key in recorded(RECORDED) if key.startswith('params/')}
     other.load(exported)
     for key, value in model.float().state_dict().items():
         torch.testing.assert_close(other.state_dict()[key], value, msg=key)

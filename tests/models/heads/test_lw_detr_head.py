@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from authors import recorded
 from mmengine.registry import MODELS, init_default_scope
 from mmengine.structures import InstanceData
 from saved import saved
@@ -73,7 +74,7 @@ def samples(shapes: list[tuple[int, int]], dtype: torch.dtype = torch.float64) -
 @pytest.mark.parametrize('kind', KINDS)
 def test_equals_recorded_outputs(kind):
     """Those of transformers 5.24, recorded by ``python tests/models/heads/test_lw_detr_head.py``."""
-    arrays = {key: torch.from_numpy(value) for key, value in np.load(FOLDER / f'{kind}.npz').items()}
+    arrays = {key: torch.from_numpy(value) for key, value in recorded(FOLDER / f'{kind}.npz').items()}
     weights = {key.removeprefix('params/'): value for key, value in arrays.items() if key.startswith('params/')}
     model, images = detector(kind), arrays['images'].double()
     report = load_weights(model, weights)
@@ -96,7 +97,7 @@ def test_equals_recorded_outputs(kind):
 @pytest.mark.parametrize('kind', KINDS)
 def test_weights_go_both_ways(kind):
     weights = {key.removeprefix('params/'): torch.from_numpy(value) for key, value in
-               np.load(FOLDER / f'{kind}.npz').items() if key.startswith('params/')}
+               recorded(FOLDER / f'{kind}.npz').items() if key.startswith('params/')}
     ours, form = in_our_names(weights)
     assert form.name == f'hf_{kind[:2].lower()}_detr'
     written, left, _ = export(ours, form.name, heads=2)
