@@ -3,13 +3,19 @@
     python tests/campaigns/hostile_configs.py [--minutes 5]
 
 Each class of the frameworks' registries is put into each place of a small classifier's config. Where the door admits
-it, each of its arguments in turn names a pickle, a program, a folder, a URL of a server here, or is an expression. The
-checkpoint is then loaded and asked about an image that is a pickle too, or tested. A mark is what unpickling or running
-one of them leaves, a request to the server, and for a prediction any file of them that is opened, as Python's audit
-events tell. There must be none. Before, the same baits are taken by a config that a person gives, which leaves marks.
+it, the checkpoint is loaded and asked about an image that is a pickle too, or tested. In the first place that takes it,
+each of its arguments in turn names a pickle, a program, a folder, a URL of a server here, or is an expression: it is
+built with each as the parts of a model build each other, and with one of them by the whole command. A mark is what
+unpickling or running one of them leaves, a request to the server, and for a prediction any file of them that is opened,
+as Python's audit events tell. There must be none. Before, the same baits are taken by a config that a person gives,
+which leaves marks.
+
+Nothing is skipped that reads the config. What costs time and has no part in it is left out: values for the weights,
+MMEngine's pages of log, and the file around the config.
 """
 
 import argparse
+import gc
 import inspect
 import logging
 import math
@@ -23,28 +29,38 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from copy import deepcopy
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
-from itertools import cycle, islice, pairwise
+from itertools import cycle, pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import mmengine.registry
+import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.logging import MessageHub
+from mmengine.model import weight_init
 from mmengine.registry import MODELS, DefaultScope
+from mmengine.runner import Runner as MMEngineRunner
 from mmengine.visualization import Visualizer
+from torch import nn
 
 import vit_plugin.apps.load
+import vit_plugin.weights.training
 from vit_plugin.apps.checkpoint import saved_config
+from vit_plugin.apps.from_data.request import Request
 from vit_plugin.config.names import parameters
+from vit_plugin.engine.runner import Runner
 from vit_plugin.errors import ConfigError, leave_out_multimodal
+from vit_plugin.weights.closed import closed
 
+FRAMEWORKS = ('mmengine', 'mmpretrain', 'mmdet', 'mmseg', 'vit_plugin')
 ROOTS = ('MODELS', 'TASK_UTILS', 'TRANSFORMS', 'DATASETS', 'DATA_SAMPLERS', 'METRICS', 'EVALUATOR', 'VISUALIZERS',
          'VISBACKENDS', 'HOOKS', 'LOOPS', 'RUNNERS', 'FUNCTIONS', 'INFERENCERS', 'WEIGHT_INITIALIZERS', 'OPTIMIZERS',
          'OPTIM_WRAPPERS', 'LOG_PROCESSORS', 'MODEL_WRAPPERS', 'STRATEGIES')
@@ -65,11 +81,13 @@ CONFIG: dict[str, Any] = dict(
 PLACES = {
     **dict.fromkeys(('model', 'model.data_preprocessor', 'model.backbone', 'model.backbone.norm_cfg', 'model.neck',
                      'model.head', 'model.head.loss', 'model.prototype', 'test_dataloader.dataset',
-                     'test_dataloader.dataset.pipeline.0', 'test_dataloader.dataset.pipeline.1', 'visualizer',
-                     'default_hooks.x', 'init_cfg'), 'predict'),
-    **dict.fromkeys(('test_dataloader.dataset.dataset', 'test_dataloader.sampler', 'test_dataloader.batch_sampler',
-                     'test_dataloader.collate_fn', 'test_evaluator', 'test_cfg', 'custom_hooks.0', 'tta_model',
-                     'tta_pipeline.0', 'env_cfg', 'log_processor', 'visualizer.vis_backends.0', 'optim_wrapper'),
+                     'test_dataloader.dataset.pipeline.0', 'test_dataloader.dataset.pipeline.1', 'default_hooks.x',
+                     'init_cfg'), 'predict'),
+    **dict.fromkeys(('model.backbone.patch_embed', 'model.backbone.pos_embed'), 'start'),
+    **dict.fromkeys(('visualizer', 'test_dataloader.dataset.dataset', 'test_dataloader.sampler',
+                     'test_dataloader.batch_sampler', 'test_dataloader.collate_fn', 'test_evaluator', 'test_cfg',
+                     'custom_hooks.0', 'tta_model', 'tta_pipeline.0', 'env_cfg', 'log_processor',
+                     'visualizer.vis_backends.0', 'optim_wrapper'),
                     'test'),
     'train_dataloader.dataset': 'probe'}
 BY_PATH = ('os.system', 'builtins.exec', 'runpy.run_path', 'pickle.load', 'torch.load', 'torch.hub.load', 'local.Code',
@@ -82,7 +100,7 @@ BY_PATH = ('os.system', 'builtins.exec', 'runpy.run_path', 'pickle.load', 'torch
 FIELDS = ('ann_file', 'backend_args', 'checkpoint', 'class_weight', 'code_init_path', 'init_cfg', 'load_from',
           'margins', 'model_name', 'pretrained', 'prototype', 'save_dir', 'teacher_config', 'tokenizer_path',
           'vis_backends')
-DOOR = 'refused at the door'
+DOOR, BUILT = 'refused at the door', 'built and asked'
 
 
 class Trap:
@@ -219,59 +237,96 @@ def quiet() -> Iterator[None]:
         yield
 
 
+def without_pages() -> None:
+    """Leave out what takes most of the time and does not read a config."""
+    def unchanged(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        return tensor
+
+    for name in ('normal_', 'uniform_', 'erfinv_'):
+        setattr(torch.Tensor, name, unchanged)
+    for name in vars(nn.init):
+        if name.endswith('_') and not name.startswith('_'):
+            setattr(nn.init, name, unchanged)
+    weight_init._no_grad_trunc_normal_ = unchanged
+    Config.pretty_text = property(lambda self: '')
+    MMEngineRunner.dump_config = Runner.dump_config = lambda self: None
+    MMEngineRunner._log_env = Runner._log_env = lambda self, env_cfg: None
+    gc.collect = lambda *args: 0
+
+
 class Campaign:
     """Hostile checkpoints, and what became of them."""
 
     def __init__(self, folder: Path, seconds: float = math.inf, only_door: bool = False) -> None:
         os.chdir(folder)
+        without_pages()
         self.only_door = only_door
         self.ends = time.monotonic() + seconds
         self.baits, self.counts, self.marked = Baits(folder), Counter[str](), []
         self.names: set[str] = set()
+        self.built: set[str] = set()
+        self.results: dict[Any, str] = {}
         self.file, self.test, self.probe = folder / 'checkpoint.pth', tool('test'), tool('probe')
+        self.file.touch()
         with DefaultScope.overwrite_default_scope('mmpretrain'):
             self.weights = MODELS.build(deepcopy(CONFIG['model'])).state_dict()
+        self.content: dict[str, Any] = {}
+        for module in (vit_plugin.apps.checkpoint, vit_plugin.weights.sources):
+            module.read_complete = lambda *args, **kwargs: dict(self.content)
+        vit_plugin.weights.training.read_source = lambda *args, **kwargs: dict(self.content)
         # These do not fit another model, and are not the matter: what is built is asked with its own.
         vit_plugin.apps.load.load_trained = lambda *args: {}
 
-    def _written(self, cfg: dict[str, Any], use: str) -> bool:
-        """Whether the door, which is the first that the commands ask, admits a config. Then it is in the checkpoint."""
-        content = dict(state_dict=self.weights, meta=dict(cfg=text_of(cfg)))
-        with suppress(ConfigError):
-            saved_config(content, 'checkpoint.pth', use)
-            torch.save(content, self.file)
-            return True
-        return False
+    def attempt(self, place: str, part: dict[str, Any], use: str, kind: Any = None) -> str:
+        """Give a checkpoint with a part in a place of its config to a command, and count what becomes of it.
 
-    def attempt(self, place: str, part: dict[str, Any], use: str) -> str:
-        """Give a checkpoint with a part in a place of its config to a command, and count what becomes of it."""
+        Args:
+            place, part, use: see :data:`PLACES`.
+            kind: the class of the part, to build it alone. Default: the command builds all.
+        """
         if time.monotonic() > self.ends:
             raise TimeoutError
-        cfg = put(place, part)
-        with quiet():
-            admitted = self._written(cfg, use)
-            asked = 'admitted' if self.only_door else None
-            result = (asked or self._run(use, None)) if admitted else DOOR
+        self.content = dict(state_dict=self.weights, meta=dict(cfg=text_of(put(place, part))))
+        result = DOOR
+        with quiet(), suppress(ConfigError):
+            admitted = use, kind, repr(saved_config(self.content, 'checkpoint.pth', use))  # the commands ask this first
+            result = self.results.get(admitted, 'admitted')  # with what is unused left out, many are the same
+        if result == 'admitted' and not self.only_door:
+            with quiet():
+                result = self._run(use, None) if kind is None else self._outcome(lambda: self._alone(kind, part, use))
+            self.results[admitted] = result
         self.counts['tried'] += 1
+        if result == BUILT:
+            self.built.add(str(part['type']))
         self.counts[result] += 1
-        for mark in self.baits.marks(opened=use == 'predict'):
+        for mark in self.baits.marks(opened=use in ('predict', 'start')):
             self.marked.append((place, part, use, mark))
             print('MARK', place, part, use, mark, flush=True)
         return result
 
+    def _alone(self, kind: Any, part: dict[str, Any], use: str) -> None:
+        """Build a class, and call it if it is a transform, as a part of a model or a pipeline would be."""
+        with closed('checkpoint.pth', files=use in ('predict', 'start')):
+            built = kind(**{name: value for name, value in part.items() if name != 'type'})
+            if hasattr(built, 'transform'):
+                built(dict(img_path=str(self.baits.image), img=np.zeros((8, 8, 3), np.uint8)))
+
     def _run(self, use: str, config: str | None) -> str:
+        if use == 'predict':
+            return self._outcome(lambda: vit_plugin.apps.load.load(self.file, config, device='cpu')(
+                str(self.baits.image)))
+        if use == 'start':
+            return self._outcome(lambda: Request('images', weights=str(self.file)))
+        return self._outcome(lambda: self._main(dict(test=self.test, probe=self.probe)[use]))
+
+    def _outcome(self, function: Callable[[], Any]) -> str:
         try:
-            if use == 'predict':
-                trained = vit_plugin.apps.load.load(self.file, config, device='cpu')
-                trained.visualizer()
-                trained(str(self.baits.image))
-            else:
-                self._main(dict(test=self.test, probe=self.probe)[use])
+            function()
         except ConfigError as error:
             return 'refused when built' if 'nothing opened that a checkpoint names' in str(error) else 'failed'
         except (Exception, SystemExit):
             return 'failed'
-        return 'built and asked'
+        return BUILT
 
     def _main(self, command: ModuleType) -> None:
         for kind in (MessageHub, Visualizer, *Visualizer.__subclasses__()):
@@ -279,15 +334,15 @@ class Campaign:
         command.main(command.make_parser().parse_args([str(self.file), '--work-dir', 'work']))
 
 
-def arguments_of(kind: Any, baits: Mapping[str, Any], each: int) -> Iterator[dict[str, Any]]:
-    """For each argument of a class, so many of the baits, the next ones for the next argument."""
+def arguments_of(kind: Any) -> tuple[list[str], dict[str, int]]:
+    """The arguments of a class, and a number for those that it needs."""
     names: set[str] = set()
+    needed: dict[str, int] = {}
     with suppress(Exception):
         names = parameters(kind) if inspect.isclass(kind) or inspect.isfunction(kind) else set()
-    turn = cycle(baits.values())
-    for name in sorted(names):
-        for bait in islice(turn, each):
-            yield {name: bait}
+        needed = {name: 8 for name, argument in inspect.signature(kind).parameters.items()
+                  if argument.default is argument.empty and argument.kind is argument.POSITIONAL_OR_KEYWORD}
+    return sorted(names), needed
 
 
 def control(campaign: Campaign) -> int:
@@ -299,8 +354,8 @@ def control(campaign: Campaign) -> int:
              'test_dataloader.dataset.pipeline.0': loader}
     found = 0
     for place, part in parts.items():
-        Config(put(place, part)).dump('given.py')
-        torch.save(dict(state_dict=dict(a=torch.zeros(1))), campaign.file)
+        Path('given.py').write_text(text_of(put(place, part)))
+        campaign.content = dict(state_dict=dict(a=torch.zeros(1)))
         with quiet():
             campaign._run('predict', 'given.py')
         found += bool(baits.marks(False))
@@ -319,17 +374,21 @@ def by_path(campaign: Campaign, places: Mapping[str, str]) -> None:
             campaign.attempt(place, part, use)
 
 
-def by_name(campaign: Campaign, names: Mapping[str, Any], each: int) -> None:
+def by_name(campaign: Campaign, names: Mapping[str, Any]) -> None:
     """Registered names in every place. In the first that takes one, its arguments are baits."""
+    turn = cycle(campaign.baits.values.values())
     for name, kind in names.items():
-        taken = False
         campaign.names.add(name)
+        arguments, needed = arguments_of(kind)
+        taken = False
         for place, use in PLACES.items():
-            built = campaign.attempt(place, dict(type=name), use) != DOOR
-            if built and not taken:
-                for more in arguments_of(kind, campaign.baits.values, each):
-                    campaign.attempt(place, dict(type=name, **more), use)
-            taken |= built
+            admitted = campaign.attempt(place, dict(type=name), use) != DOOR
+            if admitted and not taken and not campaign.only_door:
+                for argument in arguments:
+                    for bait in campaign.baits.values.values():
+                        campaign.attempt(place, dict(needed, type=name, **{argument: bait}), use, kind)
+                    campaign.attempt(place, dict(needed, type=name, **{argument: next(turn)}), use)
+            taken |= admitted
 
 
 def with_baits(campaign: Campaign) -> None:
@@ -343,32 +402,34 @@ def with_baits(campaign: Campaign) -> None:
                     campaign.attempt(place, {**part, field: bait}, use)
 
 
-def run(campaign: Campaign, each: int = 3, places: Mapping[str, str] = PLACES) -> Campaign:
-    """The campaign, with so many baits for each argument, and the names in an order by chance, or until time is up."""
+def run(campaign: Campaign, places: Mapping[str, str] = PLACES) -> Campaign:
+    """The campaign, with the names in an order by chance, or until time is up."""
     taken = control(campaign)
     assert taken == 3, f'only {taken} of 3 baits leave a mark when a person gives the config'
     names = list(registered().items())
     random.Random(0).shuffle(names)
     with suppress(TimeoutError):
         by_path(campaign, places)
-        by_name(campaign, dict(names), each)
+        by_name(campaign, dict(names))
         with_baits(campaign)
     return campaign
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description='Try every registered class in a hostile config.')
-    parser.add_argument('--each', type=int, default=3, help='baits for each argument of a class; default: %(default)s')
     parser.add_argument('--minutes', type=float, default=math.inf, help='after which it ends; default: at the end')
     parser.add_argument('--only-door', action='store_true', help='build nothing: what the door says of each name')
     args = parser.parse_args()
     import vit_plugin.detection  # noqa: F401  before the detectors
     leave_out_multimodal()
+    for framework in FRAMEWORKS:
+        import_module(f'{framework}.registry')
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder:
-        campaign = run(Campaign(Path(folder).resolve(), 60 * args.minutes, args.only_door), args.each)
+        campaign = run(Campaign(Path(folder).resolve(), 60 * args.minutes, args.only_door))
         os.chdir('/')
-    print(dict(campaign.counts), 'marks:', len(campaign.marked), 'registered names:', len(campaign.names))
+    print(dict(campaign.counts), 'marks:', len(campaign.marked), 'registered names:', len(campaign.names),
+          'built:', len(campaign.built))
     assert not campaign.marked
 
 

@@ -9,7 +9,7 @@ from rude_server import serving
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights import open_weights
-from vit_plugin.weights.training import settings_of, training_settings
+from vit_plugin.weights.training import saved_backbone, settings_of, training_settings
 
 PIXELS = dict(mean=[123.675, 116.28, 103.53], std=[51., 51., 25.5])
 SEEN = dict(mean=tuple(value / 255 for value in PIXELS['mean']), std=(0.2, 0.2, 0.1))
@@ -62,3 +62,25 @@ def test_every_setting_that_mmengine_writes_is_read():
     settings = dict(optim_wrapper=dict(paramwise_cfg=dict(custom_keys={'.conv1': dict(lr_mult=2.), 'a': dict(b=None)})),
                     steps=[dict(size=(1, 2)), {'x y': {'z.': True}}], name='text', number=-1.5)
     assert settings_of(Config(settings).pretty_text) == settings
+
+
+OURS = dict(type='vit_plugin.VisionTransformer', arch='Ti/16', img_size=32)
+
+
+@pytest.mark.parametrize(('backbone', 'expected'), [
+    (OURS, dict(arch='Ti/16')),
+    (dict(OURS, patch_embed=dict(type='TimmEmbed', model_name='resnet26d', pretrained=True)),
+     dict(arch='Ti/16', patch_embed=dict(type='TimmEmbed', model_name='resnet26d'))),
+    (dict(type='ResNet', depth=50), {}),
+    (dict(OURS, patch_embed=dict(type='local.Code')), 'patch_embed.type'),
+    (dict(OURS, pos_embed=dict(type='BaseDataset', ann_file='x.pkl')), 'pos_embed.type')])
+def test_the_backbone_comes_through_the_door(tmp_path, backbone, expected):
+    pytest.importorskip('mmpretrain')
+    path = tmp_path / 'epoch_1.pth'
+    torch.save(dict(meta=dict(cfg=f'model = dict(backbone={backbone!r})')), path)
+    assert training_settings(path) == ({} if backbone['type'] == 'ResNet' else dict(img_size=32))
+    if isinstance(expected, str):
+        with pytest.raises(ConfigError, match=f'names at model.backbone.{expected} .* no code is run'):
+            saved_backbone(path)
+    else:
+        assert saved_backbone(path) == expected

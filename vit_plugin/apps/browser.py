@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import gradio
 
 EXAMPLES = 3
-LARGEST = '64mb'  # upload; how many pixels it may have, the reader of images says
+LARGEST = 64_000_000  # bytes of an upload; how many pixels it may have, the reader of images says
 LONGEST = 10  # sides of a picture; the weights of attention grow with the square of this
 ABOUT = """This model says what is in a picture, and shows what it looked at. Drop a picture of what it was trained on.
 More patches make finer pictures."""

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from mmengine.config import Config
 
 from vit_plugin.config import apply_options, check_channels, check_checkpoint, read_config
-from vit_plugin.config.untrusted import admit
 from vit_plugin.engine.checkpoints.newest import newest_checkpoint
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.closed import REMEDY, closed
 from vit_plugin.weights.folders import is_checkpoint_folder
 from vit_plugin.weights.sources import read_complete
 from vit_plugin.weights.training import settings_of
+from vit_plugin.weights.untrusted import admit
 
 DETECTION = 'vit_plugin.detection'  # the module that recipes of detectors import
 
@@ -36,7 +36,7 @@ def open_checkpoint(path: str, config: str | None = None, options: Mapping[str, 
         path: a file, folder or URL, or the folder of a run, whose last checkpoint is taken.
         config: the config file, or a recipe's name. Default: the config that the checkpoint holds.
         options: settings to change in the config.
-        use: what the checkpoint is read for, see :func:`~vit_plugin.config.untrusted.admit`.
+        use: what the checkpoint is read for, see :func:`~vit_plugin.weights.untrusted.admit`.
 
     Raises:
         ConfigError: if the checkpoint or config cannot be read, if there is no config, if that in the checkpoint could
@@ -78,7 +78,7 @@ def saved_config(content: Mapping[str, Any], path: str, use: str = 'predict') ->
     Args:
         content: what is in the checkpoint.
         path: where it is, for messages.
-        use: what it is read for, see :func:`~vit_plugin.config.untrusted.admit`.
+        use: what it is read for, see :func:`~vit_plugin.weights.untrusted.admit`.
 
     Raises:
         ConfigError: if there is none, if it could run code, or if it imports modules that are not imported.

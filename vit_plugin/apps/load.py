@@ -42,7 +42,7 @@ def load(checkpoint: str | Path, config: str | None = None, arch: str | None = N
          options: Mapping[str, Any] | None = None, classify: bool = True) -> TrainedModel:
     """Read a trained model. ``vit_plugin.load(checkpoint)('photo.jpg')`` is its prediction.
 
-    No code in a checkpoint is run: its config is data, see :mod:`vit_plugin.config.untrusted`. A
+    No code in a checkpoint is run: its config is data, see :mod:`vit_plugin.weights.untrusted`. A
     ``config`` is a program.
 
     Args:

@@ -1,6 +1,6 @@
 """Within :func:`closed`, what a stranger's config names runs no code and opens nothing.
 
-:mod:`vit_plugin.config.untrusted` reads such a config before anything is built from it, and admits
+:mod:`vit_plugin.weights.untrusted` reads such a config before anything is built from it, and admits
 what is registered. A registered class may still take any of its strings for a path or a URL. These
 arguments have too many names for a list, and each version of a framework adds some. So the few
 functions of Python and MMEngine that all of them open with are closed while such a class is built
@@ -32,7 +32,7 @@ from mmengine.registry import registry
 
 from vit_plugin.errors import ConfigError
 
-REMEDY = 'if you trust it, give its config with --config FILE'
+REMEDY = 'if you trust it, give its config with --config FILE, or to begin a training with it --arch'
 # Python's own files and those of installed packages, which an import may read.
 PLACES = [sysconfig.get_path('stdlib'), sysconfig.get_path('platstdlib'), *site.getsitepackages(),
           site.getusersitepackages(), str(Path(__file__).parents[1])]

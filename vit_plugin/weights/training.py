@@ -10,37 +10,30 @@ from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import Numbers, Positive, Size
 
 from .sources import read_source
+from .untrusted import admit
 
 NOT_OF_MODEL = ('type', 'img_size', 'init_cfg')  # among the arguments of a backbone
 
 
 def training_settings(source: Any) -> dict[str, Any]:
-    """The backbone and the images of the training that saved a checkpoint, as far as the config in its ``meta`` says.
+    """The images of the training that saved a checkpoint, as far as the config in its ``meta`` says.
 
-    MMEngine writes the config's text there. It is read as plain values and never run.
+    MMEngine writes the config's text there. Numbers are read from it, and nothing is run.
 
     Args:
         source: where the weights come from. A path, or an address, whose file is downloaded. The names of
             hubs (``timm://``, ``hf://``) are those of models without a config of MMEngine's.
 
     Returns:
-        ``backbone``, the arguments of a ``vit_plugin.VisionTransformer`` but its ``img_size``; ``img_size`` in pixels;
-        ``mean`` and ``std`` of values from 0 to 1. What is not said is left out.
+        ``img_size`` in pixels; ``mean`` and ``std`` of values from 0 to 1. What is not said is left out.
 
     Raises:
         ConfigError: if the file cannot be downloaded or read.
     """
-    if not isinstance(source, (str, Path)) or str(source).startswith(('timm://', 'hf://')) or not (
-            '://' in str(source) or os.path.exists(os.path.expanduser(source))):
-        return {}
-    content = read_source(str(source), mmap=True, payload=False)
-    settings = settings_of(_entry(_entry(content, 'meta'), 'cfg'))
+    settings = _saved(source)
     model = _entry(settings, 'model')
     found: dict[str, Any] = {}
-    backbone = _entry(model, 'backbone')
-    if _entry(backbone, 'type') == 'vit_plugin.VisionTransformer':
-        found['backbone'] = {key: value for key, value in backbone.items() if key not in NOT_OF_MODEL}
-    size = _entry(backbone, 'img_size')
+    size = _entry(_entry(model, 'backbone'), 'img_size')
     if size is not None and fits(Size, size):
         found['img_size'] = size
     for pixels in (_entry(model, 'data_preprocessor'), _entry(settings, 'data_preprocessor')):
@@ -49,6 +42,31 @@ def training_settings(source: Any) -> dict[str, Any]:
             return {**found, **{key: tuple(value / 255 for value in values) for key, values in
                                 (('mean', mean), ('std', std))}}
     return found
+
+
+def saved_backbone(source: Any) -> dict[str, Any]:
+    """The arguments of the ``vit_plugin.VisionTransformer`` in a checkpoint, but its ``img_size``; {} for other models.
+
+    Raises:
+        ConfigError: as :func:`training_settings`, or if they could run code, see
+            :func:`~vit_plugin.weights.untrusted.admit`.
+    """
+    settings = _saved(source)
+    backbone = _entry(_entry(settings, 'model'), 'backbone')
+    if _entry(backbone, 'type') != 'vit_plugin.VisionTransformer':
+        return {}
+    used = dict(settings, model=dict(backbone=backbone))
+    admitted = admit(used, str(source), 'start')['model']['backbone']
+    return {key: value for key, value in admitted.items() if key not in NOT_OF_MODEL}
+
+
+def _saved(source: Any) -> dict[str, Any]:
+    """The settings in a checkpoint, or none."""
+    if not isinstance(source, (str, Path)) or str(source).startswith(('timm://', 'hf://')) or not (
+            '://' in str(source) or os.path.exists(os.path.expanduser(source))):
+        return {}
+    content = read_source(str(source), mmap=True, payload=False)
+    return settings_of(_entry(_entry(content, 'meta'), 'cfg'))
 
 
 def _entry(content: Any, name: str) -> Any:

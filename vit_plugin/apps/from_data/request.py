@@ -17,7 +17,8 @@ from vit_plugin.data.importers.findings import Findings
 from vit_plugin.data.importers.photos import Photo, read_sizes
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
-from vit_plugin.weights.training import training_settings
+from vit_plugin.weights.closed import closed
+from vit_plugin.weights.training import saved_backbone, training_settings
 from vit_plugin.zoo.pixels import data_config_of
 
 DEFAULT_TASK = 'classification'
@@ -75,7 +76,7 @@ class Request:
             self.arch = str(self.weights)
         if self.arch:
             parse_arch(self.arch)
-        elif self.weights and not self.saved.get('backbone'):
+        elif self.weights and not self.saved_backbone:
             raise ConfigError(f'--weights {self.weights!r} do not say of which model they are; give --arch, its name, '
                               'such as R50+B/16.')
         if not self.work_dir:
@@ -106,7 +107,7 @@ class Request:
         if self.arch:
             return dict(arch=self.arch)
         if self.weights:
-            given = dict(self.saved['backbone'])
+            given = self.saved_backbone
             return given if given.get('out_type') in POOLED else {**given, 'out_type': 'cls_token'}
         least, most = ROWS[self.task]
         size = min(max(size, least), most)
@@ -125,6 +126,15 @@ class Request:
         return training_settings(self.weights)
 
     @cached_property
+    def saved_backbone(self) -> dict[str, Any]:
+        """The backbone in the weights, a stranger's: it is built where it can open nothing, before it is a config."""
+        arguments = saved_backbone(self.weights)
+        if arguments:
+            with closed(self.weights), torch.device('meta'):
+                VisionTransformer(**arguments)
+        return arguments
+
+    @cached_property
     def pixels(self) -> dict[str, Any]:
         """See :func:`~vit_plugin.zoo.pixels.data_config_of`."""
         return data_config_of(self.arch, self.weights)
@@ -137,7 +147,7 @@ class Request:
     def native_size(self) -> int:
         """The image size of the weights' training or of the model that they or the arch name, its longer side."""
         name = self.weights if str(self.weights).startswith('timm://') else self.arch
-        size = parse_arch(name or self.saved['backbone']['arch']).complete(img_size=self.saved.get('img_size')).img_size
+        size = parse_arch(name or self.saved_backbone['arch']).complete(img_size=self.saved.get('img_size')).img_size
         return size if isinstance(size, int) else max(size)
 
     def assumed(self) -> str:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from vit_plugin.config.untrusted import admit
 from vit_plugin.errors import ConfigError
+from vit_plugin.weights.closed import REMEDY
+from vit_plugin.weights.untrusted import admit
 
 pytest.importorskip('mmpretrain')
 pytestmark = pytest.mark.filterwarnings('ignore')  # of the frameworks' imports
@@ -47,6 +48,8 @@ def test_a_test_reads_its_data_and_its_averages():
     found = admit(CONFIG, 'x.pth', 'test')
     assert found['test_dataloader'] == CONFIG['test_dataloader']
     assert found['custom_hooks'] == [dict(type='EMAHook')]
+    with pytest.raises(ConfigError, match='is not registered as a visualizer'):
+        admit(changed('visualizer', dict(type='LocalVisBackend')), 'x.pth', 'test')
 
 
 @pytest.mark.parametrize(('place', 'value', 'words'), [
@@ -63,15 +66,14 @@ def test_a_test_reads_its_data_and_its_averages():
     ('test_dataloader.dataset.pipeline.0', dict(type='LinearClsHead'), 'is not registered as a transform'),
     ('test_dataloader.dataset.pipeline.0.decode_backend', 'pickle', 'is none of cv2, pillow'),
     ('test_dataloader.dataset.type', 'subprocess.call', "at test_dataloader.dataset.type 'subprocess.call' by its"),
-    ('default_scope', 'local', "at default_scope the package 'local'"),
-    ('visualizer', dict(type='LocalVisBackend'), 'is not registered as a visualizer')])
+    ('default_scope', 'local', "at default_scope the package 'local'")])
 @pytest.mark.parametrize('use', ['predict', 'test'])
 def test_everything_else_is_refused_with_its_place(place, value, words, use):
     with pytest.raises(ConfigError) as error:
         admit(changed(place, value), 'x.pth', use)
     assert words in str(error.value)
     assert str(error.value).startswith("The config in 'x.pth' names at ")
-    assert str(error.value).endswith('; if you trust it, give its config with --config FILE.')
+    assert str(error.value).endswith(f'; {REMEDY}.')
 
 
 @pytest.mark.parametrize('file', [

@@ -24,7 +24,8 @@ from torch import nn
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import IMAGE_SUFFIXES
-from vit_plugin.weights.closed import REMEDY, closed
+
+from .closed import REMEDY, closed
 
 SCOPES = ('mmengine', 'mmpretrain', 'mmdet', 'mmseg', 'vit_plugin')
 DATA_SUFFIXES = ('.txt', '.csv', '.json', '.xml', *IMAGE_SUFFIXES)
@@ -84,16 +85,16 @@ ELSEWHERE = (root.MODELS, root.DATASETS, root.METRICS, root.EVALUATOR, root.VISU
 
 PREDICT = dict(
     model='model', data_preprocessor='model', default_scope='values', optimize='values',
-    test_dataloader='loader', visualizer='visualizer')
+    test_dataloader='loader')
 TEST = PREDICT | dict(
-    test_evaluator='metric', test_cfg='loop', tta_model='model', tta_pipeline='transform',
+    visualizer='visualizer', test_evaluator='metric', test_cfg='loop', tta_model='model', tta_pipeline='transform',
     custom_hooks='hook', lora='values', float8='values', sharding='values',
     find_unused_parameters='values', randomness='values', env_cfg='values', log_level='values',
     verbose='values')
 PROBE = TEST | dict(
     train_dataloader='loader', val_dataloader='loader', val_evaluator='metric', val_cfg='loop')
 # By what is done with a checkpoint: the settings of its config that are used.
-USES = dict(predict=PREDICT, test=TEST, probe=PROBE)
+USES = dict(start=dict(model='model', default_scope='values'), predict=PREDICT, test=TEST, probe=PROBE)
 
 
 def admit(settings: Mapping[str, Any], path: str, use: str = 'predict') -> dict[str, Any]:
@@ -102,7 +103,7 @@ def admit(settings: Mapping[str, Any], path: str, use: str = 'predict') -> dict[
     Args:
         settings: the config, plain values.
         path: where the checkpoint is, for messages.
-        use: ``'predict'``, ``'test'`` or ``'probe'``.
+        use: ``'start'`` to begin a training with, ``'predict'``, ``'test'`` or ``'probe'``.
 
     Raises:
         ConfigError: names the place in the config that could.
