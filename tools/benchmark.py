@@ -31,7 +31,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument('--peers', nargs='*', default=PEERS, choices=PEERS, help='default: all')
     parser.add_argument('--options', nargs='+', action=KeyValue, metavar='KEY=VALUE',
                         help='further arguments of our backbone')
-    parser.add_argument('--tolerance', type=float,
+    parser.add_argument('--tolerance', type=at_least(0, float),
                         help='largest difference from our output, relative to its largest value; default: by dtype')
     parser.add_argument('--rounds', type=at_least(1), default=10, help='turns of each implementation')
     parser.add_argument('--device', help='default: a GPU if there is one')

@@ -23,10 +23,14 @@ def test_an_unknown_error_is_a_sentence_unless_asked_for_the_traceback():
 @pytest.mark.parametrize(('error', 'iteration', 'raised'), [
     (ZeroDivisionError(), 3, TrainingError),
     (ZeroDivisionError(), 0, SystemExit),
-    (OSError(28, os.strerror(28), 'log.json'), 3, SystemExit)])
+    (OSError(28, os.strerror(28)), 3, SystemExit), (OSError(28, os.strerror(28), 'log.json'), 3, SystemExit)])
 def test_in_the_midst_of_training_an_unknown_error_keeps_its_traceback(error, iteration, raised):
-    with pytest.raises(raised) as found, one_sentence_errors(), report_interrupt(SimpleNamespace(iter=iteration)):
+    runner = SimpleNamespace(iter=iteration, work_dir='run')
+    with pytest.raises(raised) as found, one_sentence_errors(), report_interrupt(runner):
         raise error
+    if isinstance(error, OSError):
+        assert str(found.value).startswith(f'Error: {error.filename!r} cannot be written (No space left')
+        assert error.filename in ('run', 'log.json')
     assert found.value.__cause__ is error
 
 

@@ -39,7 +39,8 @@ class Layer(BaseModule):
     renamed_arguments = {'dropout': 'rate=...'}
 
     def __init__(self, width: PositiveInt, mode: Literal['left', 'right'] = 'left', size: Size = 4, bias: bool = True,
-                 encoder: Options | None = None, scales: Sequence[float] = (), init_cfg: dict | None = None) -> None:
+                 encoder: Options | None = None, scales: Sequence[float] = (), pair: tuple[Rate, Rate] = (0., 0.),
+                 init_cfg: dict | None = None) -> None:
         super().__init__(init_cfg)
         self.width, self.encoder, self.scales = width, encoder, scales
 
@@ -61,6 +62,7 @@ class Child(Layer):
     (dict(width=3, size=(1, 2, 3)), 'Layer: size=(1, 2, 3) must be a valid integer or have at most 2 items after '
                                     'validation, not 3.'),
     (dict(width=3, size=(1, -2)), 'Layer: size[1]=-2 must be greater than or equal to 1.'),
+    (dict(width=3, pair=(0.5, )), 'Layer: pair has 1 item; give more.'),
     (dict(width=3, size='3'), "Layer: size='3' must be a valid integer or be a list."),
     (dict(width=3, bias=None), 'Layer: bias=None must be a valid boolean.'),
     (dict(width=3, encoder=3), 'Layer: encoder=3 must be a valid dictionary.'),
@@ -74,7 +76,8 @@ class Child(Layer):
     (dict(width=3, widht=4), 'Layer takes no widht (given widht=4); did you mean width?'),
     (dict(width=3, depth=50, style='pytorch'), 'Layer takes no depth (given depth=50); did you mean width? To '
      'drop the arguments that a base config has for another class, add _delete_=True.'),
-    (dict(width=3, zzz=4), 'Layer takes no zzz (given zzz=4); it takes width, mode, size, bias, encoder, scales, init'),
+    (dict(width=3, zzz=4), 'Layer takes no zzz (given zzz=4); it takes width, mode, size, bias, encoder, scales, '
+     'pair, init'),
     (dict(width=3, dropout=0.1), 'Layer takes no dropout any more; write rate=....'),
 ])
 def test_one_sentence_says_what_is_wrong(kwargs, sentence):
@@ -87,8 +90,8 @@ def test_positions():
     assert Layer(3, 'right').width == 3
     with pytest.raises(ConfigError, match='width is given by position and by name'):
         Layer(3, width=4)
-    with pytest.raises(ConfigError, match='Layer takes 7 arguments by position, got 8'):
-        Layer(3, 'left', 4, True, None, (), None, 1)
+    with pytest.raises(ConfigError, match='Layer takes 8 arguments by position, got 9'):
+        Layer(3, 'left', 4, True, None, (), (0., 0.), None, 1)
 
 
 def test_values_are_passed_on_as_they_are():

@@ -88,11 +88,13 @@ def test_mode_and_link_are_kept(tmp_path):
     ('folder', 'since it is a folder'),
     ('source.txt/x.txt', "source.txt' is a file; give another folder"),
     ('/dev/null', 'since it is no plain file'),
+    ('https://example.org/x.txt', 'is a URL'),
 ])
 def test_what_cannot_be_a_target(tmp_path, target, words):
     (tmp_path / 'folder').mkdir()
     source = tmp_path / 'source.txt'
     source.write_text('old')
-    with pytest.raises(ConfigError, match=words), replacing(Path(tmp_path, target), [source]) as beside:
+    path = target if ':' in target else Path(tmp_path, target)
+    with pytest.raises(ConfigError, match=words), replacing(path, [source]) as beside:
         beside.write_text('new')
     assert source.read_text() == 'old'

@@ -1,6 +1,7 @@
 import functools
 import http.server
 import json
+import logging
 import re
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from mmengine.runner import CheckpointLoader, load_checkpoint
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.weights import FORMATS
-from vit_plugin.weights.sources import open_weights, reading_safely
+from vit_plugin.weights.sources import open_weights, reading_safely, said_once
 
 
 @pytest.fixture
@@ -226,3 +227,13 @@ class Counting(http.server.SimpleHTTPRequestHandler):
 
     def log_message(self, *args) -> None:
         pass
+
+
+def test_a_hub_that_does_not_answer_is_one_line(caplog):
+    logger = logging.getLogger('huggingface_hub.utils._http')
+    for _ in range(2):
+        with said_once():
+            for retry in range(5):
+                logger.warning('Retrying [Retry %s/5].', retry)
+    assert [record.args for record in caplog.records] == [(0, ), (0, )]
+    assert not logger.filters

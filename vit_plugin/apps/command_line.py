@@ -31,6 +31,7 @@ from vit_plugin.engine.distributed import init_distributed, report_of_rank
 from vit_plugin.engine.optimize import use_passes
 from vit_plugin.engine.runner import Runner
 from vit_plugin.errors import ConfigError, first_line, leave_out_multimodal
+from vit_plugin.files.complete import check_path
 from vit_plugin.weights.sources import reading_safely
 
 from .checkpoint import Checkpoint
@@ -47,6 +48,7 @@ def load_config(args: argparse.Namespace, checkpoint: Checkpoint | None = None) 
     if checkpoint and not args.config:
         cfg.work_dir = str(Path(checkpoint.path).parent)
     cfg.work_dir = args.work_dir or cfg.get('work_dir') or str(Path('work_dirs', Path(args.config).stem))
+    check_path(cfg.work_dir)
     apply_loader_defaults(cfg, args.no_pin_memory)
     cfg.verbose = args.verbose or cfg.get('verbose', False)
     return cfg
@@ -147,6 +149,8 @@ def report_interrupt(runner: mmengine.runner.Runner) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
+        if isinstance(error, OSError) and error.errno and not error.filename:
+            error.filename = runner.work_dir  # writers of logs and settings do not name their file
         if not interrupts:
             if runner.iter and isinstance(error, Exception) and not explained(error):
                 raise TrainingError(f'The training ended after {runner.iter} iterations.') from error

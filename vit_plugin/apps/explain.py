@@ -15,6 +15,7 @@ from vit_plugin.errors import ConfigError, MissingExtraError, first_line
 # MMEngine's root registries by what they hold, such as 'model'.
 ROOTS = {value.name: value for value in vars(mmengine.registry).values() if isinstance(value, Registry)}
 
+NO_MEMORY = 'DefaultCPUAllocator: '  # which raises a RuntimeError
 # Known errors: a pattern of their text, and a sentence with the groups of the pattern.
 KNOWN = (
     (r'(EADDRINUSE|[Aa]ddress already in use)',
@@ -60,7 +61,8 @@ def sentence(error: BaseException) -> str:
 
 def _of_machine(error: BaseException) -> str | None:
     """The sentence for an error of the machine or the settings."""
-    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+    full = isinstance(error, (torch.OutOfMemoryError, MemoryError)) or NO_MEMORY in str(error)
+    if full:
         return ('there is not enough memory; give a smaller train_dataloader.batch_size, model.backbone.with_cp=True '
                 'or --amp')
     for pattern, known in KNOWN:

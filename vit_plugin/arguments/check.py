@@ -123,6 +123,8 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
     problems = [problem for other, problem in found if other == path]
     kind, value, (*outer, name) = problems[0]['type'], problems[0]['input'], path
     at = f': {_text(outer)}' if outer else ''
+    if kind == 'missing' and isinstance(name, int):
+        return f': {_text(outer)} has {name} item{"s" * (name != 1)}; give more.'
     if kind == 'missing':
         return f'{at} needs {name}; give it.'
     if kind == 'extra_forbidden':
@@ -156,7 +158,7 @@ def _path(value: Any, problem: Any) -> tuple[str | int, ...]:
     steps, path = problem['loc'], list[str | int]()
     for i, step in enumerate(steps):
         is_inside = (isinstance(value, Mapping) and step in value) or (
-            isinstance(value, (list, tuple)) and isinstance(step, int))
+            isinstance(value, (list, tuple)) and isinstance(step, int) and step < len(value))
         if is_inside:
             value = value[step]
         if is_inside or (problem['type'] == 'missing' and i == len(steps) - 1):

@@ -1,6 +1,7 @@
 """Write files completely or not at all."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +9,7 @@ from uuid import uuid4
 
 from vit_plugin.errors import ConfigError
 
+ADDRESS = re.compile(r'\w[\w+]+:/')  # a letter alone is a disk of Windows
 PROBE = bytes(1 << 20)
 
 
@@ -58,6 +60,7 @@ def check_target(target: str | Path, sources: Iterable[str | Path] = ()) -> None
     Raises:
         ConfigError: if the target is not a file, if it is one of the sources, or if its parent is not a folder.
     """
+    check_path(target)
     target = Path(target)
     for source in sources:
         if target.exists() and Path(source).exists() and os.path.samefile(source, target):
@@ -68,6 +71,12 @@ def check_target(target: str | Path, sources: Iterable[str | Path] = ()) -> None
     above = next((folder for folder in target.absolute().parents if folder.exists()), None)
     if above is not None and not above.is_dir():
         raise ConfigError(f'{str(target)!r} cannot be written, since {str(above)!r} is a file; give another folder.')
+
+
+def check_path(path: str | Path) -> None:
+    """Raise a ``ConfigError`` if a path to write to is a URL, of which ``Path`` would make folders."""
+    if ADDRESS.match(str(path)):
+        raise ConfigError(f'{str(path)!r} is a URL, and files are written on this machine only; give a path.')
 
 
 def _sync(path: Path) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from vit_plugin.errors import ConfigError
 
+from .complete import ADDRESS
 from .images import image_files
 from .streams import READERS
 
@@ -95,6 +96,8 @@ def _inputs_of(argument: str) -> list[Input]:
         if is_video(Path(urlsplit(argument).path)):
             raise ConfigError(f'{argument!r} is a video; download it, and give the file.')
         return [Input(argument, reader='url')]
+    if ADDRESS.match(argument) and not path.exists():
+        raise ConfigError(f'{argument!r} is not a URL that is read; give {" or ".join(URLS)}..., or a file.')
     if argument.isdecimal() and not path.exists():
         return [Input(argument, reader='webcam')]
     if not path.is_dir():

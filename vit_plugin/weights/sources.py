@@ -1,5 +1,6 @@
 """Find weights: in a file, at an address, in timm's or Hugging Face's hub."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -72,6 +73,23 @@ def _fetched(source: str) -> Path:
                       f'path. Known are http, https, hf, timm, {", ".join(ADDRESSES)}.')
 
 
+@contextmanager
+def said_once() -> Iterator[None]:
+    """Leave one line of those in which the hub's library says that it tries again. The error names the reason."""
+    logger, said = logging.getLogger('huggingface_hub.utils._http'), list[logging.LogRecord]()
+
+    def is_first(record: logging.LogRecord) -> bool:
+        said.append(record)
+        return len(said) == 1
+
+    logger.addFilter(is_first)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_first)
+
+
+@said_once()
 def _from_hugging_face(name: str) -> Path:
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError
@@ -88,6 +106,7 @@ def _from_hugging_face(name: str) -> Path:
     raise AssertionError
 
 
+@said_once()
 def _from_timm(name: str) -> Mapping[str, Tensor]:
     import timm
     try:

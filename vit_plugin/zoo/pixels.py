@@ -11,6 +11,7 @@ from mmengine.logging import print_log
 from timm.data import resolve_data_config
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.weights.sources import said_once
 from vit_plugin.weights.training import training_settings
 
 # google-research/vision_transformer `input_pipeline.py`: (x - 127.5) / 127.5 of the entire image, resized.
@@ -60,6 +61,7 @@ def _of_timm(name: str) -> dict[str, Any]:
     return {key: found[key] for key in AUTHORS}
 
 
+@said_once()
 def _of_hugging_face(name: str) -> dict[str, Any]:
     """The model's image processor in transformers, as far as timm has terms for it."""
     from huggingface_hub import hf_hub_download

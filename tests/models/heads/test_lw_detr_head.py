@@ -163,6 +163,8 @@ def test_predictions_with_fewer_queries_and_layers():
 
 @pytest.mark.parametrize(('head', 'message'), [
     (dict(test_cfg=dict(num_queries=6)), 'test_cfg.num_queries=6 must be from 1 to num_queries=5'),
+    (dict(test_cfg=dict(max_per_imgs=6)), 'did you mean max_per_img?'),
+    (dict(loss_cls=dict(loss_weight=1.)), 'loss_cls needs type'),
     (dict(test_cfg=dict(num_layers=0)), 'test_cfg.num_layers=0 must be from 1 to num_layers=2'),
     (dict(num_queries=65), '65 queries, and the maps only 64 positions'),
     (dict(num_levels=2), r'where it takes num_levels=2 maps of embed_dims=8'),

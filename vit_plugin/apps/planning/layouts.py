@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mmengine.config import Config
+from tqdm import tqdm
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.layers.recompute import Recompute
@@ -41,6 +42,8 @@ def lay_out(cfg: Config, cluster: Cluster, batch: int, images: float | None,
             num_layers: int) -> tuple[list[Row], list[str]]:
     """Plan DDP, FSDP2 and HSDP for a classifier of so many blocks, each with the three settings of recomputing.
 
+    A bar on stderr counts them.
+
     Args:
         cfg, cluster: the config, and what it is planned for. The ranks must be pretended.
         batch: images of a forward on a GPU.
@@ -56,13 +59,14 @@ def lay_out(cfg: Config, cluster: Cluster, batch: int, images: float | None,
     gpus, node = cluster.gpus, cluster.gpus_per_node
     groups = {'DDP': [1], 'FSDP2': [group for group in range(gpus, 1, -1) if gpus % group == 0],  # in order of trying
               'HSDP': [node] if gpus > node > 1 else []}
+    layouts = [(strategy, sizes, recompute) for strategy, sizes in groups.items() if sizes for recompute in RECOMPUTING]
     rows: list[Row] = []
     notes: dict[str, str] = {}
-    for strategy, sizes in groups.items():
+    for strategy, sizes, recompute in tqdm(layouts, 'Planning', unit='layout'):
         for group in sizes:
+            layout = Layout(gpus, node, group, recompute)
             try:
-                rows += [_row(strategy, cfg, cluster, Layout(gpus, node, group, recompute), batch, images,
-                              equal_blocks(cfg, num_layers)) for recompute in RECOMPUTING]
+                rows.append(_row(strategy, cfg, cluster, layout, batch, images, equal_blocks(cfg, num_layers)))
                 break  # the largest group that the model can be sharded in
             except ConfigError as error:
                 if group == 1 or not str(error).startswith(('sharding:', 'optim_wrapper.optimizer:')):

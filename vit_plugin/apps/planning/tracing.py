@@ -34,6 +34,7 @@ KIND = {'Parameter': 'parameters', 'Sharded Param': 'parameters', 'Buffer': 'par
 KINDS = ('parameters', 'gradients', 'optimizer', 'ema', 'gathered', 'activations')
 BLOCK = re.compile(r'\.backbone\.blocks\.(\d+)$')  # in a module's full name
 ENDS = 2  # blocks at either end that differ from the others, which torch's prefetching makes more than one
+SENDS = collective_ops - sync_ops
 READS = (torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default)
 
 
@@ -64,10 +65,11 @@ class Work(TorchDispatchMode):
             if func not in READS:
                 raise
             return 1. if args[0].is_floating_point() else 1
-        if active_fake_mode() is self.fake:
-            if func._overloadpacket in flop_registry:
+        counts, sends = func._overloadpacket in flop_registry, func in SENDS
+        if (counts or sends) and active_fake_mode() is self.fake:
+            if counts:
                 self.flops += flop_registry[func._overloadpacket](*args, **(kwargs or {}), out_val=out)
-            if func in collective_ops - sync_ops:
+            if sends:
                 self._send(func, out, args, kwargs)
         return out
 

@@ -9,7 +9,7 @@ from torch.optim import Optimizer
 from torch.optim.adamw import adamw
 
 from vit_plugin.arguments import Signature, as_config_error, check
-from vit_plugin.arguments.fields import Eps, NotNegative, PositiveInt, Rate
+from vit_plugin.arguments.fields import Depth, Eps, NotNegative, Rate
 from vit_plugin.registry import OPTIMIZERS
 
 # Of the quintic iteration: they let small singular values grow fast, and bring all of them to between 0.7 and 1.2.
@@ -67,7 +67,7 @@ class Muon(Optimizer):
     """
 
     def __init__(self, params: Any, lr: NotNegative = 1e-3, momentum: Rate = 0.95,
-                 weight_decay: NotNegative = 0.01, steps: PositiveInt = 5, betas: tuple[Rate, Rate] = (0.9, 0.99),
+                 weight_decay: NotNegative = 0.01, steps: Depth = 5, betas: tuple[Rate, Rate] = (0.9, 0.99),
                  eps: Eps = 1e-8, fixed_norm: bool = False) -> None:
         with as_config_error('Muon: params'):
             super().__init__(params, dict(lr=lr, momentum=momentum, weight_decay=weight_decay, steps=steps,

@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from vit_plugin.arguments.fields import PositiveInt
+from vit_plugin.arguments.fields import Depth, PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
@@ -31,7 +31,7 @@ class EoMT(VisionTransformer):
         ConfigError: if there are fewer blocks, if one of the last blocks is in windows, or for an output.
     """
 
-    def __init__(self, num_classes: PositiveInt, num_queries: PositiveInt = 100, num_blocks: PositiveInt = 4,
+    def __init__(self, num_classes: PositiveInt, num_queries: PositiveInt = 100, num_blocks: Depth = 4,
                  **kwargs: Any) -> None:
         for name in ('out_indices', 'out_type'):
             if name in kwargs:

@@ -9,7 +9,7 @@ from pydantic import Field, with_config
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
-from vit_plugin.arguments.fields import OPEN, Count, Fraction, Indices, InitConfig, NormConfig, PositiveInt, Rate
+from vit_plugin.arguments.fields import OPEN, Blocks, Fraction, Indices, InitConfig, NormConfig, PositiveInt, Rate
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS, SCOPE
 from vit_plugin.weights.report import Report
@@ -93,7 +93,7 @@ class ViTAdapter(LoadableModule):
     """
 
     def __init__(self, backbone: BackboneCfg, interactions: PositiveInt | Indices = 4, inject: bool = True,
-                 num_extra_extractors: Count = 2, add_tokens: Literal['last', 'each', 'none'] = 'last',
+                 num_extra_extractors: Blocks = 2, add_tokens: Literal['last', 'each', 'none'] = 'last',
                  prior_channels: PositiveInt = 64, attention: AttentionCfg | None = None, ffn_ratio: Fraction = 0.25,
                  init_value: Fraction = 0., out_indices: Indices = (0, 1, 2, 3),
                  norm_cfg: NormConfig = dict(type='SyncBN'), drop_path_rate: Rate = 0., with_cp: Recompute = False,

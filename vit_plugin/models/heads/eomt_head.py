@@ -41,6 +41,17 @@ class PointOptions(TypedDict, total=False):
     importance_sample_ratio: Fraction
 
 
+class FusionOptions(TypedDict, total=False):
+    """Options of MMDetection's ``MaskFormerFusionHead``."""
+    panoptic_on: bool
+    semantic_on: bool
+    instance_on: bool
+    filter_low_score: bool
+    max_per_image: PositiveInt
+    iou_thr: Fraction
+    object_mask_thr: Fraction
+
+
 @MODELS.register_module()
 class EoMTHead(Mask2FormerHead):
     """Mask2Former's loss on every prediction of an :class:`~vit_plugin.models.EoMT` (arXiv:2503.19108, Section 3.1).
@@ -63,7 +74,7 @@ class EoMTHead(Mask2FormerHead):
 
     def __init__(self, num_things_classes: PositiveInt, num_stuff_classes: Count = 0,
                  loss_weights: LossWeights | None = None, no_object_weight: Fraction = 0.1,
-                 train_cfg: PointOptions | None = None, test_cfg: dict | None = None,
+                 train_cfg: PointOptions | None = None, test_cfg: FusionOptions | None = None,
                  init_cfg: InitConfig = None) -> None:
         super(AnchorFreeHead, self).__init__(init_cfg=init_cfg)  # without Mask2Former's decoders
         self.num_things_classes, self.num_stuff_classes = num_things_classes, num_stuff_classes

@@ -6,9 +6,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from mmengine.model import bias_init_with_prob
+from pydantic import with_config
 from torch import Tensor, nn
+from typing_extensions import TypedDict
 
-from vit_plugin.arguments.fields import Depth, InitConfig, Positive, PositiveInt, Rate
+from vit_plugin.arguments.fields import OPEN, Depth, InitConfig, NotNegative, Positive, PositiveInt, Rate, Typed
 from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
 
@@ -23,6 +25,24 @@ with needed_by('LWDETRHead'):
 MATCHING = dict(assigner=dict(type='mmdet.HungarianAssigner', match_costs=[
     dict(type='mmdet.FocalLossCost', weight=2.), dict(type='mmdet.BBoxL1Cost', weight=5., box_format='xywh'),
     dict(type='mmdet.IoUCost', iou_mode='giou', weight=2.)]))
+
+
+@with_config(OPEN)
+class Loss(Typed, total=False):
+    """A loss, with what else its class takes."""
+    loss_weight: NotNegative
+
+
+class Matching(TypedDict, total=False):
+    """MMDetection's ``train_cfg`` of a DETR."""
+    assigner: Typed
+
+
+class QueryTest(TypedDict, total=False):
+    """Options of a prediction."""
+    max_per_img: PositiveInt
+    num_queries: int
+    num_layers: int
 
 
 @MODELS.register_module()
@@ -107,21 +127,23 @@ class LWDETRHead(DETRHead):
             or maps with fewer positions than queries.
     """
 
-    def __init__(self, num_classes: PositiveInt, num_queries: PositiveInt = 300, num_groups: PositiveInt = 13,
-                 num_layers: Depth = 3, num_levels: PositiveInt = 1, embed_dims: PositiveInt = 256,
+    def __init__(self, num_classes: PositiveInt, num_queries: PositiveInt = 300, num_groups: Depth = 13,
+                 num_layers: Depth = 3, num_levels: Depth = 1, embed_dims: PositiveInt = 256,
                  num_heads: PositiveInt = 8, num_cross_heads: PositiveInt = 16, num_points: PositiveInt = 4,
                  feedforward_channels: PositiveInt = 2048, drop_rate: Rate = 0.,
-                 loss_cls: dict = dict(type='vit_plugin.IoUAwareBCELoss'),
-                 loss_bbox: dict = dict(type='mmdet.L1Loss', loss_weight=5.),
-                 loss_iou: dict = dict(type='mmdet.GIoULoss', loss_weight=2.),
-                 train_cfg: dict | None = None, test_cfg: dict | None = None, init_cfg: InitConfig = None) -> None:
-        test_cfg = {'max_per_img': 300, 'num_queries': num_queries, 'num_layers': num_layers, **(test_cfg or {})}
+                 loss_cls: Loss = dict(type='vit_plugin.IoUAwareBCELoss'),
+                 loss_bbox: Loss = dict(type='mmdet.L1Loss', loss_weight=5.),
+                 loss_iou: Loss = dict(type='mmdet.GIoULoss', loss_weight=2.),
+                 train_cfg: Matching | None = None, test_cfg: QueryTest | None = None,
+                 init_cfg: InitConfig = None) -> None:
+        test: dict[str, Any] = {'max_per_img': 300, 'num_queries': num_queries, 'num_layers': num_layers}
+        test.update(test_cfg or {})
         for name, most in (('num_queries', num_queries), ('num_layers', num_layers)):
-            if not 1 <= test_cfg[name] <= most:
-                raise ConfigError(f'LWDETRHead: test_cfg.{name}={test_cfg[name]} must be from 1 to {name}={most}.')
-        test_cfg['max_per_img'] = min(test_cfg['max_per_img'], test_cfg['num_queries'] * num_classes)
+            if not 1 <= test[name] <= most:
+                raise ConfigError(f'LWDETRHead: test_cfg.{name}={test[name]} must be from 1 to {name}={most}.')
+        test['max_per_img'] = min(test['max_per_img'], test['num_queries'] * num_classes)
         super().__init__(num_classes, embed_dims, sync_cls_avg_factor=True, loss_cls=loss_cls, loss_bbox=loss_bbox,
-                         loss_iou=loss_iou, train_cfg=train_cfg or MATCHING, test_cfg=test_cfg, init_cfg=init_cfg)
+                         loss_iou=loss_iou, train_cfg=train_cfg or MATCHING, test_cfg=test, init_cfg=init_cfg)
         self.num_queries, self.num_groups, self.num_levels = num_queries, num_groups, num_levels
         dims, groups = embed_dims, range(num_groups)
         self.reference = nn.Embedding(num_groups * num_queries, 4)

@@ -9,7 +9,7 @@ from mmengine.model import BaseModule
 from pydantic import AfterValidator, Field
 from torch import Tensor, nn
 
-from vit_plugin.arguments.fields import InitConfig, NormConfig, PositiveInt, PositiveInts
+from vit_plugin.arguments.fields import Depth, InitConfig, NormConfig, PositiveInt, PositiveInts
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
@@ -89,7 +89,7 @@ class C2fProjector(BaseModule):
     """
 
     def __init__(self, in_channels: PositiveInts, out_channels: PositiveInt = 256, scales: Scales = (1, ),
-                 num_blocks: PositiveInt = 3, norm_cfg: NormConfig = dict(type='BN'),
+                 num_blocks: Depth = 3, norm_cfg: NormConfig = dict(type='BN'),
                  init_cfg: InitConfig = None) -> None:
         super().__init__(init_cfg)
         self.in_channels = list(in_channels)

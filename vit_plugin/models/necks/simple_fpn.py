@@ -8,7 +8,7 @@ from mmengine.model import BaseModule
 from pydantic import AfterValidator, Field
 from torch import Tensor, nn
 
-from vit_plugin.arguments.fields import InitConfig, NormConfig, PositiveInt, PositiveInts
+from vit_plugin.arguments.fields import Depth, InitConfig, NormConfig, PositiveInt, PositiveInts
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
@@ -73,7 +73,7 @@ class SimpleFPN(BaseModule):
     """
 
     def __init__(self, in_channels: PositiveInt | PositiveInts, out_channels: PositiveInt = 256,
-                 num_outs: PositiveInt = 5, scales: Scales = (4, 2, 1, 0.5), add_extra_convs: bool = False,
+                 num_outs: Depth = 5, scales: Scales = (4, 2, 1, 0.5), add_extra_convs: bool = False,
                  norm_cfg: NormConfig = dict(type='LN2d'), init_cfg: InitConfig = None) -> None:
         super().__init__(init_cfg)
         if num_outs < len(scales):
