@@ -54,7 +54,7 @@ def main(args: argparse.Namespace) -> None:
 
     steps = json.loads(facts(None) or '{}').get('steps', ())
     keeps_ratio = any('unit' in step for step in steps)
-    size = None if args.dynamic_size or (keeps_ratio and model.any_size and not args.size) else fixed
+    size = None if args.dynamic_size or (keeps_ratio and not args.size) else fixed
     note = ''
     try:
         difference = write(size)
@@ -69,8 +69,7 @@ def main(args: argparse.Namespace) -> None:
         note += (f'\nOn five photographs of several shapes, its pixels differ from those of the pipeline by up to '
                  f'{pixels} of 255, and its answers by up to {answers:.1%}')
     shape = f'{size[0]}, {size[1]}' if size else f'height and width multiples of {unit} from {model.least * unit} on'
-    number = 'any number' if model.any_number else 1
-    print(f'{args.out}: images ({number}, {backbone.in_channels}, {shape}), {args.dtype} -> '
+    print(f'{args.out}: images (any number, {backbone.in_channels}, {shape}), {args.dtype} -> '
           f'{", ".join(model.outputs)}; largest difference from the model in float32: {difference:.1e} of the '
           f'largest value{note}')
 

@@ -17,7 +17,7 @@ pytest.importorskip('onnxruntime')
 STRETCH = [dict(resize=['exact', 12, 8], interpolation='bilinear', backend='cv2')]
 WITHIN = [dict(resize=['target', 12, 8, 1], interpolation='bilinear', backend='cv2'), dict(pad=[12, 8], fill=[0, 0, 0])]
 AROUND = [dict(resize=['target', 12, 8, 0], interpolation='bilinear', backend='cv2'), dict(crop=[12, 8])]
-FACTS = dict(classes=['cat', 'dog', 'cow'], rgb=True, steps=STRETCH)
+FACTS = dict(classes=['cat', 'dog', 'cow'], multi_label=False, rgb=True, steps=STRETCH)
 
 
 def write(path, outputs: dict[str, np.ndarray], echo: bool = False, **facts) -> str:
@@ -87,10 +87,20 @@ def test_pictures(tmp_path, outputs):
 def test_several_images_are_those_alone(tmp_path):
     model = OnnxModel(write(tmp_path / 'm.onnx', dict(logits=np.zeros((1, 3), np.float32)), True))
     images = [np.full((8, 12, 3), colour, np.uint8) for colour in ((200, 0, 0), (0, 200, 0), (0, 0, 200))]
-    assert model.any_number
     assert [found.names[0] for found in model.predict(images)] == ['cow', 'dog', 'cat']
-    model.any_number = False  # as of a detector in a file for one image
-    assert [found.names[0] for found in model.predict(images)] == ['cow', 'dog', 'cat']
+
+
+def test_each_of_several_classes_has_its_own_probability(tmp_path):
+    file = write(tmp_path / 'm.onnx', dict(logits=np.array([[0., 2., -2.]], np.float32)), multi_label=True)
+    found = OnnxModel(file)(np.zeros((8, 12, 3), np.uint8))
+    assert found.names == ['dog', 'cat', 'cow']
+    assert found.scores[1] == 0.5
+
+
+def test_boxes_that_are_not_there(tmp_path):
+    outputs = dict(boxes=np.zeros((1, 2, 4), np.float32), scores=np.array([[0.9, 0.]], np.float32),
+                   labels=np.array([[1, 0]]))
+    assert OnnxModel(write(tmp_path / 'm.onnx', outputs))(np.zeros((8, 12, 3), np.uint8)).names == ['dog']
 
 
 def test_errors(tmp_path):

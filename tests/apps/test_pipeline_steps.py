@@ -107,5 +107,5 @@ def test_without_a_pipeline_images_are_stretched():
             backbone=SimpleNamespace(img_size=(8, 12)),
             data_preprocessor=SimpleNamespace(to_rgb=True, mean=np.array([1., 2., 3.]).reshape(3, 1, 1))))
     facts = json.loads(facts_of(trained, None))
-    assert facts == dict(classes=['cat'], rgb=True, fit='stretch', steps=[
+    assert facts == dict(classes=['cat'], multi_label=False, rgb=True, fit='stretch', steps=[
         dict(resize=['exact', 12, 8], interpolation='bilinear', backend='cv2')])

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torchvision.ops import box_convert, clip_boxes_to_image, nms
+from torchvision.ops import box_convert, nms
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.protocol import Backbone
@@ -17,15 +17,15 @@ Outputs = Tensor | tuple[Tensor, ...]
 class Deployed(nn.Module):
     """Preprocessing and network in one module, in this dtype.
 
+    Its forward gets images (B, C, H, W), float32 from 0 to 255, in the network's channel order (RGB). A detector's also
+    gets their heights and widths (B, 2) in int64, beyond which they are padded.
+
     Attributes:
-        outputs: the names of what :meth:`forward` returns.
-        any_number: whether it takes several images at once.
-        any_size: whether one graph may take images of all sizes.
+        inputs, outputs: the names of what the forward gets and returns.
         unit, least: sides of images are multiples of the first in such a graph, at least so many.
     """
+    inputs: ClassVar[tuple[str, ...]] = ('images', )
     outputs: ClassVar[tuple[str, ...]]
-    any_number: ClassVar[bool] = True
-    any_size: ClassVar[bool] = True
 
     def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
@@ -38,18 +38,14 @@ class Deployed(nn.Module):
 
     @property
     def unit(self) -> int:
-        return self.model.backbone.strides[-1]
+        return max(self.model.backbone.strides[-1], padding_of(self.model.data_preprocessor))
 
     @property
     def least(self) -> int:
         return 2
 
-    def forward(self, images: Tensor) -> Outputs:
-        """Images (B, C, H, W), float32 from 0 to 255, in the network's channel order (RGB) -> ``outputs``."""
-        raise NotImplementedError
-
     def features(self, images: Tensor) -> Any:
-        """Images, see :meth:`forward`, -> what the head gets."""
+        """Images -> what the head gets."""
         return self.model.extract_feat(((images - self.image_mean) / self.image_std).to(self.dtype))
 
     def difference(self, found: Outputs, wanted: Outputs) -> float:
@@ -92,64 +88,83 @@ class DeployedBoxes(Deployed):
 
     Boxes are left, top, right and bottom in pixels of the image. No score is too low to be there.
     """
+    inputs = ('images', 'sizes')
     outputs = ('boxes', 'scores', 'labels')
-    any_size = False  # positions of proposals are constants of the graph
 
     @property
-    def unit(self) -> int:
-        """The framework pads each image to multiples of this."""
-        return max(super().unit, getattr(self.model.data_preprocessor, 'pad_size_divisor', 1))
+    def least(self) -> int:
+        """So that the coarsest map has two rows: torch.export takes a side of one for a constant."""
+        side = 16 * self.model.backbone.strides[-1]
+        with torch.no_grad():
+            maps = self.features(torch.zeros(1, self.model.backbone.in_channels, side, side))
+        coarsest = side / min(level.shape[-1] for level in maps)
+        return max(2, math.ceil(2 * coarsest / self.unit))
 
     def difference(self, found: Outputs, wanted: Outputs) -> float:
-        """Distance of boxes to the nearest of their class, relative to the image and the best score.
-
-        A twentieth of them does not count: where scores tie, rounding decides which of two boxes is there.
-        """
-        nearest = [_nearest(*image) for image in zip(*found, *wanted, strict=True)]
-        return torch.cat(nearest).quantile(0.95, interpolation='higher').item()
+        """Distance of boxes to the nearest of their class, in both directions, see :func:`nearest`."""
+        images = list(zip(*found, *wanted, strict=True))
+        return distance(torch.cat([nearest(*image[i:], *image[:i]) for image in images for i in (0, 3)]))
 
 
 class DeployedDETR(DeployedBoxes):
     """A detector with an ``LWDETRHead``."""
 
-    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        logits, boxes, *_ = self.model.bbox_head(self.features(images))
+    def forward(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, ...]:
+        logits, boxes, *_ = self.model.bbox_head(self.features(images), (sizes, images.shape[-2:]))
         scores, best = logits[-1].float().sigmoid().flatten(1).topk(self.model.bbox_head.test_cfg['max_per_img'])
-        height, width = images.shape[-2:]
         classes = logits.shape[-1]
-        boxes = box_convert(boxes[-1].float(), 'cxcywh', 'xyxy') * boxes.new_tensor([width, height, width, height])
+        boxes = box_convert(boxes[-1].float(), 'cxcywh', 'xyxy') * _ends(sizes)
         boxes = boxes.gather(1, (best // classes)[..., None].expand(-1, -1, 4))
-        return clip_boxes_to_image(boxes, (height, width)), scores, best % classes
+        return _clipped(boxes, sizes), scores, best % classes
 
 
 class DeployedRetinaNet(DeployedBoxes):
-    """A detector with MMDetection's ``RetinaHead``, with torchvision's suppression of overlaps, for one image."""
-    any_number, any_size = False, True
+    """A detector with MMDetection's ``RetinaHead``, with torchvision's suppression of overlaps.
 
-    @property
-    def least(self) -> int:
-        """So that the coarsest map has two rows: torch.export takes a side of one for a constant."""
-        coarsest = max(max(stride) for stride in self.model.bbox_head.prior_generator.strides)
-        return max(2, math.ceil(2 * coarsest / self.unit))
+    An image with fewer boxes than ``max_per_img`` has others of score 0.
+    """
 
-    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+    def forward(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, ...]:
         head, test_cfg = self.model.bbox_head, self.model.bbox_head.test_cfg
         logits, deltas = head(self.features(images))
         anchors = head.prior_generator.grid_priors([level.shape[-2:] for level in logits], device=images.device)
         found = []
         for level, delta, anchor in zip(logits, deltas, anchors, strict=True):
-            scores = level[0].float().permute(1, 2, 0).reshape(-1).sigmoid()
+            scores = level.float().permute(0, 2, 3, 1).flatten(1).sigmoid()  # (B, positions * anchors * classes)
             most = test_cfg.get('nms_pre', -1)
-            count = scores.shape[0]
+            count = scores.shape[1]
             scores, best = scores.topk(count if most < 0 else torch.sym_min(most, count))
             rows = best // head.num_classes
-            boxes = head.bbox_coder.decode(anchor[rows], delta[0].float().permute(1, 2, 0).reshape(-1, 4)[rows],
-                                           max_shape=images.shape[-2:])
-            found.append((boxes, scores, best % head.num_classes))
-        boxes, scores, labels = (torch.cat(parts) for parts in zip(*found, strict=True))
-        apart = labels[:, None] * (1. + boxes.max())  # boxes of two classes do not overlap
-        kept = nms(boxes + apart, scores, test_cfg['nms']['iou_threshold'])[:test_cfg['max_per_img']]
-        return boxes[kept][None], scores[kept][None], labels[kept][None]
+            delta = delta.float().permute(0, 2, 3, 1).reshape(images.shape[0], -1, 4)
+            delta = delta.gather(1, rows[..., None].expand(-1, -1, 4))
+            boxes = head.bbox_coder.decode(anchor[rows].flatten(0, 1), delta.flatten(0, 1)).unflatten(0, rows.shape)
+            found.append((_clipped(boxes, sizes), scores, best % head.num_classes))
+        boxes, scores, labels = (torch.cat(parts, dim=1) for parts in zip(*found, strict=True))
+        image = torch.arange(images.shape[0], device=images.device)[:, None].expand_as(labels)
+        # Boxes of two classes do not overlap, nor do those of two images.
+        apart = torch.stack((labels, image), dim=-1) * (1. + boxes.max())
+        kept = nms((boxes + apart.repeat(1, 1, 2)).flatten(0, 1), scores.flatten(), test_cfg['nms']['iou_threshold'])
+        there = torch.zeros_like(scores).flatten().index_fill(0, kept, 1.).unflatten(0, scores.shape)
+        scores, best = (scores * there).topk(torch.sym_min(test_cfg['max_per_img'], scores.shape[1]))
+        there = scores > 0
+        boxes = boxes.gather(1, best[..., None].expand(-1, -1, 4)) * there[..., None]
+        return boxes, scores, labels.gather(1, best) * there
+
+
+def _ends(sizes: Tensor) -> Tensor:
+    """Heights and widths (B, 2) -> where boxes end at most (B, 1, 4)."""
+    return sizes.flip(1).repeat(1, 2)[:, None]
+
+
+def _clipped(boxes: Tensor, sizes: Tensor) -> Tensor:
+    return torch.minimum(boxes.clamp(min=0), _ends(sizes).to(boxes))
+
+
+def padding_of(preprocessor: nn.Module) -> int:
+    """The divisor of the sides to which a preprocessor pads the images of a test."""
+    if hasattr(preprocessor, 'test_cfg'):  # MMSegmentation's
+        return (preprocessor.test_cfg or {}).get('size_divisor', 1)
+    return getattr(preprocessor, 'pad_size_divisor', 1)
 
 
 def deploy(model: nn.Module, dtype: str = 'float32') -> Deployed:
@@ -191,15 +206,25 @@ def _kind(model: nn.Module) -> type[Deployed]:
                       'segmentors, EoMT, and detectors with an LWDETRHead or a RetinaHead can be exported.')
 
 
-def _nearest(boxes: Tensor, scores: Tensor, labels: Tensor, other_boxes: Tensor, other_scores: Tensor,
-             other_labels: Tensor) -> Tensor:
-    """The distance of each box of an image to the nearest of the others, and the other way round."""
+def nearest(boxes: Tensor, scores: Tensor, labels: Tensor, other_boxes: Tensor, other_scores: Tensor,
+            other_labels: Tensor) -> Tensor:
+    """The distance (N) of each box (N, 4) of an image to the nearest of its class among others.
+
+    It is the larger one of their sides and of their scores, relative to the largest of the others.
+    """
     if not len(boxes) or not len(other_boxes):
-        return boxes.new_full((1, ), 0. if len(boxes) == len(other_boxes) else math.inf)
+        return boxes.new_full((len(boxes), ), math.inf)
     apart = (boxes[:, None] - other_boxes).abs().amax(-1) / other_boxes.abs().max().clamp(min=1e-6)
     apart = torch.maximum(apart, (scores[:, None] - other_scores).abs() / other_scores.max().clamp(min=1e-6))
-    apart = apart.masked_fill(labels[:, None] != other_labels, math.inf)
-    return torch.cat((apart.amin(0), apart.amin(1)))
+    return apart.masked_fill(labels[:, None] != other_labels, math.inf).amin(1)
+
+
+def distance(distances: Tensor) -> float:
+    """The largest of the distances of boxes, but for a twentieth of them.
+
+    Where scores tie, rounding decides which of two boxes is there.
+    """
+    return distances.quantile(0.95, interpolation='higher').item() if len(distances) else 0.
 
 
 def _tuple(outputs: Outputs) -> tuple[Tensor, ...]:

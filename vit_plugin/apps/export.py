@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from itertools import chain, product
@@ -18,10 +18,10 @@ from vit_plugin.files.complete import replacing
 from vit_plugin.models import VisionTransformer
 from vit_plugin.passes.precompute import precomputed
 
-from .deployed import Deployed, Outputs
+from .deployed import Deployed, DeployedBoxes, Outputs
 from .onnx_model import KEY
 
-Run = Callable[[Tensor], Outputs]
+Run = Callable[..., Outputs]
 
 # A float32 graph must equal the model. For other dtypes, the user decides which difference is acceptable.
 FLOAT32_TOLERANCE = 1e-4
@@ -75,25 +75,29 @@ def trace(model: Deployed, size: tuple[int, int] | None) -> ExportedProgram:
         ConfigError: if the model has no such graph.
     """
     backbone = model.model.backbone
-    dynamic: dict[int, Any] = {0: Dim('batch')} if model.any_number else {}
+    dynamic: dict[int, Any] = {0: Dim('batch')}
     unit = model.unit
     what, remedy = 'torch.export cannot trace this model', 'leave out the part of it that the cause names'
-    if size is None and not model.any_size:
-        raise ConfigError(f'--dynamic-size: {type(model.model).__name__} has positions of boxes in its graph; write a '
-                          'file for each size, with --size.')
     if size is None:
         dynamic |= {2: unit * Dim('rows', min=model.least), 3: unit * Dim('columns', min=model.least)}
         what = ('--dynamic-size: the graph of this model depends on the size of the images, as with '
                 "encoder=dict(window=...) or pos_embed=dict(interpolate_mode='bicubic_dinov2')")
         remedy = 'write a file for each size, with --size'
     example_size = size or ((model.least + 1) * unit, (model.least + 2) * unit)
-    example = torch.zeros(2 if model.any_number else 1, backbone.in_channels, *example_size)
+    example = inputs(model, torch.zeros(2, backbone.in_channels, *example_size))
+    shapes = (dynamic, {0: dynamic[0]})[:len(example)]
     with torch.no_grad(), precomputed(model, size), _one_sentence(what, remedy):
-        program = torch.export.export(model, (example, ), dynamic_shapes=(dynamic or None, ))
+        program = torch.export.export(model, example, dynamic_shapes=shapes)
         run = program.module()
         for other in sizes_to_try(model, size):  # the graph may have taken what the example has for a constant
-            run(torch.zeros(1, backbone.in_channels, *other))
+            run(*inputs(model, torch.zeros(1, backbone.in_channels, *other)))
     return program
+
+
+def inputs(model: Deployed, images: Tensor) -> tuple[Tensor, ...]:
+    """The inputs of a graph for images (B, C, H, W): these, and of a detector their sizes, each a pixel smaller."""
+    padding = torch.arange(len(images))[:, None]
+    return (images, torch.tensor(images.shape[-2:]) - padding)[:len(model.inputs)]
 
 
 def sizes_to_try(model: Deployed, size: tuple[int, int] | None) -> list[tuple[int, int]]:
@@ -132,7 +136,8 @@ def write_onnx(program: ExportedProgram, path: Path, dtype: str, outputs: Sequen
         import onnxscript  # noqa: F401  torch's exporter needs it
         from onnxruntime.quantization import QuantType, quantize_dynamic
     with _one_sentence('This model cannot be written as ONNX', 'write a .pt2 file'):
-        graph: Any = torch.onnx.export(program, dynamo=True, verbose=False, input_names=['images'],
+        names = DeployedBoxes.inputs[:len(program.example_inputs[0])]
+        graph: Any = torch.onnx.export(program, dynamo=True, verbose=False, input_names=names,
                                        output_names=list(outputs))
     if facts:
         graph.model.metadata_props[KEY] = facts
@@ -145,24 +150,26 @@ def write_onnx(program: ExportedProgram, path: Path, dtype: str, outputs: Sequen
                          op_types_to_quantize=['MatMul'])
     elif dtype == 'float16':
         with _one_sentence('This graph cannot be written in float16', 'write it in float32'):
-            write_half(graph.model_proto, path, 255 * torch.rand_like(program.example_inputs[0][0]))
+            images, *sizes = program.example_inputs[0]
+            write_half(graph.model_proto, path, dict(zip(names, (255 * torch.rand_like(images), *sizes), strict=True)))
     else:
         graph.save(path)
     session = onnxruntime.InferenceSession(path, providers=['CPUExecutionProvider'])
 
-    def run(images: Tensor) -> Outputs:
-        found = tuple(map(torch.from_numpy, session.run(None, {'images': images.numpy()})))
+    def run(*tensors: Tensor) -> Outputs:
+        arrays = {name: tensor.numpy() for name, tensor in zip(names, tensors, strict=True)}
+        found = tuple(map(torch.from_numpy, session.run(None, arrays)))
         return found if len(outputs) > 1 else found[0]
     return run
 
 
-def write_half(proto: Any, path: Path, images: Tensor) -> None:
+def write_half(proto: Any, path: Path, inputs: Mapping[str, Tensor]) -> None:
     """Write an ONNX graph in float16, but for its inputs and outputs and whatever is near the end of the range.
 
     Args:
         proto: the graph in float32.
         path: the file to write.
-        images: for these, all values of the graph are computed, to find those beyond ``LARGEST_HALF``.
+        inputs: for these, all values of the graph are computed, to find those beyond ``LARGEST_HALF``.
     """
     import onnx
     import onnxruntime
@@ -174,7 +181,7 @@ def write_half(proto: Any, path: Path, images: Tensor) -> None:
     whole.graph.output.extend(onnx.ValueInfoProto(name=name) for name in values if name not in outputs)
     session = onnxruntime.InferenceSession(whole.SerializeToString(), providers=['CPUExecutionProvider'])
     names = [output.name for output in session.get_outputs()]
-    found = dict(zip(names, session.run(names, {'images': images.numpy()}), strict=True))
+    found = dict(zip(names, session.run(names, {name: value.numpy() for name, value in inputs.items()}), strict=True))
     large = {name for name, value in found.items()
              if value.dtype == 'float32' and value.size and abs(value).max() > LARGEST_HALF}
     kept = [node.name for node in proto.graph.node if large & {*node.input, *node.output}]
@@ -193,10 +200,10 @@ WRITERS = {'.pt2': write_pt2, '.onnx': write_onnx}
 def largest_difference(model: Deployed, run: Run, size: tuple[int, int] | None) -> float:
     """Largest difference of the outputs for one, two and five random images, see :meth:`Deployed.difference`."""
     differences = []
-    for batch, side in product((1, 2, 5) if model.any_number else (1, 1, 1), sizes_to_try(model, size)):
-        images = 255 * torch.rand(batch, model.model.backbone.in_channels, *side)
+    for batch, side in product((1, 2, 5), sizes_to_try(model, size)):
+        tensors = inputs(model, 255 * torch.rand(batch, model.model.backbone.in_channels, *side))
         with torch.no_grad():
-            differences.append(model.difference(run(images), model(images)))
+            differences.append(model.difference(run(*tensors), model(*tensors)))
     return max(differences)
 
 

@@ -7,18 +7,17 @@ import cv2
 import numpy as np
 import torch
 from PIL import Image
-from torchvision.ops import box_iou
 
 from vit_plugin.files.images import read_image
 
+from .deployed import distance, nearest
 from .onnx_model import OnnxModel
-from .predictions import SCORE_THR, Prediction
+from .predictions import Prediction
 from .trained_model import TrainedModel
 
 # Width and height: landscape, portrait, square, tiny, and one that EXIF turns
 SHAPES = ((320, 200), (200, 320), (240, 240), (24, 18), (320, 200))
 TURNED, ORIENTATION = 6, 0x0112  # by a quarter, and EXIF's tag
-SAME = 0.9  # the overlap of two boxes that are one
 
 
 def photographs(folder: Path) -> list[Path]:
@@ -62,20 +61,11 @@ def compare_photographs(trained: TrainedModel, file: Path) -> tuple[int, float]:
 
 
 def apart(found: Prediction, wanted: Prediction) -> float:
-    """The largest difference of a class's score, or the share of a map's pixels, or of boxes, that differ."""
+    """The largest difference of a class's score, or the share of a map's pixels that differ, or a distance of boxes."""
     if wanted.map is not None and found.map is not None:
         return float(np.not_equal(found.map, wanted.map).mean())
     if wanted.boxes is None:
         order, other = np.argsort(found.labels), np.argsort(wanted.labels)
         return float(np.abs(found.scores[order] - wanted.scores[other]).max())
-    return max(_alone(found, wanted), _alone(wanted, found))
-
-
-def _alone(found: Prediction, others: Prediction) -> float:
-    """The share of the likely boxes that have no box of their class at their place among the others."""
-    likely = found.scores >= SCORE_THR
-    if found.boxes is None or not likely.any() or not len(others.labels):
-        return float(likely.any())
-    overlap = box_iou(torch.as_tensor(found.boxes[likely]), torch.as_tensor(others.boxes)).numpy()
-    overlap[found.labels[likely][:, None] != others.labels[None]] = 0
-    return float((overlap.max(1) < SAME).mean())
+    boxes = (torch.as_tensor(part) for one in (wanted, found) for part in (one.boxes, one.scores, one.labels))
+    return distance(nearest(*boxes))  # one way, since the file also has boxes below the score_thr of a test

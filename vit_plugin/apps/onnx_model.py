@@ -40,9 +40,9 @@ class OnnxModel:
             raise ConfigError(f'{str(path)!r} does not say what its inputs and outputs are; write it with '
                               'vit-plugin export of this version.')
         self.classes: list[str] = self.facts['classes']
-        number, self.channels, *size = self.session.get_inputs()[0].shape
+        self.inputs = [given.name for given in self.session.get_inputs()]
+        _, self.channels, *size = self.session.get_inputs()[0].shape
         self.size = tuple(size)  # height and width, or the names of what is open
-        self.any_number = not isinstance(number, int)
         names = {output.name for output in self.session.get_outputs()}
         self.answers = bool({'logits', 'boxes'} & names)  # else the framework's own code makes segments of them
 
@@ -51,19 +51,21 @@ class OnnxModel:
         return self.predict([image])[0]
 
     def predict(self, images: Sequence[np.ndarray]) -> list[Prediction]:
-        """The same of several images, in one run where the file takes any number.
+        """The same of several images, in one run if they have one size there.
 
         Raises:
             ConfigError: if the outputs become segments outside of the file.
         """
         fitted = [self.fitted(image) for image in images]
-        inputs = [self.channels_of(placed.pixels) for placed in fitted]
-        together = self.any_number and len({one.shape for one in inputs}) == 1
-        parts = [np.stack(inputs)] if together else [one[None] for one in inputs]
+        inputs = [(self.channels_of(placed.pixels), inner_size(image, placed)) for image, placed in zip(
+            images, fitted, strict=True)]
+        together = len({pixels.shape for pixels, _ in inputs}) == 1
+        parts = [inputs] if together else [[one] for one in inputs]
         names = [output.name for output in self.session.get_outputs()]
         outputs: list[dict[str, np.ndarray]] = []
         for part in parts:
-            arrays = self.session.run(None, {'images': part})
+            stacked = map(np.stack, zip(*part, strict=True))
+            arrays = self.session.run(None, dict(zip(self.inputs, stacked, strict=False)))  # sizes for detectors alone
             outputs += [dict(zip(names, one, strict=True)) for one in zip(*arrays, strict=True)]
         return [self._found(*one) for one in zip(outputs, images, fitted, strict=True)]
 
@@ -87,23 +89,31 @@ class OnnxModel:
         if 'boxes' in outputs:
             height, width = image.shape[:2]
             boxes = (outputs['boxes'] - np.tile(offset, 2)) / np.tile(scale, 2)
-            boxes = boxes.clip(0, (width, height, width, height))
-            labels = outputs['labels']
-            return Prediction(None, labels, names_of(labels, self.classes), outputs['scores'], boxes)
+            there = outputs['scores'] > 0  # an image of a batch may have fewer than another
+            boxes = boxes.clip(0, (width, height, width, height))[there]
+            labels, scores = outputs['labels'][there], outputs['scores'][there]
+            return Prediction(None, labels, names_of(labels, self.classes), scores, boxes)
         if 'logits' not in outputs:
             raise ConfigError(f'The outputs {", ".join(outputs)} become segments outside of the file, by the '
                               "framework's own code; run the checkpoint.")
         logits = outputs['logits']
         if logits.ndim == 1:
-            scores = np.exp(logits - logits.max())
+            exps = np.exp(logits - logits.max())
+            scores = 1 / (1 + np.exp(-logits)) if self.facts['multi_label'] else exps / exps.sum()
             order = np.argsort(-scores, kind='stable')
-            return Prediction(None, order, names_of(order, self.classes), (scores / scores.sum())[order])
-        inner = [round(side * ratio) for side, ratio in zip(image.shape[1::-1], scale, strict=True)]  # without padding
-        labels = best_class(logits[:, :inner[1], :inner[0]], image.shape[1::-1])
+            return Prediction(None, order, names_of(order, self.classes), scores[order])
+        height, width = inner_size(image, placed)
+        labels = best_class(logits[:, :height, :width], image.shape[1::-1])
         found, counts = np.unique(labels, return_counts=True)
         order = np.argsort(-counts, kind='stable')
         return Prediction(None, found[order], names_of(found[order], self.classes),
                           (counts[order] / counts.sum()), map=labels)
+
+
+def inner_size(image: np.ndarray, placed: Placed) -> np.ndarray:
+    """Height and width of an image after the steps, without what it is padded with."""
+    scaled = np.rint(image.shape[:2] * np.asarray(placed.scale)[::-1]).astype(np.int64)
+    return np.minimum(scaled, placed.pixels.shape[:2])
 
 
 def best_class(logits: np.ndarray, size: tuple[int, int]) -> np.ndarray:
@@ -138,4 +148,6 @@ def facts_of(trained: Any, size: tuple[int, int] | None, unit: int = 1, least: i
         size = size or trained.model.backbone.img_size
     fit = 'pad' if keeps_ratio(steps) else 'crop' if steps and 'crop' in steps[-1] else 'stretch'
     steps = in_size(steps, size, unit, least, fill[::-1] if rgb else fill)
-    return json.dumps(dict(classes=trained.classes, rgb=rgb, fit=fit, steps=steps))
+    head = type(getattr(trained.model, 'head', None))
+    multi_label = any(kind.__name__ == 'MultiLabelClsHead' for kind in head.__mro__)
+    return json.dumps(dict(classes=trained.classes, multi_label=multi_label, rgb=rgb, fit=fit, steps=steps))

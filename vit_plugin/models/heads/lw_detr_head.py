@@ -14,6 +14,7 @@ from vit_plugin.arguments.fields import OPEN, Depth, InitConfig, NotNegative, Po
 from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
 
+from ..layers.block_cfg import Grid
 from ..layers.deformable_attention import BoxAttention
 
 with needed_by('LWDETRHead'):
@@ -173,13 +174,13 @@ class LWDETRHead(DETRHead):
             nn.init.zeros_(fc_reg.layers[-1].weight)
             nn.init.zeros_(fc_reg.layers[-1].bias)
 
-    def forward(self, x: Sequence[Tensor], batch_img_metas: Sequence[dict] | None = None,
-                num_groups: int = 1) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def forward(self, x: Sequence[Tensor], sizes: tuple[Tensor, Grid] | None = None, num_groups: int = 1
+                ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Maps -> logits (layers, B, Q, num_classes) and boxes (layers, B, Q, 4), and those of the proposals.
 
         Args:
             x: ``num_levels`` maps (B, embed_dims, h, w).
-            batch_img_metas: where an image ends in a padded batch; None without padding.
+            sizes: heights and widths of the images (B, 2), and those of the padded batch; None without padding.
             num_groups: the groups of queries to compute.
 
         Returns:
@@ -192,7 +193,7 @@ class LWDETRHead(DETRHead):
                               'neck.')
         memory = torch.cat([level.flatten(2).mT for level in x], dim=1)
         anchors, padding, ratios = (part.expand(memory.shape[0], -1, *part.shape[2:])
-                                    for part in self._geometry(x, batch_img_metas))
+                                    for part in self._geometry(x, sizes))
         valid = (((anchors > 0.01) & (anchors < 0.99)).all(-1) & ~padding)[..., None]
         number = self.num_queries if self.training else self.test_cfg['num_queries']
         if number > memory.shape[1]:
@@ -205,10 +206,10 @@ class LWDETRHead(DETRHead):
         references = _moved(proposals.detach(), shifts)
         on_maps = references[:, :, None] * ratios.repeat(1, 1, 2)[:, None]  # (B, Q, levels, 4)
         position = self.position(coordinate_to_encoding(on_maps[:, :, 0], self.embed_dims // 2).to(memory))
-        sizes = [tuple(level.shape[-2:]) for level in x]
+        grids = [tuple(level.shape[-2:]) for level in x]
         query, outs = content.expand(memory.shape[0], -1, -1), []
         for layer in self.layers if self.training else self.layers[:self.test_cfg['num_layers']]:
-            query = layer(query, position, num_groups, on_maps, memory, sizes, padding)
+            query = layer(query, position, num_groups, on_maps, memory, grids, padding)
             outs.append(self.norm(query))
         hidden = torch.stack(outs)
         return self.fc_cls(hidden), _moved(references, self.fc_reg(hidden)), proposal_logits, proposals
@@ -216,7 +217,7 @@ class LWDETRHead(DETRHead):
     def loss(self, x: Sequence[Tensor], batch_data_samples: Sequence[Any]) -> dict[str, Tensor]:
         """The losses of every layer, and with ``enc_`` those of the proposals."""
         metas = [sample.metainfo for sample in batch_data_samples]
-        logits, boxes, *proposals = self(x, metas, self.num_groups)
+        logits, boxes, *proposals = self(x, _sizes(metas, x[0]), self.num_groups)
         proposals = [part[None] for part in proposals]
         # Each group is matched alone, as if it were one more image.
         logits, boxes, *proposals = (part.unflatten(2, (self.num_groups, -1)).flatten(1, 2)
@@ -230,7 +231,7 @@ class LWDETRHead(DETRHead):
     def predict(self, x: Sequence[Tensor], batch_data_samples: Sequence[Any], rescale: bool = True) -> list[Any]:
         """The boxes, scores and classes of each image, best first."""
         metas = [sample.metainfo for sample in batch_data_samples]
-        logits, boxes, *_ = self(x, metas)
+        logits, boxes, *_ = self(x, _sizes(metas, x[0]))
         return self.predict_by_feat(logits, boxes, metas, rescale=rescale)
 
     def _propose(self, group: int, memory: Tensor, anchors: Tensor, valid: Tensor,
@@ -243,7 +244,7 @@ class LWDETRHead(DETRHead):
                                      for part in (features, anchors, logits))
         return logits, _moved(anchors, self.proposal_reg[group](features))
 
-    def _geometry(self, x: Sequence[Tensor], metas: Sequence[dict] | None) -> tuple[Tensor, Tensor, Tensor]:
+    def _geometry(self, x: Sequence[Tensor], sizes: tuple[Tensor, Grid] | None) -> tuple[Tensor, Tensor, Tensor]:
         """The box of each position, whether it is padding, and the part of each map that is the image.
 
         Returns:
@@ -253,21 +254,27 @@ class LWDETRHead(DETRHead):
         boxes, paddings, ratios = [], [], []
         for k, level in enumerate(x):
             rows, columns = level.shape[-2:]
-            ends = [(columns, rows)] if metas is None else [
-                # the columns and rows with pixels of the image, at least in part
-                tuple(-(-inner * cells // outer) for inner, outer, cells in zip(
-                    meta['img_shape'][1::-1], meta['batch_input_shape'][1::-1], (columns, rows), strict=True))
-                for meta in metas]
             dtype = torch.promote_types(level.dtype, torch.float32)
-            end = torch.tensor(ends, dtype=dtype, device=level.device)[:, None]  # (B, 1, 2)
+            if sizes is None:
+                end = level.new_tensor([[columns, rows]], dtype=dtype)
+            else:  # the columns and rows with pixels of the image, at least in part
+                (height, width), (outer_height, outer_width) = sizes[0].unbind(1), sizes[1]
+                end = torch.stack((-(-width * columns // outer_width), -(-height * rows // outer_height)), 1).to(dtype)
+            end = end[:, None]  # (B, 1, 2)
             at = torch.stack(torch.meshgrid(
                 torch.arange(columns, device=level.device), torch.arange(rows, device=level.device), indexing='xy'),
                 dim=-1).flatten(0, 1)  # (N, 2)
             centres = (at + 0.5) / end
             boxes.append(torch.cat((centres, torch.full_like(centres, 0.05 * 2**k)), dim=-1))
             paddings.append((at >= end).any(-1))
-            ratios.append(end / end.new_tensor((columns, rows)))
+            ratios.append(torch.stack((end[..., 0] / columns, end[..., 1] / rows), dim=-1))
         return torch.cat(boxes, 1), torch.cat(paddings, 1), torch.cat(ratios, 1)
+
+
+def _sizes(metas: Sequence[dict], like: Tensor) -> tuple[Tensor, Grid]:
+    """Heights and widths of images (B, 2), and those of the batch that they are padded to."""
+    inner = torch.tensor([meta['img_shape'][:2] for meta in metas], device=like.device)
+    return inner, tuple(metas[0]['batch_input_shape'][:2])
 
 
 def _moved(boxes: Tensor, deltas: Tensor) -> Tensor:
