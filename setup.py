@@ -5,12 +5,15 @@ from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
 
 here = Path(__file__).parent
-version = next(line.split("'")[1] for line in (here / 'vit_plugin/__init__.py').read_text().splitlines()
-               if line.startswith('__version__'))
+version = next(
+    line.split("'")[1]
+    for line in (here / 'vit_plugin/__init__.py').read_text().splitlines()
+    if line.startswith('__version__')
+)
 
 
 class BuildWithRecipes(build_py):
-    """Puts the recipes, the tools and the model index into vit_plugin/.mim, where mim and MMEngine look for them.
+    """Puts the recipes, tools and model index into vit_plugin/.mim, where mim and MMEngine look.
 
     An editable install has links there, so that it has no second copy to edit.
     """
@@ -24,7 +27,9 @@ class BuildWithRecipes(build_py):
             if self.editable_mode:
                 (folder / name).symlink_to(Path('../..', name))
             elif (here / name).is_dir():
-                shutil.copytree(here / name, folder / name, ignore=shutil.ignore_patterns('__pycache__'))
+                shutil.copytree(
+                    here / name, folder / name, ignore=shutil.ignore_patterns('__pycache__')
+                )
             else:
                 shutil.copy2(here / name, folder / name)
 
@@ -34,13 +39,24 @@ class BuildWithRecipes(build_py):
 onedl = ['onedl-mmengine>=0.10.12', 'onedl-mmcv>=2.3.2', 'onedl-mmpretrain>=1.3.6']
 
 # What the tests need, and what else a change to the code needs.
-test = ['pytest', 'hypothesis', 'scikit-learn', 'scipy', 'ruff', 'torchao', 'pytest-xdist', 'setuptools', 'build',
-        'tensorboard', 'pillow-heif']
+test = [
+    'pytest',
+    'hypothesis',
+    'scikit-learn',
+    'scipy',
+    'ruff',
+    'torchao',
+    'pytest-xdist',
+    'setuptools',
+    'build',
+    'tensorboard',
+    'pillow-heif',
+]
 
 setup(
     name='vit_plugin',
     version=version,
-    description='Plain and hybrid Vision Transformers for MMPretrain, MMDetection and MMSegmentation',
+    description='Hybrid and plain Vision Transformers for MMPretrain, MMDetection, MMSegmentation',
     long_description=(here / 'README.md').read_text(),
     long_description_content_type='text/markdown',
     license='Apache-2.0',
@@ -49,16 +65,30 @@ setup(
     entry_points={'console_scripts': ['vit-plugin = vit_plugin.__main__:main']},
     python_requires='>=3.10',
     classifiers=[f'Programming Language :: Python :: 3.{minor}' for minor in range(10, 15)],
-    install_requires=['torch>=2.6', 'torchvision>=0.21', 'timm>=1.0.31', 'numpy', 'pydantic>=2.8',
-                      'requests', 'urllib3>=2.2', 'filelock>=3.12', 'tqdm'],
+    install_requires=[
+        'torch>=2.6',
+        'torchvision>=0.21',
+        'timm>=1.0.31',
+        'numpy',
+        'pydantic>=2.8',
+        'requests',
+        'urllib3>=2.2',
+        'filelock>=3.12',
+        'tqdm',
+    ],
     extras_require={
         'onedl': onedl,
         'det': [*onedl, 'onedl-mmdetection>=3.5.1', 'supervision>=0.31'],
         'seg': [*onedl, 'onedl-mmsegmentation>=1.4.2', 'supervision>=0.31'],
-        'openmmlab': ['mmengine>=0.10.7', 'mmcv-lite>=2.0,<2.2', 'mmpretrain>=1.2',
-                      'setuptools<81'],  # MMEngine imports pkg_resources
+        'openmmlab': [
+            'mmengine>=0.10.7',
+            'mmcv-lite>=2.0,<2.2',
+            'mmpretrain>=1.2',
+            'setuptools<81',  # MMEngine imports pkg_resources
+        ],
         'demo': ['scikit-learn', 'gradio>=6'],
-        'lora': ['peft', 'transformers<5'],  # which peft imports; MMPretrain cannot be imported with 5
+        # Which peft imports; MMPretrain cannot be imported with 5.
+        'lora': ['peft', 'transformers<5'],
         'float8': ['torchao'],
         'coco': ['faster-coco-eval'],
         'hf': ['datasets'],
@@ -68,4 +98,5 @@ setup(
         'docs': ['sphinx', 'myst-parser', 'furo', 'sphinx-copybutton'],
         'test': test,
         'dev': [*test, 'mypy', 'pre-commit', 'coverage', 'types-requests', 'types-tqdm'],
-    })
+    },
+)

@@ -1,7 +1,8 @@
 """The site: ``sphinx-build -W -b html docs build/site``.
 
-The pages are plain Markdown, so that they read as well on GitHub. What Sphinx needs besides is made from them here:
-the navigation from the lists of index.md, and the reference from the modules that api.md lists.
+The pages are plain Markdown, so that they read as well on GitHub. What Sphinx needs besides is made
+from them here: the navigation from the lists of index.md, and the reference from the modules that
+api.md lists.
 """
 
 import inspect
@@ -22,7 +23,13 @@ from vit_plugin.registry import Registry  # noqa: E402
 project = 'vit_plugin'
 copyright = 'the authors of vit_plugin'
 version = release = vit_plugin.__version__
-extensions = ['myst_parser', 'sphinx.ext.autodoc', 'sphinx.ext.napoleon', 'sphinx.ext.viewcode', 'sphinx_copybutton']
+extensions = [
+    'myst_parser',
+    'sphinx.ext.autodoc',
+    'sphinx.ext.napoleon',
+    'sphinx.ext.viewcode',
+    'sphinx_copybutton',
+]
 
 highlight_language = 'none'  # of fences without a language
 html_theme = 'furo'
@@ -34,8 +41,12 @@ html_logo = html_favicon = 'logo.svg'
 
 myst_heading_anchors = 4
 myst_links_external_new_tab = True
-myst_html_meta = {'description': 'Vision Transformer and hybrid CNN-ViT backbones for MMPretrain, MMDetection and '
-                                 'MMSegmentation, with any of 260 timm ViTs by name.'}
+myst_html_meta = {
+    'description': (
+        'Vision Transformer and hybrid CNN-ViT backbones for MMPretrain, MMDetection and '
+        'MMSegmentation, with any of 260 timm ViTs by name.'
+    )
+}
 
 autodoc_typehints = 'none'  # the signature and the docstring have them
 autodoc_inherit_docstrings = False  # MMEngine's are not ours
@@ -53,16 +64,28 @@ def navigation(index: str) -> str:
     for section in re.split(r'^## ', index, flags=re.MULTILINE)[1:]:
         entries = '\n'.join(f'{title} <{name}>' for title, name in PAGE_IN_LIST.findall(section))
         if entries:
-            made.append(f'```{{toctree}}\n:hidden:\n:caption: {section.splitlines()[0]}\n\n{entries}\n```\n')
+            made.append(
+                f'```{{toctree}}\n:hidden:\n:caption: {section.splitlines()[0]}\n\n{entries}\n```\n'
+            )
     return '\n'.join(made)
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """What a module offers: its ``__all__`` or what it defines, and the classes that it imports when asked for them."""
-    defined = [name for name, value in vars(module).items() if not name.startswith('_') and callable(value)
-               and getattr(value, '__module__', None) == module.__name__]
-    later = [name for value in vars(module).values() if isinstance(value, Registry)
-             for name, place in value.later.items() if place.startswith(f'{module.__name__}.')]
+    """The names that a module offers: its ``__all__``, or what it defines and imports lazily."""
+    defined = [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith('_')
+        and callable(value)
+        and getattr(value, '__module__', None) == module.__name__
+    ]
+    later = [
+        name
+        for value in vars(module).values()
+        if isinstance(value, Registry)
+        for name, place in value.later.items()
+        if place.startswith(f'{module.__name__}.')
+    ]
     return sorted({*getattr(module, '__all__', defined), *later})
 
 
@@ -72,10 +95,25 @@ def reference(modules: list[str]) -> dict[str, str]:
     for name in modules:
         module = import_module(name)
         offered = {member: getattr(module, member) for member in public_names(module)}
-        own = {member: value for member, value in offered.items() if not any(value is other for other in known)}
+        own = {
+            member: value
+            for member, value in offered.items()
+            if not any(value is other for other in known)
+        }
         known.extend(own.values())
-        made[name] = '\n'.join([f'# {name}', '', '```{eval-rst}', f'.. automodule:: {name}', '   :no-members:', '',
-                                *(described(f'{name}.{member}', value) for member, value in own.items()), '```', ''])
+        made[name] = '\n'.join(
+            [
+                f'# {name}',
+                '',
+                '```{eval-rst}',
+                f'.. automodule:: {name}',
+                '   :no-members:',
+                '',
+                *(described(f'{name}.{member}', value) for member, value in own.items()),
+                '```',
+                '',
+            ]
+        )
     return made
 
 
@@ -103,19 +141,26 @@ def write_reference(app) -> None:
 
 def write_configs(app) -> None:
     """Write a page of docs/api/configs/ for each file of configs/ that a page links."""
-    for name in {name for page in DOCS.glob('*.md') for name in CONFIG_LINK.findall(page.read_text())}:
+    for name in {
+        name for page in DOCS.glob('*.md') for name in CONFIG_LINK.findall(page.read_text())
+    }:
         path = DOCS / f'api/configs/{name}.md'
         path.parent.mkdir(parents=True, exist_ok=True)
         language = 'python' if name.endswith('.py') else 'yaml'
-        text = (f'---\norphan: true\n---\n\n# {Path(name).name}\n\n`configs/{name}`\n\n'
-                f'```{language}\n{(ROOT / "configs" / name).read_text()}```\n')
+        text = (
+            f'---\norphan: true\n---\n\n# {Path(name).name}\n\n`configs/{name}`\n\n'
+            f'```{language}\n{(ROOT / "configs" / name).read_text()}```\n'
+        )
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
 
 
 def escape_stars(app, what, name, obj, options, lines: list[str]) -> None:
     """Two stars in the middle of a line are arguments, and not the beginning of bold text."""
-    lines[:] = [re.sub(r'(?<=, )(\*{1,2})(?=\w)', lambda stars: '\\*' * len(stars[1]), line) for line in lines]
+    lines[:] = [
+        re.sub(r'(?<=, )(\*{1,2})(?=\w)', lambda stars: '\\*' * len(stars[1]), line)
+        for line in lines
+    ]
 
 
 def for_sphinx(app, docname: str, source: list[str]) -> None:
@@ -126,10 +171,14 @@ def for_sphinx(app, docname: str, source: list[str]) -> None:
         names = '\n'.join(f'api/{name}' for name in MODULE_IN_LIST.findall(source[0]))
         source[0] = MODULE_IN_LIST.sub(r'[`\1`](api/\1.md)', source[0])
         source[0] += f'\n```{{toctree}}\n:hidden:\n\n{names}\n```\n'
-    elif whole := re.fullmatch(r'\[[\w.]+\]\((\.\./[A-Z]+\.md)\)\n', source[0]):  # a page that is a file at the top
+    elif whole := re.fullmatch(
+        r'\[[\w.]+\]\((\.\./[A-Z]+\.md)\)\n', source[0]
+    ):  # a page that is a file at the top
         source[0] = (DOCS / whole[1]).read_text().replace('](docs/', '](')
     source[0] = CONFIG_LINK.sub(r'](api/configs/\1.md)', source[0])
-    source[0] = re.sub(r'\]\((?:\.\./)?([A-Z]+)\.md', lambda top: f']({top[1].lower()}.md', source[0])
+    source[0] = re.sub(
+        r'\]\((?:\.\./)?([A-Z]+)\.md', lambda top: f']({top[1].lower()}.md', source[0]
+    )
 
 
 def setup(app) -> None:

@@ -20,7 +20,8 @@ import vit_plugin.detection  # noqa: F401  before any test imports mmdet
 # For each base of another package MMEngine reads all its 50 metafiles, which takes 1 s.
 mmengine.config.utils.load = functools.cache(mmengine.config.utils.load)
 
-# The same examples in every run, so that a commit passes or fails by itself. --hypothesis-profile=default draws others.
+# The same examples in every run, so that a commit passes or fails by itself.
+# --hypothesis-profile=default draws others.
 settings.register_profile('same', derandomize=True)
 settings.load_profile('same')
 
@@ -30,12 +31,16 @@ multiprocessing.set_start_method('fork', force=True)
 if 'PYTEST_XDIST_WORKER' in os.environ:  # several processes share the processor
     torch.set_num_threads(1)
 
-# Laying out the text of a config takes a third of a tiny run. Without it the text is the same Python.
+# Laying out the text of a config takes a third of a tiny run. Without it the text is the same
+# Python.
 mmengine.config.config.FormatCode = lambda text, **_: (text, True)
 
 
 def pytest_collection_finish() -> None:
-    """Leave what was imported out of later garbage collections. MMEngine asks for one for each data set."""
+    """Leave what was imported out of later garbage collections.
+
+    MMEngine asks for one for each data set.
+    """
     gc.collect()
     gc.freeze()
 
@@ -46,7 +51,9 @@ def pytest_sessionfinish() -> None:
 
 @pytest.fixture(autouse=True, scope='session')
 def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep what torch and multiprocessing leave behind when a run is interrupted in the folder that pytest removes."""
+    """Keep what torch and multiprocessing leave behind when a run is interrupted in the folder that
+    pytest removes.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv('TMPDIR', str(tmp_path_factory.getbasetemp()))
         patch.setattr(tempfile, 'tempdir', None)
@@ -60,7 +67,9 @@ def seeded() -> None:
 
 @pytest.fixture(autouse=True)
 def no_group_left() -> Iterator[None]:
-    """Leave the group of processes that a test has joined, since tests on several ranks fork this process."""
+    """Leave the group of processes that a test has joined, since tests on several ranks fork this
+    process.
+    """
     yield
     if dist.is_initialized():
         dist.destroy_process_group()
@@ -71,19 +80,26 @@ def no_closed_log() -> Iterator[None]:
     """Leave no closed file in MMEngine's logger, to which each initialisation of a model writes."""
     yield
     for logger in MMLogger._instance_dict.values():
-        logger.handlers[:] = [handler for handler in logger.handlers if getattr(handler, 'stream', True) is not None]
+        logger.handlers[:] = [
+            handler for handler in logger.handlers if getattr(handler, 'stream', True) is not None
+        ]
 
 
 @pytest.fixture(autouse=True)
 def no_default_scope() -> None:
-    """Begin without the framework that another test made the default, which MMPretrain's functions for users read."""
+    """Begin without the framework that another test made the default, which MMPretrain's functions
+    for users read.
+    """
     DefaultScope._instance_dict.clear()
 
 
 @pytest.fixture
 def tiny() -> dict:
     """A pure ViT of width 32 and two blocks on a grid of 4 x 4 patches."""
-    return dict(arch=dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8), img_size=32)
+    return dict(
+        arch=dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8),
+        img_size=32,
+    )
 
 
 @pytest.fixture
@@ -97,13 +113,15 @@ def tiny_hybrid(tiny: dict) -> dict:
 def digits_config(tmp_path) -> Config:
     """The hybrid's recipe for digits, cut to three short epochs."""
     cfg = Config.fromfile('configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py')
-    cfg.merge_from_dict({
-        'train_cfg.max_epochs': 3,
-        'train_dataloader.dataset.indices': 64,
-        'val_dataloader.dataset.indices': 30,
-        'test_dataloader.dataset.indices': 30,
-        'work_dir': str(tmp_path / 'work'),
-        'log_level': 'WARNING',
-        'custom_hooks.0.pictures': False,  # they take seconds
-    })
+    cfg.merge_from_dict(
+        {
+            'train_cfg.max_epochs': 3,
+            'train_dataloader.dataset.indices': 64,
+            'val_dataloader.dataset.indices': 30,
+            'test_dataloader.dataset.indices': 30,
+            'work_dir': str(tmp_path / 'work'),
+            'log_level': 'WARNING',
+            'custom_hooks.0.pictures': False,  # they take seconds
+        }
+    )
     return cfg

@@ -5,12 +5,26 @@ from vit_plugin.arch import STEMS, VARIANTS, parse_arch
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, ViTClsHead
 
-# Parameters at 224 px with 1000 classes and no pre-logits: google-research/vision_transformer's own tests, and timm.
+# Parameters at 224 px with 1000 classes and no pre-logits: google-research/vision_transformer's own
+# tests, and timm.
 PARAMETERS = {
-    'Ti/16': 5_717_416, 'S/32': 22_878_952, 'S/16': 22_050_664, 'B/32': 88_224_232, 'B/16': 86_567_656,
-    'B/8': 86_576_872, 'L/32': 306_535_400, 'L/16': 304_326_632, 'H/14': 632_045_800, 'g/14': 1_012_611_432,
-    'G/14': 1_844_440_680, 'R+Ti/16': 6_337_704, 'R26+S/32': 36_431_912, 'R26+B/32': 101_383_976,
-    'R50+B/16': 98_659_112, 'R50+L/32': 328_994_856}
+    'Ti/16': 5_717_416,
+    'S/32': 22_878_952,
+    'S/16': 22_050_664,
+    'B/32': 88_224_232,
+    'B/16': 86_567_656,
+    'B/8': 86_576_872,
+    'L/32': 306_535_400,
+    'L/16': 304_326_632,
+    'H/14': 632_045_800,
+    'g/14': 1_012_611_432,
+    'G/14': 1_844_440_680,
+    'R+Ti/16': 6_337_704,
+    'R26+S/32': 36_431_912,
+    'R26+B/32': 101_383_976,
+    'R50+B/16': 98_659_112,
+    'R50+L/32': 328_994_856,
+}
 
 
 def test_every_variant_has_its_count():
@@ -22,12 +36,23 @@ def test_parameter_count(arch):
     with torch.device('meta'):
         backbone = VisionTransformer(arch)
         head = ViTClsHead(1000, backbone.embed_dims)
-    count = sum(parameter.numel() for module in (backbone, head) for parameter in module.parameters())
+    count = sum(
+        parameter.numel() for module in (backbone, head) for parameter in module.parameters()
+    )
     assert count == PARAMETERS[arch]
 
 
-@pytest.mark.parametrize(('name', 'stride'), [
-    ('B/16', 16), ('b/16', 16), ('R50+B/16', 16), ('r50+l/32', 32), ('R26+S/32', 32), ('R+Ti/16', 32)])
+@pytest.mark.parametrize(
+    ('name', 'stride'),
+    [
+        ('B/16', 16),
+        ('b/16', 16),
+        ('R50+B/16', 16),
+        ('r50+l/32', 32),
+        ('R26+S/32', 32),
+        ('R+Ti/16', 32),
+    ],
+)
 def test_names_and_strides(name, stride):
     with torch.device('meta'):
         assert VisionTransformer(name).patch_embed.stride == stride
@@ -44,11 +69,20 @@ def test_every_stem_is_reachable():
             assert parse_arch(f'{stem}+S/{number}').patch_embed['type'] == 'ResNetEmbed'
 
 
-@pytest.mark.parametrize(('arch', 'words'), [
-    ('B/15', ['B/15', 'B/16', 'patch_size']), ('R50+B/8', ['R50+B/16']), ('X/16', ['Sizes: Ti, S, B']),
-    ('R99+B/16', ['R50+B/16']), ('', ['Unknown arch']), ('unknown', ['Unknown arch']), ('R50+B', ['R50+B/16']),
-    ('vit_base_patch16_dinov3', ["arch='timm://vit_base_patch16_dinov3'"]),
-    ('hf://facebook/dinov3-vitb16', ['only timm://', 'init_cfg'])])
+@pytest.mark.parametrize(
+    ('arch', 'words'),
+    [
+        ('B/15', ['B/15', 'B/16', 'patch_size']),
+        ('R50+B/8', ['R50+B/16']),
+        ('X/16', ['Sizes: Ti, S, B']),
+        ('R99+B/16', ['R50+B/16']),
+        ('', ['Unknown arch']),
+        ('unknown', ['Unknown arch']),
+        ('R50+B', ['R50+B/16']),
+        ('vit_base_patch16_dinov3', ["arch='timm://vit_base_patch16_dinov3'"]),
+        ('hf://facebook/dinov3-vitb16', ['only timm://', 'init_cfg']),
+    ],
+)
 def test_unknown_names_say_what_is_near(arch, words):
     with pytest.raises(ConfigError) as error:
         parse_arch(arch)

@@ -31,7 +31,9 @@ def project(monkeypatch) -> dict[str, Any]:
 def steps(workflow: Path) -> list[list[str]]:
     """The command lines of each job, in order."""
     jobs = yaml.safe_load(workflow.read_text())['jobs'].values()
-    return [[line for step in job['steps'] for line in step.get('run', '').splitlines()] for job in jobs]
+    return [
+        [line for step in job['steps'] for line in step.get('run', '').splitlines()] for job in jobs
+    ]
 
 
 def names(requirements: list[str]) -> set[str]:
@@ -49,7 +51,7 @@ def test_a_workflow_names_what_exists(path, project):
     for lines in steps(path):
         installed = set(GIVEN)
         for line in lines:
-            for extra in re.findall(r"\.\[([\w,]+)\]", line):
+            for extra in re.findall(r'\.\[([\w,]+)\]', line):
                 for name in extra.split(','):
                     installed |= names(project['extras_require'][name])
             if line.startswith('pip install'):
@@ -70,16 +72,26 @@ def test_hooks_run_what_the_extra_installs(project):
 
 def test_all_checks_are_one_command():
     assert CHECKS.stat().st_mode & 0o100
-    assert {'pre-commit run --all-files', 'python -m pytest'} <= set(CHECKS.read_text().splitlines())
+    assert {'pre-commit run --all-files', 'python -m pytest'} <= set(
+        CHECKS.read_text().splitlines()
+    )
 
 
 def test_the_oldest_versions_are_those_that_are_promised(project):
-    """``tests/oldest.txt``, which the matrix installs, has every lower bound of setup.py for the frameworks' lines."""
+    """``tests/oldest.txt``, which the matrix installs, has every lower bound of setup.py for the
+    frameworks' lines.
+    """
     lines = re.findall(r'^[\w-]+==[\d.]+', Path('tests/oldest.txt').read_text(), re.MULTILINE)
-    pinned = dict(line.split('==') for line in reversed(lines))  # the first line of a name is that of most Pythons
-    promised = [*project['install_requires'], *project['extras_require']['onedl'],
-                *project['extras_require']['openmmlab']]
-    bounds = dict(match.groups() for one in promised if (match := re.match(r'([\w-]+)>=([\d.]+)', one)))
+    # The first line of a name is that of most Pythons.
+    pinned = dict(line.split('==') for line in reversed(lines))
+    promised = [
+        *project['install_requires'],
+        *project['extras_require']['onedl'],
+        *project['extras_require']['openmmlab'],
+    ]
+    bounds = dict(
+        match.groups() for one in promised if (match := re.match(r'([\w-]+)>=([\d.]+)', one))
+    )
     assert bounds
     for name, bound in bounds.items():
         assert re.fullmatch(rf'{re.escape(bound)}(\.0)*', pinned[name]), name

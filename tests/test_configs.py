@@ -24,14 +24,20 @@ from vit_plugin.arch import parse_arch
 from vit_plugin.config import check_channels, read_config
 from vit_plugin.errors import ConfigError
 
-HOSTS = {'vit': 'mmpretrain', 'hybrid_vit': 'mmpretrain', 'self_supervised': 'mmpretrain',
-         'detection': 'mmdet', 'segmentation': 'mmseg'}
+HOSTS = {
+    'vit': 'mmpretrain',
+    'hybrid_vit': 'mmpretrain',
+    'self_supervised': 'mmpretrain',
+    'detection': 'mmdet',
+    'segmentation': 'mmseg',
+}
 CONFIGS = sorted(path for path in Path('configs').glob('*/*.py') if path.parent.name != '_base_')
 ADAPTER = 'vit_plugin.ViTAdapter'
 VITS = ('vit_plugin.VisionTransformer', 'vit_plugin.MAEViT', 'vit_plugin.SimMIMViT')
 COCO = 118000  # training images, as the schedules count them
 
-# Of dense recipes, where they have the setting: few layers, proposals and queries, no mixed precision.
+# Of dense recipes, where they have the setting: few layers, proposals and queries, no mixed
+# precision.
 SMALL = {
     'model.data_preprocessor.pad_size_divisor': 32,
     'model.data_preprocessor.size': (64, 64),
@@ -50,32 +56,55 @@ SMALL = {
 }
 
 
-# Parts of the names of dense recipes that cannot be exported, and words of the sentence that says why.
+# Parts of the names of dense recipes that cannot be exported, and words of the sentence that says
+# why.
 NO_GRAPH = {
-    'rcnn': 'steps that are no graph', 'dino-4scale': 'steps that are no graph', '_r18_': 'not one of vit_plugin',
-    'mask2former': 'torch.export cannot trace this model'}
+    'rcnn': 'steps that are no graph',
+    'dino-4scale': 'steps that are no graph',
+    '_r18_': 'not one of vit_plugin',
+    'mask2former': 'torch.export cannot trace this model',
+}
 
-# Of dense recipes those that are built and stepped every time, one of each kind; the others nightly.
-QUICK = ('faster-rcnn_hybrid', 'retinanet_hybrid-vit-d4', 'vitdet_mask-rcnn_vit-base', 'hybrid-vit-base-r50-p16_linear')
+# Of dense recipes those that are built and stepped every time, one of each kind; the others
+# nightly.
+QUICK = (
+    'faster-rcnn_hybrid',
+    'retinanet_hybrid-vit-d4',
+    'vitdet_mask-rcnn_vit-base',
+    'hybrid-vit-base-r50-p16_linear',
+)
 
 
 def recipes(*folders: str, nightly: bool = False) -> pytest.MarkDecorator:
-    """The recipes in some folders, or in all; without their host, whose own files they build on, they are skipped."""
+    """The recipes in some folders, or in all; without their host, whose own files they build on,
+    they are skipped.
+    """
+
     def marks(path: Path) -> list[pytest.MarkDecorator]:
         host = HOSTS[path.parent.name]
         slow = nightly and not path.stem.startswith(QUICK)
-        return [pytest.mark.skipif(not find_spec(host), reason=f'{host} is not installed'),
-                *([pytest.mark.nightly] if slow else [])]
+        return [
+            pytest.mark.skipif(not find_spec(host), reason=f'{host} is not installed'),
+            *([pytest.mark.nightly] if slow else []),
+        ]
 
-    return pytest.mark.parametrize('path', [
-        pytest.param(path, id=path.stem, marks=marks(path)) for path in CONFIGS
-        if not folders or path.parent.name in folders])
+    return pytest.mark.parametrize(
+        'path',
+        [
+            pytest.param(path, id=path.stem, marks=marks(path))
+            for path in CONFIGS
+            if not folders or path.parent.name in folders
+        ],
+    )
 
 
-@pytest.mark.parametrize('path', [path for path in CONFIGS if '-20k_in1k' in path.stem], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    'path', [path for path in CONFIGS if '-20k_in1k' in path.stem], ids=lambda path: path.stem
+)
 def test_fine_tuning_begins_from_weights_of_its_variant(path):
     backbone = read_config(path).model.backbone
-    file = backbone.init_cfg.checkpoint.rsplit('/', 1)[1].removesuffix('.npz').split('-i21k')[0]  # R50+ViT-B_16
+    # R50+ViT-B_16.
+    file = backbone.init_cfg.checkpoint.rsplit('/', 1)[1].removesuffix('.npz').split('-i21k')[0]
     assert re.sub(r'ViT-|\W|_', '', file) == re.sub(r'\W', '', backbone.arch)
 
 
@@ -103,8 +132,10 @@ def test_classifier_trains_a_step(path):
     head = model.head.layers.head.weight
     wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
     side, channels = backbone.img_size, backbone.get('patch_embed', {}).get('in_channels', 3)
-    batch = dict(inputs=[torch.randint(0, 256, (channels, side, side), dtype=torch.uint8)] * 2,
-                 data_samples=[sample(label) for label in (0, 1)])
+    batch = dict(
+        inputs=[torch.randint(0, 256, (channels, side, side), dtype=torch.uint8)] * 2,
+        data_samples=[sample(label) for label in (0, 1)],
+    )
     expected = loss_of_a_zero_head(model.head).item()
     assert model.train_step(batch, wrapper)['loss'].item() == pytest.approx(expected, rel=1e-3)
     assert head.abs().max() > 0
@@ -122,7 +153,9 @@ def test_self_supervised_recipe_trains_a_step(path):
         shrink(cfg)
         if cfg.model.neck.type == 'MAEPretrainDecoder':
             cfg.model.neck.update(num_patches=16, decoder_depth=1)
-    model = revert_sync_batchnorm(MODELS.build(dict(cfg.model, data_preprocessor=cfg.data_preprocessor))).train()
+    model = revert_sync_batchnorm(
+        MODELS.build(dict(cfg.model, data_preprocessor=cfg.data_preprocessor))
+    ).train()
     cfg.optim_wrapper.pop('loss_scale', None)
     wrapper = build_optim_wrapper(model, dict(cfg.optim_wrapper, type='OptimWrapper'))
     images = torch.randint(0, 256, (4, 3, side, side), dtype=torch.uint8)
@@ -130,28 +163,44 @@ def test_self_supervised_recipe_trains_a_step(path):
     for each in samples:
         stride = model.backbone.patch_embed.stride
         each.set_field((torch.rand(side // stride, side // stride) < 0.5).long(), 'mask')
-    several = any(step['type'] == 'MultiView' for step in cfg.train_dataloader.dataset.get('pipeline', ()))
+    several = any(
+        step['type'] == 'MultiView' for step in cfg.train_dataloader.dataset.get('pipeline', ())
+    )
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
-    batch = model.data_preprocessor(dict(inputs=[images] * 3 if several else images, data_samples=samples), True)
+    batch = model.data_preprocessor(
+        dict(inputs=[images] * 3 if several else images, data_samples=samples), True
+    )
     loss, _ = model.parse_losses(model(**batch, mode='loss'))
     wrapper.backward(loss)
-    untrained = {name for name, each in model.named_parameters() if each.requires_grad and each.grad is None}
+    untrained = {
+        name for name, each in model.named_parameters() if each.requires_grad and each.grad is None
+    }
     assert not untrained  # any would break DDP
     wrapper.step()
     assert torch.isfinite(loss)
-    assert any(not torch.equal(parameter, before[name]) for name, parameter in model.named_parameters())
+    assert any(
+        not torch.equal(parameter, before[name]) for name, parameter in model.named_parameters()
+    )
 
 
-@pytest.mark.parametrize('path', sorted(Path('configs/_base_/datasets').glob('imagenet*px*.py')), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    'path', sorted(Path('configs/_base_/datasets').glob('imagenet*px*.py')), ids=lambda p: p.stem
+)
 @pytest.mark.filterwarnings('ignore')
 def test_imagenets_pipelines_give_the_size_of_their_name(path, tmp_path):
     from mmengine.dataset import Compose
+
     init_default_scope('mmpretrain')
     cfg = Config.fromfile(path)
-    mmcv.imwrite(np.random.default_rng(0).integers(0, 256, (300, 400, 3), dtype=np.uint8), str(tmp_path / 'image.png'))
+    mmcv.imwrite(
+        np.random.default_rng(0).integers(0, 256, (300, 400, 3), dtype=np.uint8),
+        str(tmp_path / 'image.png'),
+    )
     for loader in (cfg.train_dataloader, cfg.val_dataloader):
         if loader:
-            packed = Compose(loader.dataset.pipeline)(dict(img_path=str(tmp_path / 'image.png'), gt_label=1))
+            packed = Compose(loader.dataset.pipeline)(
+                dict(img_path=str(tmp_path / 'image.png'), gt_label=1)
+            )
             assert packed['inputs'].shape == (3, *[int(re.search(r'_(\d+)px', path.stem)[1])] * 2)
             assert packed['data_samples'].gt_label == 1
 
@@ -166,6 +215,7 @@ def loss_of_a_zero_head(head: nn.Module) -> Tensor:
 
 def sample(label: int):
     from mmpretrain.structures import DataSample
+
     return DataSample().set_gt_label(label)
 
 
@@ -187,7 +237,7 @@ def test_detector_or_segmentor_is_exported_or_says_why_not(path, tmp_path):
     model = revert_sync_batchnorm(MODELS.build(cfg.model)).eval()
     model.init_weights()
     if hasattr(model.backbone, 'queries'):
-        model.backbone.queries.set_probs([0., 0.])  # as after training
+        model.backbone.queries.set_probs([0.0, 0.0])  # as after training
     if model.test_cfg.get('mode') == 'slide':
         with pytest.raises(ConfigError, match="mode='slide' cuts an image into windows"):
             deploy(model)
@@ -200,10 +250,19 @@ def test_detector_or_segmentor_is_exported_or_says_why_not(path, tmp_path):
 
 @pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize('block', [
-    pytest.param(block.text, id=f'{page}:{block.line}', marks=[] if page == 'README.md' else [pytest.mark.nightly])
-    for page in ('README.md', 'docs/detection.md')
-    for block in pages.blocks(page, 'python') if '_base_ =' in block.text])
+@pytest.mark.parametrize(
+    'block',
+    [
+        pytest.param(
+            block.text,
+            id=f'{page}:{block.line}',
+            marks=[] if page == 'README.md' else [pytest.mark.nightly],
+        )
+        for page in ('README.md', 'docs/detection.md')
+        for block in pages.blocks(page, 'python')
+        if '_base_ =' in block.text
+    ],
+)
 def test_a_config_of_the_pages_trains_a_step(block, tmp_path):
     config = tmp_path / 'config.py'
     config.write_text(block)
@@ -211,13 +270,18 @@ def test_a_config_of_the_pages_trains_a_step(block, tmp_path):
 
 
 @pytest.mark.parametrize('other', ['dinov2', 'siglip2'])
-@pytest.mark.parametrize('path', [pytest.param(path, id=path.stem) for path in CONFIGS if 'dinov3-vit-b' in path.stem])
+@pytest.mark.parametrize(
+    'path', [pytest.param(path, id=path.stem) for path in CONFIGS if 'dinov3-vit-b' in path.stem]
+)
 @pytest.mark.filterwarnings('ignore')
 def test_one_line_makes_dinov3s_recipe_another_ones(path, other, tmp_path):
     pytest.importorskip(HOSTS[path.parent.name])
     before = path.read_text().replace("'../_base_/", f"'{Path('configs/_base_').resolve()}/")
     after = before.replace("/dinov3-vit-base-p16.py'", f"/{other}-vit-base-p16.py'")
-    assert sum(old != new for old, new in zip(before.splitlines(), after.splitlines(), strict=True)) == 1
+    assert (
+        sum(old != new for old, new in zip(before.splitlines(), after.splitlines(), strict=True))
+        == 1
+    )
     (tmp_path / 'recipe.py').write_text(after)
     cfg = read_config(str(tmp_path / 'recipe.py'))
     init_default_scope(cfg.default_scope)
@@ -252,35 +316,59 @@ def train_a_step(cfg: Config) -> None:
     assert bool(frozen) == (transformer.get('frozen_stages', -1) > 0)
     wrapper.step()
     assert torch.isfinite(loss)
-    changed = {name for name, parameter in model.named_parameters() if not torch.equal(parameter, before[name])}
+    changed = {
+        name
+        for name, parameter in model.named_parameters()
+        if not torch.equal(parameter, before[name])
+    }
     assert changed
     assert not changed & untrained
 
 
 def shrink(cfg: Config) -> None:
-    """Two blocks, or as many as there are outputs, stages of one, and images of 64 pixels; all widths are kept."""
+    """Two blocks, or as many as there are outputs, stages of one, and images of 64 pixels; all
+    widths are kept.
+    """
     cfg.merge_from_dict({key: value for key, value in SMALL.items() if has(cfg, key.split('.'))})
     backbone = cfg.model.backbone
     if backbone.type == ADAPTER:  # blocks after the last group are not built
         backbone.update(interactions=(0, 1, 2, 3))
         backbone.backbone.update(img_size=64, init_cfg=None)
     if backbone.type in ('vit_plugin.EoMT', 'vit_plugin.PMT'):
-        backbone.update(arch='timm://vit_small_patch16_dinov3.lvd1689m', img_size=64, init_cfg=None, num_queries=20,
-                        num_blocks=2, **(dict(frozen_stages=12) if 'frozen_stages' in backbone else {}))
+        backbone.update(
+            arch='timm://vit_small_patch16_dinov3.lvd1689m',
+            img_size=64,
+            init_cfg=None,
+            num_queries=20,
+            num_blocks=2,
+            **(dict(frozen_stages=12) if 'frozen_stages' in backbone else {}),
+        )
     if backbone.type not in VITS:
         return
     blocks = max(2, len(backbone.get('out_indices', ())))
     if str(backbone.arch).startswith('timm://'):
-        backbone.update(img_size=64, init_cfg=None, out_indices=range(blocks) if 'out_indices' in backbone else 1)
+        backbone.update(
+            img_size=64,
+            init_cfg=None,
+            out_indices=range(blocks) if 'out_indices' in backbone else 1,
+        )
         return
     arch = parse_arch(backbone.arch)
-    backbone.update(img_size=64, init_cfg=None, out_indices=range(blocks) if 'out_indices' in backbone else -1)
-    backbone.arch = dict(embed_dims=arch.embed_dims, num_layers=blocks, num_heads=arch.num_heads,
-                         feedforward_channels=arch.feedforward_channels)
+    backbone.update(
+        img_size=64, init_cfg=None, out_indices=range(blocks) if 'out_indices' in backbone else -1
+    )
+    backbone.arch = dict(
+        embed_dims=arch.embed_dims,
+        num_layers=blocks,
+        num_heads=arch.num_heads,
+        feedforward_channels=arch.feedforward_channels,
+    )
     depths = arch.patch_embed.get('stage_depths')
-    backbone.patch_embed = dict(arch.patch_embed, **(dict(stage_depths=[1] * len(depths)) if depths else {}))
+    backbone.patch_embed = dict(
+        arch.patch_embed, **(dict(stage_depths=[1] * len(depths)) if depths else {})
+    )
     if 'window' in backbone.get('encoder', {}):
-        backbone.encoder.window.global_blocks = (1, )
+        backbone.encoder.window.global_blocks = (1,)
     if 'frozen_stages' in backbone:
         backbone.frozen_stages = blocks
 
@@ -295,16 +383,20 @@ def has(cfg: Config, keys: list[str]) -> bool:
 
 def detection_batch() -> dict:
     from mmdet.testing import demo_mm_inputs
+
     return demo_mm_inputs(2, [(3, 64, 64)] * 2, num_items=[2, 2], num_classes=3, with_mask=True)
 
 
 def segmentation_batch() -> dict:
     from mmengine.structures import PixelData
     from mmseg.structures import SegDataSample
+
     images = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
     labels = torch.randint(0, 150, (2, 1, 64, 64))
-    return dict(inputs=list(images),
-                data_samples=[SegDataSample(gt_sem_seg=PixelData(data=label)) for label in labels])
+    return dict(
+        inputs=list(images),
+        data_samples=[SegDataSample(gt_sem_seg=PixelData(data=label)) for label in labels],
+    )
 
 
 DENSE_BATCH = {'mmdet': detection_batch, 'mmseg': segmentation_batch}
@@ -328,8 +420,12 @@ def test_name_tells_the_batch_and_the_schedule(path):
 
 def test_pure_and_hybrid_digits_cost_the_same():
     from torch.utils.flop_counter import FlopCounterMode
+
     flops = []
-    for path in ('configs/vit/vit-mini-p2_1xb16_digits.py', 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'):
+    for path in (
+        'configs/vit/vit-mini-p2_1xb16_digits.py',
+        'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py',
+    ):
         model = MODELS.build(read_config(path).model.backbone).eval()
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             model(torch.zeros(1, 1, 8, 8))

@@ -22,7 +22,7 @@ def imported(file: Path) -> Iterator[str]:
         if isinstance(node, ast.Import):
             names = [alias.name.split('.') for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            module = [*package[:len(package) - node.level + 1]] if node.level else []
+            module = [*package[: len(package) - node.level + 1]] if node.level else []
             module += node.module.split('.') if node.module else []
             names = [[*module, alias.name] for alias in node.names]
         else:
@@ -31,7 +31,11 @@ def imported(file: Path) -> Iterator[str]:
 
 
 def test_every_room_is_in_the_plan():
-    rooms = {path.stem for path in PACKAGE.iterdir() if path.suffix == '.py' or (path / '__init__.py').is_file()}
+    rooms = {
+        path.stem
+        for path in PACKAGE.iterdir()
+        if path.suffix == '.py' or (path / '__init__.py').is_file()
+    }
     assert rooms - {'__init__'} == set(ROOMS)
 
 
@@ -39,7 +43,9 @@ def test_every_room_is_in_the_plan():
 def test_a_room_is_its_files(room):
     """What begins a line of a room is there, and each of its files and folders is named."""
     begins = re.findall(r'^    (\w+(?:, \w+)*)', SECTIONS[room], re.MULTILINE)
-    inside = {path.stem for path in (PACKAGE / room).rglob('*') if path.suffix == '.py' or path.is_dir()}
+    inside = {
+        path.stem for path in (PACKAGE / room).rglob('*') if path.suffix == '.py' or path.is_dir()
+    }
     assert not {name for line in begins for name in line.split(', ')} - inside
     here = {path.stem for path in (PACKAGE / room).iterdir() if not path.name.startswith('__')}
     assert not here - set(re.findall(r'\w+', SECTIONS[room]))
@@ -50,6 +56,9 @@ def test_imports_only_go_down():
     for file in PACKAGE.rglob('*.py'):
         room = file.relative_to(PACKAGE).parts[0].removesuffix('.py')
         if room in ROOMS:  # the package itself only has functions that import when they are called
-            upward |= {f'{file} imports {other}' for other in imported(file)
-                       if other in ROOMS and ROOMS.index(other) < ROOMS.index(room)}
+            upward |= {
+                f'{file} imports {other}'
+                for other in imported(file)
+                if other in ROOMS and ROOMS.index(other) < ROOMS.index(room)
+            }
     assert not upward

@@ -1,4 +1,6 @@
-"""README and docs/: command lines that parse, programs that run, paths and links that lead somewhere."""
+"""README and docs/: command lines that parse, programs that run, paths and links that lead
+somewhere.
+"""
 
 import argparse
 import ast
@@ -25,8 +27,12 @@ from vit_plugin.files.shipped import recipe
 PAGES = pages.pages()
 REGISTRIES = [kind for kind in vars(registry).values() if isinstance(kind, registry.Registry)]
 # The tool that a script starts, and how many of its own arguments stand before those of the tool.
-SCRIPTS = {'dist_train.sh': ('train', 2), 'dist_test.sh': ('test', 3), 'slurm_train.sh': ('train', 4),
-           'slurm_test.sh': ('test', 4)}
+SCRIPTS = {
+    'dist_train.sh': ('train', 2),
+    'dist_test.sh': ('test', 3),
+    'slurm_train.sh': ('train', 4),
+    'slurm_test.sh': ('test', 4),
+}
 # Keys beside a type that are not arguments of the class.
 TAKEN_BY_BUILDERS = {'_delete_', 'constructor', 'paramwise_cfg', 'priority'}
 
@@ -66,9 +72,16 @@ def complaint(words: list[str], parses) -> str | None:
     program, *arguments = words
     if program.startswith('tools/') and program.endswith('.sh'):
         tool, count = SCRIPTS[Path(program).name]
-        inner = [arguments[2 if 'slurm' in program else 0], *(['CHECKPOINT'] if tool == 'test' else []),
-                 *arguments[count:]]
-        return 'too few arguments' if len(arguments) < count else complaint(['vit-plugin', tool, *inner], parses)
+        inner = [
+            arguments[2 if 'slurm' in program else 0],
+            *(['CHECKPOINT'] if tool == 'test' else []),
+            *arguments[count:],
+        ]
+        return (
+            'too few arguments'
+            if len(arguments) < count
+            else complaint(['vit-plugin', tool, *inner], parses)
+        )
     if program == 'vit-plugin':
         return parses(vit_plugin_command.main, program, *arguments)
     if program != 'python' or not re.match(r'-m vit_plugin|tools/|tests/', ' '.join(arguments)):
@@ -87,9 +100,14 @@ def complaint(words: list[str], parses) -> str | None:
 @pytest.mark.parametrize('page', PAGES)
 def test_command_lines_parse(page, parses):
     written = [command for block in pages.blocks(page, 'bash') for command in block.commands()]
-    wrong = [f'{command}: {said}' for command in written + pages.inline_commands(page)
-             for form in pages.forms(command) for program in pages.words(form) if program
-             if (said := complaint(program, parses))]
+    wrong = [
+        f'{command}: {said}'
+        for command in written + pages.inline_commands(page)
+        for form in pages.forms(command)
+        for program in pages.words(form)
+        if program
+        if (said := complaint(program, parses))
+    ]
     assert not wrong, '\n'.join(wrong)
 
 
@@ -98,14 +116,23 @@ def test_every_command_is_run_or_it_is_said_why_not(page):
     if page in pages.RUN_PAGES:
         assert f'run_page({page!r}' in (pages.ROOT / pages.RUN_PAGES[page]).read_text()
         return
-    for command in (command for block in pages.blocks(page, 'bash') for command in block.commands()):
+    for command in (
+        command for block in pages.blocks(page, 'bash') for command in block.commands()
+    ):
         test = pages.run_by(command)
-        assert pages.why_not_run(command) or test, f'{command}: run the page, or name it in tests/pages.py'
+        assert pages.why_not_run(command) or test, (
+            f'{command}: run the page, or name it in tests/support/pages.py'
+        )
         assert not test or (pages.ROOT / test).is_file(), test
 
 
 def test_nothing_is_excused_that_is_not_there():
-    written = [command for page in PAGES for block in pages.blocks(page, 'bash') for command in block.commands()]
+    written = [
+        command
+        for page in PAGES
+        for block in pages.blocks(page, 'bash')
+        for command in block.commands()
+    ]
     programs = [block.text for page in PAGES for block in pages.blocks(page, 'python')]
     for pattern in pages.NOT_RUN:
         assert any(re.match(pattern, text) for text in written + programs), pattern
@@ -113,8 +140,12 @@ def test_nothing_is_excused_that_is_not_there():
 
 @pytest.mark.parametrize('page', PAGES)
 def test_paths_in_commands_exist(page):
-    text = '\n'.join([block.text for block in pages.blocks(page)] + re.findall('`[^`]+`', pages.prose(page)))
-    for path in re.findall(r'(?<![\w./])(?:configs|tools|tests|vit_plugin)/[\w./+-]+\.(?:py|sh|txt)\b', text):
+    text = '\n'.join(
+        [block.text for block in pages.blocks(page)] + re.findall('`[^`]+`', pages.prose(page))
+    )
+    for path in re.findall(
+        r'(?<![\w./])(?:configs|tools|tests|vit_plugin)/[\w./+-]+\.(?:py|sh|txt)\b', text
+    ):
         assert Path(path).is_file(), path
     for name in re.findall(r'vit_plugin::[\w./+-]+\.py', text):
         recipe(name)
@@ -122,12 +153,19 @@ def test_paths_in_commands_exist(page):
 
 def python_blocks(wanted=lambda block: True) -> list:
     """The Python blocks of all pages that are wanted, as parameters of a test."""
-    return [pytest.param(block, id=f'{block.page}:{block.line}') for page in PAGES
-            for block in pages.blocks(page, 'python') if wanted(block)]
+    return [
+        pytest.param(block, id=f'{block.page}:{block.line}')
+        for page in PAGES
+        for block in pages.blocks(page, 'python')
+        if wanted(block)
+    ]
 
 
 def is_program(block: pages.Block) -> bool:
-    return block.page not in pages.IN_ORDER and re.search('^(import|from) ', block.text, re.MULTILINE) is not None
+    return (
+        block.page not in pages.IN_ORDER
+        and re.search('^(import|from) ', block.text, re.MULTILINE) is not None
+    )
 
 
 @pytest.mark.parametrize('block', python_blocks())
@@ -142,22 +180,32 @@ def test_python_compiles_and_names_what_exists(block):
 
 
 def check_arguments(call: ast.Call) -> None:
-    """That ``dict(type='vit_plugin.X', ...)`` names a class or function of ours and arguments that it takes."""
+    """That ``dict(type='vit_plugin.X', ...)`` names a class or function of ours and arguments that
+    it takes.
+    """
     given = {argument.arg: argument.value for argument in call.keywords}
     name = getattr(given.pop('type', None), 'value', None)
     if not isinstance(name, str) or not name.startswith('vit_plugin.'):
         return
     short = name.removeprefix('vit_plugin.')
-    kind, = {kind.get(name) for kind in REGISTRIES if short in {*kind.module_dict, *kind.later}}
+    (kind,) = {kind.get(name) for kind in REGISTRIES if short in {*kind.module_dict, *kind.later}}
     parts = [part.__init__ for part in kind.__mro__] if isinstance(kind, type) else [kind]
-    known = [parameter for part in parts for parameter in inspect.signature(part).parameters.values()]
-    assert {*given} - TAKEN_BY_BUILDERS <= {parameter.name for parameter in known} | options(known), name
+    known = [
+        parameter for part in parts for parameter in inspect.signature(part).parameters.values()
+    ]
+    assert {*given} - TAKEN_BY_BUILDERS <= {parameter.name for parameter in known} | options(
+        known
+    ), name
 
 
 def options(parameters: list[inspect.Parameter]) -> set[str]:
     """The names of ``**options: Unpack[Options]``."""
-    return {name for parameter in parameters if parameter.kind is parameter.VAR_KEYWORD
-            for name in getattr((get_args(parameter.annotation) or [None])[0], '__annotations__', ())}
+    return {
+        name
+        for parameter in parameters
+        if parameter.kind is parameter.VAR_KEYWORD
+        for name in getattr((get_args(parameter.annotation) or [None])[0], '__annotations__', ())
+    }
 
 
 @pytest.mark.parametrize('block', python_blocks(is_program))
@@ -183,17 +231,33 @@ def test_configs_inherit(block, tmp_path):
 def test_every_page_is_in_both_lists():
     here = {Path(page).name for page in PAGES if page.startswith('docs/')} - {'index.md'}
     assert {link for link in pages.links('docs/index.md') if link.endswith('.md')} == here
-    copied = {'contributing.md', 'changelog.md', 'security.md'}  # README links the files that they show
-    assert {Path(link).name for link in pages.links('README.md') if link.startswith('docs/')} >= here - copied
+    # README links the files that they show.
+    copied = {'contributing.md', 'changelog.md', 'security.md'}
+    assert {
+        Path(link).name for link in pages.links('README.md') if link.startswith('docs/')
+    } >= here - copied
 
 
 def test_what_is_registered_is_on_the_page():
-    page = Path('docs/configs.md').read_text().partition('\n## What is registered\n')[2].partition('\n## ')[0]
-    rows = {name for row in re.findall(r'^\|.*', page, re.MULTILINE) for name in re.findall(r'`(\w+)`', row)}
+    page = (
+        Path('docs/configs.md')
+        .read_text()
+        .partition('\n## What is registered\n')[2]
+        .partition('\n## ')[0]
+    )
+    rows = {
+        name
+        for row in re.findall(r'^\|.*', page, re.MULTILINE)
+        for name in re.findall(r'`(\w+)`', row)
+    }
     for kind in REGISTRIES:
         kind.import_from_location()
-    ours = {name for kind in REGISTRIES for name, value in kind.module_dict.items()
-            if value.__module__.startswith('vit_plugin.')}  # programs on the pages register more
+    ours = {
+        name
+        for kind in REGISTRIES
+        for name, value in kind.module_dict.items()
+        if value.__module__.startswith('vit_plugin.')
+    }  # programs on the pages register more
     assert rows == ours.union(*(kind.later for kind in REGISTRIES))
 
 

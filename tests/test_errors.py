@@ -8,11 +8,17 @@ from mmengine.runner import CheckpointLoader
 from vit_plugin.errors import MissingExtraError, needed_by
 
 
-@pytest.mark.parametrize(('missing', 'module', 'words'), [
-    *(('mmengine', f'vit_plugin.{name}', 'vit_plugin needs mmengine')
-      for name in ('registry', 'models', 'engine.launch', 'data', 'weights')),
-    ('mmcv', 'vit_plugin.detection', 'vit_plugin.detection needs mmcv'),
-    ('mmpretrain', 'vit_plugin.models.heads.vit_head', 'ViTClsHead needs mmpretrain')])
+@pytest.mark.parametrize(
+    ('missing', 'module', 'words'),
+    [
+        *(
+            ('mmengine', f'vit_plugin.{name}', 'vit_plugin needs mmengine')
+            for name in ('registry', 'models', 'engine.launch', 'data', 'weights')
+        ),
+        ('mmcv', 'vit_plugin.detection', 'vit_plugin.detection needs mmcv'),
+        ('mmpretrain', 'vit_plugin.models.heads.vit_head', 'ViTClsHead needs mmpretrain'),
+    ],
+)
 def test_a_missing_framework_is_named_with_its_extra(monkeypatch, missing, module, words):
     forget(monkeypatch, missing)
     with pytest.raises(ImportError, match=f"{words}.*pip install 'vit_plugin\\[onedl\\]'"):
@@ -24,7 +30,9 @@ def test_a_backbone_needs_no_mmpretrain(monkeypatch):
     models = importlib.import_module('vit_plugin.models')
     with pytest.raises(ImportError, match='ViTClsHead needs mmpretrain'):
         models.ViTClsHead  # noqa: B018
-    assert importlib.import_module('vit_plugin').create_model('Ti/16', 3, img_size=16).num_classes == 3
+    assert (
+        importlib.import_module('vit_plugin').create_model('Ti/16', 3, img_size=16).num_classes == 3
+    )
 
 
 def forget(monkeypatch, missing: str, error: ImportError | None = None) -> None:
@@ -40,36 +48,62 @@ def forget(monkeypatch, missing: str, error: ImportError | None = None) -> None:
 
 def test_building_a_head_without_mmpretrain_names_the_extra(monkeypatch):
     forget(monkeypatch, 'mmpretrain')
-    with pytest.raises(ImportError, match='ViTClsHead needs mmpretrain, which is not installed: pip install'):
-        mmengine.registry.MODELS.build(dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=4))
+    with pytest.raises(
+        ImportError, match='ViTClsHead needs mmpretrain, which is not installed: pip install'
+    ):
+        mmengine.registry.MODELS.build(
+            dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=4)
+        )
 
 
 def test_an_error_of_our_own_in_a_head_is_not_hidden(monkeypatch):
     forget(monkeypatch, 'none')
-    monkeypatch.setitem(sys.modules, 'vit_plugin.models.heads.vit_head', None)  # so that importing it fails
+    # So that importing it fails.
+    monkeypatch.setitem(sys.modules, 'vit_plugin.models.heads.vit_head', None)
     with pytest.raises(ImportError, match='vit_head'):
         importlib.import_module('vit_plugin.models').ViTClsHead  # noqa: B018
 
 
 def test_a_framework_that_does_not_fit_is_named_with_the_cause():
-    with pytest.raises(MissingExtraError, match='This cannot be imported.*AssertionError: MMCV==3 is used; install'), \
-            needed_by('This'):
+    with (
+        pytest.raises(
+            MissingExtraError,
+            match='This cannot be imported.*AssertionError: MMCV==3 is used; install',
+        ),
+        needed_by('This'),
+    ):
         raise AssertionError('MMCV==3 is used')
 
 
-@pytest.mark.parametrize(('module', 'remedies'), [
-    ('cv2', r'apt-get install libgl1 .*pip install .* opencv-python-headless'),
-    ('onnxruntime', 'install the package of your distribution')])
+@pytest.mark.parametrize(
+    ('module', 'remedies'),
+    [
+        ('cv2', r'apt-get install libgl1 .*pip install .* opencv-python-headless'),
+        ('onnxruntime', 'install the package of your distribution'),
+    ],
+)
 def test_a_library_that_the_system_lacks_is_named(monkeypatch, module, remedies):
-    forget(monkeypatch, module, ImportError('libxcb.so.1: cannot open shared object file: No such file or directory',
-                                            name=module))
-    with pytest.raises(MissingExtraError, match=f'This .*{module} needs libxcb.so.1, which .*{remedies}'), \
-            needed_by('This'):
+    forget(
+        monkeypatch,
+        module,
+        ImportError(
+            'libxcb.so.1: cannot open shared object file: No such file or directory', name=module
+        ),
+    )
+    with (
+        pytest.raises(
+            MissingExtraError, match=f'This .*{module} needs libxcb.so.1, which .*{remedies}'
+        ),
+        needed_by('This'),
+    ):
         importlib.import_module(module)
 
 
 def test_another_missing_module_is_named():
-    with pytest.raises(MissingExtraError, match="No module named 'no_such_module'"), needed_by('This'):
+    with (
+        pytest.raises(MissingExtraError, match="No module named 'no_such_module'"),
+        needed_by('This'),
+    ):
         import no_such_module  # noqa: F401
 
 

@@ -20,14 +20,16 @@ import nbformat
 from nbclient import NotebookClient
 notebook = nbformat.read(sys.argv[1], 4)
 NotebookClient(notebook, timeout=1800).execute()
-print(*(output['text'] for cell in notebook.cells if cell.cell_type == 'code' for output in cell.outputs
+cells = [cell for cell in notebook.cells if cell.cell_type == 'code']
+print(*(output['text'] for cell in cells for output in cell.outputs
         if output.get('name') == 'stdout'))
 """
 
 
 @pytest.fixture
 def environment(tmp_path) -> Callable[..., str]:
-    """Makes an environment with some packages, and those of this one besides. Returns its Python."""
+    """Makes an environment with more packages than this one. Returns its Python."""
+
     def make(*packages: str) -> str:
         venv.create(tmp_path / 'env', with_pip=True)
         site = next((tmp_path / 'env').glob('lib/python*/site-packages'))
@@ -43,7 +45,9 @@ def environment(tmp_path) -> Callable[..., str]:
 @pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
 def test_first_steps(tmp_path):
     shown = pages.run_page('docs/first_steps.md', tmp_path, timeout=1800)
-    digits, parity = (float(found) for found in re.findall(r'Trained in .*accuracy/top1 ([\d.]+)', shown))
+    digits, parity = (
+        float(found) for found in re.findall(r'Trained in .*accuracy/top1 ([\d.]+)', shown)
+    )
     assert digits > 93
     assert parity > 85
     assert float(re.findall(r'coco/bbox_mAP ([\d.]+)', shown)[-1]) > 90
@@ -84,7 +88,17 @@ def test_the_notebook(tmp_path, monkeypatch):
 @pytest.mark.nightly
 def test_the_notebook_in_a_kernel(environment, tmp_path):
     python = environment('nbclient', 'ipykernel')
-    env = {**os.environ, 'PATH': f'{Path(python).parent}:{os.environ["PATH"]}', 'PYTHONPATH': str(pages.ROOT)}
-    done = run([python, '-c', EXECUTE, pages.ROOT / NOTEBOOK], cwd=tmp_path, env=env, capture_output=True, text=True)
+    env = {
+        **os.environ,
+        'PATH': f'{Path(python).parent}:{os.environ["PATH"]}',
+        'PYTHONPATH': str(pages.ROOT),
+    }
+    done = run(
+        [python, '-c', EXECUTE, pages.ROOT / NOTEBOOK],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     assert float(done.stdout.rpartition('accuracy ')[2].split()[0]) > 95

@@ -10,15 +10,22 @@ import pytest
 
 import vit_plugin
 
-# vit_plugin.detection is imported for its effect, to stand in for mmcv._ext; it is the one that says so.
-MODULES = sorted(module.name for module in pkgutil.walk_packages(vit_plugin.__path__, 'vit_plugin.')
-                 if not module.name.endswith('__main__') and not module.name.startswith('vit_plugin.detection'))
+# vit_plugin.detection is imported for its effect, to stand in for mmcv._ext; it is the one that
+# says so.
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(vit_plugin.__path__, 'vit_plugin.')
+    if not module.name.endswith('__main__') and not module.name.startswith('vit_plugin.detection')
+)
+
 
 @pytest.fixture(scope='module')
 def changed() -> dict[str, dict]:
     """Module -> what its import has changed."""
-    script = Path(__file__).with_name('import_state.py')
-    result = subprocess.run([sys.executable, str(script), *MODULES], check=True, capture_output=True, text=True)
+    script = Path(__file__).with_name('support') / 'import_state.py'
+    result = subprocess.run(
+        [sys.executable, str(script), *MODULES], check=True, capture_output=True, text=True
+    )
     return json.loads(result.stdout.splitlines()[-1])
 
 

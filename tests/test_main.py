@@ -27,12 +27,21 @@ def test_help_names_every_tool(capsys):
 
 
 def test_the_docs_list_every_command():
-    listed = re.search('The commands are (.*?), in any', Path('docs/tools.md').read_text(), re.DOTALL)[1]
-    assert {name.removeprefix('vit-plugin ') for name in re.findall('`(.*?)`', listed)} == {*command.commands()}
+    listed = re.search(
+        'The commands are (.*?), in any', Path('docs/tools.md').read_text(), re.DOTALL
+    )[1]
+    assert {name.removeprefix('vit-plugin ') for name in re.findall('`(.*?)`', listed)} == {
+        *command.commands()
+    }
 
 
-@pytest.mark.parametrize(('name', 'words'), [
-    ('tran', "no command 'tran'; did you mean train?"), ('qqq', "no command 'qqq'; there are benchmark, convert, ")])
+@pytest.mark.parametrize(
+    ('name', 'words'),
+    [
+        ('tran', "no command 'tran'; did you mean train?"),
+        ('qqq', "no command 'qqq'; there are benchmark, convert, "),
+    ],
+)
 def test_an_unknown_command_names_the_nearest(capsys, name, words):
     assert command.main([name]) == 2
     assert words in capsys.readouterr().err
@@ -50,49 +59,82 @@ def test_a_command_is_the_tool_of_its_name(monkeypatch, capsys, name):
     with pytest.raises(SystemExit) as end:
         command.main([name, '--help'])
     assert end.value.code == 0
-    assert f'usage: vit-plugin {name} ' in ' '.join(capsys.readouterr().out.split())  # others print at their import
+    # Others print at their import.
+    assert f'usage: vit-plugin {name} ' in ' '.join(capsys.readouterr().out.split())
 
 
 def test_from_another_directory_and_without_torch(tmp_path):
-    code = ("import sys; from vit_plugin.__main__ import main; sys.exit(main(['--help']) or 'torch' in sys.modules or "
-            "'mmengine' in sys.modules)")
-    subprocess.run([sys.executable, '-c', code], check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
+    code = (
+        "import sys; from vit_plugin.__main__ import main; sys.exit(main(['--help']) or 'torch' "
+        "in sys.modules or 'mmengine' in sys.modules)"
+    )
+    subprocess.run(
+        [sys.executable, '-c', code], check=True, cwd=tmp_path, stdout=subprocess.DEVNULL
+    )
 
 
 def test_a_missing_framework_is_one_sentence(tmp_path):
     (tmp_path / 'mmengine.py').write_text("raise ModuleNotFoundError('no', name='mmengine')")
-    code = f"import sys; from vit_plugin.__main__ import main; sys.exit(main(['train', '{DIGITS}']))"
-    done = subprocess.run([sys.executable, '-c', code], cwd=tmp_path, capture_output=True, text=True)
+    code = (
+        f"import sys; from vit_plugin.__main__ import main; sys.exit(main(['train', '{DIGITS}']))"
+    )
+    done = subprocess.run(
+        [sys.executable, '-c', code], cwd=tmp_path, capture_output=True, text=True
+    )
     assert (done.returncode, done.stdout) == (1, '')
-    assert done.stderr.startswith('Error: vit_plugin needs mmengine, which is not installed: pip install ')
+    assert done.stderr.startswith(
+        'Error: vit_plugin needs mmengine, which is not installed: pip install '
+    )
     assert done.stderr.count('\n') == 1
 
 
-@pytest.mark.parametrize('code', [f"from vit_plugin.__main__ import main; sys.exit(main(['train', '{DIGITS}']))",
-                                  pytest.param('import vit_plugin.models', marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    'code',
+    [
+        f"from vit_plugin.__main__ import main; sys.exit(main(['train', '{DIGITS}']))",
+        pytest.param('import vit_plugin.models', marks=pytest.mark.nightly),
+    ],
+)
 def test_an_opencv_without_its_libraries_is_one_sentence(tmp_path, code):
     text = 'libxcb.so.1: cannot open shared object file: No such file or directory'
     (tmp_path / 'cv2.py').write_text(f"raise ImportError('{text}', name='cv2')")
-    done = subprocess.run([sys.executable, '-c', f'import sys; {code}'], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, '-c', f'import sys; {code}'], cwd=tmp_path, capture_output=True, text=True
+    )
     assert (done.returncode, done.stdout) == (1, '')
-    assert 'cv2 needs libxcb.so.1, which this system does not have; ' in done.stderr.splitlines()[-1]
+    assert (
+        'cv2 needs libxcb.so.1, which this system does not have; ' in done.stderr.splitlines()[-1]
+    )
     assert 'models' in code or done.stderr.count('\n') == 1
 
 
 # What a command needs at least. It is parsed before anything is imported.
-LEAST = {'convert_weights': ['a.npz', 'b.pth'], 'embed': ['a.pth', 'b.jpg', '--out', 'o.npz'],
-         'export': ['a.pth', 'b.onnx'],
-         'infer': ['a.pth', 'b.jpg'], 'plan': [DIGITS, '--gpus', '1', '--gpu-memory', '8'], 'test': ['a.pth'],
-         'sweep': [DIGITS, '--grid', 'randomness.seed=1,2', '--seeds', '1'],
-         'visualize': ['cam', 'a.pth', 'b.jpg', '--out', 'o']}
+LEAST = {
+    'convert_weights': ['a.npz', 'b.pth'],
+    'embed': ['a.pth', 'b.jpg', '--out', 'o.npz'],
+    'export': ['a.pth', 'b.onnx'],
+    'infer': ['a.pth', 'b.jpg'],
+    'plan': [DIGITS, '--gpus', '1', '--gpu-memory', '8'],
+    'test': ['a.pth'],
+    'sweep': [DIGITS, '--grid', 'randomness.seed=1,2', '--seeds', '1'],
+    'visualize': ['cam', 'a.pth', 'b.jpg', '--out', 'o'],
+}
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize('tool', sorted(TOOLS - {'torchrun'}))
 def test_a_tool_says_in_one_sentence_that_opencv_needs_a_library(tmp_path, tool):
     (tmp_path / 'cv2.py').write_text(
-        "raise ImportError('libxcb.so.1: cannot open shared object file: No such file or directory', name='cv2')")
-    done = subprocess.run([sys.executable, f'tools/{tool}.py', *LEAST.get(tool, [])], capture_output=True, text=True,
-                          env=dict(os.environ, PYTHONPATH=f'{tmp_path}{os.pathsep}{Path.cwd()}'))
+        "raise ImportError('libxcb.so.1: cannot open shared object file: No such file or "
+        "directory', name='cv2')"
+    )
+    done = subprocess.run(
+        [sys.executable, f'tools/{tool}.py', *LEAST.get(tool, [])],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ, PYTHONPATH=f'{tmp_path}{os.pathsep}{Path.cwd()}'),
+    )
     assert done.returncode == 1
-    assert re.fullmatch('Error: .* cv2 needs libxcb.so.1, .*opencv-python-headless.*', done.stderr.strip())
+    assert re.fullmatch(
+        'Error: .* cv2 needs libxcb.so.1, .*opencv-python-headless.*', done.stderr.strip()
+    )

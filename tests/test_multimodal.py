@@ -1,4 +1,6 @@
-"""MMPretrain beside a transformers that its multimodal models do not fit, in processes of their own."""
+"""MMPretrain beside a transformers that its multimodal models do not fit, in processes of their
+own.
+"""
 
 import os
 import subprocess
@@ -10,7 +12,9 @@ import pytest
 
 @pytest.fixture(scope='module')
 def beside_transformers(tmp_path_factory) -> dict[str, str]:
-    """An environment in which transformers and pycocotools are installed, and transformers has nothing in it."""
+    """An environment in which transformers and pycocotools are installed, and transformers has
+    nothing in it.
+    """
     site = tmp_path_factory.mktemp('site')
     for name, version in (('transformers', '5.23.0'), ('pycocotools', '2.0.11')):
         metadata = site / f'{name}-{version}.dist-info/METADATA'
@@ -22,7 +26,9 @@ def beside_transformers(tmp_path_factory) -> dict[str, str]:
 
 
 def run(code: str, env: dict[str, str]) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, '-W', 'ignore', '-c', code], env=env, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, '-W', 'ignore', '-c', code], env=env, capture_output=True, text=True
+    )
 
 
 @pytest.mark.nightly
@@ -33,7 +39,10 @@ def test_mmpretrain_alone_cannot_be_imported(beside_transformers):
 
 @pytest.mark.nightly
 def test_ours_leave_the_multimodal_models_out(beside_transformers):
-    done = run('from vit_plugin.models import ViTClsHead\n'
-               'from mmpretrain.registry import MODELS\n'
-               'print(MODELS.get("BlipCaption").__name__, MODELS.get("ImageClassifier").__name__)', beside_transformers)
+    done = run(
+        'from vit_plugin.models import ViTClsHead\n'
+        'from mmpretrain.registry import MODELS\n'
+        'print(MODELS.get("BlipCaption").__name__, MODELS.get("ImageClassifier").__name__)',
+        beside_transformers,
+    )
     assert done.stdout.splitlines()[-1:] == ['ask_install ImageClassifier'], done.stderr

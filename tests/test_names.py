@@ -1,4 +1,6 @@
-"""docs/migration.md: the names in its tables exist, ours and those of the packages that the tests install."""
+"""docs/migration.md: the names in its tables exist, ours and those of the packages that the tests
+install.
+"""
 
 import inspect
 import re
@@ -19,13 +21,19 @@ from vit_plugin.models.stems.stem import Stem
 from vit_plugin.weights import FORMATS
 
 SIZES = dict(embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64)
-NESTED = {'encoder': OPTIONS, 'numerics': NumericsCfg.__annotations__,
-          'pos_embed': PosEmbedCfg.__annotations__, 'patch_embed': inspect.signature(Stem).parameters}
+NESTED = {
+    'encoder': OPTIONS,
+    'numerics': NumericsCfg.__annotations__,
+    'pos_embed': PosEmbedCfg.__annotations__,
+    'patch_embed': inspect.signature(Stem).parameters,
+}
 
 
 def is_our_argument(path: str) -> bool:
     name, _, entry = path.partition('.')
-    return name in inspect.signature(VisionTransformer).parameters and (not entry or entry in NESTED[name])
+    return name in inspect.signature(VisionTransformer).parameters and (
+        not entry or entry in NESTED[name]
+    )
 
 
 def is_argument(model: type, name: str) -> bool:
@@ -36,13 +44,21 @@ def is_argument(model: type, name: str) -> bool:
 def states() -> dict[str, set[str]]:
     """The parameters of a small model of each package, with the parts that the table has."""
     with torch.device('meta'):
-        ours = VisionTransformer(dict(SIZES, patch_size=16), 32, encoder=dict(
-            pre_norm=True, layer_scale_init_value=1e-5)).state_dict()
+        ours = VisionTransformer(
+            dict(SIZES, patch_size=16), 32, encoder=dict(pre_norm=True, layer_scale_init_value=1e-5)
+        ).state_dict()
         plain = VisionTransformer(dict(SIZES, patch_size=16), 32).state_dict()
         theirs = TheirViT(SIZES, 32, pre_norm=True, layer_scale_init_value=1e-5).state_dict()
-        timms = TimmViT(32, embed_dim=32, depth=1, num_heads=2, pre_norm=True, init_values=1e-5).state_dict()
+        timms = TimmViT(
+            32, embed_dim=32, depth=1, num_heads=2, pre_norm=True, init_values=1e-5
+        ).state_dict()
     written = {name.removeprefix('vit.') for name in FORMATS['hf'].export(plain, 2)[0]}
-    return {'here': {*ours}, 'timm': {*timms}, 'MMPretrain': {*theirs}, 'transformers': {*written, 'key', 'value'}}
+    return {
+        'here': {*ours},
+        'timm': {*timms},
+        'MMPretrain': {*theirs},
+        'transformers': {*written, 'key', 'value'},
+    }
 
 
 def is_parameter(column: str, name: str) -> bool:
@@ -53,8 +69,10 @@ CHECKS: dict[tuple[str, str], Callable[[str], bool]] = {
     ('Arguments of the backbone', 'here'): is_our_argument,
     ('Arguments of the backbone', 'timm'): partial(is_argument, TimmViT),
     ('Arguments of the backbone', 'MMPretrain'): partial(is_argument, TheirViT),
-    **{('Parameters', column): partial(is_parameter, column)
-       for column in ('here', 'timm', 'MMPretrain', 'transformers')},
+    **{
+        ('Parameters', column): partial(is_parameter, column)
+        for column in ('here', 'timm', 'MMPretrain', 'transformers')
+    },
 }
 
 
@@ -62,7 +80,9 @@ def names(heading: str, column: str) -> list[str]:
     """The names in a column of the table under a heading."""
     text = (pages.ROOT / 'docs/migration.md').read_text()
     section = re.search(rf'^### {heading}$(.*?)(?=^### |\Z)', text, re.DOTALL | re.MULTILINE)[1]
-    head, _, *rows = (line.strip('|').split('|') for line in section.splitlines() if line.startswith('|'))
+    head, _, *rows = (
+        line.strip('|').split('|') for line in section.splitlines() if line.startswith('|')
+    )
     index = [cell.strip() for cell in head].index(column)
     return re.findall('`([^`]+)`', ' '.join(row[index] for row in rows))
 
@@ -77,4 +97,6 @@ def test_names_exist(heading, column):
 
 def test_every_argument_of_the_backbone_is_listed():
     listed = names('Arguments of the backbone', 'here')
-    assert {name.partition('.')[0] for name in listed} == {*inspect.signature(VisionTransformer).parameters}
+    assert {name.partition('.')[0] for name in listed} == {
+        *inspect.signature(VisionTransformer).parameters
+    }

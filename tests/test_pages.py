@@ -12,16 +12,26 @@ from image_folders import write_digits
 
 def test_a_page_runs_in_one_shell(tmp_path, monkeypatch):
     (tmp_path / 'page.md').write_text(
-        '```bash\npip install what-is-not-there\nmkdir a && cd a\nx=3   # kept\n```\n\n'
-        '```python\n# mine.py\nprint(1)\n```\n'
-        '- indented\n\n  ```bash\n  python mine.py \\\n      NAME | grep 1\n  echo "$x $PWD"\n  ```\n'
-        '```python\nprint(2 * 21)\n```\n```text\nfalse\n```\n')
+        '```bash\npip install what-is-not-there\nmkdir a && cd a\nx=3   # '
+        'kept\n```\n\n```python\n# mine.py\nprint(1)\n```\n- indented\n\n  ```bash\n  python '
+        'mine.py \\\n      NAME | grep 1\n  echo "$x $PWD"\n  ```\n```python\nprint(2 * '
+        '21)\n```\n```text\nfalse\n```\n'
+    )
     monkeypatch.setattr(pages, 'ROOT', tmp_path)
     shown = pages.run_page('page.md', tmp_path, dict(NAME='given'))
-    assert shown.splitlines() == ['+ page.md:2', '+ page.md:8', '+ page.md:14', '1', f'3 {tmp_path}/a', '+ page.md:19',
-                                  '42']
+    assert shown.splitlines() == [
+        '+ page.md:2',
+        '+ page.md:8',
+        '+ page.md:14',
+        '1',
+        f'3 {tmp_path}/a',
+        '+ page.md:19',
+        '42',
+    ]
     (tmp_path / 'page.md').write_text('```bash\nfalse\necho not reached\n```\n')
-    with pytest.raises(pytest.fail.Exception, match='page.md ended with status 1:\n\\+ page.md:2\n$'):
+    with pytest.raises(
+        pytest.fail.Exception, match='page.md ended with status 1:\n\\+ page.md:2\n$'
+    ):
         pages.run_page('page.md', tmp_path)
 
 
@@ -48,19 +58,51 @@ def test_the_gallery(clone):
     for split in ('train', 'val'):
         write_digits(clone / f'data/cifar10-jpeg/{split}', per_class=3, classes=10, size=32)
     recipe = 'configs/hybrid_vit/hybrid-vit-d2-w192_1xb256-16e_cifar10-folder.py'
-    subprocess.run([sys.executable, 'tools/train.py', recipe, '--work-dir', 'recipe', '--cfg-options',
-                    'train_cfg.max_epochs=1'], cwd=clone, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [
+            sys.executable,
+            'tools/train.py',
+            recipe,
+            '--work-dir',
+            'recipe',
+            '--cfg-options',
+            'train_cfg.max_epochs=1',
+        ],
+        cwd=clone,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     shown = pages.run_page('docs/gallery.md', clone, dict(CHECKPOINT='recipe/epoch_1.pth'))
     written = {path.name for path in (clone / 'gallery').iterdir()}
-    assert {f'{name}.png' for name in (
-        'distance', 'posembed', 'features', 'chelsea_attention', 'chelsea_rollout', 'chelsea_cam')} < written
+    assert {
+        f'{name}.png'
+        for name in (
+            'distance',
+            'posembed',
+            'features',
+            'chelsea_attention',
+            'chelsea_rollout',
+            'chelsea_cam',
+        )
+    } < written
     assert set(shown.split()) >= {f'gallery/{name}' for name in written}
 
 
 @pytest.mark.nightly
 def test_the_site_builds_without_a_warning(tmp_path):
     pytest.importorskip('sphinx')
-    build = [sys.executable, '-m', 'sphinx', '-W', '--keep-going', '-q', '-b', 'html', 'docs', str(tmp_path)]
+    build = [
+        sys.executable,
+        '-m',
+        'sphinx',
+        '-W',
+        '--keep-going',
+        '-q',
+        '-b',
+        'html',
+        'docs',
+        str(tmp_path),
+    ]
     done = subprocess.run(build, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert len(list(tmp_path.glob('*.html'))) >= len(list(Path('docs').glob('*.md')))

@@ -11,8 +11,11 @@ from vit_plugin import registry
 from vit_plugin.errors import MissingExtraError
 from vit_plugin.models import VisionTransformer
 
-BACKBONE = dict(type='vit_plugin.VisionTransformer', img_size=32, arch=dict(
-    embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64, patch_size=8))
+BACKBONE = dict(
+    type='vit_plugin.VisionTransformer',
+    img_size=32,
+    arch=dict(embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64, patch_size=8),
+)
 
 
 @pytest.mark.parametrize('scope', [None, 'mmengine', 'mmpretrain', 'mmdet', 'mmseg'])
@@ -26,7 +29,9 @@ def test_scoped_name_builds_from_any_host(scope):
 @pytest.mark.filterwarnings('ignore')
 def test_parts_are_found_whatever_the_host():
     init_default_scope('mmpretrain')
-    model = MODELS.build(dict(BACKBONE, patch_embed=dict(type='ResNetEmbed', stage_depths=(1,), width=32)))
+    model = MODELS.build(
+        dict(BACKBONE, patch_embed=dict(type='ResNetEmbed', stage_depths=(1,), width=32))
+    )
     assert type(model.patch_embed).__name__ == 'ResNetEmbed'
 
 
@@ -37,31 +42,43 @@ def run(code: str) -> str:
 
 def test_the_name_alone_imports_the_plugin():
     assert 'VisionTransformer' in run(
-        f'from mmengine.registry import MODELS; print(type(MODELS.build({BACKBONE})))')
+        f'from mmengine.registry import MODELS; print(type(MODELS.build({BACKBONE})))'
+    )
 
 
 def test_custom_imports(tmp_path):
     config = tmp_path / 'config.py'
-    config.write_text("custom_imports = dict(imports=['vit_plugin'], allow_failed_imports=False)\n"
-                      f'model = {BACKBONE}\n')
+    config.write_text(
+        "custom_imports = dict(imports=['vit_plugin'], allow_failed_imports=False)\n"
+        f'model = {BACKBONE}\n'
+    )
     assert type(MODELS.build(Config.fromfile(config).model)) is VisionTransformer
 
 
 def test_import_is_cheap():
-    loaded = run("import sys, vit_plugin; print([name for name in ('torch', 'mmengine', 'mmpretrain', 'timm', 'numpy') "
-                 'if name in sys.modules])')
+    loaded = run(
+        "import sys, vit_plugin; print([name for name in ('torch', 'mmengine', 'mmpretrain', "
+        "'timm', 'numpy') if name in sys.modules])"
+    )
     assert loaded.strip() == '[]'
 
 
 def test_tools_import_no_host():
-    """A config imports vit_plugin.detection, and MMDetection must find its ops. MMPretrain imports MMDetection."""
-    loaded = run('import sys, vit_plugin.apps.command_line, vit_plugin.data; '
-                 "print([name for name in ('mmpretrain', 'mmdet', 'mmseg') if name in sys.modules])")
+    """A config imports vit_plugin.detection, and MMDetection must find its ops.
+
+    MMPretrain imports MMDetection.
+    """
+    loaded = run(
+        'import sys, vit_plugin.apps.command_line, vit_plugin.data; '
+        "print([name for name in ('mmpretrain', 'mmdet', 'mmseg') if name in sys.modules])"
+    )
     assert loaded.strip() == '[]'
 
 
-@pytest.mark.parametrize(('package', 'registries'), [('models', [registry.MODELS]),
-                                                     ('data', [registry.TRANSFORMS, registry.DATASETS])])
+@pytest.mark.parametrize(
+    ('package', 'registries'),
+    [('models', [registry.MODELS]), ('data', [registry.TRANSFORMS, registry.DATASETS])],
+)
 @pytest.mark.filterwarnings('ignore')
 def test_classes_that_are_imported_later(package, registries):
     module = importlib.import_module(f'vit_plugin.{package}')

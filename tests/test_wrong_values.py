@@ -1,4 +1,4 @@
-"""What comes of wrong values for the arguments of every registered class; see wrong_values.py."""
+"""Wrong values for the arguments of every registered class; see support/wrong_values.py."""
 
 from collections import Counter
 
@@ -11,10 +11,18 @@ CALLS = list(wrong_calls())
 
 
 def test_every_registered_class_is_tried():
-    names = {name for value in vars(registry).values() if isinstance(value, registry.Registry)
-             for name, cls in {**value.module_dict, **{name: value.get(name) for name in value.later}}.items()
-             if cls.__module__.startswith('vit_plugin.') and isinstance(cls, type)}
-    names -= {'Runner'}  # whose arguments are those of MMEngine's, a whole config: tests/bad_calls.py
+    names = {
+        name
+        for value in vars(registry).values()
+        if isinstance(value, registry.Registry)
+        for name, cls in {
+            **value.module_dict,
+            **{name: value.get(name) for name in value.later},
+        }.items()
+        if cls.__module__.startswith('vit_plugin.') and isinstance(cls, type)
+    }
+    # Whose arguments are those of MMEngine's, a whole config: tests/support/bad_calls.py.
+    names -= {'Runner'}
     names -= {'HuggingFaceImages'}  # which needs files: tests/data
     names -= {'FasterCocoMetric'}  # whose arguments are those of MMDetection's
     assert {cls_of(name).__name__ for name in RIGHT} == names
@@ -25,7 +33,9 @@ def test_right_values_are_taken(name):
     assert outcome(name, RIGHT[name]) == ('works', '')
 
 
-@pytest.mark.parametrize('part', [range(0, len(CALLS), 23), pytest.param(range(len(CALLS)), marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    'part', [range(0, len(CALLS), 23), pytest.param(range(len(CALLS)), marks=pytest.mark.nightly)]
+)
 def test_wrong_values_get_one_sentence(part):
     counts, others = Counter(), []
     for name, field, kwargs in (CALLS[i] for i in part):

@@ -3,8 +3,8 @@
     python tools/convert_weights.py B_16.npz vit-base-p16.safetensors --to timm
     python tools/convert_weights.py work_dirs/run/epoch_100 model.pth
 
-Without ``--to`` it is the whole model with its own names, for tools/test.py, tools/infer.py and ``load_from``. LoRA's
-adapters are merged. ``--dtype float16`` halves the file, for a release.
+Without ``--to`` it is the whole model with its own names, for tools/test.py, tools/infer.py and
+``load_from``. LoRA's adapters are merged. ``--dtype float16`` halves the file, for a release.
 """
 
 import argparse
@@ -20,16 +20,27 @@ SUFFIXES = ('.npz', '.safetensors', '.pth', '.bin')
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Write a checkpoint in another format.')
-    parser.add_argument('source', help='path of a file or checkpoint folder, http(s)://, timm://MODEL or '
-                        'hf://ORG/MODEL')
+    parser.add_argument(
+        'source',
+        help='path of a file or checkpoint folder, http(s)://, timm://MODEL or hf://ORG/MODEL',
+    )
     parser.add_argument('target', type=Path, help=f'file to write: {", ".join(SUFFIXES)}')
-    parser.add_argument('--to', metavar='FORMAT',
-                        help='format of its names, such as timm, jax, mmpretrain, or hf, which chooses the one of '
-                        'transformers that fits; default: the whole model as it is')
-    parser.add_argument('--num-heads', type=at_least(1),
-                        help='attention heads, for --to jax, where neither source nor width tells')
-    parser.add_argument('--dtype', choices=('float32', 'float16', 'bfloat16'),
-                        help='dtype of the weights; default: that of the source')
+    parser.add_argument(
+        '--to',
+        metavar='FORMAT',
+        help='format of its names, such as timm, jax, mmpretrain, or hf, which chooses the one of '
+        'transformers that fits; default: the whole model as it is',
+    )
+    parser.add_argument(
+        '--num-heads',
+        type=at_least(1),
+        help='attention heads, for --to jax, where neither source nor width tells',
+    )
+    parser.add_argument(
+        '--dtype',
+        choices=('float32', 'float16', 'bfloat16'),
+        help='dtype of the weights; default: that of the source',
+    )
     return parser
 
 
@@ -38,6 +49,7 @@ def write(weights: Mapping, path: Path, suffix: str) -> None:
     import numpy as np
     import torch
     from safetensors.torch import save_file
+
     if suffix == '.npz':
         np.savez(path, **{key: value.numpy() for key, value in weights.items()})
     else:
@@ -45,36 +57,48 @@ def write(weights: Mapping, path: Path, suffix: str) -> None:
 
 
 def plain(value, args: argparse.Namespace):
-    """A tensor with memory of its own, since safetensors takes no tied ones, in a dtype that the file can hold."""
+    """A copy of the tensor with its own memory, in a dtype that the file can hold.
+
+    The copy is needed because safetensors takes no tied tensors.
+    """
     import torch
+
     if value.is_floating_point() and args.dtype:
         value = value.to(getattr(torch, args.dtype))
-    value = value.float() if args.target.suffix == '.npz' and value.dtype == torch.bfloat16 else value
+    value = (
+        value.float() if args.target.suffix == '.npz' and value.dtype == torch.bfloat16 else value
+    )
     return value.contiguous().clone()
 
 
 def find_heads(args: argparse.Namespace, weights: Mapping, state: Mapping) -> int:
-    """The number of attention heads, which only flax's kernels show, as (..., width, heads, head width)."""
+    """The number of attention heads; only flax kernels show it: (..., width, heads, head width)."""
     kernel = next((weights[key] for key in weights if key.endswith('query/kernel')), None)
     if 'blocks.0.norm1.weight' not in state:
-        raise ConfigError(f'{args.source!r} has no block of an encoder, and --to {args.to} names whole models; leave '
-                          '--to out to write the tensors as they are.')
+        raise ConfigError(
+            f'{args.source!r} has no block of an encoder, and --to {args.to} names whole models; '
+            'leave --to out to write the tensors as they are.'
+        )
     width = state['blocks.0.norm1.weight'].shape[0]
     from vit_plugin.arch import SIZES
+
     known = {size.embed_dims: size.num_heads for size in SIZES.values()}
     heads = args.num_heads or (known.get(width) if kernel is None else kernel.shape[-2])
     if args.to == 'jax' and (not heads or width % heads):
-        raise ConfigError(f'--num-heads {heads or ""} does not tell how the width {width} is divided: give the '
-                          'number of attention heads of the model.')
+        raise ConfigError(
+            f'--num-heads {heads or ""} does not tell how the width {width} is divided: give the '
+            'number of attention heads of the model.'
+        )
     return heads or 1
 
 
 def write_model(args: argparse.Namespace) -> None:
-    """Write the weights of a run's checkpoint with their own names, and in files of torch its config and classes."""
+    """Write a run's weights under their own names; torch files add its config and classes."""
     import torch
 
     from vit_plugin.weights.files import find_weights
     from vit_plugin.weights.sources import read_complete
+
     content = read_complete(args.source)
     weights = {name: plain(value, args) for name, value in find_weights(content).items()}
     meta = content.get('meta') if isinstance(content.get('meta'), Mapping) else {}
@@ -90,8 +114,11 @@ def write_model(args: argparse.Namespace) -> None:
 def main(args: argparse.Namespace) -> None:
     from vit_plugin.weights import FORMATS, export, in_our_names
     from vit_plugin.weights.sources import open_weights
+
     if args.target.suffix not in SUFFIXES:
-        raise ConfigError(f'The target {str(args.target)!r} must end in one of {", ".join(SUFFIXES)}.')
+        raise ConfigError(
+            f'The target {str(args.target)!r} must end in one of {", ".join(SUFFIXES)}.'
+        )
     if args.to and args.to not in FORMATS:
         raise ConfigError(f'--to: there is no {args.to!r}; give one of {", ".join(FORMATS)}.')
     check_target(args.target, [args.source])
@@ -104,8 +131,10 @@ def main(args: argparse.Namespace) -> None:
     exported, left, written = export(state, args.to, find_heads(args, weights, state))
     lost = [key for key in left if not key.startswith(('head.', 'neck.'))]
     if lost:
-        raise ConfigError(f'The format {written.name} has no name for {", ".join(lost)}, without which it would be '
-                          'another model; choose another format.')
+        raise ConfigError(
+            f'The format {written.name} has no name for {", ".join(lost)}, without which it would '
+            'be another model; choose another format.'
+        )
     exported = {key: plain(value, args) for key, value in exported.items()}
     with replacing(args.target, [args.source]) as path:
         write(exported, path, args.target.suffix)

@@ -1,7 +1,7 @@
 """Show what a model says and sees, in a browser: drop a picture on the page.
 
-    python tools/demo.py CHECKPOINT
-    python tools/demo.py timm://vit_small_patch16_224.augreg_in21k_ft_in1k
+python tools/demo.py CHECKPOINT
+python tools/demo.py timm://vit_small_patch16_224.augreg_in21k_ft_in1k
 """
 
 import argparse
@@ -16,9 +16,15 @@ DEFAULT = 'timm://vit_small_patch16_224.augreg_in21k_ft_in1k'
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Show what a model says and sees, in a browser.')
     add_model_arguments(parser, nargs='?', default=DEFAULT)
-    parser.add_argument('--size', type=at_least(1), help='shorter side of the pictures in pixels; default: that of the '
-                                                         "config's test, or the img_size of the arch")
-    parser.add_argument('--port', type=at_least(1, most=65535), default=7860, help='default: %(default)s')
+    parser.add_argument(
+        '--size',
+        type=at_least(1),
+        help='shorter side of the pictures in pixels; default: that of the '
+        "config's test, or the img_size of the arch",
+    )
+    parser.add_argument(
+        '--port', type=at_least(1, most=65535), default=7860, help='default: %(default)s'
+    )
     return parser
 
 
@@ -27,6 +33,7 @@ def main(args: argparse.Namespace) -> None:
         import gradio  # noqa: F401  before the model is read, which may take long
     from vit_plugin.apps.browser import page, serve
     from vit_plugin.apps.load import load
+
     trained = load(args.checkpoint, args.config, args.arch, args.device, args.cfg_options)
     serve(page(trained, f'What {Path(args.checkpoint).name} sees', args.size), args.port)
 

@@ -1,7 +1,8 @@
 """Write the features of images to a file, to search and compare them.
 
-    python tools/embed.py timm://vit_small_patch14_dinov2.lvd142m IMAGE_OR_FOLDER... --out embeddings.npz
-    python tools/embed.py CHECKPOINT IMAGE_OR_FOLDER... --out embeddings.npz
+python tools/embed.py timm://vit_small_patch14_dinov2.lvd142m IMAGE_OR_FOLDER... \
+        --out embeddings.npz
+python tools/embed.py CHECKPOINT IMAGE_OR_FOLDER... --out embeddings.npz
 """
 
 import argparse
@@ -14,9 +15,13 @@ from vit_plugin.errors import ConfigError
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Write the features of images to a file.')
     add_model_arguments(parser)
-    parser.add_argument('images', nargs='+', metavar='IMAGE', help='image file, folder of images, or URL')
+    parser.add_argument(
+        'images', nargs='+', metavar='IMAGE', help='image file, folder of images, or URL'
+    )
     parser.add_argument('--out', required=True, help='a .npz file for `names` and `features`')
-    parser.add_argument('--normalize', action='store_true', help='scale each vector to the length 1')
+    parser.add_argument(
+        '--normalize', action='store_true', help='scale each vector to the length 1'
+    )
     parser.add_argument('--batch-size', type=at_least(1), default=32, help='default: %(default)s')
     return parser
 
@@ -26,6 +31,7 @@ def check(args: argparse.Namespace) -> None:
     from vit_plugin.files.complete import check_target
     from vit_plugin.files.inputs import find_inputs
     from vit_plugin.files.targets import check_apart
+
     if not args.out.endswith('.npz'):
         raise ConfigError(f'--out {args.out!r}: embeddings are written as .npz.')
     args.images = find_inputs(args.images, videos=False)
@@ -42,7 +48,10 @@ def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.embedding import embed, save_embeddings
     from vit_plugin.apps.load import load
     from vit_plugin.files.inputs import Reading
-    trained = load(args.checkpoint, args.config, args.arch, args.device, args.cfg_options, classify=False).optimized()
+
+    trained = load(
+        args.checkpoint, args.config, args.arch, args.device, args.cfg_options, classify=False
+    ).optimized()
     reading, names, batches = Reading(args.images), [], []
     with tqdm(total=len(args.images), unit='image', disable=None) as progress:
         for some, batch in embed(trained, reading, args.batch_size):

@@ -1,6 +1,6 @@
 """Write a model as ONNX or as a torch.export archive, and compare it with the model.
 
-    python tools/export.py CHECKPOINT vit-base-p16.onnx
+python tools/export.py CHECKPOINT vit-base-p16.onnx
 """
 
 import argparse
@@ -13,15 +13,28 @@ from vit_plugin.errors import ConfigError
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description='Write a model as a file that runs without the framework.')
+    parser = argparse.ArgumentParser(
+        description='Write a model as a file that runs without the framework.'
+    )
     add_checkpoint_argument(parser)
     parser.add_argument('out', type=Path, help='file to write: .pt2 or .onnx')
-    parser.add_argument('--dtype', choices=('float32', 'float16', 'bfloat16', 'int8'), default='float32',
-                        help='bfloat16 for .pt2, float16 and int8 for .onnx')
+    parser.add_argument(
+        '--dtype',
+        choices=('float32', 'float16', 'bfloat16', 'int8'),
+        default='float32',
+        help='bfloat16 for .pt2, float16 and int8 for .onnx',
+    )
     size = parser.add_mutually_exclusive_group()
-    size.add_argument('--size', type=at_least(1, int), nargs='+', metavar='PIXELS',
-                      help="side of the images, or height and width; default: the backbone's img_size")
-    size.add_argument('--dynamic-size', action='store_true', help='one file for all sizes of whole patches')
+    size.add_argument(
+        '--size',
+        type=at_least(1, int),
+        nargs='+',
+        metavar='PIXELS',
+        help="side of the images, or height and width; default: the backbone's img_size",
+    )
+    size.add_argument(
+        '--dynamic-size', action='store_true', help='one file for all sizes of whole patches'
+    )
     add_cfg_options(parser)
     return parser
 
@@ -33,9 +46,12 @@ def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.load import load
     from vit_plugin.apps.onnx_model import facts_of
     from vit_plugin.files.complete import check_target
+
     warnings.simplefilter('ignore')  # the exporters' own
     if args.out.suffix not in WRITERS:
-        raise ConfigError(f'The file to write, {str(args.out)!r}, must end in one of {", ".join(WRITERS)}.')
+        raise ConfigError(
+            f'The file to write, {str(args.out)!r}, must end in one of {", ".join(WRITERS)}.'
+        )
     if len(args.size or ()) > 2:
         raise ConfigError(f'--size wants one number or two, got {" ".join(map(str, args.size))}.')
     sources = [path for path in (args.config, args.checkpoint) if path]
@@ -61,17 +77,30 @@ def main(args: argparse.Namespace) -> None:
     except ConfigError:
         if args.dynamic_size or size:
             raise
-        size, note = fixed, ('\nThe graph has one size, into which images of another shape are padded, so that '
-                             'its answers to them differ from those of the checkpoint.')
+        size, note = (
+            fixed,
+            (
+                '\nThe graph has one size, into which images of another shape are padded, so that '
+                'its answers to them differ from those of the checkpoint.'
+            ),
+        )
         difference = write(size)
     if args.out.suffix == '.onnx' and trained.has_pixels:
         pixels, answers = compare_photographs(trained, args.out)
-        note += (f'\nOn five photographs of several shapes, its pixels differ from those of the pipeline by up to '
-                 f'{pixels} of 255, and its answers by up to {answers:.1%}')
-    shape = f'{size[0]}, {size[1]}' if size else f'height and width multiples of {unit} from {model.least * unit} on'
-    print(f'{args.out}: images (any number, {backbone.in_channels}, {shape}), {args.dtype} -> '
-          f'{", ".join(model.outputs)}; largest difference from the model in float32: {difference:.1e} of the '
-          f'largest value{note}')
+        note += (
+            '\nOn five photographs of several shapes, its pixels differ from those of the '
+            f'pipeline by up to {pixels} of 255, and its answers by up to {answers:.1%}'
+        )
+    shape = (
+        f'{size[0]}, {size[1]}'
+        if size
+        else f'height and width multiples of {unit} from {model.least * unit} on'
+    )
+    print(
+        f'{args.out}: images (any number, {backbone.in_channels}, {shape}), {args.dtype} -> '
+        f'{", ".join(model.outputs)}; largest difference from the model in float32: '
+        f'{difference:.1e} of the largest value{note}'
+    )
 
 
 if __name__ == '__main__':

@@ -1,9 +1,12 @@
-"""Predict classes, boxes and masks, or the map of classes of images and videos; write tables, pictures and videos.
+"""Predict classes, boxes and masks, or segmentation maps, of images and videos.
 
-    python tools/infer.py CHECKPOINT photo.jpg
-    python tools/infer.py CHECKPOINT FOLDER clip.mp4 https://example.org/photo.jpg --out FOLDER --out predictions.json
-    python tools/infer.py timm://vit_small_patch16_224.augreg_in21k_ft_in1k photo.jpg
-    python tools/infer.py model.onnx photo.jpg
+It writes tables, pictures and videos.
+
+python tools/infer.py CHECKPOINT photo.jpg
+python tools/infer.py CHECKPOINT FOLDER clip.mp4 https://example.org/photo.jpg \
+        --out FOLDER --out predictions.json
+python tools/infer.py timm://vit_small_patch16_224.augreg_in21k_ft_in1k photo.jpg
+python tools/infer.py model.onnx photo.jpg
 """
 
 import argparse
@@ -17,17 +20,37 @@ from vit_plugin.errors import ConfigError
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        description='Predict classes, boxes and masks, or the map of classes of images and videos.')
+        description='Predict classes, boxes and masks, or the map of classes of images and videos.'
+    )
     add_model_arguments(parser)
-    parser.add_argument('images', nargs='+', metavar='IMAGE',
-                        help='image, video, folder of them, URL of an image, or number of a webcam')
-    parser.add_argument('--out', action='append', default=[], type=Path,
-                        help='folder for pictures and videos, or a .json, .jsonl or .csv file; may be given again')
-    parser.add_argument('--score-thr', type=at_least(0, float, 1), default=0.3,
-                        help='lowest score of a box; default: 0.3')
-    parser.add_argument('--batch-size', type=at_least(1), default=1, help='images at once; default: %(default)s')
-    parser.add_argument('--slices', type=at_least(16), metavar='PIXELS',
-                        help='of a detector: ask about overlapping squares of this side, too')
+    parser.add_argument(
+        'images',
+        nargs='+',
+        metavar='IMAGE',
+        help='image, video, folder of them, URL of an image, or number of a webcam',
+    )
+    parser.add_argument(
+        '--out',
+        action='append',
+        default=[],
+        type=Path,
+        help='folder for pictures and videos, or a .json, .jsonl or .csv file; may be given again',
+    )
+    parser.add_argument(
+        '--score-thr',
+        type=at_least(0, float, 1),
+        default=0.3,
+        help='lowest score of a box; default: 0.3',
+    )
+    parser.add_argument(
+        '--batch-size', type=at_least(1), default=1, help='images at once; default: %(default)s'
+    )
+    parser.add_argument(
+        '--slices',
+        type=at_least(16),
+        metavar='PIXELS',
+        help='of a detector: ask about overlapping squares of this side, too',
+    )
     return parser
 
 
@@ -35,6 +58,7 @@ def check(args: argparse.Namespace) -> None:
     """Find the images, which takes no torch."""
     from vit_plugin.files.inputs import find_inputs
     from vit_plugin.files.targets import without_drawn
+
     args.images = without_drawn(find_inputs(args.images), args.out)
 
 
@@ -46,15 +70,19 @@ def needs_torch(args: argparse.Namespace) -> bool:
 def model_of(args: argparse.Namespace) -> Any:
     """The model of a checkpoint."""
     from vit_plugin.apps.load import load
+
     return load(args.checkpoint, args.config, args.arch, args.device, args.cfg_options).optimized()
 
 
 def onnx_model_of(args: argparse.Namespace) -> Any:
     """The model in a file of ONNX."""
     from vit_plugin.apps.onnx_model import OnnxModel
+
     flags = ('config', 'arch', 'device', 'cfg_options')
     if given := [name for name in flags if getattr(args, name)]:
-        raise ConfigError(f'--{given[0].replace("_", "-")} changes nothing of a file in ONNX; leave it out.')
+        raise ConfigError(
+            f'--{given[0].replace("_", "-")} changes nothing of a file in ONNX; leave it out.'
+        )
     return OnnxModel(args.checkpoint)
 
 
@@ -62,6 +90,7 @@ def predictor(model: Any, args: argparse.Namespace) -> Callable[[Sequence[Any]],
     """The model that predicts frames."""
     if args.slices:
         from vit_plugin.apps.slices import Sliced
+
         sliced = Sliced(model.predict, args.slices, model.classes, args.score_thr, args.batch_size)
         return lambda frames: sliced([frame.image for frame in frames])
     takes = getattr(model, 'takes', lambda frame: frame.image)
@@ -72,9 +101,12 @@ def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.outputs import output_of
     from vit_plugin.apps.predicting import predict_all
     from vit_plugin.files.inputs import Reading
+
     outputs = [output_of(target, args.images, args.score_thr) for target in args.out]
     model = model_of(args) if needs_torch(args) else onnx_model_of(args)
-    predict_all(Reading(args.images), predictor(model, args), outputs, args.batch_size, args.score_thr)
+    predict_all(
+        Reading(args.images), predictor(model, args), outputs, args.batch_size, args.score_thr
+    )
 
 
 if __name__ == '__main__':

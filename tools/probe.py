@@ -1,8 +1,9 @@
 """Say how good a checkpoint's features are, without training it.
 
-    python tools/probe.py CHECKPOINT
-    python tools/probe.py --config configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py
-    python tools/probe.py timm://vit_small_patch16_dinov3.lvd1689m timm://deit3_small_patch16_224 --masks FOLDER
+python tools/probe.py CHECKPOINT
+python tools/probe.py --config configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py
+python tools/probe.py timm://vit_small_patch16_dinov3.lvd1689m \
+        timm://deit3_small_patch16_224 --masks FOLDER
 """
 
 import argparse
@@ -17,24 +18,53 @@ DENSE_PROBES = PROBES[:2]
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Say how good a checkpoint's features are, without training it.")
-    parser.add_argument('checkpoints', nargs='*', metavar='CHECKPOINT',
-                        help="a checkpoint, the folder of a run, or weights of any format with --config; without it, "
-                             "the init_cfg of the config's backbone; with --masks one or several")
+    parser = argparse.ArgumentParser(
+        description="Say how good a checkpoint's features are, without training it."
+    )
+    parser.add_argument(
+        'checkpoints',
+        nargs='*',
+        metavar='CHECKPOINT',
+        help='a checkpoint, the folder of a run, or weights of any format with --config; without '
+        "it, the init_cfg of the config's backbone; with --masks one or several",
+    )
     add_config_argument(parser)
     add_run_arguments(parser)
     parser.add_argument('--probes', nargs='+', choices=PROBES, help='default: all')
-    parser.add_argument('--shots', nargs='+', type=at_least(1), default=[1, 5, 10], metavar='N',
-                        help='images of each class that fewshot gets; default: 1 5 10')
-    parser.add_argument('--seeds', type=at_least(1), default=3,
-                        help='how often fewshot draws them, or --masks half of the training images; default: 3')
+    parser.add_argument(
+        '--shots',
+        nargs='+',
+        type=at_least(1),
+        default=[1, 5, 10],
+        metavar='N',
+        help='images of each class that fewshot gets; default: 1 5 10',
+    )
+    parser.add_argument(
+        '--seeds',
+        type=at_least(1),
+        default=3,
+        help='how often fewshot draws them, or --masks half of the training images; default: 3',
+    )
     parser.add_argument('--out', help='a .json file for the results')
     dense = parser.add_argument_group('which backbone segments my images')
-    dense.add_argument('--masks', metavar='FOLDER', help='images and masks, as for train --task segmentation')
-    dense.add_argument('--depths', nargs='+', type=at_least(0.01, float, 1), default=[0.25, 0.5, 0.75, 1.], metavar='F',
-                       help='fractions of the blocks; default: 0.25 0.5 0.75 1')
-    dense.add_argument('--sizes', nargs='+', type=at_least(16), metavar='PIXELS',
-                       help="shorter sides of the images; default: the model's")
+    dense.add_argument(
+        '--masks', metavar='FOLDER', help='images and masks, as for train --task segmentation'
+    )
+    dense.add_argument(
+        '--depths',
+        nargs='+',
+        type=at_least(0.01, float, 1),
+        default=[0.25, 0.5, 0.75, 1.0],
+        metavar='F',
+        help='fractions of the blocks; default: 0.25 0.5 0.75 1',
+    )
+    dense.add_argument(
+        '--sizes',
+        nargs='+',
+        type=at_least(16),
+        metavar='PIXELS',
+        help="shorter sides of the images; default: the model's",
+    )
     return parser
 
 
@@ -42,6 +72,7 @@ def main(args: argparse.Namespace) -> None:
     import mmengine
 
     from vit_plugin.files.complete import check_target, replacing
+
     if args.out:
         if not args.out.endswith('.json'):
             raise ConfigError(f'--out {args.out!r}: the results are written as .json.')
@@ -60,29 +91,41 @@ def classification(args: argparse.Namespace) -> dict[str, Any]:
     from vit_plugin.models.loading import load_weights
     from vit_plugin.weights.closed import closed
     from vit_plugin.weights.files import find_weights
+
     if len(args.checkpoints) > 1:
-        raise ConfigError('Several checkpoints are compared on --masks FOLDER; give one, or --masks.')
+        raise ConfigError(
+            'Several checkpoints are compared on --masks FOLDER; give one, or --masks.'
+        )
     if not args.checkpoints and not args.config:
         raise ConfigError('Give a checkpoint, or --config with a config.')
-    checkpoint = open_checkpoint(args.checkpoints[0], args.config, args.cfg_options, 'probe') if (
-        args.checkpoints) else None
+    checkpoint = (
+        open_checkpoint(args.checkpoints[0], args.config, args.cfg_options, 'probe')
+        if (args.checkpoints)
+        else None
+    )
     cfg = load_config(args, checkpoint)
     prepare(cfg)
     with closed(checkpoint and checkpoint.stranger, files=False):
         runner = build_runner(cfg, ['train_dataloader', 'val_dataloader'])
         if checkpoint:
-            print(load_weights(runner.model, find_weights(checkpoint.content), skip=['head.{rest}']))
+            print(
+                load_weights(runner.model, find_weights(checkpoint.content), skip=['head.{rest}'])
+            )
         else:
             runner.model.init_weights()
-        samples = [features_of(runner.model, runner.build_dataloader(loader))
-                   for loader in (cfg.train_dataloader, cfg.val_dataloader)]
+        samples = [
+            features_of(runner.model, runner.build_dataloader(loader))
+            for loader in (cfg.train_dataloader, cfg.val_dataloader)
+        ]
     found = probe(*samples, args.probes or PROBES, args.shots, args.seeds)
     for name, accuracy in found.items():
         if name != 'fewshot':
             print(f'{name}: {accuracy:.2f} %')
     for number, accuracies in found.get('fewshot', {}).items():
-        print(f'fewshot, {number} of each class: {statistics.mean(accuracies):.2f} % '
-              f'({min(accuracies):.2f} to {max(accuracies):.2f} in {len(accuracies)} draws)')
+        print(
+            f'fewshot, {number} of each class: {statistics.mean(accuracies):.2f} % '
+            f'({min(accuracies):.2f} to {max(accuracies):.2f} in {len(accuracies)} draws)'
+        )
     return found
 
 
@@ -90,10 +133,15 @@ def segmentation(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Print the mIoU of all models as tables, and return their rows."""
     from vit_plugin.apps.dense_probing import dense_probe, rank_correlation, read_labelled, table
     from vit_plugin.apps.load import load
+
     if 'fewshot' in (args.probes or ()):
-        raise ConfigError('--probes fewshot draws images of a class, and a mask has several; leave it out.')
+        raise ConfigError(
+            '--probes fewshot draws images of a class, and a mask has several; leave it out.'
+        )
     if not args.checkpoints:
-        raise ConfigError('--masks compares models; give checkpoints, or names such as timm://NAME.')
+        raise ConfigError(
+            '--masks compares models; give checkpoints, or names such as timm://NAME.'
+        )
     data, probes, rows = read_labelled(args.masks), args.probes or DENSE_PROBES, []
     for name in args.checkpoints:
         trained = load(name, args.config, options=args.cfg_options, classify=False)
@@ -103,7 +151,10 @@ def segmentation(args: argparse.Namespace) -> list[dict[str, Any]]:
         print(f'\n{probe}, mIoU in per cent\n\n{table(rows, probe)}')
         ranked = [row for row in rows if row.probe == probe]
         if args.seeds > 1 and len(ranked) > 2:
-            print(f'\nrank correlation between draws of the training images: {rank_correlation(ranked):.2f}')
+            print(
+                '\nrank correlation between draws of the training images: '
+                f'{rank_correlation(ranked):.2f}'
+            )
     return [row._asdict() for row in rows]
 
 

@@ -1,6 +1,7 @@
 """Train configs over a grid of settings with several seeds, and compare.
 
-    python tools/sweep.py CONFIG --grid optim_wrapper.optimizer.lr=1e-3,3e-3 model.backbone.drop_rate=0,0.1 --seeds 3
+    python tools/sweep.py CONFIG --grid optim_wrapper.optimizer.lr=1e-3,3e-3 \
+        model.backbone.drop_rate=0,0.1 --seeds 3
     python tools/sweep.py HYBRID PURE --grid train_cfg.max_epochs=2,4,8 --seeds 2 --jobs 2
 
 The same command continues what is not finished.
@@ -14,14 +15,29 @@ from vit_plugin.apps.flags import KeyValue, add_cfg_options, at_least, run_tool
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        description='Train configs over a grid of settings with several seeds, and compare.')
+        description='Train configs over a grid of settings with several seeds, and compare.'
+    )
     parser.add_argument('config', nargs='+', help='config files to compare')
-    parser.add_argument('--grid', nargs='+', action=KeyValue, default={}, metavar='KEY=A,B,C',
-                        help='a setting and its values; several flags or pairs make all combinations')
-    parser.add_argument('--seeds', type=at_least(1), default=3, help='seeds of each combination; default: 3')
-    parser.add_argument('--work-dir', type=Path, help='folder; default: work_dirs/sweep_CONFIG, of the first config')
-    parser.add_argument('--metric', help='the metric to compare; default: the first that is recorded')
-    parser.add_argument('--jobs', type=at_least(1), default=1, help='how many to train at the same time; default: 1')
+    parser.add_argument(
+        '--grid',
+        nargs='+',
+        action=KeyValue,
+        default={},
+        metavar='KEY=A,B,C',
+        help='a setting and its values; several flags or pairs make all combinations',
+    )
+    parser.add_argument(
+        '--seeds', type=at_least(1), default=3, help='seeds of each combination; default: 3'
+    )
+    parser.add_argument(
+        '--work-dir', type=Path, help='folder; default: work_dirs/sweep_CONFIG, of the first config'
+    )
+    parser.add_argument(
+        '--metric', help='the metric to compare; default: the first that is recorded'
+    )
+    parser.add_argument(
+        '--jobs', type=at_least(1), default=1, help='how many to train at the same time; default: 1'
+    )
     add_cfg_options(parser)
     return parser
 
@@ -29,9 +45,17 @@ def make_parser() -> argparse.ArgumentParser:
 def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.sweep import Sweep, as_markdown
     from vit_plugin.files.complete import write_text
+
     grid = {key: value if isinstance(value, list) else [value] for key, value in args.grid.items()}
     folder = args.work_dir or Path('work_dirs', f'sweep_{Path(args.config[0]).stem}')
-    sweep = Sweep(args.config, grid, args.seeds, folder, args.cfg_options or {}, Path(__file__).with_name('train.py'))
+    sweep = Sweep(
+        args.config,
+        grid,
+        args.seeds,
+        folder,
+        args.cfg_options or {},
+        Path(__file__).with_name('train.py'),
+    )
     sweep.check()
     try:
         failed = sweep.train(args.jobs)
@@ -41,9 +65,15 @@ def main(args: argparse.Namespace) -> None:
     write_text(folder / 'results.md', table)
     print(f'\n{table}\n{folder / "results.md"}')
     if failed:
-        raise SystemExit('\n'.join([
-            f'\nError: {len(failed)} of {len(sweep.runs())} runs failed; the same command tries them again:',
-            *(f'  {path}: {why}' for path, why in failed.items())]))
+        raise SystemExit(
+            '\n'.join(
+                [
+                    f'\nError: {len(failed)} of {len(sweep.runs())} runs failed; the same command '
+                    'tries them again:',
+                    *(f'  {path}: {why}' for path, why in failed.items()),
+                ]
+            )
+        )
 
 
 if __name__ == '__main__':

@@ -2,8 +2,9 @@
 
     python tools/torchrun.py [flags of torchrun] SCRIPT [arguments]
 
-A signal is passed on to the processes, and the status is 128 + its number, so that Kubernetes and others see what it
-was. So is the status of processes that were signalled themselves. Other failures have status 1, as with torchrun.
+A signal is passed on to the processes, and the status is 128 + its number, so that Kubernetes and
+others see what it was. So is the status of processes that were signalled themselves. Other failures
+have status 1, as with torchrun.
 """
 
 import sys
@@ -24,9 +25,12 @@ def main() -> int:
         status = error.get_first_failure()[1].exitcode
         return status if status > 128 else 1
     except RendezvousError as error:
-        print(f'Error: the {args.nnodes} machines did not find each other at {args.rdzv_endpoint} '
-              f'({type(error).__name__}); start this on every machine, with the same MASTER_ADDR and PORT, which the '
-              'others can reach.', file=sys.stderr)
+        print(
+            f'Error: the {args.nnodes} machines did not find each other at {args.rdzv_endpoint} '
+            f'({type(error).__name__}); start this on every machine, with the same MASTER_ADDR '
+            'and PORT, which the others can reach.',
+            file=sys.stderr,
+        )
         return 1
     return 0
 

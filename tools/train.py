@@ -1,7 +1,7 @@
 """Train a model.
 
-    python tools/train.py configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py
-    python tools/train.py --data FOLDER --arch R50+B/16 --weights timm://vit_base_r50_s16_384.orig_in21k_ft_in1k
+python tools/train.py configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py
+python tools/train.py --data FOLDER --arch R50+B/16 --weights timm://vit_base_r50_s16_384.orig_in21k_ft_in1k
 """
 
 import argparse
@@ -15,34 +15,81 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Train a model.')
     parser.add_argument('config', nargs='?', help='config file')
     add_run_arguments(parser)
-    data = parser.add_argument_group('data in place of a config', 'A config is written into the work directory.')
-    data.add_argument('--data', metavar='FOLDER',
-                      help='folders of classes, a table of labels, COCO, YOLO, Pascal VOC, LabelMe, CreateML or masks; '
-                           "'digits' for scikit-learn's")
-    data.add_argument('--task', help='classification (default), detection, instance or segmentation')
-    data.add_argument('--arch', help='the model, such as R50+B/16; default: that of --weights, or a small hybrid')
+    data = parser.add_argument_group(
+        'data in place of a config', 'A config is written into the work directory.'
+    )
+    data.add_argument(
+        '--data',
+        metavar='FOLDER',
+        help='folders of classes, a table of labels, COCO, YOLO, Pascal VOC, LabelMe, CreateML or '
+        "masks; 'digits' for scikit-learn's",
+    )
+    data.add_argument(
+        '--task', help='classification (default), detection, instance or segmentation'
+    )
+    data.add_argument(
+        '--arch', help='the model, such as R50+B/16; default: that of --weights, or a small hybrid'
+    )
     data.add_argument('--weights', help='weights to start from: a path, https://, timm:// or hf://')
     data.add_argument('--epochs', type=at_least(1), help='default: by the number of images')
     data.add_argument('--batch-size', type=at_least(1), help='default: by the number of images')
-    data.add_argument('--img-size', type=at_least(1),
-                      help='longer side of the images in pixels; default: that of the weights, or by the '
-                           'images and the boxes')
-    data.add_argument('--no-flip', action='store_true', default=None,
-                      help='left and right matter, as in letters: flip no image')
-    data.add_argument('--balance', action='store_true', default=None,
-                      help='take images of rare classes more often')
-    data.add_argument('--skip-invalid', action='store_true', default=None,
-                      help='leave out boxes, masks and images that cannot be right, rather than stop')
-    data.add_argument('--check', action='store_true', default=None,
-                      help='read and check the data, write the config and pictures of the data, and stop')
-    data.add_argument('--patience', type=at_least(1), metavar='N',
-                      help='end when N validations in a row have not improved')
-    parser.add_argument('--resume', nargs='?', const='auto', metavar='CHECKPOINT',
-                        help='continue from the checkpoint; without a value, from the last one in the work directory')
-    parser.add_argument('--no-validate', action='store_true', help='do not validate during training')
-    parser.add_argument('--auto-scale-lr', action='store_true',
-                        help='scale the learning rate by the batch size over auto_scale_lr.base_batch_size')
-    parser.add_argument('--no-persistent-workers', action='store_true', help='start the data workers anew each epoch')
+    data.add_argument(
+        '--img-size',
+        type=at_least(1),
+        help='longer side of the images in pixels; default: that of the weights, or by the '
+        'images and the boxes',
+    )
+    data.add_argument(
+        '--no-flip',
+        action='store_true',
+        default=None,
+        help='left and right matter, as in letters: flip no image',
+    )
+    data.add_argument(
+        '--balance',
+        action='store_true',
+        default=None,
+        help='take images of rare classes more often',
+    )
+    data.add_argument(
+        '--skip-invalid',
+        action='store_true',
+        default=None,
+        help='leave out boxes, masks and images that cannot be right, rather than stop',
+    )
+    data.add_argument(
+        '--check',
+        action='store_true',
+        default=None,
+        help='read and check the data, write the config and pictures of the data, and stop',
+    )
+    data.add_argument(
+        '--patience',
+        type=at_least(1),
+        metavar='N',
+        help='end when N validations in a row have not improved',
+    )
+    parser.add_argument(
+        '--resume',
+        nargs='?',
+        const='auto',
+        metavar='CHECKPOINT',
+        help='continue from the checkpoint; without a value, from the last one in the work '
+        'directory',
+    )
+    parser.add_argument(
+        '--no-validate', action='store_true', help='do not validate during training'
+    )
+    parser.add_argument(
+        '--auto-scale-lr',
+        action='store_true',
+        help='scale the learning rate by the batch size over auto_scale_lr.base_batch_size',
+    )
+    parser.add_argument(
+        '--no-persistent-workers',
+        action='store_true',
+        help='start the data workers anew each epoch',
+    )
     return parser
 
 
@@ -58,10 +105,13 @@ def apply_train_flags(cfg, args: argparse.Namespace) -> None:
         cfg.load_from = args.resume
     if args.auto_scale_lr:
         if not cfg.get('auto_scale_lr'):
-            raise ConfigError('--auto-scale-lr needs auto_scale_lr=dict(base_batch_size=...) in the config.')
+            raise ConfigError(
+                '--auto-scale-lr needs auto_scale_lr=dict(base_batch_size=...) in the config.'
+            )
         cfg.auto_scale_lr.enable = True
     if args.no_persistent_workers:
         from vit_plugin.config import LOADERS
+
         for name in LOADERS:
             if cfg.get(name):
                 cfg[name].persistent_workers = False
@@ -69,32 +119,57 @@ def apply_train_flags(cfg, args: argparse.Namespace) -> None:
 
 def settle_config(args: argparse.Namespace) -> None:
     """Write the config of ``--data``, or find that there is one."""
-    flags = {name: getattr(args, name) for name in (
-        'task', 'arch', 'weights', 'epochs', 'batch_size', 'img_size', 'no_flip', 'balance', 'patience',
-        'skip_invalid')}
-    given = [f'--{name.replace("_", "-")}' for name, value in {**flags, 'check': args.check}.items()
-             if value is not None]
+    flags = {
+        name: getattr(args, name)
+        for name in (
+            'task',
+            'arch',
+            'weights',
+            'epochs',
+            'batch_size',
+            'img_size',
+            'no_flip',
+            'balance',
+            'patience',
+            'skip_invalid',
+        )
+    }
+    given = [
+        f'--{name.replace("_", "-")}'
+        for name, value in {**flags, 'check': args.check}.items()
+        if value is not None
+    ]
     if args.data and args.config:
-        raise ConfigError(f'Both the config {args.config!r} and --data {args.data!r} say what to train; give one of '
-                          'them.')
+        raise ConfigError(
+            f'Both the config {args.config!r} and --data {args.data!r} say what to train; give '
+            'one of them.'
+        )
     if not (args.data or args.config):
         raise ConfigError('Give a config, or --data with a folder of images.')
     if args.config and given:
-        raise ConfigError(f'{given[0]} goes with --data; change a config with --cfg-options, such as '
-                          'train_cfg.max_epochs=10 or load_from=CHECKPOINT.')
+        raise ConfigError(
+            f'{given[0]} goes with --data; change a config with --cfg-options, such as '
+            'train_cfg.max_epochs=10 or load_from=CHECKPOINT.'
+        )
     if args.data:
         from vit_plugin.apps.from_data.request import Request
         from vit_plugin.apps.from_data.write import write_config
-        request = Request(args.data, work_dir=args.work_dir or '', **{
-            name: value for name, value in flags.items() if value is not None})
+
+        request = Request(
+            args.data,
+            work_dir=args.work_dir or '',
+            **{name: value for name, value in flags.items() if value is not None},
+        )
         args.config = str(write_config(request))
 
 
 def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.command_line import build_runner, load_config, report_interrupt
+
     settle_config(args)
     if args.check:
         from vit_plugin.apps.from_data.write import draw_pictures
+
         print('Look at', ' and '.join(map(str, draw_pictures(Path(args.config)))))
         return
     cfg = load_config(args)
@@ -102,6 +177,7 @@ def main(args: argparse.Namespace) -> None:
     runner = build_runner(cfg)
     if args.data:
         from vit_plugin.apps.from_data.duration import DurationHook
+
         runner.register_hook(DurationHook())
     with report_interrupt(runner):
         runner.train()

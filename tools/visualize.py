@@ -1,7 +1,8 @@
 """Draw what a model sees in images: attention, its distance, features, positions, class activation.
 
-    python tools/visualize.py attention CHECKPOINT IMAGE... --out FOLDER
-    python tools/visualize.py features timm://vit_small_patch14_dinov2.lvd142m IMAGE... --size 448 --out FOLDER
+python tools/visualize.py attention CHECKPOINT IMAGE... --out FOLDER
+python tools/visualize.py features timm://vit_small_patch14_dinov2.lvd142m IMAGE... \
+        --size 448 --out FOLDER
 """
 
 import argparse
@@ -15,23 +16,51 @@ from vit_plugin.errors import ConfigError
 if TYPE_CHECKING:
     from vit_plugin.files.inputs import Reading
 
-OF_EACH, OF_ALL, WITHOUT_IMAGES = ('attention', 'rollout', 'cam'), ('distance', 'posembed', 'features'), ('posembed', )
+OF_EACH, OF_ALL, WITHOUT_IMAGES = (
+    ('attention', 'rollout', 'cam'),
+    ('distance', 'posembed', 'features'),
+    ('posembed',),
+)
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Draw what a model sees in images.')
     parser.add_argument('picture', choices=[*OF_EACH, *OF_ALL], help='what to draw')
     add_model_arguments(parser)
-    parser.add_argument('images', nargs='*', metavar='IMAGE', help='image file, folder of images, or URL')
+    parser.add_argument(
+        'images', nargs='*', metavar='IMAGE', help='image file, folder of images, or URL'
+    )
     parser.add_argument('--out', required=True, type=Path, help='folder for the pictures')
-    parser.add_argument('--size', type=at_least(1), help="shorter side of the images in pixels; default: the config's "
-                                                         'test pipeline, or the img_size of the arch')
-    parser.add_argument('--blocks', nargs='+', type=int, default=[-1], metavar='BLOCK',
-                        help='blocks for attention and rollout, from 1; negative ones from the end; default: the last')
-    parser.add_argument('--heads', nargs='+', type=int, metavar='HEAD',
-                        help='heads for attention, from 1; default: all')
-    parser.add_argument('--class', dest='label', help='name or number of the class for cam; default: the most probable')
-    parser.add_argument('--formats', nargs='+', choices=['png', 'pdf', 'svg'], default=['png', 'pdf'])
+    parser.add_argument(
+        '--size',
+        type=at_least(1),
+        help="shorter side of the images in pixels; default: the config's "
+        'test pipeline, or the img_size of the arch',
+    )
+    parser.add_argument(
+        '--blocks',
+        nargs='+',
+        type=int,
+        default=[-1],
+        metavar='BLOCK',
+        help='blocks for attention and rollout, from 1; negative ones from the end; default: the '
+        'last',
+    )
+    parser.add_argument(
+        '--heads',
+        nargs='+',
+        type=int,
+        metavar='HEAD',
+        help='heads for attention, from 1; default: all',
+    )
+    parser.add_argument(
+        '--class',
+        dest='label',
+        help='name or number of the class for cam; default: the most probable',
+    )
+    parser.add_argument(
+        '--formats', nargs='+', choices=['png', 'pdf', 'svg'], default=['png', 'pdf']
+    )
     return parser
 
 
@@ -40,7 +69,10 @@ def class_number(label: str | None, classes: list[str]) -> int | None:
     if label is None or label in classes:
         return None if label is None else classes.index(label)
     if not label.isdecimal():
-        raise ConfigError(f'--class: there is no class {label!r}; give one of {", ".join(classes) or "the numbers"}.')
+        raise ConfigError(
+            f'--class: there is no class {label!r}; give one of '
+            f'{", ".join(classes) or "the numbers"}.'
+        )
     return int(label)
 
 
@@ -48,32 +80,49 @@ def check(args: argparse.Namespace) -> None:
     """Find the images, which takes no torch."""
     from vit_plugin.files.inputs import find_inputs
     from vit_plugin.files.targets import targets_of, without_drawn
+
     args.images = without_drawn(find_inputs(args.images, videos=False), [args.out])
     if bool(args.images) == (args.picture in WITHOUT_IMAGES):
-        raise ConfigError(f'{args.picture} shows the model alone; leave out the images.' if args.images else
-                          f'{args.picture} needs at least one image.')
+        raise ConfigError(
+            f'{args.picture} shows the model alone; leave out the images.'
+            if args.images
+            else f'{args.picture} needs at least one image.'
+        )
     args.targets = targets_of(args.images, args.out) if args.picture in OF_EACH else {}
 
 
 def draw(trained: Any, args: argparse.Namespace, reading: 'Reading') -> Iterator[tuple[Path, Any]]:
     """The pictures and their paths without suffixes."""
     from vit_plugin.visualization import pictures
-    tried = ((one, reading.read(one, lambda pixels: trained.prepare(pixels, args.size))) for one in args.images)
+
+    tried = (
+        (one, reading.read(one, lambda pixels: trained.prepare(pixels, args.size)))
+        for one in args.images
+    )
     prepared = ((one, image) for one, image in tried if image is not None)
     if args.picture in OF_EACH:
-        options = dict(attention=lambda: dict(blocks=args.blocks, heads=args.heads),
-                       rollout=lambda: dict(blocks=args.blocks),
-                       cam=lambda: dict(label=class_number(args.label, trained.classes), classes=trained.classes))
+        options = dict(
+            attention=lambda: dict(blocks=args.blocks, heads=args.heads),
+            rollout=lambda: dict(blocks=args.blocks),
+            cam=lambda: dict(
+                label=class_number(args.label, trained.classes), classes=trained.classes
+            ),
+        )
         for one, image in prepared:
-            figure = pictures.PER_IMAGE[args.picture](trained.model, image, **options[args.picture]())
+            figure = pictures.PER_IMAGE[args.picture](
+                trained.model, image, **options[args.picture]()
+            )
             base = args.targets[one].with_suffix('')
             yield base.with_name(f'{base.name}_{args.picture}'), figure
         return
     images = [image for _, image in prepared]
     if not images and args.images:
         return  # none can be read
-    figure = (pictures.features(trained.model, *images) if args.picture == 'features' else
-              pictures.OF_ALL[args.picture](trained.model, images))
+    figure = (
+        pictures.features(trained.model, *images)
+        if args.picture == 'features'
+        else pictures.OF_ALL[args.picture](trained.model, images)
+    )
     yield args.out / args.picture, figure
 
 
@@ -82,7 +131,15 @@ def main(args: argparse.Namespace) -> None:
     from vit_plugin.files.complete import replacing
     from vit_plugin.files.inputs import Reading
     from vit_plugin.files.targets import check_apart
-    trained = load(args.checkpoint, args.config, args.arch, args.device, args.cfg_options, args.picture == 'cam')
+
+    trained = load(
+        args.checkpoint,
+        args.config,
+        args.arch,
+        args.device,
+        args.cfg_options,
+        args.picture == 'cam',
+    )
     reading = Reading(args.images)
     for base, figure in draw(trained, args, reading):
         targets = [base.with_name(f'{base.name}.{suffix}') for suffix in args.formats]

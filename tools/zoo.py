@@ -1,7 +1,7 @@
-"""List timm's Vision Transformers that are a backbone by their name, with licences, or print one as a config.
+"""List timm's Vision Transformers usable as backbones by name, with licences, or print a config.
 
-    python tools/zoo.py 'eva02*'
-    python tools/zoo.py '*dinov3*' --licence
+python tools/zoo.py 'eva02*'
+python tools/zoo.py '*dinov3*' --licence
 """
 
 import argparse
@@ -13,13 +13,27 @@ from vit_plugin.errors import ConfigError
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="List timm's Vision Transformers that are a backbone by their name.")
-    parser.add_argument('pattern', nargs='?', default='*', help="names to list, such as 'eva02*'; default: all")
+    parser = argparse.ArgumentParser(
+        description="List timm's Vision Transformers that are a backbone by their name."
+    )
+    parser.add_argument(
+        'pattern', nargs='?', default='*', help="names to list, such as 'eva02*'; default: all"
+    )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument('--weights', action='store_true', help='list the names of weights, with the tag after the dot')
-    form.add_argument('--licence', action='store_true', help='list the names of weights with their licences')
-    form.add_argument('--config', dest='spelt', metavar='NAME',
-                      help='print the backbone of this name, with every argument')
+    form.add_argument(
+        '--weights',
+        action='store_true',
+        help='list the names of weights, with the tag after the dot',
+    )
+    form.add_argument(
+        '--licence', action='store_true', help='list the names of weights with their licences'
+    )
+    form.add_argument(
+        '--config',
+        dest='spelt',
+        metavar='NAME',
+        help='print the backbone of this name, with every argument',
+    )
     return parser
 
 
@@ -28,13 +42,20 @@ def main(args: argparse.Namespace) -> None:
 
     from vit_plugin.zoo.listing import config_of, licences, lines
     from vit_plugin.zoo.names import names
+
     warnings.simplefilter('ignore')  # of timm, about tags
     if args.spelt:
         print(Config(config_of(args.spelt.removeprefix('timm://'))).pretty_text, end='')
         return
-    found = [name for name in names(pretrained=args.weights or args.licence) if fnmatch(name, args.pattern)]
+    found = [
+        name
+        for name in names(pretrained=args.weights or args.licence)
+        if fnmatch(name, args.pattern)
+    ]
     if not found:
-        raise ConfigError(f'No name fits {args.pattern!r}; patterns are such as vit_base* or *dinov3*.')
+        raise ConfigError(
+            f'No name fits {args.pattern!r}; patterns are such as vit_base* or *dinov3*.'
+        )
     for line in (licences if args.licence else lines)(found):
         print(line, flush=True)
 

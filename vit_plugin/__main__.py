@@ -18,22 +18,36 @@ from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.files.shipped import shipped
 
 RENAMED = {'convert_weights': 'convert'}
-NOT_COMMANDS = ('torchrun', )  # which the scripts next to it call
+NOT_COMMANDS = ('torchrun',)  # which the scripts next to it call
 
 
 def commands() -> dict[str, Path]:
     """The file of each command."""
-    tools = {path.stem: path for path in sorted(shipped('tools').glob('*.py')) if path.stem not in NOT_COMMANDS}
+    tools = {
+        path.stem: path
+        for path in sorted(shipped('tools').glob('*.py'))
+        if path.stem not in NOT_COMMANDS
+    }
     return {RENAMED.get(name, name): path for name, path in tools.items()}
 
 
 def usage(files: dict[str, Path]) -> str:
     """Text of ``--help``: the commands, with the first line of each file's docstring."""
-    said = {name: (ast.get_docstring(ast.parse(path.read_text())) or '').partition('\n')[0]
-            for name, path in files.items()}
+    said = {
+        name: (ast.get_docstring(ast.parse(path.read_text())) or '').partition('\n')[0]
+        for name, path in files.items()
+    }
     lines = [f'  {name:<11} {what}' for name, what in said.items()]
-    return '\n'.join(['usage: vit-plugin COMMAND [arguments]', '', *lines, '',
-                      'vit-plugin COMMAND --help shows the arguments of a command, vit-plugin --version the version.'])
+    return '\n'.join(
+        [
+            'usage: vit-plugin COMMAND [arguments]',
+            '',
+            *lines,
+            '',
+            'vit-plugin COMMAND --help shows the arguments of a command, vit-plugin --version the '
+            'version.',
+        ]
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -67,12 +81,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(name: str, file: Path, arguments: Sequence[str]) -> int:
     """Run one command. Returns the status."""
-    sys.argv = [f'vit-plugin {name}', *arguments]  # argparse takes the first for the name of the program
+    # Argparse takes the first for the name of the program.
+    sys.argv = [f'vit-plugin {name}', *arguments]
     from vit_plugin.apps.flags import run_tool
+
     spec: Any = spec_from_file_location(file.stem, file)
     tool = module_from_spec(spec)
     spec.loader.exec_module(tool)
-    run_tool(tool.make_parser(), tool.main, getattr(tool, 'needs_torch', None), getattr(tool, 'check', None))
+    run_tool(
+        tool.make_parser(),
+        tool.main,
+        getattr(tool, 'needs_torch', None),
+        getattr(tool, 'check', None),
+    )
     return 0
 
 

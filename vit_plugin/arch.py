@@ -1,7 +1,8 @@
 """The table of variants, and the parser of their names.
 
-``parse_arch('B/16')`` is a ViT-Base on 16 x 16 patches. ``parse_arch('R50+B/16')`` is the same transformer on the
-feature map of a ResNet-50. A new variant needs one row here and its parameter count in the tests.
+``parse_arch('B/16')`` is a ViT-Base on 16 x 16 patches. ``parse_arch('R50+B/16')`` is the same
+transformer on the feature map of a ResNet-50. A new variant needs one row here and its parameter
+count in the tests.
 """
 
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ SIZE_KEYS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 @dataclass(frozen=True)
 class Size:
     """Width, depth, heads and MLP width of a transformer encoder, and their source."""
+
     embed_dims: int
     num_layers: int
     num_heads: int
@@ -43,8 +45,8 @@ SIZES = {
 PATCH_SIZES = (2, 4, 8, 14, 16, 32)
 
 # Stem -> number in the variant's name -> (depth of each ResNet stage, patch size on the last map).
-# From arXiv:2010.11929, Section 4.1, and google-research/vision_transformer `configs/models.py`. The authors write
-# R+Ti/16, but its root (stride 4) and its 8 x 8 patches give the stride 32.
+# From arXiv:2010.11929, Section 4.1, and google-research/vision_transformer `configs/models.py`.
+# The authors write R+Ti/16, but its root (stride 4) and its 8 x 8 patches give the stride 32.
 STEMS: dict[str, dict[int, tuple[tuple[int, ...], int]]] = {
     'R': {16: ((), 8)},
     'R26': {32: ((2, 2, 2, 2), 1)},
@@ -53,12 +55,28 @@ STEMS: dict[str, dict[int, tuple[tuple[int, ...], int]]] = {
 
 # The variants in the papers. Others can be combined in the same way ('R26+Ti/32', 'B/4').
 VARIANTS = (
-    'Ti/16', 'S/32', 'S/16', 'B/32', 'B/16', 'B/8', 'L/32', 'L/16', 'H/14', 'g/14', 'G/14',
-    'R+Ti/16', 'R26+S/32', 'R26+B/32', 'R50+B/16', 'R50+L/32')
+    'Ti/16',
+    'S/32',
+    'S/16',
+    'B/32',
+    'B/16',
+    'B/8',
+    'L/32',
+    'L/16',
+    'H/14',
+    'g/14',
+    'G/14',
+    'R+Ti/16',
+    'R26+S/32',
+    'R26+B/32',
+    'R50+B/16',
+    'R50+L/32',
+)
 
 
 class ArchCfg(TypedDict, total=False):
     """A variant outside the table, see :func:`parse_arch`."""
+
     embed_dims: Required[PositiveInt]
     num_layers: Required[Blocks]
     num_heads: Required[PositiveInt]
@@ -68,13 +86,19 @@ class ArchCfg(TypedDict, total=False):
 
 
 # Arguments of the backbone that a variant may determine, and what they are otherwise.
-DEFAULTS = dict(img_size=224, pos_embed='learned', with_cls_token=True, encoder={}, numerics='authors',
-                out_type='cls_token')
+DEFAULTS = dict(
+    img_size=224,
+    pos_embed='learned',
+    with_cls_token=True,
+    encoder={},
+    numerics='authors',
+    out_type='cls_token',
+)
 
 
 @dataclass(frozen=True)
 class Arch:
-    """A parsed variant: the sizes of the encoder, the config of the stem, and what else the variant determines.
+    """A parsed variant: sizes of the encoder, config of the stem, and what else it determines.
 
     Attributes:
         arguments: arguments of the backbone that are not the defaults, see ``DEFAULTS``.
@@ -82,6 +106,7 @@ class Arch:
     Raises:
         ConfigError: if the number of heads does not divide the width.
     """
+
     embed_dims: int
     num_layers: int
     num_heads: int
@@ -92,13 +117,16 @@ class Arch:
     def __post_init__(self) -> None:
         if self.embed_dims % self.num_heads:
             raise ConfigError(
-                f'arch: embed_dims={self.embed_dims} is not divisible by num_heads={self.num_heads}; '
-                'change one of them so that every head has the same width.')
+                f'arch: embed_dims={self.embed_dims} is not divisible by '
+                f'num_heads={self.num_heads}; change one of them so that every head has the same '
+                'width.'
+            )
 
     def complete(self, **given: Any) -> SimpleNamespace:
-        """The backbone's arguments of ``DEFAULTS``: what is given, else what the variant determines, else the default.
+        """The backbone's arguments of ``DEFAULTS``: given, else from the variant, else the default.
 
-        A dict that is given changes single entries. It replaces all if it names another ``type`` or a ``base``.
+        A dict that is given changes single entries. It replaces all if it names another ``type`` or
+        a ``base``.
 
         Args:
             given: the arguments. None means that it is not given.
@@ -113,9 +141,13 @@ class Arch:
 
 
 def changed(value: Any, change: Any) -> Any:
-    """A value after a change. Dicts are merged, unless the change has a ``base`` or another ``type``."""
-    if not isinstance(value, Mapping) or not isinstance(change, Mapping) or 'base' in change or (
-            change.get('type', value.get('type')) != value.get('type')):
+    """A value after a change. Dicts merge unless the change has a ``base`` or another ``type``."""
+    if (
+        not isinstance(value, Mapping)
+        or not isinstance(change, Mapping)
+        or 'base' in change
+        or (change.get('type', value.get('type')) != value.get('type'))
+    ):
         return change
     return {**value, **{key: changed(value.get(key), entry) for key, entry in change.items()}}
 
@@ -124,16 +156,17 @@ def parse_arch(arch: str | Mapping[str, Any]) -> Arch:
     """Get the sizes and the stem of a variant.
 
     Args:
-        arch: a name or a dict. A name is ``'<size>/<patch>'`` or ``'<stem>+<size>/<patch>'``. ``'<size>'`` is enough if
-            the stem is given elsewhere. Upper and lower case mean the same, except for g and G.
-            ``'timm://<model>'`` is a timm model, see :mod:`vit_plugin.zoo`. A dict has MMPretrain's
-            keys ``embed_dims, num_layers, num_heads, feedforward_channels``. For the stem it may have ``patch_size``
-            (default 16 on the image, 1 on the last map of a CNN) and ``resnet``, the arguments of
+        arch: a name or a dict. A name is ``'<size>/<patch>'`` or ``'<stem>+<size>/<patch>'``.
+            ``'<size>'`` is enough if the stem is given elsewhere. Upper and lower case mean the
+            same, except for g and G. ``'timm://<model>'`` is a timm model, see
+            :mod:`vit_plugin.zoo`. A dict has MMPretrain's keys ``embed_dims, num_layers, num_heads,
+            feedforward_channels``. For the stem it may have ``patch_size`` (default 16 on the
+            image, 1 on the last map of a CNN) and ``resnet``, the arguments of
             :class:`~vit_plugin.models.ResNetEmbed`.
 
     Raises:
-        ConfigError: if a name is not in the tables, or if a dict has another key or lacks one. The message names the
-            nearest.
+        ConfigError: if a name is not in the tables, or if a dict has another key or lacks one. The
+            message names the nearest.
     """
     if isinstance(arch, str):
         return _from_timm(arch) if arch.startswith('timm://') else _parse_name(arch)
@@ -149,12 +182,13 @@ def parse_arch(arch: str | Mapping[str, Any]) -> Arch:
 
 
 def num_heads_of_width(embed_dims: int) -> int | None:
-    """The number of heads of the encoder with this width, or None if the table has no such encoder."""
+    """The number of heads of the encoder with this width, or None if the table has none."""
     return next((size.num_heads for size in SIZES.values() if size.embed_dims == embed_dims), None)
 
 
 def _from_timm(name: str) -> Arch:
     from vit_plugin.zoo import describe  # which needs timm
+
     return Arch(**describe(name.removeprefix('timm://')))
 
 
@@ -174,7 +208,9 @@ def _parse_name(name: str) -> Arch:
         patch_embed = dict(type='ResNetEmbed', stage_depths=stage_depths, patch_size=patch_size)
     else:
         patch_embed = dict(type='PatchEmbed', patch_size=number)
-    return Arch(row.embed_dims, row.num_layers, row.num_heads, row.feedforward_channels, patch_embed)
+    return Arch(
+        row.embed_dims, row.num_layers, row.num_heads, row.feedforward_channels, patch_embed
+    )
 
 
 def _look_up(table: dict[str, Any], name: str) -> Any | None:
@@ -185,15 +221,20 @@ def _look_up(table: dict[str, Any], name: str) -> Any | None:
 
 def _unknown(name: str) -> str:
     from timm.models import is_model
+
     if is_model(name.partition('.')[0]):
         return f"Unknown arch {name!r}; a timm model is written arch='timm://{name}'."
     if '://' in name:
-        return (f"Unknown arch {name!r}; of addresses only timm://<model> names a model, and weights from elsewhere "
-                "belong into init_cfg=dict(type='Pretrained', checkpoint=...).")
+        return (
+            f'Unknown arch {name!r}; of addresses only timm://<model> names a model, and weights '
+            "from elsewhere belong into init_cfg=dict(type='Pretrained', checkpoint=...)."
+        )
     folded = {variant.lower(): variant for variant in reversed(VARIANTS)}
     near = [folded[key] for key in get_close_matches(name.lower(), folded, n=3, cutoff=0.3)]
     stems = ', '.join(f'{stem} (/{", /".join(map(str, rows))})' for stem, rows in STEMS.items())
-    return (f'Unknown arch {name!r}; the nearest are {", ".join(near or VARIANTS[:3])}. '
-            f'Sizes: {", ".join(SIZES)}; patch sizes: {", ".join(map(str, PATCH_SIZES))}; stems: {stems}. '
-            "For another patch size give arch='<size>' and "
-            "patch_embed=dict(type='PatchEmbed', patch_size=...).")
+    return (
+        f'Unknown arch {name!r}; the nearest are {", ".join(near or VARIANTS[:3])}. Sizes: '
+        f'{", ".join(SIZES)}; patch sizes: {", ".join(map(str, PATCH_SIZES))}; stems: {stems}. '
+        "For another patch size give arch='<size>' and patch_embed=dict(type='PatchEmbed', "
+        'patch_size=...).'
+    )

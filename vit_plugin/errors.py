@@ -21,7 +21,10 @@ class MissingExtraError(ImportError):
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Put a path before the sentence of a ``ConfigError`` that does not have it, as where only tensors are known."""
+    """Put a path before the sentence of a ``ConfigError`` that lacks it.
+
+    It lacks it where only tensors are known.
+    """
     try:
         yield
     except ConfigError as error:
@@ -33,13 +36,18 @@ def naming(path: str) -> Iterator[None]:
 def first_line(error: BaseException) -> str:
     """The message of an error, shortened to one line."""
     text = f'{error}'.strip() if not isinstance(error, KeyError) else f'no {error}'
-    line = ' '.join(next((line for line in text.splitlines() if line.strip()), 'without a message').split())
+    line = ' '.join(
+        next((line for line in text.splitlines() if line.strip()), 'without a message').split()
+    )
     return (line if len(line) <= 300 else f'{line[:300]} ...').rstrip('.')
 
 
 _FRAMEWORK = "'vit_plugin[onedl]' (the maintained forks) or 'vit_plugin[openmmlab]' (upstream)"
 if sys.version_info >= (3, 14):
-    _FRAMEWORK = "'vit_plugin[onedl]' (the maintained forks; uninstall upstream, which Python 3.14 cannot import)"
+    _FRAMEWORK = (
+        "'vit_plugin[onedl]' (the maintained forks; uninstall upstream, which Python 3.14 cannot "
+        'import)'
+    )
 
 # Modules outside the base install -> the extras of setup.py that install them.
 EXTRAS = {
@@ -64,8 +72,9 @@ EXTRAS = {
 
 # opencv-python links the libraries of a desktop, which servers and containers lack.
 _LIBRARIES = {
-    'cv2': 'install the libraries of a desktop (on Debian and Ubuntu: apt-get install libgl1 libglib2.0-0), or the '
-           'OpenCV that needs none (pip install --force-reinstall --no-deps opencv-python-headless)',
+    'cv2': 'install the libraries of a desktop (on Debian and Ubuntu: apt-get install libgl1 '
+    'libglib2.0-0), or the OpenCV that needs none (pip install --force-reinstall --no-deps '
+    'opencv-python-headless)',
 }
 
 
@@ -77,32 +86,42 @@ def needed_by(feature: str) -> Iterator[None]:
         feature: what needs the import. It is the subject of the message.
 
     Raises:
-        MissingExtraError: if a module is missing (with the extra to install), if the system has not a library that it
-            links, or if its import raises another error.
+        MissingExtraError: if a module is missing (with the extra to install), if the system has not
+            a library that it links, or if its import raises another error.
     """
     try:
         yield
     except Exception as error:
         module = (getattr(error, 'name', None) or '').partition('.')[0]
         if isinstance(error, ModuleNotFoundError) and module in EXTRAS:
-            raise MissingExtraError(f'{feature} needs {module}, which is not installed: pip install {EXTRAS[module]}.',
-                                    name=module) from error
+            raise MissingExtraError(
+                f'{feature} needs {module}, which is not installed: pip install {EXTRAS[module]}.',
+                name=module,
+            ) from error
         if library := re.match(r'(\S+): cannot open shared object file', f'{error}'):
             remedy = _LIBRARIES.get(module, 'install the package of your distribution that has it')
-            raise MissingExtraError(f'{feature} cannot be imported, since {module or "a package that it needs"} needs '
-                                    f'{library[1]}, which this system does not have; {remedy}.', name=module) from error
-        # For example, MMPretrain rejects some versions of mmcv. A detector does not need MMPretrain.
-        raise MissingExtraError(f'{feature} cannot be imported, since a package that it needs raises '
-                                f'{type(error).__name__}: {str(error).rstrip(".")}; install versions that fit '
-                                f'together: pip install {_FRAMEWORK}.', name=module) from error
+            raise MissingExtraError(
+                f'{feature} cannot be imported, since {module or "a package that it needs"} needs '
+                f'{library[1]}, which this system does not have; {remedy}.',
+                name=module,
+            ) from error
+        # For example, MMPretrain rejects some versions of mmcv. A detector does not need
+        # MMPretrain.
+        raise MissingExtraError(
+            f'{feature} cannot be imported, since a package that it needs raises '
+            f'{type(error).__name__}: {str(error).rstrip(".")}; install versions that fit '
+            f'together: pip install {_FRAMEWORK}.',
+            name=module,
+        ) from error
 
 
 def leave_out_multimodal() -> None:
     """Let MMPretrain import its other models where transformers 5 and pycocotools are installed.
 
-    It imports its multimodal models as soon as both are installed, and transformers 5 lacks what they need. This sets
-    the flag that MMPretrain would set if one were missing, so that a config with such a model is told what to install.
-    It does nothing where they can be imported, and nothing after MMPretrain's models have been imported.
+    It imports its multimodal models as soon as both are installed, and transformers 5 lacks what
+    they need. This sets the flag that MMPretrain would set if one were missing, so that a config
+    with such a model is told what to install. It does nothing where they can be imported, and
+    nothing after MMPretrain's models have been imported.
     """
     try:
         installed = int(version('transformers').partition('.')[0])
@@ -110,4 +129,5 @@ def leave_out_multimodal() -> None:
         return
     if installed >= 5 and 'mmpretrain.models' not in sys.modules and find_spec('mmpretrain'):
         from mmpretrain.utils import dependency
+
         dependency.WITH_MULTIMODAL = False

@@ -1,8 +1,9 @@
 """Child registries of MMEngine's roots, scope ``vit_plugin``.
 
-For a name such as ``type='vit_plugin.VisionTransformer'``, MMEngine imports this file, and the registry imports its
-``locations``. This works in MMPretrain, MMDetection and MMSegmentation, without ``custom_imports``. The parents are
-MMEngine's roots, because the other frameworks would not find a child of MMPretrain's registries.
+For a name such as ``type='vit_plugin.VisionTransformer'``, MMEngine imports this file, and the
+registry imports its ``locations``. This works in MMPretrain, MMDetection and MMSegmentation,
+without ``custom_imports``. The parents are MMEngine's roots, because the other frameworks would not
+find a child of MMPretrain's registries.
 """
 
 import inspect
@@ -22,12 +23,13 @@ SCOPE = 'vit_plugin'
 
 
 class Registry(root.Registry):
-    """A registry whose classes check their arguments. For an unknown name, the error suggests the nearest."""
+    """A registry whose classes check their arguments. Its errors suggest the nearest known name."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.later: dict[str, str] = {}
-        self.unavailable: dict[str, ConfigError] = {}  # names that are known, and why they are unavailable
+        # Names that are known, and why they are unavailable.
+        self.unavailable: dict[str, ConfigError] = {}
 
     def _register_module(self, module: Any, *args: Any, **kwargs: Any) -> None:
         super()._register_module(module, *args, **kwargs)
@@ -35,7 +37,7 @@ class Registry(root.Registry):
             checked(module)
 
     def import_later(self, modules: Mapping[str, str]) -> None:
-        """Import classes only when they are asked for, since their modules import another framework or an extra.
+        """Import classes on demand, since their modules import another framework or an extra.
 
         Args:
             modules: the module of each class, by the name of the class.
@@ -69,6 +71,7 @@ class Registry(root.Registry):
 
 def later_of(package: str, *registries: Registry) -> Callable[[str], type]:
     """The ``__getattr__`` of a package for the classes that its registries import later."""
+
     def attribute(name: str) -> type:
         for registry in registries:
             if name in registry.later:

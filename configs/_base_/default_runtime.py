@@ -4,7 +4,8 @@ default_scope = 'mmpretrain'
 runner_type = 'vit_plugin.Runner'  # also in the host's own train.py
 
 default_hooks = dict(
-    runtime_info=dict(type='vit_plugin.RuntimeInfoHook'),  # the host waits for the device only to log
+    # The host waits for the device only to log.
+    runtime_info=dict(type='vit_plugin.RuntimeInfoHook'),
     timer=dict(type='IterTimerHook'),
     logger=dict(type='LoggerHook', interval=50),
     param_scheduler=dict(type='ParamSchedulerHook'),
@@ -27,4 +28,5 @@ visualizer = dict(type='UniversalVisualizer', vis_backends=vis_backends)
 log_level = 'INFO'
 load_from = None
 resume = False
-randomness = dict(seed=0, deterministic=False, diff_rank_seed=True)  # dropout and mixing differ among processes
+# Dropout and mixing differ among processes.
+randomness = dict(seed=0, deterministic=False, diff_rank_seed=True)

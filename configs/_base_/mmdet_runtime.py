@@ -7,5 +7,6 @@ custom_imports = dict(imports=['vit_plugin.detection'])
 custom_hooks = [dict(type='vit_plugin.ReportHook'), dict(type='vit_plugin.ProgressHook')]
 default_hooks = dict(
     runtime_info=dict(type='vit_plugin.RuntimeInfoHook'),
-    checkpoint=dict(max_keep_ckpts=2, save_best='auto'))
+    checkpoint=dict(max_keep_ckpts=2, save_best='auto'),
+)
 randomness = dict(seed=0)

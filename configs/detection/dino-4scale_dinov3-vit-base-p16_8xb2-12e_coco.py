@@ -11,5 +11,11 @@ model = dict(
     data_preprocessor=_base_.pixels,
     backbone=dict(_base_.backbone, img_size=(800, 1344), frozen_stages=12),
     neck=dict(
-        _delete_=True, type='vit_plugin.SimpleFPN', in_channels=768, out_channels=256, scales=(2, 1, 0.5, 0.25),
-        num_outs=4))
+        _delete_=True,
+        type='vit_plugin.SimpleFPN',
+        in_channels=768,
+        out_channels=256,
+        scales=(2, 1, 0.5, 0.25),
+        num_outs=4,
+    ),
+)

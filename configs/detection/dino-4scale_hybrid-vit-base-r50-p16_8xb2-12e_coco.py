@@ -10,8 +10,20 @@ _base_ = ['../_base_/models/dino-4scale_12e.py', '../_base_/backbones/hybrid-vit
 model = dict(
     data_preprocessor=_base_.pixels,
     backbone=dict(
-        _base_.backbone, img_size=(800, 1344), encoder=dict(window=dict(size=14, global_blocks=(2, 5, 8, 11)))),
-    # DINO's four scales are strides 8 to 64: an FPN can leave out the map at stride 4, a ChannelMapper cannot.
+        _base_.backbone,
+        img_size=(800, 1344),
+        encoder=dict(window=dict(size=14, global_blocks=(2, 5, 8, 11))),
+    ),
+    # DINO's four scales are strides 8 to 64: an FPN can leave out the map at stride 4, a
+    # ChannelMapper cannot.
     neck=dict(
-        _delete_=True, type='FPN', in_channels=[256, 512, 768], out_channels=256, start_level=1,
-        add_extra_convs='on_input', num_outs=4, norm_cfg=dict(type='GN', num_groups=32)))
+        _delete_=True,
+        type='FPN',
+        in_channels=[256, 512, 768],
+        out_channels=256,
+        start_level=1,
+        add_extra_convs='on_input',
+        num_outs=4,
+        norm_cfg=dict(type='GN', num_groups=32),
+    ),
+)

@@ -1,11 +1,13 @@
-r"""The small hybrid on a part of BCCD's training photographs, and validated on the rest, to choose a variant by.
+r"""The small hybrid on part of BCCD's training set, validated on the rest to choose a variant.
 
-    python tools/sweep.py configs/detection/retinanet_hybrid-vit-d4-w192_fpn_1xb4-12e_bccd-choice.py \
+    python tools/sweep.py \
+        configs/detection/retinanet_hybrid-vit-d4-w192_fpn_1xb4-12e_bccd-choice.py \
         --grid model.backbone.arch.num_layers=2,4,6 --seeds 2
 
 The validation photographs of the data set play no part in this choice.
 
-Ours, 2026-11-22: 51.2 AP with 4 blocks, 49.6 with 2 and 50.0 with 6, means of 2 seeds (docs/results.md).
+Ours, 2026-11-22: 51.2 AP with 4 blocks, 49.6 with 2 and 50.0 with 6, means of 2 seeds
+(docs/results.md).
 """
 
 _base_ = 'retinanet_hybrid-vit-d4-w192_fpn_1xb4-12e_bccd.py'

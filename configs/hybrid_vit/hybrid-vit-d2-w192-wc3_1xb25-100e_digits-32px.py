@@ -1,22 +1,33 @@
-"""The hybrid of three stages on 5 scans of each digit, enlarged to 32 x 32: a small task to transfer weights to.
+"""The three-stage hybrid on 5 scans of each digit, enlarged to 32 x 32: a small transfer task.
 
     python tools/train.py configs/hybrid_vit/hybrid-vit-d2-w192-wc3_1xb25-100e_digits-32px.py
 
-This is from scratch. `--cfg-options load_from=CHECKPOINT` begins with the weights of a CIFAR-10 run.
+This is from scratch. `--cfg-options load_from=CHECKPOINT` begins with the weights of a CIFAR-10
+run.
 
-Ours, 2026-11-25: 89.8 % top-1, mean of 3 seeds, in half a minute of one core; 94.2 % with these weights
-(docs/results.md).
+Ours, 2026-11-25: 89.8 % top-1, mean of 3 seeds, in half a minute of one core; 94.2 % with these
+weights (docs/results.md).
 """
 
 _base_ = [
-    '../_base_/models/hybrid-vit-d2-w192-wc3.py', '../_base_/datasets/digits_bs16.py',
-    '../_base_/schedules/adamw_finetune_100e.py']
+    '../_base_/models/hybrid-vit-d2-w192-wc3.py',
+    '../_base_/datasets/digits_bs16.py',
+    '../_base_/schedules/adamw_finetune_100e.py',
+]
 
-data_preprocessor = dict(mean=[127.5] * 3, std=[127.5] * 3)  # three values make three channels of the grey one
+# Three values make three channels of the grey one.
+data_preprocessor = dict(mean=[127.5] * 3, std=[127.5] * 3)
 
 train_pipeline = [
-    dict(type='Rotate', magnitude_range=(0, 15), magnitude_level=15, magnitude_std='inf', prob=1., pad_val=0,
-         interpolation='bilinear'),
+    dict(
+        type='Rotate',
+        magnitude_range=(0, 15),
+        magnitude_level=15,
+        magnitude_std='inf',
+        prob=1.0,
+        pad_val=0,
+        interpolation='bilinear',
+    ),
     dict(type='Resize', scale=32),
     dict(type='RandomCrop', crop_size=32, padding=4),
     dict(type='PackInputs'),

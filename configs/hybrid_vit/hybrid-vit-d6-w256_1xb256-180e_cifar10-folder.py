@@ -6,5 +6,8 @@ We have not trained it.
 """
 
 _base_ = [
-    '../_base_/models/hybrid-vit-d6-w256.py', '../_base_/datasets/cifar10-folder_bs256.py',
-    '../_base_/schedules/adamw_onecycle_180e.py', '../_base_/default_runtime.py']
+    '../_base_/models/hybrid-vit-d6-w256.py',
+    '../_base_/datasets/cifar10-folder_bs256.py',
+    '../_base_/schedules/adamw_onecycle_180e.py',
+    '../_base_/default_runtime.py',
+]

@@ -1,4 +1,6 @@
-"""A linear head on the frozen map of DINOv3-B/16 (arXiv:2508.10104, Section 6), on ADE20K; 40k iterations.
+"""A linear head on the frozen map of DINOv3-B/16 (arXiv:2508.10104), on ADE20K; 40k iterations.
+
+It follows Section 6 of the paper.
 
     tools/dist_train.sh configs/segmentation/dinov3-vit-base-p16_linear_8xb2-40k_ade20k-512x512.py 8
 
@@ -6,9 +8,12 @@ Not yet trained by us.
 """
 
 _base_ = [
-    '../_base_/models/linear_segmentor.py', '../_base_/datasets/ade20k_bs2_512px.py',
-    '../_base_/backbones/dinov3-vit-base-p16.py', '../_base_/schedules/adamw_linear_40k.py']
+    '../_base_/models/linear_segmentor.py',
+    '../_base_/datasets/ade20k_bs2_512px.py',
+    '../_base_/backbones/dinov3-vit-base-p16.py',
+    '../_base_/schedules/adamw_linear_40k.py',
+]
 
 model = dict(
-    data_preprocessor=_base_.pixels,
-    backbone=dict(_base_.backbone, img_size=512, frozen_stages=12))
+    data_preprocessor=_base_.pixels, backbone=dict(_base_.backbone, img_size=512, frozen_stages=12)
+)

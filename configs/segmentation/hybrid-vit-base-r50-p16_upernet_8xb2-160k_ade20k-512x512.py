@@ -1,13 +1,17 @@
 """UPerNet on the pyramid of R50+B/16, on ADE20K; 160k iterations.
 
-    tools/dist_train.sh configs/segmentation/hybrid-vit-base-r50-p16_upernet_8xb2-160k_ade20k-512x512.py 8
+    tools/dist_train.sh
+    configs/segmentation/hybrid-vit-base-r50-p16_upernet_8xb2-160k_ade20k-512x512.py 8
 
 Not yet trained by us.
 """
 
 _base_ = [
-    'mmseg::_base_/models/upernet_r50.py', '../_base_/datasets/ade20k_bs2_512px.py',
-    '../_base_/backbones/hybrid-vit-base-r50-p16.py', '../_base_/schedules/adamw_160k.py']
+    'mmseg::_base_/models/upernet_r50.py',
+    '../_base_/datasets/ade20k_bs2_512px.py',
+    '../_base_/backbones/hybrid-vit-base-r50-p16.py',
+    '../_base_/schedules/adamw_160k.py',
+]
 
 model = dict(
     data_preprocessor=dict(size=(512, 512), **_base_.pixels),
@@ -15,4 +19,5 @@ model = dict(
     backbone=dict(_base_.backbone, img_size=512),
     decode_head=dict(in_channels=[256, 512, 768], in_index=[0, 1, 2], num_classes=150),
     auxiliary_head=dict(in_channels=512, in_index=1, num_classes=150),
-    test_cfg=dict(mode='slide', crop_size=(512, 512), stride=(341, 341)))
+    test_cfg=dict(mode='slide', crop_size=(512, 512), stride=(341, 341)),
+)

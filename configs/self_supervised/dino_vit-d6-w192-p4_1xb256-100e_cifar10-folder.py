@@ -6,7 +6,10 @@ Not yet trained by us.
 """
 
 _base_ = [
-    '../_base_/backbones/vit-d6-w192-p4.py', '../_base_/selfsup/dino.py',
-    '../_base_/datasets/cifar10-folder_bs256_multicrop.py', '../_base_/schedules/adamw_selfsup_100e.py']
+    '../_base_/backbones/vit-d6-w192-p4.py',
+    '../_base_/selfsup/dino.py',
+    '../_base_/datasets/cifar10-folder_bs256_multicrop.py',
+    '../_base_/schedules/adamw_selfsup_100e.py',
+]
 
 model = dict(backbone=_base_.backbone)

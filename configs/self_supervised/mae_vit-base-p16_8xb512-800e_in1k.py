@@ -7,11 +7,19 @@ Not yet trained by us.
 
 _base_ = 'mmpretrain::mae/mae_vit-base-p16_8xb512-amp-coslr-800e_in1k.py'
 
-model = dict(backbone=dict(
-    _delete_=True, type='vit_plugin.MAEViT', arch='B/16', mask_ratio=0.75, numerics='timm',
-    pos_embed=dict(type='sincos2d', endpoint=False)))
+model = dict(
+    backbone=dict(
+        _delete_=True,
+        type='vit_plugin.MAEViT',
+        arch='B/16',
+        mask_ratio=0.75,
+        numerics='timm',
+        pos_embed=dict(type='sincos2d', endpoint=False),
+    )
+)
 optim_wrapper = dict(
     constructor='vit_plugin.LayerDecayOptimWrapperConstructor',
-    paramwise_cfg=dict(_delete_=True, layer_decay_rate=1., flat_decay_mult=0.))
+    paramwise_cfg=dict(_delete_=True, layer_decay_rate=1.0, flat_decay_mult=0.0),
+)
 runner_type = 'vit_plugin.Runner'
 schedule_length = 800

@@ -7,9 +7,16 @@ Not yet trained by us.
 
 _base_ = 'mmpretrain::mocov3/mocov3_vit-base-p16_16xb256-amp-coslr-300e_in1k.py'
 
-model = dict(backbone=dict(
-    _delete_=True, type='vit_plugin.VisionTransformer', arch='B/16', numerics='timm', patch_embed=dict(frozen=True),
-    pos_embed=dict(type='sincos2d', endpoint=False)))
+model = dict(
+    backbone=dict(
+        _delete_=True,
+        type='vit_plugin.VisionTransformer',
+        arch='B/16',
+        numerics='timm',
+        patch_embed=dict(frozen=True),
+        pos_embed=dict(type='sincos2d', endpoint=False),
+    )
+)
 find_unused_parameters = False
 runner_type = 'vit_plugin.Runner'
 schedule_length = 300

@@ -1,12 +1,16 @@
 """MoCo v3 (arXiv:2104.02057) of a six-block ViT, on CIFAR-10 without labels.
 
-    python tools/train.py configs/self_supervised/mocov3_vit-d6-w192-p4_1xb256-100e_cifar10-folder.py
+    python tools/train.py \
+        configs/self_supervised/mocov3_vit-d6-w192-p4_1xb256-100e_cifar10-folder.py
 
 Not yet trained by us.
 """
 
 _base_ = [
-    '../_base_/backbones/vit-d6-w192-p4.py', '../_base_/selfsup/mocov3.py',
-    '../_base_/datasets/cifar10-folder_bs256_views.py', '../_base_/schedules/adamw_selfsup_100e.py']
+    '../_base_/backbones/vit-d6-w192-p4.py',
+    '../_base_/selfsup/mocov3.py',
+    '../_base_/datasets/cifar10-folder_bs256_views.py',
+    '../_base_/schedules/adamw_selfsup_100e.py',
+]
 
 model = dict(backbone=dict(_base_.backbone, patch_embed=dict(frozen=True)))

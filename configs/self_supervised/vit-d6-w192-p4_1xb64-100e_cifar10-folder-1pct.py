@@ -2,17 +2,20 @@
 
     python tools/train.py configs/self_supervised/vit-d6-w192-p4_1xb64-100e_cifar10-folder-1pct.py
 
-This is from scratch. `--cfg-options load_from=CHECKPOINT` begins with the backbone of a pre-training beside this file.
-What is not of the backbone is left out, and said to be.
+This is from scratch. `--cfg-options load_from=CHECKPOINT` begins with the backbone of a
+pre-training beside this file. What is not of the backbone is left out, and said to be.
 
 Not yet trained by us.
 """
 
 _base_ = [
-    '../_base_/backbones/vit-d6-w192-p4.py', '../_base_/datasets/cifar10-folder_bs64_part.py',
-    '../_base_/schedules/adamw_finetune_100e.py']
+    '../_base_/backbones/vit-d6-w192-p4.py',
+    '../_base_/datasets/cifar10-folder_bs64_part.py',
+    '../_base_/schedules/adamw_finetune_100e.py',
+]
 
 model = dict(
     type='ImageClassifier',
     backbone=_base_.backbone,
-    head=dict(type='vit_plugin.ViTClsHead', num_classes=10, in_channels=192))
+    head=dict(type='vit_plugin.ViTClsHead', num_classes=10, in_channels=192),
+)

@@ -2,13 +2,15 @@
 
     NNODES=4 tools/dist_train.sh configs/vit/vit-base-p16_32xb128-90e_in21k.py 8
 
-Its 10,000 steps of warm-up are 3 epochs. There is no validation: the pre-training is judged by what is fine-tuned from
-it. Not yet trained by us.
+Its 10,000 steps of warm-up are 3 epochs. There is no validation: the pre-training is judged by what
+is fine-tuned from it. Not yet trained by us.
 """
 
 _base_ = [
-    '../_base_/models/vit-base-p16.py', '../_base_/datasets/imagenet21k_bs128_224px.py',
-    '../_base_/schedules/adamw_imagenet_300e.py']
+    '../_base_/models/vit-base-p16.py',
+    '../_base_/datasets/imagenet21k_bs128_224px.py',
+    '../_base_/schedules/adamw_imagenet_300e.py',
+]
 
 model = dict(backbone=dict(drop_rate=0.1), head=dict(num_classes=21841, hidden_dim=768))
 optim_wrapper = dict(optimizer=dict(weight_decay=0.03))

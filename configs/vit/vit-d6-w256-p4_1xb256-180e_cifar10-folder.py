@@ -6,5 +6,8 @@ Published for such a model after 180 epochs: 78.8 % top-1 (docs/results.md).
 """
 
 _base_ = [
-    '../_base_/models/vit-d6-w256-p4.py', '../_base_/datasets/cifar10-folder_bs256.py',
-    '../_base_/schedules/adamw_onecycle_180e.py', '../_base_/default_runtime.py']
+    '../_base_/models/vit-d6-w256-p4.py',
+    '../_base_/datasets/cifar10-folder_bs256.py',
+    '../_base_/schedules/adamw_onecycle_180e.py',
+    '../_base_/default_runtime.py',
+]

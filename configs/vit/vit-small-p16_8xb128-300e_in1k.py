@@ -6,5 +6,7 @@ Published: 80.0 % top-1 (its Table 1). Not yet trained by us.
 """
 
 _base_ = [
-    '../_base_/models/vit-small-p16_plain.py', '../_base_/datasets/imagenet_bs128_224px_randaug.py',
-    '../_base_/schedules/adamw_imagenet_300e.py']
+    '../_base_/models/vit-small-p16_plain.py',
+    '../_base_/datasets/imagenet_bs128_224px_randaug.py',
+    '../_base_/schedules/adamw_imagenet_300e.py',
+]

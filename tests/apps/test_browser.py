@@ -25,9 +25,13 @@ def image() -> PreparedImage:
 
 
 def trained(tiny: dict, classes: list[str] = NAMES, **more: object) -> TrainedModel:
-    model = MODELS.build(dict(
-        type='mmpretrain.ImageClassifier', backbone=dict(type='vit_plugin.VisionTransformer', **tiny, **more),
-        head=dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=32)))
+    model = MODELS.build(
+        dict(
+            type='mmpretrain.ImageClassifier',
+            backbone=dict(type='vit_plugin.VisionTransformer', **tiny, **more),
+            head=dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=32),
+        )
+    )
     return TrainedModel(model, Config(dict(default_scope='mmpretrain')), dict(classes=classes))
 
 
@@ -41,7 +45,10 @@ def test_every_picture_is_pixels_of_its_own(tiny, image):
 def test_the_block_is_that_of_attention_and_rollout(tiny, image):
     model = trained(tiny)
     first, last = (browser.draw_all(model, image, block) for block in (0, 1))
-    assert [name for name in first if not np.array_equal(first[name], last[name])] == ['attention', 'rollout']
+    assert [name for name in first if not np.array_equal(first[name], last[name])] == [
+        'attention',
+        'rollout',
+    ]
 
 
 def test_a_picture_that_cannot_be_is_a_sentence(tiny, image):
@@ -61,7 +68,9 @@ def test_a_long_picture_is_refused(tiny, tmp_path):
 
 def test_a_missing_gradio_is_named_with_its_extra(tiny, monkeypatch):
     monkeypatch.setitem(sys.modules, 'gradio', None)
-    with pytest.raises(MissingExtraError, match=r"vit-plugin demo needs gradio.*pip install 'vit_plugin\[demo\]'"):
+    with pytest.raises(
+        MissingExtraError, match=r"vit-plugin demo needs gradio.*pip install 'vit_plugin\[demo\]'"
+    ):
         browser.page(trained(tiny), 'title')
 
 
@@ -71,8 +80,11 @@ def test_examples_are_images_of_the_test(tiny, tmp_path):
     (tmp_path / 'val.txt').write_text(''.join(f'{i}.png 0\n' for i in range(5)))
     model = trained(tiny)
     assert browser.examples(model) == []
-    model.cfg.test_dataloader = dict(dataset=dict(
-        type='CustomDataset', data_prefix=str(tmp_path), ann_file=str(tmp_path / 'val.txt')))
+    model.cfg.test_dataloader = dict(
+        dataset=dict(
+            type='CustomDataset', data_prefix=str(tmp_path), ann_file=str(tmp_path / 'val.txt')
+        )
+    )
     assert browser.examples(model) == [str(tmp_path / f'{i}.png') for i in (0, 2, 4)]
     model.cfg.test_dataloader.dataset.ann_file = 'of another machine.txt'
     assert browser.examples(model) == []

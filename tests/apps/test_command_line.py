@@ -6,7 +6,12 @@ from types import SimpleNamespace
 import pytest
 from mmengine.registry import Registry
 
-from vit_plugin.apps.command_line import TrainingError, build_runner, one_sentence_errors, report_interrupt
+from vit_plugin.apps.command_line import (
+    TrainingError,
+    build_runner,
+    one_sentence_errors,
+    report_interrupt,
+)
 from vit_plugin.errors import ConfigError
 
 
@@ -14,22 +19,33 @@ def test_an_unknown_error_is_a_sentence_unless_asked_for_the_traceback():
     for traceback, kind in ((False, SystemExit), (True, ZeroDivisionError)):
         with pytest.raises(kind) as error, one_sentence_errors(traceback):
             print(1 / 0)
-    with pytest.raises(SystemExit, match='^Error: ZeroDivisionError: division by zero; give --traceback'), \
-            one_sentence_errors():
+    with (
+        pytest.raises(
+            SystemExit, match='^Error: ZeroDivisionError: division by zero; give --traceback'
+        ),
+        one_sentence_errors(),
+    ):
         print(1 / 0)
     assert error.type is ZeroDivisionError
 
 
-@pytest.mark.parametrize(('error', 'iteration', 'raised'), [
-    (ZeroDivisionError(), 3, TrainingError),
-    (ZeroDivisionError(), 0, SystemExit),
-    (OSError(28, os.strerror(28)), 3, SystemExit), (OSError(28, os.strerror(28), 'log.json'), 3, SystemExit)])
+@pytest.mark.parametrize(
+    ('error', 'iteration', 'raised'),
+    [
+        (ZeroDivisionError(), 3, TrainingError),
+        (ZeroDivisionError(), 0, SystemExit),
+        (OSError(28, os.strerror(28)), 3, SystemExit),
+        (OSError(28, os.strerror(28), 'log.json'), 3, SystemExit),
+    ],
+)
 def test_in_the_midst_of_training_an_unknown_error_keeps_its_traceback(error, iteration, raised):
     runner = SimpleNamespace(iter=iteration, work_dir='run')
     with pytest.raises(raised) as found, one_sentence_errors(), report_interrupt(runner):
         raise error
     if isinstance(error, OSError):
-        assert str(found.value).startswith(f'Error: {error.filename!r} cannot be written (No space left')
+        assert str(found.value).startswith(
+            f'Error: {error.filename!r} cannot be written (No space left'
+        )
         assert error.filename in ('run', 'log.json')
     assert found.value.__cause__ is error
 
@@ -37,8 +53,11 @@ def test_in_the_midst_of_training_an_unknown_error_keeps_its_traceback(error, it
 @pytest.mark.parametrize('kind', ['FlexibleRunner', 'Runner'])
 def test_a_runner_that_does_not_scale_schedules_is_told(digits_config, kind):
     digits_config.merge_from_dict(dict(runner_type=kind, launcher='none'))
-    with pytest.raises(ConfigError, match=rf'train_cfg.max_epochs=3, .*schedule_length=25, .* and {kind} does not; '
-                                          'leave runner_type out'):
+    with pytest.raises(
+        ConfigError,
+        match=rf'train_cfg.max_epochs=3, .*schedule_length=25, .* and {kind} does not; '
+        'leave runner_type out',
+    ):
         build_runner(digits_config)
 
 
@@ -50,4 +69,6 @@ def test_a_framework_that_cannot_be_imported_says_why(tmp_path, monkeypatch, kin
     registry = Registry('model', scope=name, locations=[name])
     with pytest.raises(SystemExit) as error, one_sentence_errors():
         registry.build(dict(type='Classifier'))
-    assert str(error.value).startswith(f'Error: {kind}: needs something<1.0, but found 2.0; give --traceback')
+    assert str(error.value).startswith(
+        f'Error: {kind}: needs something<1.0, but found 2.0; give --traceback'
+    )

@@ -19,38 +19,129 @@ from vit_plugin.errors import ConfigError
 pytestmark = pytest.mark.filterwarnings('ignore')
 ARCH = dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64, patch_size=8)
 BACKBONE = dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=64, out_type='featmap')
-HYBRID = dict(BACKBONE, out_type='pyramid', arch=dict(ARCH, patch_size=1, resnet=dict(stage_depths=(1, 1), width=32)))
-EOMT = dict(type='vit_plugin.EoMT', arch=ARCH, img_size=64, num_classes=3, num_queries=4, num_blocks=2)
-DETECTOR = dict(type='SingleStageDetector', data_preprocessor=dict(
-    type='mmdet.DetDataPreprocessor', mean=[120., 110., 100.], std=[60., 60., 50.], bgr_to_rgb=True))
-SEGMENTOR = dict(type='EncoderDecoder', train_cfg={}, test_cfg=dict(mode='whole'), data_preprocessor=dict(
-    type='mmseg.SegDataPreProcessor', mean=[120., 110., 100.], std=[60., 60., 50.], bgr_to_rgb=True))
+HYBRID = dict(
+    BACKBONE,
+    out_type='pyramid',
+    arch=dict(ARCH, patch_size=1, resnet=dict(stage_depths=(1, 1), width=32)),
+)
+EOMT = dict(
+    type='vit_plugin.EoMT', arch=ARCH, img_size=64, num_classes=3, num_queries=4, num_blocks=2
+)
+DETECTOR = dict(
+    type='SingleStageDetector',
+    data_preprocessor=dict(
+        type='mmdet.DetDataPreprocessor',
+        mean=[120.0, 110.0, 100.0],
+        std=[60.0, 60.0, 50.0],
+        bgr_to_rgb=True,
+    ),
+)
+SEGMENTOR = dict(
+    type='EncoderDecoder',
+    train_cfg={},
+    test_cfg=dict(mode='whole'),
+    data_preprocessor=dict(
+        type='mmseg.SegDataPreProcessor',
+        mean=[120.0, 110.0, 100.0],
+        std=[60.0, 60.0, 50.0],
+        bgr_to_rgb=True,
+    ),
+)
 QUICK = (('DETR', '.onnx', (64, 96)), ('RetinaNet', '.onnx', (64, 96)))
 THINGS = dict(num_things_classes=2, num_stuff_classes=1)
 MODELS_OF = {
-    'DETR': ('mmdet', dict(
-        DETECTOR, backbone=HYBRID, test_cfg=dict(max_per_img=40),
-        neck=dict(type='FPN', in_channels=[128, 32], out_channels=16, num_outs=3),
-        bbox_head=dict(type='vit_plugin.LWDETRHead', num_classes=3, num_queries=40, num_groups=2, num_layers=1,
-                       num_levels=3, embed_dims=16, num_heads=2, num_cross_heads=2, num_points=2,
-                       feedforward_channels=32))),
-    'RetinaNet': ('mmdet', dict(
-        DETECTOR, type='RetinaNet', backbone=BACKBONE,
-        neck=dict(type='vit_plugin.SimpleFPN', in_channels=32, out_channels=16, num_outs=3, scales=(2, 1, 0.5)),
-        bbox_head=dict(
-            type='RetinaHead', num_classes=3, in_channels=16, feat_channels=16, stacked_convs=1,
-            anchor_generator=dict(type='AnchorGenerator', octave_base_scale=4, scales_per_octave=2, ratios=[0.5, 1.],
-                                  strides=[4, 8, 16]),
-            bbox_coder=dict(type='DeltaXYWHBBoxCoder')),
-        test_cfg=dict(nms_pre=600, score_thr=0., nms=dict(type='nms', iou_threshold=0.5), max_per_img=10))),
-    'linear': ('mmseg', dict(SEGMENTOR, backbone=BACKBONE, decode_head=dict(
-        type='FCNHead', in_channels=32, channels=32, num_convs=0, concat_input=False, num_classes=3))),
-    'EoMT': ('mmseg', dict(SEGMENTOR, backbone=EOMT, decode_head=dict(
-        type='vit_plugin.EoMTDecodeHead', num_classes=3))),
-    'EoMT, panoptic': ('mmdet', dict(
-        DETECTOR, type='Mask2Former', backbone=EOMT, panoptic_head=dict(type='vit_plugin.EoMTHead', **THINGS),
-        panoptic_fusion_head=dict(type='MaskFormerFusionHead', **THINGS, loss_panoptic=None, init_cfg=None),
-        test_cfg=dict(panoptic_on=True)))}
+    'DETR': (
+        'mmdet',
+        dict(
+            DETECTOR,
+            backbone=HYBRID,
+            test_cfg=dict(max_per_img=40),
+            neck=dict(type='FPN', in_channels=[128, 32], out_channels=16, num_outs=3),
+            bbox_head=dict(
+                type='vit_plugin.LWDETRHead',
+                num_classes=3,
+                num_queries=40,
+                num_groups=2,
+                num_layers=1,
+                num_levels=3,
+                embed_dims=16,
+                num_heads=2,
+                num_cross_heads=2,
+                num_points=2,
+                feedforward_channels=32,
+            ),
+        ),
+    ),
+    'RetinaNet': (
+        'mmdet',
+        dict(
+            DETECTOR,
+            type='RetinaNet',
+            backbone=BACKBONE,
+            neck=dict(
+                type='vit_plugin.SimpleFPN',
+                in_channels=32,
+                out_channels=16,
+                num_outs=3,
+                scales=(2, 1, 0.5),
+            ),
+            bbox_head=dict(
+                type='RetinaHead',
+                num_classes=3,
+                in_channels=16,
+                feat_channels=16,
+                stacked_convs=1,
+                anchor_generator=dict(
+                    type='AnchorGenerator',
+                    octave_base_scale=4,
+                    scales_per_octave=2,
+                    ratios=[0.5, 1.0],
+                    strides=[4, 8, 16],
+                ),
+                bbox_coder=dict(type='DeltaXYWHBBoxCoder'),
+            ),
+            test_cfg=dict(
+                nms_pre=600, score_thr=0.0, nms=dict(type='nms', iou_threshold=0.5), max_per_img=10
+            ),
+        ),
+    ),
+    'linear': (
+        'mmseg',
+        dict(
+            SEGMENTOR,
+            backbone=BACKBONE,
+            decode_head=dict(
+                type='FCNHead',
+                in_channels=32,
+                channels=32,
+                num_convs=0,
+                concat_input=False,
+                num_classes=3,
+            ),
+        ),
+    ),
+    'EoMT': (
+        'mmseg',
+        dict(
+            SEGMENTOR,
+            backbone=EOMT,
+            decode_head=dict(type='vit_plugin.EoMTDecodeHead', num_classes=3),
+        ),
+    ),
+    'EoMT, panoptic': (
+        'mmdet',
+        dict(
+            DETECTOR,
+            type='Mask2Former',
+            backbone=EOMT,
+            panoptic_head=dict(type='vit_plugin.EoMTHead', **THINGS),
+            panoptic_fusion_head=dict(
+                type='MaskFormerFusionHead', **THINGS, loss_panoptic=None, init_cfg=None
+            ),
+            test_cfg=dict(panoptic_on=True),
+        ),
+    ),
+}
 
 
 def build(kind: str, **changes) -> nn.Module:
@@ -62,30 +153,47 @@ def build(kind: str, **changes) -> nn.Module:
     torch.manual_seed(0)
     model = MODELS.build(ConfigDict(cfg | changes)).eval()
     for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.05) if parameter.ndim > 1 else nn.init.uniform_(parameter, 0.5, 1.5)
+        nn.init.normal_(parameter, std=0.05) if parameter.ndim > 1 else nn.init.uniform_(
+            parameter, 0.5, 1.5
+        )
     if hasattr(model.backbone, 'queries'):
-        model.backbone.queries.set_probs([0., 0.])  # as after training
+        model.backbone.queries.set_probs([0.0, 0.0])  # as after training
     return model
 
 
-@pytest.mark.parametrize(('kind', 'suffix', 'size'), [
-    pytest.param(*row, marks=() if row in QUICK else pytest.mark.nightly)
-    for row in product(MODELS_OF, ('.pt2', '.onnx'), ((64, 64), (64, 96)))])
+@pytest.mark.parametrize(
+    ('kind', 'suffix', 'size'),
+    [
+        pytest.param(*row, marks=() if row in QUICK else pytest.mark.nightly)
+        for row in product(MODELS_OF, ('.pt2', '.onnx'), ((64, 64), (64, 96)))
+    ],
+)
 def test_the_file_is_the_model(tmp_path, kind, suffix, size):
     if suffix == '.onnx':
         pytest.importorskip('onnxscript')
     model = deploy(build(kind))
     assert export(model, tmp_path / f'model{suffix}', size) < 1e-4
-    assert len(model.outputs) == (1 if kind in ('linear', 'EoMT') else 2 if kind == 'EoMT, panoptic' else 3)
+    assert len(model.outputs) == (
+        1 if kind in ('linear', 'EoMT') else 2 if kind == 'EoMT, panoptic' else 3
+    )
 
 
 @pytest.mark.parametrize('kind', ['DETR', 'RetinaNet'])
 def test_boxes_are_the_frameworks(kind):
     from mmdet.structures import DetDataSample
+
     model, image = build(kind), torch.randint(0, 256, (3, 64, 96)).float()
-    sample = DetDataSample(metainfo=dict(img_shape=(64, 96), ori_shape=(64, 96), scale_factor=(1., 1.),
-                                         batch_input_shape=(64, 96)))
-    boxes, scores, labels = (part[0] for part in deploy(model)(image.flip(0)[None], torch.tensor([[64, 96]])))
+    sample = DetDataSample(
+        metainfo=dict(
+            img_shape=(64, 96),
+            ori_shape=(64, 96),
+            scale_factor=(1.0, 1.0),
+            batch_input_shape=(64, 96),
+        )
+    )
+    boxes, scores, labels = (
+        part[0] for part in deploy(model)(image.flip(0)[None], torch.tensor([[64, 96]]))
+    )
     with torch.no_grad():
         found = model.test_step(dict(inputs=[image], data_samples=[sample]))[0].pred_instances
     torch.testing.assert_close(scores, found.scores)
@@ -96,31 +204,52 @@ def test_boxes_are_the_frameworks(kind):
 @pytest.mark.parametrize('kind', ['linear', 'EoMT'])
 def test_maps_are_the_frameworks(kind):
     from mmseg.structures import SegDataSample
+
     model, image = build(kind), torch.randint(0, 256, (3, 64, 96)).float()
-    sample = SegDataSample(metainfo=dict(img_shape=(64, 96), ori_shape=(64, 96), pad_shape=(64, 96)))
+    sample = SegDataSample(
+        metainfo=dict(img_shape=(64, 96), ori_shape=(64, 96), pad_shape=(64, 96))
+    )
     logits = deploy(model)(image.flip(0)[None])
     with torch.no_grad():
         found = model.test_step(dict(inputs=[image], data_samples=[sample]))[0]
     np.testing.assert_array_equal(logits[0].argmax(0), found.pred_sem_seg.data[0])
 
 
-@pytest.mark.parametrize(('kind', 'changes', 'words'), [
-    ('linear', dict(test_cfg=dict(mode='slide', crop_size=(64, 64), stride=(32, 32))), "mode='slide' cuts an image"),
-    ('RetinaNet', dict(bbox_head=dict(type='FCOSHead', num_classes=3, in_channels=16)), 'steps that are no graph'),
-    ('RetinaNet', dict(backbone=dict(type='ResNet', depth=18)), 'ResNet is not one of vit_plugin')])
+@pytest.mark.parametrize(
+    ('kind', 'changes', 'words'),
+    [
+        (
+            'linear',
+            dict(test_cfg=dict(mode='slide', crop_size=(64, 64), stride=(32, 32))),
+            "mode='slide' cuts an image",
+        ),
+        (
+            'RetinaNet',
+            dict(bbox_head=dict(type='FCOSHead', num_classes=3, in_channels=16)),
+            'steps that are no graph',
+        ),
+        (
+            'RetinaNet',
+            dict(backbone=dict(type='ResNet', depth=18)),
+            'ResNet is not one of vit_plugin',
+        ),
+    ],
+)
 def test_what_is_no_graph(kind, changes, words):
     with pytest.raises(ConfigError, match=words):
         deploy(build(kind, **changes))
 
 
-@pytest.mark.parametrize(('kind', 'least'), [
-    ('RetinaNet', 4), pytest.param('DETR', 4, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    ('kind', 'least'), [('RetinaNet', 4), pytest.param('DETR', 4, marks=pytest.mark.nightly)]
+)
 def test_a_detector_takes_any_multiple_of_its_padding(tmp_path, kind, least):
     pytest.importorskip('onnxscript')
     model = build(kind)
     deployed = deploy(model)
     assert (deployed.unit, deployed.least) == (8, least)  # two rows of the coarsest map
-    assert export(deployed, tmp_path / 'model.onnx', None) < 1e-4  # it is run at three sizes, in batches
+    # It is run at three sizes, in batches.
+    assert export(deployed, tmp_path / 'model.onnx', None) < 1e-4
     model.data_preprocessor.pad_size_divisor = 32
     assert deploy(model).unit == 32
 
@@ -133,7 +262,8 @@ def test_how_far_boxes_are_apart():
     assert model.difference(same, same) == 0
     swapped = torch.arange(40)
     swapped[[3, 4]] = swapped[[4, 3]]
-    assert model.difference((boxes[:, swapped], scores, labels[:, swapped]), same) < 0.2  # whose scores are alike
+    # Whose scores are alike.
+    assert model.difference((boxes[:, swapped], scores, labels[:, swapped]), same) < 0.2
     assert model.difference((boxes + 6.4, scores, labels), same) > 0.05
     assert model.difference((boxes, scores, (labels + 1) % 3), same) > 0.05
     assert model.difference(tuple(part[:, :0] for part in same), same) == torch.inf

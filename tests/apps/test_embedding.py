@@ -22,17 +22,25 @@ from vit_plugin.files.inputs import Reading, find_inputs
 def files(tmp_path) -> list[str]:
     generator = np.random.default_rng(0)
     for i in range(5):
-        cv2.imwrite(str(tmp_path / f'{i}.png'), generator.integers(0, 256, (20 + i, 40, 3), dtype=np.uint8))
+        cv2.imwrite(
+            str(tmp_path / f'{i}.png'), generator.integers(0, 256, (20 + i, 40, 3), dtype=np.uint8)
+        )
     return [str(tmp_path / f'{i}.png') for i in range(5)]
 
 
 @pytest.fixture
 def made(tmp_path, tiny) -> Callable[..., TrainedModel]:
     """Makes the model of some weights with an arch."""
+
     def make(**options) -> TrainedModel:
         options = {**tiny, **options}
-        torch.save(vit_plugin.create_model(**options, num_classes=0).state_dict(), tmp_path / 'weights.pth')
-        return from_arch(options.pop('arch'), str(tmp_path / 'weights.pth'), options, classify=False)
+        torch.save(
+            vit_plugin.create_model(**options, num_classes=0).state_dict(), tmp_path / 'weights.pth'
+        )
+        return from_arch(
+            options.pop('arch'), str(tmp_path / 'weights.pth'), options, classify=False
+        )
+
     return make
 
 
@@ -40,9 +48,11 @@ def made(tmp_path, tiny) -> Callable[..., TrainedModel]:
 def test_batches_come_in_order(files, made, batch_size):
     trained = made()
     batches = list(embed(trained, Reading(find_inputs(files)), batch_size))
-    assert [names for names, _ in batches] == [files[i:i + batch_size] for i in range(0, 5, batch_size)]
+    assert [names for names, _ in batches] == [
+        files[i : i + batch_size] for i in range(0, 5, batch_size)
+    ]
     for path, vector in zip(files, np.concatenate([batch for _, batch in batches]), strict=True):
-        assert vector.shape == (32, )
+        assert vector.shape == (32,)
         np.testing.assert_allclose(vector, trained.features([trained.sample(path)])[0], atol=1e-5)
 
 
@@ -52,8 +62,10 @@ def test_pixels_are_normalised_rgb(tmp_path, made):
     sample = trained.sample(str(tmp_path / 'a.png'))
     pixels = trained.model.data_preprocessor(pseudo_collate([sample]))['inputs'][0]
     assert pixels.shape == (3, 32, 32)
-    torch.testing.assert_close(pixels[:, 3, 5], torch.tensor([1., 128 / 127.5 - 1, -1.]))
-    assert made(patch_embed=dict(in_channels=1)).sample(str(tmp_path / 'a.png'))['inputs'].shape == (1, 32, 32)
+    torch.testing.assert_close(pixels[:, 3, 5], torch.tensor([1.0, 128 / 127.5 - 1, -1.0]))
+    assert made(patch_embed=dict(in_channels=1)).sample(str(tmp_path / 'a.png'))[
+        'inputs'
+    ].shape == (1, 32, 32)
 
 
 def test_an_unreadable_image_is_left_out_and_counted(files, tmp_path, made):
@@ -66,15 +78,19 @@ def test_an_unreadable_image_is_left_out_and_counted(files, tmp_path, made):
 
 
 def test_the_file_has_names_and_rows(tmp_path):
-    save_embeddings(tmp_path / 'out.npz', ['a', 'b c'], torch.tensor([[.6, .8], [0., 0.]], dtype=torch.float64))
+    save_embeddings(
+        tmp_path / 'out.npz',
+        ['a', 'b c'],
+        torch.tensor([[0.6, 0.8], [0.0, 0.0]], dtype=torch.float64),
+    )
     read = recorded(tmp_path / 'out.npz')
     assert read['names'].tolist() == ['a', 'b c']
     assert read['features'].dtype == np.float32
-    np.testing.assert_allclose(read['features'], [[.6, .8], [0, 0]])
+    np.testing.assert_allclose(read['features'], [[0.6, 0.8], [0, 0]])
 
 
 def test_maps_are_refused():
     model = nn.Module()
-    model.extract_feat = lambda inputs: (inputs, )
+    model.extract_feat = lambda inputs: (inputs,)
     with pytest.raises(ConfigError, match=r'features of shape \(1, 3, 4, 4\)'):
         vectors_of(model, torch.zeros(1, 3, 4, 4))

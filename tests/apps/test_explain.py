@@ -22,11 +22,22 @@ def test_a_sentence_of_a_data_worker_comes_without_its_traceback(workers):
     assert sentence(error.value) == "The image 'a.png' cannot be read: download it again."
 
 
-@pytest.mark.parametrize(('error', 'words'), [
-    (AssertionError('``AmpOptimizerWrapper`` is only available training on gpu'), 'give --amp, or type='),
-    (RuntimeError('[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: not enough memory: you tried '
-                  'to allocate 4000000000000 bytes.'), 'there is not enough memory; give a smaller'),
-    (ModuleNotFoundError("No module named 'mmcv._ext'"), "imports=['vit_plugin.detection']"),
-])
+@pytest.mark.parametrize(
+    ('error', 'words'),
+    [
+        (
+            AssertionError('``AmpOptimizerWrapper`` is only available training on gpu'),
+            'give --amp, or type=',
+        ),
+        (
+            RuntimeError(
+                '[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: not enough '
+                'memory: you tried to allocate 4000000000000 bytes.'
+            ),
+            'there is not enough memory; give a smaller',
+        ),
+        (ModuleNotFoundError("No module named 'mmcv._ext'"), "imports=['vit_plugin.detection']"),
+    ],
+)
 def test_what_the_frameworks_say_gets_its_remedy(error, words):
     assert words in sentence(error)

@@ -8,7 +8,13 @@ import model_index
 import numpy as np
 import pytest
 import safetensors.torch
-from mmpretrain import FeatureExtractor, ImageClassificationInferencer, get_model, inference_model, list_models
+from mmpretrain import (
+    FeatureExtractor,
+    ImageClassificationInferencer,
+    get_model,
+    inference_model,
+    list_models,
+)
 from mmpretrain.apis.model import ModelHub
 
 import vit_plugin
@@ -16,7 +22,7 @@ from vit_plugin.models import VisionTransformer
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # the framework's
 
-HOW = 'run python tests/model_index.py'
+HOW = 'run python tests/support/model_index.py'
 BASE, MINI = 'vit-base-p16_8xb64-20k_in1k', 'hybrid-vit-mini-p2_1xb16_digits'
 
 
@@ -37,8 +43,12 @@ def registered(monkeypatch) -> None:
 def test_every_recipe_of_a_classifier_has_an_entry(written):
     folders = {path.name for path in Path('configs').iterdir() if path.is_dir()}
     # Those are of other tasks, and pre-trained models are no classifiers.
-    assert folders - {'_base_', 'detection', 'segmentation', 'self_supervised'} == set(model_index.COLLECTIONS)
-    recipes = {path.stem for folder in model_index.COLLECTIONS for path in model_index.recipes(folder)}
+    assert folders - {'_base_', 'detection', 'segmentation', 'self_supervised'} == set(
+        model_index.COLLECTIONS
+    )
+    recipes = {
+        path.stem for folder in model_index.COLLECTIONS for path in model_index.recipes(folder)
+    }
     assert set(written) == recipes, HOW
 
 
@@ -54,10 +64,14 @@ def test_every_entry_is_what_is_computed():
 
 
 def test_operations_by_hand(written):
-    """B/16 at 224: a multiplication with addition each. The last block computes the class token alone."""
+    """B/16 at 224: a multiplication with addition each.
+
+    The last block computes the class token alone.
+    """
     width, tokens, blocks = 768, 197, 12
     stem, head = 196 * 3 * 16**2 * width, 1000 * width
-    qkv, attention, rest = 3 * width**2, 2 * tokens * width, 9 * width**2  # of one token, the rest is proj and MLP
+    # Of one token, the rest is proj and MLP.
+    qkv, attention, rest = 3 * width**2, 2 * tokens * width, 9 * width**2
     whole = tokens * (qkv + attention + rest)
     last = tokens * qkv + attention + rest
     assert written[BASE]['Metadata']['FLOPs'] == stem + (blocks - 1) * whole + last + head
@@ -66,13 +80,15 @@ def test_operations_by_hand(written):
 
 def test_accuracies_are_those_of_the_docstrings(written):
     for entry in written.values():
-        text = ast.get_docstring(ast.parse(Path(entry['Config']).read_text()))
+        text = ' '.join(ast.get_docstring(ast.parse(Path(entry['Config']).read_text())).split())
         metrics = entry['Results'][0]['Metrics']
         assert bool(metrics) == (' % top-1' in text), entry['Name']
         if metrics:
             figure = metrics['Top 1 Accuracy']
-            assert any(f'{entry["Accuracy"]}: {said} % top-1' in ' '.join(text.split())
-                       for said in (f'{figure:.1f}', f'{figure:.2f}'))
+            assert any(
+                f'{entry["Accuracy"]}: {said} % top-1' in ' '.join(text.split())
+                for said in (f'{figure:.1f}', f'{figure:.2f}')
+            )
 
 
 def test_mmpretrain_does_not_know_them_before():
@@ -94,11 +110,11 @@ def test_mmpretrain_lists_and_builds_them(written):
 def test_mmpretrain_infers_with_them():
     image = np.random.default_rng(0).integers(0, 255, (60, 80, 3), np.uint8)
     found = inference_model(BASE, image)
-    assert found['pred_scores'].shape == (1000, )
+    assert found['pred_scores'].shape == (1000,)
     assert found['pred_class'] == ImageClassificationInferencer(BASE)(image)[0]['pred_class']
-    features, = FeatureExtractor(BASE)(image)[0]
-    assert features.shape == (768, )
-    digit, = ImageClassificationInferencer(MINI)(image[:8, :8, :1])
+    (features,) = FeatureExtractor(BASE)(image)[0]
+    assert features.shape == (768,)
+    (digit,) = ImageClassificationInferencer(MINI)(image[:8, :8, :1])
     assert digit['pred_class'] in map(str, range(10))
 
 
@@ -106,9 +122,14 @@ def test_mmpretrain_infers_with_them():
 def test_pretrained_takes_every_format(tmp_path):
     """Here it takes timm's names."""
     source = get_model(BASE)
-    state = {name.removeprefix('backbone.').replace('head.layers.head', 'head'): value.clone()
-             for name, value in source.state_dict().items() if '_extra_state' not in name}
+    state = {
+        name.removeprefix('backbone.').replace('head.layers.head', 'head'): value.clone()
+        for name, value in source.state_dict().items()
+        if '_extra_state' not in name
+    }
     safetensors.torch.save_file(state, tmp_path / 'x.safetensors')
     model = get_model(BASE, pretrained=str(tmp_path / 'x.safetensors'))
     assert (model.head.layers.head.weight == source.head.layers.head.weight).all()
-    assert (model.backbone.blocks[3].mlp.fc1.weight == source.backbone.blocks[3].mlp.fc1.weight).all()
+    assert (
+        model.backbone.blocks[3].mlp.fc1.weight == source.backbone.blocks[3].mlp.fc1.weight
+    ).all()

@@ -20,14 +20,23 @@ CLIP = Input('clip.mp4', Path(), 'video')
 
 def boxes(*names: str) -> Prediction:
     count = len(names)
-    return Prediction(None, np.arange(count), list(names), np.full(count, 0.5),
-                      np.tile([1., 2., 30., 40.], (count, 1)))
+    return Prediction(
+        None,
+        np.arange(count),
+        list(names),
+        np.full(count, 0.5),
+        np.tile([1.0, 2.0, 30.0, 40.0], (count, 1)),
+    )
 
 
 def frames() -> list[tuple[Frame, Prediction]]:
-    return [(Frame(STILL, None, IMAGE), boxes('cat', 'dog')), (Frame(CLIP, 0, IMAGE), boxes()),
-            (Frame(CLIP, 1, IMAGE), boxes('cat')), (Frame(CLIP, 2, IMAGE), boxes('dog', 'dog')),
-            (Frame(OTHER, None, IMAGE), boxes())]
+    return [
+        (Frame(STILL, None, IMAGE), boxes('cat', 'dog')),
+        (Frame(CLIP, 0, IMAGE), boxes()),
+        (Frame(CLIP, 1, IMAGE), boxes('cat')),
+        (Frame(CLIP, 2, IMAGE), boxes('dog', 'dog')),
+        (Frame(OTHER, None, IMAGE), boxes()),
+    ]
 
 
 def read(path: Path) -> dict[str, list[tuple[int | None, str]]]:
@@ -39,7 +48,8 @@ def read(path: Path) -> dict[str, list[tuple[int | None, str]]]:
     elif path.suffix == '.jsonl':
         for line in map(json.loads, text.splitlines()):
             found.setdefault(line['image'], []).extend(
-                (line.get('frame'), row['class']) for row in line['found'])
+                (line.get('frame'), row['class']) for row in line['found']
+            )
     else:
         for row in csv.DictReader(text.splitlines()):
             number = int(row['frame']) if row['frame'] else None
@@ -56,7 +66,9 @@ def test_a_table_is_complete_after_each_image(tmp_path, suffix):
             table.add(frame, prediction)
             rows = expected.setdefault(frame.source.name, [])
             rows += [(frame.number, name) for name in prediction.names]
-            assert read(path) == {name: rows for name, rows in expected.items() if rows or suffix != '.csv'}
+            assert read(path) == {
+                name: rows for name, rows in expected.items() if rows or suffix != '.csv'
+            }
     assert read(path) == {name: rows for name, rows in expected.items() if rows or suffix != '.csv'}
 
 
@@ -72,8 +84,11 @@ def test_a_table_of_nothing_is_empty_and_an_error_before_the_first_image_loses_n
 
 
 def test_columns_are_those_of_the_task(tmp_path):
-    found = Prediction(None, np.array([1]), ['sky'], np.array([1.]), map=np.ones((48, 64), int))
-    for prediction, columns in ((boxes(), 'class,score,left,top,right,bottom'), (found, 'class,share')):
+    found = Prediction(None, np.array([1]), ['sky'], np.array([1.0]), map=np.ones((48, 64), int))
+    for prediction, columns in (
+        (boxes(), 'class,score,left,top,right,bottom'),
+        (found, 'class,share'),
+    ):
         with output_of(tmp_path / 'found.csv', [STILL], 0.3) as table:
             table.add(Frame(STILL, None, IMAGE), prediction)
         assert (tmp_path / 'found.csv').read_text().splitlines()[0] == f'image,{columns}'
@@ -89,9 +104,10 @@ def test_no_input_is_written_over(tmp_path):
 def test_pictures_and_videos_are_below_the_folder(tmp_path):
     pytest.importorskip('supervision')
     from supervision import VideoInfo, VideoSink, get_video_frames_generator
+
     clip = Input(str(tmp_path / 'set/clip.mov'), tmp_path / 'set', 'video')
     (tmp_path / 'set').mkdir()
-    with VideoSink(clip.name, VideoInfo(64, 48, 10.)) as sink:
+    with VideoSink(clip.name, VideoInfo(64, 48, 10.0)) as sink:
         sink.write_frame(IMAGE)
     still = Input(str(tmp_path / 'set/x/a.jpg'), tmp_path / 'set')
     pictures = output_of(tmp_path / 'out', [still, clip], 0.3)

@@ -26,15 +26,24 @@ def photograph(width: int, height: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize('shape', SHAPES, ids=str)
-@pytest.mark.parametrize('pipeline', [
-    [dict(type='ResizeEdge', scale=72, edge='short', **PILLOW), dict(type='CenterCrop', crop_size=64)],
-    [dict(type='ResizeEdge', scale=72, edge='long'), dict(type='CenterCrop', crop_size=64)],
-    [dict(type='Resize', scale=(64, 64), **PILLOW)],
-    [dict(type='Resize', scale=(72, 80), interpolation='area'), dict(type='CenterCrop', crop_size=(64, 48))],
-    [dict(type='Resize', scale=(128, 80), keep_ratio=True)],
-    [dict(type='mmdet.Resize', scale=(80, 128), keep_ratio=True)],
-    [dict(type='CenterCrop', crop_size=64)],
-])
+@pytest.mark.parametrize(
+    'pipeline',
+    [
+        [
+            dict(type='ResizeEdge', scale=72, edge='short', **PILLOW),
+            dict(type='CenterCrop', crop_size=64),
+        ],
+        [dict(type='ResizeEdge', scale=72, edge='long'), dict(type='CenterCrop', crop_size=64)],
+        [dict(type='Resize', scale=(64, 64), **PILLOW)],
+        [
+            dict(type='Resize', scale=(72, 80), interpolation='area'),
+            dict(type='CenterCrop', crop_size=(64, 48)),
+        ],
+        [dict(type='Resize', scale=(128, 80), keep_ratio=True)],
+        [dict(type='mmdet.Resize', scale=(80, 128), keep_ratio=True)],
+        [dict(type='CenterCrop', crop_size=64)],
+    ],
+)
 @pytest.mark.filterwarnings('ignore')
 def test_steps_of_the_frameworks(pipeline, shape):
     with DefaultScope.overwrite_default_scope('mmpretrain'):
@@ -52,11 +61,18 @@ def test_steps_of_the_frameworks(pipeline, shape):
 @pytest.mark.parametrize('size', [64, (64, 48)])
 def test_steps_of_timm(mode, interpolation, size, shape):
     height, width = (size, size) if isinstance(size, int) else size
-    transform = create_transform((3, height, width), crop_pct=0.9, crop_mode=mode, interpolation=interpolation,
-                                 normalize=False)
+    transform = create_transform(
+        (3, height, width),
+        crop_pct=0.9,
+        crop_mode=mode,
+        interpolation=interpolation,
+        normalize=False,
+    )
     image = photograph(*shape)
     wanted = transform(Image.fromarray(image[..., ::-1].copy())).numpy()[::-1].transpose(1, 2, 0)
-    found = apply_steps(in_size(steps_of(transform.transforms), (height, width), 1, 1, [0] * 3), image)
+    found = apply_steps(
+        in_size(steps_of(transform.transforms), (height, width), 1, 1, [0] * 3), image
+    )
     assert np.array_equal(found.pixels, wanted)
 
 
@@ -73,9 +89,13 @@ def test_sides_of_any_size_are_multiples(shape):
 
 
 @pytest.mark.parametrize('shape', SHAPES, ids=str)
-@pytest.mark.parametrize(('pipeline', 'covers'), [
-    ([dict(type='ResizeEdge', scale=72), dict(type='CenterCrop', crop_size=64)], True),
-    ([dict(type='Resize', scale=(128, 80), keep_ratio=True)], False)])
+@pytest.mark.parametrize(
+    ('pipeline', 'covers'),
+    [
+        ([dict(type='ResizeEdge', scale=72), dict(type='CenterCrop', crop_size=64)], True),
+        ([dict(type='Resize', scale=(128, 80), keep_ratio=True)], False),
+    ],
+)
 def test_another_size_than_the_pipelines(pipeline, covers, shape):
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         steps = steps_of([TRANSFORMS.build(step) for step in pipeline])
@@ -88,24 +108,43 @@ def test_another_size_than_the_pipelines(pipeline, covers, shape):
 def test_a_point_of_the_image_is_where_it_is_said_to_be():
     image = np.zeros((100, 160, 3), np.uint8)
     image[40:44, 60:64] = 255
-    steps = [dict(resize=['edge', 'short', 200], interpolation='bilinear', backend='pillow'), dict(crop=[150, 150]),
-             dict(crop=[200, 200], fill=0)]
+    steps = [
+        dict(resize=['edge', 'short', 200], interpolation='bilinear', backend='pillow'),
+        dict(crop=[150, 150]),
+        dict(crop=[200, 200], fill=0),
+    ]
     pixels, scale, offset = apply_steps(steps, image)
     x, y = np.array((62, 42)) * scale + offset
     assert pixels[round(y), round(x)].min() > 200
 
 
 def test_a_step_that_cannot_be_done_is_one_sentence():
-    for step in (dict(type='RandomFlip', prob=0.5), dict(type='CenterCrop', crop_size=8, auto_pad=True)):
-        with pytest.raises(ConfigError, match=f'its pipeline has {step["type"]}, which a file in ONNX cannot do'):
+    for step in (
+        dict(type='RandomFlip', prob=0.5),
+        dict(type='CenterCrop', crop_size=8, auto_pad=True),
+    ):
+        with pytest.raises(
+            ConfigError, match=f'its pipeline has {step["type"]}, which a file in ONNX cannot do'
+        ):
             steps_of([TRANSFORMS.build(step)])
 
 
 def test_without_a_pipeline_images_are_stretched():
     trained = SimpleNamespace(
-        classes=['cat'], has_pixels=False, model=SimpleNamespace(
+        classes=['cat'],
+        has_pixels=False,
+        model=SimpleNamespace(
             backbone=SimpleNamespace(img_size=(8, 12)),
-            data_preprocessor=SimpleNamespace(to_rgb=True, mean=np.array([1., 2., 3.]).reshape(3, 1, 1))))
+            data_preprocessor=SimpleNamespace(
+                to_rgb=True, mean=np.array([1.0, 2.0, 3.0]).reshape(3, 1, 1)
+            ),
+        ),
+    )
     facts = json.loads(facts_of(trained, None))
-    assert facts == dict(classes=['cat'], multi_label=False, rgb=True, fit='stretch', steps=[
-        dict(resize=['exact', 12, 8], interpolation='bilinear', backend='cv2')])
+    assert facts == dict(
+        classes=['cat'],
+        multi_label=False,
+        rgb=True,
+        fit='stretch',
+        steps=[dict(resize=['exact', 12, 8], interpolation='bilinear', backend='cv2')],
+    )

@@ -19,9 +19,12 @@ from vit_plugin.files.inputs import Reading, find_inputs
 pytestmark = pytest.mark.filterwarnings('ignore')  # the frameworks' own
 STEPS = dict(
     mmpretrain=[dict(type='Resize', scale=32), dict(type='PackInputs')],
-    mmdet=[dict(type='Resize', scale=(64, 32), keep_ratio=True),
-           dict(type='PackDetInputs', meta_keys=('ori_shape', 'img_shape', 'scale_factor'))],
-    mmseg=[dict(type='Resize', scale=(64, 32), keep_ratio=True), dict(type='PackSegInputs')])
+    mmdet=[
+        dict(type='Resize', scale=(64, 32), keep_ratio=True),
+        dict(type='PackDetInputs', meta_keys=('ori_shape', 'img_shape', 'scale_factor')),
+    ],
+    mmseg=[dict(type='Resize', scale=(64, 32), keep_ratio=True), dict(type='PackSegInputs')],
+)
 
 
 @pytest.fixture
@@ -36,25 +39,55 @@ def files(tmp_path) -> list[str]:
 @pytest.fixture
 def made(tiny) -> Callable[[str], TrainedModel]:
     """Makes the model of a framework, with random weights."""
+
     def make(scope: str) -> TrainedModel:
         backbone = dict(type='vit_plugin.VisionTransformer', **tiny, with_cls_token=False)
         pad = dict(pad_size_divisor=8)
-        anchors = dict(type='AnchorGenerator', octave_base_scale=4, scales_per_octave=1, ratios=[1.],
-                       strides=[8])
-        head = dict(type='RetinaHead', num_classes=3, in_channels=32, feat_channels=16,
-                    anchor_generator=anchors, bbox_coder=dict(type='DeltaXYWHBBoxCoder'))
+        anchors = dict(
+            type='AnchorGenerator',
+            octave_base_scale=4,
+            scales_per_octave=1,
+            ratios=[1.0],
+            strides=[8],
+        )
+        head = dict(
+            type='RetinaHead',
+            num_classes=3,
+            in_channels=32,
+            feat_channels=16,
+            anchor_generator=anchors,
+            bbox_coder=dict(type='DeltaXYWHBBoxCoder'),
+        )
         cfg: dict = dict(
-            mmpretrain=dict(type='ImageClassifier', backbone=dict(backbone, out_type='avg_featmap'),
-                            head=dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=32)),
-            mmdet=dict(type='RetinaNet', data_preprocessor=dict(type='DetDataPreprocessor', **pad),
-                       backbone=dict(backbone, out_type='featmap'), bbox_head=head,
-                       neck=dict(type='ChannelMapper', in_channels=[32], out_channels=32),
-                       test_cfg=dict(nms_pre=100, score_thr=0., min_bbox_size=0, max_per_img=20,
-                                     nms=dict(type='nms', iou_threshold=0.5))),
-            mmseg=dict(type='EncoderDecoder', data_preprocessor=dict(type='SegDataPreProcessor'),
-                       backbone=dict(backbone, out_type='featmap'), test_cfg=dict(mode='whole'),
-                       decode_head=dict(type='FCNHead', in_channels=32, channels=16, num_classes=3,
-                                        norm_cfg=None)))[scope]
+            mmpretrain=dict(
+                type='ImageClassifier',
+                backbone=dict(backbone, out_type='avg_featmap'),
+                head=dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=32),
+            ),
+            mmdet=dict(
+                type='RetinaNet',
+                data_preprocessor=dict(type='DetDataPreprocessor', **pad),
+                backbone=dict(backbone, out_type='featmap'),
+                bbox_head=head,
+                neck=dict(type='ChannelMapper', in_channels=[32], out_channels=32),
+                test_cfg=dict(
+                    nms_pre=100,
+                    score_thr=0.0,
+                    min_bbox_size=0,
+                    max_per_img=20,
+                    nms=dict(type='nms', iou_threshold=0.5),
+                ),
+            ),
+            mmseg=dict(
+                type='EncoderDecoder',
+                data_preprocessor=dict(type='SegDataPreProcessor'),
+                backbone=dict(backbone, out_type='featmap'),
+                test_cfg=dict(mode='whole'),
+                decode_head=dict(
+                    type='FCNHead', in_channels=32, channels=16, num_classes=3, norm_cfg=None
+                ),
+            ),
+        )[scope]
         with DefaultScope.overwrite_default_scope(scope):
             model = MODELS.build(ConfigDict(cfg))
         for parameter in model.parameters():
@@ -62,8 +95,12 @@ def made(tiny) -> Callable[[str], TrainedModel]:
                 torch.nn.init.normal_(parameter, std=0.2)
         pipeline = [dict(type='LoadImageFromFile'), *STEPS[scope]]
         loader = dict(dataset=dict(type='BaseDataset', pipeline=pipeline))
-        return TrainedModel(model, Config(dict(
-            default_scope=scope, test_dataloader=loader, model=dict(backbone={}))), dict(classes=list('abc')))
+        return TrainedModel(
+            model,
+            Config(dict(default_scope=scope, test_dataloader=loader, model=dict(backbone={}))),
+            dict(classes=list('abc')),
+        )
+
     return make
 
 
@@ -95,7 +132,7 @@ def test_what_can_be_read_is_predicted_with_a_line_each(files, tmp_path, capsys)
 
     def predict(frames):
         sizes.append(len(frames))
-        return [Prediction(None, np.array([0]), ['cat'], np.array([1.])) for _ in frames]
+        return [Prediction(None, np.array([0]), ['cat'], np.array([1.0])) for _ in frames]
 
     with pytest.raises(ConfigError, match='^1 of 7 inputs could not be read'):
         predict_all(Reading(find_inputs(files)), predict, [], batch_size=4, score_thr=0.3)

@@ -18,7 +18,7 @@ def samples(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize('name', PROBES)
 def test_classes_that_lie_apart_are_told_apart(name):
     found = probe(samples(90, 0), samples(30, 1), [name], shots=(4, 8), seeds=2)[name]
-    assert found == ({4: [100., 100.], 8: [100., 100.]} if name == 'fewshot' else 100.)
+    assert found == ({4: [100.0, 100.0], 8: [100.0, 100.0]} if name == 'fewshot' else 100.0)
 
 
 def test_labels_without_a_reason_are_a_guess():
@@ -28,7 +28,9 @@ def test_labels_without_a_reason_are_a_guess():
 
 
 def test_too_few_neighbours_are_a_sentence():
-    with pytest.raises(ConfigError, match='knn asks the 20 nearest training images, and there are only 12'):
+    with pytest.raises(
+        ConfigError, match='knn asks the 20 nearest training images, and there are only 12'
+    ):
         probe(samples(12, 0), samples(3, 1), ['knn'])
 
 
@@ -61,14 +63,20 @@ class Model(nn.Module):
 
     def extract_feat(self, inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         x = self.dropout(inputs.flatten(2))
-        return (x if self.tokens else x.mean(-1), )
+        return (x if self.tokens else x.mean(-1),)
 
 
 @pytest.mark.filterwarnings('ignore')
 def test_features_are_those_of_an_evaluation():
     from mmpretrain.structures import DataSample
-    batches = [dict(inputs=torch.randn(2, 3, 4, 4), data_samples=[DataSample().set_gt_label(i) for i in (1, 0)])
-               for _ in range(2)]
+
+    batches = [
+        dict(
+            inputs=torch.randn(2, 3, 4, 4),
+            data_samples=[DataSample().set_gt_label(i) for i in (1, 0)],
+        )
+        for _ in range(2)
+    ]
     features, labels = features_of(Model().train(), batches)
     expected = torch.cat([batch['inputs'] for batch in batches]).mean((2, 3))
     np.testing.assert_allclose(features, expected.numpy(), rtol=1e-6)
@@ -86,10 +94,14 @@ def test_training_images_come_as_in_the_validation():
     assert cfg.train_dataloader.dataset.pipeline == cfg.val_dataloader.dataset.pipeline
     assert cfg.train_dataloader.sampler == dict(type='DefaultSampler', shuffle=False)
     assert cfg.train_dataloader.dataset.split == 'train'
-    part = read_config('configs/self_supervised/hybrid-vit-d2-w192-wc3_1xb64-100e_cifar10-folder-1pct.py')
+    part = read_config(
+        'configs/self_supervised/hybrid-vit-d2-w192-wc3_1xb64-100e_cifar10-folder-1pct.py'
+    )
     prepare(part)
     assert part.train_dataloader.dataset.dataset.pipeline == part.val_dataloader.dataset.pipeline
-    part.train_dataloader.dataset = dict(type='RepeatDataset', times=2, dataset=part.val_dataloader.dataset)
+    part.train_dataloader.dataset = dict(
+        type='RepeatDataset', times=2, dataset=part.val_dataloader.dataset
+    )
     with pytest.raises(ConfigError, match='give plain data sets, or parts of them'):
         prepare(part)
     with pytest.raises(ConfigError, match='Only a config of MMPretrain'):

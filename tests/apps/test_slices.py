@@ -12,13 +12,14 @@ from vit_plugin.errors import ConfigError
 pytest.importorskip('supervision')
 from vit_plugin.apps.slices import Sliced
 
-CORNERS = [(20, 30), (95, 40), (118, 118), (300, 150), (190, 10)]  # some are cut by a slice of 128 pixels
+# Some are cut by a slice of 128 pixels.
+CORNERS = [(20, 30), (95, 40), (118, 118), (300, 150), (190, 10)]
 
 
 def scene() -> np.ndarray:
     image = np.zeros((200, 320, 3), np.uint8)
     for x, y in CORNERS:
-        image[y:y + 16, x:x + 16] = 255
+        image[y : y + 16, x : x + 16] = 255
     return image
 
 
@@ -39,7 +40,7 @@ def bright(images: Sequence[np.ndarray]) -> list[Prediction]:
 
 @pytest.mark.parametrize('batch_size', [1, 4])
 def test_each_object_is_found_once_where_it_is(batch_size):
-    found, = Sliced(bright, 128, ['box'], batch_size=batch_size)([scene()])
+    (found,) = Sliced(bright, 128, ['box'], batch_size=batch_size)([scene()])
     assert sorted(found.boxes[:, :2].astype(int).tolist()) == sorted(map(list, CORNERS))
     assert found.names == ['box'] * 5
     assert found.masks.shape == (5, 200, 320)
@@ -50,16 +51,18 @@ def test_each_object_is_found_once_where_it_is(batch_size):
 
 def test_an_image_of_one_slice_is_asked_about_once():
     asked = []
-    Sliced(lambda images: asked.extend(images) or bright(images), 128, ['box'])([scene()[:100, :128]])
+    Sliced(lambda images: asked.extend(images) or bright(images), 128, ['box'])(
+        [scene()[:100, :128]]
+    )
     assert len(asked) == 1
 
 
 def test_nothing_is_found_in_nothing():
-    found, = Sliced(bright, 128, ['box'])([np.zeros_like(scene())])
+    (found,) = Sliced(bright, 128, ['box'])([np.zeros_like(scene())])
     assert found.text() == 'nothing'
 
 
 def test_a_classifier_is_refused():
-    classes = Prediction(None, np.array([0]), ['cat'], np.array([1.]))
+    classes = Prediction(None, np.array([0]), ['cat'], np.array([1.0]))
     with pytest.raises(ConfigError, match='--slices is for detectors'):
         Sliced(lambda images: [classes], 128, ['cat'])([scene()])

@@ -15,7 +15,8 @@ DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 HYBRID = 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'
 RATE, DROP = 'optim_wrapper.optimizer.lr', 'model.backbone.drop_rate'
 
-# Writes a record as a training does. It fails for one of the settings until a file says that it is mended.
+# Writes a record as a training does. It fails for one of the settings until a file says that it is
+# mended.
 PROGRAM = """
 import json, sys
 from pathlib import Path
@@ -27,8 +28,10 @@ with open(folder / 'calls', 'a') as calls:
 if options.get('optim_wrapper.optimizer.lr') == '0.002' and not folder.with_name('mended').exists():
     print('it runs')
     sys.exit('Error: this rate does not do')
-score = 50 + 10 * float(options.get('model.backbone.drop_rate', 0)) + int(options['randomness.seed'])
-folder.joinpath('metrics.json').write_text(json.dumps(dict(last={'accuracy/top1': score}, seconds=7.)))
+rate = float(options.get('model.backbone.drop_rate', 0))
+score = 50 + 10 * rate + int(options['randomness.seed'])
+metrics = dict(last={'accuracy/top1': score}, seconds=7.)
+folder.joinpath('metrics.json').write_text(json.dumps(metrics))
 """
 # Ends when two of them run.
 TOGETHER = """

@@ -1,4 +1,6 @@
-"""A checkpoint is a model with its classes and pixels; weights alone compute what the code of their origin does."""
+"""A checkpoint is a model with its classes and pixels; weights alone compute what the code of their
+origin does.
+"""
 
 import sys
 import time
@@ -46,7 +48,10 @@ def digits(tmp_path) -> str:
     model.head.layers.head.bias.data[7] = 2
     meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=NAMES))
     (tmp_path / 'run').mkdir()
-    torch.save(dict(state_dict=model.state_dict(), meta=dict(meta, epoch=3, iter=9)), tmp_path / 'run/epoch_3.pth')
+    torch.save(
+        dict(state_dict=model.state_dict(), meta=dict(meta, epoch=3, iter=9)),
+        tmp_path / 'run/epoch_3.pth',
+    )
     (tmp_path / 'run/last_checkpoint').write_text(str(tmp_path / 'run/epoch_3.pth'))
     return str(tmp_path / 'run')
 
@@ -98,7 +103,10 @@ def test_python_reads_safely_too(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match='could run code'):
         load(tmp_path / 'x.pth', device='cpu')
     assert CheckpointLoader.__dict__['load_checkpoint'] is before
-    monkeypatch.setattr('vit_plugin.apps.load.open_checkpoint', lambda *args: CheckpointLoader.load_checkpoint('x.pth'))
+    monkeypatch.setattr(
+        'vit_plugin.apps.load.open_checkpoint',
+        lambda *args: CheckpointLoader.load_checkpoint('x.pth'),
+    )
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match='could run code'):  # of an init_cfg
         load('x.pth', device='cpu')
@@ -106,18 +114,28 @@ def test_python_reads_safely_too(tmp_path, monkeypatch):
 
 def test_the_config_wins_over_that_in_the_checkpoint(tmp_path, digits):
     (tmp_path / 'other.py').write_text(
-        f"_base_ = '{Path(DIGITS).resolve()}'\nmodel = dict(backbone=dict(arch=dict(num_layers=2)))")
+        f"_base_ = '{Path(DIGITS).resolve()}'\nmodel = dict(backbone=dict(arch=dict(num_layers=2)))"
+    )
     with pytest.raises(ConfigError, match='arch with more blocks'):
         load(digits, str(tmp_path / 'other.py'), device='cpu')
     with pytest.raises(ConfigError, match='num_classes'):
         load(digits, device='cpu', options={'model.head.num_clases': 3})
 
 
-@pytest.mark.parametrize(('text', 'words'), [
-    ("model = dict(type='os.system', command='touch canary')", "at model.type 'os.system' by its path"),
-    ("model = dict(type='mmengine.utils.path.os.system')", 'by its path'),
-    ("model = dict(type='A')\ncustom_imports = dict(imports=['no_such_module'])", 'to import'),
-    ("model = print('canary')", 'holds no config'), ('', 'holds no config'), (None, 'holds no config')])
+@pytest.mark.parametrize(
+    ('text', 'words'),
+    [
+        (
+            "model = dict(type='os.system', command='touch canary')",
+            "at model.type 'os.system' by its path",
+        ),
+        ("model = dict(type='mmengine.utils.path.os.system')", 'by its path'),
+        ("model = dict(type='A')\ncustom_imports = dict(imports=['no_such_module'])", 'to import'),
+        ("model = print('canary')", 'holds no config'),
+        ('', 'holds no config'),
+        (None, 'holds no config'),
+    ],
+)
 def test_a_checkpoint_names_no_code(tmp_path, text, words):
     torch.save(dict(state_dict=dict(a=torch.zeros(1)), meta=dict(cfg=text)), tmp_path / 'x.pth')
     with pytest.raises(ConfigError, match=f'{words}.*--config'):
@@ -125,7 +143,7 @@ def test_a_checkpoint_names_no_code(tmp_path, text, words):
 
 
 def test_a_checkpoint_may_name_our_ops(tmp_path, monkeypatch):
-    """That a detector trained on a folder needs. It is not yet imported in a process that predicts."""
+    """A detector trained on a folder needs it, and a process that predicts has not imported it."""
     imported = []
     monkeypatch.setattr('vit_plugin.apps.checkpoint.import_module', imported.append)
     monkeypatch.setitem(sys.modules, 'vit_plugin.detection', sys)
@@ -144,8 +162,9 @@ def test_a_name_of_timm_brings_arch_and_normalisation(tmp_path):
     assert seen.covered == (80, 128)
     assert seen.image.shape == (80, 128, 3)
     assert seen.image[5, 5].tolist() == [128, 0, 255]  # RGB
-    expected = (torch.tensor([128., 0., 255.]) / 255 - torch.tensor(theirs.pretrained_cfg['mean'])) / torch.tensor(
-        theirs.pretrained_cfg['std'])
+    expected = (
+        torch.tensor([128.0, 0.0, 255.0]) / 255 - torch.tensor(theirs.pretrained_cfg['mean'])
+    ) / torch.tensor(theirs.pretrained_cfg['std'])
     torch.testing.assert_close(seen.inputs[0, :, 7, 9], expected)
 
 
@@ -161,10 +180,15 @@ def test_grey_models_get_grey_images(tmp_path, photo):
         model(photo)
 
 
-@pytest.mark.parametrize('name', [
-    'test_vit.r160_in1k', 'deit_tiny_distilled_patch16_224.fb_in1k',
-    pytest.param('eva02_tiny_patch14_336.mim_in22k_ft_in1k', marks=pytest.mark.nightly),  # a norm after its average
-])
+@pytest.mark.parametrize(
+    'name',
+    [
+        'test_vit.r160_in1k',
+        'deit_tiny_distilled_patch16_224.fb_in1k',
+        # A norm after its average.
+        pytest.param('eva02_tiny_patch14_336.mim_in22k_ft_in1k', marks=pytest.mark.nightly),
+    ],
+)
 def test_classes_are_timms(tmp_path, photo, name, monkeypatch):
     theirs = timm.create_model(name, pretrained=False).eval()
     for head in (theirs.head, getattr(theirs, 'head_dist', theirs.head)):
@@ -180,67 +204,125 @@ def test_classes_are_timms(tmp_path, photo, name, monkeypatch):
 
 def timm_image(path: str):
     from PIL import Image
+
     return Image.open(path).convert('RGB')
 
 
 def classifier(hidden_dim: int | None, num_classes: int) -> torch.nn.Module:
-    model = MODELS.build(dict(
-        type='mmpretrain.ImageClassifier',
-        backbone=dict(type='vit_plugin.VisionTransformer', arch='Ti/16', img_size=32),
-        head=dict(type='vit_plugin.ViTClsHead', num_classes=num_classes, in_channels=192, hidden_dim=hidden_dim)))
+    model = MODELS.build(
+        dict(
+            type='mmpretrain.ImageClassifier',
+            backbone=dict(type='vit_plugin.VisionTransformer', arch='Ti/16', img_size=32),
+            head=dict(
+                type='vit_plugin.ViTClsHead',
+                num_classes=num_classes,
+                in_channels=192,
+                hidden_dim=hidden_dim,
+            ),
+        )
+    )
     torch.nn.init.normal_(model.head.layers.head.weight)
     return model.eval()
 
 
 def save(model: torch.nn.Module, path: Path) -> Path:
-    save_file({name: value for name, value in model.state_dict().items() if isinstance(value, torch.Tensor)}, path)
+    save_file(
+        {
+            name: value
+            for name, value in model.state_dict().items()
+            if isinstance(value, torch.Tensor)
+        },
+        path,
+    )
     return path
 
 
 def test_pre_logits_are_part_of_the_classifier(tmp_path, photo):
     theirs = classifier(24, 1000)
-    ours = load(save(theirs, tmp_path / 'theirs.safetensors'), arch='Ti/16', device='cpu', options=dict(img_size=32))
+    ours = load(
+        save(theirs, tmp_path / 'theirs.safetensors'),
+        arch='Ti/16',
+        device='cpu',
+        options=dict(img_size=32),
+    )
     seen = ours.prepare(photo)
     assert seen.inputs.shape == (1, 3, 32, 48)
     with torch.no_grad():
-        torch.testing.assert_close(ours.model(seen.inputs, mode='tensor'), theirs(seen.inputs, mode='tensor'))
+        torch.testing.assert_close(
+            ours.model(seen.inputs, mode='tensor'), theirs(seen.inputs, mode='tensor')
+        )
 
 
 def test_only_a_trained_classifier_with_known_names_is_one(tmp_path):
     untrained = classifier(None, 1000)
     torch.nn.init.zeros_(untrained.head.layers.head.weight)
     for model in (untrained, classifier(None, 512)):
-        found = load(save(model, tmp_path / 'w.safetensors'), arch='Ti/16', device='cpu', options=dict(img_size=32))
+        found = load(
+            save(model, tmp_path / 'w.safetensors'),
+            arch='Ti/16',
+            device='cpu',
+            options=dict(img_size=32),
+        )
         assert isinstance(found.model, Classifier)
         assert found.classes == []
 
 
 def test_the_names_are_those_of_the_number_of_classes():
     assert [len(imagenet_classes(count)) for count in (1000, 11821, 21841, 21843, 999)] == [
-        1000, 11821, 21841, 21843, 0]
+        1000,
+        11821,
+        21841,
+        21843,
+        0,
+    ]
 
 
 def test_what_cannot_be_a_checkpoint_is_a_sentence(tmp_path):
-    for arguments, words in ((['x.pth', 'a.py', 'B/16'], 'give one of them'), ([DIGITS], 'is a config'),
-                             ([tmp_path], 'has no manifest.json'), (['none.pth'], 'no checkpoint file')):
+    for arguments, words in (
+        (['x.pth', 'a.py', 'B/16'], 'give one of them'),
+        ([DIGITS], 'is a config'),
+        ([tmp_path], 'has no manifest.json'),
+        (['none.pth'], 'no checkpoint file'),
+    ):
         with pytest.raises(ConfigError, match=words):
             load(*arguments, device='cpu')
 
 
-@pytest.mark.parametrize(('steps', 'expected'), [
-    ([dict(type='Resize', scale=(24, 24))], (0, 120, 0, 200)),
-    ([dict(type='ResizeEdge', scale=32), dict(type='CenterCrop', crop_size=24)], (15, 105, 53, 143)),
-    ([dict(type='ResizeEdge', scale=32, backend='pillow'), dict(type='CenterCrop', crop_size=(32, 24))],
-     (15, 105, 38, 158)),
-    ([dict(type='CenterCrop', crop_size=40)], (40, 80, 80, 120))])
+@pytest.mark.parametrize(
+    ('steps', 'expected'),
+    [
+        ([dict(type='Resize', scale=(24, 24))], (0, 120, 0, 200)),
+        (
+            [dict(type='ResizeEdge', scale=32), dict(type='CenterCrop', crop_size=24)],
+            (15, 105, 53, 143),
+        ),
+        (
+            [
+                dict(type='ResizeEdge', scale=32, backend='pillow'),
+                dict(type='CenterCrop', crop_size=(32, 24)),
+            ],
+            (15, 105, 38, 158),
+        ),
+        ([dict(type='CenterCrop', crop_size=40)], (40, 80, 80, 120)),
+    ],
+)
 def test_a_photograph_is_the_part_that_is_seen(tiny, steps, expected):
     """At its own resolution, whatever the steps of the test are."""
-    model = MODELS.build(dict(
-        type='mmpretrain.ImageClassifier', backbone=dict(type='vit_plugin.VisionTransformer', **tiny),
-        head=dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=32)))
+    model = MODELS.build(
+        dict(
+            type='mmpretrain.ImageClassifier',
+            backbone=dict(type='vit_plugin.VisionTransformer', **tiny),
+            head=dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=32),
+        )
+    )
     pipeline = [dict(type='LoadImageFromFile'), *steps, dict(type='PackInputs')]
-    cfg = Config(dict(default_scope='mmpretrain', model=dict(backbone={}),
-                      test_dataloader=dict(dataset=dict(type='BaseDataset', pipeline=pipeline))))
+    cfg = Config(
+        dict(
+            default_scope='mmpretrain',
+            model=dict(backbone={}),
+            test_dataloader=dict(dataset=dict(type='BaseDataset', pipeline=pipeline)),
+        )
+    )
     y, x = np.indices((120, 200), dtype=np.uint8)
     prepared = TrainedModel(model, cfg, {}).prepare(np.stack((x, y, y), axis=-1))
     seen = prepared.photograph[..., ::-1].astype(int)

@@ -20,7 +20,12 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models import SimpleFPN, TokenPooling
 from vit_plugin.models.layers.numerics import NUMERICS, NumericsName
 from vit_plugin.models.layers.outputs import OUT_TYPES, OutType
-from vit_plugin.models.layers.pos_embed import INTERPOLATIONS, POS_EMBEDS, Interpolation, PosEmbedName
+from vit_plugin.models.layers.pos_embed import (
+    INTERPOLATIONS,
+    POS_EMBEDS,
+    Interpolation,
+    PosEmbedName,
+)
 from vit_plugin.models.stems.stem import PADDINGS, Padding
 
 
@@ -38,9 +43,17 @@ class Options(TypedDict, total=False):
 class Layer(BaseModule):
     renamed_arguments = {'dropout': 'rate=...'}
 
-    def __init__(self, width: PositiveInt, mode: Literal['left', 'right'] = 'left', size: Size = 4, bias: bool = True,
-                 encoder: Options | None = None, scales: Sequence[float] = (), pair: tuple[Rate, Rate] = (0., 0.),
-                 init_cfg: dict | None = None) -> None:
+    def __init__(
+        self,
+        width: PositiveInt,
+        mode: Literal['left', 'right'] = 'left',
+        size: Size = 4,
+        bias: bool = True,
+        encoder: Options | None = None,
+        scales: Sequence[float] = (),
+        pair: tuple[Rate, Rate] = (0.0, 0.0),
+        init_cfg: dict | None = None,
+    ) -> None:
         super().__init__(init_cfg)
         self.width, self.encoder, self.scales = width, encoder, scales
 
@@ -52,34 +65,57 @@ class Child(Layer):
         self.more = more
 
 
-@pytest.mark.parametrize(('kwargs', 'sentence'), [
-    (dict(), 'Layer needs width; give it.'),
-    (dict(width='3'), "Layer: width='3' must be a valid integer."),
-    (dict(width=True), 'Layer: width=True must be a valid integer.'),
-    (dict(width=2.), 'Layer: width=2.0 must be a valid integer.'),
-    (dict(width=10**12), 'Layer: width=1000000000000 must be less than or equal to 16777216.'),
-    (dict(width=3, mode='rigth'), "Layer: mode='rigth' must be 'left' or 'right'; did you mean 'right'?"),
-    (dict(width=3, size=(1, 2, 3)), 'Layer: size=(1, 2, 3) must be a valid integer or have at most 2 items after '
-                                    'validation, not 3.'),
-    (dict(width=3, size=(1, -2)), 'Layer: size[1]=-2 must be greater than or equal to 1.'),
-    (dict(width=3, pair=(0.5, )), 'Layer: pair has 1 item; give more.'),
-    (dict(width=3, size='3'), "Layer: size='3' must be a valid integer or be a list."),
-    (dict(width=3, bias=None), 'Layer: bias=None must be a valid boolean.'),
-    (dict(width=3, encoder=3), 'Layer: encoder=3 must be a valid dictionary.'),
-    (dict(width=3, encoder=dict(rate=1)), 'Layer: encoder.rate=1 must be less than 1.'),
-    (dict(width=3, encoder=dict(rat=1)), 'Layer: encoder takes no rat (given rat=1); did you mean rate?'),
-    (dict(width=3, encoder=dict(window=dict())), 'Layer: encoder.window needs size; give it.'),
-    (dict(width=3, encoder=dict(window=dict(sise=3))), 'Layer: encoder.window takes no sise (given sise=3); did you'),
-    (dict(width=3, encoder=dict(window=dict(size=2, global_blocks=(1, '2')))),
-     "Layer: encoder.window.global_blocks[1]='2' must be a valid integer."),
-    (dict(width=3, scales=[1, float('nan')]), 'Layer: scales[1]=nan must be a finite number.'),
-    (dict(width=3, widht=4), 'Layer takes no widht (given widht=4); did you mean width?'),
-    (dict(width=3, depth=50, style='pytorch'), 'Layer takes no depth (given depth=50); did you mean width? To '
-     'drop the arguments that a base config has for another class, add _delete_=True.'),
-    (dict(width=3, zzz=4), 'Layer takes no zzz (given zzz=4); it takes width, mode, size, bias, encoder, scales, '
-     'pair, init'),
-    (dict(width=3, dropout=0.1), 'Layer takes no dropout any more; write rate=....'),
-])
+@pytest.mark.parametrize(
+    ('kwargs', 'sentence'),
+    [
+        (dict(), 'Layer needs width; give it.'),
+        (dict(width='3'), "Layer: width='3' must be a valid integer."),
+        (dict(width=True), 'Layer: width=True must be a valid integer.'),
+        (dict(width=2.0), 'Layer: width=2.0 must be a valid integer.'),
+        (dict(width=10**12), 'Layer: width=1000000000000 must be less than or equal to 16777216.'),
+        (
+            dict(width=3, mode='rigth'),
+            "Layer: mode='rigth' must be 'left' or 'right'; did you mean 'right'?",
+        ),
+        (
+            dict(width=3, size=(1, 2, 3)),
+            'Layer: size=(1, 2, 3) must be a valid integer or have at most 2 items after '
+            'validation, not 3.',
+        ),
+        (dict(width=3, size=(1, -2)), 'Layer: size[1]=-2 must be greater than or equal to 1.'),
+        (dict(width=3, pair=(0.5,)), 'Layer: pair has 1 item; give more.'),
+        (dict(width=3, size='3'), "Layer: size='3' must be a valid integer or be a list."),
+        (dict(width=3, bias=None), 'Layer: bias=None must be a valid boolean.'),
+        (dict(width=3, encoder=3), 'Layer: encoder=3 must be a valid dictionary.'),
+        (dict(width=3, encoder=dict(rate=1)), 'Layer: encoder.rate=1 must be less than 1.'),
+        (
+            dict(width=3, encoder=dict(rat=1)),
+            'Layer: encoder takes no rat (given rat=1); did you mean rate?',
+        ),
+        (dict(width=3, encoder=dict(window=dict())), 'Layer: encoder.window needs size; give it.'),
+        (
+            dict(width=3, encoder=dict(window=dict(sise=3))),
+            'Layer: encoder.window takes no sise (given sise=3); did you',
+        ),
+        (
+            dict(width=3, encoder=dict(window=dict(size=2, global_blocks=(1, '2')))),
+            "Layer: encoder.window.global_blocks[1]='2' must be a valid integer.",
+        ),
+        (dict(width=3, scales=[1, float('nan')]), 'Layer: scales[1]=nan must be a finite number.'),
+        (dict(width=3, widht=4), 'Layer takes no widht (given widht=4); did you mean width?'),
+        (
+            dict(width=3, depth=50, style='pytorch'),
+            'Layer takes no depth (given depth=50); did you mean width? To '
+            'drop the arguments that a base config has for another class, add _delete_=True.',
+        ),
+        (
+            dict(width=3, zzz=4),
+            'Layer takes no zzz (given zzz=4); it takes width, mode, size, bias, encoder, scales, '
+            'pair, init',
+        ),
+        (dict(width=3, dropout=0.1), 'Layer takes no dropout any more; write rate=....'),
+    ],
+)
 def test_one_sentence_says_what_is_wrong(kwargs, sentence):
     with pytest.raises(ConfigError) as error:
         Layer(**kwargs)
@@ -91,7 +127,7 @@ def test_positions():
     with pytest.raises(ConfigError, match='width is given by position and by name'):
         Layer(3, width=4)
     with pytest.raises(ConfigError, match='Layer takes 8 arguments by position, got 9'):
-        Layer(3, 'left', 4, True, None, (), (0., 0.), None, 1)
+        Layer(3, 'left', 4, True, None, (), (0.0, 0.0), None, 1)
 
 
 def test_values_are_passed_on_as_they_are():
@@ -102,14 +138,31 @@ def test_values_are_passed_on_as_they_are():
     assert layer.scales is scales
 
 
-@given(st.one_of(st.none(), st.booleans(), st.text(), st.floats(), st.binary(), st.lists(st.integers()),
-                 st.integers(max_value=0)))
+@given(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.text(),
+        st.floats(),
+        st.binary(),
+        st.lists(st.integers()),
+        st.integers(max_value=0),
+    )
+)
 def test_no_value_of_another_type_or_range_is_taken(value):
-    with pytest.raises(ConfigError, match=r'^Layer: width=.* must be (a valid integer|greater than or equal to 1)\.$'):
+    with pytest.raises(
+        ConfigError,
+        match=r'^Layer: width=.* must be (a valid integer|greater than or equal to 1)\.$',
+    ):
         Layer(value)
 
 
-@given(st.integers(1, 100), st.floats(0, 1, exclude_max=True), st.lists(st.floats(-9, 9)), st.booleans())
+@given(
+    st.integers(1, 100),
+    st.floats(0, 1, exclude_max=True),
+    st.lists(st.floats(-9, 9)),
+    st.booleans(),
+)
 def test_what_fits_is_taken(width, rate, scales, bias):
     assert Layer(width, bias=bias, encoder=dict(rate=rate), scales=tuple(scales)).width == width
 
@@ -117,12 +170,13 @@ def test_what_fits_is_taken(width, rate, scales, bias):
 def test_a_child_is_checked_by_its_parents_annotations_too():
     assert Child(3, 'right', more=2).more == 2
     for args, kwargs, words in [
-            ((3, ), dict(more='2'), "Child: more='2' must be a valid integer"),
-            ((3, ), dict(moer=2), 'Child takes no moer .* did you mean more'),
-            (('3', ), {}, "Child: width='3' must be"),
-            ((3, ), dict(encodr={}), 'did you mean encoder'),
-            ((3, ), dict(dropout=1), 'takes no dropout any more; write rate='),
-            ((), {}, 'needs width')]:
+        ((3,), dict(more='2'), "Child: more='2' must be a valid integer"),
+        ((3,), dict(moer=2), 'Child takes no moer .* did you mean more'),
+        (('3',), {}, "Child: width='3' must be"),
+        ((3,), dict(encodr={}), 'did you mean encoder'),
+        ((3,), dict(dropout=1), 'takes no dropout any more; write rate='),
+        ((), {}, 'needs width'),
+    ]:
         with pytest.raises(ConfigError, match=words):
             Child(*args, **kwargs)
 
@@ -182,8 +236,10 @@ def test_an_assertion_of_a_base_class_becomes_a_sentence():
         def __init__(self):
             raise AssertionError('Please choose.')
 
-    with pytest.raises(ConfigError, match=r'^Ours: Please choose \(AssertionError\); see its docstring'):
-        checked(type('Ours', (Foreign, ), {}))()
+    with pytest.raises(
+        ConfigError, match=r'^Ours: Please choose \(AssertionError\); see its docstring'
+    ):
+        checked(type('Ours', (Foreign,), {}))()
 
 
 def test_an_annotation_that_is_not_understood_takes_anything():
@@ -199,22 +255,34 @@ def test_what_is_built_is_as_before():
     assert list(inspect.signature(SimpleFPN).parameters)[:2] == ['in_channels', 'out_channels']
     assert SimpleFPN.__init__.__doc__ == SimpleFPN.__init__.__wrapped__.__doc__
     neck = TokenPooling('avg', 1)
-    x = (torch.randn(1, 5, 8), )
+    x = (torch.randn(1, 5, 8),)
     for same in (copy.deepcopy(neck), pickle.loads(pickle.dumps(neck))):
         assert torch.equal(same(x)[0], neck(x)[0])
 
 
 def test_a_registered_class_is_checked_from_a_config():
     cfg = Config(dict(neck=dict(type='vit_plugin.SimpleFPN', in_channels=[8, 16], out_chanels=8)))
-    with pytest.raises(ConfigError, match=r'^SimpleFPN takes no out_chanels .* did you mean out_channels\?$'):
+    with pytest.raises(
+        ConfigError, match=r'^SimpleFPN takes no out_chanels .* did you mean out_channels\?$'
+    ):
         ROOT.build(cfg.neck)
-    with pytest.raises(ConfigError, match="type='SimpleFNP' is not in vit_plugin; did you mean vit_plugin.SimpleFPN"):
+    with pytest.raises(
+        ConfigError,
+        match="type='SimpleFNP' is not in vit_plugin; did you mean vit_plugin.SimpleFPN",
+    ):
         ROOT.build(dict(type='vit_plugin.SimpleFNP'))
 
 
-@pytest.mark.parametrize(('names', 'table'), [
-    (OutType, OUT_TYPES), (Interpolation, INTERPOLATIONS), (Padding, PADDINGS), (NumericsName, NUMERICS),
-    (PosEmbedName, [*POS_EMBEDS, 'relative'])])
+@pytest.mark.parametrize(
+    ('names', 'table'),
+    [
+        (OutType, OUT_TYPES),
+        (Interpolation, INTERPOLATIONS),
+        (Padding, PADDINGS),
+        (NumericsName, NUMERICS),
+        (PosEmbedName, [*POS_EMBEDS, 'relative']),
+    ],
+)
 def test_the_names_that_are_accepted_are_those_of_the_table(names, table):
     """They are written out for editors and the type check, which cannot look into a table."""
     assert get_args(names) == tuple(table)

@@ -22,7 +22,11 @@ from vit_plugin.weights.patterns import Pattern
 
 
 def test_an_option_is_added_in_one_place(monkeypatch, tiny):
-    """A block reads it from its config. Its check and its list with a value for each block follow from the field."""
+    """A block reads it from its config.
+
+    Its check and its list with a value for each block follow from the field.
+    """
+
     @dataclass(frozen=True, kw_only=True)
     class More(BlockOptions):
         sandwich: bool = field(default=False, metadata=about('a norm after the MLP'))
@@ -38,7 +42,9 @@ def test_an_option_is_added_in_one_place(monkeypatch, tiny):
 
 def test_every_option_is_accepted_and_reaches_a_block(tiny):
     assert set(EncoderCfg.__annotations__) == set(OPTIONS)
-    assert {option.name for option in fields(BlockOptions)} < {option.name for option in fields(BlockCfg)}
+    assert {option.name for option in fields(BlockOptions)} < {
+        option.name for option in fields(BlockCfg)
+    }
     defaults = {name: option.default for name, option in OPTIONS.items() if name != 'num_kv_heads'}
     assert str(VisionTransformer(**tiny, encoder=defaults)) == str(VisionTransformer(**tiny))
     with pytest.raises(ConfigError, match='takes no qk_nrom .* did you mean qk_norm'):
@@ -49,14 +55,25 @@ def test_every_option_is_accepted_and_reaches_a_block(tiny):
 def test_an_option_creates_the_parameters_that_loading_says(tiny, pattern, argument):
     """A hint of loading names the option and the value with which the model has the parameter."""
     encoder = eval(argument.replace('...', '2').removeprefix('encoder='))
-    matches = [name for name, _ in VisionTransformer(**tiny, encoder=encoder).named_parameters()
-               if Pattern(pattern).match(name) is not None]
+    matches = [
+        name
+        for name, _ in VisionTransformer(**tiny, encoder=encoder).named_parameters()
+        if Pattern(pattern).match(name) is not None
+    ]
     assert matches
 
 
 def test_a_block_is_built_from_its_config():
-    block = TransformerBlock(BlockCfg(embed_dims=8, num_heads=2, feedforward_channels=16, layer_scale_init_value=0.1,
-                                      mlp_layer_scale=False, qk_norm=True))
+    block = TransformerBlock(
+        BlockCfg(
+            embed_dims=8,
+            num_heads=2,
+            feedforward_channels=16,
+            layer_scale_init_value=0.1,
+            mlp_layer_scale=False,
+            qk_norm=True,
+        )
+    )
     names = {name for name, _ in block.named_parameters()}
     assert {'ls1.gamma', 'attn.q_norm.weight'} <= names
     assert 'ls2.gamma' not in names

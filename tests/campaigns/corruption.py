@@ -2,10 +2,12 @@
 
     python tests/campaigns/corruption.py [--every 1]
 
-Of a folder, the checkpoint before is taken. Files of one tensor each are damaged too, and counted in a table.
+Of a folder, the checkpoint before is taken. Files of one tensor each are damaged too, and counted
+in a table.
 
-Every bit pattern of a byte is not tried, but every byte is changed, every file cut at every length, and the writing is
-ended at every byte, by a full disk and by a kill. With every byte it takes two minutes.
+Every bit pattern of a byte is not tried, but every byte is changed, every file cut at every length,
+and the writing is ended at every byte, by a full disk and by a kill. With every byte it takes two
+minutes.
 """
 
 import argparse
@@ -40,8 +42,10 @@ from vit_plugin.weights.sources import read_complete
 def write(folder: Path, value: float) -> None:
     """A small checkpoint."""
     place = int(folder.name.split('_')[1])
-    state = dict(meta=dict(epoch=place, iter=4 * place, run={}), state_dict=dict(weight=torch.full((3, 2), value),
-                                                                                 bias=torch.zeros(2)))
+    state = dict(
+        meta=dict(epoch=place, iter=4 * place, run={}),
+        state_dict=dict(weight=torch.full((3, 2), value), bias=torch.zeros(2)),
+    )
     write_folder(folder, *split(state), None)
     (folder.parent / 'last_checkpoint').write_text(str(folder))
 
@@ -62,7 +66,9 @@ def refusal(function: Callable[[], Any]) -> str:
     return ''
 
 
-def expect_refusal(work_dir: Path, what: str, damaged: str = 'epoch_2', before: str = 'epoch_1') -> None:
+def expect_refusal(
+    work_dir: Path, what: str, damaged: str = 'epoch_2', before: str = 'epoch_1'
+) -> None:
     """The damaged checkpoint is rejected in one sentence, and the one before is the newest."""
     for read in (check_complete, read_weights):
         said = refusal(lambda read=read: read(work_dir / damaged))
@@ -78,7 +84,7 @@ def change_every_byte(work_dir: Path, every: int) -> int:
     for path in sorted(newest.iterdir()):
         content = path.read_bytes()
         for i in range(0, len(content), every):
-            path.write_bytes(content[:i] + bytes([content[i] ^ 1 << i % 8]) + content[i + 1:])
+            path.write_bytes(content[:i] + bytes([content[i] ^ 1 << i % 8]) + content[i + 1 :])
             expect_refusal(work_dir, f'byte {i} of {path.name} changed')
             count += 1
         path.write_bytes(content)
@@ -109,7 +115,7 @@ class Trap:
         self.canary = canary
 
     def __reduce__(self) -> tuple:
-        return Path.touch, (self.canary, )
+        return Path.touch, (self.canary,)
 
 
 def plant(work_dir: Path) -> int:
@@ -137,12 +143,20 @@ def plant(work_dir: Path) -> int:
         'a folder': lambda: (newest / 'more').mkdir(),
         'a link in place of the shard': lambda: linked(shard),
         'a link in place of the manifest': lambda: linked(newest / 'manifest.json'),
-        'another version': lambda: (newest / 'manifest.json').write_text(manifest_text({**facts, 'version': 2})),
-        'another format': lambda: (newest / 'manifest.json').write_text(manifest_text({**facts, 'format': 'other'})),
+        'another version': lambda: (newest / 'manifest.json').write_text(
+            manifest_text({**facts, 'version': 2})
+        ),
+        'another format': lambda: (newest / 'manifest.json').write_text(
+            manifest_text({**facts, 'format': 'other'})
+        ),
         'a manifest that is a list': lambda: (newest / 'manifest.json').write_text('[]'),
         'a manifest that is deep': lambda: (newest / 'manifest.json').write_text('[' * 100_000),
         'no version': lambda: (newest / 'manifest.json').write_text(json.dumps({'format': FORMAT})),
-        "another program's folder": lambda: (shutil.rmtree(newest), newest.mkdir(), (newest / 'mp_rank_00').touch()),
+        "another program's folder": lambda: (
+            shutil.rmtree(newest),
+            newest.mkdir(),
+            (newest / 'mp_rank_00').touch(),
+        ),
     }
     for what, damage in ways.items():
         damage()
@@ -161,7 +175,9 @@ class Killed(BaseException):
 
 @contextmanager
 def dying_after(size: int, error: BaseException) -> Iterator[None]:
-    """Within this context, checkpoint folders are written up to so many bytes, then the error comes."""
+    """Within this context, checkpoint folders are written up to so many bytes, then the error
+    comes.
+    """
     left = size
 
     class File:
@@ -200,12 +216,12 @@ def end_at_every_byte(work_dir: Path, every: int) -> int:
     for end in range(0, size, every):
         for error in (OSError(28, 'No space left on device'), Killed()):
             with dying_after(end, error), suppress(Killed):
-                said = refusal(lambda: write(work_dir / 'epoch_3', 3.))
+                said = refusal(lambda: write(work_dir / 'epoch_3', 3.0))
                 assert 'No space left on device' in said, f'{end} of {size} bytes: {said!r}'
             assert not (work_dir / 'epoch_3').exists()
             assert newest_checkpoint(work_dir) == str(newest)
             count += 1
-    write(work_dir / 'epoch_3', 3.)
+    write(work_dir / 'epoch_3', 3.0)
     assert newest_checkpoint(work_dir) == str(work_dir / 'epoch_3')
     assert not (work_dir / '.epoch_3.saving').exists()
     return count
@@ -214,28 +230,44 @@ def end_at_every_byte(work_dir: Path, every: int) -> int:
 def _zipped(content: bytes, compression: int) -> bytes:
     """An archive with the members of another."""
     packed = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(packed, 'w', compression) as new:
+    with (
+        zipfile.ZipFile(io.BytesIO(content)) as old,
+        zipfile.ZipFile(packed, 'w', compression) as new,
+    ):
         for name in old.namelist():
             new.writestr(name, old.read(name))
     return packed.getvalue()
 
 
-STATE = {'weight': torch.arange(64.).reshape(8, 8), 'bias': torch.ones(8)}
-SUFFIXES = {'.pth': lambda path: torch.save(STATE, path),
-            '.npz': lambda path: np.savez(path, **{name: value.numpy() for name, value in STATE.items()}),
-            '.safetensors': lambda path: safetensors.torch.save_file(STATE, path)}
-COMPRESSIONS = {zipfile.ZIP_STORED: 'stored', zipfile.ZIP_DEFLATED: 'deflated', zipfile.ZIP_BZIP2: 'bzip2',
-                zipfile.ZIP_LZMA: 'lzma'}
+STATE = {'weight': torch.arange(64.0).reshape(8, 8), 'bias': torch.ones(8)}
+SUFFIXES = {
+    '.pth': lambda path: torch.save(STATE, path),
+    '.npz': lambda path: np.savez(path, **{name: value.numpy() for name, value in STATE.items()}),
+    '.safetensors': lambda path: safetensors.torch.save_file(STATE, path),
+}
+COMPRESSIONS = {
+    zipfile.ZIP_STORED: 'stored',
+    zipfile.ZIP_DEFLATED: 'deflated',
+    zipfile.ZIP_BZIP2: 'bzip2',
+    zipfile.ZIP_LZMA: 'lzma',
+}
 READERS: dict[str, Callable[[Path], Any]] = {
-    'mapped': read_weights, 'read': lambda path: find_weights(read_checkpoint(path)),
-    'whole': lambda path: find_weights(read_complete(str(path)))}
+    'mapped': read_weights,
+    'read': lambda path: find_weights(read_checkpoint(path)),
+    'whole': lambda path: find_weights(read_complete(str(path))),
+}
 
 
 def result(read: Callable[[Path], Any], path: Path) -> str:
-    """What a reader makes of a file of ``STATE``. What is lacking in it, loading rejects, as ``mutations`` show."""
+    """What a reader makes of a file of ``STATE``.
+
+    What is lacking in it, loading rejects, as ``mutations`` show.
+    """
     try:
         found = dict(read(path))
-        right = found.keys() <= STATE.keys() and all(torch.equal(found[name], STATE[name]) for name in found)
+        right = found.keys() <= STATE.keys() and all(
+            torch.equal(found[name], STATE[name]) for name in found
+        )
     except ConfigError as error:
         return 'rejected' if '\n' not in str(error) else 'else'
     except Exception:
@@ -244,7 +276,10 @@ def result(read: Callable[[Path], Any], path: Path) -> str:
 
 
 def damage_files(work_dir: Path, every: int) -> dict[str, Counter[str]]:
-    """Change bytes of files, one at a time, and compress archives. Returns the results for each kind of case."""
+    """Change bytes of files, one at a time, and compress archives.
+
+    Returns the results for each kind of case.
+    """
     counts: dict[str, Counter[str]] = {}
 
     def count(case: str, path: Path, content: bytes) -> None:
@@ -256,20 +291,29 @@ def damage_files(work_dir: Path, every: int) -> dict[str, Counter[str]]:
         save(path)
         content = path.read_bytes()
         for i in range(0, len(content), every):
-            count(f'{suffix}, a byte changed', path, content[:i] + bytes([content[i] ^ 1 << i % 8]) + content[i + 1:])
+            count(
+                f'{suffix}, a byte changed',
+                path,
+                content[:i] + bytes([content[i] ^ 1 << i % 8]) + content[i + 1 :],
+            )
         for compression in COMPRESSIONS if suffix != '.safetensors' else ():
             packed = _zipped(content, compression)
             name = COMPRESSIONS[compression]
             count(f'{suffix}, packed again ({name})', path, packed)
             for i in range(0, len(packed), every):
-                count(f'{suffix}, packed again ({name}), a byte changed', path,
-                      packed[:i] + bytes([packed[i] ^ 1 << i % 8]) + packed[i + 1:])
+                count(
+                    f'{suffix}, packed again ({name}), a byte changed',
+                    path,
+                    packed[:i] + bytes([packed[i] ^ 1 << i % 8]) + packed[i + 1 :],
+                )
     return counts
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description='Damage a checkpoint folder in every way.')
-    parser.add_argument('--every', type=int, default=1, help='of how many bytes one is tried; default: %(default)s')
+    parser.add_argument(
+        '--every', type=int, default=1, help='of how many bytes one is tried; default: %(default)s'
+    )
     every = parser.parse_args().every
     counts = []
     for damage in (change_every_byte, cut_every_file, end_at_every_byte):
@@ -277,12 +321,26 @@ def main() -> None:
             counts.append(damage(Path(folder), every))
     with tempfile.TemporaryDirectory() as folder:
         counts.append(plant(Path(folder)))
-    print('{} changed bytes, {} cuts, {} ends while writing, {} planted things: all rejected in a sentence, the one '
-          'before taken, no code run'.format(*counts))
+    print(
+        '{} changed bytes, {} cuts, {} ends while writing, {} planted things: all rejected in a '
+        'sentence, the one before taken, no code run'.format(*counts)
+    )
     with tempfile.TemporaryDirectory() as folder:
         for case, found in damage_files(Path(folder), every).items():
-            print('|', ' | '.join(map(str, (case, found.total(), *(found[kind] for kind in (
-                'right', 'rejected', 'lacking', 'else'))))), '|')
+            print(
+                '|',
+                ' | '.join(
+                    map(
+                        str,
+                        (
+                            case,
+                            found.total(),
+                            *(found[kind] for kind in ('right', 'rejected', 'lacking', 'else')),
+                        ),
+                    )
+                ),
+                '|',
+            )
 
 
 if __name__ == '__main__':

@@ -5,9 +5,10 @@
     python tests/campaigns/defaults.py coco BCCD cells
     python tests/campaigns/defaults.py instances objects
 
-``scenes`` draws shapes and lines on parts of scikit-learn's photographs, with masks, and ``instances`` the same with
-the visible part of each shape in COCO's run lengths. ``few`` takes 60 training images of each of 5 classes from a
-folder of classes, and its images to validate. ``coco`` writes Pascal VOC as COCO, with the lists of its parts.
+``scenes`` draws shapes and lines on parts of scikit-learn's photographs, with masks, and
+``instances`` the same with the visible part of each shape in COCO's run lengths. ``few`` takes 60
+training images of each of 5 classes from a folder of classes, and its images to validate. ``coco``
+writes Pascal VOC as COCO, with the lists of its parts.
 """
 
 import argparse
@@ -25,12 +26,19 @@ THIN = 4  # pixels of a ring and a line
 CLASSES, PER_CLASS = 5, 60
 
 
-def scene(random: np.random.Generator, validation: bool) -> tuple[Image.Image, np.ndarray, np.ndarray]:
-    """A photograph with three to six shapes, each in one colour with noise, its mask, and the shape of each pixel."""
+def scene(
+    random: np.random.Generator, validation: bool
+) -> tuple[Image.Image, np.ndarray, np.ndarray]:
+    """A photograph with three to six shapes, each in one colour with noise, its mask, and the shape
+    of each pixel.
+    """
     photo = load_sample_images().images[random.integers(2)]
-    photo = np.split(photo, [photo.shape[1] * 3 // 5], axis=1)[validation]  # other parts to validate
+    # Other parts to validate.
+    photo = np.split(photo, [photo.shape[1] * 3 // 5], axis=1)[validation]
     y, x = random.integers(photo.shape[0] - HEIGHT), random.integers(max(photo.shape[1] - WIDTH, 1))
-    image = np.array(Image.fromarray(photo[y:y + HEIGHT, x:x + WIDTH]).resize((WIDTH, HEIGHT)), float)
+    image = np.array(
+        Image.fromarray(photo[y : y + HEIGHT, x : x + WIDTH]).resize((WIDTH, HEIGHT)), float
+    )
     mask, numbers = np.zeros((2, HEIGHT, WIDTH), np.uint8)
     for number in range(1, random.integers(3, 7) + 1):
         layer, label = Image.new('1', (WIDTH, HEIGHT)), int(random.integers(1, len(SHAPES)))
@@ -70,6 +78,7 @@ def write_scenes(folder: Path, train: int = 240, val: int = 80) -> None:
 
 def write_instances(folder: Path, train: int = 240, val: int = 80) -> None:
     from pycocotools import mask as run_lengths
+
     (folder / 'annotations').mkdir(parents=True)
     for part, count in (('train', train), ('val', val)):
         (folder / part).mkdir()
@@ -83,21 +92,38 @@ def write_instances(folder: Path, train: int = 240, val: int = 80) -> None:
             for number in np.unique(numbers[numbers > 0]).tolist():
                 drawn = np.asfortranarray(numbers == number, np.uint8)
                 rows = run_lengths.encode(drawn)
-                annotations.append(dict(
-                    id=len(annotations), image_id=i, category_id=int(mask[numbers == number][0]), iscrowd=0,
-                    bbox=run_lengths.toBbox(rows).tolist(), area=int(drawn.sum()),
-                    segmentation=dict(size=rows['size'], counts=rows['counts'].decode())))
+                annotations.append(
+                    dict(
+                        id=len(annotations),
+                        image_id=i,
+                        category_id=int(mask[numbers == number][0]),
+                        iscrowd=0,
+                        bbox=run_lengths.toBbox(rows).tolist(),
+                        area=int(drawn.sum()),
+                        segmentation=dict(size=rows['size'], counts=rows['counts'].decode()),
+                    )
+                )
         categories = [dict(id=i, name=name) for i, name in enumerate(SHAPES) if i]
-        (folder / f'annotations/instances_{part}.json').write_text(json.dumps(dict(
-            images=images, annotations=annotations, categories=categories)))
+        (folder / f'annotations/instances_{part}.json').write_text(
+            json.dumps(dict(images=images, annotations=annotations, categories=categories))
+        )
 
 
 def write_few(source: Path, folder: Path, seed: int) -> None:
-    """Link the images. A seed other than 0 takes 200 training images of each class to validate, to choose settings."""
+    """Link the images.
+
+    A seed other than 0 takes 200 training images of each class to validate, to choose settings.
+    """
     random = np.random.default_rng(seed)
-    for name in sorted(random.permutation(sorted(path.name for path in (source / 'train').iterdir()))[:CLASSES]):
+    for name in sorted(
+        random.permutation(sorted(path.name for path in (source / 'train').iterdir()))[:CLASSES]
+    ):
         images = random.permutation(sorted((source / 'train' / name).iterdir()))
-        val = images[PER_CLASS:PER_CLASS + 200] if seed else sorted((source / 'val' / name).iterdir())
+        val = (
+            images[PER_CLASS : PER_CLASS + 200]
+            if seed
+            else sorted((source / 'val' / name).iterdir())
+        )
         for part, chosen in (('train', images[:PER_CLASS]), ('val', val)):
             (folder / part / name).mkdir(parents=True)
             for path in chosen:
@@ -105,39 +131,71 @@ def write_few(source: Path, folder: Path, seed: int) -> None:
 
 
 def write_coco(source: Path, folder: Path, hold_out: bool) -> None:
-    """Write the lists of VOC as COCO. With ``hold_out``, every fifth training image is to validate, and no other."""
-    lists = {part: (source / f'ImageSets/Main/{part}.txt').read_text().split() for part in ('train', 'val')}
+    """Write the lists of VOC as COCO.
+
+    With ``hold_out``, every fifth training image is to validate, and no other.
+    """
+    lists = {
+        part: (source / f'ImageSets/Main/{part}.txt').read_text().split()
+        for part in ('train', 'val')
+    }
     if hold_out:
         lists['val'] = lists['train'][4::5]
         lists['train'] = sorted(set(lists['train']) - set(lists['val']))
     (folder / 'annotations').mkdir(parents=True)
     (folder / 'images').symlink_to((source / 'JPEGImages').resolve())
-    roots = {part: [ET.parse(source / f'Annotations/{name}.xml').getroot() for name in names]
-             for part, names in lists.items()}
-    classes = sorted({found.text for root in roots['train'] for found in root.iterfind('object/name')})
+    roots = {
+        part: [ET.parse(source / f'Annotations/{name}.xml').getroot() for name in names]
+        for part, names in lists.items()
+    }
+    classes = sorted(
+        {found.text for root in roots['train'] for found in root.iterfind('object/name')}
+    )
     for part, names in lists.items():
         images, annotations = [], []
         for i, (name, root) in enumerate(zip(names, roots[part], strict=True), 1):
             size = {side: int(root.findtext(f'size/{side}')) for side in ('width', 'height')}
             images.append(dict(id=i, file_name=f'{name}.jpg', **size))
             for found in root.iterfind('object'):
-                left, top, right, bottom = (int(float(found.findtext(f'bndbox/{corner}'))) - 1
-                                            for corner in ('xmin', 'ymin', 'xmax', 'ymax'))
+                left, top, right, bottom = (
+                    int(float(found.findtext(f'bndbox/{corner}'))) - 1
+                    for corner in ('xmin', 'ymin', 'xmax', 'ymax')
+                )
                 box = [left, top, right - left, bottom - top]
-                annotations.append(dict(
-                    id=len(annotations) + 1, image_id=i, category_id=classes.index(found.findtext('name')) + 1,
-                    bbox=box, area=box[2] * box[3], iscrowd=0))
+                annotations.append(
+                    dict(
+                        id=len(annotations) + 1,
+                        image_id=i,
+                        category_id=classes.index(found.findtext('name')) + 1,
+                        bbox=box,
+                        area=box[2] * box[3],
+                        iscrowd=0,
+                    )
+                )
         categories = [dict(id=i, name=name) for i, name in enumerate(classes, 1)]
-        (folder / f'annotations/instances_{part}.json').write_text(json.dumps(dict(
-            info={}, licenses=[], images=images, annotations=annotations, categories=categories)))
+        (folder / f'annotations/instances_{part}.json').write_text(
+            json.dumps(
+                dict(
+                    info={},
+                    licenses=[],
+                    images=images,
+                    annotations=annotations,
+                    categories=categories,
+                )
+            )
+        )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('kind', choices=('scenes', 'few', 'coco', 'instances'))
     parser.add_argument('folders', nargs='+', type=Path)
     parser.add_argument('--seed', type=int, default=0, help='of few')
-    parser.add_argument('--hold-out', action='store_true', help='of coco: validate on a part of the training images')
+    parser.add_argument(
+        '--hold-out', action='store_true', help='of coco: validate on a part of the training images'
+    )
     args = parser.parse_args()
     if args.kind == 'scenes':
         write_scenes(*args.folders)

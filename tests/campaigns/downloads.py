@@ -2,7 +2,8 @@
 
     python tests/campaigns/downloads.py
 
-Takes a quarter of a minute. Each case is right, or one sentence; nothing is a traceback, hangs or is lost.
+Takes a quarter of a minute. Each case is right, or one sentence; nothing is a traceback, hangs or
+is lost.
 """
 
 import os
@@ -19,7 +20,7 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / 'support'))
 
 from download_cases import WEIGHTS, Case, cases, content
 from rude_server import Server, serving
@@ -35,12 +36,17 @@ COLUMNS = ('right', 'one sentence', 'traceback', 'hang', 'lost')
 def attempt(case: Case, folder: Path) -> tuple[str, str]:
     """Which column of the table the case belongs to, and what was said."""
     found: list[tuple[str, str]] = []
-    with serving(content()) as server, patch.object(torch.hub, 'get_dir', lambda: str(folder)), patch.multiple(
-            downloads, SLOWEST=10**5, RETRIES=2, PAUSE=0.01, WAIT=3), patch.dict(
-            os.environ, NO_PROXY='*', VIT_PLUGIN_DOWNLOAD_SECONDS=str(case.timeout)):
+    with (
+        serving(content()) as server,
+        patch.object(torch.hub, 'get_dir', lambda: str(folder)),
+        patch.multiple(downloads, SLOWEST=10**5, RETRIES=2, PAUSE=0.01, WAIT=3),
+        patch.dict(os.environ, NO_PROXY='*', VIT_PLUGIN_DOWNLOAD_SECONDS=str(case.timeout)),
+    ):
         url = case.path.replace('SERVER', server.address.removeprefix('http://'))
         url = url if '://' in case.path else f'{server.address}/{url}'
-        thread = threading.Thread(target=lambda: found.append(outcome(case, server, url)), daemon=True)
+        thread = threading.Thread(
+            target=lambda: found.append(outcome(case, server, url)), daemon=True
+        )
         thread.start()
         thread.join(LONGEST)
     return found[0] if found else ('hang', f'after {LONGEST} s')
@@ -48,7 +54,7 @@ def attempt(case: Case, folder: Path) -> tuple[str, str]:
 
 def outcome(case: Case, server: Server, url: str) -> tuple[str, str]:
     try:
-        with (case.around(server, url) if case.around else open(os.devnull)):
+        with case.around(server, url) if case.around else open(os.devnull):
             weights = open_weights(url)
             right = np.array_equal(weights['weight'].numpy(), WEIGHTS['weight'])
         end = ('right', '') if right else ('lost', 'other weights')
@@ -93,8 +99,11 @@ def main() -> int:
             column, said = attempt(case, Path(folder, str(i)))
             counts[column] += 1
             print(f'{column:13} {case}: {said}'.encode(errors='backslashreplace').decode())
-    print(f'downloads: tried {len(rows)}, ' + ', '.join(f'{column} {counts[column]}' for column in COLUMNS)
-          + f', in {time.monotonic() - began:.0f} s')
+    print(
+        f'downloads: tried {len(rows)}, '
+        + ', '.join(f'{column} {counts[column]}' for column in COLUMNS)
+        + f', in {time.monotonic() - began:.0f} s'
+    )
     return int(counts['traceback'] + counts['hang'] + counts['lost'] > 0)
 
 

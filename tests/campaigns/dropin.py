@@ -1,17 +1,19 @@
-"""Every config of MMPretrain's with a Vision Transformer: does it run on our backbone by one changed line?
+"""Every config of MMPretrain's with a Vision Transformer: does it run on our backbone by one
+changed line?
 
-``type='VisionTransformer'`` becomes ``type='vit_plugin.MMVisionTransformer'``, and nothing else changes. Both are built
-whole on the meta device, where the numbers of their parameters must be equal. Then both are built with their
-first two blocks, at full width. Ours loads MMPretrain's state dict, in float64, and the outputs are compared on images
-of the native size and of another one.
+``type='VisionTransformer'`` becomes ``type='vit_plugin.MMVisionTransformer'``, and nothing else
+changes. Both are built whole on the meta device, where the numbers of their parameters must be
+equal. Then both are built with their first two blocks, at full width. Ours loads MMPretrain's state
+dict, in float64, and the outputs are compared on images of the native size and of another one.
 
     python tests/campaigns/dropin.py [--configs 'deit*/*'] [--out dropin.md]
 
-Prints a row for each backbone: the largest difference relative to the largest value, or rejected with the reason. Ends
-with the numbers for each folder of configs, and with status 1 if anything is unequal. Takes some ten minutes on a core.
+Prints a row for each backbone: the largest difference relative to the largest value, or rejected
+with the reason. Ends with the numbers for each folder of configs, and with status 1 if anything is
+unequal. Takes some ten minutes on a core.
 
-Two of MMPretrain's classes compute something else than their papers. They are mended before the comparison, see
-``MENDED``: what is equal then is the mended model.
+Two of MMPretrain's classes compute something else than their papers. They are mended before the
+comparison, see ``MENDED``: what is equal then is the mended model.
 """
 
 import argparse
@@ -36,39 +38,58 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
 CONFIGS = Path(mmpretrain.__file__).parent / '.mim/configs'
-KINDS = {name for name, kind in THEIRS.module_dict.items() if isinstance(kind, type) and issubclass(kind, Theirs)}
+KINDS = {
+    name
+    for name, kind in THEIRS.module_dict.items()
+    if isinstance(kind, type) and issubclass(kind, Theirs)
+}
 TOLERANCE = 1e-12
 BLOCKS = 2
 
 
 def norm_before_mlp(model: nn.Module) -> None:
-    """DeiT3's blocks apply ``ln1`` before the MLP too. Give ``ln2``, which they never use, the same values."""
+    """DeiT3's blocks apply ``ln1`` before the MLP too.
+
+    Give ``ln2``, which they never use, the same values.
+    """
     for layer in model.layers:
         layer.ln2.load_state_dict(layer.ln1.state_dict())
 
 
 def rotary_of_eva02(model: nn.Module) -> None:
-    """Give ViTEVA02 the table of EVA-02's authors on every grid, as MMPretrain's checkpoints do on one."""
+    """Give ViTEVA02 the table of EVA-02's authors on every grid, as MMPretrain's checkpoints do on
+    one.
+    """
+
     def table(height: int, width: int) -> tuple[Tensor, Tensor]:
         dims = model.rope.half_dim
         frequencies = (1 / 10_000 ** (torch.arange(0, dims, 2) / dims)).repeat_interleave(2)
         y, x = (torch.arange(side) / side * 16 for side in (height, width))
-        angles = torch.cat((y[:, None, None] * frequencies.expand(1, width, -1),
-                            x[None, :, None] * frequencies.expand(height, 1, -1)), dim=-1).flatten(0, 1)
+        angles = torch.cat(
+            (
+                y[:, None, None] * frequencies.expand(1, width, -1),
+                x[None, :, None] * frequencies.expand(height, 1, -1),
+            ),
+            dim=-1,
+        ).flatten(0, 1)
         return angles.cos().double(), angles.sin().double()
 
     model.rope.compute_position_embedding = lambda: table(*model.rope.patch_resolution)
     model.rope.freqs_cos, model.rope.freqs_sin = table(*model.rope.patch_resolution)
 
 
-MENDED: dict[str, Callable[[nn.Module], None]] = {'DeiT3': norm_before_mlp, 'ViTEVA02': rotary_of_eva02}
+MENDED: dict[str, Callable[[nn.Module], None]] = {
+    'DeiT3': norm_before_mlp,
+    'ViTEVA02': rotary_of_eva02,
+}
 
 
 def backbones(cfg: Any, path: str = 'model') -> Iterator[tuple[str, dict]]:
     """The path and the config of every Vision Transformer of MMPretrain's in a model."""
     if isinstance(cfg, dict):
         if str(cfg.get('type')).rpartition('.')[2] in KINDS:
-            yield path, {name: value for name, value in cfg.items() if name != 'pretrained'}  # which the host takes out
+            # Which the host takes out.
+            yield path, {name: value for name, value in cfg.items() if name != 'pretrained'}
         for name, value in cfg.items():
             yield from backbones(value, f'{path}.{name}')
 
@@ -83,19 +104,25 @@ def found(pattern: str = '*/*') -> Iterator[tuple[str, str, dict]]:
             except (KeyError, RuntimeError) as error:
                 if any(kind in file.read_text() for kind in KINDS):
                     raise
-                warnings.warn(f'{name} cannot be read, and names no Vision Transformer: {error}', stacklevel=2)
+                warnings.warn(
+                    f'{name} cannot be read, and names no Vision Transformer: {error}', stacklevel=2
+                )
                 continue
             yield from ((str(name), path, cfg) for path, cfg in backbones(model))
 
 
 def shrunk(cfg: dict, narrow: Mapping[str, int]) -> dict:
-    """The backbone with its first two blocks, for images of its own size. ``narrow`` may change its width."""
+    """The backbone with its first two blocks, for images of its own size.
+
+    ``narrow`` may change its width.
+    """
     sizes = THEIRS.get(cfg['type']).arch_zoo[cfg['arch']]
     frozen = cfg.get('frozen_stages', -1)
     changed = dict(copy.deepcopy(cfg), arch=dict(sizes, num_layers=BLOCKS, **narrow))
     if frozen == sizes['num_layers']:
         changed['frozen_stages'] = BLOCKS
-    changed.pop('init_cfg', None)  # a checkpoint that does not exist, or random values that are replaced
+    # A checkpoint that does not exist, or random values that are replaced.
+    changed.pop('init_cfg', None)
     return changed
 
 
@@ -106,7 +133,9 @@ def original(cfg: dict) -> nn.Module:
 
 def ours(cfg: dict) -> nn.Module:
     """Our backbone for a config of theirs: the one changed line."""
-    return MODELS.build(dict(copy.deepcopy(cfg), type=f'vit_plugin.MM{cfg["type"].rpartition(".")[2]}'))
+    return MODELS.build(
+        dict(copy.deepcopy(cfg), type=f'vit_plugin.MM{cfg["type"].rpartition(".")[2]}')
+    )
 
 
 def randomise(model: nn.Module) -> None:
@@ -151,12 +180,17 @@ def compare(cfg: dict, **narrow: int) -> float:
     assert learning(mine) == learning(theirs)
     side, patch = mine.img_size[0], mine.patch_embed.stride
     sizes = (mine.img_size, (side - 5 * patch + 3, side - 3 * patch))
-    return max(difference(theirs(images), mine(images)) for size in sizes
-               for images in [torch.randn(1, 3, *size, dtype=torch.float64)])
+    return max(
+        difference(theirs(images), mine(images))
+        for size in sizes
+        for images in [torch.randn(1, 3, *size, dtype=torch.float64)]
+    )
 
 
 def difference(expected: tuple, actual: tuple) -> float:
-    """The largest difference relative to the largest value. inf for other shapes, or if a value is not finite."""
+    """The largest difference relative to the largest value. inf for other shapes, or if a value is
+    not finite.
+    """
     if len(expected) != len(actual):
         return float('inf')
     if isinstance(expected, tuple):
@@ -173,7 +207,7 @@ def main() -> int:
     args = parser.parse_args()
     warnings.filterwarnings('ignore', category=UserWarning)
     MMLogger.get_current_instance().setLevel('ERROR')
-    counts, worst, known = {}, 0., {}
+    counts, worst, known = {}, 0.0, {}
     rows = ['| config | backbone | outputs |', '|---|---|---|']
     print(*rows, sep='\n')
     for name, path, cfg in found(args.configs):
@@ -185,10 +219,15 @@ def main() -> int:
                 known[key] = str(error)
         value = known[key]
         worst = max(worst, 0 if isinstance(value, str) else value)
-        what = 'rejected' if isinstance(value, str) else 'equal' if value <= TOLERANCE else 'unequal'
+        what = (
+            'rejected' if isinstance(value, str) else 'equal' if value <= TOLERANCE else 'unequal'
+        )
         counts.setdefault(name.partition('/')[0], Counter())[what] += 1
-        rows.append(f'| {name} | {path}: {cfg["type"]} | ' + (
-            f'rejected: {value}' if what == 'rejected' else f'{what}, {value:.1e}') + ' |')
+        rows.append(
+            f'| {name} | {path}: {cfg["type"]} | '
+            + (f'rejected: {value}' if what == 'rejected' else f'{what}, {value:.1e}')
+            + ' |'
+        )
         print(rows[-1], flush=True)
         if args.out:
             args.out.write_text('\n'.join(rows) + '\n')
@@ -196,7 +235,11 @@ def main() -> int:
     columns = ('equal', 'rejected', 'unequal')
     print('', f'| configs | backbones | {" | ".join(columns)} |', '|---|' + '--:|' * 4, sep='\n')
     for folder, row in (*counts.items(), ('all', total)):
-        print(f'| `{folder}` | {row.total()} | ' + ' | '.join(str(row[column]) for column in columns) + ' |')
+        print(
+            f'| `{folder}` | {row.total()} | '
+            + ' | '.join(str(row[column]) for column in columns)
+            + ' |'
+        )
     print(f'\nLargest difference in float64: {worst:.1e}')
     return int(total['unequal'] > 0)
 

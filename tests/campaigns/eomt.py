@@ -2,8 +2,9 @@
 
     python tests/campaigns/eomt.py [--arch B/16] [--size 512] [--rounds 3] [--threads 1]
 
-For each it prints parameters, and for a prediction and a training step (losses, backward pass, AdamW) on one image the
-peak of memory and the median time; then the ratios. About 10 minutes on one quiet core.
+For each it prints parameters, and for a prediction and a training step (losses, backward pass,
+AdamW) on one image the peak of memory and the median time; then the ratios. About 10 minutes on one
+quiet core.
 """
 
 import argparse
@@ -29,41 +30,55 @@ CLASSES, BLOCKS = 150, 3  # of ADE20K; the authors' for B
 
 def segmentors(arch: Any, size: int) -> dict[str, dict]:
     """The config of each."""
-    mask2former = read_config('configs/segmentation/dinov3-adapter-large-p16_mask2former_8xb2-160k_ade20k-512x512.py')
+    mask2former = read_config(
+        'configs/segmentation/dinov3-adapter-large-p16_mask2former_8xb2-160k_ade20k-512x512.py'
+    )
     head = mask2former.model.decode_head
     head.in_channels = [parse_arch(arch).embed_dims] * 4
     vit = dict(arch=arch, img_size=size)
     return {
         'EoMT': dict(
             backbone=dict(vit, type='vit_plugin.EoMT', num_classes=CLASSES, num_blocks=BLOCKS),
-            decode_head=dict(type='vit_plugin.EoMTDecodeHead', num_classes=CLASSES)),
+            decode_head=dict(type='vit_plugin.EoMTDecodeHead', num_classes=CLASSES),
+        ),
         'adapter + Mask2Former': dict(
-            backbone=dict(type='vit_plugin.ViTAdapter', backbone=dict(vit, with_cls_token=False)), decode_head=head)}
+            backbone=dict(type='vit_plugin.ViTAdapter', backbone=dict(vit, with_cls_token=False)),
+            decode_head=head,
+        ),
+    }
 
 
 def build(cfg: dict) -> nn.Module:
-    return revert_sync_batchnorm(MODELS.build(dict(
-        cfg, type='EncoderDecoder', train_cfg={}, test_cfg=dict(mode='whole'))))
+    return revert_sync_batchnorm(
+        MODELS.build(dict(cfg, type='EncoderDecoder', train_cfg={}, test_cfg=dict(mode='whole')))
+    )
 
 
 def calls(model: nn.Module, size: int) -> dict[str, Callable[[], None]]:
     from mmseg.structures import SegDataSample
-    labels = torch.randint(0, 8, (1, size // 64, size // 64)).repeat_interleave(64, 1).repeat_interleave(64, 2)
-    sample = SegDataSample(metainfo=dict(img_shape=(size, size), ori_shape=(size, size)),
-                           gt_sem_seg=PixelData(data=labels))
+
+    labels = (
+        torch.randint(0, 8, (1, size // 64, size // 64))
+        .repeat_interleave(64, 1)
+        .repeat_interleave(64, 2)
+    )
+    sample = SegDataSample(
+        metainfo=dict(img_shape=(size, size), ori_shape=(size, size)),
+        gt_sem_seg=PixelData(data=labels),
+    )
     images, optimizer = torch.randn(1, 3, size, size), torch.optim.AdamW(model.parameters(), 1e-5)
     sample.set_metainfo(dict(batch_input_shape=(size, size)))
 
     def prediction() -> None:
         if hasattr(model.backbone, 'queries'):
-            model.backbone.queries.set_probs([0.] * BLOCKS)
+            model.backbone.queries.set_probs([0.0] * BLOCKS)
         model.eval()
         with torch.no_grad():
             model.encode_decode(images, [sample.metainfo])
 
     def training() -> None:
         if hasattr(model.backbone, 'queries'):
-            model.backbone.queries.set_probs([1.] * BLOCKS)
+            model.backbone.queries.set_probs([1.0] * BLOCKS)
         model.train()
         sum(model.loss(images, [sample]).values()).backward()
         optimizer.step()
@@ -73,7 +88,9 @@ def calls(model: nn.Module, size: int) -> dict[str, Callable[[], None]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('--arch', default='B/16')
     parser.add_argument('--size', type=int, default=512, help='side of the image in pixels')
     parser.add_argument('--rounds', type=int, default=3, help='turns of each measurement of time')
@@ -99,7 +116,9 @@ def main() -> None:
         rows[name][f'{mode} s'] = statistics.median(times)
     first, second = rows.values()
     rows['ratio'] = {column: second[column] / value for column, value in first.items()}
-    print(f'{args.arch}, one image of {args.size} px, {args.threads} threads, {args.rounds} rounds\n')
+    print(
+        f'{args.arch}, one image of {args.size} px, {args.threads} threads, {args.rounds} rounds\n'
+    )
     for name, row in rows.items():
         print(f'{name:<22}' + ''.join(f'  {column} {value:.2f}' for column, value in row.items()))
 

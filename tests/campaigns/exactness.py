@@ -2,9 +2,10 @@
 
     python tests/campaigns/exactness.py [--workers 0 2 3] [--stops 1 2 ... 12]
 
-For both loops, and for a wider model, each number of data workers and each iteration of the tiny run (augmentation,
-mixup, dropout, drop path, EMA, clipping, schedules, a best checkpoint): all of the final checkpoint and the history of
-the validations are compared with an undisturbed run without workers. It takes 3 s for each stop on a quiet machine.
+For both loops, and for a wider model, each number of data workers and each iteration of the tiny
+run (augmentation, mixup, dropout, drop path, EMA, clipping, schedules, a best checkpoint): all of
+the final checkpoint and the history of the validations are compared with an undisturbed run without
+workers. It takes 3 s for each stop on a quiet machine.
 """
 
 import argparse
@@ -65,11 +66,25 @@ def compare(first: str | Path, second: str | Path) -> list[str]:
     return found + ['metrics.json'] * (history(first) != history(second))
 
 
-def stop_and_resume(work_dir: str | Path, stop: int, loop: str, workers: int = 0, workers_after: int | None = None,
-                    **options: Any) -> None:
+def stop_and_resume(
+    work_dir: str | Path,
+    stop: int,
+    loop: str,
+    workers: int = 0,
+    workers_after: int | None = None,
+    **options: Any,
+) -> None:
     """Train until after an iteration, and in another runner to the end."""
     train(tiny_cfg(work_dir, loop, workers, **options), stop)
-    train(tiny_cfg(work_dir, loop, workers if workers_after is None else workers_after, **options, resume=True))
+    train(
+        tiny_cfg(
+            work_dir,
+            loop,
+            workers if workers_after is None else workers_after,
+            **options,
+            resume=True,
+        )
+    )
 
 
 def main() -> None:
@@ -91,8 +106,11 @@ def main() -> None:
                     if found:
                         wrong.append(name)
                         print(f'{name}: {len(found)} differ, such as {found[0]}', flush=True)
-    print(f'{done} runs stopped and resumed (loops epoch and iter, and a wider model, workers {args.workers}): '
-          f'{done - len(wrong)} bit-identical to the undisturbed run, {len(wrong)} not')
+    print(
+        f'{done} runs stopped and resumed (loops epoch and iter, and a wider model, workers '
+        f'{args.workers}): {done - len(wrong)} bit-identical to the undisturbed run, {len(wrong)} '
+        'not'
+    )
     sys.exit(bool(wrong))
 
 

@@ -2,7 +2,8 @@
 
     python tests/campaigns/exported.py [--rounds 7] [--only RECIPE ...]
 
-One image and one thread; random weights. Prints milliseconds and their ratio, medians over the rounds. 15 minutes.
+One image and one thread; random weights. Prints milliseconds and their ratio, medians over the
+rounds. 15 minutes.
 """
 
 import argparse
@@ -35,13 +36,16 @@ RECIPES = {
     'hybrid-vit-base-r50-p16_upernet_8xb2-160k_ade20k-512x512': (256, 256),
     'vit-adapter-base-p16_upernet_8xb2-160k_ade20k-512x512': (256, 256),
     'dinov3-vit-large-p16_pmt_8xb2-20k_ade20k-512x512': (256, 256),
-    'dinov3-vit-large-p16_eomt_8xb2-20k_ade20k-512x512': (256, 256)}
+    'dinov3-vit-large-p16_eomt_8xb2-20k_ade20k-512x512': (256, 256),
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
     parser.add_argument('--rounds', type=int, default=7)
-    parser.add_argument('--only', nargs='+', default=RECIPES, choices=RECIPES, metavar='RECIPE', help='default: all')
+    parser.add_argument(
+        '--only', nargs='+', default=RECIPES, choices=RECIPES, metavar='RECIPE', help='default: all'
+    )
     args = parser.parse_args()
     warnings.simplefilter('ignore')
     os.environ['OMP_NUM_THREADS'] = '1'
@@ -53,24 +57,34 @@ def main() -> None:
         cfg = read_config(str(next(Path('configs').rglob(f'{recipe}.py'))))
         __import__(f'{cfg.default_scope}.models')
         init_default_scope(cfg.default_scope)
-        torch.manual_seed(3)  # with others, scores of random weights tie, and rounding chooses the queries
+        # With others, scores of random weights tie, and rounding chooses the queries.
+        torch.manual_seed(3)
         model = revert_sync_batchnorm(MODELS.build(cfg.model)).eval()
         model.test_cfg.update(mode='whole')  # a segmentor's windows are no graph
         if hasattr(model.backbone, 'queries'):
-            model.backbone.queries.set_probs([0.] * len(model.backbone.queries.attn_mask_probs))  # as after training
+            # As after training.
+            model.backbone.queries.set_probs([0.0] * len(model.backbone.queries.attn_mask_probs))
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, 'model.onnx')
             difference = export(deploy(model), file, size)
-            session = onnxruntime.InferenceSession(file, options, providers=['CPUExecutionProvider'])
+            session = onnxruntime.InferenceSession(
+                file, options, providers=['CPUExecutionProvider']
+            )
         eager, images = optimize(deploy(model)), 255 * torch.rand(1, 3, *size)
-        calls: dict[str, Callable] = {'torch': lambda eager=eager, images=images: eager(images),
-                                      'onnxruntime': lambda session=session, images=images: session.run(
-                                          None, {'images': images.numpy()})}
+        calls: dict[str, Callable] = {
+            'torch': lambda eager=eager, images=images: eager(images),
+            'onnxruntime': lambda session=session, images=images: session.run(
+                None, {'images': images.numpy()}
+            ),
+        }
         with torch.no_grad():
             times = interleaved(calls, args.rounds + 2)
         torch_ms, onnx_ms = (1000 * statistics.median(times[kind][2:]) for kind in calls)
-        print(f'{recipe}: torch {torch_ms:7.1f} ms, onnxruntime {onnx_ms:7.1f} ms, ratio {torch_ms / onnx_ms:.2f}, '
-              f'difference {difference:.0e}', flush=True)
+        print(
+            f'{recipe}: torch {torch_ms:7.1f} ms, onnxruntime {onnx_ms:7.1f} ms, ratio '
+            f'{torch_ms / onnx_ms:.2f}, difference {difference:.0e}',
+            flush=True,
+        )
 
 
 if __name__ == '__main__':

@@ -1,10 +1,11 @@
-"""The day that a GPU is lent: what only a device can show, in parts of at most ten minutes, in order of worth.
+"""The day that a GPU is lent: what only a device can show, in parts of at most ten minutes, in
+order of worth.
 
     python tests/campaigns/gpu.py [PART ...] [--out FOLDER] [--data FOLDER] [--tiny]
 
-Each part prints its table for docs/benchmarks.md. A part that is not done in time is ended by SIGTERM; a training then
-saves, and the same call resumes it. ``--tiny`` tries every part with tiny numbers, on a CPU too, so that nothing but
-the device is new.
+Each part prints its table for docs/benchmarks.md. A part that is not done in time is ended by
+SIGTERM; a training then saves, and the same call resumes it. ``--tiny`` tries every part with tiny
+numbers, on a CPU too, so that nothing but the device is new.
 """
 
 import argparse
@@ -21,9 +22,13 @@ import torch
 from vit_plugin.engine.throughput import peak_flops
 
 ROOT = Path(__file__).parents[2]
-LIMIT, GRACE = 600., 60.  # seconds of a part, and in which a training that is asked to stop saves
-WINDOWS = ('encoder.window.size=14', 'encoder.window.global_blocks=2,5,8,11', 'with_cls_token=False',
-           'pos_embed=relative')
+LIMIT, GRACE = 600.0, 60.0  # seconds of a part, and in which a training that is asked to stop saves
+WINDOWS = (
+    'encoder.window.size=14',
+    'encoder.window.global_blocks=2,5,8,11',
+    'with_cls_token=False',
+    'pos_embed=relative',
+)
 
 
 class Command(NamedTuple):
@@ -36,6 +41,7 @@ class Command(NamedTuple):
         data: the folder that it needs, in that of ``--data``.
         gpus: the number of GPUs that it needs.
     """
+
     what: str
     argv: tuple[str, ...]
     tiny: tuple[str, ...] = ()
@@ -43,19 +49,44 @@ class Command(NamedTuple):
     gpus: int = 1
 
 
-def benchmark(what: str, *argv: str, peers: Sequence[str] = (), batch: int = 128, size: int = 224) -> Command:
-    return Command(what, ('benchmark', *argv, '--peers', *peers, '--batch', str(batch), '--sizes', str(size)),
-                   ('benchmark', *argv, '--peers', *peers, '--batch', '1', '--sizes', '64', '--rounds', '1'))
+def benchmark(
+    what: str, *argv: str, peers: Sequence[str] = (), batch: int = 128, size: int = 224
+) -> Command:
+    return Command(
+        what,
+        ('benchmark', *argv, '--peers', *peers, '--batch', str(batch), '--sizes', str(size)),
+        ('benchmark', *argv, '--peers', *peers, '--batch', '1', '--sizes', '64', '--rounds', '1'),
+    )
 
 
-def training(what: str, config: str, *argv: str, data: str = '', options: Sequence[str] = (),
-             tiny: Sequence[str] = ()) -> Command:
+def training(
+    what: str,
+    config: str,
+    *argv: str,
+    data: str = '',
+    options: Sequence[str] = (),
+    tiny: Sequence[str] = (),
+) -> Command:
     start = ('train', config, '--resume', *argv)
-    return Command(what, (*start, '--cfg-options', *options) if options else start,
-                   (*start, '--cfg-options', *options, 'train_cfg.max_epochs=1', *tiny), data)
+    return Command(
+        what,
+        (*start, '--cfg-options', *options) if options else start,
+        (*start, '--cfg-options', *options, 'train_cfg.max_epochs=1', *tiny),
+        data,
+    )
 
 
-MODELS = ('--models', 'B/16', 'R50+B/16', 'R26+S/32', '--modes', 'forward', 'train', '--dtypes', 'amp')
+MODELS = (
+    '--models',
+    'B/16',
+    'R50+B/16',
+    'R26+S/32',
+    '--modes',
+    'forward',
+    'train',
+    '--dtypes',
+    'amp',
+)
 TRAIN = ('--modes', 'train', '--dtypes', 'amp')
 SMALL = 'configs/hybrid_vit/hybrid-vit-d2-w192_1xb256-16e_cifar10-folder.py'
 LARGE = 'configs/hybrid_vit/hybrid-vit-d6-w256_1xb256-180e_cifar10-folder.py'
@@ -64,32 +95,91 @@ NCCL = 'env_cfg.dist_cfg.backend=cpu:gloo,cuda:nccl'
 
 
 def processes(what: str, number: int, *options: str) -> Command:
-    start = ('-m', 'torch.distributed.run', '--nproc_per_node', str(number), 'tests/campaigns/tiny_run.py',
-             '--launcher', 'pytorch')
-    return Command(what, (*start, '--cfg-options', NCCL, *options),
-                   (*start, *(('--cfg-options', *options) if options else ())), gpus=number)
+    start = (
+        '-m',
+        'torch.distributed.run',
+        '--nproc_per_node',
+        str(number),
+        'tests/campaigns/tiny_run.py',
+        '--launcher',
+        'pytorch',
+    )
+    return Command(
+        what,
+        (*start, '--cfg-options', NCCL, *options),
+        (*start, *(('--cfg-options', *options) if options else ())),
+        gpus=number,
+    )
 
 
 PARTS: dict[str, tuple[Command, ...]] = {
-    'tests': (Command('the suite on the device', ('-m', 'pytest', '-q', 'tests/engine', 'tests/models', 'tests/passes'),
-                      ('-m', 'pytest', '-q', '-n0', 'tests/engine/exact/test_randomness.py')), ),
-    'eager': (benchmark('eager, beside timm', *MODELS, peers=['timm']), ),
-    'compiled': (benchmark('compiled, beside timm', *MODELS, '--compile', peers=['timm']), ),
-    'dinov3': (benchmark('DINOv3-B', '--models', 'timm://vit_base_patch16_dinov3', *TRAIN),
-               benchmark('DINOv3-B, compiled', '--models', 'timm://vit_base_patch16_dinov3', *TRAIN, '--compile')),
-    'vitdet': (benchmark("ViTDet-B's backbone", '--models', 'B/16', *TRAIN, '--output', 'featmap', '--options',
-                         *WINDOWS, batch=4, size=1024), ),
-    'recompute': tuple(benchmark(f'with_cp={mode}', '--models', 'B/16', 'L/16', 'R50+B/16', *TRAIN, '--options',
-                                 f'with_cp={mode}', batch=64) for mode in ('False', 'selective', 'True')),
-    'digits': (training('the digits recipe', 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'), ),
-    'cifar10': (training('the CIFAR-10 recipe', SMALL, '--amp', data='cifar10-jpeg'), ),
-    'nccl': tuple(processes(f'{number} by NCCL, {what}', number, *options) for number in (1, 2) for what, options in (
-        ('DDP', ()), ('FSDP2, saved in the background', SHARDED),
-        ('FSDP2 with cpu_offload', (*SHARDED, 'sharding.cpu_offload=True')),
-        ('FSDP2 in bfloat16', (*SHARDED, 'sharding.param_dtype=bfloat16')))),
-    'float8': (training('the digits recipe in float8', 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py', '--amp',
-                        options=('float8.min_width=96', ), tiny=('float8.emulate=True', )), ),
-    'cifar10-180': (training('the recipe of 180 epochs', LARGE, '--amp', data='cifar10-jpeg'), ),
+    'tests': (
+        Command(
+            'the suite on the device',
+            ('-m', 'pytest', '-q', 'tests/engine', 'tests/models', 'tests/passes'),
+            ('-m', 'pytest', '-q', '-n0', 'tests/engine/exact/test_randomness.py'),
+        ),
+    ),
+    'eager': (benchmark('eager, beside timm', *MODELS, peers=['timm']),),
+    'compiled': (benchmark('compiled, beside timm', *MODELS, '--compile', peers=['timm']),),
+    'dinov3': (
+        benchmark('DINOv3-B', '--models', 'timm://vit_base_patch16_dinov3', *TRAIN),
+        benchmark(
+            'DINOv3-B, compiled', '--models', 'timm://vit_base_patch16_dinov3', *TRAIN, '--compile'
+        ),
+    ),
+    'vitdet': (
+        benchmark(
+            "ViTDet-B's backbone",
+            '--models',
+            'B/16',
+            *TRAIN,
+            '--output',
+            'featmap',
+            '--options',
+            *WINDOWS,
+            batch=4,
+            size=1024,
+        ),
+    ),
+    'recompute': tuple(
+        benchmark(
+            f'with_cp={mode}',
+            '--models',
+            'B/16',
+            'L/16',
+            'R50+B/16',
+            *TRAIN,
+            '--options',
+            f'with_cp={mode}',
+            batch=64,
+        )
+        for mode in ('False', 'selective', 'True')
+    ),
+    'digits': (
+        training('the digits recipe', 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'),
+    ),
+    'cifar10': (training('the CIFAR-10 recipe', SMALL, '--amp', data='cifar10-jpeg'),),
+    'nccl': tuple(
+        processes(f'{number} by NCCL, {what}', number, *options)
+        for number in (1, 2)
+        for what, options in (
+            ('DDP', ()),
+            ('FSDP2, saved in the background', SHARDED),
+            ('FSDP2 with cpu_offload', (*SHARDED, 'sharding.cpu_offload=True')),
+            ('FSDP2 in bfloat16', (*SHARDED, 'sharding.param_dtype=bfloat16')),
+        )
+    ),
+    'float8': (
+        training(
+            'the digits recipe in float8',
+            'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py',
+            '--amp',
+            options=('float8.min_width=96',),
+            tiny=('float8.emulate=True',),
+        ),
+    ),
+    'cifar10-180': (training('the recipe of 180 epochs', LARGE, '--amp', data='cifar10-jpeg'),),
 }
 
 
@@ -131,7 +221,10 @@ def table(folder: Path, argv: Sequence[str]) -> Iterator[str]:
         record = json.loads((folder / 'benchmark.json').read_text())
         peak = peak_flops() / 1e12
         yield f'{record["machine"]["kind"]}, torch {record["machine"]["torch"]}'
-        yield '| model | mode | implementation | ms | images/s | MFU | peak MiB | time over ours | memory over ours |'
+        yield (
+            '| model | mode | implementation | ms | images/s | MFU | peak MiB | time over ours | '
+            'memory over ours |'
+        )
         yield '|---|---|---|--:|--:|--:|--:|--:|--:|'
         for result in record['results']:
             for row in result['rows']:
@@ -144,14 +237,19 @@ def table(folder: Path, argv: Sequence[str]) -> Iterator[str]:
 
 
 def row_of(case: dict[str, Any], row: dict[str, Any], peak: float) -> str:
-    mfu = f'{row["gflop"] / row["latency_ms"] / peak:.2f}' if peak else ''  # GFLOP per ms are TFLOP per second
-    return (f'| {case["model"]} | {case["mode"]} | {row["implementation"]} | {row["latency_ms"]:.1f} | '
-            f'{row["images_per_s"]:.1f} | {mfu} | {row["peak_mib"]:.0f} | {row["times_ours"]:.2f} | '
-            f'{row["memory_over_ours"]:.2f} |')
+    # GFLOP per ms are TFLOP per second.
+    mfu = f'{row["gflop"] / row["latency_ms"] / peak:.2f}' if peak else ''
+    return (
+        f'| {case["model"]} | {case["mode"]} | {row["implementation"]} | {row["latency_ms"]:.1f} | '
+        f'{row["images_per_s"]:.1f} | {mfu} | {row["peak_mib"]:.0f} | {row["times_ours"]:.2f} | '
+        f'{row["memory_over_ours"]:.2f} |'
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('parts', nargs='*', metavar='PART', help=f'default: {" ".join(PARTS)}')
     parser.add_argument('--out', type=Path, default=Path('work_dirs/gpu').resolve())
     parser.add_argument('--data', type=Path, default=ROOT / 'data')

@@ -1,17 +1,19 @@
-"""Try every registered class in every place of a checkpoint's config, with files and URLs that leave a mark.
+"""Try every registered class in every place of a checkpoint's config, with files and URLs that
+leave a mark.
 
     python tests/campaigns/hostile_configs.py [--minutes 5]
 
-Each class of the frameworks' registries is put into each place of a small classifier's config. Where the door admits
-it, the checkpoint is loaded and asked about an image that is a pickle too, or tested. In the first place that takes it,
-each of its arguments in turn names a pickle, a program, a folder, a URL of a server here, or is an expression: it is
-built with each as the parts of a model build each other, and with one of them by the whole command. A mark is what
-unpickling or running one of them leaves, a request to the server, and for a prediction any file of them that is opened,
-as Python's audit events tell. There must be none. Before, the same baits are taken by a config that a person gives,
-which leaves marks.
+Each class of the frameworks' registries is put into each place of a small classifier's config.
+Where the door admits it, the checkpoint is loaded and asked about an image that is a pickle too, or
+tested. In the first place that takes it, each of its arguments in turn names a pickle, a program, a
+folder, a URL of a server here, or is an expression: it is built with each as the parts of a model
+build each other, and with one of them by the whole command. A mark is what unpickling or running
+one of them leaves, a request to the server, and for a prediction any file of them that is opened,
+as Python's audit events tell. There must be none. Before, the same baits are taken by a config that
+a person gives, which leaves marks.
 
-Nothing is skipped that reads the config. What costs time and has no part in it is left out: values for the weights,
-MMEngine's pages of log, and the file around the config.
+Nothing is skipped that reads the config. What costs time and has no part in it is left out: values
+for the weights, MMEngine's pages of log, and the file around the config.
 """
 
 import argparse
@@ -61,45 +63,147 @@ from vit_plugin.errors import ConfigError, leave_out_multimodal
 from vit_plugin.weights.closed import closed
 
 FRAMEWORKS = ('mmengine', 'mmpretrain', 'mmdet', 'mmseg', 'vit_plugin')
-ROOTS = ('MODELS', 'TASK_UTILS', 'TRANSFORMS', 'DATASETS', 'DATA_SAMPLERS', 'METRICS', 'EVALUATOR', 'VISUALIZERS',
-         'VISBACKENDS', 'HOOKS', 'LOOPS', 'RUNNERS', 'FUNCTIONS', 'INFERENCERS', 'WEIGHT_INITIALIZERS', 'OPTIMIZERS',
-         'OPTIM_WRAPPERS', 'LOG_PROCESSORS', 'MODEL_WRAPPERS', 'STRATEGIES')
+ROOTS = (
+    'MODELS',
+    'TASK_UTILS',
+    'TRANSFORMS',
+    'DATASETS',
+    'DATA_SAMPLERS',
+    'METRICS',
+    'EVALUATOR',
+    'VISUALIZERS',
+    'VISBACKENDS',
+    'HOOKS',
+    'LOOPS',
+    'RUNNERS',
+    'FUNCTIONS',
+    'INFERENCERS',
+    'WEIGHT_INITIALIZERS',
+    'OPTIMIZERS',
+    'OPTIM_WRAPPERS',
+    'LOG_PROCESSORS',
+    'MODEL_WRAPPERS',
+    'STRATEGIES',
+)
 CONFIG: dict[str, Any] = dict(
     default_scope='mmpretrain',
     model=dict(
         type='ImageClassifier',
         data_preprocessor=dict(type='ClsDataPreprocessor', mean=[127.5] * 3, std=[127.5] * 3),
-        backbone=dict(type='vit_plugin.VisionTransformer', img_size=16, out_type='avg_featmap', arch=dict(
-            embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64, patch_size=8)),
-        neck=None, head=dict(type='LinearClsHead', num_classes=2, in_channels=32, loss=dict(type='CrossEntropyLoss'))),
+        backbone=dict(
+            type='vit_plugin.VisionTransformer',
+            img_size=16,
+            out_type='avg_featmap',
+            arch=dict(
+                embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64, patch_size=8
+            ),
+        ),
+        neck=None,
+        head=dict(
+            type='LinearClsHead', num_classes=2, in_channels=32, loss=dict(type='CrossEntropyLoss')
+        ),
+    ),
     test_dataloader=dict(
-        batch_size=1, num_workers=0, sampler=dict(type='DefaultSampler', shuffle=False),
-        dataset=dict(type='CustomDataset', data_prefix='images', ann_file='', pipeline=[
-            dict(type='LoadImageFromFile'), dict(type='Resize', scale=16), dict(type='PackInputs')])),
-    test_evaluator=dict(type='Accuracy'), test_cfg=dict(), visualizer=dict(type='UniversalVisualizer'), custom_hooks=[])
+        batch_size=1,
+        num_workers=0,
+        sampler=dict(type='DefaultSampler', shuffle=False),
+        dataset=dict(
+            type='CustomDataset',
+            data_prefix='images',
+            ann_file='',
+            pipeline=[
+                dict(type='LoadImageFromFile'),
+                dict(type='Resize', scale=16),
+                dict(type='PackInputs'),
+            ],
+        ),
+    ),
+    test_evaluator=dict(type='Accuracy'),
+    test_cfg=dict(),
+    visualizer=dict(type='UniversalVisualizer'),
+    custom_hooks=[],
+)
 # Where a class is put, and what is done with the checkpoint.
 PLACES = {
-    **dict.fromkeys(('model', 'model.data_preprocessor', 'model.backbone', 'model.backbone.norm_cfg', 'model.neck',
-                     'model.head', 'model.head.loss', 'model.prototype', 'test_dataloader.dataset',
-                     'test_dataloader.dataset.pipeline.0', 'test_dataloader.dataset.pipeline.1', 'default_hooks.x',
-                     'init_cfg'), 'predict'),
+    **dict.fromkeys(
+        (
+            'model',
+            'model.data_preprocessor',
+            'model.backbone',
+            'model.backbone.norm_cfg',
+            'model.neck',
+            'model.head',
+            'model.head.loss',
+            'model.prototype',
+            'test_dataloader.dataset',
+            'test_dataloader.dataset.pipeline.0',
+            'test_dataloader.dataset.pipeline.1',
+            'default_hooks.x',
+            'init_cfg',
+        ),
+        'predict',
+    ),
     **dict.fromkeys(('model.backbone.patch_embed', 'model.backbone.pos_embed'), 'start'),
-    **dict.fromkeys(('visualizer', 'test_dataloader.dataset.dataset', 'test_dataloader.sampler',
-                     'test_dataloader.batch_sampler', 'test_dataloader.collate_fn', 'test_evaluator', 'test_cfg',
-                     'custom_hooks.0', 'tta_model', 'tta_pipeline.0', 'env_cfg', 'log_processor',
-                     'visualizer.vis_backends.0', 'optim_wrapper'),
-                    'test'),
-    'train_dataloader.dataset': 'probe'}
-BY_PATH = ('os.system', 'builtins.exec', 'runpy.run_path', 'pickle.load', 'torch.load', 'torch.hub.load', 'local.Code',
-           'mmengine.load', 'mmengine.fileio.load', 'mmengine.Config.fromfile', 'mmengine.config.Config.fromfile',
-           'mmpretrain.ImageRetrievalInferencer', 'mmpretrain.ImageClassificationInferencer', 'mmpretrain.get_model',
-           'mmpretrain.apis.ImageRetrievalInferencer', 'mmdet.apis.DetInferencer', 'mmseg.apis.MMSegInferencer')
+    **dict.fromkeys(
+        (
+            'visualizer',
+            'test_dataloader.dataset.dataset',
+            'test_dataloader.sampler',
+            'test_dataloader.batch_sampler',
+            'test_dataloader.collate_fn',
+            'test_evaluator',
+            'test_cfg',
+            'custom_hooks.0',
+            'tta_model',
+            'tta_pipeline.0',
+            'env_cfg',
+            'log_processor',
+            'visualizer.vis_backends.0',
+            'optim_wrapper',
+        ),
+        'test',
+    ),
+    'train_dataloader.dataset': 'probe',
+}
+BY_PATH = (
+    'os.system',
+    'builtins.exec',
+    'runpy.run_path',
+    'pickle.load',
+    'torch.load',
+    'torch.hub.load',
+    'local.Code',
+    'mmengine.load',
+    'mmengine.fileio.load',
+    'mmengine.Config.fromfile',
+    'mmengine.config.Config.fromfile',
+    'mmpretrain.ImageRetrievalInferencer',
+    'mmpretrain.ImageClassificationInferencer',
+    'mmpretrain.get_model',
+    'mmpretrain.apis.ImageRetrievalInferencer',
+    'mmdet.apis.DetInferencer',
+    'mmseg.apis.MMSegInferencer',
+)
 
 
 # Arguments that open something, in some class.
-FIELDS = ('ann_file', 'backend_args', 'checkpoint', 'class_weight', 'code_init_path', 'init_cfg', 'load_from',
-          'margins', 'model_name', 'pretrained', 'prototype', 'save_dir', 'teacher_config', 'tokenizer_path',
-          'vis_backends')
+FIELDS = (
+    'ann_file',
+    'backend_args',
+    'checkpoint',
+    'class_weight',
+    'code_init_path',
+    'init_cfg',
+    'load_from',
+    'margins',
+    'model_name',
+    'pretrained',
+    'prototype',
+    'save_dir',
+    'teacher_config',
+    'tokenizer_path',
+    'vis_backends',
+)
 DOOR, BUILT = 'refused at the door', 'built and asked'
 
 
@@ -110,7 +214,7 @@ class Trap:
         self.mark = mark
 
     def __reduce__(self) -> tuple:
-        return Path.touch, (self.mark, )
+        return Path.touch, (self.mark,)
 
 
 class Baits:
@@ -122,7 +226,12 @@ class Baits:
         self.trap = pickle.dumps(Trap(self.mark), protocol=2)
         program = f'from pathlib import Path\nPath({str(self.mark)!r}).touch()\n'
         yaml = f'!!python/object/apply:os.system ["touch {self.mark}"]\n'
-        contents = {'x.pkl': self.trap, 'x.pth': self.trap, 'x.py': program.encode(), 'x.yaml': yaml.encode()}
+        contents = {
+            'x.pkl': self.trap,
+            'x.pth': self.trap,
+            'x.py': program.encode(),
+            'x.yaml': yaml.encode(),
+        }
         self.watched.mkdir()
         for name, content in contents.items():
             (self.watched / name).write_bytes(content)
@@ -136,10 +245,14 @@ class Baits:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.address = f'http://127.0.0.1:{server.server_port}/x.pkl'
         self.values: dict[str, Any] = {
-            **{name: str(self.watched / name) for name in contents}, 'folder': str(self.watched), 'URL': self.address,
+            **{name: str(self.watched / name) for name in contents},
+            'folder': str(self.watched),
+            'URL': self.address,
             'expression': f'__import__("pathlib").Path({str(self.mark)!r}).touch()',
             'data set': dict(type='BaseDataset', ann_file=self.address),
-            'code': dict(type='local.Code'), 'pretrained': dict(type='Pretrained', checkpoint=self.address)}
+            'code': dict(type='local.Code'),
+            'pretrained': dict(type='Pretrained', checkpoint=self.address),
+        }
         sys.addaudithook(self._listen)
 
     def _handler(baits: 'Baits') -> type[BaseHTTPRequestHandler]:  # noqa: N805
@@ -158,12 +271,20 @@ class Baits:
         return Handler
 
     def _listen(self, event: str, args: tuple) -> None:
-        if event == 'open' and isinstance(args[0], str) and os.path.abspath(args[0]).startswith(str(self.watched)):
+        if (
+            event == 'open'
+            and isinstance(args[0], str)
+            and os.path.abspath(args[0]).startswith(str(self.watched))
+        ):
             self.seen[f'open {Path(args[0]).name}'] += 1
 
     def marks(self, opened: bool) -> list[str]:
         """What has been left since the last time; with the files that were opened or without."""
-        found = ['ran'] * self.mark.exists() + self.requests + (list(self.seen.elements()) if opened else [])
+        found = (
+            ['ran'] * self.mark.exists()
+            + self.requests
+            + (list(self.seen.elements()) if opened else [])
+        )
         self.mark.unlink(missing_ok=True)
         self.requests.clear()
         self.seen.clear()
@@ -171,13 +292,20 @@ class Baits:
 
 
 def picture_and_pickle(trap: bytes) -> bytes:
-    """A BMP of 32 x 32 pixels that is a pickle too: ``B`` is bytes of a length, whose first byte is ``M``, 77."""
-    header = b'BM' + struct.pack('<IHHI', 0, 0, 0, 54) + struct.pack('<IiiHHIIiiII', 40, 32, 32, 1, 24, *[0] * 6)
+    """A BMP of 32 x 32 pixels that is a pickle too: ``B`` is bytes of a length, whose first byte is
+    ``M``, 77.
+    """
+    header = (
+        b'BM'
+        + struct.pack('<IHHI', 0, 0, 0, 54)
+        + struct.pack('<IiiHHIIiiII', 40, 32, 32, 1, 24, *[0] * 6)
+    )
     return (header + bytes(5 + 77 - len(header)) + trap).ljust(54 + 3 * 32 * 32, b'\0')
 
 
 def registered() -> dict[str, Any]:
-    """Every class and function in every registry, by the name that reaches it from each framework."""
+    """Every registered class and function, by the name that reaches it from each framework."""
+
     def below(registry: Any) -> Iterator[Any]:
         yield registry
         for child in registry.children.values():
@@ -208,17 +336,24 @@ def put(place: str, part: Any) -> dict[str, Any]:
         new: Any = [] if following.isdecimal() else {}
         inside = inside[int(name)] if isinstance(inside, list) else inside.setdefault(name, new)
     if isinstance(inside, list):
-        inside[int(names[-1]):int(names[-1]) + 1] = [part]
+        inside[int(names[-1]) : int(names[-1]) + 1] = [part]
     else:
         inside[names[-1]] = part
     if 'train_dataloader' in cfg:  # for a probe
-        cfg |= dict(train_dataloader={**cfg['test_dataloader'], **cfg['train_dataloader']}, val_cfg={},
-                    val_dataloader=cfg['test_dataloader'], val_evaluator=cfg['test_evaluator'])
+        cfg |= dict(
+            train_dataloader={**cfg['test_dataloader'], **cfg['train_dataloader']},
+            val_cfg={},
+            val_dataloader=cfg['test_dataloader'],
+            val_evaluator=cfg['test_evaluator'],
+        )
     return cfg
 
 
 def text_of(cfg: Mapping[str, Any]) -> str:
-    """A config as it is in a checkpoint. MMEngine's own text would be laid out, which takes longer than the attempt."""
+    """A config as it is in a checkpoint.
+
+    MMEngine's own text would be laid out, which takes longer than the attempt.
+    """
     return '\n'.join(f'{name} = {value!r}' for name, value in cfg.items())
 
 
@@ -231,14 +366,19 @@ def tool(name: str) -> ModuleType:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    with open(os.devnull, 'w') as nothing, redirect_stdout(nothing), redirect_stderr(nothing), (
-            warnings.catch_warnings()):
+    with (
+        open(os.devnull, 'w') as nothing,
+        redirect_stdout(nothing),
+        redirect_stderr(nothing),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter('ignore')
         yield
 
 
 def without_pages() -> None:
     """Leave out what takes most of the time and does not read a config."""
+
     def unchanged(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         return tensor
 
@@ -274,11 +414,13 @@ class Campaign:
         for module in (vit_plugin.apps.checkpoint, vit_plugin.weights.sources):
             module.read_complete = lambda *args, **kwargs: dict(self.content)
         vit_plugin.weights.training.read_source = lambda *args, **kwargs: dict(self.content)
-        # These do not fit another model, and are not the matter: what is built is asked with its own.
+        # These do not fit another model, and are not the matter: what is built is asked with its
+        # own.
         vit_plugin.apps.load.load_trained = lambda *args: {}
 
     def attempt(self, place: str, part: dict[str, Any], use: str, kind: Any = None) -> str:
-        """Give a checkpoint with a part in a place of its config to a command, and count what becomes of it.
+        """Give a checkpoint with a part in a place of its config to a command, and count what
+        becomes of it.
 
         Args:
             place, part, use: see :data:`PLACES`.
@@ -289,11 +431,17 @@ class Campaign:
         self.content = dict(state_dict=self.weights, meta=dict(cfg=text_of(put(place, part))))
         result = DOOR
         with quiet(), suppress(ConfigError):
-            admitted = use, kind, repr(saved_config(self.content, 'checkpoint.pth', use))  # the commands ask this first
-            result = self.results.get(admitted, 'admitted')  # with what is unused left out, many are the same
+            # The commands ask this first.
+            admitted = use, kind, repr(saved_config(self.content, 'checkpoint.pth', use))
+            # With what is unused left out, many are the same.
+            result = self.results.get(admitted, 'admitted')
         if result == 'admitted' and not self.only_door:
             with quiet():
-                result = self._run(use, None) if kind is None else self._outcome(lambda: self._alone(kind, part, use))
+                result = (
+                    self._run(use, None)
+                    if kind is None
+                    else self._outcome(lambda: self._alone(kind, part, use))
+                )
             self.results[admitted] = result
         self.counts['tried'] += 1
         if result == BUILT:
@@ -305,7 +453,9 @@ class Campaign:
         return result
 
     def _alone(self, kind: Any, part: dict[str, Any], use: str) -> None:
-        """Build a class, and call it if it is a transform, as a part of a model or a pipeline would be."""
+        """Build a class, and call it if it is a transform, as a part of a model or a pipeline would
+        be.
+        """
         with closed('checkpoint.pth', files=use in ('predict', 'start')):
             built = kind(**{name: value for name, value in part.items() if name != 'type'})
             if hasattr(built, 'transform'):
@@ -313,8 +463,11 @@ class Campaign:
 
     def _run(self, use: str, config: str | None) -> str:
         if use == 'predict':
-            return self._outcome(lambda: vit_plugin.apps.load.load(self.file, config, device='cpu')(
-                str(self.baits.image)))
+            return self._outcome(
+                lambda: vit_plugin.apps.load.load(self.file, config, device='cpu')(
+                    str(self.baits.image)
+                )
+            )
         if use == 'start':
             return self._outcome(lambda: Request('images', weights=str(self.file)))
         return self._outcome(lambda: self._main(dict(test=self.test, probe=self.probe)[use]))
@@ -323,7 +476,11 @@ class Campaign:
         try:
             function()
         except ConfigError as error:
-            return 'refused when built' if 'nothing opened that a checkpoint names' in str(error) else 'failed'
+            return (
+                'refused when built'
+                if 'nothing opened that a checkpoint names' in str(error)
+                else 'failed'
+            )
         except (Exception, SystemExit):
             return 'failed'
         return BUILT
@@ -340,18 +497,26 @@ def arguments_of(kind: Any) -> tuple[list[str], dict[str, int]]:
     needed: dict[str, int] = {}
     with suppress(Exception):
         names = parameters(kind) if inspect.isclass(kind) or inspect.isfunction(kind) else set()
-        needed = {name: 8 for name, argument in inspect.signature(kind).parameters.items()
-                  if argument.default is argument.empty and argument.kind is argument.POSITIONAL_OR_KEYWORD}
+        needed = {
+            name: 8
+            for name, argument in inspect.signature(kind).parameters.items()
+            if argument.default is argument.empty
+            and argument.kind is argument.POSITIONAL_OR_KEYWORD
+        }
     return sorted(names), needed
 
 
 def control(campaign: Campaign) -> int:
-    """The marks that a config leaves which a person gives: of a pickle by HTTP, a program and a picture."""
+    """The marks that a config leaves which a person gives: of a pickle by HTTP, a program and a
+    picture.
+    """
     baits = campaign.baits
     loader = dict(type='mmseg.LoadBiomedicalImageFromFile', decode_backend='pickle')
-    parts = {'model.neck': dict(type='mmengine.load', file=baits.address),
-             'model.head': dict(type='mmengine.Config.fromfile', filename=baits.values['x.py']),
-             'test_dataloader.dataset.pipeline.0': loader}
+    parts = {
+        'model.neck': dict(type='mmengine.load', file=baits.address),
+        'model.head': dict(type='mmengine.Config.fromfile', filename=baits.values['x.py']),
+        'test_dataloader.dataset.pipeline.0': loader,
+    }
     found = 0
     for place, part in parts.items():
         Path('given.py').write_text(text_of(put(place, part)))
@@ -367,10 +532,24 @@ def by_path(campaign: Campaign, places: Mapping[str, str]) -> None:
     baits = campaign.baits.values
     for place, use in places.items():
         for name in BY_PATH:
-            campaign.attempt(place, dict(
-                type=name, prototype=baits['data set'], image_encoder='resnet18', model=baits['x.py'],
-                filename=baits['x.py'], file=baits['URL'], command=f'touch {campaign.baits.mark}'), use)
-        for part in (dict(type='X', _scope_='local'), dict(type=baits['expression']), dict(type='local.X')):
+            campaign.attempt(
+                place,
+                dict(
+                    type=name,
+                    prototype=baits['data set'],
+                    image_encoder='resnet18',
+                    model=baits['x.py'],
+                    filename=baits['x.py'],
+                    file=baits['URL'],
+                    command=f'touch {campaign.baits.mark}',
+                ),
+                use,
+            )
+        for part in (
+            dict(type='X', _scope_='local'),
+            dict(type=baits['expression']),
+            dict(type='local.X'),
+        ):
             campaign.attempt(place, part, use)
 
 
@@ -386,7 +565,9 @@ def by_name(campaign: Campaign, names: Mapping[str, Any]) -> None:
             if admitted and not taken and not campaign.only_door:
                 for argument in arguments:
                     for bait in campaign.baits.values.values():
-                        campaign.attempt(place, dict(needed, type=name, **{argument: bait}), use, kind)
+                        campaign.attempt(
+                            place, dict(needed, type=name, **{argument: bait}), use, kind
+                        )
                     campaign.attempt(place, dict(needed, type=name, **{argument: next(turn)}), use)
             taken |= admitted
 
@@ -394,8 +575,16 @@ def by_name(campaign: Campaign, names: Mapping[str, Any]) -> None:
 def with_baits(campaign: Campaign) -> None:
     """Fields that a class takes for a file or address, in the classes of the config."""
     for field in FIELDS:
-        for place in ('model', 'model.backbone', 'model.head', 'model.data_preprocessor', 'visualizer',
-                      'test_dataloader.dataset.pipeline.0', 'test_dataloader.dataset', 'test_evaluator'):
+        for place in (
+            'model',
+            'model.backbone',
+            'model.head',
+            'model.data_preprocessor',
+            'visualizer',
+            'test_dataloader.dataset.pipeline.0',
+            'test_dataloader.dataset',
+            'test_evaluator',
+        ):
             for bait in campaign.baits.values.values():
                 part = at(CONFIG, place)
                 for use in ('predict', 'test'):
@@ -417,10 +606,15 @@ def run(campaign: Campaign, places: Mapping[str, str] = PLACES) -> Campaign:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description='Try every registered class in a hostile config.')
-    parser.add_argument('--minutes', type=float, default=math.inf, help='after which it ends; default: at the end')
-    parser.add_argument('--only-door', action='store_true', help='build nothing: what the door says of each name')
+    parser.add_argument(
+        '--minutes', type=float, default=math.inf, help='after which it ends; default: at the end'
+    )
+    parser.add_argument(
+        '--only-door', action='store_true', help='build nothing: what the door says of each name'
+    )
     args = parser.parse_args()
     import vit_plugin.detection  # noqa: F401  before the detectors
+
     leave_out_multimodal()
     for framework in FRAMEWORKS:
         import_module(f'{framework}.registry')
@@ -428,8 +622,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         campaign = run(Campaign(Path(folder).resolve(), 60 * args.minutes, args.only_door))
         os.chdir('/')
-    print(dict(campaign.counts), 'marks:', len(campaign.marked), 'registered names:', len(campaign.names),
-          'built:', len(campaign.built))
+    print(
+        dict(campaign.counts),
+        'marks:',
+        len(campaign.marked),
+        'registered names:',
+        len(campaign.names),
+        'built:',
+        len(campaign.built),
+    )
     assert not campaign.marked
 
 

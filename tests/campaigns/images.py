@@ -2,8 +2,9 @@
 
     python tests/campaigns/images.py
 
-Takes seconds. With our readers each file is right, or one sentence that names it. MMCV's own reader is shown beside
-them, since the recipes' test pipelines have it: the hosts' inferencers look for it by its name.
+Takes seconds. With our readers each file is right, or one sentence that names it. MMCV's own reader
+is shown beside them, since the recipes' test pipelines have it: the hosts' inferencers look for it
+by its name.
 """
 
 import sys
@@ -16,7 +17,7 @@ import numpy as np
 from mmcv.transforms import LoadImageFromFile
 from PIL import Image, ImageOps
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / 'support'))
 
 from image_kinds import write
 
@@ -30,13 +31,18 @@ COLUMNS = (*OURS, 'named', 'not named', 'other pixels')
 def whole(results: dict) -> dict:
     """Our reader of crops, asked for all of the image."""
     height, width = shown(results['img_path']).shape[:2] if results.pop('is_image') else (8, 8)
-    load = LoadRandomResizedCrop((height, width), crop_ratio_range=(1., 1.), aspect_ratio_range=(width / height, ) * 2)
+    load = LoadRandomResizedCrop(
+        (height, width), crop_ratio_range=(1.0, 1.0), aspect_ratio_range=(width / height,) * 2
+    )
     return load(results)
 
 
 READERS: dict[str, Callable[[dict], dict]] = {
-    'LoadImage': LoadImage(), 'LoadCachedImage': LoadCachedImage(), 'LoadRandomResizedCrop': whole,
-    'LoadImageFromFile': LoadImageFromFile()}
+    'LoadImage': LoadImage(),
+    'LoadCachedImage': LoadCachedImage(),
+    'LoadRandomResizedCrop': whole,
+    'LoadImageFromFile': LoadImageFromFile(),
+}
 
 
 def shown(path: str) -> np.ndarray:
@@ -58,7 +64,11 @@ def outcome(load: Callable[[dict], dict], path: str, is_image: bool) -> str:
     except Exception as error:
         return 'named' if path in str(error) else 'not named'
     wanted = shown(path) if is_image else None
-    right = wanted is not None and image.shape == wanted.shape and np.abs(image.astype(int) - wanted).mean() < 5
+    right = (
+        wanted is not None
+        and image.shape == wanted.shape
+        and np.abs(image.astype(int) - wanted).mean() < 5
+    )
     return 'right' if right else 'other pixels'
 
 
@@ -72,8 +82,13 @@ def main() -> int:
             for path, column in found.items():
                 if column not in OURS:
                     print(f'{name}: {Path(path).name}: {column}')
-            print(f'{name}: tried {len(kinds)}, ' + ', '.join(f'{column} {counts[column]}' for column in COLUMNS))
-            failed += name != 'LoadImageFromFile' and sum(counts[column] for column in OURS) < len(kinds)
+            print(
+                f'{name}: tried {len(kinds)}, '
+                + ', '.join(f'{column} {counts[column]}' for column in COLUMNS)
+            )
+            failed += name != 'LoadImageFromFile' and sum(counts[column] for column in OURS) < len(
+                kinds
+            )
     return int(failed > 0)
 
 

@@ -1,14 +1,16 @@
-"""Trainings that are killed at random moments, and started again until they end, beside undisturbed ones.
+"""Trainings that are killed at random moments, and started again until they end, beside undisturbed
+ones.
 
     python tests/campaigns/kills.py --rounds 100 --kind kill
     python tests/campaigns/kills.py --rounds 30 --kind term
     python tests/campaigns/kills.py --rounds 10 --kind usr1
 
-Each round trains the tiny run through ``tools/train.py --resume``, as a user would: one process, DDP and FSDP2 with two
-processes in turn, by epoch and by iteration, with 0, 2 and 3 data workers. All processes of a start are hit at a random
-moment after the imports; every third kill -9 waits until a checkpoint is being written, on a disk that is slow. The
-same command is given again until it ends by itself. The final checkpoint and the history of validations must be
-bit-identical to those of an undisturbed run. A start takes 6 s on two quiet cores, most of it imports.
+Each round trains the tiny run through ``tools/train.py --resume``, as a user would: one process,
+DDP and FSDP2 with two processes in turn, by epoch and by iteration, with 0, 2 and 3 data workers.
+All processes of a start are hit at a random moment after the imports; every third kill -9 waits
+until a checkpoint is being written, on a disk that is slow. The same command is given again until
+it ends by itself. The final checkpoint and the history of validations must be bit-identical to
+those of an undisturbed run. A start takes 6 s on two quiet cores, most of it imports.
 """
 
 import argparse
@@ -30,12 +32,14 @@ from campaigns.tiny_run import WIDE, tiny_cfg
 
 SIGNALS = dict(kill=signal.SIGKILL, term=signal.SIGTERM, usr1=signal.SIGUSR1)
 STARTS = 12  # of a round, at most
-WRITING = ('.epoch_*', '.iter_*', '.best_*', '.last_checkpoint*')  # what a save is named until it is whole
+# What a save is named until it is whole.
+WRITING = ('.epoch_*', '.iter_*', '.best_*', '.last_checkpoint*')
 
 
 @dataclass(frozen=True)
 class Setting:
     """How a training is started."""
+
     launch: str = 'one'  # or 'ddp', 'fsdp2'
     loop: str = 'epoch'
     workers: int = 0
@@ -48,8 +52,11 @@ class Setting:
     def write(self, work_dir: Path) -> Path:
         """Write the config of a run, and return its path."""
         processes = 1 if self.launch == 'one' else 2
-        options = {**(WIDE if self.wide else {}), 'train_dataloader.batch_size': 16 // processes,
-                   'custom_imports': {'imports': ['campaigns.slow_disk']}}
+        options = {
+            **(WIDE if self.wide else {}),
+            'train_dataloader.batch_size': 16 // processes,
+            'custom_imports': {'imports': ['campaigns.slow_disk']},
+        }
         if self.launch == 'fsdp2':
             options |= {'sharding': {}, 'custom_hooks.0.type': 'vit_plugin.EMAHook'}
         cfg = tiny_cfg(work_dir, self.loop, self.workers, **options)
@@ -63,19 +70,29 @@ class Setting:
             with socket.socket() as free:
                 free.bind(('127.0.0.1', 0))
                 port = free.getsockname()[1]
-            start += ['-m', 'torch.distributed.run', '--nproc-per-node=2', f'--master-port={port}',
-                      '--signals-to-handle=SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1', '--shutdown-timeout=60']
+            start += [
+                '-m',
+                'torch.distributed.run',
+                '--nproc-per-node=2',
+                f'--master-port={port}',
+                '--signals-to-handle=SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1',
+                '--shutdown-timeout=60',
+            ]
         launcher = [] if self.launch == 'one' else ['--launcher', 'pytorch']
         return [*start, 'tools/train.py', str(config), '--resume', *launcher]
 
 
-SETTINGS = [Setting(launch, loop, workers) for loop, workers in (('epoch', 0), ('iter', 2), ('epoch', 3), ('iter', 0))
-            for launch in ('one', 'ddp', 'fsdp2')] + [Setting(wide=True)]
+SETTINGS = [
+    Setting(launch, loop, workers)
+    for loop, workers in (('epoch', 0), ('iter', 2), ('epoch', 3), ('iter', 0))
+    for launch in ('one', 'ddp', 'fsdp2')
+] + [Setting(wide=True)]
 
 
 @dataclass
 class Round:
     """What happened in a round."""
+
     starts: int = 0
     hits: int = 0
     in_a_save: int = 0
@@ -84,8 +101,13 @@ class Round:
 
 def start(setting: Setting, config: Path) -> subprocess.Popen:
     log = open(config.with_suffix('.log'), 'ab')  # noqa: SIM115  the process has it
-    return subprocess.Popen(setting.command(config), stdout=log, stderr=log, start_new_session=True,
-                            env=dict(os.environ, OMP_NUM_THREADS='1', PYTHONPATH=f'{os.getcwd()}:{os.getcwd()}/tests'))
+    return subprocess.Popen(
+        setting.command(config),
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+        env=dict(os.environ, OMP_NUM_THREADS='1', PYTHONPATH=f'{os.getcwd()}:{os.getcwd()}/tests'),
+    )
 
 
 def is_saving(folder: Path) -> bool:
@@ -97,8 +119,12 @@ def logs_of(folder: Path) -> list[Path]:
     return list(folder.glob('20*_*'))
 
 
-def wait_for_the_moment(process: subprocess.Popen, folder: Path, seconds: float, in_a_save: bool) -> bool:
-    """Wait until some time after the runner is built, or until a save; False if the training ends before."""
+def wait_for_the_moment(
+    process: subprocess.Popen, folder: Path, seconds: float, in_a_save: bool
+) -> bool:
+    """Wait until some time after the runner is built, or until a save; False if the training ends
+    before.
+    """
     begin, logs = None, len(logs_of(folder))
     while process.poll() is None:
         if begin is None and len(logs_of(folder)) > logs:
@@ -112,7 +138,9 @@ def wait_for_the_moment(process: subprocess.Popen, folder: Path, seconds: float,
 
 
 def hit(process: subprocess.Popen, number: int) -> None:
-    """Send a signal to the training: kill -9 to all its processes, others as a scheduler does to the one it started."""
+    """Send a signal to the training: kill -9 to all its processes, others as a scheduler does to
+    the one it started.
+    """
     if number == signal.SIGKILL:
         for pid in family(process.pid):
             with suppress(ProcessLookupError):
@@ -132,7 +160,9 @@ def family(pid: int) -> list[int]:
     return found
 
 
-def run_round(setting: Setting, folder: Path, kind: str, seconds: float, draw: random.Random) -> Round:
+def run_round(
+    setting: Setting, folder: Path, kind: str, seconds: float, draw: random.Random
+) -> Round:
     """Start a training until it ends by itself, and hit all but the last starts."""
     done, config = Round(), setting.write(folder)
     while True:
@@ -143,10 +173,14 @@ def run_round(setting: Setting, folder: Path, kind: str, seconds: float, draw: r
             if wait_for_the_moment(process, folder, draw.uniform(0, 0.3) * seconds, in_a_save):
                 hit(process, SIGNALS[kind])
                 done.hits += 1
-                done.in_a_save += kind == 'kill' and is_saving(folder)  # what it could not complete is left behind
+                # What it could not complete is left behind.
+                done.in_a_save += kind == 'kill' and is_saving(folder)
                 continue
         if process.wait(timeout=300):
-            done.wrong.append(f'start {done.starts} ended with {process.returncode}, see {config.with_suffix(".log")}')
+            done.wrong.append(
+                f'start {done.starts} ended with {process.returncode}, see '
+                f'{config.with_suffix(".log")}'
+            )
         return done
 
 
@@ -175,8 +209,11 @@ def main() -> None:
         if done.wrong:
             wrong.append(runs - 1)
             print(f'round {runs - 1} {setting.name}: {done.wrong[:3]}', flush=True)
-    print(f'{hits} x {args.kind} ({in_a_save} inside a save) in {runs} runs over {len(whole)} settings: '
-          f'{runs - len(wrong)} bit-identical to the undisturbed run, {len(wrong)} not, 0 manual steps; in {folder}')
+    print(
+        f'{hits} x {args.kind} ({in_a_save} inside a save) in {runs} runs over {len(whole)} '
+        f'settings: {runs - len(wrong)} bit-identical to the undisturbed run, {len(wrong)} not, 0 '
+        f'manual steps; in {folder}'
+    )
     sys.exit(bool(wrong))
 
 

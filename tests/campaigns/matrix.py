@@ -1,13 +1,16 @@
-"""Install, train and test the package on every Python, with both framework lines and the oldest and newest versions.
+"""Install, train and test the package on every Python, with both framework lines and the oldest and
+newest versions.
 
     python tests/campaigns/matrix.py --pythons ~/.pyenv/versions --uv      # all of it
-    python tests/campaigns/matrix.py --pythons ~/.pyenv/versions --only 3.13-onedl-newest 3.12-openmmlab
+    python tests/campaigns/matrix.py --pythons ~/.pyenv/versions \
+        --only 3.13-onedl-newest 3.12-openmmlab
 
-Each row has a virtual environment of its own, which is deleted afterwards (6 GB while it is there), and a copy of the
-tree. It installs as the README says, with the versions of tests/constraints.txt (newest) or tests/oldest.txt, trains
-the digits recipe for an epoch and runs a choice of tests. With ``--uv`` (which must be installed), uv installs in place
-of pip, and rows share the files of equal packages. Prints a line for each row, and a table at the end. Ends with status
-1 if a row fails, whose output is in DIR/<row>.log.
+Each row has a virtual environment of its own, which is deleted afterwards (6 GB while it is there),
+and a copy of the tree. It installs as the README says, with the versions of tests/constraints.txt
+(newest) or tests/oldest.txt, trains the digits recipe for an epoch and runs a choice of tests. With
+``--uv`` (which must be installed), uv installs in place of pip, and rows share the files of equal
+packages. Prints a line for each row, and a table at the end. Ends with status 1 if a row fails,
+whose output is in DIR/<row>.log.
 """
 
 import argparse
@@ -22,11 +25,18 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 CONFIG = 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'
-TESTS = ['tests/models/backbones/test_vit.py', 'tests/weights/test_formats.py', 'tests/engine/test_runner.py',
-         'tests/test_registry.py', 'tests/test_arch.py']
+TESTS = [
+    'tests/models/backbones/test_vit.py',
+    'tests/weights/test_formats.py',
+    'tests/engine/test_runner.py',
+    'tests/test_registry.py',
+    'tests/test_arch.py',
+]
 NEEDED_BY_TESTS = ['pytest', 'pytest-xdist', 'hypothesis', 'scipy', 'scikit-learn']
 CONSTRAINTS = dict(newest='tests/constraints.txt', oldest='tests/oldest.txt')
-SHOWN = 'import torch, mmengine, mmcv; print(torch.__version__, mmengine.__version__, mmcv.__version__)'
+SHOWN = (
+    'import torch, mmengine, mmcv; print(torch.__version__, mmengine.__version__, mmcv.__version__)'
+)
 
 
 class Row(NamedTuple):
@@ -40,13 +50,18 @@ class Row(NamedTuple):
         return '-'.join(self)
 
 
-ROWS = [Row(python, line, versions) for python in ('3.10', '3.11', '3.12', '3.13', '3.14')
-        for line in ('onedl', 'openmmlab') for versions in ('newest', 'oldest')
-        if (python, line) != ('3.14', 'openmmlab')]  # upstream's MMEngine calls pkgutil.find_loader, which 3.14 lacks
+ROWS = [
+    Row(python, line, versions)
+    for python in ('3.10', '3.11', '3.12', '3.13', '3.14')
+    for line in ('onedl', 'openmmlab')
+    for versions in ('newest', 'oldest')
+    # Upstream's MMEngine calls pkgutil.find_loader, which 3.14 lacks.
+    if (python, line) != ('3.14', 'openmmlab')
+]
 
 
 class Result(NamedTuple):
-    """What became of a row: the versions, the steps that went well, what pytest said, and minutes."""
+    """The outcome of a row: versions, steps that passed, pytest's last line, and minutes."""
 
     versions: str
     done: list[str]
@@ -55,9 +70,17 @@ class Result(NamedTuple):
 
 
 def interpreter(folder: Path | None, version: str) -> Path:
-    """The newest Python of this version among the folders of `folder`, which are named by it, or the one on PATH."""
+    """The newest Python of this version among the folders of `folder`, which are named by it, or
+    the one on PATH.
+    """
     on_path = shutil.which(f'python{version}')
-    found = sorted(folder.glob(f'{version}.*/bin/python{version}')) if folder else [Path(on_path)] if on_path else []
+    found = (
+        sorted(folder.glob(f'{version}.*/bin/python{version}'))
+        if folder
+        else [Path(on_path)]
+        if on_path
+        else []
+    )
     if not found:
         raise SystemExit(f'there is no Python {version} in {folder or "PATH"}; give --pythons')
     return found[-1]
@@ -65,19 +88,33 @@ def interpreter(folder: Path | None, version: str) -> Path:
 
 def copy_tree(to: Path) -> None:
     """The files that git knows or would take, so that no build of another row is used."""
-    names = subprocess.run(['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard'], cwd=ROOT,
-                           check=True, capture_output=True, text=True).stdout.split('\0')
+    names = subprocess.run(
+        ['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard'],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split('\0')
     for name in filter(None, names):
         (to / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, to / name)
 
 
-def steps(row: Row, python: Path, env: Path, uv: bool, tests: bool) -> Iterator[tuple[str, list[str]]]:
+def steps(
+    row: Row, python: Path, env: Path, uv: bool, tests: bool
+) -> Iterator[tuple[str, list[str]]]:
     """What is done, and the command for it."""
     inside = str(env / 'bin/python')
-    install = ['uv', 'pip', 'install', '-q', '--python', inside] if uv else [inside, '-m', 'pip', 'install', '-q']
+    install = (
+        ['uv', 'pip', 'install', '-q', '--python', inside]
+        if uv
+        else [inside, '-m', 'pip', 'install', '-q']
+    )
     yield 'venv', [str(python), '-m', 'venv', str(env)]
-    yield 'install', [*install, '-c', CONSTRAINTS[row.versions], '-e', f'.[{row.line}]', *NEEDED_BY_TESTS]
+    yield (
+        'install',
+        [*install, '-c', CONSTRAINTS[row.versions], '-e', f'.[{row.line}]', *NEEDED_BY_TESTS],
+    )
     yield 'headless', [*install, '--force-reinstall', '--no-deps', '-r', 'tests/opencv.txt']
     yield 'versions', [inside, '-W', 'ignore', '-c', SHOWN]
     yield 'train', [inside, 'tools/train.py', CONFIG, '--cfg-options', 'train_cfg.max_epochs=1']
@@ -89,12 +126,22 @@ def run(row: Row, python: Path, folder: Path, uv: bool, tests: bool) -> Result:
     """Go through the steps of a row until one fails."""
     start, versions, done, said = time.time(), '', [], 'not run'
     tree, log = folder / str(row), folder / f'{row}.log'
-    env = {name: value for name, value in os.environ.items() if name not in ('PYTHONPATH', 'VIRTUAL_ENV')}
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ('PYTHONPATH', 'VIRTUAL_ENV')
+    }
     copy_tree(tree)
     with log.open('w') as file:
         for name, command in steps(row, python, tree / '.venv', uv, tests):
-            ran = subprocess.run(command, cwd=tree, env=env, text=True, stdout=subprocess.PIPE,
-                                 stderr=subprocess.STDOUT)
+            ran = subprocess.run(
+                command,
+                cwd=tree,
+                env=env,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
             file.write(f'+ {" ".join(command)}\n{ran.stdout}\n')
             file.flush()
             last = ran.stdout.strip().rpartition('\n')[2]
@@ -111,23 +158,38 @@ def run(row: Row, python: Path, folder: Path, uv: bool, tests: bool) -> Result:
 
 def table(results: dict[Row, Result]) -> str:
     """The results in Markdown."""
-    lines = ['| Python | line | versions | torch, mmengine, mmcv | installed | trained | tests | minutes |',
-             '|---|---|---|---|---|---|---|--:|']
+    lines = [
+        '| Python | line | versions | torch, mmengine, mmcv | installed | trained | tests | '
+        'minutes |',
+        '|---|---|---|---|---|---|---|--:|',
+    ]
     for row, result in results.items():
-        installed, trained = ('yes' if name in result.done else 'no' for name in ('install', 'train'))
-        lines.append(f'| {" | ".join(row)} | {result.versions} | {installed} | {trained} | {result.tests} | '
-                     f'{result.minutes:.1f} |')
+        installed, trained = (
+            'yes' if name in result.done else 'no' for name in ('install', 'train')
+        )
+        lines.append(
+            f'| {" | ".join(row)} | {result.versions} | {installed} | {trained} | {result.tests} | '
+            f'{result.minutes:.1f} |'
+        )
     return '\n'.join(lines)
 
 
 def main() -> int:
     """Run the rows that are asked for. Returns 1 if one fails."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--pythons', type=Path, help='a folder with a folder for each version; default: those on PATH')
-    parser.add_argument('--only', nargs='+', default=[''], metavar='TEXT', help='rows whose name has one of these')
+    parser.add_argument(
+        '--pythons',
+        type=Path,
+        help='a folder with a folder for each version; default: those on PATH',
+    )
+    parser.add_argument(
+        '--only', nargs='+', default=[''], metavar='TEXT', help='rows whose name has one of these'
+    )
     parser.add_argument('--uv', action='store_true', help='install with uv in place of pip')
     parser.add_argument('--no-tests', action='store_true', help='only install and train')
-    parser.add_argument('--dir', type=Path, default=Path('work_dirs/matrix'), help='where environments and logs go')
+    parser.add_argument(
+        '--dir', type=Path, default=Path('work_dirs/matrix'), help='where environments and logs go'
+    )
     args = parser.parse_args()
     args.dir.mkdir(parents=True, exist_ok=True)
     rows = [row for row in ROWS if any(text in str(row) for text in args.only)]
@@ -135,7 +197,13 @@ def main() -> int:
         parser.error(f'--only: the rows are {", ".join(map(str, ROWS))}')
     results, last = {}, 'train' if args.no_tests else 'tests'
     for row in rows:
-        results[row] = run(row, interpreter(args.pythons, row.python), args.dir.absolute(), args.uv, not args.no_tests)
+        results[row] = run(
+            row,
+            interpreter(args.pythons, row.python),
+            args.dir.absolute(),
+            args.uv,
+            not args.no_tests,
+        )
         print(f'{row}: {results[row]}', flush=True)
         if last not in results[row].done:
             print('\n'.join((args.dir / f'{row}.log').read_text().splitlines()[-60:]))

@@ -2,9 +2,10 @@
 
     python tests/campaigns/overhead.py [--arch b/16] [--batch 2] [--steps 10] [--rounds 6]
 
-Both runners train the same ViT on the same random images with the same hooks but ours: seeds of samples and steps, the
-lost ranks, signals, unreadable images, checks. Short runs take turns in one process, and the medians of all steps are
-compared. On two cores B/16 with a batch of 2 takes 5 minutes.
+Both runners train the same ViT on the same random images with the same hooks but ours: seeds of
+samples and steps, the lost ranks, signals, unreadable images, checks. Short runs take turns in one
+process, and the medians of all steps are compared. On two cores B/16 with a batch of 2 takes 5
+minutes.
 """
 
 import argparse
@@ -34,7 +35,10 @@ class RandomImages(Dataset):
 
     def __init__(self, size: int) -> None:
         from mmpretrain.structures import DataSample
-        self._sample = dict(inputs=torch.zeros(3, size, size, dtype=torch.uint8), data_samples=DataSample())
+
+        self._sample = dict(
+            inputs=torch.zeros(3, size, size, dtype=torch.uint8), data_samples=DataSample()
+        )
 
     def __len__(self) -> int:
         return 1_000_000
@@ -63,20 +67,41 @@ class StepClock(Hook):
 
 
 def config(work_dir: str, arch: str, size: int, batch: int, steps: int, ours: bool) -> Any:
-    cfg = tiny_cfg(work_dir, 'iter', **{
-        'runner_type': 'vit_plugin.Runner' if ours else 'Runner', 'train_cfg.max_iters': steps,
-        'train_dataloader.batch_size': batch, 'optim_wrapper.type': 'OptimWrapper', 'train_cfg.val_interval': 10**6})
-    cfg.model.backbone = dict(type='vit_plugin.VisionTransformer', arch=arch, img_size=size, drop_path_rate=0.1,
-                              out_type='avg_featmap', with_cls_token=False)
+    cfg = tiny_cfg(
+        work_dir,
+        'iter',
+        **{
+            'runner_type': 'vit_plugin.Runner' if ours else 'Runner',
+            'train_cfg.max_iters': steps,
+            'train_dataloader.batch_size': batch,
+            'optim_wrapper.type': 'OptimWrapper',
+            'train_cfg.val_interval': 10**6,
+        },
+    )
+    cfg.model.backbone = dict(
+        type='vit_plugin.VisionTransformer',
+        arch=arch,
+        img_size=size,
+        drop_path_rate=0.1,
+        out_type='avg_featmap',
+        with_cls_token=False,
+    )
     cfg.model.data_preprocessor = dict(num_classes=10, mean=[127.5] * 3, std=[127.5] * 3)
     from vit_plugin.models import VisionTransformer
+
     with torch.device('meta'):
-        cfg.model.head.in_channels = VisionTransformer(**{k: v for k, v in cfg.model.backbone.items()
-                                                          if k != 'type'}).embed_dims
+        cfg.model.head.in_channels = VisionTransformer(
+            **{k: v for k, v in cfg.model.backbone.items() if k != 'type'}
+        ).embed_dims
     cfg.train_dataloader.dataset = dict(type='RandomImages', size=size)
     cfg.val_dataloader = cfg.val_cfg = cfg.val_evaluator = None
-    cfg.custom_hooks, cfg.default_hooks.checkpoint = [], dict(type='CheckpointHook', interval=-1, save_last=False)
-    cfg.default_hooks.runtime_info = dict(type='vit_plugin.RuntimeInfoHook' if ours else 'RuntimeInfoHook')
+    cfg.custom_hooks, cfg.default_hooks.checkpoint = (
+        [],
+        dict(type='CheckpointHook', interval=-1, save_last=False),
+    )
+    cfg.default_hooks.runtime_info = dict(
+        type='vit_plugin.RuntimeInfoHook' if ours else 'RuntimeInfoHook'
+    )
     return cfg
 
 
@@ -104,8 +129,10 @@ def main() -> None:
     warnings.simplefilter('ignore')
     theirs, ours = measure(args.arch, args.size, args.batch, args.steps, args.rounds)
     share = ours / theirs - 1
-    print(f'{args.arch}, batch {args.batch}: a step takes {theirs * 1e3:.1f} ms with MMEngine\'s runner and '
-          f'{ours * 1e3:.1f} ms with ours, {share:+.2%} (limit {LIMIT:.0%})')
+    print(
+        f"{args.arch}, batch {args.batch}: a step takes {theirs * 1e3:.1f} ms with MMEngine's "
+        f'runner and {ours * 1e3:.1f} ms with ours, {share:+.2%} (limit {LIMIT:.0%})'
+    )
     sys.exit(share > LIMIT)
 
 

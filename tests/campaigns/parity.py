@@ -1,10 +1,11 @@
-"""Sharded training against one process, in float64: losses, norms of gradients and weights must be equal to 1e-10.
+"""Sharded training against one process, in float64: losses, norms of gradients and weights must be
+equal to 1e-10.
 
     python tests/campaigns/parity.py [--steps 30] [--only NAME ...]
 
-Each row of ``ROWS`` trains a small classifier on 2 and on 4 processes (FSDP, HSDP as 2 x 2), and in one process that
-sees the same 16 images in every step as one batch. With 30 steps all rows take about 10 minutes on two cores, most of
-it for those that compile.
+Each row of ``ROWS`` trains a small classifier on 2 and on 4 processes (FSDP, HSDP as 2 x 2), and in
+one process that sees the same 16 images in every step as one batch. With 30 steps all rows take
+about 10 minutes on two cores, most of it for those that compile.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[1] / 'support'))
 
 import torch
 import torch.distributed as dist
@@ -32,9 +33,17 @@ from torch import Tensor, nn
 from vit_plugin.engine.sharding import EMAHook, Sharding, shard
 
 BATCH, LIMIT = 16, 1e-10
-PURE = dict(arch=dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64, patch_size=8), img_size=32)
-HYBRID = dict(arch=dict(PURE['arch'], patch_size=1, resnet=dict(stage_depths=(1, 1), width=32)), img_size=32)
-DECAY = dict(constructor='vit_plugin.LayerDecayOptimWrapperConstructor', paramwise_cfg=dict(layer_decay_rate=0.7))
+PURE = dict(
+    arch=dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64, patch_size=8),
+    img_size=32,
+)
+HYBRID = dict(
+    arch=dict(PURE['arch'], patch_size=1, resnet=dict(stage_depths=(1, 1), width=32)), img_size=32
+)
+DECAY = dict(
+    constructor='vit_plugin.LayerDecayOptimWrapperConstructor',
+    paramwise_cfg=dict(layer_decay_rate=0.7),
+)
 
 
 @dataclass(frozen=True)
@@ -49,8 +58,9 @@ class Row:
         compiled: whether the step is compiled.
         ema: whether averages of the weights are kept; they are compared too.
     """
+
     backbone: dict = field(default_factory=lambda: PURE)
-    wrapper: dict = field(default_factory=lambda: dict(clip_grad=dict(max_norm=1.)))
+    wrapper: dict = field(default_factory=lambda: dict(clip_grad=dict(max_norm=1.0)))
     sharding: dict = field(default_factory=dict)
     head: dict = field(default_factory=lambda: dict(type='vit_plugin.ViTClsHead'))
     compiled: bool = False
@@ -64,25 +74,46 @@ ROWS = {
     'kept after the forward': Row(sharding=dict(reshard_after_forward=False)),
     'offloaded': Row(sharding=dict(cpu_offload=True)),
     'activation checkpointing': Row(dict(PURE, with_cp=True)),
-    'accumulation': Row(wrapper=dict(accumulative_counts=4, clip_grad=dict(max_norm=1.))),
+    'accumulation': Row(wrapper=dict(accumulative_counts=4, clip_grad=dict(max_norm=1.0))),
     'clipped by value': Row(wrapper=dict(clip_grad=dict(type='value', clip_value=1e-3))),
-    'layer decay': Row(wrapper=dict(DECAY, clip_grad=dict(max_norm=1.))),
+    'layer decay': Row(wrapper=dict(DECAY, clip_grad=dict(max_norm=1.0))),
     'frozen stem': Row(dict(HYBRID, frozen_stages=0)),
     'frozen blocks': Row(dict(PURE, frozen_stages=2)),
     'hybrid': Row(HYBRID),
-    'relative positions, windows': Row(dict(
-        PURE, pos_embed=dict(type='learned', relative=True), with_cls_token=False, out_type='avg_featmap',
-        encoder=dict(window=dict(size=2, global_blocks=(1, )), layer_scale_init_value=0.1, qk_norm=True))),
-    'distilled head': Row(dict(PURE, encoder=dict(dist_token=1), out_type='raw'),
-                          head=dict(type='vit_plugin.DistilledViTClsHead', distillation='none')),
+    'relative positions, windows': Row(
+        dict(
+            PURE,
+            pos_embed=dict(type='learned', relative=True),
+            with_cls_token=False,
+            out_type='avg_featmap',
+            encoder=dict(
+                window=dict(size=2, global_blocks=(1,)), layer_scale_init_value=0.1, qk_norm=True
+            ),
+        )
+    ),
+    'distilled head': Row(
+        dict(PURE, encoder=dict(dist_token=1), out_type='raw'),
+        head=dict(type='vit_plugin.DistilledViTClsHead', distillation='none'),
+    ),
     'EMA': Row(ema=True),
-    'all of it': Row(dict(HYBRID, with_cp=True, frozen_stages=0),
-                     wrapper=dict(DECAY, accumulative_counts=4, clip_grad=dict(max_norm=1.)), ema=True),
-    'all of it, HSDP': Row(dict(HYBRID, with_cp=True, frozen_stages=0), sharding=dict(group=2),
-                           wrapper=dict(DECAY, accumulative_counts=4, clip_grad=dict(max_norm=1.)), ema=True),
+    'all of it': Row(
+        dict(HYBRID, with_cp=True, frozen_stages=0),
+        wrapper=dict(DECAY, accumulative_counts=4, clip_grad=dict(max_norm=1.0)),
+        ema=True,
+    ),
+    'all of it, HSDP': Row(
+        dict(HYBRID, with_cp=True, frozen_stages=0),
+        sharding=dict(group=2),
+        wrapper=dict(DECAY, accumulative_counts=4, clip_grad=dict(max_norm=1.0)),
+        ema=True,
+    ),
     'compiled': Row(compiled=True),
-    'compiled, all of it': Row(dict(HYBRID, with_cp=True, frozen_stages=0), compiled=True,
-                               wrapper=dict(DECAY, accumulative_counts=4, clip_grad=dict(max_norm=1.)), ema=True),
+    'compiled, all of it': Row(
+        dict(HYBRID, with_cp=True, frozen_stages=0),
+        compiled=True,
+        wrapper=dict(DECAY, accumulative_counts=4, clip_grad=dict(max_norm=1.0)),
+        ema=True,
+    ),
 }
 
 
@@ -102,32 +133,59 @@ def train(row: Row, steps: int, sharded: bool) -> dict[str, Tensor]:
     torch.manual_seed(0)
     register_all_modules(init_default_scope=True)
     MMLogger.get_current_instance().setLevel('WARNING')
-    model = MODELS.build(dict(type='ImageClassifier', backbone=dict(row.backbone, type='vit_plugin.VisionTransformer'),
-                              head=dict(row.head, num_classes=4, in_channels=32,
-                                        loss=dict(type='CrossEntropyLoss', loss_weight=1.)))).double()
+    model = MODELS.build(
+        dict(
+            type='ImageClassifier',
+            backbone=dict(row.backbone, type='vit_plugin.VisionTransformer'),
+            head=dict(
+                row.head,
+                num_classes=4,
+                in_channels=32,
+                loss=dict(type='CrossEntropyLoss', loss_weight=1.0),
+            ),
+        )
+    ).double()
     for parameter in model.head.parameters():
         nn.init.normal_(parameter, std=0.1)  # at zero it would give no gradient to the backbone
     model.data_preprocessor = BaseDataPreprocessor()
-    images, labels = torch.randn(steps, BATCH, 3, 32, 32).double(), torch.randint(0, 4, (steps, BATCH))
+    images, labels = (
+        torch.randn(steps, BATCH, 3, 32, 32).double(),
+        torch.randint(0, 4, (steps, BATCH)),
+    )
     ranks, rank = (dist.get_world_size(), dist.get_rank()) if sharded else (1, 0)
     if sharded:
         shard(model, Sharding(**row.sharding), 'cpu')
-    # Some gradients are zero but for rounding, as that of the keys' bias. AdamW's own eps would enlarge the rounding.
-    wrapper = build_optim_wrapper(model, ConfigDict(
-        deepcopy(row.wrapper), type='vit_plugin.OptimWrapper',
-        optimizer=dict(type='AdamW', lr=1e-3, weight_decay=0.05, eps=1e-5)))
+    # Some gradients are zero but for rounding, as that of the keys' bias. AdamW's own eps would
+    # enlarge the rounding.
+    wrapper = build_optim_wrapper(
+        model,
+        ConfigDict(
+            deepcopy(row.wrapper),
+            type='vit_plugin.OptimWrapper',
+            optimizer=dict(type='AdamW', lr=1e-3, weight_decay=0.05, eps=1e-5),
+        ),
+    )
     wrapper.initialize_count_status(model, 0, steps)
     wrapper.defers_grad_norm = True
     part, hook = Part(model, steps), EMAHook(momentum=0.1)
     if row.ema:
         hook.before_run(part)
         hook.before_train(part)
-    step = torch.compile(model.train_step, backend='aot_eager') if row.compiled else model.train_step
+    step = (
+        torch.compile(model.train_step, backend='aot_eager') if row.compiled else model.train_step
+    )
     losses, norms = [], []
     for part.iter in range(steps):
         mine = slice(rank, None, ranks)
-        outputs = step(dict(inputs=images[part.iter, mine], data_samples=[
-            DataSample().set_gt_label(label) for label in labels[part.iter, mine]]), wrapper)
+        outputs = step(
+            dict(
+                inputs=images[part.iter, mine],
+                data_samples=[
+                    DataSample().set_gt_label(label) for label in labels[part.iter, mine]
+                ],
+            ),
+            wrapper,
+        )
         losses.append(outputs['loss'].detach().clone())
         norms.append(torch.zeros(()) if wrapper.grad_norm is None else wrapper.grad_norm)
         if row.ema:
@@ -135,11 +193,21 @@ def train(row: Row, steps: int, sharded: bool) -> dict[str, Tensor]:
     losses = torch.stack(losses)
     if sharded:
         dist.all_reduce(losses.div_(ranks))
-    results = {'losses': losses, 'norms': torch.stack(norms),
-               **{f'weight {name}': value for name, value in model.state_dict().items() if value.is_floating_point()}}
+    results = {
+        'losses': losses,
+        'norms': torch.stack(norms),
+        **{
+            f'weight {name}': value
+            for name, value in model.state_dict().items()
+            if value.is_floating_point()
+        },
+    }
     if row.ema:
         results.update({f'average {name}': value for name, value in hook._averages.items()})
-    return {name: value.full_tensor() if hasattr(value, 'full_tensor') else value for name, value in results.items()}
+    return {
+        name: value.full_tensor() if hasattr(value, 'full_tensor') else value
+        for name, value in results.items()
+    }
 
 
 def difference(row: Row, steps: int, expected: dict[str, Tensor]) -> tuple[float, str]:
@@ -150,22 +218,33 @@ def difference(row: Row, steps: int, expected: dict[str, Tensor]) -> tuple[float
     return max(((found[name] - value).abs().max().item(), name) for name, value in expected.items())
 
 
-def compare(names: list[str], steps: int, expected: dict[str, dict[str, Tensor]], folder: str) -> None:
+def compare(
+    names: list[str], steps: int, expected: dict[str, dict[str, Tensor]], folder: str
+) -> None:
     """On each of the ranks: write the difference of every row to a file."""
     for name in names:
         torch._dynamo.reset()
         size, what = difference(ROWS[name], steps, expected[name])
-        Path(folder, f'{name}-{dist.get_world_size()}-{dist.get_rank()}').write_text(f'{size} {what}')
+        Path(folder, f'{name}-{dist.get_world_size()}-{dist.get_rank()}').write_text(
+            f'{size} {what}'
+        )
 
 
-def rows_on(ranks: int, names: list[str], steps: int, expected: dict[str, dict[str, Tensor]],
-            ) -> dict[str, tuple[float, str]]:
+def rows_on(
+    ranks: int,
+    names: list[str],
+    steps: int,
+    expected: dict[str, dict[str, Tensor]],
+) -> dict[str, tuple[float, str]]:
     """The largest difference of each row on this number of ranks, and of what."""
     with tempfile.TemporaryDirectory() as folder:
         on_ranks(ranks, Path(folder), compare, names, steps, expected, folder)
         found: dict[str, Any] = {}
         for name in names:
-            lines = [Path(folder, f'{name}-{ranks}-{rank}').read_text().split(' ', 1) for rank in range(ranks)]
+            lines = [
+                Path(folder, f'{name}-{ranks}-{rank}').read_text().split(' ', 1)
+                for rank in range(ranks)
+            ]
             found[name] = max((float(size), what) for size, what in lines)
         return found
 
@@ -175,15 +254,17 @@ def main() -> None:
     parser.add_argument('--steps', type=int, default=30)
     parser.add_argument('--only', nargs='+', choices=ROWS, default=list(ROWS), metavar='NAME')
     args = parser.parse_args()
-    worst = 0.
+    worst = 0.0
     for name in args.only:
         expected = {name: train(ROWS[name], args.steps, sharded=False)}
         for ranks in (2, 4):
             size, what = rows_on(ranks, [name], args.steps, expected)[name]
             print(f'{name}, {ranks} ranks: {size:.1e} ({what})', flush=True)
             worst = max(worst, size)
-    print(f'{len(args.only)} rows, {args.steps} steps, on 2 and 4 ranks: the largest difference from one process is '
-          f'{worst:.1e}; allowed are {LIMIT:.0e}')
+    print(
+        f'{len(args.only)} rows, {args.steps} steps, on 2 and 4 ranks: the largest difference '
+        f'from one process is {worst:.1e}; allowed are {LIMIT:.0e}'
+    )
     sys.exit(worst > LIMIT)
 
 

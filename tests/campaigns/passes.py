@@ -2,8 +2,9 @@
 
     python tests/campaigns/passes.py [--sets AVX2 AVX-512 AMX] [--rounds 15]
 
-Each set is a process in which oneDNN, MKL and torch use no later one. Time is that of the processor, in one thread. A
-pass and the plain model take turns, and the median of the ratios is printed: above 1 the pass is faster.
+Each set is a process in which oneDNN, MKL and torch use no later one. Time is that of the
+processor, in one thread. A pass and the plain model take turns, and the median of the ratios is
+printed: above 1 the pass is faster.
 """
 
 import argparse
@@ -40,7 +41,9 @@ CASES = [
 
 
 def ratio(plain: nn.Module, passed: nn.Module, batch: torch.Tensor, rounds: int) -> float:
-    """The median of the time of the plain model over that with the pass, after two rounds to warm up."""
+    """The median of the time of the plain model over that with the pass, after two rounds to warm
+    up.
+    """
     with torch.inference_mode():
         turns = [(seconds(plain, batch), seconds(passed, batch)) for _ in range(rounds + 2)]
     return statistics.median(before / after for before, after in turns[2:])

@@ -1,6 +1,7 @@
 """Measure what a run of a config adds to a plain training loop.
 
-    python tests/campaigns/plain_loop.py CONFIG [--rounds 10] [--threads 1] [--cfg-options KEY=VALUE ...]
+python tests/campaigns/plain_loop.py CONFIG [--rounds 10] [--threads 1] \
+        [--cfg-options KEY=VALUE ...]
 """
 
 import argparse
@@ -33,7 +34,9 @@ class PlainStepHook(Hook):
         self.starts: list[float] = []
         self.ends: list[float] = []
 
-    def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
+    def after_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
+    ) -> None:
         self.starts.append(clock())
         model, wrapper = runner.model, runner.optim_wrapper
         with wrapper.optim_context(model):
@@ -50,8 +53,8 @@ def runner_overhead(cfg: Config, iterations: int) -> dict[str, float]:
     """Train with a config for a number of iterations, and repeat each as a step of a plain loop.
 
     Returns:
-        ``runner_ms`` and ``plain_ms``, the medians of the times. ``overhead`` is the median ratio of the runner's time
-        to the plain loop's on the same batch, minus 1.
+        ``runner_ms`` and ``plain_ms``, the medians of the times. ``overhead`` is the median ratio
+        of the runner's time to the plain loop's on the same batch, minus 1.
     """
     cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
     cfg.train_cfg = dict(by_epoch=False, max_iters=iterations + WARM_UP + 1)
@@ -64,8 +67,12 @@ def runner_overhead(cfg: Config, iterations: int) -> dict[str, float]:
     runner.register_hook(hook)
     runner.train()
     starts, ends = np.array(hook.starts), np.array(hook.ends)
-    ours, plain = (starts[1:] - ends[:-1])[WARM_UP:], (ends - starts)[WARM_UP + 1:]
-    return dict(runner_ms=1e3 * np.median(ours), plain_ms=1e3 * np.median(plain), overhead=np.median(ours / plain) - 1)
+    ours, plain = (starts[1:] - ends[:-1])[WARM_UP:], (ends - starts)[WARM_UP + 1 :]
+    return dict(
+        runner_ms=1e3 * np.median(ours),
+        plain_ms=1e3 * np.median(plain),
+        overhead=np.median(ours / plain) - 1,
+    )
 
 
 def main() -> None:
@@ -81,8 +88,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as cfg.work_dir:
         cfg.launcher = 'none'
         found = runner_overhead(cfg, args.rounds)
-    print(f'an iteration: runner {found["runner_ms"]:.1f} ms, plain loop {found["plain_ms"]:.1f} ms, '
-          f'overhead {found["overhead"]:.2%}')
+    print(
+        f'an iteration: runner {found["runner_ms"]:.1f} ms, plain loop {found["plain_ms"]:.1f} ms, '
+        f'overhead {found["overhead"]:.2%}'
+    )
 
 
 if __name__ == '__main__':

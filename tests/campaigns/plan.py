@@ -1,9 +1,11 @@
-"""The plan of a step's memory against what torch's allocator really gave, in two processes on a CPU.
+"""The plan of a step's memory against what torch's allocator really gave, in two processes on a
+CPU.
 
     python tests/campaigns/plan.py
 
-Each setting is run for real: two processes, gloo, the same optimizer wrapper and sharding as in a run. torch's profiler
-records every allocation of the third step. The plan knows the config alone. Takes about three minutes on two cores.
+Each setting is run for real: two processes, gloo, the same optimizer wrapper and sharding as in a
+run. torch's profiler records every allocation of the third step. The plan knows the config alone.
+Takes about three minutes on two cores.
 """
 
 import argparse
@@ -37,6 +39,7 @@ MEASURED = 'measured step'
 
 class Case(NamedTuple):
     """A setting to plan and to measure."""
+
     name: str
     arch: str
     sharded: bool
@@ -62,15 +65,26 @@ CASES = (
 
 def config_of(case: Case) -> Config:
     """A classifier's config, as a recipe has it."""
-    optimizer = dict(type=case.optimizer, lr=1e-3, **(dict(momentum=0.9) if case.optimizer == 'SGD' else {}))
+    optimizer = dict(
+        type=case.optimizer, lr=1e-3, **(dict(momentum=0.9) if case.optimizer == 'SGD' else {})
+    )
     width = dict(S=384, B=768, Ti=192)[case.arch.rpartition('+')[2].partition('/')[0]]
-    return Config(dict(
-        default_scope='mmpretrain',
-        model=dict(type='ImageClassifier',
-                   backbone=dict(type='vit_plugin.VisionTransformer', arch=case.arch, img_size=case.img_size),
-                   head=dict(type='vit_plugin.ViTClsHead', num_classes=1000, in_channels=width)),
-        data_preprocessor=dict(num_classes=1000, mean=[127.5] * 3, std=[127.5] * 3),
-        optim_wrapper=dict(type='vit_plugin.OptimWrapper', optimizer=optimizer, clip_grad=dict(max_norm=1.0))))
+    return Config(
+        dict(
+            default_scope='mmpretrain',
+            model=dict(
+                type='ImageClassifier',
+                backbone=dict(
+                    type='vit_plugin.VisionTransformer', arch=case.arch, img_size=case.img_size
+                ),
+                head=dict(type='vit_plugin.ViTClsHead', num_classes=1000, in_channels=width),
+            ),
+            data_preprocessor=dict(num_classes=1000, mean=[127.5] * 3, std=[127.5] * 3),
+            optim_wrapper=dict(
+                type='vit_plugin.OptimWrapper', optimizer=optimizer, clip_grad=dict(max_norm=1.0)
+            ),
+        )
+    )
 
 
 def planned(case: Case) -> float:
@@ -86,24 +100,33 @@ def measured(case: Case) -> float:
     """Bytes at the peak of a step, as torch's allocator gave them to the first of two processes."""
     with tempfile.TemporaryDirectory() as folder:
         context = get_context('fork')
-        processes = [context.Process(target=_train, args=(case, rank, folder)) for rank in range(RANKS)]
+        processes = [
+            context.Process(target=_train, args=(case, rank, folder)) for rank in range(RANKS)
+        ]
         for process in processes:
             process.start()
         for process in processes:
             process.join()
         if any(process.exitcode for process in processes):
-            raise SystemExit(f'{case.name}: a process ended with {[process.exitcode for process in processes]}.')
+            raise SystemExit(
+                f'{case.name}: a process ended with {[process.exitcode for process in processes]}.'
+            )
         return _peak(json.loads(Path(folder, 'trace.json').read_text())['traceEvents'])
 
 
 def _train(case: Case, rank: int, folder: str) -> None:
     torch.set_num_threads(1)
-    dist.init_process_group('gloo', init_method=f'file://{folder}/store', rank=rank, world_size=RANKS)
+    dist.init_process_group(
+        'gloo', init_method=f'file://{folder}/store', rank=rank, world_size=RANKS
+    )
     cfg = config_of(case)
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
         model = build_classifier(cfg, case.recompute).train()
-        model = shard(model, Sharding(), 'cpu') if case.sharded else MMDistributedDataParallel(
-            model, broadcast_buffers=False)
+        model = (
+            shard(model, Sharding(), 'cpu')
+            if case.sharded
+            else MMDistributedDataParallel(model, broadcast_buffers=False)
+        )
         wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
         wrapper.defers_grad_norm = True
         for step in range(3):
@@ -120,21 +143,30 @@ def _train(case: Case, rank: int, folder: str) -> None:
 
 def _step(model: torch.nn.Module, wrapper: object, case: Case) -> None:
     images = torch.zeros(case.batch, 3, case.img_size, case.img_size, dtype=torch.uint8)
-    model.train_step(dict(inputs=images, data_samples=[DataSample().set_gt_label(0)] * case.batch), wrapper)
+    model.train_step(
+        dict(inputs=images, data_samples=[DataSample().set_gt_label(0)] * case.batch), wrapper
+    )
 
 
 def _peak(events: list[dict]) -> float:
-    """The most memory that was held during the measured step, of all that the profile saw allocated and freed.
+    """The most memory that was held during the measured step, of all that the profile saw allocated
+    and freed.
 
-    Gloo copies what it reduces, and frees the copy in a thread that the profile does not see. NCCL makes no such copy,
-    so that what the collectives themselves allocate is left out.
+    Gloo copies what it reduces, and frees the copy in a thread that the profile does not see. NCCL
+    makes no such copy, so that what the collectives themselves allocate is left out.
     """
     step = next(event for event in events if event['name'] == MEASURED)
-    collectives = [event for event in events if event['name'].startswith('c10d::') and 'dur' in event]
-    starts = sorted((event['ts'], event['ts'] + event['dur'], event['tid']) for event in collectives)
+    collectives = [
+        event for event in events if event['name'].startswith('c10d::') and 'dur' in event
+    ]
+    starts = sorted(
+        (event['ts'], event['ts'] + event['dur'], event['tid']) for event in collectives
+    )
     blocks: dict[int, int] = {}
     held = highest = 0
-    for event in sorted((event for event in events if event['name'] == '[memory]'), key=lambda event: event['ts']):
+    for event in sorted(
+        (event for event in events if event['name'] == '[memory]'), key=lambda event: event['ts']
+    ):
         size, address, time = event['args']['Bytes'], event['args']['Addr'], event['ts']
         held -= blocks.pop(address, 0)
         last = starts[bisect(starts, (time, math.inf)) - 1] if starts else (0, 0, 0)
@@ -151,13 +183,18 @@ def main() -> None:
     parser.add_argument('--only', default='', help='cases whose name has this')
     cases = [case for case in CASES if parser.parse_args().only in case.name]
     warnings.simplefilter('ignore')
-    worst = 0.
-    reals = [measured(case) for case in cases]  # first, as processes are not forked after a backward
+    worst = 0.0
+    # First, as processes are not forked after a backward.
+    reals = [measured(case) for case in cases]
     for case, real in zip(cases, reals, strict=True):
         plan = planned(case)
         off = plan / real - 1
         worst = max(worst, abs(off))
-        print(f'{case.name:<40}{plan / 2**20:>9.1f} MiB planned{real / 2**20:>9.1f} measured{off:>+8.1%}', flush=True)
+        print(
+            f'{case.name:<40}{plan / 2**20:>9.1f} MiB planned{real / 2**20:>9.1f} '
+            f'measured{off:>+8.1%}',
+            flush=True,
+        )
     print(f'plan: {len(cases)} settings, the worst {worst:.1%} off, goal {GOAL:.0%}')
     sys.exit(worst > GOAL)
 

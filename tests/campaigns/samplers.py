@@ -1,9 +1,11 @@
-"""The order of ImageNet-22k's 14.2 million images: seconds and memory of a process, at any position.
+"""The order of ImageNet-22k's 14.2 million images: seconds and memory of a process, at any
+position.
 
     python tests/campaigns/samplers.py
 
-For both samplers: the first index of an epoch, and of a run that goes on at a random position of the 90th epoch. The
-memory is what the process holds at most while it iterates over an epoch, above what it held before. It takes 20 s.
+For both samplers: the first index of an epoch, and of a run that goes on at a random position of
+the 90th epoch. The memory is what the process holds at most while it iterates over an epoch, above
+what it held before. It takes 20 s.
 """
 
 import argparse
@@ -17,7 +19,7 @@ import torch
 from vit_plugin.data import DefaultSampler, InfiniteSampler
 
 IMAGES, EPOCHS = 14_197_122, 90
-ORDER_SECONDS, RESUME_SECONDS, MEBIBYTES = 1., 2., 150.
+ORDER_SECONDS, RESUME_SECONDS, MEBIBYTES = 1.0, 2.0, 150.0
 
 
 class Images:
@@ -62,9 +64,16 @@ def measure(images: int = IMAGES, rounds: int = 3) -> dict[str, float]:
 def main() -> None:
     argparse.ArgumentParser(description=__doc__.partition('\n')[0]).parse_args()
     found = measure()
-    print(f'{IMAGES:,} images: order of an epoch {found["order"]:.2f} s (limit {ORDER_SECONDS}), any position '
-          f'{found["resume"]:.2f} s (limit {RESUME_SECONDS}), memory {found["memory"]:.0f} MiB (limit {MEBIBYTES})')
-    sys.exit(found['order'] >= ORDER_SECONDS or found['resume'] >= RESUME_SECONDS or found['memory'] >= MEBIBYTES)
+    print(
+        f'{IMAGES:,} images: order of an epoch {found["order"]:.2f} s (limit {ORDER_SECONDS}), '
+        f'any position {found["resume"]:.2f} s (limit {RESUME_SECONDS}), memory '
+        f'{found["memory"]:.0f} MiB (limit {MEBIBYTES})'
+    )
+    sys.exit(
+        found['order'] >= ORDER_SECONDS
+        or found['resume'] >= RESUME_SECONDS
+        or found['memory'] >= MEBIBYTES
+    )
 
 
 if __name__ == '__main__':

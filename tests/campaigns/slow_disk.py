@@ -1,6 +1,9 @@
-"""Makes every fsync of a process take 20 ms more, as on a shared file system. The runs of kills.py import it.
+"""Makes every fsync of a process take 20 ms more, as on a shared file system.
 
-On a fast disk the checkpoint of the tiny run is written in a few milliseconds, and a kill falls beside it.
+The runs of kills.py import it.
+
+On a fast disk the checkpoint of the tiny run is written in a few milliseconds, and a kill falls
+beside it.
 """
 
 import os

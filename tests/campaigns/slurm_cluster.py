@@ -4,7 +4,8 @@
     for package in FOLDER/*.deb; do dpkg -x $package FOLDER; done
     export SLURM_PACKAGES=FOLDER
 
-It must run as root. Its partitions are ``low`` and ``high``; a job in ``high`` preempts one in ``low``.
+It must run as root. Its partitions are ``low`` and ``high``; a job in ``high`` preempts one in
+``low``.
 """
 
 import os
@@ -78,8 +79,13 @@ class Cluster:
 
     def run(self, *command: str, **variables: str) -> str:
         """The output of a command such as ``squeue``."""
-        done = subprocess.run(command, env={**self.environment, **variables}, capture_output=True, text=True,
-                              timeout=60)
+        done = subprocess.run(
+            command,
+            env={**self.environment, **variables},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         if done.returncode:
             raise RuntimeError(f'{command[0]}: {done.stderr or done.stdout}')
         return done.stdout
@@ -89,7 +95,7 @@ class Cluster:
         words = self.run('scontrol', '-o', 'show', 'job', number).split()
         return dict(word.split('=', 1) for word in words if '=' in word)
 
-    def wait_for(self, number: str, *states: str, seconds: float = 120.) -> dict[str, str]:
+    def wait_for(self, number: str, *states: str, seconds: float = 120.0) -> dict[str, str]:
         """Wait until a job is in one of the states."""
         deadline = time.monotonic() + seconds
         while (job := self.job(number))['JobState'] not in states:
@@ -113,13 +119,33 @@ def running(unpacked: Path, folder: Path, grace: int = 20) -> Iterator[Cluster]:
     library = next(unpacked.glob('usr/lib/*/slurm-wlm'))
     ports = free_ports(3)
     conf = folder / 'slurm.conf'
-    conf.write_text(CONF.format(host=socket.gethostname(), ports=ports, plugins=library, folder=folder, grace=grace))
-    environment = dict(os.environ, SLURM_CONF=str(conf), LD_LIBRARY_PATH=f'{library}:{library.parent}',
-                       PATH=f'{unpacked}/usr/bin:{os.environ["PATH"]}')
-    programs = [['slurmctld-wlm', '-D', '-c'], *(
-        ['slurmd-wlm', '-D', '-N', node, '-d', str(next(unpacked.rglob('slurmstepd-wlm')))] for node in ('n1', 'n2'))]
-    daemons = [subprocess.Popen([str(unpacked / 'usr/sbin' / name), *flags, '-f', str(conf)], env=environment,
-                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for name, *flags in programs]
+    conf.write_text(
+        CONF.format(
+            host=socket.gethostname(), ports=ports, plugins=library, folder=folder, grace=grace
+        )
+    )
+    environment = dict(
+        os.environ,
+        SLURM_CONF=str(conf),
+        LD_LIBRARY_PATH=f'{library}:{library.parent}',
+        PATH=f'{unpacked}/usr/bin:{os.environ["PATH"]}',
+    )
+    programs = [
+        ['slurmctld-wlm', '-D', '-c'],
+        *(
+            ['slurmd-wlm', '-D', '-N', node, '-d', str(next(unpacked.rglob('slurmstepd-wlm')))]
+            for node in ('n1', 'n2')
+        ),
+    ]
+    daemons = [
+        subprocess.Popen(
+            [str(unpacked / 'usr/sbin' / name), *flags, '-f', str(conf)],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for name, *flags in programs
+    ]
     cluster = Cluster(folder, environment)
     try:
         deadline = time.monotonic() + 60

@@ -22,11 +22,13 @@ TRAIN = """
 default_scope = 'mmpretrain'
 data_preprocessor = dict(num_classes=2, mean=[125.] * 3, std=[60.] * 3)
 model = dict(
-    type='ImageClassifier', head=dict(type='VisionTransformerClsHead', num_classes=2, in_channels=192),
+    type='ImageClassifier',
+    head=dict(type='VisionTransformerClsHead', num_classes=2, in_channels=192),
     backbone=dict(type='{type}', arch='deit-tiny', img_size=32, patch_size=4))
 train_dataloader = dict(
     batch_size=8, num_workers=0, sampler=dict(type='DefaultSampler', shuffle=True), dataset=dict(
-        type='CustomDataset', data_root={folder!r}, pipeline=[dict(type='LoadImageFromFile'), dict(type='PackInputs')]))
+        type='CustomDataset', data_root={folder!r},
+        pipeline=[dict(type='LoadImageFromFile'), dict(type='PackInputs')]))
 optim_wrapper = dict(optimizer=dict(type='AdamW', lr=1e-3))
 train_cfg = dict(by_epoch=False, max_iters=1)
 """
@@ -64,27 +66,42 @@ def seconds(arguments: Sequence[str], rounds: int) -> float:
 
 
 def first_steps(folder: Path, rounds: int) -> dict[str, float]:
-    """Seconds of a whole training of one step: our runner and ViT, and MMEngine's runner with MMPretrain's ViT."""
+    """Seconds of a whole training of one step: our runner and ViT, and MMEngine's runner with
+    MMPretrain's ViT.
+    """
     for name in ('a', 'b'):
         (folder / 'images' / name).mkdir(parents=True)
         for i in range(8):
-            cv2.imwrite(str(folder / 'images' / name / f'{i}.png'), np.full((32, 32, 3), i, np.uint8))
+            cv2.imwrite(
+                str(folder / 'images' / name / f'{i}.png'), np.full((32, 32, 3), i, np.uint8)
+            )
     commands = {}
-    for kind, runs in (('vit_plugin.MMVisionTransformer', 'ours'), ('VisionTransformer', "MMPretrain's")):
+    for kind, runs in (
+        ('vit_plugin.MMVisionTransformer', 'ours'),
+        ('VisionTransformer', "MMPretrain's"),
+    ):
         config = folder / f'{kind.lower().replace(".", "_")}.py'
         config.write_text(TRAIN.format(type=kind, folder=str(folder / 'images')))
         commands[runs] = str(config)
     work = str(folder / 'work')
     return {
-        'ours': seconds((sys.executable, '-m', 'vit_plugin', 'train', commands['ours'], '--work-dir', work), rounds),
-        "MMPretrain's": seconds((sys.executable, '-c', MMENGINE.format(
-            config=commands["MMPretrain's"], folder=work)), rounds)}
+        'ours': seconds(
+            (sys.executable, '-m', 'vit_plugin', 'train', commands['ours'], '--work-dir', work),
+            rounds,
+        ),
+        "MMPretrain's": seconds(
+            (sys.executable, '-c', MMENGINE.format(config=commands["MMPretrain's"], folder=work)),
+            rounds,
+        ),
+    }
 
 
 def compiled(arch: str, line: str) -> list[str]:
     """The first and the second step of a model compiled by this line."""
     script = COMPILED.format(arch=arch, compile=line)
-    return subprocess.run((sys.executable, '-c', script), check=True, capture_output=True, text=True).stdout.split()
+    return subprocess.run(
+        (sys.executable, '-c', script), check=True, capture_output=True, text=True
+    ).stdout.split()
 
 
 def main() -> None:
@@ -93,13 +110,23 @@ def main() -> None:
     parser.add_argument('--rounds', type=int, default=3)
     args = parser.parse_args()
     for name in IMPORTS:
-        print(f'import {name:<40}{seconds((sys.executable, "-c", f"import {name}"), args.rounds):7.2f}', flush=True)
+        print(
+            'import '
+            f'{name:<40}{seconds((sys.executable, "-c", f"import {name}"), args.rounds):7.2f}',
+            flush=True,
+        )
     with tempfile.TemporaryDirectory() as folder:
         for name, taken in first_steps(Path(folder), args.rounds).items():
             print(f'a training of one step, {name:<23}{taken:7.2f}', flush=True)
-    for name, line in (('blocks', 'compile_blocks(model)'), ('whole model', 'model = torch.compile(model)')):
+    for name, line in (
+        ('blocks', 'compile_blocks(model)'),
+        ('whole model', 'model = torch.compile(model)'),
+    ):
         first, second = compiled(args.arch, line)
-        print(f'{args.arch} compiled, {name:<20} first step {float(first):7.2f}, second {float(second):6.2f}')
+        print(
+            f'{args.arch} compiled, {name:<20} first step {float(first):7.2f}, second '
+            f'{float(second):6.2f}'
+        )
 
 
 if __name__ == '__main__':

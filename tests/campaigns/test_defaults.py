@@ -28,8 +28,10 @@ def test_few_images_are_of_other_ones_than_those_to_validate(tmp_path):
         write_few(tmp_path / 'all', tmp_path / f'few{seed}', seed)
         found = read_class_folders(Tree(tmp_path / f'few{seed}'), tmp_path / 'run')
         assert (len(found.classes), len(found.train), len(found.val)) == (5, 300, held_out)
-    names = [{path.resolve() for path in (tmp_path / 'few1' / part).rglob('*.png')}
-             for part in ('train', 'val')]
+    names = [
+        {path.resolve() for path in (tmp_path / 'few1' / part).rglob('*.png')}
+        for part in ('train', 'val')
+    ]
     assert not names[0] & names[1]
 
 

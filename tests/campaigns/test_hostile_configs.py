@@ -1,7 +1,7 @@
 """Hostile configs in checkpoints, for a while; the campaign tries every registered class.
 
-It is a process of its own, because its audit hook cannot be taken back. Each mechanism has quick tests:
-tests/weights/test_untrusted.py and tests/weights/test_closed.py.
+It is a process of its own, because its audit hook cannot be taken back. Each mechanism has quick
+tests: tests/weights/test_untrusted.py and tests/weights/test_closed.py.
 """
 
 import os
@@ -19,8 +19,13 @@ pytest.importorskip('mmseg')
 @pytest.mark.nightly
 def test_no_hostile_config_leaves_a_mark():
     command = [sys.executable, 'tests/campaigns/hostile_configs.py', '--minutes', '0.5']
-    done = subprocess.run(command, capture_output=True, text=True, check=False,
-                          env={**os.environ, 'PYTHONPATH': str(Path.cwd())})
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, 'PYTHONPATH': str(Path.cwd())},
+    )
     assert done.returncode == 0, done.stderr
     assert 'marks: 0' in done.stdout
     assert 'refused at the door' in done.stdout

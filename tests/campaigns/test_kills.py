@@ -1,4 +1,6 @@
-"""Trainings that are killed and started again through the command line; the campaign does it a hundred times."""
+"""Trainings that are killed and started again through the command line; the campaign does it a
+hundred times.
+"""
 
 import random
 

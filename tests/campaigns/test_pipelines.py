@@ -12,8 +12,13 @@ def test_pipelines_are_measured_on_the_same_files(tmp_path):
     for i in range(2):
         Image.effect_noise((64, 48), 60).convert('RGB').save(tmp_path / f'{i}.jpg')
     rates = compare_pipelines(tmp_path, 32, 1)
-    assert {'decoding alone', 'worker: vit_plugin', 'complete: mmpretrain, cv2', 'complete: timm',
-            'complete: torchvision'} <= rates.keys()
+    assert {
+        'decoding alone',
+        'worker: vit_plugin',
+        'complete: mmpretrain, cv2',
+        'complete: timm',
+        'complete: torchvision',
+    } <= rates.keys()
     assert min(rate['images_per_core_s'] for rate in rates.values()) > 0
     with pytest.raises(SystemExit, match='no JPEG files'):
         compare_pipelines(tmp_path / 'none', 32, 1)

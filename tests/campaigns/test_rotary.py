@@ -7,8 +7,13 @@ TINY = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=128)
 
 def test_all_models_run_and_ours_are_timms():
     taken = rotary.run(48, 1, arch=TINY)
-    assert list(taken) == ['no positions', 'ours, halves', "timm's Eva, halves", 'ours, neighbours',
-                           "timm's Eva, neighbours"]
+    assert list(taken) == [
+        'no positions',
+        'ours, halves',
+        "timm's Eva, halves",
+        'ours, neighbours',
+        "timm's Eva, neighbours",
+    ]
     assert min(taken.values()) > 0
 
 

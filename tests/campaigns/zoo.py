@@ -1,15 +1,17 @@
 """Every Vision Transformer of timm's by its name: does our backbone compute the same?
 
-For each name and image size, timm's model and ``VisionTransformer(arch='timm://<name>')`` get the same random weights,
-through a plain ``load_state_dict`` of timm's names. The tokens before the head are compared, in float64 or float32.
-Both models are built at full width on the meta device. To save time and memory, only some of their blocks are kept: the
-first, the middle and the last one, or fewer if they are very wide (``--blocks 0`` keeps all).
+For each name and image size, timm's model and ``VisionTransformer(arch='timm://<name>')`` get the
+same random weights, through a plain ``load_state_dict`` of timm's names. The tokens before the head
+are compared, in float64 or float32. Both models are built at full width on the meta device. To save
+time and memory, only some of their blocks are kept: the first, the middle and the last one, or
+fewer if they are very wide (``--blocks 0`` keeps all).
 
     python tests/campaigns/zoo.py [--names 'eva02*'] [--dtype float32] [--blocks 0] [--out zoo.md]
 
-Prints a row for each name: equal (to the last bit), the largest difference relative to the largest value, rejected with
-the reason, or UNEQUAL. Ends with a summary, and with status 1 if anything is unequal. Most names take seconds, the
-widest ones minutes. On one core of an EPYC all took 26 minutes in float32, and 19 in float64 with ``--blocks 1``.
+Prints a row for each name: equal (to the last bit), the largest difference relative to the largest
+value, rejected with the reason, or UNEQUAL. Ends with a summary, and with status 1 if anything is
+unequal. Most names take seconds, the widest ones minutes. On one core of an EPYC all took 26
+minutes in float32, and 19 in float64 with ``--blocks 1``.
 """
 
 import argparse
@@ -42,7 +44,9 @@ def kept_blocks(depth: int, width: int, count: int | None = None) -> list[int]:
 def randomise(model: nn.Module) -> None:
     """Fill a model that came from the meta device. Zeros and ones would hide mistakes."""
     for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.02) if parameter.ndim > 1 else nn.init.uniform_(parameter, 0.5, 1.5)
+        nn.init.normal_(parameter, std=0.02) if parameter.ndim > 1 else nn.init.uniform_(
+            parameter, 0.5, 1.5
+        )
     if isinstance(getattr(model, 'rope', None), RotaryEmbeddingMixed):
         nn.init.normal_(model.rope.freqs)
     for name, buffer in model.named_buffers():
@@ -61,8 +65,11 @@ def theirs(name: str, blocks: list[int], dtype: torch.dtype, any_size: bool) -> 
     """timm's model with random weights and these blocks alone."""
     with torch.device('meta'):
         model = timm.create_model(name, num_classes=0, dynamic_img_size=any_size)
-    model.blocks = type(model.blocks)(*(model.blocks[i] for i in blocks)) if isinstance(
-        model.blocks, nn.Sequential) else nn.ModuleList(model.blocks[i] for i in blocks)
+    model.blocks = (
+        type(model.blocks)(*(model.blocks[i] for i in blocks))
+        if isinstance(model.blocks, nn.Sequential)
+        else nn.ModuleList(model.blocks[i] for i in blocks)
+    )
     for part in ('attn_pool', 'fc_norm'):
         setattr(model, part, None)
     rope = getattr(model, 'rope', None)
@@ -72,7 +79,8 @@ def theirs(name: str, blocks: list[int], dtype: torch.dtype, any_size: bool) -> 
     randomise(model)
     model.to(dtype)
     if rope is not None and not getattr(model, 'rope_mixed', False):
-        rope.float()  # as in every float32 model; timm computes angles of models in float64 otherwise
+        # As in every float32 model; timm computes angles of models in float64 otherwise.
+        rope.float()
         randomise(rope)
     return model
 
@@ -82,7 +90,7 @@ def ours(name: str, blocks: list[int], dtype: torch.dtype) -> VisionTransformer:
     with torch.device('meta'):
         model = VisionTransformer(f'timm://{name}', out_type='raw')
     kept = [model.blocks[i] for i in blocks]
-    model.blocks.__init__(kept, (len(kept) - 1, ))
+    model.blocks.__init__(kept, (len(kept) - 1,))
     model.num_layers = model.rope.num_layers = len(kept)
     if isinstance(model.rope, MixedRotary):
         model.rope.freqs = nn.Parameter(model.rope.freqs[:, blocks])
@@ -97,7 +105,9 @@ def sizes(model: VisionTransformer) -> dict[str, tuple[int, int]]:
 
 
 @torch.no_grad()
-def compare(name: str, dtype: torch.dtype = torch.float64, count: int | None = None) -> dict[str, float]:
+def compare(
+    name: str, dtype: torch.dtype = torch.float64, count: int | None = None
+) -> dict[str, float]:
     """The largest difference of the tokens at each size, relative to the largest value.
 
     Raises:
@@ -113,14 +123,18 @@ def compare(name: str, dtype: torch.dtype = torch.float64, count: int | None = N
         if reference is None or any_size != reference[0]:
             state = reference and reference[1].state_dict()
             reference = any_size, theirs(name, blocks, dtype, any_size)
-            reference[1].load_state_dict(state) if state else model.load_state_dict(reference[1].state_dict())
+            reference[1].load_state_dict(state) if state else model.load_state_dict(
+                reference[1].state_dict()
+            )
         images = torch.randn(1, model.patch_embed.in_channels, *size, dtype=dtype)
         found[label] = difference(reference[1].forward_features(images), model(images)[0])
     return found
 
 
 def difference(expected: Tensor, actual: Tensor) -> float:
-    """The largest difference relative to the largest value. inf for another shape, or if a value is not finite."""
+    """The largest difference relative to the largest value. inf for another shape, or if a value is
+    not finite.
+    """
     if expected.shape != actual.shape or not expected.isfinite().all():
         return float('inf')
     return float((expected - actual).abs().max() / expected.abs().max())
@@ -139,17 +153,26 @@ def main() -> int:
     parser.add_argument('--blocks', type=int, help='number of blocks to keep, 0 for all')
     parser.add_argument('--out', type=Path, help='file for the table')
     args = parser.parse_args()
-    dtype, counts, worst, start = getattr(torch, args.dtype), Counter(), 0., time.time()
+    dtype, counts, worst, start = getattr(torch, args.dtype), Counter(), 0.0, time.time()
     rows = ['| name | native | square | other |', '|---|---|---|---|']
     print(*rows, sep='\n')
     for name in fnmatch.filter(names(), args.names):
         try:
             found = compare(name, dtype, args.blocks)
-            row = f'| `{name}` | ' + ' | '.join(outcome(value, dtype) for value in found.values()) + ' |'
+            row = (
+                f'| `{name}` | '
+                + ' | '.join(outcome(value, dtype) for value in found.values())
+                + ' |'
+            )
             largest = max(found.values())
             worst = max(worst, largest)
-            counts['unequal' if largest > TOLERANCE[dtype] else 'equal to the last bit' if largest == 0 else
-                   'equal up to rounding'] += 1
+            counts[
+                'unequal'
+                if largest > TOLERANCE[dtype]
+                else 'equal to the last bit'
+                if largest == 0
+                else 'equal up to rounding'
+            ] += 1
         except ConfigError as error:
             row = f'| `{name}` | rejected: {error} | | |'
             counts['rejected'] += 1
@@ -157,9 +180,12 @@ def main() -> int:
         print(row, flush=True)
         if args.out:
             args.out.write_text('\n'.join(rows) + '\n')
-    print(f'{sum(counts.values())} names in {args.dtype}: ' + ', '.join(
-        f'{count} {what}' for what, count in sorted(counts.items())) + f'; largest difference {worst:.1e}; '
-        f'{time.time() - start:.0f} s')
+    print(
+        f'{sum(counts.values())} names in {args.dtype}: '
+        + ', '.join(f'{count} {what}' for what, count in sorted(counts.items()))
+        + f'; largest difference {worst:.1e}; '
+        f'{time.time() - start:.0f} s'
+    )
     return int(counts['unequal'] > 0)
 
 

@@ -18,26 +18,54 @@ def coco(tmp_path, monkeypatch) -> Config:
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'data/images').mkdir(parents=True)
     (tmp_path / 'data/train.json').touch()
-    dataset = dict(type='CocoDataset', data_root='data/', ann_file='train.json', data_prefix=dict(img='images/'))
-    return Config(dict(
-        work_dir='work', model=dict(type='RetinaNet'), default_scope='mmengine', train_cfg=dict(by_epoch=True),
-        optim_wrapper=dict(optimizer=dict(type='SGD')), test_evaluator=dict(type='Metric'),
-        train_dataloader=dict(dataset=dict(type='ConcatDataset', datasets=[dataset, dict(dataset)])),
-        val_dataloader=dict(dataset=dict(dataset)),
-        val_evaluator=[dict(type='CocoMetric', ann_file='data/train.json')]))
+    dataset = dict(
+        type='CocoDataset',
+        data_root='data/',
+        ann_file='train.json',
+        data_prefix=dict(img='images/'),
+    )
+    return Config(
+        dict(
+            work_dir='work',
+            model=dict(type='RetinaNet'),
+            default_scope='mmengine',
+            train_cfg=dict(by_epoch=True),
+            optim_wrapper=dict(optimizer=dict(type='SGD')),
+            test_evaluator=dict(type='Metric'),
+            train_dataloader=dict(
+                dataset=dict(type='ConcatDataset', datasets=[dataset, dict(dataset)])
+            ),
+            val_dataloader=dict(dataset=dict(dataset)),
+            val_evaluator=[dict(type='CocoMetric', ann_file='data/train.json')],
+        )
+    )
 
 
 def test_data_that_is_there_passes(coco):
     check_config(coco)
 
 
-@pytest.mark.parametrize(('field', 'value', 'words'), [
-    ('train_dataloader.dataset.datasets.1.data_root', 'none',
-     "train_dataloader.dataset.datasets.1: there is no folder 'none/images/'"),
-    ('val_dataloader.dataset.data_prefix.img', 'photos', "there is no folder 'data/photos'"),
-    ('val_dataloader.dataset.ann_file', 'val.json', "val_dataloader.dataset: there is no file 'data/val.json'"),
-    ('val_evaluator.0.ann_file', 'val.json', "give --cfg-options val_evaluator.0.ann_file=FILE"),
-])
+@pytest.mark.parametrize(
+    ('field', 'value', 'words'),
+    [
+        (
+            'train_dataloader.dataset.datasets.1.data_root',
+            'none',
+            "train_dataloader.dataset.datasets.1: there is no folder 'none/images/'",
+        ),
+        ('val_dataloader.dataset.data_prefix.img', 'photos', "there is no folder 'data/photos'"),
+        (
+            'val_dataloader.dataset.ann_file',
+            'val.json',
+            "val_dataloader.dataset: there is no file 'data/val.json'",
+        ),
+        (
+            'val_evaluator.0.ann_file',
+            'val.json',
+            'give --cfg-options val_evaluator.0.ann_file=FILE',
+        ),
+    ],
+)
 def test_missing_data_is_named_with_the_remedy(coco, field, value, words):
     coco.merge_from_dict({field: value})
     with pytest.raises(ConfigError) as error:
@@ -46,7 +74,10 @@ def test_missing_data_is_named_with_the_remedy(coco, field, value, words):
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(st.sampled_from(sorted(NUMBERS.fields)), st.sampled_from([-2, 'abc', [1], math.nan, math.inf, True, -math.inf]))
+@given(
+    st.sampled_from(sorted(NUMBERS.fields)),
+    st.sampled_from([-2, 'abc', [1], math.nan, math.inf, True, -math.inf]),
+)
 def test_numbers_out_of_range_are_named(coco, field, value):
     cfg = coco.copy()
     cfg.test_dataloader = cfg.val_dataloader
@@ -57,13 +88,17 @@ def test_numbers_out_of_range_are_named(coco, field, value):
 
 def test_more_workers_than_a_machine_can_start_are_refused(coco):
     coco.train_dataloader.num_workers = 100_000
-    with pytest.raises(ConfigError, match='train_dataloader.num_workers=100000 must be less than or equal to'):
+    with pytest.raises(
+        ConfigError, match='train_dataloader.num_workers=100000 must be less than or equal to'
+    ):
         check_config(coco)
 
 
 def test_a_metrics_arguments_are_checked_before_the_first_epoch(digits_config):
     digits_config.val_evaluator.topk = 'word'
-    with pytest.raises(ConfigError, match="val_evaluator: topk='word' must be a valid integer or be a list"):
+    with pytest.raises(
+        ConfigError, match="val_evaluator: topk='word' must be a valid integer or be a list"
+    ):
         check_config(digits_config)
 
 
@@ -74,5 +109,7 @@ def test_a_rate_that_the_schedule_replaces_is_an_error(coco):
     check_config(coco)
     coco.optim_wrapper.optimizer.lr = 1e-3
     check_config(coco, ['val_dataloader'])  # it plays no part there
-    with pytest.raises(ConfigError, match='optimizer.lr=0.001 has no effect.*set param_scheduler.eta_max'):
+    with pytest.raises(
+        ConfigError, match='optimizer.lr=0.001 has no effect.*set param_scheduler.eta_max'
+    ):
         check_config(coco)

@@ -14,15 +14,24 @@ from vit_plugin.errors import ConfigError
 PLAIN = ConfigDict(type='CustomDataset', pipeline=[])
 
 
-@pytest.mark.parametrize('dataset', [
-    PLAIN, ConfigDict(type='vit_plugin.stratified_subset', dataset=PLAIN),
-    ConfigDict(type='RepeatDataset', dataset=dict(type='vit_plugin.stratified_subset', dataset=PLAIN))])
+@pytest.mark.parametrize(
+    'dataset',
+    [
+        PLAIN,
+        ConfigDict(type='vit_plugin.stratified_subset', dataset=PLAIN),
+        ConfigDict(
+            type='RepeatDataset', dataset=dict(type='vit_plugin.stratified_subset', dataset=PLAIN)
+        ),
+    ],
+)
 def test_the_pipeline_is_that_of_the_innermost_data_set(dataset):
     assert with_pipeline(dataset) == PLAIN
 
 
 def test_several_data_sets_have_no_single_pipeline():
-    with pytest.raises(ConfigError, match="'ConcatDataset' has no pipeline of its own; give a plain data set"):
+    with pytest.raises(
+        ConfigError, match="'ConcatDataset' has no pipeline of its own; give a plain data set"
+    ):
         with_pipeline(ConfigDict(type='ConcatDataset', datasets=[PLAIN]))
 
 
@@ -39,6 +48,11 @@ def test_the_views_of_cifar_are_the_image_and_its_mirror_image_as_they_are_and_s
     image = torch.randint(256, (3, 32, 32), dtype=torch.uint8)
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         views = Compose(steps)(dict(img=image.permute(1, 2, 0).numpy()))['inputs']
-    padded = [torch.nn.functional.pad(view.float(), (1, 1, 1, 1), 'reflect').byte() for view in (image, image.flip(-1))]
-    expected = [view[:, start:start + 32, start:start + 32] for view in padded for start in (1, 0, 2)]
+    padded = [
+        torch.nn.functional.pad(view.float(), (1, 1, 1, 1), 'reflect').byte()
+        for view in (image, image.flip(-1))
+    ]
+    expected = [
+        view[:, start : start + 32, start : start + 32] for view in padded for start in (1, 0, 2)
+    ]
     torch.testing.assert_close(views, expected)

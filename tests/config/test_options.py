@@ -10,21 +10,33 @@ from vit_plugin.config.options import OURS, THEIRS
 from vit_plugin.errors import ConfigError
 
 
-@pytest.mark.parametrize(('option', 'words'), [
-    ('train_cfg.max_epoch', "train_cfg has no setting 'max_epoch'; did you mean by_epoch or max_epochs"),
-    ('optim_wraper.optimizer.lr', "a config has no setting 'optim_wraper'; did you mean optim_wrapper?"),
-    ('randomness.sed', "randomness has no setting 'sed'; did you mean seed"),
-    ('optim_wrapper.paramwise_cfg.norm_decay', "did you mean norm_decay_mult"),
-    ('param_scheduler.7.end', 'param_scheduler is a list, whose parts are named by their numbers from 0 to 1'),
-    ('sharding.grup', "sharding has no setting 'grup'; did you mean group?"),
-    ('lora.rank', "lora has no setting 'rank'; there are alpha, dropout, r, targets"),
-    ('env_cfg.mp_cfg.mp_start', 'there are distributed, mp_start_method, opencv_num_threads'),
-    ('default_hooks.preemption.intervl', 'did you mean interval?'),
-    ('default_hooks.checkpoint.keep_evry', 'did you mean keep_every?'),
-    ('train_cfg.max_epochs.x', 'train_cfg.max_epochs=3 has no settings'),
-    ('default_hooks.checkpoints.interval', 'did you mean checkpoint'),
-    ('model.data_preprocessor.num_classes', 'is next to the model in this config; leave out'),
-])
+@pytest.mark.parametrize(
+    ('option', 'words'),
+    [
+        (
+            'train_cfg.max_epoch',
+            "train_cfg has no setting 'max_epoch'; did you mean by_epoch or max_epochs",
+        ),
+        (
+            'optim_wraper.optimizer.lr',
+            "a config has no setting 'optim_wraper'; did you mean optim_wrapper?",
+        ),
+        ('randomness.sed', "randomness has no setting 'sed'; did you mean seed"),
+        ('optim_wrapper.paramwise_cfg.norm_decay', 'did you mean norm_decay_mult'),
+        (
+            'param_scheduler.7.end',
+            'param_scheduler is a list, whose parts are named by their numbers from 0 to 1',
+        ),
+        ('sharding.grup', "sharding has no setting 'grup'; did you mean group?"),
+        ('lora.rank', "lora has no setting 'rank'; there are alpha, dropout, r, targets"),
+        ('env_cfg.mp_cfg.mp_start', 'there are distributed, mp_start_method, opencv_num_threads'),
+        ('default_hooks.preemption.intervl', 'did you mean interval?'),
+        ('default_hooks.checkpoint.keep_evry', 'did you mean keep_every?'),
+        ('train_cfg.max_epochs.x', 'train_cfg.max_epochs=3 has no settings'),
+        ('default_hooks.checkpoints.interval', 'did you mean checkpoint'),
+        ('model.data_preprocessor.num_classes', 'is next to the model in this config; leave out'),
+    ],
+)
 def test_a_misspelt_option_is_answered_with_the_nearest(digits_config, option, words):
     with pytest.raises(ConfigError) as error:
         check_options(digits_config, {option: 1})
@@ -32,17 +44,40 @@ def test_a_misspelt_option_is_answered_with_the_nearest(digits_config, option, w
 
 
 def test_what_something_reads_is_no_misspelling(digits_config):
-    check_options(digits_config, dict.fromkeys((
-        'model.backbone.drop_path_rate', 'randomness.seed', 'train_dataloader.dataset.indices', 'tta_model.type',
-        'optim_wrapper.accumulative_counts', 'activation_checkpointing', 'train_cfg.dynamic_intervals',
-        'param_scheduler.0.end', 'default_hooks.early_stopping.type', 'auto_scale_lr.enable', 'model.neck.type',
-        'sharding.group', 'begin_from', 'lora.r', 'unreadable.max_share',
-        'default_hooks.checkpoint.keep_every', 'default_hooks.preemption.signals')))
+    check_options(
+        digits_config,
+        dict.fromkeys(
+            (
+                'model.backbone.drop_path_rate',
+                'randomness.seed',
+                'train_dataloader.dataset.indices',
+                'tta_model.type',
+                'optim_wrapper.accumulative_counts',
+                'activation_checkpointing',
+                'train_cfg.dynamic_intervals',
+                'param_scheduler.0.end',
+                'default_hooks.early_stopping.type',
+                'auto_scale_lr.enable',
+                'model.neck.type',
+                'sharding.group',
+                'begin_from',
+                'lora.r',
+                'unreadable.max_share',
+                'default_hooks.checkpoint.keep_every',
+                'default_hooks.preemption.signals',
+            )
+        ),
+    )
 
 
 def test_every_setting_that_is_read_is_known():
     folders = ('vit_plugin/config', 'vit_plugin/engine', 'vit_plugin/apps', 'tools')
-    text = '\n'.join(source.read_text() for folder in folders for source in Path(folder).rglob('*.py'))
-    read = set(re.findall(r"\bcfg(?:\.get\(|\.setdefault\(|\[)'(\w+)'", text) + re.findall(r'\bcfg\.(\w+) = ', text))
+    text = '\n'.join(
+        source.read_text() for folder in folders for source in Path(folder).rglob('*.py')
+    )
+    read = set(
+        re.findall(r"\bcfg(?:\.get\(|\.setdefault\(|\[)'(\w+)'", text)
+        + re.findall(r'\bcfg\.(\w+) = ', text)
+    )
     assert read >= OURS
     assert read <= OURS | THEIRS | parameters(Runner)

@@ -11,6 +11,8 @@ def test_reading_a_config_leaves_mmengines_table_of_hosts_alone(tmp_path):
     before = dict(MODULE2PACKAGE)
     read_config('configs/vit/vit-mini-p2_1xb16_digits.py')
     (tmp_path / 'wrong.py').write_text('model = (')
-    with pytest.raises(ConfigError, match=r"wrong.py' cannot be read \(SyntaxError: .*line 1.*\); correct it"):
+    with pytest.raises(
+        ConfigError, match=r"wrong.py' cannot be read \(SyntaxError: .*line 1.*\); correct it"
+    ):
         read_config(str(tmp_path / 'wrong.py'))
     assert before == MODULE2PACKAGE

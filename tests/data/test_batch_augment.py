@@ -11,11 +11,17 @@ from vit_plugin.data.batch_transforms import BATCHED, check_batched
 from vit_plugin.errors import ConfigError
 
 HPARAMS = dict(pad_val=[104, 116, 124], interpolation='bilinear')
-POLICY = dict(policies='timm_increasing', num_policies=2, magnitude_level=9, magnitude_std=0.5, hparams=HPARAMS)
+POLICY = dict(
+    policies='timm_increasing',
+    num_policies=2,
+    magnitude_level=9,
+    magnitude_std=0.5,
+    hparams=HPARAMS,
+)
 
 
 def photo(seed: int = 0, height: int = 40, width: int = 56) -> np.ndarray:
-    """Smooth colours with an edge (H, W, 3), so that a pixel off shows and interpolation does not."""
+    """Smooth colours with an edge (H, W, 3), so that an offset of a pixel shows."""
     y, x = np.mgrid[:height, :width] / height
     waves = [np.sin(3 * (x * i + y * (3 - i)) + seed + i) for i in range(3)]
     image = np.stack(waves, axis=-1) * 90 + 120
@@ -33,7 +39,8 @@ def as_image(batch: torch.Tensor) -> np.ndarray:
 
 def assert_same(ours: np.ndarray, theirs: np.ndarray, what: object = '') -> None:
     difference = np.abs(ours.astype(int) - theirs)
-    assert difference.mean() < 1.5, what  # values are truncated in some places and rounded in others
+    # Values are truncated in some places and rounded in others.
+    assert difference.mean() < 1.5, what
     assert np.median(difference) <= 1, what
 
 
@@ -42,6 +49,7 @@ def test_every_operation_of_mmpretrains_policy():
     for index, operation in enumerate(mmpretrain.RandAugment(**POLICY).transforms):
         names.add(type(operation).__name__)
         for seed in range(6):
+
             def only(index: int = index) -> mmpretrain.RandAugment:
                 augment = mmpretrain.RandAugment(**dict(POLICY, num_policies=1))
                 augment.transforms = [augment.transforms[index]]
@@ -62,19 +70,24 @@ def test_a_batch_goes_through_other_operations_image_by_image():
     images = as_batch(photo()).repeat(32, 1, 1, 1)
     changed = BATCHED['RandAugment'](augment, images)
     untouched = (changed == images).flatten(1).all(1).float().mean()
-    assert 0.1 < untouched < 0.5  # a half of the operations is left out: a quarter, and some do nothing
+    # A half of the operations is left out: a quarter, and some do nothing.
+    assert 0.1 < untouched < 0.5
     assert len({image.numpy().tobytes() for image in changed}) > 12
     assert (images == images[0]).all()  # not changed in place
 
 
 @pytest.mark.parametrize('mode', ['const', 'rand'])
 def test_erasing(mode):
-    theirs = mmpretrain.RandomErasing(1., mode=mode, fill_color=(10., 20., 30.), fill_std=(5., 5., 5.))
+    theirs = mmpretrain.RandomErasing(
+        1.0, mode=mode, fill_color=(10.0, 20.0, 30.0), fill_std=(5.0, 5.0, 5.0)
+    )
     white = np.full((64, 64, 3), 255, np.uint8)
     for seed in range(5):
         results = []
-        for erase in (lambda: theirs(dict(img=white.copy()))['img'],
-                      lambda: as_image(BATCHED['RandomErasing'](theirs, as_batch(white)))):
+        for erase in (
+            lambda: theirs(dict(img=white.copy()))['img'],
+            lambda: as_image(BATCHED['RandomErasing'](theirs, as_batch(white))),
+        ):
             np.random.seed(seed)
             results.append(erase())
         for result in results[1:]:
@@ -83,11 +96,17 @@ def test_erasing(mode):
             assert abs(result.std() - results[0].std()) < 0.5
 
 
-@pytest.mark.parametrize('kwargs', [
-    dict(mode='const', fill_color=(0, 255, 0)), dict(mode='rand'), dict(mode='rand', fill_color=7, fill_std=(1, 2, 3))])
+@pytest.mark.parametrize(
+    'kwargs',
+    [
+        dict(mode='const', fill_color=(0, 255, 0)),
+        dict(mode='rand'),
+        dict(mode='rand', fill_color=7, fill_std=(1, 2, 3)),
+    ],
+)
 def test_erasing_gray_images(kwargs):
     gray = np.full((64, 64, 1), 255, np.uint8)
-    batch = BATCHED['RandomErasing'](mmpretrain.RandomErasing(1., **kwargs), as_batch(gray))
+    batch = BATCHED['RandomErasing'](mmpretrain.RandomErasing(1.0, **kwargs), as_batch(gray))
     erased = as_image(batch)
     assert erased.shape == gray.shape
     assert (erased != 255).any()
@@ -97,18 +116,22 @@ def test_erasing_gray_images(kwargs):
 
 def test_a_colour_of_another_number_of_channels_is_refused():
     with pytest.raises(ConfigError, match='fill_color=.* has 3 values for images of 4 channels'):
-        BATCHED['RandomErasing'](mmpretrain.RandomErasing(1., fill_color=(1, 2, 3)), torch.zeros(1, 4, 8, 8))
+        BATCHED['RandomErasing'](
+            mmpretrain.RandomErasing(1.0, fill_color=(1, 2, 3)), torch.zeros(1, 4, 8, 8)
+        )
 
 
 def test_erasing_and_flipping_as_often():
     torch.manual_seed(0)
     np.random.seed(0)
     images = torch.arange(64, dtype=torch.uint8).view(1, 1, 8, 8).repeat(600, 3, 1, 1)
-    erased = BATCHED['RandomErasing'](mmpretrain.RandomErasing(0.25, mode='const', fill_color=200), images)
+    erased = BATCHED['RandomErasing'](
+        mmpretrain.RandomErasing(0.25, mode='const', fill_color=200), images
+    )
     assert (erased == 200).flatten(1).any(1).float().mean().item() == pytest.approx(0.25, abs=0.06)
     transform = mmpretrain.RandomFlip(prob=[0.3, 0.5], direction=['horizontal', 'vertical'])
     flipped = BATCHED['RandomFlip'](transform, images)
-    for dims, share in (((3, ), 0.3), ((2, ), 0.5), ((), 0.2)):
+    for dims, share in (((3,), 0.3), ((2,), 0.5), ((), 0.2)):
         same = (flipped == images.flip(dims)).flatten(1).all(1)
         assert same.float().mean().item() == pytest.approx(share, abs=0.07)
 
@@ -120,7 +143,9 @@ def test_cropping(padding, pad_val):
     np.random.seed(0)
     theirs = transform(dict(img=photo(height=24, width=24)))['img']
     np.random.seed(0)
-    assert (as_image(BATCHED['RandomCrop'](transform, as_batch(photo(height=24, width=24)))) == theirs).all()
+    assert (
+        as_image(BATCHED['RandomCrop'](transform, as_batch(photo(height=24, width=24)))) == theirs
+    ).all()
 
 
 def test_cropping_after_reflection():
@@ -131,7 +156,10 @@ def test_cropping_after_reflection():
     top, left, _, _ = transform.rand_crop_params(np.empty((32, 32)))
     np.random.seed(0)
     padded = np.pad(image, ((4, 4), (4, 4), (0, 0)), mode='reflect')
-    assert (as_image(BATCHED['RandomCrop'](transform, as_batch(image))) == padded[top:top + 24, left:left + 24]).all()
+    assert (
+        as_image(BATCHED['RandomCrop'](transform, as_batch(image)))
+        == padded[top : top + 24, left : left + 24]
+    ).all()
 
 
 def test_what_has_no_form_for_batches_is_said():
@@ -146,7 +174,9 @@ def test_what_has_no_form_for_batches_is_said():
 @pytest.mark.parametrize('name', ['imagenet_bs64_384px', 'cifar10_bs256'])
 def test_the_recipes_on_the_device_are_those_of_single_images(name):
     """What the workers and the device do together is what the workers did alone."""
-    alone, shared = (Config.fromfile(f'configs/_base_/datasets/{stem}.py') for stem in (name, f'{name}_device'))
+    alone, shared = (
+        Config.fromfile(f'configs/_base_/datasets/{stem}.py') for stem in (name, f'{name}_device')
+    )
     moved = [*shared.train_dataloader.dataset.pipeline[:-1], *shared.data_preprocessor.augments]
     loading = dict(type='vit_plugin.LoadImage')
     both = {'vit_plugin.LoadRandomResizedCrop': [loading, 'RandomResizedCrop']}

@@ -20,8 +20,11 @@ def test_a_stratified_fifth_is_held_out():
     shares = [np.bincount(labels(part)) / len(part) for part in (train, val)]
     np.testing.assert_allclose(*shares, atol=0.003)
     everything = np.sort(load_digits().images.reshape(1797, -1).sum(1) * 255 / 16)
-    together = np.sort(np.concatenate([images(train), images(val)]).reshape(1797, -1).sum(1, dtype=float))
-    np.testing.assert_allclose(together, everything, atol=32)  # every digit once, but for the rounding
+    together = np.sort(
+        np.concatenate([images(train), images(val)]).reshape(1797, -1).sum(1, dtype=float)
+    )
+    # Every digit once, but for the rounding.
+    np.testing.assert_allclose(together, everything, atol=32)
 
 
 def test_images_span_the_range_of_uint8():

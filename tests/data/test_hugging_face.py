@@ -20,21 +20,33 @@ def png(value: int) -> bytes:
 @pytest.fixture
 def saved(tmp_path) -> str:
     datasets = pytest.importorskip('datasets')
-    features = datasets.Features(dict(image=datasets.Image(), label=datasets.ClassLabel(names=['a', 'b', 'c']),
-                                      text=datasets.Value('string')))
-    rows = dict(image=[dict(bytes=png(i), path=None) for i in range(6)] + [dict(bytes=b'no image', path='bad.png')],
-                label=[i % 3 for i in range(7)], text=['x'] * 7)
+    features = datasets.Features(
+        dict(
+            image=datasets.Image(),
+            label=datasets.ClassLabel(names=['a', 'b', 'c']),
+            text=datasets.Value('string'),
+        )
+    )
+    rows = dict(
+        image=[dict(bytes=png(i), path=None) for i in range(6)]
+        + [dict(bytes=b'no image', path='bad.png')],
+        label=[i % 3 for i in range(7)],
+        text=['x'] * 7,
+    )
     table = datasets.Dataset.from_dict(rows, features=features)
     datasets.DatasetDict(train=table).save_to_disk(str(tmp_path / 'saved'))
     table.to_parquet(str(tmp_path / 'train.parquet'))
     return str(tmp_path / 'saved')
 
+
 @pytest.mark.filterwarnings('ignore')
 def test_it_is_read_at_any_place(saved, tmp_path):
     os.environ['HF_DATASETS_OFFLINE'] = '1'
     kind = dict(type='vit_plugin.HuggingFaceImages')
-    for data in (DATASETS.build(dict(kind, path=saved)), DATASETS.build(dict(
-            kind, path='parquet', data_files=str(tmp_path / 'train.parquet')))):
+    for data in (
+        DATASETS.build(dict(kind, path=saved)),
+        DATASETS.build(dict(kind, path='parquet', data_files=str(tmp_path / 'train.parquet'))),
+    ):
         assert len(data) == 7
         assert data.metainfo == dict(classes=('a', 'b', 'c'))
         assert (data[4]['img'] == 4).all()
@@ -42,14 +54,18 @@ def test_it_is_read_at_any_place(saved, tmp_path):
         with pytest.raises(UnreadableError, match=r'\[6\] bad.png.* cannot be read as an image'):
             data[6]
 
+
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize(('options', 'words'), [
-    (dict(image='picture'), "image='picture' is no column of .*, which has image, label, text"),
-    (dict(image='text'), "image='text' of .* is no column of images"),
-    (dict(label='text'), "label='text' of .* has no integers"),
-    (dict(split='test'), "with split='test' is no data set"),
-    (dict(path='/nowhere'), "path='/nowhere' .* is no data set"),
-])
+@pytest.mark.parametrize(
+    ('options', 'words'),
+    [
+        (dict(image='picture'), "image='picture' is no column of .*, which has image, label, text"),
+        (dict(image='text'), "image='text' of .* is no column of images"),
+        (dict(label='text'), "label='text' of .* has no integers"),
+        (dict(split='test'), "with split='test' is no data set"),
+        (dict(path='/nowhere'), "path='/nowhere' .* is no data set"),
+    ],
+)
 def test_bad_columns_are_one_sentence(saved, options, words):
     with pytest.raises(ConfigError, match=words):
         DATASETS.build(dict(dict(type='vit_plugin.HuggingFaceImages', path=saved), **options))
@@ -66,6 +82,15 @@ def test_shards_of_webdataset(tmp_path, monkeypatch):
                     member = tarfile.TarInfo(f'folder/{number:04}.{ending}')
                     member.size = len(content)
                     archive.addfile(member, io.BytesIO(content))
-    data = DATASETS.build(dict(type='vit_plugin.HuggingFaceImages', path='webdataset', image='png', label='cls',
-                               data_files=str(tmp_path / 'train-*.tar')))
-    assert [(sample['img'].max(), sample['gt_label']) for sample in data] == [(i, i % 3) for i in range(7)]
+    data = DATASETS.build(
+        dict(
+            type='vit_plugin.HuggingFaceImages',
+            path='webdataset',
+            image='png',
+            label='cls',
+            data_files=str(tmp_path / 'train-*.tar'),
+        )
+    )
+    assert [(sample['img'].max(), sample['gt_label']) for sample in data] == [
+        (i, i % 3) for i in range(7)
+    ]

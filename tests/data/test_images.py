@@ -46,7 +46,9 @@ def test_an_unreadable_file_is_left_out_where_that_is_asked_for(tmp_path, kind):
 
 def test_numbers_and_channels_are_as_asked_for(tmp_path):
     Image.new('RGB', (9, 5), (10, 20, 30)).save(tmp_path / 'x.png')
-    results = LoadImage(to_float32=True, color_type='grayscale')(dict(img_path=str(tmp_path / 'x.png'), img_id=3))
+    results = LoadImage(to_float32=True, color_type='grayscale')(
+        dict(img_path=str(tmp_path / 'x.png'), img_id=3)
+    )
     assert results['img'].dtype == np.float32
     assert results['img'].shape == (5, 9)
     assert results['img_id'] == 3
@@ -55,6 +57,7 @@ def test_numbers_and_channels_are_as_asked_for(tmp_path):
 def test_mmcvs_reader_names_no_empty_file(tmp_path):
     """The reason for ours. If this fails, MMCV's is as good."""
     from mmcv.transforms import LoadImageFromFile
+
     (tmp_path / 'empty.jpg').touch()
     with pytest.raises(cv2.error) as error:
         LoadImageFromFile()(dict(img_path=str(tmp_path / 'empty.jpg')))
@@ -63,17 +66,35 @@ def test_mmcvs_reader_names_no_empty_file(tmp_path):
         LoadImage()(dict(img_path=str(tmp_path / 'empty.jpg')))
 
 
-@pytest.mark.parametrize('options', [None, dict(backend='local'), dict(backend='petrel', enable_mc=False), {},
-                                     dict(backend='lmdb', db_path='x', map_size=9)])
+@pytest.mark.parametrize(
+    'options',
+    [
+        None,
+        dict(backend='local'),
+        dict(backend='petrel', enable_mc=False),
+        {},
+        dict(backend='lmdb', db_path='x', map_size=9),
+    ],
+)
 def test_arguments_of_a_backend(options):
     assert LoadImage(backend_args=options).backend_args == options
 
 
-@pytest.mark.parametrize('options', [dict(backend='locl'), dict(backend='local', root='/x'), dict(enable_mcc=True),
-                                     dict(backend=['local']), dict(backend='petrel', conf='x')])
+@pytest.mark.parametrize(
+    'options',
+    [
+        dict(backend='locl'),
+        dict(backend='local', root='/x'),
+        dict(enable_mcc=True),
+        dict(backend=['local']),
+        dict(backend='petrel', conf='x'),
+    ],
+)
 @pytest.mark.parametrize('kind', [LoadImage, LoadCachedImage])
 def test_arguments_that_no_backend_takes_are_refused_at_once(kind, options):
-    with pytest.raises(ConfigError, match=f"{kind.__name__}: backend_args=.* must be a dict with backend='local'"):
+    with pytest.raises(
+        ConfigError, match=f"{kind.__name__}: backend_args=.* must be a dict with backend='local'"
+    ):
         kind(backend_args=options)
 
 
@@ -85,9 +106,14 @@ def test_a_pipe_is_not_waited_for(tmp_path):
 
 def test_every_pipeline_of_a_run_reads_by_ours():
     load, other = dict(type='mmdet.LoadImageFromFile', to_float32=True), dict(type='PackInputs')
-    cfg = ConfigDict(batch_size=2, dataset=dict(type='Concat', datasets=[dict(pipeline=(load, other))]))
+    cfg = ConfigDict(
+        batch_size=2, dataset=dict(type='Concat', datasets=[dict(pipeline=(load, other))])
+    )
     found = read_by_us(cfg)
-    assert found.dataset.datasets[0].pipeline == (dict(type='vit_plugin.LoadImage', to_float32=True), other)
+    assert found.dataset.datasets[0].pipeline == (
+        dict(type='vit_plugin.LoadImage', to_float32=True),
+        other,
+    )
     assert cfg.dataset.datasets[0].pipeline[0].type == 'mmdet.LoadImageFromFile'
     unknown = [dict(type='LoadImageFromFile', file_client_args=dict(backend='disk'))]
     assert read_by_us(unknown) == unknown

@@ -14,14 +14,20 @@ from vit_plugin.data.multi_view import turn_hue
 from vit_plugin.errors import ConfigError
 
 TRANSFORMS = {
-    'crop': lambda: mmpretrain.RandomResizedCrop(scale=(24, 32), crop_ratio_range=(0.3, 1.)),
-    'small crop': lambda: mmpretrain.RandomResizedCrop(scale=16, crop_ratio_range=(0.1, 0.3), interpolation='bicubic'),
+    'crop': lambda: mmpretrain.RandomResizedCrop(scale=(24, 32), crop_ratio_range=(0.3, 1.0)),
+    'small crop': lambda: mmpretrain.RandomResizedCrop(
+        scale=16, crop_ratio_range=(0.1, 0.3), interpolation='bicubic'
+    ),
     'colours': lambda: mmpretrain.ColorJitter(0.4, 0.4, 0.2, 0.1),
     'hue': lambda: mmpretrain.ColorJitter(hue=0.5),
-    'contrast': lambda: mmpretrain.ColorJitter(contrast=(0.2, 2.)),
-    'gray': lambda: RandomGrayscale(prob=0.5, keep_channels=True, channel_weights=(0.114, 0.587, 0.2989)),
+    'contrast': lambda: mmpretrain.ColorJitter(contrast=(0.2, 2.0)),
+    'gray': lambda: RandomGrayscale(
+        prob=0.5, keep_channels=True, channel_weights=(0.114, 0.587, 0.2989)
+    ),
     'solarised': lambda: mmpretrain.Solarize(thr=128, prob=0.5),
-    'some': lambda: RandomApply([mmpretrain.ColorJitter(brightness=0.4), mmpretrain.RandomFlip(0.5)], prob=0.5),
+    'some': lambda: RandomApply(
+        [mmpretrain.ColorJitter(brightness=0.4), mmpretrain.RandomFlip(0.5)], prob=0.5
+    ),
 }
 
 
@@ -29,8 +35,10 @@ TRANSFORMS = {
 @pytest.mark.parametrize('name', TRANSFORMS)
 def test_a_batch_is_as_single_images(name):
     transform, seen = TRANSFORMS[name](), set()
-    ways = (lambda image: transform(dict(img=image))['img'],
-            lambda image: as_image(apply_batched(transform, as_batch(image))))
+    ways = (
+        lambda image: transform(dict(img=image))['img'],
+        lambda image: as_image(apply_batched(transform, as_batch(image))),
+    )
     for seed in range(6):
         results = []
         for change in ways:
@@ -50,19 +58,26 @@ def test_every_image_has_draws_of_its_own():
         assert torch.equal(images, kept)
         assert len({image.numpy().tobytes() for image in changed}) > 1
         untouched = changed.shape == images.shape and (changed == images).flatten(1).all(1).any()
-        assert untouched == (type(make()).__name__ in ('RandomGrayscale', 'Solarize', 'RandomApply'))
+        assert untouched == (
+            type(make()).__name__ in ('RandomGrayscale', 'Solarize', 'RandomApply')
+        )
 
 
 def test_hue_turns_in_a_circle():
-    colours = torch.tensor([[0, 0, 255], [0, 255, 0], [255, 0, 0], [90, 90, 90]], dtype=torch.uint8)[..., None, None]
-    third = torch.full((4, ), 1 / 3)
+    colours = torch.tensor(
+        [[0, 0, 255], [0, 255, 0], [255, 0, 0], [90, 90, 90]], dtype=torch.uint8
+    )[..., None, None]
+    third = torch.full((4,), 1 / 3)
     turned = turn_hue(colours, third)
-    assert turned[..., 0, 0].tolist() == [[0, 255, 0], [255, 0, 0], [0, 0, 255], [90, 90, 90]]  # red to green, BGR
+    # Red to green, BGR.
+    assert turned[..., 0, 0].tolist() == [[0, 255, 0], [255, 0, 0], [0, 0, 255], [90, 90, 90]]
     assert torch.equal(turn_hue(turn_hue(turned, third), third), colours)
 
 
 def test_what_has_no_form_is_said():
-    with pytest.raises(ConfigError, match="RandomResizedCrop of batches has no interpolation='lanczos'"):
+    with pytest.raises(
+        ConfigError, match="RandomResizedCrop of batches has no interpolation='lanczos'"
+    ):
         check_batched(mmpretrain.RandomResizedCrop(scale=8, interpolation='lanczos'))
     with pytest.raises(ConfigError, match='GaussianBlur has no form for batches'):
         check_batched(RandomApply([mmpretrain.GaussianBlur(radius=1)]))

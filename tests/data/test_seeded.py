@@ -23,14 +23,16 @@ from vit_plugin.engine import Runner
 class DrawingData(Dataset):
     """Ten samples: the index, and a number from each generator."""
 
-    metainfo = dict(classes=('a', ))
+    metainfo = dict(classes=('a',))
     pipeline = 'first'
 
     def __len__(self) -> int:
         return 10
 
     def __getitem__(self, index: int) -> torch.Tensor:
-        return torch.tensor([index, random.random(), np.random.rand(), torch.rand(()).item()], dtype=torch.float64)
+        return torch.tensor(
+            [index, random.random(), np.random.rand(), torch.rand(()).item()], dtype=torch.float64
+        )
 
     def __getitems__(self, indices: list) -> list:
         raise AssertionError('whole batches are not seeded')
@@ -45,14 +47,23 @@ class OddFirst(BatchSampler):
 
     def __iter__(self):
         indices = sorted(self.sampler, key=lambda index: index % 2 == 0)
-        yield from (indices[i:i + self.batch_size] for i in range(0, len(indices), self.batch_size))
+        yield from (
+            indices[i : i + self.batch_size] for i in range(0, len(indices), self.batch_size)
+        )
 
 
 def loader(workers: int = 0, batch_size: int = 4, persistent: bool = False, **options):
     cfg = dict(
-        dataset=dict(type='DrawingData'), sampler=dict(type='DefaultSampler'), batch_size=batch_size,
-        num_workers=workers, persistent_workers=persistent, collate_fn=dict(type='default_collate'))
-    return Runner.build_dataloader(seeded_loader(cfg | options, seed=3), seed=11, diff_rank_seed=True)
+        dataset=dict(type='DrawingData'),
+        sampler=dict(type='DefaultSampler'),
+        batch_size=batch_size,
+        num_workers=workers,
+        persistent_workers=persistent,
+        collate_fn=dict(type='default_collate'),
+    )
+    return Runner.build_dataloader(
+        seeded_loader(cfg | options, seed=3), seed=11, diff_rank_seed=True
+    )
 
 
 def passes(built, first: int = 0, skipped: int = 0) -> torch.Tensor:
@@ -65,7 +76,9 @@ def passes(built, first: int = 0, skipped: int = 0) -> torch.Tensor:
     return torch.cat(found)
 
 
-@pytest.mark.parametrize('batches', [{}, {'batch_sampler': dict(type='OddFirst')}], ids=['sampler', 'batch_sampler'])
+@pytest.mark.parametrize(
+    'batches', [{}, {'batch_sampler': dict(type='OddFirst')}], ids=['sampler', 'batch_sampler']
+)
 def test_the_same_data_for_any_workers_and_from_any_iteration(batches):
     wanted = passes(loader(**batches))
     assert len(wanted.unique()) > 3 * 30  # no number was drawn twice
@@ -97,7 +110,7 @@ def test_a_pass_that_nobody_placed_follows_the_one_before():
 
 def test_the_attributes_are_the_data_sets():
     built = loader().dataset
-    assert built.metainfo == dict(classes=('a', ))
+    assert built.metainfo == dict(classes=('a',))
     built.pipeline = 'second'  # as hooks exchange it during a run
     assert built._dataset.pipeline == 'second'
     copy = pickle.loads(pickle.dumps(built))
@@ -108,7 +121,10 @@ def test_the_attributes_are_the_data_sets():
 
 
 def test_a_sampler_keeps_a_seed_of_its_own():
-    given, *of_run = (loader(sampler=dict(type='DefaultSampler', **seed)) for seed in ({'seed': 5}, {}, {'seed': None}))
+    given, *of_run = (
+        loader(sampler=dict(type='DefaultSampler', **seed))
+        for seed in ({'seed': 5}, {}, {'seed': None})
+    )
     assert [built.sampler.seed for built in of_run] == [3, 3]
     for built in (given, *of_run):
         positioned_sampler_of(built).begin(0, 0, 0, 77)
@@ -120,7 +136,9 @@ def test_batches_of_several_sizes_have_their_own_positions():
     """As of MMDetection's ``MultiDataAspectRatioBatchSampler``."""
     sampler = positioned_batch_sampler([[5, 6], [7, 8, 9]], True, None, (2, 3))
     assert [[(key.index, key.position) for key in batch] for batch in sampler] == [
-        [(5, 0), (6, 1)], [(7, 3), (8, 4), (9, 5)]]
+        [(5, 0), (6, 1)],
+        [(7, 3), (8, 4), (9, 5)],
+    ]
 
 
 class Stream(IterableDataset):

@@ -17,7 +17,9 @@ def test_every_class_has_its_share():
     whole = labels(DATASETS.build(DIGITS))
     part = DATASETS.build(dict(type='vit_plugin.stratified_subset', fraction=0.1, dataset=DIGITS))
     assert type(part).__name__ == 'Digits'
-    assert np.bincount(labels(part)).tolist() == [round(number * 0.1) for number in np.bincount(whole)]
+    assert np.bincount(labels(part)).tolist() == [
+        round(number * 0.1) for number in np.bincount(whole)
+    ]
     assert part.metainfo['classes'] == tuple('0123456789')
 
 
@@ -36,7 +38,9 @@ def test_the_rest_is_what_the_part_has_not():
     images = [part.get_data_info(i)['img'].tobytes() for i in range(len(part))]
     images += [rest.get_data_info(i)['img'].tobytes() for i in range(len(rest))]
     whole = DATASETS.build(DIGITS)
-    assert sorted(images) == sorted(whole.get_data_info(i)['img'].tobytes() for i in range(len(whole)))
+    assert sorted(images) == sorted(
+        whole.get_data_info(i)['img'].tobytes() for i in range(len(whole))
+    )
 
 
 def test_bad_input():

@@ -21,7 +21,9 @@ def raised(function, *args) -> Exception:
     return error.value
 
 
-@pytest.mark.parametrize('load', [LoadImage, LoadImageFromFile, lambda: LoadImageFromFile(imdecode_backend='pillow')])
+@pytest.mark.parametrize(
+    'load', [LoadImage, LoadImageFromFile, lambda: LoadImageFromFile(imdecode_backend='pillow')]
+)
 @pytest.mark.parametrize('content', [b'', b'a text', None])
 def test_whatever_a_loader_raises_is_unreadable(tmp_path, load, content):
     path = tmp_path / 'bad.jpg'
@@ -38,10 +40,17 @@ def fail(error: Exception) -> None:
     raise error
 
 
-@pytest.mark.parametrize(('error', 'counts'), [
-    (OSError(errno.EIO, 'Input/output error', 'a.jpg'), True), (FileNotFoundError('a.jpg'), True),
-    (OSError(errno.EMFILE, 'Too many open files', 'a.jpg'), False), (MemoryError(), False), (KeyError('img'), False),
-    (ConfigError('wrong'), False)])
+@pytest.mark.parametrize(
+    ('error', 'counts'),
+    [
+        (OSError(errno.EIO, 'Input/output error', 'a.jpg'), True),
+        (FileNotFoundError('a.jpg'), True),
+        (OSError(errno.EMFILE, 'Too many open files', 'a.jpg'), False),
+        (MemoryError(), False),
+        (KeyError('img'), False),
+        (ConfigError('wrong'), False),
+    ],
+)
 def test_other_errors(error, counts):
     assert bool(unreadable_file(raised(fail, error))) == counts
 
@@ -70,7 +79,8 @@ def test_another_sample_takes_the_place_and_it_depends_on_the_position_alone(tmp
     assert len(set(found)) > 4
     assert not {3, 4} & set(found)
     assert {bad.path for bad in bad.read()} == {str(tmp_path / f'images/{i}.png') for i in (3, 4)}
-    assert len(bad.read()) == 30 + sum(entry.path.endswith('4.png') for entry in bad.read())  # none twice
+    # None twice.
+    assert len(bad.read()) == 30 + sum(entry.path.endswith('4.png') for entry in bad.read())
     assert data[PositionedIndex(5, 0)]['img'].max() == 5
     with pytest.raises(AssertionError, match='failed to load'):
         data[3]  # for who asks without a position
@@ -83,20 +93,32 @@ def test_without_a_list_it_is_an_error(tmp_path):
 
 def test_a_data_set_of_unreadable_files_is_one_sentence(tmp_path):
     (tmp_path / 'images').mkdir()
-    data = Seeded(Folder(tmp_path / 'images', range(10)), 0, UnreadableList(tmp_path / 'unreadable.txt'))
-    with pytest.raises(ConfigError, match='10 samples in a row cannot be read, the last one .*png.*look at'):
+    data = Seeded(
+        Folder(tmp_path / 'images', range(10)), 0, UnreadableList(tmp_path / 'unreadable.txt')
+    )
+    with pytest.raises(
+        ConfigError, match='10 samples in a row cannot be read, the last one .*png.*look at'
+    ):
         data[PositionedIndex(3, 0)]
 
 
 def test_several_writers_leave_whole_lines(tmp_path):
     bad = UnreadableList(tmp_path / 'folder/unreadable.txt')
-    threads = [threading.Thread(target=lambda i=i: [bad.add(UnreadableFile(i * 100 + k, f'{i}\t{k}\n', 'x' * 99))
-                                                    for k in range(50)]) for i in range(4)]
+    threads = [
+        threading.Thread(
+            target=lambda i=i: [
+                bad.add(UnreadableFile(i * 100 + k, f'{i}\t{k}\n', 'x' * 99)) for k in range(50)
+            ]
+        )
+        for i in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert {entry.position for entry in bad.read()} == {i * 100 + k for i in range(4) for k in range(50)}
+    assert {entry.position for entry in bad.read()} == {
+        i * 100 + k for i in range(4) for k in range(50)
+    }
     assert all(entry.reason == 'x' * 99 for entry in bad.read())
     with open(bad.path, 'a') as file:
         file.write('torn')

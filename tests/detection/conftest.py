@@ -9,6 +9,7 @@ def stand_in(monkeypatch):
     import mmcv.ops  # noqa: F401
 
     from vit_plugin.detection import ext
+
     for name, module in list(sys.modules.items()):
         if name.startswith('mmcv.ops.') and hasattr(module, 'ext_module'):
             monkeypatch.setattr(module, 'ext_module', ext)

@@ -8,24 +8,38 @@ pytest.importorskip('mmdet')
 ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64)
 BACKBONES = {
     'hybrid': (
-        dict(arch=dict(ARCH, patch_size=2, resnet=dict(stage_depths=(1, 1), width=32)), out_type='pyramid'),
-        dict(type='FPN', in_channels=[128, 256, 32], out_channels=16, num_outs=5)),
+        dict(
+            arch=dict(ARCH, patch_size=2, resnet=dict(stage_depths=(1, 1), width=32)),
+            out_type='pyramid',
+        ),
+        dict(type='FPN', in_channels=[128, 256, 32], out_channels=16, num_outs=5),
+    ),
     'windows': (
-        dict(arch=dict(ARCH, patch_size=16), with_cls_token=False, out_type='featmap',
-             pos_embed=dict(type='learned', relative=True), encoder=dict(window=dict(size=3, global_blocks=(1, )))),
-        dict(type='vit_plugin.SimpleFPN', in_channels=32, out_channels=16, num_outs=5)),
+        dict(
+            arch=dict(ARCH, patch_size=16),
+            with_cls_token=False,
+            out_type='featmap',
+            pos_embed=dict(type='learned', relative=True),
+            encoder=dict(window=dict(size=3, global_blocks=(1,))),
+        ),
+        dict(type='vit_plugin.SimpleFPN', in_channels=32, out_channels=16, num_outs=5),
+    ),
 }
 
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('kind', BACKBONES)
-@pytest.mark.parametrize('sizes', [[(64, 96), (80, 48), (33, 70), (96, 96)], [(333, 800)]],
-                         ids=['four sizes', '333 x 800'])
+@pytest.mark.parametrize(
+    'sizes',
+    [[(64, 96), (80, 48), (33, 70), (96, 96)], [(333, 800)]],
+    ids=['four sizes', '333 x 800'],
+)
 def test_images_of_different_sizes(kind, sizes):
     from mmdet.registry import MODELS
     from mmdet.testing import demo_mm_inputs
     from mmdet.utils import register_all_modules
     from mmengine.hub import get_config
+
     register_all_modules()
     cfg = get_config('mmdet::retinanet/retinanet_r50_fpn_1x_coco.py').model
     backbone, neck = BACKBONES[kind]
@@ -34,7 +48,9 @@ def test_images_of_different_sizes(kind, sizes):
     cfg.bbox_head.update(num_classes=3, in_channels=16, feat_channels=16, stacked_convs=1)
     cfg.bbox_head.anchor_generator.strides = [4, 8, 16, 32, 64]
     model = MODELS.build(cfg).train()
-    batch = demo_mm_inputs(len(sizes), [(3, *size) for size in sizes], num_items=[2] * len(sizes), num_classes=3)
+    batch = demo_mm_inputs(
+        len(sizes), [(3, *size) for size in sizes], num_items=[2] * len(sizes), num_classes=3
+    )
     data = model.data_preprocessor(batch, True)
     loss, _ = model.parse_losses(model(**data, mode='loss'))
     loss.backward()

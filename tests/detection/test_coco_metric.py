@@ -15,19 +15,43 @@ def test_the_figures_are_those_of_pycocotools(tmp_path):
     from mmdet.evaluation.metrics import CocoMetric
 
     from vit_plugin.detection.coco_metric import FasterCocoMetric
+
     random = np.random.default_rng(0)
     boxes = {i: random.integers(5, 60, (4, 4)) for i in range(8)}  # x, y, width, height
-    (tmp_path / 'truth.json').write_text(json.dumps(dict(
-        images=[dict(id=i, width=128, height=128, file_name=f'{i}.jpg') for i in boxes],
-        annotations=[dict(id=10 * i + j + 1, image_id=i, category_id=j % 2 + 1, bbox=box.tolist(), iscrowd=0,
-                          area=int(box[2] * box[3])) for i, several in boxes.items() for j, box in enumerate(several)],
-        categories=[dict(id=1, name='cat'), dict(id=2, name='dog')])))
+    (tmp_path / 'truth.json').write_text(
+        json.dumps(
+            dict(
+                images=[dict(id=i, width=128, height=128, file_name=f'{i}.jpg') for i in boxes],
+                annotations=[
+                    dict(
+                        id=10 * i + j + 1,
+                        image_id=i,
+                        category_id=j % 2 + 1,
+                        bbox=box.tolist(),
+                        iscrowd=0,
+                        area=int(box[2] * box[3]),
+                    )
+                    for i, several in boxes.items()
+                    for j, box in enumerate(several)
+                ],
+                categories=[dict(id=1, name='cat'), dict(id=2, name='dog')],
+            )
+        )
+    )
     results = []
     for i, several in boxes.items():
         corners = np.concatenate([several[:, :2], several[:, :2] + several[:, 2:]], axis=1)
-        results.append((dict(width=128, height=128, img_id=i), dict(
-            img_id=i, bboxes=corners + random.normal(0, 3, corners.shape), scores=random.random(4),
-            labels=random.integers(0, 2, 4))))
+        results.append(
+            (
+                dict(width=128, height=128, img_id=i),
+                dict(
+                    img_id=i,
+                    bboxes=corners + random.normal(0, 3, corners.shape),
+                    scores=random.random(4),
+                    labels=random.integers(0, 2, 4),
+                ),
+            )
+        )
     found = []
     for kind in (CocoMetric, FasterCocoMetric):
         metric = kind(ann_file=str(tmp_path / 'truth.json'), classwise=True)

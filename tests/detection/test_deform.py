@@ -24,23 +24,35 @@ def deformable_attention(value, locations, weights):
 
 def test_deformable_attention():
     from mmcv.ops.multi_scale_deform_attn import MultiScaleDeformableAttnFunction
+
     value = torch.randn(2, 26, 2, 3, dtype=torch.float64)
     locations = torch.rand(2, 7, 2, 2, 3, 2, dtype=torch.float64) * 1.4 - 0.2
     weights = torch.rand(2, 7, 2, 2, 3, dtype=torch.float64)
     shapes, start = torch.tensor(SHAPES), torch.tensor([0, 20])
     assert_same_with_gradients(
-        lambda *inputs: MultiScaleDeformableAttnFunction.apply(inputs[0], shapes, start, *inputs[1:], 64),
-        deformable_attention, [value, locations, weights])
+        lambda *inputs: MultiScaleDeformableAttnFunction.apply(
+            inputs[0], shapes, start, *inputs[1:], 64
+        ),
+        deformable_attention,
+        [value, locations, weights],
+    )
 
 
-GEOMETRIES = [dict(stride=1, padding=0, dilation=1, groups=1, deform_groups=1),
-              dict(stride=(2, 1), padding=(1, 2), dilation=(1, 2), groups=2, deform_groups=2)]
+GEOMETRIES = [
+    dict(stride=1, padding=0, dilation=1, groups=1, deform_groups=1),
+    dict(stride=(2, 1), padding=(1, 2), dilation=(1, 2), groups=2, deform_groups=2),
+]
 
 
-def deformable_convolution(input, offset, mask, weight, bias, stride, padding, dilation, groups, deform_groups):
-    """Arxiv 1811.11168, Eq. 1: a convolution whose samples are moved by the offset and scaled by the mask."""
+def deformable_convolution(
+    input, offset, mask, weight, bias, stride, padding, dilation, groups, deform_groups
+):
+    """Arxiv 1811.11168, Eq. 1: a convolution whose samples are moved by the offset and scaled by
+    the mask.
+    """
     (stride_y, stride_x), (pad_y, pad_x), (dilation_y, dilation_x) = (
-        pair if isinstance(pair, tuple) else (pair, pair) for pair in (stride, padding, dilation))
+        pair if isinstance(pair, tuple) else (pair, pair) for pair in (stride, padding, dilation)
+    )
     taps = [(i, j) for i in range(weight.shape[2]) for j in range(weight.shape[3])]
     (h, w), number = offset.shape[2:], len(taps)
     rows = (torch.arange(h, dtype=input.dtype) * stride_y - pad_y)[:, None]
@@ -52,12 +64,22 @@ def deformable_convolution(input, offset, mask, weight, bias, stride, padding, d
             parts = []
             for group, part in enumerate(input[b].chunk(deform_groups)):
                 k = group * number + tap
-                y, x = rows + i * dilation_y + offset[b, 2 * k], columns + j * dilation_x + offset[b, 2 * k + 1]
+                y, x = (
+                    rows + i * dilation_y + offset[b, 2 * k],
+                    columns + j * dilation_x + offset[b, 2 * k + 1],
+                )
                 parts.append(sample(part, y, x) * mask[b, k][..., None])
             columns_of_taps.append(torch.cat(parts, dim=-1))
-        samples = torch.stack(columns_of_taps).chunk(groups, dim=-1)  # (taps, h, w, C / groups) each
-        output.append(torch.cat([torch.einsum('thwc,oct->ohw', part, kernel.flatten(2))
-                                 for part, kernel in zip(samples, weight.chunk(groups), strict=True)]))
+        # (taps, h, w, C / groups) each.
+        samples = torch.stack(columns_of_taps).chunk(groups, dim=-1)
+        output.append(
+            torch.cat(
+                [
+                    torch.einsum('thwc,oct->ohw', part, kernel.flatten(2))
+                    for part, kernel in zip(samples, weight.chunk(groups), strict=True)
+                ]
+            )
+        )
     return torch.stack(output) + (0 if bias is None else bias[:, None, None])
 
 
@@ -65,35 +87,50 @@ def convolution_inputs(geometry: dict) -> list[torch.Tensor]:
     """Input, offset, mask and weight."""
     h, w = (4, 3) if geometry['groups'] == 1 else (3, 5)
     dg = geometry['deform_groups']
-    return [torch.randn(2, 4, 5, 5, dtype=torch.float64), torch.randn(2, dg * 2 * 6, h, w, dtype=torch.float64),
-            torch.rand(2, dg * 6, h, w, dtype=torch.float64),
-            torch.randn(6, 4 // geometry['groups'], 2, 3, dtype=torch.float64)]
+    return [
+        torch.randn(2, 4, 5, 5, dtype=torch.float64),
+        torch.randn(2, dg * 2 * 6, h, w, dtype=torch.float64),
+        torch.rand(2, dg * 6, h, w, dtype=torch.float64),
+        torch.randn(6, 4 // geometry['groups'], 2, 3, dtype=torch.float64),
+    ]
 
 
 @pytest.mark.parametrize('with_bias', [True, False])
 @pytest.mark.parametrize('geometry', GEOMETRIES)
 def test_modulated_deformable_convolution(geometry, with_bias):
     from mmcv.ops import modulated_deform_conv2d
+
     inputs = convolution_inputs(geometry) + [torch.randn(6, dtype=torch.float64)] * with_bias
     settings = list(geometry.values())
     assert_same_with_gradients(
-        lambda *tensors: modulated_deform_conv2d(*(tensors if with_bias else (*tensors, None)), *settings),
-        lambda *tensors: deformable_convolution(*(tensors if with_bias else (*tensors, None)), *settings), inputs)
+        lambda *tensors: modulated_deform_conv2d(
+            *(tensors if with_bias else (*tensors, None)), *settings
+        ),
+        lambda *tensors: deformable_convolution(
+            *(tensors if with_bias else (*tensors, None)), *settings
+        ),
+        inputs,
+    )
 
 
 @pytest.mark.parametrize('geometry', GEOMETRIES)
 def test_deformable_convolution(geometry):
     from mmcv.ops import deform_conv2d
+
     input, offset, mask, weight = convolution_inputs(geometry)
     ones, settings = torch.ones_like(mask), list(geometry.values())
     assert_same_with_gradients(
         lambda input, offset, weight: deform_conv2d(input, offset, weight, *settings),
-        lambda input, offset, weight: deformable_convolution(input, offset, ones, weight, None, *settings),
-        [input, offset, weight])
+        lambda input, offset, weight: deformable_convolution(
+            input, offset, ones, weight, None, *settings
+        ),
+        [input, offset, weight],
+    )
 
 
 def test_bfloat16():
     from mmcv.ops import modulated_deform_conv2d
+
     inputs = [tensor.bfloat16().requires_grad_() for tensor in convolution_inputs(GEOMETRIES[0])]
     output = modulated_deform_conv2d(*inputs, None)
     output.sum().backward()
@@ -102,10 +139,17 @@ def test_bfloat16():
 
 
 def test_on_a_kink_the_gradient_is_that_towards_larger_coordinates():
-    """At whole pixels a bilinear sample has a slope to each side; one pixel outside too, where the map begins."""
+    """At whole pixels a bilinear sample has a slope to each side; one pixel outside too, where the
+    map begins.
+    """
     from mmcv.ops import modulated_deform_conv2d
-    input, weight = torch.randn(1, 1, 3, 3, dtype=torch.float64), torch.ones(1, 1, 1, 1, dtype=torch.float64)
-    mask = torch.ones(1, 1, 5, 5, dtype=torch.float64)  # padding 1: from a pixel before the map to one after it
+
+    input, weight = (
+        torch.randn(1, 1, 3, 3, dtype=torch.float64),
+        torch.ones(1, 1, 1, 1, dtype=torch.float64),
+    )
+    # Padding 1: from a pixel before the map to one after it.
+    mask = torch.ones(1, 1, 5, 5, dtype=torch.float64)
     offset = torch.zeros(1, 2, 5, 5, dtype=torch.float64, requires_grad=True)
 
     def sampled(offset: torch.Tensor) -> torch.Tensor:
@@ -114,7 +158,11 @@ def test_on_a_kink_the_gradient_is_that_towards_larger_coordinates():
     sampled(offset).sum().backward()
     slopes = {}
     for sign in (1, -1):
-        steps = [torch.zeros_like(offset).index_fill(1, torch.tensor(k), sign * 1e-6) for k in (0, 1)]
-        slopes[sign] = torch.cat([(sampled(step) - sampled(offset)) * sign / 1e-6 for step in steps], dim=1).detach()
+        steps = [
+            torch.zeros_like(offset).index_fill(1, torch.tensor(k), sign * 1e-6) for k in (0, 1)
+        ]
+        slopes[sign] = torch.cat(
+            [(sampled(step) - sampled(offset)) * sign / 1e-6 for step in steps], dim=1
+        ).detach()
     torch.testing.assert_close(offset.grad, slopes[1], rtol=1e-6, atol=1e-6)
     assert ((offset.grad - slopes[-1]).abs() > 1e-3).sum() > 20

@@ -11,11 +11,22 @@ CONFIGS = [
     'mask_rcnn/mask-rcnn_r50_fpn_1x_coco.py',
     pytest.param('cascade_rcnn/cascade-rcnn_r50_fpn_1x_coco.py', marks=pytest.mark.nightly),
     'dcnv2/faster-rcnn_r50-mdconv-c3-c5_fpn_1x_coco.py',
-    pytest.param('deformable_detr/deformable-detr_r50_16xb2-50e_coco.py', marks=pytest.mark.nightly),
+    pytest.param(
+        'deformable_detr/deformable-detr_r50_16xb2-50e_coco.py', marks=pytest.mark.nightly
+    ),
     'dino/dino-4scale_r50_8xb2-12e_coco.py',
 ]
-WIDTHS = {'in_channels', 'out_channels', 'feat_channels', 'conv_out_channels', 'fc_out_channels', 'embed_dims',
-          'feedforward_channels', 'num_feats', 'num_groups'}
+WIDTHS = {
+    'in_channels',
+    'out_channels',
+    'feat_channels',
+    'conv_out_channels',
+    'fc_out_channels',
+    'embed_dims',
+    'feedforward_channels',
+    'num_feats',
+    'num_groups',
+}
 
 
 def narrow(cfg):
@@ -32,26 +43,38 @@ def samples(number: int, size: int) -> list:
     from mmdet.structures import DetDataSample
     from mmdet.structures.mask import BitmapMasks
     from mmengine.structures import InstanceData
+
     shape, samples = (size, size), []
     for _ in range(number):
         masks = torch.zeros(2, size, size, dtype=torch.uint8)
         masks[0, 5:50, 4:40] = masks[1, 10:60, 20:60] = 1
-        boxes = torch.tensor([[4., 5, 40, 50], [20, 10, 60, 60]])
-        sample = DetDataSample(metainfo=dict(img_shape=shape, ori_shape=shape, pad_shape=shape, scale_factor=(1., 1.),
-                                             batch_input_shape=shape))
-        sample.gt_instances = InstanceData(bboxes=boxes, labels=torch.tensor([1, 2]),
-                                           masks=BitmapMasks(masks.numpy(), size, size))
+        boxes = torch.tensor([[4.0, 5, 40, 50], [20, 10, 60, 60]])
+        sample = DetDataSample(
+            metainfo=dict(
+                img_shape=shape,
+                ori_shape=shape,
+                pad_shape=shape,
+                scale_factor=(1.0, 1.0),
+                batch_input_shape=shape,
+            )
+        )
+        sample.gt_instances = InstanceData(
+            bboxes=boxes, labels=torch.tensor([1, 2]), masks=BitmapMasks(masks.numpy(), size, size)
+        )
         samples.append(sample)
     return samples
 
 
 # MMDetection's own:
-@pytest.mark.filterwarnings('ignore:The arguments `dropout` in:DeprecationWarning', 'ignore:torch.meshgrid:UserWarning')
+@pytest.mark.filterwarnings(
+    'ignore:The arguments `dropout` in:DeprecationWarning', 'ignore:torch.meshgrid:UserWarning'
+)
 @pytest.mark.parametrize('config', CONFIGS)
 def test_a_step_and_a_prediction(config):
     from mmdet.registry import MODELS
     from mmdet.utils import register_all_modules
     from mmengine.hub import get_config
+
     register_all_modules()
     cfg = get_config(f'mmdet::{config}').model
     narrow(cfg)
@@ -70,4 +93,7 @@ def test_a_step_and_a_prediction(config):
     assert sum(bool(grad.any()) for grad in grads) > len(grads) / 2
     with torch.no_grad():
         predictions = model.eval().predict(images, data)
-    assert all({'bboxes', 'scores', 'labels'} <= set(sample.pred_instances.keys()) for sample in predictions)
+    assert all(
+        {'bboxes', 'scores', 'labels'} <= set(sample.pred_instances.keys())
+        for sample in predictions
+    )

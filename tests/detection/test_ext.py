@@ -14,31 +14,47 @@ def run(*arguments: str) -> str:
 
 def test_a_missing_op_is_named_when_it_is_called():
     from mmcv.ops import CARAFE
-    with pytest.raises(ConfigError, match="'carafe_forward'.*MMCV_WITH_OPS=1 pip install.*docs/detection.md") as raised:
+
+    with pytest.raises(
+        ConfigError, match="'carafe_forward'.*MMCV_WITH_OPS=1 pip install.*docs/detection.md"
+    ) as raised:
         CARAFE(3, 1, 2)(torch.randn(1, 4, 2, 2), torch.rand(1, 9, 4, 4))
     assert '\n' not in str(raised.value)
 
 
 def test_rotated_boxes_are_a_named_error():
     from mmcv.ops import batched_nms
+
     with pytest.raises(ConfigError, match="no stand-in for mmcv's op 'nms_rotated': compile mmcv"):
-        batched_nms(torch.rand(3, 5), torch.rand(3), torch.zeros(3), dict(type='nms_rotated', iou_threshold=0.5))
+        batched_nms(
+            torch.rand(3, 5),
+            torch.rand(3),
+            torch.zeros(3),
+            dict(type='nms_rotated', iou_threshold=0.5),
+        )
 
 
 def test_the_report_of_the_environment_says_what_is_in_place():
     from mmcv.ops import get_compiler_version, get_compiling_cuda_version
+
     assert get_compiler_version() == get_compiling_cuda_version() == 'none: vit_plugin.detection'
 
 
 def test_a_loaded_extension_is_left():
-    run('-c', 'import sys, types; sys.modules["mmcv._ext"] = fake = types.ModuleType("mmcv._ext")\n'
-        'import vit_plugin.detection; assert sys.modules["mmcv._ext"] is fake')
+    run(
+        '-c',
+        'import sys, types; sys.modules["mmcv._ext"] = fake = types.ModuleType("mmcv._ext")\n'
+        'import vit_plugin.detection; assert sys.modules["mmcv._ext"] is fake',
+    )
 
 
 def test_an_installed_extension_is_left(tmp_path):
     (tmp_path / '_ext.py').write_text('compiled = True\n')
-    run('-c', f'import mmcv; mmcv.__path__.insert(0, {str(tmp_path)!r})\n'
-        'import vit_plugin.detection, mmcv._ext; assert mmcv._ext.compiled is True')
+    run(
+        '-c',
+        f'import mmcv; mmcv.__path__.insert(0, {str(tmp_path)!r})\n'
+        'import vit_plugin.detection, mmcv._ext; assert mmcv._ext.compiled is True',
+    )
 
 
 def test_a_script_has_the_ops_from_its_first_line(tmp_path):
@@ -49,18 +65,24 @@ def test_a_script_has_the_ops_from_its_first_line(tmp_path):
 
 
 def test_after_the_rest_of_mmcv_is_in_time():
-    run('-c', 'import mmcv.cnn.bricks.transformer, vit_plugin.detection\n'
-        'from mmcv.cnn.bricks.transformer import MultiScaleDeformableAttention')
+    run(
+        '-c',
+        'import mmcv.cnn.bricks.transformer, vit_plugin.detection\n'
+        'from mmcv.cnn.bricks.transformer import MultiScaleDeformableAttention',
+    )
 
 
 def test_too_late_is_said():
     pytest.importorskip('mmdet')
-    output = run('-c', """if True:
+    output = run(
+        '-c',
+        """if True:
         import importlib.util, mmdet.structures
         compiled = importlib.util.find_spec('mmcv._ext')
         try:
             import vit_plugin.detection
             print('in time' if compiled else 'nothing said')
         except ValueError as error:
-            print(error)""")
+            print(error)""",
+    )
     assert 'in time' in output or 'python -m vit_plugin.detection SCRIPT' in output

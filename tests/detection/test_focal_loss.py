@@ -3,11 +3,13 @@ import torch
 
 
 def focal_loss(logits, target, gamma, alpha, weight=None):
-    """Arxiv 1708.02002, Eq. 5, with the one-hot target written out; the last class is background."""
+    """Arxiv 1708.02002, Eq. 5, with a one-hot target; the last class is background."""
     hit = torch.nn.functional.one_hot(target, logits.shape[1] + 1)[:, :-1].bool()
     p = torch.where(hit, logits.sigmoid(), 1 - logits.sigmoid())
-    loss = -torch.where(hit, logits.new_tensor(alpha), 1 - alpha) * (1 - p)**gamma * p.log()
-    return loss if weight is None else loss * torch.cat([weight, weight.new_ones(1)])[target][:, None]
+    loss = -torch.where(hit, logits.new_tensor(alpha), 1 - alpha) * (1 - p) ** gamma * p.log()
+    return (
+        loss if weight is None else loss * torch.cat([weight, weight.new_ones(1)])[target][:, None]
+    )
 
 
 @pytest.mark.parametrize('weighted', [False, True])
@@ -15,6 +17,7 @@ def focal_loss(logits, target, gamma, alpha, weight=None):
 @pytest.mark.parametrize('reduction', ['none', 'mean', 'sum'])
 def test_values_and_gradients(reduction, gamma, alpha, weighted):
     from mmcv.ops import sigmoid_focal_loss
+
     target = torch.tensor([0, 3, 1, 2, 3])
     weight = torch.tensor([0.5, 2, 3], dtype=torch.float64) if weighted else None
     grads = []
@@ -32,8 +35,9 @@ def test_values_and_gradients(reduction, gamma, alpha, weighted):
 
 def test_large_logits_stay_finite():
     from mmcv.ops import sigmoid_focal_loss
-    logits = torch.tensor([[-200., 200.]], requires_grad=True)
+
+    logits = torch.tensor([[-200.0, 200.0]], requires_grad=True)
     loss = sigmoid_focal_loss(logits, torch.tensor([0]), 2.0, 0.25, None, 'none')
     loss.sum().backward()
-    torch.testing.assert_close(loss, torch.tensor([[50., 150.]]))
+    torch.testing.assert_close(loss, torch.tensor([[50.0, 150.0]]))
     torch.testing.assert_close(logits.grad, torch.tensor([[-0.25, 0.75]]))

@@ -9,11 +9,14 @@ THRESHOLD = 0.3019  # no ratio of small whole numbers, so rounding decides nothi
 @pytest.fixture
 def ops():
     import mmcv.ops
+
     return mmcv.ops
 
 
 def random_boxes(number: int = 40) -> tuple[torch.Tensor, torch.Tensor]:
-    """Boxes with whole numbers, so that one pixel more or less counts, and scores of which no two are equal."""
+    """Boxes with whole numbers, so that one pixel more or less counts, and scores of which no two
+    are equal.
+    """
     corners = torch.randint(0, 12, (number, 2))
     boxes = torch.cat([corners, corners + torch.randint(1, 9, (number, 2))], dim=1).float()
     return boxes, (torch.randperm(number) + 1) / (number + 1)
@@ -56,7 +59,9 @@ def test_nms_with_a_least_score_and_a_largest_number(ops):
 
 def test_nms_in_half_precision_and_of_nothing(ops):
     boxes, scores = random_boxes()
-    assert ops.nms(boxes.bfloat16(), scores, THRESHOLD)[1].tolist() == greedy(boxes, scores, THRESHOLD)
+    assert ops.nms(boxes.bfloat16(), scores, THRESHOLD)[1].tolist() == greedy(
+        boxes, scores, THRESHOLD
+    )
     assert ops.nms(boxes[:0], scores[:0], 0.5)[1].tolist() == []
 
 
@@ -68,14 +73,18 @@ def test_batched_nms_is_nms_of_each_class(ops, split_thr):
     for number in range(3):
         rows = (classes == number).nonzero()[:, 0]
         expected += rows[greedy(boxes[rows], scores[rows], THRESHOLD)].tolist()
-    kept = ops.batched_nms(boxes, scores, classes, dict(type='nms', iou_threshold=THRESHOLD, split_thr=split_thr))[1]
+    kept = ops.batched_nms(
+        boxes, scores, classes, dict(type='nms', iou_threshold=THRESHOLD, split_thr=split_thr)
+    )[1]
     assert kept.tolist() == sorted(expected, key=lambda i: -scores[i])
 
 
 def test_batched_nms_without_classes(ops):
     boxes, scores = random_boxes()
     classes = torch.arange(len(boxes))
-    kept = ops.batched_nms(boxes, scores, classes, dict(type='nms', iou_threshold=THRESHOLD), class_agnostic=True)[1]
+    kept = ops.batched_nms(
+        boxes, scores, classes, dict(type='nms', iou_threshold=THRESHOLD), class_agnostic=True
+    )[1]
     assert kept.tolist() == greedy(boxes, scores, THRESHOLD)
 
 
@@ -89,18 +98,25 @@ def test_soft_nms(ops, method, offset):
         expected.append((best, rest.pop(best)))
         for i in list(rest):
             iou = overlap(boxes[best].tolist(), boxes[i].tolist(), offset)
-            rest[i] *= {'naive': float(iou < THRESHOLD), 'linear': 1 - iou if iou >= THRESHOLD else 1,
-                        'gaussian': math.exp(-iou**2 / 0.5)}[method]
+            rest[i] *= {
+                'naive': float(iou < THRESHOLD),
+                'linear': 1 - iou if iou >= THRESHOLD else 1,
+                'gaussian': math.exp(-(iou**2) / 0.5),
+            }[method]
             if rest[i] < 0.05:
                 del rest[i]
-    dets, kept = ops.soft_nms(boxes, scores, THRESHOLD, sigma=0.5, min_score=0.05, method=method, offset=offset)
+    dets, kept = ops.soft_nms(
+        boxes, scores, THRESHOLD, sigma=0.5, min_score=0.05, method=method, offset=offset
+    )
     assert kept.tolist() == [i for i, _ in expected]
     assert 1 < len(kept) < len(boxes)
-    torch.testing.assert_close(dets, torch.cat([boxes[kept], torch.tensor([[score] for _, score in expected])], dim=1))
+    torch.testing.assert_close(
+        dets, torch.cat([boxes[kept], torch.tensor([[score] for _, score in expected])], dim=1)
+    )
 
 
 def test_soft_nms_of_boxes_without_area(ops):
-    boxes = torch.tensor([[1., 1, 1, 1], [1, 1, 1, 1], [0, 0, 3, 3]])
+    boxes = torch.tensor([[1.0, 1, 1, 1], [1, 1, 1, 1], [0, 0, 3, 3]])
     scores = torch.tensor([0.9, 0.8, 0.7])
     assert ops.soft_nms(boxes, scores, method='gaussian')[0][:, 4].tolist() == scores.tolist()
 
@@ -122,7 +138,11 @@ def test_nms_match(ops):
 @pytest.mark.parametrize('mode', ['iou', 'iof'])
 def test_bbox_overlaps(ops, mode, offset):
     first, second = random_boxes(5)[0], random_boxes(5)[0]
-    table = torch.tensor([[overlap(a, b, offset, mode) for b in second.tolist()] for a in first.tolist()])
+    table = torch.tensor(
+        [[overlap(a, b, offset, mode) for b in second.tolist()] for a in first.tolist()]
+    )
     assert table.any()
     torch.testing.assert_close(ops.bbox_overlaps(first, second, mode, offset=offset), table)
-    torch.testing.assert_close(ops.bbox_overlaps(first, second, mode, aligned=True, offset=offset), table.diagonal())
+    torch.testing.assert_close(
+        ops.bbox_overlaps(first, second, mode, aligned=True, offset=offset), table.diagonal()
+    )

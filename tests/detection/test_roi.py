@@ -7,9 +7,17 @@ from bilinear import assert_same_with_gradients, sample
 from vit_plugin.errors import ConfigError
 
 SCALE = 0.5
-# One inside, one that is longer than the map, one in the second image partly outside, one smaller than a pixel.
-ROIS = torch.tensor([[0, 2.3, 1.1, 9.7, 8.2], [0, 0, 0, 30, 25], [1, -3.1, 4.2, 6.4, 15.5], [1, 5.2, 5.1, 5.9, 5.6]],
-                    dtype=torch.float64)
+# One inside, one that is longer than the map, one in the second image partly outside, one smaller
+# than a pixel.
+ROIS = torch.tensor(
+    [
+        [0, 2.3, 1.1, 9.7, 8.2],
+        [0, 0, 0, 30, 25],
+        [1, -3.1, 4.2, 6.4, 15.5],
+        [1, 5.2, 5.1, 5.9, 5.6],
+    ],
+    dtype=torch.float64,
+)
 
 
 def images() -> torch.Tensor:
@@ -17,7 +25,8 @@ def images() -> torch.Tensor:
 
 
 def roi_align(input, rois, size, ratio: int, aligned: bool) -> torch.Tensor:
-    """By the definition: samples in the middles of a grid in each bin; a coordinate is moved to the border from up
+    """By the definition: samples in the middles of a grid in each bin; a coordinate is moved to the
+    border from up
     to a pixel outside, and further out there is zero."""
     (high, wide), output = input.shape[2:], []
     for image, *corners in rois.tolist():
@@ -25,10 +34,15 @@ def roi_align(input, rois, size, ratio: int, aligned: bool) -> torch.Tensor:
         height, width = (y2 - y1, x2 - x1) if aligned else (max(y2 - y1, 1), max(x2 - x1, 1))
         down, across = ratio or math.ceil(height / size[0]), ratio or math.ceil(width / size[1])
         y = y1 + (torch.arange(size[0] * down, dtype=input.dtype) + 0.5) * height / (size[0] * down)
-        x = x1 + (torch.arange(size[1] * across, dtype=input.dtype) + 0.5) * width / (size[1] * across)
+        x = x1 + (torch.arange(size[1] * across, dtype=input.dtype) + 0.5) * width / (
+            size[1] * across
+        )
         y, x = torch.meshgrid(y, x, indexing='ij')
         inside = (y >= -1) & (y <= high) & (x >= -1) & (x <= wide)
-        values = sample(input[int(image)], y.clamp(0, high - 1), x.clamp(0, wide - 1)) * inside[..., None]
+        values = (
+            sample(input[int(image)], y.clamp(0, high - 1), x.clamp(0, wide - 1))
+            * inside[..., None]
+        )
         bins = values.unflatten(0, (size[0], down)).unflatten(2, (size[1], across))
         output.append(bins.mean((1, 3)).permute(2, 0, 1))
     return torch.stack(output)
@@ -38,19 +52,23 @@ def roi_align(input, rois, size, ratio: int, aligned: bool) -> torch.Tensor:
 @pytest.mark.parametrize('ratio', [0, 2])
 def test_roi_align(ratio, aligned):
     from mmcv.ops import RoIAlign
+
     layer = RoIAlign((2, 3), SCALE, ratio, 'avg', aligned)
-    assert_same_with_gradients(lambda x: layer(x, ROIS), lambda x: roi_align(x, ROIS, (2, 3), ratio, aligned),
-                               [images()])
+    assert_same_with_gradients(
+        lambda x: layer(x, ROIS), lambda x: roi_align(x, ROIS, (2, 3), ratio, aligned), [images()]
+    )
 
 
 def test_the_maximum_of_samples_is_a_named_error():
     from mmcv.ops import RoIAlign
+
     with pytest.raises(ConfigError, match="no pool_mode='max'; take 'avg', or compile mmcv"):
         RoIAlign(2, pool_mode='max')(images(), ROIS)
 
 
 def layer() -> torch.nn.Module:
     from mmcv.ops import RoIAlign
+
     return RoIAlign(2)
 
 
@@ -76,4 +94,6 @@ def test_bfloat16():
     output = layer()(x, rois.bfloat16())
     output.float().square().sum().backward()
     assert output.dtype == x.grad.dtype == torch.bfloat16
-    torch.testing.assert_close(output.double(), layer()(x.detach().double(), rois), rtol=1e-2, atol=1e-2)
+    torch.testing.assert_close(
+        output.double(), layer()(x.detach().double(), rois), rtol=1e-2, atol=1e-2
+    )

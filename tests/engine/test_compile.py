@@ -16,11 +16,17 @@ pytestmark = pytest.mark.filterwarnings('ignore')  # torch's own tracing warns
 SIZES = dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64)
 MODELS = {
     'plain': dict(arch=SIZES, drop_path_rate=0.2, out_type='featmap'),
-    'rotary': dict(arch=SIZES, pos_embed=dict(type='none', rotary=dict(form='index')), out_type='featmap'),
+    'rotary': dict(
+        arch=SIZES, pos_embed=dict(type='none', rotary=dict(form='index')), out_type='featmap'
+    ),
     'recomputed': dict(arch=SIZES, with_cp=True, out_type='featmap'),
-    'windows': dict(arch=SIZES, with_cls_token=False, encoder=dict(window=dict(size=2, global_blocks=(2, ))),
-                    out_type='featmap'),
-    'hybrid': dict(arch=dict(SIZES, resnet=dict(stage_depths=(1, ), width=32)), out_type='featmap'),
+    'windows': dict(
+        arch=SIZES,
+        with_cls_token=False,
+        encoder=dict(window=dict(size=2, global_blocks=(2,))),
+        out_type='featmap',
+    ),
+    'hybrid': dict(arch=dict(SIZES, resnet=dict(stage_depths=(1,), width=32)), out_type='featmap'),
 }
 
 
@@ -32,10 +38,19 @@ def fresh_graphs():
     torch._dynamo.reset()
 
 
-@pytest.mark.parametrize('name', [pytest.param(name, marks=[pytest.mark.nightly] * (name == 'windows'))
-                                  for name in MODELS])  # 70 s of torch's reasoning about padded grids
+@pytest.mark.parametrize(
+    'name',
+    [
+        pytest.param(name, marks=[pytest.mark.nightly] * (name == 'windows'))
+        # 70 s of torch's reasoning about padded grids.
+        for name in MODELS
+    ],
+)
 def test_one_graph_for_each_kind_of_block(name):
-    """Kinds: with and without stochastic depth, windows or not, the CNN. A second size adds the graphs of all sizes."""
+    """Kinds: with and without stochastic depth, windows or not, the CNN.
+
+    A second size adds the graphs of all sizes.
+    """
     torch.manual_seed(0)
     model = VisionTransformer(img_size=64, **MODELS[name]).train()
     eager = deepcopy(model)
@@ -63,7 +78,8 @@ def test_one_graph_for_each_kind_of_block(name):
 def test_a_run_compiles_its_blocks(tmp_path):
     runner = build(tiny_cfg(tmp_path, compile=dict(blocks=True, backend='aot_eager')))
     runner.train()
-    assert 0 < counters['stats']['unique_graphs'] <= 8  # two kinds of block, the last batch, validation
+    # Two kinds of block, the last batch, validation.
+    assert 0 < counters['stats']['unique_graphs'] <= 8
     assert not counters['graph_break']
 
 

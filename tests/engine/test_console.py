@@ -9,12 +9,21 @@ from campaigns.tiny_run import build, tiny_cfg
 from vit_plugin.engine.console import FILE_ONLY, is_for_the_console, quieten, without_stderr
 
 
-@pytest.mark.parametrize(('message', 'shown'), [
-    *((f'{start} and more', False) for start in FILE_ONLY),
-    ('\n------\nSystem environment:\n  sys.platform: linux', False),
-    ('Epoch(train) [1][50/90]  loss: 2.0', True), ('The Config: of somebody', True), ('', True)])
+@pytest.mark.parametrize(
+    ('message', 'shown'),
+    [
+        *((f'{start} and more', False) for start in FILE_ONLY),
+        ('\n------\nSystem environment:\n  sys.platform: linux', False),
+        ('Epoch(train) [1][50/90]  loss: 2.0', True),
+        ('The Config: of somebody', True),
+        ('', True),
+    ],
+)
 def test_messages_of_the_console(message, shown):
-    assert is_for_the_console(logging.LogRecord('mmengine', logging.INFO, '', 0, message, (), None)) == shown
+    assert (
+        is_for_the_console(logging.LogRecord('mmengine', logging.INFO, '', 0, message, (), None))
+        == shown
+    )
 
 
 def test_files_get_everything_and_a_second_call_changes_nothing(tmp_path):
@@ -32,11 +41,13 @@ def test_files_get_everything_and_a_second_call_changes_nothing(tmp_path):
 def test_a_run_tells_what_it_trains_in_few_lines(tmp_path, capsys, verbose):
     build(tiny_cfg(tmp_path, log_level='INFO', verbose=verbose)).train()
     shown, log = capsys.readouterr().out, next(tmp_path.rglob('*.log')).read_text()
-    before = shown[:shown.index('Epoch(')].splitlines()
+    before = shown[: shown.index('Epoch(')].splitlines()
     assert (len(before) > 100) == verbose
     assert (len(before) <= 40) == (not verbose)
     for text in (shown, log):
-        assert re.search(r'Model: +ImageClassifier with VisionTransformer, 0.02 M parameters\n', text)
+        assert re.search(
+            r'Model: +ImageClassifier with VisionTransformer, 0.02 M parameters\n', text
+        )
         assert re.search(r'Data: +64 images of 10 classes, \d+ held out to validate\n', text)
         assert re.search(r'Run: +12 iterations in 3 epochs, 16 images in each\n', text)
         assert re.search(r'Device: +cpu, float32, 1 process\n', text)

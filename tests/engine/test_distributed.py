@@ -11,7 +11,13 @@ from ranks import on_ranks
 
 from vit_plugin.apps.explain import explained
 from vit_plugin.engine import distributed
-from vit_plugin.engine.distributed import from_rank_0, init_distributed, read_environment, report_of_rank, timeout_of
+from vit_plugin.engine.distributed import (
+    from_rank_0,
+    init_distributed,
+    read_environment,
+    report_of_rank,
+    timeout_of,
+)
 from vit_plugin.errors import ConfigError
 
 
@@ -23,14 +29,20 @@ def address(monkeypatch) -> str:
         port = listener.getsockname()[1]
     for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'TORCHELASTIC_USE_AGENT_STORE'):
         monkeypatch.setenv(name, '')
-    for name, value in dict(MASTER_ADDR='127.0.0.1', MASTER_PORT=port, SLURM_PROCID=0, SLURM_NTASKS=1,
-                            SLURM_LOCALID=0).items():
+    for name, value in dict(
+        MASTER_ADDR='127.0.0.1', MASTER_PORT=port, SLURM_PROCID=0, SLURM_NTASKS=1, SLURM_LOCALID=0
+    ).items():
         monkeypatch.setenv(name, str(value))
     return f'127.0.0.1:{port}'
 
 
 def test_the_time_out_is_set_or_ten_minutes():
-    assert timeout_of({}) == timeout_of(dict(dist_cfg=None)) == timeout_of(dict(dist_cfg=dict(backend='nccl'))) == 600
+    assert (
+        timeout_of({})
+        == timeout_of(dict(dist_cfg=None))
+        == timeout_of(dict(dist_cfg=dict(backend='nccl')))
+        == 600
+    )
     assert timeout_of(dict(dist_cfg=dict(timeout=90))) == 90
 
 
@@ -44,10 +56,17 @@ def test_the_time_out_holds_on_a_cpu(address):
         dist.destroy_process_group()
 
 
-@pytest.mark.parametrize(('rank', 'words'), [
-    (0, 'only 1 of 2 processes came within env_cfg.dist_cfg.timeout; start all of them'),
-    (1, 'rank 0 did not answer at {} within env_cfg.dist_cfg.timeout; start all processes, and check that MASTER_ADDR'),
-])
+@pytest.mark.parametrize(
+    ('rank', 'words'),
+    [
+        (0, 'only 1 of 2 processes came within env_cfg.dist_cfg.timeout; start all of them'),
+        (
+            1,
+            'rank 0 did not answer at {} within env_cfg.dist_cfg.timeout; start all processes, '
+            'and check that MASTER_ADDR',
+        ),
+    ],
+)
 def test_a_process_that_does_not_come_is_a_sentence_in_time(address, monkeypatch, rank, words):
     monkeypatch.setenv('SLURM_PROCID', str(rank))
     monkeypatch.setenv('SLURM_NTASKS', '2')
@@ -58,15 +77,22 @@ def test_a_process_that_does_not_come_is_a_sentence_in_time(address, monkeypatch
     assert words.format(address) in explained(error.value)
 
 
-@pytest.mark.parametrize(('launcher', 'given', 'missing'), [
-    ('pytorch', {}, 'RANK'), ('slurm', dict(SLURM_PROCID='0'), 'SLURM_NTASKS'), ('mpi', {}, 'OMPI_COMM_WORLD_RANK'),
-])
+@pytest.mark.parametrize(
+    ('launcher', 'given', 'missing'),
+    [
+        ('pytorch', {}, 'RANK'),
+        ('slurm', dict(SLURM_PROCID='0'), 'SLURM_NTASKS'),
+        ('mpi', {}, 'OMPI_COMM_WORLD_RANK'),
+    ],
+)
 def test_a_launcher_that_did_not_start_this_is_a_sentence(monkeypatch, launcher, given, missing):
     for name in {name for names in distributed.VARIABLES.values() for name in names}:
         monkeypatch.delenv(name, raising=False)
     for name, value in given.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(ConfigError, match=f'--launcher {launcher}: the environment has no {missing}, so'):
+    with pytest.raises(
+        ConfigError, match=f'--launcher {launcher}: the environment has no {missing}, so'
+    ):
         read_environment(launcher)
 
 
@@ -78,24 +104,38 @@ def test_open_mpi_gives_the_rank(monkeypatch):
         monkeypatch.setenv(name, value)
     monkeypatch.setenv('MASTER_ADDR', 'first')
     read_environment('mpi', port=4711)
-    assert [os.environ[name] for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_PORT')] == ['3', '8', '2', '4711']
+    assert [os.environ[name] for name in ('RANK', 'WORLD_SIZE', 'LOCAL_RANK', 'MASTER_PORT')] == [
+        '3',
+        '8',
+        '2',
+        '4711',
+    ]
     monkeypatch.delenv('MASTER_ADDR')
     with pytest.raises(ConfigError, match='no MASTER_ADDR; set it to that of rank 0'):
         read_environment('mpi')
 
 
 def test_a_wrong_port_is_a_sentence(monkeypatch):
-    for name, value in dict(RANK='0', WORLD_SIZE='2', LOCAL_RANK='0', MASTER_ADDR='a', MASTER_PORT='abc').items():
+    for name, value in dict(
+        RANK='0', WORLD_SIZE='2', LOCAL_RANK='0', MASTER_ADDR='a', MASTER_PORT='abc'
+    ).items():
         monkeypatch.setenv(name, value)
     with pytest.raises(ConfigError, match="MASTER_PORT='abc' must be a number from 1 to 65535"):
         read_environment('pytorch')
 
 
-@pytest.mark.parametrize(('environment', 'waits', 'report'), [
-    ({}, False, 'a'), (dict(RANK='0', LOCAL_RANK='0', WORLD_SIZE='4'), False, 'a'),
-    (dict(RANK='2', LOCAL_RANK='0', WORLD_SIZE='4'), False, 'rank 2 of 4: a'),
-    (dict(RANK='3', LOCAL_RANK='1', WORLD_SIZE='4'), True, 'rank 3 of 4: a')])
-def test_the_first_process_of_a_machine_reports_an_error_at_once(monkeypatch, environment, waits, report):
+@pytest.mark.parametrize(
+    ('environment', 'waits', 'report'),
+    [
+        ({}, False, 'a'),
+        (dict(RANK='0', LOCAL_RANK='0', WORLD_SIZE='4'), False, 'a'),
+        (dict(RANK='2', LOCAL_RANK='0', WORLD_SIZE='4'), False, 'rank 2 of 4: a'),
+        (dict(RANK='3', LOCAL_RANK='1', WORLD_SIZE='4'), True, 'rank 3 of 4: a'),
+    ],
+)
+def test_the_first_process_of_a_machine_reports_an_error_at_once(
+    monkeypatch, environment, waits, report
+):
     waited: list[float] = []
     monkeypatch.setattr(time, 'sleep', waited.append)
     for name in ('RANK', 'LOCAL_RANK', 'WORLD_SIZE'):
@@ -110,7 +150,9 @@ def ask_rank_0(folder: str) -> None:
     assert from_rank_0(lambda: dist.get_rank()) == 0
     with pytest.raises(ConfigError, match='no room'):
         from_rank_0(reject)
-    with pytest.raises(ZeroDivisionError if dist.get_rank() == 0 else ConfigError, match='division by zero'):
+    with pytest.raises(
+        ZeroDivisionError if dist.get_rank() == 0 else ConfigError, match='division by zero'
+    ):
         from_rank_0(lambda: 1 / 0)
 
 

@@ -23,7 +23,9 @@ def classifier() -> nn.Module:
 
 
 def rounded(x: torch.Tensor) -> torch.Tensor:
-    """The values that float8 (4 bits of exponent, 3 of mantissa) has of a tensor, scaled to its largest value."""
+    """The values that float8 (4 bits of exponent, 3 of mantissa) has of a tensor, scaled to its
+    largest value.
+    """
     scale = torch.finfo(torch.float8_e4m3fn).max / x.abs().max().double()
     return (x * scale.float()).to(torch.float8_e4m3fn).float() / scale.float()
 
@@ -31,24 +33,34 @@ def rounded(x: torch.Tensor) -> torch.Tensor:
 def test_the_layers_of_the_blocks_multiply_rounded_factors():
     model = classifier()
     names = list(model.state_dict())
-    plain = {name: layer for name, layer in model.backbone.blocks.named_modules() if type(layer) is nn.Linear}
+    plain = {
+        name: layer
+        for name, layer in model.backbone.blocks.named_modules()
+        if type(layer) is nn.Linear
+    }
     assert Float8(**EMULATED).convert(model) == len(plain) > 0
     assert list(model.state_dict()) == names
     assert type(model.head.layers.head) is nn.Linear
     layer = model.backbone.blocks[0].mlp.fc1
     x = torch.randn(2, 5, layer.in_features)
-    torch.testing.assert_close(layer(x), F.linear(rounded(x), rounded(layer.weight), layer.bias), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(
+        layer(x), F.linear(rounded(x), rounded(layer.weight), layer.bias), rtol=1e-5, atol=1e-6
+    )
     assert not torch.equal(layer(x), F.linear(x, layer.weight, layer.bias))
 
 
 def test_narrow_layers_stay():
-    with pytest.raises(ConfigError, match='has no vit_plugin.VisionTransformer with layers of 1024 channels'):
+    with pytest.raises(
+        ConfigError, match='has no vit_plugin.VisionTransformer with layers of 1024 channels'
+    ):
         Float8(emulate=True).convert(classifier())
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason='tells what a CPU cannot do')
 def test_a_cpu_has_to_emulate():
-    with pytest.raises(ConfigError, match='capability 8.9 or higher; leave float8 out, or try it slowly'):
+    with pytest.raises(
+        ConfigError, match='capability 8.9 or higher; leave float8 out, or try it slowly'
+    ):
         Float8(min_width=16).convert(classifier())
 
 
@@ -67,6 +79,8 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path):
     train(tiny_cfg(tmp_path / 'float8', float8=EMULATED))
     train(tiny_cfg(tmp_path / 'resumed', float8=EMULATED, resume=True), 6)
     train(tiny_cfg(tmp_path / 'resumed', float8=EMULATED, resume=True))
-    plain, float8, resumed = (final_checkpoint(tmp_path / name) for name in ('plain', 'float8', 'resumed'))
+    plain, float8, resumed = (
+        final_checkpoint(tmp_path / name) for name in ('plain', 'float8', 'resumed')
+    )
     assert differences(float8, resumed) == []
     assert 'state_dict.backbone.blocks.0.mlp.fc1.weight' in ' '.join(differences(plain, float8))

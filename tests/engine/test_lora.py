@@ -16,7 +16,7 @@ from vit_plugin.weights.files import find_weights
 
 pytest.importorskip('peft')
 pytestmark = pytest.mark.filterwarnings('ignore')
-LORA = dict(r=2, alpha=4., dropout=0.1)
+LORA = dict(r=2, alpha=4.0, dropout=0.1)
 PLAIN = {'custom_hooks': []}  # without averages of the weights
 ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
 
@@ -31,14 +31,25 @@ def runs(tmp_path_factory):
     """Folders of a run, and of one with adapters beside its weights."""
     folder = tmp_path_factory.mktemp('runs')
     train(tiny_cfg(folder / 'base', **PLAIN))
-    train(tiny_cfg(folder / 'lora', lora=LORA, load_from=str(final_checkpoint(folder / 'base')), **PLAIN))
+    train(
+        tiny_cfg(
+            folder / 'lora', lora=LORA, load_from=str(final_checkpoint(folder / 'base')), **PLAIN
+        )
+    )
     return folder
 
 
 def test_only_adapters_and_head_learn(runs):
-    before, after = (torch.load(final_checkpoint(runs / name), weights_only=False) for name in ('base', 'lora'))
-    learnt = {name for name, value in after['state_dict'].items() if not torch.equal(
-        value, before['state_dict'].get(name.replace('.base_layer.', '.'), torch.zeros(0)))}
+    before, after = (
+        torch.load(final_checkpoint(runs / name), weights_only=False) for name in ('base', 'lora')
+    )
+    learnt = {
+        name
+        for name, value in after['state_dict'].items()
+        if not torch.equal(
+            value, before['state_dict'].get(name.replace('.base_layer.', '.'), torch.zeros(0))
+        )
+    }
     assert {name.partition('.')[0] for name in learnt if '.lora_' not in name} == {'head'}
     assert sum('.lora_B.' in name for name in learnt) == 2 * 4
     assert len(after['optimizer']['state']) == 2 * 2 * 4 + 2
@@ -55,8 +66,10 @@ def test_a_run_that_was_stopped_ends_as_one_that_was_not(runs, tmp_path):
 def test_merged_weights_are_the_same_model(runs):
     path = str(final_checkpoint(runs / 'lora'))
     content = torch.load(path, weights_only=False)
-    content['state_dict'] = {name: value.double() if value.is_floating_point() else value
-                             for name, value in content['state_dict'].items()}
+    content['state_dict'] = {
+        name: value.double() if value.is_floating_point() else value
+        for name, value in content['state_dict'].items()
+    }
     adapted, merged = classifier(), classifier().double().eval()
     Lora(**LORA).inject(adapted)
     adapted.double().eval().load_state_dict(content['state_dict'])
@@ -65,13 +78,17 @@ def test_merged_weights_are_the_same_model(runs):
     torch.testing.assert_close(adapted(images)[0], merged(images)[0], rtol=0, atol=1e-12)
     single = classifier().eval()
     load_trained(single, path)  # as infer.py does
-    torch.testing.assert_close(single(images.float())[0].double(), merged(images)[0], rtol=0, atol=1e-5)
+    torch.testing.assert_close(
+        single(images.float())[0].double(), merged(images)[0], rtol=0, atol=1e-5
+    )
 
 
 def test_passes_leave_the_adapted_model_as_it_is(runs):
     model = classifier()
     Lora(**LORA).inject(model)
-    model.load_state_dict(torch.load(final_checkpoint(runs / 'lora'), weights_only=False)['state_dict'])
+    model.load_state_dict(
+        torch.load(final_checkpoint(runs / 'lora'), weights_only=False)['state_dict']
+    )
     images = torch.randn(4, 1, 8, 8)
     with torch.no_grad():
         expected = model.eval()(images)[0]
@@ -84,7 +101,9 @@ def test_the_checkpoint_is_tested_with_and_without_adapters(runs, tmp_path):
     found = []
     for lora in (dict(lora=LORA), {}):
         cfg = tiny_cfg(tmp_path, load_from=str(final_checkpoint(runs / 'lora')), **PLAIN, **lora)
-        cfg.update(test_dataloader=cfg.val_dataloader, test_cfg=dict(), test_evaluator=cfg.val_evaluator)
+        cfg.update(
+            test_dataloader=cfg.val_dataloader, test_cfg=dict(), test_evaluator=cfg.val_evaluator
+        )
         runner = build(cfg)
         found.append(runner.test())
         assert any('.lora_A.' in name for name in runner.model.state_dict()) == bool(lora)
@@ -101,18 +120,31 @@ def test_depths_and_frozen_stages():
 
 
 def test_what_an_adapter_has_besides_learns():
-    model = ViTAdapter(dict(arch=ARCH, img_size=32), interactions=2, prior_channels=8, norm_cfg=dict(type='BN'))
-    Lora(targets=('qkv', )).inject(model)
+    model = ViTAdapter(
+        dict(arch=ARCH, img_size=32), interactions=2, prior_channels=8, norm_cfg=dict(type='BN')
+    )
+    Lora(targets=('qkv',)).inject(model)
     learning = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
     inside = {name for name in learning if name.startswith('backbone.')}
-    assert inside == {f'backbone.blocks.{i}.attn.qkv.lora_{part}.default.weight' for i in range(2) for part in 'AB'}
+    assert inside == {
+        f'backbone.blocks.{i}.attn.qkv.lora_{part}.default.weight'
+        for i in range(2)
+        for part in 'AB'
+    }
     assert any(name.startswith('spm.') for name in learning)
 
 
-@pytest.mark.parametrize(('lora', 'sentence'), [
-    (dict(targets=('q', )), "targets=.'q'. are no linear layers of the blocks; there are fc1, fc2, proj, qkv"),
-    (dict(rank=3), 'takes no rank'),
-    (3, 'must be a dict, such as lora=dict')])
+@pytest.mark.parametrize(
+    ('lora', 'sentence'),
+    [
+        (
+            dict(targets=('q',)),
+            "targets=.'q'. are no linear layers of the blocks; there are fc1, fc2, proj, qkv",
+        ),
+        (dict(rank=3), 'takes no rank'),
+        (3, 'must be a dict, such as lora=dict'),
+    ],
+)
 def test_bad_settings(lora, sentence, tmp_path):
     with pytest.raises(ConfigError, match=sentence):
         build(tiny_cfg(tmp_path, lora=lora))
@@ -120,10 +152,18 @@ def test_bad_settings(lora, sentence, tmp_path):
 
 def test_what_does_not_go_together(runs, tmp_path):
     for options, sentence in (
-            (dict(lora={}, sharding={}), 'lora and sharding do not go together'),
-            ({'lora': {}, 'model.backbone.frozen_stages': 'all'}, 'no vit_plugin.VisionTransformer that could learn')):
+        (dict(lora={}, sharding={}), 'lora and sharding do not go together'),
+        (
+            {'lora': {}, 'model.backbone.frozen_stages': 'all'},
+            'no vit_plugin.VisionTransformer that could learn',
+        ),
+    ):
         with pytest.raises(ConfigError, match=sentence):
             build(tiny_cfg(tmp_path, **options))
-    for lora in (dict(LORA, r=4), dict(LORA, alpha=8.)):
+    for lora in (dict(LORA, r=4), dict(LORA, alpha=8.0)):
         with pytest.raises(ConfigError, match='is not that of the checkpoint'):
-            train(tiny_cfg(tmp_path, lora=lora, load_from=str(final_checkpoint(runs / 'lora')), **PLAIN))
+            train(
+                tiny_cfg(
+                    tmp_path, lora=lora, load_from=str(final_checkpoint(runs / 'lora')), **PLAIN
+                )
+            )

@@ -14,8 +14,17 @@ from vit_plugin.errors import ConfigError
 def history(cfg, name: str, monkeypatch, **changes) -> tuple[dict[str, list[float]], list[int]]:
     """The recorded scalars of a run, and the iterations in which the host read from a tensor."""
     cfg = cfg.copy()
-    cfg.merge_from_dict({'experiment_name': name, 'val_cfg': None, 'val_dataloader': None, 'val_evaluator': None,
-                         'default_hooks.logger.interval': 3, 'default_hooks.checkpoint.save_best': None, **changes})
+    cfg.merge_from_dict(
+        {
+            'experiment_name': name,
+            'val_cfg': None,
+            'val_dataloader': None,
+            'val_evaluator': None,
+            'default_hooks.logger.interval': 3,
+            'default_hooks.checkpoint.save_best': None,
+            **changes,
+        }
+    )
     runner = Runner.from_cfg(cfg)
     reads = []
     for reading in ('item', '__float__', 'tolist', '__bool__'):
@@ -37,8 +46,15 @@ def history(cfg, name: str, monkeypatch, **changes) -> tuple[dict[str, list[floa
 def test_the_host_reads_only_to_log_and_records_the_same(digits_config, monkeypatch):
     steps = 3 * 4  # epochs of 64 images in batches of 16
     ours, reads = history(digits_config, 'ours', monkeypatch)
-    theirs, their_reads = history(digits_config, 'theirs', monkeypatch, **{
-        'default_hooks.runtime_info.type': 'mmengine.RuntimeInfoHook', 'optim_wrapper.type': 'mmengine.OptimWrapper'})
+    theirs, their_reads = history(
+        digits_config,
+        'theirs',
+        monkeypatch,
+        **{
+            'default_hooks.runtime_info.type': 'mmengine.RuntimeInfoHook',
+            'optim_wrapper.type': 'mmengine.OptimWrapper',
+        },
+    )
     assert ours == theirs
     assert [len(values) for values in ours.values()] == [steps, steps]
     assert set(reads) == {2, 3, 6, 7, 10, 11}  # every third iteration of an epoch, and its last
@@ -54,8 +70,10 @@ class Exploding(torch.nn.Module):
 
     def loss(self, *args, **kwargs) -> dict:
         self.last_good -= 1
-        return {name: value if self.last_good >= 0 else value * float('nan')
-                for name, value in self.head.loss(*args, **kwargs).items()}
+        return {
+            name: value if self.last_good >= 0 else value * float('nan')
+            for name, value in self.head.loss(*args, **kwargs).items()
+        }
 
     def predict(self, *args, **kwargs) -> list:
         return self.head.predict(*args, **kwargs)
@@ -71,7 +89,10 @@ def test_a_loss_that_is_no_number_ends_the_run(digits_config, non_finite):
     if non_finite == 'ignore':
         runner.train()
         return
-    with pytest.raises(ConfigError, match='The loss is nan at step 6, near a learning rate of .*: the run ends here'):
+    with pytest.raises(
+        ConfigError,
+        match='The loss is nan at step 6, near a learning rate of .*: the run ends here',
+    ):
         runner.train()
     names = {path.name for path in Path(digits_config.work_dir).glob('epoch*')}
     assert names == {'epoch_1.pth'}
@@ -79,7 +100,9 @@ def test_a_loss_that_is_no_number_ends_the_run(digits_config, non_finite):
     assert said['step'] == 6
     assert said['processes'][0]['losses']['loss'] == 'nan'
     assert len(said['processes'][0]['files']) == 16  # their numbers, as the digits have no files
-    state = torch.load(Path(digits_config.work_dir, 'epoch_1.pth'), weights_only=False)['state_dict']
+    state = torch.load(Path(digits_config.work_dir, 'epoch_1.pth'), weights_only=False)[
+        'state_dict'
+    ]
     assert all(value.isfinite().all() for value in state.values())
 
 
@@ -106,9 +129,22 @@ class Spoils(Hook):
 
 
 def train_with_a_bad_batch(work_dir: str) -> None:
-    runner = build(tiny_cfg(work_dir, 'iter', launcher='pytorch', experiment_name='tiny', custom_hooks=[], **{
-        'train_dataloader.batch_size': 8, 'train_cfg.val_interval': 12, 'default_hooks.logger.interval': 4,
-        'default_hooks.checkpoint.interval': 5, 'default_hooks.checkpoint.max_keep_ckpts': 1}))
+    runner = build(
+        tiny_cfg(
+            work_dir,
+            'iter',
+            launcher='pytorch',
+            experiment_name='tiny',
+            custom_hooks=[],
+            **{
+                'train_dataloader.batch_size': 8,
+                'train_cfg.val_interval': 12,
+                'default_hooks.logger.interval': 4,
+                'default_hooks.checkpoint.interval': 5,
+                'default_hooks.checkpoint.max_keep_ckpts': 1,
+            },
+        )
+    )
     runner.register_hook(Spoils())
     with pytest.raises(ConfigError, match='The loss is nan at step 5'):
         runner.train()

@@ -21,16 +21,23 @@ from vit_plugin.engine.distributed import naming_lost_ranks
 def rank_of_two(rank: int, folder: str, act: Callable[[int], None]) -> None:
     """Join a run with another process, and act. All that is said goes to a file."""
     torch.set_num_threads(1)
-    dist.init_process_group('gloo', init_method=f'file://{folder}/rendezvous', rank=rank, world_size=2,
-                            timeout=timedelta(seconds=2))
+    dist.init_process_group(
+        'gloo',
+        init_method=f'file://{folder}/rendezvous',
+        rank=rank,
+        world_size=2,
+        timeout=timedelta(seconds=2),
+    )
 
     def say(sentence: str, logger: str, level: int) -> None:
         assert (logger, level) == ('current', logging.ERROR)
         with open(Path(folder, 'said'), 'a') as file:
             file.write(f'{sentence}\n')
 
-    distributed.print_log, distributed.ANSWER = say, 1.
-    with naming_lost_ranks(SimpleNamespace(iter=6, cfg=dict(env_cfg=dict(dist_cfg=dict(timeout=3))))):
+    distributed.print_log, distributed.ANSWER = say, 1.0
+    with naming_lost_ranks(
+        SimpleNamespace(iter=6, cfg=dict(env_cfg=dict(dist_cfg=dict(timeout=3))))
+    ):
         act(rank)
         dist.all_reduce(torch.ones(1))
     os._exit(0)
@@ -74,17 +81,42 @@ def fail_both(rank: int) -> None:
 
 
 @pytest.mark.filterwarnings('ignore:.*use of fork:DeprecationWarning')
-@pytest.mark.parametrize(('act', 'statuses', 'said'), [
-    (nothing, [0, 0], ''), (fail_both, [1, 1], ''),
-    (kill_1, [1, -9], 'A rank has ended, which its own log or the launcher names (iteration 7; '),
-    (fail_1, [1, 3], 'A rank has ended, which its own log or the launcher names (iteration 7; '),
-    (stop_1, [1, None], 'Rank 1 of 2 gave no answer (iteration 7; '),
-    (kill_0, [-9, 1], 'Rank 0 gave no answer: it is lost, or has ended with an error in its own log (iteration 7; '),
-    (stop_0, [None, 1], 'Rank 0 gave no answer: it is lost, or has ended with an error in its own log (iteration 7; '),
-], ids=lambda value: getattr(value, '__name__', ''))
+@pytest.mark.parametrize(
+    ('act', 'statuses', 'said'),
+    [
+        (nothing, [0, 0], ''),
+        (fail_both, [1, 1], ''),
+        (
+            kill_1,
+            [1, -9],
+            'A rank has ended, which its own log or the launcher names (iteration 7; ',
+        ),
+        (
+            fail_1,
+            [1, 3],
+            'A rank has ended, which its own log or the launcher names (iteration 7; ',
+        ),
+        (stop_1, [1, None], 'Rank 1 of 2 gave no answer (iteration 7; '),
+        (
+            kill_0,
+            [-9, 1],
+            'Rank 0 gave no answer: it is lost, or has ended with an error in its own log '
+            '(iteration 7; ',
+        ),
+        (
+            stop_0,
+            [None, 1],
+            'Rank 0 gave no answer: it is lost, or has ended with an error in its own log '
+            '(iteration 7; ',
+        ),
+    ],
+    ids=lambda value: getattr(value, '__name__', ''),
+)
 def test_the_others_name_it_and_end(tmp_path, act, statuses, said):
     context = multiprocessing.get_context('fork')
-    ranks = [context.Process(target=rank_of_two, args=(rank, str(tmp_path), act)) for rank in range(2)]
+    ranks = [
+        context.Process(target=rank_of_two, args=(rank, str(tmp_path), act)) for rank in range(2)
+    ]
     for rank in ranks:
         rank.start()
     try:

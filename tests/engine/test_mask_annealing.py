@@ -12,16 +12,18 @@ from vit_plugin.errors import ConfigError
 
 
 def test_one_block_after_the_other():
-    """The fractions of the authors' run on DINOv2, whose 39,120 steps have one block's annealing in 6,520 each."""
+    """The fractions of the authors' run on DINOv2, whose 39,120 steps have one block's annealing in
+    6,520 each.
+    """
     hook = MaskAnnealingHook()
-    assert hook.probs(4, 0.) == hook.probs(4, 1 / 6) == [1.] * 4
-    assert hook.probs(4, 0.25) == [pytest.approx(0.5 ** 0.9), 1., 1., 1.]
-    assert hook.probs(4, 0.5)[:2] == [0., pytest.approx(0., abs=1e-9)]
-    assert hook.probs(4, 5 / 6) == hook.probs(4, 1.) == [pytest.approx(0.)] * 4
-    assert MaskAnnealingHook((0., ), (0.5, ), power=1.).probs(1, 0.125) == [0.75]
+    assert hook.probs(4, 0.0) == hook.probs(4, 1 / 6) == [1.0] * 4
+    assert hook.probs(4, 0.25) == [pytest.approx(0.5**0.9), 1.0, 1.0, 1.0]
+    assert hook.probs(4, 0.5)[:2] == [0.0, pytest.approx(0.0, abs=1e-9)]
+    assert hook.probs(4, 5 / 6) == hook.probs(4, 1.0) == [pytest.approx(0.0)] * 4
+    assert MaskAnnealingHook((0.0,), (0.5,), power=1.0).probs(1, 0.125) == [0.75]
 
 
-@pytest.mark.parametrize(('begin', 'end'), [((0., ), None), ((0.5, ), (0.5, )), ((0., 0.1), (1., ))])
+@pytest.mark.parametrize(('begin', 'end'), [((0.0,), None), ((0.5,), (0.5,)), ((0.0, 0.1), (1.0,))])
 def test_wrong_fractions(begin, end):
     with pytest.raises(ConfigError, match='must have one fraction for each block'):
         MaskAnnealingHook(begin, end)
@@ -32,15 +34,30 @@ class MeanOfPredictions(nn.Module):
     """All predictions of an EoMT as one vector, for a head of classes."""
 
     def forward(self, predictions: tuple) -> tuple[Tensor]:
-        return (sum(classes.mean(1) + masks.mean((1, 2, 3))[:, None] for classes, masks in predictions), )
+        return (
+            sum(classes.mean(1) + masks.mean((1, 2, 3))[:, None] for classes, masks in predictions),
+        )
 
 
 OPTIONS = dict(
-    model=dict(MODEL, neck=dict(type='MeanOfPredictions'), head=dict(MODEL['head'], in_channels=6), backbone=dict(
-        {name: value for name, value in MODEL['backbone'].items() if name != 'out_type'}, type='vit_plugin.EoMT',
-        num_classes=5, num_queries=4, num_blocks=2)),
-    custom_hooks=[dict(type='vit_plugin.EMAHook', momentum=0.3), dict(type='vit_plugin.MaskAnnealingHook'),
-                  dict(type='vit_plugin.ReportHook')])
+    model=dict(
+        MODEL,
+        neck=dict(type='MeanOfPredictions'),
+        head=dict(MODEL['head'], in_channels=6),
+        backbone=dict(
+            {name: value for name, value in MODEL['backbone'].items() if name != 'out_type'},
+            type='vit_plugin.EoMT',
+            num_classes=5,
+            num_queries=4,
+            num_blocks=2,
+        ),
+    ),
+    custom_hooks=[
+        dict(type='vit_plugin.EMAHook', momentum=0.3),
+        dict(type='vit_plugin.MaskAnnealingHook'),
+        dict(type='vit_plugin.ReportHook'),
+    ],
+)
 
 
 @pytest.mark.filterwarnings('ignore')
@@ -51,14 +68,24 @@ def test_a_resumed_run_is_the_same(tmp_path):
     stop_and_resume(tmp_path / 'stopped', 6, 'epoch', **OPTIONS)
     assert compare(tmp_path / 'complete', tmp_path / 'stopped') == []
     saved = torch.load(tmp_path / 'stopped/epoch_3.pth', weights_only=False)
-    assert saved['state_dict']['backbone.queries.attn_mask_probs'].tolist() == [0., 0.]
+    assert saved['state_dict']['backbone.queries.attn_mask_probs'].tolist() == [0.0, 0.0]
     assert len(runner.model.backbone.eval()(torch.zeros(1, 1, 8, 8))) == 1
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize(('hook', 'model', 'message'), [
-    ({}, MODEL, 'the model has no queries with masks'),
-    (dict(begin=[0.], end=[1.]), OPTIONS['model'], 'begin has 1 fractions for 2 blocks')])
+@pytest.mark.parametrize(
+    ('hook', 'model', 'message'),
+    [
+        ({}, MODEL, 'the model has no queries with masks'),
+        (dict(begin=[0.0], end=[1.0]), OPTIONS['model'], 'begin has 1 fractions for 2 blocks'),
+    ],
+)
 def test_a_model_that_does_not_fit(tmp_path, hook, model, message):
     with pytest.raises(ConfigError, match=message):
-        train(tiny_cfg(tmp_path, model=model, custom_hooks=[dict(hook, type='vit_plugin.MaskAnnealingHook')]))
+        train(
+            tiny_cfg(
+                tmp_path,
+                model=model,
+                custom_hooks=[dict(hook, type='vit_plugin.MaskAnnealingHook')],
+            )
+        )

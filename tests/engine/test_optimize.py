@@ -21,22 +21,34 @@ class Part:
 
 
 def is_folded(model: nn.Module) -> bool:
-    return any(isinstance(module.kernel, Folded) for module in model.modules() if isinstance(module, StdConv2d))
+    return any(
+        isinstance(module.kernel, Folded)
+        for module in model.modules()
+        if isinstance(module, StdConv2d)
+    )
 
 
 def test_a_test_is_optimised_and_all_is_undone(tiny_hybrid):
     runner, hook = Part(VisionTransformer(**tiny_hybrid)), OptimizeHook()
     hook.before_test(runner)
     assert is_folded(runner.model)
-    assert any(type(module) is OneDnnMlp for module in runner.model.modules()) == onednn.is_available()
+    assert (
+        any(type(module) is OneDnnMlp for module in runner.model.modules()) == onednn.is_available()
+    )
     hook.after_test(runner)
     assert not is_folded(runner.model)
     assert not any(type(module) is OneDnnMlp for module in runner.model.modules())
 
 
-@pytest.mark.parametrize(('cfg', 'count'), [
-    (dict(), 1), (dict(custom_hooks=[dict(type='EMAHook')]), 1), (dict(optimize=False), 0),
-    (dict(custom_hooks=[dict(type='vit_plugin.OptimizeHook')]), 1)])
+@pytest.mark.parametrize(
+    ('cfg', 'count'),
+    [
+        (dict(), 1),
+        (dict(custom_hooks=[dict(type='EMAHook')]), 1),
+        (dict(optimize=False), 0),
+        (dict(custom_hooks=[dict(type='vit_plugin.OptimizeHook')]), 1),
+    ],
+)
 def test_our_tools_take_it_unless_told_otherwise(cfg, count):
     cfg = Config(cfg)
     use_passes(cfg)
@@ -52,7 +64,8 @@ def test_in_a_run(digits_config):
     runner = Runner.from_cfg(digits_config)
     seen = []
     runner.model.backbone.register_forward_hook(
-        lambda model, args, out: seen.append((model.training, is_folded(model))))
+        lambda model, args, out: seen.append((model.training, is_folded(model)))
+    )
     runner.train()
     runner.test()
     assert set(seen) == {(True, False), (False, False), (False, True)}

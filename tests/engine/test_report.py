@@ -29,7 +29,9 @@ def test_a_run_leaves_its_record_and_a_resumed_one_goes_on_with_it(digits_config
         assert (folder / picture).stat().st_size > 5000
     rows = list(csv.DictReader((folder / 'results.csv').read_text().splitlines()))
     assert [(row['epoch'], row['iter']) for row in rows] == [('1', '4'), ('2', '8'), ('3', '12')]
-    assert [float(row['accuracy/top1']) for row in rows] == [value for _, value in record['history']['accuracy/top1']]
+    assert [float(row['accuracy/top1']) for row in rows] == [
+        value for _, value in record['history']['accuracy/top1']
+    ]
     assert all(float(row['train/loss']) > 0 and float(row['train/lr']) > 0 for row in rows)
     assert json.loads((folder / 'classes.json').read_text()) == record['scores']
     assert (folder / 'classes.csv').read_text().startswith('name,precision,recall,f1,samples\n0,')
@@ -41,13 +43,18 @@ def test_a_run_leaves_its_record_and_a_resumed_one_goes_on_with_it(digits_config
     assert resumed['history']['accuracy/top1'][:3] == record['history']['accuracy/top1']
     assert [epoch for epoch, _ in resumed['history']['accuracy/top1']] == [1, 2, 3, 4]
     assert resumed['seconds'] > record['seconds']
-    assert [step for step, _ in resumed['clock']] == [step for step, _ in resumed['history']['accuracy/top1']]
+    assert [step for step, _ in resumed['clock']] == [
+        step for step, _ in resumed['history']['accuracy/top1']
+    ]
     assert resumed['clock'][:2] == record['clock'][:2]  # the checkpoint is from before the third
 
     cfg.experiment_name = 'finished'
     Runner.from_cfg(cfg).train()  # there is nothing left to train
     finished = json.loads((folder / 'metrics.json').read_text())
-    assert all(finished[name] == resumed[name] for name in ('history', 'confusion_matrix', 'epochs', 'iterations'))
+    assert all(
+        finished[name] == resumed[name]
+        for name in ('history', 'confusion_matrix', 'epochs', 'iterations')
+    )
 
 
 @pytest.mark.filterwarnings('ignore')
@@ -66,8 +73,12 @@ def test_a_run_by_iterations(digits_config):
 def reported(work_dir, pictures=True, **options):
     """A tiny run of an epoch with the hook."""
     hooks = [dict(type='vit_plugin.ReportHook', pictures=pictures)]
-    return build(tiny_cfg(work_dir, **{
-        'custom_hooks': hooks, 'train_cfg.max_epochs': 1, 'log_level': 'INFO', **options}))
+    return build(
+        tiny_cfg(
+            work_dir,
+            **{'custom_hooks': hooks, 'train_cfg.max_epochs': 1, 'log_level': 'INFO', **options},
+        )
+    )
 
 
 @pytest.fixture
@@ -100,14 +111,21 @@ def test_a_picture_that_fails_ends_no_training(tmp_path, monkeypatch):
     reported(tmp_path).train()
     text = next(tmp_path.rglob('*.log')).read_text()
     assert 'INFO - Drawing needs supervision. The run goes on without images to train on.' in text
-    assert text.count('The report has to go without what the validation found: ZeroDivisionError: by nought.') == 1
+    assert (
+        text.count(
+            'The report has to go without what the validation found: ZeroDivisionError: by nought.'
+        )
+        == 1
+    )
     record = json.loads((tmp_path / 'metrics.json').read_text())
     assert record['scores'] is None
     assert 'accuracy/top1' in record['last']
 
 
 def train_on_a_rank(folder):
-    reported(folder, **{'val_dataloader.dataset.indices': 13, 'val_dataloader.batch_size': 4}).train()
+    reported(
+        folder, **{'val_dataloader.dataset.indices': 13, 'val_dataloader.batch_size': 4}
+    ).train()
 
 
 @pytest.mark.usefixtures('few_images')
@@ -119,4 +137,5 @@ def test_processes_report_each_image_once(tmp_path):
     right = sum(record['confusion_matrix'][i][i] for i in range(10))
     assert record['last']['accuracy/top1'] == pytest.approx(100 * right / 13)
     assert {'labels.png', 'train_batch.png', 'val_worst.png', 'results.csv', 'classes.md'} <= {
-        path.name for path in (tmp_path / 'work').iterdir()}
+        path.name for path in (tmp_path / 'work').iterdir()
+    }

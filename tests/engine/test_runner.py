@@ -29,9 +29,21 @@ class SavesInTheMainProcess(Hook):
 
 
 def train(work_dir: str, **options: object) -> SavesInTheMainProcess:
-    runner = build(tiny_cfg(work_dir, launcher='pytorch', experiment_name='tiny', custom_hooks=[], **{
-        'train_dataloader.batch_size': 8, 'train_cfg.max_epochs': 1, 'train_cfg.val_interval': 9,
-        'default_hooks.checkpoint': None, **options}))
+    runner = build(
+        tiny_cfg(
+            work_dir,
+            launcher='pytorch',
+            experiment_name='tiny',
+            custom_hooks=[],
+            **{
+                'train_dataloader.batch_size': 8,
+                'train_cfg.max_epochs': 1,
+                'train_cfg.val_interval': 9,
+                'default_hooks.checkpoint': None,
+                **options,
+            },
+        )
+    )
     hook = SavesInTheMainProcess()
     runner.register_hook(hook)
     runner.train()
@@ -44,7 +56,7 @@ def save_alone(work_dir: str) -> None:
 
 
 def save_a_part(work_dir: str) -> None:
-    timeout = {'env_cfg.dist_cfg.timeout': 5.}
+    timeout = {'env_cfg.dist_cfg.timeout': 5.0}
     error = train(work_dir, sharding=dict(), **timeout).error
     if is_main_process():
         assert 'within 4 s (missing: 1), and of a sharded model each has a part; call' in str(error)

@@ -10,8 +10,14 @@ from vit_plugin.errors import ConfigError
 
 # What the second of two ranks has of its own, and the sentence that both end with.
 DIFFERENT = {
-    'train_dataloader.batch_size': (8, r'train_dataloader.batch_size: 16 \(rank 0\) or 8 \(rank 1\)'),
-    'optim_wrapper.optimizer.foreach': (True, r"optimizer.foreach: nothing \(rank 0\) or True \(rank 1\)"),
+    'train_dataloader.batch_size': (
+        8,
+        r'train_dataloader.batch_size: 16 \(rank 0\) or 8 \(rank 1\)',
+    ),
+    'optim_wrapper.optimizer.foreach': (
+        True,
+        r'optimizer.foreach: nothing \(rank 0\) or True \(rank 1\)',
+    ),
     'val_dataloader.num_workers': (1, None),
     'work_dir': ('elsewhere', None),
 }
@@ -24,7 +30,9 @@ def start(folder: str, name: str, value: object, words: str | None) -> None:
     if words is None:
         build(cfg)
         return
-    with pytest.raises(ConfigError, match=f'The processes of this run differ in .*{words}; start all'):
+    with pytest.raises(
+        ConfigError, match=f'The processes of this run differ in .*{words}; start all'
+    ):
         build(cfg)
 
 

@@ -1,6 +1,7 @@
 """A training step reads no value from the device between two lines of the log.
 
-On a GPU each such read makes the CPU wait. Here the reads are counted on the CPU, where they take the same way.
+On a GPU each such read makes the CPU wait. Here the reads are counted on the CPU, where they take
+the same way.
 """
 
 import pytest
@@ -28,8 +29,13 @@ class CountReads(TorchDispatchMode):
 @pytest.fixture(autouse=True)
 def one_hot_without_checks(monkeypatch):
     """As on a GPU, where torch does not look at the labels."""
-    monkeypatch.setattr(F, 'one_hot', lambda labels, number: torch.zeros(*labels.shape, number, dtype=labels.dtype)
-                        .scatter_(-1, labels[..., None], 1))
+    monkeypatch.setattr(
+        F,
+        'one_hot',
+        lambda labels, number: torch.zeros(*labels.shape, number, dtype=labels.dtype).scatter_(
+            -1, labels[..., None], 1
+        ),
+    )
 
 
 def reads_of_steps(runner) -> list[int]:
@@ -47,14 +53,27 @@ def reads_of_steps(runner) -> list[int]:
     return counts
 
 
-@pytest.mark.parametrize('options', [
-    {}, {'optim_wrapper.clip_grad': dict(max_norm=1.)}, {'optim_wrapper.type': 'vit_plugin.AmpOptimWrapper'},
-], ids=['plain', 'clipped', 'amp'])
+@pytest.mark.parametrize(
+    'options',
+    [
+        {},
+        {'optim_wrapper.clip_grad': dict(max_norm=1.0)},
+        {'optim_wrapper.type': 'vit_plugin.AmpOptimWrapper'},
+    ],
+    ids=['plain', 'clipped', 'amp'],
+)
 def test_nothing_is_read_between_logs(tmp_path, options):
-    cfg = tiny_cfg(tmp_path, loop='iter', **{
-        'optim_wrapper.optimizer': dict(type='AdamW', lr=1e-3, fused=True), 'default_hooks.logger.interval': 4,
-        'default_hooks.checkpoint.interval': 100,
-        'custom_hooks': [], **options})  # the averages count their steps on the CPU
+    cfg = tiny_cfg(
+        tmp_path,
+        loop='iter',
+        **{
+            'optim_wrapper.optimizer': dict(type='AdamW', lr=1e-3, fused=True),
+            'default_hooks.logger.interval': 4,
+            'default_hooks.checkpoint.interval': 100,
+            'custom_hooks': [],
+            **options,
+        },
+    )  # the averages count their steps on the CPU
     counts = reads_of_steps(build(cfg))
     assert [i for i, count in enumerate(counts, 1) if count and i % 4] == []
 
@@ -62,5 +81,7 @@ def test_nothing_is_read_between_logs(tmp_path, options):
 def test_a_read_is_found(tmp_path):
     runner = build(tiny_cfg(tmp_path, loop='iter', **{'default_hooks.logger.interval': 6}))
     loss = runner.model.head.loss_module.forward
-    runner.model.head.loss_module.forward = lambda *args, **kwargs: loss(*args, **kwargs) * float(torch.ones(()))
+    runner.model.head.loss_module.forward = lambda *args, **kwargs: (
+        loss(*args, **kwargs) * float(torch.ones(()))
+    )
     assert min(reads_of_steps(runner)) > 0

@@ -12,13 +12,17 @@ pytestmark = pytest.mark.filterwarnings('ignore')
 
 def test_images_per_second_are_logged(tmp_path, monkeypatch):
     monkeypatch.setattr(throughput, 'STEADY', 3)
-    monkeypatch.setattr(throughput, 'LONG', 0.)
+    monkeypatch.setattr(throughput, 'LONG', 0.0)
     runner = build(tiny_cfg(tmp_path))
     said = []
     monkeypatch.setattr(runner.logger, 'warning', said.append)
     runner.train()
-    rate, seconds = (runner.message_hub.get_scalar(f'train/{name}') for name in ('images/s', 'time'))
-    assert rate.current() == pytest.approx(runner.train_dataloader.batch_sampler.batch_size / seconds.current())
+    rate, seconds = (
+        runner.message_hub.get_scalar(f'train/{name}') for name in ('images/s', 'time')
+    )
+    assert rate.current() == pytest.approx(
+        runner.train_dataloader.batch_sampler.batch_size / seconds.current()
+    )
     assert len(rate.data[0]) == runner.max_iters
     assert [text for text in said if 'hours remain on this CPU' in text] == said[:1]
     waits = runner.message_hub.get_scalar('train/data_wait').data[0]
@@ -29,7 +33,9 @@ def test_images_per_second_are_logged(tmp_path, monkeypatch):
 @pytest.mark.parametrize('compiled', [None, dict(blocks=True, backend='eager')])
 def test_utilisation_is_of_the_counted_operations(tmp_path, monkeypatch, compiled):
     monkeypatch.setattr(throughput, 'peak_flops', lambda: 1e9)
-    runner = build(tiny_cfg(tmp_path, compile=compiled, **{'optim_wrapper.type': 'vit_plugin.AmpOptimWrapper'}))
+    runner = build(
+        tiny_cfg(tmp_path, compile=compiled, **{'optim_wrapper.type': 'vit_plugin.AmpOptimWrapper'})
+    )
     batches, own = [], runner.model.train_step
 
     def kept(data, optim_wrapper):
@@ -40,14 +46,25 @@ def test_utilisation_is_of_the_counted_operations(tmp_path, monkeypatch, compile
     runner.train()
     with FlopCounterMode(display=False) as counter:
         runner.model.train_step(batches[0], runner.optim_wrapper)
-    utilisation, seconds = (runner.message_hub.get_scalar(f'train/{name}').data[0] for name in ('mfu', 'time'))
+    utilisation, seconds = (
+        runner.message_hub.get_scalar(f'train/{name}').data[0] for name in ('mfu', 'time')
+    )
     assert utilisation * seconds * 1e9 == pytest.approx(counter.get_total_flops(), rel=1e-3)
     assert runner.model.train_step is kept
 
 
-@pytest.mark.parametrize(('name', 'tflops'), [
-    ('NVIDIA H100 80GB HBM3', 989), ('NVIDIA H100 PCIe', 756), ('NVIDIA A100-SXM4-80GB', 312), ('NVIDIA L40S', 362),
-    ('NVIDIA L4', 121), ('Tesla T4', 65), ('Some card', 0)])
+@pytest.mark.parametrize(
+    ('name', 'tflops'),
+    [
+        ('NVIDIA H100 80GB HBM3', 989),
+        ('NVIDIA H100 PCIe', 756),
+        ('NVIDIA A100-SXM4-80GB', 312),
+        ('NVIDIA L40S', 362),
+        ('NVIDIA L4', 121),
+        ('Tesla T4', 65),
+        ('Some card', 0),
+    ],
+)
 def test_the_gpu_is_known_by_its_name(monkeypatch, name, tflops):
     monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
     monkeypatch.setattr(torch.cuda, 'get_device_name', lambda: name)

@@ -13,23 +13,32 @@ import pytest
 from vit_plugin.engine.work_dir import OWNER, alone_in
 from vit_plugin.errors import ConfigError
 
-HOLD = ('import os, sys, time; from vit_plugin.engine.work_dir import alone_in\n'
-        'with alone_in(sys.argv[1]):\n'
-        '    if len(sys.argv) > 2 and not os.fork(): time.sleep(3); os._exit(0)\n'
-        '    print(flush=True); time.sleep(60)')
+HOLD = (
+    'import os, sys, time; from vit_plugin.engine.work_dir import alone_in\n'
+    'with alone_in(sys.argv[1]):\n'
+    '    if len(sys.argv) > 2 and not os.fork(): time.sleep(3); os._exit(0)\n'
+    '    print(flush=True); time.sleep(60)'
+)
 
 
 def hold(folder: Path, *more: str) -> subprocess.Popen:
     """Another process that trains there."""
-    process = subprocess.Popen([sys.executable, '-c', HOLD, str(folder), *more], stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, '-c', HOLD, str(folder), *more], stdout=subprocess.PIPE
+    )
     process.stdout.readline()
     return process
 
 
 def test_a_second_run_is_told_who_is_there(tmp_path):
     with hold(tmp_path) as other:
-        with pytest.raises(ConfigError, match=rf'a run is training already \(process {other.pid} on .*, since .*\)'), \
-                alone_in(tmp_path):
+        with (
+            pytest.raises(
+                ConfigError,
+                match=rf'a run is training already \(process {other.pid} on .*, since .*\)',
+            ),
+            alone_in(tmp_path),
+        ):
             pass
         os.kill(other.pid, signal.SIGKILL)
         other.wait()

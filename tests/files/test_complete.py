@@ -38,8 +38,12 @@ def test_on_a_full_disk_the_old_file_stays(tmp_path, full_disk, suffix, old):
     if old:
         path.write_text('old')
     kept = 'the file that was there is unchanged' if old else 'nothing was left there'
-    with pytest.raises(ConfigError, match=rf'file{suffix}.* cannot be written \(.*\); {kept}') as error, \
-            replacing(path) as beside:
+    with (
+        pytest.raises(
+            ConfigError, match=rf'file{suffix}.* cannot be written \(.*\); {kept}'
+        ) as error,
+        replacing(path) as beside,
+    ):
         WRITERS[suffix](beside)
     assert '\n' not in str(error.value)
     assert [file.read_text() for file in tmp_path.iterdir()] == (['old'] if old else [])
@@ -69,7 +73,9 @@ def test_after_any_error_all_is_as_it_was(tmp_path_factory, written, kind):
 
     with pytest.raises(kind):
         fail()
-    assert [(file.name, file.read_text()) for file in path.parent.iterdir()] == [('file.txt', 'old')]
+    assert [(file.name, file.read_text()) for file in path.parent.iterdir()] == [
+        ('file.txt', 'old')
+    ]
 
 
 def test_mode_and_link_are_kept(tmp_path):
@@ -82,14 +88,17 @@ def test_mode_and_link_are_kept(tmp_path):
     assert (tmp_path / 'real.txt').stat().st_mode & 0o777 == 0o640
 
 
-@pytest.mark.parametrize(('target', 'words'), [
-    ('source.txt', 'would be written over while it is read'),
-    ('folder/../source.txt', 'would be written over while it is read'),
-    ('folder', 'since it is a folder'),
-    ('source.txt/x.txt', "source.txt' is a file; give another folder"),
-    ('/dev/null', 'since it is no plain file'),
-    ('https://example.org/x.txt', 'is a URL'),
-])
+@pytest.mark.parametrize(
+    ('target', 'words'),
+    [
+        ('source.txt', 'would be written over while it is read'),
+        ('folder/../source.txt', 'would be written over while it is read'),
+        ('folder', 'since it is a folder'),
+        ('source.txt/x.txt', "source.txt' is a file; give another folder"),
+        ('/dev/null', 'since it is no plain file'),
+        ('https://example.org/x.txt', 'is a URL'),
+    ],
+)
 def test_what_cannot_be_a_target(tmp_path, target, words):
     (tmp_path / 'folder').mkdir()
     source = tmp_path / 'source.txt'

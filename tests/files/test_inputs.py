@@ -14,7 +14,8 @@ from vit_plugin.files.inputs import Reading, find_inputs
 from vit_plugin.files.streams import frame_rate
 
 needs_supervision = pytest.mark.skipif(
-    not find_spec('supervision'), reason='supervision is not installed')
+    not find_spec('supervision'), reason='supervision is not installed'
+)
 
 
 def photo(path: Path, value: int = 7) -> Path:
@@ -25,7 +26,8 @@ def photo(path: Path, value: int = 7) -> Path:
 
 def video(path: Path, frames: int = 6) -> Path:
     import supervision as sv
-    with sv.VideoSink(str(path), sv.VideoInfo(64, 48, 10.)) as sink:
+
+    with sv.VideoSink(str(path), sv.VideoInfo(64, 48, 10.0)) as sink:
         for i in range(frames):
             sink.write_frame(np.full((48, 64, 3), 40 * i, np.uint8))
     return path
@@ -36,10 +38,17 @@ def test_an_image_that_is_given_twice_is_one(tmp_path):
     assert len(find_inputs([one, one])) == 1
 
 
-@pytest.mark.parametrize(('argument', 'words'), [
-    ('', 'is empty'), (' ', 'is empty'), ('none.jpg', "There is no image 'none.jpg'"),
-    ('s3://bucket/a.jpg', 's3://bucket/a.jpg. is not a URL that is read'), ('https:/a.jpg', 'give http:// or https://'),
-    ('https://example.org/clip.mp4', 'is a video; download it')])
+@pytest.mark.parametrize(
+    ('argument', 'words'),
+    [
+        ('', 'is empty'),
+        (' ', 'is empty'),
+        ('none.jpg', "There is no image 'none.jpg'"),
+        ('s3://bucket/a.jpg', 's3://bucket/a.jpg. is not a URL that is read'),
+        ('https:/a.jpg', 'give http:// or https://'),
+        ('https://example.org/clip.mp4', 'is a video; download it'),
+    ],
+)
 def test_wrong_names_are_a_sentence(argument, words):
     with pytest.raises(ConfigError, match=words):
         find_inputs([argument])
@@ -78,11 +87,25 @@ def test_what_cannot_be_read_is_counted_and_the_rest_goes_on(tmp_path, capfd):
 
 @pytest.mark.parametrize('command', ['infer', 'embed', 'visualize'])
 def test_a_wrong_path_takes_no_torch(command, tmp_path):
-    script = ('import sys; from vit_plugin.__main__ import main; sys.modules["torch"] = None; '
-              'main(sys.argv[1:])')
+    script = (
+        'import sys; from vit_plugin.__main__ import main; sys.modules["torch"] = None; '
+        'main(sys.argv[1:])'
+    )
     more = ['attention'] if command == 'visualize' else []
     done = subprocess.run(
-        [sys.executable, '-c', script, command, *more, 'none.pth', 'none.jpg', '--out', str(tmp_path / 'x.npz')],
-        capture_output=True, text=True)
+        [
+            sys.executable,
+            '-c',
+            script,
+            command,
+            *more,
+            'none.pth',
+            'none.jpg',
+            '--out',
+            str(tmp_path / 'x.npz'),
+        ],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 1
     assert done.stderr == "Error: There is no image 'none.jpg'.\n"

@@ -24,16 +24,25 @@ def project(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp('project')
     for name in ('vit_plugin', 'configs', 'tools'):
         shutil.copytree(name, folder / name, ignore=shutil.ignore_patterns('__pycache__', '.mim'))
-    for name in ('setup.py', 'pyproject.toml', 'MANIFEST.in', 'README.md', 'CHANGELOG.md', 'LICENSE',
-                 'model-index.yml'):
+    for name in (
+        'setup.py',
+        'pyproject.toml',
+        'MANIFEST.in',
+        'README.md',
+        'CHANGELOG.md',
+        'LICENSE',
+        'model-index.yml',
+    ):
         shutil.copy2(name, folder)
     return folder
 
 
 def build(kind: str, project: Path, folder: Path) -> Path:
-    """Run setuptools as pip does. Returns what it has built, which names itself in the last line."""
+    """Run setuptools as pip does. Returns the file that its last line names."""
     code = f'from setuptools import build_meta; print(build_meta.build_{kind}({str(folder)!r}))'
-    done = subprocess.run([sys.executable, '-c', code], check=True, cwd=project, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, '-c', code], check=True, cwd=project, capture_output=True, text=True
+    )
     return folder / done.stdout.splitlines()[-1]
 
 
@@ -43,40 +52,69 @@ def built(project, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp('built')
     with tarfile.open(build('sdist', project, folder)) as archive:
         # Debian 12's Python 3.11.2 has no filters, and newer ones warn without
-        archive.extractall(folder, **(dict(filter='data') if hasattr(tarfile, 'data_filter') else {}))
-    source, = folder.glob('vit_plugin-*/')
+        archive.extractall(
+            folder, **(dict(filter='data') if hasattr(tarfile, 'data_filter') else {})
+        )
+    (source,) = folder.glob('vit_plugin-*/')
     with zipfile.ZipFile(build('wheel', source, folder)) as archive:
         archive.extractall(folder / 'site')
     return folder / 'site'
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob('*')
-            if path.is_file() and '__pycache__' not in path.parts}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob('*')
+        if path.is_file() and '__pycache__' not in path.parts
+    }
 
 
 def test_a_wheel_has_every_recipe_and_tool(built):
     for name in ('configs', 'tools'):
         assert files(built / 'vit_plugin/.mim' / name) == files(Path(name))
-    assert (built / 'vit_plugin/.mim/model-index.yml').read_bytes() == Path('model-index.yml').read_bytes()
-    modules = [{path for path in files(folder / 'vit_plugin') if path.endswith('.py') and not path.startswith('.mim/')}
-               for folder in (Path(), built)]
+    assert (built / 'vit_plugin/.mim/model-index.yml').read_bytes() == Path(
+        'model-index.yml'
+    ).read_bytes()
+    modules = [
+        {
+            path
+            for path in files(folder / 'vit_plugin')
+            if path.endswith('.py') and not path.startswith('.mim/')
+        }
+        for folder in (Path(), built)
+    ]
     assert modules[0] == modules[1]
-    entry_points, = built.glob('*.dist-info/entry_points.txt')
+    (entry_points,) = built.glob('*.dist-info/entry_points.txt')
     assert 'vit-plugin = vit_plugin.__main__:main' in entry_points.read_text()
 
 
 def test_a_built_package_inherits_and_runs_from_any_directory(built, tmp_path):
-    """``vit_plugin::`` in ``_base_`` and on the command line, where there is nothing but the built package."""
-    (tmp_path / 'mine.py').write_text(f"_base_ = 'vit_plugin::{MINI}'\nmodel = dict(backbone=dict(drop_rate=0.1))\n")
-    code = ('from vit_plugin.config import read_config; import vit_plugin; print(vit_plugin.__file__)\n'
-            "cfg = read_config('mine.py'); print(cfg.model.backbone.drop_rate, '_scope_' in cfg.pretty_text)\n"
-            f"print(read_config('vit_plugin::{MINI}').filename)")
+    """``vit_plugin::`` in ``_base_`` and on the command line, where there is nothing but the built
+    package.
+    """
+    (tmp_path / 'mine.py').write_text(
+        f"_base_ = 'vit_plugin::{MINI}'\nmodel = dict(backbone=dict(drop_rate=0.1))\n"
+    )
+    code = (
+        'from vit_plugin.config import read_config; import vit_plugin; '
+        "print(vit_plugin.__file__)\ncfg = read_config('mine.py'); "
+        "print(cfg.model.backbone.drop_rate, '_scope_' in "
+        f"cfg.pretty_text)\nprint(read_config('vit_plugin::{MINI}').filename)"
+    )
     env = {**os.environ, 'PYTHONPATH': str(built)}
-    shown = subprocess.run([sys.executable, '-W', 'ignore', '-c', code], check=True, cwd=tmp_path, env=env,
-                           capture_output=True, text=True).stdout.splitlines()[-3:]
-    assert shown == [f'{built}/vit_plugin/__init__.py', '0.1 False',
-                     f'{built}/vit_plugin/.mim/configs/{MINI}']
+    shown = subprocess.run(
+        [sys.executable, '-W', 'ignore', '-c', code],
+        check=True,
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()[-3:]
+    assert shown == [
+        f'{built}/vit_plugin/__init__.py',
+        '0.1 False',
+        f'{built}/vit_plugin/.mim/configs/{MINI}',
+    ]
 
 
 def test_an_editable_install_has_links(project, tmp_path):

@@ -34,7 +34,7 @@ def server(tmp_path) -> Iterator[str]:
 def test_a_url_is_read_within_its_bounds(tmp_path, server, monkeypatch):
     cv2.imwrite(str(tmp_path / 'a photo.png'), np.full((8, 12, 3), 90, np.uint8))
     (tmp_path / 'no.png').write_text('no image')
-    one, = find_inputs([f'{server}/a%20photo.png?size=1'])
+    (one,) = find_inputs([f'{server}/a%20photo.png?size=1'])
     assert one.relative == Path('a photo.png')
     assert one.read().tolist() == np.full((8, 12, 3), 90).tolist()
     for name, words in (('none.png', '404'), ('no.png', 'no.png. cannot be read')):

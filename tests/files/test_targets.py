@@ -27,20 +27,32 @@ def test_pictures_keep_the_folders_of_their_images(tmp_path):
     assert relative(found, tmp_path / 'out') == ['2.png', 'cat/1.png', 'dog/1.png']
 
 
-@pytest.mark.parametrize(('names', 'expected'), [
-    (['set/a.jpg', 'set/a.bmp', 'set/b.jpg'], {'a.jpg.png', 'a.bmp.png', 'b.png'}),
-    (['x/a.jpg', 'y/a.jpg', 'y/b.jpg'], {'x/a.jpg.png', 'y/a.jpg.png', 'b.png'}),
-    (['1/x/a.jpg', '2/x/a.jpg'], {'1/x/a.jpg.png', '2/x/a.jpg.png'})])
+@pytest.mark.parametrize(
+    ('names', 'expected'),
+    [
+        (['set/a.jpg', 'set/a.bmp', 'set/b.jpg'], {'a.jpg.png', 'a.bmp.png', 'b.png'}),
+        (['x/a.jpg', 'y/a.jpg', 'y/b.jpg'], {'x/a.jpg.png', 'y/a.jpg.png', 'b.png'}),
+        (['1/x/a.jpg', '2/x/a.jpg'], {'1/x/a.jpg.png', '2/x/a.jpg.png'}),
+    ],
+)
 def test_pictures_of_one_name_are_told_apart(tmp_path, names, expected):
     found = find_inputs([str(photo(tmp_path / name)) for name in names])
     assert {*relative(found, tmp_path / 'out')} == expected
 
 
 def test_pictures_of_urls_stay_below_the_folder(tmp_path):
-    found = find_inputs([f'https://example.org/{name}' for name in (
-        '1/a.jpg', '2/a.jpg?x=../3', '..', '%2e%2e%2fb.png', '')][:4])
+    found = find_inputs(
+        [
+            f'https://example.org/{name}'
+            for name in ('1/a.jpg', '2/a.jpg?x=../3', '..', '%2e%2e%2fb.png', '')
+        ][:4]
+    )
     assert relative(found, tmp_path / 'out') == [
-        'image.png', 'b.png', 'example.org/1/a.jpg.png', 'example.org/2/a.jpg.png']
+        'image.png',
+        'b.png',
+        'example.org/1/a.jpg.png',
+        'example.org/2/a.jpg.png',
+    ]
 
 
 def test_pictures_of_an_earlier_run_are_left_out(tmp_path, capsys):

@@ -15,29 +15,46 @@ class Head(torch.nn.Module):
         self.num_classes = num_classes
 
 
-@pytest.mark.parametrize(('heads', 'field'), [
-    ({'head': Head(1000)}, 'model.head.num_classes=1000'),
-    ({'roi_head': torch.nn.ModuleDict({'bbox_head': torch.nn.ModuleList([Head(3), Head(80)])})},
-     'model.roi_head.bbox_head.1.num_classes=80'),
-    ({'decode_head': Head(2)}, 'model.decode_head.num_classes=2'),
-])
+@pytest.mark.parametrize(
+    ('heads', 'field'),
+    [
+        ({'head': Head(1000)}, 'model.head.num_classes=1000'),
+        (
+            {
+                'roi_head': torch.nn.ModuleDict(
+                    {'bbox_head': torch.nn.ModuleList([Head(3), Head(80)])}
+                )
+            },
+            'model.roi_head.bbox_head.1.num_classes=80',
+        ),
+        ({'decode_head': Head(2)}, 'model.decode_head.num_classes=2'),
+    ],
+)
 def test_classes_are_compared_with_the_data(heads, field):
     meta = dict(classes=('a', 'b', 'c'))
-    with pytest.raises(ConfigError, match=rf'{field} does not fit the data with 3 classes: set it to 3'):
+    with pytest.raises(
+        ConfigError, match=rf'{field} does not fit the data with 3 classes: set it to 3'
+    ):
         check_classes(torch.nn.ModuleDict(heads), meta, 'the data')
     check_classes(torch.nn.ModuleDict({'head': Head(3), 'rpn_head': Head(1)}), meta, 'the data')
     check_classes(torch.nn.ModuleDict(heads), {}, 'the data')
 
 
 def test_names_of_classes_are_strings():
-    with pytest.raises(ConfigError, match='The classes of the data must be a list of names, and are 3'):
+    with pytest.raises(
+        ConfigError, match='The classes of the data must be a list of names, and are 3'
+    ):
         check_classes(torch.nn.ModuleDict({'head': Head(3)}), dict(classes=3), 'the data')
 
 
 @pytest.mark.filterwarnings('ignore')
 def test_a_head_for_other_classes_ends_before_the_first_step(digits_config):
-    digits_config.merge_from_dict({'model.head.num_classes': 1000, 'model.head.loss.num_classes': 1000})
-    with pytest.raises(ConfigError, match='model.head.num_classes=1000 does not fit the data set, a Digits with 10'):
+    digits_config.merge_from_dict(
+        {'model.head.num_classes': 1000, 'model.head.loss.num_classes': 1000}
+    )
+    with pytest.raises(
+        ConfigError, match='model.head.num_classes=1000 does not fit the data set, a Digits with 10'
+    ):
         Runner.from_cfg(digits_config).train()
 
 
@@ -45,5 +62,7 @@ def test_a_classifier_has_a_head(tiny):
     backbone = dict(tiny, type='vit_plugin.VisionTransformer')
     head = dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=32)
     check_head(MODELS.build(dict(type='mmpretrain.ImageClassifier', backbone=backbone, head=head)))
-    with pytest.raises(ConfigError, match='model.head is None, and ImageClassifier computes losses'):
+    with pytest.raises(
+        ConfigError, match='model.head is None, and ImageClassifier computes losses'
+    ):
         check_head(MODELS.build(dict(type='mmpretrain.ImageClassifier', backbone=backbone)))

@@ -1,4 +1,6 @@
-"""``vit_plugin.create_model``: a plain module, equal to timm's, to MMPretrain's, and without MMPretrain."""
+"""``vit_plugin.create_model``: a plain module, equal to timm's, to MMPretrain's, and without
+MMPretrain.
+"""
 
 import subprocess
 import sys
@@ -23,18 +25,26 @@ def test_a_name_of_timm_computes_as_timm_and_takes_its_pixels(name):
     with torch.no_grad():
         torch.testing.assert_close(ours(images), theirs(images), atol=1e-5, rtol=1e-4)
     assert ours.data_config == resolve_model_data_config(theirs)
-    photo = Image.fromarray(np.random.default_rng(0).integers(0, 256, (190, 230, 3), dtype=np.uint8))
-    torch.testing.assert_close(create_transform(**ours.data_config)(photo),
-                               create_transform(**resolve_model_data_config(theirs))(photo))
+    photo = Image.fromarray(
+        np.random.default_rng(0).integers(0, 256, (190, 230, 3), dtype=np.uint8)
+    )
+    torch.testing.assert_close(
+        create_transform(**ours.data_config)(photo),
+        create_transform(**resolve_model_data_config(theirs))(photo),
+    )
 
 
 def test_weights_go_to_mmpretrain_and_back(tiny):
     ours = vit_plugin.create_model(**tiny, num_classes=5)
     torch.nn.init.normal_(ours.head.layers.head.weight)
     with DefaultScope.overwrite_default_scope('mmpretrain'):
-        theirs = MODELS.build(dict(
-            type='ImageClassifier', backbone=dict(type='vit_plugin.VisionTransformer', **tiny),
-            head=dict(type='vit_plugin.ViTClsHead', num_classes=5, in_channels=32)))
+        theirs = MODELS.build(
+            dict(
+                type='ImageClassifier',
+                backbone=dict(type='vit_plugin.VisionTransformer', **tiny),
+                head=dict(type='vit_plugin.ViTClsHead', num_classes=5, in_channels=32),
+            )
+        )
     theirs.load_state_dict(ours.state_dict())
     again = vit_plugin.create_model(**tiny, num_classes=5, pretrained=theirs.state_dict())
     images = torch.randn(2, 3, 32, 32)
@@ -42,8 +52,9 @@ def test_weights_go_to_mmpretrain_and_back(tiny):
         model.eval()
     torch.testing.assert_close(theirs(images), ours(images), atol=0, rtol=0)
     torch.testing.assert_close(again(images), ours(images), atol=0, rtol=0)
-    assert set(again.report.matched) == {name.removeprefix('backbone.') for name in ours.state_dict()} - {
-        'position._extra_state'}
+    assert set(again.report.matched) == {
+        name.removeprefix('backbone.') for name in ours.state_dict()
+    } - {'position._extra_state'}
 
 
 def test_it_starts_at_zero_and_learns(tiny):
@@ -62,37 +73,63 @@ def test_it_starts_at_zero_and_learns(tiny):
 
 
 def test_without_classes_it_gives_features(tiny):
-    model = vit_plugin.create_model(**tiny, num_classes=0, patch_embed=dict(in_channels=1), out_type='avg_featmap')
+    model = vit_plugin.create_model(
+        **tiny, num_classes=0, patch_embed=dict(in_channels=1), out_type='avg_featmap'
+    )
     images = torch.randn(2, 1, 32, 32)
     assert model(images).shape == (2, 32)
     torch.testing.assert_close(model(images), model.backbone(images)[-1])
-    assert model.data_config == dict(input_size=(1, 32, 32), interpolation='bilinear', mean=(0.5, ), std=(0.5, ),
-                                     crop_pct=1.0, crop_mode='squash')
+    assert model.data_config == dict(
+        input_size=(1, 32, 32),
+        interpolation='bilinear',
+        mean=(0.5,),
+        std=(0.5,),
+        crop_pct=1.0,
+        crop_mode='squash',
+    )
 
 
 def test_a_checkpoint_says_its_own_pixels(tiny, tmp_path):
     tiny = {name: value for name, value in tiny.items() if name != 'img_size'}
     model = vit_plugin.create_model(**tiny, num_classes=3, img_size=48)
-    text = 'model = dict(backbone=dict(img_size=48))\ndata_preprocessor = dict(mean=[51.0], std=[25.5])\n'
+    text = (
+        'model = dict(backbone=dict(img_size=48))\ndata_preprocessor = dict(mean=[51.0], '
+        'std=[25.5])\n'
+    )
     torch.save(dict(meta=dict(cfg=text), state_dict=model.state_dict()), tmp_path / 'epoch_1.pth')
-    found = vit_plugin.create_model(**tiny, num_classes=3, pretrained=tmp_path / 'epoch_1.pth').data_config
-    assert (found['input_size'], found['mean'], found['std']) == ((3, 48, 48), (0.2, ) * 3, (0.1, ) * 3)
+    found = vit_plugin.create_model(
+        **tiny, num_classes=3, pretrained=tmp_path / 'epoch_1.pth'
+    ).data_config
+    assert (found['input_size'], found['mean'], found['std']) == (
+        (3, 48, 48),
+        (0.2,) * 3,
+        (0.1,) * 3,
+    )
 
 
-@pytest.mark.parametrize(('arguments', 'words'), [
-    (dict(arch='B/17'), "Unknown arch 'B/17'"),
-    (dict(num_classes=-1), 'num_classes=-1 must be an integer from 0'),
-    (dict(arch='S/16', pretrained=True), "this is arch='S/16'; give a path"),
-    (dict(arch='S/16', pretrained=''), "pretrained='' must be a path, an address, tensors by name or True"),
-    (dict(arch='S/16', pretrained={}), 'pretrained={} must be'),
-    (dict(arch='S/16', pretrained=0), 'pretrained=0 must be'),
-    (dict(arch=None), 'arch=None must be a name such as'),
-    (dict(arch=5), 'arch=5 must be a name such as'),
-    (dict(type='x'), "type is always the backbone 'vit_plugin.VisionTransformer'; leave it out"),
-    (dict(out_type='featmap'), "out_type='featmap' returns no vector for an image"),
-    (dict(init_cfg=None), 'init_cfg is for the runner'),
-    (dict(arch='S/16', pretrained='none.npz'), "There is no checkpoint file 'none.npz'"),
-])
+@pytest.mark.parametrize(
+    ('arguments', 'words'),
+    [
+        (dict(arch='B/17'), "Unknown arch 'B/17'"),
+        (dict(num_classes=-1), 'num_classes=-1 must be an integer from 0'),
+        (dict(arch='S/16', pretrained=True), "this is arch='S/16'; give a path"),
+        (
+            dict(arch='S/16', pretrained=''),
+            "pretrained='' must be a path, an address, tensors by name or True",
+        ),
+        (dict(arch='S/16', pretrained={}), 'pretrained={} must be'),
+        (dict(arch='S/16', pretrained=0), 'pretrained=0 must be'),
+        (dict(arch=None), 'arch=None must be a name such as'),
+        (dict(arch=5), 'arch=5 must be a name such as'),
+        (
+            dict(type='x'),
+            "type is always the backbone 'vit_plugin.VisionTransformer'; leave it out",
+        ),
+        (dict(out_type='featmap'), "out_type='featmap' returns no vector for an image"),
+        (dict(init_cfg=None), 'init_cfg is for the runner'),
+        (dict(arch='S/16', pretrained='none.npz'), "There is no checkpoint file 'none.npz'"),
+    ],
+)
 def test_wrong_input_is_one_sentence(arguments, words):
     with pytest.raises(ConfigError, match=words):
         vit_plugin.create_model(**{'arch': 'Ti/16', **arguments})
@@ -100,8 +137,12 @@ def test_wrong_input_is_one_sentence(arguments, words):
 
 @pytest.mark.nightly
 def test_it_needs_no_mmpretrain():
-    code = ("import sys\nfor name in ('mmpretrain', 'mmcv', 'mmdet', 'mmseg'): sys.modules[name] = None\n"
-            "import torch, vit_plugin\nprint(vit_plugin.create_model('Ti/16', 3, img_size=32)("
-            'torch.zeros(1, 3, 32, 32)).shape)')
-    done = subprocess.run([sys.executable, '-W', 'ignore', '-c', code], capture_output=True, text=True)
+    code = (
+        "import sys\nfor name in ('mmpretrain', 'mmcv', 'mmdet', 'mmseg'): sys.modules[name] = "
+        "None\nimport torch, vit_plugin\nprint(vit_plugin.create_model('Ti/16', 3, "
+        'img_size=32)(torch.zeros(1, 3, 32, 32)).shape)'
+    )
+    done = subprocess.run(
+        [sys.executable, '-W', 'ignore', '-c', code], capture_output=True, text=True
+    )
     assert done.stdout == 'torch.Size([1, 3])\n', done.stderr

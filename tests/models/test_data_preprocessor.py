@@ -7,12 +7,19 @@ from mmpretrain.structures import DataSample
 
 from vit_plugin.errors import ConfigError
 
-NORMS = dict(mean=[1., 2., 3.], std=[2., 2., 2.], to_rgb=True, num_classes=3)
+NORMS = dict(mean=[1.0, 2.0, 3.0], std=[2.0, 2.0, 2.0], to_rgb=True, num_classes=3)
 
 
 def batch(count: int = 12) -> dict:
-    images = torch.arange(count * 48, dtype=torch.float).remainder(256).to(torch.uint8).view(count, 3, 4, 4)
-    return dict(inputs=list(images), data_samples=[DataSample().set_gt_label(i % 3) for i in range(count)])
+    images = (
+        torch.arange(count * 48, dtype=torch.float)
+        .remainder(256)
+        .to(torch.uint8)
+        .view(count, 3, 4, 4)
+    )
+    return dict(
+        inputs=list(images), data_samples=[DataSample().set_gt_label(i % 3) for i in range(count)]
+    )
 
 
 def build(**kwargs):
@@ -25,15 +32,22 @@ def test_training_batches_are_augmented_then_normalised():
     result = preprocessor(batch(), training=True)['inputs']
     np.random.seed(0)
     flip = RandomFlip(prob=0.5, direction='horizontal')
-    wanted = [flip(dict(img=image.permute(1, 2, 0).numpy()))['img'][..., ::-1] for image in batch()['inputs']]
-    wanted = (torch.from_numpy(np.stack(wanted)).permute(0, 3, 1, 2) - preprocessor.mean) / preprocessor.std
+    wanted = [
+        flip(dict(img=image.permute(1, 2, 0).numpy()))['img'][..., ::-1]
+        for image in batch()['inputs']
+    ]
+    wanted = (
+        torch.from_numpy(np.stack(wanted)).permute(0, 3, 1, 2) - preprocessor.mean
+    ) / preprocessor.std
     assert torch.equal(result, wanted)
     assert torch.equal(preprocessor(batch())['inputs'], build()(batch())['inputs'])  # not in a test
 
 
 def test_mixup_follows():
-    preprocessor = build(augments=[dict(type='RandomErasing', erase_prob=1.)], batch_augments=dict(
-        augments=[dict(type='Mixup', alpha=0.8)]))
+    preprocessor = build(
+        augments=[dict(type='RandomErasing', erase_prob=1.0)],
+        batch_augments=dict(augments=[dict(type='Mixup', alpha=0.8)]),
+    )
     result = preprocessor(batch(), training=True)
     assert result['data_samples'][0].gt_score.sum().item() == pytest.approx(1)
     assert result['inputs'].shape == (12, 3, 4, 4)
@@ -44,9 +58,16 @@ def test_bad_input():
         build(augments=[dict(type='GaussianBlur', radius=1)])
 
 
-VIEWS = dict(type='vit_plugin.MultiViewPreprocessor', mean=NORMS['mean'], std=NORMS['std'], to_rgb=True, views=[
-    dict(number=2, augments=[dict(type='RandomResizedCrop', scale=4)]),
-    dict(augments=[dict(type='RandomResizedCrop', scale=2), dict(type='RandomFlip', prob=0.5)])])
+VIEWS = dict(
+    type='vit_plugin.MultiViewPreprocessor',
+    mean=NORMS['mean'],
+    std=NORMS['std'],
+    to_rgb=True,
+    views=[
+        dict(number=2, augments=[dict(type='RandomResizedCrop', scale=4)]),
+        dict(augments=[dict(type='RandomResizedCrop', scale=2), dict(type='RandomFlip', prob=0.5)]),
+    ],
+)
 
 
 def test_views_are_made_in_training():
@@ -68,8 +89,13 @@ def test_a_single_view_is_no_list():
 
 
 def test_bad_views():
-    for views, sentence in (([dict(augments=[dict(type='GaussianBlur', radius=1)])],
-                             r'augments: GaussianBlur has no form'),
-                            ([dict(number=2)], r'views\[0\] needs augments'), ([], 'views')):
+    for views, sentence in (
+        (
+            [dict(augments=[dict(type='GaussianBlur', radius=1)])],
+            r'augments: GaussianBlur has no form',
+        ),
+        ([dict(number=2)], r'views\[0\] needs augments'),
+        ([], 'views'),
+    ):
         with pytest.raises(ConfigError, match=sentence):
             MODELS.build(dict(VIEWS, views=views))

@@ -1,4 +1,6 @@
-"""Every model on fake CUDA tensors: a constant that stays on the CPU, or a value that is read, is an error there."""
+"""Every model on fake CUDA tensors: a constant that stays on the CPU, or a value that is read, is
+an error there.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,13 +14,19 @@ from wrong_values import RIGHT
 
 from vit_plugin.registry import MODELS
 
-BACKBONES = [name for name in RIGHT if name in ('EoMT', 'PMT', 'WindowedViT') or name.startswith((
-    'VisionTransformer', 'MM', 'TimmBackbone', 'ViTAdapter'))]
+BACKBONES = [
+    name
+    for name in RIGHT
+    if name in ('EoMT', 'PMT', 'WindowedViT')
+    or name.startswith(('VisionTransformer', 'MM', 'TimmBackbone', 'ViTAdapter'))
+]
 STEMS = [name for name in RIGHT if name.endswith('Embed')]
 
 
 def on_fake_cuda(model: nn.Module) -> tuple[nn.Module, FakeTensorMode]:
-    """A module that was moved to a GPU, as far as fake tensors go, and their mode, which takes no real ones."""
+    """A module that was moved to a GPU, as far as fake tensors go, and their mode, which takes no
+    real ones.
+    """
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     overwrites = torch.__future__.get_overwrite_module_params_on_conversion()
     torch.__future__.set_overwrite_module_params_on_conversion(True)
@@ -75,15 +83,23 @@ def check_forward(name: str, mode: str) -> None:
 TOKENS, MAP = (2, 17, 32), (2, 32, 8, 8)
 
 
-@pytest.mark.parametrize(('name', 'shape'), [
-    ('SimpleFPN', MAP), ('C2fProjector', MAP), ('LWDETRHead', MAP), ('TokenPooling', TOKENS), ('DINONeck', TOKENS[1:]),
-    ('ViTClsHead', (2, 32)),
-    ('DistilledViTClsHead', TOKENS)])
+@pytest.mark.parametrize(
+    ('name', 'shape'),
+    [
+        ('SimpleFPN', MAP),
+        ('C2fProjector', MAP),
+        ('LWDETRHead', MAP),
+        ('TokenPooling', TOKENS),
+        ('DINONeck', TOKENS[1:]),
+        ('ViTClsHead', (2, 32)),
+        ('DistilledViTClsHead', TOKENS),
+    ],
+)
 @pytest.mark.filterwarnings('ignore')
 def test_necks_and_heads(name, shape):
     model, fake = on_fake_cuda(build(name))
     with fake:
-        check(model((torch.empty(shape, device='cuda'), )))
+        check(model((torch.empty(shape, device='cuda'),)))
 
 
 @pytest.mark.filterwarnings('ignore')
@@ -91,7 +107,7 @@ def test_a_loss_reads_no_value():
     model, fake = on_fake_cuda(build('ViTClsHead'))
     with fake:
         labels = torch.empty(2, dtype=torch.int64, device='cuda')
-        check(model.loss_module(model((torch.empty(2, 32, device='cuda'), )), labels))
+        check(model.loss_module(model((torch.empty(2, 32, device='cuda'),)), labels))
 
 
 def test_a_value_that_is_read_fails():

@@ -4,12 +4,22 @@ import torch
 from vit_plugin.models import VisionTransformer
 from vit_plugin.passes import optimize, processor, restore
 
-TINY = dict(img_size=64, arch=dict(
-    embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64, patch_size=1,
-    resnet=dict(stage_depths=(1, 1), width=32)))
+TINY = dict(
+    img_size=64,
+    arch=dict(
+        embed_dims=32,
+        num_layers=1,
+        num_heads=2,
+        feedforward_channels=64,
+        patch_size=1,
+        resnet=dict(stage_depths=(1, 1), width=32),
+    ),
+)
 
 
-@pytest.mark.parametrize(('latest', 'changes'), [('AMX', True), ('AVX-512', False), ('AVX2', False), ('', False)])
+@pytest.mark.parametrize(
+    ('latest', 'changes'), [('AMX', True), ('AVX-512', False), ('AVX2', False), ('', False)]
+)
 def test_by_instruction_set(monkeypatch, latest, changes):
     """The format of the maps changes, and no value; afterwards everything is as it was."""
     monkeypatch.setattr(processor, 'instruction_set', lambda: latest)
@@ -19,7 +29,10 @@ def test_by_instruction_set(monkeypatch, latest, changes):
     kernel = model.patch_embed.backbone.stages[0].blocks[0].conv2.weight
     formats = []
     model.patch_embed.backbone.stages[0].register_forward_hook(
-        lambda module, args, out: formats.append(out.is_contiguous(memory_format=torch.channels_last)))
+        lambda module, args, out: formats.append(
+            out.is_contiguous(memory_format=torch.channels_last)
+        )
+    )
     with torch.no_grad():
         wanted = model(images)[0]
         torch.testing.assert_close(optimize(model)(images)[0], wanted)
@@ -34,4 +47,8 @@ def test_a_format_of_the_user_stays(monkeypatch):
     monkeypatch.setattr(processor, 'instruction_set', lambda: 'AVX2')
     model = VisionTransformer(**TINY).eval().to(memory_format=torch.channels_last)
     restore(optimize(model))
-    assert model.patch_embed.backbone.stages[0].blocks[0].conv2.weight.is_contiguous(memory_format=torch.channels_last)
+    assert (
+        model.patch_embed.backbone.stages[0]
+        .blocks[0]
+        .conv2.weight.is_contiguous(memory_format=torch.channels_last)
+    )

@@ -16,7 +16,9 @@ IMAGES = (1, 3, 40, 32)  # another grid than the native one
 
 def hybrid(cfg: dict, **changes) -> VisionTransformer:
     """With relative positions besides, so that everything that can be folded is there."""
-    model = VisionTransformer(**cfg, **{'pos_embed': dict(type='learned', relative=True), 'out_type': 'raw', **changes})
+    model = VisionTransformer(
+        **cfg, **{'pos_embed': dict(type='learned', relative=True), 'out_type': 'raw', **changes}
+    )
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.05)
@@ -40,7 +42,7 @@ def all_reduce(model: nn.Module, name: str, new: torch.Tensor) -> None:
     only_process()
     parameter = model.get_parameter(name)
     with torch.inference_mode():
-        parameter.data.mul_(3.).add_(1.)
+        parameter.data.mul_(3.0).add_(1.0)
     distributed.all_reduce(parameter.data)
     new.copy_(parameter)
 
@@ -52,17 +54,24 @@ def replace(model: nn.Module, name: str, new: torch.Tensor) -> None:
 
 WRITES = {
     'in place': lambda model, name, new: model.get_parameter(name).copy_(new),
-    'data replaced': lambda model, name, new: setattr(model.get_parameter(name), 'data', new.clone()),
+    'data replaced': lambda model, name, new: setattr(
+        model.get_parameter(name), 'data', new.clone()
+    ),
     'past autograd': lambda model, name, new: model.get_parameter(name).data.copy_(new),
-    'past torch': lambda model, name, new: model.get_parameter(name).detach().numpy().__setitem__(..., new.numpy()),
+    'past torch': lambda model, name, new: (
+        model.get_parameter(name).detach().numpy().__setitem__(..., new.numpy())
+    ),
     'parameter replaced': replace,
     'loaded': lambda model, name, new: model.load_state_dict({**model.state_dict(), name: new}),
     'broadcast': broadcast,
     'all_reduce': all_reduce,
 }
 PARAMETERS = [
-    'pos_embed', 'patch_embed.backbone.stem.conv.weight', 'patch_embed.backbone.stages.0.blocks.0.conv2.weight',
-    'blocks.0.attn.rel_pos_h']
+    'pos_embed',
+    'patch_embed.backbone.stem.conv.weight',
+    'patch_embed.backbone.stages.0.blocks.0.conv2.weight',
+    'blocks.0.attn.rel_pos_h',
+]
 
 
 @pytest.mark.parametrize('write', WRITES.values(), ids=WRITES)
@@ -92,23 +101,33 @@ def test_it_is_computed_once_while_the_grid_stays(tiny_hybrid):
     with torch.no_grad():
         for side in (32, 32, 40, 40):
             model(torch.randn(1, 3, 32, side))
-    assert (calls.count(0), calls.count(1)) == (sum(isinstance(m, StdConv2d) for m in model.modules()), 2)
+    assert (calls.count(0), calls.count(1)) == (
+        sum(isinstance(m, StdConv2d) for m in model.modules()),
+        2,
+    )
 
 
 def test_names_and_state_stay_and_it_is_undone(tiny_hybrid):
     model, images = hybrid(tiny_hybrid), torch.randn(IMAGES)
-    state, attributes = model.state_dict(), {name: set(vars(module)) for name, module in model.named_modules()}
+    state, attributes = (
+        model.state_dict(),
+        {name: set(vars(module)) for name, module in model.named_modules()},
+    )
     with torch.no_grad():
         plain = model(images)[0]
         fold(model), fold(model)
         assert torch.equal(model(images)[0], plain)
     assert model.state_dict().keys() == state.keys()
-    assert any(isinstance(value, Folded) for module in model.modules() for value in vars(module).values())
+    assert any(
+        isinstance(value, Folded) for module in model.modules() for value in vars(module).values()
+    )
     unfold(model)
     assert {name: set(vars(module)) for name, module in model.named_modules()} == attributes
 
 
-@pytest.mark.parametrize('copied', [copy.deepcopy, lambda module: pickle.loads(pickle.dumps(module))])
+@pytest.mark.parametrize(
+    'copied', [copy.deepcopy, lambda module: pickle.loads(pickle.dumps(module))]
+)
 def test_a_copy_is_its_own(tiny_hybrid, copied):
     model, images = hybrid(tiny_hybrid), torch.randn(IMAGES)
     fold(model)
@@ -130,7 +149,8 @@ def test_what_learns_gets_its_gradient(tiny_hybrid):
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
-@pytest.mark.filterwarnings('ignore:There is a performance drop')  # of vmap over attention and the max-pool
+# Of vmap over attention and the max-pool.
+@pytest.mark.filterwarnings('ignore:There is a performance drop')
 def test_ensembles(tiny_hybrid):
     images = torch.randn(IMAGES)
     models = [hybrid(tiny_hybrid) for _ in range(2)]
@@ -138,7 +158,9 @@ def test_ensembles(tiny_hybrid):
         fold(model)
     params, buffers = torch.func.stack_module_state(models)
     with torch.no_grad():
-        outs = torch.vmap(lambda p, b: torch.func.functional_call(models[0], (p, b), (images, ))[0])(params, buffers)
+        outs = torch.vmap(lambda p, b: torch.func.functional_call(models[0], (p, b), (images,))[0])(
+            params, buffers
+        )
         torch.testing.assert_close(outs[1], models[1](images)[0], atol=1e-4, rtol=1e-4)
 
 
@@ -147,13 +169,17 @@ def test_moved_and_cast(tiny_hybrid):
     fold(model)
     with torch.no_grad():
         single = model(images)[0]
-        torch.testing.assert_close(model.double()(images.double())[0].float(), single, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(
+            model.double()(images.double())[0].float(), single, atol=1e-4, rtol=1e-4
+        )
 
 
 def test_threads_of_all_sizes_at_once(tiny_hybrid):
     """One grid is kept, so that threads throw away what others read."""
     model = hybrid(tiny_hybrid)
-    images = [torch.randn(1, 3, 8 * rows, 8 * columns) for rows in range(1, 7) for columns in range(1, 7)]
+    images = [
+        torch.randn(1, 3, 8 * rows, 8 * columns) for rows in range(1, 7) for columns in range(1, 7)
+    ]
     with torch.no_grad():
         expected = [model(image)[0] for image in images]
     fold(model)
@@ -172,7 +198,9 @@ def test_six_threads_3600_forwards_of_36_sizes(tiny_hybrid, monkeypatch):
     """All passes at once."""
     monkeypatch.setattr(onednn, 'MIN_PRODUCTS', 0)
     model = optimize(hybrid(tiny_hybrid))
-    images = [torch.randn(1, 3, 8 * rows, 8 * columns) for rows in range(1, 7) for columns in range(1, 7)]
+    images = [
+        torch.randn(1, 3, 8 * rows, 8 * columns) for rows in range(1, 7) for columns in range(1, 7)
+    ]
     with torch.no_grad():
         expected = [model(image)[0] for image in images]
 

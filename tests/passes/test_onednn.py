@@ -18,7 +18,14 @@ pytestmark = pytest.mark.skipif(not onednn.is_available(), reason='torch has no 
 def test_the_private_operator_is_there():
     """On the torch that the tests install. Without it, the pass leaves the MLPs alone."""
     schema = torch.ops.mkldnn._linear_pointwise.default._schema
-    assert [argument.name for argument in schema.arguments] == ['X', 'W', 'B', 'attr', 'scalars', 'algorithm']
+    assert [argument.name for argument in schema.arguments] == [
+        'X',
+        'W',
+        'B',
+        'attr',
+        'scalars',
+        'algorithm',
+    ]
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +57,7 @@ def close(ours, theirs) -> None:
 
 @pytest.mark.parametrize('approximate', ['none', 'tanh'])
 @pytest.mark.parametrize('bias', [True, False])
-@pytest.mark.parametrize('shape', [(8, ), (3, 8), (0, 8), (2, 1, 3, 8), (37, 8)])
+@pytest.mark.parametrize('shape', [(8,), (3, 8), (0, 8), (2, 1, 3, 8), (37, 8)])
 def test_it_is_torchs_linear_and_gelu(approximate, bias, shape):
     mlp, x = Mlp(8, 16, dict(type='GELU', approximate=approximate), bias=bias), torch.randn(shape)
     with torch.no_grad():
@@ -67,9 +74,15 @@ def test_not_below_the_size_from_which_it_is_faster(mlp, monkeypatch):
         assert not is_fused(lambda: mlp(torch.randn(2, 8)))
 
 
-@pytest.mark.parametrize(('capability', 'flags', 'kind'), [
-    ('AVX512', 'avx512bw amx_tile', OneDnnMlp), ('AVX512', 'avx512bw', OneDnnMlp), ('AVX2', 'avx512bw amx_tile', Mlp),
-    ('DEFAULT', '', Mlp)])
+@pytest.mark.parametrize(
+    ('capability', 'flags', 'kind'),
+    [
+        ('AVX512', 'avx512bw amx_tile', OneDnnMlp),
+        ('AVX512', 'avx512bw', OneDnnMlp),
+        ('AVX2', 'avx512bw amx_tile', Mlp),
+        ('DEFAULT', '', Mlp),
+    ],
+)
 def test_where_it_is_faster(monkeypatch, capability, flags, kind):
     monkeypatch.setattr(torch.backends.cpu, 'get_cpu_capability', lambda: capability)
     monkeypatch.setattr(processor, '_cpuinfo', lambda: dict(flags=flags))
@@ -81,11 +94,15 @@ def test_where_it_is_faster(monkeypatch, capability, flags, kind):
 
 
 @torch.no_grad()
-@pytest.mark.skipif(not processor.computes_in_bfloat16(), reason='this CPU does not compute in bfloat16')
+@pytest.mark.skipif(
+    not processor.computes_in_bfloat16(), reason='this CPU does not compute in bfloat16'
+)
 def test_bfloat16(mlp, x):
     mlp, x = mlp.bfloat16(), x.bfloat16()
     assert is_fused(lambda: mlp(x))
-    exact = F.gelu(F.linear(x.double(), mlp.fc1.weight.double(), mlp.fc1.bias.double()), approximate='tanh')
+    exact = F.gelu(
+        F.linear(x.double(), mlp.fc1.weight.double(), mlp.fc1.bias.double()), approximate='tanh'
+    )
     torch.testing.assert_close(mlp.hidden(x).double(), exact, rtol=1e-2, atol=1e-2)
 
 
@@ -103,26 +120,44 @@ def test_who_knows_only_torchs_own_operators_gets_them(mlp, x):
         assert not is_fused(lambda: mlp(x))
     with torch.autocast('cpu', torch.bfloat16):
         assert not is_fused(lambda: mlp(x))
-    for graph in (torch.jit.trace(mlp, x).inlined_graph, torch.export.export(mlp, (x, )).graph):
+    for graph in (torch.jit.trace(mlp, x).inlined_graph, torch.export.export(mlp, (x,)).graph):
         assert 'linear' in str(graph)
         assert 'mkldnn' not in str(graph)
     assert 'call_module[target=fc1]' in str(torch.fx.symbolic_trace(mlp).graph)
 
 
 @torch.no_grad()
-@pytest.mark.filterwarnings('ignore:`torch.jit.script` is deprecated')  # torch's own, at its first forward gradient
+# Torch's own, at its first forward gradient.
+@pytest.mark.filterwarnings('ignore:`torch.jit.script` is deprecated')
 def test_transforms(mlp, x):
     plain = Mlp(8, 16, dict(type='GELU', approximate='tanh'))
     plain.load_state_dict(mlp.state_dict())
-    for transform in (func.vmap, func.jacrev, func.jacfwd, func.hessian, lambda f: lambda x: func.jvp(f, (x, ), (x, ))):
-        ours, theirs = (transform(lambda x, model=model: model(x))(x[0, :2]) for model in (mlp, plain))
+    for transform in (
+        func.vmap,
+        func.jacrev,
+        func.jacfwd,
+        func.hessian,
+        lambda f: lambda x: func.jvp(f, (x,), (x,)),
+    ):
+        ours, theirs = (
+            transform(lambda x, model=model: model(x))(x[0, :2]) for model in (mlp, plain)
+        )
         close(ours, theirs)
-    parameters = {name: value[None].repeat(3, *[1] * value.dim()) for name, value in mlp.named_parameters()}
-    ours, theirs = (func.vmap(lambda p, model=model: func.functional_call(model, p, (x, )))(parameters)
-                    for model in (mlp, plain))
+    parameters = {
+        name: value[None].repeat(3, *[1] * value.dim()) for name, value in mlp.named_parameters()
+    }
+    ours, theirs = (
+        func.vmap(lambda p, model=model: func.functional_call(model, p, (x,)))(parameters)
+        for model in (mlp, plain)
+    )
     close(ours, theirs)
     with forward_ad.dual_level():
-        close(*(forward_ad.unpack_dual(model(forward_ad.make_dual(x, x))).tangent for model in (mlp, plain)))
+        close(
+            *(
+                forward_ad.unpack_dual(model(forward_ad.make_dual(x, x))).tangent
+                for model in (mlp, plain)
+            )
+        )
 
 
 @torch.no_grad()
@@ -130,7 +165,12 @@ def test_names_and_parameters_stay_and_it_is_undone():
     mlp, x = Mlp(8, 16, dict(type='GELU')), torch.randn(1, 5, 8)
     before, names, expected = vars(mlp).keys(), list(mlp.state_dict()), mlp(x)
     convert_mlps(mlp)
-    assert (type(mlp), type(mlp.fc1), list(mlp.state_dict()), vars(mlp).keys()) == (OneDnnMlp, nn.Linear, names, before)
+    assert (type(mlp), type(mlp.fc1), list(mlp.state_dict()), vars(mlp).keys()) == (
+        OneDnnMlp,
+        nn.Linear,
+        names,
+        before,
+    )
     use_torch(mlp)
     assert type(mlp) is Mlp
     assert torch.equal(mlp(x), expected)
@@ -145,7 +185,7 @@ def test_hooks_see_what_they_always_see(mlp, x):
         handle.remove()
     assert [module for module, _ in seen] == [mlp.fc1, mlp.act]
     close(seen[0][1], F.linear(x, mlp.fc1.weight, mlp.fc1.bias))
-    handle = mlp.fc1.register_forward_pre_hook(lambda module, args: (2 * args[0], ))
+    handle = mlp.fc1.register_forward_pre_hook(lambda module, args: (2 * args[0],))
     close(mlp.hidden(x), F.gelu(F.linear(2 * x, mlp.fc1.weight, mlp.fc1.bias), approximate='tanh'))
     handle.remove()
     with FlopCounterMode(display=False) as counter:
@@ -165,10 +205,15 @@ def test_other_activations(mlp, x, other):
 def test_a_layer_of_another_class(mlp, x):
     """As LoRA adds, whose low-rank product comes before the activation."""
     mlp.fc1 = nn.Sequential(mlp.fc1, nn.Hardtanh(-0.1, 0.1))
-    close(mlp.hidden(x), F.gelu(F.linear(x, *mlp.fc1[0].parameters()).clamp(-0.1, 0.1), approximate='tanh'))
+    close(
+        mlp.hidden(x),
+        F.gelu(F.linear(x, *mlp.fc1[0].parameters()).clamp(-0.1, 0.1), approximate='tanh'),
+    )
 
 
-@pytest.mark.parametrize(('rows', 'padded'), [(0, 0), (1, 1), (31, 31), (33, 34), (197, 200), (512, 512), (788, 800)])
+@pytest.mark.parametrize(
+    ('rows', 'padded'), [(0, 0), (1, 1), (31, 31), (33, 34), (197, 200), (512, 512), (788, 800)]
+)
 def test_padded_rows(rows, padded):
     assert padded_rows(rows) == padded
 

@@ -11,8 +11,10 @@ from vit_plugin.passes.onednn import OneDnnMlp
 
 
 def snapshot(model: torch.nn.Module) -> dict:
-    return {name: (type(module), {key for key in vars(module) if not key.startswith('_')})
-            for name, module in model.named_modules()}
+    return {
+        name: (type(module), {key for key in vars(module) if not key.startswith('_')})
+        for name, module in model.named_modules()
+    }
 
 
 @pytest.mark.parametrize('out_type', ['cls_token', 'pyramid'])
@@ -36,8 +38,14 @@ def test_it_changes_nothing_that_is_computed_and_is_undone(tiny_hybrid, out_type
 def test_what_is_done_where(tiny_hybrid):
     def done(training: bool, device: str | None = None) -> tuple[bool, bool]:
         modules = list(optimize(VisionTransformer(**tiny_hybrid).train(training), device).modules())
-        return (any(isinstance(module.kernel, Folded) for module in modules if isinstance(module, StdConv2d)),
-                any(isinstance(module, OneDnnMlp) for module in modules))
+        return (
+            any(
+                isinstance(module.kernel, Folded)
+                for module in modules
+                if isinstance(module, StdConv2d)
+            ),
+            any(isinstance(module, OneDnnMlp) for module in modules),
+        )
 
     fuses = onednn.is_available() and processor.instruction_set() in onednn.INSTRUCTION_SETS
     assert done(training=False) == (True, fuses)
@@ -47,4 +55,6 @@ def test_what_is_done_where(tiny_hybrid):
 def test_a_model_that_trains_again(tiny_hybrid):
     model = optimize(VisionTransformer(**tiny_hybrid).eval())
     optimize(model.train())
-    assert not any(isinstance(value, Folded) for module in model.modules() for value in vars(module).values())
+    assert not any(
+        isinstance(value, Folded) for module in model.modules() for value in vars(module).values()
+    )

@@ -6,8 +6,15 @@ from vit_plugin.models import VisionTransformer
 from vit_plugin.passes.precompute import precomputed
 
 POSITIONS = [
-    'none', 'learned', 'learned_2d', 'sincos2d', 'relative', dict(type='learned', relative=True, prefix_rows=False),
-    dict(type='learned', interpolate_mode='bicubic'), dict(type='learned', interpolate_mode='bicubic_dinov2')]
+    'none',
+    'learned',
+    'learned_2d',
+    'sincos2d',
+    'relative',
+    dict(type='learned', relative=True, prefix_rows=False),
+    dict(type='learned', interpolate_mode='bicubic'),
+    dict(type='learned', interpolate_mode='bicubic_dinov2'),
+]
 SIZE = (40, 24)  # another grid than the native 4 x 4
 
 
@@ -20,8 +27,13 @@ def build(cfg: dict, **changes) -> VisionTransformer:
 
 def facts(model: nn.Module) -> dict[str, tuple]:
     """Every parameter by its identity, and every attribute set on a module itself."""
-    return {name: (set(vars(module)), {key: id(value) for key, value in module.named_parameters(recurse=False)})
-            for name, module in model.named_modules()}
+    return {
+        name: (
+            set(vars(module)),
+            {key: id(value) for key, value in module.named_parameters(recurse=False)},
+        )
+        for name, module in model.named_modules()
+    }
 
 
 @torch.no_grad()
@@ -32,15 +44,20 @@ def test_the_same_is_computed_and_all_is_undone(tiny_hybrid, pos_embed, size):
     before, wanted = facts(model), model(images)[0]
     with precomputed(model, size):
         assert torch.equal(model(images)[0], wanted)
-        assert model.patch_embed.backbone.stem.conv.weight.mean((1, 2, 3)).abs().max() < 1e-6  # standardised
+        # Standardised.
+        assert model.patch_embed.backbone.stem.conv.weight.mean((1, 2, 3)).abs().max() < 1e-6
     assert torch.equal(model(images)[0], wanted)
     assert facts(model) == before
 
 
 @torch.no_grad()
 def test_for_any_size_only_what_does_not_depend_on_it(tiny_hybrid):
-    model = build(tiny_hybrid, pos_embed=dict(type='learned', relative=True), with_cls_token=False,
-                  encoder=dict(window=dict(size=3, global_blocks=(1, ))))
+    model = build(
+        tiny_hybrid,
+        pos_embed=dict(type='learned', relative=True),
+        with_cls_token=False,
+        encoder=dict(window=dict(size=3, global_blocks=(1,))),
+    )
     shapes = [block.attn.rel_pos_h.shape for block in model.blocks]
     with precomputed(model):
         assert model.blocks[0].attn.rel_pos_h.shape == (3, 3, 16)  # of the windows

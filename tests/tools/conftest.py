@@ -12,6 +12,7 @@ from mmengine.visualization import Visualizer
 @dataclass(frozen=True)
 class Done:
     """How a program ended."""
+
     returncode: int
     stdout: str
     stderr: str
@@ -19,10 +20,14 @@ class Done:
 
 @pytest.fixture
 def run_tool(monkeypatch, capsys, no_default_scope) -> Callable[..., Done]:
-    """Runs a tool with a command line of its own in this process, which spares the start and the imports."""
+    """Runs a tool with a command line of its own in this process, which spares the start and the
+    imports.
+    """
+
     def run(name: str, *arguments: object) -> Done:
         monkeypatch.setattr(sys, 'argv', [f'tools/{name}.py', *map(str, arguments)])
-        monkeypatch.setenv('LOCAL_RANK', '0')  # as the launcher's flag sets it, and does not take it back
+        # As the launcher's flag sets it, and does not take it back.
+        monkeypatch.setenv('LOCAL_RANK', '0')
         for kind in (MessageHub, Visualizer, *Visualizer.__subclasses__()):
             kind._instance_dict.clear()  # of an earlier run, whose folder they write to
         capsys.readouterr()
@@ -34,6 +39,10 @@ def run_tool(monkeypatch, capsys, no_default_scope) -> Callable[..., Done]:
             except SystemExit as end:
                 code = end.code or 0
         stdout, stderr = capsys.readouterr()
-        return Done(1, stdout, f'{stderr}{code}\n') if isinstance(code, str) else Done(code, stdout, stderr)
+        return (
+            Done(1, stdout, f'{stderr}{code}\n')
+            if isinstance(code, str)
+            else Done(code, stdout, stderr)
+        )
 
     return run

@@ -17,4 +17,7 @@ class FakeData(Dataset):
 
     def __getitem__(self, index: int) -> dict:
         from mmpretrain.structures import DataSample
-        return dict(inputs=torch.zeros(3, 32, 32), data_samples=DataSample().set_gt_label(index % 3))
+
+        return dict(
+            inputs=torch.zeros(3, 32, 32), data_samples=DataSample().set_gt_label(index % 3)
+        )

@@ -1,4 +1,6 @@
-"""What cannot work ends in one sentence that names what is wrong; counted over many calls of every tool."""
+"""What cannot work ends in one sentence that names what is wrong; counted over many calls of every
+tool.
+"""
 
 import resource
 import socket
@@ -31,7 +33,10 @@ def taken_port() -> Iterator[str]:
 
 @pytest.fixture
 def outcome(run_tool, monkeypatch, taken_port) -> Callable[[Call], tuple[str, str]]:
-    """What comes of a call: one sentence, a vague sentence, a traceback, or it ran on; and its last words."""
+    """What comes of a call: one sentence, a vague sentence, a traceback, or it ran on; and its last
+    words.
+    """
+
     def run(call: Call) -> tuple[str, str]:
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)
         with monkeypatch.context() as patch:
@@ -57,7 +62,7 @@ def outcome(run_tool, monkeypatch, taken_port) -> Callable[[Call], tuple[str, st
 @pytest.mark.filterwarnings('ignore')
 def test_some_bad_calls_end_in_one_sentence(folder, outcome):
     every = list(calls(folder, TOOLS[:4]))
-    for call in every[7::len(every) // QUICK]:
+    for call in every[7 :: len(every) // QUICK]:
         assert outcome(call)[0] == 'sentence', (str(call), outcome(call))
 
 

@@ -15,8 +15,14 @@ pytestmark = pytest.mark.filterwarnings('ignore')
 def trained(tmp_path_factory) -> tuple[Path, Path]:
     """A config and the last checkpoint of its run, a folder."""
     folder = tmp_path_factory.mktemp('trained')
-    cfg = tiny_cfg(folder / 'work', **{'default_hooks.checkpoint.format': 'folder', 'train_cfg.max_epochs': 1})
-    cfg.test_dataloader, cfg.test_evaluator, cfg.test_cfg = cfg.val_dataloader, cfg.val_evaluator, {}
+    cfg = tiny_cfg(
+        folder / 'work', **{'default_hooks.checkpoint.format': 'folder', 'train_cfg.max_epochs': 1}
+    )
+    cfg.test_dataloader, cfg.test_evaluator, cfg.test_cfg = (
+        cfg.val_dataloader,
+        cfg.val_evaluator,
+        {},
+    )
     cfg.dump(folder / 'config.py')
     build(cfg).train()
     return folder / 'config.py', folder / 'work/epoch_1'
@@ -37,7 +43,17 @@ def test_it_is_tested_as_a_file_is(run_tool, trained, tmp_path):
     run_tool('convert_weights', trained[1], tmp_path / 'out.pth')
     for checkpoint in (trained[1], tmp_path / 'out.pth'):
         out = tmp_path / f'{Path(checkpoint).stem}.json'
-        done = run_tool('test', trained[0], checkpoint, '--out', out, '--out-item', 'metrics', '--work-dir', tmp_path)
+        done = run_tool(
+            'test',
+            trained[0],
+            checkpoint,
+            '--out',
+            out,
+            '--out-item',
+            'metrics',
+            '--work-dir',
+            tmp_path,
+        )
         assert done.returncode == 0, done.stderr
     assert (tmp_path / 'epoch_1.json').read_text() == (tmp_path / 'out.json').read_text()
 

@@ -18,8 +18,14 @@ def convert(run_tool):
 def npz(request, tmp_path_factory):
     golden = Golden(request.param)
     path = tmp_path_factory.mktemp('weights') / 'weights.npz'
-    np.savez(path, **{key.removeprefix('params/'): value for key, value in golden.arrays.items()
-                      if key.startswith('params/')})
+    np.savez(
+        path,
+        **{
+            key.removeprefix('params/'): value
+            for key, value in golden.arrays.items()
+            if key.startswith('params/')
+        },
+    )
     return path, golden
 
 
@@ -30,7 +36,8 @@ def test_there_and_back(convert, npz, tmp_path, form):
     done = convert(path, tmp_path / 'there.safetensors', '--to', form)
     assert done.returncode == 0, done.stderr
     assert 'from the format jax' in done.stdout
-    done = convert(tmp_path / 'there.safetensors', tmp_path / 'back.npz', '--to', 'jax', *heads)  # it forgot them
+    # It forgot them.
+    done = convert(tmp_path / 'there.safetensors', tmp_path / 'back.npz', '--to', 'jax', *heads)
     assert done.returncode == 0, done.stderr
     before, after = read_weights(path), read_weights(tmp_path / 'back.npz')
     lost = {key for key in before if key.startswith('pre_logits')} if form == 'timm' else set()
@@ -50,12 +57,18 @@ def test_what_a_format_cannot_say_is_not_dropped(convert, tmp_path, tiny):
     assert not (tmp_path / 'x.npz').exists()
 
 
-@pytest.mark.parametrize(('change', 'written', 'key'), [
-    ({}, 'hf', 'vit.embeddings.cls_token'),
-    (dict(encoder=dict(dist_token=1)), 'hf_deit', 'deit.embeddings.distillation_token'),
-    (dict(encoder=dict(layer_scale_init_value=1., gated_mlp=True)), 'hf_dinov2',
-     'encoder.layer.1.mlp.weights_in.weight'),
-])
+@pytest.mark.parametrize(
+    ('change', 'written', 'key'),
+    [
+        ({}, 'hf', 'vit.embeddings.cls_token'),
+        (dict(encoder=dict(dist_token=1)), 'hf_deit', 'deit.embeddings.distillation_token'),
+        (
+            dict(encoder=dict(layer_scale_init_value=1.0, gated_mlp=True)),
+            'hf_dinov2',
+            'encoder.layer.1.mlp.weights_in.weight',
+        ),
+    ],
+)
 def test_hf_is_the_naming_that_fits(convert, tmp_path, tiny, change, written, key):
     torch.save(VisionTransformer(**tiny, **change).state_dict(), tmp_path / 'weights.pth')
     done = convert(tmp_path / 'weights.pth', tmp_path / 'x.safetensors', '--to', 'hf')
@@ -70,24 +83,32 @@ def test_bfloat16(convert, tmp_path, tiny):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(('suffix', 'dtype'), [('.pth', 'bfloat16'), ('.safetensors', 'float16'), ('.npz', 'float16')])
+@pytest.mark.parametrize(
+    ('suffix', 'dtype'), [('.pth', 'bfloat16'), ('.safetensors', 'float16'), ('.npz', 'float16')]
+)
 def test_dtype(convert, tmp_path, tiny, suffix, dtype):
-    weights = {**VisionTransformer(**tiny).state_dict(), 'steps': torch.tensor(70_000)}  # too large for float16
+    # Too large for float16.
+    weights = {**VisionTransformer(**tiny).state_dict(), 'steps': torch.tensor(70_000)}
     torch.save(dict(state_dict=weights, meta=dict(cfg='model = dict()')), tmp_path / 'weights.pth')
     done = convert(tmp_path / 'weights.pth', tmp_path / f'x{suffix}', '--dtype', dtype)
     assert done.returncode == 0, done.stderr
     after = read_weights(tmp_path / f'x{suffix}')
     assert after['steps'] == 70_000
-    assert all(torch.equal(after[name], value.to(getattr(torch, dtype)))
-               for name, value in weights.items() if name != 'steps')
+    assert all(
+        torch.equal(after[name], value.to(getattr(torch, dtype)))
+        for name, value in weights.items()
+        if name != 'steps'
+    )
     if suffix == '.pth':
         assert read_checkpoint(tmp_path / 'x.pth')['meta'] == dict(cfg='model = dict()')
 
 
 def test_bad_input(convert, tmp_path):
     golden = FOLDER / f'{NAMES[0]}.npz'
-    for arguments, words in (([golden, tmp_path / 'x.txt'], 'must end in one of .npz'),
-                             ([tmp_path / 'none.npz', tmp_path / 'x.pth'], 'There is no checkpoint file')):
+    for arguments, words in (
+        ([golden, tmp_path / 'x.txt'], 'must end in one of .npz'),
+        ([tmp_path / 'none.npz', tmp_path / 'x.pth'], 'There is no checkpoint file'),
+    ):
         done = convert(*arguments, '--to', 'timm')
         assert done.returncode == 1
         assert words in done.stderr

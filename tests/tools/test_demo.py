@@ -20,7 +20,9 @@ from mmengine.registry import MODELS, init_default_scope
 from vit_plugin.config import read_config
 
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
-CHROMIUM = shutil.which('chromium') or shutil.which('chromium-browser') or shutil.which('google-chrome')
+CHROMIUM = (
+    shutil.which('chromium') or shutil.which('chromium-browser') or shutil.which('google-chrome')
+)
 WAIT = 300  # seconds; other work may share the processor
 pytestmark = pytest.mark.filterwarnings('ignore')  # the hosts' own
 
@@ -32,8 +34,13 @@ def checkpoint(tmp_path) -> Path:
     init_default_scope(cfg.default_scope)
     model = MODELS.build(dict(cfg.model, data_preprocessor=cfg.data_preprocessor))
     model.head.layers.head.bias.data[7] = 2
-    torch.save(dict(state_dict=model.state_dict(), meta=dict(dataset_meta=dict(
-        classes=[f'digit {i}' for i in range(10)]))), tmp_path / 'digits.pth')
+    torch.save(
+        dict(
+            state_dict=model.state_dict(),
+            meta=dict(dataset_meta=dict(classes=[f'digit {i}' for i in range(10)])),
+        ),
+        tmp_path / 'digits.pth',
+    )
     return tmp_path / 'digits.pth'
 
 
@@ -44,8 +51,21 @@ def address(checkpoint, tmp_path) -> Iterator[str]:
     log = tmp_path / 'log.txt'
     with log.open('w') as file:
         server = subprocess.Popen(
-            [sys.executable, 'tools/demo.py', checkpoint, '--config', DIGITS, '--port', '17860', '--device', 'cpu'],
-            stdout=file, stderr=subprocess.STDOUT, env={**os.environ, 'PYTHONPATH': str(Path.cwd())})
+            [
+                sys.executable,
+                'tools/demo.py',
+                checkpoint,
+                '--config',
+                DIGITS,
+                '--port',
+                '17860',
+                '--device',
+                'cpu',
+            ],
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, 'PYTHONPATH': str(Path.cwd())},
+        )
     try:
         ends = time.monotonic() + WAIT
         while 'The page is at ' not in log.read_text():
@@ -62,7 +82,10 @@ def address(checkpoint, tmp_path) -> Iterator[str]:
 @pytest.mark.skipif(CHROMIUM is None, reason='there is no Chromium')
 def test_drop_a_picture_and_read_the_classes(address, tmp_path):
     browsing = pytest.importorskip('playwright.sync_api')
-    cv2.imwrite(str(tmp_path / 'seven.png'), np.random.default_rng(0).integers(0, 256, (8, 8), dtype=np.uint8))
+    cv2.imwrite(
+        str(tmp_path / 'seven.png'),
+        np.random.default_rng(0).integers(0, 256, (8, 8), dtype=np.uint8),
+    )
     (tmp_path / 'damaged.png').write_text('no picture')
     with browsing.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=['--no-sandbox'])
@@ -88,20 +111,30 @@ def test_drop_a_picture_and_read_the_classes(address, tmp_path):
 def test_another_site_and_a_large_file_are_refused(address):
     httpx = pytest.importorskip('httpx')
     here = address.rstrip('/')
-    for size, headers, status in ((9, {}, 200), (9, dict(Origin=here), 200), (9, dict(Origin='http://x.example'), 403),
-                                  (9, dict(Host='x.example'), 400), (65_000_000, dict(Origin=here), 413)):
-        sent = httpx.post(f'{here}/gradio_api/upload', files=dict(files=('x.png', bytes(size))), headers=headers)
+    for size, headers, status in (
+        (9, {}, 200),
+        (9, dict(Origin=here), 200),
+        (9, dict(Origin='http://x.example'), 403),
+        (9, dict(Host='x.example'), 400),
+        (65_000_000, dict(Origin=here), 413),
+    ):
+        sent = httpx.post(
+            f'{here}/gradio_api/upload', files=dict(files=('x.png', bytes(size))), headers=headers
+        )
         assert sent.status_code == status, sent.text
     assert httpx.get(here).status_code == 200
 
 
 def test_bad_input_is_one_sentence(run_tool, checkpoint, monkeypatch):
     config = ('--config', DIGITS)
-    monkeypatch.setitem(sys.modules, 'gradio', ModuleType('gradio'))  # the sentences come before it is used
-    for arguments, words in (((checkpoint, ), 'holds no config; give it with --config'),
-                             ((checkpoint, *config, '--arch', 'B/16'), 'give one of them'),
-                             (('none.pth', *config), "There is no checkpoint file 'none.pth'"),
-                             ((checkpoint, *config, '--port', '70000'), '70000 is not between 1 and 65535')):
+    # The sentences come before it is used.
+    monkeypatch.setitem(sys.modules, 'gradio', ModuleType('gradio'))
+    for arguments, words in (
+        ((checkpoint,), 'holds no config; give it with --config'),
+        ((checkpoint, *config, '--arch', 'B/16'), 'give one of them'),
+        (('none.pth', *config), "There is no checkpoint file 'none.pth'"),
+        ((checkpoint, *config, '--port', '70000'), '70000 is not between 1 and 65535'),
+    ):
         done = run_tool('demo', *arguments)
         assert done.returncode
         assert words in done.stderr
@@ -117,7 +150,22 @@ def test_a_taken_port_is_named(checkpoint):
         listener.bind(('127.0.0.1', 0))
         listener.listen()
         port = str(listener.getsockname()[1])
-        command = [sys.executable, 'tools/demo.py', checkpoint, '--config', DIGITS, '--device', 'cpu', '--port', port]
-        done = subprocess.run(command, capture_output=True, text=True, check=False,
-                              env={**os.environ, 'PYTHONPATH': str(Path.cwd())})
+        command = [
+            sys.executable,
+            'tools/demo.py',
+            checkpoint,
+            '--config',
+            DIGITS,
+            '--device',
+            'cpu',
+            '--port',
+            port,
+        ]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, 'PYTHONPATH': str(Path.cwd())},
+        )
     assert f'--port {port} is taken by another program; give another.' in done.stderr

@@ -10,14 +10,19 @@ import pytest
 
 CELLS = Path('configs/detection/retinanet_hybrid-vit-d4-w192_fpn_1xb4-12e_bccd.py')
 SCENES = Path('configs/segmentation/vit-base-p16_linear_8xb2-40k_ade20k-512x512.py')
-SMALL = ['train_dataloader.batch_size=2', *(
-    f'{name}_dataloader.{setting}' for name in ('train', 'val', 'test')
-    for setting in ('num_workers=0', 'persistent_workers=False'))]
+SMALL = [
+    'train_dataloader.batch_size=2',
+    *(
+        f'{name}_dataloader.{setting}'
+        for name in ('train', 'val', 'test')
+        for setting in ('num_workers=0', 'persistent_workers=False')
+    ),
+]
 ARCH = 'embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64'
 
-BOX = '''<annotation><size><width>64</width><height>48</height><depth>3</depth></size>
+BOX = """<annotation><size><width>64</width><height>48</height><depth>3</depth></size>
 <object><name>WBC</name><difficult>0</difficult>
-<bndbox><xmin>9</xmin><ymin>9</ymin><xmax>41</xmax><ymax>33</ymax></bndbox></object></annotation>'''
+<bndbox><xmin>9</xmin><ymin>9</ymin><xmax>41</xmax><ymax>33</ymax></bndbox></object></annotation>"""
 
 
 def write_image(path: Path) -> None:
@@ -35,12 +40,17 @@ def test_a_detector_is_trained_and_tested(run_tool, tmp_path):
     for split in ('train', 'val'):
         (tmp_path / f'ImageSets/Main/{split}.txt').write_text('1\n2\n')
     config = tmp_path / 'config.py'
-    config.write_text(f'''_base_ = '{CELLS.resolve()}'
+    config.write_text(f"""_base_ = '{CELLS.resolve()}'
 model = dict(backbone=dict(arch=dict({ARCH}, resnet=dict(stage_depths=(1, 1), width=32))),
-             neck=dict(in_channels=[128, 256, 32]))''')
+             neck=dict(in_channels=[128, 256, 32]))""")
     # An untrained detector finds nothing, of which there is no AP.
-    options = [*SMALL, 'train_cfg.max_epochs=2', 'train_cfg.val_interval=2', 'model.test_cfg.score_thr=0', *(
-        f'{name}_dataloader.dataset.data_root={tmp_path}' for name in ('train', 'val', 'test'))]
+    options = [
+        *SMALL,
+        'train_cfg.max_epochs=2',
+        'train_cfg.val_interval=2',
+        'model.test_cfg.score_thr=0',
+        *(f'{name}_dataloader.dataset.data_root={tmp_path}' for name in ('train', 'val', 'test')),
+    ]
     work = tmp_path / 'work'
     done = run_tool('train', config, '--work-dir', work, '--cfg-options', *options)
     assert done.returncode == 0, done.stderr
@@ -48,8 +58,22 @@ model = dict(backbone=dict(arch=dict({ARCH}, resnet=dict(stage_depths=(1, 1), wi
     assert {'epoch_2.pth', 'learning_curve.png'} <= {path.name for path in work.iterdir()}
 
     metrics = tmp_path / 'metrics.json'
-    done = run_tool('test', config, work / 'epoch_2.pth', '--work-dir', work, '--tta', '--out', metrics,
-                    '--out-item', 'metrics', '--show-dir', tmp_path / 'shown', '--cfg-options', *options)
+    done = run_tool(
+        'test',
+        config,
+        work / 'epoch_2.pth',
+        '--work-dir',
+        work,
+        '--tta',
+        '--out',
+        metrics,
+        '--out-item',
+        'metrics',
+        '--show-dir',
+        tmp_path / 'shown',
+        '--cfg-options',
+        *options,
+    )
     assert done.returncode == 0, done.stderr
     assert 'coco/bbox_mAP_50' in json.loads(metrics.read_text())
     assert {path.name for path in tmp_path.glob('**/shown/*')} == {'1.jpg', '2.jpg'}
@@ -64,22 +88,35 @@ def test_a_segmentor_is_trained_and_tested(run_tool, tmp_path):
         labels.parent.mkdir(parents=True)
         cv2.imwrite(str(labels), np.full((48, 64), 3, dtype=np.uint8))
     config = tmp_path / 'config.py'
-    config.write_text(f'''_base_ = '{SCENES.resolve()}'
-model = dict(backbone=dict(arch=dict({ARCH}, patch_size=16, _delete_=True), img_size=64, init_cfg=None,
-                           frozen_stages=2),
+    config.write_text(f"""_base_ = '{SCENES.resolve()}'
+model = dict(backbone=dict(arch=dict({ARCH}, patch_size=16, _delete_=True), img_size=64,
+                           init_cfg=None, frozen_stages=2),
              decode_head=dict(in_channels=32, channels=32), data_preprocessor=dict(size=(64, 64)),
              test_cfg=dict(_delete_=True, mode='whole'))
 train_dataloader = dict(dataset=dict(pipeline=[
     dict(type='LoadImageFromFile'), dict(type='LoadAnnotations', reduce_zero_label=True),
-    dict(type='PackSegInputs')]))''')
-    options = [*SMALL, 'train_cfg.max_iters=2', 'train_cfg.val_interval=2', *(
-        f'{name}_dataloader.dataset.data_root={tmp_path}' for name in ('train', 'val', 'test'))]
+    dict(type='PackSegInputs')]))""")
+    options = [
+        *SMALL,
+        'train_cfg.max_iters=2',
+        'train_cfg.val_interval=2',
+        *(f'{name}_dataloader.dataset.data_root={tmp_path}' for name in ('train', 'val', 'test')),
+    ]
     work = tmp_path / 'work'
     done = run_tool('train', config, '--work-dir', work, '--cfg-options', *options)
     assert done.returncode == 0, done.stderr
     assert 'mIoU' in json.loads((work / 'metrics.json').read_text())['last']
-    (checkpoint, ) = work.glob('best_mIoU_*.pth')
-    done = run_tool('test', config, checkpoint, '--work-dir', work, '--show-dir', tmp_path / 'shown',
-                    '--cfg-options', *options)
+    (checkpoint,) = work.glob('best_mIoU_*.pth')
+    done = run_tool(
+        'test',
+        config,
+        checkpoint,
+        '--work-dir',
+        work,
+        '--show-dir',
+        tmp_path / 'shown',
+        '--cfg-options',
+        *options,
+    )
     assert done.returncode == 0, done.stderr
     assert [path.suffix for path in (tmp_path / 'shown').rglob('test_1*')] == ['.png']

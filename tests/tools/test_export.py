@@ -38,14 +38,18 @@ def test_it_tells_how_far_the_file_is_from_the_model(export, checkpoint, tmp_pat
 def test_bad_input_is_one_sentence(export, checkpoint, tmp_path):
     weights = checkpoint.read_bytes()
     for arguments, words in (
-            ([checkpoint, tmp_path / 'x.pb'], 'must end in one of .pt2, .onnx'),
-            ([tmp_path / 'none.pth', tmp_path / 'x.pt2'], 'There is no checkpoint file'),
-            ([checkpoint, tmp_path / 'x.pt2', '--dtype', 'int8'], 'int8 is written as .onnx'),
-            ([checkpoint, tmp_path / 'x.onnx', '--dtype', 'bfloat16'], 'bfloat16 is written as .pt2'),
-            ([checkpoint, checkpoint / 'x.pt2'], "epoch_1.pth' is a file; give another folder"),
-            ([checkpoint, tmp_path / 'x.pt2', '--size', 8, 8, 8], '--size wants one number or two, got 8 8 8'),
-            ([checkpoint, tmp_path / 'x.pt2', '--size', 1], 'smaller than one patch of 2 x 2'),
-            ([checkpoint, tmp_path / 'x.pt2', '--size', -8], '--size: -8 is not 1 or more')):
+        ([checkpoint, tmp_path / 'x.pb'], 'must end in one of .pt2, .onnx'),
+        ([tmp_path / 'none.pth', tmp_path / 'x.pt2'], 'There is no checkpoint file'),
+        ([checkpoint, tmp_path / 'x.pt2', '--dtype', 'int8'], 'int8 is written as .onnx'),
+        ([checkpoint, tmp_path / 'x.onnx', '--dtype', 'bfloat16'], 'bfloat16 is written as .pt2'),
+        ([checkpoint, checkpoint / 'x.pt2'], "epoch_1.pth' is a file; give another folder"),
+        (
+            [checkpoint, tmp_path / 'x.pt2', '--size', 8, 8, 8],
+            '--size wants one number or two, got 8 8 8',
+        ),
+        ([checkpoint, tmp_path / 'x.pt2', '--size', 1], 'smaller than one patch of 2 x 2'),
+        ([checkpoint, tmp_path / 'x.pt2', '--size', -8], '--size: -8 is not 1 or more'),
+    ):
         done = export(*arguments)
         assert done.returncode in (1, 2)
         assert words in done.stderr.splitlines()[-1]
@@ -75,6 +79,9 @@ def test_on_a_full_disk_the_old_file_stays(export, checkpoint, tmp_path, suffix)
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert done.returncode == 1
     assert f'{out.name}' in done.stderr.splitlines()[-1]
-    assert 'cannot be written (File too large); the file that was there is unchanged' in done.stderr.splitlines()[-1]
+    assert (
+        'cannot be written (File too large); the file that was there is unchanged'
+        in done.stderr.splitlines()[-1]
+    )
     assert out.read_text() == 'old'
     assert {file.name for file in tmp_path.iterdir()} == {'epoch_1.pth', out.name}

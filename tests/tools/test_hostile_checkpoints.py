@@ -16,7 +16,7 @@ class Canary:
         self.path = path
 
     def __reduce__(self) -> tuple:
-        return Path.touch, (self.path, )
+        return Path.touch, (self.path,)
 
 
 @pytest.mark.parametrize('resume', [True, False])
@@ -26,21 +26,39 @@ def test_a_stock_config_reads_safely_too(tmp_path, monkeypatch, run_tool, resume
     canary = tmp_path / 'canary'
     torch.save(dict(state_dict={}, meta=Canary(canary)), tmp_path / 'hostile.pth')
     dataset = dict(type='FakeData', num_classes=3)
-    loader = dict(batch_size=2, num_workers=0, dataset=dataset, sampler=dict(type='DefaultSampler', shuffle=False))
-    cfg = Config(dict(
-        default_scope='mmpretrain', custom_imports=dict(imports=['fake_data']),
-        model=dict(type='ImageClassifier', backbone=dict(type='ResNet', depth=18, out_indices=(3, )),
-                   neck=dict(type='GlobalAveragePooling'),
-                   head=dict(type='LinearClsHead', num_classes=3, in_channels=512)),
-        train_dataloader=loader, test_dataloader=loader, test_evaluator=dict(type='Accuracy'), test_cfg=dict(),
-        train_cfg=dict(by_epoch=True, max_epochs=1), optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.1)),
-        **(dict(runner_type=runner_type) if runner_type else {})))
+    loader = dict(
+        batch_size=2,
+        num_workers=0,
+        dataset=dataset,
+        sampler=dict(type='DefaultSampler', shuffle=False),
+    )
+    cfg = Config(
+        dict(
+            default_scope='mmpretrain',
+            custom_imports=dict(imports=['fake_data']),
+            model=dict(
+                type='ImageClassifier',
+                backbone=dict(type='ResNet', depth=18, out_indices=(3,)),
+                neck=dict(type='GlobalAveragePooling'),
+                head=dict(type='LinearClsHead', num_classes=3, in_channels=512),
+            ),
+            train_dataloader=loader,
+            test_dataloader=loader,
+            test_evaluator=dict(type='Accuracy'),
+            test_cfg=dict(),
+            train_cfg=dict(by_epoch=True, max_epochs=1),
+            optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.1)),
+            **(dict(runner_type=runner_type) if runner_type else {}),
+        )
+    )
     cfg.dump(tmp_path / 'stock.py')
     monkeypatch.syspath_prepend(Path(__file__).parent)
     hostile = tmp_path / 'hostile.pth'
     train = ['--resume', hostile] if resume else ['--cfg-options', f'load_from={hostile}']
-    for arguments in (['test', tmp_path / 'stock.py', tmp_path / 'hostile.pth'],
-                      ['train', tmp_path / 'stock.py', *train]):
+    for arguments in (
+        ['test', tmp_path / 'stock.py', tmp_path / 'hostile.pth'],
+        ['train', tmp_path / 'stock.py', *train],
+    ):
         done = run_tool(*arguments, '--work-dir', tmp_path / 'work')
         assert done.returncode == 1
         assert "hostile.pth' is damaged, or holds more than tensors" in done.stderr.splitlines()[-1]

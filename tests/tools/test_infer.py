@@ -19,7 +19,9 @@ from vit_plugin.config import read_config
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 CELLS = 'configs/detection/retinanet_hybrid-vit-d4-w192_fpn_1xb4-12e_bccd.py'
 SCENES = 'configs/segmentation/vit-base-p16_linear_8xb2-40k_ade20k-512x512.py'
-TINY = dict(_delete_=True, embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=16)
+TINY = dict(
+    _delete_=True, embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=16
+)
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # the hosts' own
 
@@ -35,9 +37,12 @@ def infer(monkeypatch, tmp_path):
     spec.loader.exec_module(module)
 
     def run(*arguments: str) -> Path:
-        monkeypatch.setattr(sys, 'argv', ['infer.py', *map(str, arguments), '--out', str(tmp_path / 'out')])
+        monkeypatch.setattr(
+            sys, 'argv', ['infer.py', *map(str, arguments), '--out', str(tmp_path / 'out')]
+        )
         flags.run_tool(module.make_parser(), module.main, module.needs_torch, module.check)
         return tmp_path / 'out'
+
     return run
 
 
@@ -62,7 +67,7 @@ def save(path: Path, config: str, meta: dict, change=lambda model: None) -> str:
 
 
 def picture(folder: Path) -> np.ndarray:
-    (path, ) = folder.iterdir()
+    (path,) = folder.iterdir()
     assert path.name == 'photo.png'
     return cv2.imread(str(path))
 
@@ -72,7 +77,12 @@ def test_a_classifier_tells_the_likeliest_classes(infer, image, tmp_path, capsys
         torch.nn.init.eye_(model.head.layers.head.weight)
         model.head.layers.head.bias.data[7] = 9
 
-    checkpoint = save(tmp_path / 'digits.pth', DIGITS, dict(classes=[f'digit {i}' for i in range(10)]), prefer_seven)
+    checkpoint = save(
+        tmp_path / 'digits.pth',
+        DIGITS,
+        dict(classes=[f'digit {i}' for i in range(10)]),
+        prefer_seven,
+    )
     out = infer(checkpoint, image, '--config', DIGITS)
     assert picture(out).shape[0] >= 224
     told = capsys.readouterr().out
@@ -82,8 +92,12 @@ def test_a_classifier_tells_the_likeliest_classes(infer, image, tmp_path, capsys
 
 @needs_mmdet
 def test_a_detector_draws_boxes_above_the_score(infer, image, tmp_path, capsys):
-    checkpoint = save(tmp_path / 'cells.pth', CELLS, dict(classes=('RBC', 'WBC', 'Platelets')),
-                      lambda model: torch.nn.init.constant_(model.bbox_head.retina_cls.bias, 3.))
+    checkpoint = save(
+        tmp_path / 'cells.pth',
+        CELLS,
+        dict(classes=('RBC', 'WBC', 'Platelets')),
+        lambda model: torch.nn.init.constant_(model.bbox_head.retina_cls.bias, 3.0),
+    )
     plain = cv2.imread(str(image))
     drawn = picture(infer(checkpoint, image, '--config', CELLS, '--device', 'cpu'))
     assert 'RBC' in capsys.readouterr().out
@@ -96,11 +110,16 @@ def test_a_detector_draws_boxes_above_the_score(infer, image, tmp_path, capsys):
 @pytest.mark.nightly
 def test_a_segmentor_draws_the_map(infer, image, tmp_path, capsys):
     config = tmp_path / 'config.py'
-    config.write_text(f'''_base_ = '{Path(SCENES).resolve()}'
-model = dict(backbone=dict(arch={TINY}, img_size=64, frozen_stages=2), test_cfg=dict(_delete_=True, mode='whole'),
-             decode_head=dict(in_channels=32, channels=32))''')
-    checkpoint = save(tmp_path / 'scenes.pth', str(config), {},
-                      lambda model: model.decode_head.conv_seg.bias.data.index_fill_(0, torch.tensor(2), 99.))
+    config.write_text(f"""_base_ = '{Path(SCENES).resolve()}'
+model = dict(backbone=dict(arch={TINY}, img_size=64, frozen_stages=2),
+             test_cfg=dict(_delete_=True, mode='whole'),
+             decode_head=dict(in_channels=32, channels=32))""")
+    checkpoint = save(
+        tmp_path / 'scenes.pth',
+        str(config),
+        {},
+        lambda model: model.decode_head.conv_seg.bias.data.index_fill_(0, torch.tensor(2), 99.0),
+    )
     drawn = picture(infer(checkpoint, image, '--config', config))
     assert drawn.shape == (240, 320, 3)
     assert 'photo.jpg: sky 100%' in capsys.readouterr().out
@@ -110,19 +129,24 @@ def test_bad_input_is_one_sentence(infer, image, tmp_path):
     checkpoint = save(tmp_path / 'digits.pth', DIGITS, {})
     other = tmp_path / 'other.pth'
     state = torch.load(checkpoint, weights_only=True)['state_dict']
-    torch.save({name: value for name, value in state.items() if not name.startswith('head.')}, other)
+    torch.save(
+        {name: value for name, value in state.items() if not name.startswith('head.')}, other
+    )
     damaged = tmp_path / 'damaged.jpg'
     damaged.write_bytes(b'no picture')
     without_test = tmp_path / 'without_test.py'
-    without_test.write_text(f'_base_ = {str(Path(DIGITS).resolve())!r}\n'
-                            'test_dataloader = test_cfg = test_evaluator = None')
+    without_test.write_text(
+        f'_base_ = {str(Path(DIGITS).resolve())!r}\n'
+        'test_dataloader = test_cfg = test_evaluator = None'
+    )
     for arguments, words in (
-            ([checkpoint, image, '--config', without_test], 'has no test_dataloader; add one'),
-            ([checkpoint, damaged, '--config', DIGITS], "damaged.jpg' cannot be read"),
-            ([checkpoint, 'none.jpg', '--config', DIGITS], "There is no image 'none.jpg'"),
-            ([checkpoint, image, '--config', 'none.py'], "There is no config file 'none.py'"),
-            (['none.pth', image, '--config', DIGITS], "There is no checkpoint file 'none.pth'"),
-            ([other, image, '--config', DIGITS], 'is not of this model')):
+        ([checkpoint, image, '--config', without_test], 'has no test_dataloader; add one'),
+        ([checkpoint, damaged, '--config', DIGITS], "damaged.jpg' cannot be read"),
+        ([checkpoint, 'none.jpg', '--config', DIGITS], "There is no image 'none.jpg'"),
+        ([checkpoint, image, '--config', 'none.py'], "There is no config file 'none.py'"),
+        (['none.pth', image, '--config', DIGITS], "There is no checkpoint file 'none.pth'"),
+        ([other, image, '--config', DIGITS], 'is not of this model'),
+    ):
         with pytest.raises(SystemExit) as error:
             infer(*arguments)
         assert words in str(error.value)
@@ -132,10 +156,18 @@ def test_bad_input_is_one_sentence(infer, image, tmp_path):
 @pytest.fixture
 def whole_digits(tmp_path) -> Path:
     """A trained classifier's checkpoint whose classes are told from those of the data set."""
+
     def prefer_seven(model):
         model.head.layers.head.bias.data[7] = 9
 
-    return Path(save(tmp_path / 'digits.pth', DIGITS, dict(classes=[f'digit {i}' for i in range(10)]), prefer_seven))
+    return Path(
+        save(
+            tmp_path / 'digits.pth',
+            DIGITS,
+            dict(classes=[f'digit {i}' for i in range(10)]),
+            prefer_seven,
+        )
+    )
 
 
 def weights_in(checkpoint: Path, keep=lambda name: True) -> dict[str, torch.Tensor]:
@@ -143,23 +175,40 @@ def weights_in(checkpoint: Path, keep=lambda name: True) -> dict[str, torch.Tens
     return {name: value for name, value in state.items() if keep(name)}
 
 
-def test_a_whole_model_predicts_the_same_from_any_container(infer, image, whole_digits, tmp_path, capsys, monkeypatch):
+def test_a_whole_model_predicts_the_same_from_any_container(
+    infer, image, whole_digits, tmp_path, capsys, monkeypatch
+):
     save_file(weights_in(whole_digits), tmp_path / 'digits.safetensors')
     np.savez(tmp_path / 'digits.npz', **weights_in(whole_digits))
-    monkeypatch.setattr('vit_plugin.weights.sources.download', lambda address: tmp_path / Path(address).name)
-    for checkpoint, told in ((tmp_path / 'digits.safetensors', '7 1.00'), (tmp_path / 'digits.npz', '7 1.00'),
-                             ('http://localhost/digits.pth', 'digit 7 1.00')):  # which says what its classes are
+    monkeypatch.setattr(
+        'vit_plugin.weights.sources.download', lambda address: tmp_path / Path(address).name
+    )
+    for checkpoint, told in (
+        (tmp_path / 'digits.safetensors', '7 1.00'),
+        (tmp_path / 'digits.npz', '7 1.00'),
+        # Which says what its classes are.
+        ('http://localhost/digits.pth', 'digit 7 1.00'),
+    ):
         infer(checkpoint, image, '--config', DIGITS)
         assert f'photo.jpg: {told}, ' in capsys.readouterr().out
 
 
 def test_a_model_is_never_half_initialised(infer, image, whole_digits, tmp_path):
-    save_file(weights_in(whole_digits, lambda name: 'head' not in name), tmp_path / 'headless.safetensors')
-    bare = {name.removeprefix('backbone.').replace('head.layers.head', 'head'): value
-            for name, value in weights_in(whole_digits, lambda name: 'extra_state' not in name).items()}
-    save_file({name: value[:7] if 'head' in name else value for name, value in bare.items()},
-              tmp_path / 'seven.safetensors')
-    for name, why in (('headless', 'the checkpoint has no head'), ('seven', 'has 7 classes, the model 10')):
+    save_file(
+        weights_in(whole_digits, lambda name: 'head' not in name), tmp_path / 'headless.safetensors'
+    )
+    bare = {
+        name.removeprefix('backbone.').replace('head.layers.head', 'head'): value
+        for name, value in weights_in(whole_digits, lambda name: 'extra_state' not in name).items()
+    }
+    save_file(
+        {name: value[:7] if 'head' in name else value for name, value in bare.items()},
+        tmp_path / 'seven.safetensors',
+    )
+    for name, why in (
+        ('headless', 'the checkpoint has no head'),
+        ('seven', 'has 7 classes, the model 10'),
+    ):
         with pytest.raises(SystemExit, match=rf'is not of the complete model: .*head\..*{why}'):
             infer(tmp_path / f'{name}.safetensors', image, '--config', DIGITS)
 
@@ -167,7 +216,7 @@ def test_a_model_is_never_half_initialised(infer, image, whole_digits, tmp_path)
 @needs_mmdet
 def test_a_detector_needs_its_neck_and_head(infer, image, tmp_path, capsys):
     def find_platelets(model):
-        model.bbox_head.retina_cls.bias.data.copy_(torch.tensor([-9., -9., 3.]).repeat(9))
+        model.bbox_head.retina_cls.bias.data.copy_(torch.tensor([-9.0, -9.0, 3.0]).repeat(9))
 
     checkpoint = Path(save(tmp_path / 'cells.pth', CELLS, {}, find_platelets))
     save_file(weights_in(checkpoint), tmp_path / 'cells.safetensors')
@@ -175,7 +224,10 @@ def test_a_detector_needs_its_neck_and_head(infer, image, tmp_path, capsys):
     told = capsys.readouterr().out
     assert 'Platelets' in told
     assert 'RBC' not in told
-    save_file(weights_in(checkpoint, lambda name: name.startswith('backbone.')), tmp_path / 'backbone.safetensors')
+    save_file(
+        weights_in(checkpoint, lambda name: name.startswith('backbone.')),
+        tmp_path / 'backbone.safetensors',
+    )
     with pytest.raises(SystemExit, match=r'is not of the complete model: .*neck\.'):
         infer(tmp_path / 'backbone.safetensors', image, '--config', CELLS, '--device', 'cpu')
 
@@ -184,7 +236,9 @@ def test_no_picture_is_written_over(infer, image, tmp_path):
     (tmp_path / 'out').mkdir()
     same_file = tmp_path / 'out/photo.png'
     same_file.write_bytes(image.read_bytes())
-    with pytest.raises(SystemExit, match='would be written over while it is read; give another folder'):
+    with pytest.raises(
+        SystemExit, match='would be written over while it is read; give another folder'
+    ):
         infer('none.pth', same_file, '--config', DIGITS)
     assert same_file.read_bytes() == image.read_bytes()
 

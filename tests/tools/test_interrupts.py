@@ -1,4 +1,6 @@
-"""A training that is interrupted in any phase leaves no process and no temporary folder, and the next one runs on."""
+"""A training that is interrupted in any phase leaves no process and no temporary folder, and the
+next one runs on.
+"""
 
 import os
 import signal
@@ -12,10 +14,15 @@ from pathlib import Path
 import pytest
 
 CONFIG = Path('configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py').resolve()
-SHORT = ('train_cfg.max_epochs=2', 'train_dataloader.dataset.indices=64', 'val_dataloader.dataset.indices=30',
-         'train_dataloader.num_workers=2', 'val_dataloader.num_workers=2')
+SHORT = (
+    'train_cfg.max_epochs=2',
+    'train_dataloader.dataset.indices=64',
+    'val_dataloader.dataset.indices=30',
+    'train_dataloader.num_workers=2',
+    'val_dataloader.num_workers=2',
+)
 # Where a run waits to be interrupted. It is imported by the config.
-PAUSES = '''
+PAUSES = """
 import os, time
 from pathlib import Path
 from mmengine.hooks import Hook
@@ -42,7 +49,7 @@ class Pauses(Hook):
 
 save = torch.save
 torch.save = lambda *args, **kwargs: (save(*args, **kwargs), pause('saving'))
-'''
+"""
 
 
 def left_of(mark: str) -> list[int]:
@@ -50,7 +57,9 @@ def left_of(mark: str) -> list[int]:
     found = []
     for file in Path('/proc').glob('[0-9]*/environ'):
         try:
-            found += [int(file.parent.name)] if f'MARK={mark}\0'.encode() in file.read_bytes() else []
+            found += (
+                [int(file.parent.name)] if f'MARK={mark}\0'.encode() in file.read_bytes() else []
+            )
         except OSError:
             continue
     return found
@@ -68,12 +77,28 @@ def temporary() -> Iterator[Path]:
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupted_training_leaves_nothing(tmp_path, temporary, phase, number):
     (tmp_path / 'pauses.py').write_text(PAUSES)
-    (tmp_path / 'config.py').write_text(f"_base_ = '{CONFIG}'\ncustom_imports = dict(imports=['pauses'])\n"
-                                        "custom_hooks = [dict(type='Pauses')]\n")
-    environment = dict(os.environ, TMPDIR=str(temporary), PHASE=phase, MARK=str(tmp_path), OMP_NUM_THREADS='1',
-                       PYTHONPATH=f'{Path.cwd()}{os.pathsep}{tmp_path}')
-    command = [sys.executable, str(Path('tools/train.py').resolve()), 'config.py', '--work-dir', 'work', '--resume',
-               '--cfg-options', *SHORT]
+    (tmp_path / 'config.py').write_text(
+        f"_base_ = '{CONFIG}'\ncustom_imports = dict(imports=['pauses'])\n"
+        "custom_hooks = [dict(type='Pauses')]\n"
+    )
+    environment = dict(
+        os.environ,
+        TMPDIR=str(temporary),
+        PHASE=phase,
+        MARK=str(tmp_path),
+        OMP_NUM_THREADS='1',
+        PYTHONPATH=f'{Path.cwd()}{os.pathsep}{tmp_path}',
+    )
+    command = [
+        sys.executable,
+        str(Path('tools/train.py').resolve()),
+        'config.py',
+        '--work-dir',
+        'work',
+        '--resume',
+        '--cfg-options',
+        *SHORT,
+    ]
     shared = {*os.listdir('/dev/shm')}
     with open(tmp_path / 'log', 'w') as log:
         run = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=log)
@@ -92,16 +117,22 @@ def test_an_interrupted_training_leaves_nothing(tmp_path, temporary, phase, numb
     if number != signal.SIGKILL:  # nobody can remove its folder then
         assert not [*temporary.glob('pymp-*')]
     assert not {*os.listdir('/dev/shm')} - shared
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     assert not [*(tmp_path / 'work').glob('.*')]
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize('after', [0.3, 1.5, 3.])
+@pytest.mark.parametrize('after', [0.3, 1.5, 3.0])
 def test_ctrl_c_while_torch_is_imported_is_no_traceback(tmp_path, after):
-    process = subprocess.Popen([sys.executable, '-m', 'vit_plugin', 'train', 'none.py'], cwd=tmp_path,
-                               stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, '-m', 'vit_plugin', 'train', 'none.py'],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     time.sleep(after)
     process.send_signal(signal.SIGINT)
     assert 'Traceback' not in process.communicate()[1]

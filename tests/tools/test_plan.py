@@ -8,32 +8,76 @@ PURE = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 
 def test_a_plan_for_people_and_for_machines(run_tool, tmp_path):
     out = tmp_path / 'plan.json'
-    done = run_tool('plan', PURE, '--gpus', 2, '--gpu-memory', 0.1, '--images', 1000,
-                    '--price', 2, '--out', out, '--cfg-options', 'model.backbone.arch.num_layers=2')
+    done = run_tool(
+        'plan',
+        PURE,
+        '--gpus',
+        2,
+        '--gpu-memory',
+        0.1,
+        '--images',
+        1000,
+        '--price',
+        2,
+        '--out',
+        out,
+        '--cfg-options',
+        'model.backbone.arch.num_layers=2',
+    )
     assert done.returncode == 0, done.stderr
-    for words in ('DDP', 'FSDP2 of 2', 'GPU-days', 'TPUv3-core-days', 'parameters, computes in float32'):
+    for words in (
+        'DDP',
+        'FSDP2 of 2',
+        'GPU-days',
+        'TPUv3-core-days',
+        'parameters, computes in float32',
+    ):
         assert words in done.stdout
     record = json.loads(out.read_text())
     rows = {(row['name'], row['recompute']): row for row in record['layouts']}
-    assert set(rows) == {(strategy, recompute) for strategy in ('DDP', 'FSDP2 of 2')
-                         for recompute in (False, 'selective', True)}
+    assert set(rows) == {
+        (strategy, recompute)
+        for strategy in ('DDP', 'FSDP2 of 2')
+        for recompute in (False, 'selective', True)
+    }
     for strategy in ('DDP', 'FSDP2 of 2'):
-        plain, selective, full = (rows[strategy, recompute] for recompute in (False, 'selective', True))
+        plain, selective, full = (
+            rows[strategy, recompute] for recompute in (False, 'selective', True)
+        )
         assert plain['peak'] > selective['peak'] > full['peak']
         assert 0 < plain['largest_batch'] < selective['largest_batch'] < full['largest_batch']
         assert plain['flops'] <= selective['flops'] < full['flops']
-    assert rows['FSDP2 of 2', False]['memory']['optimizer'] < rows['DDP', False]['memory']['optimizer']
+    assert (
+        rows['FSDP2 of 2', False]['memory']['optimizer'] < rows['DDP', False]['memory']['optimizer']
+    )
     assert not dist.is_initialized()
 
 
-@pytest.mark.parametrize(('arguments', 'words'), [
-    (('no.py', '--gpus', 1, '--gpu-memory', 1), "There is no config file 'no.py'"),
-    ((PURE, '--gpus', 12, '--gpu-memory', 1), '--gpus 12 does not fill machines of --gpus-per-node 8'),
-    ((PURE, '--gpus', 1, '--gpu-memory', 1, '--cfg-options', 'model.head.in_channels=7'), 'does not fit the backbone'),
-    (('configs/detection/faster-rcnn_hybrid-vit-base-r50-p16_fpn_8xb2-1x_coco.py', '--gpus', 1, '--gpu-memory', 1),
-     'FasterRCNN is not a classifier'),
-    ((PURE, '--gpus', 1, '--gpu-memory', 1, '--out', 'tests'), "'tests'"),
-])
+@pytest.mark.parametrize(
+    ('arguments', 'words'),
+    [
+        (('no.py', '--gpus', 1, '--gpu-memory', 1), "There is no config file 'no.py'"),
+        (
+            (PURE, '--gpus', 12, '--gpu-memory', 1),
+            '--gpus 12 does not fill machines of --gpus-per-node 8',
+        ),
+        (
+            (PURE, '--gpus', 1, '--gpu-memory', 1, '--cfg-options', 'model.head.in_channels=7'),
+            'does not fit the backbone',
+        ),
+        (
+            (
+                'configs/detection/faster-rcnn_hybrid-vit-base-r50-p16_fpn_8xb2-1x_coco.py',
+                '--gpus',
+                1,
+                '--gpu-memory',
+                1,
+            ),
+            'FasterRCNN is not a classifier',
+        ),
+        ((PURE, '--gpus', 1, '--gpu-memory', 1, '--out', 'tests'), "'tests'"),
+    ],
+)
 def test_bad_input_is_one_sentence(run_tool, arguments, words):
     done = run_tool('plan', *arguments)
     assert done.returncode == 1
@@ -43,16 +87,39 @@ def test_bad_input_is_one_sentence(run_tool, arguments, words):
 
 @pytest.mark.nightly
 def test_what_does_not_fit_says_by_how_much(run_tool):
-    done = run_tool('plan', PURE, '--gpus', 1, '--gpu-memory', 0.1, '--reserved', 0.9, '--batch', 1,
-                    '--images', 1000, '--cfg-options', 'model.backbone.img_size=256')
+    done = run_tool(
+        'plan',
+        PURE,
+        '--gpus',
+        1,
+        '--gpu-memory',
+        0.1,
+        '--reserved',
+        0.9,
+        '--batch',
+        1,
+        '--images',
+        1000,
+        '--cfg-options',
+        'model.backbone.img_size=256',
+    )
     assert done.returncode == 1
-    assert 'does not fit even with one image on a GPU: DDP with recomputing takes the least' in done.stderr
+    assert (
+        'does not fit even with one image on a GPU: DDP with recomputing takes the least'
+        in done.stderr
+    )
     assert 'GiB more than the usable 0.01' in done.stderr
 
 
-@pytest.mark.parametrize(('gpus', 'memory', 'words'), [
-    (0, 1, '--gpus: 0 is not 1 or more'), (1, 'inf', '--gpu-memory: inf is not finite'),
-    (1, '1e300', '--gpu-memory: 1e300 is not between 0.1 and 1000000'), (1, 'nan', '--gpu-memory: nan is not between')])
+@pytest.mark.parametrize(
+    ('gpus', 'memory', 'words'),
+    [
+        (0, 1, '--gpus: 0 is not 1 or more'),
+        (1, 'inf', '--gpu-memory: inf is not finite'),
+        (1, '1e300', '--gpu-memory: 1e300 is not between 0.1 and 1000000'),
+        (1, 'nan', '--gpu-memory: nan is not between'),
+    ],
+)
 def test_numbers_that_are_no_plan(run_tool, gpus, memory, words):
     done = run_tool('plan', PURE, '--gpus', gpus, '--gpu-memory', memory)
     assert done.returncode == 2

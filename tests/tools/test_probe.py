@@ -10,12 +10,28 @@ from mmengine.registry import MODELS
 from PIL import Image
 
 CONFIG = 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'
-FEW = ('--cfg-options', 'train_dataloader.dataset.indices=200', 'val_dataloader.dataset.indices=100')
+FEW = (
+    '--cfg-options',
+    'train_dataloader.dataset.indices=200',
+    'val_dataloader.dataset.indices=100',
+)
 
 
 def test_digits_are_told_apart_without_training(run_tool, tmp_path):
-    done = run_tool('probe', '--config', CONFIG, '--out', tmp_path / 'found.json', '--shots', 3, '--seeds', 2,
-                    '--work-dir', tmp_path, *FEW)
+    done = run_tool(
+        'probe',
+        '--config',
+        CONFIG,
+        '--out',
+        tmp_path / 'found.json',
+        '--shots',
+        3,
+        '--seeds',
+        2,
+        '--work-dir',
+        tmp_path,
+        *FEW,
+    )
     assert not done.returncode, done.stderr
     found = json.loads((tmp_path / 'found.json').read_text())
     assert found.keys() == {'knn', 'linear', 'fewshot'}
@@ -40,7 +56,7 @@ def shapes(tmp_path) -> Path:
         for i in range(number):
             mask = np.zeros((64, 80), np.uint8)
             y, x = rng.integers(0, 40, 2)
-            mask[y:y + 24, x:x + 24] = 1
+            mask[y : y + 24, x : x + 24] = 1
             Image.fromarray(mask).save(folder / 'masks' / part / f'{i}.png')
             image = mask[..., None] * 150 + rng.integers(0, 60, (64, 80, 3))
             Image.fromarray(image.astype(np.uint8)).save(folder / 'images' / part / f'{i}.png')
@@ -53,13 +69,28 @@ def test_backbones_are_compared_by_their_maps(run_tool, tmp_path, shapes):
         torch.manual_seed(seed)
         cfg = Config.fromfile('configs/vit/vit-base-p16_8xb64-20k_in1k.py')
         cfg.model.backbone.arch = dict(
-            embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
+            embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8
+        )
         cfg.model.backbone.img_size, cfg.model.head.in_channels = 32, 32
         model = MODELS.build(dict(cfg.model, _scope_='mmpretrain'))
         paths.append(str(tmp_path / f'{seed}.pth'))
         torch.save(dict(state_dict=model.state_dict(), meta=dict(cfg=cfg.pretty_text)), paths[-1])
-    done = run_tool('probe', *paths, '--masks', shapes, '--depths', 0.5, 1, '--sizes', 32, 64, '--seeds', 2,
-                    '--out', tmp_path / 'found.json')
+    done = run_tool(
+        'probe',
+        *paths,
+        '--masks',
+        shapes,
+        '--depths',
+        0.5,
+        1,
+        '--sizes',
+        32,
+        64,
+        '--seeds',
+        2,
+        '--out',
+        tmp_path / 'found.json',
+    )
     assert not done.returncode, done.stderr
     rows = json.loads((tmp_path / 'found.json').read_text())
     assert len(rows) == 2 * 2 * 2 * 2  # models, sizes, depths, probes
@@ -69,6 +100,9 @@ def test_backbones_are_compared_by_their_maps(run_tool, tmp_path, shapes):
 
 
 def test_what_does_not_go_with_masks_is_a_sentence(run_tool, shapes):
-    assert 'a mask has several' in run_tool('probe', 'x.pth', '--masks', shapes, '--probes', 'fewshot').stderr
+    assert (
+        'a mask has several'
+        in run_tool('probe', 'x.pth', '--masks', shapes, '--probes', 'fewshot').stderr
+    )
     assert 'give checkpoints' in run_tool('probe', '--masks', shapes).stderr
     assert 'compared on --masks' in run_tool('probe', 'x.pth', 'y.pth').stderr

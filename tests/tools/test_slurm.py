@@ -18,9 +18,12 @@ def test_a_preempted_job_goes_on_by_itself_to_the_same_end(tmp_path, monkeypatch
     monkeypatch.delitem(sys.modules, 'slurm', raising=False)
     import slurm
     import slurm_cluster
+
     packages = slurm_cluster.packages()
     if packages is None:
-        pytest.skip('SLURM_PACKAGES names no folder with the unpacked packages, or this is not root')
+        pytest.skip(
+            'SLURM_PACKAGES names no folder with the unpacked packages, or this is not root'
+        )
     with slurm_cluster.running(packages, tmp_path / 'cluster') as cluster:
         result = slurm.preempted(cluster, tmp_path, 1)
     assert result.restarts == len(result.steps) == 1
@@ -29,15 +32,23 @@ def test_a_preempted_job_goes_on_by_itself_to_the_same_end(tmp_path, monkeypatch
 
 @pytest.fixture
 def slurm_train(tmp_path):
-    """Runs the script with commands of Slurm that print what they are given. Returns the status and the output."""
+    """Runs the script with commands of Slurm that print what they are given.
+
+    Returns the status and the output.
+    """
     for name in ('sbatch', 'srun', 'scontrol'):
         (tmp_path / name).write_text(f'#!/bin/sh\necho {name} "$@"\n')
         (tmp_path / name).chmod(0o755)
 
     def call(*flags: str, **variables: str) -> tuple[int, str]:
         environment = dict(os.environ, PATH=f'{tmp_path}:{os.environ["PATH"]}', **variables)
-        done = subprocess.run([SCRIPT, 'gpu', 'name', 'config.py', str(tmp_path / 'run'), *flags], env=environment,
-                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run(
+            [SCRIPT, 'gpu', 'name', 'config.py', str(tmp_path / 'run'), *flags],
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         return done.returncode, done.stdout
 
     return call

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = '''
+SCRIPT = """
 import os, signal, sys, time
 asked = []
 for number in (signal.SIGTERM, signal.SIGUSR1):
@@ -19,10 +19,10 @@ open(f"{sys.argv[1]}/came_{os.environ['RANK']}", 'w').close()
 while not asked:
     time.sleep(0.05)
 sys.exit(128 + asked[0])
-'''
+"""
 
 
-CRASHES_ONCE = '''
+CRASHES_ONCE = """
 import os, sys, time
 import torch.distributed as dist
 from vit_plugin.engine.distributed import init_distributed
@@ -35,7 +35,7 @@ if not os.path.exists(crashed):
         open(crashed, 'w').close()
         sys.exit(1)
 dist.barrier()
-'''
+"""
 
 
 def free_port() -> int:
@@ -44,14 +44,24 @@ def free_port() -> int:
         return listener.getsockname()[1]
 
 
-def start(folder: Path, text: str = SCRIPT, processes: int = 2, **variables: object) -> subprocess.Popen:
+def start(
+    folder: Path, text: str = SCRIPT, processes: int = 2, **variables: object
+) -> subprocess.Popen:
     (folder / 'script.py').write_text(text)
     variables = {'PORT': free_port(), 'OMP_NUM_THREADS': 1, **variables}
-    environment = dict(os.environ, PATH=f'{Path(sys.executable).parent}:{os.environ["PATH"]}',
-                       **{name: str(value) for name, value in variables.items()})
+    environment = dict(
+        os.environ,
+        PATH=f'{Path(sys.executable).parent}:{os.environ["PATH"]}',
+        **{name: str(value) for name, value in variables.items()},
+    )
     script = os.path.relpath(folder / 'script.py', 'tools')
-    return subprocess.Popen(['tools/torchrun.sh', str(processes), script, str(folder)], env=environment, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return subprocess.Popen(
+        ['tools/torchrun.sh', str(processes), script, str(folder)],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
 
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGUSR1])
@@ -79,8 +89,15 @@ def test_a_host_that_does_not_come_is_one_sentence(tmp_path):
 
 @pytest.mark.nightly
 def test_two_hosts_start_again_after_a_crash_on_one(tmp_path):
-    common = dict(text=CRASHES_ONCE, processes=1, NNODES=2, PORT=free_port(), LOCAL_ADDR='127.0.0.1', MAX_RESTARTS=1,
-                  PYTHONPATH=os.getcwd())
+    common = dict(
+        text=CRASHES_ONCE,
+        processes=1,
+        NNODES=2,
+        PORT=free_port(),
+        LOCAL_ADDR='127.0.0.1',
+        MAX_RESTARTS=1,
+        PYTHONPATH=os.getcwd(),
+    )
     hosts = [start(tmp_path, NODE_RANK=number, **common) for number in range(2)]
     outputs = [host.communicate(timeout=300)[0] for host in hosts]
     assert (tmp_path / 'crashed').exists()

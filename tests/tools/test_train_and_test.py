@@ -14,8 +14,13 @@ import pytest
 import torch
 
 CONFIG = 'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py'
-SHORT = ['train_cfg.max_epochs=3', 'train_dataloader.dataset.indices=64', 'val_dataloader.dataset.indices=30',
-         'test_dataloader.dataset.indices=30', 'default_hooks.logger.interval=2']
+SHORT = [
+    'train_cfg.max_epochs=3',
+    'train_dataloader.dataset.indices=64',
+    'val_dataloader.dataset.indices=30',
+    'test_dataloader.dataset.indices=30',
+    'default_hooks.logger.interval=2',
+]
 
 
 def command(tool: str, *arguments: str) -> list[str]:
@@ -26,8 +31,16 @@ def command(tool: str, *arguments: str) -> list[str]:
 def trained(tmp_path_factory) -> tuple[Path, str]:
     """A work directory after three epochs in bfloat16, and what was printed."""
     folder = tmp_path_factory.mktemp('work')
-    done = subprocess.run([*command('train', CONFIG, '--work-dir', folder, '--amp', '--auto-scale-lr'),
-                           '--cfg-options', *SHORT], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [
+            *command('train', CONFIG, '--work-dir', folder, '--amp', '--auto-scale-lr'),
+            '--cfg-options',
+            *SHORT,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
     return folder, done.stdout + done.stderr
 
@@ -37,14 +50,32 @@ def test_training_tells_its_progress_and_leaves_its_results(trained):
     assert 'eta:' in output
     assert 'accuracy/top1' in output
     names = {path.name for path in folder.iterdir()}
-    assert {'epoch_3.pth', 'metrics.json', 'learning_curve.png', 'confusion_matrix.png', 'last_checkpoint'} <= names
+    assert {
+        'epoch_3.pth',
+        'metrics.json',
+        'learning_curve.png',
+        'confusion_matrix.png',
+        'last_checkpoint',
+    } <= names
 
 
 def test_resume_goes_on(run_tool, trained, tmp_path):
     folder, _ = trained
-    done = run_tool('train', CONFIG, '--work-dir', tmp_path, '--resume', folder / 'epoch_3.pth', '--amp',
-                    '--no-validate', '--no-pin-memory', '--no-persistent-workers',
-                    '--cfg-options', *SHORT, 'train_cfg.max_epochs=4')
+    done = run_tool(
+        'train',
+        CONFIG,
+        '--work-dir',
+        tmp_path,
+        '--resume',
+        folder / 'epoch_3.pth',
+        '--amp',
+        '--no-validate',
+        '--no-pin-memory',
+        '--no-persistent-workers',
+        '--cfg-options',
+        *SHORT,
+        'train_cfg.max_epochs=4',
+    )
     assert done.returncode == 0, done.stderr
     assert {path.name for path in tmp_path.glob('epoch_*')} == {'epoch_4.pth'}
     assert torch.load(tmp_path / 'epoch_4.pth', weights_only=False)['meta']['iter'] == 16
@@ -52,31 +83,65 @@ def test_resume_goes_on(run_tool, trained, tmp_path):
 
 def test_test_repeats_the_metrics_and_writes_predictions(run_tool, trained, tmp_path):
     folder, _ = trained
-    done = run_tool('test', CONFIG, folder / 'epoch_3.pth', '--work-dir', tmp_path, '--out', tmp_path / 'out.json',
-                    '--out-item', 'metrics', '--cfg-options', *SHORT)
+    done = run_tool(
+        'test',
+        CONFIG,
+        folder / 'epoch_3.pth',
+        '--work-dir',
+        tmp_path,
+        '--out',
+        tmp_path / 'out.json',
+        '--out-item',
+        'metrics',
+        '--cfg-options',
+        *SHORT,
+    )
     assert done.returncode == 0, done.stderr
     metrics = json.loads((tmp_path / 'out.json').read_text())
     assert metrics == json.loads((folder / 'metrics.json').read_text())['last']
 
-    done = run_tool('test', CONFIG, folder / 'epoch_3.pth', '--work-dir', tmp_path, '--out', tmp_path / 'out.pkl',
-                    '--tta', '--cfg-options', *SHORT)
+    done = run_tool(
+        'test',
+        CONFIG,
+        folder / 'epoch_3.pth',
+        '--work-dir',
+        tmp_path,
+        '--out',
+        tmp_path / 'out.pkl',
+        '--tta',
+        '--cfg-options',
+        *SHORT,
+    )
     assert done.returncode == 0, done.stderr
     predictions = pickle.loads((tmp_path / 'out.pkl').read_bytes())
     assert len(predictions) == 30
-    assert predictions[0]['pred_score'].shape == (10, )
+    assert predictions[0]['pred_score'].shape == (10,)
 
 
-@pytest.mark.parametrize(('arguments', 'options', 'words'), [
-    (['configs/none.py'], [], "There is no config file 'configs/none.py'"),
-    ([CONFIG, '--work-dir', '/dev/null/x'], [], "work_dir '/dev/null/x' cannot be written"),
-    ([CONFIG], ['model.head.in_channels=97'], 'model.head.in_channels=97 does not fit the backbone'),
-    ([CONFIG, '--resume', 'none.pth'], [], "There is no checkpoint file 'none.pth'"),
-    (['configs/vit/vit-d6-w256-p4_1xb256-180e_cifar10-folder.py', '--auto-scale-lr'], [],
-     '--auto-scale-lr does not reach OneCycleLR'),
-    ([CONFIG], ['model.backbone.out_indices=7'], 'Invalid out_indices 7'),
-    (['configs/vit/vit-d6-w256-p4_1xb256-180e_cifar10-folder.py'],
-     ['train_dataloader.dataset.data_root=none'], "train_dataloader.dataset: there is no folder 'none/train'"),
-])
+@pytest.mark.parametrize(
+    ('arguments', 'options', 'words'),
+    [
+        (['configs/none.py'], [], "There is no config file 'configs/none.py'"),
+        ([CONFIG, '--work-dir', '/dev/null/x'], [], "work_dir '/dev/null/x' cannot be written"),
+        (
+            [CONFIG],
+            ['model.head.in_channels=97'],
+            'model.head.in_channels=97 does not fit the backbone',
+        ),
+        ([CONFIG, '--resume', 'none.pth'], [], "There is no checkpoint file 'none.pth'"),
+        (
+            ['configs/vit/vit-d6-w256-p4_1xb256-180e_cifar10-folder.py', '--auto-scale-lr'],
+            [],
+            '--auto-scale-lr does not reach OneCycleLR',
+        ),
+        ([CONFIG], ['model.backbone.out_indices=7'], 'Invalid out_indices 7'),
+        (
+            ['configs/vit/vit-d6-w256-p4_1xb256-180e_cifar10-folder.py'],
+            ['train_dataloader.dataset.data_root=none'],
+            "train_dataloader.dataset: there is no folder 'none/train'",
+        ),
+    ],
+)
 def test_bad_input_is_one_sentence(run_tool, tmp_path, arguments, options, words):
     if '--work-dir' not in arguments:
         arguments = [*arguments, '--work-dir', tmp_path]
@@ -86,9 +151,17 @@ def test_bad_input_is_one_sentence(run_tool, tmp_path, arguments, options, words
 
 
 def test_an_interrupted_run_keeps_its_last_checkpoint(tmp_path):
-    process = subprocess.Popen([*command('train', CONFIG, '--work-dir', tmp_path), '--cfg-options', *SHORT,
-                                'train_cfg.max_epochs=1000'],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [
+            *command('train', CONFIG, '--work-dir', tmp_path),
+            '--cfg-options',
+            *SHORT,
+            'train_cfg.max_epochs=1000',
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     deadline = time.monotonic() + 120
     while not (tmp_path / 'last_checkpoint').exists():
         assert process.poll() is None
@@ -106,15 +179,36 @@ def test_an_interrupted_run_keeps_its_last_checkpoint(tmp_path):
 @pytest.mark.nightly
 def test_two_processes_end_with_the_same_weights(tmp_path):
     config = tmp_path / 'config.py'
-    config.write_text(f"_base_ = '{Path(CONFIG).resolve()}'\ncustom_imports = dict(imports=['rank_dump'])\n")
-    environment = dict(os.environ, PORT='29617', OMP_NUM_THREADS='1', RANK_DUMP=str(tmp_path),
-                       PYTHONPATH=f'{Path.cwd()}:{Path(__file__).parent}',
-                       PATH=f'{Path(sys.executable).parent}:{os.environ["PATH"]}')
+    config.write_text(
+        f"_base_ = '{Path(CONFIG).resolve()}'\ncustom_imports = dict(imports=['rank_dump'])\n"
+    )
+    environment = dict(
+        os.environ,
+        PORT='29617',
+        OMP_NUM_THREADS='1',
+        RANK_DUMP=str(tmp_path),
+        PYTHONPATH=f'{Path.cwd()}:{Path(__file__).parent}',
+        PATH=f'{Path(sys.executable).parent}:{os.environ["PATH"]}',
+    )
     done = subprocess.run(
-        ['tools/dist_train.sh', str(config), '2', '--work-dir', str(tmp_path), '--cfg-options', *SHORT],
-        capture_output=True, text=True, timeout=300, env=environment)
+        [
+            'tools/dist_train.sh',
+            str(config),
+            '2',
+            '--work-dir',
+            str(tmp_path),
+            '--cfg-options',
+            *SHORT,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=environment,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
-    first, second = (torch.load(tmp_path / f'rank_{rank}.pt', weights_only=True) for rank in range(2))
+    first, second = (
+        torch.load(tmp_path / f'rank_{rank}.pt', weights_only=True) for rank in range(2)
+    )
     assert first['steps'] == second['steps'] == 6  # 64 images over 2 x 16, three times
     for name, value in first['state'].items():
         assert torch.equal(value, second['state'][name]), name
@@ -125,8 +219,15 @@ def test_a_taken_port_is_one_sentence():
         listener.bind(('127.0.0.1', 0))
         listener.listen()
         port = listener.getsockname()[1]
-        done = subprocess.run(['tools/dist_train.sh', CONFIG, '2'], capture_output=True, text=True, timeout=60,
-                              env=dict(os.environ, PORT=str(port)))
+        done = subprocess.run(
+            ['tools/dist_train.sh', CONFIG, '2'],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env=dict(os.environ, PORT=str(port)),
+        )
     assert done.returncode == 1
-    assert done.stderr == (f'Error: the port {port} is taken by another program; give another, such as '
-                           f'PORT={port + 1}.\n')
+    assert done.stderr == (
+        f'Error: the port {port} is taken by another program; give another, such as '
+        f'PORT={port + 1}.\n'
+    )

@@ -1,4 +1,6 @@
-"""First steps on the command line: a folder becomes a model, and the model predicts, is tested and embeds."""
+"""First steps on the command line: a folder becomes a model, and the model predicts, is tested and
+embeds.
+"""
 
 import json
 from importlib.util import find_spec
@@ -11,7 +13,11 @@ from image_folders import write_digits, write_voc
 
 ROOT = Path(__file__).parents[2]
 ARCH = 'timm://test_vit'
-QUICK = ['train_dataloader.num_workers=0', 'val_dataloader.num_workers=0', 'test_dataloader.num_workers=0']
+QUICK = [
+    'train_dataloader.num_workers=0',
+    'val_dataloader.num_workers=0',
+    'test_dataloader.num_workers=0',
+]
 
 CONFIG = 'vit_plugin::vit/vit-mini-p2_1xb16_digits.py'
 
@@ -26,22 +32,46 @@ def tool(run_tool, monkeypatch, tmp_path):
 
 def test_a_folder_is_trained_on_and_its_config_is_enough_for_the_rest(tool, tmp_path):
     write_digits(tmp_path / 'digits', per_class=5)
-    done = tool('train', '--data', 'digits', '--arch', ARCH, '--epochs', 1, '--img-size', 32, '--cfg-options', *QUICK)
+    done = tool(
+        'train',
+        '--data',
+        'digits',
+        '--arch',
+        ARCH,
+        '--epochs',
+        1,
+        '--img-size',
+        32,
+        '--cfg-options',
+        *QUICK,
+    )
     assert done.returncode == 0, done.stderr
     assert 'digits: 3 classes. 12 images to train on, 3 images held out' in done.stdout
     config, checkpoint = 'work_dirs/digits/config.py', 'work_dirs/digits/epoch_1.pth'
-    assert Path(config).read_text().startswith('"""timm://test_vit on digits, 3 classes.')  # not MMEngine's copy
+    # Not MMEngine's copy.
+    assert Path(config).read_text().startswith('"""timm://test_vit on digits, 3 classes.')
 
     done = tool('test', 'work_dirs/digits', '--out', 'metrics.json', '--out-item', 'metrics')
     assert done.returncode == 0, done.stderr
-    assert json.loads(Path('metrics.json').read_text()) == json.loads(
-        Path('work_dirs/digits/metrics.json').read_text())['last']
+    assert (
+        json.loads(Path('metrics.json').read_text())
+        == json.loads(Path('work_dirs/digits/metrics.json').read_text())['last']
+    )
 
-    done = tool('infer', checkpoint, 'digits/digit 1/000.png', '--out', 'pictures', '--out', 'found.json', '--out',
-                'found.csv')
+    done = tool(
+        'infer',
+        checkpoint,
+        'digits/digit 1/000.png',
+        '--out',
+        'pictures',
+        '--out',
+        'found.json',
+        '--out',
+        'found.csv',
+    )
     assert done.returncode == 0, done.stderr
     assert 'digit 1 0.' in done.stdout
-    (rows, ) = json.loads(Path('found.json').read_text()).values()
+    (rows,) = json.loads(Path('found.json').read_text()).values()
     assert {row['class'] for row in rows} == {'digit 0', 'digit 1', 'digit 2'}
     assert Path('found.csv').read_text().splitlines()[0] == 'image,class,score'
 
@@ -59,10 +89,25 @@ def test_a_folder_is_trained_on_and_its_config_is_enough_for_the_rest(tool, tmp_
     assert done.returncode == 0, done.stderr
     assert Path('work_dirs/digits/epoch_2.pth').is_file()
 
-    done = tool('train', '--data', 'digits', '--arch', ARCH, '--weights', checkpoint, '--epochs', 1, '--img-size', 32,
-                '--work-dir', 'tuned', '--cfg-options', *QUICK)
+    done = tool(
+        'train',
+        '--data',
+        'digits',
+        '--arch',
+        ARCH,
+        '--weights',
+        checkpoint,
+        '--epochs',
+        1,
+        '--img-size',
+        32,
+        '--work-dir',
+        'tuned',
+        '--cfg-options',
+        *QUICK,
+    )
     assert done.returncode == 0, done.stderr
-    assert "Load checkpoint from work_dirs/digits/epoch_1.pth" in done.stdout + done.stderr
+    assert 'Load checkpoint from work_dirs/digits/epoch_1.pth' in done.stdout + done.stderr
 
 
 @pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
@@ -72,7 +117,14 @@ def test_data_are_checked_without_a_training(tool, tmp_path):
     assert done.returncode == 0, done.stderr
     assert 'train  4       8        2        bar (4)         square (4)' in done.stdout
     assert {path.name for path in Path('work_dirs/cells').iterdir()} == {
-        'config.py', 'train.json', 'val.json', 'data_report.md', 'data_report.json', 'labels.png', 'train_batch.png'}
+        'config.py',
+        'train.json',
+        'val.json',
+        'data_report.md',
+        'data_report.json',
+        'labels.png',
+        'train_batch.png',
+    }
     done = tool('train', CONFIG, '--check')
     assert done.returncode == 1
     assert '--check goes with --data' in done.stderr
@@ -82,8 +134,19 @@ def test_data_are_checked_without_a_training(tool, tmp_path):
 @pytest.mark.nightly
 def test_a_folder_of_boxes_is_trained_on(tool, tmp_path):
     write_voc(tmp_path / 'cells')
-    done = tool('train', '--data', 'cells', '--task', 'detection', '--arch', ARCH, '--epochs', 1, '--cfg-options',
-                *QUICK)
+    done = tool(
+        'train',
+        '--data',
+        'cells',
+        '--task',
+        'detection',
+        '--arch',
+        ARCH,
+        '--epochs',
+        1,
+        '--cfg-options',
+        *QUICK,
+    )
     assert done.returncode == 0, done.stderr
     assert 'cells: 2 classes. 4 images to train on, 2 images to validate.' in done.stdout
     done = tool('infer', 'work_dirs/cells', 'cells/JPEGImages', '--out', 'pictures')
@@ -91,20 +154,34 @@ def test_a_folder_of_boxes_is_trained_on(tool, tmp_path):
     assert len(list(Path('pictures').iterdir())) == 6
 
 
-@pytest.mark.parametrize(('name', 'arguments', 'words'), [
-    ('train', [CONFIG, '--data', 'digits'], f"Both the config '{CONFIG}' and --data 'digits' say what to train"),
-    ('train', [], 'Give a config, or --data with a folder of images'),
-    ('train', [CONFIG, '--batch-size', 3], '--batch-size goes with --data'),
-    ('train', ['--data', 'digits', '--weights', 'real.pth'], "'real.pth' cannot be read"),
-    ('train', ['--data', 'none', '--arch', ARCH], "there is no folder 'none'"),
-    ('train', ['--data', 'tools', '--arch', ARCH], "there are no images in 'tools'"),
-    ('embed', ['w.pth', 'none.jpg', '--out', 'o.npz'], "There is no image 'none.jpg'"),
-    ('embed', ['w.pth', 'digits', '--out', 'o.csv'], 'embeddings are written as .npz'),
-    ('embed', ['w.pth', 'digits/digit 0', '--out', 'o.npz'], "There is no checkpoint file 'w.pth'"),
-    ('embed', ['real.pth', 'digits/digit 0', '--out', 'o.npz'], "'real.pth' cannot be read"),
-    ('embed', ['w', 'digits/digit 0', '--out', 'o.npz', '--config', CONFIG, '--arch', 'B/16'],
-     'give one of them'),
-])
+@pytest.mark.parametrize(
+    ('name', 'arguments', 'words'),
+    [
+        (
+            'train',
+            [CONFIG, '--data', 'digits'],
+            f"Both the config '{CONFIG}' and --data 'digits' say what to train",
+        ),
+        ('train', [], 'Give a config, or --data with a folder of images'),
+        ('train', [CONFIG, '--batch-size', 3], '--batch-size goes with --data'),
+        ('train', ['--data', 'digits', '--weights', 'real.pth'], "'real.pth' cannot be read"),
+        ('train', ['--data', 'none', '--arch', ARCH], "there is no folder 'none'"),
+        ('train', ['--data', 'tools', '--arch', ARCH], "there are no images in 'tools'"),
+        ('embed', ['w.pth', 'none.jpg', '--out', 'o.npz'], "There is no image 'none.jpg'"),
+        ('embed', ['w.pth', 'digits', '--out', 'o.csv'], 'embeddings are written as .npz'),
+        (
+            'embed',
+            ['w.pth', 'digits/digit 0', '--out', 'o.npz'],
+            "There is no checkpoint file 'w.pth'",
+        ),
+        ('embed', ['real.pth', 'digits/digit 0', '--out', 'o.npz'], "'real.pth' cannot be read"),
+        (
+            'embed',
+            ['w', 'digits/digit 0', '--out', 'o.npz', '--config', CONFIG, '--arch', 'B/16'],
+            'give one of them',
+        ),
+    ],
+)
 def test_bad_input_is_one_sentence(tool, tmp_path, name, arguments, words):
     write_digits(tmp_path / 'digits', per_class=1, classes=2)
     (tmp_path / 'real.pth').touch()

@@ -29,50 +29,115 @@ def checkpoint(tmp_path) -> Path:
     cfg = read_config(DIGITS, OPTIONS)
     init_default_scope(cfg.default_scope)
     model = MODELS.build(dict(cfg.model, data_preprocessor=cfg.data_preprocessor))
-    torch.save(dict(state_dict=model.state_dict(), meta=dict(dataset_meta=dict(classes=list('abcdefghij')))),
-               tmp_path / 'digits.pth')
+    torch.save(
+        dict(
+            state_dict=model.state_dict(), meta=dict(dataset_meta=dict(classes=list('abcdefghij')))
+        ),
+        tmp_path / 'digits.pth',
+    )
     return tmp_path / 'digits.pth'
 
 
-@pytest.mark.parametrize(('picture', 'written'), [
-    ('attention', 'photo_attention'), ('rollout', 'photo_rollout'), ('distance', 'distance'), ('features', 'features'),
-    ('posembed', 'posembed')])
+@pytest.mark.parametrize(
+    ('picture', 'written'),
+    [
+        ('attention', 'photo_attention'),
+        ('rollout', 'photo_rollout'),
+        ('distance', 'distance'),
+        ('features', 'features'),
+        ('posembed', 'posembed'),
+    ],
+)
 def test_pictures_with_a_config(run_tool, image, checkpoint, tmp_path, picture, written):
     images = [] if picture == 'posembed' else [image]
-    done = run_tool('visualize', picture, checkpoint, *images, '--config', DIGITS, '--out', tmp_path / 'out',
-                    *WITH_TOKEN)
+    done = run_tool(
+        'visualize',
+        picture,
+        checkpoint,
+        *images,
+        '--config',
+        DIGITS,
+        '--out',
+        tmp_path / 'out',
+        *WITH_TOKEN,
+    )
     assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in (tmp_path / 'out').iterdir()) == [f'{written}.pdf', f'{written}.png']
+    assert sorted(path.name for path in (tmp_path / 'out').iterdir()) == [
+        f'{written}.pdf',
+        f'{written}.png',
+    ]
     assert cv2.imread(str(tmp_path / f'out/{written}.png')).std() > 0
 
 
 def test_class_activation_by_the_name_of_a_class(run_tool, image, checkpoint, tmp_path):
-    call = ('visualize', 'cam', checkpoint, image, '--config', DIGITS, '--out', tmp_path / 'out', *WITH_TOKEN)
+    call = (
+        'visualize',
+        'cam',
+        checkpoint,
+        image,
+        '--config',
+        DIGITS,
+        '--out',
+        tmp_path / 'out',
+        *WITH_TOKEN,
+    )
     assert run_tool(*call, '--class', 'c').returncode == 0
     assert "no class 'k'; give one of a, b" in run_tool(*call, '--class', 'k').stderr
 
 
-def test_weights_without_a_head_give_all_pictures_but_class_activation(run_tool, image, checkpoint, tmp_path):
+def test_weights_without_a_head_give_all_pictures_but_class_activation(
+    run_tool, image, checkpoint, tmp_path
+):
     state = torch.load(checkpoint, weights_only=True)['state_dict']
     weights = tmp_path / 'headless.safetensors'
-    save_file({name: value for name, value in state.items() if not name.startswith('head.')}, weights)
+    save_file(
+        {name: value for name, value in state.items() if not name.startswith('head.')}, weights
+    )
     call = (weights, image, '--config', DIGITS, '--out', tmp_path / 'out', *WITH_TOKEN)
     assert run_tool('visualize', 'features', *call).returncode == 0
-    assert 'is not of the complete model: it has no values for head.' in run_tool('visualize', 'cam', *call).stderr
+    assert (
+        'is not of the complete model: it has no values for head.'
+        in run_tool('visualize', 'cam', *call).stderr
+    )
 
 
 def test_weights_with_an_arch_and_a_folder_of_images(run_tool, image, tmp_path):
     from vit_plugin.models import VisionTransformer
+
     torch.save(VisionTransformer('Ti/16', img_size=32).state_dict(), tmp_path / 'ti.pth')
     folder = tmp_path / 'images'
     folder.mkdir()
     for name, shape in (('a', (40, 60, 3)), ('b', (60, 40, 3))):
-        cv2.imwrite(str(folder / f'{name}.jpg'), np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8))
-    done = run_tool('visualize', 'attention', tmp_path / 'ti.pth', folder, '--arch', 'Ti/16', '--size', '48',
-                    '--blocks', '1', '-1', '--heads', '2', '--formats', 'png', '--out', tmp_path / 'out',
-                    '--cfg-options', 'img_size=32')
+        cv2.imwrite(
+            str(folder / f'{name}.jpg'),
+            np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8),
+        )
+    done = run_tool(
+        'visualize',
+        'attention',
+        tmp_path / 'ti.pth',
+        folder,
+        '--arch',
+        'Ti/16',
+        '--size',
+        '48',
+        '--blocks',
+        '1',
+        '-1',
+        '--heads',
+        '2',
+        '--formats',
+        'png',
+        '--out',
+        tmp_path / 'out',
+        '--cfg-options',
+        'img_size=32',
+    )
     assert done.returncode == 0, done.stderr
-    assert {path.name for path in (tmp_path / 'out').iterdir()} == {'a_attention.png', 'b_attention.png'}
+    assert {path.name for path in (tmp_path / 'out').iterdir()} == {
+        'a_attention.png',
+        'b_attention.png',
+    }
 
 
 def test_bad_input_is_one_sentence(run_tool, image, checkpoint, tmp_path):
@@ -81,18 +146,31 @@ def test_bad_input_is_one_sentence(run_tool, image, checkpoint, tmp_path):
     (tmp_path / 'empty').mkdir()
     config = ('--config', DIGITS)
     for arguments, words in (
-            (('attention', checkpoint, damaged, *config), "damaged.jpg' cannot be read"),
-            (('attention', checkpoint, 'none.jpg', *config), "There is no image 'none.jpg'"),
-            (('attention', checkpoint, tmp_path / 'empty', *config), 'There are no images in the folder'),
-            (('attention', checkpoint, *config), 'attention needs at least one image'),
-            (('posembed', checkpoint, image, *config), 'shows the model alone'),
-            (('attention', checkpoint, image), 'holds no config; give it with --config'),
-            (('attention', checkpoint, '', *config), 'The name of an image is empty'),
-            (('attention', checkpoint, image, *config, '--size', '100000'), 'would have 2,500,000,000 patches'),
-            (('attention', checkpoint, image, *config, '--arch', 'Ti/16'), 'give one of them'),
-            (('attention', checkpoint, image, *config, '--blocks', '7'), 'there is no block 7; this model has 6'),
-            (('attention', checkpoint, image, *config, '--heads', '-5'), 'there is no head -5; this model has 4'),
-            (('attention', 'none.pth', image, *config), "There is no checkpoint file 'none.pth'")):
+        (('attention', checkpoint, damaged, *config), "damaged.jpg' cannot be read"),
+        (('attention', checkpoint, 'none.jpg', *config), "There is no image 'none.jpg'"),
+        (
+            ('attention', checkpoint, tmp_path / 'empty', *config),
+            'There are no images in the folder',
+        ),
+        (('attention', checkpoint, *config), 'attention needs at least one image'),
+        (('posembed', checkpoint, image, *config), 'shows the model alone'),
+        (('attention', checkpoint, image), 'holds no config; give it with --config'),
+        (('attention', checkpoint, '', *config), 'The name of an image is empty'),
+        (
+            ('attention', checkpoint, image, *config, '--size', '100000'),
+            'would have 2,500,000,000 patches',
+        ),
+        (('attention', checkpoint, image, *config, '--arch', 'Ti/16'), 'give one of them'),
+        (
+            ('attention', checkpoint, image, *config, '--blocks', '7'),
+            'there is no block 7; this model has 6',
+        ),
+        (
+            ('attention', checkpoint, image, *config, '--heads', '-5'),
+            'there is no head -5; this model has 4',
+        ),
+        (('attention', 'none.pth', image, *config), "There is no checkpoint file 'none.pth'"),
+    ):
         options = WITH_TOKEN if '--config' in arguments else ()
         done = run_tool('visualize', *arguments, '--out', tmp_path / 'out', *options)
         assert done.returncode == 1

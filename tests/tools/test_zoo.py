@@ -6,9 +6,19 @@ import re
 def test_the_list(run_tool):
     lines = run_tool('zoo', 'eva02_tiny*').stdout.splitlines()
     assert lines[0].split() == ['name', 'width', 'blocks', 'heads', 'patch', 'size', 'parameters']
-    assert lines[1].split() == ['eva02_tiny_patch14_224', '192', '12', '3', '14', '224', '5,501,760']
+    assert lines[1].split() == [
+        'eva02_tiny_patch14_224',
+        '192',
+        '12',
+        '3',
+        '14',
+        '224',
+        '5,501,760',
+    ]
     shown = run_tool('zoo', 'vit_dpwee*').stdout
-    assert re.search('vit_dpwee_patch16_reg1_gap_256 +not supported: .*DiffParallelScalingBlock', shown)
+    assert re.search(
+        'vit_dpwee_patch16_reg1_gap_256 +not supported: .*DiffParallelScalingBlock', shown
+    )
     assert 'the nearest are' in run_tool('zoo', '--config', 'vit_tiny').stderr
     assert 'No name fits' in run_tool('zoo', 'nothing*').stderr
 

@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import precision_recall_fscore_support
 
-from vit_plugin.visualization.class_scores import as_csv, as_markdown, class_scores, counts_of, map_scores
+from vit_plugin.visualization.class_scores import (
+    as_csv,
+    as_markdown,
+    class_scores,
+    counts_of,
+    map_scores,
+)
 
 
 def test_scores_are_those_of_scikit_learn():
@@ -17,7 +23,8 @@ def test_scores_are_those_of_scikit_learn():
     expected = np.transpose(precision_recall_fscore_support(true, predicted))
     for row, (precision, recall, f1, samples) in zip(scores['per_class'], expected, strict=True):
         assert [row['precision'], row['recall'], row['f1']] == pytest.approx(
-            [100 * precision, 100 * recall, 100 * f1], abs=1e-4)
+            [100 * precision, 100 * recall, 100 * f1], abs=1e-4
+        )
         assert row['samples'] == samples
 
 
@@ -29,7 +36,9 @@ def test_a_class_that_is_not_there_changes_no_mean():
 
 
 def test_the_table_ends_with_the_means():
-    lines = as_markdown(class_scores(counts_of(np.array([[3, 1], [0, 4]])), ['cat', 'dog'])).splitlines()
+    lines = as_markdown(
+        class_scores(counts_of(np.array([[3, 1], [0, 4]])), ['cat', 'dog'])
+    ).splitlines()
     assert lines[2] == '| cat | 100.00 | 75.00 | 85.71 | 4 |'
     assert lines[-1] == '| **overall** | 87.50 | 87.50 | 87.50 | 8 |'
 
@@ -46,14 +55,20 @@ def test_scores_of_several_classes_in_an_image_are_those_of_scikit_learn():
 def test_scores_of_maps():
     scores = map_scores(np.array([[6, 2, 0], [1, 3, 0], [0, 0, 0]]), ['sky', 'sea', 'land'])
     assert scores['per_class'] == [
-        dict(name='sky', IoU=66.6667, Acc=75.0, pixels=8), dict(name='sea', IoU=50.0, Acc=75.0, pixels=4),
-        dict(name='land', IoU=None, Acc=None, pixels=0)]
+        dict(name='sky', IoU=66.6667, Acc=75.0, pixels=8),
+        dict(name='sea', IoU=50.0, Acc=75.0, pixels=4),
+        dict(name='land', IoU=None, Acc=None, pixels=0),
+    ]
     assert scores['macro'] == dict(IoU=58.3333, Acc=75.0)
     assert scores['overall'] == dict(Acc=75.0)
     assert as_markdown(scores).splitlines()[-3:] == [
-        '| land |  |  | 0 |', '| **macro** | 58.33 | 75.00 |  |', '| **overall** |  | 75.00 | 12 |']
+        '| land |  |  | 0 |',
+        '| **macro** | 58.33 | 75.00 |  |',
+        '| **overall** |  | 75.00 | 12 |',
+    ]
 
 
 def test_a_table_has_the_columns_of_all_rows():
     assert as_csv([dict(epoch=1, loss=2.5), {'epoch': 2, 'a,b': 'c"'}]) == (
-        'epoch,loss,"a,b"\n1,2.5,\n2,,"c"""\n')
+        'epoch,loss,"a,b"\n1,2.5,\n2,,"c"""\n'
+    )

@@ -16,7 +16,9 @@ def test_confusion_matrix_counts_and_names():
 def test_with_many_classes_the_most_confused_are_listed(count):
     matrix = 9 * np.eye(count, dtype=int)
     matrix[3, 7], matrix[5, 2] = 4, 6
-    figure = draw_confusion_matrix(matrix, [f'a class of a very long name {i}'[::-1] for i in range(count)])
+    figure = draw_confusion_matrix(
+        matrix, [f'a class of a very long name {i}'[::-1] for i in range(count)]
+    )
     axes = figure.axes[0]
     assert not axes.texts
     listed = figure.texts[0].get_text().splitlines()

@@ -6,9 +6,18 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.visualization import draw_position_similarity, position_similarity
 
 
-@pytest.mark.parametrize(('kind', 'more'), [
-    ('registers', {}), ('plain', dict(pos_embed='learned_2d')), ('plain', dict(pos_embed='sincos2d')),
-    ('plain', dict(img_size=(24, 32))), ('rotary', {}), ('rotary_mixed', {}), ('rotary_windows', {})])
+@pytest.mark.parametrize(
+    ('kind', 'more'),
+    [
+        ('registers', {}),
+        ('plain', dict(pos_embed='learned_2d')),
+        ('plain', dict(pos_embed='sincos2d')),
+        ('plain', dict(img_size=(24, 32))),
+        ('rotary', {}),
+        ('rotary_mixed', {}),
+        ('rotary_windows', {}),
+    ],
+)
 def test_places_are_like_themselves_and_symmetric(tiny, kind, more):
     model = build(kind, tiny, **more)
     similarity = position_similarity(model)
@@ -40,5 +49,7 @@ def test_relative_positions_are_refused(tiny, kind):
 def test_large_grids_have_fewer_tiles():
     figure = draw_position_similarity(torch.rand(2, 30, 2, 30))
     tiles = figure.axes[0]
-    assert [label.get_text() for label in tiles.get_xticklabels()] == [str(column) for column in range(1, 30, 3)]
+    assert [label.get_text() for label in tiles.get_xticklabels()] == [
+        str(column) for column in range(1, 30, 3)
+    ]
     assert [label.get_text() for label in tiles.get_yticklabels()] == ['1']

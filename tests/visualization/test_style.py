@@ -16,7 +16,7 @@ def test_pixels_of_a_figure():
 def test_maps_cover_the_padded_image_and_are_cut_to_it():
     image = np.full((20, 30, 3), 9, dtype=np.uint8)
     heat = torch.zeros(4, 4)
-    heat[:, 3] = 1.  # in the padding, from column 24 on
+    heat[:, 3] = 1.0  # in the padding, from column 24 on
     figure = draw_over(image, [heat], ['head 0'], (32, 32))
     assert [axes.get_title() for axes in figure.axes] == ['image', 'head 0']
     drawn = figure.axes[1].images[1].get_array()

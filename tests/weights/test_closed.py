@@ -1,4 +1,6 @@
-"""What a stranger's config could open is closed, in the thread that builds from it, and open again after it."""
+"""What a stranger's config could open is closed, in the thread that builds from it, and open again
+after it.
+"""
 
 import builtins
 import io
@@ -40,17 +42,26 @@ def by_builtin(path: Path) -> str:
 
 OPENERS = {
     'x.txt': [by_builtin, Path.read_text, mmengine.list_from_file],
-    'x.json': [mmengine.load], 'x.yaml': [mmengine.load], 'x.pkl': [mmengine.load],
+    'x.json': [mmengine.load],
+    'x.yaml': [mmengine.load],
+    'x.pkl': [mmengine.load],
     'x.py': [lambda path: Config.fromfile(path)],  # not the function that is there now
     'x.npy': [np.load, lambda path: np.fromfile(path, np.uint8)],
-    'x.pth': [lambda path: torch.load(path, weights_only=False), lambda path: torch.load(path, weights_only=True)]}
+    'x.pth': [
+        lambda path: torch.load(path, weights_only=False),
+        lambda path: torch.load(path, weights_only=True),
+    ],
+}
 CODE = ('x.yaml', 'x.pkl', 'x.py')
 
 
 @pytest.mark.parametrize('name', OPENERS)
 def test_no_file_is_opened(files, name):
     for opens in OPENERS[name]:
-        with closed('mine.pth'), pytest.raises(ConfigError, match=r"The config in 'mine.pth' names .* that would"):
+        with (
+            closed('mine.pth'),
+            pytest.raises(ConfigError, match=r"The config in 'mine.pth' names .* that would"),
+        ):
             opens(files / name)
         opens(files / name)
 
@@ -94,9 +105,16 @@ def test_nothing_is_asked_of_the_network():
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f'http://127.0.0.1:{server.server_port}/'
     for files in (True, False):
-        with closed('mine.pth', files), pytest.raises(ConfigError, match=r'would connect to 127\.0\.0\.1'):
+        with (
+            closed('mine.pth', files),
+            pytest.raises(ConfigError, match=r'would connect to 127\.0\.0\.1'),
+        ):
             urllib.request.urlopen(address)
-        with closed('mine.pth', files), socket.socket() as plain, pytest.raises(ConfigError, match='would connect'):
+        with (
+            closed('mine.pth', files),
+            socket.socket() as plain,
+            pytest.raises(ConfigError, match='would connect'),
+        ):
             plain.connect(('127.0.0.1', server.server_port))
     assert not asked
     urllib.request.urlopen(address).close()
@@ -146,7 +164,9 @@ def test_all_is_put_back():
 
 
 def test_metadata_of_packages_is_read_wherever_it_lies(tmp_path):
-    """The first call of importlib.metadata reads that of every package on the path, also of a clone."""
+    """The first call of importlib.metadata reads that of every package on the path, also of a
+    clone.
+    """
     for name, is_open in (('entry_points.txt', True), ('evil.pkl', False)):
         path = tmp_path / 'mine.egg-info' / name
         path.parent.mkdir(exist_ok=True)

@@ -10,18 +10,47 @@ from vit_plugin.weights import FORMATS, export
 
 SIZES = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=16)
 ENCODERS = {
-    'eomt': dict(pos_embed=dict(prefix_rows=False), encoder=dict(reg_token=4, layer_scale_init_value=1.)),
-    'eomt_dinov3': dict(pos_embed=dict(type='none', rotary=dict(form='centred', planes='halves')),
-                        encoder=dict(reg_token=4, layer_scale_init_value=1., qkv_bias='qv'))}
+    'eomt': dict(
+        pos_embed=dict(prefix_rows=False), encoder=dict(reg_token=4, layer_scale_init_value=1.0)
+    ),
+    'eomt_dinov3': dict(
+        pos_embed=dict(type='none', rotary=dict(form='centred', planes='halves')),
+        encoder=dict(reg_token=4, layer_scale_init_value=1.0, qkv_bias='qv'),
+    ),
+}
 # Of a head with one class, two queries and one block that has them.
-HEAD = {'q.weight', 'attn_mask_probs', *(f'{name}.{kind}' for kind in ('weight', 'bias') for name in (
-    'class_head', 'mask_head.0', 'mask_head.2', 'mask_head.4', 'upscale.0.conv1', 'upscale.0.norm', 'upscale.1.conv1',
-    'upscale.1.norm')), 'upscale.0.conv2.weight', 'upscale.1.conv2.weight'}
+HEAD = {
+    'q.weight',
+    'attn_mask_probs',
+    *(
+        f'{name}.{kind}'
+        for kind in ('weight', 'bias')
+        for name in (
+            'class_head',
+            'mask_head.0',
+            'mask_head.2',
+            'mask_head.4',
+            'upscale.0.conv1',
+            'upscale.0.norm',
+            'upscale.1.conv1',
+            'upscale.1.norm',
+        )
+    ),
+    'upscale.0.conv2.weight',
+    'upscale.1.conv2.weight',
+}
 
 
 def eomt(form: str) -> EoMT:
-    model = EoMT(num_classes=1, num_queries=2, num_blocks=1, arch=SIZES, img_size=64, numerics='timm',
-                 **ENCODERS[form.removeprefix('hf_')])
+    model = EoMT(
+        num_classes=1,
+        num_queries=2,
+        num_blocks=1,
+        arch=SIZES,
+        img_size=64,
+        numerics='timm',
+        **ENCODERS[form.removeprefix('hf_')],
+    )
     for parameter in model.parameters():
         nn.init.normal_(parameter)
     model.queries.set_probs([0.25])
@@ -44,25 +73,52 @@ def test_out_and_in(form):
 
 
 def test_the_authors_names_are_timms():
-    encoder = timm.create_model('vit_small_patch14_reg4_dinov2', img_size=64, patch_size=16, num_classes=0, depth=2,
-                                embed_dim=32, num_heads=2, mlp_ratio=2)
+    encoder = timm.create_model(
+        'vit_small_patch14_reg4_dinov2',
+        img_size=64,
+        patch_size=16,
+        num_classes=0,
+        depth=2,
+        embed_dim=32,
+        num_heads=2,
+        mlp_ratio=2,
+    )
     exported, _ = FORMATS['eomt'].export(eomt('eomt').state_dict(), 2)
     assert {*exported} == {f'network.{name}' for name in HEAD} | {
-        f'network.encoder.backbone.{name}' for name in encoder.state_dict()}
-    found = eomt('eomt').load({**exported, 'criterion.empty_weight': torch.ones(2),
-                               'network.encoder.pixel_mean': torch.ones(1, 3, 1, 1)})
+        f'network.encoder.backbone.{name}' for name in encoder.state_dict()
+    }
+    found = eomt('eomt').load(
+        {
+            **exported,
+            'criterion.empty_weight': torch.ones(2),
+            'network.encoder.pixel_mean': torch.ones(1, 3, 1, 1),
+        }
+    )
     assert {*found.ignored} == {'criterion.empty_weight', 'network.encoder.pixel_mean'}
 
 
 @pytest.mark.filterwarnings('ignore')
 def test_the_authors_names_are_those_of_a_dinov3_of_transformers():
     transformers = pytest.importorskip('transformers', minversion='5')
-    theirs = transformers.DINOv3ViTModel(transformers.DINOv3ViTConfig(
-        hidden_size=32, num_hidden_layers=2, num_attention_heads=2, image_size=64, patch_size=16,
-        num_register_tokens=4, intermediate_size=64))
+    theirs = transformers.DINOv3ViTModel(
+        transformers.DINOv3ViTConfig(
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            image_size=64,
+            patch_size=16,
+            num_register_tokens=4,
+            intermediate_size=64,
+        )
+    )
     exported, _ = FORMATS['eomt_dinov3'].export(eomt('eomt_dinov3').state_dict(), 2)
-    names = {key.replace('embeddings.', 'patch_embed.', 1).replace('model.layer.', 'blocks.') for key in
-             theirs.state_dict() if key != 'embeddings.mask_token'}
+    names = {
+        key.replace('embeddings.', 'patch_embed.', 1).replace('model.layer.', 'blocks.')
+        for key in theirs.state_dict()
+        if key != 'embeddings.mask_token'
+    }
     names = {key.replace('patch_patch_embed.', 'patch_embeddings.') for key in names}
-    found = (key.removeprefix('network.encoder.backbone.') for key in exported if '.backbone.' in key)
+    found = (
+        key.removeprefix('network.encoder.backbone.') for key in exported if '.backbone.' in key
+    )
     assert {*found} == names

@@ -16,7 +16,7 @@ from vit_plugin.weights import reading_safely
 from vit_plugin.weights.files import DamagedError, check_readable, read_checkpoint, read_weights
 from vit_plugin.weights.sources import read_complete
 
-STATE = {'a': torch.randn(3, 4), 'b': torch.arange(5.)}
+STATE = {'a': torch.randn(3, 4), 'b': torch.arange(5.0)}
 
 
 class Hostile:
@@ -26,7 +26,7 @@ class Hostile:
         self.path = path
 
     def __reduce__(self):
-        return Path.touch, (self.path, )
+        return Path.touch, (self.path,)
 
 
 class Reach:
@@ -40,18 +40,26 @@ class Reach:
 
 
 def save(path: Path) -> None:
-    {'.npz': lambda: np.savez(path, **{key: value.numpy() for key, value in STATE.items()}),
-     '.safetensors': lambda: safetensors.torch.save_file(STATE, path),
-     '.pth': lambda: torch.save({'epoch': 3, 'state_dict': STATE}, path),
-     '.pt': lambda: torch.save({'model': STATE}, path, _use_new_zipfile_serialization=False),
-     '.pkl': lambda: path.write_bytes(pickle.dumps({'model': {k: v.numpy() for k, v in STATE.items()}})),
-     }[path.suffix]()
+    {
+        '.npz': lambda: np.savez(path, **{key: value.numpy() for key, value in STATE.items()}),
+        '.safetensors': lambda: safetensors.torch.save_file(STATE, path),
+        '.pth': lambda: torch.save({'epoch': 3, 'state_dict': STATE}, path),
+        '.pt': lambda: torch.save({'model': STATE}, path, _use_new_zipfile_serialization=False),
+        '.pkl': lambda: path.write_bytes(
+            pickle.dumps({'model': {k: v.numpy() for k, v in STATE.items()}})
+        ),
+    }[path.suffix]()
 
 
 @pytest.mark.parametrize('protocol', range(3, pickle.HIGHEST_PROTOCOL + 1))
 def test_plain_pickles_of_every_protocol(tmp_path, protocol):
-    arrays = {'rows': np.arange(6.).reshape(2, 3), 'columns': np.asfortranarray(np.arange(6).reshape(2, 3))}
-    (tmp_path / 'x.pkl').write_bytes(pickle.dumps({'model': arrays, '__author__': 'somebody'}, protocol=protocol))
+    arrays = {
+        'rows': np.arange(6.0).reshape(2, 3),
+        'columns': np.asfortranarray(np.arange(6).reshape(2, 3)),
+    }
+    (tmp_path / 'x.pkl').write_bytes(
+        pickle.dumps({'model': arrays, '__author__': 'somebody'}, protocol=protocol)
+    )
     weights = read_weights(tmp_path / 'x.pkl')
     assert weights.keys() == arrays.keys()
     for name, array in arrays.items():
@@ -65,8 +73,8 @@ class FromBuffer:
         self.content = content
 
     def __reduce__(self):
-        make = np.arange(1.).__reduce_ex__(5)[0]
-        return make, (self.content, np.dtype('f4'), (2**40, ), 'C')
+        make = np.arange(1.0).__reduce_ex__(5)[0]
+        return make, (self.content, np.dtype('f4'), (2**40,), 'C')
 
 
 @pytest.mark.parametrize('content', [b'1234', bytearray(4), 2**42])
@@ -106,25 +114,33 @@ def test_no_code_of_a_hostile_file_runs(tmp_path, suffix, form):
 
 
 def test_getattr_reaches_only_the_methods_of_a_history(tmp_path):
-    for reach in ((OrderedDict, 'update'), (HistoryBuffer, '__init__'), (HistoryBuffer, 'register_statistics')):
+    for reach in (
+        (OrderedDict, 'update'),
+        (HistoryBuffer, '__init__'),
+        (HistoryBuffer, 'register_statistics'),
+    ):
         torch.save({'state_dict': STATE, 'x': Reach(*reach)}, tmp_path / 'weights.pth')
         with pytest.raises(ConfigError, match='could run code'):
             read_weights(tmp_path / 'weights.pth')
-    history = HistoryBuffer(np.array([1., 3.]), np.array([1, 1]))
-    torch.save({'state_dict': STATE, 'history': history, 'best': np.float64(0.5)}, tmp_path / 'weights.pth')
+    history = HistoryBuffer(np.array([1.0, 3.0]), np.array([1, 1]))
+    torch.save(
+        {'state_dict': STATE, 'history': history, 'best': np.float64(0.5)}, tmp_path / 'weights.pth'
+    )
     content = read_checkpoint(tmp_path / 'weights.pth')
     assert content['history'].mean() == 2
     assert content['best'] == 0.5
 
 
 @pytest.mark.parametrize('suffix', SUFFIXES)
-@pytest.mark.parametrize('share', [0., 0.3, 0.9])
+@pytest.mark.parametrize('share', [0.0, 0.3, 0.9])
 def test_damaged_files_are_one_sentence(tmp_path, suffix, share):
     path = tmp_path / f'weights{suffix}'
     save(path)
     content = path.read_bytes()
-    path.write_bytes(content[:int(share * len(content))])
-    with pytest.raises(ConfigError, match=r'The checkpoint .* (cannot be read|is damaged)') as error:
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(
+        ConfigError, match=r'The checkpoint .* (cannot be read|is damaged)'
+    ) as error:
         dict(read_weights(path))
     assert '\n' not in str(error.value)
 
@@ -132,20 +148,32 @@ def test_damaged_files_are_one_sentence(tmp_path, suffix, share):
 @pytest.mark.filterwarnings('ignore')
 def test_the_hosts_loading_runs_no_code_either(tmp_path, tiny):
     from mmengine.runner import load_checkpoint
+
     sign = tmp_path / 'it_ran'
-    torch.save({'state_dict': VisionTransformer(**tiny).state_dict(), 'meta': Hostile(sign)}, tmp_path / 'hostile.pth')
+    torch.save(
+        {'state_dict': VisionTransformer(**tiny).state_dict(), 'meta': Hostile(sign)},
+        tmp_path / 'hostile.pth',
+    )
     with pytest.raises(ConfigError, match='could run code'), reading_safely():
         load_checkpoint(VisionTransformer(**tiny), str(tmp_path / 'hostile.pth'))
-    model = VisionTransformer(**tiny, init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'hostile.pth')))
+    model = VisionTransformer(
+        **tiny, init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'hostile.pth'))
+    )
     with pytest.raises(ConfigError, match='could run code'):
         model.init_weights()
     assert not sign.exists()
 
 
 @pytest.mark.parametrize('form', ['zip', 'pickle'])
-@pytest.mark.parametrize('reach', [
-    (np.ndarray, ((1, ), np.dtype('O'), b'A' * 8)), (np.ndarray, ((2**44, ), np.dtype('u1'))),
-    (np.frombuffer, (b'A' * 8, )), (np.dtype, ('O8', ))])
+@pytest.mark.parametrize(
+    'reach',
+    [
+        (np.ndarray, ((1,), np.dtype('O'), b'A' * 8)),
+        (np.ndarray, ((2**44,), np.dtype('u1'))),
+        (np.frombuffer, (b'A' * 8,)),
+        (np.dtype, ('O8',)),
+    ],
+)
 def test_arrays_over_memory_of_the_files_choice_are_not_made(tmp_path, form, reach):
     class Forged:
         def __reduce__(self):
@@ -157,7 +185,8 @@ def test_arrays_over_memory_of_the_files_choice_are_not_made(tmp_path, form, rea
         weights = read_weights(path)
     except ConfigError:
         return
-    assert set(weights) == set(STATE)  # numpy's constructor was not called with what the file gave it
+    # Numpy's constructor was not called with what the file gave it.
+    assert set(weights) == set(STATE)
 
 
 @pytest.mark.parametrize('suffix', SUFFIXES)
@@ -183,15 +212,18 @@ def repacked(path: Path, compression: int) -> None:
             archive.writestr(name, content)
 
 
-@pytest.mark.parametrize('read', [read_weights, read_checkpoint, check_readable, lambda path: read_complete(str(path))])
+@pytest.mark.parametrize(
+    'read', [read_weights, read_checkpoint, check_readable, lambda path: read_complete(str(path))]
+)
 def test_a_flipped_bit_of_a_tensor_is_noticed(tmp_path, read):
     path = tmp_path / 'x.pth'
     save(path)
     content, place = path.read_bytes(), path.read_bytes().index(STATE['a'].numpy().tobytes())
-    path.write_bytes(content[:place + 5] + bytes([content[place + 5] ^ 4]) + content[place + 6:])
+    path.write_bytes(content[: place + 5] + bytes([content[place + 5] ^ 4]) + content[place + 6 :])
     with pytest.raises(DamagedError, match='Bad CRC-32.*download it again'):
         read(path)
-    assert read_checkpoint(path, mmap=True, payload=False)['epoch'] == 3  # which does not use the tensors
+    # Which does not use the tensors.
+    assert read_checkpoint(path, mmap=True, payload=False)['epoch'] == 3
 
 
 @pytest.mark.parametrize('mmap', [False, True])
@@ -218,6 +250,7 @@ def test_archives_without_checksums_are_read(tmp_path):
 @pytest.mark.parametrize('name', ['evil', 'evil.pth.tar', 'evil.PTH', 'evil.model'])
 def test_no_name_of_a_file_escapes(tmp_path, tiny, name):
     from mmengine.runner import load_checkpoint
+
     sign = tmp_path / 'it_ran'
     torch.save({'state_dict': {}, 'meta': Hostile(sign)}, tmp_path / name)
     with pytest.raises(ConfigError, match='could run code'), reading_safely():
@@ -249,9 +282,12 @@ def test_bfloat16_of_jax(tmp_path):
 
 def test_npz_is_read_one_array_at_a_time(tmp_path, monkeypatch, tiny):
     from vit_plugin.weights.formats import FORMATS
+
     model = VisionTransformer(**tiny)
     exported, _ = FORMATS['jax'].export(model.state_dict(), 2)
-    np.savez(tmp_path / 'weights.npz', **{key: value.detach().numpy() for key, value in exported.items()})
+    np.savez(
+        tmp_path / 'weights.npz', **{key: value.detach().numpy() for key, value in exported.items()}
+    )
     weights = read_weights(tmp_path / 'weights.npz')
     first, again = weights['cls'], weights['cls']
     assert first.data_ptr() != again.data_ptr()  # nothing is kept
@@ -266,5 +302,7 @@ def test_what_is_no_array_of_ours_is_named(tmp_path):
     weights = read_weights(path)
     with pytest.raises(ConfigError, match=r"'a' is an array of .*, and torch has no such numbers"):
         weights['a']
-    with pytest.raises(ConfigError, match=r"'notes.txt' in .* is not an array; save the arrays alone"):
+    with pytest.raises(
+        ConfigError, match=r"'notes.txt' in .* is not an array; save the arrays alone"
+    ):
         weights['notes.txt']

@@ -1,4 +1,6 @@
-"""Every format in and out: the same outputs as the code that the weights come from, and the same weights back."""
+"""Every format in and out: the same outputs as the code that the weights come from, and the same
+weights back.
+"""
 
 import copy
 import re
@@ -24,34 +26,57 @@ SIZES = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, 
 
 def randomised(model: nn.Module) -> nn.Module:
     for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.05) if parameter.ndim > 1 else nn.init.uniform_(parameter, 0.5, 1.5)
+        nn.init.normal_(parameter, std=0.05) if parameter.ndim > 1 else nn.init.uniform_(
+            parameter, 0.5, 1.5
+        )
     model.eval()
     return model
 
 
 def classifier(backbone: dict, head: dict | None = None, neck: dict | None = None) -> nn.Module:
     init_default_scope('mmpretrain')
-    return MODELS.build(dict(
-        type='ImageClassifier', backbone=dict(backbone, type='vit_plugin.VisionTransformer'), neck=neck,
-        head=head and dict(dict(type='vit_plugin.ViTClsHead'), **head))).eval()
+    return MODELS.build(
+        dict(
+            type='ImageClassifier',
+            backbone=dict(backbone, type='vit_plugin.VisionTransformer'),
+            neck=neck,
+            head=head and dict(dict(type='vit_plugin.ViTClsHead'), **head),
+        )
+    ).eval()
 
 
 def golden_classifier(golden: Golden) -> nn.Module:
     has_cls = golden.meta['classifier'] == 'token'
     return classifier(
-        dict(arch=golden.arch, img_size=golden.meta['size'], with_cls_token=has_cls,
-             out_type='cls_token' if has_cls else 'avg_featmap'),
-        dict(num_classes=golden.meta['classes'], in_channels=golden.meta['hidden'], hidden_dim=golden.meta['rep']))
+        dict(
+            arch=golden.arch,
+            img_size=golden.meta['size'],
+            with_cls_token=has_cls,
+            out_type='cls_token' if has_cls else 'avg_featmap',
+        ),
+        dict(
+            num_classes=golden.meta['classes'],
+            in_channels=golden.meta['hidden'],
+            hidden_dim=golden.meta['rep'],
+        ),
+    )
 
 
 def golden_weights(golden: Golden, prefix: str = '') -> dict[str, Tensor]:
-    return {prefix + key.removeprefix('params/'): torch.from_numpy(value)
-            for key, value in golden.arrays.items() if key.startswith('params/')}
+    return {
+        prefix + key.removeprefix('params/'): torch.from_numpy(value)
+        for key, value in golden.arrays.items()
+        if key.startswith('params/')
+    }
 
 
 def modern(key: str) -> str:
     """The key in the numbering of today's flax and big_vision."""
-    for old, new in (('LayerNorm_2', 'LayerNorm_1'), ('Attention_1', 'Attention_0'), ('MlpBlock_3', 'MlpBlock_0')):
+    for old, new in (
+        ('LayerNorm_2', 'LayerNorm_1'),
+        ('Attention_1', 'Attention_0'),
+        ('MlpBlock_3', 'MlpBlock_0'),
+    ):
         key = key.replace(old, new)
     return key
 
@@ -65,19 +90,26 @@ def generations(weights: dict[str, Tensor]) -> dict[str, dict[str, Tensor]]:
             _, _, rest = key.removeprefix('Transformer/encoderblock_').partition('/')
             blocks.setdefault(f'Transformer/encoderblock/{rest}', []).append(value)
     scanned = {key: value for key, value in new.items() if 'encoderblock_' not in key} | {
-        key: torch.stack(values) for key, values in blocks.items()}
+        key: torch.stack(values) for key, values in blocks.items()
+    }
     return {
         'of 2020': weights,
-        'with optimizer': {f'opt/target/{key}': value for key, value in weights.items()} | {
-            'opt/state/step': torch.tensor(3)},
-        'with 4-d norms': {key: value.reshape(1, 1, 1, -1) if '/gn' in f'/{key}' else value
-                           for key, value in weights.items()},
+        'with optimizer': {f'opt/target/{key}': value for key, value in weights.items()}
+        | {'opt/state/step': torch.tensor(3)},
+        'with 4-d norms': {
+            key: value.reshape(1, 1, 1, -1) if '/gn' in f'/{key}' else value
+            for key, value in weights.items()
+        },
         'modern': new,
         'of big_vision before 2022': {
-            f'opt/target/{key}'.replace('posembed_input/', ''): value for key, value in new.items()},
-        'of big_vision': {f'params/{key}'.replace('Transformer/posembed_input/', ''): value
-                          for key, value in new.items()},
-        'scanned': {f'params/img/{key}': value for key, value in scanned.items()} | {'params/t': torch.tensor(1.)},
+            f'opt/target/{key}'.replace('posembed_input/', ''): value for key, value in new.items()
+        },
+        'of big_vision': {
+            f'params/{key}'.replace('Transformer/posembed_input/', ''): value
+            for key, value in new.items()
+        },
+        'scanned': {f'params/img/{key}': value for key, value in scanned.items()}
+        | {'params/t': torch.tensor(1.0)},
     }
 
 
@@ -110,6 +142,7 @@ def test_npz_in_and_out_is_bit_identical(name, tmp_path):
 @pytest.mark.parametrize('name', NAMES)
 def test_plain_load_state_dict_and_the_hosts_loader(name, tmp_path):
     import numpy as np
+
     golden = Golden(name)
     state = golden_weights(golden)
     backbone = golden_classifier(golden).backbone
@@ -122,8 +155,15 @@ def test_plain_load_state_dict_and_the_hosts_loader(name, tmp_path):
     load_checkpoint(model, str(tmp_path / 'weights.npz'), strict=True)
     with torch.no_grad():
         assert_same(model(golden.images), golden.logits)
-    fresh = VisionTransformer(**dict(arch=golden.arch, img_size=golden.meta['size'], out_type='raw', init_cfg=dict(
-        type='Pretrained', checkpoint=str(tmp_path / 'weights.npz')), with_cls_token=bool(backbone.num_prefix_tokens)))
+    fresh = VisionTransformer(
+        **dict(
+            arch=golden.arch,
+            img_size=golden.meta['size'],
+            out_type='raw',
+            init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'weights.npz')),
+            with_cls_token=bool(backbone.num_prefix_tokens),
+        )
+    )
     fresh.init_weights()
     with torch.no_grad():
         assert_same(fresh.eval()(golden.images)[0], golden.tokens)
@@ -141,14 +181,18 @@ TIMM = {
     'vit_large_patch16_384': dict(arch='L/16', img_size=384),
     'vit_base_patch16_siglip_224': dict(arch='B/16', with_cls_token=False),
     'vit_base_patch16_clip_224': dict(
-        arch='B/16', patch_embed=dict(bias=False), encoder=dict(pre_norm=True),
-        numerics=dict(base='timm', norm_cfg=dict(eps=1e-5))),
+        arch='B/16',
+        patch_embed=dict(bias=False),
+        encoder=dict(pre_norm=True),
+        numerics=dict(base='timm', norm_cfg=dict(eps=1e-5)),
+    ),
     'deit_small_patch16_224': dict(arch='S/16'),
     'deit_base_distilled_patch16_224': dict(arch='B/16', encoder=dict(dist_token=1)),
     'deit3_small_patch16_224': dict(arch='S/16', pos_embed=NO_ROWS, encoder=LAYER_SCALE),
     'vit_small_patch14_dinov2': dict(arch='S/14', img_size=518, encoder=LAYER_SCALE),
     'vit_small_patch14_reg4_dinov2': dict(
-        arch='S/14', img_size=518, encoder=dict(LAYER_SCALE, reg_token=4), pos_embed=NO_ROWS),
+        arch='S/14', img_size=518, encoder=dict(LAYER_SCALE, reg_token=4), pos_embed=NO_ROWS
+    ),
     'vit_tiny_r_s16_p8_224': dict(arch='R+Ti/16'),
     'vit_small_r26_s32_224': dict(arch='R26+S/32'),
     'vit_base_r50_s16_224': dict(arch='R50+B/16'),
@@ -157,8 +201,10 @@ TIMM = {
 QUICK = ('vit_tiny_patch16_224', 'deit3_small_patch16_224', 'vit_tiny_r_s16_p8_224')
 
 
-@pytest.mark.parametrize('name', [
-    pytest.param(name, marks=() if name in QUICK else pytest.mark.nightly) for name in TIMM])
+@pytest.mark.parametrize(
+    'name',
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.nightly) for name in TIMM],
+)
 def test_timm_in_and_out(name, tmp_path):
     theirs = randomised(timm.create_model(name, num_classes=0))
     ours = VisionTransformer(**{'numerics': 'timm', 'out_type': 'raw', **TIMM[name]}).eval()
@@ -175,11 +221,28 @@ def test_timm_in_and_out(name, tmp_path):
 
 
 def test_siglip_with_its_pooling(tmp_path):
-    theirs = randomised(timm.models.VisionTransformer(
-        32, 8, embed_dim=32, depth=2, num_heads=2, mlp_ratio=2, num_classes=0, class_token=False, global_pool='map'))
-    ours = classifier(dict(arch=SIZES, img_size=32, with_cls_token=False, out_type='raw', numerics='timm'), neck=dict(
-        type='vit_plugin.TokenPooling', mode='map', in_channels=32,
-        map_cfg=dict(num_heads=2, numerics='timm', feedforward_channels=64)))
+    theirs = randomised(
+        timm.models.VisionTransformer(
+            32,
+            8,
+            embed_dim=32,
+            depth=2,
+            num_heads=2,
+            mlp_ratio=2,
+            num_classes=0,
+            class_token=False,
+            global_pool='map',
+        )
+    )
+    ours = classifier(
+        dict(arch=SIZES, img_size=32, with_cls_token=False, out_type='raw', numerics='timm'),
+        neck=dict(
+            type='vit_plugin.TokenPooling',
+            mode='map',
+            in_channels=32,
+            map_cfg=dict(num_heads=2, numerics='timm', feedforward_channels=64),
+        ),
+    )
     report = load_weights(ours, saved(theirs, tmp_path))
     assert not report.ignored
     images = torch.randn(2, 3, 32, 32)
@@ -193,7 +256,10 @@ def test_siglip_of_transformers(prefix):
     """Beside its text tower too; query, key and value of its pooling are one array there."""
     theirs = hugging_face('SiglipVisionModel')
     ours = siglip('authors')
-    state = {f'{prefix}{key.removeprefix("vision_model.")}': value for key, value in theirs.state_dict().items()}
+    state = {
+        f'{prefix}{key.removeprefix("vision_model.")}': value
+        for key, value in theirs.state_dict().items()
+    }
     text = {'text_model.head.weight': torch.ones(2), 'logit_scale': torch.ones(1)} if prefix else {}
     report = load_weights(ours, state | text)
     assert (report.format, report.notes, set(report.ignored)) == ('hf_siglip', [], set(text))
@@ -204,8 +270,11 @@ def test_siglip_of_transformers(prefix):
 
 def test_siglip_there_and_back():
     source, target = siglip('authors'), siglip('authors')
-    exported, left, form = export({key.removeprefix('backbone.'): value for key, value in source.state_dict().items()},
-                                  'hf', 2)
+    exported, left, form = export(
+        {key.removeprefix('backbone.'): value for key, value in source.state_dict().items()},
+        'hf',
+        2,
+    )
     assert (left, form.name) == ([], 'hf_siglip')
     assert exported['vision_model.head.attention.in_proj_weight'].shape == (96, 32)
     randomised(target)
@@ -215,18 +284,29 @@ def test_siglip_there_and_back():
 
 
 def siglip(numerics: str) -> nn.Module:
-    return randomised(nn.Sequential(OrderedDict(
-        backbone=tiny(with_cls_token=False, numerics=numerics),
-        neck=TokenPooling('map', num_prefix_tokens=0, in_channels=32,
-                          map_cfg=dict(num_heads=2, numerics=numerics, feedforward_channels=64)))))
+    return randomised(
+        nn.Sequential(
+            OrderedDict(
+                backbone=tiny(with_cls_token=False, numerics=numerics),
+                neck=TokenPooling(
+                    'map',
+                    num_prefix_tokens=0,
+                    in_channels=32,
+                    map_cfg=dict(num_heads=2, numerics=numerics, feedforward_channels=64),
+                ),
+            )
+        )
+    )
 
 
 def test_pooling_of_big_vision_before_it_was_a_module():
     """As while ViT-G was developed: its four parts are at the top."""
     source, target = siglip('authors'), siglip('authors')
     state = {key.removeprefix('backbone.'): value for key, value in source.state_dict().items()}
-    old = {f'opt/target/{modern(key)}'.replace('MAPHead_0/', ''): value
-           for key, value in FORMATS['jax'].export(state, 2)[0].items()}
+    old = {
+        f'opt/target/{modern(key)}'.replace('MAPHead_0/', ''): value
+        for key, value in FORMATS['jax'].export(state, 2)[0].items()
+    }
     assert 'opt/target/probe' in old
     assert 'opt/target/MlpBlock_0/Dense_0/kernel' in old
     assert not load_weights(target, old).ignored
@@ -234,16 +314,24 @@ def test_pooling_of_big_vision_before_it_was_a_module():
         assert torch.equal(target.state_dict()[key], value), key
 
 
-# timm's models that are others than ours although their names are alike, small, and a model of ours that takes most of
-# them, with a key that it does not take.
+# timm's models that are others than ours although their names are alike, small, and a model of ours
+# that takes most of them, with a key that it does not take.
 BEIT3 = dict(scale_attn_norm=True, scale_mlp_norm=True)
 OTHERS = {
     'vit_small_patch14_dinov2': (dict(init_values=1e-5), {}, 'blocks.0.ls1.gamma'),
-    'vit_small_patch14_reg4_dinov2': (dict(init_values=1e-5, reg_tokens=4, no_embed_class=True), {}, 'reg_token'),
+    'vit_small_patch14_reg4_dinov2': (
+        dict(init_values=1e-5, reg_tokens=4, no_embed_class=True),
+        {},
+        'reg_token',
+    ),
     'beit3_base_patch16_224': (BEIT3, {}, 'blocks.0.attn.norm.weight'),
     'vit_dlittle_patch16_reg1_gap_256': (
-        dict(attn_layer='diff', class_token=False, global_pool='avg', fc_norm=False, final_norm=True),
-        dict(with_cls_token=False, out_type='avg_featmap'), 'blocks.0.attn.lambda_q1'),
+        dict(
+            attn_layer='diff', class_token=False, global_pool='avg', fc_norm=False, final_norm=True
+        ),
+        dict(with_cls_token=False, out_type='avg_featmap'),
+        'blocks.0.attn.lambda_q1',
+    ),
 }
 
 
@@ -252,25 +340,42 @@ OTHERS = {
 def test_other_models_of_timm_are_refused(name, way):
     theirs, ours, key = OTHERS[name]
     theirs = timm.models.VisionTransformer(
-        32, 8, embed_dim=32, depth=2, num_heads=2, mlp_ratio=2, num_classes=0, **theirs)
+        32, 8, embed_dim=32, depth=2, num_heads=2, mlp_ratio=2, num_classes=0, **theirs
+    )
     assert key in theirs.state_dict()
     ours = tiny(**ours)
-    with pytest.raises((ConfigError, RuntimeError), match=re.escape(key)):  # of what is not of an encoder torch tells
-        load_weights(ours, theirs.state_dict()) if way == 'load_weights' else ours.load_state_dict(theirs.state_dict())
+    # Of what is not of an encoder torch tells.
+    with pytest.raises((ConfigError, RuntimeError), match=re.escape(key)):
+        load_weights(ours, theirs.state_dict()) if way == 'load_weights' else ours.load_state_dict(
+            theirs.state_dict()
+        )
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize('name', ['vit_small_resnet26d_224', 'vit_small_resnet50d_s16_224', 'vit_base_resnet50d_224'])
+@pytest.mark.parametrize(
+    'name', ['vit_small_resnet26d_224', 'vit_small_resnet50d_s16_224', 'vit_base_resnet50d_224']
+)
 def test_hybrids_on_resnets_of_timm(name):
     """The same with timm's CNN under ours, and rejected without it."""
     theirs = randomised(timm.create_model(name, num_classes=0))
     stride = 16 if 's16' in name else 32
-    sizes = 'B/32' if 'base' in name else dict(
-        embed_dims=768, num_layers=8, num_heads=8, feedforward_channels=2304, patch_size=stride)
-    cnn = dict(type='TimmEmbed', patch_size=1, model_name='resnet26d' if '26d' in name else 'resnet50d',
-               out_indices=range(4 if stride == 16 else 5))
-    ours, plain = (VisionTransformer(sizes, numerics='timm', out_type='raw', **stem).eval()
-                   for stem in (dict(patch_embed=cnn), {}))
+    sizes = (
+        'B/32'
+        if 'base' in name
+        else dict(
+            embed_dims=768, num_layers=8, num_heads=8, feedforward_channels=2304, patch_size=stride
+        )
+    )
+    cnn = dict(
+        type='TimmEmbed',
+        patch_size=1,
+        model_name='resnet26d' if '26d' in name else 'resnet50d',
+        out_indices=range(4 if stride == 16 else 5),
+    )
+    ours, plain = (
+        VisionTransformer(sizes, numerics='timm', out_type='raw', **stem).eval()
+        for stem in (dict(patch_embed=cnn), {})
+    )
     assert not load_weights(ours, theirs.state_dict()).ignored
     images = torch.randn(1, 3, 224, 224)
     with torch.no_grad():
@@ -280,52 +385,103 @@ def test_hybrids_on_resnets_of_timm(name):
 
 
 def test_siglip_of_an_image_that_its_patches_do_not_fill():
-    """As `vit_so400m_patch14_siglip_384`, whose 384 px are 27 patches of 14 and 6 px that it never sees."""
-    theirs = randomised(timm.models.VisionTransformer(
-        30, 8, embed_dim=32, depth=2, num_heads=2, mlp_ratio=2, num_classes=0, class_token=False, global_pool=''))
+    """As `vit_so400m_patch14_siglip_384`, whose 384 px are 27 patches of 14 and 6 px that it never
+    sees.
+    """
+    theirs = randomised(
+        timm.models.VisionTransformer(
+            30,
+            8,
+            embed_dim=32,
+            depth=2,
+            num_heads=2,
+            mlp_ratio=2,
+            num_classes=0,
+            class_token=False,
+            global_pool='',
+        )
+    )
     cfg = dict(img_size=30, with_cls_token=False)
     ours = tiny(**cfg, patch_embed=dict(padding='valid'))
     assert not load_weights(ours, theirs.state_dict()).adapted
     images = torch.randn(1, 3, 30, 30)
     with torch.no_grad():
         assert_same(ours(images)[0], theirs.forward_features(images))
-    assert 'pos_embed' in load_weights(tiny(**cfg), theirs.state_dict()).adapted  # another grid, and said so
+    # Another grid, and said so.
+    assert 'pos_embed' in load_weights(tiny(**cfg), theirs.state_dict()).adapted
 
 
 def test_timm_classifier():
-    theirs = randomised(timm.models.VisionTransformer(
-        32, 8, embed_dim=32, depth=2, num_heads=2, mlp_ratio=2, num_classes=5))
+    theirs = randomised(
+        timm.models.VisionTransformer(
+            32, 8, embed_dim=32, depth=2, num_heads=2, mlp_ratio=2, num_classes=5
+        )
+    )
     images = torch.randn(2, 3, 32, 32)
-    ours = classifier(dict(arch=SIZES, img_size=32, numerics='timm'), dict(num_classes=5, in_channels=32))
+    ours = classifier(
+        dict(arch=SIZES, img_size=32, numerics='timm'), dict(num_classes=5, in_channels=32)
+    )
     with torch.no_grad():
         ours.load_state_dict(theirs.state_dict())
         assert_same(ours(images), theirs(images))
 
 
 def tiny(**kwargs) -> VisionTransformer:
-    return VisionTransformer(**{'arch': SIZES, 'img_size': 32, 'out_type': 'raw', 'numerics': 'timm', **kwargs}).eval()
+    return VisionTransformer(
+        **{'arch': SIZES, 'img_size': 32, 'out_type': 'raw', 'numerics': 'timm', **kwargs}
+    ).eval()
 
 
 def hugging_face(name: str, **kwargs) -> nn.Module:
     transformers = pytest.importorskip('transformers')
     model = getattr(transformers, name)
-    return randomised(model(model.config_class(
-        hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, image_size=32, patch_size=8,
-        **kwargs)))
+    return randomised(
+        model(
+            model.config_class(
+                hidden_size=32,
+                num_hidden_layers=2,
+                num_attention_heads=2,
+                intermediate_size=64,
+                image_size=32,
+                patch_size=8,
+                **kwargs,
+            )
+        )
+    )
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize(('name', 'theirs', 'ours'), [
-    ('ViTModel', {}, dict(numerics=dict(base='timm', norm_cfg=dict(eps=1e-12)))),
-    ('DeiTModel', {}, dict(numerics=dict(base='timm', norm_cfg=dict(eps=1e-12)), encoder=dict(dist_token=1))),
-    ('Dinov2Model', dict(mlp_ratio=2), dict(encoder=LAYER_SCALE)),
-    ('Dinov2Model', dict(mlp_ratio=4, use_swiglu_ffn=True), dict(
-        arch=dict(SIZES, feedforward_channels=88), encoder=dict(LAYER_SCALE, gated_mlp=True),
-        numerics=dict(base='timm', act_cfg=dict(type='SiLU')))),
-    ('Dinov2WithRegistersModel', dict(mlp_ratio=2), dict(
-        encoder=dict(LAYER_SCALE, reg_token=4), pos_embed=NO_ROWS)),
-    ('Dinov2WithRegistersModel', dict(mlp_ratio=2), dict(encoder=dict(LAYER_SCALE, reg_token=4))),
-])
+@pytest.mark.parametrize(
+    ('name', 'theirs', 'ours'),
+    [
+        ('ViTModel', {}, dict(numerics=dict(base='timm', norm_cfg=dict(eps=1e-12)))),
+        (
+            'DeiTModel',
+            {},
+            dict(numerics=dict(base='timm', norm_cfg=dict(eps=1e-12)), encoder=dict(dist_token=1)),
+        ),
+        ('Dinov2Model', dict(mlp_ratio=2), dict(encoder=LAYER_SCALE)),
+        (
+            'Dinov2Model',
+            dict(mlp_ratio=4, use_swiglu_ffn=True),
+            dict(
+                arch=dict(SIZES, feedforward_channels=88),
+                encoder=dict(LAYER_SCALE, gated_mlp=True),
+                numerics=dict(base='timm', act_cfg=dict(type='SiLU')),
+            ),
+        ),
+        (
+            'Dinov2WithRegistersModel',
+            dict(mlp_ratio=2),
+            dict(encoder=dict(LAYER_SCALE, reg_token=4), pos_embed=NO_ROWS),
+        ),
+        (
+            'Dinov2WithRegistersModel',
+            dict(mlp_ratio=2),
+            dict(encoder=dict(LAYER_SCALE, reg_token=4)),
+        ),
+    ],
+)
 def test_transformers(name, theirs, ours, tmp_path):
     theirs, ours = hugging_face(name, **theirs), tiny(**ours)
     report = load_weights(ours, saved(theirs, tmp_path))
@@ -346,16 +502,29 @@ def test_transformers(name, theirs, ours, tmp_path):
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize(('name', 'mode', 'encoder', 'call'), [
-    ('ViTModel', 'bicubic_mmpretrain', {}, dict(interpolate_pos_encoding=True)),
-    ('DeiTModel', 'bicubic_mmpretrain', dict(dist_token=1), dict(interpolate_pos_encoding=True)),
-    ('Dinov2Model', 'bicubic_mmpretrain', LAYER_SCALE, {}),
-    ('Dinov2WithRegistersModel', 'bicubic', dict(LAYER_SCALE, reg_token=4), {}),
-])
+@pytest.mark.parametrize(
+    ('name', 'mode', 'encoder', 'call'),
+    [
+        ('ViTModel', 'bicubic_mmpretrain', {}, dict(interpolate_pos_encoding=True)),
+        (
+            'DeiTModel',
+            'bicubic_mmpretrain',
+            dict(dist_token=1),
+            dict(interpolate_pos_encoding=True),
+        ),
+        ('Dinov2Model', 'bicubic_mmpretrain', LAYER_SCALE, {}),
+        ('Dinov2WithRegistersModel', 'bicubic', dict(LAYER_SCALE, reg_token=4), {}),
+    ],
+)
 def test_transformers_at_another_size(name, mode, encoder, call):
-    theirs = hugging_face(name, layer_norm_eps=1e-12, **(dict(mlp_ratio=2) if 'Dino' in name else {}))
-    ours = tiny(encoder=encoder, numerics=dict(base='timm', norm_cfg=dict(eps=1e-12)),
-                pos_embed=dict(type='learned', interpolate_mode=mode))
+    theirs = hugging_face(
+        name, layer_norm_eps=1e-12, **(dict(mlp_ratio=2) if 'Dino' in name else {})
+    )
+    ours = tiny(
+        encoder=encoder,
+        numerics=dict(base='timm', norm_cfg=dict(eps=1e-12)),
+        pos_embed=dict(type='learned', interpolate_mode=mode),
+    )
     load_weights(ours, theirs.state_dict())
     images = torch.randn(1, 3, 48, 40)
     with torch.no_grad():
@@ -363,25 +532,60 @@ def test_transformers_at_another_size(name, mode, encoder, call):
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize(('name', 'theirs', 'ours', 'head'), [
-    ('ViTForImageClassification', {}, {}, 'ViTClsHead'),
-    ('DeiTForImageClassification', {}, dict(encoder=dict(dist_token=1)), 'ViTClsHead'),
-    ('DeiTForImageClassificationWithTeacher', {}, dict(encoder=dict(dist_token=1)), 'DistilledViTClsHead'),
-    ('Dinov2Model', dict(mlp_ratio=2, layer_norm_eps=1e-12), dict(encoder=LAYER_SCALE), None),
-    ('Dinov2Model', dict(mlp_ratio=4, use_swiglu_ffn=True, layer_norm_eps=1e-12), dict(
-        arch=dict(SIZES, feedforward_channels=88), encoder=dict(LAYER_SCALE, gated_mlp=True),
-        numerics=dict(base='timm', act_cfg=dict(type='SiLU'), norm_cfg=dict(eps=1e-12))), None),
-    ('Dinov2WithRegistersModel', dict(mlp_ratio=2, layer_norm_eps=1e-12), dict(
-        encoder=dict(LAYER_SCALE, reg_token=4), pos_embed=NO_ROWS), None),
-])
+@pytest.mark.parametrize(
+    ('name', 'theirs', 'ours', 'head'),
+    [
+        ('ViTForImageClassification', {}, {}, 'ViTClsHead'),
+        ('DeiTForImageClassification', {}, dict(encoder=dict(dist_token=1)), 'ViTClsHead'),
+        (
+            'DeiTForImageClassificationWithTeacher',
+            {},
+            dict(encoder=dict(dist_token=1)),
+            'DistilledViTClsHead',
+        ),
+        ('Dinov2Model', dict(mlp_ratio=2, layer_norm_eps=1e-12), dict(encoder=LAYER_SCALE), None),
+        (
+            'Dinov2Model',
+            dict(mlp_ratio=4, use_swiglu_ffn=True, layer_norm_eps=1e-12),
+            dict(
+                arch=dict(SIZES, feedforward_channels=88),
+                encoder=dict(LAYER_SCALE, gated_mlp=True),
+                numerics=dict(base='timm', act_cfg=dict(type='SiLU'), norm_cfg=dict(eps=1e-12)),
+            ),
+            None,
+        ),
+        (
+            'Dinov2WithRegistersModel',
+            dict(mlp_ratio=2, layer_norm_eps=1e-12),
+            dict(encoder=dict(LAYER_SCALE, reg_token=4), pos_embed=NO_ROWS),
+            None,
+        ),
+    ],
+)
 def test_transformers_reads_what_is_written_for_it(name, theirs, ours, head, tmp_path):
-    """Every name, and with it the outputs; the mask token of DINOv2, which only pre-training has, is not written."""
+    """Every name, and with it the outputs; the mask token of DINOv2, which only pre-training has,
+    is not written.
+    """
     numerics = dict(base='timm', norm_cfg=dict(eps=1e-12))
-    source = randomised(classifier(
-        dict(dict(arch=SIZES, img_size=32, out_type='cls_token' if head == 'ViTClsHead' else 'raw', numerics=numerics),
-             **ours), head and dict(type=f'vit_plugin.{head}', num_classes=5, in_channels=32)))
+    source = randomised(
+        classifier(
+            dict(
+                dict(
+                    arch=SIZES,
+                    img_size=32,
+                    out_type='cls_token' if head == 'ViTClsHead' else 'raw',
+                    numerics=numerics,
+                ),
+                **ours,
+            ),
+            head and dict(type=f'vit_plugin.{head}', num_classes=5, in_channels=32),
+        )
+    )
     weights, left, _ = export(
-        {key.removeprefix('backbone.'): value for key, value in source.state_dict().items()}, 'hf', 2)
+        {key.removeprefix('backbone.'): value for key, value in source.state_dict().items()},
+        'hf',
+        2,
+    )
     assert not left
     blank = hugging_face(name, **theirs, num_labels=5)
     blank.config.save_pretrained(tmp_path)
@@ -396,12 +600,17 @@ def test_transformers_reads_what_is_written_for_it(name, theirs, ours, head, tmp
 
 
 def test_hybrid_of_transformers():
-    """Its names; transformers 4.46, the last to have it, was equal within 1e-6 (docs/benchmarks.md)."""
+    """Its names; transformers 4.46, the last to have it, was equal within 1e-6
+    (docs/benchmarks.md).
+    """
     arch = dict(SIZES, patch_size=1, resnet=dict(stage_depths=(1, 2), width=32))
     source, target = tiny(arch=arch), tiny(arch=arch)
     exported, left = FORMATS['hf'].export(source.state_dict(), 2)
     assert not left
-    assert 'vit.embeddings.patch_embeddings.backbone.bit.encoder.stages.1.layers.0.downsample.conv.weight' in exported
+    assert (
+        'vit.embeddings.patch_embeddings.backbone.bit.encoder.stages.1.layers.0.downsample.conv.weight'
+        in exported
+    )
     load_weights(target, exported)
     for key, value in source.state_dict().items():
         assert torch.equal(target.state_dict()[key], value), key
@@ -410,8 +619,11 @@ def test_hybrid_of_transformers():
 @pytest.mark.filterwarnings('ignore')
 def test_clip_of_transformers(tmp_path):
     theirs = hugging_face('CLIPVisionModel')
-    ours = tiny(patch_embed=dict(bias=False), encoder=dict(pre_norm=True),
-                numerics=dict(act_cfg=dict(type='QuickGELU'), norm_cfg=dict(eps=1e-5)))
+    ours = tiny(
+        patch_embed=dict(bias=False),
+        encoder=dict(pre_norm=True),
+        numerics=dict(act_cfg=dict(type='QuickGELU'), norm_cfg=dict(eps=1e-5)),
+    )
     assert load_weights(ours, saved(theirs, tmp_path)).format == 'clip'
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
@@ -423,9 +635,14 @@ def test_clip_of_openai_beside_its_text_tower():
     ours = tiny(patch_embed=dict(bias=False), encoder=dict(pre_norm=True))
     exported, left = FORMATS['clip'].export(ours.state_dict(), 2)
     assert not left
-    assert exported['visual.class_embedding'].shape == (32, )
-    text = {'positional_embedding': torch.ones(9, 32), 'logit_scale': torch.ones(()), 'ln_final.weight': torch.ones(32),
-            'transformer.resblocks.0.ln_1.weight': torch.full((32, ), 7.), 'visual.proj': torch.ones(32, 16)}
+    assert exported['visual.class_embedding'].shape == (32,)
+    text = {
+        'positional_embedding': torch.ones(9, 32),
+        'logit_scale': torch.ones(()),
+        'ln_final.weight': torch.ones(32),
+        'transformer.resblocks.0.ln_1.weight': torch.full((32,), 7.0),
+        'visual.proj': torch.ones(32, 16),
+    }
     again = tiny(patch_embed=dict(bias=False), encoder=dict(pre_norm=True))
     report = load_weights(again, {**text, **exported})
     assert set(report.ignored) == set(text)
@@ -435,7 +652,9 @@ def test_clip_of_openai_beside_its_text_tower():
 
 def test_torchvision(tmp_path):
     theirs = randomised(torchvision.models.VisionTransformer(32, 8, 2, 2, 32, 64, num_classes=5))
-    ours = classifier(dict(arch=SIZES, img_size=32, numerics='timm'), dict(num_classes=5, in_channels=32))
+    ours = classifier(
+        dict(arch=SIZES, img_size=32, numerics='timm'), dict(num_classes=5, in_channels=32)
+    )
     report = load_weights(ours, saved(theirs, tmp_path))
     assert (report.format, report.initialised, report.ignored) == ('torchvision', {}, {})
     images = torch.randn(2, 3, 32, 32)
@@ -444,15 +663,28 @@ def test_torchvision(tmp_path):
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize(('theirs', 'ours'), [
-    ({}, {}),
-    (dict(ffn_type='swiglu_fused'), dict(arch=dict(SIZES, feedforward_channels=48), encoder=dict(
-        LAYER_SCALE, gated_mlp=True), numerics=dict(base='timm', act_cfg=dict(type='SiLU')))),
-])
+@pytest.mark.parametrize(
+    ('theirs', 'ours'),
+    [
+        ({}, {}),
+        (
+            dict(ffn_type='swiglu_fused'),
+            dict(
+                arch=dict(SIZES, feedforward_channels=48),
+                encoder=dict(LAYER_SCALE, gated_mlp=True),
+                numerics=dict(base='timm', act_cfg=dict(type='SiLU')),
+            ),
+        ),
+    ],
+)
 def test_mmpretrain(theirs, ours, tmp_path):
     from mmpretrain.models import VisionTransformer as TheirVisionTransformer
-    theirs = randomised(TheirVisionTransformer(
-        dict(SIZES), 32, 8, out_type='raw', layer_scale_init_value=1., layer_cfgs=theirs))
+
+    theirs = randomised(
+        TheirVisionTransformer(
+            dict(SIZES), 32, 8, out_type='raw', layer_scale_init_value=1.0, layer_cfgs=theirs
+        )
+    )
     ours = tiny(**dict(dict(encoder=LAYER_SCALE), **ours))
     state = theirs.state_dict()
     report = load_weights(ours, saved(theirs, tmp_path))
@@ -483,8 +715,13 @@ def test_every_rule_is_read_and_written_alike():
     for name in ('jax', 'timm', 'hf', 'torchvision', 'mmpretrain'):
         exported, left = FORMATS[name].export(state, 2)
         assert not left, name
-        assert {'jax': 'head/kernel', 'timm': 'head.weight', 'hf': 'classifier.weight',
-                'mmpretrain': 'head.layers.head.weight', 'torchvision': 'heads.head.weight'}[name] in exported
+        assert {
+            'jax': 'head/kernel',
+            'timm': 'head.weight',
+            'hf': 'classifier.weight',
+            'mmpretrain': 'head.layers.head.weight',
+            'torchvision': 'heads.head.weight',
+        }[name] in exported
         again = classifier(dict(arch=SIZES, img_size=32), dict(num_classes=5, in_channels=32))
         report = load_weights(again, exported)
         assert report.format == ('vit_plugin' if name == 'vit_plugin' else name)

@@ -7,16 +7,19 @@ from vit_plugin.weights.files import find_weights
 ADAPTED = {
     'blocks.0.attn.qkv.base_layer.weight': torch.ones(6, 4),
     'blocks.0.attn.qkv.base_layer.bias': torch.zeros(6),
-    'blocks.0.attn.qkv.lora_A.default.weight': torch.arange(8.).view(2, 4),
-    'blocks.0.attn.qkv.lora_B.default.weight': torch.arange(12.).view(6, 2),
+    'blocks.0.attn.qkv.lora_A.default.weight': torch.arange(8.0).view(2, 4),
+    'blocks.0.attn.qkv.lora_B.default.weight': torch.arange(12.0).view(6, 2),
     'norm.weight': torch.ones(4),
 }
 
 
 def test_adapters_are_merged_where_weights_are_read():
-    found = find_weights(dict(meta=dict(lora=dict(r=2, alpha=8.)), state_dict=ADAPTED))
+    found = find_weights(dict(meta=dict(lora=dict(r=2, alpha=8.0)), state_dict=ADAPTED))
     assert found.keys() == {'blocks.0.attn.qkv.weight', 'blocks.0.attn.qkv.bias', 'norm.weight'}
-    product = ADAPTED['blocks.0.attn.qkv.lora_B.default.weight'] @ ADAPTED['blocks.0.attn.qkv.lora_A.default.weight']
+    product = (
+        ADAPTED['blocks.0.attn.qkv.lora_B.default.weight']
+        @ ADAPTED['blocks.0.attn.qkv.lora_A.default.weight']
+    )
     assert torch.equal(found['blocks.0.attn.qkv.weight'], 1 + 4 * product)
 
 

@@ -1,4 +1,6 @@
-"""Names of DINOv3, EVA-02 and Perception Encoder: read as timm and transformers read them, and written for them."""
+"""Names of DINOv3, EVA-02 and Perception Encoder: read as timm and transformers read them, and
+written for them.
+"""
 
 import re
 from functools import partial
@@ -16,27 +18,71 @@ from vit_plugin.models import VisionTransformer, load_weights
 from vit_plugin.weights import export
 
 SMALL = dict(img_size=32, embed_dim=32, depth=2, num_heads=2, num_classes=0)
-# Models of timm's with the arguments of the published ones, small. The names of the authors for timm's names: what
-# timm's own reader (eva.checkpoint_filter_fn) turns back.
-DINOV3 = dict(SMALL, patch_size=8, use_rot_pos_emb=True, use_abs_pos_emb=False, rope_type='dinov3', init_values=1e-5,
-              rope_rotate_half=True, num_reg_tokens=4, use_fc_norm=False, rope_temperature=100.)
+# Models of timm's with the arguments of the published ones, small. The names of the authors for
+# timm's names: what timm's own reader (eva.checkpoint_filter_fn) turns back.
+DINOV3 = dict(
+    SMALL,
+    patch_size=8,
+    use_rot_pos_emb=True,
+    use_abs_pos_emb=False,
+    rope_type='dinov3',
+    init_values=1e-5,
+    rope_rotate_half=True,
+    num_reg_tokens=4,
+    use_fc_norm=False,
+    rope_temperature=100.0,
+)
 MODELS = {
     'dinov3': DINOV3,
     'dinov3 7b': dict(DINOV3, qkv_bias=False, swiglu_mlp=True, swiglu_align_to=8),
-    'eva02 small': dict(SMALL, patch_size=8, swiglu_mlp=True, use_rot_pos_emb=True, ref_feat_shape=(4, 4)),
-    'eva02 base': dict(SMALL, patch_size=8, swiglu_mlp=True, scale_mlp=True, scale_attn_inner=True, qkv_fused=False,
-                       use_rot_pos_emb=True, ref_feat_shape=(4, 4), global_pool='token'),
+    'eva02 small': dict(
+        SMALL, patch_size=8, swiglu_mlp=True, use_rot_pos_emb=True, ref_feat_shape=(4, 4)
+    ),
+    'eva02 base': dict(
+        SMALL,
+        patch_size=8,
+        swiglu_mlp=True,
+        scale_mlp=True,
+        scale_attn_inner=True,
+        qkv_fused=False,
+        use_rot_pos_emb=True,
+        ref_feat_shape=(4, 4),
+        global_pool='token',
+    ),
     'eva giant': dict(SMALL, patch_size=8),
-    'pe': dict(SMALL, patch_size=8, use_pre_transformer_norm=True, use_rot_pos_emb=True, attn_type='rope',
-               rope_grid_offset=1., rope_grid_indexing='xy', ref_feat_shape=(4, 4), init_values=0.1,
-               global_pool='map', attn_pool_num_heads=2, norm_layer=partial(LayerNorm, eps=1e-5)),
+    'pe': dict(
+        SMALL,
+        patch_size=8,
+        use_pre_transformer_norm=True,
+        use_rot_pos_emb=True,
+        attn_type='rope',
+        rope_grid_offset=1.0,
+        rope_grid_indexing='xy',
+        ref_feat_shape=(4, 4),
+        init_values=0.1,
+        global_pool='map',
+        attn_pool_num_heads=2,
+        norm_layer=partial(LayerNorm, eps=1e-5),
+    ),
 }
 AUTHORS = {
     'dinov3': {'gamma_': 'ls{}.gamma', 'reg_token': 'storage_tokens'},
-    'dinov3 7b': {'gamma_': 'ls{}.gamma', 'reg_token': 'storage_tokens', 'fc1_g': 'w1', 'fc1_x': 'w2',
-                  'mlp.fc2': 'mlp.w3'},
-    'eva02 base': {'fc1_g': 'w1', 'fc1_x': 'w2', 'mlp.fc2': 'mlp.w3', 'mlp.norm': 'mlp.ffn_ln',
-                   'attn.norm': 'attn.inner_attn_ln', 'q_proj.bias': 'q_bias', 'v_proj.bias': 'v_bias'},
+    'dinov3 7b': {
+        'gamma_': 'ls{}.gamma',
+        'reg_token': 'storage_tokens',
+        'fc1_g': 'w1',
+        'fc1_x': 'w2',
+        'mlp.fc2': 'mlp.w3',
+    },
+    'eva02 base': {
+        'fc1_g': 'w1',
+        'fc1_x': 'w2',
+        'mlp.fc2': 'mlp.w3',
+        'mlp.norm': 'mlp.ffn_ln',
+        'attn.norm': 'attn.inner_attn_ln',
+        'q_proj.bias': 'q_bias',
+        'v_proj.bias': 'v_bias',
+    },
 }
 
 
@@ -56,11 +102,15 @@ def as_its_authors(name: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
     renamed = {}
     for key, value in state.items():
         for old, new in AUTHORS[name].items():
-            key = re.sub(r'gamma_(\d)', r'ls\1.gamma', key) if old == 'gamma_' else key.replace(old, new)
+            key = (
+                re.sub(r'gamma_(\d)', r'ls\1.gamma', key)
+                if old == 'gamma_'
+                else key.replace(old, new)
+            )
         renamed[key] = value
     for i in range(2 if name == 'dinov3' else 0):
         q, v = (renamed.pop(f'blocks.{i}.attn.{part}_bias') for part in 'qv')
-        renamed[f'blocks.{i}.attn.qkv.bias'] = torch.cat((q, torch.full_like(q, 7.), v))
+        renamed[f'blocks.{i}.attn.qkv.bias'] = torch.cat((q, torch.full_like(q, 7.0), v))
         renamed[f'blocks.{i}.attn.qkv.bias_mask'] = torch.cat((q, q, v)) * 0
     return renamed
 
@@ -72,7 +122,9 @@ def test_names_of_timm(monkeypatch, name, tmp_path):
     report = load_weights(model, saved(theirs, tmp_path))
     assert not any('numerics' in note for note in report.notes)
     with torch.no_grad():
-        torch.testing.assert_close(model(images)[0], theirs.forward_features(images), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(
+            model(images)[0], theirs.forward_features(images), rtol=1e-5, atol=1e-5
+        )
 
 
 @pytest.mark.parametrize('name', AUTHORS)
@@ -96,13 +148,17 @@ def test_written_as_timm_names_them(monkeypatch, name):
     load_weights(model, theirs.state_dict())
     exported, left, _ = export(model.state_dict(), 'timm', 2)
     assert not left
-    expected = {key: value for key, value in theirs.state_dict().items() if not key.startswith('fc_norm')}
+    expected = {
+        key: value for key, value in theirs.state_dict().items() if not key.startswith('fc_norm')
+    }
     assert exported.keys() == expected.keys()
     assert all(torch.equal(exported[key], value) for key, value in expected.items())
 
 
 def test_a_bias_of_zeros_may_be_left(monkeypatch):
-    """The larger DINOv3 were published with biases that are all zeros, which timm's models of that name lack."""
+    """The larger DINOv3 were published with biases that are all zeros, which timm's models of that
+    name lack.
+    """
     theirs = of_timm('dinov3')
     state = theirs.state_dict()
     for key in state:
@@ -111,8 +167,10 @@ def test_a_bias_of_zeros_may_be_left(monkeypatch):
     bare = eva.Eva(**dict(DINOV3, qkv_bias=False))
     report = load_weights(ours(monkeypatch, bare), state)
     assert report.ignored['blocks.1.attn.q_bias'] == 'all zeros, which changes nothing'
-    state['blocks.1.attn.q_bias'][0] = 1.
-    with pytest.raises(ConfigError, match=r"blocks.1.attn.q_bias \(taken with encoder=dict\(qkv_bias='qv'\)\)"):
+    state['blocks.1.attn.q_bias'][0] = 1.0
+    with pytest.raises(
+        ConfigError, match=r"blocks.1.attn.q_bias \(taken with encoder=dict\(qkv_bias='qv'\)\)"
+    ):
         load_weights(ours(monkeypatch, bare), state)
 
 
@@ -125,11 +183,25 @@ def test_what_only_our_format_has_names_for(tiny):
 def test_dinov3_of_transformers(monkeypatch, gated, tmp_path):
     transformers = pytest.importorskip('transformers', minversion='4.56')
     torch.manual_seed(0)
-    theirs = transformers.DINOv3ViTModel(transformers.DINOv3ViTConfig(
-        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, num_register_tokens=4,
-        image_size=32, patch_size=8, use_gated_mlp=gated, hidden_act='silu' if gated else 'gelu')).eval()
+    theirs = transformers.DINOv3ViTModel(
+        transformers.DINOv3ViTConfig(
+            hidden_size=32,
+            intermediate_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            num_register_tokens=4,
+            image_size=32,
+            patch_size=8,
+            use_gated_mlp=gated,
+            hidden_act='silu' if gated else 'gelu',
+        )
+    ).eval()
     randomise(theirs)
-    cfg = dict(DINOV3, swiglu_mlp=True, mlp_ratio=2, swiglu_align_to=8) if gated else dict(DINOV3, mlp_ratio=2)
+    cfg = (
+        dict(DINOV3, swiglu_mlp=True, mlp_ratio=2, swiglu_align_to=8)
+        if gated
+        else dict(DINOV3, mlp_ratio=2)
+    )
     model = ours(monkeypatch, eva.Eva(**cfg, norm_layer=partial(LayerNorm, eps=1e-5)))
     report = load_weights(model, saved(theirs, tmp_path))
     assert report.format == 'hf_dinov3'
@@ -137,7 +209,9 @@ def test_dinov3_of_transformers(monkeypatch, gated, tmp_path):
     for size in ((32, 32), (48, 40), (16, 72)):
         images = torch.randn(1, 3, *size)
         with torch.no_grad():
-            torch.testing.assert_close(model(images)[0], theirs(images).last_hidden_state, rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(
+                model(images)[0], theirs(images).last_hidden_state, rtol=1e-4, atol=1e-5
+            )
     _, left, form = export(model.state_dict(), 'hf', 2)
     assert (left, form.name) == ([], 'hf_dinov3')
 
@@ -147,13 +221,19 @@ SIZES = ((224, 224), (518, 518), (333, 800))
 
 @pytest.fixture
 def dinov3(monkeypatch) -> tuple[nn.Module, VisionTransformer]:
-    """timm's and ours with patches of 16 and the same weights, in float64. timm takes whole patches, and ours crops."""
+    """timm's and ours with patches of 16 and the same weights, in float64. timm takes whole
+    patches, and ours crops.
+    """
     torch.manual_seed(0)
-    cfg = dict(DINOV3, img_size=224, patch_size=16, mlp_ratio=2, norm_layer=partial(LayerNorm, eps=1e-5))
+    cfg = dict(
+        DINOV3, img_size=224, patch_size=16, mlp_ratio=2, norm_layer=partial(LayerNorm, eps=1e-5)
+    )
     theirs = eva.Eva(**cfg, dynamic_img_size=True).eval()
     randomise(theirs)
     monkeypatch.setattr('vit_plugin.zoo.definition.find', lambda name: theirs)
-    model = VisionTransformer('timm://of_this_test', out_type='raw', patch_embed=dict(padding='valid')).eval()
+    model = VisionTransformer(
+        'timm://of_this_test', out_type='raw', patch_embed=dict(padding='valid')
+    ).eval()
     load_weights(model, theirs.state_dict())
     rope = theirs.rope
     theirs.double()
@@ -162,34 +242,49 @@ def dinov3(monkeypatch) -> tuple[nn.Module, VisionTransformer]:
 
 
 def whole(images: Tensor) -> Tensor:
-    return images[..., :images.shape[-2] // 16 * 16, :images.shape[-1] // 16 * 16]
+    return images[..., : images.shape[-2] // 16 * 16, : images.shape[-1] // 16 * 16]
 
 
 @pytest.mark.parametrize('size', SIZES)
 def test_dinov3_has_timms_features(dinov3, size):
     (theirs, model), images = dinov3, torch.randn(1, 3, *size, dtype=torch.float64)
     with torch.no_grad():
-        torch.testing.assert_close(model(images)[0], theirs.forward_features(whole(images)), rtol=0, atol=0)
+        torch.testing.assert_close(
+            model(images)[0], theirs.forward_features(whole(images)), rtol=0, atol=0
+        )
 
 
 @pytest.mark.parametrize('size', SIZES)
 def test_dinov3_has_transformers_features(dinov3, size):
-    """Up to their table of angles: they multiply places by reciprocals in float32 where the authors divide by periods.
+    """Up to their table of angles: they multiply places by reciprocals in float32 where the authors
+    divide by periods.
     With our table in its place nothing is left of the difference."""
     transformers = pytest.importorskip('transformers', minversion='5')
     (_, model), images = dinov3, torch.randn(1, 3, *size, dtype=torch.float64)
-    theirs = transformers.DINOv3ViTModel(transformers.DINOv3ViTConfig(
-        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, num_register_tokens=4,
-        image_size=224, patch_size=16)).eval()
+    theirs = transformers.DINOv3ViTModel(
+        transformers.DINOv3ViTConfig(
+            hidden_size=32,
+            intermediate_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            num_register_tokens=4,
+            image_size=224,
+            patch_size=16,
+        )
+    ).eval()
     randomise(theirs)
     load_weights(model, theirs.state_dict())
     theirs.double().rope_embeddings.float()
     with torch.no_grad():
         features = model(images)[0]
         torch.testing.assert_close(theirs(images).last_hidden_state, features, rtol=0, atol=1e-8)
-        rotation = model.rope((size[0] // 16, size[1] // 16), images)[0][model.num_prefix_tokens:].chunk(2, dim=-1)
+        rotation = model.rope((size[0] // 16, size[1] // 16), images)[0][
+            model.num_prefix_tokens :
+        ].chunk(2, dim=-1)
         table = theirs.rope_embeddings(images.float())
-        theirs.rope_embeddings.forward = lambda pixel_values: tuple(part.double().repeat(1, 2) for part in rotation)
+        theirs.rope_embeddings.forward = lambda pixel_values: tuple(
+            part.double().repeat(1, 2) for part in rotation
+        )
         torch.testing.assert_close(theirs(images).last_hidden_state, features, rtol=0, atol=1e-13)
     for expected, part in zip(table, rotation, strict=True):
         torch.testing.assert_close(part.repeat(1, 2), expected, rtol=0, atol=5e-7)
@@ -198,9 +293,18 @@ def test_dinov3_has_transformers_features(dinov3, size):
 def test_perception_encoder_of_its_authors(monkeypatch):
     theirs = of_timm('pe')
     names = {
-        'patch_embed.proj': 'conv1', 'blocks.': 'transformer.resblocks.', 'norm_pre': 'ln_pre',
-        'attn.qkv.': 'attn.in_proj_', 'attn.proj': 'attn.out_proj', 'mlp.fc1': 'mlp.c_fc', 'mlp.fc2': 'mlp.c_proj',
-        'gamma_1': 'ls_1.gamma', 'gamma_2': 'ls_2.gamma', '.norm1': '.ln_1', '.norm2': '.ln_2'}
+        'patch_embed.proj': 'conv1',
+        'blocks.': 'transformer.resblocks.',
+        'norm_pre': 'ln_pre',
+        'attn.qkv.': 'attn.in_proj_',
+        'attn.proj': 'attn.out_proj',
+        'mlp.fc1': 'mlp.c_fc',
+        'mlp.fc2': 'mlp.c_proj',
+        'gamma_1': 'ls_1.gamma',
+        'gamma_2': 'ls_2.gamma',
+        '.norm1': '.ln_1',
+        '.norm2': '.ln_2',
+    }
     state = {}
     for key, value in theirs.state_dict().items():
         if key.startswith('attn_pool'):
@@ -212,11 +316,12 @@ def test_perception_encoder_of_its_authors(monkeypatch):
     state['visual.class_embedding'] = state.pop('visual.cls_token')[0, 0]
     state['visual.positional_embedding'] = state.pop('visual.pos_embed')[0]
     read = eva.checkpoint_filter_fn(dict(state), theirs)
-    assert torch.equal(read['blocks.1.attn.qkv.bias'], theirs.state_dict()['blocks.1.attn.qkv.bias'])
+    assert torch.equal(
+        read['blocks.1.attn.qkv.bias'], theirs.state_dict()['blocks.1.attn.qkv.bias']
+    )
     first, second = (ours(monkeypatch, theirs) for _ in range(2))
     load_weights(first, theirs.state_dict())
     report = load_weights(second, dict(state, logit_scale=torch.ones(())))
     assert report.format == 'clip'
     for key, value in first.state_dict().items():
         assert torch.equal(second.state_dict()[key], value), key
-

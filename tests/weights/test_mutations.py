@@ -24,6 +24,7 @@ SECONDS = 20  # of one loading
 def time_limit(what: str) -> Iterator[None]:
     def give_up(*args: Any) -> None:
         raise TimeoutError(f'{what} took more than {SECONDS} s')
+
     previous = signal.signal(signal.SIGALRM, give_up)
     signal.alarm(SECONDS)
     try:
@@ -46,9 +47,12 @@ def by_conversion(tiny: dict, content: Any, path: Path) -> None:
 ENTRIES: dict[str, Callable[[dict, Any, Path], Any]] = {
     'load_weights': lambda tiny, content, path: load_weights(VisionTransformer(**tiny), path),
     'init_cfg': lambda tiny, content, path: VisionTransformer(
-        **tiny, init_cfg=dict(type='Pretrained', checkpoint=str(path))).init_weights(),
+        **tiny, init_cfg=dict(type='Pretrained', checkpoint=str(path))
+    ).init_weights(),
     'load_from': by_load_from,
-    'load_state_dict': lambda tiny, content, path: VisionTransformer(**tiny).load_state_dict(content),
+    'load_state_dict': lambda tiny, content, path: VisionTransformer(**tiny).load_state_dict(
+        content
+    ),
     'convert': by_conversion,
     'find_weights': lambda tiny, content, path: find_weights(content),
 }
@@ -61,25 +65,38 @@ def outcome(entry: str, tiny: dict, name: str, content: Any, path: Path) -> str:
     except ConfigError as error:
         return 'sentence' if '\n' not in str(error) else 'sentences'
     except Exception as error:
-        if entry == 'load_state_dict' and isinstance(error, (RuntimeError, TypeError)) and (
-                'loading state_dict' in str(error) or not isinstance(content, dict)):
+        if (
+            entry == 'load_state_dict'
+            and isinstance(error, (RuntimeError, TypeError))
+            and ('loading state_dict' in str(error) or not isinstance(content, dict))
+        ):
             return "torch's own"  # of missing keys, shapes, and what is no dict
         return f'{type(error).__name__} {entry} {name}: {error}'
     return 'loaded'
 
 
 def never(entry: str, name: str) -> bool:
-    """Whether such a checkpoint must not load: weights of integers, and too few under names that are not ours."""
-    if 'one block less' in name:  # what of our own names is missing, torch tells where it is asked to be strict
-        return entry in ('load_weights', 'init_cfg') or (entry == 'load_from' and 'vit_plugin' not in name)
+    """Whether such a checkpoint must not load: weights of integers, and too few under names that
+    are not ours.
+    """
+    # What of our own names is missing, torch tells where it is asked to be strict.
+    if 'one block less' in name:
+        return entry in ('load_weights', 'init_cfg') or (
+            entry == 'load_from' and 'vit_plugin' not in name
+        )
     return 'all integers' in name and entry != 'find_weights'
 
 
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize('count', [150, pytest.param(1000, marks=pytest.mark.nightly)])
 def test_damaged_checkpoints_are_one_sentence_or_load(tiny, tmp_path, count):
-    own = {key: value.detach().clone() for key, value in VisionTransformer(**tiny).state_dict().items()}
-    states = {name: FORMATS[name].export(own, 2)[0] for name in ('vit_plugin', 'timm', 'jax', 'hf', 'mmpretrain')}
+    own = {
+        key: value.detach().clone() for key, value in VisionTransformer(**tiny).state_dict().items()
+    }
+    states = {
+        name: FORMATS[name].export(own, 2)[0]
+        for name in ('vit_plugin', 'timm', 'jax', 'hf', 'mmpretrain')
+    }
     found: Counter[str] = Counter()
     for i, (name, content) in enumerate(mutations(states, count)):
         path = tmp_path / 'x.pth'
@@ -87,13 +104,23 @@ def test_damaged_checkpoints_are_one_sentence_or_load(tiny, tmp_path, count):
             torch.save(content, path)
         except Exception:  # such as a tensor that torch cannot save: only what is in memory remains
             path.unlink(missing_ok=True)
-        entries = list(ENTRIES) if count > 150 else [list(ENTRIES)[i % len(ENTRIES)], 'find_weights']
+        entries = (
+            list(ENTRIES) if count > 150 else [list(ENTRIES)[i % len(ENTRIES)], 'find_weights']
+        )
         for entry in entries:
             if path.exists() or entry in ('load_state_dict', 'find_weights'):
                 what = outcome(entry, tiny, name, content, path)
-                found[f'{what} by {entry}: {name}' if what == 'loaded' and never(entry, name) else what] += 1
+                found[
+                    f'{what} by {entry}: {name}'
+                    if what == 'loaded' and never(entry, name)
+                    else what
+                ] += 1
     print(dict(found))
-    wrong = {what: number for what, number in found.items() if what not in ('sentence', 'loaded', "torch's own")}
+    wrong = {
+        what: number
+        for what, number in found.items()
+        if what not in ('sentence', 'loaded', "torch's own")
+    }
     assert not wrong, wrong
     assert found['sentence'] > 0.3 * found.total()
     assert found['loaded'] > 0.05 * found.total()

@@ -18,4 +18,4 @@ def test_pattern_reads_what_it_writes(i, j):
 
 def test_dots_are_dots():
     assert Pattern('a.{i}.b').match('a.1xb') is None
-    assert Pattern('a.{rest}').match('a.b.c') == (('rest', 'b.c'), )
+    assert Pattern('a.{rest}').match('a.b.c') == (('rest', 'b.c'),)

@@ -14,21 +14,36 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.weights.plain import join, split, tensor_names, to_text
 
 leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4)
-values = st.recursive(leaves, lambda inner: st.lists(inner, max_size=3) | st.tuples(inner, inner) | st.dictionaries(
-    st.text(max_size=3) | st.integers() | st.tuples(st.integers()) | st.just('$'), inner, max_size=3))
+values = st.recursive(
+    leaves,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(
+            st.text(max_size=3) | st.integers() | st.tuples(st.integers()) | st.just('$'),
+            inner,
+            max_size=3,
+        )
+    ),
+)
 
 
 @given(st.dictionaries(st.text(max_size=3), values, max_size=3))
 def test_plain_values_come_back(state):
     tensors, plain = split(state)
     assert not tensors
-    assert repr(join(json.loads(to_text(plain)), tensors)) == repr(state)  # NaN is not equal to itself
+    # NaN is not equal to itself.
+    assert repr(join(json.loads(to_text(plain)), tensors)) == repr(state)
 
 
 def test_tensors_arrays_and_histories_come_back():
-    buffer = HistoryBuffer([1., 2.], [1, 3], max_length=7)
-    state = {'a': {'b.c': torch.ones(2), 3: (torch.tensor(5), np.arange(3), np.float32(0.5))},
-             'a.b': {'c': torch.zeros(1)}, 'hub': OrderedDict(loss=buffer), 'empty': np.array([])}
+    buffer = HistoryBuffer([1.0, 2.0], [1, 3], max_length=7)
+    state = {
+        'a': {'b.c': torch.ones(2), 3: (torch.tensor(5), np.arange(3), np.float32(0.5))},
+        'a.b': {'c': torch.zeros(1)},
+        'hub': OrderedDict(loss=buffer),
+        'empty': np.array([]),
+    }
     tensors, plain = split(state)
     assert len(tensors) == 7  # 'a.b.c' is there twice
     back = join(json.loads(to_text(plain)), tensors)

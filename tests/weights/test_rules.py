@@ -6,23 +6,37 @@ from vit_plugin.weights.rules import Format, Rule
 
 
 def test_a_rule_needs_all_its_parts():
-    form = Format('three', (Rule(('q{i}', 'k{i}', 'v{i}'), 'qkv{i}'), ))
+    form = Format('three', (Rule(('q{i}', 'k{i}', 'v{i}'), 'qkv{i}'),))
     steps = form.plan(['q0', 'k0', 'v0', 'q1', 'v1'])
     assert [(step.ours, step.theirs) for step in steps] == [('qkv0', ('q0', 'k0', 'v0'))]
-    arrays = {name: torch.full((2, 3), value) for name, value in (('q0', 1.), ('k0', 2.), ('v0', 3.))}
+    arrays = {
+        name: torch.full((2, 3), value) for name, value in (('q0', 1.0), ('k0', 2.0), ('v0', 3.0))
+    }
     joined = steps[0].make(arrays)
     assert joined[:, 0].tolist() == [1, 1, 2, 2, 3, 3]
     exported, _ = form.export({'qkv0': joined}, 1)
     assert {name: value.tolist() for name, value in exported.items()} == {
-        name: value.tolist() for name, value in arrays.items()}
+        name: value.tolist() for name, value in arrays.items()
+    }
 
 
 @pytest.mark.parametrize('name', [name for name in FORMATS if name != 'vit_plugin'])
 def test_each_key_is_used_once(name):
     form = FORMATS[name]
-    state = {f'blocks.{i}.{part}': torch.zeros(shape) for i in range(2) for part, shape in {
-        'norm1.weight': 8, 'norm1.bias': 8, 'attn.qkv.weight': (24, 8), 'attn.qkv.bias': 24, 'attn.proj.weight': (8, 8),
-        'attn.proj.bias': 8, 'mlp.fc1.weight': (16, 8), 'mlp.fc1.bias': 16}.items()}
+    state = {
+        f'blocks.{i}.{part}': torch.zeros(shape)
+        for i in range(2)
+        for part, shape in {
+            'norm1.weight': 8,
+            'norm1.bias': 8,
+            'attn.qkv.weight': (24, 8),
+            'attn.qkv.bias': 24,
+            'attn.proj.weight': (8, 8),
+            'attn.proj.bias': 8,
+            'mlp.fc1.weight': (16, 8),
+            'mlp.fc1.bias': 16,
+        }.items()
+    }
     exported, left = form.export(state, 2)
     assert not left
     keys = [key for step in form.plan(exported, form.prefixes[0]) for key in step.theirs]

@@ -24,7 +24,9 @@ from vit_plugin.weights.sources import open_weights, reading_safely, said_once
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    """A folder behind an address of this machine; what is fetched from it is cached in another folder."""
+    """A folder behind an address of this machine; what is fetched from it is cached in another
+    folder.
+    """
     monkeypatch.setattr(torch.hub, 'get_dir', lambda: str(tmp_path / 'hub'))
     (tmp_path / 'served').mkdir()
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=tmp_path / 'served')
@@ -49,7 +51,9 @@ def test_address_in_code_and_in_a_config(server, tiny, name):
         safetensors.torch.save_file(source.state_dict(), folder / name)
     model = VisionTransformer(**tiny)
     load_weights(model, f'{address}/{name}')
-    configured = VisionTransformer(**tiny, init_cfg=dict(type='Pretrained', checkpoint=f'{address}/{name}'))
+    configured = VisionTransformer(
+        **tiny, init_cfg=dict(type='Pretrained', checkpoint=f'{address}/{name}')
+    )
     (folder / name).unlink()  # it is cached
     configured.init_weights()
     for key, value in source.state_dict().items():
@@ -64,6 +68,7 @@ def test_an_address_that_is_not_there(server):
 
 def test_hugging_face(tmp_path, tiny, monkeypatch):
     from huggingface_hub.errors import EntryNotFoundError
+
     source = VisionTransformer(**tiny)
     hub = {'pytorch_model.bin': tmp_path / 'pytorch_model.bin'}
     torch.save(source.state_dict(), hub['pytorch_model.bin'])
@@ -81,20 +86,27 @@ def test_hugging_face(tmp_path, tiny, monkeypatch):
     with pytest.raises(ConfigError, match='hf://org/other cannot be downloaded'):
         open_weights('hf://org/other')
     hub.clear()
-    with pytest.raises(ConfigError, match='hf://org/model has none of model.safetensors, pytorch_model.bin'):
+    with pytest.raises(
+        ConfigError, match='hf://org/model has none of model.safetensors, pytorch_model.bin'
+    ):
         open_weights('hf://org/model')
 
 
 def test_timm(monkeypatch, tiny):
     import timm
+
     create = timm.create_model
-    monkeypatch.setattr(timm, 'create_model', lambda name, pretrained: create(name, pretrained=False))
+    monkeypatch.setattr(
+        timm, 'create_model', lambda name, pretrained: create(name, pretrained=False)
+    )
     weights = open_weights('timm://test_vit')
     assert 'blocks.0.attn.qkv.weight' in weights
     monkeypatch.setattr(timm, 'create_model', create)
     with pytest.raises(ConfigError, match='timm://vit_base_patch16_22 cannot be downloaded'):
         open_weights('timm://vit_base_patch16_22')
-    with pytest.raises(ConfigError, match='timm has weights for vit_small_patch16_.*dinov3.lvd1689m, '):
+    with pytest.raises(
+        ConfigError, match='timm has weights for vit_small_patch16_.*dinov3.lvd1689m, '
+    ):
         open_weights('timm://vit_smal_patch16_dinov3')
 
 
@@ -104,7 +116,9 @@ def test_a_missing_network_is_no_wrong_name(monkeypatch, name):
         raise OSError('the hub does not answer')
 
     monkeypatch.setattr('timm.create_model', fail)
-    with pytest.raises(ConfigError, match=r'downloaded \(the hub does not answer\); check the network, or download'):
+    with pytest.raises(
+        ConfigError, match=r'downloaded \(the hub does not answer\); check the network, or download'
+    ):
         open_weights(f'timm://{name}')
 
 
@@ -112,7 +126,8 @@ def test_a_missing_network_is_no_wrong_name(monkeypatch, name):
 READERS = """
 import json
 from mmengine.runner import CheckpointLoader
-readers = lambda: {prefix: f'{read.__module__}.{read.__name__}' for prefix, read in CheckpointLoader._schemes.items()}
+schemes = CheckpointLoader._schemes
+readers = lambda: {key: f'{read.__module__}.{read.__name__}' for key, read in schemes.items()}
 before = readers()
 import vit_plugin.models
 print(json.dumps([before, readers()]))
@@ -121,17 +136,27 @@ print(json.dumps([before, readers()]))
 
 @pytest.mark.nightly
 def test_mmengines_readers_stay_as_they_are():
-    """In a library user's process: two new schemes and two kinds of files that it cannot read, and nothing else."""
-    done = subprocess.run([sys.executable, '-W', 'ignore', '-c', READERS], capture_output=True, text=True, check=True)
+    """In a library user's process: two new schemes and two kinds of files that it cannot read, and
+    nothing else.
+    """
+    done = subprocess.run(
+        [sys.executable, '-W', 'ignore', '-c', READERS], capture_output=True, text=True, check=True
+    )
     before, after = json.loads(done.stdout.splitlines()[-1])
     assert {prefix: after[prefix] for prefix in before} == before
     ours = after.keys() - before.keys()
     assert {'timm://', 'hf://'} < ours
     assert len(ours) == 3
-    pattern, = ours - {'timm://', 'hf://'}
+    (pattern,) = ours - {'timm://', 'hf://'}
     for name in ('x.npz', '/a/b.safetensors', '~/x.npz', 'C:/x.npz', 'https://host/x.npz'):
         assert next(prefix for prefix in after if re.match(prefix, name)) == pattern
-    for name in ('x.pth', 's3://x.npz', 'open-mmlab:s3://x.npz', 'https://host/x.pth', 'openmmlab://x.npz'):
+    for name in (
+        'x.pth',
+        's3://x.npz',
+        'open-mmlab:s3://x.npz',
+        'https://host/x.pth',
+        'openmmlab://x.npz',
+    ):
         assert next(prefix for prefix in after if re.match(prefix, name)) in before
 
 
@@ -157,7 +182,7 @@ class Hostile:
         self.path = path
 
     def __reduce__(self):
-        return Path.touch, (self.path, )
+        return Path.touch, (self.path,)
 
 
 @pytest.mark.filterwarnings('ignore')
@@ -166,11 +191,15 @@ def test_no_scheme_runs_code_where_it_is_read_safely(server, monkeypatch, scheme
     """Whatever the model is, and as MMEngine reads it again outside of the block."""
     folder, address = server
     sign = folder / 'it_ran'
-    torch.save({'state_dict': {'weight': torch.ones(2, 2)}, 'meta': Hostile(sign)}, folder / 'hostile.pth')
+    torch.save(
+        {'state_dict': {'weight': torch.ones(2, 2)}, 'meta': Hostile(sign)}, folder / 'hostile.pth'
+    )
     listed = {'hostile': f'{address}/hostile.pth'}
     monkeypatch.setattr('vit_plugin.weights.sources.get_external_models', lambda: listed)
     monkeypatch.setattr('vit_plugin.weights.sources.get_torchvision_models', lambda: listed)
-    name = {'': str(folder / 'hostile.pth'), 'http': listed['hostile']}.get(scheme, f'{scheme}://hostile')
+    name = {'': str(folder / 'hostile.pth'), 'http': listed['hostile']}.get(
+        scheme, f'{scheme}://hostile'
+    )
     theirs = CheckpointLoader.load_checkpoint
     with reading_safely():
         with pytest.raises(ConfigError, match='could run code'):
@@ -186,13 +215,21 @@ def test_what_cannot_be_read_safely_is_refused():
     with reading_safely():
         with pytest.raises(ConfigError, match='s3://, which is not read safely'):
             load_checkpoint(torch.nn.Linear(2, 2), 's3://bucket/x.pth')
-        with pytest.raises(ConfigError, match='is none of the checkpoints that MMEngine lists for openmmlab://'):
+        with pytest.raises(
+            ConfigError, match='is none of the checkpoints that MMEngine lists for openmmlab://'
+        ):
             load_checkpoint(torch.nn.Linear(2, 2), 'openmmlab://none')
 
 
 def test_resuming_finds_all_that_was_saved(tmp_path):
-    torch.save({'state_dict': {'weight': torch.ones(2, 2), 'bias': torch.ones(2)}, 'meta': dict(epoch=3),
-                'optimizer': dict(state={}, param_groups=[])}, tmp_path / 'x.pth')
+    torch.save(
+        {
+            'state_dict': {'weight': torch.ones(2, 2), 'bias': torch.ones(2)},
+            'meta': dict(epoch=3),
+            'optimizer': dict(state={}, param_groups=[]),
+        },
+        tmp_path / 'x.pth',
+    )
     with reading_safely():
         content = load_checkpoint(torch.nn.Linear(2, 2), str(tmp_path / 'x.pth'))
     assert content.keys() == {'state_dict', 'meta', 'optimizer'}
@@ -202,8 +239,9 @@ def test_of_those_who_want_the_same_file_one_fetches_it(server):
     folder, _ = server
     torch.save({'weight': torch.ones(2)}, folder / 'x.pth')
     asked: list[str] = []
-    with http.server.ThreadingHTTPServer(('127.0.0.1', 0), functools.partial(
-            Counting, asked, directory=folder)) as httpd:
+    with http.server.ThreadingHTTPServer(
+        ('127.0.0.1', 0), functools.partial(Counting, asked, directory=folder)
+    ) as httpd:
         threading.Thread(target=httpd.serve_forever, daemon=True).start()
         url = f'http://127.0.0.1:{httpd.server_address[1]}/x.pth'
         with ThreadPoolExecutor(4) as pool:
@@ -235,5 +273,5 @@ def test_a_hub_that_does_not_answer_is_one_line(caplog):
         with said_once():
             for retry in range(5):
                 logger.warning('Retrying [Retry %s/5].', retry)
-    assert [record.args for record in caplog.records] == [(0, ), (0, )]
+    assert [record.args for record in caplog.records] == [(0,), (0,)]
     assert not logger.filters

@@ -1,4 +1,6 @@
-"""Files of transformers: read as `save_pretrained` writes them, and written as `from_pretrained` reads them."""
+"""Files of transformers: read as `save_pretrained` writes them, and written as `from_pretrained`
+reads them.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -42,9 +44,16 @@ BACKBONES = {
     'RfDetr': dict(num_windows=2, num_hidden_layers=4),
 }
 DETR = dict(
-    d_model=8, decoder_ffn_dim=16, decoder_n_points=2, decoder_layers=2, decoder_self_attention_heads=2,
-    decoder_cross_attention_heads=2, num_queries=5, group_detr=2, num_labels=3
-)  # fmt: skip
+    d_model=8,
+    decoder_ffn_dim=16,
+    decoder_n_points=2,
+    decoder_layers=2,
+    decoder_self_attention_heads=2,
+    decoder_cross_attention_heads=2,
+    num_queries=5,
+    group_detr=2,
+    num_labels=3,
+)
 SWIGLU = dict(mlp_ratio=4, use_swiglu_ffn=True)
 GATED = dict(use_gated_mlp=True, hidden_act='silu')
 # Classes of transformers, arguments, and our format.
@@ -98,7 +107,9 @@ def theirs(name: str, sizes: dict[str, Any]) -> nn.Module:
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize(('name', 'sizes', 'form'), KINDS)
 def test_there_and_back(name: str, sizes: dict[str, Any], form: str, tmp_path: Path) -> None:
-    """Every tensor of the file has a place or a reason, and the file that is written gives the same model."""
+    """Every tensor of the file has a place or a reason, and the file that is written gives the same
+    model.
+    """
     model = theirs(name, sizes)
     weights = read_weights(saved(model, tmp_path))
     ours, found = in_our_names(weights)

@@ -15,14 +15,30 @@ ARCH = dict(embed_dims=WIDTH, num_layers=4, num_heads=2, feedforward_channels=64
 
 
 def adapter(backbone: dict | None = None, **kwargs) -> ViTAdapter:
-    return ViTAdapter(**{**dict(
-        backbone=dict(arch=ARCH, img_size=64, numerics='timm', with_cls_token=False, **(backbone or {})),
-        attention=dict(num_heads=2), prior_channels=PRIOR, norm_cfg=dict(type='BN')), **kwargs}).eval()
+    return ViTAdapter(
+        **{
+            **dict(
+                backbone=dict(
+                    arch=ARCH,
+                    img_size=64,
+                    numerics='timm',
+                    with_cls_token=False,
+                    **(backbone or {}),
+                ),
+                attention=dict(num_heads=2),
+                prior_channels=PRIOR,
+                norm_cfg=dict(type='BN'),
+            ),
+            **kwargs,
+        }
+    ).eval()
 
 
 def batch_norm(name: str, channels: int) -> dict[str, tuple[int, ...]]:
-    return dict.fromkeys((f'{name}.weight', f'{name}.bias', f'{name}.running_mean', f'{name}.running_var'),
-                         (channels, )) | {f'{name}.num_batches_tracked': ()}
+    return dict.fromkeys(
+        (f'{name}.weight', f'{name}.bias', f'{name}.running_mean', f'{name}.running_var'),
+        (channels,),
+    ) | {f'{name}.num_batches_tracked': ()}
 
 
 def layer(name: str, *shape: int, bias: bool = True) -> dict[str, tuple[int, ...]]:
@@ -30,20 +46,27 @@ def layer(name: str, *shape: int, bias: bool = True) -> dict[str, tuple[int, ...
 
 
 def exchange(name: str, maps: int) -> dict[str, tuple[int, ...]]:
-    """An injector or extractor as far as they are the same: two heads, four points, values half as wide."""
+    """An injector or extractor as far as they are the same: two heads, four points, values half as
+    wide.
+    """
     samples = 2 * maps * 4
-    return (layer(f'{name}.query_norm', WIDTH) | layer(f'{name}.feat_norm', WIDTH)
-            | layer(f'{name}.attn.sampling_offsets', 2 * samples, WIDTH)
-            | layer(f'{name}.attn.attention_weights', samples, WIDTH)
-            | layer(f'{name}.attn.value_proj', WIDTH // 2, WIDTH)
-            | layer(f'{name}.attn.output_proj', WIDTH, WIDTH // 2))
+    return (
+        layer(f'{name}.query_norm', WIDTH)
+        | layer(f'{name}.feat_norm', WIDTH)
+        | layer(f'{name}.attn.sampling_offsets', 2 * samples, WIDTH)
+        | layer(f'{name}.attn.attention_weights', samples, WIDTH)
+        | layer(f'{name}.attn.value_proj', WIDTH // 2, WIDTH)
+        | layer(f'{name}.attn.output_proj', WIDTH, WIDTH // 2)
+    )
 
 
 def shapes(injectors: bool) -> dict[str, tuple[int, ...]]:
-    """The adapter's parameters, from `adapter_modules.py` of the authors and `dinov3_adapter.py`."""
+    """The adapter's parameters, from the authors' `adapter_modules.py` and `dinov3_adapter.py`."""
     found: dict[str, tuple[int, ...]] = {'level_embed': (3, WIDTH)}
     for i, channels in ((0, 3), (3, PRIOR), (6, PRIOR)):
-        found |= layer(f'spm.stem.{i}', PRIOR, channels, 3, 3, bias=False) | batch_norm(f'spm.stem.{i + 1}', PRIOR)
+        found |= layer(f'spm.stem.{i}', PRIOR, channels, 3, 3, bias=False) | batch_norm(
+            f'spm.stem.{i + 1}', PRIOR
+        )
     for k, (before, after) in {2: (1, 2), 3: (2, 4), 4: (4, 4)}.items():
         found |= layer(f'spm.conv{k}.0', after * PRIOR, before * PRIOR, 3, 3, bias=False)
         found |= batch_norm(f'spm.conv{k}.1', after * PRIOR)
@@ -51,43 +74,70 @@ def shapes(injectors: bool) -> dict[str, tuple[int, ...]]:
         found |= layer(f'spm.fc{k}', WIDTH, width * PRIOR, 1, 1) | batch_norm(f'norm{k}', WIDTH)
     for i in range(4):
         if injectors:
-            found |= exchange(f'interactions.{i}.injector', 3) | {f'interactions.{i}.injector.gamma': (WIDTH, )}
-        for name in ('extractor', *(('extra_extractors.0', 'extra_extractors.1') if i == 3 else ())):
+            found |= exchange(f'interactions.{i}.injector', 3) | {
+                f'interactions.{i}.injector.gamma': (WIDTH,)
+            }
+        for name in (
+            'extractor',
+            *(('extra_extractors.0', 'extra_extractors.1') if i == 3 else ()),
+        ):
             name = f'interactions.{i}.{name}'
             hidden = WIDTH // 4
-            found |= (exchange(name, 1) | layer(f'{name}.ffn_norm', WIDTH) | layer(f'{name}.ffn.fc1', hidden, WIDTH)
-                      | layer(f'{name}.ffn.dwconv.dwconv', hidden, 1, 3, 3) | layer(f'{name}.ffn.fc2', WIDTH, hidden))
+            found |= (
+                exchange(name, 1)
+                | layer(f'{name}.ffn_norm', WIDTH)
+                | layer(f'{name}.ffn.fc1', hidden, WIDTH)
+                | layer(f'{name}.ffn.dwconv.dwconv', hidden, 1, 3, 3)
+                | layer(f'{name}.ffn.fc2', WIDTH, hidden)
+            )
     return found | layer('up', WIDTH, WIDTH, 2, 2)
 
 
 def blocks() -> dict[str, tuple[int, ...]]:
-    """The authors' transformer (`base/vit.py`): LayerScale, and a position for a class token that it lacks."""
+    """The authors' transformer (`base/vit.py`): LayerScale, and a position for a class token that
+    it lacks.
+    """
     found = {'pos_embed': (1, 17, WIDTH)} | layer('patch_embed.proj', WIDTH, 3, 16, 16)
     for i in range(4):
-        found |= {f'blocks.{i}.gamma{k}': (WIDTH, ) for k in (1, 2)}
-        for name, *shape in (('norm1', WIDTH), ('norm2', WIDTH), ('attn.qkv', 3 * WIDTH, WIDTH),
-                             ('attn.proj', WIDTH, WIDTH), ('mlp.fc1', 64, WIDTH), ('mlp.fc2', WIDTH, 64)):
+        found |= {f'blocks.{i}.gamma{k}': (WIDTH,) for k in (1, 2)}
+        for name, *shape in (
+            ('norm1', WIDTH),
+            ('norm2', WIDTH),
+            ('attn.qkv', 3 * WIDTH, WIDTH),
+            ('attn.proj', WIDTH, WIDTH),
+            ('mlp.fc1', 64, WIDTH),
+            ('mlp.fc2', WIDTH, 64),
+        ):
             found |= layer(f'blocks.{i}.{name}', *shape)
     return found
 
 
 def random(found: dict[str, tuple[int, ...]], prefix: str = '') -> dict[str, Tensor]:
-    return {f'{prefix}{name}': torch.tensor(7) if name.endswith('tracked') else torch.rand(shape) + 0.5
-            for name, shape in found.items()}
+    return {
+        f'{prefix}{name}': torch.tensor(7) if name.endswith('tracked') else torch.rand(shape) + 0.5
+        for name, shape in found.items()
+    }
 
 
-SCALED = dict(encoder=dict(layer_scale_init_value=1.))
+SCALED = dict(encoder=dict(layer_scale_init_value=1.0))
 
 
 def as_authors(model: ViTAdapter) -> dict[str, Tensor]:
     """The adapter's tensors by the authors' names; without positions, which are adapted."""
-    return {name.removeprefix('backbone.').replace('ls1.gamma', 'gamma1').replace('ls2.gamma', 'gamma2'): value
-            for name, value in model.state_dict().items() if 'pos' not in name}
+    return {
+        name.removeprefix('backbone.')
+        .replace('ls1.gamma', 'gamma1')
+        .replace('ls2.gamma', 'gamma2'): value
+        for name, value in model.state_dict().items()
+        if 'pos' not in name
+    }
 
 
 def assert_loaded(model: ViTAdapter, weights: dict[str, Tensor], prefix: str = '') -> None:
     mine = as_authors(model)
-    assert mine.keys() == {name.removeprefix(prefix) for name in weights if 'pos_embed' not in name and prefix in name}
+    assert mine.keys() == {
+        name.removeprefix(prefix) for name in weights if 'pos_embed' not in name and prefix in name
+    }
     for name, value in mine.items():
         assert torch.equal(value, weights[prefix + name]), name
     torch.testing.assert_close(model.backbone.pos_embed, weights[f'{prefix}pos_embed'][:, 1:])
@@ -99,10 +149,14 @@ def test_the_authors_checkpoint(prefix):
     weights = random(blocks() | shapes(True), prefix)
     model = adapter(SCALED)
     detector = nn.ModuleDict(dict(backbone=model, rpn_head=nn.Conv2d(2, 2, 1)))
-    report = load_weights(detector if prefix else model, weights | ({'rpn_head.x': torch.ones(1)} if prefix else {}))
+    report = load_weights(
+        detector if prefix else model, weights | ({'rpn_head.x': torch.ones(1)} if prefix else {})
+    )
     assert report.format == 'vit_adapter'
-    assert report.adapted == {'pos_embed': 'the rows of the tokens before the patches are left out, as the model has '
-                              'no such tokens'}
+    assert report.adapted == {
+        'pos_embed': 'the rows of the tokens before the patches are left out, as the model has '
+        'no such tokens'
+    }
     assert set(report.initialised) == ({'rpn_head.weight', 'rpn_head.bias'} if prefix else set())
     assert_loaded(model, weights, prefix)
 
@@ -119,12 +173,19 @@ def test_the_authors_detector_by_load_from(tmp_path):
 def test_dinov3s_file_has_no_backbone(tmp_path):
     """Its adapter loads, and what its own checkpoint gave to the backbone stays."""
     weights = random(shapes(False), 'segmentation_model.0.') | {
-        'segmentation_model.1.predictor.x': torch.ones(2)}
+        'segmentation_model.1.predictor.x': torch.ones(2)
+    }
     torch.save(weights, tmp_path / 'head.pth')
-    plain = VisionTransformer(arch=ARCH, img_size=64, with_cls_token=False, out_type='raw', numerics='timm')
+    plain = VisionTransformer(
+        arch=ARCH, img_size=64, with_cls_token=False, out_type='raw', numerics='timm'
+    )
     torch.save(plain.state_dict(), tmp_path / 'vit.pth')
-    pretrained = [dict(type='Pretrained', checkpoint=str(tmp_path / name)) for name in ('vit.pth', 'head.pth')]
-    model = adapter(dict(init_cfg=pretrained[0]), inject=False, add_tokens='each', init_cfg=pretrained[1])
+    pretrained = [
+        dict(type='Pretrained', checkpoint=str(tmp_path / name)) for name in ('vit.pth', 'head.pth')
+    ]
+    model = adapter(
+        dict(init_cfg=pretrained[0]), inject=False, add_tokens='each', init_cfg=pretrained[1]
+    )
     model.init_weights()
     for name, value in plain.state_dict().items():
         assert torch.equal(model.backbone.state_dict()[name], value), name
@@ -132,19 +193,29 @@ def test_dinov3s_file_has_no_backbone(tmp_path):
         if not name.startswith('backbone.'):
             assert torch.equal(value, weights[f'segmentation_model.0.{name}']), name
     report = load_weights(model, weights)
-    assert set(report.initialised.values()) == {f'the checkpoint has no {part}' for part in (
-        'blocks', 'norm', 'patch_embed', 'pos_embed')}
+    assert set(report.initialised.values()) == {
+        f'the checkpoint has no {part}' for part in ('blocks', 'norm', 'patch_embed', 'pos_embed')
+    }
     assert report.ignored == {'segmentation_model.1.predictor.x': 'of the segmentor'}
 
 
 def test_a_backbone_alone_starts_an_adapter():
     """The rest keeps its initialisation, and the report says so."""
-    plain = VisionTransformer(arch=ARCH, img_size=64, with_cls_token=False, encoder=dict(final_norm=False),
-                              out_type='raw', numerics='timm')
+    plain = VisionTransformer(
+        arch=ARCH,
+        img_size=64,
+        with_cls_token=False,
+        encoder=dict(final_norm=False),
+        out_type='raw',
+        numerics='timm',
+    )
     model = adapter()
-    report = load_weights(nn.ModuleDict(dict(backbone=model, neck=SimpleFPN(WIDTH, 8))), plain.state_dict())
-    assert {text for name, text in report.initialised.items() if name.startswith('interactions')} == {
-        'the checkpoint has no interactions'}
+    report = load_weights(
+        nn.ModuleDict(dict(backbone=model, neck=SimpleFPN(WIDTH, 8))), plain.state_dict()
+    )
+    assert {
+        text for name, text in report.initialised.items() if name.startswith('interactions')
+    } == {'the checkpoint has no interactions'}
     for name, value in plain.state_dict().items():
         assert torch.equal(model.backbone.state_dict()[name], value), name
 
@@ -166,8 +237,14 @@ def test_ours_out_and_in(prefix):
 def test_a_plain_backbone_of_a_detector_with_an_adapter():
     """Where only the transformer of a trained adapter is wanted, it is found."""
     source = adapter()
-    plain = VisionTransformer(arch=ARCH, img_size=64, with_cls_token=False, encoder=dict(final_norm=False),
-                              out_type='raw', numerics='timm')
+    plain = VisionTransformer(
+        arch=ARCH,
+        img_size=64,
+        with_cls_token=False,
+        encoder=dict(final_norm=False),
+        out_type='raw',
+        numerics='timm',
+    )
     load_weights(plain, {f'backbone.{name}': value for name, value in source.state_dict().items()})
     assert torch.equal(plain.blocks[3].mlp.fc1.weight, source.backbone.blocks[3].mlp.fc1.weight)
 
@@ -179,7 +256,9 @@ def test_a_checkpoint_of_other_sizes_is_refused():
     with pytest.raises(ConfigError, match=r'blocks\.0\.ls1\.gamma|gamma1.*layer_scale_init_value'):
         load_weights(adapter(), weights)
     beit = {f'blocks.{i}.attn.relative_position_bias_table': torch.ones(732, 2) for i in range(4)}
-    with pytest.raises(ConfigError, match=r'blocks\.0\.attn\.relative_position_bias_table.*taken by no argument'):
+    with pytest.raises(
+        ConfigError, match=r'blocks\.0\.attn\.relative_position_bias_table.*taken by no argument'
+    ):
         load_weights(adapter(SCALED), weights | beit)
     del weights['blocks.1.mlp.fc1.weight']
     with pytest.raises(ConfigError, match=r'lacks blocks\.1\.mlp\.fc1\.weight'):

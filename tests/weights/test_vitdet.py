@@ -16,36 +16,74 @@ GRID = (5, 7)  # no multiple of the window, nor a square
 
 def backbone(**kwargs) -> VisionTransformer:
     """Blocks 0 and 2 in windows, block 1 global, on a native grid of 8 x 8 patches."""
-    return VisionTransformer(**{**dict(
-        arch=dict(embed_dims=WIDTH, num_layers=3, num_heads=HEADS, feedforward_channels=64, patch_size=PATCH),
-        img_size=32, with_cls_token=False, out_type='featmap', numerics='timm',
-        pos_embed=dict(type='learned', relative=True, interpolate_mode='bicubic'),
-        encoder=dict(final_norm=False, window=dict(size=WINDOW, global_blocks=(1, )))), **kwargs}).eval()
+    return VisionTransformer(
+        **{
+            **dict(
+                arch=dict(
+                    embed_dims=WIDTH,
+                    num_layers=3,
+                    num_heads=HEADS,
+                    feedforward_channels=64,
+                    patch_size=PATCH,
+                ),
+                img_size=32,
+                with_cls_token=False,
+                out_type='featmap',
+                numerics='timm',
+                pos_embed=dict(type='learned', relative=True, interpolate_mode='bicubic'),
+                encoder=dict(final_norm=False, window=dict(size=WINDOW, global_blocks=(1,))),
+            ),
+            **kwargs,
+        }
+    ).eval()
 
 
 def checkpoint(table: int = 4, global_size: int = 8) -> dict[str, Tensor]:
-    """Random weights by detectron2's names, with a table of table x table positions and a row for a class token."""
-    shapes = {'pos_embed': (1, table**2 + 1, WIDTH), 'patch_embed.proj.weight': (WIDTH, 3, PATCH, PATCH),
-              'patch_embed.proj.bias': (WIDTH, )}
+    """Random weights by detectron2's names, with a table of table x table positions and a row for a
+    class token.
+    """
+    shapes = {
+        'pos_embed': (1, table**2 + 1, WIDTH),
+        'patch_embed.proj.weight': (WIDTH, 3, PATCH, PATCH),
+        'patch_embed.proj.bias': (WIDTH,),
+    }
     for i in range(3):
         rows = 2 * (global_size if i == 1 else WINDOW) - 1
-        shapes |= {f'blocks.{i}.{name}': shape for name, shape in {
-            'norm1.weight': (WIDTH, ), 'norm1.bias': (WIDTH, ), 'norm2.weight': (WIDTH, ), 'norm2.bias': (WIDTH, ),
-            'attn.qkv.weight': (3 * WIDTH, WIDTH), 'attn.qkv.bias': (3 * WIDTH, ),
-            'attn.proj.weight': (WIDTH, WIDTH), 'attn.proj.bias': (WIDTH, ),
-            'attn.rel_pos_h': (rows, WIDTH // HEADS), 'attn.rel_pos_w': (rows, WIDTH // HEADS),
-            'mlp.fc1.weight': (64, WIDTH), 'mlp.fc1.bias': (64, ),
-            'mlp.fc2.weight': (WIDTH, 64), 'mlp.fc2.bias': (WIDTH, )}.items()}
+        shapes |= {
+            f'blocks.{i}.{name}': shape
+            for name, shape in {
+                'norm1.weight': (WIDTH,),
+                'norm1.bias': (WIDTH,),
+                'norm2.weight': (WIDTH,),
+                'norm2.bias': (WIDTH,),
+                'attn.qkv.weight': (3 * WIDTH, WIDTH),
+                'attn.qkv.bias': (3 * WIDTH,),
+                'attn.proj.weight': (WIDTH, WIDTH),
+                'attn.proj.bias': (WIDTH,),
+                'attn.rel_pos_h': (rows, WIDTH // HEADS),
+                'attn.rel_pos_w': (rows, WIDTH // HEADS),
+                'mlp.fc1.weight': (64, WIDTH),
+                'mlp.fc1.bias': (64,),
+                'mlp.fc2.weight': (WIDTH, 64),
+                'mlp.fc2.bias': (WIDTH,),
+            }.items()
+        }
     weights = {f'backbone.net.{name}': 0.3 * torch.randn(shape) for name, shape in shapes.items()}
-    return weights | {'proposal_generator.rpn_head.conv.weight': torch.ones(1), 'roi_heads.box_head.fc1.bias':
-                      torch.ones(1), 'pixel_mean': torch.ones(3, 1, 1)}
+    return weights | {
+        'proposal_generator.rpn_head.conv.weight': torch.ones(1),
+        'roi_heads.box_head.fc1.bias': torch.ones(1),
+        'pixel_mean': torch.ones(3, 1, 1),
+    }
 
 
 def attention(x: Tensor, weights: dict[str, Tensor]) -> Tensor:
     """Of a map (h, w, C), query by query, the bias looked up pair by pair."""
     h, w, _ = x.shape
-    q, k, v = F.linear(x.flatten(0, 1), weights['attn.qkv.weight'], weights['attn.qkv.bias']).unflatten(
-        1, (3, HEADS, -1)).unbind(1)  # (h*w, heads, d)
+    q, k, v = (
+        F.linear(x.flatten(0, 1), weights['attn.qkv.weight'], weights['attn.qkv.bias'])
+        .unflatten(1, (3, HEADS, -1))
+        .unbind(1)
+    )  # (h*w, heads, d)
     tables = []
     for name, size in (('h', h), ('w', w)):
         table = weights[f'attn.rel_pos_{name}']
@@ -54,23 +92,27 @@ def attention(x: Tensor, weights: dict[str, Tensor]) -> Tensor:
         tables.append(table)
     out = torch.empty_like(q)
     for i in range(h * w):
-        logits = (k * q[i]).sum(-1) * q.shape[-1]**-0.5  # (h*w, heads)
+        logits = (k * q[i]).sum(-1) * q.shape[-1] ** -0.5  # (h*w, heads)
         for j in range(h * w):
             rows = tables[0][i // w - j // w + h - 1] + tables[1][i % w - j % w + w - 1]
             logits[j] += q[i] @ rows
         out[i] = (logits.softmax(dim=0)[..., None] * v).sum(dim=0)
-    return F.linear(out.flatten(1), weights['attn.proj.weight'], weights['attn.proj.bias']).unflatten(0, (h, w))
+    return F.linear(
+        out.flatten(1), weights['attn.proj.weight'], weights['attn.proj.bias']
+    ).unflatten(0, (h, w))
 
 
 def expected(state: dict[str, Tensor], image: Tensor, table: Tensor) -> Tensor:
     """The map (C, h, w) of an image, with that absolute table (h, w, C)."""
     state = {name.removeprefix('backbone.net.'): value for name, value in state.items()}
-    x = F.conv2d(image, state['patch_embed.proj.weight'], state['patch_embed.proj.bias'], stride=PATCH)[0]
+    x = F.conv2d(
+        image, state['patch_embed.proj.weight'], state['patch_embed.proj.bias'], stride=PATCH
+    )[0]
     x = x.permute(1, 2, 0) + table
     h, w, _ = x.shape
     for i in range(3):
         block = {name.removeprefix(f'blocks.{i}.'): value for name, value in state.items()}
-        normed = F.layer_norm(x, (WIDTH, ), block['norm1.weight'], block['norm1.bias'], 1e-6)
+        normed = F.layer_norm(x, (WIDTH,), block['norm1.weight'], block['norm1.bias'], 1e-6)
         if i == 1:
             x = x + attention(normed, block)
         else:
@@ -81,7 +123,7 @@ def expected(state: dict[str, Tensor], image: Tensor, table: Tensor) -> Tensor:
                     place = slice(y, y + WINDOW), slice(z, z + WINDOW)
                     out[place] = attention(padded[place], block)
             x = x + out[:h, :w]
-        y = F.layer_norm(x, (WIDTH, ), block['norm2.weight'], block['norm2.bias'], 1e-6)
+        y = F.layer_norm(x, (WIDTH,), block['norm2.weight'], block['norm2.bias'], 1e-6)
         y = F.gelu(F.linear(y, block['mlp.fc1.weight'], block['mlp.fc1.bias']))
         x = x + F.linear(y, block['mlp.fc2.weight'], block['mlp.fc2.bias'])
     return x.permute(2, 0, 1)
@@ -93,8 +135,11 @@ def interpolated(table: Tensor, old: tuple[int, int], new: tuple[int, int]) -> T
 
 
 def names(style: str, weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    return weights if style == 'detectron2' else {
-        name.replace('backbone.net.', 'backbone.'): value for name, value in weights.items()}
+    return (
+        weights
+        if style == 'detectron2'
+        else {name.replace('backbone.net.', 'backbone.'): value for name, value in weights.items()}
+    )
 
 
 @pytest.mark.parametrize('style', ['detectron2', 'mmdet'])
@@ -109,22 +154,33 @@ def test_the_map_of_vitdet(style, img_size):
     grid = tuple(side // PATCH for side in img_size)
     assert report.adapted['pos_embed'] == (
         f'positions of 4 x 4 patches to {grid[0]} x {grid[1]}, '
-        'the rows of the tokens before the patches are left out, as the model has no such tokens')
+        'the rows of the tokens before the patches are left out, as the model has no such tokens'
+    )
     assert report.adapted.get('blocks.1.attn.rel_pos_h') == (
-        None if grid == (8, 8) else '15 relative positions to 9')
+        None if grid == (8, 8) else '15 relative positions to 9'
+    )
     image = torch.randn(1, 3, 20, 28)
     table = weights['backbone.net.pos_embed'][0, 1:]
     table = interpolated(table, (4, 4), grid)
     if grid != GRID:
         table = interpolated(table.flatten(0, 1), grid, GRID)
     with torch.no_grad():
-        torch.testing.assert_close(model(image)[0][0], expected(weights, image, table), atol=2e-5, rtol=2e-5)
+        torch.testing.assert_close(
+            model(image)[0][0], expected(weights, image, table), atol=2e-5, rtol=2e-5
+        )
 
 
 def pickled(path, weights: dict[str, Tensor]) -> str:
     """As detectron2's model zoo has it."""
-    path.write_bytes(pickle.dumps({'model': {name: value.numpy() for name, value in weights.items()},
-                                   '__author__': 'somebody', 'matching_heuristics': False}))
+    path.write_bytes(
+        pickle.dumps(
+            {
+                'model': {name: value.numpy() for name, value in weights.items()},
+                '__author__': 'somebody',
+                'matching_heuristics': False,
+            }
+        )
+    )
     return str(path)
 
 
@@ -141,23 +197,42 @@ def test_a_backbone_takes_the_model_zoos_file(tmp_path, prefix):
 
 def pyramid(style: str) -> dict[str, Tensor]:
     """Random weights of the pyramid by the names of detectron2 or MMDetection."""
-    shapes = {'2.0.weight': (32, 16, 2, 2), '2.0.bias': (16, ), '2.1.weight': (16, ), '2.1.bias': (16, ),
-              '2.3.weight': (16, 8, 2, 2), '2.3.bias': (8, ), '3.0.weight': (32, 16, 2, 2), '3.0.bias': (16, )}
-    named = {f'backbone.simfp_{name}' if style == 'detectron2' else f'neck.fpn{int(name[0]) - 1}{name[1:]}': shape
-             for name, shape in shapes.items()}
+    shapes = {
+        '2.0.weight': (32, 16, 2, 2),
+        '2.0.bias': (16,),
+        '2.1.weight': (16,),
+        '2.1.bias': (16,),
+        '2.3.weight': (16, 8, 2, 2),
+        '2.3.bias': (8,),
+        '3.0.weight': (32, 16, 2, 2),
+        '3.0.bias': (16,),
+    }
+    named = {
+        f'backbone.simfp_{name}'
+        if style == 'detectron2'
+        else f'neck.fpn{int(name[0]) - 1}{name[1:]}': shape
+        for name, shape in shapes.items()
+    }
     for level, (first, width) in enumerate(((4, 8), (1, 16), (0, 32), (1, 32))):
-        for k, (kernel, channels, convs) in enumerate(((1, width, 'lateral_convs'), (3, 12, 'fpn_convs'))):
-            conv, norm = ((f'backbone.simfp_{level + 2}.{first + k}', ) * 2 if style == 'detectron2' else
-                          (f'neck.{convs}.{level}.conv', f'neck.{convs}.{level}'))
+        for k, (kernel, channels, convs) in enumerate(
+            ((1, width, 'lateral_convs'), (3, 12, 'fpn_convs'))
+        ):
+            conv, norm = (
+                (f'backbone.simfp_{level + 2}.{first + k}',) * 2
+                if style == 'detectron2'
+                else (f'neck.{convs}.{level}.conv', f'neck.{convs}.{level}')
+            )
             norm += '.norm' if style == 'detectron2' else '.norm_layer'
             named[f'{conv}.weight'] = (12, channels, kernel, kernel)
-            named |= dict.fromkeys((f'{norm}.weight', f'{norm}.bias'), (12, ))
+            named |= dict.fromkeys((f'{norm}.weight', f'{norm}.bias'), (12,))
     return {name: torch.randn(shape) for name, shape in named.items()}
 
 
 @pytest.mark.parametrize('style', ['detectron2', 'mmdet'])
 def test_a_detector_takes_the_pyramid_too(style):
-    detector = nn.ModuleDict(dict(backbone=backbone(), neck=SimpleFPN(32, 12), rpn_head=nn.Conv2d(12, 1, 1))).eval()
+    detector = nn.ModuleDict(
+        dict(backbone=backbone(), neck=SimpleFPN(32, 12), rpn_head=nn.Conv2d(12, 1, 1))
+    ).eval()
     neck = pyramid(style)
     report = load_weights(detector, names(style, checkpoint()) | neck)
     assert report.format == 'vitdet'
@@ -166,12 +241,18 @@ def test_a_detector_takes_the_pyramid_too(style):
     own = detector['neck'].state_dict()
     assert len(own) == len(neck)
     levels = detector['neck'].levels
-    first, at = (('backbone.simfp_2.3', 'backbone.simfp_4.0') if style == 'detectron2' else
-                 ('neck.fpn1.3', 'neck.lateral_convs.2.conv'))
+    first, at = (
+        ('backbone.simfp_2.3', 'backbone.simfp_4.0')
+        if style == 'detectron2'
+        else ('neck.fpn1.3', 'neck.lateral_convs.2.conv')
+    )
     assert torch.equal(levels[0].resize[3].weight, neck[f'{first}.weight'])
     assert torch.equal(levels[2].lateral.conv.weight, neck[f'{at}.weight'])
-    state = {name.removeprefix('backbone.'): value for name, value in detector.state_dict().items()
-             if not name.startswith('rpn_head')}
+    state = {
+        name.removeprefix('backbone.'): value
+        for name, value in detector.state_dict().items()
+        if not name.startswith('rpn_head')
+    }
     exported, left, _ = export(state, 'vitdet', HEADS)
     assert not left
     if style == 'detectron2':
@@ -183,17 +264,39 @@ def test_a_detector_takes_the_pyramid_too(style):
 
 
 def test_weights_of_a_plain_vit_start_a_detector():
-    """As MAE's do in ViTDet's recipes: what they lack starts at zero, so that it changes nothing."""
+    """As MAE's do in ViTDet's recipes: missing parts start at zero and change nothing."""
     plain = VisionTransformer(
-        arch=dict(embed_dims=WIDTH, num_layers=3, num_heads=HEADS, feedforward_channels=64, patch_size=PATCH),
-        img_size=32, numerics='timm', encoder=dict(final_norm=False), out_type='featmap', with_cls_token=False).eval()
-    own = {name: value for name, value in plain.state_dict().items() if name != 'position._extra_state'}
-    mae = {**own, 'mask_token': torch.zeros(1, 1, 8), 'decoder_norm.weight': torch.ones(8),
-           'cls_token': torch.zeros(1, 1, WIDTH), 'norm.weight': torch.ones(WIDTH), 'norm.bias': torch.zeros(WIDTH),
-           'pos_embed': torch.cat((torch.randn(1, 1, WIDTH), plain.pos_embed.detach()), dim=1)}
+        arch=dict(
+            embed_dims=WIDTH,
+            num_layers=3,
+            num_heads=HEADS,
+            feedforward_channels=64,
+            patch_size=PATCH,
+        ),
+        img_size=32,
+        numerics='timm',
+        encoder=dict(final_norm=False),
+        out_type='featmap',
+        with_cls_token=False,
+    ).eval()
+    own = {
+        name: value for name, value in plain.state_dict().items() if name != 'position._extra_state'
+    }
+    mae = {
+        **own,
+        'mask_token': torch.zeros(1, 1, 8),
+        'decoder_norm.weight': torch.ones(8),
+        'cls_token': torch.zeros(1, 1, WIDTH),
+        'norm.weight': torch.ones(WIDTH),
+        'norm.bias': torch.zeros(WIDTH),
+        'pos_embed': torch.cat((torch.randn(1, 1, WIDTH), plain.pos_embed.detach()), dim=1),
+    }
     detector = backbone(encoder=dict(final_norm=False))
     report = load_weights(detector, mae)
-    assert report.initialised['blocks.2.attn.rel_pos_h'] == 'relative positions start at zero, which changes nothing'
+    assert (
+        report.initialised['blocks.2.attn.rel_pos_h']
+        == 'relative positions start at zero, which changes nothing'
+    )
     images = torch.randn(1, 3, 32, 32)
     torch.testing.assert_close(detector(images), plain(images))
     windowed = backbone()

@@ -12,17 +12,33 @@ from vit_plugin.models import VisionTransformer
 from vit_plugin.zoo import describe, find
 from vit_plugin.zoo.definition import pooled
 
-# One name for each thing that a backbone may have, of the narrowest models. `tests/campaigns/zoo.py` takes all names.
+# One name for each thing that a backbone may have, of the narrowest models.
+# `tests/campaigns/zoo.py` takes all names.
 NAMES = [
-    'deit_tiny_distilled_patch16_224', 'vit_tiny_patch16_dinov3_qkvb', 'eva02_tiny_patch14_224', 'test_vit4']
+    'deit_tiny_distilled_patch16_224',
+    'vit_tiny_patch16_dinov3_qkvb',
+    'eva02_tiny_patch14_224',
+    'test_vit4',
+]
 NIGHTLY = [
-    'vit_tiny_r_s16_p8_224', 'vitamin_small_224', 'vit_base_mci_224', 'vit_small_resnet26d_224',
-    'vit_small_patch16_rope_mixed_ape_224', 'vit_pe_core_tiny_patch16_384',
-    'eva02_base_patch16_clip_224', 'aimv2_large_patch14_224', 'beit3_base_patch16_224', 'vit_base_patch16_sapiens2',
-    'vit_base_patch16_clip_quickgelu_224', 'vit_so400m_patch14_siglip_384']
+    'vit_tiny_r_s16_p8_224',
+    'vitamin_small_224',
+    'vit_base_mci_224',
+    'vit_small_resnet26d_224',
+    'vit_small_patch16_rope_mixed_ape_224',
+    'vit_pe_core_tiny_patch16_384',
+    'eva02_base_patch16_clip_224',
+    'aimv2_large_patch14_224',
+    'beit3_base_patch16_224',
+    'vit_base_patch16_sapiens2',
+    'vit_base_patch16_clip_quickgelu_224',
+    'vit_so400m_patch14_siglip_384',
+]
 
 
-@pytest.mark.parametrize('name', [*NAMES, *(pytest.param(name, marks=pytest.mark.nightly) for name in NIGHTLY)])
+@pytest.mark.parametrize(
+    'name', [*NAMES, *(pytest.param(name, marks=pytest.mark.nightly) for name in NIGHTLY)]
+)
 def test_the_same_numbers_as_timm(name):
     found = compare(name, count=1)
     assert set(found) == {'native', 'square', 'other'}
@@ -30,7 +46,9 @@ def test_the_same_numbers_as_timm(name):
 
 
 def test_the_comparison_sees_a_difference(monkeypatch):
-    monkeypatch.setattr('vit_plugin.zoo.positions.rotary_of', lambda rope: dict(form='centred', planes='neighbours'))
+    monkeypatch.setattr(
+        'vit_plugin.zoo.positions.rotary_of', lambda rope: dict(form='centred', planes='neighbours')
+    )
     assert min(compare('vit_tiny_patch16_dinov3_qkvb', count=1).values()) > 1e-6
 
 
@@ -43,15 +61,23 @@ def test_blocks_that_are_compared():
 def test_what_is_given_besides_wins():
     with torch.device('meta'):
         model = VisionTransformer(
-            'timm://vit_small_patch16_dinov3.lvd1689m', img_size=(96, 64), out_indices=(2, 5), out_type='featmap',
-            encoder=dict(reg_token=0), numerics=dict(norm_cfg=dict(eps=1e-4)), with_cls_token=False,
-            pos_embed=dict(rotary=dict(shift=0.1)))
+            'timm://vit_small_patch16_dinov3.lvd1689m',
+            img_size=(96, 64),
+            out_indices=(2, 5),
+            out_type='featmap',
+            encoder=dict(reg_token=0),
+            numerics=dict(norm_cfg=dict(eps=1e-4)),
+            with_cls_token=False,
+            pos_embed=dict(rotary=dict(shift=0.1)),
+        )
     assert (model.img_size, len(model.blocks), model.num_prefix_tokens) == ((96, 64), 6, 0)
     assert model.numerics.norm_cfg == dict(type='LN', eps=1e-4)
     assert model.blocks[0].attn.qkv.bias is None  # of the name
     assert (model.rope.coordinates.form, model.rope.coordinates.shift) == ('centred', 0.1)
     with torch.device('meta'):
-        model = VisionTransformer('timm://vit_small_patch16_dinov3', numerics='authors', pos_embed='sincos2d')
+        model = VisionTransformer(
+            'timm://vit_small_patch16_dinov3', numerics='authors', pos_embed='sincos2d'
+        )
     assert model.numerics.act_cfg['approximate'] == 'tanh'
     assert len(list(model.rope.parameters())) == 0
     assert type(model.position).__name__ == 'SinCos2dPosEmbed'
@@ -63,34 +89,64 @@ def test_building_draws_no_random_numbers():
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
-@pytest.mark.parametrize(('name', 'words'), [
-    ('vit_dpwee_patch16_reg1_gap_256', r'its blocks \(DiffParallelScalingBlock\) are not known'),
-    ('vit_dwee_patch16_reg1_gap_256', r'its attention \(DiffAttention\) is not known'),
-    ('vit_pwee_patch16_reg1_gap_256', r'its blocks \(ParallelScalingBlock\) are not known'),
-    ('vit_small_patch16_18x2_224', r'its blocks \(ParallelThingsBlock\) are not known'),
-    ('vit_base_patch16_rpn_224', r'its blocks \(ResPostBlock\) are not known')])
+@pytest.mark.parametrize(
+    ('name', 'words'),
+    [
+        (
+            'vit_dpwee_patch16_reg1_gap_256',
+            r'its blocks \(DiffParallelScalingBlock\) are not known',
+        ),
+        ('vit_dwee_patch16_reg1_gap_256', r'its attention \(DiffAttention\) is not known'),
+        ('vit_pwee_patch16_reg1_gap_256', r'its blocks \(ParallelScalingBlock\) are not known'),
+        ('vit_small_patch16_18x2_224', r'its blocks \(ParallelThingsBlock\) are not known'),
+        ('vit_base_patch16_rpn_224', r'its blocks \(ResPostBlock\) are not known'),
+    ],
+)
 def test_a_name_with_other_blocks_is_refused_and_told_what_takes_it(name, words):
-    with pytest.raises(ConfigError, match=rf"{words}; take type='vit_plugin.TimmBackbone' with name='{name}'\."):
+    with pytest.raises(
+        ConfigError, match=rf"{words}; take type='vit_plugin.TimmBackbone' with name='{name}'\."
+    ):
         describe(name)
 
 
-@pytest.mark.parametrize(('part', 'attribute'), [
-    ('blocks.0', 'ls1'), ('blocks.0.attn', 'gate'), ('blocks.0.attn', 'q_norm'), ('blocks.0.mlp', 'norm'),
-    ('', 'reg_token'), ('', 'attn_pool'), ('patch_embed', 'norm')])
+@pytest.mark.parametrize(
+    ('part', 'attribute'),
+    [
+        ('blocks.0', 'ls1'),
+        ('blocks.0.attn', 'gate'),
+        ('blocks.0.attn', 'q_norm'),
+        ('blocks.0.mlp', 'norm'),
+        ('', 'reg_token'),
+        ('', 'attn_pool'),
+        ('patch_embed', 'norm'),
+    ],
+)
 def test_an_attribute_that_timm_renames_is_no_default(monkeypatch, part, attribute):
-    """A part that is not looked at under its new name would make another model of the same shapes."""
+    """A part that is not looked at under its new name makes another model of the same shapes."""
     theirs = small_of_timm()
     delattr(theirs.get_submodule(part), attribute)
     monkeypatch.setattr('vit_plugin.zoo.definition.find', lambda name: theirs)
-    with pytest.raises(ConfigError, match=f"has no attribute '{attribute}' in timm {timm.__version__}; take type="):
+    with pytest.raises(
+        ConfigError, match=f"has no attribute '{attribute}' in timm {timm.__version__}; take type="
+    ):
         (pooled if attribute == 'attn_pool' else describe)('of_tomorrow')
 
 
-@pytest.mark.parametrize(('name', 'words'), [
-    ('vit_base_patch16_dinov9', 'has no such model; the nearest are vit_base_patch16_dinov3, '),
-    ('vit_base_patch16_dinov3.lvd', 'Invalid pretrained tag .* the nearest are vit_base_patch16_dinov3.lvd1689m, '),
-    ('swin_tiny_patch4_window7_224', "swin_transformer of .*TimmBackbone' with name='swin_tiny_patch4_window7_224'"),
-    ('', 'has no such model')])
+@pytest.mark.parametrize(
+    ('name', 'words'),
+    [
+        ('vit_base_patch16_dinov9', 'has no such model; the nearest are vit_base_patch16_dinov3, '),
+        (
+            'vit_base_patch16_dinov3.lvd',
+            'Invalid pretrained tag .* the nearest are vit_base_patch16_dinov3.lvd1689m, ',
+        ),
+        (
+            'swin_tiny_patch4_window7_224',
+            "swin_transformer of .*TimmBackbone' with name='swin_tiny_patch4_window7_224'",
+        ),
+        ('', 'has no such model'),
+    ],
+)
 def test_a_name_that_is_none(name, words):
     with pytest.raises(ConfigError, match=words):
         VisionTransformer(f'timm://{name}')
@@ -99,28 +155,40 @@ def test_a_name_that_is_none(name, words):
 def small_of_timm(**changes):
     """A model of timm's class that has no name."""
     with torch.device('meta'):
-        return TimmViT(**dict(dict(img_size=32, patch_size=8, embed_dim=32, depth=1, num_heads=2), **changes))
+        return TimmViT(
+            **dict(dict(img_size=32, patch_size=8, embed_dim=32, depth=1, num_heads=2), **changes)
+        )
 
 
 class OtherBlock(timm.models.vision_transformer.Block):
     """A block of a class that we do not know."""
 
 
-@pytest.mark.parametrize(('changes', 'words'), [
-    (dict(block_fn=OtherBlock), r'its blocks \(OtherBlock\) are not known'),
-    (dict(norm_layer=nn.BatchNorm1d), 'its norm BatchNorm1d is not known'),
-    (dict(act_layer=nn.Softplus), 'its activation Softplus is not known'),
-    (dict(patch_size=(8, 16)), 'its patches are not square')])
+@pytest.mark.parametrize(
+    ('changes', 'words'),
+    [
+        (dict(block_fn=OtherBlock), r'its blocks \(OtherBlock\) are not known'),
+        (dict(norm_layer=nn.BatchNorm1d), 'its norm BatchNorm1d is not known'),
+        (dict(act_layer=nn.Softplus), 'its activation Softplus is not known'),
+        (dict(patch_size=(8, 16)), 'its patches are not square'),
+    ],
+)
 def test_a_model_that_is_not_ours_is_refused_with_the_reason(monkeypatch, changes, words):
     theirs = small_of_timm(**changes)
     monkeypatch.setattr('vit_plugin.zoo.definition.find', lambda name: theirs)
-    with pytest.raises(ConfigError, match=f'timm://of_tomorrow cannot be computed exactly.*{words}'):
+    with pytest.raises(
+        ConfigError, match=f'timm://of_tomorrow cannot be computed exactly.*{words}'
+    ):
         describe('of_tomorrow')
 
 
-@pytest.mark.parametrize(('arch', 'checkpoint'), [
-    ('vit_tiny_patch16_dinov3_qkvb', 'timm://vit_tiny_patch16_dinov3_qkvb.some'),
-    ('vit_tiny_patch16_dinov3_qkvb.some', True)])
+@pytest.mark.parametrize(
+    ('arch', 'checkpoint'),
+    [
+        ('vit_tiny_patch16_dinov3_qkvb', 'timm://vit_tiny_patch16_dinov3_qkvb.some'),
+        ('vit_tiny_patch16_dinov3_qkvb.some', True),
+    ],
+)
 def test_weights_of_timm_load_by_the_same_name(monkeypatch, arch, checkpoint):
     made = []
 
@@ -133,14 +201,20 @@ def test_weights_of_timm_load_by_the_same_name(monkeypatch, arch, checkpoint):
 
     theirs = find('vit_tiny_patch16_dinov3_qkvb')
     monkeypatch.setattr('vit_plugin.zoo.definition.find', lambda name: theirs)
-    model = VisionTransformer(f'timm://{arch}', init_cfg=dict(type='Pretrained', checkpoint=checkpoint))
+    model = VisionTransformer(
+        f'timm://{arch}', init_cfg=dict(type='Pretrained', checkpoint=checkpoint)
+    )
     monkeypatch.setattr(timm, 'create_model', create_model)
     model.init_weights()
     assert torch.equal(model.blocks[3].attn.qkv.v_bias, made[0].blocks[3].attn.v_bias)
     assert torch.equal(model.blocks[3].ls1.gamma, made[0].blocks[3].gamma_1)
 
 
-@pytest.mark.parametrize('arch', ['B/16', dict(embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64)])
+@pytest.mark.parametrize(
+    'arch', ['B/16', dict(embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64)]
+)
 def test_only_a_name_has_weights_of_its_own(arch):
-    with pytest.raises(ConfigError, match='checkpoint=True takes the weights that arch=timm://... names'):
+    with pytest.raises(
+        ConfigError, match='checkpoint=True takes the weights that arch=timm://... names'
+    ):
         VisionTransformer(arch, init_cfg=dict(type='Pretrained', checkpoint=True))

@@ -1,4 +1,6 @@
-"""A backbone like DINOv3, tiny and with random weights, takes a step in every host, frozen and fine-tuned."""
+"""A backbone like DINOv3, tiny and with random weights, takes a step in every host, frozen and
+fine-tuned.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -13,11 +15,20 @@ pytestmark = pytest.mark.filterwarnings('ignore')  # the hosts' own
 
 BLOCKS, DECAY = 2, 0.5
 DINOV3 = dict(
-    type='vit_plugin.VisionTransformer', img_size=64, numerics='timm', out_type='featmap',
+    type='vit_plugin.VisionTransformer',
+    img_size=64,
+    numerics='timm',
+    out_type='featmap',
     arch=dict(embed_dims=32, num_layers=BLOCKS, num_heads=2, feedforward_channels=64, patch_size=8),
     encoder=dict(reg_token=4, layer_scale_init_value=0.5, qkv_bias='qv'),
-    pos_embed=dict(type='none', rotary=dict(form='centred', planes='halves', shift=0.1, jitter=2., rescale=2.)))
-WINDOWS = dict(with_cls_token=False, encoder=dict(reg_token=0, window=dict(size=3, global_blocks=(1, ))))
+    pos_embed=dict(
+        type='none',
+        rotary=dict(form='centred', planes='halves', shift=0.1, jitter=2.0, rescale=2.0),
+    ),
+)
+WINDOWS = dict(
+    with_cls_token=False, encoder=dict(reg_token=0, window=dict(size=3, global_blocks=(1,)))
+)
 VARIANTS = {
     'fine-tuned': dict(drop_path_rate=0.1),
     'frozen': dict(frozen_stages=BLOCKS),
@@ -29,9 +40,11 @@ VARIANTS = {
     'compiled, recomputed': dict(with_cp=True),
     'compiled, half frozen, windows': dict(WINDOWS, frozen_stages=1),
 }
-# Every variant in the lightest host, compiled once, and the first two in the others. All pairs are nightly.
-QUICK = {('mmpretrain', name) for name in VARIANTS if name not in ('compiled', 'compiled, recomputed')} | {
-    (host, name) for host in ('mmdet', 'mmseg') for name in ('fine-tuned', 'frozen')}
+# Every variant in the lightest host, compiled once, and the first two in the others. All pairs are
+# nightly.
+QUICK = {
+    ('mmpretrain', name) for name in VARIANTS if name not in ('compiled', 'compiled, recomputed')
+} | {(host, name) for host in ('mmdet', 'mmseg') for name in ('fine-tuned', 'frozen')}
 
 
 class Host(NamedTuple):
@@ -40,17 +53,26 @@ class Host(NamedTuple):
 
 
 def classifier(backbone: dict) -> dict:
-    return dict(type='ImageClassifier', backbone=backbone, neck=dict(type='GlobalAveragePooling'),
-                head=dict(type='LinearClsHead', num_classes=3, in_channels=32))
+    return dict(
+        type='ImageClassifier',
+        backbone=backbone,
+        neck=dict(type='GlobalAveragePooling'),
+        head=dict(type='LinearClsHead', num_classes=3, in_channels=32),
+    )
 
 
 def classification_batch() -> dict:
     from mmpretrain.structures import DataSample
-    return dict(inputs=torch.randn(2, 3, 64, 64), data_samples=[DataSample().set_gt_label(i) for i in (0, 1)])
+
+    return dict(
+        inputs=torch.randn(2, 3, 64, 64),
+        data_samples=[DataSample().set_gt_label(i) for i in (0, 1)],
+    )
 
 
 def detector(backbone: dict) -> dict:
     from mmengine.hub import get_config
+
     cfg = get_config('mmdet::retinanet/retinanet_r50_fpn_1x_coco.py').model
     cfg.backbone = backbone
     cfg.neck = dict(type='vit_plugin.SimpleFPN', in_channels=32, out_channels=16, num_outs=5)
@@ -60,32 +82,56 @@ def detector(backbone: dict) -> dict:
 
 def detection_batch() -> dict:
     from mmdet.testing import demo_mm_inputs
+
     return demo_mm_inputs(2, [(3, 64, 48), (3, 40, 64)], num_items=[2, 2], num_classes=3)
 
 
 def segmentor(backbone: dict) -> dict:
     return dict(
-        type='EncoderDecoder', backbone=dict(backbone, out_indices=(0, 1)), train_cfg={}, test_cfg=dict(mode='whole'),
+        type='EncoderDecoder',
+        backbone=dict(backbone, out_indices=(0, 1)),
+        train_cfg={},
+        test_cfg=dict(mode='whole'),
         data_preprocessor=dict(type='SegDataPreProcessor', size=(64, 48)),
-        decode_head=dict(type='UPerHead', in_channels=[32, 32], in_index=[0, 1], channels=16, pool_scales=(1, 2),
-                         num_classes=3))
+        decode_head=dict(
+            type='UPerHead',
+            in_channels=[32, 32],
+            in_index=[0, 1],
+            channels=16,
+            pool_scales=(1, 2),
+            num_classes=3,
+        ),
+    )
 
 
 def segmentation_batch() -> dict:
     from mmengine.structures import PixelData
     from mmseg.structures import SegDataSample
-    return dict(inputs=[torch.randint(0, 256, (3, 64, 48), dtype=torch.uint8) for _ in range(2)],
-                data_samples=[SegDataSample(gt_sem_seg=PixelData(data=torch.randint(0, 3, (1, 64, 48))))
-                              for _ in range(2)])
+
+    return dict(
+        inputs=[torch.randint(0, 256, (3, 64, 48), dtype=torch.uint8) for _ in range(2)],
+        data_samples=[
+            SegDataSample(gt_sem_seg=PixelData(data=torch.randint(0, 3, (1, 64, 48))))
+            for _ in range(2)
+        ],
+    )
 
 
-HOSTS = {'mmpretrain': Host(classifier, classification_batch), 'mmdet': Host(detector, detection_batch),
-         'mmseg': Host(segmentor, segmentation_batch)}
+HOSTS = {
+    'mmpretrain': Host(classifier, classification_batch),
+    'mmdet': Host(detector, detection_batch),
+    'mmseg': Host(segmentor, segmentation_batch),
+}
 
 
-@pytest.mark.parametrize(('host', 'variant'), [
-    pytest.param(host, variant, marks=() if (host, variant) in QUICK else pytest.mark.nightly)
-    for host in HOSTS for variant in VARIANTS])
+@pytest.mark.parametrize(
+    ('host', 'variant'),
+    [
+        pytest.param(host, variant, marks=() if (host, variant) in QUICK else pytest.mark.nightly)
+        for host in HOSTS
+        for variant in VARIANTS
+    ],
+)
 def test_a_step(host, variant):
     pytest.importorskip(host)
     init_default_scope(host)
@@ -94,18 +140,29 @@ def test_a_step(host, variant):
     if variant.startswith('compiled'):
         torch.compiler.reset()
         backbone.compile(backend='aot_eager', fullgraph=True)
-    wrapper = build_optim_wrapper(model, dict(
-        type='OptimWrapper', optimizer=dict(type='AdamW', lr=1e-2, weight_decay=0.1),
-        constructor='vit_plugin.LayerDecayOptimWrapperConstructor', paramwise_cfg=dict(layer_decay_rate=DECAY)))
+    wrapper = build_optim_wrapper(
+        model,
+        dict(
+            type='OptimWrapper',
+            optimizer=dict(type='AdamW', lr=1e-2, weight_decay=0.1),
+            constructor='vit_plugin.LayerDecayOptimWrapperConstructor',
+            paramwise_cfg=dict(layer_decay_rate=DECAY),
+        ),
+    )
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     losses = model.train_step(HOSTS[host].batch(), wrapper)
     assert all(torch.isfinite(torch.as_tensor(value)).all() for value in losses.values())
     parameters = dict(model.named_parameters())
-    unchanged = {name for name, parameter in parameters.items() if torch.equal(parameter, before[name])}
+    unchanged = {
+        name for name, parameter in parameters.items() if torch.equal(parameter, before[name])
+    }
     assert unchanged == frozen(model)
     assert rates(model, wrapper.optimizer) == {
-        name: 1e-2 * DECAY ** (BLOCKS + 1 - depth(name)) for name in parameters if name not in unchanged}
-    assert not any(module.training for module in backbone.blocks[:max(backbone.frozen_stages, 0)])
+        name: 1e-2 * DECAY ** (BLOCKS + 1 - depth(name))
+        for name in parameters
+        if name not in unchanged
+    }
+    assert not any(module.training for module in backbone.blocks[: max(backbone.frozen_stages, 0)])
 
 
 def merged(base: dict, changes: dict) -> dict:
@@ -128,9 +185,17 @@ def frozen(model: nn.Module) -> set[str]:
     """Names of the parameters that ``frozen_stages`` names; of all blocks, the final norm too."""
     stages = model.backbone.frozen_stages
     last = BLOCKS + 1 if stages == BLOCKS else stages
-    return {name for name, _ in model.named_parameters() if name.startswith('backbone.') and depth(name) <= last}
+    return {
+        name
+        for name, _ in model.named_parameters()
+        if name.startswith('backbone.') and depth(name) <= last
+    }
 
 
 def rates(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, float]:
     names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
-    return {names[parameter]: group['lr'] for group in optimizer.param_groups for parameter in group['params']}
+    return {
+        names[parameter]: group['lr']
+        for group in optimizer.param_groups
+        for parameter in group['params']
+    }

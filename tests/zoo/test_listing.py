@@ -8,12 +8,18 @@ from vit_plugin.models import VisionTransformer
 from vit_plugin.zoo.listing import config_of, licences, lines, pixels_of
 
 
-@pytest.mark.parametrize('name', ['vit_tiny_patch16_dinov3_qkvb', 'vit_small_r26_s32_224.augreg_in21k'])
+@pytest.mark.parametrize(
+    'name', ['vit_tiny_patch16_dinov3_qkvb', 'vit_small_r26_s32_224.augreg_in21k']
+)
 def test_the_config_spelt_out_is_the_same_model(name):
     cfg = Config.fromstring(Config(config_of(name)).pretty_text, '.py')
     assert cfg.backbone.pop('type') == 'vit_plugin.VisionTransformer'
-    assert cfg.backbone.pop('init_cfg', {}).get('checkpoint') == (f'timm://{name}' if '.' in name else None)
-    assert cfg.get('data_preprocessor') == (dict(mean=[127.5] * 3, std=[127.5] * 3) if '.' in name else None)
+    assert cfg.backbone.pop('init_cfg', {}).get('checkpoint') == (
+        f'timm://{name}' if '.' in name else None
+    )
+    assert cfg.get('data_preprocessor') == (
+        dict(mean=[127.5] * 3, std=[127.5] * 3) if '.' in name else None
+    )
     with torch.device('meta'):
         assert str(VisionTransformer(**cfg.backbone)) == str(VisionTransformer(f'timm://{name}'))
 

@@ -7,36 +7,74 @@ import pytest
 from vit_plugin.errors import ConfigError
 from vit_plugin.zoo.pixels import AUTHORS, data_config_of
 
-CLIP = dict(mean=(0.48145466, 0.4578275, 0.40821073), std=(0.26862954, 0.26130258, 0.27577711),
-            interpolation='bicubic', crop_pct=1.0, crop_mode='center')
+CLIP = dict(
+    mean=(0.48145466, 0.4578275, 0.40821073),
+    std=(0.26862954, 0.26130258, 0.27577711),
+    interpolation='bicubic',
+    crop_pct=1.0,
+    crop_mode='center',
+)
 
 
-@pytest.mark.parametrize(('arch', 'source', 'expected'), [
-    ('R50+B/16', None, AUTHORS),
-    ('R50+B/16', 'R50+ViT-B_16.npz', AUTHORS),
-    ({'embed_dims': 32}, 'x.npz', AUTHORS),
-    ('B/16', 'timm://vit_base_patch16_clip_224.openai', dict(CLIP, crop_pct=0.9)),
-    ('B/16', 'hf://timm/vit_base_patch16_clip_224.openai', dict(CLIP, crop_pct=0.9)),
-    ('timm://vit_base_patch16_clip_224.openai', 'epoch_1.pth', dict(CLIP, crop_pct=0.9)),
-    ('timm://vit_base_patch16_clip_224.openai', 'timm://vit_base_patch16_clip_384.openai_ft_in1k',
-     dict(CLIP, crop_mode='squash')),
-])
+@pytest.mark.parametrize(
+    ('arch', 'source', 'expected'),
+    [
+        ('R50+B/16', None, AUTHORS),
+        ('R50+B/16', 'R50+ViT-B_16.npz', AUTHORS),
+        ({'embed_dims': 32}, 'x.npz', AUTHORS),
+        ('B/16', 'timm://vit_base_patch16_clip_224.openai', dict(CLIP, crop_pct=0.9)),
+        ('B/16', 'hf://timm/vit_base_patch16_clip_224.openai', dict(CLIP, crop_pct=0.9)),
+        ('timm://vit_base_patch16_clip_224.openai', 'epoch_1.pth', dict(CLIP, crop_pct=0.9)),
+        (
+            'timm://vit_base_patch16_clip_224.openai',
+            'timm://vit_base_patch16_clip_384.openai_ft_in1k',
+            dict(CLIP, crop_mode='squash'),
+        ),
+    ],
+)
 def test_the_name_of_the_weights_tells_then_the_arch(arch, source, expected):
     assert data_config_of(arch, source) == expected
 
 
 def test_an_unknown_tag_is_one_sentence():
-    with pytest.raises(ConfigError, match=r'vit_base_patch16_224\.none.*vit-plugin zoo --weights lists'):
+    with pytest.raises(
+        ConfigError, match=r'vit_base_patch16_224\.none.*vit-plugin zoo --weights lists'
+    ):
         data_config_of('B/16', 'timm://vit_base_patch16_224.none')
 
 
-@pytest.mark.parametrize(('file', 'expected'), [
-    (dict(image_mean=[.5, .5, .5], image_std=[.5, .5, .5], resample=2, size=dict(height=224, width=224)), AUTHORS),
-    (dict(image_mean=[.1, .2, .3], image_std=[.4, .5, .6], resample=3, size=dict(shortest_edge=256),
-          do_center_crop=True, crop_size=dict(height=224, width=224)),
-     dict(mean=(.1, .2, .3), std=(.4, .5, .6), interpolation='bicubic', crop_pct=0.875, crop_mode='center')),
-    (dict(image_mean=[.5, .5, .5], image_std=[.5, .5, .5], size=224), AUTHORS),
-])
+@pytest.mark.parametrize(
+    ('file', 'expected'),
+    [
+        (
+            dict(
+                image_mean=[0.5, 0.5, 0.5],
+                image_std=[0.5, 0.5, 0.5],
+                resample=2,
+                size=dict(height=224, width=224),
+            ),
+            AUTHORS,
+        ),
+        (
+            dict(
+                image_mean=[0.1, 0.2, 0.3],
+                image_std=[0.4, 0.5, 0.6],
+                resample=3,
+                size=dict(shortest_edge=256),
+                do_center_crop=True,
+                crop_size=dict(height=224, width=224),
+            ),
+            dict(
+                mean=(0.1, 0.2, 0.3),
+                std=(0.4, 0.5, 0.6),
+                interpolation='bicubic',
+                crop_pct=0.875,
+                crop_mode='center',
+            ),
+        ),
+        (dict(image_mean=[0.5, 0.5, 0.5], image_std=[0.5, 0.5, 0.5], size=224), AUTHORS),
+    ],
+)
 def test_hugging_face_says_it_in_a_file(monkeypatch, tmp_path, file, expected):
     (tmp_path / 'preprocessor_config.json').write_text(json.dumps(file))
     monkeypatch.setattr('huggingface_hub.hf_hub_download', lambda name, file: str(tmp_path / file))
@@ -45,32 +83,64 @@ def test_hugging_face_says_it_in_a_file(monkeypatch, tmp_path, file, expected):
     said = []
     monkeypatch.setattr('vit_plugin.zoo.pixels.print_log', lambda text, *_: said.append(text))
     assert data_config_of('B/16', 'hf://org/name') == AUTHORS
-    assert said[0].startswith('hf://org/name does not say in its preprocessor_config.json the mean, std')
+    assert said[0].startswith(
+        'hf://org/name does not say in its preprocessor_config.json the mean, std'
+    )
 
 
-FILE = dict(do_resize=True, do_normalize=True, image_mean=[.485, .456, .406], image_std=[.229, .224, .225],
-            size=dict(height=224, width=224), resample=2)
+FILE = dict(
+    do_resize=True,
+    do_normalize=True,
+    image_mean=[0.485, 0.456, 0.406],
+    image_std=[0.229, 0.224, 0.225],
+    size=dict(height=224, width=224),
+    resample=2,
+)
 
 
-@pytest.mark.parametrize(('entries', 'expected'), [
-    (dict(resample=1), dict(interpolation='lanczos')), (dict(resample=4), dict(interpolation='box')),
-    (dict(resample=5), dict(interpolation='hamming')), (dict(resample=None), dict(interpolation='bilinear')),
-    (dict(size=dict(longest_edge=512)), dict(crop_mode='border')),
-    (dict(size=dict(shortest_edge=224), do_center_crop=False), dict(crop_mode='center', crop_pct=1.)),
-    (dict(size=dict(height=256, width=256), do_center_crop=True, crop_size=dict(height=224, width=224)),
-     dict(crop_mode='squash', crop_pct=0.875)),  # DeiT's
-    (dict(size=256, do_center_crop=True, crop_size=224), dict(crop_mode='center', crop_pct=0.875)),
-    (dict(do_normalize=False), dict(mean=(0, 0, 0), std=(1., 1., 1.))),
-    (dict(rescale_factor=2 / 255), dict(mean=(.2425, .228, .203), std=(.1145, .112, .1125))),
-    (dict(do_rescale=False), dict(mean=tuple(value / 255 for value in (.485, .456, .406)))),
-])
+@pytest.mark.parametrize(
+    ('entries', 'expected'),
+    [
+        (dict(resample=1), dict(interpolation='lanczos')),
+        (dict(resample=4), dict(interpolation='box')),
+        (dict(resample=5), dict(interpolation='hamming')),
+        (dict(resample=None), dict(interpolation='bilinear')),
+        (dict(size=dict(longest_edge=512)), dict(crop_mode='border')),
+        (
+            dict(size=dict(shortest_edge=224), do_center_crop=False),
+            dict(crop_mode='center', crop_pct=1.0),
+        ),
+        (
+            dict(
+                size=dict(height=256, width=256),
+                do_center_crop=True,
+                crop_size=dict(height=224, width=224),
+            ),
+            dict(crop_mode='squash', crop_pct=0.875),
+        ),  # DeiT's
+        (
+            dict(size=256, do_center_crop=True, crop_size=224),
+            dict(crop_mode='center', crop_pct=0.875),
+        ),
+        (dict(do_normalize=False), dict(mean=(0, 0, 0), std=(1.0, 1.0, 1.0))),
+        (
+            dict(rescale_factor=2 / 255),
+            dict(mean=(0.2425, 0.228, 0.203), std=(0.1145, 0.112, 0.1125)),
+        ),
+        (dict(do_rescale=False), dict(mean=tuple(value / 255 for value in (0.485, 0.456, 0.406)))),
+    ],
+)
 def test_a_field_changes_its_own_word_alone(monkeypatch, tmp_path, entries, expected):
     (tmp_path / 'preprocessor_config.json').write_text(json.dumps({**FILE, **entries}))
     monkeypatch.setattr('huggingface_hub.hf_hub_download', lambda name, file: str(tmp_path / file))
     found = data_config_of('B/16', 'hf://org/name')
     for key, value in expected.items():
         assert found[key] == (value if isinstance(value, str) else pytest.approx(value))
-    others = {key: value for key, value in found.items() if key not in expected and key not in ('mean', 'std')}
+    others = {
+        key: value
+        for key, value in found.items()
+        if key not in expected and key not in ('mean', 'std')
+    }
     assert others == {key: value for key, value in AUTHORS.items() if key in others}
 
 
@@ -80,5 +150,7 @@ def test_an_unknown_field_is_named_and_the_others_stay(monkeypatch, tmp_path):
     said = []
     monkeypatch.setattr('vit_plugin.zoo.pixels.print_log', lambda text, *_: said.append(text))
     assert data_config_of('B/16', 'hf://org/name')['mean'] == tuple(FILE['image_mean'])
-    assert said == ['hf://org/name does not say in its preprocessor_config.json the interpolation that its weights '
-                    'expect: interpolation=bilinear is assumed.']
+    assert said == [
+        'hf://org/name does not say in its preprocessor_config.json the interpolation that its '
+        'weights expect: interpolation=bilinear is assumed.'
+    ]

@@ -1,4 +1,6 @@
-"""The tokens are pooled as timm pools them, with its weights, by the config that a name is spelt out to."""
+"""The tokens are pooled as timm pools them, with its weights, by the config that a name is spelt
+out to.
+"""
 
 import pytest
 import timm
@@ -44,5 +46,5 @@ def test_the_pooled_vector_is_timms(monkeypatch, name):
     if getattr(theirs, 'rope', None) is not None:
         theirs.rope.float()
     with torch.no_grad():
-        pooled, = model.neck(model.backbone(images.double()))
+        (pooled,) = model.neck(model.backbone(images.double()))
         torch.testing.assert_close(pooled, theirs(images.double()), rtol=1e-12, atol=1e-12)

@@ -22,20 +22,36 @@ if TYPE_CHECKING:
 EXAMPLES = 3
 LARGEST = 64_000_000  # bytes of an upload; how many pixels it may have, the reader of images says
 LONGEST = 10  # sides of a picture; the weights of attention grow with the square of this
-ABOUT = """This model says what is in a picture, and shows what it looked at. Drop a picture of what it was trained on.
+ABOUT = """This model says what is in a picture, and shows what it looked at.
+Drop a picture of what it was trained on.
 More patches make finer pictures."""
 # A title for each picture, and what stands below it.
 PANELS = {
-    'attention': ('Attention', 'Each panel is a head of the chosen block: bright patches are those that the class '
-                  'token, or the mean of all patches, takes most from. A dark panel looks everywhere alike.'),
-    'rollout': ('Attention rolled out through the blocks', 'What of each patch has reached the class token, or the '
-                'mean of the patches, after this block.'),
-    'features': ('Features as colours', 'Patches of one colour have similar features (three principal components as '
-                 'red, green, blue).'),
-    'cam': ('What speaks for the most probable class', 'Bright patches raise the score of the class (Grad-CAM).')}
+    'attention': (
+        'Attention',
+        'Each panel is a head of the chosen block: bright patches are those that the class '
+        'token, or the mean of all patches, takes most from. A dark panel looks everywhere alike.',
+    ),
+    'rollout': (
+        'Attention rolled out through the blocks',
+        'What of each patch has reached the class token, or the '
+        'mean of the patches, after this block.',
+    ),
+    'features': (
+        'Features as colours',
+        'Patches of one colour have similar features (three principal components as '
+        'red, green, blue).',
+    ),
+    'cam': (
+        'What speaks for the most probable class',
+        'Bright patches raise the score of the class (Grad-CAM).',
+    ),
+}
 
 
-def draw_all(trained: TrainedModel, image: PreparedImage, block: int = -1) -> dict[str, np.ndarray | str]:
+def draw_all(
+    trained: TrainedModel, image: PreparedImage, block: int = -1
+) -> dict[str, np.ndarray | str]:
     """Every picture of :data:`~vit_plugin.visualization.pictures.PER_IMAGE`, by its name.
 
     Args:
@@ -46,7 +62,11 @@ def draw_all(trained: TrainedModel, image: PreparedImage, block: int = -1) -> di
     Returns:
         The pixels (H, W, 3) of a picture, or the sentence why this model has none.
     """
-    options = dict(attention=dict(blocks=[block]), rollout=dict(blocks=[block]), cam=dict(classes=trained.classes))
+    options = dict(
+        attention=dict(blocks=[block]),
+        rollout=dict(blocks=[block]),
+        cam=dict(classes=trained.classes),
+    )
     found: dict[str, np.ndarray | str] = {}
     for name, draw in PER_IMAGE.items():
         try:
@@ -65,7 +85,9 @@ def prepare(trained: TrainedModel, path: str, size: int | None = None) -> Prepar
     image = trained.prepare(path, size)
     short, long = sorted(image.covered)
     if long > LONGEST * short:
-        raise ConfigError(f'One side of the picture is more than {LONGEST} times the other; crop it.')
+        raise ConfigError(
+            f'One side of the picture is more than {LONGEST} times the other; crop it.'
+        )
     return image
 
 
@@ -102,19 +124,29 @@ def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.
         try:
             image = prepare(trained, path, size)
         except ConfigError as error:
-            raise gr.Error(str(error).replace(repr(path), 'that you gave'), print_exception=False) from None
+            raise gr.Error(
+                str(error).replace(repr(path), 'that you gave'), print_exception=False
+            ) from None
         try:
             found = trained(path)
-            text, scores = found.text(), {row['class']: row['score'] for row in found.rows() if 'score' in row}
+            text, scores = (
+                found.text(),
+                {row['class']: row['score'] for row in found.rows() if 'score' in row},
+            )
         except ConfigError as error:
             text, scores = str(error), {}
         is_label = bool(scores) and trained.task == 'classification'
-        values = [gr.Label(scores or None, visible=is_label), gr.Markdown(text, visible=not is_label)]
+        values = [
+            gr.Label(scores or None, visible=is_label),
+            gr.Markdown(text, visible=not is_label),
+        ]
         for name, picture in draw_all(trained, image, block).items():
             title, caption = PANELS[name]
             reason = picture if isinstance(picture, str) else None
-            values += [gr.Markdown(f'### {title}\n{reason or caption}', visible=True),
-                       gr.Image(None if reason else picture, visible=not reason)]
+            values += [
+                gr.Markdown(f'### {title}\n{reason or caption}', visible=True),
+                gr.Image(None if reason else picture, visible=not reason),
+            ]
         return values
 
     count = find_backbone(trained.model)[1].num_layers
@@ -123,33 +155,57 @@ def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.
         with gr.Row():
             with gr.Column(scale=2):
                 picture = gr.Image(image_mode=None, label='Drop a picture', type='filepath')
-                # Gradio would open the file first, with errors of its own. For a subclass it would write a stub file.
+                # Gradio would open the file first, with errors of its own. For a subclass it would
+                # write a stub file.
                 picture.preprocess = lambda upload: upload and upload.path
                 if found := examples(trained):
                     gr.Examples(found, picture, label='From its test images', cache_examples=False)
                 block = gr.Slider(1, count, count, step=1, label='Block of attention and rollout')
-                outputs = [gr.Label(label='Classes', num_top_classes=NUM_TOP), gr.Markdown(visible=False)]
+                outputs = [
+                    gr.Label(label='Classes', num_top_classes=NUM_TOP),
+                    gr.Markdown(visible=False),
+                ]
             with gr.Column(scale=3):
                 for name in PER_IMAGE:
-                    outputs += [gr.Markdown(visible=False),
-                                gr.Image(format='png', interactive=False, visible=False, show_label=False,
-                                         container=False, buttons=['fullscreen'], alt_text=PANELS[name][0])]
+                    outputs += [
+                        gr.Markdown(visible=False),
+                        gr.Image(
+                            format='png',
+                            interactive=False,
+                            visible=False,
+                            show_label=False,
+                            container=False,
+                            buttons=['fullscreen'],
+                            alt_text=PANELS[name][0],
+                        ),
+                    ]
         gr.on([picture.change, block.release], answer, [picture, block], outputs, api_name=False)
     return blocks.queue(default_concurrency_limit=1)
 
 
 def serve(blocks: 'gradio.Blocks', port: int) -> None:
-    """Show a :func:`page` at http://127.0.0.1:PORT until the process is interrupted. No other site may ask it.
+    """Show a :func:`page` at http://127.0.0.1:PORT until interrupted. No other site may ask it.
 
     Raises:
         ConfigError: if the port is taken.
     """
     import gradio as gr
-    theme = gr.themes.Default(font=['system-ui', 'sans-serif'], font_mono=['monospace'])  # others come from the network
+
+    # Others come from the network.
+    theme = gr.themes.Default(font=['system-ui', 'sans-serif'], font_mono=['monospace'])
     try:
         _, url, _ = blocks.launch(
-            server_name='127.0.0.1', server_port=port, theme=theme, footer_links=[], run_history=False, ssr_mode=False,
-            max_file_size=LARGEST, app_kwargs=dict(middleware=guards()), quiet=True, prevent_thread_lock=True)
+            server_name='127.0.0.1',
+            server_port=port,
+            theme=theme,
+            footer_links=[],
+            run_history=False,
+            ssr_mode=False,
+            max_file_size=LARGEST,
+            app_kwargs=dict(middleware=guards()),
+            quiet=True,
+            prevent_thread_lock=True,
+        )
     except OSError as error:
         raise ConfigError(f'--port {port} is taken by another program; give another.') from error
     print(f'The page is at {url}. Ctrl-C ends it.', flush=True)

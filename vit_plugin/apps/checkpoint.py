@@ -22,14 +22,20 @@ DETECTION = 'vit_plugin.detection'  # the module that recipes of detectors impor
 
 class Checkpoint(NamedTuple):
     """A checkpoint that was read."""
+
     path: str
     content: dict[str, Any]  # see vit_plugin.weights.sources.read_complete
     cfg: Config  # of its model
-    stranger: str | None = None  # where the config comes from, if it is the checkpoint's: see vit_plugin.weights.closed
+    # Where the config comes from, if it is the checkpoint's: see vit_plugin.weights.closed.
+    stranger: str | None = None
 
 
-def open_checkpoint(path: str, config: str | None = None, options: Mapping[str, Any] | None = None,
-                    use: str = 'predict') -> Checkpoint:
+def open_checkpoint(
+    path: str,
+    config: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    use: str = 'predict',
+) -> Checkpoint:
     """Read a checkpoint and its config.
 
     Args:
@@ -39,8 +45,8 @@ def open_checkpoint(path: str, config: str | None = None, options: Mapping[str, 
         use: what the checkpoint is read for, see :func:`~vit_plugin.weights.untrusted.admit`.
 
     Raises:
-        ConfigError: if the checkpoint or config cannot be read, if there is no config, if that in the checkpoint could
-            run code, or if parts of the model do not fit together.
+        ConfigError: if the checkpoint or config cannot be read, if there is no config, if that in
+            the checkpoint could run code, or if parts of the model do not fit together.
     """
     cfg = read_config(config, options) if config else None
     path = find_checkpoint(path)
@@ -61,12 +67,16 @@ def find_checkpoint(path: str) -> str:
         ConfigError: if there is none.
     """
     if path.endswith('.py') or path.startswith('vit_plugin::'):
-        raise ConfigError(f'{path!r} is a config, where a checkpoint is expected; give the config with --config.')
+        raise ConfigError(
+            f'{path!r} is a config, where a checkpoint is expected; give the config with --config.'
+        )
     if '://' not in path and os.path.isdir(path) and not is_checkpoint_folder(path):
         newest = newest_checkpoint(path)
         if newest is None:
-            raise ConfigError(f'The folder {path!r} has no manifest.json of a checkpoint and no checkpoints of a run; '
-                              'give the file or folder of a checkpoint.')
+            raise ConfigError(
+                f'The folder {path!r} has no manifest.json of a checkpoint and no checkpoints of '
+                'a run; give the file or folder of a checkpoint.'
+            )
         path = newest
     check_checkpoint(path)
     return path
@@ -81,19 +91,24 @@ def saved_config(content: Mapping[str, Any], path: str, use: str = 'predict') ->
         use: what it is read for, see :func:`~vit_plugin.weights.untrusted.admit`.
 
     Raises:
-        ConfigError: if there is none, if it could run code, or if it imports modules that are not imported.
+        ConfigError: if there is none, if it could run code, or if it imports modules that are not
+            imported.
     """
     meta = content.get('meta')
     settings = settings_of(meta.get('cfg') if isinstance(meta, Mapping) else None)
     if not isinstance(settings.get('model'), Mapping):
-        raise ConfigError(f'The checkpoint {path!r} holds no config; give it with --config, or to predict with weights '
-                          'alone, their arch with --arch, such as B/16.')
+        raise ConfigError(
+            f'The checkpoint {path!r} holds no config; give it with --config, or to predict with '
+            'weights alone, their arch with --arch, such as B/16.'
+        )
     imports = settings.get('custom_imports')
     modules = imports.get('imports') or () if isinstance(imports, Mapping) else ()
     if DETECTION in modules:
         import_module(DETECTION)
     missing = [name for name in modules if name not in sys.modules]
     if missing:
-        raise ConfigError(f'The config in {path!r} names the modules {missing} to import, and no code is run that a '
-                          f'checkpoint names; {REMEDY}.')
+        raise ConfigError(
+            f'The config in {path!r} names the modules {missing} to import, and no code is run '
+            f'that a checkpoint names; {REMEDY}.'
+        )
     return Config(admit(settings, path, use))

@@ -38,16 +38,19 @@ from .checkpoint import Checkpoint
 
 
 def load_config(args: argparse.Namespace, checkpoint: Checkpoint | None = None) -> Config:
-    """The config in the file ``args.config``, or of a checkpoint, with the flags of ``add_run_arguments``.
+    """The config of ``args.config`` or of a checkpoint, with the flags of ``add_run_arguments``.
 
-    To the config of the checkpoint, ``--cfg-options`` have been applied. Without a config file, logs go to its folder.
+    To the config of the checkpoint, ``--cfg-options`` have been applied. Without a config file,
+    logs go to its folder.
     """
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
     cfg = checkpoint.cfg if checkpoint else read_config(args.config, args.cfg_options)
     cfg.launcher = args.launcher
     if checkpoint and not args.config:
         cfg.work_dir = str(Path(checkpoint.path).parent)
-    cfg.work_dir = args.work_dir or cfg.get('work_dir') or str(Path('work_dirs', Path(args.config).stem))
+    cfg.work_dir = (
+        args.work_dir or cfg.get('work_dir') or str(Path('work_dirs', Path(args.config).stem))
+    )
     check_path(cfg.work_dir)
     apply_loader_defaults(cfg, args.no_pin_memory)
     cfg.verbose = args.verbose or cfg.get('verbose', False)
@@ -69,13 +72,14 @@ def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runn
     cfg.setdefault('runner_type', 'vit_plugin.Runner')
     _check_schedule_length(cfg)
     runner = RUNNERS.build(cfg)
-    if get_device() == 'cpu' and isinstance(runner.model, nn.Module):  # torch's SyncBatchNorm does not run there
+    # Torch's SyncBatchNorm does not run there.
+    if get_device() == 'cpu' and isinstance(runner.model, nn.Module):
         runner.model = revert_sync_batchnorm(runner.model)
     return runner
 
 
 def import_data_sets(scope: str | None) -> None:
-    """Import a framework's data sets, which print that they could not import OneDL, without that line."""
+    """Import a framework's data sets without their line that OneDL could not be imported."""
     name = f'{scope}.datasets'
     if scope and find_spec(scope) and find_spec(name):
         with redirect_stdout(io.StringIO()):
@@ -83,7 +87,7 @@ def import_data_sets(scope: str | None) -> None:
 
 
 def _check_schedule_length(cfg: Config) -> None:
-    """Raise a ``ConfigError`` if the schedules are made for another length and the runner does not scale them."""
+    """Raise a ``ConfigError`` if the schedules are made for another length and are not scaled."""
     made_for, kind = cfg.get('schedule_length'), cfg.runner_type
     unit = 'max_epochs' if (cfg.get('train_cfg') or {}).get('max_epochs') else 'max_iters'
     length = (cfg.get('train_cfg') or {}).get(unit)
@@ -91,9 +95,11 @@ def _check_schedule_length(cfg: Config) -> None:
     differ = None not in (made_for, length, cfg.get('param_scheduler')) and made_for != length
     if differ and not issubclass(kind, Runner):
         raise ConfigError(
-            f'train_cfg.{unit}={length}, and the param_scheduler is made for schedule_length={made_for}, which '
-            f'vit_plugin.Runner scales and {kind.__name__} does not; leave runner_type out, give {unit}={made_for}, or '
-            f'write a param_scheduler for {length} and schedule_length={length}.')
+            f'train_cfg.{unit}={length}, and the param_scheduler is made for '
+            f'schedule_length={made_for}, which vit_plugin.Runner scales and {kind.__name__} does '
+            f'not; leave runner_type out, give {unit}={made_for}, or write a param_scheduler for '
+            f'{length} and schedule_length={length}.'
+        )
 
 
 def check_device(device: str) -> None:
@@ -101,17 +107,22 @@ def check_device(device: str) -> None:
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise ConfigError(f'--device {device!r} is not in this machine ({first_line(error)}); give --device '
-                          f'{get_device()}.') from error
+        raise ConfigError(
+            f'--device {device!r} is not in this machine ({first_line(error)}); give --device '
+            f'{get_device()}.'
+        ) from error
 
 
 class TrainingError(RuntimeError):
-    """An unknown error after the first step. It keeps its traceback, because repeating such a run is expensive."""
+    """An unknown error after the first step.
+
+    It keeps its traceback, because repeating such a run is expensive.
+    """
 
 
 @contextmanager
 def one_sentence_errors(traceback: bool = False) -> Iterator[None]:
-    """End the program with one sentence after an error, or with its traceback. Checkpoints are read safely."""
+    """End the program after an error with one sentence or traceback. Read checkpoints safely."""
     try:
         with reading_safely():
             yield
@@ -125,7 +136,8 @@ def run_main(main: Callable[[argparse.Namespace], None], args: argparse.Namespac
     """Run a tool with its arguments, see :func:`one_sentence_errors`."""
     leave_out_multimodal()
     if not getattr(args, 'verbose', False):
-        quieten(MMLogger.get_current_instance())  # for what the frameworks log when they are imported
+        # For what the frameworks log when they are imported.
+        quieten(MMLogger.get_current_instance())
     with one_sentence_errors(args.traceback):
         main(args)
 
@@ -153,11 +165,16 @@ def report_interrupt(runner: mmengine.runner.Runner) -> Iterator[None]:
             error.filename = runner.work_dir  # writers of logs and settings do not name their file
         if not interrupts:
             if runner.iter and isinstance(error, Exception) and not explained(error):
-                raise TrainingError(f'The training ended after {runner.iter} iterations.') from error
+                raise TrainingError(
+                    f'The training ended after {runner.iter} iterations.'
+                ) from error
             raise
         last = Path(runner.work_dir, MARKER)
-        saved = f'the last checkpoint is {last.read_text()}; continue with --resume' if last.is_file() else (
-            'there was no checkpoint yet')
+        saved = (
+            f'the last checkpoint is {last.read_text()}; continue with --resume'
+            if last.is_file()
+            else ('there was no checkpoint yet')
+        )
         message = f'Interrupted after {runner.iter} iterations: {saved}.'
         raise SystemExit(message if is_main_process() else 1) from None
     finally:

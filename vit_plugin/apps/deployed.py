@@ -17,14 +17,16 @@ Outputs = Tensor | tuple[Tensor, ...]
 class Deployed(nn.Module):
     """Preprocessing and network in one module, in this dtype.
 
-    Its forward gets images (B, C, H, W), float32 from 0 to 255, in the network's channel order (RGB). A detector's also
-    gets their heights and widths (B, 2) in int64, beyond which they are padded.
+    Its forward gets images (B, C, H, W), float32 from 0 to 255, in the network's channel order
+    (RGB). A detector's also gets their heights and widths (B, 2) in int64, beyond which they are
+    padded.
 
     Attributes:
         inputs, outputs: the names of what the forward gets and returns.
         unit, least: sides of images are multiples of the first in such a graph, at least so many.
     """
-    inputs: ClassVar[tuple[str, ...]] = ('images', )
+
+    inputs: ClassVar[tuple[str, ...]] = ('images',)
     outputs: ClassVar[tuple[str, ...]]
 
     def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
@@ -50,32 +52,40 @@ class Deployed(nn.Module):
 
     def difference(self, found: Outputs, wanted: Outputs) -> float:
         """The largest difference of outputs, relative to the largest value of each."""
-        return max(_relative(one, other) for one, other in zip(_tuple(found), _tuple(wanted), strict=True))
+        return max(
+            _relative(one, other) for one, other in zip(_tuple(found), _tuple(wanted), strict=True)
+        )
 
 
 class DeployedClassifier(Deployed):
     """MMPretrain's classifier -> logits (B, classes)."""
-    outputs = ('logits', )
+
+    outputs = ('logits',)
 
     def forward(self, images: Tensor) -> Tensor:
         return self.model.head(self.features(images)).float()
 
 
 class DeployedSegmentor(Deployed):
-    """MMSegmentation's segmentor -> logits (B, classes, H, W), the largest of which is the class of a pixel."""
-    outputs = ('logits', )
+    """MMSegmentation's segmentor -> logits (B, classes, H, W). The largest is a pixel's class."""
+
+    outputs = ('logits',)
 
     def forward(self, images: Tensor) -> Tensor:
         size = tuple(images.shape[-2:])
         return self.model.decode_head.predict(
-            self.features(images), [dict(img_shape=size, pad_shape=size)], self.model.test_cfg).float()
+            self.features(images), [dict(img_shape=size, pad_shape=size)], self.model.test_cfg
+        ).float()
 
 
 class DeployedQueries(Deployed):
-    """EoMT for instances or panoptic masks -> class logits (B, Q, classes + 1) and mask logits (B, Q, H/4, W/4).
+    """EoMT for instances or panoptic masks -> class logits and mask logits.
+
+    Their shapes are (B, Q, classes + 1) and (B, Q, H/4, W/4).
 
     How masks become segments is MMDetection's fusion, outside of the graph.
     """
+
     outputs = ('classes', 'masks')
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
@@ -88,12 +98,13 @@ class DeployedBoxes(Deployed):
 
     Boxes are left, top, right and bottom in pixels of the image. No score is too low to be there.
     """
+
     inputs = ('images', 'sizes')
     outputs = ('boxes', 'scores', 'labels')
 
     @property
     def least(self) -> int:
-        """So that the coarsest map has two rows: torch.export takes a side of one for a constant."""
+        """Enough for two rows of the coarsest map: torch.export takes a side of 1 as constant."""
         side = 16 * self.model.backbone.strides[-1]
         with torch.no_grad():
             maps = self.features(torch.zeros(1, self.model.backbone.in_channels, side, side))
@@ -101,9 +112,11 @@ class DeployedBoxes(Deployed):
         return max(2, math.ceil(2 * coarsest / self.unit))
 
     def difference(self, found: Outputs, wanted: Outputs) -> float:
-        """Distance of boxes to the nearest of their class, in both directions, see :func:`nearest`."""
+        """Distance of boxes to the nearest of their class, both ways, see :func:`nearest`."""
         images = list(zip(*found, *wanted, strict=True))
-        return distance(torch.cat([nearest(*image[i:], *image[:i]) for image in images for i in (0, 3)]))
+        return distance(
+            torch.cat([nearest(*image[i:], *image[:i]) for image in images for i in (0, 3)])
+        )
 
 
 class DeployedDETR(DeployedBoxes):
@@ -111,7 +124,13 @@ class DeployedDETR(DeployedBoxes):
 
     def forward(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, ...]:
         logits, boxes, *_ = self.model.bbox_head(self.features(images), (sizes, images.shape[-2:]))
-        scores, best = logits[-1].float().sigmoid().flatten(1).topk(self.model.bbox_head.test_cfg['max_per_img'])
+        scores, best = (
+            logits[-1]
+            .float()
+            .sigmoid()
+            .flatten(1)
+            .topk(self.model.bbox_head.test_cfg['max_per_img'])
+        )
         classes = logits.shape[-1]
         boxes = box_convert(boxes[-1].float(), 'cxcywh', 'xyxy') * _ends(sizes)
         boxes = boxes.gather(1, (best // classes)[..., None].expand(-1, -1, 4))
@@ -127,25 +146,38 @@ class DeployedRetinaNet(DeployedBoxes):
     def forward(self, images: Tensor, sizes: Tensor) -> tuple[Tensor, ...]:
         head, test_cfg = self.model.bbox_head, self.model.bbox_head.test_cfg
         logits, deltas = head(self.features(images))
-        anchors = head.prior_generator.grid_priors([level.shape[-2:] for level in logits], device=images.device)
+        anchors = head.prior_generator.grid_priors(
+            [level.shape[-2:] for level in logits], device=images.device
+        )
         found = []
         for level, delta, anchor in zip(logits, deltas, anchors, strict=True):
-            scores = level.float().permute(0, 2, 3, 1).flatten(1).sigmoid()  # (B, positions * anchors * classes)
+            # (B, positions * anchors * classes).
+            scores = level.float().permute(0, 2, 3, 1).flatten(1).sigmoid()
             most = test_cfg.get('nms_pre', -1)
             count = scores.shape[1]
             scores, best = scores.topk(count if most < 0 else torch.sym_min(most, count))
             rows = best // head.num_classes
             delta = delta.float().permute(0, 2, 3, 1).reshape(images.shape[0], -1, 4)
             delta = delta.gather(1, rows[..., None].expand(-1, -1, 4))
-            boxes = head.bbox_coder.decode(anchor[rows].flatten(0, 1), delta.flatten(0, 1)).unflatten(0, rows.shape)
+            boxes = head.bbox_coder.decode(
+                anchor[rows].flatten(0, 1), delta.flatten(0, 1)
+            ).unflatten(0, rows.shape)
             found.append((_clipped(boxes, sizes), scores, best % head.num_classes))
         boxes, scores, labels = (torch.cat(parts, dim=1) for parts in zip(*found, strict=True))
         image = torch.arange(images.shape[0], device=images.device)[:, None].expand_as(labels)
         # Boxes of two classes do not overlap, nor do those of two images.
-        apart = torch.stack((labels, image), dim=-1) * (1. + boxes.max())
-        kept = nms((boxes + apart.repeat(1, 1, 2)).flatten(0, 1), scores.flatten(), test_cfg['nms']['iou_threshold'])
-        there = torch.zeros_like(scores).flatten().index_fill(0, kept, 1.).unflatten(0, scores.shape)
-        scores, best = (scores * there).topk(torch.sym_min(test_cfg['max_per_img'], scores.shape[1]))
+        apart = torch.stack((labels, image), dim=-1) * (1.0 + boxes.max())
+        kept = nms(
+            (boxes + apart.repeat(1, 1, 2)).flatten(0, 1),
+            scores.flatten(),
+            test_cfg['nms']['iou_threshold'],
+        )
+        there = (
+            torch.zeros_like(scores).flatten().index_fill(0, kept, 1.0).unflatten(0, scores.shape)
+        )
+        scores, best = (scores * there).topk(
+            torch.sym_min(test_cfg['max_per_img'], scores.shape[1])
+        )
         there = scores > 0
         boxes = boxes.gather(1, best[..., None].expand(-1, -1, 4)) * there[..., None]
         return boxes, scores, labels.gather(1, best) * there
@@ -175,8 +207,10 @@ def deploy(model: nn.Module, dtype: str = 'float32') -> Deployed:
     """
     backbone = getattr(model, 'backbone', None)
     if not isinstance(backbone, Backbone):
-        raise ConfigError(f'model.backbone: {type(backbone).__name__} is not one of vit_plugin, and only those can be '
-                          'exported.')
+        raise ConfigError(
+            f'model.backbone: {type(backbone).__name__} is not one of vit_plugin, and only those '
+            'can be exported.'
+        )
     network = torch.bfloat16 if dtype == 'bfloat16' else torch.float32
     return _kind(model)(deepcopy(model), network).eval().requires_grad_(False)
 
@@ -187,14 +221,20 @@ def _kind(model: nn.Module) -> type[Deployed]:
     Raises:
         ConfigError: see :func:`deploy`.
     """
-    names = {name: {kind.__name__ for kind in type(getattr(model, name)).__mro__}
-             for name in ('head', 'decode_head', 'bbox_head', 'panoptic_head') if hasattr(model, name)}
+    names = {
+        name: {kind.__name__ for kind in type(getattr(model, name)).__mro__}
+        for name in ('head', 'decode_head', 'bbox_head', 'panoptic_head')
+        if hasattr(model, name)
+    }
     if 'head' in names:
         return DeployedClassifier
     if 'decode_head' in names:
         if model.test_cfg.get('mode') == 'slide':
-            raise ConfigError("model.test_cfg.mode='slide' cuts an image into windows, which is no part of a graph; "
-                              "export with --cfg-options model.test_cfg.mode=whole and --size, and cut outside.")
+            raise ConfigError(
+                "model.test_cfg.mode='slide' cuts an image into windows, which is no part of a "
+                'graph; export with --cfg-options model.test_cfg.mode=whole and --size, and cut '
+                'outside.'
+            )
         return DeployedSegmentor
     if 'LWDETRHead' in names.get('bbox_head', ()):
         return DeployedDETR
@@ -202,20 +242,31 @@ def _kind(model: nn.Module) -> type[Deployed]:
         return DeployedRetinaNet
     if 'EoMTHead' in names.get('panoptic_head', ()):
         return DeployedQueries
-    raise ConfigError(f'model: {type(model).__name__} chooses boxes or masks in steps that are no graph; classifiers, '
-                      'segmentors, EoMT, and detectors with an LWDETRHead or a RetinaHead can be exported.')
+    raise ConfigError(
+        f'model: {type(model).__name__} chooses boxes or masks in steps that are no graph; '
+        'classifiers, segmentors, EoMT, and detectors with an LWDETRHead or a RetinaHead can be '
+        'exported.'
+    )
 
 
-def nearest(boxes: Tensor, scores: Tensor, labels: Tensor, other_boxes: Tensor, other_scores: Tensor,
-            other_labels: Tensor) -> Tensor:
+def nearest(
+    boxes: Tensor,
+    scores: Tensor,
+    labels: Tensor,
+    other_boxes: Tensor,
+    other_scores: Tensor,
+    other_labels: Tensor,
+) -> Tensor:
     """The distance (N) of each box (N, 4) of an image to the nearest of its class among others.
 
     It is the larger one of their sides and of their scores, relative to the largest of the others.
     """
     if not len(boxes) or not len(other_boxes):
-        return boxes.new_full((len(boxes), ), math.inf)
+        return boxes.new_full((len(boxes),), math.inf)
     apart = (boxes[:, None] - other_boxes).abs().amax(-1) / other_boxes.abs().max().clamp(min=1e-6)
-    apart = torch.maximum(apart, (scores[:, None] - other_scores).abs() / other_scores.max().clamp(min=1e-6))
+    apart = torch.maximum(
+        apart, (scores[:, None] - other_scores).abs() / other_scores.max().clamp(min=1e-6)
+    )
     return apart.masked_fill(labels[:, None] != other_labels, math.inf).amin(1)
 
 
@@ -224,14 +275,18 @@ def distance(distances: Tensor) -> float:
 
     Where scores tie, rounding decides which of two boxes is there.
     """
-    return distances.quantile(0.95, interpolation='higher').item() if len(distances) else 0.
+    return distances.quantile(0.95, interpolation='higher').item() if len(distances) else 0.0
 
 
 def _tuple(outputs: Outputs) -> tuple[Tensor, ...]:
-    return (outputs, ) if isinstance(outputs, Tensor) else tuple(outputs)
+    return (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
 
 
 def _relative(found: Tensor, wanted: Tensor) -> float:
     if found.shape != wanted.shape:
         return math.inf
-    return ((found - wanted).abs().max() / wanted.abs().max().clamp(min=1e-6)).item() if wanted.numel() else 0.
+    return (
+        ((found - wanted).abs().max() / wanted.abs().max().clamp(min=1e-6)).item()
+        if wanted.numel()
+        else 0.0
+    )

@@ -65,8 +65,10 @@ def _classes_of(prediction: Prediction) -> list[tuple[str, Colour]]:
     """Legend for the classes of an image or a map, with their colours."""
     if prediction.map is None:
         return [(f'{row["class"]} {row["score"]:.2f}', WHITE) for row in prediction.rows()]
-    return [(f'{row["class"]} {row["share"]:.0%}', colour_of(label))
-            for row, label in zip(prediction.rows(), prediction.labels, strict=True)]
+    return [
+        (f'{row["class"]} {row["share"]:.0%}', colour_of(label))
+        for row, label in zip(prediction.rows(), prediction.labels, strict=True)
+    ]
 
 
 def colour_of(label: int) -> Colour:
@@ -82,7 +84,8 @@ def _fill(picture: np.ndarray, mask: np.ndarray, colour: Colour) -> None:
     region = mask.astype(bool)
     picture[region] = (1 - OPACITY) * picture[region] + OPACITY * np.array(colour)
     outlines, _ = cv2.findContours(
-        region.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+        region.astype(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE
+    )
     cv2.drawContours(picture, outlines, -1, colour, _thickness(picture), cv2.LINE_AA)
 
 

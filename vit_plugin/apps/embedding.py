@@ -16,12 +16,15 @@ from .trained_model import TrainedModel
 THREADS = 4  # that read images while the model computes
 
 
-def embed(trained: TrainedModel, reading: Reading, batch_size: int = 32) -> Iterator[tuple[list[str], np.ndarray]]:
-    """The names and the features (N, C) of each batch of images, in their order, without those that cannot be read.
+def embed(
+    trained: TrainedModel, reading: Reading, batch_size: int = 32
+) -> Iterator[tuple[list[str], np.ndarray]]:
+    """The names and features (N, C) of each batch of images in order, without unreadable images.
 
     Raises:
         ConfigError: see :meth:`TrainedModel.features`.
     """
+
     def sample(source: Input) -> tuple[str, dict[str, Any]] | None:
         found = reading.read(source, trained.sample)
         return None if found is None else (source.name, found)
@@ -30,7 +33,10 @@ def embed(trained: TrainedModel, reading: Reading, batch_size: int = 32) -> Iter
     with ThreadPoolExecutor(THREADS) as pool:
         waiting: Iterable[tuple[str, dict[str, Any]] | None] = ()
         for i in range(0, len(inputs) + batch_size, batch_size):
-            ready, waiting = list(filter(None, waiting)), pool.map(sample, inputs[i:i + batch_size])
+            ready, waiting = (
+                list(filter(None, waiting)),
+                pool.map(sample, inputs[i : i + batch_size]),
+            )
             if ready:  # the next are read while these are computed
                 names, samples = zip(*ready, strict=True)
                 yield list(names), trained.features(samples)

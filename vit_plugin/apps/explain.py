@@ -13,31 +13,53 @@ from vit_plugin.config.names import nearest, parameters, registered
 from vit_plugin.errors import ConfigError, MissingExtraError, first_line
 
 # MMEngine's root registries by what they hold, such as 'model'.
-ROOTS = {value.name: value for value in vars(mmengine.registry).values() if isinstance(value, Registry)}
+ROOTS = {
+    value.name: value for value in vars(mmengine.registry).values() if isinstance(value, Registry)
+}
 
 NO_MEMORY = 'DefaultCPUAllocator: '  # which raises a RuntimeError
 # Known errors: a pattern of their text, and a sentence with the groups of the pattern.
 KNOWN = (
-    (r'(EADDRINUSE|[Aa]ddress already in use)',
-     'the port of rank 0 is taken by another program; give another, such as PORT=29501'),
-    (r'Timed out after \d+ seconds waiting for clients\. (\d+)/(\d+) clients joined',
-     'only {0} of {1} processes came within env_cfg.dist_cfg.timeout; start all of them, or give a longer time-out'),
-    (r'client socket has timed out after .* trying to connect to \(([^,]+), (\d+)\)',
-     'rank 0 did not answer at {0}:{1} within env_cfg.dist_cfg.timeout; start all processes, and check that '
-     'MASTER_ADDR and MASTER_PORT are those of the first machine'),
-    (r'AmpOptimizerWrapper`` is only available',
-     "MMEngine's AmpOptimWrapper needs a GPU; give --amp, or type='vit_plugin.AmpOptimWrapper', which works on "
-     'a CPU too'),
-    (r"No module named 'mmcv._ext'",
-     "mmcv was not compiled; add custom_imports=dict(imports=['vit_plugin.detection']), which has its ops without a "
-     'compiler'),
-    (r'Found no NVIDIA driver|Torch not compiled with (\w+) enabled|No (\w+) GPUs are available|invalid device ordinal',
-     'the device that is asked for is not in this machine; leave --device out, or give --device cpu'),
-    (r'DataLoader worker \(pid\(?s?\)? ?([\d, ]+)\) (?:is killed|exited)',
-     'a process that loads data was killed (pid {0}), as happens when memory runs out; give fewer with '
-     '--cfg-options train_dataloader.num_workers=NUMBER'),
-    (r'unable to (?:open shared memory|mmap|write to file </torch)',
-     'the shared memory for data workers is full; make /dev/shm larger, or give num_workers=0 in the data loaders'),
+    (
+        r'(EADDRINUSE|[Aa]ddress already in use)',
+        'the port of rank 0 is taken by another program; give another, such as PORT=29501',
+    ),
+    (
+        r'Timed out after \d+ seconds waiting for clients\. (\d+)/(\d+) clients joined',
+        'only {0} of {1} processes came within env_cfg.dist_cfg.timeout; start all of them, or '
+        'give a longer time-out',
+    ),
+    (
+        r'client socket has timed out after .* trying to connect to \(([^,]+), (\d+)\)',
+        'rank 0 did not answer at {0}:{1} within env_cfg.dist_cfg.timeout; start all processes, '
+        'and check that MASTER_ADDR and MASTER_PORT are those of the first machine',
+    ),
+    (
+        r'AmpOptimizerWrapper`` is only available',
+        "MMEngine's AmpOptimWrapper needs a GPU; give --amp, or "
+        "type='vit_plugin.AmpOptimWrapper', which works on a CPU too",
+    ),
+    (
+        r"No module named 'mmcv._ext'",
+        "mmcv was not compiled; add custom_imports=dict(imports=['vit_plugin.detection']), which "
+        'has its ops without a compiler',
+    ),
+    (
+        r'Found no NVIDIA driver|Torch not compiled with (\w+) enabled|'
+        r'No (\w+) GPUs are available|invalid device ordinal',
+        'the device that is asked for is not in this machine; leave --device out, or give '
+        '--device cpu',
+    ),
+    (
+        r'DataLoader worker \(pid\(?s?\)? ?([\d, ]+)\) (?:is killed|exited)',
+        'a process that loads data was killed (pid {0}), as happens when memory runs out; give '
+        'fewer with --cfg-options train_dataloader.num_workers=NUMBER',
+    ),
+    (
+        r'unable to (?:open shared memory|mmap|write to file </torch)',
+        'the shared memory for data workers is full; make /dev/shm larger, or give num_workers=0 '
+        'in the data loaders',
+    ),
 )
 
 
@@ -46,8 +68,11 @@ def explained(error: BaseException) -> str | None:
     text = str(error)
     if isinstance(error, (ConfigError, MissingExtraError)):
         # torch puts the traceback of a process that loads data before the sentence.
-        text = text.strip().splitlines()[-1].partition(': ')[2] if text.startswith('Caught ') else text
-        part = re.match(r'\w+: (?:\w+: )?(?=[\w.]+ is not in the )', text)  # of ours, with a part of a framework's
+        text = (
+            text.strip().splitlines()[-1].partition(': ')[2] if text.startswith('Caught ') else text
+        )
+        # Of ours, with a part of a framework's.
+        part = re.match(r'\w+: (?:\w+: )?(?=[\w.]+ is not in the )', text)
         return f'{part[0]}{_of_building(text)}' if part else text
     known = _of_machine(error) or _of_building(text)
     return known and (known if known.endswith(('.', '?')) else f'{known}.')
@@ -56,34 +81,49 @@ def explained(error: BaseException) -> str | None:
 def sentence(error: BaseException) -> str:
     """The sentence to print instead of a traceback. Of an unknown error, it is its first line."""
     return explained(error) or (
-        f'{type(error).__name__}: {first_line(error)}; give --traceback to see where it comes from.')
+        f'{type(error).__name__}: {first_line(error)}; give --traceback to see where it comes from.'
+    )
 
 
 def _of_machine(error: BaseException) -> str | None:
     """The sentence for an error of the machine or the settings."""
     full = isinstance(error, (torch.OutOfMemoryError, MemoryError)) or NO_MEMORY in str(error)
     if full:
-        return ('there is not enough memory; give a smaller train_dataloader.batch_size, model.backbone.with_cp=True '
-                'or --amp')
+        return (
+            'there is not enough memory; give a smaller train_dataloader.batch_size, '
+            'model.backbone.with_cp=True or --amp'
+        )
     for pattern, known in KNOWN:
         if match := re.search(pattern, str(error)):
             return known.format(*(group for group in match.groups() if group))
-    if isinstance(error, OSError) and not isinstance(error, (socket.gaierror, ConnectionError)) and error.errno:
+    if (
+        isinstance(error, OSError)
+        and not isinstance(error, (socket.gaierror, ConnectionError))
+        and error.errno
+    ):
         path = f'{error.filename!r}' if error.filename else 'a file'
-        doing = 'written' if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS) else 'used'
+        doing = (
+            'written'
+            if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EROFS)
+            else 'used'
+        )
         return f'{path} cannot be {doing} ({error.strerror}); make room, or give another path'
     return None
 
 
 def _of_building(text: str) -> str | None:
-    """The sentence for an error while a part of the config was built. It suggests the nearest name."""
-    if unknown := re.search(r"([\w.]+) is not in the (?:\S+::)?([\w ]+) registry", text):
+    """The sentence for an error while a config part was built. It suggests the nearest name."""
+    if unknown := re.search(r'([\w.]+) is not in the (?:\S+::)?([\w ]+) registry', text):
         name, kind = unknown.groups()
         return f'there is no {name!r} among the {kind}s{nearest(name, registered(ROOTS.get(kind)))}'
-    if wrong := re.search(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'", text):
+    if wrong := re.search(
+        r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'", text
+    ):
         called, name = wrong.groups()
         return f'{called} has no setting {name!r}{nearest(name, parameters(_class_named(called)))}'
-    if missing := re.search(r'(\w+)(?:\.__init__)?\(\) missing \d+ required [\w -]*arguments?: (.*)', text):
+    if missing := re.search(
+        r'(\w+)(?:\.__init__)?\(\) missing \d+ required [\w -]*arguments?: (.*)', text
+    ):
         return f'{missing[1]} needs the setting {missing[2]}'
     return None
 

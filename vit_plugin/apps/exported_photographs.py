@@ -1,4 +1,4 @@
-"""An exported file and its checkpoint side by side, from photographs of several shapes to their answers."""
+"""An exported file against its checkpoint, from photographs of several shapes to their answers."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,7 +29,9 @@ def photographs(folder: Path) -> list[Path]:
         image = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_CUBIC)
         for _ in range(6):
             x, y = int(random.integers(width)), int(random.integers(height))
-            cv2.circle(image, (x, y), min(width, height) // 8, random.integers(0, 256, 3).tolist(), -1)
+            cv2.circle(
+                image, (x, y), min(width, height) // 8, random.integers(0, 256, 3).tolist(), -1
+            )
         exif = Image.Exif()
         if number == len(SHAPES) - 1:
             exif[ORIENTATION] = TURNED
@@ -42,7 +44,8 @@ def compare_photographs(trained: TrainedModel, file: Path) -> tuple[int, float]:
     """Ask the file and the model about the same photographs.
 
     Returns:
-        The largest difference of a pixel, of 255, without what is padded; and that of the answers, see :func:`apart`.
+        The largest difference of a pixel, of 255, without what is padded; and that of the answers,
+        see :func:`apart`.
     """
     model = OnnxModel(file)
     pixels, answers = [], []
@@ -57,15 +60,20 @@ def compare_photographs(trained: TrainedModel, file: Path) -> tuple[int, float]:
             pixels.append(int(np.abs(inner - theirs).max()) if same_shape else 255)
             if model.answers:
                 answers.append(apart(model(read_image(path)), trained(str(path))))
-    return max(pixels), max(answers, default=0.)
+    return max(pixels), max(answers, default=0.0)
 
 
 def apart(found: Prediction, wanted: Prediction) -> float:
-    """The largest difference of a class's score, or the share of a map's pixels that differ, or a distance of boxes."""
+    """The largest difference of a class's score, a share of different pixels, or a box distance."""
     if wanted.map is not None and found.map is not None:
         return float(np.not_equal(found.map, wanted.map).mean())
     if wanted.boxes is None:
         order, other = np.argsort(found.labels), np.argsort(wanted.labels)
         return float(np.abs(found.scores[order] - wanted.scores[other]).max())
-    boxes = (torch.as_tensor(part) for one in (wanted, found) for part in (one.boxes, one.scores, one.labels))
-    return distance(nearest(*boxes))  # one way, since the file also has boxes below the score_thr of a test
+    boxes = (
+        torch.as_tensor(part)
+        for one in (wanted, found)
+        for part in (one.boxes, one.scores, one.labels)
+    )
+    # One way, since the file also has boxes below the score_thr of a test.
+    return distance(nearest(*boxes))

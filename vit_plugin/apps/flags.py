@@ -1,4 +1,4 @@
-"""The flags that commands share, parsed before torch is imported: ``--help`` and a typo take no time."""
+"""The flags that commands share, parsed before torch is imported, so that ``--help`` is instant."""
 
 import argparse
 import math
@@ -14,9 +14,15 @@ from vit_plugin.files.shipped import recipe
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags that OpenMMLab's `train.py` and `test.py` share."""
     parser.add_argument('--work-dir', help='folder for logs, checkpoints and metrics')
-    parser.add_argument('--amp', action='store_true', help='automatic mixed precision; bfloat16 on a CPU')
-    parser.add_argument('--verbose', action='store_true', help='show all of the log, as its file has it')
-    parser.add_argument('--no-pin-memory', action='store_true', help='do not pin the memory of the data loaders')
+    parser.add_argument(
+        '--amp', action='store_true', help='automatic mixed precision; bfloat16 on a CPU'
+    )
+    parser.add_argument(
+        '--verbose', action='store_true', help='show all of the log, as its file has it'
+    )
+    parser.add_argument(
+        '--no-pin-memory', action='store_true', help='do not pin the memory of the data loaders'
+    )
     add_cfg_options(parser)
     parser.add_argument('--launcher', choices=['none', 'pytorch', 'slurm', 'mpi'], default='none')
     # Older launchers pass this to the script. torchrun sets an environment variable instead.
@@ -25,68 +31,93 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_checkpoint_argument(parser: argparse.ArgumentParser, **options: Any) -> None:
     """Add ``checkpoint`` and ``--config``, which a checkpoint of a training does not need."""
-    parser.add_argument('checkpoint', help='checkpoint, or folder of a run, whose last one is taken', **options)
+    parser.add_argument(
+        'checkpoint', help='checkpoint, or folder of a run, whose last one is taken', **options
+    )
     add_config_argument(parser)
 
 
 def add_config_argument(parser: argparse.ArgumentParser) -> None:
     """Add ``--config``."""
-    parser.add_argument('--config', help='config of the model; default: the one that the checkpoint holds')
+    parser.add_argument(
+        '--config', help='config of the model; default: the one that the checkpoint holds'
+    )
 
 
 def add_model_arguments(parser: argparse.ArgumentParser, **options: Any) -> None:
     """Add the flags of :func:`~vit_plugin.apps.load.load`."""
     add_checkpoint_argument(parser, **options)
-    parser.add_argument('--arch', help='arch of weights without a config, such as B/16; default for timm://NAME: the '
-                                       'same')
+    parser.add_argument(
+        '--arch',
+        help='arch of weights without a config, such as B/16; default for timm://NAME: the same',
+    )
     parser.add_argument('--device', help='default: a GPU if there is one')
     add_cfg_options(parser)
 
 
 def add_cfg_options(parser: argparse.ArgumentParser) -> None:
     """Add the flag ``--cfg-options``."""
-    parser.add_argument('--cfg-options', nargs='+', action=KeyValue, metavar='KEY=VALUE',
-                        help='change settings of the config, e.g. randomness.seed=1 model.backbone.arch=S/16')
+    parser.add_argument(
+        '--cfg-options',
+        nargs='+',
+        action=KeyValue,
+        metavar='KEY=VALUE',
+        help='change settings of the config, e.g. randomness.seed=1 model.backbone.arch=S/16',
+    )
 
 
 class KeyValue(argparse.Action):
     """Reads ``KEY=VALUE`` as MMEngine does. Anything else is an error of the command line."""
 
-    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Sequence[str],  # type: ignore[override]
-                 option_string: str | None = None) -> None:
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Sequence[str],  # type: ignore[override]
+        option_string: str | None = None,
+    ) -> None:
         for value in values:
             if not value.partition('=')[0] or '=' not in value:
                 parser.error(f'{option_string}: {value!r} is not of the form KEY=VALUE')
         from mmengine.config import DictAction
+
         try:
             DictAction(self.option_strings, self.dest)(parser, namespace, values, option_string)
         except (AssertionError, ValueError, IndexError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             parser.error(f'{option_string}: {" ".join(values)!r} cannot be read ({reason})')
         except RecursionError:  # MMEngine's reader looks for the end of a dict without end
-            parser.error('--cfg-options takes plain values and lists of them; write dicts in a config file.')
+            parser.error(
+                '--cfg-options takes plain values and lists of them; write dicts in a config file.'
+            )
 
 
 def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable[[str], float]:
     """The type of a flag for a finite number with bounds."""
+
     def number(text: str) -> float:
         value = kind(text)
         if not least <= value <= most or value == math.inf:
             bounds = f'between {least} and {most}' if most < math.inf else f'{least} or more'
-            raise argparse.ArgumentTypeError(f'{text} is not {"finite" if value == math.inf else bounds}')
+            raise argparse.ArgumentTypeError(
+                f'{text} is not {"finite" if value == math.inf else bounds}'
+            )
         return value
 
     number.__name__ = kind.__name__
     return number
 
 
-def run_tool(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace], None],
-             needs_torch: Callable[[argparse.Namespace], bool] | None = None,
-             check: Callable[[argparse.Namespace], None] | None = None) -> None:
-    """Parse the command line and run the tool. Errors and Ctrl-C are one sentence, without ``--traceback``.
+def run_tool(
+    parser: argparse.ArgumentParser,
+    main: Callable[[argparse.Namespace], None],
+    needs_torch: Callable[[argparse.Namespace], bool] | None = None,
+    check: Callable[[argparse.Namespace], None] | None = None,
+) -> None:
+    """Parse the command line and run the tool. Errors and Ctrl-C are one sentence by default.
 
-    A wrong flag, a config that is not there, and what ``check`` finds wrong take no time. Nor does torch, where
-    ``needs_torch`` says no.
+    A wrong flag, a config that is not there, and what ``check`` finds wrong take no time. Nor does
+    torch, where ``needs_torch`` says no.
     """
     parser.add_argument('--traceback', action='store_true', help='show where an error comes from')
     args = parser.parse_args()
@@ -100,9 +131,11 @@ def run_tool(parser: argparse.ArgumentParser, main: Callable[[argparse.Namespace
             return main(args)
     # A false alarm at the import of MMCV without its compiled part: nothing here needs that.
     warnings.filterwarnings('ignore', 'Fail to import ``MultiScaleDeformableAttention``')
-    warnings.filterwarnings('ignore', 'faster_coco_eval is not installed')  # of a metric that nobody asked for
+    # Of a metric that nobody asked for.
+    warnings.filterwarnings('ignore', 'faster_coco_eval is not installed')
     try:
         from .command_line import run_main  # which imports torch
+
         run_main(main, args)
     except KeyboardInterrupt:
         raise SystemExit('Interrupted.') from None

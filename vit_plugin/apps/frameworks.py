@@ -8,10 +8,12 @@ from vit_plugin.files.shipped import shipped
 
 try:
     from vit_plugin import registry  # noqa: F401  first, since it says what to install where MMEngine is missing
+
     with needed_by('The command'):
         import mmengine.runner  # noqa: F401  which imports OpenCV
 except MissingExtraError as error:
     program = getattr(sys.modules['__main__'], '__file__', None)
     if program and Path(program).resolve().parent == shipped('tools').resolve():
-        raise SystemExit(f'Error: {error}') from None  # a tool that is started as a script has no caller to say so
+        # A tool that is started as a script has no caller to say so.
+        raise SystemExit(f'Error: {error}') from None
     raise

@@ -19,25 +19,35 @@ from vit_plugin.weights.closed import REMEDY, closed
 
 # The steps that read a file as read_image does, and the values of their options with which they do.
 LOADERS = ('LoadImageFromFile', 'LoadImage', 'LoadCachedImage')
-PLAIN: dict[str, tuple] = dict(color_type=('color', 'grayscale'), imdecode_backend=('cv2', ), to_float32=(False, ),
-                               ignore_empty=(False, ), backend_args=(None, ), file_client_args=(None, ))
+PLAIN: dict[str, tuple] = dict(
+    color_type=('color', 'grayscale'),
+    imdecode_backend=('cv2',),
+    to_float32=(False,),
+    ignore_empty=(False,),
+    backend_args=(None,),
+    file_client_args=(None,),
+)
 
 
 class ConfigPixels:
-    """The steps of a config's test, without annotations, from pixels or a file to a sample of the model's input.
+    """The steps of a config's test, without annotations, from pixels or a file to a model's sample.
 
     Args:
         cfg: the config.
-        stranger: where it comes from, if it is that of a checkpoint. Then the image is the only file that is opened.
+        stranger: where it comes from, if it is that of a checkpoint. Then the image is the only
+            file that is opened.
 
     Raises:
-        ConfigError: if the config has no ``test_dataloader``, or its first step is none that reads an image.
+        ConfigError: if the config has no ``test_dataloader``, or its first step is none that reads
+            an image.
     """
 
     def __init__(self, cfg: Config, stranger: str | None = None) -> None:
         if not cfg.get('test_dataloader'):
-            raise ConfigError(f'The config {cfg.filename or "of the checkpoint"!r} has no test_dataloader; add one, '
-                              'whose pipeline the images go through.')
+            raise ConfigError(
+                f'The config {cfg.filename or "of the checkpoint"!r} has no test_dataloader; add '
+                'one, whose pipeline the images go through.'
+            )
         pipeline = with_pipeline(cfg.test_dataloader.dataset).pipeline
         steps = [step for step in pipeline if 'Annotation' not in step['type']]
         self.grey = cfg.model.backbone.get('patch_embed', {}).get('in_channels', 3) == 1
@@ -49,11 +59,14 @@ class ConfigPixels:
             self.from_pixels = Compose(steps[1:] if loads else steps)
         self.transforms = self.from_pixels.transforms
         if stranger and self.load and not isinstance(self.load.transforms[0], LoadImageFromFile):
-            raise ConfigError(f'The config in {stranger!r} reads images by {steps[0]["type"]!r}, which may read other '
-                              f'files too; {REMEDY}.')
+            raise ConfigError(
+                f'The config in {stranger!r} reads images by {steps[0]["type"]!r}, which may read '
+                f'other files too; {REMEDY}.'
+            )
 
     def __call__(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
-        pixels = read_image(image)  # also of a file that the config reads: it says in a sentence what is wrong with it
+        # Also of a file that the config reads: it says in a sentence what is wrong with it.
+        pixels = read_image(image)
         path = '' if isinstance(image, np.ndarray) else str(image)
         if path and self.load:
             loaded = self.load(dict(img_path=path, img_id=index))
@@ -69,7 +82,8 @@ def is_plain(step: Mapping[str, Any]) -> bool:
     """Whether a step reads a file as this package does, to BGR or grey pixels in uint8."""
     options = {name: value for name, value in step.items() if name != 'type'}
     return step['type'].rpartition('.')[2] in LOADERS and all(
-        value in PLAIN.get(name, ()) for name, value in options.items())
+        value in PLAIN.get(name, ()) for name, value in options.items()
+    )
 
 
 class TimmPixels:

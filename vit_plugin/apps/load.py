@@ -35,29 +35,39 @@ from .trained_model import TASKS, TrainedModel
 
 TIMM = 'timm://'
 WEIGHTS_ALONE = ('.npz', '.safetensors')
-CLASSIFIER, PRE_LOGITS, SECOND = (f'head.layers.{name}.weight' for name in ('head', 'pre_logits', 'head_dist'))
+CLASSIFIER, PRE_LOGITS, SECOND = (
+    f'head.layers.{name}.weight' for name in ('head', 'pre_logits', 'head_dist')
+)
 
 
-def load(checkpoint: str | Path, config: str | None = None, arch: str | None = None, device: str | None = None,
-         options: Mapping[str, Any] | None = None, classify: bool = True) -> TrainedModel:
+def load(
+    checkpoint: str | Path,
+    config: str | None = None,
+    arch: str | None = None,
+    device: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    classify: bool = True,
+) -> TrainedModel:
     """Read a trained model. ``vit_plugin.load(checkpoint)('photo.jpg')`` is its prediction.
 
     No code in a checkpoint is run: its config is data, see :mod:`vit_plugin.weights.untrusted`. A
     ``config`` is a program.
 
     Args:
-        checkpoint: a checkpoint of a training by MMEngine, or the folder of a run; weights of any format of
-            :data:`~vit_plugin.weights.formats.FORMATS` with their ``arch``; or ``timm://NAME``.
+        checkpoint: a checkpoint of a training by MMEngine, or the folder of a run; weights of any
+            format of :data:`~vit_plugin.weights.formats.FORMATS` with their ``arch``; or
+            ``timm://NAME``.
         config: the config of the checkpoint. Default: that in the checkpoint.
         arch: the arch of weights without a config, such as ``'B/16'``.
         device: default: a GPU if there is one.
-        options: settings to change in the config, by their dotted names, or further arguments of the backbone of
-            ``arch``.
-        classify: whether the neck and head are asked too. Otherwise weights of the backbone are enough.
+        options: settings to change in the config, by their dotted names, or further arguments of
+            the backbone of ``arch``.
+        classify: whether the neck and head are asked too. Otherwise weights of the backbone are
+            enough.
 
     Raises:
-        ConfigError: if nothing says what the model is, or if the checkpoint cannot be read, is of another model, lacks
-            weights that count or has values that are not finite.
+        ConfigError: if nothing says what the model is, or if the checkpoint cannot be read, is of
+            another model, lacks weights that count or has values that are not finite.
     """
     checkpoint = str(checkpoint)
     if config and arch:
@@ -70,7 +80,9 @@ def load(checkpoint: str | Path, config: str | None = None, arch: str | None = N
         if arch:
             trained = from_arch(arch, checkpoint, options, classify)
         else:
-            trained = from_config(open_checkpoint(checkpoint, config, options), only_backbone=not classify)
+            trained = from_config(
+                open_checkpoint(checkpoint, config, options), only_backbone=not classify
+            )
     trained.model.to(device)
     return trained
 
@@ -80,7 +92,8 @@ def from_config(checkpoint: Checkpoint, only_backbone: bool = False) -> TrainedM
 
     Args:
         checkpoint: the checkpoint, with its config.
-        only_backbone: whether weights of another format may leave the neck and head at their initialisation.
+        only_backbone: whether weights of another format may leave the neck and head at their
+            initialisation.
     """
     path, content, cfg, stranger = checkpoint
     cfg.setdefault('default_scope', 'mmpretrain')
@@ -95,7 +108,10 @@ def from_config(checkpoint: Checkpoint, only_backbone: bool = False) -> TrainedM
     if not only_backbone:
         check_head(model)
     weights_alone = '://' in path or path.endswith(WEIGHTS_ALONE)
-    if weights_alone and not dict(model.named_parameters()).keys() <= (weights := find_weights(content)).keys():
+    if (
+        weights_alone
+        and not dict(model.named_parameters()).keys() <= (weights := find_weights(content)).keys()
+    ):
         with naming(path):
             _load_converted(model, path, weights, only_backbone)
     else:
@@ -105,7 +121,9 @@ def from_config(checkpoint: Checkpoint, only_backbone: bool = False) -> TrainedM
     return TrainedModel(model, cfg, meta, stranger=stranger)
 
 
-def _load_converted(model: nn.Module, path: str, weights: Mapping[str, Tensor], only_backbone: bool) -> None:
+def _load_converted(
+    model: nn.Module, path: str, weights: Mapping[str, Tensor], only_backbone: bool
+) -> None:
     """Load weights of another format into all of a model, or into its backbone."""
     backbone = find_backbone(model)[1]
     report = load_weights(model, weights, origin=path)
@@ -113,15 +131,20 @@ def _load_converted(model: nn.Module, path: str, weights: Mapping[str, Tensor], 
     counts = backbone.state_dict() if only_backbone else report.untrained
     lost = {name: why for name, why in report.untrained.items() if name in counts}
     if lost:
-        raise ConfigError(f'The checkpoint {path!r} is not of the complete model: it has no values for {some(lost)} '
-                          f'({next(iter(lost.values()))}); give the checkpoint of its training.')
+        raise ConfigError(
+            f'The checkpoint {path!r} is not of the complete model: it has no values for '
+            f'{some(lost)} ({next(iter(lost.values()))}); give the checkpoint of its training.'
+        )
 
 
-def from_arch(arch: str, source: str, options: Mapping[str, Any] | None = None, classify: bool = True) -> TrainedModel:
+def from_arch(
+    arch: str, source: str, options: Mapping[str, Any] | None = None, classify: bool = True
+) -> TrainedModel:
     """The model of weights without a config, see :func:`load`.
 
-    It is a classifier of MMPretrain if the weights have a trained classifier with one of ImageNet's numbers of classes.
-    Other heads may be projections, as CLIP's; without one, the model has features alone.
+    It is a classifier of MMPretrain if the weights have a trained classifier with one of ImageNet's
+    numbers of classes. Other heads may be projections, as CLIP's; without one, the model has
+    features alone.
     """
     check_checkpoint(source)
     given = Config(dict(img_size=training_settings(source).get('img_size')))
@@ -129,33 +152,50 @@ def from_arch(arch: str, source: str, options: Mapping[str, Any] | None = None, 
     parts = classifier_parts(arch, **given.to_dict())
     weights = open_weights(source)
     _, _, steps = choose_format(ready := prepared(weights))
-    head = {name: steps[name].make(ready) for name in (CLASSIFIER, PRE_LOGITS, SECOND) if classify and name in steps}
-    classes = imagenet_classes(len(head[CLASSIFIER])) if CLASSIFIER in head and head[CLASSIFIER].any() else []
+    head = {
+        name: steps[name].make(ready)
+        for name in (CLASSIFIER, PRE_LOGITS, SECOND)
+        if classify and name in steps
+    }
+    classes = (
+        imagenet_classes(len(head[CLASSIFIER]))
+        if CLASSIFIER in head and head[CLASSIFIER].any()
+        else []
+    )
     if classes:
         with needed_by('a classifier'):
             from mmpretrain.models.classifiers import ImageClassifier
-        part: dict[str, Any] = dict(type='vit_plugin.ViTClsHead', num_classes=len(classes),
-                                    in_channels=parts.in_channels)
+        part: dict[str, Any] = dict(
+            type='vit_plugin.ViTClsHead', num_classes=len(classes), in_channels=parts.in_channels
+        )
         if SECOND in head:
             part['type'], parts.backbone['out_type'] = 'vit_plugin.DistilledViTClsHead', 'raw'
         if PRE_LOGITS in head:
             part['hidden_dim'] = len(head[PRE_LOGITS])
         cfg = dict(backbone=parts.backbone, neck=parts.neck, head=part)
         check_channels(cfg)
-        model: nn.Module = ImageClassifier(**{name: one and MODELS.build(one) for name, one in cfg.items()})
+        model: nn.Module = ImageClassifier(
+            **{name: one and MODELS.build(one) for name, one in cfg.items()}
+        )
     else:
         model = Classifier(parts, num_classes=0)
     backbone, pixels = model.backbone, data_config_of(arch, source)
     grey = backbone.patch_embed.in_channels == 1
-    mean, std = ([255 * value for value in pixels[key][:1 if grey else 3]] for key in ('mean', 'std'))
+    mean, std = (
+        [255 * value for value in pixels[key][: 1 if grey else 3]] for key in ('mean', 'std')
+    )
     model.data_preprocessor = ImgDataPreprocessor(mean, std, bgr_to_rgb=not grey)
     load_weights(model, weights, origin=source)
     shape = (backbone.patch_embed.in_channels, *backbone.img_size)
-    return TrainedModel(model, Config(dict(default_scope='mmpretrain')), dict(classes=classes),
-                        TimmPixels(dict(pixels, input_size=shape)))
+    return TrainedModel(
+        model,
+        Config(dict(default_scope='mmpretrain')),
+        dict(classes=classes),
+        TimmPixels(dict(pixels, input_size=shape)),
+    )
 
 
 def imagenet_classes(count: int) -> list[str]:
-    """The names of ImageNet's classes, by their number: 1000, 11821, 21841 or 21843; nothing for others."""
+    """The names of ImageNet's classes by number: 1000, 11821, 21841 or 21843; none for others."""
     subset = infer_imagenet_subset(dict(num_classes=count))
     return list(ImageNetInfo(subset).label_descriptions()) if subset else []

@@ -9,8 +9,8 @@ from vit_plugin.files.shipped import shipped
 def register_models() -> None:
     """Tell MMPretrain about the recipes, for the rest of the process.
 
-    After it, ``list_models``, ``get_model``, ``inference_model`` and the inferencers of MMPretrain know the recipes by
-    their names. A second call changes nothing.
+    After it, ``list_models``, ``get_model``, ``inference_model`` and the inferencers of MMPretrain
+    know the recipes by their names. A second call changes nothing.
 
     Raises:
         MissingExtraError: if MMPretrain is not installed.

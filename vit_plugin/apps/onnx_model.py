@@ -1,4 +1,4 @@
-"""A file that ``vit-plugin export`` wrote, asked about images by onnxruntime alone: without torch and a framework."""
+"""A file of ``vit-plugin export``, run by onnxruntime alone: without torch and a framework."""
 
 import json
 from collections.abc import Sequence
@@ -31,20 +31,27 @@ class OnnxModel:
         with needed_by('A file in ONNX'):
             import onnxruntime
         try:
-            self.session = onnxruntime.InferenceSession(str(path), providers=['CPUExecutionProvider'])
+            self.session = onnxruntime.InferenceSession(
+                str(path), providers=['CPUExecutionProvider']
+            )
         except Exception as error:  # of onnxruntime, which has a class for each
-            raise ConfigError(f'{str(path)!r} cannot be run ({first_line(error)}); export it again.') from error
+            raise ConfigError(
+                f'{str(path)!r} cannot be run ({first_line(error)}); export it again.'
+            ) from error
         meta = self.session.get_modelmeta().custom_metadata_map
         self.facts: dict[str, Any] = json.loads(meta.get(KEY, '{}'))
         if 'steps' not in self.facts:
-            raise ConfigError(f'{str(path)!r} does not say what its inputs and outputs are; write it with '
-                              'vit-plugin export of this version.')
+            raise ConfigError(
+                f'{str(path)!r} does not say what its inputs and outputs are; write it with '
+                'vit-plugin export of this version.'
+            )
         self.classes: list[str] = self.facts['classes']
         self.inputs = [given.name for given in self.session.get_inputs()]
         _, self.channels, *size = self.session.get_inputs()[0].shape
         self.size = tuple(size)  # height and width, or the names of what is open
         names = {output.name for output in self.session.get_outputs()}
-        self.answers = bool({'logits', 'boxes'} & names)  # else the framework's own code makes segments of them
+        # Else the framework's own code makes segments of them.
+        self.answers = bool({'logits', 'boxes'} & names)
 
     def __call__(self, image: np.ndarray) -> Prediction:
         """The prediction for the pixels (H, W, 3) of an image, in BGR."""
@@ -57,15 +64,18 @@ class OnnxModel:
             ConfigError: if the outputs become segments outside of the file.
         """
         fitted = [self.fitted(image) for image in images]
-        inputs = [(self.channels_of(placed.pixels), inner_size(image, placed)) for image, placed in zip(
-            images, fitted, strict=True)]
+        inputs = [
+            (self.channels_of(placed.pixels), inner_size(image, placed))
+            for image, placed in zip(images, fitted, strict=True)
+        ]
         together = len({pixels.shape for pixels, _ in inputs}) == 1
         parts = [inputs] if together else [[one] for one in inputs]
         names = [output.name for output in self.session.get_outputs()]
         outputs: list[dict[str, np.ndarray]] = []
         for part in parts:
             stacked = map(np.stack, zip(*part, strict=True))
-            arrays = self.session.run(None, dict(zip(self.inputs, stacked, strict=False)))  # sizes for detectors alone
+            # Sizes for detectors alone.
+            arrays = self.session.run(None, dict(zip(self.inputs, stacked, strict=False)))
             outputs += [dict(zip(names, one, strict=True)) for one in zip(*arrays, strict=True)]
         return [self._found(*one) for one in zip(outputs, images, fitted, strict=True)]
 
@@ -83,7 +93,9 @@ class OnnxModel:
             pixels = pixels[..., ::-1]
         return np.ascontiguousarray(pixels.transpose(2, 0, 1), dtype=np.float32)
 
-    def _found(self, outputs: dict[str, np.ndarray], image: np.ndarray, placed: Placed) -> Prediction:
+    def _found(
+        self, outputs: dict[str, np.ndarray], image: np.ndarray, placed: Placed
+    ) -> Prediction:
         """The prediction in the outputs of one image."""
         scale, offset = placed.scale, placed.offset
         if 'boxes' in outputs:
@@ -94,8 +106,10 @@ class OnnxModel:
             labels, scores = outputs['labels'][there], outputs['scores'][there]
             return Prediction(None, labels, names_of(labels, self.classes), scores, boxes)
         if 'logits' not in outputs:
-            raise ConfigError(f'The outputs {", ".join(outputs)} become segments outside of the file, by the '
-                              "framework's own code; run the checkpoint.")
+            raise ConfigError(
+                f'The outputs {", ".join(outputs)} become segments outside of the file, by the '
+                "framework's own code; run the checkpoint."
+            )
         logits = outputs['logits']
         if logits.ndim == 1:
             exps = np.exp(logits - logits.max())
@@ -106,8 +120,13 @@ class OnnxModel:
         labels = best_class(logits[:, :height, :width], image.shape[1::-1])
         found, counts = np.unique(labels, return_counts=True)
         order = np.argsort(-counts, kind='stable')
-        return Prediction(None, found[order], names_of(found[order], self.classes),
-                          (counts[order] / counts.sum()), map=labels)
+        return Prediction(
+            None,
+            found[order],
+            names_of(found[order], self.classes),
+            (counts[order] / counts.sum()),
+            map=labels,
+        )
 
 
 def inner_size(image: np.ndarray, placed: Placed) -> np.ndarray:
@@ -117,10 +136,11 @@ def inner_size(image: np.ndarray, placed: Placed) -> np.ndarray:
 
 
 def best_class(logits: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """The class (H, W) with the largest logit, after logits (C, h, w) are resized as in MMSegmentation."""
+    """The class (H, W) of the largest logit, with logits (C, h, w) resized as in MMSegmentation."""
     labels = np.zeros(size[::-1], np.uint16)
     highest = cv2.resize(logits[0], size, interpolation=cv2.INTER_LINEAR)
-    for label, one in enumerate(logits[1:], 1):  # one at a time, since all of a photograph's may not fit in memory
+    # One at a time, since all of a photograph's may not fit in memory.
+    for label, one in enumerate(logits[1:], 1):
         one = cv2.resize(one, size, interpolation=cv2.INTER_LINEAR)
         better = one > highest
         labels[better], highest[better] = label, one[better]
@@ -138,11 +158,13 @@ def facts_of(trained: Any, size: tuple[int, int] | None, unit: int = 1, least: i
     Raises:
         ConfigError: for a step of its pipeline that the file cannot do.
     """
-    from .pipeline_steps import in_size, keeps_ratio, steps_of  # not above: to read a file takes no MMEngine
+    # Not above: to read a file takes no MMEngine.
+    from .pipeline_steps import in_size, keeps_ratio, steps_of
+
     preprocessor = trained.model.data_preprocessor
     rgb = bool(getattr(preprocessor, 'to_rgb', getattr(preprocessor, '_channel_conversion', False)))
     mean = getattr(preprocessor, 'mean', None)
-    fill = [127.] * 3 if mean is None else mean.flatten().tolist()
+    fill = [127.0] * 3 if mean is None else mean.flatten().tolist()
     steps = steps_of(trained.pixels.transforms) if trained.has_pixels else []
     if not keeps_ratio(steps):
         size = size or trained.model.backbone.img_size
@@ -150,4 +172,6 @@ def facts_of(trained: Any, size: tuple[int, int] | None, unit: int = 1, least: i
     steps = in_size(steps, size, unit, least, fill[::-1] if rgb else fill)
     head = type(getattr(trained.model, 'head', None))
     multi_label = any(kind.__name__ == 'MultiLabelClsHead' for kind in head.__mro__)
-    return json.dumps(dict(classes=trained.classes, multi_label=multi_label, rgb=rgb, fit=fit, steps=steps))
+    return json.dumps(
+        dict(classes=trained.classes, multi_label=multi_label, rgb=rgb, fit=fit, steps=steps)
+    )

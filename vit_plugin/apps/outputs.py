@@ -1,4 +1,4 @@
-"""Outputs of predictions, written as they come: JSON, JSON Lines, CSV, folders of pictures and videos."""
+"""Outputs of predictions, written as they arrive: JSON, JSON Lines, CSV, pictures and videos."""
 
 import csv
 import io
@@ -94,8 +94,10 @@ class Table:
             self._file.write(text.encode())
         except OSError as error:
             reason = error.strerror or error
-            raise ConfigError(f'{str(self.target)!r} cannot be written ({reason}); it has the images '
-                              'before: make room, or give another path.') from error
+            raise ConfigError(
+                f'{str(self.target)!r} cannot be written ({reason}); it has the images '
+                'before: make room, or give another path.'
+            ) from error
 
 
 class JsonTable(Table):
@@ -192,8 +194,9 @@ class Pictures:
 
 
 @contextmanager
-def written_video(target: Path, size: tuple[int, int],
-                  fps: float) -> Iterator[Callable[[np.ndarray], None]]:
+def written_video(
+    target: Path, size: tuple[int, int], fps: float
+) -> Iterator[Callable[[np.ndarray], None]]:
     """Give a function that adds a frame (H, W, 3) in BGR to a video.
 
     A video that is interrupted has the frames until then.

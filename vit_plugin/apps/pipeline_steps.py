@@ -1,4 +1,4 @@
-"""The pipeline of a checkpoint as :mod:`~vit_plugin.apps.pixel_steps`, for a file that runs without it."""
+"""A checkpoint's pipeline as :mod:`~vit_plugin.apps.pixel_steps`, for a file that runs alone."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -65,7 +65,12 @@ TRANSLATIONS: dict[tuple[str, str], Callable[[Any], Step | None]] = {
 }
 # They leave pixels where they are.
 WITHOUT_PIXELS = (
-    'Pack', 'LoadAnnotations', 'LoadPanopticAnnotations', 'MaybeToTensor', 'PILToTensor', 'MaybePILToTensor'
+    'Pack',
+    'LoadAnnotations',
+    'LoadPanopticAnnotations',
+    'MaybeToTensor',
+    'PILToTensor',
+    'MaybePILToTensor',
 )
 
 
@@ -84,20 +89,24 @@ def steps_of(transforms: Sequence[Any]) -> list[Step]:
             steps.append(step)
         elif not name.startswith(WITHOUT_PIXELS):
             raise ConfigError(
-                f'test_dataloader: its pipeline has {name}, which a file in ONNX cannot do to an image; '
-                'leave it out, write .pt2, or take one of '
+                f'test_dataloader: its pipeline has {name}, which a file in ONNX cannot do to an '
+                'image; leave it out, write .pt2, or take one of '
                 f'{", ".join(sorted({known for _, known in TRANSLATIONS}))}.'
             )
     return steps
 
 
 def keeps_ratio(steps: Sequence[Step]) -> bool:
-    """Whether the last size depends on the shape of the image, so that the framework pads batches."""
+    """Whether the final size depends on the image's shape, so that the framework pads batches."""
     return bool(steps) and steps[-1].get('resize', ['exact'])[0] in ('scale', 'target')
 
 
 def in_size(
-    steps: Sequence[Step], size: tuple[int, int] | None, unit: int, least: int, fill: Sequence[float]
+    steps: Sequence[Step],
+    size: tuple[int, int] | None,
+    unit: int,
+    least: int,
+    fill: Sequence[float],
 ) -> list[Step]:
     """The steps to images of a size.
 
@@ -107,18 +116,26 @@ def in_size(
         unit, least, fill: see :func:`facts_of`; the fill is for what is padded.
     """
     if size is None:
-        return [*steps, dict(unit=unit, least=least * unit, fill=list(fill))] if keeps_ratio(steps) else [*steps]
+        return (
+            [*steps, dict(unit=unit, least=least * unit, fill=list(fill))]
+            if keeps_ratio(steps)
+            else [*steps]
+        )
     width, height = size[::-1]
     last: Step = next((step for step in reversed(steps) if 'resize' in step), {})
-    method = dict(interpolation=last.get('interpolation', 'bilinear'), backend=last.get('backend', 'cv2'))
-    if keeps_ratio(steps):  # the scale of the pipeline turns with the image, and the size of the file does not
+    method = dict(
+        interpolation=last.get('interpolation', 'bilinear'), backend=last.get('backend', 'cv2')
+    )
+    # The scale of the pipeline turns with the image, and the size of the file does not.
+    if keeps_ratio(steps):
         return [
             *steps[:-1],
             _resize('target', width, height, 1, **method),
             dict(pad=[width, height], fill=list(fill)),
         ]
     crop = steps[-1] if steps else {}
-    if crop.get('crop', [width, height]) != [width, height]:  # another size by --size: the same part of the image
+    # Another size by --size: the same part of the image.
+    if crop.get('crop', [width, height]) != [width, height]:
         around = last['resize'][-1] / min(crop['crop'])
         resize = _resize('target', width * around, height * around, 0, **method)
         return [resize, dict(crop, crop=[width, height])]

@@ -1,14 +1,14 @@
-"""Steps from the pixels of an image to the input of a model, as plain data that needs no framework to run.
+"""Steps from an image's pixels to a model's input, as plain data that needs no framework.
 
 A file in ONNX has them in its metadata: :func:`~vit_plugin.apps.pipeline_steps.steps_of` translates
 the pipeline that a checkpoint runs. A step is a dict:
 
 - ``resize``: a name of :data:`SIZES` and its arguments, with ``interpolation`` and ``backend``
   (``'cv2'`` or ``'pillow'``, whose results differ).
-- ``crop``: width and height of the middle part. ``fill`` (a value for each channel) is around an image
-  that is smaller, which otherwise stays so.
-- ``pad``: width and height, or ``unit`` and ``least``: a multiple, at least so much. ``fill`` is at the
-  right and at the bottom.
+- ``crop``: width and height of the middle part. ``fill`` (a value for each channel) is around an
+  image that is smaller, which otherwise stays so.
+- ``pad``: width and height, or ``unit`` and ``least``: a multiple, at least so much. ``fill`` is at
+  the right and at the bottom.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ CV2 = dict(
 
 
 class Placed(NamedTuple):
-    """Pixels (H, W, C), and where a point (x, y) of the image is in them: ``scale * point + offset``."""
+    """Pixels (H, W, C). A point (x, y) of the image is at ``scale * point + offset`` in them."""
 
     pixels: np.ndarray
     scale: np.ndarray
@@ -36,7 +36,7 @@ class Placed(NamedTuple):
 
 
 def edge_size(width: int, height: int, edge: str, length: int) -> tuple[int, int]:
-    """MMPretrain's ``ResizeEdge`` and torchvision's ``Resize`` of one number: this edge has the length."""
+    """The size with this edge at a length, as ``ResizeEdge`` and torchvision's ``Resize`` do."""
     by_width = dict(short=width < height, long=width > height, width=True, height=False)[edge]
     if by_width:
         return length, int(length * height / width)
@@ -113,9 +113,7 @@ def _padded(
     return placed._replace(pixels=canvas)
 
 
-def _on_canvas(
-    pixels: np.ndarray, sides: np.ndarray, corner: np.ndarray, fill: Any
-) -> np.ndarray:
+def _on_canvas(pixels: np.ndarray, sides: np.ndarray, corner: np.ndarray, fill: Any) -> np.ndarray:
     canvas = np.empty((*sides[::-1], *pixels.shape[2:]), np.uint8)
     canvas[:] = fill if pixels.ndim == 3 else np.mean(fill)
     (left, top), (height, width) = corner, pixels.shape[:2]

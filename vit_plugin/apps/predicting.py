@@ -11,8 +11,13 @@ from .outputs import Output
 from .predictions import Prediction
 
 
-def predict_all(reading: Reading, predict: Callable[[Sequence[Frame]], Sequence[Prediction]],
-                outputs: Sequence[Output], batch_size: int, score_thr: float) -> None:
+def predict_all(
+    reading: Reading,
+    predict: Callable[[Sequence[Frame]], Sequence[Prediction]],
+    outputs: Sequence[Output],
+    batch_size: int,
+    score_thr: float,
+) -> None:
     """Ask about every frame, print a line for each, and write it to the outputs.
 
     No more than a batch is in memory. At the end, or when it is interrupted, a line says how many

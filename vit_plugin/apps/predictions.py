@@ -19,28 +19,43 @@ SIDES = ('left', 'top', 'right', 'bottom')
 @dataclass(frozen=True)
 class Prediction:
     """Predictions for an image, the most confident or largest first."""
+
     sample: 'BaseDataElement | None'  # the framework's own, if there is one
-    labels: np.ndarray  # every class of a classifier; the class of each box; the classes in a segmentor's map
+    # Every class of a classifier; the class of each box; the classes in a segmentor's map.
+    labels: np.ndarray
     names: list[str]  # of these classes
-    scores: np.ndarray  # of each name: probability of the class, score of the box, or share of the image
-    boxes: np.ndarray | None = None  # (boxes, 4): left, top, right and bottom in pixels of the image
+    # Of each name: probability of the class, score of the box, or share of the image.
+    scores: np.ndarray
+    # (boxes, 4): left, top, right and bottom in pixels of the image.
+    boxes: np.ndarray | None = None
     masks: np.ndarray | None = None  # (boxes, H, W): the pixels of each instance
     map: np.ndarray | None = None  # (H, W): the number of the class of each pixel
 
     @classmethod
     def of(cls, sample: 'BaseDataElement', classes: Sequence[str]) -> 'Prediction':
-        """The prediction in a data sample of MMPretrain, MMDetection or MMSegmentation, on the CPU."""
+        """The prediction in a sample of MMPretrain, MMDetection or MMSegmentation, on the CPU."""
         if 'pred_instances' in sample:
             found = sample.pred_instances
             found = found[found.scores.argsort(descending=True, stable=True)]
             masks = found.masks.numpy() if 'masks' in found else None
-            return cls(sample, found.labels.numpy(), names_of(found.labels, classes), found.scores.float().numpy(),
-                       found.bboxes.float().numpy(), masks)
+            return cls(
+                sample,
+                found.labels.numpy(),
+                names_of(found.labels, classes),
+                found.scores.float().numpy(),
+                found.bboxes.float().numpy(),
+                masks,
+            )
         if 'pred_sem_seg' in sample:
             labels, counts = sample.pred_sem_seg.data.unique(return_counts=True)
             order = counts.argsort(descending=True, stable=True)
-            return cls(sample, labels[order].numpy(), names_of(labels[order], classes),
-                       (counts[order] / counts.sum()).numpy(), map=sample.pred_sem_seg.data[0].numpy())
+            return cls(
+                sample,
+                labels[order].numpy(),
+                names_of(labels[order], classes),
+                (counts[order] / counts.sum()).numpy(),
+                map=sample.pred_sem_seg.data[0].numpy(),
+            )
         scores, labels = sample.pred_score.float().sort(descending=True, stable=True)
         return cls(sample, labels.numpy(), names_of(labels, classes), scores.numpy())
 
@@ -52,11 +67,14 @@ class Prediction:
         return ('class', 'score') if self.map is None else ('class', 'share')
 
     def rows(self, score_thr: float = SCORE_THR) -> list[dict[str, Any]]:
-        """Plain values by name: of the five most probable classes, the boxes above a score, or the classes of a map."""
+        """Plain values by name: the top five classes, boxes above a score, or a map's classes."""
         entries = zip(self.names, self.scores.tolist(), strict=True)
         if self.boxes is not None:
-            return [{'class': name, 'score': score, **dict(zip(SIDES, box, strict=True))}
-                    for (name, score), box in zip(entries, self.boxes.tolist(), strict=True) if score > score_thr]
+            return [
+                {'class': name, 'score': score, **dict(zip(SIDES, box, strict=True))}
+                for (name, score), box in zip(entries, self.boxes.tolist(), strict=True)
+                if score > score_thr
+            ]
         if self.map is not None:
             return [{'class': name, 'share': share} for name, share in entries]
         return [{'class': name, 'score': score} for name, score in islice(entries, NUM_TOP)]
@@ -67,12 +85,18 @@ class Prediction:
         if self.boxes is not None:
             counts = Counter(row['class'] for row in rows).most_common()
             return ', '.join(f'{count} {name}' for name, count in counts) or 'nothing'
-        return ', '.join(f'{row["class"]} {row["share"]:.0%}' if 'share' in row else
-                         f'{row["class"]} {row["score"]:.2f}' for row in rows[:NUM_TOP])
+        return ', '.join(
+            f'{row["class"]} {row["share"]:.0%}'
+            if 'share' in row
+            else f'{row["class"]} {row["score"]:.2f}'
+            for row in rows[:NUM_TOP]
+        )
 
 
 def names_of(labels: Iterable[int], classes: Sequence[str]) -> list[str]:
-    """The names of classes. One without a name is its number; if several have one name, the number follows it."""
+    """Names of classes. A nameless class is its number; a shared name is followed by the number."""
     counts = Counter(classes)
-    names = [name if counts[name] == 1 else f'{name} ({label})' for label, name in enumerate(classes)]
+    names = [
+        name if counts[name] == 1 else f'{name} ({label})' for label, name in enumerate(classes)
+    ]
     return [names[label] if label < len(names) else str(label) for label in map(int, labels)]

@@ -35,12 +35,20 @@ def vote(distances: np.ndarray) -> np.ndarray:
 
 PROBES: dict[str, Callable[[], ClassifierMixin]] = {
     # The 20 nearest images vote, by their cosine (arXiv:2104.14294, Section 4.1).
-    'knn': lambda: KNeighborsClassifier(NEIGHBOURS, weights=vote, metric='cosine', algorithm='brute'),
-    # Logistic regression, its L2 penalty chosen by three-fold cross-validation (arXiv:2103.00020, Appendix A.3).
-    'linear': lambda: make_pipeline(Normalizer(), GridSearchCV(
-        LogisticRegression(max_iter=1000), dict(C=np.logspace(-1, 5, 7)), cv=3)),
-    # Least squares to -1 and 1 (arXiv:2010.11929, Section 4.1), its L2 penalty chosen by leaving out each image.
-    'fewshot': lambda: make_pipeline(StandardScaler(), RidgeClassifierCV(2.**np.arange(-10, 21))),
+    'knn': lambda: KNeighborsClassifier(
+        NEIGHBOURS, weights=vote, metric='cosine', algorithm='brute'
+    ),
+    # Logistic regression, its L2 penalty chosen by three-fold cross-validation (arXiv:2103.00020,
+    # Appendix A.3).
+    'linear': lambda: make_pipeline(
+        Normalizer(),
+        GridSearchCV(LogisticRegression(max_iter=1000), dict(C=np.logspace(-1, 5, 7)), cv=3),
+    ),
+    # Least squares to -1 and 1 (arXiv:2010.11929, Section 4.1), its L2 penalty chosen by leaving
+    # out each image.
+    'fewshot': lambda: make_pipeline(
+        StandardScaler(), RidgeClassifierCV(2.0 ** np.arange(-10, 21))
+    ),
 }
 
 
@@ -52,20 +60,29 @@ def prepare(cfg: Config) -> None:
     """
     loader, tested = cfg.get('train_dataloader'), cfg.get('val_dataloader')
     if cfg.get('default_scope') != 'mmpretrain' or not (loader and tested):
-        raise ConfigError('Only a config of MMPretrain with a train_dataloader and a val_dataloader can be probed.')
+        raise ConfigError(
+            'Only a config of MMPretrain with a train_dataloader and a val_dataloader can be '
+            'probed.'
+        )
     _with_pipeline(loader.dataset).pipeline = _with_pipeline(tested.dataset).pipeline
-    loader.update(batch_size=tested.batch_size, sampler=dict(type='DefaultSampler', shuffle=False), drop_last=False)
+    loader.update(
+        batch_size=tested.batch_size,
+        sampler=dict(type='DefaultSampler', shuffle=False),
+        drop_last=False,
+    )
     loader.pop('batch_sampler', None)
     # The runner wants these next to the data, and uses none of them: nothing is trained.
     cfg.setdefault('train_cfg', dict(by_epoch=True, max_epochs=1))
-    cfg.setdefault('optim_wrapper', dict(optimizer=dict(type='SGD', lr=1.)))
+    cfg.setdefault('optim_wrapper', dict(optimizer=dict(type='SGD', lr=1.0)))
 
 
 def _with_pipeline(dataset: ConfigDict) -> ConfigDict:
     """The part of a data set's config that has its pipeline. Other wrappers may repeat images."""
     if 'dataset' in dataset and DATASETS.get(dataset.type) is not stratified_subset:
-        raise ConfigError('train_dataloader.dataset and val_dataloader.dataset need a pipeline of their own to be '
-                          'probed; give plain data sets, or parts of them by vit_plugin.stratified_subset.')
+        raise ConfigError(
+            'train_dataloader.dataset and val_dataloader.dataset need a pipeline of their own to '
+            'be probed; give plain data sets, or parts of them by vit_plugin.stratified_subset.'
+        )
     return with_pipeline(dataset)
 
 
@@ -83,7 +100,10 @@ def features_of(model: nn.Module, loader: Iterable[dict[str, Any]]) -> Sample:
         features.append(vectors_of(model, data['inputs']))
         for sample in data['data_samples']:
             if sample.get('gt_label') is None or sample.gt_label.numel() != 1:
-                raise ConfigError(f'{sample.get("img_path", "An image")!r} has not one label, which a probe wants.')
+                raise ConfigError(
+                    f'{sample.get("img_path", "An image")!r} has not one label, which a probe '
+                    'wants.'
+                )
             labels.append(int(sample.gt_label))
     return np.concatenate(features), np.asarray(labels)
 
@@ -98,13 +118,17 @@ def draw_shots(labels: np.ndarray, shots: int, seed: int) -> np.ndarray:
     for label in np.unique(labels):
         members = np.flatnonzero(labels == label)
         if len(members) < shots:
-            raise ConfigError(f'--shots {shots}: class {label} has only {len(members)} training images; ask for fewer.')
+            raise ConfigError(
+                f'--shots {shots}: class {label} has only {len(members)} training images; ask for '
+                'fewer.'
+            )
         positions.append(generator.choice(members, shots, replace=False))
     return np.concatenate(positions)
 
 
-def probe(train: Sample, val: Sample, probes: Sequence[str], shots: Sequence[int] = (5, ),
-          seeds: int = 3) -> dict[str, Any]:
+def probe(
+    train: Sample, val: Sample, probes: Sequence[str], shots: Sequence[int] = (5,), seeds: int = 3
+) -> dict[str, Any]:
     """The accuracies, in per cent, of classifiers on features.
 
     Args:
@@ -114,20 +138,30 @@ def probe(train: Sample, val: Sample, probes: Sequence[str], shots: Sequence[int
         seeds: how often ``'fewshot'`` draws them.
 
     Returns:
-        The accuracy by the name of the probe. Of ``'fewshot'``: by the number of images, a list with one for each draw.
+        The accuracy by the name of the probe. Of ``'fewshot'``: by the number of images, a list
+        with one for each draw.
 
     Raises:
-        ConfigError: if there are fewer training images than ``'knn'`` asks, or than shots of a class.
+        ConfigError: if there are fewer training images than ``'knn'`` asks, or than shots of a
+            class.
     """
     if 'knn' in probes and len(train[1]) < NEIGHBOURS:
-        raise ConfigError(f'knn asks the {NEIGHBOURS} nearest training images, and there are only {len(train[1])}: '
-                          'give more, or other --probes.')
+        raise ConfigError(
+            f'knn asks the {NEIGHBOURS} nearest training images, and there are only '
+            f'{len(train[1])}: give more, or other --probes.'
+        )
 
     def accuracy(name: str, chosen: np.ndarray | slice) -> float:
         return 100 * float(PROBES[name]().fit(train[0][chosen], train[1][chosen]).score(*val))
 
-    found: dict[str, Any] = {name: accuracy(name, slice(None)) for name in probes if name != 'fewshot'}
+    found: dict[str, Any] = {
+        name: accuracy(name, slice(None)) for name in probes if name != 'fewshot'
+    }
     if 'fewshot' in probes:
-        found['fewshot'] = {number: [accuracy('fewshot', draw_shots(train[1], number, seed)) for seed in range(seeds)]
-                            for number in shots}
+        found['fewshot'] = {
+            number: [
+                accuracy('fewshot', draw_shots(train[1], number, seed)) for seed in range(seeds)
+            ]
+            for number in shots
+        }
     return found

@@ -21,6 +21,7 @@ class SameSite:
     async def __call__(self, scope: 'Scope', receive: 'Receive', send: 'Send') -> None:
         from starlette.datastructures import Headers
         from starlette.responses import PlainTextResponse
+
         answer = self.app
         if scope['type'] in ('http', 'websocket'):
             headers = Headers(scope=scope)
@@ -30,11 +31,12 @@ class SameSite:
 
 
 def guards() -> 'list[Middleware]':
-    """Guard of a server on this machine: checks the name that it is asked by, and the page that asks.
+    """Guard of a local server: checks the host name of a request and the page that sends it.
 
     A site whose name is made to point at this machine (DNS rebinding) is none of :data:`HOSTS`.
     """
     from starlette.middleware import Middleware
     from starlette.middleware.trustedhost import TrustedHostMiddleware
+
     this_host = Middleware(TrustedHostMiddleware, allowed_hosts=HOSTS, www_redirect=False)
     return [this_host, Middleware(SameSite)]

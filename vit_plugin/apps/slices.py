@@ -27,16 +27,26 @@ class Sliced:
         MissingExtraError: if supervision is not installed.
     """
 
-    def __init__(self, predict: Callable[[Sequence[np.ndarray]], list[Prediction]], side: int,
-                 classes: Sequence[str], score_thr: float = 0.05, batch_size: int = 1) -> None:
+    def __init__(
+        self,
+        predict: Callable[[Sequence[np.ndarray]], list[Prediction]],
+        side: int,
+        classes: Sequence[str],
+        score_thr: float = 0.05,
+        batch_size: int = 1,
+    ) -> None:
         with needed_by('--slices'):
             import supervision as sv
         self.predict, self.side, self.classes, self.score_thr = predict, side, classes, score_thr
         self._sv: Any = sv
         self.slicer = sv.InferenceSlicer(
             self._found if batch_size > 1 else lambda image: self._found([image])[0],
-            slice_wh=side, overlap_wh=round(OVERLAP * side), overlap_filter='none',
-            compact_masks=True, batch_size=batch_size)
+            slice_wh=side,
+            overlap_wh=round(OVERLAP * side),
+            overlap_filter='none',
+            compact_masks=True,
+            batch_size=batch_size,
+        )
 
     def __call__(self, images: Sequence[np.ndarray]) -> list[Prediction]:
         """Predictions for images (H, W, 3) in BGR.
@@ -47,7 +57,7 @@ class Sliced:
         return [self._in_all_of(image) for image in images]
 
     def _in_all_of(self, image: np.ndarray) -> Prediction:
-        found, = self._found([image])
+        (found,) = self._found([image])
         if max(image.shape[:2]) > self.side:
             parts = self.slicer(image)
             parts.metadata.clear()
@@ -64,9 +74,14 @@ class Sliced:
 
     def _detections(self, prediction: Prediction) -> Any:
         if prediction.boxes is None:
-            raise ConfigError('--slices is for detectors, and this model finds no boxes; '
-                              'leave it out.')
+            raise ConfigError(
+                '--slices is for detectors, and this model finds no boxes; leave it out.'
+            )
         keep = prediction.scores > self.score_thr
         masks = None if prediction.masks is None else prediction.masks[keep].astype(bool)
-        return self._sv.Detections(prediction.boxes[keep], masks, prediction.scores[keep],
-                                   prediction.labels[keep].astype(int))
+        return self._sv.Detections(
+            prediction.boxes[keep],
+            masks,
+            prediction.scores[keep],
+            prediction.labels[keep].astype(int),
+        )

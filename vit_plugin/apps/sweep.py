@@ -106,8 +106,8 @@ class Sweep:
         """Check each combination as its training will, before anything runs.
 
         Raises:
-            ConfigError: if the seed is a setting, if a config cannot run or validates nothing, or if the folder is that
-                of another sweep.
+            ConfigError: if the seed is a setting, if a config cannot run or validates nothing, or
+                if the folder is that of another sweep.
         """
         if SEED in {**self.grid, **self.options}:
             raise ConfigError(
@@ -122,8 +122,9 @@ class Sweep:
             )
             if not (records and cfg.get('val_dataloader')):
                 raise ConfigError(
-                    f'The config {combination.config!r} records no metrics to compare; give it a val_dataloader, '
-                    "val_evaluator and val_cfg, and custom_hooks=[dict(type='vit_plugin.ReportHook')]."
+                    f'The config {combination.config!r} records no metrics to compare; give it a '
+                    'val_dataloader, val_evaluator and val_cfg, and '
+                    "custom_hooks=[dict(type='vit_plugin.ReportHook')]."
                 )
         mine = json.dumps(
             dict(configs=self.configs, grid=self.grid, seeds=self.seeds, options=self.options),
@@ -132,16 +133,16 @@ class Sweep:
         path = self.folder / SWEEP
         if path.is_file() and path.read_text().strip() != mine:
             raise ConfigError(
-                f'{str(self.folder)!r} is the folder of another sweep, which {SWEEP} there describes; '
-                'give another --work-dir.'
+                f'{str(self.folder)!r} is the folder of another sweep, which {SWEEP} there '
+                'describes; give another --work-dir.'
             )
         write_text(path, mine + '\n')
 
     def train(self, jobs: int) -> dict[Path, str]:
         """Train what is not finished, so many runs at the same time.
 
-        Each has its share of the cores, unless ``OMP_NUM_THREADS`` is set. On Ctrl-C and SIGTERM the trainings are
-        asked to save and stop, and waited for.
+        Each has its share of the cores, unless ``OMP_NUM_THREADS`` is set. On Ctrl-C and SIGTERM
+        the trainings are asked to save and stop, and waited for.
 
         Returns:
             The folders of the runs that failed, and why.
@@ -180,7 +181,7 @@ class Sweep:
         return {run.folder: why for run, why in zip(runs, failures, strict=True) if why}
 
     def results(self, metric: str | None = None) -> tuple[str, list[Combination]]:
-        """The name of the metric, by default the first that is recorded, and the combinations with their scores.
+        """The metric's name (by default the first recorded) and the combinations with scores.
 
         Raises:
             ConfigError: if a finished run has recorded no such metric.
@@ -194,8 +195,9 @@ class Sweep:
             metric = metric or next(iter(record['last']), None)
             if metric not in record['last']:
                 raise ConfigError(
-                    f'--metric {metric}: {str(folder)!r} has recorded {", ".join(record["last"]) or "none"}'
-                    '; give one of them, or validate within the training.'
+                    f'--metric {metric}: {str(folder)!r} has recorded '
+                    f'{", ".join(record["last"]) or "none"}; give one of them, or validate within '
+                    'the training.'
                 )
             combination.scores[seed] = record['last'][metric]
             combination.seconds.append(record['seconds'])
@@ -209,7 +211,7 @@ def last_line(log: Path) -> str:
 
 
 def as_markdown(metric: str, combinations: Sequence[Combination]) -> str:
-    """A table of the combinations: mean, sample standard deviation, lowest, highest and seconds of a training."""
+    """A table of combinations: mean, sample standard deviation, extremes, seconds of training."""
     settings = list(combinations[0].values)
     lines = [['config', *settings, metric, '±', 'lowest', 'highest', 'seeds', 'seconds']]
     lines.append(['---'] * len(lines[0]))

@@ -33,18 +33,20 @@ TASKS = dict(mmpretrain='classification', mmdet='detection', mmseg='segmentation
 
 MOST_PATCHES = 1 << 16  # of an image that is drawn: 256 x 256
 LONGEST = 2000  # pixels of a side of a photograph that is drawn on
-CROOKED = 4.  # levels of grey of 255 by which a ramp may differ from a line
+CROOKED = 4.0  # levels of grey of 255 by which a ramp may differ from a line
 
 
 class TrainedModel:
-    """A model in eval mode that is asked about images. Make it by :func:`vit_plugin.apps.load.load`.
+    """A model in eval mode that predicts images. Made by :func:`vit_plugin.apps.load.load`.
 
     Args:
-        model: a classifier, detector or segmentor, or a :class:`~vit_plugin.models.classifier.Classifier` of features.
+        model: a classifier, detector or segmentor, or a
+            :class:`~vit_plugin.models.classifier.Classifier` of features.
         cfg: its config. That of a model without one says its ``default_scope`` alone.
         meta: what is known of the data, such as the names of the ``classes``.
         pixels: an image -> a sample of the model's input. Default: the steps of the config's test.
-        stranger: where the config comes from, if it is that of a checkpoint: see :mod:`vit_plugin.weights.closed`.
+        stranger: where the config comes from, if it is that of a checkpoint: see
+            :mod:`vit_plugin.weights.closed`.
 
     Attributes:
         classes: the names of the classes, as far as they are known.
@@ -52,14 +54,22 @@ class TrainedModel:
         task: ``'classification'``, ``'detection'`` or ``'segmentation'``.
     """
 
-    def __init__(self, model: nn.Module, cfg: Config, meta: Mapping[str, Any],
-                 pixels: Callable[..., dict[str, Any]] | None = None, stranger: str | None = None) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        cfg: Config,
+        meta: Mapping[str, Any],
+        pixels: Callable[..., dict[str, Any]] | None = None,
+        stranger: str | None = None,
+    ) -> None:
         self.stranger = stranger
         self.model, self.cfg, self.meta = model.eval(), cfg, dict(meta)
         self.classes = list(self.meta.get('classes') or ())
         self.task = of_framework(TASKS, cfg)
         self._pixels, self._building = pixels, Lock()
-        self._size = min(find_backbone(model)[1].img_size) if isinstance(pixels, TimmPixels) else None
+        self._size = (
+            min(find_backbone(model)[1].img_size) if isinstance(pixels, TimmPixels) else None
+        )
         self.has_pixels = pixels is not None or bool(cfg.get('test_dataloader'))
 
     def sample(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
@@ -76,7 +86,7 @@ class TrainedModel:
 
     @property
     def pixels(self) -> Callable[..., dict[str, Any]]:
-        """An image -> a sample, see :meth:`sample`. For several threads, of which the first one builds it."""
+        """An image -> a sample, see :meth:`sample`. Thread-safe: the first thread builds it."""
         with self._building:
             if self._pixels is None:
                 with in_scope(self.cfg.default_scope):
@@ -84,7 +94,7 @@ class TrainedModel:
         return self._pixels
 
     def takes(self, frame: Frame) -> str | np.ndarray:
-        """Argument of :meth:`sample` for a frame: its pixels, or the file if the config reads files in its own way."""
+        """Argument of :meth:`sample` for a frame: pixels, or the file for a config's own reader."""
         own_way = isinstance(self.pixels, ConfigPixels) and self.pixels.load
         return frame.source.name if own_way and frame.source.reader == 'image' else frame.image
 
@@ -93,8 +103,8 @@ class TrainedModel:
 
         Args:
             image: see :meth:`sample`.
-            size: the shorter side in pixels of the complete image, up to rounding to complete patches. Default: the
-                steps of the config's test, or the ``img_size`` of the arch.
+            size: the shorter side in pixels of the complete image, up to rounding to complete
+                patches. Default: the steps of the config's test, or the ``img_size`` of the arch.
 
         Raises:
             ConfigError: see :meth:`sample`.
@@ -108,10 +118,16 @@ class TrainedModel:
         rows, columns = (max(round(side * scale / stem.stride), 1) for side in pixels.shape[:2])
         if rows * columns > MOST_PATCHES:
             fitting = math.floor(size * math.sqrt(MOST_PATCHES / (rows * columns)))
-            raise ConfigError(f'--size {size}: this image would have {rows * columns:,} patches, and {MOST_PATCHES:,} '
-                              f'can be drawn; give {fitting} or less.')
-        resized = mmcv.imresize(pixels, (columns * stem.stride, rows * stem.stride), interpolation='bicubic',
-                                backend='pillow')
+            raise ConfigError(
+                f'--size {size}: this image would have {rows * columns:,} patches, and '
+                f'{MOST_PATCHES:,} can be drawn; give {fitting} or less.'
+            )
+        resized = mmcv.imresize(
+            pixels,
+            (columns * stem.stride, rows * stem.stride),
+            interpolation='bicubic',
+            backend='pillow',
+        )
         if stem.in_channels == 1:
             resized = mmcv.bgr2gray(resized, keepdim=True)
         inputs = torch.from_numpy(resized).permute(2, 0, 1).contiguous()
@@ -119,10 +135,10 @@ class TrainedModel:
         return prepared._replace(photograph=shown(pixels))
 
     def _seen_of(self, pixels: np.ndarray, seen: np.ndarray) -> np.ndarray | None:
-        """The part of a photograph (H, W, 3) in BGR that its sample shows, in RGB at its own resolution.
+        """The part of a photograph (H, W, 3) in BGR that its sample shows, in full-size RGB.
 
-        Two ramps of grey go through the same steps, and tell where the columns and rows of the sample are from. None if
-        they are not a straight line, as with padding.
+        Two ramps of grey go through the same steps, and tell where the columns and rows of the
+        sample are from. None if they are not a straight line, as with padding.
         """
         spans = []
         for axis in (0, 1):
@@ -131,7 +147,7 @@ class TrainedModel:
             image = np.broadcast_to(ramp, pixels.shape).astype(np.uint8)
             sample = self.sample(image)['inputs'].float().numpy()
             values = sample.mean(axis=(0, 2 - axis))
-            slope, first = np.polyfit(np.arange(count), values, 1) if count > 1 else (255., 0.)
+            slope, first = np.polyfit(np.arange(count), values, 1) if count > 1 else (255.0, 0.0)
             if np.abs(first + slope * np.arange(count) - values).max() > CROOKED + slope:
                 return None
             edges = (first + slope * np.array((-0.5, count - 0.5))) * (length - 1) / 255 + 0.5
@@ -147,41 +163,52 @@ class TrainedModel:
     def predict(self, images: Sequence[str | Path | np.ndarray]) -> list[Prediction]:
         """Predictions for images, see :meth:`sample`.
 
-        Images whose samples have one size are computed at once. Others are not, since padding would change what is
-        found in them.
+        Images whose samples have one size are computed at once. Others are not, since padding would
+        change what is found in them.
 
         Raises:
             ConfigError: if an image cannot be read, or if the model has no classes to predict.
         """
         if isinstance(self.model, Classifier):
-            raise ConfigError('There are no classes to predict, since these weights have no head with known names of '
-                              'classes; give --config with the config of a classifier.')
+            raise ConfigError(
+                'There are no classes to predict, since these weights have no head with known '
+                'names of classes; give --config with the config of a classifier.'
+            )
         samples = [self.sample(image, i) for i, image in enumerate(images)]
         sizes = [self._size_of(sample) for sample in samples]
         found: dict[int, Prediction] = {}
-        for _, group in groupby(sorted(range(len(samples)), key=sizes.__getitem__), key=sizes.__getitem__):
+        for _, group in groupby(
+            sorted(range(len(samples)), key=sizes.__getitem__), key=sizes.__getitem__
+        ):
             indices = list(group)
             with closed(self.stranger):
                 results = self.model.test_step(pseudo_collate([samples[i] for i in indices]))
-            found |= {i: Prediction.of(one.cpu(), self.classes) for i, one in zip(indices, results, strict=True)}
+            found |= {
+                i: Prediction.of(one.cpu(), self.classes)
+                for i, one in zip(indices, results, strict=True)
+            }
         return [found[i] for i in range(len(samples))]
 
     def _size_of(self, sample: dict[str, Any]) -> tuple[int, ...]:
-        """Batch properties of samples that are computed together; a segmentor's are also resized to one size."""
+        """Batch properties of samples computed together; a segmentor's are resized to one size."""
         original = sample['data_samples'].ori_shape if self.task == 'segmentation' else ()
         return (*sample['inputs'].shape, *original)
 
     def features(self, samples: Sequence[dict[str, Any]]) -> np.ndarray:
-        """Features before the head of a classifier, (N, C) in float32, from samples of :meth:`sample`.
+        """Features before a classifier's head, (N, C) in float32, from samples of :meth:`sample`.
 
         Raises:
             ConfigError: if this is no classifier, or see :func:`vectors_of`.
         """
         if self.task != 'classification':
-            raise ConfigError(f'A model of {self.task} has no single vector for an image, as a classifier has; '
-                              'give the checkpoint of one, or --arch.')
+            raise ConfigError(
+                f'A model of {self.task} has no single vector for an image, as a classifier has; '
+                'give the checkpoint of one, or --arch.'
+            )
         with closed(self.stranger):
-            return vectors_of(self.model, self.model.data_preprocessor(pseudo_collate(samples), False)['inputs'])
+            return vectors_of(
+                self.model, self.model.data_preprocessor(pseudo_collate(samples), False)['inputs']
+            )
 
     def optimized(self) -> 'TrainedModel':
         """This model, with the passes for its device unless the config has ``optimize=False``."""
@@ -191,7 +218,7 @@ class TrainedModel:
 
 
 def shown(pixels: np.ndarray) -> np.ndarray:
-    """Pixels (H, W, 3) in BGR as a picture shows them: in RGB, with sides of at most :data:`LONGEST`."""
+    """Pixels (H, W, 3) in BGR as an RGB picture, with sides of at most :data:`LONGEST`."""
     scale = LONGEST / max(pixels.shape[:2])
     if scale < 1:
         pixels = mmcv.imrescale(pixels, scale, interpolation='area')
@@ -200,14 +227,20 @@ def shown(pixels: np.ndarray) -> np.ndarray:
 
 @torch.no_grad()
 def vectors_of(model: nn.Module, inputs: Tensor) -> np.ndarray:
-    """Features before the head of a classifier in eval mode, of normalised images (N, C, H, W): (N, C') in float32.
+    """Features before a classifier's head, from normalised images (N, C, H, W): (N, C') in float32.
 
     Raises:
         ConfigError: if the head gets tokens or maps.
     """
-    features = model.forward_features(inputs) if isinstance(model, Classifier) else model.extract_feat(inputs)[-1]
+    features = (
+        model.forward_features(inputs)
+        if isinstance(model, Classifier)
+        else model.extract_feat(inputs)[-1]
+    )
     if features.ndim != 2:
-        raise ConfigError(f'The head gets features of shape {tuple(features.shape)}, and one vector for an image is '
-                          "wanted: pool them with the neck TokenPooling, or choose the out_type 'cls_token' or "
-                          "'avg_featmap'.")
+        raise ConfigError(
+            f'The head gets features of shape {tuple(features.shape)}, and one vector for an '
+            'image is wanted: pool them with the neck TokenPooling, or choose the out_type '
+            "'cls_token' or 'avg_featmap'."
+        )
     return features.float().cpu().numpy()

@@ -1,7 +1,8 @@
 """Check the arguments of a class before it is built: their names, types and ranges.
 
-The annotations of the constructor are the only source. Every class that is registered in :mod:`vit_plugin.registry` is
-checked, whether it is built from a config or in Python. The values are not changed.
+The annotations of the constructor are the only source. Every class that is registered in
+:mod:`vit_plugin.registry` is checked, whether it is built from a config or in Python. The values
+are not changed.
 """
 
 import re
@@ -29,9 +30,10 @@ _REPR.maxstring = _REPR.maxother = 80
 def checked(cls: Class) -> Class:
     """Make a class reject wrong arguments with a ``ConfigError``. Returns the class.
 
-    ``**kwargs`` of the constructor are the arguments of the next constructor in the method resolution order.
-    ``**kwargs: Unpack[Options]`` are those of a ``TypedDict``. For base classes in other packages, only the names are
-    checked. The attribute ``renamed_arguments`` of a class maps old names to what to write now.
+    ``**kwargs`` of the constructor are the arguments of the next constructor in the method
+    resolution order. ``**kwargs: Unpack[Options]`` are those of a ``TypedDict``. For base classes
+    in other packages, only the names are checked. The attribute ``renamed_arguments`` of a class
+    maps old names to what to write now.
     """
     built: Any = cls
     own: Callable[..., None] | None = vars(cls).get('__init__')
@@ -42,7 +44,8 @@ def checked(cls: Class) -> Class:
         if not known:  # not earlier, because an annotation may name a later part of its file
             known.append(Signature.of_class(cls))
         check(cls.__name__, known[0], args, kwargs)
-        with as_config_error(cls.__name__, (AssertionError, )):  # raised by OpenMMLab's base classes
+        # Raised by OpenMMLab's base classes.
+        with as_config_error(cls.__name__, (AssertionError,)):
             if own is None:
                 super(built, self).__init__(*args, **kwargs)
             else:
@@ -55,18 +58,24 @@ def checked(cls: Class) -> Class:
 
 
 def _check_layers(built: Any) -> None:
-    """Reject a ``layer`` in an ``init_cfg`` that MMEngine would not find, and so would leave out without a word."""
+    """Reject a ``layer`` in an ``init_cfg`` that MMEngine would not find and silently skip."""
     given = getattr(built, 'init_cfg', None) or ()
-    for cfg in given if isinstance(given, (list, tuple)) else (given, ):
+    for cfg in given if isinstance(given, (list, tuple)) else (given,):
         layers = cfg.get('layer') or ()
         if not layers:
             continue
-        kinds = {base.__name__ for module in built.modules() for base in (type(module), *type(module).__bases__)}
+        kinds = {
+            base.__name__
+            for module in built.modules()
+            for base in (type(module), *type(module).__bases__)
+        }
         for layer in [layers] if isinstance(layers, str) else layers:
             if layer not in kinds:
                 near = get_close_matches(str(layer), kinds, n=1)
                 remedy = f'did you mean {near[0]}?' if near else 'give the name of a class in it.'
-                raise ConfigError(f'{type(built).__name__}: init_cfg: layer={layer!r} is no layer of it; {remedy}')
+                raise ConfigError(
+                    f'{type(built).__name__}: init_cfg: layer={layer!r} is no layer of it; {remedy}'
+                )
 
 
 @contextmanager
@@ -86,19 +95,23 @@ def as_config_error(owner: str, kinds: tuple[type[Exception], ...] = CAUGHT) -> 
         if isinstance(error, ConfigError):
             raise
         reason = ' '.join(str(error).split()).strip('"\'').rstrip('.') or 'it rejects the values'
-        raise ConfigError(f'{owner}: {reason} ({type(error).__name__}); see its docstring for what may be '
-                          'given.') from error
+        raise ConfigError(
+            f'{owner}: {reason} ({type(error).__name__}); see its docstring for what may be given.'
+        ) from error
 
 
 def check(owner: str, signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Check the given arguments.
 
     Raises:
-        ConfigError: for the first argument that is unknown, missing, given twice, or of the wrong type or range.
+        ConfigError: for the first argument that is unknown, missing, given twice, or of the wrong
+            type or range.
     """
     if len(args) > len(signature.positions):
-        raise ConfigError(f'{owner} takes {len(signature.positions)} arguments by position, got {len(args)}; give '
-                          f'arguments by name.')
+        raise ConfigError(
+            f'{owner} takes {len(signature.positions)} arguments by position, got {len(args)}; '
+            'give arguments by name.'
+        )
     given = dict(zip(signature.positions, args, strict=False))
     for name in given.keys() & kwargs.keys():
         raise ConfigError(f'{owner}: {name} is given by position and by name; leave one out.')
@@ -115,8 +128,13 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
     Of the members of a union, it is about the one in which the check came farthest.
     """
     found = [(_path(values, problem), problem) for problem in error.errors(include_url=False)]
-    found.sort(key=lambda one: ORDER.index(one[1]['type']) if one[1]['type'] in ORDER else len(ORDER))
-    argument = next((path for path, problem in found if len(path) == 1 and problem['type'] in ORDER), found[0][0])[:1]
+    found.sort(
+        key=lambda one: ORDER.index(one[1]['type']) if one[1]['type'] in ORDER else len(ORDER)
+    )
+    argument = next(
+        (path for path, problem in found if len(path) == 1 and problem['type'] in ORDER),
+        found[0][0],
+    )[:1]
     depth = max(len(path) for path, _ in found if path[:1] == argument)
     found = _of_the_type([one for one in found if one[0][:1] == argument and len(one[0]) == depth])
     path = found[0][0]
@@ -135,30 +153,43 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
             known = names_within(signature.fields[str(outer[0])], outer[1:], problems[0]['loc'][-2])
         near = get_close_matches(str(name), known, n=1)
         remedy = f'did you mean {near[0]}?' if near else f'it takes {", ".join(known) or "none"}.'
-        if len([path for path in values if path not in signature.fields]) > 1:  # as of a base config's other class
-            remedy += ' To drop the arguments that a base config has for another class, add _delete_=True.'
+        # As of a base config's other class.
+        if len([path for path in values if path not in signature.fields]) > 1:
+            remedy += (
+                ' To drop the arguments that a base config has for another class, add '
+                '_delete_=True.'
+            )
         return f'{at} takes no {name} (given {name}={_short(value)}); {remedy}'
     demands = dict.fromkeys(_demand(problem) for problem in problems)
-    choices = [choice for problem in problems if problem['type'] == 'literal_error'
-               for choice in re.findall("'(.*?)'", problem['ctx']['expected'])]
+    choices = [
+        choice
+        for problem in problems
+        if problem['type'] == 'literal_error'
+        for choice in re.findall("'(.*?)'", problem['ctx']['expected'])
+    ]
     near = get_close_matches(value, choices, n=1) if isinstance(value, str) else []
     remedy = f'; did you mean {near[0]!r}?' if near else '.'
     return f': {_text(path)}={_short(value)} must {" or ".join(demands)}{remedy}'
 
 
 def _of_the_type(found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """Of dicts that are told apart by their ``type``, the problems of the one whose type is given."""
-    of_type = [one for one in found if one[0][-1] == 'type' and one[1]['type'] in ('literal_error', 'missing')]
+    """The problems of the given type, among dicts that are distinguished by ``type``."""
+    of_type = [
+        one
+        for one in found
+        if one[0][-1] == 'type' and one[1]['type'] in ('literal_error', 'missing')
+    ]
     others = {problem['loc'][:-1] for _, problem in of_type}
     return [one for one in found if one[1]['loc'][:-1] not in others] or of_type
 
 
 def _path(value: Any, problem: Any) -> tuple[str | int, ...]:
-    """The keys and indices among pydantic's steps to a value, which also name the members of unions."""
+    """The keys and indices in pydantic's path to a value, without the names of union members."""
     steps, path = problem['loc'], list[str | int]()
     for i, step in enumerate(steps):
         is_inside = (isinstance(value, Mapping) and step in value) or (
-            isinstance(value, (list, tuple)) and isinstance(step, int) and step < len(value))
+            isinstance(value, (list, tuple)) and isinstance(step, int) and step < len(value)
+        )
         if is_inside:
             value = value[step]
         if is_inside or (problem['type'] == 'missing' and i == len(steps) - 1):
@@ -167,11 +198,13 @@ def _path(value: Any, problem: Any) -> tuple[str | int, ...]:
 
 
 def _text(path: Sequence[str | int]) -> str:
-    return ''.join(f'[{step}]' if isinstance(step, int) else f'.{step}' for step in path).removeprefix('.')
+    return ''.join(
+        f'[{step}]' if isinstance(step, int) else f'.{step}' for step in path
+    ).removeprefix('.')
 
 
 def _demand(problem: Any) -> str:
-    """The type that a value must have, from pydantic's message, such as ``Input should be a valid integer``."""
+    """The required type, from a pydantic message such as ``Input should be a valid integer``."""
     if problem['type'] == 'sequence_str' or problem.get('ctx', {}).get('class') == 'Sequence':
         return 'be a list'
     return re.sub(r'^(Value error, )?\w+ should ', '', problem['msg'])
@@ -182,7 +215,7 @@ def _short(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Convert configs to plain dicts and lists for pydantic, with the objects that a lazy config imports."""
+    """Convert configs to plain dicts and lists for pydantic, with lazy imports resolved."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if type(value) in (list, tuple):

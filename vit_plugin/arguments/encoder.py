@@ -1,7 +1,7 @@
-"""The options of ``encoder``. A field of a class here is an option: its values, its default, what it is.
+"""The options of ``encoder``. Each field of a class here is one: its values, default and meaning.
 
-From the fields follow the check of ``encoder=dict(...)``, the arguments that the zoo reads from timm's modules, the
-hints of loading and the table in docs/models.md.
+From the fields follow the check of ``encoder=dict(...)``, the arguments that the zoo reads from
+timm's modules, the hints of loading and the table in docs/models.md.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,27 +29,66 @@ def about(says: str, creates: Mapping[str, str] | None = None) -> dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class BlockOptions:
-    """Parts of a block beyond the paper's. ``encoder`` takes one value, or a list with one for each block."""
-    qkv_bias: QkvBias = field(default=True, metadata=about(
-        "whether queries, keys and values have a bias; `'qv'`: keys have none, as in BEiT and EVA",
-        {'True': 'blocks.{i}.attn.qkv.bias', "'qv'": 'blocks.{i}.attn.qkv.(q|v)_bias'}))
-    num_kv_heads: PositiveInt | None = field(default=None, metadata=about(
-        'heads of keys and values, which groups of queries share (2305.13245); None: as many as queries have'))
-    qk_norm: bool = field(default=False, metadata=about(
-        'a norm of queries and keys in each head (2302.05442)', {'True': 'blocks.{i}.attn.(q|k)_norm.{rest}'}))
-    attn_norm: bool = field(default=False, metadata=about(
-        'a norm of the attended values before their projection (2210.06423)', {'True': 'blocks.{i}.attn.norm.{rest}'}))
-    attn_drop_rate: Rate = field(default=0., metadata=about('dropout of the attention weights'))
-    proj_bias: bool = field(default=True, metadata=about(
-        "biases of attention's projection and of the MLP",
-        {'True': 'blocks.{i}.(attn.proj.bias|mlp.fc1.bias|mlp.fc2.bias)'}))
-    mlp_norm: bool | Literal['input'] = field(default=False, metadata=about(
-        "a norm of the MLP's hidden values (2210.06423); `'input'`: of its input, as in ViTamin",
-        {'True': 'blocks.{i}.mlp.norm.{rest}', "'input'": 'blocks.{i}.mlp.input_norm.{rest}'}))
-    gated_mlp: bool = field(default=False, metadata=about('a gate in the MLP, as in SwiGLU (2002.05202)'))
-    layer_scale_init_value: Fraction = field(default=0., metadata=about(
-        'initial value of LayerScale (2103.17239); 0: no LayerScale', {'1e-5': 'blocks.{i}.ls{k}.gamma'}))
-    mlp_layer_scale: bool = field(default=True, metadata=about('whether the MLP has a LayerScale too'))
+    """Block parts beyond the paper's. ``encoder`` takes one value, or a list with one per block."""
+
+    qkv_bias: QkvBias = field(
+        default=True,
+        metadata=about(
+            "whether queries, keys and values have a bias; `'qv'`: keys have none, as in BEiT and "
+            'EVA',
+            {'True': 'blocks.{i}.attn.qkv.bias', "'qv'": 'blocks.{i}.attn.qkv.(q|v)_bias'},
+        ),
+    )
+    num_kv_heads: PositiveInt | None = field(
+        default=None,
+        metadata=about(
+            'heads of keys and values, which groups of queries share (2305.13245); None: as many '
+            'as queries have'
+        ),
+    )
+    qk_norm: bool = field(
+        default=False,
+        metadata=about(
+            'a norm of queries and keys in each head (2302.05442)',
+            {'True': 'blocks.{i}.attn.(q|k)_norm.{rest}'},
+        ),
+    )
+    attn_norm: bool = field(
+        default=False,
+        metadata=about(
+            'a norm of the attended values before their projection (2210.06423)',
+            {'True': 'blocks.{i}.attn.norm.{rest}'},
+        ),
+    )
+    attn_drop_rate: Rate = field(default=0.0, metadata=about('dropout of the attention weights'))
+    proj_bias: bool = field(
+        default=True,
+        metadata=about(
+            "biases of attention's projection and of the MLP",
+            {'True': 'blocks.{i}.(attn.proj.bias|mlp.fc1.bias|mlp.fc2.bias)'},
+        ),
+    )
+    mlp_norm: bool | Literal['input'] = field(
+        default=False,
+        metadata=about(
+            "a norm of the MLP's hidden values (2210.06423); `'input'`: of its input, as in "
+            'ViTamin',
+            {'True': 'blocks.{i}.mlp.norm.{rest}', "'input'": 'blocks.{i}.mlp.input_norm.{rest}'},
+        ),
+    )
+    gated_mlp: bool = field(
+        default=False, metadata=about('a gate in the MLP, as in SwiGLU (2002.05202)')
+    )
+    layer_scale_init_value: Fraction = field(
+        default=0.0,
+        metadata=about(
+            'initial value of LayerScale (2103.17239); 0: no LayerScale',
+            {'1e-5': 'blocks.{i}.ls{k}.gamma'},
+        ),
+    )
+    mlp_layer_scale: bool = field(
+        default=True, metadata=about('whether the MLP has a LayerScale too')
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +99,7 @@ class WindowOptions:
         size: side of the windows in patches.
         global_blocks: the blocks with global attention. Negative numbers count from the last block.
     """
+
     size: PositiveInt
     global_blocks: Sequence[int] = ()
 
@@ -70,8 +110,10 @@ class WindowOptions:
             ConfigError: if there is no such block.
         """
         if not all(-num_layers <= i < num_layers for i in self.global_blocks):
-            raise ConfigError(f'encoder: window.global_blocks={tuple(self.global_blocks)} must be some of the blocks '
-                              f'{-num_layers} to {num_layers - 1}.')
+            raise ConfigError(
+                f'encoder: window.global_blocks={tuple(self.global_blocks)} must be some of the '
+                f'blocks {-num_layers} to {num_layers - 1}.'
+            )
         global_blocks = {i % num_layers for i in self.global_blocks}
         return [None if i in global_blocks else self.size for i in range(num_layers)]
 
@@ -79,21 +121,43 @@ class WindowOptions:
 @dataclass(frozen=True, kw_only=True)
 class EncoderOptions:
     """Parts that an encoder has once."""
-    dist_token: Count = field(default=0, metadata=about(
-        'number of distillation tokens after the class token (2012.12877)', {'1': 'dist_token'}))
-    reg_token: Count = field(default=0, metadata=about(
-        'number of registers after the class token (2309.16588)', {'...': 'reg_token'}))
-    pre_norm: bool = field(default=False, metadata=about(
-        'a norm before the first block, as in CLIP', {'True': 'norm_pre.{rest}'}))
-    final_norm: bool = field(default=True, metadata=about('a norm of every output', {'True': 'norm.{rest}'}))
-    window: WindowOptions | None = field(default=None, metadata=about(
-        'attention within windows, `dict(size=..., global_blocks=...)`: [Windows](#windows)'))
+
+    dist_token: Count = field(
+        default=0,
+        metadata=about(
+            'number of distillation tokens after the class token (2012.12877)', {'1': 'dist_token'}
+        ),
+    )
+    reg_token: Count = field(
+        default=0,
+        metadata=about(
+            'number of registers after the class token (2309.16588)', {'...': 'reg_token'}
+        ),
+    )
+    pre_norm: bool = field(
+        default=False,
+        metadata=about('a norm before the first block, as in CLIP', {'True': 'norm_pre.{rest}'}),
+    )
+    final_norm: bool = field(
+        default=True, metadata=about('a norm of every output', {'True': 'norm.{rest}'})
+    )
+    window: WindowOptions | None = field(
+        default=None,
+        metadata=about(
+            'attention within windows, `dict(size=..., global_blocks=...)`: [Windows](#windows)'
+        ),
+    )
 
 
-OPTIONS = {option.name: option for kind in (EncoderOptions, BlockOptions) for option in fields(kind)}
+OPTIONS = {
+    option.name: option for kind in (EncoderOptions, BlockOptions) for option in fields(kind)
+}
 # Patterns of parameters, and the entry of ``encoder`` that creates them.
-CREATES = {pattern: f'encoder=dict({name}={value})' for name, option in OPTIONS.items()
-           for value, pattern in option.metadata['creates'].items()}
+CREATES = {
+    pattern: f'encoder=dict({name}={value})'
+    for name, option in OPTIONS.items()
+    for value, pattern in option.metadata['creates'].items()
+}
 
 
 def entries_of(options: type, each_block: bool = False) -> dict[str, Any]:
@@ -103,7 +167,13 @@ def entries_of(options: type, each_block: bool = False) -> dict[str, Any]:
     sequence: Any = Sequence
     for option in fields(options):
         one = hints[option.name]
-        hints[option.name] = required[one] if option.default is MISSING else one | sequence[one] if each_block else one
+        hints[option.name] = (
+            required[one]
+            if option.default is MISSING
+            else one | sequence[one]
+            if each_block
+            else one
+        )
     return hints
 
 
@@ -112,25 +182,49 @@ if TYPE_CHECKING:
     EncoderCfg = Mapping[str, Any]
 else:  # the dicts that a config may give
     WindowCfg = TypedDict('WindowCfg', entries_of(WindowOptions), total=False)
-    EncoderCfg = TypedDict('EncoderCfg', {**entries_of(EncoderOptions), **entries_of(BlockOptions, each_block=True),
-                                          'window': WindowCfg | None}, total=False)
+    EncoderCfg = TypedDict(
+        'EncoderCfg',
+        {
+            **entries_of(EncoderOptions),
+            **entries_of(BlockOptions, each_block=True),
+            'window': WindowCfg | None,
+        },
+        total=False,
+    )
 
 
-def read_options(encoder: Mapping[str, Any], num_layers: int) -> tuple[EncoderOptions, list[BlockOptions]]:
+def read_options(
+    encoder: Mapping[str, Any], num_layers: int
+) -> tuple[EncoderOptions, list[BlockOptions]]:
     """The options of an encoder, and those of each of its blocks.
 
     Raises:
         ConfigError: for a list without one value for each block.
     """
     window = encoder.get('window')
-    once: dict[str, Any] = {option.name: encoder[option.name] for option in fields(EncoderOptions)
-                            if option.name in encoder}
+    once: dict[str, Any] = {
+        option.name: encoder[option.name]
+        for option in fields(EncoderOptions)
+        if option.name in encoder
+    }
     once['window'] = WindowOptions(**window) if window else None
-    given = {option.name: encoder[option.name] for option in fields(BlockOptions) if option.name in encoder}
+    given = {
+        option.name: encoder[option.name]
+        for option in fields(BlockOptions)
+        if option.name in encoder
+    }
     for name, value in given.items():
         if isinstance(value, (list, tuple)) and len(value) != num_layers:
-            raise ConfigError(f'encoder: {name} has {len(value)} values for {num_layers} blocks; give one for each, '
-                              'or one for all.')
+            raise ConfigError(
+                f'encoder: {name} has {len(value)} values for {num_layers} blocks; give one for '
+                'each, or one for all.'
+            )
     return EncoderOptions(**once), [
-        BlockOptions(**{name: value[i] if isinstance(value, (list, tuple)) else value for name, value in given.items()})
-        for i in range(num_layers)]
+        BlockOptions(
+            **{
+                name: value[i] if isinstance(value, (list, tuple)) else value
+                for name, value in given.items()
+            }
+        )
+        for i in range(num_layers)
+    ]

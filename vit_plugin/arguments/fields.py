@@ -11,7 +11,8 @@ from typing_extensions import Required, TypedDict
 STRICT = ConfigDict(strict=True, extra='forbid', arbitrary_types_allowed=True, allow_inf_nan=False)
 # For a dict with further entries for a class of another library.
 OPEN = ConfigDict(strict=True, extra='allow', arbitrary_types_allowed=True, allow_inf_nan=False)
-LIMIT = 2**24  # no sensible width, side or count is larger. Larger numbers would fail only when memory is full
+# No sensible width, side or count is larger. Larger numbers would fail only when memory is full.
+LIMIT = 2**24
 
 Count = Annotated[int, Field(ge=0, le=LIMIT)]
 PositiveInt = Annotated[int, Field(ge=1, le=LIMIT)]
@@ -42,6 +43,7 @@ ASCENDING = AfterValidator(_ascending)  # of an annotation for two numbers (min,
 @with_config(OPEN)
 class Typed(TypedDict):
     """The config of an object: its ``type``, and its own arguments."""
+
     type: str | type
 
 
@@ -58,30 +60,42 @@ class _NormDetails(TypedDict, total=False):
 @with_config(OPEN)
 class NormChanges(_NormDetails, total=False):
     """Entries of an OpenMMLab ``norm_cfg``."""
+
     type: str | type
 
 
 @with_config(OPEN)
 class NormConfig(_NormDetails, total=False):
     """An OpenMMLab ``norm_cfg``."""
+
     type: Required[str | type]
 
 
 def _of_a_backend(options: dict | None) -> dict | None:
-    """Reject what no file backend of MMEngine takes. Where none is named, the files' address chooses one."""
+    """Reject options that no file backend of MMEngine takes.
+
+    If no backend is named, the address of the files selects one.
+    """
     from mmengine.fileio.backends import backends
+
     if options is None:
         return None
     name = options.get('backend')
-    kinds = [backends[key] for key in backends if name in (None, key)]  # a name without a hash is in no dict
+    # A name without a hash is in no dict.
+    kinds = [backends[key] for key in backends if name in (None, key)]
     for kind in kinds:
         taken = signature(kind).parameters
-        is_open = name and any(parameter.kind is Parameter.VAR_KEYWORD for parameter in taken.values())
+        is_open = name and any(
+            parameter.kind is Parameter.VAR_KEYWORD for parameter in taken.values()
+        )
         if is_open or options.keys() - {'backend'} <= taken.keys():
             return options
-    raise ValueError("Input should be a dict with backend='local', 'http', 'petrel', 'lmdb' or 'memcached' and the "
-                     "arguments of MMEngine's backend of that name, or None")
+    raise ValueError(
+        "Input should be a dict with backend='local', 'http', 'petrel', 'lmdb' or 'memcached' and "
+        "the arguments of MMEngine's backend of that name, or None"
+    )
 
 
-Backend = Annotated[dict | None, AfterValidator(_of_a_backend)]  # arguments of MMEngine's file backends
+# Arguments of MMEngine's file backends.
+Backend = Annotated[dict | None, AfterValidator(_of_a_backend)]
 InitConfig = Typed | Sequence[Typed] | None

@@ -23,6 +23,7 @@ class Signature:
         positions: the arguments that may be given by position, in order.
         renamed: old names -> what to write now.
     """
+
     fields: dict[str, Any] = field(default_factory=dict)
     required: list[str] = field(default_factory=list)
     positions: list[str] = field(default_factory=list)
@@ -32,19 +33,28 @@ class Signature:
     def adapter(self) -> TypeAdapter:
         """pydantic's check of the arguments."""
         required: Any = Required
-        return _adapter({name: required[annotation] if name in self.required else annotation
-                         for name, annotation in self.fields.items()})
+        return _adapter(
+            {
+                name: required[annotation] if name in self.required else annotation
+                for name, annotation in self.fields.items()
+            }
+        )
 
     @classmethod
     def of_class(cls, built: type) -> 'Signature':
-        """The arguments that the constructors of a class and its bases accept, as far as they pass them on."""
-        packages = ('vit_plugin', built.__module__.partition('.')[0])  # of others, the annotations do not count
+        """The arguments of a class's constructor, and of its bases' where it passes them on."""
+        # Of others, the annotations do not count.
+        packages = ('vit_plugin', built.__module__.partition('.')[0])
         found = cls()
         takes_names = takes_positions = is_own = True
         for base in built.__mro__:
             found.renamed = {**vars(base).get('renamed_arguments', {}), **found.renamed}
             init = vars(base).get('__init__')
-            if init is None or inspect.unwrap(init) is object.__init__ or not (takes_names or takes_positions):
+            if (
+                init is None
+                or inspect.unwrap(init) is object.__init__
+                or not (takes_names or takes_positions)
+            ):
                 continue
             hints = _hints(init) if init.__module__.partition('.')[0] in packages else {}
             parameters = list(inspect.signature(init).parameters.values())[1:]
@@ -53,16 +63,21 @@ class Signature:
                 if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                     continue
                 name = parameter.name
-                if takes_positions and parameter.kind is not parameter.KEYWORD_ONLY and name not in found.positions:
+                if (
+                    takes_positions
+                    and parameter.kind is not parameter.KEYWORD_ONLY
+                    and name not in found.positions
+                ):
                     found.positions.append(name)
                 if takes_names and name not in found.fields:
                     found.fields[name] = hints.get(name, Any)
-                    if is_own and parameter.default is parameter.empty:  # the child may pass an argument of its parent
+                    # The child may pass an argument of its parent.
+                    if is_own and parameter.default is parameter.empty:
                         found.required.append(name)
             rest = kinds.get(inspect.Parameter.VAR_KEYWORD)
             options = hints.get(rest.name) if rest else None
             if takes_names and get_origin(options) is Unpack:
-                entries, = get_args(options)
+                (entries,) = get_args(options)
                 found.fields = {**get_type_hints(entries, include_extras=True), **found.fields}
             takes_names = takes_names and rest is not None and get_origin(options) is not Unpack
             takes_positions = takes_positions and inspect.Parameter.VAR_POSITIONAL in kinds
@@ -80,10 +95,12 @@ def fits(annotation: Any, value: Any) -> bool:
 
 
 def names_within(annotation: Any, path: Sequence[str | int], name: str | int = '') -> list[str]:
-    """The entries of the dicts at a path within an annotation. If one has this name, only its entries."""
+    """The keys of the dicts at a path in an annotation. If one is named ``name``, only its keys."""
     names: list[str] = []
     kinds = _members(annotation)
-    for kind in [kind for kind in kinds if not path and getattr(kind, '__name__', None) == name] or kinds:
+    for kind in [
+        kind for kind in kinds if not path and getattr(kind, '__name__', None) == name
+    ] or kinds:
         entries = get_type_hints(kind, include_extras=True) if is_typeddict(kind) else {}
         if not path:
             names += entries

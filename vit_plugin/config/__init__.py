@@ -1,4 +1,4 @@
-"""A run's config: read, completed, and checked in a second for errors that would otherwise appear after minutes."""
+"""A run's config: read, completed, and checked in a second for errors that would take minutes."""
 
 from .channels import check_channels
 from .check import LOADERS, check_checkpoint, check_config
@@ -6,5 +6,15 @@ from .data import with_pipeline
 from .options import check_options
 from .read import apply_loader_defaults, apply_options, of_framework, read_config
 
-__all__ = ['LOADERS', 'apply_loader_defaults', 'apply_options', 'check_channels', 'check_checkpoint', 'check_config',
-           'check_options', 'of_framework', 'read_config', 'with_pipeline']
+__all__ = [
+    'LOADERS',
+    'apply_loader_defaults',
+    'apply_options',
+    'check_channels',
+    'check_checkpoint',
+    'check_config',
+    'check_options',
+    'of_framework',
+    'read_config',
+    'with_pipeline',
+]

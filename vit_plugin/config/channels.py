@@ -14,10 +14,10 @@ POOLING = 'vit_plugin.TokenPooling'
 
 
 def check_channels(model: Mapping) -> None:
-    """Compare the channels of the neck or head with those of our backbone, without allocating the backbone.
+    """Compare the channels of the neck or head with our backbone's, without allocating it.
 
-    A backbone of ours that has channels is compared, whatever its class. Also sets the number of tokens before the
-    patches in a ``TokenPooling``.
+    A backbone of ours that has channels is compared, whatever its class. Also sets the number of
+    tokens before the patches in a ``TokenPooling``.
 
     Raises:
         ConfigError: if the channels differ.
@@ -42,7 +42,7 @@ def check_channels(model: Mapping) -> None:
 
 
 def _untrained(backbone: Mapping) -> dict:
-    """The config of a backbone without its checkpoints. Those are not read for a look at its shapes."""
+    """The config of a backbone without its checkpoints, which are not needed for its shapes."""
     backbone = {**backbone, 'init_cfg': None}
     if 'pretrained' in (backbone.get('patch_embed') or {}):
         backbone['patch_embed'] = {**backbone['patch_embed'], 'pretrained': False}
@@ -57,11 +57,15 @@ def _settle_prefix_tokens(neck: Any, backbone: BaseModule) -> None:
     if neck.get('num_prefix_tokens') is None:
         neck['num_prefix_tokens'] = number
     if neck['num_prefix_tokens'] != number:
-        raise ConfigError(f'model.neck.num_prefix_tokens={neck["num_prefix_tokens"]} does not fit the backbone, which '
-                          f'adds {number} tokens before the patches: leave it out.')
+        raise ConfigError(
+            f'model.neck.num_prefix_tokens={neck["num_prefix_tokens"]} does not fit the backbone, '
+            f'which adds {number} tokens before the patches: leave it out.'
+        )
     if neck.get('mode') == 'cls' and 'cls_token' not in backbone.prefix_tokens:
-        raise ConfigError("model.neck.mode='cls' takes the class token, and the backbone has none: set "
-                          "with_cls_token=True there, or mode='avg'.")
+        raise ConfigError(
+            "model.neck.mode='cls' takes the class token, and the backbone has none: set "
+            "with_cls_token=True there, or mode='avg'."
+        )
 
 
 def _compare(field: str, part: Mapping, channels: Sequence[int]) -> None:
@@ -69,9 +73,13 @@ def _compare(field: str, part: Mapping, channels: Sequence[int]) -> None:
     taken = part.get('in_index', range(len(channels)) if several else -1)
     taken = list(taken) if several else [taken]
     if any(not -len(channels) <= i < len(channels) for i in taken):
-        raise ConfigError(f'{field}.in_index={part["in_index"]} needs more maps than the backbone returns, which are '
-                          f'{len(channels)}: change it, or out_indices of the backbone.')
+        raise ConfigError(
+            f'{field}.in_index={part["in_index"]} needs more maps than the backbone returns, '
+            f'which are {len(channels)}: change it, or out_indices of the backbone.'
+        )
     given = [channels[i] for i in taken]
     if given != (list(asked) if several else [asked]):
-        raise ConfigError(f'{field}.in_channels={asked} does not fit the backbone, whose outputs are '
-                          f'{", ".join(map(str, channels))} wide: set it to {given if several else given[0]}.')
+        raise ConfigError(
+            f'{field}.in_channels={asked} does not fit the backbone, whose outputs are '
+            f'{", ".join(map(str, channels))} wide: set it to {given if several else given[0]}.'
+        )

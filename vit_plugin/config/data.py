@@ -24,8 +24,10 @@ def check_data(field: str, dataset: ConfigDict, scope: str | None) -> None:
         check_data(f'{field}.datasets.{i}', part, scope)
     missing = next(_missing(dataset), None)
     if missing and not _downloads(dataset, scope):
-        raise ConfigError(f'{field}: there is no {missing} in {os.getcwd()}; put or link the data there, '
-                          f'or give --cfg-options {field}.data_root=FOLDER.')
+        raise ConfigError(
+            f'{field}: there is no {missing} in {os.getcwd()}; put or link the data there, '
+            f'or give --cfg-options {field}.data_root=FOLDER.'
+        )
 
 
 def with_pipeline(dataset: ConfigDict) -> ConfigDict:
@@ -36,8 +38,10 @@ def with_pipeline(dataset: ConfigDict) -> ConfigDict:
     """
     while 'pipeline' not in dataset:
         if 'dataset' not in dataset:
-            raise ConfigError(f'The data set {dataset.type!r} has no pipeline of its own; give a plain data set, or '
-                              'one in a wrapper such as vit_plugin.stratified_subset.')
+            raise ConfigError(
+                f'The data set {dataset.type!r} has no pipeline of its own; give a plain data '
+                'set, or one in a wrapper such as vit_plugin.stratified_subset.'
+            )
         dataset = dataset.dataset
     return dataset
 
@@ -64,33 +68,51 @@ def dataset_class(dataset: Mapping, scope: str | None) -> type | None:
 
 def _downloads(dataset: Mapping, scope: str | None) -> bool:
     kind = dataset_class(dataset, scope)
-    return kind is not None and 'download' in inspect.signature(kind).parameters and dataset.get('download', True)
+    return (
+        kind is not None
+        and 'download' in inspect.signature(kind).parameters
+        and dataset.get('download', True)
+    )
 
 
 def check_evaluator(field: str, cfg: Config) -> None:
     """Check the arguments of metrics. They read most of them only after the first epoch.
 
     Raises:
-        ConfigError: if an annotation file is missing (``data_root`` is no part of its path), or an argument is unknown
-            or of another type than the metric's annotations tell.
+        ConfigError: if an annotation file is missing (``data_root`` is no part of its path), or an
+            argument is unknown or of another type than the metric's annotations tell.
     """
     metrics = cfg.get(field) or []
     for i, metric in enumerate([metrics] if isinstance(metrics, Mapping) else metrics):
         name = field if isinstance(metrics, Mapping) else f'{field}.{i}'
         file = metric.get('ann_file')
         if file and '://' not in file and not os.path.isfile(file):
-            raise ConfigError(f'{name}: there is no file {file!r} in {os.getcwd()}; give --cfg-options '
-                              f'{name}.ann_file=FILE.')
+            raise ConfigError(
+                f'{name}: there is no file {file!r} in {os.getcwd()}; give --cfg-options '
+                f'{name}.ann_file=FILE.'
+            )
         with METRICS.switch_scope_and_registry(cfg.get('default_scope')) as registry:
-            kind = registry.get(metric['type']) if isinstance(metric['type'], str) else metric['type']
+            kind = (
+                registry.get(metric['type']) if isinstance(metric['type'], str) else metric['type']
+            )
         if kind is not None:
             signature = Signature.of_class(kind)
-            check(name, signature, (), {
-                key: _as_annotated(value, signature.fields.get(key, Any)) for key, value in metric.items()
-                if key not in ('type', '_scope_') and value is not None})  # None is a default, whatever is annotated
+            check(
+                name,
+                signature,
+                (),
+                {
+                    key: _as_annotated(value, signature.fields.get(key, Any))
+                    for key, value in metric.items()
+                    # None is a default, whatever is annotated.
+                    if key not in ('type', '_scope_') and value is not None
+                },
+            )
 
 
 def _as_annotated(value: Any, annotation: Any) -> Any:
-    """A value, or the list that the frameworks' code takes in its place: of a tuple, or of one value."""
-    lists = [list(value)] if isinstance(value, tuple) else [] if isinstance(value, list) else [[value]]
+    """A value, or the list that the frameworks expect instead, of a tuple or of a single value."""
+    lists = (
+        [list(value)] if isinstance(value, tuple) else [] if isinstance(value, list) else [[value]]
+    )
     return next((each for each in (value, *lists) if fits(annotation, each)), value)

@@ -19,7 +19,9 @@ def registered(registry: Registry | None) -> set[str]:
         for scope, child in registry.children.items():
             if scope == SCOPE:
                 child.import_from_location()
-            names |= {f'{scope}.{name}' for name in (*child.module_dict, *getattr(child, 'later', ()))}
+            names |= {
+                f'{scope}.{name}' for name in (*child.module_dict, *getattr(child, 'later', ()))
+            }
         registry = registry.parent
     return names
 
@@ -32,7 +34,7 @@ def parameters(kind: Any) -> set[str]:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """The names that are similar to a wrong one, as the end of a sentence, with its full stop. Scopes are ignored."""
+    """The end of a sentence, with its full stop: names similar to a wrong one, ignoring scopes."""
     names = sorted(names)
     unscoped = {one: one.rpartition('.')[2] for one in names}
     near = get_close_matches(name.rpartition('.')[2], list(unscoped.values()), 3, 0.7)

@@ -20,20 +20,25 @@ def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
     """Read the config file, or the recipe ``vit_plugin::...``, and apply ``--cfg-options``.
 
     Raises:
-        ConfigError: if the file does not exist or cannot be read, or if an option has an impossible name.
+        ConfigError: if the file does not exist or cannot be read, or if an option has an impossible
+            name.
     """
     path = recipe(str(path))
     try:
         with _known_bases():
             cfg = Config.fromfile(path)
     except Exception as error:  # a config is a program and may raise anything
-        raise ConfigError(f'The config file {path!r} cannot be read ({type(error).__name__}: '
-                          f'{first_line(error)}); correct it or its bases.') from error
+        raise ConfigError(
+            f'The config file {path!r} cannot be read ({type(error).__name__}: '
+            f'{first_line(error)}); correct it or its bases.'
+        ) from error
     _leave_scope(cfg)
     apply_options(cfg, options, path)
     if not isinstance(cfg.get('model'), Mapping):
-        raise ConfigError(f'The config file {path!r} has no model=dict(...): it is a part of recipes, not a '
-                          'complete one.')
+        raise ConfigError(
+            f'The config file {path!r} has no model=dict(...): it is a part of recipes, not a '
+            'complete one.'
+        )
     return cfg
 
 
@@ -47,12 +52,17 @@ def apply_options(cfg: Config, options: Mapping[str, Any] | None, path: str) -> 
     try:
         cfg.merge_from_dict(dict(options or {}))
     except (TypeError, KeyError, ValueError, AssertionError, AttributeError) as error:
-        raise ConfigError(f'--cfg-options do not fit the config {path!r} ({first_line(error)}).') from error
+        raise ConfigError(
+            f'--cfg-options do not fit the config {path!r} ({first_line(error)}).'
+        ) from error
 
 
 @contextmanager
 def _known_bases() -> Iterator[None]:
-    """Let MMEngine find bases of this package, and of the fork of mmseg, which has another name than in its table."""
+    """Let MMEngine find base configs in this package and in the fork of mmseg.
+
+    The fork's package name differs from the one in MMEngine's table.
+    """
     packages = dict(MODULE2PACKAGE)
     MODULE2PACKAGE.update(mmseg='mmseg', vit_plugin='vit_plugin')
     try:
@@ -63,9 +73,10 @@ def _known_bases() -> Iterator[None]:
 
 
 def _leave_scope(value: Any) -> None:
-    """Take back, in place, that MMEngine looks up all that comes with ``vit_plugin::`` in this package alone.
+    """Remove, in place, the scope that limits look-ups in ``vit_plugin::`` configs to this package.
 
-    Recipes name the classes of this package by its prefix, and those of their framework without one.
+    Recipes name the classes of this package by its prefix, and those of their framework without
+    one.
     """
     if isinstance(value, (Config, ConfigDict)):
         if value.get('_scope_') == SCOPE:
@@ -81,8 +92,12 @@ def apply_loader_defaults(cfg: Config, no_pin_memory: bool = False) -> None:
     """Set the defaults of data loaders as the frameworks' own `train.py` do."""
     for name in LOADERS:
         if cfg.get(name):
-            defaults = dict(pin_memory=get_device() != 'cpu', persistent_workers=cfg[name].get('num_workers', 0) > 0)
-            if cfg.get('default_scope') == 'mmpretrain':  # other frameworks stack images of several sizes themselves
+            defaults = dict(
+                pin_memory=get_device() != 'cpu',
+                persistent_workers=cfg[name].get('num_workers', 0) > 0,
+            )
+            # Other frameworks stack images of several sizes themselves.
+            if cfg.get('default_scope') == 'mmpretrain':
                 defaults['collate_fn'] = dict(type='default_collate')
             cfg[name] = ConfigDict(defaults, **cfg[name])
             if no_pin_memory:
@@ -90,8 +105,10 @@ def apply_loader_defaults(cfg: Config, no_pin_memory: bool = False) -> None:
 
 
 def of_framework(table: Mapping[str, Any], cfg: Config) -> Any:
-    """The entry for the framework that ``default_scope`` names. Raises a ``ConfigError`` if there is none."""
+    """The entry for the ``default_scope`` framework. Raises a ``ConfigError`` if there is none."""
     scope = cfg.get('default_scope')
     if scope not in table:
-        raise ConfigError(f'default_scope={scope!r} must name the framework, one of {", ".join(table)}, for this.')
+        raise ConfigError(
+            f'default_scope={scope!r} must name the framework, one of {", ".join(table)}, for this.'
+        )
     return table[scope]

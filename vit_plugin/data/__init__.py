@@ -9,13 +9,17 @@ from .digits import Digits
 from .samplers import DefaultSampler, InfiniteSampler
 from .subset import stratified_subset
 
-TRANSFORMS.import_later({
-    'LoadCachedImage': 'vit_plugin.data.images',
-    'LoadImage': 'vit_plugin.data.images',
-    'LoadRandomResizedCrop': 'vit_plugin.data.load_image',
-})
-DATASETS.import_later({
-    'HuggingFaceImages': 'vit_plugin.data.hugging_face',
-})
+TRANSFORMS.import_later(
+    {
+        'LoadCachedImage': 'vit_plugin.data.images',
+        'LoadImage': 'vit_plugin.data.images',
+        'LoadRandomResizedCrop': 'vit_plugin.data.load_image',
+    }
+)
+DATASETS.import_later(
+    {
+        'HuggingFaceImages': 'vit_plugin.data.hugging_face',
+    }
+)
 __getattr__ = later_of(__name__, TRANSFORMS, DATASETS)
 __all__ = ['DefaultSampler', 'Digits', 'InfiniteSampler', 'stratified_subset']

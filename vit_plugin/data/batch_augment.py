@@ -1,7 +1,8 @@
-"""Augment a whole batch on its device, with the random choices of MMPretrain's transforms for single images.
+"""Augment a batch on its device, with the random choices of MMPretrain's single-image transforms.
 
-Each function takes the transform and uint8 images (B, C, H, W), and returns such images. The CPU draws the operations
-of each image as for single images. All images with the same operation are then computed together.
+Each function takes the transform and uint8 images (B, C, H, W), and returns such images. The CPU
+draws the operations of each image as for single images. All images with the same operation are then
+computed together.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,12 +19,12 @@ from torchvision.transforms.v2 import functional as kernels
 from vit_plugin.errors import ConfigError
 
 GRAY = (0.114, 0.587, 0.299)  # for BGR, the order of the framework's images
-RAMP = torch.arange(256.)
-SMOOTH = torch.tensor([[1., 1., 1.], [1., 5., 1.], [1., 1., 1.]]) / 13
+RAMP = torch.arange(256.0)
+SMOOTH = torch.tensor([[1.0, 1.0, 1.0], [1.0, 5.0, 1.0], [1.0, 1.0, 1.0]]) / 13
 
 
 def magnitude_of(operation: Any, fixed: str = 'magnitude') -> float:
-    """Draw the signed strength of an operation as MMPretrain does. ``fixed`` names the attribute of a fixed one."""
+    """Draw a signed magnitude as MMPretrain does. The attribute named by ``fixed`` may fix it."""
     given = getattr(operation, fixed)
     return operation.random_negative(operation.random_magnitude() if given is None else given)
 
@@ -31,7 +32,8 @@ def magnitude_of(operation: Any, fixed: str = 'magnitude') -> float:
 def per_channel(values: float | Sequence[float], channels: int, name: str) -> np.ndarray:
     """One value for each channel of an image.
 
-    ``values`` is one number for all channels, or one for each channel. For a grey image it may also be a colour (BGR).
+    ``values`` is one number for all channels, or one for each channel. For a grey image it may also
+    be a colour (BGR).
 
     Raises:
         ConfigError: if there is another number of values.
@@ -40,8 +42,10 @@ def per_channel(values: float | Sequence[float], channels: int, name: str) -> np
     if channels == 1 and len(values) == 3:
         return np.atleast_1d(values @ GRAY)
     if len(values) not in (1, channels):
-        raise ConfigError(f'{name}={values.tolist()} has {len(values)} values for images of {channels} channels; give '
-                          'one for each, or a single one.')
+        raise ConfigError(
+            f'{name}={values.tolist()} has {len(values)} values for images of {channels} '
+            'channels; give one for each, or a single one.'
+        )
     return np.broadcast_to(values, channels).copy()
 
 
@@ -52,7 +56,9 @@ def on_device(images: Tensor, values: Any, dtype: torch.dtype | None = None) -> 
 
 def _channels(images: Tensor, transform: Any, name: str) -> Tensor:
     """The values (C, 1, 1) of an attribute of a transform."""
-    values = per_channel(getattr(transform, name), images.shape[1], f'{type(transform).__name__}: {name}')
+    values = per_channel(
+        getattr(transform, name), images.shape[1], f'{type(transform).__name__}: {name}'
+    )
     return on_device(images, values, torch.float32)[:, None, None]
 
 
@@ -61,7 +67,9 @@ def to_uint8(x: Tensor) -> Tensor:
     return x.clamp_(0, 255).to(torch.uint8)
 
 
-# Operations of RandAugment: a function that draws for one image, and a function that computes all images.
+# Operations of RandAugment: a function that draws for one image, and a function that computes all
+# images.
+
 
 def _rotation(t: Any, height: int, width: int) -> np.ndarray:
     center = t.center or ((width - 1) / 2, (height - 1) / 2)
@@ -82,12 +90,20 @@ def _translation(t: Any, height: int, width: int) -> np.ndarray:
 
 
 def warp(images: Tensor, t: Any, matrices: list[np.ndarray]) -> Tensor:
-    """Move the pixel (x, y) of each image to matrix (2, 3) times (x, y, 1), like OpenCV's ``warpAffine``."""
+    """Move pixel (x, y) of an image to matrix (2, 3) @ (x, y, 1), like OpenCV's ``warpAffine``."""
     height, width = images.shape[-2:]
-    inverse = on_device(images, np.stack([cv2.invertAffineTransform(matrix) for matrix in matrices]), torch.float32)
-    y, x = torch.meshgrid(*(torch.arange(side, device=images.device, dtype=torch.float32) for side in (height, width)),
-                          indexing='ij')
-    source = torch.stack((x, y, torch.ones_like(x)), -1) @ inverse.mT[:, None]  # (B, H, W, 2), in pixels
+    inverse = on_device(
+        images, np.stack([cv2.invertAffineTransform(matrix) for matrix in matrices]), torch.float32
+    )
+    y, x = torch.meshgrid(
+        *(
+            torch.arange(side, device=images.device, dtype=torch.float32)
+            for side in (height, width)
+        ),
+        indexing='ij',
+    )
+    # (B, H, W, 2), in pixels.
+    source = torch.stack((x, y, torch.ones_like(x)), -1) @ inverse.mT[:, None]
     grid = source * (2 / (on_device(images, (width, height), torch.float32) - 1).clamp(min=1)) - 1
     pad = _channels(images, t, 'pad_val')
     mode = t.interpolation if t.interpolation in ('nearest', 'bilinear', 'bicubic') else 'bilinear'
@@ -97,12 +113,14 @@ def warp(images: Tensor, t: Any, matrices: list[np.ndarray]) -> Tensor:
 
 def look_up(images: Tensor, t: Any, tables: list[Tensor]) -> Tensor:
     """Look up the value of each pixel in the table (256,) of its image."""
-    table = torch.stack(tables).clamp(0, 255).to(images.device, torch.uint8, non_blocking=True)  # (B, 256)
+    # (B, 256).
+    table = torch.stack(tables).clamp(0, 255).to(images.device, torch.uint8, non_blocking=True)
     return table.gather(1, images.flatten(1).long()).view_as(images)
 
 
 def blend_with(other: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Any, list[float]], Tensor]:
     """An operation that blends each image with ``other`` of it, by the factor of the image."""
+
     def blend(images: Tensor, t: Any, factors: list[float]) -> Tensor:
         factor = on_device(images, factors, torch.float32)[:, None, None, None]
         x = images.float()
@@ -166,7 +184,7 @@ OPERATIONS: dict[str, tuple[Callable, Callable]] = {
 
 
 def rand_augment(transform: Any, images: Tensor) -> Tensor:
-    """RandAugment (arXiv:1909.13719). In each step, images with the same operation are computed together."""
+    """RandAugment (arXiv:1909.13719). Each step computes images of one operation together."""
     rounds = zip(*(transform.random_policy_indices() for _ in images), strict=True)
     images = images.clone()
     for chosen in rounds:
@@ -175,7 +193,10 @@ def rand_augment(transform: Any, images: Tensor) -> Tensor:
             operation = transform.transforms[index]
             if not operation.random_disable():
                 draw, apply = OPERATIONS[type(operation).__name__]
-                shared = (apply, *(str(getattr(operation, name, '')) for name in ('pad_val', 'interpolation')))
+                shared = (
+                    apply,
+                    *(str(getattr(operation, name, '')) for name in ('pad_val', 'interpolation')),
+                )
                 _, rows, drawn = groups.setdefault(shared, (operation, [], []))
                 rows.append(i)
                 drawn.append(draw(operation, *images.shape[-2:]))
@@ -185,14 +206,21 @@ def rand_augment(transform: Any, images: Tensor) -> Tensor:
     return images
 
 
-FLIPS: dict[str | None, tuple[int, ...]] = {None: (), 'horizontal': (3, ), 'vertical': (2, ), 'diagonal': (2, 3)}
+FLIPS: dict[str | None, tuple[int, ...]] = {
+    None: (),
+    'horizontal': (3,),
+    'vertical': (2,),
+    'diagonal': (2, 3),
+}
 
 
 def flip(transform: Any, images: Tensor) -> Tensor:
     """Flip some of the images."""
     directions = [transform._choose_direction() for _ in images]
     for direction in FLIPS.keys() - {None}:
-        mask = on_device(images, [chosen == direction for chosen in directions])[:, None, None, None]
+        mask = on_device(images, [chosen == direction for chosen in directions])[
+            :, None, None, None
+        ]
         images = torch.where(mask, images.flip(FLIPS[direction]), images)
     return images
 
@@ -200,15 +228,25 @@ def flip(transform: Any, images: Tensor) -> Tensor:
 def erase(transform: Any, images: Tensor) -> Tensor:
     """Random erasing (arXiv:1708.04896)."""
     height, width = images.shape[-2:]
-    boxes = [(0, 0, 0, 0) if transform.random_disable() else transform.random_patch(height, width) for _ in images]
-    top, left, box_height, box_width = on_device(images, boxes).T[:, :, None, None, None]  # each (B, 1, 1, 1)
-    y, x = torch.arange(height, device=images.device)[:, None], torch.arange(width, device=images.device)
-    inside = (y >= top) & (y < top + box_height) & (x >= left) & (x < left + box_width)  # (B, 1, H, W)
+    boxes = [
+        (0, 0, 0, 0) if transform.random_disable() else transform.random_patch(height, width)
+        for _ in images
+    ]
+    # Each (B, 1, 1, 1).
+    top, left, box_height, box_width = on_device(images, boxes).T[:, :, None, None, None]
+    y, x = (
+        torch.arange(height, device=images.device)[:, None],
+        torch.arange(width, device=images.device),
+    )
+    # (B, 1, H, W).
+    inside = (y >= top) & (y < top + box_height) & (x >= left) & (x < left + box_width)
     fill = _channels(images, transform, 'fill_color')
     if transform.mode == 'rand' and transform.fill_std is None:
         fill = torch.rand(images.shape, device=images.device) * 256
     elif transform.mode == 'rand':
-        fill = fill + torch.randn(images.shape, device=images.device) * _channels(images, transform, 'fill_std')
+        fill = fill + torch.randn(images.shape, device=images.device) * _channels(
+            images, transform, 'fill_std'
+        )
     return torch.where(inside, to_uint8(fill), images)
 
 
@@ -221,5 +259,9 @@ def crop(transform: Any, images: Tensor) -> Tensor:
         images = kernels.pad(images, transform.padding, fill, transform.padding_mode)
     like = np.broadcast_to(np.uint8(0), images.shape[-2:])
     boxes = [transform.rand_crop_params(like) for _ in images]
-    return torch.stack([image[:, top:top + height, left:left + width]
-                        for image, (top, left, height, width) in zip(images, boxes, strict=True)])
+    return torch.stack(
+        [
+            image[:, top : top + height, left : left + width]
+            for image, (top, left, height, width) in zip(images, boxes, strict=True)
+        ]
+    )

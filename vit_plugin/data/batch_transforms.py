@@ -18,6 +18,7 @@ def apply_batched(transform: Any, images: Tensor) -> Tensor:
 
 def some(transform: Any, images: Tensor) -> Tensor:
     """RandomApply: transform some of the images."""
+
     def change(images: Tensor) -> Tensor:
         for inner in transform:
             images = apply_batched(inner, images)
@@ -48,19 +49,29 @@ def check_batched(transform: Any) -> None:
     """
     name = type(transform).__name__
     if name not in BATCHED:
-        raise ConfigError(f'augments: {name} has no form for batches; leave it in the pipeline, and give some of '
-                          f'{", ".join(BATCHED)}.')
+        raise ConfigError(
+            f'augments: {name} has no form for batches; leave it in the pipeline, and give some of '
+            f'{", ".join(BATCHED)}.'
+        )
     if getattr(transform, 'pad_if_needed', False):
-        raise ConfigError('augments: RandomCrop of batches takes no pad_if_needed, as all images are of one size; give '
-                          'padding.')
+        raise ConfigError(
+            'augments: RandomCrop of batches takes no pad_if_needed, as all images are of one '
+            'size; give padding.'
+        )
     if name == 'RandomResizedCrop' and transform.interpolation not in INTERPOLATIONS:
-        raise ConfigError(f'augments: RandomResizedCrop of batches has no interpolation={transform.interpolation!r}; '
-                          f'take one of {", ".join(INTERPOLATIONS)}.')
+        raise ConfigError(
+            'augments: RandomResizedCrop of batches has no '
+            f'interpolation={transform.interpolation!r}; take one of {", ".join(INTERPOLATIONS)}.'
+        )
     if name == 'RandomApply':
         for inner in transform:
             check_batched(inner)
         return
-    unknown = {type(operation).__name__ for operation in getattr(transform, 'transforms', ())} - OPERATIONS.keys()
+    unknown = {
+        type(operation).__name__ for operation in getattr(transform, 'transforms', ())
+    } - OPERATIONS.keys()
     if unknown:
-        raise ConfigError(f'augments: the operations {", ".join(sorted(unknown))} of {name} have no form for batches; '
-                          f'choose policies of {", ".join(OPERATIONS)}.')
+        raise ConfigError(
+            f'augments: the operations {", ".join(sorted(unknown))} of {name} have no form for '
+            f'batches; choose policies of {", ".join(OPERATIONS)}.'
+        )

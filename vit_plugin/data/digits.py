@@ -23,6 +23,7 @@ HeldOut = Annotated[float, Field(ge=0.01, le=0.99)]
 
 class DatasetOptions(TypedDict, total=False):
     """Arguments of MMEngine's ``BaseDataset`` that have an effect without files."""
+
     metainfo: dict | None
     filter_cfg: dict | None
     indices: PositiveInt | Annotated[Sequence[Count], Field(min_length=1)] | None
@@ -50,7 +51,7 @@ def write_digits(folder: Path) -> None:
 
 @DATASETS.register_module()
 class Digits(BaseDataset):
-    """1,797 scans of 8 x 8 pixels (Alpaydin and Kaynak, UCI ML repository, 1998), from scikit-learn.
+    """scikit-learn's 1,797 scans of 8 x 8 pixels (Alpaydin and Kaynak, UCI ML repository, 1998).
 
     Each item has ``img``, uint8 of shape (8, 8, 1), and ``gt_label``.
 
@@ -66,8 +67,13 @@ class Digits(BaseDataset):
 
     METAINFO = dict(classes=tuple('0123456789'))
 
-    def __init__(self, split: Split = 'train', val_fraction: HeldOut = 0.2, seed: Seed = 0,
-                 **kwargs: Unpack[DatasetOptions]) -> None:
+    def __init__(
+        self,
+        split: Split = 'train',
+        val_fraction: HeldOut = 0.2,
+        seed: Seed = 0,
+        **kwargs: Unpack[DatasetOptions],
+    ) -> None:
         self.split, self.val_fraction, self.seed = split, val_fraction, seed
         super().__init__(ann_file='', **kwargs)
 
@@ -76,7 +82,14 @@ class Digits(BaseDataset):
             from sklearn.datasets import load_digits
             from sklearn.model_selection import train_test_split
         digits = load_digits()
-        parts = train_test_split(np.arange(len(digits.target)), test_size=self.val_fraction,
-                                 stratify=digits.target, random_state=self.seed)
+        parts = train_test_split(
+            np.arange(len(digits.target)),
+            test_size=self.val_fraction,
+            stratify=digits.target,
+            random_state=self.seed,
+        )
         images = np.rint(digits.images * (255 / 16)).astype(np.uint8)[..., None]  # (1797, 8, 8, 1)
-        return [dict(img=images[i], gt_label=int(digits.target[i])) for i in parts[SPLITS.index(self.split)]]
+        return [
+            dict(img=images[i], gt_label=int(digits.target[i]))
+            for i in parts[SPLITS.index(self.split)]
+        ]

@@ -18,14 +18,15 @@ from .images import reading
 
 @DATASETS.register_module()
 class HuggingFaceImages(Dataset):
-    """Images with labels in a data set of Hugging Face's ``datasets``, by random access, for classification.
+    """A Hugging Face ``datasets`` data set of labelled images for classification, by random access.
 
-    Each sample goes through the pipeline as ``img`` (height, width, 3) in BGR, uint8, with ``gt_label``, ``img_path``,
-    ``img_shape``, ``ori_shape`` and ``sample_idx``. So the pipeline has no ``LoadImageFromFile``.
+    Each sample goes through the pipeline as ``img`` (height, width, 3) in BGR, uint8, with
+    ``gt_label``, ``img_path``, ``img_shape``, ``ori_shape`` and ``sample_idx``. So the pipeline has
+    no ``LoadImageFromFile``.
 
     Args:
-        path: a folder that ``save_to_disk`` wrote, or what ``datasets.load_dataset`` takes: a folder of images, a
-            name on the Hub, or a format (``'parquet'``, ``'webdataset'``).
+        path: a folder that ``save_to_disk`` wrote, or what ``datasets.load_dataset`` takes: a
+            folder of images, a name on the Hub, or a format (``'parquet'``, ``'webdataset'``).
         split: the part, such as ``'train'``.
         image: the column of the images.
         label: the column of the labels; None without labels.
@@ -39,29 +40,46 @@ class HuggingFaceImages(Dataset):
         MissingExtraError: if ``datasets`` is not installed.
     """
 
-    def __init__(self, path: str, split: str = 'train', image: str = 'image', label: str | None = 'label',
-                 name: str | None = None, data_files: str | Sequence[str] | dict | None = None,
-                 classes: Sequence[str] | None = None, pipeline: Sequence[Typed | Callable] = ()) -> None:
+    def __init__(
+        self,
+        path: str,
+        split: str = 'train',
+        image: str = 'image',
+        label: str | None = 'label',
+        name: str | None = None,
+        data_files: str | Sequence[str] | dict | None = None,
+        classes: Sequence[str] | None = None,
+        pipeline: Sequence[Typed | Callable] = (),
+    ) -> None:
         with needed_by('HuggingFaceImages'):
             import datasets  # not before it is needed: it takes seconds
         table = _load(path, split, name, data_files)
         for field, column in (('image', image), ('label', label)):
             if column is not None and column not in table.features:
-                raise ConfigError(f'{field}={column!r} is no column of {path!r}, which has '
-                                  f'{", ".join(table.features)}: give one of them.')
+                raise ConfigError(
+                    f'{field}={column!r} is no column of {path!r}, which has '
+                    f'{", ".join(table.features)}: give one of them.'
+                )
         if not isinstance(table.features[image], datasets.Image):
-            raise ConfigError(f'image={image!r} of {path!r} is no column of images but {table.features[image]}: give '
-                              'the column of the images, or cast it to datasets.Image.')
+            raise ConfigError(
+                f'image={image!r} of {path!r} is no column of images but {table.features[image]}: '
+                'give the column of the images, or cast it to datasets.Image.'
+            )
         kind = table.features[label] if label else None
-        if label and not (isinstance(kind, datasets.ClassLabel) or getattr(kind, 'dtype', '').startswith('int')):
-            raise ConfigError(f'label={label!r} of {path!r} has no integers but {kind}: give the column of the '
-                              'labels, or label=None.')
+        if label and not (
+            isinstance(kind, datasets.ClassLabel) or getattr(kind, 'dtype', '').startswith('int')
+        ):
+            raise ConfigError(
+                f'label={label!r} of {path!r} has no integers but {kind}: give the column of the '
+                'labels, or label=None.'
+            )
         self.pipeline = Compose(list(pipeline))
         names = classes or getattr(kind, 'names', None)
         self.metainfo = dict(classes=tuple(names)) if names else {}
         self._path, self._image, self._label = path, image, label
         self._table = table.select_columns([one for one in (image, label) if one]).cast_column(
-            image, datasets.Image(decode=False))
+            image, datasets.Image(decode=False)
+        )
 
     def __len__(self) -> int:
         return len(self._table)
@@ -88,15 +106,21 @@ def _content(image: dict[str, Any]) -> tuple[bytes, str]:
 def _load(path: str, split: str, name: str | None, data_files: Any) -> Any:
     """The table of a split, mapped into memory."""
     import datasets
+
     try:
-        if any(os.path.isfile(os.path.join(path, file)) for file in ('state.json', 'dataset_dict.json')):
+        if any(
+            os.path.isfile(os.path.join(path, file)) for file in ('state.json', 'dataset_dict.json')
+        ):
             saved = datasets.load_from_disk(path)
             found = saved[split] if isinstance(saved, datasets.DatasetDict) else saved
         else:
             found = datasets.load_dataset(path, name, split=split, data_files=data_files)
-    except Exception as error:  # the library raises errors of all kinds, its own and those of the formats
+    except Exception as error:
+        # The library raises errors of all kinds, its own and those of the formats.
         reason = (' '.join(str(error).split()) or type(error).__name__)[:200].rstrip('.')
-        raise ConfigError(f'path={path!r} with split={split!r} is no data set that Hugging Face\'s `datasets` can read '
-                          f'({reason}); give a folder of save_to_disk, a folder of images, or a name on the Hub.'
-                          ) from error
+        raise ConfigError(
+            f"path={path!r} with split={split!r} is no data set that Hugging Face's `datasets` "
+            f'can read ({reason}); give a folder of save_to_disk, a folder of images, or a name '
+            'on the Hub.'
+        ) from error
     return found

@@ -32,8 +32,12 @@ def reading(path: str) -> Iterator[None]:
         yield
     except Exception as error:
         reason = ' '.join(str(error).split()).rstrip('.') or type(error).__name__
-        raise UnreadableError(f'{path!r} cannot be read as an image ({reason}); replace the file, or take it out of '
-                              'the data set.', path, reason) from error
+        raise UnreadableError(
+            f'{path!r} cannot be read as an image ({reason}); replace the file, or take it out of '
+            'the data set.',
+            path,
+            reason,
+        ) from error
 
 
 def read(path: str, backend_args: Backend) -> bytes:
@@ -48,8 +52,15 @@ def read(path: str, backend_args: Backend) -> bytes:
 
 class LoadOptions(TypedDict, total=False):
     """Arguments of MMCV's ``LoadImageFromFile``."""
+
     to_float32: bool
-    color_type: Literal['color', 'grayscale', 'unchanged', 'color_ignore_orientation', 'grayscale_ignore_orientation']
+    color_type: Literal[
+        'color',
+        'grayscale',
+        'unchanged',
+        'color_ignore_orientation',
+        'grayscale_ignore_orientation',
+    ]
     imdecode_backend: Literal['cv2', 'turbojpeg', 'pillow', 'tifffile']
     ignore_empty: bool
     backend_args: Backend
@@ -57,7 +68,7 @@ class LoadOptions(TypedDict, total=False):
 
 @TRANSFORMS.register_module()
 class LoadImage(LoadImageFromFile):
-    """``LoadImageFromFile`` that names the file in any error, and applies the orientation of AVIF too."""
+    """``LoadImageFromFile`` that names the file in errors and also applies AVIF orientation."""
 
     renamed_arguments = {'file_client_args': 'backend_args=...'}
 
@@ -89,10 +100,10 @@ class LoadImage(LoadImageFromFile):
 
 
 def read_by_us(cfg: Any) -> Any:
-    """A config in which each ``LoadImageFromFile`` is :class:`LoadImage`, so that all commands see the same pixels.
+    """A config with :class:`LoadImage` for ``LoadImageFromFile``: all commands see the same pixels.
 
-    The config itself stays as it is: the frameworks' inferencers look for the name. A step with arguments of another
-    reader is left alone.
+    The config itself stays as it is: the frameworks' inferencers look for the name. A step with
+    arguments of another reader is left alone.
     """
     if isinstance(cfg, Mapping):
         name = cfg.get('type')
@@ -110,8 +121,8 @@ def read_by_us(cfg: Any) -> Any:
 class LoadCachedImage(LoadImage):
     """:class:`LoadImage` that keeps decoded images in memory, for folders of small images.
 
-    Every worker has its own cache of uint8 images. Set ``persistent_workers=True`` in the data loader. The caches need
-    workers x images x height x width x 3 bytes of memory.
+    Every worker has its own cache of uint8 images. Set ``persistent_workers=True`` in the data
+    loader. The caches need workers x images x height x width x 3 bytes of memory.
     """
 
     def __init__(self, **kwargs: Unpack[LoadOptions]) -> None:

@@ -1,4 +1,4 @@
-"""Augmentations of contrastive methods for a whole batch, see :mod:`vit_plugin.data.batch_augment`."""
+"""Batch augmentations of contrastive methods, see :mod:`vit_plugin.data.batch_augment`."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,18 +14,25 @@ INTERPOLATIONS = ('nearest', 'bilinear', 'bicubic')
 
 
 def resized_crop(transform: Any, images: Tensor) -> Tensor:
-    """Crop each image and resize the crop, like OpenCV: pixels outside of the crop have no part in it."""
+    """Crop and resize each image like OpenCV: pixels outside the crop have no influence."""
     like = np.broadcast_to(np.uint8(0), images.shape[-2:])
     boxes = on_device(images, [transform.rand_crop_params(like) for _ in images], torch.float32)
     positions = []
     for axis, side in enumerate(transform.scale):
         first, length = boxes[:, axis, None], boxes[:, axis + 2, None]  # (B, 1)
-        position = (torch.arange(side, device=images.device) + 0.5) * length / side - 0.5  # (B, side), in the crop
+        # (B, side), in the crop.
+        position = (torch.arange(side, device=images.device) + 0.5) * length / side - 0.5
         positions.append(first + torch.minimum(position.clamp(min=0), length - 1))
     height, width = images.shape[-2:]
-    y, x = ((position + 0.5) * (2 / full) - 1 for position, full in zip(positions, (height, width), strict=True))
-    grid = torch.stack(torch.broadcast_tensors(x[:, None], y[:, :, None]), -1)  # (B, height, width, 2)
-    crops = F.grid_sample(images.float(), grid, transform.interpolation, 'border', align_corners=False)
+    y, x = (
+        (position + 0.5) * (2 / full) - 1
+        for position, full in zip(positions, (height, width), strict=True)
+    )
+    # (B, height, width, 2).
+    grid = torch.stack(torch.broadcast_tensors(x[:, None], y[:, :, None]), -1)
+    crops = F.grid_sample(
+        images.float(), grid, transform.interpolation, 'border', align_corners=False
+    )
     return to_uint8(crops.round_())
 
 
@@ -38,12 +45,23 @@ def turn_hue(images: Tensor, turns: Tensor) -> Tensor:
     value = torch.maximum(torch.maximum(blue, green), red)
     chroma = value - torch.minimum(torch.minimum(blue, green), red)
     safe = chroma.clamp(min=1)  # gray pixels have no hue
-    hue = torch.where(value == red, (green - blue) / safe, torch.where(
-        value == green, 2 + (blue - red) / safe, 4 + (red - green) / safe))  # in sixths of the circle
+    hue = torch.where(
+        value == red,
+        (green - blue) / safe,
+        torch.where(
+            # In sixths of the circle.
+            value == green,
+            2 + (blue - red) / safe,
+            4 + (red - green) / safe,
+        ),
+    )
     hue = hue + 6 * turns[:, None, None]
     steps = [(shift + hue) % 6 for shift in (1, 3, 5)]  # of blue, green and red
-    return to_uint8(torch.stack([
-        value - chroma * torch.minimum(step, 4 - step).clamp(0, 1) for step in steps], dim=1).round_())
+    return to_uint8(
+        torch.stack(
+            [value - chroma * torch.minimum(step, 4 - step).clamp(0, 1) for step in steps], dim=1
+        ).round_()
+    )
 
 
 # The changes of MMPretrain's ColorJitter by the numbers it draws.
@@ -61,7 +79,11 @@ def jitter(transform: Any, images: Tensor) -> Tensor:
     images = images.clone()
     for step in range(len(JITTERS)):
         for kind, change in enumerate(JITTERS):
-            rows = [i for i, (order, *values) in enumerate(drawn) if order[step] == kind and values[kind] is not None]
+            rows = [
+                i
+                for i, (order, *values) in enumerate(drawn)
+                if order[step] == kind and values[kind] is not None
+            ]
             if rows:
                 index = on_device(images, rows)
                 images[index] = change(images[index], transform, [drawn[i][1 + kind] for i in rows])
@@ -70,7 +92,9 @@ def jitter(transform: Any, images: Tensor) -> Tensor:
 
 def grayscale(transform: Any, images: Tensor) -> Tensor:
     """Make some of the images gray."""
-    chosen = on_device(images, [transform._random_prob() < transform.prob for _ in images])[:, None, None, None]
+    chosen = on_device(images, [transform._random_prob() < transform.prob for _ in images])[
+        :, None, None, None
+    ]
     weights = on_device(images, transform.channel_weights, torch.float32)
     values = (images * (weights / weights.sum())[:, None, None]).sum(1, keepdim=True)
     return torch.where(chosen, to_uint8(values), images)
@@ -79,7 +103,11 @@ def grayscale(transform: Any, images: Tensor) -> Tensor:
 def operate(transform: Any, images: Tensor) -> Tensor:
     """One of RandAugment's operations by itself."""
     draw, apply = OPERATIONS[type(transform).__name__]
-    drawn = {i: draw(transform, *images.shape[-2:]) for i in range(len(images)) if not transform.random_disable()}
+    drawn = {
+        i: draw(transform, *images.shape[-2:])
+        for i in range(len(images))
+        if not transform.random_disable()
+    }
     return with_rows(images, drawn, lambda rows: apply(rows, transform, list(drawn.values())))
 
 

@@ -1,7 +1,7 @@
-"""Orders of samples that can begin anywhere: the order is arithmetic on a permutation, never a list of Python ints.
+"""Sample orders that can begin anywhere: arithmetic on a permutation, never a list of Python ints.
 
-The order of ImageNet-22k (14.2 million images) takes 0.6 s and 118 MiB (`tests/campaigns/samplers.py`), and beginning
-at any position takes no longer.
+The order of ImageNet-22k (14.2 million images) takes 0.6 s and 118 MiB
+(`tests/campaigns/samplers.py`), and beginning at any position takes no longer.
 """
 
 import math
@@ -45,12 +45,15 @@ class DefaultSampler(Sampler):
         dataset: what is sampled.
         shuffle: whether each epoch has another order.
         seed: the seed of the orders, the same in all processes. None takes the run's.
-        round_up: whether the first samples are repeated at the end, so that all processes have the same number.
+        round_up: whether the first samples are repeated at the end, so that all processes have the
+            same number.
     """
 
     endless = False
 
-    def __init__(self, dataset: Sized, shuffle: bool = True, seed: Seed | None = None, round_up: bool = True) -> None:
+    def __init__(
+        self, dataset: Sized, shuffle: bool = True, seed: Seed | None = None, round_up: bool = True
+    ) -> None:
         self.rank, self.world_size = get_dist_info()
         self.dataset, self.shuffle, self.round_up = dataset, shuffle, round_up
         self.seed = sync_random_seed() if seed is None else seed
@@ -71,9 +74,12 @@ class DefaultSampler(Sampler):
         indices = order(len(self.dataset), self.shuffle, self.seed + self.epoch)
         begin = self.rank + first * self.world_size
         own = every(indices, begin, self.world_size)
-        # The repeated samples at the end are taken from the start, several times over if there are few samples.
+        # The repeated samples at the end are taken from the start, several times over if there are
+        # few samples.
         after = begin + len(own) * self.world_size
-        repeated = indices[torch.arange(after, max(after, self.total_size), self.world_size) % len(indices)]
+        repeated = indices[
+            torch.arange(after, max(after, self.total_size), self.world_size) % len(indices)
+        ]
         del indices  # this process keeps its own share alone
         yield from as_ints(own)
         yield from as_ints(repeated)
@@ -85,7 +91,7 @@ class DefaultSampler(Sampler):
 
 @DATA_SAMPLERS.register_module()
 class InfiniteSampler(Sampler):
-    """MMEngine's ``InfiniteSampler`` whose passes are functions of (seed, pass), so that it can begin in any of them.
+    """MMEngine's ``InfiniteSampler``, able to begin in any pass: each follows from (seed, pass).
 
     The processes share one endless order: all indices in one order, then all in another.
 
@@ -109,10 +115,13 @@ class InfiniteSampler(Sampler):
         self._skipped = num_samples
 
     def __iter__(self) -> Iterator[int]:
-        position = self.rank + self._skipped * self.world_size  # in the order that the processes share
+        # In the order that the processes share.
+        position = self.rank + self._skipped * self.world_size
         while True:
             number, first = divmod(position, self.size)
-            indices = every(order(self.size, self.shuffle, self.seed + number), first, self.world_size)
+            indices = every(
+                order(self.size, self.shuffle, self.seed + number), first, self.world_size
+            )
             position += len(indices) * self.world_size
             yield from as_ints(indices)
 

@@ -1,7 +1,8 @@
 """Samples whose random numbers are a function of their position in the run, and of nothing else.
 
-A worker seeds its generators from (seed, position) before each sample. So no state of a generator, worker or prefetch
-has to be saved, and the data are the same for any number of workers and, at equal global batch, of processes.
+A worker seeds its generators from (seed, position) before each sample. So no state of a generator,
+worker or prefetch has to be saved, and the data are the same for any number of workers and, at
+equal global batch, of processes.
 """
 
 import logging
@@ -30,7 +31,10 @@ def seeds(seed: int, kind: int, number: int, part: int = 0) -> list[int]:
 
 
 def seed_host(words: list[int]) -> None:
-    """Seed python's, numpy's and torch's generators of the CPU in 10 us. ``torch.manual_seed`` alone takes 180 us."""
+    """Seed the CPU generators of Python, NumPy and torch in 10 us.
+
+    ``torch.manual_seed`` alone takes 180 us.
+    """
     random.seed(words[0])
     np.random.seed(words[1])
     torch.default_generator.manual_seed(words[2])
@@ -38,22 +42,26 @@ def seed_host(words: list[int]) -> None:
 
 class PositionedIndex(NamedTuple):
     """A data loader's request: the index, and the position in the samples of the run."""
+
     index: Any
     position: int
 
 
 class Seeded:
-    """A map-style data set that seeds the generators before each sample. Its attributes are those of the data set.
+    """A map-style data set that seeds the generators before each sample.
+
+    Its attributes are those of the wrapped data set.
 
     Args:
         dataset: the data set.
         seed: the seed of the run. The attribute ``seed_of_samples`` changes it.
-        unreadable: the list of what cannot be read. Another sample takes its place, drawn by the position. Without a
-            list, a sample that cannot be read is an error.
+        unreadable: the list of what cannot be read. Another sample takes its place, drawn by the
+            position. Without a list, a sample that cannot be read is an error.
     """
 
     _own = ('_dataset', 'seed_of_samples', '_unreadable')
-    __getitems__ = None  # torch would give whole batches to that of the data set, and nothing would be seeded
+    # Torch would give whole batches to that of the data set, and nothing would be seeded.
+    __getitems__ = None
 
     def __init__(self, dataset: Any, seed: int, unreadable: UnreadableList | None = None) -> None:
         self._dataset, self.seed_of_samples, self._unreadable = dataset, seed, unreadable
@@ -69,13 +77,17 @@ class Seeded:
                 return self._dataset[index]
             except Exception as error:
                 listed = self._unreadable
-                found = unreadable_file(error, self._dataset, index) if isinstance(index, int) else None
+                found = (
+                    unreadable_file(error, self._dataset, index) if isinstance(index, int) else None
+                )
                 if not listed or not found:
                     raise
                 listed.add(UnreadableFile(position, *found))
                 index = words[3] % len(self._dataset)
-        raise ConfigError(f'{ATTEMPTS} samples in a row cannot be read, the last one {found[0]!r} '
-                          f'({found[1]}); they are listed in {str(listed.path)!r}: look at the path to the data.')
+        raise ConfigError(
+            f'{ATTEMPTS} samples in a row cannot be read, the last one {found[0]!r} '
+            f'({found[1]}); they are listed in {str(listed.path)!r}: look at the path to the data.'
+        )
 
     def __len__(self) -> int:
         return len(self._dataset)
@@ -91,7 +103,7 @@ class Seeded:
         return getattr(self._dataset, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute of the data set. Hooks of the frameworks exchange its pipeline during the run."""
+        """Set an attribute of the data set. Framework hooks replace its pipeline during a run."""
         if name in self._own:
             super().__setattr__(name, value)
         else:
@@ -99,22 +111,26 @@ class Seeded:
 
 
 def seeded_part(dataset: Any) -> Any:
-    """The seeded data set itself, without the cut that ``num_batch_per_epoch`` of a data loader makes."""
+    """The seeded data set itself, without the limit of a data loader's ``num_batch_per_epoch``."""
     return dataset if isinstance(dataset, Seeded) else getattr(dataset, '_dataset', dataset)
 
 
 def seeded_dataset(dataset: Any, seed: int, unreadable: UnreadableList | None = None) -> Any:
-    """Build a data set whose samples are seeded. An iterable one has no positions and remains as it is."""
+    """Build a data set with seeded samples. An iterable one has no positions and is unchanged."""
     built = DATASETS.build(dataset) if isinstance(dataset, Mapping) else dataset
     if isinstance(built, IterableDataset):
-        print_log(f'{type(built).__name__} cannot begin at a position: a run that is resumed sees its data from the '
-                  'start again.', 'current', logging.WARNING)
+        print_log(
+            f'{type(built).__name__} cannot begin at a position: a run that is resumed sees its '
+            'data from the start again.',
+            'current',
+            logging.WARNING,
+        )
         return built
     return Seeded(built, seed, unreadable)
 
 
 class PositionedSampler:
-    """A sampler, or batch sampler, that adds to each index its position, and can begin inside a pass.
+    """A sampler or batch sampler that adds each index's position and can begin inside a pass.
 
     Args:
         source: the sampler or batch sampler. Its attributes can be read here.
@@ -146,7 +162,9 @@ class PositionedSampler:
     @property
     def endless(self) -> bool:
         """Whether a pass never ends."""
-        return isinstance(self._sampler, InfiniteSampler) or getattr(self._sampler, 'endless', False)
+        return isinstance(self._sampler, InfiniteSampler) or getattr(
+            self._sampler, 'endless', False
+        )
 
     def begin(self, iteration: int, skipped: int, epoch: int, seed: int) -> None:
         """Let the next pass begin at an iteration of the run.
@@ -166,7 +184,8 @@ class PositionedSampler:
     def __iter__(self) -> Iterator:
         iteration, skipped = self._next
         first = iteration - skipped
-        self._next = (first + -(-len(self._source) // self._items), 0)  # for a loop that does not say where to begin
+        # For a loop that does not say where to begin.
+        self._next = (first + -(-len(self._source) // self._items), 0)
         rank, world = get_dist_info()
         for number, item in enumerate(self._after(skipped * self._items), iteration * self._items):
             yield self._positioned(item, number, rank, world)
@@ -193,23 +212,33 @@ class PositionedBatchSampler(PositionedSampler):
         return 1
 
     def _positioned(self, item: list, number: int, rank: int, world: int) -> list[PositionedIndex]:
-        return [PositionedIndex(index, (number * self.samples + i) * world + rank) for i, index in enumerate(item)]
+        return [
+            PositionedIndex(index, (number * self.samples + i) * world + rank)
+            for i, index in enumerate(item)
+        ]
 
 
-def positioned_sampler(source: Any, batch_size: int | None, dataset: Any, seed: int) -> PositionedSampler:
+def positioned_sampler(
+    source: Any, batch_size: int | None, dataset: Any, seed: int
+) -> PositionedSampler:
     """Build a sampler whose indices know their positions."""
     if not isinstance(source, Mapping):
         return PositionedSampler(source, batch_size or 1, True)
     own_seed = source.get('seed') is not None
     source = source if own_seed else dict(source, seed=seed)
-    return PositionedSampler(DATA_SAMPLERS.build(source, default_args=dict(dataset=dataset)), batch_size or 1, own_seed)
+    return PositionedSampler(
+        DATA_SAMPLERS.build(source, default_args=dict(dataset=dataset)), batch_size or 1, own_seed
+    )
 
 
-def positioned_batch_sampler(source: Any, own_seed: bool, sampler: Any,
-                             batch_size: int | Sequence[int]) -> PositionedBatchSampler:
+def positioned_batch_sampler(
+    source: Any, own_seed: bool, sampler: Any, batch_size: int | Sequence[int]
+) -> PositionedBatchSampler:
     """Build a batch sampler whose indices know their positions."""
     if isinstance(source, Mapping):
-        source = DATA_SAMPLERS.build(source, default_args=dict(sampler=sampler, batch_size=batch_size))
+        source = DATA_SAMPLERS.build(
+            source, default_args=dict(sampler=sampler, batch_size=batch_size)
+        )
     size = getattr(source, 'batch_size', batch_size)  # MMDetection's may have several
     return PositionedBatchSampler(source, size if isinstance(size, int) else max(size), own_seed)
 
@@ -222,16 +251,28 @@ def seeded_loader(cfg: Mapping, seed: int, unreadable: UnreadableList | None = N
         seed: the seed of the run, the same in all processes.
         unreadable: see :class:`Seeded`.
     """
-    cfg = dict(cfg, dataset=dict(type=seeded_dataset, dataset=cfg['dataset'], seed=seed, unreadable=unreadable))
+    cfg = dict(
+        cfg,
+        dataset=dict(type=seeded_dataset, dataset=cfg['dataset'], seed=seed, unreadable=unreadable),
+    )
     sampler = cfg.get('sampler')
     if sampler is None:  # of an iterable data set
         return cfg
     if cfg.get('batch_sampler') is None:
-        return dict(cfg, sampler=dict(
-            type=positioned_sampler, source=sampler, batch_size=cfg.get('batch_size'), seed=seed))
+        return dict(
+            cfg,
+            sampler=dict(
+                type=positioned_sampler, source=sampler, batch_size=cfg.get('batch_size'), seed=seed
+            ),
+        )
     own_seed = not isinstance(sampler, Mapping) or sampler.get('seed') is not None
-    return dict(cfg, sampler=sampler if own_seed else dict(sampler, seed=seed), batch_sampler=dict(
-        type=positioned_batch_sampler, source=cfg['batch_sampler'], own_seed=own_seed))
+    return dict(
+        cfg,
+        sampler=sampler if own_seed else dict(sampler, seed=seed),
+        batch_sampler=dict(
+            type=positioned_batch_sampler, source=cfg['batch_sampler'], own_seed=own_seed
+        ),
+    )
 
 
 def positioned_sampler_of(loader: DataLoader) -> PositionedSampler | None:

@@ -16,14 +16,18 @@ Part = Annotated[float, Field(gt=0, le=1)]
 
 
 @DATASETS.register_module()
-def stratified_subset(dataset: dict, fraction: Part, seed: Seed = 0, rest: bool = False) -> BaseDataset:
-    """Build a data set and keep a part of it, such as the 1 % of the labels of semi-supervised learning.
+def stratified_subset(
+    dataset: dict, fraction: Part, seed: Seed = 0, rest: bool = False
+) -> BaseDataset:
+    """Build a data set and keep a subset, such as 1 % of the labels for semi-supervised learning.
 
-    In a config this is ``dataset=dict(type='vit_plugin.stratified_subset', fraction=0.01, dataset=dict(...))``.
+    In a config this is ``dataset=dict(type='vit_plugin.stratified_subset', fraction=0.01,
+    dataset=dict(...))``.
 
     Args:
         dataset: the config of a data set with one label for each image.
-        fraction: the part of each class to keep, above 0 and at most 1. At least one image of each class remains.
+        fraction: the part of each class to keep, above 0 and at most 1. At least one image of each
+            class remains.
         seed: seed of the choice. A larger part of the same seed contains the smaller one.
         rest: keep the other images instead, to train on them and validate on the part.
 
@@ -33,15 +37,25 @@ def stratified_subset(dataset: dict, fraction: Part, seed: Seed = 0, rest: bool 
     Raises:
         ConfigError: if the fraction or the seed is out of range, or if the images have no labels.
     """
-    check('stratified_subset', Signature(dict(fraction=Part, seed=Seed, rest=bool)), (),
-          dict(fraction=fraction, seed=seed, rest=rest))
+    check(
+        'stratified_subset',
+        Signature(dict(fraction=Part, seed=Seed, rest=bool)),
+        (),
+        dict(fraction=fraction, seed=seed, rest=rest),
+    )
     complete = ALL_DATASETS.build(dataset)
     labels = labels_of(complete)
     random = np.random.default_rng(seed)
-    chosen = np.concatenate([
-        members[:max(round(len(members) * fraction), 1)]
-        for label in np.unique(labels) for members in [random.permutation(np.flatnonzero(labels == label))]])
-    return complete.get_subset((np.setdiff1d(np.arange(len(labels)), chosen) if rest else np.sort(chosen)).tolist())
+    chosen = np.concatenate(
+        [
+            members[: max(round(len(members) * fraction), 1)]
+            for label in np.unique(labels)
+            for members in [random.permutation(np.flatnonzero(labels == label))]
+        ]
+    )
+    return complete.get_subset(
+        (np.setdiff1d(np.arange(len(labels)), chosen) if rest else np.sort(chosen)).tolist()
+    )
 
 
 def labels_of(dataset: Any) -> np.ndarray:
@@ -54,5 +68,7 @@ def labels_of(dataset: Any) -> np.ndarray:
         labels = [dataset.get_data_info(i).get('gt_label') for i in range(len(dataset))]
         if all(isinstance(label, (int, np.integer)) for label in labels):
             return np.array(labels)
-    raise ConfigError(f'stratified_subset: {type(dataset).__name__} does not give one label for each image, by which '
-                      'the part is chosen; take a data set of images with labels, such as CustomDataset.')
+    raise ConfigError(
+        f'stratified_subset: {type(dataset).__name__} does not give one label for each image, by '
+        'which the part is chosen; take a data set of images with labels, such as CustomDataset.'
+    )

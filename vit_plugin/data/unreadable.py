@@ -37,19 +37,22 @@ class UnreadableError(ConfigError):
 
 class UnreadableFile(NamedTuple):
     """A file that could not be read, at a position of the run."""
+
     position: int
     path: str
     reason: str
 
 
-def unreadable_file(error: Exception, dataset: Any = None, index: int = 0) -> tuple[str, str] | None:
-    """The file and the reason, if an error means that a sample cannot be read. Else None, and the error is one.
+def unreadable_file(
+    error: Exception, dataset: Any = None, index: int = 0
+) -> tuple[str, str] | None:
+    """The file and reason if an error means an unreadable sample, or None if it is a genuine error.
 
     Unreadable is what raises
 
     - an :class:`UnreadableError`, as the readers of this package do,
-    - an ``OSError`` (a file that is missing, forbidden, cut off or no image for Pillow, a disk that fails), unless it
-      is about the machine (too many open files, no memory, no space),
+    - an ``OSError`` (a file that is missing, forbidden, cut off or no image for Pillow, a disk that
+      fails), unless it is about the machine (too many open files, no memory, no space),
     - what MMCV's ``LoadImageFromFile`` raises where OpenCV cannot decode a file.
 
     Args:
@@ -62,17 +65,20 @@ def unreadable_file(error: Exception, dataset: Any = None, index: int = 0) -> tu
     if isinstance(error, OSError):
         if error.errno in MACHINE:
             return None
-    elif not ((isinstance(error, AssertionError) and f'{error}'.startswith('failed to load image'))
-              or (type(error).__module__ == 'cv2' and 'imdecode' in f'{error}')):
+    elif not (
+        (isinstance(error, AssertionError) and f'{error}'.startswith('failed to load image'))
+        or (type(error).__module__ == 'cv2' and 'imdecode' in f'{error}')
+    ):
         return None
-    info = dataset.get_data_info(index) if hasattr(dataset, 'get_data_info') else {}  # MMEngine's data sets have it
+    # MMEngine's data sets have it.
+    info = dataset.get_data_info(index) if hasattr(dataset, 'get_data_info') else {}
     path = info.get('img_path') or getattr(error, 'filename', None) or f'sample {index}'
     return str(path), ' '.join(f'{type(error).__name__}: {error}'.split())[:200]
 
 
 @dataclass(frozen=True)
 class UnreadableList:
-    """The file with all that could not be read, a line for each: the position, the file and the reason."""
+    """The file that lists what could not be read, one line each: position, file and reason."""
 
     path: Path
 
@@ -82,14 +88,20 @@ class UnreadableList:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with open(self.path, 'ab', buffering=0) as file:
             if fcntl:
-                with suppress(OSError):  # some file systems have no locks; on one machine lines stay complete without
+                # Some file systems have no locks; on one machine lines stay complete without.
+                with suppress(OSError):
                     fcntl.lockf(file, fcntl.LOCK_EX)
             file.write(os.fsencode(line))
 
     def read(self) -> list[UnreadableFile]:
-        """Entries of the list, each file once for a position, since a resumed run may read it again."""
+        """The entries, each file once per position, since a resumed run may read it again."""
         if not self.path.is_file():
             return []
         lines = (os.fsdecode(line).split('\t', 2) for line in self.path.read_bytes().splitlines())
-        return list({parts[0] + parts[1]: UnreadableFile(int(parts[0]), *parts[1:]) for parts in lines
-                     if len(parts) == 3 and parts[0].isdecimal()}.values())
+        return list(
+            {
+                parts[0] + parts[1]: UnreadableFile(int(parts[0]), *parts[1:])
+                for parts in lines
+                if len(parts) == 3 and parts[0].isdecimal()
+            }.values()
+        )

@@ -12,7 +12,7 @@ with needed_by('FasterCocoMetric'):
 
 @METRICS.register_module()
 class FasterCocoMetric(coco_metric.CocoMetric):
-    """MMDetection's ``CocoMetric`` with the evaluation of faster-coco-eval, whose figures are the same.
+    """MMDetection's ``CocoMetric``, evaluated by faster-coco-eval with the same figures.
 
     The arguments are those of ``CocoMetric``.
 
@@ -23,5 +23,6 @@ class FasterCocoMetric(coco_metric.CocoMetric):
     def compute_metrics(self, results: list) -> dict[str, Any]:
         with needed_by('FasterCocoMetric'):
             from faster_coco_eval import COCOeval_faster
-        with mock.patch.object(coco_metric, 'COCOeval', COCOeval_faster):  # MMDetection has no argument for it
+        # MMDetection has no argument for it.
+        with mock.patch.object(coco_metric, 'COCOeval', COCOeval_faster):
             return super().compute_metrics(results)

@@ -1,4 +1,4 @@
-"""Deformable attention and convolution. Buffers that only the compiled kernels need are not used."""
+"""Deformable attention and convolution. Buffers only for compiled kernels are not used."""
 
 from collections.abc import Callable
 
@@ -9,8 +9,14 @@ from torchvision.ops import deform_conv2d
 from vit_plugin.detection.recompute import add_gradients, wide
 
 
-def ms_deform_attn_forward(value: Tensor, shapes: Tensor, level_start: Tensor, locations: Tensor, weights: Tensor,
-                           im2col_step: int) -> Tensor:
+def ms_deform_attn_forward(
+    value: Tensor,
+    shapes: Tensor,
+    level_start: Tensor,
+    locations: Tensor,
+    weights: Tensor,
+    im2col_step: int,
+) -> Tensor:
     """Multi-scale deformable attention (arXiv:2010.04159, Eq. 3).
 
     Args:
@@ -27,23 +33,47 @@ def ms_deform_attn_forward(value: Tensor, shapes: Tensor, level_start: Tensor, l
     return _attention(shapes)(value, locations, weights)
 
 
-def ms_deform_attn_backward(value: Tensor, shapes: Tensor, level_start: Tensor, locations: Tensor, weights: Tensor,
-                            grad_output: Tensor, grad_value: Tensor, grad_locations: Tensor, grad_weights: Tensor,
-                            im2col_step: int) -> None:
+def ms_deform_attn_backward(
+    value: Tensor,
+    shapes: Tensor,
+    level_start: Tensor,
+    locations: Tensor,
+    weights: Tensor,
+    grad_output: Tensor,
+    grad_value: Tensor,
+    grad_locations: Tensor,
+    grad_weights: Tensor,
+    im2col_step: int,
+) -> None:
     """Add to the gradients of value, locations and weights."""
-    add_gradients(_attention(shapes), [value, locations, weights], grad_output,
-                  [grad_value, grad_locations, grad_weights])
+    add_gradients(
+        _attention(shapes),
+        [value, locations, weights],
+        grad_output,
+        [grad_value, grad_locations, grad_weights],
+    )
 
 
 def _attention(shapes: Tensor) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     # Not at import: our models import MMPretrain, which must find these ops.
     from vit_plugin.models.layers.deformable_attention import deformable_attention
+
     sizes = shapes.tolist()  # one read from the GPU instead of one for each number
     return lambda value, locations, weights: deformable_attention(value, sizes, locations, weights)
 
 
-def modulated_deform_conv_forward(input: Tensor, weight: Tensor, bias: Tensor, ones: Tensor, offset: Tensor,
-                                  mask: Tensor, output: Tensor, columns: Tensor, with_bias: bool, **geometry) -> None:
+def modulated_deform_conv_forward(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    ones: Tensor,
+    offset: Tensor,
+    mask: Tensor,
+    output: Tensor,
+    columns: Tensor,
+    with_bias: bool,
+    **geometry,
+) -> None:
     """Deformable convolution with a mask (DCNv2, arXiv:1811.11168, Eq. 1).
 
     Args:
@@ -58,43 +88,93 @@ def modulated_deform_conv_forward(input: Tensor, weight: Tensor, bias: Tensor, o
     output.copy_(_modulated(with_bias, geometry)(*map(wide, (input, weight, bias, offset, mask))))
 
 
-def modulated_deform_conv_backward(input: Tensor, weight: Tensor, bias: Tensor, ones: Tensor, offset: Tensor,
-                                   mask: Tensor, columns: Tensor, grad_input: Tensor, grad_weight: Tensor,
-                                   grad_bias: Tensor, grad_offset: Tensor, grad_mask: Tensor, grad_output: Tensor,
-                                   with_bias: bool, **geometry) -> None:
+def modulated_deform_conv_backward(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    ones: Tensor,
+    offset: Tensor,
+    mask: Tensor,
+    columns: Tensor,
+    grad_input: Tensor,
+    grad_weight: Tensor,
+    grad_bias: Tensor,
+    grad_offset: Tensor,
+    grad_mask: Tensor,
+    grad_output: Tensor,
+    with_bias: bool,
+    **geometry,
+) -> None:
     """Add to the gradients of input, weight, bias, offset and mask."""
-    add_gradients(_modulated(with_bias, geometry), [input, weight, bias, offset, mask], grad_output,
-                  [grad_input, grad_weight, grad_bias, grad_offset, grad_mask])
+    add_gradients(
+        _modulated(with_bias, geometry),
+        [input, weight, bias, offset, mask],
+        grad_output,
+        [grad_input, grad_weight, grad_bias, grad_offset, grad_mask],
+    )
 
 
 def _modulated(with_bias: bool, geometry: dict[str, int]) -> Callable[..., Tensor]:
-    pairs = [(geometry[f'{name}_h'], geometry[f'{name}_w']) for name in ('stride', 'pad', 'dilation')]
+    pairs = [
+        (geometry[f'{name}_h'], geometry[f'{name}_w']) for name in ('stride', 'pad', 'dilation')
+    ]
     return lambda input, weight, bias, offset, mask: deform_conv2d(
-        input, offset, weight, bias if with_bias else None, *pairs, mask)
+        input, offset, weight, bias if with_bias else None, *pairs, mask
+    )
 
 
-def deform_conv_forward(input: Tensor, weight: Tensor, offset: Tensor, output: Tensor, columns: Tensor, ones: Tensor,
-                        **geometry) -> None:
+def deform_conv_forward(
+    input: Tensor,
+    weight: Tensor,
+    offset: Tensor,
+    output: Tensor,
+    columns: Tensor,
+    ones: Tensor,
+    **geometry,
+) -> None:
     """Deformable convolution (DCN, arXiv:1703.06211, Eq. 2), without mask and bias.
 
-    The arguments are those of :func:`modulated_deform_conv_forward`. ``geometry`` has ``dH``, ``padH``, ``dilationH``
-    (stride, padding, dilation), the same with ``W``, and more.
+    The arguments are those of :func:`modulated_deform_conv_forward`. ``geometry`` has ``dH``,
+    ``padH``, ``dilationH`` (stride, padding, dilation), the same with ``W``, and more.
     """
     output.copy_(_plain(geometry)(*map(wide, (input, weight, offset))))
 
 
-def deform_conv_backward_input(input: Tensor, offset: Tensor, grad_output: Tensor, grad_input: Tensor,
-                               grad_offset: Tensor, weight: Tensor, columns: Tensor, **geometry) -> None:
+def deform_conv_backward_input(
+    input: Tensor,
+    offset: Tensor,
+    grad_output: Tensor,
+    grad_input: Tensor,
+    grad_offset: Tensor,
+    weight: Tensor,
+    columns: Tensor,
+    **geometry,
+) -> None:
     """Add to the gradients of input and offset."""
-    add_gradients(lambda input, offset: _plain(geometry)(input, wide(weight), offset), [input, offset], grad_output,
-                  [grad_input, grad_offset])
+    add_gradients(
+        lambda input, offset: _plain(geometry)(input, wide(weight), offset),
+        [input, offset],
+        grad_output,
+        [grad_input, grad_offset],
+    )
 
 
-def deform_conv_backward_parameters(input: Tensor, offset: Tensor, grad_output: Tensor, grad_weight: Tensor,
-                                    columns: Tensor, ones: Tensor, **geometry) -> None:
+def deform_conv_backward_parameters(
+    input: Tensor,
+    offset: Tensor,
+    grad_output: Tensor,
+    grad_weight: Tensor,
+    columns: Tensor,
+    ones: Tensor,
+    **geometry,
+) -> None:
     """Add to the gradient of the weight."""
-    add_gradients(lambda weight: _plain(geometry)(wide(input), weight, wide(offset)), [torch.zeros_like(grad_weight)],
-                  grad_output, [grad_weight])
+    add_gradients(
+        lambda weight: _plain(geometry)(wide(input), weight, wide(offset)),
+        [torch.zeros_like(grad_weight)],
+        grad_output,
+        [grad_weight],
+    )
 
 
 def _plain(geometry: dict[str, int]) -> Callable[..., Tensor]:

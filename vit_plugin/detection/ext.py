@@ -1,7 +1,8 @@
 """Replaces ``mmcv._ext``: the ops of this package's modules, with mmcv's names and arguments.
 
-The autograd functions of ``mmcv.ops`` pass tensors by position and numbers by name. They also allocate the buffers
-that the ops fill. Any other name is a function that raises an error with the remedy.
+The autograd functions of ``mmcv.ops`` pass tensors by position and numbers by name. They also
+allocate the buffers that the ops fill. Any other name is a function that raises an error with the
+remedy.
 """
 
 from collections.abc import Callable
@@ -12,9 +13,11 @@ from typing import Any, NoReturn
 from vit_plugin.errors import ConfigError
 
 OPS: dict[str, Callable] = {
-    name: op for file in ('deform', 'focal_loss', 'nms', 'roi')
+    name: op
+    for file in ('deform', 'focal_loss', 'nms', 'roi')
     for name, op in vars(import_module(f'vit_plugin.detection.{file}')).items()
-    if getattr(op, '__module__', '') == f'vit_plugin.detection.{file}' and not name.startswith('_')}
+    if getattr(op, '__module__', '') == f'vit_plugin.detection.{file}' and not name.startswith('_')
+}
 
 
 def get_compiler_version() -> str:
@@ -28,9 +31,10 @@ get_compiling_cuda_version = get_compiler_version
 def missing(name: str, *args: Any, **kwargs: Any) -> NoReturn:
     """Name an op that is not there, when it is called."""
     raise ConfigError(
-        f"vit_plugin.detection has no stand-in for mmcv's op {name!r}: compile mmcv by `MMCV_WITH_OPS=1 pip install "
-        '--no-build-isolation --no-deps --no-cache-dir --force-reinstall onedl-mmcv`, with the compiler set up as '
-        'docs/detection.md says.')
+        f"vit_plugin.detection has no stand-in for mmcv's op {name!r}: compile mmcv by "
+        '`MMCV_WITH_OPS=1 pip install --no-build-isolation --no-deps --no-cache-dir '
+        '--force-reinstall onedl-mmcv`, with the compiler set up as docs/detection.md says.'
+    )
 
 
 def __getattr__(name: str) -> Callable:

@@ -6,36 +6,50 @@ from torch import Tensor
 
 from vit_plugin.detection.recompute import wide
 
-IOU, NAIVE, LINEAR = 0, 0, 1  # mmcv's numbers for the modes of bbox_overlaps and the methods of soft-NMS
+# Mmcv's numbers for the modes of bbox_overlaps and the methods of soft-NMS.
+IOU, NAIVE, LINEAR = 0, 0, 1
 
 
 def overlaps(boxes1: Tensor, boxes2: Tensor, offset: int, mode: int = IOU) -> Tensor:
-    """IoU of boxes (..., 4) = (x1, y1, x2, y2). The other mode returns the covered share of the first boxes.
+    """IoU of boxes (..., 4) = (x1, y1, x2, y2). In the other mode, the covered share of ``boxes1``.
 
     Sides are x2 - x1 + offset long. Boxes without an area overlap with nothing.
     """
     low = torch.maximum(boxes1[..., :2], boxes2[..., :2])
     high = torch.minimum(boxes1[..., 2:], boxes2[..., 2:])
     common = (high - low + offset).clamp(min=0).prod(-1)
-    area1, area2 = ((boxes[..., 2:] - boxes[..., :2] + offset).prod(-1) for boxes in (boxes1, boxes2))
+    area1, area2 = (
+        (boxes[..., 2:] - boxes[..., :2] + offset).prod(-1) for boxes in (boxes1, boxes2)
+    )
     union = area1 + area2 - common if mode == IOU else area1
     return (common / union).nan_to_num(0)
 
 
-def bbox_overlaps(boxes1: Tensor, boxes2: Tensor, ious: Tensor, mode: int, aligned: bool, offset: int) -> None:
+def bbox_overlaps(
+    boxes1: Tensor, boxes2: Tensor, ious: Tensor, mode: int, aligned: bool, offset: int
+) -> None:
     """Fill ``ious`` for boxes (N, 4) and (M, 4). Its shape is (N, M), or (N,) for aligned pairs."""
     ious.copy_(overlaps(boxes1 if aligned else boxes1[:, None], boxes2, offset, mode))
 
 
 def nms(boxes: Tensor, scores: Tensor, iou_threshold: float, offset: int) -> Tensor:
-    """NMS of boxes (N, 4) with scores (N,). Returns the indices of the kept boxes, by descending score."""
-    # To make all sides longer by the offset, move one corner. Areas and intersections then agree with mmcv's.
+    """NMS of boxes (N, 4) with scores (N,). Returns the kept indices, by descending score."""
+    # To make all sides longer by the offset, move one corner. Areas and intersections then agree
+    # with mmcv's.
     boxes = torch.cat([wide(boxes[:, :2]), wide(boxes[:, 2:]) + offset], dim=1)
     return torchvision.ops.nms(boxes, scores.to(boxes.dtype), iou_threshold)
 
 
-def softnms(boxes: Tensor, scores: Tensor, dets: Tensor, iou_threshold: float, sigma: float, min_score: float,
-            method: int, offset: int) -> Tensor:
+def softnms(
+    boxes: Tensor,
+    scores: Tensor,
+    dets: Tensor,
+    iou_threshold: float,
+    sigma: float,
+    min_score: float,
+    method: int,
+    offset: int,
+) -> Tensor:
     """Soft-NMS (arXiv:1704.04503, Fig. 2 and Eq. 3). It lowers the scores of overlapping boxes.
 
     Args:
@@ -69,7 +83,7 @@ def softnms(boxes: Tensor, scores: Tensor, dets: Tensor, iou_threshold: float, s
 
 
 def nms_match(dets: Tensor, iou_threshold: float) -> list[list[int]]:
-    """Group boxes (N, 5) with scores. Each group has a kept box, then the boxes it suppresses, by descending score."""
+    """Group boxes (N, 5) with scores: a kept box, then those it suppresses, by descending score."""
     rest, groups = dets[:, 4].argsort(descending=True), []
     while len(rest):
         matched = overlaps(dets[rest[0], :4], dets[rest, :4], 0) >= iou_threshold

@@ -7,16 +7,20 @@ from torch import Tensor
 
 
 def wide(tensor: Tensor) -> Tensor:
-    """Convert to at least float32. torchvision's kernels lack bfloat16, and on a CPU also float16."""
+    """Convert to at least float32: torchvision's kernels lack bfloat16, and float16 on a CPU."""
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
-def add_gradients(function: Callable[..., Tensor], inputs: Sequence[Tensor], grad_output: Tensor,
-                  buffers: Sequence[Tensor]) -> None:
+def add_gradients(
+    function: Callable[..., Tensor],
+    inputs: Sequence[Tensor],
+    grad_output: Tensor,
+    buffers: Sequence[Tensor],
+) -> None:
     """Add to each buffer the gradient of an input.
 
-    The function is computed once more for this, so only public, differentiable functions are needed. If the function is
-    linear in an input, zeros of the same shape can replace that input.
+    The function is computed once more for this, so only public, differentiable functions are
+    needed. If the function is linear in an input, zeros of the same shape can replace that input.
 
     Args:
         function: a function of all inputs.
@@ -29,6 +33,8 @@ def add_gradients(function: Callable[..., Tensor], inputs: Sequence[Tensor], gra
         output = function(*leaves)
     if not output.requires_grad:  # constant, such as the pooling of no RoI
         return
-    grads = torch.autograd.grad(output, leaves, grad_output.to(output.dtype), materialize_grads=True)
+    grads = torch.autograd.grad(
+        output, leaves, grad_output.to(output.dtype), materialize_grads=True
+    )
     for buffer, grad in zip(buffers, grads, strict=True):
         buffer += grad

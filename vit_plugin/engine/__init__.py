@@ -22,6 +22,22 @@ from .runner import Runner
 from .sharding import EMAHook
 from .throughput import ThroughputHook
 
-__all__ = ['AmpOptimWrapper', 'CheckpointHook', 'EMAHook', 'LayerDecayOptimWrapperConstructor', 'MaskAnnealingHook',
-           'Muon', 'OptimWrapper', 'OptimizeHook', 'PicturesHook', 'PreemptionHook', 'ProgressHook', 'ReportHook',
-           'Runner', 'RuntimeInfoHook', 'SeedHook', 'ThroughputHook', 'UnreadableHook']
+__all__ = [
+    'AmpOptimWrapper',
+    'CheckpointHook',
+    'EMAHook',
+    'LayerDecayOptimWrapperConstructor',
+    'MaskAnnealingHook',
+    'Muon',
+    'OptimWrapper',
+    'OptimizeHook',
+    'PicturesHook',
+    'PreemptionHook',
+    'ProgressHook',
+    'ReportHook',
+    'Runner',
+    'RuntimeInfoHook',
+    'SeedHook',
+    'ThroughputHook',
+    'UnreadableHook',
+]

@@ -11,16 +11,18 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models.protocol import TellsParts
 
 OPTIONS = set(signature(torch.compile).parameters) - {'model'}
-# Graphs that torch keeps of one function before it gives up, 8 by default. All blocks run the same function, which
-# needs one for each kind of block, for the first size and for all others, and for training and validation.
+# Graphs that torch keeps of one function before it gives up, 8 by default. All blocks run the same
+# function, which needs one for each kind of block, for the first size and for all others, and for
+# training and validation.
 MAX_GRAPHS = 32
 
 
 def compile_blocks(model: nn.Module, **options: Any) -> int:
-    """Let torch compile each block of a model's backbones and each CNN, in place, at their first forward.
+    """Compile each block of a model's backbones and each CNN with torch, in place, when first run.
 
-    Blocks of one kind share a graph, so the first step waits for one block and not for all of them. Names, parameters
-    and the state dict stay the same. What is around the blocks (the head, the losses, a detector) is not compiled.
+    Blocks of one kind share a graph, so the first step waits for one block and not for all of them.
+    Names, parameters and the state dict stay the same. What is around the blocks (the head, the
+    losses, a detector) is not compiled.
 
     Args:
         model: the model, wrapped, sharded or with adapters.
@@ -32,11 +34,19 @@ def compile_blocks(model: nn.Module, **options: Any) -> int:
     Raises:
         ConfigError: if no module of the model names its parts, or if torch does not know an option.
     """
-    parts = [part for module in model.modules() if isinstance(module, TellsParts) for part in module.parts_to_shard()
-             if any(part.children())]  # a single layer is fast as it is
+    parts = [
+        part
+        for module in model.modules()
+        if isinstance(module, TellsParts)
+        for part in module.parts_to_shard()
+        if any(part.children())
+    ]  # a single layer is fast as it is
     if not parts:
-        raise ConfigError('compile.blocks=True needs a backbone that names its blocks, such as '
-                          f'vit_plugin.VisionTransformer, and {type(model).__name__} has none; write compile=True.')
+        raise ConfigError(
+            'compile.blocks=True needs a backbone that names its blocks, such as '
+            f'vit_plugin.VisionTransformer, and {type(model).__name__} has none; write '
+            'compile=True.'
+        )
     check('compile', Signature(dict.fromkeys(OPTIONS, Any)), (), options)
     if 'recompile_limit' in OPTIONS:
         options = dict(recompile_limit=MAX_GRAPHS, **options)

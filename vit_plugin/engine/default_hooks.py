@@ -12,8 +12,12 @@ from .losses import RuntimeInfoHook
 # Each may be changed or left out as default_hooks.NAME in a config.
 OURS = {'runtime_info': RuntimeInfoHook, 'checkpoint': CheckpointHook, 'preemption': PreemptionHook}
 # MMEngine's own. It wants their types again where a config changes one of their settings.
-THEIRS = {'timer': 'IterTimerHook', 'sampler_seed': 'DistSamplerSeedHook', 'logger': 'LoggerHook',
-          'param_scheduler': 'ParamSchedulerHook'}
+THEIRS = {
+    'timer': 'IterTimerHook',
+    'sampler_seed': 'DistSamplerSeedHook',
+    'logger': 'LoggerHook',
+    'param_scheduler': 'ParamSchedulerHook',
+}
 PLAIN_CHECKPOINT_HOOKS = ('CheckpointHook', 'mmengine.CheckpointHook', EagerCheckpointHook)
 
 
@@ -23,6 +27,9 @@ def with_ours(hooks: Mapping[str, Any] | None) -> dict[str, Any]:
     for name, hook in (hooks or {}).items():
         known = settled.get(name) or (dict(type=THEIRS[name]) if name in THEIRS else {})
         settled[name] = {**known, **hook} if isinstance(hook, Mapping) else hook
-    if isinstance(settled['checkpoint'], Mapping) and settled['checkpoint']['type'] in PLAIN_CHECKPOINT_HOOKS:
+    if (
+        isinstance(settled['checkpoint'], Mapping)
+        and settled['checkpoint']['type'] in PLAIN_CHECKPOINT_HOOKS
+    ):
         settled['checkpoint'] = {**settled['checkpoint'], 'type': CheckpointHook}
     return settled

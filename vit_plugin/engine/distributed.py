@@ -20,12 +20,14 @@ from vit_plugin.errors import ConfigError
 
 Result = TypeVar('Result')
 
-TIMEOUT = 600.  # seconds. torch waits 600 with NCCL and 1800 with gloo
+TIMEOUT = 600.0  # seconds. torch waits 600 with NCCL and 1800 with gloo
 PORT = '29500'  # torch's
-PART_OF_TIMEOUT = 0.8  # for a wait on the CPU, so that its error is reported before NCCL's watchdog ends the process
-ANSWER = 5.  # seconds in which rank 0 waits for the others after a collective has failed
-OF_RANK_0 = 30.  # seconds in which the others wait for rank 0, which may wait for its own time-out first
-GRACE = 10.  # seconds in which a launcher ends a process after another one has failed
+# For a wait on the CPU, so that its error is reported before NCCL's watchdog ends the process.
+PART_OF_TIMEOUT = 0.8
+ANSWER = 5.0  # seconds in which rank 0 waits for the others after a collective has failed
+# Seconds in which the others wait for rank 0, which may wait for its own time-out first.
+OF_RANK_0 = 30.0
+GRACE = 10.0  # seconds in which a launcher ends a process after another one has failed
 # The launchers' names of the rank, the number of processes and the rank on this machine.
 VARIABLES = {
     'pytorch': ('RANK', 'WORLD_SIZE', 'LOCAL_RANK'),
@@ -46,8 +48,8 @@ def init_distributed(launcher: str, env_cfg: Mapping[str, Any] | None) -> None:
 
     Args:
         launcher: pytorch, slurm or mpi.
-        env_cfg: that of the config. Its ``dist_cfg`` has the ``timeout`` in seconds. An ``init_method`` there replaces
-            the address and port in the environment.
+        env_cfg: that of the config. Its ``dist_cfg`` has the ``timeout`` in seconds. An
+            ``init_method`` there replaces the address and port in the environment.
 
     Raises:
         ConfigError: if an environment variable of the launcher is missing.
@@ -57,12 +59,17 @@ def init_distributed(launcher: str, env_cfg: Mapping[str, Any] | None) -> None:
     settings = (env_cfg or {}).get('dist_cfg') or {}
     read_environment(launcher, settings.get('port'))
     if get_device() == 'cpu':
-        dist.init_process_group('gloo', settings.get('init_method'), timedelta(seconds=timeout_of(env_cfg)),
-                                rank=int(os.environ['RANK']), world_size=int(os.environ['WORLD_SIZE']))
+        dist.init_process_group(
+            'gloo',
+            settings.get('init_method'),
+            timedelta(seconds=timeout_of(env_cfg)),
+            rank=int(os.environ['RANK']),
+            world_size=int(os.environ['WORLD_SIZE']),
+        )
 
 
 def read_environment(launcher: str, port: int | str | None = None) -> None:
-    """Give the variables of Slurm or Open MPI torch's names: ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and so on.
+    """Copy Slurm's or Open MPI's variables to torch's names: ``RANK``, ``WORLD_SIZE`` and so on.
 
     Args:
         launcher: pytorch, slurm or mpi.
@@ -74,23 +81,31 @@ def read_environment(launcher: str, port: int | str | None = None) -> None:
     for ours, theirs in zip(VARIABLES['pytorch'], VARIABLES[launcher], strict=True):
         if theirs not in os.environ:
             raise ConfigError(
-                f'--launcher {launcher}: the environment has no {theirs}, so that this process was not started by that '
-                'launcher; start with tools/dist_train.sh or tools/slurm_train.sh, or leave --launcher out.')
+                f'--launcher {launcher}: the environment has no {theirs}, so that this process '
+                'was not started by that launcher; start with tools/dist_train.sh or '
+                'tools/slurm_train.sh, or leave --launcher out.'
+            )
         os.environ[ours] = os.environ[theirs]
     os.environ['MASTER_PORT'] = str(port or os.environ.get('MASTER_PORT', PORT))
     if not os.environ['MASTER_PORT'].isdecimal() or not 0 < int(os.environ['MASTER_PORT']) < 2**16:
-        raise ConfigError(f'MASTER_PORT={os.environ["MASTER_PORT"]!r} must be a number from 1 to 65535.')
+        raise ConfigError(
+            f'MASTER_PORT={os.environ["MASTER_PORT"]!r} must be a number from 1 to 65535.'
+        )
     if launcher == 'slurm' and 'MASTER_ADDR' not in os.environ:
         os.environ['MASTER_ADDR'] = subprocess.run(
-            ['scontrol', 'show', 'hostnames', os.environ['SLURM_NODELIST']], check=True, capture_output=True,
-            text=True).stdout.split()[0]
+            ['scontrol', 'show', 'hostnames', os.environ['SLURM_NODELIST']],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.split()[0]
     if 'MASTER_ADDR' not in os.environ:
-        raise ConfigError(f'--launcher {launcher}: the environment has no MASTER_ADDR; set it to that of '
-                          'rank 0.')
+        raise ConfigError(
+            f'--launcher {launcher}: the environment has no MASTER_ADDR; set it to that of rank 0.'
+        )
 
 
 def missing_ranks(group: 'dist.ProcessGroup', timeout: float) -> str | None:
-    """The ranks that do not call this in time, such as ``'1, 3'``, or ``'unknown'``; None if all do.
+    """The ranks that do not call this in time, such as ``'1, 3'`` or ``'unknown'``; None if all do.
 
     Only rank 0 learns about all. The others only learn that rank 0 does not answer.
 
@@ -110,11 +125,12 @@ def missing_ranks(group: 'dist.ProcessGroup', timeout: float) -> str | None:
 
 @contextmanager
 def naming_lost_ranks(runner: Runner) -> Iterator[None]:
-    """Within this context, a collective that fails because a rank is gone ends this process with status 1.
+    """Within this context, a collective that fails as a rank is gone ends the process: status 1.
 
-    A collective fails when a connection is lost, or after ``env_cfg.dist_cfg.timeout``. Rank 0 then asks all ranks for
-    an answer, and logs which did not answer; if rank 0 is lost, rank 1 logs that. The launcher ends what is left, such
-    as a stopped process. NCCL's watchdog ends a process that waits on its GPU. Every process enters at the same time.
+    A collective fails when a connection is lost, or after ``env_cfg.dist_cfg.timeout``. Rank 0 then
+    asks all ranks for an answer, and logs which did not answer; if rank 0 is lost, rank 1 logs
+    that. The launcher ends what is left, such as a stopped process. NCCL's watchdog ends a process
+    that waits on its GPU. Every process enters at the same time.
 
     Raises:
         SystemExit: if a rank is gone. If all ranks answer, the error is raised as it is.
@@ -135,14 +151,20 @@ def naming_lost_ranks(runner: Runner) -> Iterator[None]:
         if missing == 'unknown':
             who = 'A rank has ended, which its own log or the launcher names'
         elif get_rank() == 0:
-            who = f'{"Ranks" if "," in missing else "Rank"} {missing} of {get_world_size()} gave no answer'
+            who = (
+                f'{"Ranks" if "," in missing else "Rank"} {missing} of {get_world_size()} gave no '
+                'answer'
+            )
         else:
             who = 'Rank 0 gave no answer: it is lost, or has ended with an error in its own log'
         reason = str(error).splitlines()[0].rpartition('] ')[2].split('. ')[0].rstrip('.')
         if get_rank() < 2:
             print_log(
-                f'{who} (iteration {runner.iter + 1}; {reason}). The run ends; continue with --resume. What rightly '
-                'takes longer needs a higher env_cfg.dist_cfg.timeout.', 'current', logging.ERROR)
+                f'{who} (iteration {runner.iter + 1}; {reason}). The run ends; continue with '
+                '--resume. What rightly takes longer needs a higher env_cfg.dist_cfg.timeout.',
+                'current',
+                logging.ERROR,
+            )
         raise SystemExit(1) from error
 
 
@@ -150,7 +172,8 @@ def from_rank_0(find: Callable[[], Result]) -> Result:
     """Call a function in rank 0. All ranks call this, and return its result or raise its error.
 
     Raises:
-        ConfigError: the one that the function raised. Of another error, the other ranks know only the text.
+        ConfigError: the one that the function raised. Of another error, the other ranks know only
+            the text.
     """
     if get_world_size() == 1:
         return find()
@@ -170,8 +193,9 @@ def from_rank_0(find: Callable[[], Result]) -> Result:
 def report_of_rank(text: str) -> str:
     """The report of an error, with the rank that it comes from unless that is rank 0.
 
-    An error of building is the same in all processes. So all but the first process of a machine wait, and the launcher
-    ends them meanwhile. A process that fails alone reports its error after the wait.
+    An error of building is the same in all processes. So all but the first process of a machine
+    wait, and the launcher ends them meanwhile. A process that fails alone reports its error after
+    the wait.
     """
     if os.environ.get('LOCAL_RANK', '0') != '0':
         time.sleep(GRACE)

@@ -16,16 +16,20 @@ from vit_plugin.models import VisionTransformer
 @checked
 @dataclass(frozen=True)
 class Float8:
-    """Training with matrix products in float8 (arXiv:2209.05433). In a config this is ``float8=dict(...)``.
+    """Training with matrix products in float8 (arXiv:2209.05433): ``float8=dict(...)`` in a config.
 
-    Weights, optimizer state and checkpoints stay as they are. Before each product, torchao rounds both factors to
-    float8, forward and backward. It pays in large layers under bfloat16, compiled (``compile=dict(blocks=True)``).
+    Weights, optimizer state and checkpoints stay as they are. Before each product, torchao rounds
+    both factors to float8, forward and backward. It pays in large layers under bfloat16, compiled
+    (``compile=dict(blocks=True)``).
 
     Attributes:
-        recipe: torchao's name of how factors are scaled: by one value for each tensor, or for each row.
-        min_width: the fewest input and output channels of a layer that is converted. The default takes L and larger.
+        recipe: torchao's name of how factors are scaled: by one value for each tensor, or for each
+            row.
+        min_width: the fewest input and output channels of a layer that is converted. The default
+            takes L and larger.
         emulate: whether float32 computes what float8 would, without a GPU that has it. It is slow.
     """
+
     recipe: Literal['tensorwise', 'rowwise'] = 'tensorwise'
     min_width: PositiveInt = 1024
     emulate: bool = False
@@ -42,17 +46,34 @@ class Float8:
         """
         with needed_by('float8'):
             from torchao.float8 import Float8LinearConfig, convert_to_float8_training
-        if not self.emulate and (not torch.cuda.is_available() or torch.cuda.get_device_capability() < (8, 9)):
-            raise ConfigError('float8 needs a GPU of compute capability 8.9 or higher; leave float8 out, or try it '
-                              'slowly with float8.emulate=True.')
-        chosen = {id(layer) for backbone in model.modules() if isinstance(backbone, VisionTransformer)
-                  for layer in backbone.blocks.modules() if self._fits(layer)}
+        if not self.emulate and (
+            not torch.cuda.is_available() or torch.cuda.get_device_capability() < (8, 9)
+        ):
+            raise ConfigError(
+                'float8 needs a GPU of compute capability 8.9 or higher; leave float8 out, or try '
+                'it slowly with float8.emulate=True.'
+            )
+        chosen = {
+            id(layer)
+            for backbone in model.modules()
+            if isinstance(backbone, VisionTransformer)
+            for layer in backbone.blocks.modules()
+            if self._fits(layer)
+        }
         if not chosen:
-            raise ConfigError(f'float8: {type(model).__name__} has no vit_plugin.VisionTransformer with layers of '
-                              f'{self.min_width} channels; leave float8 out, or give a smaller min_width.')
-        config = replace(Float8LinearConfig.from_recipe_name(self.recipe), emulate=self.emulate,
-                         pad_inner_dim=True)  # the backward multiplies along the tokens, such as 197
-        convert_to_float8_training(model, config=config, module_filter_fn=lambda layer, _: id(layer) in chosen)
+            raise ConfigError(
+                f'float8: {type(model).__name__} has no vit_plugin.VisionTransformer with layers '
+                f'of {self.min_width} channels; leave float8 out, or give a smaller min_width.'
+            )
+        config = replace(
+            Float8LinearConfig.from_recipe_name(self.recipe),
+            emulate=self.emulate,
+            # The backward multiplies along the tokens, such as 197.
+            pad_inner_dim=True,
+        )
+        convert_to_float8_training(
+            model, config=config, module_filter_fn=lambda layer, _: id(layer) in chosen
+        )
         return len(chosen)
 
     def _fits(self, layer: nn.Module) -> bool:
@@ -66,7 +87,9 @@ class Float8:
 def float8_of(cfg: Mapping[str, Any]) -> Float8:
     """The ``float8`` of a config. Raises a ``ConfigError`` if it is wrong."""
     if not isinstance(cfg['float8'], Mapping):
-        raise ConfigError(f"float8={cfg['float8']!r} must be a dict, such as float8=dict().")
+        raise ConfigError(f'float8={cfg["float8"]!r} must be a dict, such as float8=dict().')
     if cfg.get('lora') is not None:
-        raise ConfigError('float8 and lora do not go together: adapters are too small for float8; leave one out.')
+        raise ConfigError(
+            'float8 and lora do not go together: adapters are too small for float8; leave one out.'
+        )
     return Float8(**cfg['float8'])

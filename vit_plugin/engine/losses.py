@@ -17,38 +17,52 @@ from .non_finite import NonFinitePolicy, Step
 
 @HOOKS.register_module()
 class RuntimeInfoHook(EagerRuntimeInfoHook):
-    """MMEngine's hook, but it only reads the losses from the device when they are logged, all at once.
+    """MMEngine's hook that reads all losses from the device at once, and only to log them.
 
-    MMEngine's hook reads them after every iteration, so the device must wait for the CPU. The recorded values are the
-    same. With the optimizer wrappers of this package, this also applies to norms of gradients.
+    MMEngine's hook reads them after every iteration, so the device must wait for the CPU. The
+    recorded values are the same. With the optimizer wrappers of this package, this also applies to
+    norms of gradients.
 
     Args:
-        non_finite: what happens if a loss is infinite or NaN in any process. ``'stop'`` ends the run and writes no
-            checkpoint after that step. ``'skip'`` skips the step in all processes: the optimizer does nothing, the
-            schedules and the EMA continue. Norms of gradients count too, if they are clipped. The CPU then waits for
-            the device in every step, and statistics of batch normalisation are not put back. ``'ignore'`` continues.
-            The first two write a file ``non_finite_step_N.json`` in the work directory, with the learning rates, the
-            losses, and the files of the batch of each process.
+        non_finite: what happens if a loss is infinite or NaN in any process. ``'stop'`` ends the
+            run and writes no checkpoint after that step. ``'skip'`` skips the step in all
+            processes: the optimizer does nothing, the schedules and the EMA continue. Norms of
+            gradients count too, if they are clipped. The CPU then waits for the device in every
+            step, and statistics of batch normalisation are not put back. ``'ignore'`` continues.
+            The first two write a file ``non_finite_step_N.json`` in the work directory, with the
+            learning rates, the losses, and the files of the batch of each process.
         max_skipped: the run ends if more steps in a row are skipped.
     """
 
-    def __init__(self, non_finite: Literal['stop', 'skip', 'ignore'] = 'stop', max_skipped: PositiveInt = 10) -> None:
+    def __init__(
+        self, non_finite: Literal['stop', 'skip', 'ignore'] = 'stop', max_skipped: PositiveInt = 10
+    ) -> None:
         self._policy = NonFinitePolicy(non_finite, max_skipped)
         self._pending: list[Step] = []
 
     def before_train(self, runner: Runner) -> None:
         super().before_train(runner)
-        self._interval = min((hook.interval for hook in runner.hooks if isinstance(hook, LoggerHook)), default=1)
+        self._interval = min(
+            (hook.interval for hook in runner.hooks if isinstance(hook, LoggerHook)), default=1
+        )
         self._pending = []
         runner.optim_wrapper.defers_grad_norm = True
         self._policy.begin(runner)
 
-    def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None,
-                         outputs: Mapping[str, Any] | None = None) -> None:
+    def after_train_iter(
+        self,
+        runner: Runner,
+        batch_idx: int,
+        data_batch: Any = None,
+        outputs: Mapping[str, Any] | None = None,
+    ) -> None:
         wrapper, values = runner.optim_wrapper, dict(outputs or {})
         if getattr(wrapper, 'grad_norm', None) is not None:
             values[wrapper.grad_name], wrapper.grad_norm = wrapper.grad_norm, None
-        values = {name: value.detach() if isinstance(value, Tensor) else value for name, value in values.items()}
+        values = {
+            name: value.detach() if isinstance(value, Tensor) else value
+            for name, value in values.items()
+        }
         step = Step(runner.iter + 1, values, files_of(data_batch))
         if getattr(wrapper, 'skipped', False):
             self._policy.skip(runner, *read([step]))
@@ -56,11 +70,15 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
             self._policy.skipped_in_a_row = 0
             self._pending.append(step)
         logged = self.every_n_inner_iters(batch_idx, self._interval)
-        if logged or self.end_of_epoch(runner.train_dataloader, batch_idx) or runner.iter + 1 == runner.max_iters:
+        if (
+            logged
+            or self.end_of_epoch(runner.train_dataloader, batch_idx)
+            or runner.iter + 1 == runner.max_iters
+        ):
             self._record(runner, together=True)
 
     def check_losses(self, runner: Runner) -> None:
-        """End the run if a loss of any process is not finite. Every process calls it, before a save.
+        """End the run if a loss of any process is not finite. All processes call it before a save.
 
         The gradients of one process are in the weights of all.
         """
@@ -69,8 +87,10 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
 
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         if self._pending:  # of a save in this process alone
-            self._record(runner, together=False)  # weights after a loss that is not finite are useless
-            checkpoint['message_hub'] = runner.message_hub.state_dict()  # MMEngine took it without these values
+            # Weights after a loss that is not finite are useless.
+            self._record(runner, together=False)
+            # MMEngine took it without these values.
+            checkpoint['message_hub'] = runner.message_hub.state_dict()
 
     def _record(self, runner: Runner, together: bool) -> None:
         steps, self._pending = read(self._pending), []
@@ -81,17 +101,31 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
 
 
 def read(steps: list[Step]) -> list[Step]:
-    """The steps with numbers in place of tensors of one value, which come from the device together."""
-    tensors = [value.reshape(()).float() for step in steps for value in step.values.values()
-               if isinstance(value, Tensor)]
+    """The steps with numbers in place of one-value tensors, read from the device together."""
+    tensors = [
+        value.reshape(()).float()
+        for step in steps
+        for value in step.values.values()
+        if isinstance(value, Tensor)
+    ]
     tensors = [tensor.to(tensors[0].device, non_blocking=True) for tensor in tensors]
     numbers = iter(torch.stack(tensors).tolist() if tensors else [])  # only here the CPU waits
-    return [step._replace(values={name: next(numbers) if isinstance(value, Tensor) else value
-                                  for name, value in step.values.items()}) for step in steps]
+    return [
+        step._replace(
+            values={
+                name: next(numbers) if isinstance(value, Tensor) else value
+                for name, value in step.values.items()
+            }
+        )
+        for step in steps
+    ]
 
 
 def files_of(batch: Any) -> list[str | int | None]:
     """The file of each sample of a batch, or its number in the data set if it has no file."""
     samples = batch.get('data_samples') if isinstance(batch, Mapping) else None
-    return [getattr(sample, 'img_path', None) or getattr(sample, 'sample_idx', None)
-            for sample in samples or () if sample is not None]
+    return [
+        getattr(sample, 'img_path', None) or getattr(sample, 'sample_idx', None)
+        for sample in samples or ()
+        if sample is not None
+    ]

@@ -18,6 +18,7 @@ NEVER = 2**62  # a step that no run reaches
 
 class Step(NamedTuple):
     """Facts about a step: its number from 1, its losses, and the files of its batch."""
+
     number: int
     values: Mapping[str, Any]
     files: list
@@ -39,10 +40,16 @@ class NonFinitePolicy:
         runner.optim_wrapper.skips_non_finite = self._action == 'skip'
 
     def check(self, runner: Runner, steps: list[Step], together: bool) -> None:
-        """Raise a ``ConfigError`` if a loss of these steps is not finite: of this process, or of any if all call it."""
+        """Raise a ``ConfigError`` if a loss of these steps is not finite.
+
+        It is of this process, or of any if all call it.
+        """
         if self._action != 'stop':
             return
-        first = next((step.number for step in steps if not math.isfinite(step.values.get('loss', 0.))), NEVER)
+        first = next(
+            (step.number for step in steps if not math.isfinite(step.values.get('loss', 0.0))),
+            NEVER,
+        )
         if together:
             earliest = torch.tensor(first)
             all_reduce(earliest, 'min')
@@ -52,25 +59,39 @@ class NonFinitePolicy:
         step = next((step for step in steps if step.number == first), Step(first, {}, []))
         path = write_report(runner, step, together)
         loss = step.values.get('loss', math.nan)
-        loss = next(loss for loss in (all_gather_object(loss) if together else [loss]) if not math.isfinite(loss))
+        loss = next(
+            loss
+            for loss in (all_gather_object(loss) if together else [loss])
+            if not math.isfinite(loss)
+        )
         raise ConfigError(
-            f'The loss is {loss} at step {first}, near a learning rate of {max(learning_rates(runner)):.3g}: the run '
-            f'ends here, and the last checkpoint is from before; {path!r} names the files of the batch; give a lower '
-            "optim_wrapper.optimizer.lr, clip_grad, or look for bad data; default_hooks.runtime_info.non_finite='skip' "
-            "skips such steps, and 'ignore' continues.")
+            f'The loss is {loss} at step {first}, near a learning rate of '
+            f'{max(learning_rates(runner)):.3g}: the run ends here, and the last checkpoint is '
+            f'from before; {path!r} names the files of the batch; give a lower '
+            'optim_wrapper.optimizer.lr, clip_grad, or look for bad data; '
+            "default_hooks.runtime_info.non_finite='skip' skips such steps, and 'ignore' "
+            'continues.'
+        )
 
     def skip(self, runner: Runner, step: Step) -> None:
-        """Count and report a step that all processes have skipped. Too many in a row raise a ``ConfigError``."""
+        """Count and report a step that all processes skipped. Too many in a row are an error.
+
+        The error is a ``ConfigError``.
+        """
         self.skipped_in_a_row += 1
         hub, path = runner.message_hub, write_report(runner, step, together=True)
         hub.update_info('skipped_steps', hub.runtime_info.get('skipped_steps', 0) + 1)
-        runner.logger.warning(f'Step {step.number} is skipped, since its loss or its gradients are not finite; '
-                              f'{path!r} names the files of the batch.')
+        runner.logger.warning(
+            f'Step {step.number} is skipped, since its loss or its gradients are not finite; '
+            f'{path!r} names the files of the batch.'
+        )
         if self.skipped_in_a_row > self._max_skipped:
             raise ConfigError(
-                f'{self.skipped_in_a_row} steps in a row were skipped up to step {step.number}, since their losses '
-                f'or gradients are not finite; {path!r} names the files of the last batch; give a lower '
-                'optim_wrapper.optimizer.lr, or a larger default_hooks.runtime_info.max_skipped.')
+                f'{self.skipped_in_a_row} steps in a row were skipped up to step {step.number}, '
+                f'since their losses or gradients are not finite; {path!r} names the files of the '
+                'last batch; give a lower optim_wrapper.optimizer.lr, or a larger '
+                'default_hooks.runtime_info.max_skipped.'
+            )
 
 
 def learning_rates(runner: Runner) -> list[float]:
@@ -79,12 +100,22 @@ def learning_rates(runner: Runner) -> list[float]:
 
 
 def write_report(runner: Runner, step: Step, together: bool) -> str:
-    """Write the losses and files of a step as JSON, of all processes or of this one. Returns the path."""
-    own = dict(losses={name: value if math.isfinite(value) else str(value) for name, value in step.values.items()},
-               files=step.files)
+    """Write a step's losses and files as JSON, of all processes or of this one. Return the path."""
+    own = dict(
+        losses={
+            name: value if math.isfinite(value) else str(value)
+            for name, value in step.values.items()
+        },
+        files=step.files,
+    )
     path = Path(runner.work_dir, f'non_finite_step_{step.number}.json')
     processes = all_gather_object(own) if together else [own]
     if is_main_process() or not together:
-        write_text(path, json.dumps(dict(step=step.number, lr=learning_rates(runner), processes=processes),
-                                    indent=1) + '\n')
+        write_text(
+            path,
+            json.dumps(
+                dict(step=step.number, lr=learning_rates(runner), processes=processes), indent=1
+            )
+            + '\n',
+        )
     return str(path)

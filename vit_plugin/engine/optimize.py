@@ -14,7 +14,7 @@ HOOK = 'vit_plugin.OptimizeHook'
 
 @HOOKS.register_module()
 class OptimizeHook(Hook):
-    """Applies :func:`vit_plugin.passes.optimize` before a test, and undoes it afterwards. Training is left as it is."""
+    """Applies :func:`vit_plugin.passes.optimize` for the time of a test. Training is unaffected."""
 
     def before_test(self, runner: Runner) -> None:
         optimize(runner.model.eval())  # as the loop does a moment later
@@ -27,5 +27,6 @@ def use_passes(cfg: Config) -> None:
     """Add an :class:`OptimizeHook` to a config, unless it has one or sets ``optimize=False``."""
     hooks = cfg.get('custom_hooks') or []
     if cfg.get('optimize', True) and not any(
-            isinstance(hook, Mapping) and hook.get('type') in (HOOK, OptimizeHook) for hook in hooks):
+        isinstance(hook, Mapping) and hook.get('type') in (HOOK, OptimizeHook) for hook in hooks
+    ):
         cfg.custom_hooks = [*hooks, dict(type=HOOK)]

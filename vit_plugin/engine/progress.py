@@ -15,10 +15,10 @@ from vit_plugin.registry import HOOKS
 
 @HOOKS.register_module()
 class ProgressHook(Hook):
-    """Shows a bar with iterations, speed and remaining time below the log, while a model is trained in a terminal.
+    """Shows a bar with iterations, speed and remaining time below the log, in a terminal.
 
-    It shows nothing where the output is a file or a pipe, and in other processes than the first. The lines of the log
-    are the same in both cases.
+    It shows nothing where the output is a file or a pipe, and in other processes than the first.
+    The lines of the log are the same in both cases.
     """
 
     priority = 'VERY_LOW'
@@ -26,12 +26,21 @@ class ProgressHook(Hook):
     def before_train(self, runner: Runner) -> None:
         self._bar, self._stack = None, ExitStack()
         if is_main_process() and sys.stderr.isatty():
-            self._bar = self._stack.enter_context(tqdm(
-                total=runner.max_iters, initial=runner.iter, unit='it', dynamic_ncols=True, leave=False,
-                desc=runner.experiment_name))
+            self._bar = self._stack.enter_context(
+                tqdm(
+                    total=runner.max_iters,
+                    initial=runner.iter,
+                    unit='it',
+                    dynamic_ncols=True,
+                    leave=False,
+                    desc=runner.experiment_name,
+                )
+            )
             self._stack.enter_context(logging_redirect_tqdm([runner.logger]))
 
-    def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
+    def after_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
+    ) -> None:
         if self._bar is not None:
             self._bar.update(runner.iter + 1 - self._bar.n)
 

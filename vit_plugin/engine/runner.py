@@ -48,24 +48,31 @@ from .work_dir import alone_in
 
 @RUNNERS.register_module()
 class Runner(mmengine.runner.Runner):
-    """Our tools use this runner. For the frameworks' ``train.py``, set ``runner_type='vit_plugin.Runner'``.
+    """The runner of our tools. The frameworks' need ``runner_type='vit_plugin.Runner'``.
 
-    - Reading a checkpoint from any source runs no code in it. Checkpoints are written completely or not at all.
-    - Resuming uses the newest complete checkpoint, and only one of the same model, optimizer and global batch. If there
-      is none yet, the run begins from the weights that ``begin_from`` in the config names, as ``load_from`` does.
-    - ``schedule_length`` in a config is the length of its ``param_scheduler``, in the run's epochs or iterations. With
-      another ``max_epochs`` or ``max_iters``, the schedule is scaled.
+    - Reading a checkpoint from any source runs no code in it. Checkpoints are written completely or
+      not at all.
+    - Resuming uses the newest complete checkpoint, and only one of the same model, optimizer and
+      global batch. If there is none yet, the run begins from the weights that ``begin_from`` in the
+      config names, as ``load_from`` does.
+    - ``schedule_length`` in a config is the length of its ``param_scheduler``, in the run's epochs
+      or iterations. With another ``max_epochs`` or ``max_iters``, the schedule is scaled.
     - Before the first step, the number of classes of the data is compared with the head.
-    - A run that is resumed, inside an epoch too, ends bit-identical to one that was not interrupted: random numbers are
-      functions of the position, see :mod:`vit_plugin.data.seeded` and :class:`~vit_plugin.engine.SeedHook`.
-    - ``lora=dict(...)`` trains adapters in place of the backbone, see :class:`~vit_plugin.engine.lora.Lora`.
-    - ``sharding=dict(...)`` shards the model over the processes, see :class:`~vit_plugin.engine.sharding.Sharding`.
-    - An image that cannot be read ends no training, validation or test, see :class:`~vit_plugin.engine.UnreadableHook`.
+    - A run that is resumed, inside an epoch too, ends bit-identical to one that was not
+      interrupted: random numbers are functions of the position, see :mod:`vit_plugin.data.seeded`
+      and :class:`~vit_plugin.engine.SeedHook`.
+    - ``lora=dict(...)`` trains adapters in place of the backbone, see
+      :class:`~vit_plugin.engine.lora.Lora`.
+    - ``sharding=dict(...)`` shards the model over the processes, see
+      :class:`~vit_plugin.engine.sharding.Sharding`.
+    - An image that cannot be read ends no training, validation or test, see
+      :class:`~vit_plugin.engine.UnreadableHook`.
     - A loss that is not finite ends the run, see :class:`~vit_plugin.engine.RuntimeInfoHook`.
     - SIGTERM and SIGUSR1 save and stop it, see :class:`~vit_plugin.engine.PreemptionHook`.
-    - A process that is dead or hangs ends all others, see :func:`~vit_plugin.engine.distributed.naming_lost_ranks`.
-    - ``compile=dict(blocks=True)`` compiles block by block, see :mod:`vit_plugin.engine.compile`. Other entries are
-      arguments of ``torch.compile``.
+    - A process that is dead or hangs ends all others, see
+      :func:`~vit_plugin.engine.distributed.naming_lost_ranks`.
+    - ``compile=dict(blocks=True)`` compiles block by block, see :mod:`vit_plugin.engine.compile`.
+      Other entries are arguments of ``torch.compile``.
     - Several processes work on a CPU too. They must have the same config and data, see
       :func:`~vit_plugin.engine.same_ranks.check_same`.
     - ``verbose=False`` leaves the config, the environment and the like to the log file.
@@ -94,12 +101,21 @@ class Runner(mmengine.runner.Runner):
 
     def setup_env(self, env_cfg: dict) -> None:
         if self.distributed:
-            env_cfg = {**env_cfg, 'dist_cfg': {**(env_cfg.get('dist_cfg') or {}), 'timeout': timeout_of(env_cfg)}}
+            env_cfg = {
+                **env_cfg,
+                'dist_cfg': {**(env_cfg.get('dist_cfg') or {}), 'timeout': timeout_of(env_cfg)},
+            }
             init_distributed(self.launcher, env_cfg)
             if get_device() == 'cpu' and self.cfg.get('sharding') is None:
-                wrapper = dict(type='MMDistributedDataParallel', broadcast_buffers=False,
-                               find_unused_parameters=self.cfg.get('find_unused_parameters', False))
-                self.cfg.model_wrapper_cfg = {**(self.cfg.get('model_wrapper_cfg') or wrapper), 'device_ids': None}
+                wrapper = dict(
+                    type='MMDistributedDataParallel',
+                    broadcast_buffers=False,
+                    find_unused_parameters=self.cfg.get('find_unused_parameters', False),
+                )
+                self.cfg.model_wrapper_cfg = {
+                    **(self.cfg.get('model_wrapper_cfg') or wrapper),
+                    'device_ids': None,
+                }
         super().setup_env(env_cfg)
         check_same(facts_of_config(self.cfg.to_dict()))
 
@@ -118,15 +134,19 @@ class Runner(mmengine.runner.Runner):
             return super().build_model(model)
 
     def dump_config(self) -> None:
-        """Leave a config that lies in the work directory as it was written. ``vis_data/config.py`` is all of it."""
+        """Leave a config in the work directory as written. ``vis_data/config.py`` is all of it."""
         file = self.cfg.filename
         if not file or Path(file).resolve() != Path(self.work_dir, Path(file).name).resolve():
             super().dump_config()
 
     def train(self) -> nn.Module:
         preemption = next((hook for hook in self.hooks if isinstance(hook, PreemptionHook)), None)
-        with reading_safely(), alone_in(self.work_dir), (
-                preemption.listening(self) if preemption else nullcontext()), self.saver.ending():
+        with (
+            reading_safely(),
+            alone_in(self.work_dir),
+            preemption.listening(self) if preemption else nullcontext(),
+            self.saver.ending(),
+        ):
             begin_sharded(self, to_train=True)
             with naming_lost_ranks(self):
                 return super().train()
@@ -137,14 +157,18 @@ class Runner(mmengine.runner.Runner):
             super()._maybe_compile(target)
         elif settings['blocks'] and not self._compiled:
             self._compiled = True
-            number = compile_blocks(self.model, **{name: value for name, value in settings.items() if name != 'blocks'})
+            number = compile_blocks(
+                self.model, **{name: value for name, value in settings.items() if name != 'blocks'}
+            )
             self.logger.info(f'{number} blocks are compiled at their first forward.')
 
     def build_optim_wrapper(self, optim_wrapper: Any) -> Any:
         built = super().build_optim_wrapper(optim_wrapper)
         if isinstance(built, OptimWrapperDict):
-            raise ConfigError('optim_wrapper: vit_plugin.Runner trains with one optimizer, and the constructor made '
-                              f"{len(built)}; take runner_type='Runner'.")
+            raise ConfigError(
+                'optim_wrapper: vit_plugin.Runner trains with one optimizer, and the constructor '
+                f"made {len(built)}; take runner_type='Runner'."
+            )
         if is_sharded(unwrapped(self.model)):
             check_steps(built.optimizer)
         return built
@@ -162,7 +186,7 @@ class Runner(mmengine.runner.Runner):
                 return run()
 
     def wrap_model(self, model_wrapper_cfg: dict | None, model: nn.Module) -> nn.Module:
-        """Give the model its adapters, then copy it for DDP. A model to shard is not sharded until the run begins."""
+        """Add the adapters, then copy the model for DDP. Sharding waits until the run begins."""
         if self.cfg.get('lora') is not None:
             self.lora = lora_of(self.cfg)
             adapt(self, model, self.lora)
@@ -185,7 +209,9 @@ class Runner(mmengine.runner.Runner):
         self.register_hook(SeedHook())
         self.register_hook(ThroughputHook())
 
-    def set_randomness(self, seed: int | None, diff_rank_seed: bool = False, deterministic: bool = False) -> None:
+    def set_randomness(
+        self, seed: int | None, diff_rank_seed: bool = False, deterministic: bool = False
+    ) -> None:
         super().set_randomness(seed, diff_rank_seed, deterministic)
         self.base_seed = self.seed - get_rank() * diff_rank_seed  # the same in all processes
 
@@ -216,51 +242,75 @@ class Runner(mmengine.runner.Runner):
         return built
 
     @staticmethod
-    def build_dataloader(dataloader: DataLoader | dict, seed: int | None = None,
-                         diff_rank_seed: bool = False) -> DataLoader:
-        """Build a data loader that reads images by our reader, and whose workers leave nothing behind, in any number.
+    def build_dataloader(
+        dataloader: DataLoader | dict, seed: int | None = None, diff_rank_seed: bool = False
+    ) -> DataLoader:
+        """Build a data loader with our image reader, whose workers leave nothing behind.
 
-        The temporary folder of their sockets is made here, since a worker that a signal ends does not remove its own.
+        The temporary folder of their sockets is made here, since a worker that a signal ends does
+        not remove its own.
         """
         get_temp_dir()
-        # More workers than cores are a recipe on a small machine, and right where they wait for a disk.
+        # More workers than cores are a recipe on a small machine, and right where they wait for a
+        # disk.
         warnings.filterwarnings('ignore', 'This DataLoader will create .* worker processes')
         return mmengine.runner.Runner.build_dataloader(read_by_us(dataloader), seed, diff_rank_seed)
 
     def build_param_scheduler(self, scheduler: Any) -> Any:
-        made_for, by_epoch = self.cfg.get('schedule_length'), isinstance(self._train_loop, EpochBasedTrainLoop)
+        made_for, by_epoch = (
+            self.cfg.get('schedule_length'),
+            isinstance(self._train_loop, EpochBasedTrainLoop),
+        )
         length = self.max_epochs if by_epoch else self.max_iters
         if made_for:
             if made_for != length:
-                self.logger.info(f'The schedules, made for {made_for} {"epochs" if by_epoch else "iterations"}, are '
-                                 f'scaled to {length}.')
+                self.logger.info(
+                    f'The schedules, made for {made_for} '
+                    f'{"epochs" if by_epoch else "iterations"}, are scaled to {length}.'
+                )
             scheduler = scaled(scheduler, length, made_for, by_epoch, len(self.train_dataloader))
         if not isinstance(scheduler, (list, tuple)):
             return super().build_param_scheduler(scheduler)
         built = []
         for i, one in enumerate(scheduler):
-            with as_config_error(f'param_scheduler.{i}, {one},', (ValueError, )):  # MMEngine names neither
+            # MMEngine names neither.
+            with as_config_error(f'param_scheduler.{i}, {one},', (ValueError,)):
                 built += super().build_param_scheduler(one)
         return built
 
     def load_or_resume(self) -> None:
         if is_sharded(unwrapped(self.model)):
-            _ = self.saver.group  # made here, in all processes, because a hook may save in some alone
+            # Made here, in all processes, because a hook may save in some alone.
+            _ = self.saver.group
         if self._resume and self._load_from is None and not self._has_loaded:
-            self._load_from = self.checked_checkpoint = from_rank_0(partial(newest_checkpoint, self.work_dir))
+            self._load_from = self.checked_checkpoint = from_rank_0(
+                partial(newest_checkpoint, self.work_dir)
+            )
             if self._load_from is None:
-                self._load_from, self._resume = None if self.lora else self.cfg.get('begin_from'), False
-                self.logger.info(f'There is no checkpoint in {self.work_dir} yet: the run begins anew.')
+                self._load_from, self._resume = (
+                    None if self.lora else self.cfg.get('begin_from'),
+                    False,
+                )
+                self.logger.info(
+                    f'There is no checkpoint in {self.work_dir} yet: the run begins anew.'
+                )
         super().load_or_resume()
         if self._train_loop is not None and not isinstance(self._train_loop, dict):
             self.logger.info(f'Training:\n{summary(self)}')
 
-    def load_checkpoint(self, filename: str, map_location: str | Callable = 'cpu', *args: Any, **kwargs: Any) -> Any:
+    def load_checkpoint(
+        self, filename: str, map_location: str | Callable = 'cpu', *args: Any, **kwargs: Any
+    ) -> Any:
         with naming(filename), reading_safely(partial(read_for, self)):
             return super().load_checkpoint(filename, map_location, *args, **kwargs)
 
-    def resume(self, filename: str, resume_optimizer: bool = True, resume_param_scheduler: bool = True,
-               map_location: str | Callable = 'cpu') -> None:
+    def resume(
+        self,
+        filename: str,
+        resume_optimizer: bool = True,
+        resume_param_scheduler: bool = True,
+        map_location: str | Callable = 'cpu',
+    ) -> None:
         self.resuming, self.optim_wrapper = True, self.build_optim_wrapper(self.optim_wrapper)
         if self.param_schedulers:
             self.param_schedulers = self.build_param_scheduler(self.param_schedulers)
@@ -270,15 +320,29 @@ class Runner(mmengine.runner.Runner):
         finally:
             self.resuming = False
 
-    def save_checkpoint(self, out_dir: str, filename: str, file_client_args: dict | None = None,
-                        save_optimizer: bool = True, save_param_scheduler: bool = True, meta: dict | None = None,
-                        by_epoch: bool = True, backend_args: dict | None = None) -> None:
-        """Save the state of the run in a file, see MMEngine's method and :meth:`.checkpoints.saver.Saver.save`."""
-        self.saver.save(out_dir, filename, remote=dict(file_client_args=file_client_args, backend_args=backend_args),
-                        save_optimizer=save_optimizer, save_param_scheduler=save_param_scheduler, meta=meta,
-                        by_epoch=by_epoch)
+    def save_checkpoint(
+        self,
+        out_dir: str,
+        filename: str,
+        file_client_args: dict | None = None,
+        save_optimizer: bool = True,
+        save_param_scheduler: bool = True,
+        meta: dict | None = None,
+        by_epoch: bool = True,
+        backend_args: dict | None = None,
+    ) -> None:
+        """Save the run's state in a file, see :meth:`.checkpoints.saver.Saver.save`."""
+        self.saver.save(
+            out_dir,
+            filename,
+            remote=dict(file_client_args=file_client_args, backend_args=backend_args),
+            save_optimizer=save_optimizer,
+            save_param_scheduler=save_param_scheduler,
+            meta=meta,
+            by_epoch=by_epoch,
+        )
 
     @cached_property
     def config_text(self) -> str:
-        """The config as text, which is laid out once, because that takes longer than to copy the state."""
+        """The config as text, laid out once, since that takes longer than copying the state."""
         return self.cfg.pretty_text

@@ -11,12 +11,28 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from vit_plugin.registry import HOOKS
 
-STEADY, LONG = 20, 3600.  # iterations after which the remaining time is known; seconds of it that need a word
-# Dense TFLOP/s of 16-bit products that are summed in float32, by a part of the GPU's name, from NVIDIA's data sheets
-# (GeForce: the white papers of their architectures). The first row that fits counts.
+# Iterations after which the remaining time is known; seconds of it that need a word.
+STEADY, LONG = 20, 3600.0
+# Dense TFLOP/s of 16-bit products that are summed in float32, by a part of the GPU's name, from
+# NVIDIA's data sheets (GeForce: the white papers of their architectures). The first row that fits
+# counts.
 GPU_TFLOPS = {
-    'B200': 2250., 'GH200': 989., 'H200': 989., 'H100 PCIe': 756., 'H100': 989., 'A100': 312., 'L40S': 362., 'L4': 121.,
-    'A10': 125., 'A40': 150., 'RTX 5090': 210., 'RTX 4090': 165., 'RTX 3090': 71., 'V100': 125., 'T4': 65.}
+    'B200': 2250.0,
+    'GH200': 989.0,
+    'H200': 989.0,
+    'H100 PCIe': 756.0,
+    'H100': 989.0,
+    'A100': 312.0,
+    'L40S': 362.0,
+    'L4': 121.0,
+    'A10': 125.0,
+    'A40': 150.0,
+    'RTX 5090': 210.0,
+    'RTX 4090': 165.0,
+    'RTX 3090': 71.0,
+    'V100': 125.0,
+    'T4': 65.0,
+}
 
 
 @HOOKS.register_module()
@@ -25,9 +41,9 @@ class ThroughputHook(Hook):
 
     - ``images/s``: images per second of all processes, loading included.
     - ``data_wait``: the share of the time in which the step waits for data.
-    - ``mfu``: in mixed precision on a GPU of ``GPU_TFLOPS``, the share of its arithmetic that the step reaches (model
-      FLOPs utilisation, arXiv:2204.02311, Appendix B). The operations are those of the first step, as torch counts
-      them; with ``with_cp``, the recomputed ones count too.
+    - ``mfu``: in mixed precision on a GPU of ``GPU_TFLOPS``, the share of its arithmetic that the
+      step reaches (model FLOPs utilisation, arXiv:2204.02311, Appendix B). The operations are those
+      of the first step, as torch counts them; with ``with_cp``, the recomputed ones count too.
 
     On a CPU it warns once when more than an hour remains.
     """
@@ -37,7 +53,7 @@ class ThroughputHook(Hook):
         self._images = getattr(sampler, 'batch_size', 0) * get_world_size()
         self._known_from = runner.iter + STEADY
         self._flops = 0
-        self._peak = peak_flops() if getattr(runner.optim_wrapper, 'cast_dtype', None) else 0.
+        self._peak = peak_flops() if getattr(runner.optim_wrapper, 'cast_dtype', None) else 0.0
         if self._peak:
             self._count_first_step(runner.model)
 
@@ -56,23 +72,29 @@ class ThroughputHook(Hook):
 
         model.train_step = counted
 
-    def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
+    def after_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
+    ) -> None:
         hub = runner.message_hub
         if 'train/time' in hub.log_scalars:  # of MMEngine's IterTimerHook, which ran before
-            seconds, waiting = (hub.get_scalar(f'train/{name}').current() for name in ('time', 'data_time'))
+            seconds, waiting = (
+                hub.get_scalar(f'train/{name}').current() for name in ('time', 'data_time')
+            )
             hub.update_scalar('train/data_wait', waiting / seconds)
             if self._images:
                 hub.update_scalar('train/images/s', self._images / seconds)
             if self._flops:
                 hub.update_scalar('train/mfu', self._flops / (seconds * self._peak))
-        left = hub.runtime_info.get('eta', 0.)
+        left = hub.runtime_info.get('eta', 0.0)
         if runner.iter + 1 == self._known_from and left > LONG and get_device() == 'cpu':
             runner.logger.warning(
-                f'At this rate, {left / 3600:.1f} hours remain on this CPU. Shorter: fewer epochs, --amp where the CPU '
-                'computes in bfloat16, a smaller arch or smaller images, or a GPU.')
+                f'At this rate, {left / 3600:.1f} hours remain on this CPU. Shorter: fewer '
+                'epochs, --amp where the CPU computes in bfloat16, a smaller arch or smaller '
+                'images, or a GPU.'
+            )
 
 
 def peak_flops() -> float:
-    """Operations per second that this GPU computes at best in 16 bits. 0 for an unknown GPU, and without one."""
+    """This GPU's peak operations per second in 16 bits. 0 for an unknown GPU, and without one."""
     name = torch.cuda.get_device_name() if torch.cuda.is_available() else ''
-    return 1e12 * next((tflops for part, tflops in GPU_TFLOPS.items() if part in name), 0.)
+    return 1e12 * next((tflops for part, tflops in GPU_TFLOPS.items() if part in name), 0.0)

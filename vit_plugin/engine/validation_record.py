@@ -57,7 +57,7 @@ class ValidationRecord:
             training['train/lr'] = float(scalars['train/lr'].data[0][-1])
         if 'train/loss' in scalars:
             losses = np.asarray(scalars['train/loss'].data[0])
-            training['train/loss'] = float(losses[-max(since, 1):].mean())
+            training['train/loss'] = float(losses[-max(since, 1) :].mean())
         place = dict(epoch=runner.epoch, iter=runner.iter, seconds=self.seconds)
         self.rows.append({**place, **training, **in_per_cent(metrics)})
 
@@ -88,7 +88,8 @@ class ValidationRecord:
             seconds=self.seconds,
             clock=[(row[self.unit], row['seconds']) for row in self.rows],
             scores=scores,
-            confusion_matrix=None if confusion is None else confusion.tolist())
+            confusion_matrix=None if confusion is None else confusion.tolist(),
+        )
         write_text(Path(runner.work_dir, RECORD), json.dumps(record) + '\n')
         write_text(Path(runner.work_dir, TABLE), as_csv(self.rows))
 

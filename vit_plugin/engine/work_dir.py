@@ -19,12 +19,12 @@ from vit_plugin.files.complete import write_text
 from .distributed import from_rank_0
 
 LOCK, OWNER = '.lock', '.running.json'
-PATIENCE = 10.  # seconds in which the data workers of a killed run, which share its lock, end
+PATIENCE = 10.0  # seconds in which the data workers of a killed run, which share its lock, end
 
 
 @contextmanager
 def alone_in(work_dir: str | Path) -> Iterator[None]:
-    """Lock the work directory for this run. The system unlocks it when the process ends, however it ends.
+    """Lock the work directory for this run. The system unlocks it however the process ends.
 
     Every process of a run calls it, and the main process holds the lock.
 
@@ -37,12 +37,20 @@ def alone_in(work_dir: str | Path) -> Iterator[None]:
         try:
             lock.acquire()
         except Timeout as error:
-            raise ConfigError(f'In {str(work_dir)!r} a run is training already ({_named(owner)}); wait for its end, or '
-                              'give another --work-dir.') from error
+            raise ConfigError(
+                f'In {str(work_dir)!r} a run is training already ({_named(owner)}); wait for its '
+                'end, or give another --work-dir.'
+            ) from error
         except (OSError, NotImplementedError) as error:
-            print_log(f'{str(work_dir)!r} has no locks ({error}): do not start a second training there.', 'current',
-                      logging.WARNING)
-        write_text(owner, json.dumps(dict(host=socket.gethostname(), pid=os.getpid(), since=time.strftime('%c'))))
+            print_log(
+                f'{str(work_dir)!r} has no locks ({error}): do not start a second training there.',
+                'current',
+                logging.WARNING,
+            )
+        write_text(
+            owner,
+            json.dumps(dict(host=socket.gethostname(), pid=os.getpid(), since=time.strftime('%c'))),
+        )
 
     Path(work_dir).mkdir(parents=True, exist_ok=True)
     from_rank_0(take)

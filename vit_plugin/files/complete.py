@@ -15,19 +15,22 @@ PROBE = bytes(1 << 20)
 
 @contextmanager
 def replacing(target: str | Path, sources: Iterable[str | Path] = ()) -> Iterator[Path]:
-    """Give a path next to the target to write to. After a block without errors, this file replaces the target.
+    """Yield a path to write to, which replaces the target after a block without errors.
 
         with replacing('weights.npz', [args.source]) as path:
             np.savez(path, **arrays)
 
-    Until then, and after any error, the target is unchanged. No other file remains. Missing folders are created.
+    Until then, and after any error, the target is unchanged. No other file remains. Missing folders
+    are created.
 
     Args:
         target: the file to write. The path for the block has the same suffix.
-        sources: files that the block reads or that are mapped into memory. The target must not be one of them.
+        sources: files that the block reads or that are mapped into memory. The target must not be
+            one of them.
 
     Raises:
-        ConfigError: if the target is one of the sources, or if it cannot be written, for example on a full disk.
+        ConfigError: if the target is one of the sources, or if it cannot be written, for example on
+            a full disk.
     """
     target = Path(target)
     check_target(target, sources)
@@ -58,29 +61,40 @@ def check_target(target: str | Path, sources: Iterable[str | Path] = ()) -> None
     """Check early whether :func:`replacing` would reject the target.
 
     Raises:
-        ConfigError: if the target is not a file, if it is one of the sources, or if its parent is not a folder.
+        ConfigError: if the target is not a file, if it is one of the sources, or if its parent is
+            not a folder.
     """
     check_path(target)
     target = Path(target)
     for source in sources:
         if target.exists() and Path(source).exists() and os.path.samefile(source, target):
-            raise ConfigError(f'{str(target)!r} would be written over while it is read; give another file to write.')
+            raise ConfigError(
+                f'{str(target)!r} would be written over while it is read; give another file to '
+                'write.'
+            )
     if target.exists() and not target.is_file():
-        raise ConfigError(f'{str(target)!r} cannot be written, since it is '
-                          f'{"a folder" if target.is_dir() else "no plain file"}; give the name of a file.')
+        raise ConfigError(
+            f'{str(target)!r} cannot be written, since it is '
+            f'{"a folder" if target.is_dir() else "no plain file"}; give the name of a file.'
+        )
     above = next((folder for folder in target.absolute().parents if folder.exists()), None)
     if above is not None and not above.is_dir():
-        raise ConfigError(f'{str(target)!r} cannot be written, since {str(above)!r} is a file; give another folder.')
+        raise ConfigError(
+            f'{str(target)!r} cannot be written, since {str(above)!r} is a file; give another '
+            'folder.'
+        )
 
 
 def check_path(path: str | Path) -> None:
-    """Raise a ``ConfigError`` if a path to write to is a URL, of which ``Path`` would make folders."""
+    """Raise a ``ConfigError`` for a URL to write to, of which ``Path`` would make folders."""
     if ADDRESS.match(str(path)):
-        raise ConfigError(f'{str(path)!r} is a URL, and files are written on this machine only; give a path.')
+        raise ConfigError(
+            f'{str(path)!r} is a URL, and files are written on this machine only; give a path.'
+        )
 
 
 def _sync(path: Path) -> None:
-    """Wait until the content is on the disk. Otherwise a machine that dies could leave an empty file."""
+    """Wait until the content is on the disk, since a crash could leave an empty file."""
     with open(path, 'rb+') as file:
         os.fsync(file.fileno())
 
@@ -109,16 +123,20 @@ def _one_sentence(target: Path, temporary: Path) -> Iterator[None]:
         reason = error if isinstance(error, OSError) else _reason(temporary)
         if reason is None:
             raise
-        state = 'the file that was there is unchanged' if target.exists() else 'nothing was left there'
-        raise ConfigError(f'{str(target)!r} cannot be written ({reason.strerror or reason}); {state}: make room, or '
-                          'give another path.') from error
+        state = (
+            'the file that was there is unchanged' if target.exists() else 'nothing was left there'
+        )
+        raise ConfigError(
+            f'{str(target)!r} cannot be written ({reason.strerror or reason}); {state}: make '
+            'room, or give another path.'
+        ) from error
 
 
 def _reason(path: Path) -> OSError | None:
     """The reason why a file cannot grow, or None.
 
-    The writers of torch and safetensors raise their own errors on a full disk. Their partial file still fills the disk,
-    so writing more to it fails again.
+    The writers of torch and safetensors raise their own errors on a full disk. Their partial file
+    still fills the disk, so writing more to it fails again.
     """
     try:
         with open(path, 'ab') as file:

@@ -1,4 +1,4 @@
-"""The one reader of pixels: which files are images, their size, and their pixels. Without torch, for ONNX."""
+"""The one reader of pixels: image files, their sizes, their pixels. Without torch, for ONNX."""
 
 import io
 import warnings
@@ -32,7 +32,8 @@ IMAGE_SUFFIXES = (
     '.pgm',
     '.pbm',
 )
-# Pillow's names of these formats, without HEIC. A file of another one, such as PSD or PDF, is no photograph.
+# Pillow's names of these formats, without HEIC. A file of another one, such as PSD or PDF, is no
+# photograph.
 FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP', 'TIFF', 'AVIF', 'GIF', 'JPEG2000', 'PPM')
 HEIC_BRANDS = (b'heic', b'heix', b'heim', b'heis', b'hevc', b'mif1', b'msf1')
 # What operating systems leave in folders.
@@ -53,7 +54,7 @@ def is_litter(path: Path) -> bool:
 
 
 def is_image(path: Path) -> bool:
-    """Whether this is a regular file, so that opening it does not wait, that is an image by its suffix or content."""
+    """Whether a regular file, which opens at once, is an image by its suffix or content."""
     if is_litter(path) or not path.is_file():
         return False
     return path.suffix.lower() in IMAGE_SUFFIXES or _is_image_inside(path)
@@ -68,7 +69,7 @@ def _is_image_inside(path: Path) -> bool:
 
 
 def image_files(paths: Sequence[str]) -> list[str]:
-    """The image files among these paths, and in the folders among them and below, in order of their names.
+    """The image files among these paths and in folders among them, recursively, sorted by name.
 
     Raises:
         ConfigError: if a path does not exist, or if a folder has no images.
@@ -91,19 +92,21 @@ def image_files(paths: Sequence[str]) -> list[str]:
 
 
 def seen_size(source: str | Path | bytes) -> tuple[int, int]:
-    """Width and height of an image as it is seen, so after its orientation is applied, from the header.
+    """Width and height of an image as it is seen, with its orientation, from the header.
 
     Args:
         source: a path, or the encoded image.
 
     Raises:
-        ValueError: if it is no image, or has more pixels than ``PIL.Image.MAX_IMAGE_PIXELS`` allows.
+        ValueError: if it is no image, or has more pixels than ``PIL.Image.MAX_IMAGE_PIXELS``
+            allows.
         OSError: if the file cannot be read.
         MissingExtraError: for HEIC without pillow-heif.
     """
     with _opened(source) as image:
         width, height = image.size
-        # PNG would be decoded to search for an orientation behind the pixels. Pillow turns TIFF itself.
+        # PNG would be decoded to search for an orientation behind the pixels. Pillow turns TIFF
+        # itself.
         on_its_side = 'exif' in image.info and image.getexif().get(ORIENTATION, 1) >= 5
     return (height, width) if on_its_side else (width, height)
 
@@ -136,7 +139,8 @@ def _opened(source: str | Path | bytes) -> Iterator[Image.Image]:
 def decode(content: bytes, color_type: str | int = 'color') -> np.ndarray:
     """Decode an image as it is seen, to BGR (H, W, 3).
 
-    OpenCV decodes what it also turns by the orientation in EXIF. Pillow decodes the others, AVIF and HEIC.
+    OpenCV decodes what it also turns by the orientation in EXIF. Pillow decodes the others, AVIF
+    and HEIC.
 
     Args:
         content: the encoded image.
@@ -165,7 +169,8 @@ def read_image(image: str | Path | np.ndarray) -> np.ndarray:
     """The pixels (H, W, 3) of an image file as it is seen, in BGR. An array is returned as it is.
 
     Raises:
-        ConfigError: if the file cannot be read, or has more pixels than ``PIL.Image.MAX_IMAGE_PIXELS`` allows.
+        ConfigError: if the file cannot be read, or has more pixels than
+            ``PIL.Image.MAX_IMAGE_PIXELS`` allows.
     """
     if isinstance(image, np.ndarray):
         return image
@@ -180,7 +185,7 @@ def read_image(image: str | Path | np.ndarray) -> np.ndarray:
 
 
 def walk_files(folder: Path) -> Iterator[Path]:
-    """All files below a folder that no operating system left there, sorted. Links lead to no folder twice.
+    """All files below a folder but the system's own, sorted. Links lead to no folder twice.
 
     Hidden folders are left out.
     """

@@ -31,6 +31,7 @@ class Input:
         root: the folder that was given; of a file that was given, the folder in which it is.
         reader: a key of :data:`READERS`.
     """
+
     name: str
     root: Path = Path()
     reader: str = 'image'
@@ -64,6 +65,7 @@ class Input:
 
 class Frame(NamedTuple):
     """Pixels with where they are from."""
+
     source: Input
     number: int | None  # in a video, from 0
     image: np.ndarray  # (H, W, 3) in BGR
@@ -83,8 +85,10 @@ def find_inputs(arguments: Sequence[str], videos: bool = True) -> list[Input]:
     """
     found = list(dict.fromkeys(one for argument in arguments for one in _inputs_of(argument)))
     if not videos and (wrong := next((one for one in found if one.is_video), None)):
-        raise ConfigError(f'{wrong.name!r} is a {wrong.reader}, and this command takes images; '
-                          'vit-plugin infer takes videos, too.')
+        raise ConfigError(
+            f'{wrong.name!r} is a {wrong.reader}, and this command takes images; '
+            'vit-plugin infer takes videos, too.'
+        )
     return found
 
 
@@ -97,7 +101,9 @@ def _inputs_of(argument: str) -> list[Input]:
             raise ConfigError(f'{argument!r} is a video; download it, and give the file.')
         return [Input(argument, reader='url')]
     if ADDRESS.match(argument) and not path.exists():
-        raise ConfigError(f'{argument!r} is not a URL that is read; give {" or ".join(URLS)}..., or a file.')
+        raise ConfigError(
+            f'{argument!r} is not a URL that is read; give {" or ".join(URLS)}..., or a file.'
+        )
     if argument.isdecimal() and not path.exists():
         return [Input(argument, reader='webcam')]
     if not path.is_dir():
@@ -136,6 +142,7 @@ class Reading:
     Args:
         inputs: what is read.
     """
+
     inputs: Sequence[Input]
     errors: list[ConfigError] = field(default_factory=list)
 
@@ -174,5 +181,7 @@ class Reading:
         if len(self.inputs) == 1 and self.errors:
             raise self.errors[0]
         if self.errors:
-            raise ConfigError(f'{len(self.errors)} of {len(self.inputs)} inputs could not be read; '
-                              'the reasons are above.')
+            raise ConfigError(
+                f'{len(self.errors)} of {len(self.inputs)} inputs could not be read; '
+                'the reasons are above.'
+            )

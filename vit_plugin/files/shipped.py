@@ -12,8 +12,8 @@ PREFIX = 'vit_plugin::'
 def shipped(name: str) -> Path:
     """The path of ``configs``, ``tools`` or ``model-index.yml``.
 
-    An installed package has them in its folder ``.mim``, where mim and MMEngine look for them. A clone that is not
-    installed has them next to the package.
+    An installed package has them in its folder ``.mim``, where mim and MMEngine look for them. A
+    clone that is not installed has them next to the package.
 
     Raises:
         ConfigError: if they are in neither folder.
@@ -26,24 +26,35 @@ def shipped(name: str) -> Path:
 
 
 def recipe(config: str) -> str:
-    """The path of a config. ``'vit_plugin::vit/x.py'`` is the recipe ``vit/x.py`` that comes with the package.
+    """The path of a config. ``'vit_plugin::vit/x.py'`` is the recipe ``vit/x.py`` of the package.
 
     Raises:
         ConfigError: if there is no such file. Of a recipe, the message names the nearest.
     """
     if not config.startswith(PREFIX):
         if not Path(config).is_file():
-            raise ConfigError(f'There is no config file {config!r}; the recipes are in {shipped("configs")}.')
+            raise ConfigError(
+                f'There is no config file {config!r}; the recipes are in {shipped("configs")}.'
+            )
         return config
     folder, name = shipped('configs'), config.removeprefix(PREFIX)
     if not (folder / name).is_file():
         names = [path.relative_to(folder).as_posix() for path in folder.rglob('*.py')]
         near = get_close_matches(name, names, n=1, cutoff=0.3)
-        raise ConfigError(f'There is no recipe {config!r}; ' + (
-            f'did you mean {PREFIX}{near[0]}?' if near else f'the recipes are in {folder}.'))
+        raise ConfigError(
+            f'There is no recipe {config!r}; '
+            + (f'did you mean {PREFIX}{near[0]}?' if near else f'the recipes are in {folder}.')
+        )
     return str(folder / name)
 
 
 def base_of(config: str) -> str:
-    """A recipe as an entry of ``_base_``, which MMEngine finds by its prefix only where the package is installed."""
-    return f'{PREFIX}{config}' if (PACKAGE / '.mim/configs').exists() else str(shipped('configs') / config)
+    """A recipe as an entry of ``_base_``.
+
+    MMEngine finds it by its prefix only where the package is installed.
+    """
+    return (
+        f'{PREFIX}{config}'
+        if (PACKAGE / '.mim/configs').exists()
+        else str(shipped('configs') / config)
+    )

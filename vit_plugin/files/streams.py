@@ -12,7 +12,7 @@ from .images import read_image
 
 TIMEOUT = 30  # seconds without an answer
 LARGEST = 64 << 20  # bytes of an image from a URL
-WEBCAM_FPS = 25.  # of the video that is written, where nothing says it
+WEBCAM_FPS = 25.0  # of the video that is written, where nothing says it
 COMPLETE = 0.9  # of the frames that a video says it has, which is an estimate
 
 
@@ -24,6 +24,7 @@ def read_url(url: str) -> np.ndarray:
             is no image.
     """
     import requests
+
     content = bytearray()
     try:
         with requests.get(url, stream=True, timeout=TIMEOUT) as answer:
@@ -31,8 +32,10 @@ def read_url(url: str) -> np.ndarray:
             for chunk in answer.iter_content(1 << 16):
                 content += chunk
                 if len(content) > LARGEST:
-                    raise ConfigError(f'The image {url!r} has more than {LARGEST >> 20} MiB; '
-                                      'download it, and give the file.')
+                    raise ConfigError(
+                        f'The image {url!r} has more than {LARGEST >> 20} MiB; '
+                        'download it, and give the file.'
+                    )
     except (requests.RequestException, ValueError) as error:
         if isinstance(error, ConfigError):
             raise
@@ -71,8 +74,9 @@ def read_video(source: str | int) -> Iterator[np.ndarray]:
     if isinstance(source, str):
         promised = sv.VideoInfo.from_video_path(source).total_frames or 0
         if count < COMPLETE * max(promised, 1):
-            raise ConfigError(f'{_said(source)} ends after {count} of {max(promised, 1)} frames; '
-                              'it is damaged.')
+            raise ConfigError(
+                f'{_said(source)} ends after {count} of {max(promised, 1)} frames; it is damaged.'
+            )
 
 
 def _said(source: str | int) -> str:
@@ -82,6 +86,7 @@ def _said(source: str | int) -> str:
 def frame_rate(path: str) -> float:
     """Frames per second of a video file."""
     import supervision as sv
+
     return sv.VideoInfo.from_video_path(path).fps or WEBCAM_FPS
 
 
@@ -90,4 +95,5 @@ READERS: dict[str, Callable[[str], Iterator[np.ndarray]]] = dict(
     image=lambda name: iter([read_image(name)]),
     url=lambda name: iter([read_url(name)]),
     video=read_video,
-    webcam=lambda name: read_video(int(name)))
+    webcam=lambda name: read_video(int(name)),
+)

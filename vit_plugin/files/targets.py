@@ -31,8 +31,10 @@ def targets_of(inputs: Sequence[Input], folder: Path) -> dict[Input, Path]:
         targets |= {one: path for one, path in places.items() if counts[path] == 1}
     same = [one.name for one in inputs if one not in targets]
     if same:
-        raise ConfigError(f'--out: {" and ".join(map(repr, same[:2]))} would be the same file in '
-                          f'{str(folder)!r}; draw them into two folders.')
+        raise ConfigError(
+            f'--out: {" and ".join(map(repr, same[:2]))} would be the same file in '
+            f'{str(folder)!r}; draw them into two folders.'
+        )
     check_apart(targets.values(), inputs)
     for target in targets.values():
         check_target(target)
@@ -87,5 +89,6 @@ def check_apart(targets: Iterable[Path], inputs: Sequence[Input]) -> None:
     """Raise a ``ConfigError`` if a file to write is one that is read."""
     read = {Path(one.name).resolve() for one in inputs if one.reader in ('image', 'video')}
     if both := next((path for path in targets if path.resolve() in read), None):
-        raise ConfigError(f'--out: {str(both)!r} would be written over while it is read; '
-                          'give another folder.')
+        raise ConfigError(
+            f'--out: {str(both)!r} would be written over while it is read; give another folder.'
+        )

@@ -1,4 +1,4 @@
-"""Backbones, necks, heads and a preprocessor. Only the parts for MMPretrain's classifiers need MMPretrain."""
+"""Backbones, necks, heads and a preprocessor. Only parts for its classifiers need MMPretrain."""
 
 # isort: off
 # First, since it says what to install where MMEngine is missing.
@@ -17,24 +17,51 @@ from .backbones import (
 )
 from .loading import load_weights
 from .necks import C2fProjector, SimpleFPN, TokenPooling
-from .stems import ConvEmbed, FlexiPatchEmbed, MBConvEmbed, PatchEmbed, PooledResNetEmbed, ResNetEmbed, TimmEmbed
+from .stems import (
+    ConvEmbed,
+    FlexiPatchEmbed,
+    MBConvEmbed,
+    PatchEmbed,
+    PooledResNetEmbed,
+    ResNetEmbed,
+    TimmEmbed,
+)
 
-MODELS.import_later({
-    'AugmentingPreprocessor': 'vit_plugin.models.data_preprocessor',
-    'DINO': 'vit_plugin.models.selfsup.dino',
-    'DINOHead': 'vit_plugin.models.selfsup.dino',
-    'DINONeck': 'vit_plugin.models.selfsup.dino',
-    'DistilledClassifier': 'vit_plugin.models.heads.distilled_head',
-    'DistilledViTClsHead': 'vit_plugin.models.heads.distilled_head',
-    'MultiViewPreprocessor': 'vit_plugin.models.data_preprocessor',
-    'EoMTDecodeHead': 'vit_plugin.models.heads.eomt_decode_head',
-    'EoMTHead': 'vit_plugin.models.heads.eomt_head',
-    'IoUAwareBCELoss': 'vit_plugin.models.heads.lw_detr_head',
-    'LWDETRHead': 'vit_plugin.models.heads.lw_detr_head',
-    'ViTClsHead': 'vit_plugin.models.heads.vit_head',
-})
+MODELS.import_later(
+    {
+        'AugmentingPreprocessor': 'vit_plugin.models.data_preprocessor',
+        'DINO': 'vit_plugin.models.selfsup.dino',
+        'DINOHead': 'vit_plugin.models.selfsup.dino',
+        'DINONeck': 'vit_plugin.models.selfsup.dino',
+        'DistilledClassifier': 'vit_plugin.models.heads.distilled_head',
+        'DistilledViTClsHead': 'vit_plugin.models.heads.distilled_head',
+        'MultiViewPreprocessor': 'vit_plugin.models.data_preprocessor',
+        'EoMTDecodeHead': 'vit_plugin.models.heads.eomt_decode_head',
+        'EoMTHead': 'vit_plugin.models.heads.eomt_head',
+        'IoUAwareBCELoss': 'vit_plugin.models.heads.lw_detr_head',
+        'LWDETRHead': 'vit_plugin.models.heads.lw_detr_head',
+        'ViTClsHead': 'vit_plugin.models.heads.vit_head',
+    }
+)
 __getattr__ = later_of(__name__, MODELS)
 __all__ = [
-    'PMT', 'C2fProjector', 'ConvEmbed', 'EoMT', 'FlexiPatchEmbed', 'MAEViT', 'MBConvEmbed', 'PatchEmbed',
-    'PooledResNetEmbed', 'ResNetEmbed', 'SimMIMViT', 'SimpleFPN', 'TimmBackbone', 'TimmEmbed',
-    'TokenPooling', 'ViTAdapter', 'VisionTransformer', 'WindowedViT', 'load_weights']
+    'PMT',
+    'C2fProjector',
+    'ConvEmbed',
+    'EoMT',
+    'FlexiPatchEmbed',
+    'MAEViT',
+    'MBConvEmbed',
+    'PatchEmbed',
+    'PooledResNetEmbed',
+    'ResNetEmbed',
+    'SimMIMViT',
+    'SimpleFPN',
+    'TimmBackbone',
+    'TimmEmbed',
+    'TokenPooling',
+    'ViTAdapter',
+    'VisionTransformer',
+    'WindowedViT',
+    'load_weights',
+]

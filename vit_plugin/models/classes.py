@@ -9,23 +9,44 @@ from vit_plugin.arguments import fits
 from vit_plugin.errors import ConfigError
 
 # Parts of a model whose `num_classes` must equal that of the data, in any framework.
-HEADS = ('head', 'bbox_head', 'mask_head', 'roi_head.bbox_head', 'roi_head.mask_head', 'decode_head', 'auxiliary_head')
+HEADS = (
+    'head',
+    'bbox_head',
+    'mask_head',
+    'roi_head.bbox_head',
+    'roi_head.mask_head',
+    'decode_head',
+    'auxiliary_head',
+)
 
 
 def check_head(model: nn.Module) -> None:
-    """Raise a ``ConfigError`` for a classifier of MMPretrain without a head, and so without losses and predictions."""
+    """Raise a ``ConfigError`` if an MMPretrain classifier has no head.
+
+    Without a head, it has no losses or predictions.
+    """
     model = getattr(model, 'module', model)
     if hasattr(type(model), 'with_head') and vars(model).get('head', model) is None:
-        raise ConfigError(f'model.head is None, and {type(model).__name__} computes losses and predictions with it; '
-                          'give it a head, such as vit_plugin.ViTClsHead.')
+        raise ConfigError(
+            f'model.head is None, and {type(model).__name__} computes losses and predictions with '
+            'it; give it a head, such as vit_plugin.ViTClsHead.'
+        )
 
 
 def keep_classifier(model: nn.Module, weights: dict[str, Any]) -> list[str]:
-    """Put the model's own last layer of a classifier's head into weights. Returns the names of its parameters."""
+    """Replace the last layer of a classifier's head in ``weights`` with the model's own.
+
+    Returns the names of the parameters of that layer.
+    """
     head = getattr(model, 'head', None)
-    last = [f'head.{name}.' for name, layer in (head.named_modules() if isinstance(head, nn.Module) else ())
-            if isinstance(layer, nn.Linear) and layer.out_features == getattr(head, 'num_classes', None)]
-    own = {name: value for name, value in model.state_dict().items() if name.startswith(tuple(last))}
+    last = [
+        f'head.{name}.'
+        for name, layer in (head.named_modules() if isinstance(head, nn.Module) else ())
+        if isinstance(layer, nn.Linear) and layer.out_features == getattr(head, 'num_classes', None)
+    ]
+    own = {
+        name: value for name, value in model.state_dict().items() if name.startswith(tuple(last))
+    }
     kept = [name for name in weights if name.removeprefix('module.') in own]
     weights.update({name: own[name.removeprefix('module.')].detach().clone() for name in kept})
     return kept
@@ -36,7 +57,8 @@ def check_classes(model: nn.Module, meta: Mapping[str, Any] | None, whose: str) 
 
     Args:
         model: the model.
-        meta: facts about a data set, with the names as ``classes``. Without them nothing is compared.
+        meta: facts about a data set, with the names as ``classes``. Without them nothing is
+            compared.
         whose: what has these facts, for the message.
 
     Raises:
@@ -56,5 +78,7 @@ def check_classes(model: nn.Module, meta: Mapping[str, Any] | None, whose: str) 
             if isinstance(asked, int) and asked != len(names):
                 field = name if i is None else f'{name}.{i}'
                 raise ConfigError(
-                    f'model.{field}.num_classes={asked} does not fit {whose} with {len(names)} classes: set it to '
-                    f'{len(names)}, or give the names of the classes of the model there.')
+                    f'model.{field}.num_classes={asked} does not fit {whose} with {len(names)} '
+                    f'classes: set it to {len(names)}, or give the names of the classes of the '
+                    'model there.'
+                )

@@ -21,8 +21,10 @@ from .layers.outputs import MAPS
 from .loading import load_weights
 
 # Arguments of the backbone in a config that `create_model` does not take.
-NOT_HERE = dict(init_cfg='is for the runner, which initialises; give pretrained=... here',
-                type="is always the backbone 'vit_plugin.VisionTransformer'; leave it out")
+NOT_HERE = dict(
+    init_cfg='is for the runner, which initialises; give pretrained=... here',
+    type="is always the backbone 'vit_plugin.VisionTransformer'; leave it out",
+)
 
 
 class Parts(NamedTuple):
@@ -33,6 +35,7 @@ class Parts(NamedTuple):
         neck: of :class:`~vit_plugin.models.TokenPooling`, or None.
         in_channels: width of what the head gets.
     """
+
     backbone: dict[str, Any]
     neck: dict[str, Any] | None
     in_channels: int
@@ -43,8 +46,8 @@ def classifier_parts(arch: str | ArchCfg, **backbone: Any) -> Parts:
 
     Args:
         arch: see :func:`~vit_plugin.arch.parse_arch`.
-        backbone: further arguments of the backbone; those that are None are left out. An ``out_type`` among them takes
-            the place of the pooling.
+        backbone: further arguments of the backbone; those that are None are left out. An
+            ``out_type`` among them takes the place of the pooling.
 
     Raises:
         ConfigError: if the arch is unknown.
@@ -61,7 +64,8 @@ def classifier_parts(arch: str | ArchCfg, **backbone: Any) -> Parts:
 class Classifier(nn.Module):
     """Images (N, C, H, W) -> logits (N, num_classes), or features (N, C') if ``num_classes`` is 0.
 
-    Its parameters have the names of MMPretrain's ``ImageClassifier`` with our parts, so both read each other's weights.
+    Its parameters have the names of MMPretrain's ``ImageClassifier`` with our parts, so both read
+    each other's weights.
 
     Attributes:
         data_config: what the pixels must be, see :func:`create_model`.
@@ -76,8 +80,10 @@ class Classifier(nn.Module):
         self.num_classes = num_classes
         self.backbone: VisionTransformer = MODELS.build(parts.backbone)
         if not parts.neck and self.backbone.out_type in ('raw', *MAPS):
-            raise ConfigError(f"create_model: out_type={self.backbone.out_type!r} returns no vector for an image; "
-                              "choose 'cls_token' or 'avg_featmap'.")
+            raise ConfigError(
+                f'create_model: out_type={self.backbone.out_type!r} returns no vector for an '
+                "image; choose 'cls_token' or 'avg_featmap'."
+            )
         self.neck = MODELS.build(parts.neck) if parts.neck else nn.Identity()
         self.head: nn.Module = nn.Identity()
         if num_classes:
@@ -93,42 +99,55 @@ class Classifier(nn.Module):
         return self.head(self.forward_features(images))
 
 
-def create_model(arch: str | ArchCfg = 'B/16', num_classes: int = 1000,
-                 pretrained: str | Path | Mapping[str, Tensor] | bool | None = None, img_size: Any = None,
-                 **backbone: Any) -> Classifier:
-    """Make a classifier that is a plain ``torch.nn.Module``: images (N, C, H, W) -> logits (N, num_classes).
+def create_model(
+    arch: str | ArchCfg = 'B/16',
+    num_classes: int = 1000,
+    pretrained: str | Path | Mapping[str, Tensor] | bool | None = None,
+    img_size: Any = None,
+    **backbone: Any,
+) -> Classifier:
+    """Make a plain ``torch.nn.Module`` classifier: images (N, C, H, W) -> logits (N, num_classes).
 
-    It needs torch, timm and MMEngine, and no MMPretrain. ``model.data_config`` is what the pixels must be, in timm's
-    words: ``input_size`` (C, H, W), ``interpolation``, ``mean`` and ``std`` of values from 0 to 1, ``crop_pct`` and
-    ``crop_mode``. ``timm.data.create_transform(**model.data_config)`` is the transform of a Pillow image.
+    It needs torch, timm and MMEngine, and no MMPretrain. ``model.data_config`` is what the pixels
+    must be, in timm's words: ``input_size`` (C, H, W), ``interpolation``, ``mean`` and ``std`` of
+    values from 0 to 1, ``crop_pct`` and ``crop_mode``.
+    ``timm.data.create_transform(**model.data_config)`` is the transform of a Pillow image.
 
     Args:
-        arch: a variant such as ``'R50+B/16'``, a timm name such as ``'timm://vit_base_patch16_dinov3'``, or a
-            dict; see :func:`~vit_plugin.arch.parse_arch`.
+        arch: a variant such as ``'R50+B/16'``, a timm name such as
+            ``'timm://vit_base_patch16_dinov3'``, or a dict; see
+            :func:`~vit_plugin.arch.parse_arch`.
         num_classes: number of classes. 0 means features and no head.
-        pretrained: weights for :func:`~vit_plugin.models.load_weights`: a path, ``https://``, ``timm://``, ``hf://``,
-            or tensors by name. True means those that ``arch=timm://...`` names. A classifier among them is used if it
-            has as many classes.
-        img_size: native size of the images in pixels, (H, W) or the side of a square. Default: that of the training
-            whose checkpoint ``pretrained`` is, else that of the arch.
+        pretrained: weights for :func:`~vit_plugin.models.load_weights`: a path, ``https://``,
+            ``timm://``, ``hf://``, or tensors by name. True means those that ``arch=timm://...``
+            names. A classifier among them is used if it has as many classes.
+        img_size: native size of the images in pixels, (H, W) or the side of a square. Default: that
+            of the training whose checkpoint ``pretrained`` is, else that of the arch.
         backbone: further arguments of :class:`~vit_plugin.models.VisionTransformer`.
 
     Raises:
         ConfigError: if the arch is unknown, if an argument is wrong, or if the weights do not fit.
     """
     if not isinstance(num_classes, int) or isinstance(num_classes, bool) or num_classes < 0:
-        raise ConfigError(f'create_model: num_classes={num_classes!r} must be an integer from 0; 0 returns features.')
+        raise ConfigError(
+            f'create_model: num_classes={num_classes!r} must be an integer from 0; 0 returns '
+            'features.'
+        )
     for name in NOT_HERE.keys() & backbone.keys():
         raise ConfigError(f'create_model: {name} {NOT_HERE[name]}.')
     source: Any = None if pretrained is False else pretrained
     if pretrained is True:
         if not str(arch).startswith('timm://'):
-            raise ConfigError('create_model: pretrained=True takes the weights that arch=timm://... names, and this '
-                              f'is arch={arch!r}; give a path or an address.')
+            raise ConfigError(
+                'create_model: pretrained=True takes the weights that arch=timm://... names, and '
+                f'this is arch={arch!r}; give a path or an address.'
+            )
         source = arch
     if source is not None and not (isinstance(source, (str, Path, Mapping)) and source):
-        raise ConfigError(f'create_model: pretrained={pretrained!r} must be a path, an address, tensors by name or '
-                          'True; leave it out for random weights.')
+        raise ConfigError(
+            f'create_model: pretrained={pretrained!r} must be a path, an address, tensors by name '
+            'or True; leave it out for random weights.'
+        )
     if img_size is None:
         img_size = training_settings(source).get('img_size')
     model = Classifier(classifier_parts(arch, img_size=img_size, **backbone), num_classes)

@@ -23,12 +23,14 @@ from vit_plugin.data.batch_transforms import apply_batched, check_batched
 
 class BatchAugments(TypedDict, total=False):
     """Mixup and CutMix, as arguments of MMPretrain's ``RandomBatchAugment``."""
+
     augments: Required[Typed | Sequence[Typed]]
     probs: Annotated[Sequence[Fraction], Field(min_length=1)] | None
 
 
 class PreprocessorOptions(TypedDict, total=False):
     """Arguments of MMPretrain's ``ClsDataPreprocessor``."""
+
     mean: Numbers | None
     std: Annotated[Sequence[Positive], Field(min_length=1)] | None
     pad_size_divisor: PositiveInt
@@ -41,31 +43,42 @@ class PreprocessorOptions(TypedDict, total=False):
 
 @MODELS.register_module()
 class AugmentingPreprocessor(ClsDataPreprocessor):
-    """MMPretrain's preprocessor with augmentation of uint8 batches on the device, before they are normalised.
+    """MMPretrain's preprocessor with on-device augmentation of uint8 batches before normalisation.
 
     Args:
-        augments: transforms for the whole batch in training, in order and with their own arguments: RandomFlip,
-            RandomCrop, RandAugment, RandomErasing. All images from the workers must have the same size.
-        **kwargs: arguments of ``ClsDataPreprocessor``. Its ``batch_augments`` (Mixup, CutMix) run on the device too.
+        augments: transforms for the whole batch in training, in order and with their own arguments:
+            RandomFlip, RandomCrop, RandAugment, RandomErasing. All images from the workers must
+            have the same size.
+        **kwargs: arguments of ``ClsDataPreprocessor``. Its ``batch_augments`` (Mixup, CutMix) run
+            on the device too.
 
     Raises:
-        ConfigError: if a transform has no form for batches, if MMPretrain rejects it, or if ``mean`` is given without
-            ``std``.
+        ConfigError: if a transform has no form for batches, if MMPretrain rejects it, or if
+            ``mean`` is given without ``std``.
     """
 
-    def __init__(self, augments: Sequence[Typed] = (), **kwargs: Unpack[PreprocessorOptions]) -> None:
+    def __init__(
+        self, augments: Sequence[Typed] = (), **kwargs: Unpack[PreprocessorOptions]
+    ) -> None:
         mean, std = kwargs.get('mean'), kwargs.get('std')
         if (mean is None) != (std is None) or len(mean or ()) != len(std or ()):
-            raise ConfigError(f'AugmentingPreprocessor: mean={mean} and std={std} go together, one number for each '
-                              'channel; give both, or none.')
+            raise ConfigError(
+                f'AugmentingPreprocessor: mean={mean} and std={std} go together, one number for '
+                'each channel; give both, or none.'
+            )
         with as_config_error('AugmentingPreprocessor'):
             super().__init__(**kwargs)
         self.augments = build_batched('AugmentingPreprocessor: augments', augments)
 
     def forward(self, data: dict, training: bool = False) -> dict:
-        """See the parent. ``data['inputs']`` are uint8 images (C, H, W) of one size, in a list or stacked."""
+        """See the parent. ``data['inputs']`` are uint8 images (C, H, W) of one size.
+
+        They are in a list or stacked.
+        """
         if training and self.augments:
-            data = dict(data, inputs=augmented(stacked(self.cast_data(data['inputs'])), self.augments))
+            data = dict(
+                data, inputs=augmented(stacked(self.cast_data(data['inputs'])), self.augments)
+            )
         return super().forward(data, training)
 
 
@@ -76,12 +89,14 @@ class ViewCfg(TypedDict, total=False):
         augments: transforms for the whole batch, see :class:`AugmentingPreprocessor`.
         number: how many of these views. Default: 1.
     """
+
     augments: Required[Sequence[Typed]]
     number: PositiveInt
 
 
 class SelfSupervisedOptions(TypedDict, total=False):
     """Arguments of MMPretrain's ``SelfSupDataPreprocessor``."""
+
     mean: Numbers | None
     std: Annotated[Sequence[Positive], Field(min_length=1)] | None
     to_rgb: bool
@@ -89,9 +104,10 @@ class SelfSupervisedOptions(TypedDict, total=False):
 
 @MODELS.register_module()
 class MultiViewPreprocessor(SelfSupDataPreprocessor):
-    """MMPretrain's preprocessor of self-supervised learning that makes the views of uint8 batches on the device.
+    """MMPretrain's self-supervised preprocessor that makes views of uint8 batches on the device.
 
-    On a CPU too this is much faster than MMPretrain's ``MultiView``, which makes the views image by image.
+    On a CPU too this is much faster than MMPretrain's ``MultiView``, which makes the views image by
+    image.
 
     Args:
         views: the views, in order. A single one is given to the model as it is, several as a list.
@@ -101,30 +117,48 @@ class MultiViewPreprocessor(SelfSupDataPreprocessor):
         ConfigError: if a transform has no form for batches, or if MMPretrain rejects it.
     """
 
-    def __init__(self, views: Annotated[Sequence[ViewCfg], Field(min_length=1)],
-                 **kwargs: Unpack[SelfSupervisedOptions]) -> None:
+    def __init__(
+        self,
+        views: Annotated[Sequence[ViewCfg], Field(min_length=1)],
+        **kwargs: Unpack[SelfSupervisedOptions],
+    ) -> None:
         with as_config_error('MultiViewPreprocessor'):
             super().__init__(**kwargs)
-        self.views = [built for i, view in enumerate(views) for built in view.get('number', 1) * [
-            build_batched(f'MultiViewPreprocessor: views[{i}].augments', view['augments'])]]
+        self.views = [
+            built
+            for i, view in enumerate(views)
+            for built in view.get('number', 1)
+            * [build_batched(f'MultiViewPreprocessor: views[{i}].augments', view['augments'])]
+        ]
 
     def forward(self, data: dict, training: bool = False) -> dict:
-        """See the parent. ``data['inputs']`` are uint8 images (C, H, W) of one size, in a list or stacked."""
+        """See the parent. ``data['inputs']`` are uint8 images (C, H, W) of one size.
+
+        They are in a list or stacked.
+        """
         images = stacked(self.cast_data(data['inputs']))
         views = [augmented(images, augments) for augments in (self.views if training else [()])]
-        return super().forward(dict(inputs=views if len(views) > 1 else views[0],
-                                    data_samples=data.get('data_samples')), training)
+        return super().forward(
+            dict(
+                inputs=views if len(views) > 1 else views[0], data_samples=data.get('data_samples')
+            ),
+            training,
+        )
 
 
 def build_batched(field: str, augments: Sequence[Typed]) -> list[Any]:
     """Build MMPretrain's transforms, each of which has a form for batches.
 
     Raises:
-        ConfigError: if one has none, or if MMPretrain rejects it. The sentence begins with ``field``.
+        ConfigError: if one has none, or if MMPretrain rejects it. The sentence begins with
+            ``field``.
     """
     built = []
     for i, augment in enumerate(augments):
-        with as_config_error(f'{field}[{i}]'), TRANSFORMS.switch_scope_and_registry('mmpretrain') as registry:
+        with (
+            as_config_error(f'{field}[{i}]'),
+            TRANSFORMS.switch_scope_and_registry('mmpretrain') as registry,
+        ):
             built.append(registry.build(augment))
         check_batched(built[-1])
     return built

@@ -1,6 +1,7 @@
 """Protocol between a backbone and the tools around it.
 
-A module that has these methods is taken, whatever its class. Another package's backbone may have some of them.
+A module that has these methods is taken, whatever its class. Another package's backbone may have
+some of them.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,10 @@ class TellsDepths(Protocol):
     """Layer-wise decay of the learning rate can be computed for it."""
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
-        """The depth of a parameter, 0 next to the image, and the number of depths. Those outside are last."""
+        """A parameter's depth, 0 next to the image, and the number of depths.
+
+        Parameters outside the backbone have the last depth.
+        """
 
 
 @runtime_checkable
@@ -46,9 +50,11 @@ class TellsChannels(Protocol):
 
 @runtime_checkable
 class Backbone(TellsDepths, TellsUndecayed, TellsParts, TellsChannels, Protocol):
-    """A backbone of ours. Its ``forward`` takes images (B, in_channels, H, W) and returns a tuple of outputs."""
+    """A backbone of ours: ``forward`` maps images (B, in_channels, H, W) to a tuple of outputs."""
 
-    def load(self, source: Any, skip: Sequence[str] = (), source_grid: tuple[int, int] | None = None) -> Report:
+    def load(
+        self, source: Any, skip: Sequence[str] = (), source_grid: tuple[int, int] | None = None
+    ) -> Report:
         """Load weights, see :func:`~vit_plugin.models.load_weights`."""
 
     @property

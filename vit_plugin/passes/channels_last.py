@@ -9,11 +9,11 @@ from vit_plugin.models import ResNetEmbed
 from . import processor
 
 MARK = 'is_channels_last'  # the attribute of a stem that this pass has changed
-INSTRUCTION_SETS = ('AMX', )  # on which it is faster (docs/speed.md)
+INSTRUCTION_SETS = ('AMX',)  # on which it is faster (docs/speed.md)
 
 
 def use_channels_last(model: nn.Module) -> None:
-    """Let a ResNet compute on maps whose channels are next to each other in memory, where that is faster.
+    """Let a ResNet compute on channels-last maps, where that is faster.
 
     A convolution takes the format from its kernel. Shapes, values and the state dict stay the same.
     """
@@ -24,7 +24,9 @@ def use_channels_last(model: nn.Module) -> None:
 def convert_stems(model: nn.Module) -> None:
     """Let it do so on any processor."""
     for stem in model.modules():
-        if isinstance(stem, ResNetEmbed) and not any(isinstance(one, DTensor) for one in stem.parameters()):
+        if isinstance(stem, ResNetEmbed) and not any(
+            isinstance(one, DTensor) for one in stem.parameters()
+        ):
             stem.backbone.to(memory_format=torch.channels_last)
             stem.__dict__[MARK] = True
 

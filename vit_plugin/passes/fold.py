@@ -12,15 +12,20 @@ from vit_plugin.models.layers.std_conv import StdConv2d
 
 # Methods that compute a tensor from one parameter (the first argument) and plain values.
 METHODS: tuple[tuple[type[nn.Module], str], ...] = (
-    (StdConv2d, 'kernel'), (PosEmbed, 'table'), (RelativeAttention, 'row_pairs'), (RelativeAttention, 'column_pairs'))
+    (StdConv2d, 'kernel'),
+    (PosEmbed, 'table'),
+    (RelativeAttention, 'row_pairs'),
+    (RelativeAttention, 'column_pairs'),
+)
 
 
 class Folded:
-    """Replaces such a method. It returns the last result again if the parameter and the other arguments are the same.
+    """Replaces one of ``METHODS`` and reuses its last result for the same parameter and arguments.
 
-    It compares the values of the parameter, because some writes leave no other trace (``p.data.copy_``, a collective
-    of ``torch.distributed``). It calls the method itself for a parameter that needs a gradient or is not plain (as
-    under ``torch.func``), and while a graph is traced.
+    It compares the values of the parameter, because some writes leave no other trace
+    (``p.data.copy_``, a collective of ``torch.distributed``). It calls the method itself for a
+    parameter that needs a gradient or is not plain (as under ``torch.func``), and while a graph is
+    traced.
     """
 
     def __init__(self, method: Callable[..., Tensor]) -> None:
@@ -33,7 +38,8 @@ class Folded:
             return self.method(source, *others)
         cached = self.cached  # other threads may replace self.cached
         if cached is None or cached[1] != others or not _same(cached[0], source):
-            with torch.inference_mode(False), torch.no_grad():  # an inference tensor could not train later
+            # An inference tensor could not train later.
+            with torch.inference_mode(False), torch.no_grad():
                 values = None if source is None else source.clone()
                 self.cached = cached = values, others, self.method(source, *others)
         return cached[2]
@@ -42,18 +48,25 @@ class Folded:
 def _is_at_rest(source: Tensor | None) -> bool:
     if torch.compiler.is_compiling() or torch.jit.is_tracing():
         return False
-    return source is None or (type(source) is nn.Parameter and not source.is_inference()
-                              and not (torch.is_grad_enabled() and source.requires_grad))
+    return source is None or (
+        type(source) is nn.Parameter
+        and not source.is_inference()
+        and not (torch.is_grad_enabled() and source.requires_grad)
+    )
 
 
 def _same(cached: Tensor | None, source: Tensor | None) -> bool:
     if cached is None or source is None:
         return cached is source
-    return cached.dtype == source.dtype and cached.device == source.device and torch.equal(cached, source)
+    return (
+        cached.dtype == source.dtype
+        and cached.device == source.device
+        and torch.equal(cached, source)
+    )
 
 
 def fold(model: nn.Module) -> None:
-    """Make standardised convolutions and position tables keep what they compute from their parameters."""
+    """Cache what standardised convolutions and position tables compute from their parameters."""
     for module in model.modules():
         for kind, method in METHODS:
             if isinstance(module, kind) and method not in vars(module):

@@ -1,6 +1,7 @@
 """The first layer of an MLP and its GELU as one product of oneDNN, for inference on a CPU.
 
-torch computes the product and then the GELU, and so reads and writes the widest tensor of a block once more.
+torch computes the product and then the GELU, and so reads and writes the widest tensor of a block
+once more.
 """
 
 import torch
@@ -26,9 +27,10 @@ def is_available() -> bool:
 class OneDnnMlp(Mlp):
     """An MLP whose first product also computes the GELU, where that is possible and faster.
 
-    Everything else is computed as in :class:`Mlp`: with gradients, on other devices and dtypes, under autocast, in
-    compilers, exporters and transforms, with hooks, with layers of another class. Who computes follows from the layer,
-    the dtype and the number of rows alone, never from what was computed before.
+    Everything else is computed as in :class:`Mlp`: with gradients, on other devices and dtypes,
+    under autocast, in compilers, exporters and transforms, with hooks, with layers of another
+    class. Who computes follows from the layer, the dtype and the number of rows alone, never from
+    what was computed before.
     """
 
     def hidden(self, x: Tensor) -> Tensor:
@@ -37,40 +39,54 @@ class OneDnnMlp(Mlp):
         rows = x.reshape(-1, self.fc1.in_features)
         padded = F.pad(rows, (0, 0, 0, padded_rows(len(rows)) - len(rows)))
         out = torch.ops.mkldnn._linear_pointwise(
-            padded, self.fc1.weight, self.fc1.bias, 'gelu', [], self.act.approximate)
-        return out[:len(rows)].view(*x.shape[:-1], self.fc1.out_features)
+            padded, self.fc1.weight, self.fc1.bias, 'gelu', [], self.act.approximate
+        )
+        return out[: len(rows)].view(*x.shape[:-1], self.fc1.out_features)
 
     def _fuses(self, x: Tensor) -> bool:
         if torch.is_grad_enabled() or torch.compiler.is_compiling() or torch.jit.is_tracing():
             return False
         if type(x) is not Tensor or x.device.type != 'cpu' or torch.is_autocast_enabled('cpu'):
             return False
-        if torch._C._functorch.is_functorch_wrapped_tensor(x) or forward_ad.unpack_dual(x).tangent is not None:
+        if (
+            torch._C._functorch.is_functorch_wrapped_tensor(x)
+            or forward_ad.unpack_dual(x).tangent is not None
+        ):
             return False
         if x.dtype not in (torch.float32, torch.bfloat16):
             return False
-        if (type(self.fc1), type(self.act)) != (nn.Linear, nn.GELU) or not torch.backends.mkldnn.enabled:
+        if (type(self.fc1), type(self.act)) != (
+            nn.Linear,
+            nn.GELU,
+        ) or not torch.backends.mkldnn.enabled:
             return False
-        if _has_any_global_hook() or any(m._forward_pre_hooks or m._forward_hooks for m in (self.fc1, self.act)):
+        if _has_any_global_hook() or any(
+            m._forward_pre_hooks or m._forward_hooks for m in (self.fc1, self.act)
+        ):
             return False
-        if not all(type(p) is nn.Parameter and p.dtype == x.dtype and p.device == x.device and p.is_contiguous()
-                   for p in self.fc1.parameters(recurse=False)):
+        if not all(
+            type(p) is nn.Parameter
+            and p.dtype == x.dtype
+            and p.device == x.device
+            and p.is_contiguous()
+            for p in self.fc1.parameters(recurse=False)
+        ):
             return False
         return x.numel() * self.fc1.out_features >= MIN_PRODUCTS
 
 
 def padded_rows(rows: int) -> int:
-    """The next number of rows with at most five significant bits, which is at most a sixteenth larger.
+    """The next number of rows with at most five significant bits, at most a sixteenth larger.
 
-    oneDNN keeps 1 to 2 MiB for every shape until the process ends, whatever the capacity of its cache. This
-    leaves it 16 shapes between 256 and 512 rows.
+    oneDNN keeps 1 to 2 MiB for every shape until the process ends, whatever the capacity of its
+    cache. This leaves it 16 shapes between 256 and 512 rows.
     """
     step = 1 << max(rows.bit_length() - 5, 0)
     return -(-rows // step) * step
 
 
 def use_onednn(model: nn.Module) -> None:
-    """Turn the MLPs of a model into :class:`OneDnnMlp`, where that is faster. They stay the same objects."""
+    """Turn a model's MLPs into :class:`OneDnnMlp` in place, where that is faster."""
     if processor.instruction_set() in INSTRUCTION_SETS:
         convert_mlps(model)
 

@@ -23,6 +23,7 @@ class Precomputed(NamedTuple):
         module, method: the module with the method, and the name of the method.
         args: the other arguments of the method.
     """
+
     owner: nn.Module
     name: str
     module: nn.Module
@@ -32,16 +33,21 @@ class Precomputed(NamedTuple):
 
 @contextmanager
 def precomputed(model: nn.Module, image_size: tuple[int, int] | None = None) -> Iterator[None]:
-    """Within this context, the model's parameters are the results of these methods. The methods return them unchanged.
+    """In this context, parameters hold the results of these methods, which return them unchanged.
 
     A graph that is traced in this context does not compute them. Afterwards the model is restored.
 
     Args:
         model: the model, or any module that contains it.
-        image_size: height and width of the images. None means any size. Every forward then computes position tables.
+        image_size: height and width of the images. None means any size. Every forward then computes
+            position tables.
     """
-    tensors = [one for backbone in model.modules() if isinstance(backbone, VisionTransformer)
-            for one in _tensors_of(backbone, image_size)]
+    tensors = [
+        one
+        for backbone in model.modules()
+        if isinstance(backbone, VisionTransformer)
+        for one in _tensors_of(backbone, image_size)
+    ]
     before = [getattr(one.owner, one.name) for one in tensors]
     try:
         for one, parameter in zip(tensors, before, strict=True):
@@ -63,10 +69,12 @@ def _as_it_is(parameter: Tensor, *_: Any) -> Tensor:
     return parameter
 
 
-def _tensors_of(backbone: VisionTransformer, image_size: tuple[int, int] | None) -> Iterator[Precomputed]:
+def _tensors_of(
+    backbone: VisionTransformer, image_size: tuple[int, int] | None
+) -> Iterator[Precomputed]:
     grid = backbone.patch_embed.grid(image_size) if image_size else None
     if grid and not isinstance(backbone.position, NoPosEmbed):
-        yield Precomputed(backbone, 'pos_embed', backbone.position, 'table', (grid, ))
+        yield Precomputed(backbone, 'pos_embed', backbone.position, 'table', (grid,))
     for module in backbone.modules():
         if isinstance(module, StdConv2d):
             yield Precomputed(module, 'weight', module, 'kernel')
@@ -77,4 +85,4 @@ def _tensors_of(backbone: VisionTransformer, image_size: tuple[int, int] | None)
 
 def _table_sizes(attention: RelativeAttention, grid: Grid | None) -> Grid | None:
     """The number of rows and columns of the grid in attention. None means that it is open."""
-    return (attention.window_size, ) * 2 if isinstance(attention, InWindows) else grid
+    return (attention.window_size,) * 2 if isinstance(attention, InWindows) else grid

@@ -9,7 +9,7 @@ import torch
 
 @cache
 def instruction_set() -> str:
-    """``'AMX'``, ``'AVX-512'`` or ``'AVX2'``, the latest that torch may use. ``''`` for any other."""
+    """``'AMX'``, ``'AVX-512'`` or ``'AVX2'``: the latest that torch may use, or ``''`` if none."""
     latest = {'AVX512': 'AVX-512', 'AVX2': 'AVX2'}.get(torch.backends.cpu.get_cpu_capability(), '')
     has_tiles = 'amx_tile' in _cpuinfo().get('flags', '').split()
     return 'AMX' if latest == 'AVX-512' and has_tiles else latest
@@ -32,4 +32,7 @@ def _cpuinfo() -> dict[str, str]:
     """Linux's facts about the first processor. Empty on other systems."""
     path = Path('/proc/cpuinfo')
     first = path.read_text().partition('\n\n')[0] if path.is_file() else ''
-    return {key.strip(): value.strip() for key, _, value in (line.partition(':') for line in first.splitlines())}
+    return {
+        key.strip(): value.strip()
+        for key, _, value in (line.partition(':') for line in first.splitlines())
+    }

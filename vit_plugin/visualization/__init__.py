@@ -11,7 +11,19 @@ from .positions import draw_position_similarity, position_similarity
 from .style import draw_over
 
 __all__ = [
-    'attention_distances', 'attention_rollout', 'attention_weights', 'class_activation',
-    'class_attention', 'draw_attention_distances', 'draw_confusion_matrix', 'draw_data',
-    'draw_feature_colors', 'draw_learning_curve', 'draw_over', 'draw_position_similarity',
-    'feature_colors', 'patch_features', 'position_similarity']
+    'attention_distances',
+    'attention_rollout',
+    'attention_weights',
+    'class_activation',
+    'class_attention',
+    'draw_attention_distances',
+    'draw_confusion_matrix',
+    'draw_data',
+    'draw_feature_colors',
+    'draw_learning_curve',
+    'draw_over',
+    'draw_position_similarity',
+    'feature_colors',
+    'patch_features',
+    'position_similarity',
+]

@@ -11,14 +11,17 @@ from .style import new_axes
 
 
 def attention_distances(model: nn.Module, images: Tensor) -> Tensor:
-    """The mean distance between a patch and those that it attends to (arXiv:2010.11929, Figure 7 right, Appendix D.7).
+    """Mean attention distance of patches (arXiv:2010.11929, Figure 7 right, Appendix D.7).
+
+    This is the mean distance between a patch and the patches that it attends to.
 
     Args:
         model, images: see :func:`~vit_plugin.visualization.attention_maps.attention_weights`.
 
     Returns:
-        Distances in pixels (blocks, heads), the mean over images and patches. A patch is at its centre. The tokens
-        before the patches have no position and are left out, and so is the padding of windows.
+        Distances in pixels (blocks, heads), the mean over images and patches. A patch is at its
+        centre. The tokens before the patches have no position and are left out, and so is the
+        padding of windows.
 
     Raises:
         ConfigError: see ``attention_weights``.
@@ -27,7 +30,9 @@ def attention_distances(model: nn.Module, images: Tensor) -> Tensor:
     prefix, stride = backbone.num_prefix_tokens, backbone.patch_embed.stride
 
     def keep(weights: Tensor, grid: tuple[int, int]) -> Tensor:
-        centres = torch.cartesian_prod(*(torch.arange(size, device=weights.device) for size in grid)).to(weights.dtype)
+        centres = torch.cartesian_prod(
+            *(torch.arange(size, device=weights.device) for size in grid)
+        ).to(weights.dtype)
         apart = stride * torch.cdist(centres, centres)  # (h*w, h*w)
         weights = weights[:, :, prefix:, prefix:]
         return ((weights * apart).sum(dim=-1) / weights.sum(dim=-1)).mean(dim=(0, 2))  # (heads,)
@@ -43,8 +48,18 @@ def draw_attention_distances(distances: Tensor) -> Figure:
     """
     figure, axes = new_axes(5.5, 3.8)
     labels = ['a head', *[None] * (distances.shape[1] - 1)]
-    axes.plot(distances.cpu().numpy(), 'o', markersize=5, alpha=0.6, color='C0', markeredgewidth=0, label=labels)
-    axes.plot(distances.cpu().mean(dim=1).numpy(), color='0.3', linewidth=1, label='mean of the heads')
+    axes.plot(
+        distances.cpu().numpy(),
+        'o',
+        markersize=5,
+        alpha=0.6,
+        color='C0',
+        markeredgewidth=0,
+        label=labels,
+    )
+    axes.plot(
+        distances.cpu().mean(dim=1).numpy(), color='0.3', linewidth=1, label='mean of the heads'
+    )
     axes.set(xlabel='block', ylabel='mean attention distance in pixels', ylim=(0, None))
     axes.locator_params(axis='x', integer=True)
     axes.legend(frameon=False)

@@ -1,4 +1,4 @@
-"""The attention weights of a model's blocks, computed by the model's own layers, and their rollout."""
+"""Attention weights of a model's blocks, computed by the model's own layers, and their rollout."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -18,32 +18,40 @@ from vit_plugin.models.loading import find_backbone
 MOST_WEIGHTS = 1 << 30  # of a block: 4 GiB in float32
 
 
-def attention_weights(model: nn.Module, images: Tensor,
-                      keep: Callable[[Tensor, Grid], Any] = lambda weights, grid: weights) -> list[Any]:
-    """The attention weights of every block, for all tokens as queries, by the layers' own ``weights``.
+def attention_weights(
+    model: nn.Module,
+    images: Tensor,
+    keep: Callable[[Tensor, Grid], Any] = lambda weights, grid: weights,
+) -> list[Any]:
+    """Attention weights of every block, with all tokens as queries, by the layers' ``weights``.
 
     They include the norms of queries and keys, and relative and rotary positions.
 
     Args:
         model: a :class:`~vit_plugin.models.VisionTransformer`, or a model that contains one.
         images: normalised images (B, C, H, W).
-        keep: what to keep of a block's weights (B, heads, N, N) and its grid (h, w), so that the weights of only one
-            block are in memory. Rows are queries and columns are keys. The last h*w tokens are the patches. Default:
-            the weights.
+        keep: what to keep of a block's weights (B, heads, N, N) and its grid (h, w), so that the
+            weights of only one block are in memory. Rows are queries and columns are keys. The last
+            h*w tokens are the patches. Default: the weights.
 
     Returns:
-        What was kept of each block. Patches in different windows have the weight 0, and the weight of a window's
-        padding is left out.
+        What was kept of each block. Patches in different windows have the weight 0, and the weight
+        of a window's padding is left out.
 
     Raises:
-        ConfigError: if the model has no such backbone, or if a block has more than :data:`MOST_WEIGHTS`.
+        ConfigError: if the model has no such backbone, or if a block has more than
+            :data:`MOST_WEIGHTS`.
     """
     _, backbone = find_backbone(model)
     results: list[Any] = []
-    tokens = math.prod(backbone.patch_embed.grid(tuple(images.shape[-2:]))) + backbone.num_prefix_tokens
-    if (count := len(images) * backbone.num_heads * tokens ** 2) > MOST_WEIGHTS:
-        raise ConfigError(f'The attention of {tokens:,} tokens has {count:,} weights, more than memory is for; give a '
-                          'smaller image, or draw the features.')
+    tokens = (
+        math.prod(backbone.patch_embed.grid(tuple(images.shape[-2:]))) + backbone.num_prefix_tokens
+    )
+    if (count := len(images) * backbone.num_heads * tokens**2) > MOST_WEIGHTS:
+        raise ConfigError(
+            f'The attention of {tokens:,} tokens has {count:,} weights, more than memory is for; '
+            'give a smaller image, or draw the features.'
+        )
 
     def record(attn: Attention, args: tuple) -> None:
         x, grid, _, rotation, _ = args
@@ -72,10 +80,11 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 
 
 def without_windows(weights: Tensor, grid: Grid, window_size: int) -> Tensor:
-    """Weights in windows (B * windows, heads, size*size, size*size) -> weights of all patches (B, heads, h*w, h*w)."""
+    """Windowed weights (B * windows, heads, size*size, size*size) -> full (B, heads, h*w, h*w)."""
     count = grid[0] * grid[1]
     indices = torch.arange(1, count + 1, dtype=torch.float64)[None, :, None]
-    windows = to_windows(indices, grid, window_size)[..., 0].long().to(weights.device)  # the padding has index 0
+    # The padding has index 0.
+    windows = to_windows(indices, grid, window_size)[..., 0].long().to(weights.device)
     parts = weights.unflatten(0, (-1, len(windows)))  # (B, windows, heads, size*size, size*size)
     full = weights.new_zeros(parts.shape[0], parts.shape[2], count + 1, count + 1)
     for i, patches in enumerate(windows):
@@ -87,8 +96,9 @@ def class_attention(model: nn.Module, images: Tensor) -> Tensor:
     """The attention of the class token to the patches, in every head of every block.
 
     Returns:
-        Maps (B, blocks, heads, h, w). Each shows the weights of one row. Without a class token, it is the mean of the
-        rows of all patches. They sum to 1 less the weight of the tokens before the patches.
+        Maps (B, blocks, heads, h, w). Each shows the weights of one row. Without a class token, it
+        is the mean of the rows of all patches. They sum to 1 less the weight of the tokens before
+        the patches.
 
     Raises:
         ConfigError: see :func:`attention_weights`.
@@ -104,17 +114,17 @@ def class_attention(model: nn.Module, images: Tensor) -> Tensor:
 
 
 def attention_rollout(model: nn.Module, images: Tensor) -> Tensor:
-    """Roll the attention out from the input to each block (arXiv:2005.00928, Section 3, "Attention rollout").
+    """Attention rollout from the input to each block (arXiv:2005.00928, Section 3).
 
-    The weights of a block are averaged over its heads. The residual connection adds the identity, and each row is
-    normed to sum 1. The product of these matrices over the blocks is the rollout.
+    The weights of a block are averaged over its heads. The residual connection adds the identity,
+    and each row is normed to sum 1. The product of these matrices over the blocks is the rollout.
 
     Args:
         model, images: see :func:`attention_weights`.
 
     Returns:
-        Maps (B, blocks, h, w): what of each patch has reached the class token after each block. Without a class token,
-        it is what has reached the mean of the patches.
+        Maps (B, blocks, h, w): what of each patch has reached the class token after each block.
+        Without a class token, it is what has reached the mean of the patches.
 
     Raises:
         ConfigError: see ``attention_weights``.

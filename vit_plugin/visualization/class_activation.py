@@ -10,10 +10,13 @@ from vit_plugin.models.loading import find_backbone
 from .attention_maps import eval_mode
 
 
-def class_activation(model: nn.Module, images: Tensor, labels: list[int] | None = None) -> tuple[Tensor, list[int]]:
+def class_activation(
+    model: nn.Module, images: Tensor, labels: list[int] | None = None
+) -> tuple[Tensor, list[int]]:
     """Grad-CAM (arXiv:1610.02391, Equations 1 and 2) of the patches before the last block.
 
-    After the last block, a classifier may read only the class token. So the patches that matter are its input.
+    After the last block, a classifier may read only the class token. So the patches that matter are
+    its input.
 
     Args:
         model: a classifier of MMPretrain with a :class:`~vit_plugin.models.VisionTransformer`.
@@ -27,8 +30,10 @@ def class_activation(model: nn.Module, images: Tensor, labels: list[int] | None 
         ConfigError: if the model is no classifier, or if a class does not exist.
     """
     if not hasattr(model, 'head') or not hasattr(model, 'extract_feat'):
-        raise ConfigError(f'cam needs a classifier with its head, and this is a {type(model).__name__}; give --config '
-                          'with the config of a classifier.')
+        raise ConfigError(
+            f'cam needs a classifier with its head, and this is a {type(model).__name__}; give '
+            '--config with the config of a classifier.'
+        )
     _, backbone = find_backbone(model)
     grid, prefix = backbone.patch_embed.grid(tuple(images.shape[-2:])), backbone.num_prefix_tokens
     before = [backbone.norm_pre, *backbone.blocks][-2]
@@ -44,10 +49,14 @@ def class_activation(model: nn.Module, images: Tensor, labels: list[int] | None 
     labels = logits.argmax(dim=1).tolist() if labels is None else labels
     for label in labels:
         if not 0 <= label < logits.shape[1]:
-            raise ConfigError(f'There is no class {label}: this model has {logits.shape[1]} classes, counted from 0.')
-    gradients, = torch.autograd.grad(logits[range(len(labels)), labels].sum(), tokens)
+            raise ConfigError(
+                f'There is no class {label}: this model has {logits.shape[1]} classes, counted '
+                'from 0.'
+            )
+    (gradients,) = torch.autograd.grad(logits[range(len(labels)), labels].sum(), tokens)
     importance = gradients[:, prefix:].mean(dim=1, keepdim=True)  # (B, 1, C)
-    maps = (importance * tokens.detach()[:, prefix:]).sum(dim=-1).relu().unflatten(1, (1, *grid))  # (B, 1, h, w)
+    # (B, 1, h, w).
+    maps = (importance * tokens.detach()[:, prefix:]).sum(dim=-1).relu().unflatten(1, (1, *grid))
     maps = F.interpolate(maps, images.shape[-2:], mode='bilinear')[:, 0].cpu()
     low, high = (side(maps, dim=(1, 2), keepdim=True) for side in (torch.amin, torch.amax))
     return (maps - low) / (high - low).clamp(min=1e-12), labels

@@ -15,19 +15,25 @@ LIST_WIDTH = 3.2  # in inches
 NAME_LENGTH = 22
 
 
-def draw_confusion_matrix(matrix: np.ndarray, classes: Sequence[str] | None = None, unit: str = '',
-                          background: str = '', note: str = '') -> Figure:
+def draw_confusion_matrix(
+    matrix: np.ndarray,
+    classes: Sequence[str] | None = None,
+    unit: str = '',
+    background: str = '',
+    note: str = '',
+) -> Figure:
     """Draw which classes are taken for which. The colour is the share of the true class, in rows.
 
-    Up to 20 classes have numbers, up to 60 have names. Above 20, the most frequent confusions are listed next to the
-    matrix.
+    Up to 20 classes have numbers, up to 60 have names. Above 20, the most frequent confusions are
+    listed next to the matrix.
 
     Args:
         matrix: counts of true (rows) and predicted (columns) classes, of shape (classes, classes).
         classes: names of the classes.
         unit: what was counted, if not images.
-        background: the name of the last row and column of a detector: what is found and not there, and what is there
-            and not found. The colour of its row is the number over that of all that is there.
+        background: the name of the last row and column of a detector: what is found and not there,
+            and what is there and not found. The colour of its row is the number over that of all
+            that is there.
         note: a second line of the title.
     """
     count = len(matrix)
@@ -41,13 +47,23 @@ def draw_confusion_matrix(matrix: np.ndarray, classes: Sequence[str] | None = No
     if background:
         there[-1] = there[:-1].sum()
     shares = np.minimum(matrix / np.maximum(there, 1)[:, None], 1)
-    picture = axes.imshow(shares, cmap='Blues', norm=PowerNorm(0.5, 0, 1))  # the root, so that rare confusions show
-    figure.colorbar(picture, ax=axes, label='share of the true class', shrink=0.8, pad=0.02,
-                    ticks=[0, 0.01, 0.05, 0.2, 0.5, 1], format='{x:g}')
+    # The root, so that rare confusions show.
+    picture = axes.imshow(shares, cmap='Blues', norm=PowerNorm(0.5, 0, 1))
+    figure.colorbar(
+        picture,
+        ax=axes,
+        label='share of the true class',
+        shrink=0.8,
+        pad=0.02,
+        ticks=[0, 0.01, 0.05, 0.2, 0.5, 1],
+        format='{x:g}',
+    )
     number, right = there.sum(), np.trace(matrix)
     if background:
         number = there[-1]  # a background that is not found is counted nowhere
-    title = ' '.join(filter(None, [f'{100 * right / max(number, 1):.2f} % of {number}', unit, 'right']))
+    title = ' '.join(
+        filter(None, [f'{100 * right / max(number, 1):.2f} % of {number}', unit, 'right'])
+    )
     axes.set(xlabel='predicted', ylabel='true')
     axes.set_title('\n'.join(filter(None, [title, note])), fontsize='medium')
     if count <= MAX_NAMED:
@@ -56,17 +72,32 @@ def draw_confusion_matrix(matrix: np.ndarray, classes: Sequence[str] | None = No
         axes.set_yticks(range(count), names, fontsize=size)
     if count <= MAX_NUMBERED:
         for row, column in zip(*matrix.nonzero(), strict=True):
-            axes.text(column, row, _number(matrix[row, column]), ha='center', va='center', fontsize='small',
-                      color='white' if shares[row, column] > 0.3 else 'black')
+            axes.text(
+                column,
+                row,
+                _number(matrix[row, column]),
+                ha='center',
+                va='center',
+                fontsize='small',
+                color='white' if shares[row, column] > 0.3 else 'black',
+            )
     if listed:
         wrong = matrix * (1 - np.eye(count, dtype=matrix.dtype))
         most = np.argsort(-wrong, axis=None, kind='stable')[:NUM_CONFUSED]
-        lines = [f'{names[true]} → {names[predicted]}: {_number(wrong[true, predicted])}'
-                 for true, predicted in zip(*np.unravel_index(most, wrong.shape), strict=True)
-                 if wrong[true, predicted]]
+        lines = [
+            f'{names[true]} → {names[predicted]}: {_number(wrong[true, predicted])}'
+            for true, predicted in zip(*np.unravel_index(most, wrong.shape), strict=True)
+            if wrong[true, predicted]
+        ]
         left = 1 - LIST_WIDTH / figure.get_figwidth()
-        figure.text(left + 0.15 / figure.get_figwidth(), 0.5, '\n'.join(['most confused', '', *(lines or ['none'])]),
-                    va='center', fontsize=7, linespacing=1.5)
+        figure.text(
+            left + 0.15 / figure.get_figwidth(),
+            0.5,
+            '\n'.join(['most confused', '', *(lines or ['none'])]),
+            va='center',
+            fontsize=7,
+            linespacing=1.5,
+        )
         figure.set_layout_engine('constrained', rect=(0, 0, left, 1))
     return figure
 

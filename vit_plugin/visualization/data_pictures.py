@@ -216,10 +216,8 @@ def _count_pixels(dataset: Any, indices: Sequence[int], classes: int) -> tuple[n
     return counts, None
 
 
-def _readable(
-    dataset: Any, indices: Sequence[int], read: Callable[[int], Any]
-) -> Iterator[Any]:
-    """What is read at each index, without what cannot be: the run itself says what it leaves out."""
+def _readable(dataset: Any, indices: Sequence[int], read: Callable[[int], Any]) -> Iterator[Any]:
+    """Yield the item at each index. Skip unreadable files, which the run itself reports."""
     for index in indices:
         try:
             yield read(index)

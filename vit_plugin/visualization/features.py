@@ -30,23 +30,28 @@ def patch_features(model: nn.Module, images: Tensor) -> Tensor:
     with eval_mode(model):
         x, grid, _ = backbone.patch_embed(images)
         rotations = backbone.rope(grid, x)
-        tokens = backbone.norm(backbone.blocks(backbone.embed(x, grid), grid, rotations=rotations)[-1])
-    return tokens[:, backbone.num_prefix_tokens:].transpose(1, 2).unflatten(2, grid)
+        tokens = backbone.norm(
+            backbone.blocks(backbone.embed(x, grid), grid, rotations=rotations)[-1]
+        )
+    return tokens[:, backbone.num_prefix_tokens :].transpose(1, 2).unflatten(2, grid)
 
 
 def feature_colors(features: Sequence[Tensor]) -> list[Tensor]:
-    """Colours from the first three principal components of all patches together, as DINOv2's authors show them.
+    """Colours from the first three principal components of all patches together, as in DINOv2.
 
     Args:
         features: maps (C, h, w) of one or more images. They may differ in size.
 
     Returns:
-        For each map its colours (h, w, 3) between 0 and 1. The sign of a component is that of its largest loading.
+        For each map its colours (h, w, 3) between 0 and 1. The sign of a component is that of its
+        largest loading.
     """
     patches = torch.cat([one.flatten(1).T for one in features]).float()  # (patches, C)
     patches = patches - patches.mean(dim=0)
     components = torch.linalg.svd(patches, full_matrices=False).Vh[:3]  # (3, C)
-    components = components * components.gather(1, components.abs().argmax(dim=1, keepdim=True)).sign()
+    components = (
+        components * components.gather(1, components.abs().argmax(dim=1, keepdim=True)).sign()
+    )
     values = patches @ components.T  # (patches, 3)
     low, high = torch.quantile(values, torch.tensor(SPREAD, device=values.device), dim=0)
     colors = ((values - low) / (high - low).clamp(min=1e-12)).clamp(0, 1)

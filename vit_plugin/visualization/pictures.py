@@ -18,15 +18,18 @@ from .features import draw_feature_colors, feature_colors, patch_features
 from .positions import draw_position_similarity, position_similarity
 from .style import draw_over
 
-# Attention of this many times the even share is drawn bright, so that even attention looks dark and flat.
+# Attention of this many times the even share is drawn bright, so that even attention looks dark and
+# flat.
 EVEN = 4
 
 
 class PreparedImage(NamedTuple):
     """An image as a model gets it."""
+
     image: np.ndarray  # pixels (H, W, 3) in RGB, before they are normalised
     inputs: Tensor  # (1, C, H', W'), which may be padded at the right and bottom
-    photograph: np.ndarray | None = None  # what the image shows, in RGB at its own resolution, if that is known
+    # What the image shows, in RGB at its own resolution, if that is known.
+    photograph: np.ndarray | None = None
 
     @property
     def covered(self) -> tuple[int, int]:
@@ -38,10 +41,14 @@ class PreparedImage(NamedTuple):
         """The pixels (H, W, 3) in RGB to draw over: the photograph, or else the image."""
         return self.image if self.photograph is None else self.photograph
 
-    def draw(self, maps: Sequence[Tensor], titles: Sequence[str], bright: float = 0.) -> Figure:
-        """Maps of patches over the photograph, see :func:`~vit_plugin.visualization.style.draw_over`."""
-        height, width = (round(covered * shown / seen) for covered, shown, seen in zip(
-            self.covered, self.sharpest.shape, self.image.shape, strict=False))
+    def draw(self, maps: Sequence[Tensor], titles: Sequence[str], bright: float = 0.0) -> Figure:
+        """Patch maps over the photograph, see :func:`~vit_plugin.visualization.style.draw_over`."""
+        height, width = (
+            round(covered * shown / seen)
+            for covered, shown, seen in zip(
+                self.covered, self.sharpest.shape, self.image.shape, strict=False
+            )
+        )
         return draw_over(self.sharpest, maps, titles, (height, width), bright)
 
     @classmethod
@@ -60,21 +67,37 @@ def chosen(numbers: Sequence[int] | None, count: int, name: str) -> list[int]:
     """
     for number in numbers or ():
         if not 1 <= abs(number) <= count:
-            raise ConfigError(f'--{name}s: there is no {name} {number}; this model has {count}, 1 to {count}, or -1 '
-                              'for the last.')
+            raise ConfigError(
+                f'--{name}s: there is no {name} {number}; this model has {count}, 1 to {count}, '
+                'or -1 for the last.'
+            )
     return list(range(count)) if numbers is None else [number - (number > 0) for number in numbers]
 
 
-def attention(model: nn.Module, prepared: PreparedImage, blocks: Sequence[int] = (-1, ),
-              heads: Sequence[int] | None = None) -> Figure:
-    """The attention of the class token, or of all patches, in some blocks and heads (default: all), over the image."""
+def attention(
+    model: nn.Module,
+    prepared: PreparedImage,
+    blocks: Sequence[int] = (-1,),
+    heads: Sequence[int] | None = None,
+) -> Figure:
+    """Draw the attention of the class token, or of all patches, over the image.
+
+    There is one map for each of the chosen blocks and heads (default: all).
+    """
     maps = class_attention(model, prepared.inputs)[0]
-    pairs = [(i, j) for i in chosen(blocks, len(maps), 'block') for j in chosen(heads, maps.shape[1], 'head')]
-    titles = [f'block {i % len(maps) + 1}, head {j % maps.shape[1] + 1}{_queries(model)}' for i, j in pairs]
+    pairs = [
+        (i, j)
+        for i in chosen(blocks, len(maps), 'block')
+        for j in chosen(heads, maps.shape[1], 'head')
+    ]
+    titles = [
+        f'block {i % len(maps) + 1}, head {j % maps.shape[1] + 1}{_queries(model)}'
+        for i, j in pairs
+    ]
     return prepared.draw([maps[pair] for pair in pairs], titles, EVEN / maps[0, 0].numel())
 
 
-def rollout(model: nn.Module, prepared: PreparedImage, blocks: Sequence[int] = (-1, )) -> Figure:
+def rollout(model: nn.Module, prepared: PreparedImage, blocks: Sequence[int] = (-1,)) -> Figure:
     """The rollout of attention to some blocks, over the image."""
     maps = attention_rollout(model, prepared.inputs)[0]
     blocks = chosen(blocks, len(maps), 'block')
@@ -93,9 +116,11 @@ def features(model: nn.Module, *prepared: PreparedImage) -> Figure:
     return draw_feature_colors([one.sharpest for one in prepared], colors)
 
 
-def cam(model: nn.Module, prepared: PreparedImage, label: int | None = None, classes: Sequence[str] = ()) -> Figure:
+def cam(
+    model: nn.Module, prepared: PreparedImage, label: int | None = None, classes: Sequence[str] = ()
+) -> Figure:
     """Class activation (of the most probable class by default), over the image."""
-    maps, (found, ) = class_activation(model, prepared.inputs, None if label is None else [label])
+    maps, (found,) = class_activation(model, prepared.inputs, None if label is None else [label])
     name = classes[found] if found < len(classes) else found
     return prepared.draw(list(maps), [f'speaks for {name}'])
 
@@ -112,6 +137,12 @@ def posembed(model: nn.Module, _: Iterable[PreparedImage]) -> Figure:
 
 
 PER_IMAGE: dict[str, Callable[[nn.Module, PreparedImage], Figure]] = {
-    'attention': attention, 'rollout': rollout, 'features': features, 'cam': cam}
+    'attention': attention,
+    'rollout': rollout,
+    'features': features,
+    'cam': cam,
+}
 OF_ALL: dict[str, Callable[[nn.Module, Iterable[PreparedImage]], Figure]] = {
-    'distance': distance, 'posembed': posembed}
+    'distance': distance,
+    'posembed': posembed,
+}

@@ -17,10 +17,11 @@ MAX_TILES = 14  # along one side; more could not be read
 
 
 def position_similarity(model: nn.Module) -> Tensor:
-    """The cosine similarity of every two positions of a model's native grid (arXiv:2010.11929, Figure 7 centre).
+    """Cosine similarity of all positions in the native grid (arXiv:2010.11929, Figure 7 centre).
 
-    Positions that are added to the patches are compared as vectors. If a model has only rotary positions, the result is
-    the mean cosine of the angle between two positions, over all planes, heads and blocks.
+    Positions that are added to the patches are compared as vectors. If a model has only rotary
+    positions, the result is the mean cosine of the angle between two positions, over all planes,
+    heads and blocks.
 
     Returns:
         Similarities (h, w, h, w) of the position in the first two dimensions with all positions.
@@ -33,40 +34,57 @@ def position_similarity(model: nn.Module) -> Tensor:
     grid = position.grid
     with torch.no_grad():
         if not isinstance(position, NoPosEmbed):
-            vectors = position.table(backbone.pos_embed, grid)[0, -grid[0] * grid[1]:]  # (h*w, C)
+            vectors = position.table(backbone.pos_embed, grid)[0, -grid[0] * grid[1] :]  # (h*w, C)
         elif not isinstance(backbone.rope, NoRotary):
-            rotations = backbone.rope(grid, next(backbone.parameters()))  # ([heads,] prefix + h*w, d) each
-            vectors = torch.cat([one.movedim(-2, 0).flatten(1) for one in rotations], dim=1)[-grid[0] * grid[1]:]
+            # ([heads,] prefix + h*w, d) each.
+            rotations = backbone.rope(grid, next(backbone.parameters()))
+            vectors = torch.cat([one.movedim(-2, 0).flatten(1) for one in rotations], dim=1)[
+                -grid[0] * grid[1] :
+            ]
         else:
-            raise ConfigError('This model has no position of a single patch that could be compared with others: its '
-                              'positions are relative, or it has none.')
+            raise ConfigError(
+                'This model has no position of a single patch that could be compared with others: '
+                'its positions are relative, or it has none.'
+            )
         vectors = F.normalize(vectors.float(), dim=-1)
         return (vectors @ vectors.T).unflatten(1, grid).unflatten(0, grid)
 
 
 def draw_position_similarity(similarity: Tensor) -> Figure:
-    """Draw a grid of grids: each tile shows the similarity of one position, the tile's own, with all positions.
+    """Draw a grid of grids: each tile shows the similarity of its own position to all positions.
 
-    Rows and columns are counted from 0. Of a grid with more than 14 rows or columns, every second, third ... of them
-    has a tile.
+    Rows and columns are counted from 0. Of a grid with more than 14 rows or columns, every second,
+    third ... of them has a tile.
 
     Args:
         similarity: similarities (h, w, h, w).
     """
     h, w = similarity.shape[:2]
     step = -(-max(h, w) // MAX_TILES)
-    tiles = similarity[step // 2::step, step // 2::step].cpu()  # (rows, columns, h, w)
+    tiles = similarity[step // 2 :: step, step // 2 :: step].cpu()  # (rows, columns, h, w)
     rows, columns = tiles.shape[:2]
     gap = -(-max(h, w) // 16)
-    tiles = F.pad(tiles, (0, gap, 0, gap), value=float('nan')).transpose(1, 2).flatten(2).flatten(0, 1)
+    tiles = (
+        F.pad(tiles, (0, gap, 0, gap), value=float('nan')).transpose(1, 2).flatten(2).flatten(0, 1)
+    )
     inches = 6 / max(tiles.shape)
     figure = new_figure(tiles.shape[1] * inches + 1.3, tiles.shape[0] * inches + 0.6)
     axes = figure.add_subplot()
     picture = axes.imshow(tiles.numpy(), cmap=COLORMAP, vmin=-1, vmax=1)
-    axes.set_xticks(np.arange(columns) * (w + gap) + (w - 1) / 2, map(str, range(step // 2, w, step)), fontsize='small')
-    axes.set_yticks(np.arange(rows) * (h + gap) + (h - 1) / 2, map(str, range(step // 2, h, step)), fontsize='small')
+    axes.set_xticks(
+        np.arange(columns) * (w + gap) + (w - 1) / 2,
+        map(str, range(step // 2, w, step)),
+        fontsize='small',
+    )
+    axes.set_yticks(
+        np.arange(rows) * (h + gap) + (h - 1) / 2,
+        map(str, range(step // 2, h, step)),
+        fontsize='small',
+    )
     axes.set(xlabel='column of the patch', ylabel='row of the patch')
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    figure.colorbar(picture, label='cosine similarity', ticks=np.linspace(-1, 1, 5), aspect=30, pad=0.02)
+    figure.colorbar(
+        picture, label='cosine similarity', ticks=np.linspace(-1, 1, 5), aspect=30, pad=0.02
+    )
     return figure

@@ -22,13 +22,18 @@ DPI = 150
 FINEST = 300  # of a photograph
 HEAT = 'inferno'
 OPACITY = 0.65
-BRIGHTEST = 0.995  # a few patches can have most of the weight; all above this share of the pixels are equally bright
+# A few patches can have most of the weight; all above this share of the pixels are equally bright.
+BRIGHTEST = 0.995
 COLUMNS = (5, 4, 3)
 # Of classes, in charts and over images; classes beyond these have them again.
-CLASS_COLORS = [to_hex(colormaps[name](number)) for name, numbers in (
-    ('tab10', range(10)), ('Dark2', range(8)), ('tab20b', range(0, 20, 3))) for number in numbers]
+CLASS_COLORS = [
+    to_hex(colormaps[name](number))
+    for name, numbers in (('tab10', range(10)), ('Dark2', range(8)), ('tab20b', range(0, 20, 3)))
+    for number in numbers
+]
 COMPRESSION = 3  # of a PNG: at the usual 6 it takes longer to write than to draw
-MISSING_GLYPH = 'Glyph .* missing from font'  # a name in a script that the font lacks is drawn as boxes
+# A name in a script that the font lacks is drawn as boxes.
+MISSING_GLYPH = 'Glyph .* missing from font'
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -44,8 +49,9 @@ def new_axes(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def panels(rows: int, columns: int, aspect: float, side: float,
-           titled: bool = True) -> tuple[Figure, list[Axes]]:
+def panels(
+    rows: int, columns: int, aspect: float, side: float, titled: bool = True
+) -> tuple[Figure, list[Axes]]:
     """A figure with empty panels for pictures, row by row.
 
     Args:
@@ -62,29 +68,39 @@ def panels(rows: int, columns: int, aspect: float, side: float,
     return figure, axes
 
 
-def draw_over(image: np.ndarray, maps: Sequence[Tensor], titles: Sequence[str], covered: tuple[int, int],
-              bright: float = 0.) -> Figure:
-    """Draw an image, and then each map over the same image in grey, on a scale of its own from 0 or its lowest value.
+def draw_over(
+    image: np.ndarray,
+    maps: Sequence[Tensor],
+    titles: Sequence[str],
+    covered: tuple[int, int],
+    bright: float = 0.0,
+) -> Figure:
+    """Draw an image, then each map over it in grey, on its own scale from 0 or its lowest value.
 
     Args:
         image: the image (H, W, 3) in RGB.
         maps: maps (h, w) of patches.
         titles: what each map shows.
-        covered: height and width in pixels that a map covers. The patches may reach beyond the image.
+        covered: height and width in pixels that a map covers. The patches may reach beyond the
+            image.
         bright: the smallest value that may be drawn brightest.
     """
     height, width = image.shape[:2]
     count = len(maps) + 1
-    columns = min(min(COLUMNS, key=lambda columns: -count % columns), count)  # the fewest empty panels
+    # The fewest empty panels.
+    columns = min(min(COLUMNS, key=lambda columns: -count % columns), count)
     side = 8 / max(columns, 2.5)
     figure, (first, *others) = panels(-(-count // columns), columns, width / height, side)
-    figure.dpi = np.clip(width / side, DPI, FINEST)  # as many dots as the image has pixels, if they are needed
+    # As many dots as the image has pixels, if they are needed.
+    figure.dpi = np.clip(width / side, DPI, FINEST)
     first.imshow(image)
     first.set_title('image', fontsize='small', pad=3)
     for panel, values, title in zip(others, maps, titles, strict=False):
         panel.imshow(image.mean(axis=-1), cmap='gray', vmin=0, vmax=255)
         panel.set_title(title, fontsize='small', pad=3)
-        heat = F.interpolate(values[None, None].float().cpu(), covered, mode='bilinear')[0, 0, :height, :width].numpy()
+        heat = F.interpolate(values[None, None].float().cpu(), covered, mode='bilinear')[
+            0, 0, :height, :width
+        ].numpy()
         highest = max(np.quantile(heat, BRIGHTEST), bright)
         panel.imshow(heat, cmap=HEAT, alpha=OPACITY, vmin=min(0, heat.min()), vmax=highest)
     return figure
@@ -97,7 +113,7 @@ def color_of(number: int) -> str:
 
 def shortened(name: str, length: int) -> str:
     """A name of at most so many letters."""
-    return name if len(name) <= length else f'{name[:length - 1]}…'
+    return name if len(name) <= length else f'{name[: length - 1]}…'
 
 
 def save_figure(figure: Figure, path: Path) -> None:

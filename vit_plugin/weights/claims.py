@@ -9,9 +9,15 @@ from torch import Tensor
 
 # Traits, and the beginning of our names of the tensors that show them.
 TRAITS = {
-    'cls_token': 'cls_token', 'pos_embed': 'pos_embed', 'norm_pre': 'norm_pre.', 'norm_bias': 'blocks.0.norm1.bias',
-    'attn_norm': 'blocks.0.attn.norm.', 'mlp_norm': 'blocks.0.mlp.norm.', 'input_norm': 'blocks.0.mlp.input_norm.',
-    'hybrid': 'patch_embed.backbone.stem.conv.'}
+    'cls_token': 'cls_token',
+    'pos_embed': 'pos_embed',
+    'norm_pre': 'norm_pre.',
+    'norm_bias': 'blocks.0.norm1.bias',
+    'attn_norm': 'blocks.0.attn.norm.',
+    'mlp_norm': 'blocks.0.mlp.norm.',
+    'input_norm': 'blocks.0.mlp.input_norm.',
+    'hybrid': 'patch_embed.backbone.stem.conv.',
+}
 
 
 def traits(state: Mapping[str, Tensor]) -> set[str]:
@@ -37,9 +43,10 @@ def norms_input(state: Mapping[str, Tensor]) -> bool:
 
 
 def is_deit3(state: Mapping[str, Tensor]) -> bool:
-    """Whether a state is of a DeiT-III: LayerScale, and a class token without a row in the table."""
+    """True if a state is a DeiT-III's: LayerScale, and no row in the table for the class token."""
     return {'cls_token', 'pos_embed', 'blocks.0.ls1.gamma'} <= state.keys() and (
-        math.isqrt(state['pos_embed'].shape[1]) ** 2 == state['pos_embed'].shape[1])
+        math.isqrt(state['pos_embed'].shape[1]) ** 2 == state['pos_embed'].shape[1]
+    )
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,7 @@ class Claim:
         numerics: those fields of the backbone's ``numerics`` that are certain.
         having, lacking: traits from :func:`traits` that the checkpoint must have or lack.
     """
+
     numerics: Mapping[str, Mapping[str, Any]]
     having: Set[str] = frozenset()
     lacking: Set[str] = frozenset()
@@ -59,7 +67,15 @@ class Claim:
 Fields = dict[str, dict[str, Any]]
 GELU: Fields = dict(act_cfg=dict(type='GELU', approximate='none'))
 EPS_1E_6, EPS_1E_5, EPS_1E_12 = (Fields(norm_cfg=dict(eps=eps)) for eps in (1e-6, 1e-5, 1e-12))
-SILU = Claim(dict(act_cfg=dict(type='SiLU')), having=frozenset({'gated'}), lacking=frozenset({'input_norm'}))
+SILU = Claim(
+    dict(act_cfg=dict(type='SiLU')), having=frozenset({'gated'}), lacking=frozenset({'input_norm'})
+)
 # google-research/vision_transformer and big_vision.
-AUTHORS = Claim(Fields(act_cfg=dict(type='GELU', approximate='tanh'), stem_norm_cfg=dict(eps=1e-6),
-                     stem_conv_cfg=dict(eps=1e-5, eps_inside_root=False)) | EPS_1E_6)
+AUTHORS = Claim(
+    Fields(
+        act_cfg=dict(type='GELU', approximate='tanh'),
+        stem_norm_cfg=dict(eps=1e-6),
+        stem_conv_cfg=dict(eps=1e-5, eps_inside_root=False),
+    )
+    | EPS_1E_6
+)

@@ -32,10 +32,17 @@ from mmengine.registry import registry
 
 from vit_plugin.errors import ConfigError
 
-REMEDY = 'if you trust it, give its config with --config FILE, or to begin a training with it --arch'
+REMEDY = (
+    'if you trust it, give its config with --config FILE, or to begin a training with it --arch'
+)
 # Python's own files and those of installed packages, which an import may read.
-PLACES = [sysconfig.get_path('stdlib'), sysconfig.get_path('platstdlib'), *site.getsitepackages(),
-          site.getusersitepackages(), str(Path(__file__).parents[1])]
+PLACES = [
+    sysconfig.get_path('stdlib'),
+    sysconfig.get_path('platstdlib'),
+    *site.getsitepackages(),
+    site.getusersitepackages(),
+    str(Path(__file__).parents[1]),
+]
 INSTALLED = tuple(os.path.realpath(path) + os.sep for path in PLACES)
 
 
@@ -45,6 +52,7 @@ METADATA = ('entry_points.txt', 'METADATA', 'PKG-INFO', 'RECORD', 'top_level.txt
 
 class Within(NamedTuple):
     """Functions that are closed in a thread."""
+
     origin: str  # of the config
     files: bool
 
@@ -114,8 +122,10 @@ def _guarded(theirs: Callable[..., Any], what: Callable[..., str | None]) -> Cal
     def function(*args: Any, **kwargs: Any) -> Any:
         within = _within.get()
         if within is not None and (found := what(within, *args, **kwargs)):
-            raise ConfigError(f'The config in {within.origin!r} names a part that would {found}, and '
-                              f'no code is run and nothing opened that a checkpoint names; {REMEDY}.')
+            raise ConfigError(
+                f'The config in {within.origin!r} names a part that would {found}, and '
+                f'no code is run and nothing opened that a checkpoint names; {REMEDY}.'
+            )
         return theirs(*args, **kwargs)
 
     return function

@@ -35,9 +35,9 @@ def _prefixes(form: Format, weights: Mapping[str, Tensor]) -> list[str]:
 def choose_format(weights: Mapping[str, Tensor], targets: Container[str] | None = None) -> Plan:
     """Choose the format. Returns it, the prefix of its keys, and the steps that make our tensors.
 
-    The chosen format finds the most targets. If several find equally many, the one that explains most weights wins.
-    A format that finds no block, and explains less than half of the weights, shares some names by chance, such as the
-    ``conv1`` of CLIP and of a ResNet.
+    The chosen format finds the most targets. If several find equally many, the one that explains
+    most weights wins. A format that finds no block, and explains less than half of the weights,
+    shares some names by chance, such as the ``conv1`` of CLIP and of a ResNet.
 
     Raises:
         ConfigError: if no format finds any target, or only by chance.
@@ -50,12 +50,19 @@ def choose_format(weights: Mapping[str, Tensor], targets: Container[str] | None 
                 used = {key for step in steps.values() for key in step.theirs}
                 found = [ours for ours in steps if targets is None or ours in targets]
                 explained = len(used) + sum(
-                    form.why_ignored(key, prefix) is not None for key in weights if key not in used)
-                if found and (2 * explained >= len(weights) or any(ours.startswith('blocks.') for ours in found)):
+                    form.why_ignored(key, prefix) is not None for key in weights if key not in used
+                )
+                if found and (
+                    2 * explained >= len(weights)
+                    or any(ours.startswith('blocks.') for ours in found)
+                ):
                     candidates.append((len(found), explained, form, prefix, steps))
     if not weights:
         raise ConfigError('The checkpoint has no weights; give another.')
     if not candidates:
-        raise ConfigError(f'The checkpoint is of no known format: its keys ({some(weights)}) name no block of a known '
-                          f'Vision Transformer, as those of a plain CNN; give weights of one of {", ".join(FORMATS)}.')
+        raise ConfigError(
+            f'The checkpoint is of no known format: its keys ({some(weights)}) name no block of a '
+            'known Vision Transformer, as those of a plain CNN; give weights of one of '
+            f'{", ".join(FORMATS)}.'
+        )
     return max(candidates, key=lambda candidate: candidate[:2])[2:]

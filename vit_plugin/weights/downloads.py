@@ -1,4 +1,7 @@
-"""Weights from URLs: downloaded once per machine, kept only if they are complete, have their hash and can be read."""
+"""Weights from URLs, downloaded once per machine. Only valid files are kept.
+
+A file is valid if it is complete, has the expected hash and can be read.
+"""
 
 import http.client
 import os
@@ -21,23 +24,24 @@ from vit_plugin.errors import ConfigError
 from .files import DamagedError, check_readable
 
 KNOWN_SUFFIXES = ('.npz', '.safetensors', '.pth', '.pt', '.pkl', '.bin', '.ckpt', '.tar')
-TIMEOUT = 30.  # seconds without an answer or at less than SLOWEST
+TIMEOUT = 30.0  # seconds without an answer or at less than SLOWEST
 SLOWEST = 1024  # bytes per second
 RETRIES = 3  # of connections that fail, and of servers that are busy
-PAUSE = 1.  # seconds before the second retry, then twice as many
-WAIT = 3600.  # seconds for another process that fetches the same file
+PAUSE = 1.0  # seconds before the second retry, then twice as many
+WAIT = 3600.0  # seconds for another process that fetches the same file
 CHUNK = 1 << 20
 
 
 def download(url: str) -> Path:
     """The file at a URL, from the cache where it is there.
 
-    The cache is ``checkpoints/<hash of the URL>/`` in the folder of ``torch.hub`` (``TORCH_HOME``). One process of a
-    machine downloads, and the others wait for it.
+    The cache is ``checkpoints/<hash of the URL>/`` in the folder of ``torch.hub`` (``TORCH_HOME``).
+    One process of a machine downloads, and the others wait for it.
 
     Args:
-        url: ``http(s)://``, with the wanted hash or its beginning as ``#sha256=<8 to 64 digits>`` if there is one. A
-            name that ends in ``-<8 to 64 digits>`` names its hash too, as in torch's and OpenMMLab's model zoos.
+        url: ``http(s)://``, with the wanted hash or its beginning as ``#sha256=<8 to 64 digits>``
+            if there is one. A name that ends in ``-<8 to 64 digits>`` names its hash too, as in
+            torch's and OpenMMLab's model zoos.
 
     Raises:
         ConfigError: if the file cannot be downloaded, kept or read. It is not kept then.
@@ -55,15 +59,20 @@ def download(url: str) -> Path:
     except ConfigError:
         raise
     except OSError as error:
-        raise ConfigError(f'The checkpoint {shown} cannot be kept in {str(_cache())!r} ({error.strerror or error}); '
-                          'make room there, or name another folder with TORCH_HOME.') from error
+        raise ConfigError(
+            f'The checkpoint {shown} cannot be kept in {str(_cache())!r} '
+            f'({error.strerror or error}); make room there, or name another folder with '
+            'TORCH_HOME.'
+        ) from error
     except ValueError as error:
-        raise ConfigError(f'The checkpoint {shown} cannot be downloaded ({error}); correct the URL.') from error
+        raise ConfigError(
+            f'The checkpoint {shown} cannot be downloaded ({error}); correct the URL.'
+        ) from error
 
 
 @contextmanager
 def removed_if_damaged(path: Path, source: str) -> Iterator[None]:
-    """Remove a downloaded file that turns out to be damaged within this context, so that it is downloaded again.
+    """Remove a downloaded file that proves damaged in this context, so it is downloaded again.
 
     Args:
         path: the file that is read.
@@ -85,7 +94,8 @@ def cached_path(url: str) -> Path:
     name = re.sub(r'[^\w.+=@%-]', '_', name.lstrip('.'))
     while len(name.encode()) > 200:  # with what is added to it, below the 255 bytes of file systems
         name = name[1:]
-    folder = sha256(url.encode(errors='backslashreplace')).hexdigest()[:12]  # hubs name all their files alike
+    # Hubs name all their files alike.
+    folder = sha256(url.encode(errors='backslashreplace')).hexdigest()[:12]
     return Path(_cache(), folder, name or 'weights')
 
 
@@ -97,10 +107,13 @@ def _pinned_hash(url: str, name: str) -> str:
     kind, given, digits = urldefrag(url).fragment.partition('=')
     if given:
         if kind != 'sha256' or not re.fullmatch('[0-9a-fA-F]{8,64}', digits):
-            raise ConfigError(f'The checkpoint {_shown(url)} must end in #sha256= and 8 to 64 hexadecimal digits, or '
-                              'have nothing after #.')
+            raise ConfigError(
+                f'The checkpoint {_shown(url)} must end in #sha256= and 8 to 64 hexadecimal '
+                'digits, or have nothing after #.'
+            )
         return digits.lower()
-    named = re.search(r'-(?!(?:19|20)\d\d[01]\d[0-3]\d\.)([0-9a-f]{8,64})\.\w+$', name)  # a date is no hash
+    # A date is no hash.
+    named = re.search(r'-(?!(?:19|20)\d\d[01]\d[0-3]\d\.)([0-9a-f]{8,64})\.\w+$', name)
     return named[1] if named else ''
 
 
@@ -113,12 +126,16 @@ def _locked(path: Path, shown: str) -> Iterator[None]:
         try:
             lock.acquire(timeout=WAIT)
         except Timeout:
-            raise ConfigError(f'The checkpoint {shown} has been downloaded by another process for {WAIT:.3g} s, which '
-                              f'holds {lock.lock_file}; end that process, and try again.') from None
+            raise ConfigError(
+                f'The checkpoint {shown} has been downloaded by another process for {WAIT:.3g} s, '
+                f'which holds {lock.lock_file}; end that process, and try again.'
+            ) from None
         if not path.exists():  # as many tries as processes would last too long
             lock.release()
-            raise ConfigError(f'The checkpoint {shown} cannot be downloaded (another process failed to, and says why); '
-                              'try again, or download it by hand and give its path.') from None
+            raise ConfigError(
+                f'The checkpoint {shown} cannot be downloaded (another process failed to, and '
+                'says why); try again, or download it by hand and give its path.'
+            ) from None
     try:
         yield
     finally:
@@ -128,18 +145,29 @@ def _locked(path: Path, shown: str) -> Iterator[None]:
 def _fetch(url: str, path: Path, pinned: str) -> None:
     import requests  # it changes warnings and loggers
     import urllib3
-    part = path.with_name(f'{path.stem}.part{path.suffix}')  # with the suffix, by which files are read
+
+    # With the suffix, by which files are read.
+    part = path.with_name(f'{path.stem}.part{path.suffix}')
     print_log(f'Fetches {_shown(url)} to {path}', 'current')
     try:
         digest = _transfer(urldefrag(url).url, part)
         if not digest.startswith(pinned):
-            raise ConfigError(f'The checkpoint {_shown(url)} cannot be downloaded: its sha256 is {digest}, and not '
-                              f'{pinned}; if that is the file that you want, write #sha256= and this after the URL.')
+            raise ConfigError(
+                f'The checkpoint {_shown(url)} cannot be downloaded: its sha256 is {digest}, and '
+                f'not {pinned}; if that is the file that you want, write #sha256= and this after '
+                'the URL.'
+            )
         check_readable(part)
         os.replace(part, path)
-    except (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException) as error:
-        raise ConfigError(f'The checkpoint {_shown(url)} cannot be downloaded ({_reason(error)}); check the URL and '
-                          'the network, or download it by hand and give its path.') from error
+    except (
+        requests.RequestException,
+        urllib3.exceptions.HTTPError,
+        http.client.HTTPException,
+    ) as error:
+        raise ConfigError(
+            f'The checkpoint {_shown(url)} cannot be downloaded ({_reason(error)}); check the URL '
+            'and the network, or download it by hand and give its path.'
+        ) from error
     except ConfigError as error:
         raise ConfigError(str(error).replace(repr(str(part)), _shown(url))) from error
     finally:
@@ -155,28 +183,45 @@ def _transfer(url: str, part: Path) -> str:
     import requests
     from requests.adapters import HTTPAdapter
     from urllib3.util import Retry
+
     timeout = _timeout()
-    retry = Retry(RETRIES, backoff_factor=PAUSE, status_forcelist=(408, 425, 429, 500, 502, 503, 504),
-                  raise_on_status=False, respect_retry_after_header=False)  # a server may ask for years
+    retry = Retry(
+        RETRIES,
+        backoff_factor=PAUSE,
+        status_forcelist=(408, 425, 429, 500, 502, 503, 504),
+        # A server may ask for years.
+        raise_on_status=False,
+        respect_retry_after_header=False,
+    )
     with requests.Session() as session:
         for scheme in ('http://', 'https://'):
             session.mount(scheme, HTTPAdapter(max_retries=retry))
         session.max_redirects = 10
-        with session.get(url, headers={'Accept-Encoding': 'identity'}, stream=True, timeout=timeout) as answer:
+        with session.get(
+            url, headers={'Accept-Encoding': 'identity'}, stream=True, timeout=timeout
+        ) as answer:
             if answer.status_code != 200:
-                raise requests.HTTPError(f'status {answer.status_code} {answer.reason or ""}'.strip())
+                raise requests.HTTPError(
+                    f'status {answer.status_code} {answer.reason or ""}'.strip()
+                )
             return _receive(answer, part, timeout)
 
 
 def _receive(answer: Any, part: Path, timeout: float) -> str:
     import requests
+
     length = answer.headers.get('Content-Length', '')
     known = length.isascii() and length.isdecimal() and 'Content-Encoding' not in answer.headers
     total, digest = int(length) if known else None, sha256()
     since, recent = monotonic(), 0
-    with open(part, 'wb') as file, tqdm(desc=part.name, total=total, unit='B', unit_scale=True, disable=None) as bar:
+    with (
+        open(part, 'wb') as file,
+        tqdm(desc=part.name, total=total, unit='B', unit_scale=True, disable=None) as bar,
+    ):
         while chunk := answer.raw.read1(CHUNK, decode_content=True):
-            if file.tell() == 0 and re.match(rb'\s*<(!doctype\s+html|html)\b', chunk[:1000], re.IGNORECASE):
+            if file.tell() == 0 and re.match(
+                rb'\s*<(!doctype\s+html|html)\b', chunk[:1000], re.IGNORECASE
+            ):
                 raise requests.HTTPError('it is a web page, as of a wrong address or a log-in')
             file.write(chunk)
             digest.update(chunk)
@@ -198,8 +243,10 @@ def _receive(answer: Any, part: Path, timeout: float) -> str:
 def _timeout() -> float:
     text = os.environ.get('VIT_PLUGIN_DOWNLOAD_SECONDS', str(TIMEOUT))
     if not re.fullmatch(r'\d{1,9}(\.\d{1,9})?', text) or not float(text):
-        raise ConfigError(f'The environment variable VIT_PLUGIN_DOWNLOAD_SECONDS={text!r} must be a number above 0; '
-                          'correct it, or take it out.')
+        raise ConfigError(
+            f'The environment variable VIT_PLUGIN_DOWNLOAD_SECONDS={text!r} must be a number '
+            'above 0; correct it, or take it out.'
+        )
     return float(text)
 
 
@@ -207,7 +254,11 @@ def _reason(error: BaseException) -> str:
     """The first error, in place of those that libraries raised from it."""
     while inner := error.__cause__ or error.__context__:
         error = inner
-    return getattr(error, 'strerror', None) or ' '.join(str(error).split()).rstrip('.') or type(error).__name__
+    return (
+        getattr(error, 'strerror', None)
+        or ' '.join(str(error).split()).rstrip('.')
+        or type(error).__name__
+    )
 
 
 def _shown(url: str) -> str:

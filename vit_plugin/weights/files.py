@@ -20,7 +20,8 @@ from .folders import check_complete, read_folder
 from .lora import merged
 from .pickles import read_pickle
 
-# Names under which training scripts save the weights. Averages come first: they are what was tested.
+# Names under which training scripts save the weights. Averages come first: they are what was
+# tested.
 AVERAGES = ('state_dict_ema', 'model_ema', 'ema')
 CONTAINERS = (*AVERAGES, 'state_dict', 'model', 'module', 'teacher', 'model_state_dict')
 
@@ -51,23 +52,26 @@ def read_weights(path: str | Path) -> Mapping[str, Tensor]:
     """Read the weights in a file, by name.
 
     Args:
-        path: a file of the type ``.npz`` or ``.safetensors``, a file from ``torch.save`` or ``pickle``, or a checkpoint
-            folder, see :mod:`vit_plugin.weights.folders`.
+        path: a file of the type ``.npz`` or ``.safetensors``, a file from ``torch.save`` or
+            ``pickle``, or a checkpoint folder, see :mod:`vit_plugin.weights.folders`.
 
     Raises:
-        ConfigError: if the file is missing or damaged, or if a pickle contains more than tensors, arrays and plain
-            containers. Nothing in it is run.
+        ConfigError: if the file is missing or damaged, or if a pickle contains more than tensors,
+            arrays and plain containers. Nothing in it is run.
     """
     content = read_checkpoint(path, mmap=True)
     return content if isinstance(content, LazyArrays) else find_weights(content)
 
 
 def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
-    """Read a complete file: the weights, and what a training script saved with them. Of a folder, only ``meta`` too.
+    """Read a complete file: the weights and everything that a training script saved with them.
+
+    Of a folder, read only the weights and ``meta``.
 
     Args:
         path: see :func:`read_weights`. The errors are the same.
-        kwargs: arguments of :func:`~vit_plugin.weights.pickles.read_pickle`, for files from ``torch.save``.
+        kwargs: arguments of :func:`~vit_plugin.weights.pickles.read_pickle`, for files from
+            ``torch.save``.
     """
     path = Path(path)
     if path.is_dir():
@@ -86,7 +90,7 @@ def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
 
 
 def _kind(path: Path) -> str:
-    """The suffix of the file, or the one that its content asks for, as of a download without a name."""
+    """The file's suffix, or the one that fits its content, as for a download without a name."""
     if path.suffix in ('.npz', '.safetensors'):
         return path.suffix
     with open(path, 'rb') as file:
@@ -101,7 +105,7 @@ def _kind(path: Path) -> str:
 
 
 def check_readable(path: Path) -> None:
-    """Raise what :func:`read_checkpoint` would raise. Tensors that are read on access are looked at here."""
+    """Raise what :func:`read_checkpoint` would raise, also for tensors that are read on access."""
     read_checkpoint(path, mmap=True)
     if zipfile.is_zipfile(path) and _kind(path) == '.npz':
         with _one_sentence(path), zipfile.ZipFile(path) as archive:
@@ -117,12 +121,16 @@ def _one_sentence(path: Path) -> Iterator[None]:
         raise
     except pickle.UnpicklingError as error:
         raise ConfigError(
-            f'The checkpoint {str(path)!r} is damaged, or holds more than tensors and plain containers, and is not '
-            f'read, since that could run code ({_first_sentence(error)}); save its weights alone, best as '
-            '.safetensors, or admit what you trust with torch.serialization.add_safe_globals.') from error
+            f'The checkpoint {str(path)!r} is damaged, or holds more than tensors and plain '
+            f'containers, and is not read, since that could run code ({_first_sentence(error)}); '
+            'save its weights alone, best as .safetensors, or admit what you trust with '
+            'torch.serialization.add_safe_globals.'
+        ) from error
     except Exception as error:  # a damaged file can raise any error in a reader
-        raise DamagedError(f'The checkpoint {str(path)!r} cannot be read ({_first_sentence(error)}); it may be '
-                           'damaged or cut short: download it again.') from error
+        raise DamagedError(
+            f'The checkpoint {str(path)!r} cannot be read ({_first_sentence(error)}); it may be '
+            'damaged or cut short: download it again.'
+        ) from error
 
 
 def find_weights(content: Any) -> Mapping[str, Tensor]:
@@ -135,7 +143,7 @@ def find_weights(content: Any) -> Mapping[str, Tensor]:
 
 
 def find_tensors(content: Any) -> tuple[Mapping[str, Tensor], Any]:
-    """Find the tensors in a training script's checkpoint: its own, or those of the first container that has any.
+    """Find the tensors in a training checkpoint: its own, or those of the first container with any.
 
     Returns:
         The tensors as they are, and the ``meta`` of the checkpoint, or None.
@@ -150,24 +158,33 @@ def find_tensors(content: Any) -> tuple[Mapping[str, Tensor], Any]:
             return content, meta
         names = [name for name in CONTAINERS if isinstance(content.get(name), Mapping)]
         if len(names) > 1 and names[0] in AVERAGES:
-            print_log(f'The checkpoint has weights in {" and ".join(names)}: the averages in {names[0]} are taken.',
-                      'current')
+            print_log(
+                f'The checkpoint has weights in {" and ".join(names)}: the averages in {names[0]} '
+                'are taken.',
+                'current',
+            )
         if not names:
-            weights = {name: _from_numpy(name, value) if isinstance(value, np.ndarray) else value
-                       for name, value in content.items() if isinstance(value, (Tensor, np.ndarray))}
+            weights = {
+                name: _from_numpy(name, value) if isinstance(value, np.ndarray) else value
+                for name, value in content.items()
+                if isinstance(value, (Tensor, np.ndarray))
+            }
             if weights:
                 return checked(weights), meta
             break
         content, meta = content[names[0]], content.get('meta', meta)
-    raise ConfigError('The checkpoint holds no weights: no tensor by a name, nor any of the containers '
-                      f'{", ".join(CONTAINERS)}.')
+    raise ConfigError(
+        'The checkpoint holds no weights: no tensor by a name, nor any of the containers '
+        f'{", ".join(CONTAINERS)}.'
+    )
 
 
 def checked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     """Check the weights and return them. Tensors that are not read yet are checked on access.
 
     Raises:
-        ConfigError: if a name is not a string, or a value is not a complete, dense tensor of plain numbers.
+        ConfigError: if a name is not a string, or a value is not a complete, dense tensor of plain
+            numbers.
     """
     if not isinstance(weights, LazyArrays):
         for name, value in weights.items():
@@ -192,21 +209,27 @@ def _what_is_wrong(name: Any, value: Any) -> str:
 
 def _from_numpy(name: Any, array: np.ndarray) -> Tensor:
     if array.dtype.kind not in 'fiub' or array.dtype.itemsize > 8:  # torch has no long double
-        raise ConfigError(f'The checkpoint cannot be used: {name!r} is an array of {array.dtype}, and '
-                          'torch has no such numbers; save it as float32.')
+        raise ConfigError(
+            f'The checkpoint cannot be used: {name!r} is an array of {array.dtype}, and '
+            'torch has no such numbers; save it as float32.'
+        )
     native = array.dtype.newbyteorder('=')  # torch has no other byte order
     return torch.from_numpy(np.array(array, native))
 
 
 def _read_npz(path: Path) -> Mapping[str, Tensor]:
-    with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as arrays:  # numpy does not close a damaged file
+    # Numpy does not close a damaged file.
+    with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as arrays:
         names = arrays.files
 
     def read(name: str) -> Tensor:
         with _one_sentence(path), np.load(path, allow_pickle=False) as arrays:
             array = arrays[name]
         if not isinstance(array, np.ndarray):
-            raise ConfigError(f'{name!r} in {str(path)!r} is not an array; save the arrays alone, with numpy.savez.')
+            raise ConfigError(
+                f'{name!r} in {str(path)!r} is not an array; save the arrays alone, with '
+                'numpy.savez.'
+            )
         if array.dtype.kind == 'V' and array.dtype.itemsize == 2:  # numpy has no bfloat16
             return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16).float()
         return _from_numpy(name, array)
@@ -220,7 +243,12 @@ def _read_safetensors(path: Path) -> Mapping[str, Tensor]:
 
 
 def _first_sentence(error: Exception) -> str:
-    asked = re.search(r'GLOBAL (\S+)', str(error))  # at the end of the message of torch's restricted reader
+    # At the end of the message of torch's restricted reader.
+    asked = re.search(r'GLOBAL (\S+)', str(error))
     if asked:
         return f'it asks for {asked[1]}'
-    return str(error).strip().splitlines()[0].split('. ')[0] if str(error).strip() else type(error).__name__
+    return (
+        str(error).strip().splitlines()[0].split('. ')[0]
+        if str(error).strip()
+        else type(error).__name__
+    )

@@ -1,8 +1,9 @@
 """Read checkpoints that are folders of safetensors, without running any code in them.
 
-Such a folder has ``shard-*.safetensors`` (each rank's tensors, in the form that torch's ``HuggingFaceStorageReader``
-reads), ``run.json`` (everything else, see :mod:`vit_plugin.weights.plain`) and ``manifest.json`` with the size and the
-SHA-256 of each file. `vit_plugin.engine.checkpoints` writes them.
+Such a folder has ``shard-*.safetensors`` (each rank's tensors, in the form that torch's
+``HuggingFaceStorageReader`` reads), ``run.json`` (everything else, see
+:mod:`vit_plugin.weights.plain`) and ``manifest.json`` with the size and the SHA-256 of each file.
+`vit_plugin.engine.checkpoints` writes them.
 """
 
 import hashlib
@@ -27,12 +28,14 @@ from .plain import join
 
 MANIFEST, RUN = 'manifest.json', 'run.json'
 FORMAT, VERSION = 'vit_plugin checkpoint', 1
-SHARDS = 'DCP_SHARDING_INFO'  # torch's entry in a file's metadata: where in the full tensor each of its tensors begins
+# Torch's entry in a file's metadata: where in the full tensor each of its tensors begins.
+SHARDS = 'DCP_SHARDING_INFO'
 BLOCK = 1 << 22
 
 
 class FileFacts(TypedDict):
     """The manifest's entry of a file."""
+
     bytes: int
     sha256: str
 
@@ -40,6 +43,7 @@ class FileFacts(TypedDict):
 @with_config(OPEN)
 class Facts(TypedDict):
     """Entries that the manifest must have besides format and version."""
+
     files: dict[str, FileFacts]
 
 
@@ -55,15 +59,18 @@ def manifest_text(facts: dict[str, Any]) -> str:
 
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
-    """The facts in a folder's manifest: ``epoch``, ``iteration``, and ``files`` with their ``bytes`` and ``sha256``.
+    """The manifest of a folder: ``epoch``, ``iteration``, ``files`` with ``bytes`` and ``sha256``.
 
     Raises:
-        ConfigError: if the folder is not a checkpoint, or of another version, or if its manifest is damaged.
+        ConfigError: if the folder is not a checkpoint, or of another version, or if its manifest is
+            damaged.
     """
     file = Path(path, MANIFEST)
     if not file.is_file() or file.is_symlink():
-        raise ConfigError(f'The folder {str(path)!r} is not a checkpoint of vit_plugin: it has no {MANIFEST}; give a '
-                          'file, or a folder that default_hooks.checkpoint wrote.')
+        raise ConfigError(
+            f'The folder {str(path)!r} is not a checkpoint of vit_plugin: it has no {MANIFEST}; '
+            'give a file, or a folder that default_hooks.checkpoint wrote.'
+        )
     try:
         text = file.read_text()
         facts = json.loads(text)
@@ -71,9 +78,11 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise _damaged(path, f'{MANIFEST} cannot be read') from error
     if version != VERSION:
-        raise ConfigError(f'The folder {str(path)!r} is of another version of the format (version {version!r} of '
-                          f'{facts["format"]!r}), and this vit_plugin reads version {VERSION} of {FORMAT!r}; '
-                          'install the vit_plugin that wrote it.')
+        raise ConfigError(
+            f'The folder {str(path)!r} is of another version of the format (version {version!r} of '
+            f'{facts["format"]!r}), and this vit_plugin reads version {VERSION} of {FORMAT!r}; '
+            'install the vit_plugin that wrote it.'
+        )
     facts.pop('sha256', None)
     if manifest_text(facts) != text:
         raise _damaged(path, f'{MANIFEST} has been changed')
@@ -86,7 +95,8 @@ def check_complete(path: str | Path) -> dict[str, Any]:
     """Compare every file of a folder with its manifest. Returns the manifest's facts.
 
     Raises:
-        ConfigError: see :func:`read_manifest`, and if a file is missing, too many, a link, or has other content.
+        ConfigError: see :func:`read_manifest`, and if a file is missing, too many, a link, or has
+            other content.
     """
     path, facts = Path(path), read_manifest(path)
     found, listed = {file.name for file in path.iterdir()}, {MANIFEST, *facts['files']}
@@ -95,7 +105,9 @@ def check_complete(path: str | Path) -> dict[str, Any]:
     for name in sorted(found - listed):
         raise _damaged(path, f'{name} is in it, and not in {MANIFEST}')
     with ThreadPoolExecutor(4) as pool:
-        for wrong in pool.map(lambda item: _what_is_wrong(path / item[0], item[1]), facts['files'].items()):
+        for wrong in pool.map(
+            lambda item: _what_is_wrong(path / item[0], item[1]), facts['files'].items()
+        ):
             if wrong:
                 raise _damaged(path, wrong)
     return facts
@@ -113,26 +125,38 @@ def _what_is_wrong(file: Path, said: dict[str, Any]) -> str:
                 digest.update(block)
     except OSError as error:
         return f'{file.name} cannot be read ({error.strerror})'
-    return '' if digest.hexdigest() == said['sha256'] else f'{file.name} has other content than when it was written'
+    return (
+        ''
+        if digest.hexdigest() == said['sha256']
+        else f'{file.name} has other content than when it was written'
+    )
 
 
 def _damaged(path: str | Path, reason: str) -> ConfigError:
-    return ConfigError(f'The checkpoint {str(path)!r} is damaged ({reason}); take one from before, or copy it again.')
+    return ConfigError(
+        f'The checkpoint {str(path)!r} is damaged ({reason}); take one from before, or copy it '
+        'again.'
+    )
 
 
 def read_run(path: str | Path) -> dict[str, Any]:
-    """Content of ``run.json``, with names in place of tensors, see :func:`vit_plugin.weights.plain.join`."""
+    """Read ``run.json``, with names for tensors, see :func:`vit_plugin.weights.plain.join`."""
     return json.loads(Path(path, RUN).read_text())
 
 
-def read_folder(path: str | Path, parts: Sequence[str] | None = ('meta', 'state_dict')) -> dict[str, Any]:
+def read_folder(
+    path: str | Path, parts: Sequence[str] | None = ('meta', 'state_dict')
+) -> dict[str, Any]:
     """Read full tensors of a checkpoint, in one process.
 
     Args:
         path: a folder that :func:`check_complete` has accepted.
-        parts: the keys of MMEngine's checkpoint dict to read. Those that it lacks are left out. None reads all.
+        parts: the keys of MMEngine's checkpoint dict to read. Those that it lacks are left out.
+            None reads all.
     """
-    plain = {name: value for name, value in read_run(path).items() if parts is None or name in parts}
+    plain = {
+        name: value for name, value in read_run(path).items() if parts is None or name in parts
+    }
     return join(plain, _Tensors(Path(path)))
 
 
@@ -153,8 +177,13 @@ class _Tensors(dict):
         parts = [(content.get_tensor(name), begins) for content, begins in self._parts[name]]
         if len(parts) == 1:
             return parts[0][0]
-        ends = [[begin + size for begin, size in zip(begins, part.shape, strict=True)] for part, begins in parts]
-        full = torch.empty([max(sizes) for sizes in zip(*ends, strict=True)], dtype=parts[0][0].dtype)
+        ends = [
+            [begin + size for begin, size in zip(begins, part.shape, strict=True)]
+            for part, begins in parts
+        ]
+        full = torch.empty(
+            [max(sizes) for sizes in zip(*ends, strict=True)], dtype=parts[0][0].dtype
+        )
         for (part, begins), end in zip(parts, ends, strict=True):
             full[tuple(map(slice, begins, end))] = part
         return full

@@ -1,4 +1,4 @@
-"""Low-rank adapters (LoRA, arXiv:2106.09685) in a checkpoint, and the plain weights that they amount to."""
+"""Low-rank adapters (LoRA, arXiv:2106.09685) in checkpoints, and the equivalent plain weights."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ def has_adapters(weights: Mapping[str, Tensor]) -> bool:
 
 
 def merged(weights: Mapping[str, Tensor], meta: Any) -> Mapping[str, Tensor]:
-    """Add the products of adapters to the weights that they adapt, W + alpha / r * B A, and drop them.
+    """Merge adapters into the weights that they adapt, W + alpha / r * B A, and drop them.
 
     Args:
         weights: the weights of a checkpoint. Without adapters they are returned as they are.
@@ -34,15 +34,21 @@ def merged(weights: Mapping[str, Tensor], meta: Any) -> Mapping[str, Tensor]:
         return weights
     said = meta.get('lora') if isinstance(meta, Mapping) else None
     if not isinstance(said, Mapping) or not {'r', 'alpha'} <= said.keys():
-        raise ConfigError("The checkpoint has LoRA's adapters, and its meta does not say their scale, so that they "
-                          "cannot be merged; give a checkpoint that our runner wrote, or merge them by peft.")
-    plain = {name.replace(BASE, '.'): value for name, value in weights.items() if '.lora_' not in name}
+        raise ConfigError(
+            "The checkpoint has LoRA's adapters, and its meta does not say their scale, so that "
+            'they cannot be merged; give a checkpoint that our runner wrote, or merge them by '
+            'peft.'
+        )
+    plain = {
+        name.replace(BASE, '.'): value for name, value in weights.items() if '.lora_' not in name
+    }
     for name in weights:
         if name.endswith(DOWN):
             layer = name.removesuffix(DOWN)
             weight, down, up = plain[f'{layer}.weight'], weights[name], weights[layer + UP]
             for part in (name, layer + UP):
                 check_real(part, weights[part])
-            total = weight.double() + said['alpha'] / said['r'] * (up.double() @ down.double())  # rounded once
+            # Rounded once.
+            total = weight.double() + said['alpha'] / said['r'] * (up.double() @ down.double())
             plain[f'{layer}.weight'] = total.to(weight.dtype)
     return plain

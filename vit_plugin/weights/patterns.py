@@ -22,21 +22,32 @@ class Pattern:
         expression, position = '', 0
         self.offsets: dict[str, int] = {}
         for token in _TOKEN.finditer(text):
-            expression += re.escape(text[position:token.start()])
+            expression += re.escape(text[position : token.start()])
             position = token.end()
             if token['choice'] is not None:
                 expression += '(?:' + '|'.join(map(re.escape, token['choice'].split('|'))) + ')'
             else:
                 self.offsets[token['name']] = int(token['offset'] or 0)
-                expression += f'(?P<{token["name"]}>' + (r'.+' if token['name'] == 'rest' else '[0-9]{1,6}') + ')'
+                expression += (
+                    f'(?P<{token["name"]}>'
+                    + (r'.+' if token['name'] == 'rest' else '[0-9]{1,6}')
+                    + ')'
+                )
         self.expression = re.compile(expression + re.escape(text[position:]))
 
     def match(self, key: str) -> Indices | None:
         """The values of the placeholders in a key, or None if it does not match."""
         found = self.expression.fullmatch(key)
-        return None if found is None else tuple(sorted(
-            (name, text if name == 'rest' else int(text) - self.offsets[name])
-            for name, text in found.groupdict().items()))
+        return (
+            None
+            if found is None
+            else tuple(
+                sorted(
+                    (name, text if name == 'rest' else int(text) - self.offsets[name])
+                    for name, text in found.groupdict().items()
+                )
+            )
+        )
 
     def format(self, indices: Indices) -> str:
         """The key with values in place of the placeholders."""

@@ -15,12 +15,15 @@ from mmengine.logging import HistoryBuffer
 
 from vit_plugin.errors import ConfigError
 
-# What checkpoints of MMEngine, MAE and DeiT contain besides tensors and plain containers. A pickle that names numpy's
-# array, data type or reconstruction, or `getattr`, gets the replacements below. With numpy's own, it could make arrays
-# over any memory.
+# What checkpoints of MMEngine, MAE and DeiT contain besides tensors and plain containers. A pickle
+# that names numpy's array, data type or reconstruction, or `getattr`, gets the replacements below.
+# With numpy's own, it could make arrays over any memory.
 
-DTYPES = {f'{kind}{size}' for kind, sizes in {'f': (2, 4, 8), 'i': (1, 2, 4, 8), 'u': (1, 2, 4, 8), 'b': (1, )}.items()
-          for size in sizes}
+DTYPES = {
+    f'{kind}{size}'
+    for kind, sizes in {'f': (2, 4, 8), 'i': (1, 2, 4, 8), 'u': (1, 2, 4, 8), 'b': (1,)}.items()
+    for size in sizes
+}
 
 
 class _DType:
@@ -32,19 +35,25 @@ class _DType:
         self.dtype = np.dtype(code)
 
     def __setstate__(self, state: tuple) -> None:
-        self.dtype = self.dtype.newbyteorder('<' if state[1] == '<' else '>' if state[1] == '>' else '=')
+        self.dtype = self.dtype.newbyteorder(
+            '<' if state[1] == '<' else '>' if state[1] == '>' else '='
+        )
 
 
 class _Array(np.ndarray):
     """An array of plain numbers. It only accepts bytes of the correct length."""
 
     def __new__(cls, *ignored: Any) -> '_Array':
-        return super().__new__(cls, (0, ), np.uint8)
+        return super().__new__(cls, (0,), np.uint8)
 
     def __setstate__(self, state: tuple) -> None:
         version, shape, dtype, fortran, content = state
-        if type(dtype) is not _DType or type(content) is not bytes or not all(type(side) is int for side in shape) or (
-                len(content) != math.prod(shape) * dtype.dtype.itemsize):
+        if (
+            type(dtype) is not _DType
+            or type(content) is not bytes
+            or not all(type(side) is int for side in shape)
+            or (len(content) != math.prod(shape) * dtype.dtype.itemsize)
+        ):
             raise pickle.UnpicklingError('it asks for an array that its content does not fill')
         plain: Any = (version, shape, dtype.dtype, bool(fortran), content)
         super().__setstate__(plain)
@@ -56,12 +65,18 @@ class _Array(np.ndarray):
 def _from_buffer(content: bytes | bytearray, dtype: _DType, shape: tuple, order: str) -> _Array:
     """Rebuild an array from a pickle of protocol 5 or later."""
     array = _Array()
-    array.__setstate__((1, shape, dtype, order == 'F', bytes(content) if type(content) is bytearray else content))
+    array.__setstate__(
+        (1, shape, dtype, order == 'F', bytes(content) if type(content) is bytearray else content)
+    )
     return array
 
 
 def _scalar(dtype: _DType, content: bytes) -> Any:
-    if type(dtype) is not _DType or type(content) is not bytes or len(content) != dtype.dtype.itemsize:
+    if (
+        type(dtype) is not _DType
+        or type(content) is not bytes
+        or len(content) != dtype.dtype.itemsize
+    ):
         raise pickle.UnpicklingError('it asks for a number that its content does not fill')
     return np.frombuffer(content, dtype.dtype)[0]
 
@@ -81,24 +96,35 @@ def _stand_in(part: Any, name: str) -> Any:
 
 
 ADMITTED = [
-    HistoryBuffer, argparse.Namespace, _stand_in(_history_method, 'builtins.getattr'),
-    _stand_in(_Array, 'numpy.ndarray'), _stand_in(_DType, 'numpy.dtype'), *(
+    HistoryBuffer,
+    argparse.Namespace,
+    _stand_in(_history_method, 'builtins.getattr'),
+    _stand_in(_Array, 'numpy.ndarray'),
+    _stand_in(_DType, 'numpy.dtype'),
+    *(
         _stand_in(make, f'numpy.{package}.{name}')
         for package in ('core', '_core')  # the names before numpy 2 and since numpy 2
-        for name, make in (('multiarray._reconstruct', lambda *ignored: _Array()),
-                           ('multiarray.scalar', lambda *args: _scalar(*args)),
-                           ('numeric._frombuffer', lambda *args: _from_buffer(*args))))]
+        for name, make in (
+            ('multiarray._reconstruct', lambda *ignored: _Array()),
+            ('multiarray.scalar', lambda *args: _scalar(*args)),
+            ('numeric._frombuffer', lambda *args: _from_buffer(*args)),
+        )
+    ),
+]
 
 _MAGIC = bytes.fromhex('6cfc9c46f9206aa85019')  # start of files in torch.save's old format
 
 
-def read_pickle(path: Path, map_location: Any = 'cpu', mmap: bool = False, payload: bool = True) -> Any:
+def read_pickle(
+    path: Path, map_location: Any = 'cpu', mmap: bool = False, payload: bool = True
+) -> Any:
     """Read a file from ``torch.save`` or ``pickle``.
 
     Args:
         path: the file.
         map_location, mmap: arguments of ``torch.load``, for files from ``torch.save``.
-        payload: whether the tensors will be used. Otherwise only the checksums of the rest are compared.
+        payload: whether the tensors will be used. Otherwise only the checksums of the rest are
+            compared.
 
     Raises:
         pickle.UnpicklingError: if the file contains more than tensors, arrays and plain containers.
@@ -112,12 +138,16 @@ def read_pickle(path: Path, map_location: Any = 'cpu', mmap: bool = False, paylo
         check_archive(path, payload)
     if zipped or _MAGIC in head:
         with torch.serialization.safe_globals(ADMITTED):
-            return torch.load(path, map_location=map_location, weights_only=True, mmap=mmap and zipped)
+            return torch.load(
+                path, map_location=map_location, weights_only=True, mmap=mmap and zipped
+            )
     return _ArrayUnpickler(io.BytesIO(path.read_bytes())).load()
 
 
 def check_archive(path: Path, payload: bool = True) -> None:
-    """Compare the checksums of an archive, which torch does not. torch also maps compressed members as they are.
+    """Verify an archive's checksums and reject compressed members. torch checks neither.
+
+    torch maps compressed members as they are.
 
     Raises:
         zipfile.BadZipFile: see :func:`read_pickle`.
@@ -125,11 +155,17 @@ def check_archive(path: Path, payload: bool = True) -> None:
     """
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
-        packed = [member.filename for member in members if member.compress_type != zipfile.ZIP_STORED]
+        packed = [
+            member.filename for member in members if member.compress_type != zipfile.ZIP_STORED
+        ]
         if packed:
-            raise ConfigError(f'The checkpoint {str(path)!r} was compressed after it was saved ({packed[0]}), which '
-                              'torch cannot map; unpack the archive and zip it again without compression (zip -0).')
-        if not any(member.CRC for member in members):  # written with torch.serialization.set_crc32_options(False)
+            raise ConfigError(
+                f'The checkpoint {str(path)!r} was compressed after it was saved ({packed[0]}), '
+                'which torch cannot map; unpack the archive and zip it again without compression '
+                '(zip -0).'
+            )
+        # Written with torch.serialization.set_crc32_options(False).
+        if not any(member.CRC for member in members):
             return
         for member in members:
             if payload or '/data/' not in member.filename:
@@ -142,7 +178,8 @@ class _ArrayUnpickler(pickle.Unpickler):
     """Reads plain pickles of numpy arrays, such as those of detectron2's model zoo."""
 
     allowed = {(part.__module__, part.__qualname__): part for part in ADMITTED} | {
-        ('collections', 'OrderedDict'): collections.OrderedDict}
+        ('collections', 'OrderedDict'): collections.OrderedDict
+    }
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in self.allowed:

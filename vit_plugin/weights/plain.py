@@ -19,11 +19,12 @@ def split(state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Take the tensors out of a nested state.
 
     Returns:
-        The tensors and the arrays as tensors, by their places in the state, and the rest with names in their places. It
-        is what ``json.dumps`` takes.
+        The tensors and the arrays as tensors, by their places in the state, and the rest with names
+        in their places. It is what ``json.dumps`` takes.
 
     Raises:
-        ConfigError: if there is more in it than tensors, arrays, plain containers, numbers and strings.
+        ConfigError: if there is more in it than tensors, arrays, plain containers, numbers and
+            strings.
     """
     tensors: dict[str, Tensor] = {}
 
@@ -46,8 +47,11 @@ def split(state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
             return {KIND: 'array', 'is': named(place, torch.from_numpy(np.array(value)))}
         if isinstance(value, HistoryBuffer):
             log, count = value.data
-            return {KIND: 'history', 'is': [plain(log, f'{place}.log'), plain(count, f'{place}.count')],
-                    'length': value.max_length}
+            return {
+                KIND: 'history',
+                'is': [plain(log, f'{place}.log'), plain(count, f'{place}.count')],
+                'length': value.max_length,
+            }
         if isinstance(value, Mapping):
             items = {key: plain(item, f'{place}.{key}') for key, item in value.items()}
             if all(type(key) is str for key in items) and KIND not in items:
@@ -56,14 +60,16 @@ def split(state: Mapping[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
         if isinstance(value, (list, tuple)):
             items = [plain(item, f'{place}.{i}') for i, item in enumerate(value)]
             return items if isinstance(value, list) else {KIND: 'tuple', 'is': items}
-        raise ConfigError(f'The state of the run cannot be saved in a folder: {place} is of type '
-                          f"{type(value).__name__}; leave it out, or give default_hooks.checkpoint.format='file'.")
+        raise ConfigError(
+            f'The state of the run cannot be saved in a folder: {place} is of type '
+            f"{type(value).__name__}; leave it out, or give default_hooks.checkpoint.format='file'."
+        )
 
     return tensors, {key: plain(value, key) for key, value in state.items()}
 
 
 def join(plain: Any, tensors: Mapping[str, Tensor]) -> Any:
-    """Put the tensors back, see :func:`split`. A mapping that reads on access reads only what ``plain`` names.
+    """Put the tensors back, see :func:`split`. A lazy mapping reads only what ``plain`` names.
 
     Raises:
         ValueError, KeyError, TypeError: if ``plain`` is not from :func:`split`.
@@ -91,12 +97,12 @@ def join(plain: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 
 def tensor_names(plain: Any) -> Iterator[tuple[str, ...]]:
-    """For each tensor that :func:`join` would ask for: the keys on the way to it, and its name last."""
+    """For each tensor that :func:`join` would look up: the keys leading to it, then its name."""
     if isinstance(plain, list):
         for item in plain:
             yield from tensor_names(item)
     elif isinstance(plain, dict) and plain.get(KIND) in ('tensor', 'array'):
-        yield (plain['is'], )
+        yield (plain['is'],)
     elif isinstance(plain, dict):
         pairs = plain['is'] if plain.get(KIND) == 'dict' else plain.items()
         for key, item in pairs:

@@ -19,6 +19,7 @@ class Report:
         ignored: unused keys of the checkpoint -> the reason.
         notes: other facts for the user.
     """
+
     format: str
     matched: dict[str, tuple[str, ...]] = field(default_factory=dict)
     adapted: dict[str, str] = field(default_factory=dict)
@@ -32,7 +33,11 @@ class Report:
         return {ours: why for ours, why in self.initialised.items() if not why.endswith(HARMLESS)}
 
     def __str__(self) -> str:
-        lines = [f'matched      {len(self.matched)} tensors from the format {self.format}'] if self.matched else []
+        lines = (
+            [f'matched      {len(self.matched)} tensors from the format {self.format}']
+            if self.matched
+            else []
+        )
         for name in ('adapted', 'initialised', 'ignored'):
             reasons: dict[str, list[str]] = {}
             for key, reason in getattr(self, name).items():
@@ -44,4 +49,6 @@ class Report:
 def some(keys: Iterable[str]) -> str:
     """The first few keys, and the number of the others."""
     keys = list(keys)
-    return ', '.join(keys[:MAX_LISTED]) + (f' and {len(keys) - MAX_LISTED} more' if len(keys) > MAX_LISTED else '')
+    return ', '.join(keys[:MAX_LISTED]) + (
+        f' and {len(keys) - MAX_LISTED} more' if len(keys) > MAX_LISTED else ''
+    )

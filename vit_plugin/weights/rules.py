@@ -26,10 +26,12 @@ class Transform:
 
     Attributes:
         forward: converts theirs to ours.
-        backward: converts ours to theirs. It also gets the number of attention heads, because our tensors do not show
-            it.
-        heads_axis: the axis of their three-dimensional array whose length is the number of heads, or None.
+        backward: converts ours to theirs. It also gets the number of attention heads, because our
+            tensors do not show it.
+        heads_axis: the axis of their three-dimensional array whose length is the number of heads,
+            or None.
     """
+
     forward: Callable[[Tensor], Tensor]
     backward: Callable[[Tensor, int], Tensor]
     heads_axis: int | None = None
@@ -39,13 +41,20 @@ SAME = Transform(lambda x: x, lambda x, heads: x)
 VECTOR = Transform(lambda x: x.reshape(-1), lambda x, heads: x)  # old GroupNorms are (1, 1, 1, C)
 TRANSPOSED = Transform(lambda x: x.t(), lambda x, heads: x.t())  # (in, out)
 CONV = Transform(lambda x: x.permute(3, 2, 0, 1), lambda x, heads: x.permute(2, 3, 1, 0))  # HWIO
-# Shapes in flax: kernel into heads (in, heads, d), its bias (heads, d), kernel out of heads (heads, d, out).
-INTO_HEADS = Transform(lambda x: x.flatten(1).t(), lambda x, heads: x.t().unflatten(1, (heads, -1)), 1)
+# Shapes in flax: kernel into heads (in, heads, d), its bias (heads, d), kernel out of heads (heads,
+# d, out).
+INTO_HEADS = Transform(
+    lambda x: x.flatten(1).t(), lambda x, heads: x.t().unflatten(1, (heads, -1)), 1
+)
 HEADS_BIAS = Transform(lambda x: x.flatten(), lambda x, heads: x.unflatten(0, (heads, -1)))
-OUT_OF_HEADS = Transform(lambda x: x.flatten(0, 1).t(), lambda x, heads: x.t().unflatten(0, (heads, -1)), 0)
-TOKEN = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x.reshape(-1))  # (C,) in CLIP
+OUT_OF_HEADS = Transform(
+    lambda x: x.flatten(0, 1).t(), lambda x, heads: x.t().unflatten(0, (heads, -1)), 0
+)
+# (C,) in CLIP.
+TOKEN = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x.reshape(-1))
 TABLE = Transform(lambda x: x.reshape(1, -1, x.shape[-1]), lambda x, heads: x[0])  # (N, C) in CLIP
-ROW_MORE = Transform(lambda x: x, lambda x, heads: F.pad(x, (0, 0, 1, 0)))  # a row of zeros for the class token
+# A row of zeros for the class token.
+ROW_MORE = Transform(lambda x: x, lambda x, heads: F.pad(x, (0, 0, 1, 0)))
 
 
 def _any_has(text: str, keys: Iterable[str]) -> bool:
@@ -60,13 +69,16 @@ class Rule:
         theirs: pattern of the key. Several patterns are joined along our first dimension.
         ours: pattern of our key.
         transform: conversion of each array.
-        thirds: the thirds of their array that ours contains, as (first, last + 1). For formats that keep queries, keys
-            and values in one array where we have two. Their key then makes several of ours.
+        thirds: the thirds of their array that ours contains, as (first, last + 1). For formats that
+            keep queries, keys and values in one array where we have two. Their key then makes
+            several of ours.
         unless: the rule is not used if any key, with a dot before it, contains this text.
-        when: the rule is only used for reading if any key, with a dot before it, contains this text.
-        written: whether the rule is also used for writing. False only reads another spelling. A function decides by the
-            state to write.
+        when: the rule is only used for reading if any key, with a dot before it, contains this
+            text.
+        written: whether the rule is also used for writing. False only reads another spelling. A
+            function decides by the state to write.
     """
+
     theirs: str | tuple[str, ...]
     ours: str
     transform: Transform = SAME
@@ -83,7 +95,7 @@ class Rule:
     @cached_property
     def their_patterns(self) -> tuple[Pattern, ...]:
         """``theirs``, parsed."""
-        return tuple(map(Pattern, (self.theirs, ) if isinstance(self.theirs, str) else self.theirs))
+        return tuple(map(Pattern, (self.theirs,) if isinstance(self.theirs, str) else self.theirs))
 
     @cached_property
     def our_pattern(self) -> Pattern:
@@ -91,17 +103,24 @@ class Rule:
         return Pattern(self.ours)
 
 
-def pair(theirs: str, ours: str, kernel: str = 'weight', transform: Transform = SAME,
-         **kwargs: Any) -> tuple[Rule, Rule]:
+def pair(
+    theirs: str, ours: str, kernel: str = 'weight', transform: Transform = SAME, **kwargs: Any
+) -> tuple[Rule, Rule]:
     """The rules for the weight and bias of a layer. ``kernel`` is their name for the weight."""
-    return (Rule(f'{theirs}{kernel}', f'{ours}.weight', transform, **kwargs),
-            Rule(f'{theirs}bias', f'{ours}.bias', VECTOR, **kwargs))
+    return (
+        Rule(f'{theirs}{kernel}', f'{ours}.weight', transform, **kwargs),
+        Rule(f'{theirs}bias', f'{ours}.bias', VECTOR, **kwargs),
+    )
 
 
-def separate_qkv(theirs: str, names: tuple[str, str, str], ours: str = 'blocks.{i}') -> tuple[Rule, ...]:
-    """The rules for three separate layers of query, key and value of a block. ``names`` follow ``theirs``."""
-    return tuple(Rule(tuple(f'{theirs}{name}.{kind}' for name in names), f'{ours}.attn.qkv.{kind}')
-                 for kind in ('weight', 'bias'))
+def separate_qkv(
+    theirs: str, names: tuple[str, str, str], ours: str = 'blocks.{i}'
+) -> tuple[Rule, ...]:
+    """Rules for separate query, key and value layers of a block. ``names`` follow ``theirs``."""
+    return tuple(
+        Rule(tuple(f'{theirs}{name}.{kind}' for name in names), f'{ours}.attn.qkv.{kind}')
+        for kind in ('weight', 'bias')
+    )
 
 
 def same(*names: str) -> tuple[Rule, ...]:
@@ -110,19 +129,23 @@ def same(*names: str) -> tuple[Rule, ...]:
 
 
 def check_real(key: str, value: Tensor) -> None:
-    """Reject integers and truth values as parameters: they may be quantised, and their scale is unknown.
+    """Reject integer and boolean parameters: they may be quantised, with an unknown scale.
 
     Raises:
         ConfigError: names the tensor and its type.
     """
     if not value.is_floating_point():
-        raise ConfigError(f'The checkpoint has {key} as {str(value.dtype).removeprefix("torch.")}, and the model has '
-                          'real numbers there; give a checkpoint that is not quantised, or convert it back first.')
+        raise ConfigError(
+            f'The checkpoint has {key} as {str(value.dtype).removeprefix("torch.")}, and the '
+            'model has real numbers there; give a checkpoint that is not quantised, or convert it '
+            'back first.'
+        )
 
 
 @dataclass(frozen=True)
 class Step:
     """One of our tensors, and the keys that it comes from."""
+
     ours: str
     theirs: tuple[str, ...]
     transform: Transform
@@ -132,24 +155,31 @@ class Step:
         """Make our tensor.
 
         Raises:
-            ConfigError: if their arrays do not have the expected shape, or are integers where we have real numbers.
+            ConfigError: if their arrays do not have the expected shape, or are integers where we
+                have real numbers.
         """
         arrays = [weights[key] for key in self.theirs]
         for key, array in zip(self.theirs, arrays, strict=True):
             if self.ours != GRID and not self.ours.endswith(COUNTER):
                 check_real(key, array)
         try:
-            if not all(array.numel() and (array.ndim or not array.is_floating_point()) for array in arrays):
+            if not all(
+                array.numel() and (array.ndim or not array.is_floating_point()) for array in arrays
+            ):
                 raise ValueError('no numbers, or but one that is not a counter')
             if len({array.is_floating_point() for array in arrays}) > 1:
                 raise ValueError('integers among floating-point numbers')
             parts = [self._part(self.transform.forward(array)) for array in arrays]
             return parts[0] if len(parts) == 1 else torch.cat(parts)
         except (RuntimeError, IndexError, TypeError, ValueError) as error:
-            shapes = ', '.join(f'{key} {tuple(array.shape)} {str(array.dtype)[6:]}'
-                               for key, array in zip(self.theirs, arrays, strict=True))
-            raise ConfigError(f'The checkpoint has {shapes}, of which {self.ours} cannot be made: the file is damaged '
-                              'or of another model.') from error
+            shapes = ', '.join(
+                f'{key} {tuple(array.shape)} {str(array.dtype)[6:]}'
+                for key, array in zip(self.theirs, arrays, strict=True)
+            )
+            raise ConfigError(
+                f'The checkpoint has {shapes}, of which {self.ours} cannot be made: the file is '
+                'damaged or of another model.'
+            ) from error
 
     def heads(self, weights: Mapping[str, Tensor]) -> int | None:
         """The number of attention heads, or None if their arrays do not show it."""
@@ -171,12 +201,21 @@ class Step:
             ConfigError: if the tensor does not have the expected shape.
         """
         try:
-            parts = value.unflatten(0, (len(self.theirs), -1)).unbind() if len(self.theirs) > 1 else (value, )
-            return {key: self.transform.backward(part, heads).contiguous()
-                    for key, part in zip(self.theirs, parts, strict=True)}
+            parts = (
+                value.unflatten(0, (len(self.theirs), -1)).unbind()
+                if len(self.theirs) > 1
+                else (value,)
+            )
+            return {
+                key: self.transform.backward(part, heads).contiguous()
+                for key, part in zip(self.theirs, parts, strict=True)
+            }
         except (RuntimeError, IndexError) as error:
-            raise ConfigError(f'{self.ours} has the shape {tuple(value.shape)}, of which {", ".join(self.theirs)} '
-                              'cannot be made: the checkpoint is damaged, or has another number of heads.') from error
+            raise ConfigError(
+                f'{self.ours} has the shape {tuple(value.shape)}, of which '
+                f'{", ".join(self.theirs)} cannot be made: the checkpoint is damaged, or has '
+                'another number of heads.'
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -189,14 +228,15 @@ class Format:
         prefixes: possible prefixes of all keys. Writing uses the first.
         outside: first parts of keys that never have the prefix.
         claims: what is certain about the numerics of the format's own code.
-        ignored: patterns of keys that may stay unused, and the reason. Any other key of the encoder or stem must have a
-            place in the model.
+        ignored: patterns of keys that may stay unused, and the reason. Any other key of the encoder
+            or stem must have a place in the model.
         notes: conditions of a state by our names, and what to say about checkpoints that meet them.
         has_backbone: whether a checkpoint must have a backbone. Some have only what is around it.
     """
+
     name: str
     rules: tuple[Rule, ...]
-    prefixes: tuple[str, ...] = ('', )
+    prefixes: tuple[str, ...] = ('',)
     outside: tuple[str, ...] = ()
     claims: tuple[Claim, ...] = ()
     ignored: Mapping[str, str] = field(default_factory=dict)
@@ -205,13 +245,24 @@ class Format:
 
     def plan(self, keys: Iterable[str], prefix: str = '') -> list[Step]:
         """The steps that make our tensors from these keys. Each key is used at most once."""
-        free = {key.removeprefix(prefix): key for key in keys if key.startswith((prefix, *self.outside))}
+        free = {
+            key.removeprefix(prefix): key for key in keys if key.startswith((prefix, *self.outside))
+        }
         steps, given = [], list(free)
         shared: set[str] = set()
         for rule in self.rules:
-            found = [{indices: key for key in free if (rule.thirds or key not in shared)
-                      and (indices := pattern.match(key)) is not None} for pattern in rule.their_patterns]
-            if (rule.unless and _any_has(rule.unless, given)) or (rule.when and not _any_has(rule.when, given)):
+            found = [
+                {
+                    indices: key
+                    for key in free
+                    if (rule.thirds or key not in shared)
+                    and (indices := pattern.match(key)) is not None
+                }
+                for pattern in rule.their_patterns
+            ]
+            if (rule.unless and _any_has(rule.unless, given)) or (
+                rule.when and not _any_has(rule.when, given)
+            ):
                 continue
             for indices in found[0]:
                 if all(indices in matches for matches in found):
@@ -219,15 +270,26 @@ class Format:
                     if rule.thirds:  # its key makes several of ours
                         shared.update(matches[indices] for matches in found)
                     parts = tuple(take(matches[indices]) for matches in found)
-                    steps.append(Step(rule.our_pattern.format(indices), parts, rule.transform, rule.thirds))
+                    steps.append(
+                        Step(rule.our_pattern.format(indices), parts, rule.transform, rule.thirds)
+                    )
         return steps
 
     def why_ignored(self, key: str, prefix: str) -> str | None:
         """The reason why a key may stay unused, or None."""
-        return next((reason for text, reason in self.ignored.items() for name in (key.removeprefix(prefix), key)
-                     if Pattern(text).match(name) is not None), None)
+        return next(
+            (
+                reason
+                for text, reason in self.ignored.items()
+                for name in (key.removeprefix(prefix), key)
+                if Pattern(text).match(name) is not None
+            ),
+            None,
+        )
 
-    def export(self, state: Mapping[str, Tensor], heads: int) -> tuple[dict[str, Tensor], list[str]]:
+    def export(
+        self, state: Mapping[str, Tensor], heads: int
+    ) -> tuple[dict[str, Tensor], list[str]]:
         """Give our tensors the format's names. Also returns our names that the format lacks."""
         exported: dict[str, Tensor] = {}
         left: list[str] = []
@@ -238,7 +300,10 @@ class Format:
                 if indices is None:
                     continue
                 names = [pattern.format(indices) for pattern in rule.their_patterns]
-                theirs = tuple(name if name.startswith(self.outside) else self.prefixes[0] + name for name in names)
+                theirs = tuple(
+                    name if name.startswith(self.outside) else self.prefixes[0] + name
+                    for name in names
+                )
                 for name, part in Step(key, theirs, rule.transform).unmake(value, heads).items():
                     exported[name] = torch.cat((exported[name], part)) if name in exported else part
                 break

@@ -41,7 +41,7 @@ ADDRESSES: dict[str, Callable[[str], str]] = {
 
 
 def open_weights(source: str | Path) -> Mapping[str, Tensor]:
-    """Read the weights at a path, ``http(s)://``, ``timm://<model>`` or ``hf://<org>/<model>``, by name.
+    """Read named weights at a path, ``http(s)://``, ``timm://<model>`` or ``hf://<org>/<model>``.
 
     For URLs see :func:`~vit_plugin.weights.downloads.download`.
 
@@ -64,18 +64,22 @@ def _fetched(source: str) -> Path:
         try:
             return _fetched(ADDRESSES[scheme](rest))
         except KeyError as error:
-            raise ConfigError(f'{source} is none of the checkpoints that MMEngine lists for {scheme}://.') from error
+            raise ConfigError(
+                f'{source} is none of the checkpoints that MMEngine lists for {scheme}://.'
+            ) from error
     if scheme in ('http', 'https'):
         return download(source)
     if scheme == 'hf':
         return _from_hugging_face(rest)
-    raise ConfigError(f'The checkpoint {source} is at {scheme}://, which is not read safely; download it and give its '
-                      f'path. Known are http, https, hf, timm, {", ".join(ADDRESSES)}.')
+    raise ConfigError(
+        f'The checkpoint {source} is at {scheme}://, which is not read safely; download it and '
+        f'give its path. Known are http, https, hf, timm, {", ".join(ADDRESSES)}.'
+    )
 
 
 @contextmanager
 def said_once() -> Iterator[None]:
-    """Leave one line of those in which the hub's library says that it tries again. The error names the reason."""
+    """Log only the first of the hub library's retry messages. The error names the reason."""
     logger, said = logging.getLogger('huggingface_hub.utils._http'), list[logging.LogRecord]()
 
     def is_first(record: logging.LogRecord) -> bool:
@@ -93,14 +97,17 @@ def said_once() -> Iterator[None]:
 def _from_hugging_face(name: str) -> Path:
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError
+
     for file in HUB_FILES:
         try:
             return Path(hf_hub_download(name, file))
         except Exception as error:  # of the hub, of the library that it asks with, of the disk
             # Without a network the error is an EntryNotFoundError too, and a FileNotFoundError.
             if not isinstance(error, EntryNotFoundError) or isinstance(error, FileNotFoundError):
-                raise ConfigError(f'hf://{name} cannot be downloaded ({_reason(error)}); check the name and the '
-                                  'network, or download it by hand and give its path.') from error
+                raise ConfigError(
+                    f'hf://{name} cannot be downloaded ({_reason(error)}); check the name and the '
+                    'network, or download it by hand and give its path.'
+                ) from error
             if file == HUB_FILES[-1]:
                 raise ConfigError(f'hf://{name} has none of {", ".join(HUB_FILES)}.') from error
     raise AssertionError
@@ -109,16 +116,22 @@ def _from_hugging_face(name: str) -> Path:
 @said_once()
 def _from_timm(name: str) -> Mapping[str, Tensor]:
     import timm
+
     try:
         return timm.create_model(name, pretrained=True).state_dict()
     except Exception as error:  # as above
         if timm.is_model_pretrained(name):
-            raise ConfigError(f'timm://{name} cannot be downloaded ({_reason(error)}); check the network, or download '
-                              'it by hand and give its path.') from error
+            raise ConfigError(
+                f'timm://{name} cannot be downloaded ({_reason(error)}); check the network, or '
+                'download it by hand and give its path.'
+            ) from error
         near = timm.list_pretrained(f'*{name.partition(".")[0]}*')[:5] or get_close_matches(
-            name, timm.list_pretrained(), n=3, cutoff=0.)
-        raise ConfigError(f'timm://{name} cannot be downloaded ({_reason(error)}); timm has weights for '
-                          f'{", ".join(near)}, and needs the network for them.') from error
+            name, timm.list_pretrained(), n=3, cutoff=0.0
+        )
+        raise ConfigError(
+            f'timm://{name} cannot be downloaded ({_reason(error)}); timm has weights for '
+            f'{", ".join(near)}, and needs the network for them.'
+        ) from error
 
 
 def _reason(error: Exception) -> str:
@@ -145,8 +158,8 @@ def read_source(source: str, **kwargs: Any) -> Any:
 def read_complete(source: str, map_location: str | torch.device | None = None) -> dict[str, Any]:
     """Read a checkpoint for MMEngine's runner, from any source of :func:`open_weights`.
 
-    A checkpoint from MMEngine is returned complete, because resuming needs all of it. For others, only the weights are
-    returned.
+    A checkpoint from MMEngine is returned complete, because resuming needs all of it. For others,
+    only the weights are returned.
 
     Raises:
         ConfigError: see :func:`open_weights`.
@@ -157,34 +170,46 @@ def read_complete(source: str, map_location: str | torch.device | None = None) -
     content = dict(content) if isinstance(content, LazyArrays) else content
     weights, _ = find_tensors(content)
     state = content.get('state_dict') if isinstance(content, Mapping) else None
-    return content if isinstance(state, Mapping) and weights.keys() <= state.keys() else dict(find_weights(content))
+    return (
+        content
+        if isinstance(state, Mapping) and weights.keys() <= state.keys()
+        else dict(find_weights(content))
+    )
 
 
-# Add two hubs and two kinds of files to MMEngine's table of readers. Nothing is replaced. MMEngine tries the greatest
-# pattern first. The pattern for the files begins with "~" so that it is tried before `https://`.
+# Add two hubs and two kinds of files to MMEngine's table of readers. Nothing is replaced. MMEngine
+# tries the greatest pattern first. The pattern for the files begins with "~" so that it is tried
+# before `https://`.
 CheckpointLoader.register_scheme(
-    ['timm://', 'hf://', r'~?(https?://|(?![\w:-]*://)).+\.(npz|safetensors)(#sha256=\w*)?$'], read_complete,
-    force=True)
+    ['timm://', 'hf://', r'~?(https?://|(?![\w:-]*://)).+\.(npz|safetensors)(#sha256=\w*)?$'],
+    read_complete,
+    force=True,
+)
 
 
 @contextmanager
 def reading_safely(read: Callable[[str, Any], dict[str, Any]] = read_complete) -> Iterator[None]:
-    """Within this context, MMEngine reads with our reader (``load_from``, ``resume``, ``init_cfg``).
+    """Within this context, MMEngine uses our reader (``load_from``, ``resume``, ``init_cfg``).
 
-    Our reader runs no code from a file. It accepts the schemes of :func:`open_weights` and rejects others. Outside the
-    context, MMEngine reads as usual. Our tools use this context, and so does the ``init_cfg`` of our backbone.
+    Our reader runs no code from a file. It accepts the schemes of :func:`open_weights` and rejects
+    others. Outside the context, MMEngine reads as usual. Our tools use this context, and so does
+    the ``init_cfg`` of our backbone.
 
-    Some of MMEngine's strategies read without its ``CheckpointLoader`` (DeepSpeed, ColossalAI, sharded FSDP). This
-    context does not cover them.
+    Some of MMEngine's strategies read without its ``CheckpointLoader`` (DeepSpeed, ColossalAI,
+    sharded FSDP). This context does not cover them.
 
     Args:
         read: the reader, which takes the source and ``map_location``.
     """
-    def load_checkpoint(filename: str, map_location: Any = None, logger: str = 'current') -> dict[str, Any]:
+
+    def load_checkpoint(
+        filename: str, map_location: Any = None, logger: str = 'current'
+    ) -> dict[str, Any]:
         print_log(f'Loads checkpoint safely from: {filename}', logger=logger)
         content = read(str(filename), map_location)
         if isinstance(meta := content.get('meta'), dict):
-            meta.pop('config', None)  # MMEngine's `resume` would run it as Python, to compare the number of GPUs
+            # MMEngine's `resume` would run it as Python, to compare the number of GPUs.
+            meta.pop('config', None)
         return content
 
     theirs = CheckpointLoader.__dict__['load_checkpoint']

@@ -16,16 +16,18 @@ NOT_OF_MODEL = ('type', 'img_size', 'init_cfg')  # among the arguments of a back
 
 
 def training_settings(source: Any) -> dict[str, Any]:
-    """The images of the training that saved a checkpoint, as far as the config in its ``meta`` says.
+    """The training's image settings, as far as the config in a checkpoint's ``meta`` has them.
 
     MMEngine writes the config's text there. Numbers are read from it, and nothing is run.
 
     Args:
-        source: where the weights come from. A path, or an address, whose file is downloaded. The names of
-            hubs (``timm://``, ``hf://``) are those of models without a config of MMEngine's.
+        source: where the weights come from. A path, or an address, whose file is downloaded. The
+            names of hubs (``timm://``, ``hf://``) are those of models without a config of
+            MMEngine's.
 
     Returns:
-        ``img_size`` in pixels; ``mean`` and ``std`` of values from 0 to 1. What is not said is left out.
+        ``img_size`` in pixels; ``mean`` and ``std`` of values from 0 to 1. What is not said is left
+        out.
 
     Raises:
         ConfigError: if the file cannot be downloaded or read.
@@ -39,13 +41,18 @@ def training_settings(source: Any) -> dict[str, Any]:
     for pixels in (_entry(model, 'data_preprocessor'), _entry(settings, 'data_preprocessor')):
         mean, std = _entry(pixels, 'mean'), _entry(pixels, 'std')
         if fits(Numbers, mean) and fits(Sequence[Positive], std) and len(mean) == len(std):
-            return {**found, **{key: tuple(value / 255 for value in values) for key, values in
-                                (('mean', mean), ('std', std))}}
+            return {
+                **found,
+                **{
+                    key: tuple(value / 255 for value in values)
+                    for key, values in (('mean', mean), ('std', std))
+                },
+            }
     return found
 
 
 def saved_backbone(source: Any) -> dict[str, Any]:
-    """The arguments of the ``vit_plugin.VisionTransformer`` in a checkpoint, but its ``img_size``; {} for other models.
+    """Arguments of a saved ``vit_plugin.VisionTransformer`` but ``img_size``; {} for other models.
 
     Raises:
         ConfigError: as :func:`training_settings`, or if they could run code, see
@@ -62,8 +69,11 @@ def saved_backbone(source: Any) -> dict[str, Any]:
 
 def _saved(source: Any) -> dict[str, Any]:
     """The settings in a checkpoint, or none."""
-    if not isinstance(source, (str, Path)) or str(source).startswith(('timm://', 'hf://')) or not (
-            '://' in str(source) or os.path.exists(os.path.expanduser(source))):
+    if (
+        not isinstance(source, (str, Path))
+        or str(source).startswith(('timm://', 'hf://'))
+        or not ('://' in str(source) or os.path.exists(os.path.expanduser(source)))
+    ):
         return {}
     content = read_source(str(source), mmap=True, payload=False)
     return settings_of(_entry(_entry(content, 'meta'), 'cfg'))
@@ -94,8 +104,14 @@ class _Displays(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         given = node.args[0] if node.args else ast.Dict([], [])
-        if getattr(node.func, 'id', None) != 'dict' or len(node.args) > 1 or not isinstance(given, ast.Dict) or any(
-                word.arg is None for word in node.keywords):
+        if (
+            getattr(node.func, 'id', None) != 'dict'
+            or len(node.args) > 1
+            or not isinstance(given, ast.Dict)
+            or any(word.arg is None for word in node.keywords)
+        ):
             return node
-        return ast.Dict([*given.keys, *(ast.Constant(keyword.arg) for keyword in node.keywords)],
-                        [*given.values, *(keyword.value for keyword in node.keywords)])
+        return ast.Dict(
+            [*given.keys, *(ast.Constant(keyword.arg) for keyword in node.keywords)],
+            [*given.values, *(keyword.value for keyword in node.keywords)],
+        )

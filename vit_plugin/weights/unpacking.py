@@ -23,7 +23,7 @@ PARALLEL, COMPILED = 'module.', '_orig_mod.'  # words of DataParallel and DDP, a
 
 
 def unwrapped(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """Remove the words that torch's wrappers add to names: of compiled parts, and before all names."""
+    """Remove torch's wrapper words from names: those of compiled parts, and common prefixes."""
     inside = {key.replace(COMPILED, ''): key for key in weights}
     while inside and all(key.startswith(PARALLEL) for key in inside):
         inside = {key.removeprefix(PARALLEL): whole for key, whole in inside.items()}
@@ -33,20 +33,28 @@ def unwrapped(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
 
 
 def without_absent(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """Leave out registers that are none: transformers saves an array of (1, 0, C) of a DINOv3 without them."""
+    """Leave out empty registers: transformers saves a (1, 0, C) array for a DINOv3 without any."""
     names = [key for key in weights if not (key.endswith(REGISTERS) and not weights[key].numel())]
     return weights if len(names) == len(weights) else LazyArrays(names, weights.__getitem__)
 
 
 def unstacked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """Split big_vision's scanned blocks, stored as (blocks, ...) under ``encoderblock``, into single blocks."""
+    """Split big_vision's scanned ``encoderblock`` arrays (blocks, ...) into single blocks."""
     scanned = [key for key in weights if '/encoderblock/' in key]
     if not scanned:
         return weights
-    if len({weights[key].shape[:1] for key in scanned}) > 1 or not all(weights[key].numel() for key in scanned):
-        raise ConfigError(f'The checkpoint has blocks of several numbers in {scanned[0]} and the like: it is damaged.')
-    blocks = {key.replace('/encoderblock/', f'/encoderblock_{i}/'): (key, i)
-              for key in scanned for i in range(weights[scanned[0]].shape[0])}
+    if len({weights[key].shape[:1] for key in scanned}) > 1 or not all(
+        weights[key].numel() for key in scanned
+    ):
+        raise ConfigError(
+            f'The checkpoint has blocks of several numbers in {scanned[0]} and the like: it is '
+            'damaged.'
+        )
+    blocks = {
+        key.replace('/encoderblock/', f'/encoderblock_{i}/'): (key, i)
+        for key in scanned
+        for i in range(weights[scanned[0]].shape[0])
+    }
     names = [*(key for key in weights if key not in scanned), *blocks]
 
     def read(name: str) -> Tensor:

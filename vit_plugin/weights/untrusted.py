@@ -49,6 +49,7 @@ class Kind(NamedTuple):
             ``pos_embed``.
         reads: whether its strings may be files of data. Otherwise none is opened.
     """
+
     what: str
     registries: tuple[tuple[root.Registry, type | None], ...] = ()
     inside: Mapping[str, str] = {}
@@ -58,43 +59,90 @@ class Kind(NamedTuple):
 
 
 IN_A_MODEL = ((root.MODELS, nn.Module), (root.TASK_UTILS, object), (root.TRANSFORMS, None))
-IN_A_LOADER = {'dataset': 'dataset', 'sampler': 'sampler', 'batch_sampler': 'sampler',
-               'collate_fn': 'function', 'worker_init_fn': 'function'}
+IN_A_LOADER = {
+    'dataset': 'dataset',
+    'sampler': 'sampler',
+    'batch_sampler': 'sampler',
+    'collate_fn': 'function',
+    'worker_init_fn': 'function',
+}
 KINDS = {
-    'model': Kind('part of a model', IN_A_MODEL, words=True,
-                  unused=('init_cfg', 'pretrained', 'train_cfg', 'batch_augments')),
-    'transform': Kind('transform', ((root.TRANSFORMS, None), ), reads=True),
-    'dataset': Kind('data set', ((root.DATASETS, None), ),
-                    {'pipeline': 'transform', 'metainfo': 'values'}, reads=True),
+    'model': Kind(
+        'part of a model',
+        IN_A_MODEL,
+        words=True,
+        unused=('init_cfg', 'pretrained', 'train_cfg', 'batch_augments'),
+    ),
+    'transform': Kind('transform', ((root.TRANSFORMS, None),), reads=True),
+    'dataset': Kind(
+        'data set',
+        ((root.DATASETS, None),),
+        {'pipeline': 'transform', 'metainfo': 'values'},
+        reads=True,
+    ),
     'loader': Kind('part of a data loader', (), IN_A_LOADER),
-    'sampler': Kind('sampler', ((root.DATA_SAMPLERS, object), )),
-    'function': Kind('function', ((root.FUNCTIONS, None), )),
-    'metric': Kind('metric', ((root.METRICS, object), (root.EVALUATOR, object)), reads=True,
-                   # Where results are written is said by --out.
-                   unused=('outfile_prefix', 'format_only', 'output_dir', 'out_file_path')),
-    'loop': Kind('loop', ((root.LOOPS, object), )),
-    'visualizer': Kind('visualizer', ((root.VISUALIZERS, object), ),
-                       unused=('vis_backends', 'save_dir', 'image')),
-    'hook': Kind('average of the weights', ((root.HOOKS, EMAHook), )),
+    'sampler': Kind('sampler', ((root.DATA_SAMPLERS, object),)),
+    'function': Kind('function', ((root.FUNCTIONS, None),)),
+    'metric': Kind(
+        'metric',
+        ((root.METRICS, object), (root.EVALUATOR, object)),
+        reads=True,
+        # Where results are written is said by --out.
+        unused=('outfile_prefix', 'format_only', 'output_dir', 'out_file_path'),
+    ),
+    'loop': Kind('loop', ((root.LOOPS, object),)),
+    'visualizer': Kind(
+        'visualizer', ((root.VISUALIZERS, object),), unused=('vis_backends', 'save_dir', 'image')
+    ),
+    'hook': Kind('average of the weights', ((root.HOOKS, EMAHook),)),
     'values': Kind('plain value'),
 }
 # A word in a model is none of these.
-ELSEWHERE = (root.MODELS, root.DATASETS, root.METRICS, root.EVALUATOR, root.VISUALIZERS,
-             root.VISBACKENDS, root.HOOKS, root.LOOPS, root.RUNNERS, root.INFERENCERS,
-             root.FUNCTIONS, root.DATA_SAMPLERS)
+ELSEWHERE = (
+    root.MODELS,
+    root.DATASETS,
+    root.METRICS,
+    root.EVALUATOR,
+    root.VISUALIZERS,
+    root.VISBACKENDS,
+    root.HOOKS,
+    root.LOOPS,
+    root.RUNNERS,
+    root.INFERENCERS,
+    root.FUNCTIONS,
+    root.DATA_SAMPLERS,
+)
 
 PREDICT = dict(
-    model='model', data_preprocessor='model', default_scope='values', optimize='values',
-    test_dataloader='loader')
+    model='model',
+    data_preprocessor='model',
+    default_scope='values',
+    optimize='values',
+    test_dataloader='loader',
+)
 TEST = PREDICT | dict(
-    visualizer='visualizer', test_evaluator='metric', test_cfg='loop', tta_model='model', tta_pipeline='transform',
-    custom_hooks='hook', lora='values', float8='values', sharding='values',
-    find_unused_parameters='values', randomness='values', env_cfg='values', log_level='values',
-    verbose='values')
+    visualizer='visualizer',
+    test_evaluator='metric',
+    test_cfg='loop',
+    tta_model='model',
+    tta_pipeline='transform',
+    custom_hooks='hook',
+    lora='values',
+    float8='values',
+    sharding='values',
+    find_unused_parameters='values',
+    randomness='values',
+    env_cfg='values',
+    log_level='values',
+    verbose='values',
+)
 PROBE = TEST | dict(
-    train_dataloader='loader', val_dataloader='loader', val_evaluator='metric', val_cfg='loop')
+    train_dataloader='loader', val_dataloader='loader', val_evaluator='metric', val_cfg='loop'
+)
 # By what is done with a checkpoint: the settings of its config that are used.
-USES = dict(start=dict(model='model', default_scope='values'), predict=PREDICT, test=TEST, probe=PROBE)
+USES = dict(
+    start=dict(model='model', default_scope='values'), predict=PREDICT, test=TEST, probe=PROBE
+)
 
 
 def admit(settings: Mapping[str, Any], path: str, use: str = 'predict') -> dict[str, Any]:
@@ -128,7 +176,7 @@ def _without_data(loader: Any) -> dict[str, Any]:
     def stripped(dataset: Any) -> Any:
         if not isinstance(dataset, Mapping):
             return dataset
-        inner = {key: stripped(dataset[key]) for key in ('dataset', ) if key in dataset}
+        inner = {key: stripped(dataset[key]) for key in ('dataset',) if key in dataset}
         return {**{key: dataset[key] for key in kept if key in dataset}, **inner}
 
     dataset = loader.get('dataset') if isinstance(loader, Mapping) else None
@@ -190,8 +238,11 @@ class _Door:
             suffix = PurePath('x' + value).suffix.lower()
             nameless = not suffix and not (value and FILE.fullmatch(key))
             if suffix not in DATA_SUFFIXES and not nameless:
-                raise _refusal(self.path, place, f'the file {value!r}, whose suffix is none of '
-                               f'{", ".join(DATA_SUFFIXES)}')
+                raise _refusal(
+                    self.path,
+                    place,
+                    f'the file {value!r}, whose suffix is none of {", ".join(DATA_SUFFIXES)}',
+                )
 
 
 def _is_path(name: str) -> bool:
@@ -210,8 +261,10 @@ def _is_average(hook: Any, scope: str) -> bool:
 
 
 def _refusal(path: str, place: str, what: str) -> ConfigError:
-    return ConfigError(f'The config in {path!r} names at {place} {what}, and no code is run and '
-                       f'nothing opened that a checkpoint names; {REMEDY}.')
+    return ConfigError(
+        f'The config in {path!r} names at {place} {what}, and no code is run and '
+        f'nothing opened that a checkpoint names; {REMEDY}.'
+    )
 
 
 def _registered(registry: root.Registry, name: str, scope: str) -> Any:
@@ -222,6 +275,10 @@ def _registered(registry: root.Registry, name: str, scope: str) -> Any:
         import_module(f'{scope}.registry')
     here = registry.children.get(scope, registry)  # some have no child of this framework
     # MMDetection's data sets print that they could not import OneDL.
-    with closed(name, files=False), suppress(RuntimeError, ConfigError), redirect_stdout(StringIO()):
+    with (
+        closed(name, files=False),
+        suppress(RuntimeError, ConfigError),
+        redirect_stdout(StringIO()),
+    ):
         return here.get(name)
     return None

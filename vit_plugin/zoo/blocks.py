@@ -1,6 +1,7 @@
 """Blocks of timm's encoders as our ``encoder``.
 
-Attributes are read by their names, class by class. One that timm renames or removes is an error, and no default.
+Attributes are read by their names, class by class. One that timm renames or removes is an error,
+and no default.
 """
 
 from dataclasses import asdict, fields
@@ -24,18 +25,26 @@ def encoder_of(model: nn.Module) -> tuple[dict[str, int], dict[str, Any], dict[s
     """The sizes, the ``encoder`` and the ``numerics`` of a model's blocks.
 
     Raises:
-        ValueError: if a block is of an unknown kind, or if blocks differ in what our encoder has once.
+        ValueError: if a block is of an unknown kind, or if blocks differ in what our encoder has
+            once.
     """
     read = [_block(block) for block in model.blocks]
     once = {name: _same(name, [parts[name] for parts, _ in read]) for name in PARTS}
-    sizes = dict(embed_dims=model.embed_dim, num_layers=len(read), num_heads=once['num_heads'],
-                 feedforward_channels=once['feedforward_channels'])
+    sizes = dict(
+        embed_dims=model.embed_dim,
+        num_layers=len(read),
+        num_heads=once['num_heads'],
+        feedforward_channels=once['feedforward_channels'],
+    )
     encoder: dict[str, Any] = {}
     for option in fields(BlockOptions):
         values = [asdict(options)[option.name] for _, options in read]
         if any(value != option.default for value in values):
-            encoder[option.name] = values[0] if all(value == values[0] for value in values) else [
-                once['num_heads'] if value is None else value for value in values]
+            encoder[option.name] = (
+                values[0]
+                if all(value == values[0] for value in values)
+                else [once['num_heads'] if value is None else value for value in values]
+            )
     return sizes, encoder, dict(norm_cfg=once['norm_cfg'], act_cfg=once['act_cfg'])
 
 
@@ -49,24 +58,40 @@ def _block(block: nn.Module) -> tuple[dict[str, Any], BlockOptions]:
     """The ``PARTS`` of a block, and its options."""
     scales: list[float]
     if type(block) is eva.EvaBlock:
-        scales = [0. if gamma is None else float(block.init_values or 0.) for gamma in (block.gamma_1, block.gamma_2)]
+        scales = [
+            0.0 if gamma is None else float(block.init_values or 0.0)
+            for gamma in (block.gamma_1, block.gamma_2)
+        ]
     elif type(block) is vision_transformer.Block:
-        scales = [0. if isinstance(scale, nn.Identity) else float(scale.init_values)
-                  for scale in (block.ls1, block.ls2)]
+        scales = [
+            0.0 if isinstance(scale, nn.Identity) else float(scale.init_values)
+            for scale in (block.ls1, block.ls2)
+        ]
     else:
         raise ValueError(f'its blocks ({type(block).__name__}) are not known')
     first, second = scales
-    if second not in (0., first):
+    if second not in (0.0, first):
         raise ValueError('the LayerScales of a block start at different values')
     attn, mlp = block.attn, block.mlp
-    options = BlockOptions(layer_scale_init_value=first, mlp_layer_scale=second == first, **_attention(attn),
-                           **_mlp(mlp))
+    options = BlockOptions(
+        layer_scale_init_value=first,
+        mlp_layer_scale=second == first,
+        **_attention(attn),
+        **_mlp(mlp),
+    )
     if options.proj_bias != _has_biases(mlp):
         raise ValueError("only one of attention's projection and the MLP has a bias")
-    norms = [norm_of(norm) for norm in (block.norm1, block.norm2, attn.q_norm, attn.k_norm, attn.norm, mlp.norm)
-             if not isinstance(norm, nn.Identity)]
-    return dict(num_heads=attn.num_heads, feedforward_channels=_last(mlp).in_features, act_cfg=act_of(mlp.act),
-                norm_cfg=_same('their norms', norms)), options
+    norms = [
+        norm_of(norm)
+        for norm in (block.norm1, block.norm2, attn.q_norm, attn.k_norm, attn.norm, mlp.norm)
+        if not isinstance(norm, nn.Identity)
+    ]
+    return dict(
+        num_heads=attn.num_heads,
+        feedforward_channels=_last(mlp).in_features,
+        act_cfg=act_of(mlp.act),
+        norm_cfg=_same('their norms', norms),
+    ), options
 
 
 def _attention(attn: nn.Module) -> dict[str, Any]:
@@ -77,14 +102,22 @@ def _attention(attn: nn.Module) -> dict[str, Any]:
     if attn.proj.in_features != attn.proj.out_features:
         raise ValueError('its heads together are not as wide as its tokens')
     groups = attn.num_kv_heads if isinstance(attn, layers.AttentionRope) else attn.num_heads
-    return dict(num_kv_heads=None if groups == attn.num_heads else groups, qkv_bias=_qkv_bias(attn),
-                qk_norm=not isinstance(attn.q_norm, nn.Identity), attn_norm=not isinstance(attn.norm, nn.Identity),
-                proj_bias=attn.proj.bias is not None)
+    return dict(
+        num_kv_heads=None if groups == attn.num_heads else groups,
+        qkv_bias=_qkv_bias(attn),
+        qk_norm=not isinstance(attn.q_norm, nn.Identity),
+        attn_norm=not isinstance(attn.norm, nn.Identity),
+        proj_bias=attn.proj.bias is not None,
+    )
 
 
 def _qkv_bias(attn: nn.Module) -> bool | str:
     if attn.qkv is not None:
-        return 'qv' if isinstance(attn, eva.EvaAttention) and attn.q_bias is not None else attn.qkv.bias is not None
+        return (
+            'qv'
+            if isinstance(attn, eva.EvaAttention) and attn.q_bias is not None
+            else attn.qkv.bias is not None
+        )
     match tuple(layer.bias is not None for layer in (attn.q_proj, attn.k_proj, attn.v_proj)):
         case True, True, True:
             return True
@@ -99,7 +132,10 @@ def _mlp(mlp: nn.Module) -> dict[str, Any]:
     if type(mlp) not in (layers.Mlp, *GATED) or (type(mlp) is layers.GluMlp and mlp.gate_last):
         raise ValueError(f'its MLP ({type(mlp).__name__}) is not known')
     has_norm = not isinstance(mlp.norm, nn.Identity)
-    return dict(gated_mlp=type(mlp) in GATED, mlp_norm='input' if has_norm and type(mlp) is GeGluMlp else has_norm)
+    return dict(
+        gated_mlp=type(mlp) in GATED,
+        mlp_norm='input' if has_norm and type(mlp) is GeGluMlp else has_norm,
+    )
 
 
 def _last(mlp: nn.Module) -> nn.Linear:

@@ -35,20 +35,34 @@ def describe(name: str) -> dict[str, Any]:
         for part in (model.norm_pre, model.norm):
             if not isinstance(part, nn.Identity) and norm_of(part) != numerics['norm_cfg']:
                 raise ValueError('it has norms of several kinds')
-        encoder |= {key: value for key, value in (
-            ('reg_token', _count(model.reg_token)),
-            ('dist_token', _count(model.dist_token if isinstance(model, VisionTransformerDistilled) else None)),
-            ('pre_norm', not isinstance(model.norm_pre, nn.Identity)),
-            ('final_norm', not isinstance(model.norm, nn.Identity))) if value != (key == 'final_norm')}
+        encoder |= {
+            key: value
+            for key, value in (
+                ('reg_token', _count(model.reg_token)),
+                (
+                    'dist_token',
+                    _count(
+                        model.dist_token if isinstance(model, VisionTransformerDistilled) else None
+                    ),
+                ),
+                ('pre_norm', not isinstance(model.norm_pre, nn.Identity)),
+                ('final_norm', not isinstance(model.norm, nn.Identity)),
+            )
+            if value != (key == 'final_norm')
+        }
         arguments = dict(
-            img_size=_size(model.patch_embed.img_size), pos_embed=positions_of(model),
-            with_cls_token=model.cls_token is not None, encoder=encoder, numerics=differences(numerics),
-            out_type=OUT_TYPES.get(model.global_pool, 'raw'))
+            img_size=_size(model.patch_embed.img_size),
+            pos_embed=positions_of(model),
+            with_cls_token=model.cls_token is not None,
+            encoder=encoder,
+            numerics=differences(numerics),
+            out_type=OUT_TYPES.get(model.global_pool, 'raw'),
+        )
         return dict(sizes, patch_embed=stem_of(model, name), arguments=arguments)
 
 
 def pooled(name: str) -> tuple[str, dict[str, Any]] | None:
-    """timm's pooling of the tokens of the model with this name, see :func:`~vit_plugin.zoo.pooling.pooling_of`.
+    """Token pooling of the timm model ``name``, see :func:`~vit_plugin.zoo.pooling.pooling_of`.
 
     Raises:
         ConfigError: see :func:`describe`.
@@ -59,7 +73,7 @@ def pooled(name: str) -> tuple[str, dict[str, Any]] | None:
 
 @contextmanager
 def _found(name: str) -> Iterator[nn.Module]:
-    """timm's model with this name. A ``ValueError`` with a reason, or a missing attribute, rejects it.
+    """timm's model of this name, rejected by a ``ValueError`` (the reason) or a missing attribute.
 
     Raises:
         ConfigError: one sentence with the reason.
@@ -68,10 +82,16 @@ def _found(name: str) -> Iterator[nn.Module]:
     try:
         yield model
     except (AttributeError, ValueError) as error:
-        reason = f'{error} in timm {timm.__version__}' if isinstance(error, AttributeError) else str(error)
-        raise ConfigError(f'arch=timm://{name} cannot be computed exactly by vit_plugin.VisionTransformer: {reason}; '
-                          f"take type='vit_plugin.TimmBackbone' with name={name!r}. vit-plugin zoo lists the "
-                          'models that VisionTransformer computes.') from error
+        reason = (
+            f'{error} in timm {timm.__version__}'
+            if isinstance(error, AttributeError)
+            else str(error)
+        )
+        raise ConfigError(
+            f'arch=timm://{name} cannot be computed exactly by vit_plugin.VisionTransformer: '
+            f"{reason}; take type='vit_plugin.TimmBackbone' with name={name!r}. vit-plugin zoo "
+            'lists the models that VisionTransformer computes.'
+        ) from error
 
 
 def _count(tokens: nn.Parameter | None) -> int:

@@ -20,11 +20,19 @@ def row_of(name: str) -> tuple[str, ...]:
         ConfigError: if our backbone cannot compute the same as timm's model.
     """
     arguments = describe(name)
-    parameters = sum(parameter.numel() for part, parameter in find(name).named_parameters()
-                     if not part.startswith(('head', 'fc_norm', 'attn_pool')))
+    parameters = sum(
+        parameter.numel()
+        for part, parameter in find(name).named_parameters()
+        if not part.startswith(('head', 'fc_norm', 'attn_pool'))
+    )
     size = arguments['arguments']['img_size']
-    return (name, *(str(arguments[key]) for key in ('embed_dims', 'num_layers', 'num_heads')),
-            str(stride_of(name)), str(size) if isinstance(size, int) else f'{size[0]} x {size[1]}', f'{parameters:,}')
+    return (
+        name,
+        *(str(arguments[key]) for key in ('embed_dims', 'num_layers', 'num_heads')),
+        str(stride_of(name)),
+        str(size) if isinstance(size, int) else f'{size[0]} x {size[1]}',
+        f'{parameters:,}',
+    )
 
 
 def stride_of(name: str) -> int:
@@ -34,7 +42,7 @@ def stride_of(name: str) -> int:
 
 
 def config_of(name: str) -> dict[str, dict[str, Any]]:
-    """The backbone of a config, spelt out, and the neck if timm's model has a norm or attention in its pooling.
+    """A config's backbone, spelt out, and its neck if timm pools with a norm or attention.
 
     For a name of weights, with the line that loads them, and what they expect of the pixels.
 
@@ -44,7 +52,9 @@ def config_of(name: str) -> dict[str, dict[str, Any]]:
     arguments = describe(name)
     rest = arguments.pop('arguments')
     patch_embed = arguments.pop('patch_embed')
-    backbone = dict(type='vit_plugin.VisionTransformer', arch=arguments, patch_embed=patch_embed, **rest)
+    backbone = dict(
+        type='vit_plugin.VisionTransformer', arch=arguments, patch_embed=patch_embed, **rest
+    )
     parts = dict(backbone=backbone)
     if pooling := pooled(name):
         backbone['out_type'], parts['neck'] = pooling
@@ -55,7 +65,7 @@ def config_of(name: str) -> dict[str, dict[str, Any]]:
 
 
 def pixels_of(name: str) -> dict[str, list[float]]:
-    """Mean and standard deviation of the pixels from 0 to 255, as a name of weights expects them."""
+    """Pixel mean and standard deviation (0 to 255) that the weights with this name expect."""
     cfg = get_pretrained_cfg(name)
     return {key: [round(255 * value, 4) for value in getattr(cfg, key)] for key in ('mean', 'std')}
 
@@ -73,4 +83,7 @@ def lines(names: Iterable[str]) -> Iterator[str]:
 
 def licences(names: Iterable[str]) -> Iterator[str]:
     """A line for each name of weights, with its licence as timm states it."""
-    return (f'{name:<66}{getattr(get_pretrained_cfg(name), "license", None) or "not stated"}' for name in names)
+    return (
+        f'{name:<66}{getattr(get_pretrained_cfg(name), "license", None) or "not stated"}'
+        for name in names
+    )

@@ -10,16 +10,21 @@ from torch import nn
 
 from vit_plugin.errors import ConfigError
 
-# timm's files whose models are Vision Transformers in the sense of our backbone: one encoder of one width.
+# timm's files whose models are Vision Transformers in the sense of our backbone: one encoder of one
+# width.
 FAMILIES = ('vision_transformer', 'deit', 'vision_transformer_hybrid', 'eva', 'vitamin')
+
 
 def names(pretrained: bool = False) -> list[str]:
     """All names of these families.
 
     Args:
-        pretrained: whether to list the names of weights, such as ``'vit_base_patch16_dinov3.lvd1689m'``.
+        pretrained: whether to list the names of weights, such as
+            ``'vit_base_patch16_dinov3.lvd1689m'``.
     """
-    return [name for family in FAMILIES for name in list_models(module=family, pretrained=pretrained)]
+    return [
+        name for family in FAMILIES for name in list_models(module=family, pretrained=pretrained)
+    ]
 
 
 @lru_cache(maxsize=8)
@@ -31,17 +36,24 @@ def find(name: str) -> nn.Module:
     """
     model_name = name.partition('.')[0]
     if not is_model(model_name):
-        raise ConfigError(f'arch=timm://{name}: timm {timm.__version__} has no such model; {_nearest(name)}.')
+        raise ConfigError(
+            f'arch=timm://{name}: timm {timm.__version__} has no such model; {_nearest(name)}.'
+        )
     family = timm.models.model_entrypoint(model_name).__module__.rpartition('.')[2]
     if family not in FAMILIES:
-        raise ConfigError(f'arch=timm://{name} is of the family {family} of timm, which vit_plugin.VisionTransformer '
-                          f"does not compute; take type='vit_plugin.TimmBackbone' with name={name!r}, or a CNN as its "
-                          "stem, patch_embed=dict(type='TimmEmbed', model_name=...).")
+        raise ConfigError(
+            f'arch=timm://{name} is of the family {family} of timm, which '
+            "vit_plugin.VisionTransformer does not compute; take type='vit_plugin.TimmBackbone' "
+            f"with name={name!r}, or a CNN as its stem, patch_embed=dict(type='TimmEmbed', "
+            'model_name=...).'
+        )
     try:
         with torch.device('meta'):
             return timm.create_model(name, num_classes=0).eval()
     except RuntimeError as error:  # of an unknown tag after the dot
-        raise ConfigError(f'arch=timm://{name}: {str(error).splitlines()[0].rstrip(".")}; {_nearest(name)}.') from error
+        raise ConfigError(
+            f'arch=timm://{name}: {str(error).splitlines()[0].rstrip(".")}; {_nearest(name)}.'
+        ) from error
 
 
 def _nearest(name: str) -> str:

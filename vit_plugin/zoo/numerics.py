@@ -36,7 +36,9 @@ def act_of(act: nn.Module) -> dict[str, Any]:
     """
     match type(act).__name__:
         case 'GELU':  # torch's, or timm's, which is exact
-            return dict(type='GELU', approximate=act.approximate if isinstance(act, nn.GELU) else 'none')
+            return dict(
+                type='GELU', approximate=act.approximate if isinstance(act, nn.GELU) else 'none'
+            )
         case 'GELUTanh':
             return dict(type='GELU', approximate='tanh')
         case 'QuickGELU' | 'SiLU' | 'ReLU' as name:

@@ -14,18 +14,30 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.weights.sources import said_once
 from vit_plugin.weights.training import training_settings
 
-# google-research/vision_transformer `input_pipeline.py`: (x - 127.5) / 127.5 of the entire image, resized.
-AUTHORS = dict(interpolation='bilinear', mean=(0.5, ) * 3, std=(0.5, ) * 3, crop_pct=1.0, crop_mode='squash')
+# google-research/vision_transformer `input_pipeline.py`: (x - 127.5) / 127.5 of the entire image,
+# resized.
+AUTHORS = dict(
+    interpolation='bilinear', mean=(0.5,) * 3, std=(0.5,) * 3, crop_pct=1.0, crop_mode='squash'
+)
 # Pillow's numbers. None is what transformers' processors of ViTs do by default.
-INTERPOLATIONS = {0: 'nearest', 1: 'lanczos', 2: 'bilinear', 3: 'bicubic', 4: 'box', 5: 'hamming', None: 'bilinear'}
+INTERPOLATIONS = {
+    0: 'nearest',
+    1: 'lanczos',
+    2: 'bilinear',
+    3: 'bicubic',
+    4: 'box',
+    5: 'hamming',
+    None: 'bilinear',
+}
 
 
 def data_config_of(arch: Any, source: Any = None) -> dict[str, Any]:
-    """Preprocessing that weights expect: ``interpolation``, ``mean``, ``std`` (of 0 to 1), ``crop_pct``, ``crop_mode``.
+    """Preprocessing: ``interpolation``, ``mean``, ``std`` (of 0 to 1), ``crop_pct``, ``crop_mode``.
 
-    The name of the weights tells it (``timm://``, ``hf://``), else the name in ``arch`` (``timm://``), else the answer
-    is the authors' (arXiv:2010.11929). So it is, with a warning, for a model of Hugging Face's hub that does not tell.
-    ``mean`` and ``std`` are those of the training if the weights are a checkpoint that says them, see
+    The name of the weights tells it (``timm://``, ``hf://``), else the name in ``arch``
+    (``timm://``), else the answer is the authors' (arXiv:2010.11929). So it is, with a warning, for
+    a model of Hugging Face's hub that does not tell. ``mean`` and ``std`` are those of the training
+    if the weights are a checkpoint that says them, see
     :func:`~vit_plugin.weights.training.training_settings`.
 
     Args:
@@ -53,8 +65,10 @@ def _of_timm(name: str) -> dict[str, Any]:
     try:
         known = timm.get_pretrained_cfg(name)
     except RuntimeError as error:  # of an unknown tag after the dot
-        raise ConfigError(f'timm://{name}: {str(error).splitlines()[0].rstrip(".")}; vit-plugin zoo --weights lists '
-                          'the names.') from error
+        raise ConfigError(
+            f'timm://{name}: {str(error).splitlines()[0].rstrip(".")}; vit-plugin zoo --weights '
+            'lists the names.'
+        ) from error
     if known is None:
         return dict(AUTHORS)
     found = resolve_data_config(pretrained_cfg=known.to_dict())
@@ -65,13 +79,20 @@ def _of_timm(name: str) -> dict[str, Any]:
 def _of_hugging_face(name: str) -> dict[str, Any]:
     """The model's image processor in transformers, as far as timm has terms for it."""
     from huggingface_hub import hf_hub_download
+
     try:
         file = json.loads(Path(hf_hub_download(name, 'preprocessor_config.json')).read_text())
     except Exception as error:  # noqa: BLE001  of the hub, of the library that it asks with, of the file
-        print_log(f'hf://{name} does not say in its preprocessor_config.json what its weights expect of the pixels '
-                  f'({type(error).__name__}): they get {AUTHORS}.', 'current', logging.WARNING)
+        print_log(
+            f'hf://{name} does not say in its preprocessor_config.json what its weights expect of '
+            f'the pixels ({type(error).__name__}): they get {AUTHORS}.',
+            'current',
+            logging.WARNING,
+        )
         return dict(AUTHORS)
-    readers = dict(interpolation=_interpolation, mean=_mean, std=_std, crop_pct=_crop_pct, crop_mode=_crop_mode)
+    readers = dict(
+        interpolation=_interpolation, mean=_mean, std=_std, crop_pct=_crop_pct, crop_mode=_crop_mode
+    )
     found, assumed = {}, []
     for key, read in readers.items():
         try:
@@ -80,9 +101,13 @@ def _of_hugging_face(name: str) -> dict[str, Any]:
             found[key] = AUTHORS[key]
             assumed.append(key)
     if assumed:
-        print_log(f'hf://{name} does not say in its preprocessor_config.json the {", ".join(assumed)} that its weights '
-                  f'expect: {", ".join(f"{key}={found[key]}" for key in assumed)} is assumed.', 'current',
-                  logging.WARNING)
+        print_log(
+            f'hf://{name} does not say in its preprocessor_config.json the {", ".join(assumed)} '
+            f'that its weights expect: {", ".join(f"{key}={found[key]}" for key in assumed)} is '
+            'assumed.',
+            'current',
+            logging.WARNING,
+        )
     return found
 
 
@@ -91,11 +116,15 @@ def _interpolation(file: Mapping[str, Any]) -> str:
 
 
 def _mean(file: Mapping[str, Any]) -> tuple[float, ...]:
-    return tuple(value / _scale(file) for value in file['image_mean']) if file.get('do_normalize', True) else (0, ) * 3
+    return (
+        tuple(value / _scale(file) for value in file['image_mean'])
+        if file.get('do_normalize', True)
+        else (0,) * 3
+    )
 
 
 def _std(file: Mapping[str, Any]) -> tuple[float, ...]:
-    given = file['image_std'] if file.get('do_normalize', True) else (1, ) * 3
+    given = file['image_std'] if file.get('do_normalize', True) else (1,) * 3
     return tuple(value / _scale(file) for value in given)
 
 
@@ -118,9 +147,10 @@ def _crop_pct(file: Mapping[str, Any]) -> float:
 
 
 def _crop_mode(file: Mapping[str, Any]) -> str:
-    """Both sides are set: squash. One edge is: the image keeps its aspect, and its middle is taken, or padded.
+    """With both sides set, squash. With one edge, keep the aspect ratio and crop the middle or pad.
 
-    A size that is one number is that of the shorter edge where a crop follows, as CLIP's processor reads it.
+    A size that is one number is that of the shorter edge where a crop follows, as CLIP's processor
+    reads it.
     """
     size = file.get('size', 224)
     if not isinstance(size, Mapping):

@@ -11,19 +11,27 @@ from .numerics import act_of, differences, norm_of
 def pooling_of(model: nn.Module) -> tuple[str, dict[str, Any]] | None:
     """The ``out_type`` of the backbone, and the neck after it, which pool as timm's model does.
 
-    None means that the ``out_type`` of :func:`~vit_plugin.zoo.definition.describe` pools: nothing follows the class
-    token or the average.
+    None means that the ``out_type`` of :func:`~vit_plugin.zoo.definition.describe` pools: nothing
+    follows the class token or the average.
 
     Raises:
         ValueError: if a norm or an activation of the pooling is not known.
     """
     neck = dict(type='vit_plugin.TokenPooling', in_channels=model.embed_dim)
     if (pool := model.attn_pool) is not None:
-        # timm's class VisionTransformer attends to the patches alone, unless it is told otherwise; its class Eva to all
+        # timm's class VisionTransformer attends to the patches alone, unless it is told otherwise;
+        # its class Eva to all
         out_type = 'raw' if isinstance(model, Eva) or model.pool_include_prefix else 'featmap'
         numerics = differences(dict(norm_cfg=norm_of(pool.norm), act_cfg=act_of(pool.mlp.act)))
-        return out_type, dict(neck, mode='map', map_cfg=dict(
-            num_heads=pool.num_heads, feedforward_channels=pool.mlp.fc1.out_features, numerics=numerics))
+        return out_type, dict(
+            neck,
+            mode='map',
+            map_cfg=dict(
+                num_heads=pool.num_heads,
+                feedforward_channels=pool.mlp.fc1.out_features,
+                numerics=numerics,
+            ),
+        )
     if model.global_pool == 'avg' and not isinstance(model.fc_norm, nn.Identity):
         return 'featmap', dict(neck, mode='avg', norm_cfg=norm_of(model.fc_norm))
     return None

@@ -34,14 +34,22 @@ def rotary_of(rope: nn.Module) -> dict[str, Any]:
     match rope:
         case RotaryEmbeddingMixed():
             form, halves = 'mixed', False
-        case layers.RotaryEmbeddingDinoV3() if rope.temperature and rope.normalize_coords == 'separate':
+        case layers.RotaryEmbeddingDinoV3() if (
+            rope.temperature and rope.normalize_coords == 'separate'
+        ):
             form, halves, coordinates = 'centred', rope.rotate_half, dict(offset=rope.grid_offset)
         case layers.RotaryEmbeddingCat() if rope.grid_type == 'index' and not rope.in_pixels:
             form, halves = 'index', rope.rotate_half
             coordinates = dict(offset=rope.grid_offset, native_grid=rope.ref_feat_shape)
         case _:
             raise ValueError(f'its rotary positions ({type(rope).__name__}) are not known')
-    coordinates |= dict(shift=rope.shift_coords, jitter=rope.jitter_coords, rescale=rope.rescale_coords)
-    return dict(form=form, temperature=float(rope.temperature), order='yx' if rope.grid_indexing == 'ij' else 'xy',
-                planes='halves' if halves else 'neighbours',
-                **{name: value for name, value in coordinates.items() if value})
+    coordinates |= dict(
+        shift=rope.shift_coords, jitter=rope.jitter_coords, rescale=rope.rescale_coords
+    )
+    return dict(
+        form=form,
+        temperature=float(rope.temperature),
+        order='yx' if rope.grid_indexing == 'ij' else 'xy',
+        planes='halves' if halves else 'neighbours',
+        **{name: value for name, value in coordinates.items() if value},
+    )

@@ -28,7 +28,8 @@ def stem_of(model: nn.Module, name: str) -> dict[str, Any]:
         if name.startswith('flexivit'):
             cfg = dict(type='FlexiPatchEmbed', kernel_size=stem.patch_size[0])
         if stem.img_size[0] % stem.patch_size[0] or stem.img_size[1] % stem.patch_size[1]:
-            cfg['padding'] = 'valid'  # timm's images of this size are cropped, and it takes no others
+            # Timm's images of this size are cropped, and it takes no others.
+            cfg['padding'] = 'valid'
     elif type(stem) is layers.HybridEmbed:
         cfg = _cnn(stem.backbone)
     else:
@@ -37,7 +38,9 @@ def stem_of(model: nn.Module, name: str) -> dict[str, Any]:
     if model.in_chans != 3:
         cfg['in_channels'] = model.in_chans
     if isinstance(stem.proj, nn.Identity) != (cfg['type'] in WITHOUT_PROJECTION):
-        raise ValueError(f"its stem {'lacks' if isinstance(stem.proj, nn.Identity) else 'has'} a projection")
+        raise ValueError(
+            f'its stem {"lacks" if isinstance(stem.proj, nn.Identity) else "has"} a projection'
+        )
     if isinstance(stem.proj, nn.Conv2d) and stem.proj.bias is None:
         cfg['bias'] = False
     if isinstance(stem, layers.PatchEmbed) and not isinstance(stem.norm, nn.Identity):
@@ -48,7 +51,9 @@ def stem_of(model: nn.Module, name: str) -> dict[str, Any]:
 def _cnn(cnn: nn.Module) -> dict[str, Any]:
     match cnn:
         case ResNetV2():
-            return dict(type='ResNetEmbed', stage_depths=tuple(len(stage.blocks) for stage in cnn.stages))
+            return dict(
+                type='ResNetEmbed', stage_depths=tuple(len(stage.blocks) for stage in cnn.stages)
+            )
         case nn.Sequential(conv=layers.StdConv2dSame()):  # the root of a ResNetV2
             return dict(type='ResNetEmbed', stage_depths=())
         case ConvStem():
@@ -70,7 +75,13 @@ def _convolutions(convs: list[nn.Module]) -> dict[str, Any]:
         conv = layer.conv
         if conv.kernel_size != conv.stride or len(set(conv.stride)) > 1 or any(conv.padding):
             raise ValueError('its convolutions overlap or are padded')
-    if not all(isinstance(layer.bn, nn.BatchNorm2d) and isinstance(layer.bn.act, nn.GELU) for layer in convs[:-1]):
+    if not all(
+        isinstance(layer.bn, nn.BatchNorm2d) and isinstance(layer.bn.act, nn.GELU)
+        for layer in convs[:-1]
+    ):
         raise ValueError('its convolutions have other norms or activations than BatchNorm and GELU')
-    return dict(type='ConvEmbed', channels=tuple(layer.conv.out_channels for layer in convs),
-                strides=tuple(layer.conv.stride[0] for layer in convs))
+    return dict(
+        type='ConvEmbed',
+        channels=tuple(layer.conv.out_channels for layer in convs),
+        strides=tuple(layer.conv.stride[0] for layer in convs),
+    )

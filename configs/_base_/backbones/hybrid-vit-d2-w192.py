@@ -1,4 +1,7 @@
-"""A ViT of two blocks on a small pooled ResNet, for 32 x 32 images: 4 x 4 tokens, 69 million operations."""
+"""A two-block ViT on a small pooled ResNet, for 32 x 32 images: 4 x 4 tokens.
+
+It has 69 million operations.
+"""
 
 backbone = dict(
     type='vit_plugin.VisionTransformer',
@@ -8,4 +11,5 @@ backbone = dict(
     img_size=32,
     pos_embed=dict(type='sincos2d', endpoint=False),
     with_cls_token=False,
-    out_type='avg_featmap')
+    out_type='avg_featmap',
+)

@@ -1,4 +1,4 @@
-"""The image tower of SigLIP 2 B/16 (arXiv:2502.14786) and what it expects of the pixels, for dense tasks."""
+"""SigLIP 2 B/16's image tower (arXiv:2502.14786) and its pixel normalisation, for dense tasks."""
 
 _base_ = 'dinov3-vit-base-p16.py'
 

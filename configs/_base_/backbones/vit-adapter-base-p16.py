@@ -1,9 +1,17 @@
-"""ViT-Adapter on B/16 with the authors' ImageNet-21k weights and what they expect of the pixels, for dense tasks."""
+"""ViT-Adapter-B/16 with the authors' ImageNet-21k weights and normalisation, for dense tasks."""
 
 backbone = dict(
-    _delete_=True, type='vit_plugin.ViTAdapter', drop_path_rate=0.3,
+    _delete_=True,
+    type='vit_plugin.ViTAdapter',
+    drop_path_rate=0.3,
     backbone=dict(
-        arch='B/16', with_cls_token=False, drop_path_rate=0.3,
+        arch='B/16',
+        with_cls_token=False,
+        drop_path_rate=0.3,
         init_cfg=dict(
-            type='Pretrained', checkpoint='https://storage.googleapis.com/vit_models/imagenet21k/ViT-B_16.npz')))
+            type='Pretrained',
+            checkpoint='https://storage.googleapis.com/vit_models/imagenet21k/ViT-B_16.npz',
+        ),
+    ),
+)
 pixels = dict(mean=[127.5] * 3, std=[127.5] * 3)

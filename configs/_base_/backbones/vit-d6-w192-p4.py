@@ -6,4 +6,5 @@ backbone = dict(
     img_size=32,
     pos_embed=dict(type='sincos2d', endpoint=False),
     with_cls_token=False,
-    out_type='avg_featmap')
+    out_type='avg_featmap',
+)

@@ -1,4 +1,4 @@
-"""CIFAR-10 as a folder of images, data/cifar10-jpeg/{train,val}/<class>/*.jpg; random crop and flip."""
+"""CIFAR-10 as an image folder, data/cifar10-jpeg/{train,val}/<class>/*.jpg; random crop, flip."""
 
 _base_ = 'cifar10_bs256_device.py'
 
@@ -13,11 +13,22 @@ train_dataloader = dict(
     num_workers=1,
     persistent_workers=True,
     dataset=dict(
-        _delete_=True, type='CustomDataset', data_root='data/cifar10-jpeg', data_prefix='train',
-        pipeline=train_pipeline))
+        _delete_=True,
+        type='CustomDataset',
+        data_root='data/cifar10-jpeg',
+        data_prefix='train',
+        pipeline=train_pipeline,
+    ),
+)
 val_dataloader = dict(
     num_workers=1,
     persistent_workers=True,
     dataset=dict(
-        _delete_=True, type='CustomDataset', data_root='data/cifar10-jpeg', data_prefix='val', pipeline=test_pipeline))
+        _delete_=True,
+        type='CustomDataset',
+        data_root='data/cifar10-jpeg',
+        data_prefix='val',
+        pipeline=test_pipeline,
+    ),
+)
 test_dataloader = val_dataloader

@@ -2,7 +2,21 @@
 
 _base_ = 'cifar10-folder_bs256_views.py'
 
-data_preprocessor = dict(views=[
-    dict(number=2, augments=[dict(type='RandomResizedCrop', scale=32, crop_ratio_range=(0.4, 1.)), *_base_.colours]),
-    dict(number=4, augments=[dict(type='RandomResizedCrop', scale=16, crop_ratio_range=(0.1, 0.4)), *_base_.colours]),
-])
+data_preprocessor = dict(
+    views=[
+        dict(
+            number=2,
+            augments=[
+                dict(type='RandomResizedCrop', scale=32, crop_ratio_range=(0.4, 1.0)),
+                *_base_.colours,
+            ],
+        ),
+        dict(
+            number=4,
+            augments=[
+                dict(type='RandomResizedCrop', scale=16, crop_ratio_range=(0.1, 0.4)),
+                *_base_.colours,
+            ],
+        ),
+    ]
+)

@@ -1,7 +1,8 @@
 """CIFAR-10 in the framework's own data set, which downloads it; random crop and flip."""
 
-data_preprocessor = dict(num_classes=10, mean=[125.307, 122.961, 113.8575], std=[51.5865, 50.847, 51.255],
-                         to_rgb=False)
+data_preprocessor = dict(
+    num_classes=10, mean=[125.307, 122.961, 113.8575], std=[51.5865, 50.847, 51.255], to_rgb=False
+)
 
 train_pipeline = [
     dict(type='RandomCrop', crop_size=32, padding=4),
@@ -10,15 +11,27 @@ train_pipeline = [
 ]
 test_pipeline = [dict(type='PackInputs')]
 
-# An image and its mirror image, each as it is and shifted by one pixel up-left and down-right (arXiv:2404.00498)
+# An image and its mirror image, each as it is and shifted by one pixel up-left and down-right
+# (arXiv:2404.00498)
 tta_pipeline = [
     dict(type='NumpyToPIL'),
-    dict(type='TestTimeAug', transforms=[
-        [dict(type='torchvision/RandomHorizontalFlip', p=p) for p in (0., 1.)],
-        [dict(type='torchvision/Pad', padding=[shift, shift, -shift, -shift], padding_mode='reflect')
-         for shift in (0, 1, -1)],
-        [dict(type='PILToNumpy')],
-        [dict(type='PackInputs')]])]
+    dict(
+        type='TestTimeAug',
+        transforms=[
+            [dict(type='torchvision/RandomHorizontalFlip', p=p) for p in (0.0, 1.0)],
+            [
+                dict(
+                    type='torchvision/Pad',
+                    padding=[shift, shift, -shift, -shift],
+                    padding_mode='reflect',
+                )
+                for shift in (0, 1, -1)
+            ],
+            [dict(type='PILToNumpy')],
+            [dict(type='PackInputs')],
+        ],
+    ),
+]
 
 train_dataloader = dict(
     batch_size=256,

@@ -7,6 +7,7 @@ data_preprocessor = dict(
     augments=[
         dict(type='RandomCrop', crop_size=32, padding=4),
         dict(type='RandomFlip', prob=0.5, direction='horizontal'),
-    ])
+    ],
+)
 
 train_dataloader = dict(dataset=dict(pipeline=[dict(type='PackInputs')]))

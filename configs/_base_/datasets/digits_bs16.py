@@ -3,8 +3,15 @@
 data_preprocessor = dict(num_classes=10, mean=[127.5], std=[127.5], to_rgb=False)
 
 train_pipeline = [
-    dict(type='Rotate', magnitude_range=(0, 15), magnitude_level=15, magnitude_std='inf', prob=1., pad_val=0,
-         interpolation='bilinear'),
+    dict(
+        type='Rotate',
+        magnitude_range=(0, 15),
+        magnitude_level=15,
+        magnitude_std='inf',
+        prob=1.0,
+        pad_val=0,
+        interpolation='bilinear',
+    ),
     dict(type='PackInputs'),
 ]
 test_pipeline = [dict(type='PackInputs')]
@@ -22,7 +29,7 @@ val_dataloader = dict(
     dataset=dict(type='vit_plugin.Digits', split='val', pipeline=test_pipeline),
     sampler=dict(type='DefaultSampler', shuffle=False),
 )
-val_evaluator = dict(type='Accuracy', topk=(1, ))
+val_evaluator = dict(type='Accuracy', topk=(1,))
 
 test_dataloader = val_dataloader
 test_evaluator = val_evaluator

@@ -8,10 +8,22 @@ train_pipeline = [
     dict(type='vit_plugin.LoadImage'),
     dict(type='RandomResizedCrop', scale=224, backend='pillow', interpolation='bicubic'),
     dict(type='RandomFlip', prob=0.5, direction='horizontal'),
-    dict(type='RandAugment', policies='timm_increasing', num_policies=2, magnitude_level=9,
-         magnitude_std=0.5, hparams=dict(pad_val=[104, 116, 124], interpolation='bicubic')),
-    dict(type='RandomErasing', erase_prob=0.25, mode='rand', max_area_ratio=1 / 3,
-         fill_color=[103.53, 116.28, 123.675], fill_std=[57.375, 57.12, 58.395]),
+    dict(
+        type='RandAugment',
+        policies='timm_increasing',
+        num_policies=2,
+        magnitude_level=9,
+        magnitude_std=0.5,
+        hparams=dict(pad_val=[104, 116, 124], interpolation='bicubic'),
+    ),
+    dict(
+        type='RandomErasing',
+        erase_prob=0.25,
+        mode='rand',
+        max_area_ratio=1 / 3,
+        fill_color=[103.53, 116.28, 123.675],
+        fill_std=[57.375, 57.12, 58.395],
+    ),
     dict(type='PackInputs'),
 ]
 test_pipeline = [

@@ -1,10 +1,15 @@
-"""ImageNet-1k at 384 px as the authors fine-tune: crops of 5 to 100 % of the area, flips; resized whole to test."""
+"""ImageNet-1k at 384 px for the authors' fine-tuning: crops of 5 to 100 % of the area, flips.
+
+Test images are resized whole.
+"""
 
 data_preprocessor = dict(num_classes=1000, mean=[127.5] * 3, std=[127.5] * 3, to_rgb=True)
 
 train_pipeline = [
     dict(type='vit_plugin.LoadImage'),
-    dict(type='RandomResizedCrop', scale=384, crop_ratio_range=(0.05, 1.0), interpolation='bilinear'),
+    dict(
+        type='RandomResizedCrop', scale=384, crop_ratio_range=(0.05, 1.0), interpolation='bilinear'
+    ),
     dict(type='RandomFlip', prob=0.5, direction='horizontal'),
     dict(type='PackInputs'),
 ]
@@ -17,7 +22,9 @@ test_pipeline = [
 train_dataloader = dict(
     batch_size=64,
     num_workers=8,
-    dataset=dict(type='ImageNet', data_root='data/imagenet', split='train', pipeline=train_pipeline),
+    dataset=dict(
+        type='ImageNet', data_root='data/imagenet', split='train', pipeline=train_pipeline
+    ),
     sampler=dict(type='vit_plugin.InfiniteSampler', shuffle=True),
 )
 val_dataloader = dict(

@@ -2,5 +2,15 @@
 
 _base_ = 'vit-d6-w256-p4.py'
 
-model = dict(backbone=dict(patch_embed=dict(
-    _delete_=True, type='ResNetEmbed', stage_depths=(2, 2), width=32, root_stride=2, patch_size=1)))
+model = dict(
+    backbone=dict(
+        patch_embed=dict(
+            _delete_=True,
+            type='ResNetEmbed',
+            stage_depths=(2, 2),
+            width=32,
+            root_stride=2,
+            patch_size=1,
+        )
+    )
+)

@@ -3,4 +3,5 @@
 model = dict(
     type='ImageClassifier',
     backbone=dict(type='vit_plugin.VisionTransformer', arch='B/16'),
-    head=dict(type='vit_plugin.ViTClsHead', num_classes=1000, in_channels=768))
+    head=dict(type='vit_plugin.ViTClsHead', num_classes=1000, in_channels=768),
+)

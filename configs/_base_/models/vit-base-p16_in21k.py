@@ -2,6 +2,11 @@
 
 _base_ = 'vit-base-p16.py'
 
-model = dict(backbone=dict(init_cfg=dict(
-    type='Pretrained',
-    checkpoint='https://storage.googleapis.com/vit_models/imagenet21k/ViT-B_16.npz')))
+model = dict(
+    backbone=dict(
+        init_cfg=dict(
+            type='Pretrained',
+            checkpoint='https://storage.googleapis.com/vit_models/imagenet21k/ViT-B_16.npz',
+        )
+    )
+)

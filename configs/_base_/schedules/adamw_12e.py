@@ -5,7 +5,8 @@ _base_ = '../mmdet_runtime.py'
 optim_wrapper = dict(
     type='vit_plugin.OptimWrapper',
     optimizer=dict(type='AdamW', lr=5e-4, weight_decay=0.05, fused=True),
-    clip_grad=dict(max_norm=1.0))
+    clip_grad=dict(max_norm=1.0),
+)
 param_scheduler = [
     dict(type='LinearLR', start_factor=0.01, end=1, convert_to_iter_based=True),
     dict(type='CosineAnnealingLR', begin=1, convert_to_iter_based=True),

@@ -1,4 +1,4 @@
-"""AdamW for 100 epochs of fine-tuning with few labels: 10 epochs of warm-up, cosine, clipped at 1."""
+"""AdamW for 100 epochs of fine-tuning with few labels: 10 warm-up epochs, cosine, clipped at 1."""
 
 _base_ = 'adamw_selfsup_100e.py'
 

@@ -1,4 +1,6 @@
-"""AdamW for 300 epochs of ImageNet-1k, batch 1024: 10,000 steps of warm-up (8 epochs), cosine, clipped at 1.
+"""AdamW for 300 epochs of ImageNet-1k, batch 1024: 8 epochs of warm-up, cosine, clipped at 1.
+
+The warm-up has 10,000 steps.
 
 big_vision's weight decay of 1e-4 a step, without the learning rate in it, is 0.1 here.
 """
@@ -8,9 +10,11 @@ _base_ = '../default_runtime.py'
 optim_wrapper = dict(
     type='vit_plugin.AmpOptimWrapper',
     constructor='vit_plugin.LayerDecayOptimWrapperConstructor',
-    paramwise_cfg=dict(layer_decay_rate=1., flat_decay_mult=0.),  # no weight decay of norms, biases and positions
+    # No weight decay of norms, biases and positions.
+    paramwise_cfg=dict(layer_decay_rate=1.0, flat_decay_mult=0.0),
     optimizer=dict(type='AdamW', lr=1e-3, weight_decay=0.1, fused=True),
-    clip_grad=dict(max_norm=1.0))
+    clip_grad=dict(max_norm=1.0),
+)
 param_scheduler = [
     dict(type='LinearLR', start_factor=1e-4, end=8, convert_to_iter_based=True),
     dict(type='CosineAnnealingLR', begin=8, convert_to_iter_based=True),

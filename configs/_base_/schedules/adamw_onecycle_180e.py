@@ -3,8 +3,10 @@
 optim_wrapper = dict(
     type='vit_plugin.OptimWrapper',
     constructor='vit_plugin.LayerDecayOptimWrapperConstructor',
-    paramwise_cfg=dict(layer_decay_rate=1., flat_decay_mult=0.),  # no weight decay of norms, biases and positions
-    optimizer=dict(type='AdamW', lr=3e-4, weight_decay=0.03, fused=True))
+    # No weight decay of norms, biases and positions.
+    paramwise_cfg=dict(layer_decay_rate=1.0, flat_decay_mult=0.0),
+    optimizer=dict(type='AdamW', lr=3e-4, weight_decay=0.03, fused=True),
+)
 param_scheduler = dict(type='OneCycleLR', eta_max=3e-4, by_epoch=True, convert_to_iter_based=True)
 schedule_length = 180
 train_cfg = dict(by_epoch=True, max_epochs=180, val_interval=1)

@@ -2,4 +2,6 @@
 
 _base_ = 'adamw_selfsup_100e.py'
 
-optim_wrapper = dict(optimizer=dict(_delete_=True, type='vit_plugin.Muon', lr=5e-3, weight_decay=0.05))
+optim_wrapper = dict(
+    optimizer=dict(_delete_=True, type='vit_plugin.Muon', lr=5e-3, weight_decay=0.05)
+)

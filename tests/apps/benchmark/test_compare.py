@@ -12,8 +12,16 @@ CASE = Case(TINY, size=32, batch=2)
 pytestmark = pytest.mark.filterwarnings('ignore')  # the peers', at their import
 
 
-@pytest.mark.parametrize('change', [
-    {}, dict(mode='train'), dict(output='featmap', dtype='bfloat16'), dict(mode='train', dtype='amp')], ids=str)
+@pytest.mark.parametrize(
+    'change',
+    [
+        {},
+        dict(mode='train'),
+        dict(output='featmap', dtype='bfloat16'),
+        dict(mode='train', dtype='amp'),
+    ],
+    ids=str,
+)
 def test_all_peers_are_measured_on_equal_outputs(change):
     case = dataclasses.replace(CASE, **change)
     rows = {row.implementation: row for row in compare(case, ('timm', 'mmpretrain'), rounds=2)}
@@ -28,8 +36,12 @@ def test_all_peers_are_measured_on_equal_outputs(change):
 
 def test_of_the_peers_timm_has_hybrids():
     messages = []
-    rows = compare(dataclasses.replace(CASE, model=HYBRID, mode='train'), ('timm', 'mmpretrain'), rounds=1,
-                   log=messages.append)
+    rows = compare(
+        dataclasses.replace(CASE, model=HYBRID, mode='train'),
+        ('timm', 'mmpretrain'),
+        rounds=1,
+        log=messages.append,
+    )
     assert [row.implementation for row in rows] == ['vit_plugin', 'vit_plugin, no passes', 'timm']
     assert len(messages) == 1
     assert 'mmpretrain is left out' in messages[0]
@@ -37,7 +49,7 @@ def test_of_the_peers_timm_has_hybrids():
 
 def test_transformers():
     pytest.importorskip('transformers')
-    rows = compare(CASE, ('transformers', ), rounds=1)
+    rows = compare(CASE, ('transformers',), rounds=1)
     assert rows[2].implementation == 'transformers'
 
 
@@ -50,13 +62,21 @@ def test_compiled():
 @pytest.mark.parametrize('mode', ['forward', 'train'])
 def test_other_outputs_are_an_error(mode):
     with pytest.raises(ConfigError, match='timm does not compute what vit_plugin computes'):
-        compare(dataclasses.replace(CASE, mode=mode), ('timm', ), options=dict(numerics=dict(
-            base='timm', norm_cfg=dict(eps=0.1))))
+        compare(
+            dataclasses.replace(CASE, mode=mode),
+            ('timm',),
+            options=dict(numerics=dict(base='timm', norm_cfg=dict(eps=0.1))),
+        )
 
 
 def test_a_tolerance_admits_them_and_the_table_has_the_difference():
-    rows = compare(CASE, ('timm', ), rounds=1, tolerance=1., options=dict(numerics=dict(
-        base='timm', norm_cfg=dict(eps=0.1))))
+    rows = compare(
+        CASE,
+        ('timm',),
+        rounds=1,
+        tolerance=1.0,
+        options=dict(numerics=dict(base='timm', norm_cfg=dict(eps=0.1))),
+    )
     assert 1e-4 < rows[2].difference < 1
     lines = format_table(rows).splitlines()
     assert len({len(line) for line in lines}) == 1

@@ -25,23 +25,37 @@ def runner_of(epochs: int, img_size: object = 224, **loop) -> SimpleNamespace:
     return SimpleNamespace(train_loop=train_loop, max_epochs=epochs, cfg=cfg)
 
 
-@pytest.mark.parametrize(('seconds', 'words'), [
-    (0.1, '2 seconds'), (40, '40 seconds'), (721, '12 minutes'), (3700, '62 minutes'),
-    (12600, '3.5 hours')])
+@pytest.mark.parametrize(
+    ('seconds', 'words'),
+    [
+        (0.1, '2 seconds'),
+        (40, '40 seconds'),
+        (721, '12 minutes'),
+        (3700, '62 minutes'),
+        (12600, '3.5 hours'),
+    ],
+)
 def test_times_are_said_as_people_say_them(seconds, words):
     assert duration.in_words(seconds) == words
 
 
 def test_within_an_hour_nothing_is_proposed():
-    assert duration.plan_of(runner_of(10), 600.) == 'The training takes about 10 minutes on this machine.'
+    assert (
+        duration.plan_of(runner_of(10), 600.0)
+        == 'The training takes about 10 minutes on this machine.'
+    )
 
 
-@pytest.mark.parametrize(('img_size', 'proposed'), [
-    ((480, 640), 'smaller images by --img-size 320 or fewer epochs by --epochs 10'),  # a quarter of the pixels
-    (64, 'fewer epochs by --epochs 10'),  # smaller images would show nothing
-])
+@pytest.mark.parametrize(
+    ('img_size', 'proposed'),
+    [
+        # A quarter of the pixels.
+        ((480, 640), 'smaller images by --img-size 320 or fewer epochs by --epochs 10'),
+        (64, 'fewer epochs by --epochs 10'),  # smaller images would show nothing
+    ],
+)
 def test_over_an_hour_flags_are_proposed_that_make_it_one(img_size, proposed):
-    text = duration.plan_of(runner_of(40, img_size), 4 * 3600.)
+    text = duration.plan_of(runner_of(40, img_size), 4 * 3600.0)
     said = 'The training takes about 4.0 hours on this machine. About an hour:'
     assert text == f'{said} {proposed}.'
 
@@ -74,11 +88,13 @@ def test_the_forecast_changes_nothing_of_the_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_digits(tmp_path / 'digits', per_class=10)
     path = write_config(
-        Request('digits', arch='timm://test_vit', epochs=1, batch_size=8, img_size=32))
+        Request('digits', arch='timm://test_vit', epochs=1, batch_size=8, img_size=32)
+    )
     said, states = [], []
     for name, hooks in (('with', [duration.DurationHook()]), ('without', [])):
-        cfg = read_config(path, dict(
-            work_dir=name, custom_hooks=[], launcher='none', randomness=dict(seed=1)))
+        cfg = read_config(
+            path, dict(work_dir=name, custom_hooks=[], launcher='none', randomness=dict(seed=1))
+        )
         for loader in (cfg.train_dataloader, cfg.val_dataloader):
             loader.update(num_workers=0)
         runner = build_runner(cfg)

@@ -7,10 +7,23 @@ from vit_plugin.apps.from_data.request import Request
 
 
 def test_what_is_written_is_read_back():
-    steps = [dict(type='A', scale=(1, 2)), dict(type='B' * 60, name='C' * 60, one=(1, ), none=None, yes=True)]
-    loader = dict(pipeline=Reference('steps'), lr=1e-5, empty=dict(), deep=dict(names=[f'name {i}' for i in range(40)]))
-    sections = dict(classes=['a', "b's", 'c"d'], steps=steps, loader=loader, other=Reference('loader'))
-    text = text_of(Recipe('What it does. ' * 20, sections, [], None, {}), Request('my data', arch='B/16', epochs=3))
+    steps = [
+        dict(type='A', scale=(1, 2)),
+        dict(type='B' * 60, name='C' * 60, one=(1,), none=None, yes=True),
+    ]
+    loader = dict(
+        pipeline=Reference('steps'),
+        lr=1e-5,
+        empty=dict(),
+        deep=dict(names=[f'name {i}' for i in range(40)]),
+    )
+    sections = dict(
+        classes=['a', "b's", 'c"d'], steps=steps, loader=loader, other=Reference('loader')
+    )
+    text = text_of(
+        Recipe('What it does. ' * 20, sections, [], None, {}),
+        Request('my data', arch='B/16', epochs=3),
+    )
     cfg = Config.fromstring(text, '.py').to_dict()
     written = dict(loader, pipeline=steps)
     assert {name: cfg[name] for name in sections} == dict(sections, loader=written, other=written)

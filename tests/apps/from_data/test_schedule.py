@@ -8,7 +8,9 @@ from vit_plugin.apps.from_data.schedule import adamw, batch_size_for, epochs_for
 from vit_plugin.engine.optim.schedules import scaled
 
 
-@pytest.mark.parametrize(('count', 'expected'), [(3, 3), (100, 8), (320, 16), (639, 16), (640, 32), (50000, 64)])
+@pytest.mark.parametrize(
+    ('count', 'expected'), [(3, 3), (100, 8), (320, 16), (639, 16), (640, 32), (50000, 64)]
+)
 def test_an_epoch_has_twenty_steps_where_it_can(count, expected):
     assert batch_size_for(count, 64) == expected
     assert batch_size_for(count, 64, 16) == max(expected, min(count, 16))
@@ -26,10 +28,13 @@ def test_the_rate_follows_the_root_of_the_batch():
 
 @pytest.mark.parametrize('epochs', [1, 2, 50])
 def test_a_run_of_any_length_reaches_its_rate(epochs):
-    recipe, steps = adamw(1e-3, 0.05, 1., 20, epochs, 16, 'accuracy/top1', None), 20 * epochs
+    recipe, steps = adamw(1e-3, 0.05, 1.0, 20, epochs, 16, 'accuracy/top1', None), 20 * epochs
     optimizer = torch.optim.SGD([torch.zeros(1)], lr=recipe['optim_wrapper']['optimizer']['lr'])
     parts = scaled(recipe['param_scheduler'], epochs, recipe['schedule_length'], True, 20)
-    schedules = [PARAM_SCHEDULERS.build(dict(part, end=part.get('end', steps), optimizer=optimizer)) for part in parts]
+    schedules = [
+        PARAM_SCHEDULERS.build(dict(part, end=part.get('end', steps), optimizer=optimizer))
+        for part in parts
+    ]
     rates = []
     for _ in range(steps):
         rates.append(optimizer.param_groups[0]['lr'])
@@ -42,5 +47,9 @@ def test_a_run_of_any_length_reaches_its_rate(epochs):
 
 @pytest.mark.parametrize(('epochs', 'interval'), [(1, 1), (50, 1), (51, 2), (300, 6)])
 def test_a_run_has_fifty_validations_at_most(epochs, interval):
-    recipe = adamw(1e-3, 0.05, 1., 20, epochs, 16, 'accuracy/top1', None)
-    assert recipe['train_cfg']['val_interval'] == recipe['default_hooks']['checkpoint']['interval'] == interval
+    recipe = adamw(1e-3, 0.05, 1.0, 20, epochs, 16, 'accuracy/top1', None)
+    assert (
+        recipe['train_cfg']['val_interval']
+        == recipe['default_hooks']['checkpoint']['interval']
+        == interval
+    )

@@ -36,7 +36,10 @@ def test_the_config_says_all_of_a_classifier(folder, capsys):
     write_digits(folder / 'digits', per_class=10)
     path = write_config(request_for())
     assert path == Path('work_dirs/digits/config.py')
-    assert '3 classes. 27 images to train on, 3 images held out, a tenth of each class' in capsys.readouterr().out
+    assert (
+        '3 classes. 27 images to train on, 3 images held out, a tenth of each class'
+        in capsys.readouterr().out
+    )
     cfg = read_config(path)
     check_config(cfg)
     assert cfg.work_dir == str(folder / 'work_dirs/digits')
@@ -49,7 +52,10 @@ def test_the_config_says_all_of_a_classifier(folder, capsys):
     assert cfg.test_dataloader == cfg.val_dataloader
     assert 'load_from' not in path.read_text()
     assert cfg.optim_wrapper.paramwise_cfg.layer_decay_rate == 1
-    lists = {name: Path(f'work_dirs/digits/{name}.txt').read_text().splitlines() for name in ('train', 'val')}
+    lists = {
+        name: Path(f'work_dirs/digits/{name}.txt').read_text().splitlines()
+        for name in ('train', 'val')
+    }
     assert [len(lines) for lines in lists.values()] == [27, 3]
     assert lists['train'][0].startswith('digit 0/')
     assert all(Path('digits', line.rsplit(' ', 1)[0]).is_file() for line in lists['val'])
@@ -61,19 +67,28 @@ def test_the_config_says_all_of_a_classifier(folder, capsys):
 def test_with_weights_it_is_fine_tuning(folder):
     write_digits(folder / 'digits')
     torch.save({}, 'weights.pth')
-    cfg = read_config(write_config(request_for(
-        weights='weights.pth', epochs=3, batch_size=4, img_size=32, work_dir='w')))
+    cfg = read_config(
+        write_config(
+            request_for(weights='weights.pth', epochs=3, batch_size=4, img_size=32, work_dir='w')
+        )
+    )
     assert cfg.load_from == 'weights.pth'
     assert (cfg.train_cfg.max_epochs, cfg.train_dataloader.batch_size) == (3, 4)
     assert cfg.model.backbone.img_size == 32
     assert 0 < cfg.optim_wrapper.paramwise_cfg.layer_decay_rate < 1
-    assert [step.type for step in cfg.test_pipeline[1:3]] == ['ResizeEdge', 'CenterCrop']  # as timm tests this model
-    assert read_config(write_config(request_for(weights='weights.pth'))).model.backbone.img_size == 160
+    # As timm tests this model.
+    assert [step.type for step in cfg.test_pipeline[1:3]] == ['ResizeEdge', 'CenterCrop']
+    assert (
+        read_config(write_config(request_for(weights='weights.pth'))).model.backbone.img_size == 160
+    )
 
 
 def test_a_checkpoint_says_its_size_and_normalisation(folder, capsys):
     write_digits(folder / 'digits')
-    text = 'model = dict(backbone=dict(img_size=32))\ndata_preprocessor = dict(mean=[1., 2., 3.], std=[4., 5., 6.])\n'
+    text = (
+        'model = dict(backbone=dict(img_size=32))\ndata_preprocessor = dict(mean=[1., 2., 3.], '
+        'std=[4., 5., 6.])\n'
+    )
     torch.save(dict(meta=dict(cfg=text), state_dict={}), 'epoch_1.pth')
     cfg = read_config(write_config(request_for(arch='Ti/16', weights='epoch_1.pth')))
     assert cfg.model.backbone.img_size == cfg.train_pipeline[1].scale == 32
@@ -111,13 +126,17 @@ def test_earlier_runs_are_no_classes(folder):
 @pytest.mark.parametrize('write', [write_voc, write_coco])
 def test_boxes_without_their_task_name_it(folder, write):
     write(folder / 'boxes')
-    with pytest.raises(ConfigError, match="'boxes' has boxes as (Pascal VOC|COCO); give --task detection"):
+    with pytest.raises(
+        ConfigError, match="'boxes' has boxes as (Pascal VOC|COCO); give --task detection"
+    ):
         write_config(request_for(data='boxes'))
 
 
 def test_masks_without_their_task_name_it(folder):
     write_masks(folder / 'scenes')
-    with pytest.raises(ConfigError, match="'scenes' has images and masks; give --task segmentation"):
+    with pytest.raises(
+        ConfigError, match="'scenes' has images and masks; give --task segmentation"
+    ):
         write_config(request_for(data='scenes'))
 
 
@@ -125,15 +144,24 @@ def test_another_config_in_the_work_directory_is_left_as_it_is(folder):
     write_digits(folder / 'digits')
     path = write_config(request_for())
     path.write_text(path.read_text() + '# mine\n')
-    with pytest.raises(ConfigError, match=r'another config\.py; continue with that one by vit-plugin train work_dirs'):
+    with pytest.raises(
+        ConfigError,
+        match=r'another config\.py; continue with that one by vit-plugin train work_dirs',
+    ):
         write_config(request_for())
     assert path.read_text().endswith('# mine\n')
 
 
 @needs_mmdet
-@pytest.mark.parametrize(('arch', 'strides'), [
-    pytest.param('R26+Ti/32', [8, 16, 32], marks=pytest.mark.nightly), ('R+Ti/16', [8, 16, 32]), (ARCH, [8, 16, 32]),
-    ('Ti/14', [7, 14, 28])])
+@pytest.mark.parametrize(
+    ('arch', 'strides'),
+    [
+        pytest.param('R26+Ti/32', [8, 16, 32], marks=pytest.mark.nightly),
+        ('R+Ti/16', [8, 16, 32]),
+        (ARCH, [8, 16, 32]),
+        ('Ti/14', [7, 14, 28]),
+    ],
+)
 def test_a_detector_has_anchors_on_every_map(folder, arch, strides):
     write_voc(folder / 'cells')
     cfg = read_config(write_config(request_for(data='cells', task='detection', arch=arch)))
@@ -157,6 +185,7 @@ def test_every_form_of_boxes_is_trained_validated_and_tested_from_our_listing(fo
     assert cfg.train_pipeline[2].scale == (128, 96)
     init_default_scope('mmdet')
     import mmdet.datasets  # noqa: F401
+
     sizes = {}
     for split in ('train', 'val', 'test'):
         dataset = cfg[f'{split}_dataloader'].dataset
@@ -167,7 +196,9 @@ def test_every_form_of_boxes_is_trained_validated_and_tested_from_our_listing(fo
         sizes[split] = len(built)
         assert built.metainfo['classes'] == ['bar', 'square']
         assert len(built.get_data_info(0)['instances']) == 2
-    assert sizes == (dict(train=6, val=2, test=2) if BOXES[write_form][1] else dict(train=9, val=1, test=1))
+    assert sizes == (
+        dict(train=6, val=2, test=2) if BOXES[write_form][1] else dict(train=9, val=1, test=1)
+    )
 
 
 def test_a_test_is_left_to_its_command(folder):
@@ -175,7 +206,9 @@ def test_a_test_is_left_to_its_command(folder):
         write_digits(folder / 'digits' / split, per_class=count)
     cfg = read_config(write_config(request_for()))
     check_config(cfg)
-    files = [Path(cfg[f'{split}_dataloader'].dataset.ann_file) for split in ('train', 'val', 'test')]
+    files = [
+        Path(cfg[f'{split}_dataloader'].dataset.ann_file) for split in ('train', 'val', 'test')
+    ]
     assert [len(file.read_text().splitlines()) for file in files] == [30, 6, 9]
 
 
@@ -183,7 +216,9 @@ def test_a_test_is_left_to_its_command(folder):
 def test_what_a_list_of_lines_cannot_hold_is_in_json(folder, kind):
     write_digits(folder / 'digits', per_class=10)
     if kind == 'latin-1':
-        os.rename(os.fsencode(folder / 'digits/digit 0'), os.fsencode(folder / 'digits') + b'/b\xe4r')
+        os.rename(
+            os.fsencode(folder / 'digits/digit 0'), os.fsencode(folder / 'digits') + b'/b\xe4r'
+        )
     else:
         images = sorted((folder / 'digits').rglob('*.png'))
         rows = [f'{path.name[:3]}{i},{"a|b" if i % 2 else "b"}' for i, path in enumerate(images)]
@@ -197,6 +232,7 @@ def test_what_a_list_of_lines_cannot_hold_is_in_json(folder, kind):
     check_config(cfg)
     init_default_scope('mmpretrain')
     import mmpretrain.datasets  # noqa: F401
+
     dataset = DATASETS.build(cfg.train_dataloader.dataset)
     assert dataset[0]['inputs'].shape == (3, 64, 64)
     assert (cfg.model.head.type == 'MultiLabelLinearClsHead') == (kind == 'several classes')
@@ -220,7 +256,8 @@ def test_what_was_left_out_is_in_a_report(folder, capsys):
 
 
 def test_without_an_arch_it_is_a_small_hybrid(folder, capsys):
-    cfg = read_config(write_config(Request('digits')))  # which is scikit-learn's, where there is no such folder
+    # Which is scikit-learn's, where there is no such folder.
+    cfg = read_config(write_config(Request('digits')))
     assert '1618 images to train on, 179 images held out' in capsys.readouterr().out
     check_config(cfg)
     assert len(list(Path('digits').glob('?/*.png'))) == 1797
@@ -228,14 +265,21 @@ def test_without_an_arch_it_is_a_small_hybrid(folder, capsys):
     assert (cfg.model.backbone.img_size, cfg.model.backbone.out_type) == (32, 'avg_featmap')
     large = dict(data=write_digits(folder / 'large', size=150).name, work_dir='large_run')
     cfg = read_config(write_config(Request(**large)))
-    assert (cfg.model.backbone.patch_embed.channels, cfg.model.backbone.img_size) == ((16, 32, 64, 128), 128)
-    assert 'Few photographs teach little from scratch' in ' '.join(Path('large_run/config.py').read_text().split())
+    assert (cfg.model.backbone.patch_embed.channels, cfg.model.backbone.img_size) == (
+        (16, 32, 64, 128),
+        128,
+    )
+    assert 'Few photographs teach little from scratch' in ' '.join(
+        Path('large_run/config.py').read_text().split()
+    )
 
 
 def test_few_steps_augment_little(folder):
     write_digits(folder / 'digits', per_class=10)
-    few, many = (read_config(write_config(Request('digits', epochs=epochs, work_dir=f'{epochs}')))
-                 for epochs in (3, 3000))
+    few, many = (
+        read_config(write_config(Request('digits', epochs=epochs, work_dir=f'{epochs}')))
+        for epochs in (3, 3000)
+    )
     kinds = [[step.type for step in cfg.train_pipeline] for cfg in (few, many)]
     assert ('RandAugment' in kinds[0], 'RandAugment' in kinds[1]) == (False, True)
     assert ('train_cfg' in few.model, 'train_cfg' in many.model) == (False, True)
@@ -247,14 +291,22 @@ def test_a_checkpoint_says_its_model(folder):
     torch.save(dict(meta=dict(cfg=first.read_text()), state_dict={}), 'epoch_1.pth')
     cfg = read_config(write_config(Request('digits', weights='epoch_1.pth', work_dir='tuned')))
     assert cfg.model.backbone == read_config(first).model.backbone
-    assert [any(step.type == 'RandomFlip' for step in read_config(path).train_pipeline)
-            for path in (first, 'tuned/config.py')] == [False, True]
+    assert [
+        any(step.type == 'RandomFlip' for step in read_config(path).train_pipeline)
+        for path in (first, 'tuned/config.py')
+    ] == [False, True]
 
 
-@pytest.mark.parametrize(('size', 'task', 'channels', 'blocks'), [
-    (32, 'classification', (64, 128, 192), 2), (32, 'detection', (32, 64, 128), 2),
-    (64, 'classification', (32, 64, 128), 2), (192, 'detection', (128, 256), 4),
-    (192, 'segmentation', (32, 64, 128), 2)])
+@pytest.mark.parametrize(
+    ('size', 'task', 'channels', 'blocks'),
+    [
+        (32, 'classification', (64, 128, 192), 2),
+        (32, 'detection', (32, 64, 128), 2),
+        (64, 'classification', (32, 64, 128), 2),
+        (192, 'detection', (128, 256), 4),
+        (192, 'segmentation', (32, 64, 128), 2),
+    ],
+)
 def test_the_stem_of_the_small_hybrid_follows_from_the_images(size, task, channels, blocks):
     backbone = Request('any', task).meta_backbone(size, img_size=size)
     assert backbone.num_layers == blocks
@@ -263,7 +315,9 @@ def test_the_stem_of_the_small_hybrid_follows_from_the_images(size, task, channe
 
 @needs_mmdet
 def test_a_small_hybrid_detects(folder):
-    cfg = read_config(write_config(Request(write_voc(folder / 'boxes').name, task='detection', no_flip=True)))
+    cfg = read_config(
+        write_config(Request(write_voc(folder / 'boxes').name, task='detection', no_flip=True))
+    )
     check_config(cfg)
     assert cfg.model.backbone.patch_embed.type == 'PooledResNetEmbed'
     assert all(step.type != 'RandomFlip' for step in cfg.train_pipeline)
@@ -272,8 +326,9 @@ def test_a_small_hybrid_detects(folder):
 @needs_mmdet
 @pytest.mark.parametrize(('epochs', 'varied'), [(3, False), (30, True)])
 def test_the_scale_varies_where_images_are_seen_often(folder, epochs, varied):
-    cfg = read_config(write_config(
-        Request(write_voc(folder / 'boxes').name, task='detection', epochs=epochs)))
+    cfg = read_config(
+        write_config(Request(write_voc(folder / 'boxes').name, task='detection', epochs=epochs))
+    )
     check_config(cfg)
     assert ('RandomResize' in [step.type for step in cfg.train_pipeline]) == varied
     assert cfg.test_pipeline[1].type == 'Resize'
@@ -290,7 +345,8 @@ def test_rare_classes_and_an_early_end(folder):
 
 
 @needs_mmdet
-@pytest.mark.filterwarnings('ignore:__array__ implementation:DeprecationWarning')  # of MMDetection's masks
+# Of MMDetection's masks.
+@pytest.mark.filterwarnings('ignore:__array__ implementation:DeprecationWarning')
 @pytest.mark.parametrize('arch', ['', ARCH])
 def test_objects_with_outlines_are_learnt(folder, arch):
     cvat_coco(folder / 'shapes')
@@ -299,9 +355,12 @@ def test_objects_with_outlines_are_learnt(folder, arch):
     init_default_scope('mmdet')
     import mmdet.datasets
     import mmdet.models  # noqa: F401
+
     dataset = DATASETS.build(cfg.train_dataloader.dataset)
     model = MODELS.build(cfg.model)
-    losses = model(**model.data_preprocessor(pseudo_collate([dataset[0], dataset[1]]), True), mode='loss')
+    losses = model(
+        **model.data_preprocessor(pseudo_collate([dataset[0], dataset[1]]), True), mode='loss'
+    )
     assert losses['loss_mask'].isfinite()
     labelimg_yolo(folder / 'boxes')
     with pytest.raises(ConfigError, match=r'objects have a box and no outline \(20, the first is '):
@@ -321,12 +380,15 @@ def test_a_segmentor_learns(folder, arch, out_type):
     assert model.decode_head(model.backbone(torch.zeros(2, 3, 64, 64))).shape[:2] == (2, 3)
 
 
-@pytest.mark.parametrize(('arguments', 'words'), [
-    (dict(arch='B/17'), "Unknown arch 'B/17'"),
-    (dict(weights=''), "There is no checkpoint file ''"),
-    (dict(weights='none.pth'), "There is no checkpoint file 'none.pth'"),
-    (dict(data='none'), "there is no folder 'none'"),
-])
+@pytest.mark.parametrize(
+    ('arguments', 'words'),
+    [
+        (dict(arch='B/17'), "Unknown arch 'B/17'"),
+        (dict(weights=''), "There is no checkpoint file ''"),
+        (dict(weights='none.pth'), "There is no checkpoint file 'none.pth'"),
+        (dict(data='none'), "there is no folder 'none'"),
+    ],
+)
 def test_wrong_requests_are_one_sentence(arguments, words):
     with pytest.raises(ConfigError, match=words):
         write_config(request_for(**arguments))
@@ -336,10 +398,14 @@ def test_wrong_requests_are_one_sentence(arguments, words):
 def test_weights_that_do_not_say_their_model(folder):
     write_digits(folder / 'digits')
     torch.save({}, 'weights.pth')
-    with pytest.raises(ConfigError, match="--weights 'weights.pth' do not say of which model they are; give --arch"):
+    with pytest.raises(
+        ConfigError, match="--weights 'weights.pth' do not say of which model they are; give --arch"
+    ):
         write_config(Request('digits', weights='weights.pth'))
 
 
 def test_an_unknown_task():
-    with pytest.raises(ConfigError, match="--task 'depth' is not one of classification, detection, instance, seg"):
+    with pytest.raises(
+        ConfigError, match="--task 'depth' is not one of classification, detection, instance, seg"
+    ):
         write_config(request_for(task='depth'))

@@ -20,15 +20,33 @@ MIB = 1 << 20
 
 
 def make_cfg(num_layers: int = LAYERS, **options) -> Config:
-    cfg = Config(dict(
-        default_scope='mmpretrain',
-        model=dict(type='ImageClassifier', backbone=dict(
-            type='vit_plugin.VisionTransformer', img_size=32, drop_path_rate=0.1, arch=dict(
-                embed_dims=32, num_layers=num_layers, num_heads=2, feedforward_channels=128, patch_size=8)),
-            head=dict(type='vit_plugin.ViTClsHead', num_classes=10, in_channels=32)),
-        data_preprocessor=dict(num_classes=10, mean=[127.5] * 3, std=[127.5] * 3),
-        optim_wrapper=dict(type='vit_plugin.OptimWrapper', optimizer=dict(type='AdamW', lr=1e-3),
-                           clip_grad=dict(max_norm=1.0))))
+    cfg = Config(
+        dict(
+            default_scope='mmpretrain',
+            model=dict(
+                type='ImageClassifier',
+                backbone=dict(
+                    type='vit_plugin.VisionTransformer',
+                    img_size=32,
+                    drop_path_rate=0.1,
+                    arch=dict(
+                        embed_dims=32,
+                        num_layers=num_layers,
+                        num_heads=2,
+                        feedforward_channels=128,
+                        patch_size=8,
+                    ),
+                ),
+                head=dict(type='vit_plugin.ViTClsHead', num_classes=10, in_channels=32),
+            ),
+            data_preprocessor=dict(num_classes=10, mean=[127.5] * 3, std=[127.5] * 3),
+            optim_wrapper=dict(
+                type='vit_plugin.OptimWrapper',
+                optimizer=dict(type='AdamW', lr=1e-3),
+                clip_grad=dict(max_norm=1.0),
+            ),
+        )
+    )
     cfg.merge_from_dict(options)
     return cfg
 
@@ -39,9 +57,16 @@ def ranks():
         yield Layout(gpus=16, gpus_per_node=8)
 
 
-@pytest.mark.parametrize(('group', 'recompute'), [
-    (16, True), *(pytest.param(*other, marks=pytest.mark.nightly) for other in (
-        (1, False), (1, True), (16, False), (8, False), (8, True)))])
+@pytest.mark.parametrize(
+    ('group', 'recompute'),
+    [
+        (16, True),
+        *(
+            pytest.param(*other, marks=pytest.mark.nightly)
+            for other in ((1, False), (1, True), (16, False), (8, False), (8, True))
+        ),
+    ],
+)
 def test_continued_to_a_depth_it_is_what_tracing_all_blocks_gives(ranks, group, recompute):
     layout = replace(ranks, group=group, recompute=recompute)
     short, full = (Forecast(make_cfg(), layout, num_layers) for num_layers in (LAYERS, None))
@@ -52,8 +77,13 @@ def test_continued_to_a_depth_it_is_what_tracing_all_blocks_gives(ranks, group, 
             assert held == pytest.approx(expected[segment], rel=1e-6, abs=1), segment
 
 
-@pytest.mark.parametrize('options', [
-    {'model.backbone.encoder': dict(qkv_bias=[True] * LAYERS)}, {'model.backbone.frozen_stages': 2}])
+@pytest.mark.parametrize(
+    'options',
+    [
+        {'model.backbone.encoder': dict(qkv_bias=[True] * LAYERS)},
+        {'model.backbone.frozen_stages': 2},
+    ],
+)
 def test_unequal_blocks_are_all_traced(options):
     assert equal_blocks(make_cfg(), LAYERS) == LAYERS
     assert equal_blocks(make_cfg(**options), LAYERS) is None
@@ -67,11 +97,23 @@ def test_the_largest_batch_is_the_last_that_fits(ranks, group):
     assert forecast.largest_batch(MIB // 10) == 0
 
 
-@pytest.mark.parametrize(('optimizer', 'amp', 'recompute', 'batch'), [
-    (dict(type='AdamW'), False, True, 16), (dict(type='AdamW'), False, 'selective', 16),
-    (dict(type='SGD', momentum=0.9), True, False, 16),
-    *(pytest.param(*other, marks=pytest.mark.nightly) for other in product(
-        (dict(type='AdamW'), dict(type='SGD', momentum=0.9)), (False, True), (False, 'selective', True), (1, 64)))])
+@pytest.mark.parametrize(
+    ('optimizer', 'amp', 'recompute', 'batch'),
+    [
+        (dict(type='AdamW'), False, True, 16),
+        (dict(type='AdamW'), False, 'selective', 16),
+        (dict(type='SGD', momentum=0.9), True, False, 16),
+        *(
+            pytest.param(*other, marks=pytest.mark.nightly)
+            for other in product(
+                (dict(type='AdamW'), dict(type='SGD', momentum=0.9)),
+                (False, True),
+                (False, 'selective', True),
+                (1, 64),
+            )
+        ),
+    ],
+)
 def test_the_plan_is_what_torch_allocates(optimizer, amp, recompute, batch):
     wrapper = dict(type=f'vit_plugin.{"Amp" * amp}OptimWrapper', optimizer=dict(optimizer, lr=1e-3))
     cfg = make_cfg(2, optim_wrapper=wrapper)
@@ -86,47 +128,69 @@ def test_the_plan_is_what_torch_allocates(optimizer, amp, recompute, batch):
 
     def step() -> None:
         images = torch.zeros(batch, 3, 64, 64, dtype=torch.uint8)
-        model.train_step(dict(inputs=images, data_samples=[DataSample().set_gt_label(0)] * batch), optim_wrapper)
+        model.train_step(
+            dict(inputs=images, data_samples=[DataSample().set_gt_label(0)] * batch), optim_wrapper
+        )
 
     step()
-    # Of kernels' own scratch the plan knows nothing. A CPU's in bfloat16 have more of it, which two blocks do not hide.
-    assert planned_peak == pytest.approx(peak_memory(step, torch.device('cpu')), rel=0.11 if amp else 0.05)
+    # Of kernels' own scratch the plan knows nothing. A CPU's in bfloat16 have more of it, which two
+    # blocks do not hide.
+    assert planned_peak == pytest.approx(
+        peak_memory(step, torch.device('cpu')), rel=0.11 if amp else 0.05
+    )
 
 
 def test_arithmetic_is_that_of_the_model():
     cfg = make_cfg(2)
     with pretended_ranks(1):
-        plain, recomputing = (Forecast(cfg, Layout(1, 1, recompute=recompute), None).at(3)['work', ]['flops']
-                              for recompute in (False, True))
+        plain, recomputing = (
+            Forecast(cfg, Layout(1, 1, recompute=recompute), None).at(3)['work',]['flops']
+            for recompute in (False, True)
+        )
     model = build_classifier(cfg).train()
     images = torch.zeros(3, 3, 32, 32)
     with FlopCounterMode(display=False) as counter:
-        model.head.loss(model.extract_feat(images), [DataSample().set_gt_label(0)] * 3)['loss'].backward()
+        model.head.loss(model.extract_feat(images), [DataSample().set_gt_label(0)] * 3)[
+            'loss'
+        ].backward()
     assert plain == counter.get_total_flops()
-    assert 1.1 * plain < recomputing < 4 / 3 * plain  # the stem, the head and the last products are not repeated
+    # The stem, the head and the last products are not repeated.
+    assert 1.1 * plain < recomputing < 4 / 3 * plain
 
 
 def kinds(cfg: Config, layout: Layout, batch: int = 2) -> dict[str, float]:
     """The most of each kind, over a step."""
-    return {kind: max(held[kind] for held in segments(Forecast(cfg, layout, None).at(batch)).values())
-            for kind in KINDS}
+    return {
+        kind: max(held[kind] for held in segments(Forecast(cfg, layout, None).at(batch)).values())
+        for kind in KINDS
+    }
 
 
 @pytest.mark.nightly
 def test_sharding_divides_and_replicas_do_not(ranks):
-    plain, sharded, hybrid = (kinds(make_cfg(2), replace(ranks, group=group, device='cpu')) for group in (1, 16, 8))
+    plain, sharded, hybrid = (
+        kinds(make_cfg(2), replace(ranks, group=group, device='cpu')) for group in (1, 16, 8)
+    )
     for kind in ('parameters', 'gradients', 'optimizer'):
         assert plain[kind] / 17 < sharded[kind] < plain[kind] / 8
         assert sharded[kind] < hybrid[kind] < plain[kind] / 6
     assert plain['gathered'] >= plain['gradients']  # DDP's buckets
 
 
-@pytest.mark.parametrize(('optimizer', 'times'), [
-    (dict(type='AdamW'), 2), *(pytest.param(*other, marks=pytest.mark.nightly) for other in (
-        (dict(type='SGD', momentum=0.9), 1), (dict(type='SGD'), 0)))])
+@pytest.mark.parametrize(
+    ('optimizer', 'times'),
+    [
+        (dict(type='AdamW'), 2),
+        *(
+            pytest.param(*other, marks=pytest.mark.nightly)
+            for other in ((dict(type='SGD', momentum=0.9), 1), (dict(type='SGD'), 0))
+        ),
+    ],
+)
 def test_the_optimizers_own_state(ranks, optimizer, times):
     cfg = make_cfg(2, optim_wrapper=dict(optimizer=dict(optimizer, lr=0.1, _delete_=True)))
-    held = min(held['optimizer'] for held in segments(Forecast(cfg, ranks, None).at(2)).values())  # a step makes more
+    # A step makes more.
+    held = min(held['optimizer'] for held in segments(Forecast(cfg, ranks, None).at(2)).values())
     assert held == pytest.approx(times * kinds(cfg, ranks)['gradients'], rel=0.2, abs=1)
 
 
@@ -139,8 +203,14 @@ def test_averaged_weights(ranks):
 
 @pytest.mark.nightly
 def test_mixed_precision_and_sharding_in_low_precision(ranks):
-    plain, amp, low = (kinds(make_cfg(2, **options), replace(ranks, group=8), 64) for options in (
-        {}, dict(optim_wrapper=dict(type='AmpOptimWrapper')), dict(sharding=dict(param_dtype='bfloat16'))))
+    plain, amp, low = (
+        kinds(make_cfg(2, **options), replace(ranks, group=8), 64)
+        for options in (
+            {},
+            dict(optim_wrapper=dict(type='AmpOptimWrapper')),
+            dict(sharding=dict(param_dtype='bfloat16')),
+        )
+    )
     assert amp['activations'] < 0.8 * plain['activations']
     assert low['activations'] < 0.8 * plain['activations']
     assert low['gathered'] < 0.8 * plain['gathered']
@@ -149,10 +219,12 @@ def test_mixed_precision_and_sharding_in_low_precision(ranks):
 
 def test_accumulating_keeps_gradients_and_sends_less(ranks):
     layout = replace(ranks, group=16)
-    once, twice = (Forecast(make_cfg(2, **{'optim_wrapper.accumulative_counts': count}), layout, None)
-                   for count in (1, 2))
+    once, twice = (
+        Forecast(make_cfg(2, **{'optim_wrapper.accumulative_counts': count}), layout, None)
+        for count in (1, 2)
+    )
     assert once.memory(2).total() < twice.memory(2).total()
-    work, double = (forecast.at(2)['work', ] for forecast in (once, twice))
+    work, double = (forecast.at(2)['work',] for forecast in (once, twice))
     assert double['flops'] == 2 * work['flops']
     assert work['within'] < double['within'] < 2 * work['within']
 
@@ -163,17 +235,25 @@ def test_offloading_is_not_planned(ranks):
 
 
 def test_an_optimizer_that_does_not_step_sharded_parameters(ranks):
-    cfg = make_cfg(2, optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.1, fused=True, _delete_=True)))
-    with pytest.raises(ConfigError, match='SGD does not step sharded parameters .* leave out fused=True'):
+    cfg = make_cfg(
+        2, optim_wrapper=dict(optimizer=dict(type='SGD', lr=0.1, fused=True, _delete_=True))
+    )
+    with pytest.raises(
+        ConfigError, match='SGD does not step sharded parameters .* leave out fused=True'
+    ):
         Forecast(cfg, replace(ranks, group=16), None)
     assert Forecast(cfg, ranks, None).memory(1).total() > 0
 
 
 def test_only_classifiers():
-    detector = Config(dict(model=dict(type='FasterRCNN', backbone=dict(type='vit_plugin.VisionTransformer'))))
+    detector = Config(
+        dict(model=dict(type='FasterRCNN', backbone=dict(type='vit_plugin.VisionTransformer')))
+    )
     with pytest.raises(ConfigError, match='FasterRCNN is not a classifier .* configs/vit'):
         build_classifier(detector)
-    stock = Config(dict(model=dict(type='ImageClassifier', backbone=dict(type='ResNet', depth=18), head=None)))
+    stock = Config(
+        dict(model=dict(type='ImageClassifier', backbone=dict(type='ResNet', depth=18), head=None))
+    )
     with pytest.raises(ConfigError, match='is not a classifier on a vit_plugin'):
         build_classifier(stock)
 

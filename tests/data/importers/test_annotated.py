@@ -154,7 +154,10 @@ def notes_of(found: Listing) -> list[tuple[str, int]]:
 
 
 def changed(folder: Path, **entries) -> Listing:
-    """COCO of ten scenes, with other entries of each annotation. None takes one out, a function makes it anew."""
+    """COCO of ten scenes, with other entries of each annotation.
+
+    None takes one out, a function makes it anew.
+    """
 
     def change(content):
         for row in content['annotations']:
@@ -481,7 +484,8 @@ def test_two_forms_in_one_folder_are_not_guessed_about(tmp_path):
         ),
         (
             lambda f: change(f / 'Annotations/004.xml', '>bar<', '>Bar<'),
-            "to validate, has the class 'Bar', of which there is nothing to train on, only of 'bar'",
+            "to validate, has the class 'Bar', of which there is nothing to train on, only of "
+            "'bar'",
         ),
         (
             lambda f: [change(f / f'Annotations/{i:03d}.xml', 'object', 'thing') for i in range(4)],

@@ -162,7 +162,7 @@ def spoil_size(folder):
 
 
 def turn(folder):
-    """As a photograph of a telephone, whose mask was drawn on what is seen, or on what is stored."""
+    """A phone's photograph, with a mask drawn on the turned pixels or on the stored ones."""
     exif = Image.Exif()
     exif[0x0112] = 6
     Image.open(folder / 'images/0.png').save(folder / 'images/0.png', exif=exif)
@@ -204,7 +204,9 @@ def test_boxes_are_no_outlines(tmp_path):
 
 
 def test_what_labelme_exports_as_voc(tmp_path):
-    """mmsegmentation#2146: the first name is of pixels without a class; pictures of masks are in another folder."""
+    """mmsegmentation#2146: the first name is of pixels without a class; pictures of masks are in
+    another folder.
+    """
     write_masks(tmp_path)
     (tmp_path / 'images').rename(tmp_path / 'JPEGImages')
     (tmp_path / 'masks').rename(tmp_path / 'SegmentationClassPNG')

@@ -12,7 +12,10 @@ pytest.importorskip('torch', minversion='2.9')
 
 
 def test_other_ranks_read_it(tmp_path):
-    """Two sharded ranks write. Three sharded ranks, two of DDP and a plain process read, and the other way."""
+    """Two sharded ranks write.
+
+    Three sharded ranks, two of DDP and a plain process read, and the other way.
+    """
     reshard.run(tmp_path, [('fsdp', 2), ('plain', 1)], [('fsdp', 3), ('ddp', 2), ('plain', 1)])
     shards = sorted(Path(tmp_path, '0/saved').glob('*.safetensors'))
     sizes = [path.stat().st_size for path in shards]
@@ -24,7 +27,11 @@ def test_it_is_plain_safetensors(tmp_path):
     """Others read it too: names as in the state, no pickle."""
     reshard.run(tmp_path, [('plain', 1)], [])
     folder = tmp_path / '0/saved'
-    assert sorted(path.name for path in folder.iterdir()) == ['manifest.json', 'run.json', 'shard-00001.safetensors']
+    assert sorted(path.name for path in folder.iterdir()) == [
+        'manifest.json',
+        'run.json',
+        'shard-00001.safetensors',
+    ]
     saved = torch.load(tmp_path / '0/saved.pth', weights_only=True)
     with safe_open(folder / 'shard-00001.safetensors', framework='pt') as file:
         for name, value in saved['state_dict'].items():

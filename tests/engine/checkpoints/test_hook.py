@@ -42,26 +42,54 @@ class Witness(Hook):
 
 
 @pytest.mark.parametrize(('form', 'background'), [('file', False), ('folder', True)])
-def test_the_marker_names_a_whole_checkpoint_at_every_moment(tmp_path, monkeypatch, form, background):
-    runner = build(tiny_cfg(tmp_path, **{'default_hooks.checkpoint.max_keep_ckpts': 1,
-                                         'default_hooks.checkpoint.format': form,
-                                         'default_hooks.checkpoint.background': background}))
+def test_the_marker_names_a_whole_checkpoint_at_every_moment(
+    tmp_path, monkeypatch, form, background
+):
+    runner = build(
+        tiny_cfg(
+            tmp_path,
+            **{
+                'default_hooks.checkpoint.max_keep_ckpts': 1,
+                'default_hooks.checkpoint.format': form,
+                'default_hooks.checkpoint.background': background,
+            },
+        )
+    )
     witness = Witness(tmp_path, monkeypatch)
     runner.train()
     assert len(witness.moments) > 8
     assert all(witness.moments)
 
 
-@pytest.mark.parametrize(('loop', 'options', 'kept'), [
-    ('epoch', dict(max_keep_ckpts=-1), {'epoch_1.pth', 'epoch_2.pth', 'epoch_3.pth'}),
-    ('iter', dict(max_keep_ckpts=1, interval=2, keep_every=6, format='folder'), {'iter_6', 'iter_12'}),
-    ('iter', dict(max_keep_ckpts=2, interval=2, keep_every=4, filename_tmpl='at_{:03d}.pth'),
-     {'at_004.pth', 'at_008.pth', 'at_010.pth', 'at_012.pth'}),
-])
+@pytest.mark.parametrize(
+    ('loop', 'options', 'kept'),
+    [
+        ('epoch', dict(max_keep_ckpts=-1), {'epoch_1.pth', 'epoch_2.pth', 'epoch_3.pth'}),
+        (
+            'iter',
+            dict(max_keep_ckpts=1, interval=2, keep_every=6, format='folder'),
+            {'iter_6', 'iter_12'},
+        ),
+        (
+            'iter',
+            dict(max_keep_ckpts=2, interval=2, keep_every=4, filename_tmpl='at_{:03d}.pth'),
+            {'at_004.pth', 'at_008.pth', 'at_010.pth', 'at_012.pth'},
+        ),
+    ],
+)
 def test_what_is_kept(tmp_path, loop, options, kept):
-    build(tiny_cfg(tmp_path, loop, **{f'default_hooks.checkpoint.{name}': value
-                                      for name, value in options.items()})).train()
-    found = {path.name for path in tmp_path.iterdir() if path.name.startswith(('epoch', 'iter', 'at', 'best'))}
+    build(
+        tiny_cfg(
+            tmp_path,
+            loop,
+            **{f'default_hooks.checkpoint.{name}': value for name, value in options.items()},
+        )
+    ).train()
+    found = {
+        path.name
+        for path in tmp_path.iterdir()
+        if path.name.startswith(('epoch', 'iter', 'at', 'best'))
+    }
     assert {name for name in found if not name.startswith('best')} == kept
     assert len(found - kept) == 1  # the best
     assert not list(tmp_path.glob('.*'))
@@ -74,7 +102,9 @@ def test_the_files_are_mmengines(tmp_path, monkeypatch):
     runner.save_checkpoint(str(tmp_path), 'ours.pth')
     PlainRunner.save_checkpoint(runner, str(tmp_path), 'theirs.pth')
     assert not differences(tmp_path / 'ours.pth', tmp_path / 'theirs.pth')
-    ours, theirs = (torch.load(tmp_path / name, weights_only=False) for name in ('ours.pth', 'theirs.pth'))
+    ours, theirs = (
+        torch.load(tmp_path / name, weights_only=False) for name in ('ours.pth', 'theirs.pth')
+    )
     assert ours.keys() == theirs.keys()
     assert ours['meta'].keys() - theirs['meta'].keys() == {'run'}
     assert ours['message_hub'].keys() == theirs['message_hub'].keys()
@@ -96,10 +126,20 @@ class SavesAt(Hook):
             self.kept = is_complete(Path(self.path)) and marked == self.path
 
 
-@pytest.mark.parametrize(('loop', 'form', 'name'), [('epoch', 'folder', 'iter_6'), ('iter', 'file', 'iter_6.pth')])
+@pytest.mark.parametrize(
+    ('loop', 'form', 'name'), [('epoch', 'folder', 'iter_6'), ('iter', 'file', 'iter_6.pth')]
+)
 def test_save_now(tmp_path, loop, form, name):
-    runner = build(tiny_cfg(tmp_path, loop, **{'default_hooks.checkpoint.format': form,
-                                               'default_hooks.checkpoint.background': True}))
+    runner = build(
+        tiny_cfg(
+            tmp_path,
+            loop,
+            **{
+                'default_hooks.checkpoint.format': form,
+                'default_hooks.checkpoint.background': True,
+            },
+        )
+    )
     saving = SavesAt(6)
     runner.register_hook(saving)
     runner.train()
@@ -114,8 +154,10 @@ def test_save_now_writes_a_state_once(tmp_path, monkeypatch):
     runner = build(tiny_cfg(tmp_path, 'iter'))
     saving, writes = SavesAt(4), []
     save = runner.saver.save
-    runner.saver.save = lambda out_dir, name, *args, **kwargs: (writes.append(name), save(
-        out_dir, name, *args, **kwargs))
+    runner.saver.save = lambda out_dir, name, *args, **kwargs: (
+        writes.append(name),
+        save(out_dir, name, *args, **kwargs),
+    )
     runner.register_hook(saving)
     runner.train()
     assert writes.count('iter_4.pth') == 1
@@ -131,8 +173,16 @@ def plain(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize(('form', 'end'), [('file', '.pth'), ('folder', '')])
 def test_a_background_save_is_of_its_moment(plain, tmp_path, form, end):
-    build(tiny_cfg(tmp_path, **{'default_hooks.checkpoint.background': True, 'train_cfg.max_epochs': 2,
-                                'default_hooks.checkpoint.format': form})).train()
+    build(
+        tiny_cfg(
+            tmp_path,
+            **{
+                'default_hooks.checkpoint.background': True,
+                'train_cfg.max_epochs': 2,
+                'default_hooks.checkpoint.format': form,
+            },
+        )
+    ).train()
     for epoch in (1, 2):
         assert not differences(plain / f'epoch_{epoch}.pth', tmp_path / f'epoch_{epoch}{end}')
 
@@ -151,9 +201,18 @@ def test_a_full_disk_in_the_background_ends_the_run_with_the_sentence(tmp_path, 
 
 def test_leftovers_of_a_killed_save_are_removed(tmp_path):
     (tmp_path / '.best_a_iter_5.saving').mkdir()
-    for name in ('.epoch_3.0123abcd.pth', '.iter_7.0123abcd.pth', '.last_checkpoint.0123abcd', '.mine.pth',
-                 '.confusion_matrix.0123abcd.png', '.metrics.0123abcd.json', '.preempted.0123abcd',
-                 '.val_worst.0123abcd.png', '.results.0123abcd.csv', '.classes.0123abcd.md'):
+    for name in (
+        '.epoch_3.0123abcd.pth',
+        '.iter_7.0123abcd.pth',
+        '.last_checkpoint.0123abcd',
+        '.mine.pth',
+        '.confusion_matrix.0123abcd.png',
+        '.metrics.0123abcd.json',
+        '.preempted.0123abcd',
+        '.val_worst.0123abcd.png',
+        '.results.0123abcd.csv',
+        '.classes.0123abcd.md',
+    ):
         (tmp_path / name).touch()
     build(tiny_cfg(tmp_path, **{'train_cfg.max_epochs': 1})).train()
     assert {path.name for path in tmp_path.glob('.*')} == {'.mine.pth'}
@@ -161,22 +220,34 @@ def test_leftovers_of_a_killed_save_are_removed(tmp_path):
 
 def test_an_epoch_that_cuts_accumulated_gradients_is_told(tmp_path):
     """By iterations the save waits, see test_loops.py."""
-    build(tiny_cfg(tmp_path, **{'optim_wrapper.accumulative_counts': 3, 'train_cfg.max_epochs': 1})).train()
-    assert 'accumulative_counts=3 does not divide the 4 iterations of an epoch' in next(
-        tmp_path.glob('*/*.log')).read_text()
+    build(
+        tiny_cfg(tmp_path, **{'optim_wrapper.accumulative_counts': 3, 'train_cfg.max_epochs': 1})
+    ).train()
+    assert (
+        'accumulative_counts=3 does not divide the 4 iterations of an epoch'
+        in next(tmp_path.glob('*/*.log')).read_text()
+    )
 
 
 def test_another_runner_is_told(tmp_path):
-    runner = build(tiny_cfg(tmp_path, runner_type='Runner', **{'default_hooks.checkpoint.type':
-                                                               'vit_plugin.CheckpointHook'}))
+    runner = build(
+        tiny_cfg(
+            tmp_path,
+            runner_type='Runner',
+            **{'default_hooks.checkpoint.type': 'vit_plugin.CheckpointHook'},
+        )
+    )
     with pytest.raises(ConfigError, match="needs runner_type='vit_plugin.Runner'"):
         runner.train()
 
 
 @pytest.mark.nightly
 def test_memory_of_a_save(tmp_path):
-    """The short form of the campaign: each background save is of its moment, and writing takes no copy of the state."""
-    arch = dict(embed_dims=512, num_layers=2, num_heads=2, feedforward_channels=4096, patch_size=16)  # 90 MB
+    """The short form of the campaign: each background save is of its moment, and writing takes no
+    copy of the state.
+    """
+    # 90 MB.
+    arch = dict(embed_dims=512, num_layers=2, num_heads=2, feedforward_channels=4096, patch_size=16)
     saving = background_save.measure(tmp_path, 2, arch)
     assert saving.exact == 2
     most = {name: max(one.memory) / saving.bytes for name, one in saving.measured.items()}
@@ -186,16 +257,19 @@ def test_memory_of_a_save(tmp_path):
     assert most['theirs'] > 0.8
 
 
-@pytest.mark.parametrize(('options', 'words'), [
-    (dict(filename_tmpl='{}{}.pth'), 'must be a file name with one place for the number'),
-    (dict(filename_tmpl='last.pth'), 'must be a file name with one place'),
-    (dict(filename_tmpl='epochs/{}.pth'), 'must be a file name with one place'),
-    (dict(filename_tmpl='{0.x}.pth'), 'must be a file name with one place'),
-    (dict(save_best='loss', rule='smaller'), "rule='smaller' must be 'greater' or 'less'"),
-    (dict(save_best=['a', 'b'], rule=['less', 'smaller']), r"rule\[1\]='smaller' must be"),
-    (dict(save_best='mystery'), 'CheckpointHook: Cannot infer the rule for key mystery'),
-    (dict(rule=['less', 'less']), 'CheckpointHook: '),
-])
+@pytest.mark.parametrize(
+    ('options', 'words'),
+    [
+        (dict(filename_tmpl='{}{}.pth'), 'must be a file name with one place for the number'),
+        (dict(filename_tmpl='last.pth'), 'must be a file name with one place'),
+        (dict(filename_tmpl='epochs/{}.pth'), 'must be a file name with one place'),
+        (dict(filename_tmpl='{0.x}.pth'), 'must be a file name with one place'),
+        (dict(save_best='loss', rule='smaller'), "rule='smaller' must be 'greater' or 'less'"),
+        (dict(save_best=['a', 'b'], rule=['less', 'smaller']), r"rule\[1\]='smaller' must be"),
+        (dict(save_best='mystery'), 'CheckpointHook: Cannot infer the rule for key mystery'),
+        (dict(rule=['less', 'less']), 'CheckpointHook: '),
+    ],
+)
 def test_what_the_end_of_an_epoch_needs_is_checked_at_the_start(options, words):
     with pytest.raises(ConfigError, match=words):
         CheckpointHook(**options)

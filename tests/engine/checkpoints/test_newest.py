@@ -23,10 +23,14 @@ def saved(folder: Path, *epochs: int) -> None:
 
 
 def test_an_earlier_runs_checkpoints_are_left_alone(tmp_path):
-    """A fresh run in the folder of a longer one: its marker counts, unless a later file was written after it."""
+    """A fresh run in the folder of a longer one: its marker counts, unless a later file was written
+    after it.
+    """
     saved(tmp_path, 4, 5, 90)
     (tmp_path / 'last_checkpoint').write_text(str(tmp_path / 'epoch_5.pth'))
-    written_in_order(*(tmp_path / f'epoch_{epoch}.pth' for epoch in (90, 4, 5)), tmp_path / 'last_checkpoint')
+    written_in_order(
+        *(tmp_path / f'epoch_{epoch}.pth' for epoch in (90, 4, 5)), tmp_path / 'last_checkpoint'
+    )
     assert newest_checkpoint(tmp_path) == str(tmp_path / 'epoch_5.pth')
     saved(tmp_path, 6)
     assert newest_checkpoint(tmp_path) == str(tmp_path / 'epoch_6.pth')
@@ -51,16 +55,23 @@ def at(path: Path, iteration: int) -> Path:
     return path
 
 
-@pytest.mark.parametrize('names', [('epoch_1.pth', 'iter_6.pth', 'epoch_2.pth', 'iter_11.pth'),
-                                   ('epoch_1', 'iter_6', 'epoch_2', 'iter_11'),
-                                   ('epoch_1.pth', 'iter_6', 'epoch_2.pth', 'iter_11')])
+@pytest.mark.parametrize(
+    'names',
+    [
+        ('epoch_1.pth', 'iter_6.pth', 'epoch_2.pth', 'iter_11.pth'),
+        ('epoch_1', 'iter_6', 'epoch_2', 'iter_11'),
+        ('epoch_1.pth', 'iter_6', 'epoch_2.pth', 'iter_11'),
+    ],
+)
 @pytest.mark.parametrize('marked', [0, 1, 2, 3, None])
 def test_the_last_one_written_is_taken(tmp_path, names, marked):
     """Of epochs and iterations, files and folders. What is damaged is passed over."""
     paths = [at(tmp_path / name, 5 * i) for i, name in enumerate(names)]
     if marked is not None:
         (tmp_path / 'last_checkpoint').write_text(str(paths[marked]))
-    written_in_order(*paths[:(marked or 0) + 1], tmp_path / 'last_checkpoint', *paths[(marked or 0) + 1:])
+    written_in_order(
+        *paths[: (marked or 0) + 1], tmp_path / 'last_checkpoint', *paths[(marked or 0) + 1 :]
+    )
     for i in (3, 2, 1):
         assert newest_checkpoint(tmp_path) == str(paths[i])
         torn = paths[i] if paths[i].is_file() else paths[i] / 'run.json'
@@ -72,7 +83,10 @@ def test_the_last_one_written_is_taken(tmp_path, names, marked):
 
 def test_later_checkpoints_of_an_earlier_run_are_left_alone(tmp_path):
     """The marker is newer than they are."""
-    paths = [at(tmp_path / name, i) for i, name in enumerate(('iter_90', 'epoch_20.pth', 'iter_6', 'epoch_2'))]
+    paths = [
+        at(tmp_path / name, i)
+        for i, name in enumerate(('iter_90', 'epoch_20.pth', 'iter_6', 'epoch_2'))
+    ]
     (tmp_path / 'last_checkpoint').write_text(str(paths[-1]))
     written_in_order(*paths, tmp_path / 'last_checkpoint')
     assert newest_checkpoint(tmp_path) == str(tmp_path / 'epoch_2')
@@ -94,8 +108,10 @@ def test_markers_of_other_places(tmp_path, monkeypatch):
     saved(tmp_path / 'elsewhere', 3)
     work_dir = tmp_path / 'work'
     work_dir.mkdir()
-    for text, expected in (('elsewhere/epoch_3.pth', 'elsewhere/epoch_3.pth'),
-                           ('s3://bucket/epoch_3.pth', 's3://bucket/epoch_3.pth')):
+    for text, expected in (
+        ('elsewhere/epoch_3.pth', 'elsewhere/epoch_3.pth'),
+        ('s3://bucket/epoch_3.pth', 's3://bucket/epoch_3.pth'),
+    ):
         (work_dir / 'last_checkpoint').write_text(text)
         assert newest_checkpoint(work_dir) == expected
 

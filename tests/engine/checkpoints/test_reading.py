@@ -1,4 +1,6 @@
-"""Going on with a run: from the newest checkpoint that is whole, and without running what one holds."""
+"""Going on with a run: from the newest checkpoint that is whole, and without running what one
+holds.
+"""
 
 import json
 import shutil
@@ -48,8 +50,18 @@ def test_the_saved_config_is_not_run(trained, tmp_path, runner_type):
     checkpoint = torch.load(path, weights_only=False)
     checkpoint['meta']['config'] = f"gpu_ids = [0]\nopen({str(canary)!r}, 'w').close()\n"
     torch.save(checkpoint, path)
-    runner = build_runner(changed(trained, runner_type, **{
-        'train_cfg.max_epochs': 3, 'resume': True, 'load_from': str(path), 'runner_type': runner_type}))
+    runner = build_runner(
+        changed(
+            trained,
+            runner_type,
+            **{
+                'train_cfg.max_epochs': 3,
+                'resume': True,
+                'load_from': str(path),
+                'runner_type': runner_type,
+            },
+        )
+    )
     with reading_safely():  # as the tools do
         runner.train()
     assert runner.epoch == 3
@@ -62,7 +74,11 @@ def test_a_classifier_of_other_classes_begins_anew(trained, classes, monkeypatch
     checkpoint = torch.load(path, weights_only=False)
     checkpoint['meta']['dataset_meta']['classes'] = classes
     torch.save(checkpoint, path)
-    runner = build_runner(changed(trained, f'new_{classes[0]}', work_dir=str(path.parent / 'new'), load_from=str(path)))
+    runner = build_runner(
+        changed(
+            trained, f'new_{classes[0]}', work_dir=str(path.parent / 'new'), load_from=str(path)
+        )
+    )
     runner._train_loop = runner.build_train_loop(runner._train_loop)
     runner.call_hook('before_run')
     said: list[str] = []
@@ -70,7 +86,10 @@ def test_a_classifier_of_other_classes_begins_anew(trained, classes, monkeypatch
     runner.load_or_resume()
     saved, loaded, same = checkpoint['ema_state_dict'], runner.model.state_dict(), classes[0] == '0'
     assert torch.equal(loaded['backbone.pos_embed'], saved['module.backbone.pos_embed'])
-    assert torch.equal(loaded['head.layers.head.weight'], saved['module.head.layers.head.weight']) == same
+    assert (
+        torch.equal(loaded['head.layers.head.weight'], saved['module.head.layers.head.weight'])
+        == same
+    )
     assert (f'has other classes ({classes[0]}' in ''.join(said)) != same
 
 
@@ -98,7 +117,11 @@ def test_a_damaged_newest_checkpoint_is_passed_over(trained, damage, caplog):
     damage(folder / 'epoch_2.pth')
     assert newest_checkpoint(folder) == str(folder / 'epoch_1.pth')
     damage(folder / 'epoch_1.pth')
-    words = 'names .*epoch_2.pth.*not there' if damage is Path.unlink else 'No checkpoint in .* can be read to its end'
+    words = (
+        'names .*epoch_2.pth.*not there'
+        if damage is Path.unlink
+        else 'No checkpoint in .* can be read to its end'
+    )
     with pytest.raises(ConfigError, match=words):
         newest_checkpoint(folder)
 
@@ -106,22 +129,34 @@ def test_a_damaged_newest_checkpoint_is_passed_over(trained, damage, caplog):
 @pytest.mark.parametrize('content', ['', 'epoch_2', '\0' * 40])
 def test_a_run_goes_on_after_a_torn_marker(trained, content):
     Path(trained.work_dir, 'last_checkpoint').write_text(content)
-    runner = RUNNERS.build(changed(trained, 'resumed', **{'train_cfg.max_epochs': 3, 'resume': True}))
+    runner = RUNNERS.build(
+        changed(trained, 'resumed', **{'train_cfg.max_epochs': 3, 'resume': True})
+    )
     runner.train()
     assert runner.epoch == 3
     assert runner.iter == 12
 
 
 def test_weights_alone_cannot_be_resumed_from(trained, tmp_path):
-    torch.save(dict(state_dict=torch.load(Path(trained.work_dir, 'epoch_2.pth'), weights_only=False)['state_dict']),
-               tmp_path / 'weights.pth')
-    runner = build_runner(changed(trained, 'weights', resume=True, load_from=str(tmp_path / 'weights.pth')))
+    torch.save(
+        dict(
+            state_dict=torch.load(Path(trained.work_dir, 'epoch_2.pth'), weights_only=False)[
+                'state_dict'
+            ]
+        ),
+        tmp_path / 'weights.pth',
+    )
+    runner = build_runner(
+        changed(trained, 'weights', resume=True, load_from=str(tmp_path / 'weights.pth'))
+    )
     with pytest.raises(ConfigError, match="no 'meta'.*give --cfg-options load_from=FILE"):
         runner.train()
 
 
 def without_a_block(state: dict) -> dict:
-    return {name: value for name, value in state.items() if not name.startswith('backbone.blocks.0.')}
+    return {
+        name: value for name, value in state.items() if not name.startswith('backbone.blocks.0.')
+    }
 
 
 def of_integers(state: dict, name: str) -> dict:
@@ -129,23 +164,38 @@ def of_integers(state: dict, name: str) -> dict:
 
 
 @pytest.mark.parametrize('part', ['state_dict', 'ema_state_dict'])
-@pytest.mark.parametrize(('change', 'words'), [
-    (without_a_block, 'lacks blocks.0.norm1.weight.*in load_weights or init_cfg'),
-    (lambda state: of_integers(state, 'backbone.pos_embed'), 'has backbone.pos_embed as int8'),
-    (lambda state: of_integers(state, 'head.layers.head.weight'), 'has head.layers.head.weight as int8')])
+@pytest.mark.parametrize(
+    ('change', 'words'),
+    [
+        (without_a_block, 'lacks blocks.0.norm1.weight.*in load_weights or init_cfg'),
+        (lambda state: of_integers(state, 'backbone.pos_embed'), 'has backbone.pos_embed as int8'),
+        (
+            lambda state: of_integers(state, 'head.layers.head.weight'),
+            'has head.layers.head.weight as int8',
+        ),
+    ],
+)
 def test_incomplete_and_integer_weights_are_no_start(trained, tmp_path, change, words, part):
     path = Path(trained.work_dir, 'epoch_2.pth')
     checkpoint = torch.load(path, weights_only=False)
     changes = change(checkpoint['state_dict'])
-    checkpoint[part] = changes if part == 'state_dict' else {f'module.{name}': x for name, x in changes.items()}
+    checkpoint[part] = (
+        changes if part == 'state_dict' else {f'module.{name}': x for name, x in changes.items()}
+    )
     torch.save(checkpoint, tmp_path / 'x.pth')
-    runner = build_runner(changed(trained, 'new', work_dir=str(tmp_path / 'new'), load_from=str(tmp_path / 'x.pth')))
+    runner = build_runner(
+        changed(trained, 'new', work_dir=str(tmp_path / 'new'), load_from=str(tmp_path / 'x.pth'))
+    )
     before = {name: value.clone() for name, value in runner.model.state_dict().items()}
     with pytest.raises(ConfigError, match=words):
         runner.load_or_resume()
-    assert all(torch.equal(value, before[name]) for name, value in runner.model.state_dict().items())
+    assert all(
+        torch.equal(value, before[name]) for name, value in runner.model.state_dict().items()
+    )
     if change is not without_a_block:  # what a resumed run misses is compared elsewhere
-        runner = build_runner(changed(trained, 'resumed', resume=True, load_from=str(tmp_path / 'x.pth')))
+        runner = build_runner(
+            changed(trained, 'resumed', resume=True, load_from=str(tmp_path / 'x.pth'))
+        )
         with pytest.raises(ConfigError, match=words):
             runner.train()
 
@@ -160,7 +210,9 @@ def test_a_checkpoint_that_does_not_fit_the_disk_leaves_the_one_before(trained, 
         raise OSError(28, 'No space left on device')
 
     monkeypatch.setattr(torch, 'save', fill)
-    with pytest.raises(ConfigError, match=r'epoch_3.pth. cannot be written \(No space left on device\)'):
+    with pytest.raises(
+        ConfigError, match=r'epoch_3.pth. cannot be written \(No space left on device\)'
+    ):
         runner.train()
     assert (folder / 'epoch_2.pth').read_bytes() == before
     assert not (folder / 'epoch_3.pth').exists()
@@ -180,12 +232,24 @@ def test_the_record_is_that_of_the_checkpoint(trained):
 
 def test_a_flexible_runner_trains_and_resumes_in_the_tools(trained, tmp_path):
     canary = tmp_path / 'canary'
-    cfg = read_config('configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py', {
-        'train_dataloader.dataset.indices': 32, 'val_dataloader.dataset.indices': 30, 'train_cfg.max_epochs': 1,
-        'log_level': 'WARNING'})
-    cfg.merge_from_dict(dict(
-        runner_type='FlexibleRunner', strategy=dict(type='SingleDeviceStrategy'), work_dir=str(tmp_path / 'flexible'),
-        launcher='none', experiment_name='flexible'))
+    cfg = read_config(
+        'configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits.py',
+        {
+            'train_dataloader.dataset.indices': 32,
+            'val_dataloader.dataset.indices': 30,
+            'train_cfg.max_epochs': 1,
+            'log_level': 'WARNING',
+        },
+    )
+    cfg.merge_from_dict(
+        dict(
+            runner_type='FlexibleRunner',
+            strategy=dict(type='SingleDeviceStrategy'),
+            work_dir=str(tmp_path / 'flexible'),
+            launcher='none',
+            experiment_name='flexible',
+        )
+    )
     apply_loader_defaults(cfg)
     cfg.custom_hooks, cfg.param_scheduler = [], None
     build_runner(cfg.copy()).train()
@@ -193,8 +257,14 @@ def test_a_flexible_runner_trains_and_resumes_in_the_tools(trained, tmp_path):
     checkpoint = torch.load(path, weights_only=False)
     checkpoint['meta']['config'] = f"open({str(canary)!r}, 'w').close()"
     torch.save(checkpoint, path)
-    cfg.merge_from_dict({'resume': True, 'load_from': str(path), 'train_cfg.max_epochs': 2,
-                         'experiment_name': 'flexible2'})
+    cfg.merge_from_dict(
+        {
+            'resume': True,
+            'load_from': str(path),
+            'train_cfg.max_epochs': 2,
+            'experiment_name': 'flexible2',
+        }
+    )
     with reading_safely():
         build_runner(cfg).train()
     assert not canary.exists()
@@ -204,15 +274,25 @@ def test_a_run_to_resume_without_a_checkpoint_begins_from_the_weights_of_its_con
     first = build(tiny_cfg(tmp_path / 'first'))
     weights = {name: value.clone() for name, value in first.model.state_dict().items()}
     torch.save(dict(state_dict=weights), tmp_path / 'weights.pth')
-    runner = build(tiny_cfg(tmp_path / 'second', resume=True, begin_from=str(tmp_path / 'weights.pth'),
-                            randomness=dict(seed=8), custom_hooks=[]))
+    runner = build(
+        tiny_cfg(
+            tmp_path / 'second',
+            resume=True,
+            begin_from=str(tmp_path / 'weights.pth'),
+            randomness=dict(seed=8),
+            custom_hooks=[],
+        )
+    )
     runner.load_or_resume()
-    assert all(torch.equal(value, weights[name]) for name, value in runner.model.state_dict().items())
+    assert all(
+        torch.equal(value, weights[name]) for name, value in runner.model.state_dict().items()
+    )
 
 
 def test_train_py_keeps_the_weights_to_begin_from(monkeypatch):
     monkeypatch.syspath_prepend('tools')
     import train
+
     cfg = Config(dict(load_from='weights.pth', resume=False))
     train.apply_train_flags(cfg, train.make_parser().parse_args(['config.py', '--resume']))
     assert (cfg.resume, cfg.load_from, cfg.begin_from) == (True, None, 'weights.pth')

@@ -1,4 +1,6 @@
-"""A checkpoint of another run, or with a part of a state, is rejected in a sentence that says what differs."""
+"""A checkpoint of another run, or with a part of a state, is rejected in a sentence that says what
+differs.
+"""
 
 import math
 import re
@@ -21,14 +23,32 @@ def saved(tmp_path_factory):
     return folder / 'epoch_1.pth'
 
 
-@pytest.mark.parametrize(('options', 'words'), [
-    ({'model.backbone.arch.num_layers': 3}, 'it has no backbone.blocks.2.*, which the model has'),
-    ({'model.backbone.arch.num_layers': 1}, 'it has backbone.blocks.1.*, which the model has not'),
-    ({'model.backbone.arch.feedforward_channels': 48}, r'is of the shape \(64, 32\), and the model.s \(48, 32\)'),
-    ({'optim_wrapper.optimizer': dict(type='SGD', lr=0.1)}, 'its optimizer is AdamW, and this config.s SGD'),
-    ({'optim_wrapper.paramwise_cfg': dict(norm_decay_mult=0.)}, 'other groups of parameters'),
-    ({'train_dataloader.batch_size': 8}, '16 samples in an iteration, and this one takes 8 .*batch_size=16 with these'),
-])
+@pytest.mark.parametrize(
+    ('options', 'words'),
+    [
+        (
+            {'model.backbone.arch.num_layers': 3},
+            'it has no backbone.blocks.2.*, which the model has',
+        ),
+        (
+            {'model.backbone.arch.num_layers': 1},
+            'it has backbone.blocks.1.*, which the model has not',
+        ),
+        (
+            {'model.backbone.arch.feedforward_channels': 48},
+            r'is of the shape \(64, 32\), and the model.s \(48, 32\)',
+        ),
+        (
+            {'optim_wrapper.optimizer': dict(type='SGD', lr=0.1)},
+            'its optimizer is AdamW, and this config.s SGD',
+        ),
+        ({'optim_wrapper.paramwise_cfg': dict(norm_decay_mult=0.0)}, 'other groups of parameters'),
+        (
+            {'train_dataloader.batch_size': 8},
+            '16 samples in an iteration, and this one takes 8 .*batch_size=16 with these',
+        ),
+    ],
+)
 def test_another_run_is_told(tmp_path, saved, options, words):
     runner = build(tiny_cfg(tmp_path, custom_hooks=[], **options))
     with pytest.raises(ConfigError, match=f'{re.escape(str(saved))}.*{words}.*load_from=FILE'):
@@ -48,36 +68,85 @@ def no_moments(state: dict) -> None:
     del state['optimizer']['state'][0]['exp_avg_sq']
 
 
-@pytest.mark.parametrize(('damage', 'words'), [
-    (lambda state: state.pop('optimizer'), 'no state of the optimizer'),
-    (lambda state: state.update(optimizer=None), 'no state of the optimizer'),
-    (lambda state: state['optimizer'].pop('state'), 'no state of the optimizer'),
-    (without_states, 'has the state of 3 parameters, and [0-9]+ were saved'),
-    (other_moments, r"state of the form .*'exp_avg': \(\(3,\).* where AdamW has"),
-    (no_moments, "state of the form .* where AdamW has .*'exp_avg_sq'"),
-    (lambda state: state['optimizer']['param_groups'][0].update(lr=math.nan), 'its optimizer has lr=nan'),
-    (lambda state: state['optimizer']['param_groups'][0].update(lr='x'), "its optimizer has lr='x'"),
-    (lambda state: state['optimizer']['state'][0].update(exp_avg=state['optimizer']['state'][0]['exp_avg'].char()),
-     "'int'.* where AdamW has"),
-    (lambda state: state['optimizer']['state'][0]['exp_avg'].fill_(math.nan), 'a state that is not finite'),
-    (lambda state: state['optimizer']['state'][0].update(step=torch.tensor(math.nan)), 'a state that is not finite'),
-    (lambda state: (state['meta'].pop('run'), state['optimizer'].update(state={})), 'the state of 0 parameters'),
-    (lambda state: state['state_dict']['backbone.norm.weight'].fill_(math.inf), 'norm.weight has values that are not'),
-    (lambda state: state.update(param_schedulers=[]), 'the state of 0 param_schedulers, and this config has 2'),
-    (lambda state: state.pop('param_schedulers'), 'the state of 0 param_schedulers'),
-    (lambda state: state['param_schedulers'][0].pop('last_step'), 'other param_schedulers'),
-    (lambda state: state['param_schedulers'][0].update(last_step=math.inf), 'param_schedulers have last_step=inf'),
-    (lambda state: state['param_schedulers'][0].update(last_step='x'), "param_schedulers have last_step='x'"),
-    (lambda state: state['param_schedulers'][0].update(last_step=10**12), 'param_schedulers have last_step=1000'),
-    (lambda state: state['meta'].update(iter=0), 'at epoch 1 after 0 iterations'),
-    (lambda state: state['meta'].update(epoch=10**12), 'is at epoch 1000000000000, and this one ends at 3'),
-    (lambda state: state['meta'].update(epoch=math.nan), 'meta has epoch=nan, which is no position'),
-    (lambda state: state['meta'].update(iter=-1), 'meta has iter=-1'),
-    (lambda state: state['meta'].update(iter=10**12), 'is at iter 1000000000000'),
-    (lambda state: state['state_dict'].update({'backbone.norm.weight': torch.ones(32, dtype=torch.int8)}),
-     'backbone.norm.weight as int8'),
-])
-def test_a_part_of_a_state_is_not_resumed_from(tmp_path, saved, damage: Callable[[dict], object], words):
+@pytest.mark.parametrize(
+    ('damage', 'words'),
+    [
+        (lambda state: state.pop('optimizer'), 'no state of the optimizer'),
+        (lambda state: state.update(optimizer=None), 'no state of the optimizer'),
+        (lambda state: state['optimizer'].pop('state'), 'no state of the optimizer'),
+        (without_states, 'has the state of 3 parameters, and [0-9]+ were saved'),
+        (other_moments, r"state of the form .*'exp_avg': \(\(3,\).* where AdamW has"),
+        (no_moments, "state of the form .* where AdamW has .*'exp_avg_sq'"),
+        (
+            lambda state: state['optimizer']['param_groups'][0].update(lr=math.nan),
+            'its optimizer has lr=nan',
+        ),
+        (
+            lambda state: state['optimizer']['param_groups'][0].update(lr='x'),
+            "its optimizer has lr='x'",
+        ),
+        (
+            lambda state: state['optimizer']['state'][0].update(
+                exp_avg=state['optimizer']['state'][0]['exp_avg'].char()
+            ),
+            "'int'.* where AdamW has",
+        ),
+        (
+            lambda state: state['optimizer']['state'][0]['exp_avg'].fill_(math.nan),
+            'a state that is not finite',
+        ),
+        (
+            lambda state: state['optimizer']['state'][0].update(step=torch.tensor(math.nan)),
+            'a state that is not finite',
+        ),
+        (
+            lambda state: (state['meta'].pop('run'), state['optimizer'].update(state={})),
+            'the state of 0 parameters',
+        ),
+        (
+            lambda state: state['state_dict']['backbone.norm.weight'].fill_(math.inf),
+            'norm.weight has values that are not',
+        ),
+        (
+            lambda state: state.update(param_schedulers=[]),
+            'the state of 0 param_schedulers, and this config has 2',
+        ),
+        (lambda state: state.pop('param_schedulers'), 'the state of 0 param_schedulers'),
+        (lambda state: state['param_schedulers'][0].pop('last_step'), 'other param_schedulers'),
+        (
+            lambda state: state['param_schedulers'][0].update(last_step=math.inf),
+            'param_schedulers have last_step=inf',
+        ),
+        (
+            lambda state: state['param_schedulers'][0].update(last_step='x'),
+            "param_schedulers have last_step='x'",
+        ),
+        (
+            lambda state: state['param_schedulers'][0].update(last_step=10**12),
+            'param_schedulers have last_step=1000',
+        ),
+        (lambda state: state['meta'].update(iter=0), 'at epoch 1 after 0 iterations'),
+        (
+            lambda state: state['meta'].update(epoch=10**12),
+            'is at epoch 1000000000000, and this one ends at 3',
+        ),
+        (
+            lambda state: state['meta'].update(epoch=math.nan),
+            'meta has epoch=nan, which is no position',
+        ),
+        (lambda state: state['meta'].update(iter=-1), 'meta has iter=-1'),
+        (lambda state: state['meta'].update(iter=10**12), 'is at iter 1000000000000'),
+        (
+            lambda state: state['state_dict'].update(
+                {'backbone.norm.weight': torch.ones(32, dtype=torch.int8)}
+            ),
+            'backbone.norm.weight as int8',
+        ),
+    ],
+)
+def test_a_part_of_a_state_is_not_resumed_from(
+    tmp_path, saved, damage: Callable[[dict], object], words
+):
     state = torch.load(saved, weights_only=False)
     damage(state)
     torch.save(state, tmp_path / 'damaged.pth')
@@ -85,16 +154,32 @@ def test_a_part_of_a_state_is_not_resumed_from(tmp_path, saved, damage: Callable
     before = {name: value.clone() for name, value in runner.model.state_dict().items()}
     with pytest.raises(ConfigError, match=words):
         runner.resume(str(tmp_path / 'damaged.pth'))
-    assert all(torch.equal(value, before[name]) for name, value in runner.model.state_dict().items())
+    assert all(
+        torch.equal(value, before[name]) for name, value in runner.model.state_dict().items()
+    )
 
 
-@pytest.mark.parametrize('optimizer', [
-    dict(type='SGD', lr=0.1, momentum=0.9), dict(type='AdamW', lr=1e-3, fused=True), dict(type='Adagrad', lr=0.1),
-    dict(type='vit_plugin.Muon', lr=1e-3), dict(type='RMSprop', lr=1e-3)], ids=lambda optimizer: optimizer['type'])
+@pytest.mark.parametrize(
+    'optimizer',
+    [
+        dict(type='SGD', lr=0.1, momentum=0.9),
+        dict(type='AdamW', lr=1e-3, fused=True),
+        dict(type='Adagrad', lr=0.1),
+        dict(type='vit_plugin.Muon', lr=1e-3),
+        dict(type='RMSprop', lr=1e-3),
+    ],
+    ids=lambda optimizer: optimizer['type'],
+)
 def test_what_a_run_saved_is_resumed_from(tmp_path, optimizer):
-    cfg = tiny_cfg(tmp_path, custom_hooks=[], **{'optim_wrapper.optimizer': dict(optimizer, _delete_=True)})
+    cfg = tiny_cfg(
+        tmp_path, custom_hooks=[], **{'optim_wrapper.optimizer': dict(optimizer, _delete_=True)}
+    )
     build(cfg).train()
-    again = build(tiny_cfg(tmp_path, custom_hooks=[], **{'optim_wrapper.optimizer': dict(optimizer, _delete_=True)}))
+    again = build(
+        tiny_cfg(
+            tmp_path, custom_hooks=[], **{'optim_wrapper.optimizer': dict(optimizer, _delete_=True)}
+        )
+    )
     again.resume(str(tmp_path / 'epoch_2.pth'))
     assert again.epoch == 2
 
@@ -106,8 +191,13 @@ def test_the_same_run_goes_on(tmp_path, saved):
 
 
 def test_a_run_is_resumed_before_a_schedule_has_begun(tmp_path):
-    late = {'param_scheduler': [dict(type='LinearLR', start_factor=0.1, by_epoch=False, end=8),
-                                dict(type='CosineAnnealingLR', by_epoch=False, begin=8, end=12)], 'custom_hooks': []}
+    late = {
+        'param_scheduler': [
+            dict(type='LinearLR', start_factor=0.1, by_epoch=False, end=8),
+            dict(type='CosineAnnealingLR', by_epoch=False, begin=8, end=12),
+        ],
+        'custom_hooks': [],
+    }
     build(tiny_cfg(tmp_path, **late)).train()
     again = build(tiny_cfg(tmp_path, **late))
     again.resume(str(tmp_path / 'epoch_1.pth'))
@@ -120,8 +210,13 @@ def test_a_checkpoint_of_mmengine(tmp_path, saved):
     del checkpoint['meta']['run']
     torch.save(checkpoint, tmp_path / 'theirs.pth')
     build(tiny_cfg(tmp_path / 'a', custom_hooks=[])).resume(str(tmp_path / 'theirs.pth'))
-    other = build(tiny_cfg(tmp_path / 'b', custom_hooks=[], **{
-        'optim_wrapper.optimizer': dict(type='SGD', lr=0.1, momentum=0.9)}))
+    other = build(
+        tiny_cfg(
+            tmp_path / 'b',
+            custom_hooks=[],
+            **{'optim_wrapper.optimizer': dict(type='SGD', lr=0.1, momentum=0.9)},
+        )
+    )
     with pytest.raises(ConfigError, match='its optimizer has no momentum, which SGD has'):
         other.resume(str(tmp_path / 'theirs.pth'))
     assert not other.resuming
@@ -132,5 +227,6 @@ def test_a_run_of_one_cycle_goes_on(tmp_path):
     cfg = tiny_cfg(tmp_path, custom_hooks=[], param_scheduler=[cycle])
     build(cfg).train()
     again = build(tiny_cfg(tmp_path, custom_hooks=[], param_scheduler=[cycle]))
-    again.resume(str(tmp_path / 'epoch_1.pth'))  # MMEngine's state of this schedule has a function in it
+    # MMEngine's state of this schedule has a function in it.
+    again.resume(str(tmp_path / 'epoch_1.pth'))
     assert again.epoch == 1

@@ -18,8 +18,13 @@ from vit_plugin.weights.folders import read_folder
 pytestmark = pytest.mark.filterwarnings('ignore')
 
 # What every run draws the same for any number of processes.
-OPTIONS = {'model.train_cfg': None, 'model.backbone.drop_rate': 0., 'model.backbone.drop_path_rate': 0.,
-           'custom_hooks': [dict(type='vit_plugin.EMAHook', momentum=0.3)], 'train_cfg.val_interval': 9}
+OPTIONS = {
+    'model.train_cfg': None,
+    'model.backbone.drop_rate': 0.0,
+    'model.backbone.drop_path_rate': 0.0,
+    'custom_hooks': [dict(type='vit_plugin.EMAHook', momentum=0.3)],
+    'train_cfg.val_interval': 9,
+}
 
 
 class WitnessHook(Hook):
@@ -35,7 +40,10 @@ class WitnessHook(Hook):
             place = dict(epoch=runner.epoch, iter=runner.iter)
             runner.saver.save(runner.work_dir, 'again', meta=place, folder=True)
             if is_main_process():
-                assert differences(final_checkpoint(runner.work_dir), Path(runner.work_dir, 'again')) == []
+                assert (
+                    differences(final_checkpoint(runner.work_dir), Path(runner.work_dir, 'again'))
+                    == []
+                )
 
     def before_train_iter(self, runner, batch_idx: int, data_batch: dict) -> None:
         self.samples[runner.iter] = sorted(chain(*all_gather_object(files_of(data_batch))))
@@ -43,8 +51,14 @@ class WitnessHook(Hook):
 
 def go_on(work_dir: str, stop: int | None, **options: object) -> dict[int, list]:
     """Train from where the folder's run is to the end of an iteration."""
-    runner = build(tiny_cfg(work_dir, resume=True, experiment_name=f'after_{stop}', **{
-        **OPTIONS, 'train_dataloader.batch_size': BATCH // get_world_size(), **options}))
+    runner = build(
+        tiny_cfg(
+            work_dir,
+            resume=True,
+            experiment_name=f'after_{stop}',
+            **{**OPTIONS, 'train_dataloader.batch_size': BATCH // get_world_size(), **options},
+        )
+    )
     witness = WitnessHook()
     runner.register_hook(witness)
     if stop is None:
@@ -78,7 +92,8 @@ def test_two_sharded_ranks_then_one_process_then_two(tmp_path):
     assert samples == whole  # the same in every iteration, each once
     expected = torch.load(final_checkpoint(tmp_path / 'whole'), weights_only=False)['state_dict']
     for name, value in read_folder(final_checkpoint(work_dir))['state_dict'].items():
-        torch.testing.assert_close(value, expected[name], rtol=0, atol=2e-3)  # float32, at a rate of 1e-2
+        # float32, at a rate of 1e-2.
+        torch.testing.assert_close(value, expected[name], rtol=0, atol=2e-3)
 
 
 class SpoilsHook(Hook):
@@ -92,9 +107,19 @@ class SpoilsHook(Hook):
 
 
 def leave_a_step_out(work_dir: str) -> None:
-    runner = build(tiny_cfg(work_dir, sharding=dict(), experiment_name='bad', **{
-        **OPTIONS, 'train_dataloader.batch_size': BATCH // 2, 'train_cfg.max_epochs': 2,
-        'default_hooks.runtime_info.non_finite': 'skip'}))
+    runner = build(
+        tiny_cfg(
+            work_dir,
+            sharding=dict(),
+            experiment_name='bad',
+            **{
+                **OPTIONS,
+                'train_dataloader.batch_size': BATCH // 2,
+                'train_cfg.max_epochs': 2,
+                'default_hooks.runtime_info.non_finite': 'skip',
+            },
+        )
+    )
     runner.register_hook(SpoilsHook())
     runner.train()
     assert runner.iter == 8

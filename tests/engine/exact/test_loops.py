@@ -1,4 +1,7 @@
-"""Runs that are stopped and resumed, beside one that is not. The campaign stops after every iteration."""
+"""Runs that are stopped and resumed, beside one that is not.
+
+The campaign stops after every iteration.
+"""
 
 import json
 import re
@@ -20,6 +23,7 @@ pytestmark = pytest.mark.filterwarnings('ignore')
 @pytest.fixture(scope='module')
 def whole(tmp_path_factory):
     """Gives the folder of a run that nothing has disturbed, by the kind of its loop."""
+
     @cache
     def folder(loop: str) -> Path:
         path = tmp_path_factory.mktemp(f'whole_{loop}')
@@ -30,10 +34,19 @@ def whole(tmp_path_factory):
 
 
 # Inside an epoch, at an epoch's last iteration, and with other workers afterwards.
-@pytest.mark.parametrize(('loop', 'stop', 'workers', 'after'), [
-    ('epoch', 8, 0, 0), *(pytest.param(*other, marks=pytest.mark.nightly) for other in (
-        ('epoch', 6, 2, 0), ('iter', 7, 0, 2)))])
-def test_a_run_that_was_stopped_ends_as_one_that_was_not(whole, tmp_path, loop, stop, workers, after):
+@pytest.mark.parametrize(
+    ('loop', 'stop', 'workers', 'after'),
+    [
+        ('epoch', 8, 0, 0),
+        *(
+            pytest.param(*other, marks=pytest.mark.nightly)
+            for other in (('epoch', 6, 2, 0), ('iter', 7, 0, 2))
+        ),
+    ],
+)
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(
+    whole, tmp_path, loop, stop, workers, after
+):
     stop_and_resume(tmp_path, stop, loop, workers, after)
     assert compare(whole(loop), tmp_path) == []
 
@@ -47,7 +60,9 @@ def test_a_run_of_a_wider_model_with_the_passes(tmp_path):
 
 def test_the_line_of_a_validation_tells_its_own_iteration(tmp_path):
     build(tiny_cfg(tmp_path, log_level='INFO')).train()
-    lines = re.findall(r'Epoch\(val\) +\[(\d)\].* iter: (\d+)', next(tmp_path.rglob('*.log')).read_text())
+    lines = re.findall(
+        r'Epoch\(val\) +\[(\d)\].* iter: (\d+)', next(tmp_path.rglob('*.log')).read_text()
+    )
     assert lines == [('1', '4'), ('2', '8'), ('3', '12')]
 
 
@@ -55,8 +70,12 @@ def test_an_iteration_based_run_over_data_that_end(tmp_path):
     """MMEngine's and our samplers in turn: the order is the same."""
     options = {'train_dataloader.sampler': dict(type='DefaultSampler', shuffle=True)}
     train(tiny_cfg(tmp_path / 'whole', 'iter', **options))
-    stop_and_resume(tmp_path / 'ours', 6, 'iter', **{
-        'train_dataloader.sampler': dict(type='vit_plugin.DefaultSampler', shuffle=True)})
+    stop_and_resume(
+        tmp_path / 'ours',
+        6,
+        'iter',
+        **{'train_dataloader.sampler': dict(type='vit_plugin.DefaultSampler', shuffle=True)},
+    )
     assert compare(tmp_path / 'whole', tmp_path / 'ours') == []
 
 
@@ -107,7 +126,11 @@ def test_another_seed_gives_another_run(whole, tmp_path):
 
 def test_a_seed_that_was_drawn_is_kept_in_the_checkpoint(tmp_path):
     """In short epochs too, for which MMEngine cuts the data set."""
-    drawn = {'randomness.seed': None, 'train_cfg.max_epochs': 2, 'train_dataloader.num_batch_per_epoch': 3}
+    drawn = {
+        'randomness.seed': None,
+        'train_cfg.max_epochs': 2,
+        'train_dataloader.num_batch_per_epoch': 3,
+    }
     first = train(tiny_cfg(tmp_path / 'stopped', **drawn), 5)
     train(tiny_cfg(tmp_path / 'stopped', resume=True, **drawn))
     train(tiny_cfg(tmp_path / 'whole', **{**drawn, 'randomness.seed': first.base_seed}))
@@ -116,8 +139,12 @@ def test_a_seed_that_was_drawn_is_kept_in_the_checkpoint(tmp_path):
 
 def test_an_epoch_of_another_length_is_refused(tmp_path):
     train(tiny_cfg(tmp_path), 6)
-    runner = build_runner(tiny_cfg(tmp_path, resume=True, **{'train_dataloader.dataset.indices': 128}))
-    with pytest.raises(ConfigError, match='at iteration 6 in epoch 2, and an epoch has 8 iterations here'):
+    runner = build_runner(
+        tiny_cfg(tmp_path, resume=True, **{'train_dataloader.dataset.indices': 128})
+    )
+    with pytest.raises(
+        ConfigError, match='at iteration 6 in epoch 2, and an epoch has 8 iterations here'
+    ):
         runner.train()
 
 

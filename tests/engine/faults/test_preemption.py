@@ -26,8 +26,9 @@ class Signals(Hook):
 
     priority = 'VERY_HIGH'
 
-    def __init__(self, number: int = signal.SIGTERM, workers: bool = False,
-                 **stages: Callable[[Any], bool]) -> None:
+    def __init__(
+        self, number: int = signal.SIGTERM, workers: bool = False, **stages: Callable[[Any], bool]
+    ) -> None:
         self.number, self.workers = number, workers
         for stage, when in stages.items():
             setattr(self, stage, lambda runner, when=when, **kwargs: when(runner) and self.send())
@@ -73,7 +74,9 @@ def test_a_signal_to_all_processes_saves_this_step_and_the_next_run_goes_on(tmp_
 
 
 def test_a_second_signal_and_one_during_a_save_change_nothing(tmp_path):
-    again = Signals(signal.SIGUSR1, before_save_checkpoint=lambda runner: True, after_train_iter=at(3))
+    again = Signals(
+        signal.SIGUSR1, before_save_checkpoint=lambda runner: True, after_train_iter=at(3)
+    )
     sent = Signals(workers=True, before_train_iter=at(3))
     assert status(tiny_cfg(tmp_path, workers=1), sent, again) == 128 + signal.SIGTERM
     assert saved_step(tmp_path) == 4
@@ -84,8 +87,10 @@ def test_before_the_first_step_there_is_nothing_to_save(tmp_path):
     assert status(tiny_cfg(tmp_path), Signals(before_run=lambda runner: True)) == 143
     assert (tmp_path / PREEMPTED).read_text() == ''
     assert not list(tmp_path.glob('*.pth'))
-    assert 'SIGTERM came before the first step, so that there was nothing to save' in next(
-        tmp_path.glob('*/*.log')).read_text()
+    assert (
+        'SIGTERM came before the first step, so that there was nothing to save'
+        in next(tmp_path.glob('*/*.log')).read_text()
+    )
 
 
 def test_a_validation_and_one_step_come_first(tmp_path):
@@ -99,20 +104,26 @@ def test_accumulated_gradients_are_not_lost(monkeypatch, interval):
     parameter = torch.nn.Parameter(torch.ones(1))
     wrapper = OptimWrapper(optimizer=torch.optim.SGD([parameter], lr=0.1), accumulative_counts=4)
     wrapper.initialize_count_status(torch.nn.Linear(1, 1), 0, 12)
-    runner, hook, asked = SimpleNamespace(optim_wrapper=wrapper, iter=0), PreemptionHook(interval=interval), []
+    runner, hook, asked = (
+        SimpleNamespace(optim_wrapper=wrapper, iter=0),
+        PreemptionHook(interval=interval),
+        [],
+    )
     monkeypatch.setattr(hook, '_agree', lambda: asked.append(runner.iter + 1) or 0)
     for runner.iter in range(12):
-        wrapper.update_params((parameter ** 2).sum())
+        wrapper.update_params((parameter**2).sum())
         hook.after_train_iter(runner, 0)
     assert asked == [4, 8, 12]
 
 
 @pytest.mark.filterwarnings('ignore:.*fork.*:DeprecationWarning')
 def test_forked_processes_end_by_the_signal(tmp_path):
-    """MMDetection's ``eval_map`` makes a pool for each validation, which ends its processes by SIGTERM."""
+    """MMDetection's ``eval_map`` makes a pool for each validation, which ends its processes by
+    SIGTERM.
+    """
     forks = multiprocessing.get_context('fork')
     with PreemptionHook().listening(SimpleNamespace(work_dir=str(tmp_path))):
-        process = forks.Process(target=time.sleep, args=(60, ), daemon=True)
+        process = forks.Process(target=time.sleep, args=(60,), daemon=True)
         process.start()
         process.terminate()  # while it starts
         process.join(20)
@@ -126,7 +137,9 @@ def preempt_one(work_dir: str) -> None:
     warnings.simplefilter('ignore')  # torch's about an argument that MMEngine gives
     rank = torch.distributed.get_rank()
     sent = [Signals(before_train_iter=at(1))] if rank == 1 else []
-    cfg = tiny_cfg(work_dir, launcher='pytorch', experiment_name='tiny', **{'train_cfg.val_interval': 10})
+    cfg = tiny_cfg(
+        work_dir, launcher='pytorch', experiment_name='tiny', **{'train_cfg.val_interval': 10}
+    )
     assert status(cfg, *sent) == 143, rank
 
 
@@ -139,7 +152,11 @@ def test_a_signal_to_one_of_two_stops_both(tmp_path, monkeypatch):
 
 
 def test_wrong_settings_are_a_sentence():
-    with pytest.raises(ConfigError, match=r"PreemptionHook: signals\[0\]='SIGTREM' .* did you mean 'SIGTERM'"):
+    with pytest.raises(
+        ConfigError, match=r"PreemptionHook: signals\[0\]='SIGTREM' .* did you mean 'SIGTERM'"
+    ):
         PreemptionHook(signals=['SIGTREM'])
-    with pytest.raises(ConfigError, match='PreemptionHook: interval=0 must be greater than or equal to 1'):
+    with pytest.raises(
+        ConfigError, match='PreemptionHook: interval=0 must be greater than or equal to 1'
+    ):
         PreemptionHook(interval=0)

@@ -28,8 +28,12 @@ class Log(list):
 def runner(tmp_path) -> SimpleNamespace:
     """A run in batches of 4."""
     data = range(100)
-    loader = DataLoader(data, batch_size=4, sampler=PositionedSampler(InfiniteSampler(data, seed=0), 4, True))
-    return SimpleNamespace(work_dir=str(tmp_path), iter=0, max_iters=1000, train_dataloader=loader, logger=Log())
+    loader = DataLoader(
+        data, batch_size=4, sampler=PositionedSampler(InfiniteSampler(data, seed=0), 4, True)
+    )
+    return SimpleNamespace(
+        work_dir=str(tmp_path), iter=0, max_iters=1000, train_dataloader=loader, logger=Log()
+    )
 
 
 def passes(hook: UnreadableHook, runner: SimpleNamespace, iterations: int) -> None:
@@ -47,9 +51,13 @@ def test_too_many_end_the_run(runner, tmp_path):
     bad.add(UnreadableFile(300, '300.jpg', 'a worker is ahead'))
     passes(hook, runner, 60)
     assert sorted(runner.logger) == [
-        f'{i}.jpg cannot be read (empty): another sample takes its place.' for i in range(10)]
-    with pytest.raises(ConfigError, match='11 of 400 training samples could not be read, which is more than '
-                                          'unreadable.max_share=0.01; they are listed in .*unreadable.txt'):
+        f'{i}.jpg cannot be read (empty): another sample takes its place.' for i in range(10)
+    ]
+    with pytest.raises(
+        ConfigError,
+        match='11 of 400 training samples could not be read, which is more than '
+        'unreadable.max_share=0.01; they are listed in .*unreadable.txt',
+    ):
         passes(hook, runner, 60)
 
 
@@ -67,8 +75,13 @@ def test_a_share_of_what_was_seen(runner, tmp_path):
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize(('options', 'words'), [
-    ({'max_share': 2.}, 'max_share=2.0 must be less than or equal to 1'), ({'max_shar': 1}, 'max_shar')])
+@pytest.mark.parametrize(
+    ('options', 'words'),
+    [
+        ({'max_share': 2.0}, 'max_share=2.0 must be less than or equal to 1'),
+        ({'max_shar': 1}, 'max_shar'),
+    ],
+)
 def test_wrong_settings_are_one_sentence(tmp_path, options, words):
     with pytest.raises(ConfigError, match=words):
         build(tiny_cfg(tmp_path, unreadable=options))
@@ -103,10 +116,20 @@ def images(tmp_path) -> dict:
     listing = tmp_path / 'list.txt'
     listing.write_text(''.join(f'{i}.png {i}\n' for i in range(7)))
     pipeline = [dict(type='vit_plugin.LoadImage', color_type='grayscale'), dict(type='PackInputs')]
-    data = dict(type='CustomDataset', ann_file=str(listing), data_prefix=str(tmp_path), test_mode=True,
-                pipeline=pipeline)
-    return dict(batch_size=2, num_workers=0, collate_fn=dict(type='default_collate'), dataset=data,
-                sampler=dict(type='DefaultSampler', shuffle=False))
+    data = dict(
+        type='CustomDataset',
+        ann_file=str(listing),
+        data_prefix=str(tmp_path),
+        test_mode=True,
+        pipeline=pipeline,
+    )
+    return dict(
+        batch_size=2,
+        num_workers=0,
+        collate_fn=dict(type='default_collate'),
+        dataset=data,
+        sampler=dict(type='DefaultSampler', shuffle=False),
+    )
 
 
 def evaluated(folder, loader, metric=Count, **options) -> tuple:
@@ -128,15 +151,20 @@ def test_what_cannot_be_read_is_left_out_of_a_validation_and_of_a_test(images, t
     assert [one['labels/number'] for one in found] == [5] * 3
     assert hook.left_out == {2, 6}
     for part in ('val', 'test'):
-        names = [Path(entry.path).name for entry in UnreadableList(tmp_path / 'run' / LISTS[part]).read()]
+        names = [
+            Path(entry.path).name for entry in UnreadableList(tmp_path / 'run' / LISTS[part]).read()
+        ]
         assert names == ['2.png', '6.png']
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize(('metric', 'options', 'words'), [
-    (Batches, {}, 'Batches does not keep a result for each image'),
-    (Count, dict(unreadable=dict(max_share=0)), "2.png' cannot be read as an image"),
-])
+@pytest.mark.parametrize(
+    ('metric', 'options', 'words'),
+    [
+        (Batches, {}, 'Batches does not keep a result for each image'),
+        (Count, dict(unreadable=dict(max_share=0)), "2.png' cannot be read as an image"),
+    ],
+)
 def test_what_cannot_be_left_out_is_an_error(images, tmp_path, metric, options, words):
     with pytest.raises(ConfigError, match=words):
         evaluated(tmp_path, images, metric, **options)

@@ -16,7 +16,7 @@ def wrap(model: nn.Module, **kwargs) -> AmpOptimWrapper:
 def test_bfloat16_on_a_cpu_trains_without_loss_scaling():
     model = nn.Linear(4, 4)
     before = model.weight.clone()
-    wrapper = wrap(model, clip_grad=dict(max_norm=1.))
+    wrapper = wrap(model, clip_grad=dict(max_norm=1.0))
     with wrapper.optim_context(model):
         output = model(torch.randn(2, 4))
     assert output.dtype == torch.bfloat16
@@ -36,8 +36,11 @@ def test_attention_is_written_out_on_request(fused):
 
 
 def test_attention_that_is_recomputed_is_written_out_too():
-    model = VisionTransformer(arch=dict(embed_dims=16, num_layers=2, num_heads=2, feedforward_channels=16), img_size=32,
-                              with_cp=True).train()
+    model = VisionTransformer(
+        arch=dict(embed_dims=16, num_layers=2, num_heads=2, feedforward_channels=16),
+        img_size=32,
+        with_cp=True,
+    ).train()
     wrapper = wrap(model, fused_attention=False)
     with torch.profiler.profile() as profile:
         with wrapper.optim_context(model):
@@ -46,11 +49,11 @@ def test_attention_that_is_recomputed_is_written_out_too():
     assert not any('flash_attention' in event.key for event in profile.key_averages())
 
 
-@pytest.mark.parametrize(('scale', 'counts'), [(2.**16, False), (1., True)])
+@pytest.mark.parametrize(('scale', 'counts'), [(2.0**16, False), (1.0, True)])
 def test_what_the_scale_has_made_infinite_is_left_to_the_scaler(scale, counts):
     model = nn.Linear(1, 1, bias=False)
     before = model.weight.clone()
-    wrapper = wrap(model, clip_grad=dict(max_norm=1.))
+    wrapper = wrap(model, clip_grad=dict(max_norm=1.0))
     wrapper.skips_non_finite = True
     wrapper.loss_scaler = torch.amp.GradScaler('cpu', init_scale=scale)  # as on a GPU with float16
     huge = 1e36 if not counts else math.inf
@@ -68,9 +71,13 @@ def test_state_survives():
     assert other.optimizer.state_dict() == wrapper.optimizer.state_dict()
 
 
-@pytest.mark.parametrize(('dtype', 'words'), [
-    ('float16', "is not possible on the device 'cpu'; choose bfloat16"),
-    ('float8', "must be 'bfloat16' or 'float16'")])
+@pytest.mark.parametrize(
+    ('dtype', 'words'),
+    [
+        ('float16', "is not possible on the device 'cpu'; choose bfloat16"),
+        ('float8', "must be 'bfloat16' or 'float16'"),
+    ],
+)
 def test_what_a_cpu_cannot(dtype, words):
     with pytest.raises(ConfigError, match=f"dtype='{dtype}' {words}"):
         wrap(nn.Linear(4, 4), dtype=dtype)

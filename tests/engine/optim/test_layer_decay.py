@@ -7,28 +7,37 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models import SimpleFPN, VisionTransformer
 
 
-def wrapper(model: nn.Module, lr: float | None = 1., **paramwise):
+def wrapper(model: nn.Module, lr: float | None = 1.0, **paramwise):
     optimizer = dict(type='AdamW', weight_decay=0.1) | ({} if lr is None else dict(lr=lr))
-    return build_optim_wrapper(model, dict(
-        type='OptimWrapper', constructor='vit_plugin.LayerDecayOptimWrapperConstructor', optimizer=optimizer,
-        paramwise_cfg=paramwise))
+    return build_optim_wrapper(
+        model,
+        dict(
+            type='OptimWrapper',
+            constructor='vit_plugin.LayerDecayOptimWrapperConstructor',
+            optimizer=optimizer,
+            paramwise_cfg=paramwise,
+        ),
+    )
 
 
 def settings(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, tuple[float, float]]:
     """(lr, weight decay) of every parameter, by name."""
     names = {parameter: name for name, parameter in model.named_parameters()}
-    return {names[parameter]: (group['lr'], group['weight_decay'])
-            for group in optimizer.param_groups for parameter in group['params']}
+    return {
+        names[parameter]: (group['lr'], group['weight_decay'])
+        for group in optimizer.param_groups
+        for parameter in group['params']
+    }
 
 
 class Detector(nn.Module):
-
     def __init__(self, backbone: nn.Module) -> None:
         super().__init__()
         self.backbone = backbone
         self.neck = SimpleFPN(32, 8)
 
-    def get_layer_depth(self, name: str) -> tuple[int, int]:  # MMPretrain's classifiers pass the question on
+    # MMPretrain's classifiers pass the question on.
+    def get_layer_depth(self, name: str) -> tuple[int, int]:
         raise AssertionError('the backbone knows')
 
 
@@ -42,54 +51,97 @@ def test_rates_of_a_pure_vit_in_a_detector(detector):
     assert set(found) == {name for name, _ in detector.named_parameters()}
     by_hand = {  # depths: image 0, blocks 1 and 2, norm 3
         'backbone.patch_embed.proj.weight': (0.125, 0.1),
-        'backbone.cls_token': (0.125, 0.),
-        'backbone.pos_embed': (0.125, 0.),
+        'backbone.cls_token': (0.125, 0.0),
+        'backbone.pos_embed': (0.125, 0.0),
         'backbone.blocks.0.attn.qkv.weight': (0.25, 0.1),
         'backbone.blocks.1.mlp.fc2.bias': (0.5, 0.1),
-        'backbone.norm.weight': (1., 0.1),
-        'neck.levels.0.lateral.conv.weight': (1., 0.1),
+        'backbone.norm.weight': (1.0, 0.1),
+        'neck.levels.0.lateral.conv.weight': (1.0, 0.1),
     }
     assert {name: found[name] for name in by_hand} == by_hand
 
 
 def test_parameters_of_equal_settings_share_a_group(detector):
-    groups = wrapper(detector, layer_decay_rate=0.5, norm_decay_mult=0., bias_decay_mult=0.).optimizer.param_groups
+    groups = wrapper(
+        detector, layer_decay_rate=0.5, norm_decay_mult=0.0, bias_decay_mult=0.0
+    ).optimizer.param_groups
     assert sorted((group['lr'], group['weight_decay']) for group in groups) == [
-        (0.125, 0.), (0.125, 0.1), (0.25, 0.), (0.25, 0.1), (0.5, 0.), (0.5, 0.1), (1., 0.), (1., 0.1)]
+        (0.125, 0.0),
+        (0.125, 0.1),
+        (0.25, 0.0),
+        (0.25, 0.1),
+        (0.5, 0.0),
+        (0.5, 0.1),
+        (1.0, 0.0),
+        (1.0, 0.1),
+    ]
 
 
 def test_stages_of_a_hybrid_have_depths(tiny_hybrid):
     model = VisionTransformer(**tiny_hybrid)
     found = settings(model, wrapper(model, layer_decay_rate=0.5).optimizer)
-    names = ['patch_embed.backbone.stem.conv.weight', 'patch_embed.backbone.stages.1.blocks.0.conv1.weight',
-             'patch_embed.proj.weight', 'blocks.0.norm1.weight', 'norm.weight']
-    assert [found[name][0] for name in names] == [0.5**6, 0.5**4, 0.5**3, 0.5**2, 1.]
+    names = [
+        'patch_embed.backbone.stem.conv.weight',
+        'patch_embed.backbone.stages.1.blocks.0.conv1.weight',
+        'patch_embed.proj.weight',
+        'blocks.0.norm1.weight',
+        'norm.weight',
+    ]
+    assert [found[name][0] for name in names] == [0.5**6, 0.5**4, 0.5**3, 0.5**2, 1.0]
 
 
 def test_other_options_multiply(detector):
-    found = settings(detector, wrapper(
-        detector, layer_decay_rate=0.5, custom_keys={'backbone.blocks.0': dict(lr_mult=0.1, decay_mult=0.5)}).optimizer)
+    found = settings(
+        detector,
+        wrapper(
+            detector,
+            layer_decay_rate=0.5,
+            custom_keys={'backbone.blocks.0': dict(lr_mult=0.1, decay_mult=0.5)},
+        ).optimizer,
+    )
     assert found['backbone.blocks.0.norm1.weight'] == pytest.approx((0.025, 0.05))
 
 
-def test_frozen_parameters_are_left_out_and_frozen_modules_are_one_line_of_the_log(tiny, monkeypatch):
+def test_frozen_parameters_are_left_out_and_frozen_modules_are_one_line_of_the_log(
+    tiny, monkeypatch
+):
     said = []
-    monkeypatch.setattr('mmengine.optim.optimizer.default_constructor.print_log', lambda text, **_: said.append(text))
-    monkeypatch.setattr('vit_plugin.engine.optim.layer_decay.print_log', lambda text, _: said.append(text))
+    monkeypatch.setattr(
+        'mmengine.optim.optimizer.default_constructor.print_log',
+        lambda text, **_: said.append(text),
+    )
+    monkeypatch.setattr(
+        'vit_plugin.engine.optim.layer_decay.print_log', lambda text, _: said.append(text)
+    )
     model = VisionTransformer(**tiny, frozen_stages=1)
     assert set(settings(model, wrapper(model, layer_decay_rate=0.5).optimizer)) == {
-        name for name, parameter in model.named_parameters() if parameter.requires_grad}
+        name for name, parameter in model.named_parameters() if parameter.requires_grad
+    }
     frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
-    of_frozen = [line for text in said for line in text.splitlines() if 'frozen' in line or 'requires_grad' in line]
-    assert f'frozen: {len(frozen)} tensors, {sum(map(torch.numel, frozen)):,} parameters' in of_frozen
-    assert [line.split()[0] for line in of_frozen if 'skipped' in line] == ['.cls_token', '.pos_embed']  # of MMEngine
+    of_frozen = [
+        line
+        for text in said
+        for line in text.splitlines()
+        if 'frozen' in line or 'requires_grad' in line
+    ]
+    assert (
+        f'frozen: {len(frozen)} tensors, {sum(map(torch.numel, frozen)):,} parameters' in of_frozen
+    )
+    # Of MMEngine.
+    assert [line.split()[0] for line in of_frozen if 'skipped' in line] == [
+        '.cls_token',
+        '.pos_embed',
+    ]
 
 
-@pytest.mark.parametrize(('paramwise', 'lr', 'words'), [
-    (dict(), 1., 'layer_decay_rate'),
-    (dict(layer_decay_rate=1.5), 1., 'layer_decay_rate=1.5 must be less than or equal to 1'),
-    (dict(layer_decay_rate=0.5), None, 'optimizer needs lr'),
-])
+@pytest.mark.parametrize(
+    ('paramwise', 'lr', 'words'),
+    [
+        (dict(), 1.0, 'layer_decay_rate'),
+        (dict(layer_decay_rate=1.5), 1.0, 'layer_decay_rate=1.5 must be less than or equal to 1'),
+        (dict(layer_decay_rate=0.5), None, 'optimizer needs lr'),
+    ],
+)
 def test_what_cannot_work(detector, paramwise, lr, words):
     with pytest.raises(ConfigError, match=words):
         wrapper(detector, lr, **paramwise)
@@ -102,7 +154,13 @@ def test_a_model_without_depths():
 
 def test_a_weight_decay_that_the_config_does_not_name_is_the_optimizers(tiny):
     model = VisionTransformer(**tiny)
-    groups = build_optim_wrapper(model, dict(
-        type='OptimWrapper', constructor='vit_plugin.LayerDecayOptimWrapperConstructor',
-        optimizer=dict(type='AdamW', lr=1.), paramwise_cfg=dict(layer_decay_rate=0.5))).optimizer.param_groups
-    assert {group['weight_decay'] for group in groups} == {0., 0.01}
+    groups = build_optim_wrapper(
+        model,
+        dict(
+            type='OptimWrapper',
+            constructor='vit_plugin.LayerDecayOptimWrapperConstructor',
+            optimizer=dict(type='AdamW', lr=1.0),
+            paramwise_cfg=dict(layer_decay_rate=0.5),
+        ),
+    ).optimizer.param_groups
+    assert {group['weight_decay'] for group in groups} == {0.0, 0.01}

@@ -60,15 +60,19 @@ def test_a_step_of_a_matrix_by_the_formula():
 
 def test_steps_of_a_fixed_norm_are_the_same_from_a_larger_weight():
     weight, gradients = torch.randn(6, 2, 3, 3), torch.randn(2, 6, 2, 3, 3)
-    parameters = [nn.Parameter(scale * weight) for scale in (1., 40.)]
+    parameters = [nn.Parameter(scale * weight) for scale in (1.0, 40.0)]
     for parameter in parameters:
-        optimizer = Muon([dict(params=[parameter], fixed_norm=True)], lr=0.1, momentum=0.9, weight_decay=0.5)
+        optimizer = Muon(
+            [dict(params=[parameter], fixed_norm=True)], lr=0.1, momentum=0.9, weight_decay=0.5
+        )
         for gradient in gradients:
             parameter.grad = gradient
             optimizer.step()
     torch.testing.assert_close(*parameters)
 
-    last = Muon(parameters[:1], lr=0., fixed_norm=True)  # the norm alone: rows of norm 1 on average
+    last = Muon(
+        parameters[:1], lr=0.0, fixed_norm=True
+    )  # the norm alone: rows of norm 1 on average
     last.step()
     assert parameters[0].norm().item() == pytest.approx(6**0.5)
 
@@ -79,10 +83,14 @@ def test_other_parameters_take_the_steps_of_adamw():
     other = deepcopy(model)
     names = ('tokens', 'conv.bias', 'tall.bias', 'wide.bias')
     muon = Muon(model.parameters(), lr=0.01, weight_decay=0.1)
-    adamw = torch.optim.AdamW([other.get_parameter(name) for name in names], 0.01, (0.9, 0.99), weight_decay=0.1)
+    adamw = torch.optim.AdamW(
+        [other.get_parameter(name) for name in names], 0.01, (0.9, 0.99), weight_decay=0.1
+    )
     for i in range(3):
         for name in names:
-            gradient = torch.randn(model.get_parameter(name).shape, generator=torch.Generator().manual_seed(i))
+            gradient = torch.randn(
+                model.get_parameter(name).shape, generator=torch.Generator().manual_seed(i)
+            )
             model.get_parameter(name).grad = gradient
             other.get_parameter(name).grad = gradient.clone()
         muon.step()
@@ -113,14 +121,26 @@ def _train_sharded() -> None:
     torch.manual_seed(0)
     model = Network()
     plain = deepcopy(model)
-    fully_shard(model, mesh=init_device_mesh('cpu', (2, )))
-    for network in (model, plain):  # both ranks have the same images, so the mean gradient is that of one
+    fully_shard(model, mesh=init_device_mesh('cpu', (2,)))
+    # Both ranks have the same images, so the mean gradient is that of one.
+    for network in (model, plain):
         fixed = {'conv.weight', 'tall.weight'}
-        groups = [dict(params=[parameter for name, parameter in network.named_parameters() if (name in fixed) is keeps],
-                       fixed_norm=keeps) for keeps in (True, False)]
+        groups = [
+            dict(
+                params=[
+                    parameter
+                    for name, parameter in network.named_parameters()
+                    if (name in fixed) is keeps
+                ],
+                fixed_norm=keeps,
+            )
+            for keeps in (True, False)
+        ]
         steps(network, Muon(groups, lr=0.01), 0, 3)
     for name, parameter in plain.named_parameters():
-        torch.testing.assert_close(model.get_parameter(name).full_tensor(), parameter.detach(), msg=name)
+        torch.testing.assert_close(
+            model.get_parameter(name).full_tensor(), parameter.detach(), msg=name
+        )
 
 
 def test_sharded_matrices_take_the_same_steps(tmp_path):
@@ -128,25 +148,42 @@ def test_sharded_matrices_take_the_same_steps(tmp_path):
 
 
 def test_by_name_in_a_config():
-    wrapper = build_optim_wrapper(Network(), dict(
-        type='vit_plugin.OptimWrapper', optimizer=dict(type='vit_plugin.Muon', lr=0.01, weight_decay=0.1),
-        paramwise_cfg=dict(flat_decay_mult=0., custom_keys={
-            'tall': dict(lr_mult=3., decay_mult=2., fixed_norm=True)})))
+    wrapper = build_optim_wrapper(
+        Network(),
+        dict(
+            type='vit_plugin.OptimWrapper',
+            optimizer=dict(type='vit_plugin.Muon', lr=0.01, weight_decay=0.1),
+            paramwise_cfg=dict(
+                flat_decay_mult=0.0,
+                custom_keys={'tall': dict(lr_mult=3.0, decay_mult=2.0, fixed_norm=True)},
+            ),
+        ),
+    )
     assert isinstance(wrapper.optimizer, Muon)
     tall = [group for group in wrapper.param_groups if group['lr'] == pytest.approx(0.03)]
     assert [group['weight_decay'] for group in tall] == [pytest.approx(0.2)] * 2  # weight and bias
-    assert [group['lr'] for group in wrapper.param_groups if group['fixed_norm']] == [pytest.approx(0.03)] * 2
+    assert [group['lr'] for group in wrapper.param_groups if group['fixed_norm']] == [
+        pytest.approx(0.03)
+    ] * 2
 
 
-@pytest.mark.parametrize(('arguments', 'words'), [(dict(lr=-1.), 'lr'), (dict(momentum=1.), 'momentum'),
-                                                  (dict(nesterov=True), 'nesterov')])
+@pytest.mark.parametrize(
+    ('arguments', 'words'),
+    [(dict(lr=-1.0), 'lr'), (dict(momentum=1.0), 'momentum'), (dict(nesterov=True), 'nesterov')],
+)
 def test_wrong_arguments_are_one_sentence(arguments, words):
     with pytest.raises(ConfigError, match=words):
         Muon([nn.Parameter(torch.ones(2, 2))], **arguments)
 
 
-@pytest.mark.parametrize(('group', 'words'), [(dict(lr=-3), 'lr=-3 must be'), (dict(lrs=1.), 'did you mean lr?'),
-                                              (dict(betas=(0.9, 2.)), 'betas')])
+@pytest.mark.parametrize(
+    ('group', 'words'),
+    [
+        (dict(lr=-3), 'lr=-3 must be'),
+        (dict(lrs=1.0), 'did you mean lr?'),
+        (dict(betas=(0.9, 2.0)), 'betas'),
+    ],
+)
 def test_groups_are_checked_as_arguments_are(group, words):
     with pytest.raises(ConfigError, match=f'^Muon: params.*{words}'):
         Muon([dict(params=[nn.Parameter(torch.ones(2, 2))], **group)])

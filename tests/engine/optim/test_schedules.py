@@ -19,14 +19,22 @@ from vit_plugin.engine.optim.schedules import scaled
 
 def schedulers_of(cfg, epoch_length: int) -> list:
     """What the runner builds, without its model and data."""
-    kind = EpochBasedTrainLoop if cfg.train_cfg.get('by_epoch') or 'max_epochs' in cfg.train_cfg else IterBasedTrainLoop
+    kind = (
+        EpochBasedTrainLoop
+        if cfg.train_cfg.get('by_epoch') or 'max_epochs' in cfg.train_cfg
+        else IterBasedTrainLoop
+    )
     loop = kind.__new__(kind)
     loop._max_epochs = cfg.train_cfg.get('max_epochs', 1)
     loop._max_iters = cfg.train_cfg.get('max_iters') or loop._max_epochs * epoch_length
     loop.dataloader = range(epoch_length)
     runner = Runner.__new__(Runner)
-    runner.cfg, runner._train_loop, runner.logger = cfg, loop, SimpleNamespace(info=print, debug=print)
-    runner.optim_wrapper = OptimWrapper(torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=1.))
+    runner.cfg, runner._train_loop, runner.logger = (
+        cfg,
+        loop,
+        SimpleNamespace(info=print, debug=print),
+    )
+    runner.optim_wrapper = OptimWrapper(torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=1.0))
     return runner.build_param_scheduler(cfg.param_scheduler)
 
 
@@ -55,7 +63,9 @@ def test_a_run_of_any_length_reaches_the_rate_that_was_set(path):
         schedulers = schedulers_of(cfg, epoch_length)
         steps = length * (epoch_length if field == 'max_epochs' else 1)
         top = max(rates(schedulers, steps, epoch_length))
-        expected = cfg.param_scheduler.get('eta_max') if isinstance(cfg.param_scheduler, dict) else 1.
+        expected = (
+            cfg.param_scheduler.get('eta_max') if isinstance(cfg.param_scheduler, dict) else 1.0
+        )
         assert top == pytest.approx(expected, rel=1e-4), (length, epoch_length)
 
 
@@ -66,19 +76,30 @@ def test_the_form_stays(epochs):
     cfg = read_config(path, {'train_cfg.max_epochs': epochs})
     values = rates(schedulers_of(cfg, per_epoch), epochs * per_epoch, per_epoch)
     top = values.index(max(values))
-    assert max(values) == pytest.approx(1.)
+    assert max(values) == pytest.approx(1.0)
     assert top / len(values) == pytest.approx(2 / 25, abs=0.01)
     assert values[0] == pytest.approx(0.01)
     assert values[-1] < 0.01
 
 
-@given(st.integers(1, 400), st.integers(1, 50), st.lists(st.integers(0, 200), min_size=2, max_size=2, unique=True),
-       st.booleans(), st.booleans())
+@given(
+    st.integers(1, 400),
+    st.integers(1, 50),
+    st.lists(st.integers(0, 200), min_size=2, max_size=2, unique=True),
+    st.booleans(),
+    st.booleans(),
+)
 def test_no_part_loses_its_place(length, epoch_length, ends, by_epoch, converted):
     begin, end = sorted(ends)
-    part = dict(type='LinearLR', begin=begin, end=end, by_epoch=by_epoch or converted, convert_to_iter_based=converted)
+    part = dict(
+        type='LinearLR',
+        begin=begin,
+        end=end,
+        by_epoch=by_epoch or converted,
+        convert_to_iter_based=converted,
+    )
     before = dict(part)
-    (made, ) = scaled([part], length, 200, True, epoch_length)
+    (made,) = scaled([part], length, 200, True, epoch_length)
     assert part == before
     assert 0 <= made['begin'] < made['end']
     assert all(isinstance(made[name], int) for name in ('begin', 'end'))

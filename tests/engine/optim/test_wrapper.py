@@ -37,8 +37,13 @@ def test_without_the_hook_a_norm_is_recorded_as_mmengine_does():
     assert 'train/grad_norm' in wrapper.message_hub.log_scalars
 
 
-@pytest.mark.parametrize(('losses', 'stepped'), [
-    ([1., nan, 1., 1.], [True, False, True, True]), ([nan, inf, 1., nan], [False, False, True, False])])
+@pytest.mark.parametrize(
+    ('losses', 'stepped'),
+    [
+        ([1.0, nan, 1.0, 1.0], [True, False, True, True]),
+        ([nan, inf, 1.0, nan], [False, False, True, False]),
+    ],
+)
 def test_a_step_with_a_loss_that_is_not_finite_is_left_out(losses, stepped):
     model = torch.nn.Linear(2, 1)
     wrapper = OptimWrapper(torch.optim.AdamW(model.parameters(), lr=0.1))
@@ -68,7 +73,7 @@ def test_what_was_accumulated_is_left_out_with_the_step():
     wrapper.initialize_count_status(model, 0, 4)
     wrapper.skips_non_finite = True
     before = model.weight.clone()
-    for loss in (1., nan):
+    for loss in (1.0, nan):
         wrapper.update_params(model(torch.ones(2)).sum() * loss)
     assert torch.equal(model.weight, before)
     assert model.weight.grad is None
@@ -103,7 +108,9 @@ def messages(accumulative_counts: int, tiny: dict) -> list[int]:
     """The number of reductions of gradients in each of eight steps of a sharded model."""
     with pretended_ranks(2):
         model = shard(VisionTransformer(**tiny), Sharding(), 'cpu')
-        wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1), accumulative_counts=accumulative_counts)
+        wrapper = OptimWrapper(
+            torch.optim.SGD(model.parameters(), lr=0.1), accumulative_counts=accumulative_counts
+        )
         wrapper.initialize_count_status(model, 0, 7)
         counts = []
         for _ in range(7):
@@ -113,7 +120,9 @@ def messages(accumulative_counts: int, tiny: dict) -> list[int]:
         return counts
 
 
-@pytest.mark.filterwarnings('ignore:FSDP2-wrapped module:UserWarning', 'ignore:For backward hooks:UserWarning')
+@pytest.mark.filterwarnings(
+    'ignore:FSDP2-wrapped module:UserWarning', 'ignore:For backward hooks:UserWarning'
+)
 def test_sharded_gradients_are_averaged_only_before_a_step(tiny):
     parts = 4  # the stem, two blocks, the rest
     assert messages(1, tiny) == [parts] * 7
@@ -124,8 +133,13 @@ def test_sharded_gradients_are_averaged_only_before_a_step(tiny):
 def test_the_norm_of_sharded_gradients_is_a_plain_number(defers, tiny):
     with pretended_ranks(2):
         model = shard(VisionTransformer(**tiny), Sharding(), 'cpu')
-        wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1), clip_grad=dict(max_norm=1))
-        wrapper.message_hub, wrapper.defers_grad_norm = MessageHub.get_instance(f'sharded_{defers}'), defers
+        wrapper = OptimWrapper(
+            torch.optim.SGD(model.parameters(), lr=0.1), clip_grad=dict(max_norm=1)
+        )
+        wrapper.message_hub, wrapper.defers_grad_norm = (
+            MessageHub.get_instance(f'sharded_{defers}'),
+            defers,
+        )
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)
         wrapper.step()
@@ -135,13 +149,20 @@ def test_the_norm_of_sharded_gradients_is_a_plain_number(defers, tiny):
         assert wrapper.message_hub.get_scalar('train/grad_norm').current() > 0
 
 
-@pytest.mark.parametrize(('clip', 'words'), [
-    (dict(type='value', max_norm=1), r'clip_grad takes no max_norm \(given max_norm=1\); it takes type, clip_value'),
-    (dict(type='value'), 'clip_grad needs clip_value'), (dict(norm_type=2), 'clip_grad needs max_norm'),
-    (dict(type='both', max_norm=1), "clip_grad.type='both' must be 'norm'"),
-])
+@pytest.mark.parametrize(
+    ('clip', 'words'),
+    [
+        (
+            dict(type='value', max_norm=1),
+            r'clip_grad takes no max_norm \(given max_norm=1\); it takes type, clip_value',
+        ),
+        (dict(type='value'), 'clip_grad needs clip_value'),
+        (dict(norm_type=2), 'clip_grad needs max_norm'),
+        (dict(type='both', max_norm=1), "clip_grad.type='both' must be 'norm'"),
+    ],
+)
 def test_clipping_takes_what_its_type_needs(clip, words):
     optimizer = torch.optim.SGD(torch.nn.Linear(2, 2).parameters(), lr=0.1)
     with pytest.raises(ConfigError, match=words):
         OptimWrapper(optimizer=optimizer, clip_grad=clip)
-    OptimWrapper(optimizer=optimizer, clip_grad=dict(type='value', clip_value=1.))
+    OptimWrapper(optimizer=optimizer, clip_grad=dict(type='value', clip_value=1.0))

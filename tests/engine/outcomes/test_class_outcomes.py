@@ -22,14 +22,18 @@ def outcomes(*samples, classes=('cat', 'dog')):
 
 
 def test_the_worst_image_has_the_largest_cross_entropy():
-    found = outcomes(sample(0, [0.9, 0.1]), sample(1, [0.8, 0.2]), sample(1, [0.4, 0.6]), sample(0, [0.6, 0.4]))
-    assert found.errors() == pytest.approx({0: -np.log(0.9), 1: -np.log(0.2), 2: -np.log(0.6), 3: -np.log(0.6)})
+    found = outcomes(
+        sample(0, [0.9, 0.1]), sample(1, [0.8, 0.2]), sample(1, [0.4, 0.6]), sample(0, [0.6, 0.4])
+    )
+    assert found.errors() == pytest.approx(
+        {0: -np.log(0.9), 1: -np.log(0.2), 2: -np.log(0.6), 3: -np.log(0.6)}
+    )
     pages = found.pages()
     assert pages['val_predictions'][1] == [0, 1, 2, 3]
     assert pages['val_worst'] == ('worst by loss', [1, 2])
     assert pages['val_best'] == ('best by loss', [0, 3])
     assert found.confusion_matrix().tolist() == [[2, 0], [1, 1]]
-    (wrong, ), (right, ) = (found.panels(position, IMAGE) for position in (1, 0))
+    (wrong,), (right,) = (found.panels(position, IMAGE) for position in (1, 0))
     assert (wrong.title, wrong.good) == ('cat 0.80; true: dog', False)
     assert (right.title, right.good) == ('cat 0.90', True)
 
@@ -48,7 +52,12 @@ def test_without_names_classes_are_numbers():
 
 def test_several_classes_in_an_image():
     scores = torch.tensor([0.9, 0.8, 0.1])
-    one = DataSample().set_gt_label([0, 2]).set_pred_score(scores).set_pred_label(torch.tensor([0, 1]))
+    one = (
+        DataSample()
+        .set_gt_label([0, 2])
+        .set_pred_score(scores)
+        .set_pred_label(torch.tensor([0, 1]))
+    )
     found = outcomes(one, classes=('cat', 'dog', 'cow'))
     assert found.confusion_matrix() is None
     assert not list(found.figures())

@@ -15,7 +15,11 @@ def sample(true, predicted):
 
 def test_iou_of_classes_and_images():
     found = MapOutcomes(CLASSES, 3)
-    samples = [sample([[0, 0], [1, 255]], [[0, 1], [1, 1]]), sample([[2, 2]], [[2, 2]]), sample([[255]], [[0]])]
+    samples = [
+        sample([[0, 0], [1, 255]], [[0, 1], [1, 1]]),
+        sample([[2, 2]], [[2, 2]]),
+        sample([[255]], [[0]]),
+    ]
     assert kind_of(samples[0]) is MapOutcomes
     for position, one in enumerate(samples):
         found.add(position, one)
@@ -31,6 +35,7 @@ def test_iou_of_classes_and_images():
 def test_scores_are_those_of_mmsegmentation():
     pytest.importorskip('mmseg')
     from mmseg.evaluation import IoUMetric
+
     draw = torch.Generator().manual_seed(0)
     metric, found = IoUMetric(), MapOutcomes(CLASSES, 4)
     metric.dataset_meta = dict(classes=CLASSES)
@@ -38,11 +43,19 @@ def test_scores_are_those_of_mmsegmentation():
         true, predicted = torch.randint(0, 3, (2, 5, 7), generator=draw)
         one = sample(true.tolist(), predicted.tolist())
         found.add(position, one)
-        metric.process({}, [one.to_dict() | {name: one.get(name).to_dict() for name in (
-            'gt_sem_seg', 'pred_sem_seg')}])
+        metric.process(
+            {},
+            [
+                one.to_dict()
+                | {name: one.get(name).to_dict() for name in ('gt_sem_seg', 'pred_sem_seg')}
+            ],
+        )
     expected, scores = metric.compute_metrics(metric.results), found.scores()
-    assert [scores['overall']['Acc'], scores['macro']['IoU'], scores['macro']['Acc']] == pytest.approx(
-        [expected[name] for name in ('aAcc', 'mIoU', 'mAcc')], abs=0.01)
+    assert [
+        scores['overall']['Acc'],
+        scores['macro']['IoU'],
+        scores['macro']['Acc'],
+    ] == pytest.approx([expected[name] for name in ('aAcc', 'mIoU', 'mAcc')], abs=0.01)
 
 
 def test_only_maps_that_may_be_drawn_are_kept():
@@ -59,10 +72,18 @@ def test_only_maps_that_may_be_drawn_are_kept():
     assert parts[0].confusion_matrix().tolist() == whole.confusion_matrix().tolist()
     image = np.zeros((1, size, 3), np.uint8)
     for _, positions in whole.pages().values():
-        assert all(whole.panels(position, image) and parts[0].panels(position, image) for position in positions)
+        assert all(
+            whole.panels(position, image) and parts[0].panels(position, image)
+            for position in positions
+        )
 
 
 def test_large_maps_are_kept_small():
     found = MapOutcomes(CLASSES, 1)
-    found.add(0, sample(torch.zeros(100, 4000, dtype=torch.long).tolist(), torch.ones(100, 4000).long().tolist()))
+    found.add(
+        0,
+        sample(
+            torch.zeros(100, 4000, dtype=torch.long).tolist(), torch.ones(100, 4000).long().tolist()
+        ),
+    )
     assert found._maps[0].true.shape == (12, 445)

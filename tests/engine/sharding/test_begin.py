@@ -22,9 +22,17 @@ from vit_plugin.passes import optimize
 from vit_plugin.passes.fold import Folded
 
 # What every run draws the same for any number of processes.
-EXACT = {'model.train_cfg': None, 'model.backbone.drop_rate': 0., 'model.backbone.drop_path_rate': 0.,
-         'train_dataloader.dataset.pipeline': [dict(type='PackInputs')], 'default_hooks.checkpoint': None,
-         'custom_hooks': [dict(type='vit_plugin.EMAHook', momentum=0.3), dict(type='vit_plugin.OptimizeHook')]}
+EXACT = {
+    'model.train_cfg': None,
+    'model.backbone.drop_rate': 0.0,
+    'model.backbone.drop_path_rate': 0.0,
+    'train_dataloader.dataset.pipeline': [dict(type='PackInputs')],
+    'default_hooks.checkpoint': None,
+    'custom_hooks': [
+        dict(type='vit_plugin.EMAHook', momentum=0.3),
+        dict(type='vit_plugin.OptimizeHook'),
+    ],
+}
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 
@@ -41,12 +49,17 @@ def alone():
 
 def history(runner: Runner) -> dict[str, torch.Tensor]:
     scalars = runner.message_hub.log_scalars
-    return {name: torch.as_tensor(scalars[name].data[0]) for name in ('train/grad_norm', 'val/accuracy/top1')}
+    return {
+        name: torch.as_tensor(scalars[name].data[0])
+        for name in ('train/grad_norm', 'val/accuracy/top1')
+    }
 
 
 def whole(runner: Runner) -> dict[str, torch.Tensor]:
-    return {name: value.full_tensor() if isinstance(value, DTensor) else value
-            for name, value in runner.model.state_dict().items()}
+    return {
+        name: value.full_tensor() if isinstance(value, DTensor) else value
+        for name, value in runner.model.state_dict().items()
+    }
 
 
 def check(runner: Runner, facts: dict[str, torch.Tensor], weights: dict[str, torch.Tensor]) -> None:
@@ -54,13 +67,18 @@ def check(runner: Runner, facts: dict[str, torch.Tensor], weights: dict[str, tor
     for name, values in facts.items():
         torch.testing.assert_close(history(runner)[name], values, rtol=1e-3, atol=1e-5)
     for name, value in whole(runner).items():
-        torch.testing.assert_close(value, weights[name], rtol=0, atol=2e-3)  # AdamW at a rate of 1e-2, in float32
+        # AdamW at a rate of 1e-2, in float32.
+        torch.testing.assert_close(value, weights[name], rtol=0, atol=2e-3)
 
 
-def run_sharded(folder: str, facts: dict[str, torch.Tensor], weights: dict[str, torch.Tensor]) -> None:
+def run_sharded(
+    folder: str, facts: dict[str, torch.Tensor], weights: dict[str, torch.Tensor]
+) -> None:
     batch = 16 // dist.get_world_size()
     torch.manual_seed(dist.get_rank())  # the ranks' own weights differ
-    runner = build(config(Path(folder), sharding=dict(group='node'), **{'train_dataloader.batch_size': batch}))
+    runner = build(
+        config(Path(folder), sharding=dict(group='node'), **{'train_dataloader.batch_size': batch})
+    )
     runner.train()
     check(runner, facts, weights)
 
@@ -75,19 +93,28 @@ def test_two_ranks_and_one_train_as_a_plain_run(tmp_path: Path, alone):
     check(runner, facts, weights)
 
 
-@pytest.mark.parametrize(('options', 'message'), [
-    (dict(find_unused_parameters=True), 'find_unused_parameters is an option of that'),
-    (dict(sync_bn='torch'), 'sync_bn is an option of that'),
-    (dict(model_wrapper_cfg=dict(type='MMDistributedDataParallel')), 'model_wrapper_cfg is an option of that'),
-    (dict(sharding='all'), "sharding='all' must be a dict"),
-    (dict(sharding=dict(group=0)), 'group=0 must be'),
-    (dict(sharding=dict(group=4)), 'group=4 does not divide the 6 ranks'),
-    (dict(custom_hooks=[dict(type='EMAHook')]), "write type='vit_plugin.EMAHook'"),
-    ({'optim_wrapper.optimizer': dict(type='SGD', lr=0.1, fused=True)},
-     'SGD does not step sharded parameters .*; leave out fused=True'),
-])
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        (dict(find_unused_parameters=True), 'find_unused_parameters is an option of that'),
+        (dict(sync_bn='torch'), 'sync_bn is an option of that'),
+        (
+            dict(model_wrapper_cfg=dict(type='MMDistributedDataParallel')),
+            'model_wrapper_cfg is an option of that',
+        ),
+        (dict(sharding='all'), "sharding='all' must be a dict"),
+        (dict(sharding=dict(group=0)), 'group=0 must be'),
+        (dict(sharding=dict(group=4)), 'group=4 does not divide the 6 ranks'),
+        (dict(custom_hooks=[dict(type='EMAHook')]), "write type='vit_plugin.EMAHook'"),
+        (
+            {'optim_wrapper.optimizer': dict(type='SGD', lr=0.1, fused=True)},
+            'SGD does not step sharded parameters .*; leave out fused=True',
+        ),
+    ],
+)
 def test_wrong_input_is_one_sentence(tmp_path, monkeypatch, options, message):
-    monkeypatch.setattr(distributed, 'get_world_size', lambda: 1)  # pretended ranks can form no group of gloo
+    # Pretended ranks can form no group of gloo.
+    monkeypatch.setattr(distributed, 'get_world_size', lambda: 1)
     with pretended_ranks(6), pytest.raises(ConfigError, match=message):
         build(config(tmp_path, **{'sharding': dict(), **options})).train()
 
@@ -112,9 +139,16 @@ def test_the_passes_see_the_gathered_weights(tiny_hybrid, alone):
     weights = plain.state_dict()
     join_alone('cpu')
     model = optimize(shard(VisionTransformer(**tiny_hybrid), Sharding(), 'cpu').eval())
-    assert any(isinstance(module.kernel, Folded) for module in model.modules() if isinstance(module, StdConv2d))
-    for factor in (1., 0.5):  # the kept kernels of the first round are wrong in the second
-        changed = {name: value * factor if value.is_floating_point() else value for name, value in weights.items()}
+    assert any(
+        isinstance(module.kernel, Folded)
+        for module in model.modules()
+        if isinstance(module, StdConv2d)
+    )
+    for factor in (1.0, 0.5):  # the kept kernels of the first round are wrong in the second
+        changed = {
+            name: value * factor if value.is_floating_point() else value
+            for name, value in weights.items()
+        }
         plain.load_state_dict(changed)
         model.load_state_dict(changed)
         with torch.no_grad():

@@ -19,7 +19,13 @@ class Run:
     """Of a runner, what the hooks ask for: a model that learns by itself."""
 
     def __init__(self, model: nn.Module, resume: bool = False) -> None:
-        self.model, self.max_iters, self.max_epochs, self._resume, self.iter = model, 12, 3, resume, 0
+        self.model, self.max_iters, self.max_epochs, self._resume, self.iter = (
+            model,
+            12,
+            3,
+            resume,
+            0,
+        )
 
     @property
     def epoch(self) -> int:
@@ -47,7 +53,9 @@ def model() -> nn.Module:
 
 
 def states(kind: type[mmengine.hooks.EMAHook], options: dict) -> list[dict[str, Tensor]]:
-    """The states of a run: as it validates, as it is saved, and at the end after it has been resumed."""
+    """The states of a run: as it validates, as it is saved, and at the end after it has been
+    resumed.
+    """
     hook, run = kind(**options), Run(model())
     hook.before_run(run)
     run.train(hook, 7)
@@ -66,10 +74,17 @@ def states(kind: type[mmengine.hooks.EMAHook], options: dict) -> list[dict[str, 
 
 
 @pytest.mark.filterwarnings('ignore:The value of momentum')
-@pytest.mark.parametrize('options', [
-    dict(momentum=0.3), dict(momentum=0.3, interval=2, begin_iter=3), dict(begin_epoch=2, update_buffers=True),
-    dict(update_buffers=True), dict(ema_type='MomentumAnnealingEMA', gamma=2, interval=3),
-    dict(ema_type='StochasticWeightAverage', device='cpu')])
+@pytest.mark.parametrize(
+    'options',
+    [
+        dict(momentum=0.3),
+        dict(momentum=0.3, interval=2, begin_iter=3),
+        dict(begin_epoch=2, update_buffers=True),
+        dict(update_buffers=True),
+        dict(ema_type='MomentumAnnealingEMA', gamma=2, interval=3),
+        dict(ema_type='StochasticWeightAverage', device='cpu'),
+    ],
+)
 def test_it_is_mmengines_bit_for_bit(options):
     ours, theirs = states(EMAHook, options), states(mmengine.hooks.EMAHook, options)
     assert [list(state) for state in ours] == [list(state) for state in theirs]
@@ -81,8 +96,12 @@ def test_it_is_mmengines_bit_for_bit(options):
 @pytest.mark.filterwarnings('ignore')
 def test_a_whole_run_is_mmengines_bit_for_bit(tmp_path):
     for kind in ('vit_plugin.EMAHook', 'mmengine.EMAHook'):
-        RUNNERS.build(tiny_cfg(tmp_path / kind, custom_hooks=[dict(type=kind, momentum=0.3)])).train()
-    assert not differences(*(final_checkpoint(tmp_path / kind) for kind in ('vit_plugin.EMAHook', 'mmengine.EMAHook')))
+        RUNNERS.build(
+            tiny_cfg(tmp_path / kind, custom_hooks=[dict(type=kind, momentum=0.3)])
+        ).train()
+    assert not differences(
+        *(final_checkpoint(tmp_path / kind) for kind in ('vit_plugin.EMAHook', 'mmengine.EMAHook'))
+    )
 
 
 def test_without_a_training_nothing_is_kept_or_swapped():
@@ -98,7 +117,10 @@ def test_averages_of_another_model_are_one_sentence():
     hook, run = EMAHook(), Run(model())
     hook.before_run(run)
     run.train(hook, 1)
-    saved, other = run.save(hook), Run(nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5)), resume=True)
+    saved, other = (
+        run.save(hook),
+        Run(nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5)), resume=True),
+    )
     hook.before_run(other)
     with pytest.raises(ConfigError, match=r"no average of '0.weight' with the shape \(5, 3\)"):
         hook.after_load_checkpoint(other, saved)
@@ -114,12 +136,12 @@ def test_averages_of_a_sharded_model_are_sharded_alike(tiny):
         hook.before_train(run)
         first = {name: value.clone() for name, value in run.model.state_dict().items()}
         for parameter in run.model.parameters():
-            parameter.data.add_(1.)
+            parameter.data.add_(1.0)
         with torch.no_grad():
             run.model(images)  # which leaves the root's parameters whole
         hook.after_train_iter(run, 0)  # the averages begin as the weights
         for parameter in run.model.parameters():
-            parameter.data.add_(1.)
+            parameter.data.add_(1.0)
         hook.after_train_iter(run, 1)
         checkpoint = {'state_dict': run.model.state_dict()}
         hook.before_save_checkpoint(run, checkpoint)

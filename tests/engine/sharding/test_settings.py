@@ -1,4 +1,3 @@
-
 import pytest
 
 from vit_plugin.apps.planning.step import pretended_ranks
@@ -6,8 +5,9 @@ from vit_plugin.engine.sharding import Sharding, settings
 from vit_plugin.errors import ConfigError
 
 
-@pytest.mark.parametrize(('ranks', 'group', 'shape'), [
-    (4, 'all', (4, )), (4, 4, (4, )), (8, 2, (4, 2)), (2, 1, (2, 1))])
+@pytest.mark.parametrize(
+    ('ranks', 'group', 'shape'), [(4, 'all', (4,)), (4, 4, (4,)), (8, 2, (4, 2)), (2, 1, (2, 1))]
+)
 def test_the_mesh(ranks, group, shape):
     with pretended_ranks(ranks):
         assert Sharding(group=group).mesh('cpu').shape == shape

@@ -35,14 +35,22 @@ def test_the_parts_are_the_stem_and_the_blocks(tiny, tiny_hybrid):
     assert {*parts_to_shard(hybrid)} == {stem.backbone, stem.proj, *hybrid.backbone.blocks}
 
 
-@pytest.mark.parametrize(('build', 'message'), [
-    (lambda tiny: shard(Classifier(**tiny), Sharding(group=4), 'cpu'),
-     'group=4 does not divide the 6 ranks; choose one of 1, 2, 3, 6.'),
-    (lambda tiny: shard(nn.Linear(2, 2), Sharding(), 'cpu'), r'no part of Linear has parts_to_shard\(\)'),
-    (lambda tiny: Sharding(group='nod'), "group='nod' must be .*; did you mean 'node'"),
-    (lambda tiny: Sharding(param_dtype='float16'), 'param_dtype'),
-    (lambda tiny: Sharding(dtype='bfloat16'), 'takes no dtype'),
-])
+@pytest.mark.parametrize(
+    ('build', 'message'),
+    [
+        (
+            lambda tiny: shard(Classifier(**tiny), Sharding(group=4), 'cpu'),
+            'group=4 does not divide the 6 ranks; choose one of 1, 2, 3, 6.',
+        ),
+        (
+            lambda tiny: shard(nn.Linear(2, 2), Sharding(), 'cpu'),
+            r'no part of Linear has parts_to_shard\(\)',
+        ),
+        (lambda tiny: Sharding(group='nod'), "group='nod' must be .*; did you mean 'node'"),
+        (lambda tiny: Sharding(param_dtype='float16'), 'param_dtype'),
+        (lambda tiny: Sharding(dtype='bfloat16'), 'takes no dtype'),
+    ],
+)
 def test_wrong_input_is_one_sentence(tiny, build, message):
     with pretended_ranks(6), pytest.raises(ConfigError, match=message):
         build(tiny)
@@ -50,7 +58,7 @@ def test_wrong_input_is_one_sentence(tiny, build, message):
 
 def test_a_scalar_is_one_sentence(tiny):
     model = Classifier(**tiny)
-    model.scale = nn.Parameter(torch.tensor(1.))
+    model.scale = nn.Parameter(torch.tensor(1.0))
     with pretended_ranks(2), pytest.raises(ConfigError, match="'scale', which is a scalar"):
         shard(model, Sharding(), 'cpu')
 
@@ -61,7 +69,10 @@ def test_parameters_are_not_padded_to_many_times_their_size():
     for ranks in (2, 8, 64, 128):
         for name, parameter in model.named_parameters():
             assert padded_size(parameter.shape, ranks) <= 2 * parameter.numel(), (name, ranks)
-    with pretended_ranks(1024), pytest.raises(ConfigError, match=r"'pos_embed', \(1, 257, 1408\).* group=128\.$"):
+    with (
+        pretended_ranks(1024),
+        pytest.raises(ConfigError, match=r"'pos_embed', \(1, 257, 1408\).* group=128\.$"),
+    ):
         shard(model, Sharding(), 'cpu')
     with pretended_ranks(1024):
         shard(model, Sharding(group=128), 'cpu')
@@ -69,7 +80,7 @@ def test_parameters_are_not_padded_to_many_times_their_size():
 
 
 def steps(model: nn.Module, batches: list[Tensor]) -> list[Tensor]:
-    """Train. Returns the loss, averaged over the ranks, and the norm of the gradients of each step."""
+    """Train. Returns the loss, averaged over the ranks, and the gradient norm of each step."""
     optimizer, facts = torch.optim.AdamW(model.parameters(), lr=1e-2, eps=1e-4), []
     for images in batches:
         loss = model(images).square().mean()
@@ -93,7 +104,9 @@ def train_sharded(config: dict, expected: list[Tensor], weights: dict[str, Tenso
     for ours, theirs in zip(steps(model, mine), expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-10)
     for name, parameter in model.named_parameters():
-        torch.testing.assert_close(parameter.full_tensor().detach(), weights[name], rtol=0, atol=1e-10)
+        torch.testing.assert_close(
+            parameter.full_tensor().detach(), weights[name], rtol=0, atol=1e-10
+        )
 
 
 @pytest.mark.parametrize('frozen_stages', [-1, 1])
@@ -119,7 +132,8 @@ def test_whole_tensors_load_into_any_module(tiny):
 
 def test_only_this_ranks_part_is_copied():
     with pretended_ranks(4, rank=2):
-        model = nn.Linear(3, 6)  # of the six rows, two for each of the first ranks and none for the last
+        # Of the six rows, two for each of the first ranks and none for the last.
+        model = nn.Linear(3, 6)
         target = next(fully_shard(model, mesh=Sharding().mesh('cpu')).parameters())
         whole = torch.arange(18, dtype=torch.float64).view(6, 3)
         part = shard_like(whole, target).to_local()
@@ -133,14 +147,17 @@ def test_only_this_ranks_part_is_copied():
 def scale(overflows: bool) -> None:
     torch.manual_seed(0)
     model = fully_shard(nn.Linear(4, 4, bias=False), mesh=Sharding().mesh('cpu'))
-    optimizer, scaler = torch.optim.SGD(model.parameters(), lr=1.), torch.amp.GradScaler('cpu', init_scale=8.)
+    optimizer, scaler = (
+        torch.optim.SGD(model.parameters(), lr=1.0),
+        torch.amp.GradScaler('cpu', init_scale=8.0),
+    )
     before = model.weight.to_local().clone()
     scaler.scale(model(torch.ones(2, 4)).sum()).backward()
     if overflows and dist.get_rank() == 0:
         model.weight.grad.to_local()[0, 0] = float('inf')
     scaler.step(optimizer)
     scaler.update()
-    assert scaler.get_scale() == (4. if overflows else 8.)
+    assert scaler.get_scale() == (4.0 if overflows else 8.0)
     expected = before if overflows else before - 2
     torch.testing.assert_close(model.weight.to_local(), expected)
 

@@ -5,8 +5,12 @@ import torch
 
 from vit_plugin.models import VisionTransformer
 
-WINDOWS = dict(encoder=dict(window=dict(size=3, global_blocks=(1, ))), with_cls_token=False, out_type='featmap',
-               pos_embed=dict(type='learned', relative=True))
+WINDOWS = dict(
+    encoder=dict(window=dict(size=3, global_blocks=(1,))),
+    with_cls_token=False,
+    out_type='featmap',
+    pos_embed=dict(type='learned', relative=True),
+)
 
 
 class Graphs:
@@ -26,9 +30,16 @@ def fresh_compiler() -> None:
 
 
 @pytest.mark.parametrize('mode', ['eval', 'train'])
-@pytest.mark.parametrize('changes', [
-    pytest.param(dict(), id='hybrid pyramid'), pytest.param(WINDOWS, id='windows'),
-    pytest.param(dict(with_cp=True, drop_path_rate=0.1), id='checkpointed', marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    'changes',
+    [
+        pytest.param(dict(), id='hybrid pyramid'),
+        pytest.param(WINDOWS, id='windows'),
+        pytest.param(
+            dict(with_cp=True, drop_path_rate=0.1), id='checkpointed', marks=pytest.mark.nightly
+        ),
+    ],
+)
 def test_one_graph_for_each_size(tiny, tiny_hybrid, mode, changes):
     graphs = Graphs()
     cfg = tiny if changes else dict(tiny_hybrid, out_type='pyramid')

@@ -1,4 +1,6 @@
-"""What others do to a model from outside: hooks, counters, quantisation, LoRA; before and after the passes."""
+"""What others do to a model from outside: hooks, counters, quantisation, LoRA; before and after the
+passes.
+"""
 
 from collections.abc import Iterator
 
@@ -33,17 +35,23 @@ def passes(request, monkeypatch) -> Iterator[callable]:
 
 def test_global_hooks_and_the_flop_counter_see_every_linear_layer(model, passes):
     passes(model)
-    layers = {name: module for name, module in model.named_modules() if isinstance(module, nn.Linear)}
+    layers = {
+        name: module for name, module in model.named_modules() if isinstance(module, nn.Linear)
+    }
     assert len(layers) == len(LAYERS) * 2
     seen = []
-    handle = nn.modules.module.register_module_forward_hook(lambda module, args, out: seen.append(module))
+    handle = nn.modules.module.register_module_forward_hook(
+        lambda module, args, out: seen.append(module)
+    )
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         model(torch.randn(2, 3, 32, 32))
     handle.remove()
     assert set(layers.values()) <= set(seen)
     counted = counter.get_flop_counts()
     for name in layers:
-        assert sum(next(flops for key, flops in counted.items() if key.endswith(name)).values()) > 0, name
+        assert (
+            sum(next(flops for key, flops in counted.items() if key.endswith(name)).values()) > 0
+        ), name
 
 
 @pytest.mark.parametrize('first', ['quantised', 'optimised'])
@@ -51,11 +59,14 @@ def test_int8_weights(model, passes, first):
     quantization = pytest.importorskip('torchao.quantization')
     images = torch.randn(2, 3, 32, 32)
     with torch.no_grad():
-        expected, = model(images)
-        steps = [lambda: quantization.quantize_(model, quantization.Int8WeightOnlyConfig()), lambda: passes(model)]
+        (expected,) = model(images)
+        steps = [
+            lambda: quantization.quantize_(model, quantization.Int8WeightOnlyConfig()),
+            lambda: passes(model),
+        ]
         for step in steps if first == 'quantised' else reversed(steps):
             step()
-        out, = model(images)
+        (out,) = model(images)
     assert type(model.blocks[0].attn.qkv.weight) is not nn.Parameter
     assert 0 < (out - expected).norm() < 0.05 * expected.norm()
 
@@ -64,12 +75,21 @@ def test_lora(model, passes):
     peft = pytest.importorskip('peft')
     passes(model)
     images = torch.randn(2, 3, 32, 32)
-    adapted = peft.get_peft_model(model, peft.LoraConfig(
-        target_modules=list(LAYERS), exclude_modules='patch_embed.*', r=4, init_lora_weights=False))
+    adapted = peft.get_peft_model(
+        model,
+        peft.LoraConfig(
+            target_modules=list(LAYERS),
+            exclude_modules='patch_embed.*',
+            r=4,
+            init_lora_weights=False,
+        ),
+    )
     adapted(images)[0].square().sum().backward()
-    learning = {name: parameter for name, parameter in adapted.named_parameters() if parameter.requires_grad}
+    learning = {
+        name: parameter for name, parameter in adapted.named_parameters() if parameter.requires_grad
+    }
     assert len(learning) == 2 * len(LAYERS) * 2
     assert all(parameter.grad.abs().max() > 0 for parameter in learning.values())
     with torch.no_grad():
-        out, = adapted(images)
+        (out,) = adapted(images)
         torch.testing.assert_close(adapted.merge_and_unload()(images)[0], out, atol=1e-4, rtol=1e-4)

@@ -12,13 +12,18 @@ from vit_plugin.models import MAEViT, SimMIMViT, VisionTransformer, load_weights
 
 ARCH = dict(embed_dims=32, num_layers=2, num_heads=4, feedforward_channels=64)
 PURE = dict(arch=dict(ARCH, patch_size=8), img_size=32)
-HYBRID = dict(arch=ARCH, img_size=32, patch_embed=dict(
-    type='ResNetEmbed', stage_depths=(1, 1), width=8, root_stride=2, patch_size=2),
-    numerics=dict(stem_norm_cfg=dict(type='GN', num_groups=4)))
+HYBRID = dict(
+    arch=ARCH,
+    img_size=32,
+    patch_embed=dict(type='ResNetEmbed', stage_depths=(1, 1), width=8, root_stride=2, patch_size=2),
+    numerics=dict(stem_norm_cfg=dict(type='GN', num_groups=4)),
+)
 
 
 def images(seed: int = 0) -> Tensor:
-    return torch.randn(2, 3, 32, 32, dtype=torch.double, generator=torch.Generator().manual_seed(seed))
+    return torch.randn(
+        2, 3, 32, 32, dtype=torch.double, generator=torch.Generator().manual_seed(seed)
+    )
 
 
 def build(cfg: dict) -> torch.nn.Module:
@@ -30,9 +35,16 @@ def build(cfg: dict) -> torch.nn.Module:
 
 def renamed(name: str) -> str:
     """Our name of a parameter of MMPretrain's BEiT."""
-    for theirs, ours in ((r'^ln1', 'norm'), (r'\bln', 'norm'), (r'ffn\.layers\.0\.0', 'mlp.fc1'),
-                         (r'ffn\.layers\.1', 'mlp.fc2'), (r'^layers', 'blocks'), (r'gamma_(\d)', r'ls\1.gamma'),
-                         (r'attn\.([qv])_', r'attn.qkv.\1_'), ('projection', 'proj')):
+    for theirs, ours in (
+        (r'^ln1', 'norm'),
+        (r'\bln', 'norm'),
+        (r'ffn\.layers\.0\.0', 'mlp.fc1'),
+        (r'ffn\.layers\.1', 'mlp.fc2'),
+        (r'^layers', 'blocks'),
+        (r'gamma_(\d)', r'ls\1.gamma'),
+        (r'attn\.([qv])_', r'attn.qkv.\1_'),
+        ('projection', 'proj'),
+    ):
         name = re.sub(theirs, ours, name)
     return name
 
@@ -56,18 +68,38 @@ def test_mae_equals_mmpretrains():
     torch.testing.assert_close(found[0], tokens, rtol=0, atol=1e-12)
     assert torch.equal(found[1].float(), mask)
     assert torch.equal(found[2], places)
-    torch.testing.assert_close(ours(images(), mask=None)[0], theirs(images(), mask=None)[0][:, 0], rtol=0, atol=1e-12)
+    torch.testing.assert_close(
+        ours(images(), mask=None)[0], theirs(images(), mask=None)[0][:, 0], rtol=0, atol=1e-12
+    )
 
 
 @pytest.mark.filterwarnings('ignore')
 def test_simmim_equals_mmpretrains_masked_vit():
     """MMPretrain has SimMIM on Swin alone. Its BEiT hides patches of a ViT in the same way."""
-    theirs = random_(build(dict(
-        type='BEiTPretrainViT', arch=ARCH, img_size=32, patch_size=8, use_abs_pos_emb=True,
-        use_shared_rel_pos_bias=False, layer_scale_init_value=0.1)))
-    ours = build(dict(PURE, type='vit_plugin.SimMIMViT', numerics='timm',
-                      encoder=dict(qkv_bias='qv', layer_scale_init_value=0.1)))
-    found = ours.load_state_dict({renamed(name): value for name, value in theirs.state_dict().items()}, strict=False)
+    theirs = random_(
+        build(
+            dict(
+                type='BEiTPretrainViT',
+                arch=ARCH,
+                img_size=32,
+                patch_size=8,
+                use_abs_pos_emb=True,
+                use_shared_rel_pos_bias=False,
+                layer_scale_init_value=0.1,
+            )
+        )
+    )
+    ours = build(
+        dict(
+            PURE,
+            type='vit_plugin.SimMIMViT',
+            numerics='timm',
+            encoder=dict(qkv_bias='qv', layer_scale_init_value=0.1),
+        )
+    )
+    found = ours.load_state_dict(
+        {renamed(name): value for name, value in theirs.state_dict().items()}, strict=False
+    )
     assert (found.missing_keys, found.unexpected_keys) == ([], [])
     mask = (torch.rand(2, 4, 4, generator=torch.Generator().manual_seed(1)) < 0.5).long()
     expected = theirs(images(), mask)[0]
@@ -83,21 +115,32 @@ def test_nothing_of_a_hidden_patch_is_seen(options):
     tokens, mask, _ = encoder(images())
     assert tokens.shape == (2, 1 + 4, 32)
     assert mask.sum(1).tolist() == [12, 12]
-    hidden = mask.unflatten(1, (4, 4)).repeat_interleave(8, 1).repeat_interleave(8, 2)[:, None].bool()
+    hidden = (
+        mask.unflatten(1, (4, 4)).repeat_interleave(8, 1).repeat_interleave(8, 2)[:, None].bool()
+    )
     changed = torch.where(hidden, images(1), images())
     torch.manual_seed(0)
     assert torch.equal(encoder(changed)[0], tokens)
     torch.manual_seed(0)
     assert not torch.equal(encoder(torch.where(hidden, images(), images(1)))[0], tokens)
     simmim = random_(SimMIMViT(**options).double())
-    assert torch.equal(simmim(images(), mask.unflatten(1, (4, 4)))[0], simmim(changed, mask.unflatten(1, (4, 4)))[0])
+    assert torch.equal(
+        simmim(images(), mask.unflatten(1, (4, 4)))[0],
+        simmim(changed, mask.unflatten(1, (4, 4)))[0],
+    )
 
 
 @pytest.mark.parametrize('kind', [MAEViT, SimMIMViT])
 def test_without_a_mask_it_is_the_vision_transformer(kind):
-    encoder, plain = kind(**HYBRID), VisionTransformer(**HYBRID, out_type='featmap' if kind is SimMIMViT else None)
+    encoder, plain = (
+        kind(**HYBRID),
+        VisionTransformer(**HYBRID, out_type='featmap' if kind is SimMIMViT else None),
+    )
     found = plain.load_state_dict(random_(encoder).state_dict(), strict=False)
-    assert (found.missing_keys, found.unexpected_keys) == ([], ['mask_token'] if kind is SimMIMViT else [])
+    assert (found.missing_keys, found.unexpected_keys) == (
+        [],
+        ['mask_token'] if kind is SimMIMViT else [],
+    )
     x = images().float()
     assert torch.equal(encoder(x, mask=None)[0], plain(x)[0])
 
@@ -105,26 +148,44 @@ def test_without_a_mask_it_is_the_vision_transformer(kind):
 def test_the_mask_token_is_a_token():
     encoder = SimMIMViT(**PURE)
     assert 'mask_token' in encoder.no_weight_decay()
-    assert encoder.get_layer_depth('backbone.mask_token', 'backbone.') == encoder.get_layer_depth('cls_token')
+    assert encoder.get_layer_depth('backbone.mask_token', 'backbone.') == encoder.get_layer_depth(
+        'cls_token'
+    )
 
 
-@pytest.mark.parametrize(('kind', 'options', 'sentence'), [
-    (MAEViT, dict(mask_ratio=0.99), 'mask_ratio=0.99 of 4 x 4 patches leaves 0 visible'),
-    (MAEViT, dict(with_cls_token=False, out_type='featmap'), "decoder takes a class token and no other"),
-    (MAEViT, dict(encoder=dict(reg_token=1)), "decoder takes a class token and no other"),
-    (MAEViT, dict(pos_embed='relative'), 'need all patches of the grid'),
-    (MAEViT, dict(pos_embed=dict(rotary=dict(form='index'))), 'need all patches of the grid'),
-    (SimMIMViT, dict(out_type='raw'), "out_type='raw' must be 'featmap'"),
-    (VisionTransformer, dict(pos_embed=dict(type='learned', endpoint=False)), "endpoint is of type='sincos2d'")])
+@pytest.mark.parametrize(
+    ('kind', 'options', 'sentence'),
+    [
+        (MAEViT, dict(mask_ratio=0.99), 'mask_ratio=0.99 of 4 x 4 patches leaves 0 visible'),
+        (
+            MAEViT,
+            dict(with_cls_token=False, out_type='featmap'),
+            'decoder takes a class token and no other',
+        ),
+        (MAEViT, dict(encoder=dict(reg_token=1)), 'decoder takes a class token and no other'),
+        (MAEViT, dict(pos_embed='relative'), 'need all patches of the grid'),
+        (MAEViT, dict(pos_embed=dict(rotary=dict(form='index'))), 'need all patches of the grid'),
+        (SimMIMViT, dict(out_type='raw'), "out_type='raw' must be 'featmap'"),
+        (
+            VisionTransformer,
+            dict(pos_embed=dict(type='learned', endpoint=False)),
+            "endpoint is of type='sincos2d'",
+        ),
+    ],
+)
 def test_what_cannot_be_is_said(kind, options, sentence):
     with pytest.raises(ConfigError, match=sentence):
         kind(**{**PURE, **options})
 
 
 def test_a_mask_of_another_size_is_refused():
-    with pytest.raises(ConfigError, match='mask of 2 x 2 patches of 8 pixels does not fit images of 32 x 32'):
+    with pytest.raises(
+        ConfigError, match='mask of 2 x 2 patches of 8 pixels does not fit images of 32 x 32'
+    ):
         SimMIMViT(**PURE)(images().float(), torch.ones(2, 2, 2))
-    with pytest.raises(ConfigError, match='mask of 4 x 4 patches of 8 pixels does not fit images of 64 x 64'):
+    with pytest.raises(
+        ConfigError, match='mask of 4 x 4 patches of 8 pixels does not fit images of 64 x 64'
+    ):
         MAEViT(**PURE)(torch.zeros(1, 3, 64, 64))
 
 
@@ -132,7 +193,9 @@ def test_a_frozen_stem_stays(recwarn):
     encoder = VisionTransformer(**PURE, patch_embed=dict(frozen=True)).train()
     encoder(images().float())[0].sum().backward()
     assert {name for name, parameter in encoder.named_parameters() if parameter.grad is None} == {
-        'patch_embed.proj.weight', 'patch_embed.proj.bias'}
+        'patch_embed.proj.weight',
+        'patch_embed.proj.bias',
+    }
     assert not encoder.patch_embed.training
 
 
@@ -142,5 +205,7 @@ def test_positions_that_end_one_step_earlier():
     table = encoder.position.table(None, (4, 4))[0]
     column, row = 3, 2
     waves = 10_000 ** -(torch.arange(8) / 8)
-    expected = torch.cat([f(place * waves) for place in (column, row) for f in (torch.sin, torch.cos)])
+    expected = torch.cat(
+        [f(place * waves) for place in (column, row) for f in (torch.sin, torch.cos)]
+    )
     torch.testing.assert_close(table[row * 4 + column], expected)

@@ -12,36 +12,54 @@ from vit_plugin.models import TokenPooling, VisionTransformer, ViTClsHead
 def test_golden_outputs_of_the_authors(name):
     golden = Golden(name)
     has_cls = golden.meta['classifier'] == 'token'
-    backbone = VisionTransformer(golden.arch, golden.meta['size'], with_cls_token=has_cls, out_type='raw').eval()
+    backbone = VisionTransformer(
+        golden.arch, golden.meta['size'], with_cls_token=has_cls, out_type='raw'
+    ).eval()
     backbone.load_state_dict(golden.backbone_state())
     neck = TokenPooling('cls' if has_cls else 'gap', num_prefix_tokens=int(has_cls))
     head = ViTClsHead(golden.meta['classes'], golden.meta['hidden'], hidden_dim=golden.meta['rep'])
     head.load_state_dict(golden.head_state())
     with torch.no_grad():
-        tokens, = backbone(golden.images)
-        logits = head(neck((tokens, )))
+        (tokens,) = backbone(golden.images)
+        logits = head(neck((tokens,)))
     assert_same(tokens, golden.tokens)
     assert_same(logits, golden.logits)
 
 
 TIMM = {
-    'Ti/16': 'vit_tiny_patch16_224', 'S/32': 'vit_small_patch32_224', 'S/16': 'vit_small_patch16_224',
-    'B/32': 'vit_base_patch32_224', 'B/16': 'vit_base_patch16_224', 'B/8': 'vit_base_patch8_224',
-    'L/32': 'vit_large_patch32_224', 'L/16': 'vit_large_patch16_224',
-    'R+Ti/16': 'vit_tiny_r_s16_p8_224', 'R26+S/32': 'vit_small_r26_s32_224', 'R26+B/32': 'vit_base_r26_s32_224',
-    'R50+B/16': 'vit_base_r50_s16_224', 'R50+L/32': 'vit_large_r50_s32_224'}
+    'Ti/16': 'vit_tiny_patch16_224',
+    'S/32': 'vit_small_patch32_224',
+    'S/16': 'vit_small_patch16_224',
+    'B/32': 'vit_base_patch32_224',
+    'B/16': 'vit_base_patch16_224',
+    'B/8': 'vit_base_patch8_224',
+    'L/32': 'vit_large_patch32_224',
+    'L/16': 'vit_large_patch16_224',
+    'R+Ti/16': 'vit_tiny_r_s16_p8_224',
+    'R26+S/32': 'vit_small_r26_s32_224',
+    'R26+B/32': 'vit_base_r26_s32_224',
+    'R50+B/16': 'vit_base_r50_s16_224',
+    'R50+L/32': 'vit_large_r50_s32_224',
+}
 QUICK = ('Ti/16', 'R+Ti/16', 'R26+S/32')
 
 
-@pytest.mark.parametrize('arch', [
-    pytest.param(arch, marks=() if arch in QUICK else pytest.mark.nightly) for arch in TIMM])
+@pytest.mark.parametrize(
+    'arch',
+    [pytest.param(arch, marks=() if arch in QUICK else pytest.mark.nightly) for arch in TIMM],
+)
 def test_timm_on_shared_random_weights(arch):
     theirs = timm.create_model(TIMM[arch], num_classes=0).eval()
     for parameter in theirs.parameters():  # timm's zeros (biases, last norms) would hide mistakes
-        torch.nn.init.normal_(parameter, std=0.02) if parameter.ndim > 1 else torch.nn.init.uniform_(
-            parameter, 0.5, 1.5)
-    state = {key.replace('backbone.conv.', 'backbone.stem.conv.').replace('backbone.norm.', 'backbone.stem.norm.'):
-             value for key, value in theirs.state_dict().items()}
+        torch.nn.init.normal_(
+            parameter, std=0.02
+        ) if parameter.ndim > 1 else torch.nn.init.uniform_(parameter, 0.5, 1.5)
+    state = {
+        key.replace('backbone.conv.', 'backbone.stem.conv.').replace(
+            'backbone.norm.', 'backbone.stem.norm.'
+        ): value
+        for key, value in theirs.state_dict().items()
+    }
     ours = VisionTransformer(arch, numerics='timm', out_type='raw').eval()
     ours.load_state_dict(state)
     images = torch.randn(1, 3, 224, 224)

@@ -1,4 +1,6 @@
-"""The backbone's behaviour; what MMPretrain's own unit tests of its VisionTransformer ask is among it."""
+"""The backbone's behaviour; what MMPretrain's own unit tests of its VisionTransformer ask is among
+it.
+"""
 
 import math
 
@@ -15,7 +17,9 @@ SIZES = dict(embed_dims=32, num_heads=2, feedforward_channels=64)
 
 
 def test_custom_arch():
-    model = VisionTransformer(dict(embed_dims=128, num_layers=3, num_heads=16, feedforward_channels=256))
+    model = VisionTransformer(
+        dict(embed_dims=128, num_layers=3, num_heads=16, feedforward_channels=256)
+    )
     assert (model.embed_dims, model.num_layers, len(model.blocks)) == (128, 3, 3)
     for block in model.blocks:
         assert block.attn.num_heads == 16
@@ -24,30 +28,41 @@ def test_custom_arch():
 
 def test_stochastic_depth_grows_linearly():
     model = VisionTransformer(dict(SIZES, num_layers=12), drop_path_rate=0.1)
-    rates = [getattr(block.drop_path, 'drop_prob', 0.) for block in model.blocks]
+    rates = [getattr(block.drop_path, 'drop_prob', 0.0) for block in model.blocks]
     assert rates == pytest.approx([i * 0.1 / 11 for i in range(12)])
 
 
-@pytest.mark.parametrize(('change', 'words'), [
-    (dict(out_indices={1: 1}), "out_indices={1: 1} must be a valid integer or be a list"),
-    (dict(out_indices=[0, 2]), 'Invalid out_indices 2: this arch has 2 blocks, -2 to 1'),
-    (dict(out_indices=-3), 'Invalid out_indices -3'),
-    (dict(out_indices=[]), r'out_indices=\[\] must be a valid integer or have at least 1 item'),
-    (dict(with_cls_token=False), "with_cls_token must be True .*'avg_featmap'"),
-    (dict(out_type='tokens'), "out_type='tokens' must be 'raw'"),
-    (dict(pos_embed='rotary'), "pos_embed='rotary' must be 'none', 'learned'"),
-    (dict(numerics='jax'), "numerics='jax' must be 'authors' or 'timm'"),
-    (dict(frozen_stages=3), 'frozen_stages=3 is out of range'),
-    (dict(img_size=(32, )), 'img_size=.* must be'),
-    (dict(out_indices=['a']), r"out_indices\[0\]='a' must be"),
-    (dict(numerics=1), 'numerics=1 must be'),
-    (dict(img_size=6), 'smaller than one patch of 8 x 8'),
-    (dict(arch='B'), "write 'B/16' for 'B'"),
-    (dict(patch_embed=dict(embed_dims=64)), 'embed_dims=64 differs from the width of the blocks, 32; leave it out'),
-    (dict(numerics=dict(norm_cfg=dict(type='BN'))), "norm_cfg of tokens: type='BN' is not one of LN, RMSN"),
-    (dict(init_cfg=dict(type='Constant', layer=['Linear', 'LayerNrm'], val=1)),
-     "init_cfg: layer='LayerNrm' is no layer of it; did you mean LayerNorm?"),
-])
+@pytest.mark.parametrize(
+    ('change', 'words'),
+    [
+        (dict(out_indices={1: 1}), 'out_indices={1: 1} must be a valid integer or be a list'),
+        (dict(out_indices=[0, 2]), 'Invalid out_indices 2: this arch has 2 blocks, -2 to 1'),
+        (dict(out_indices=-3), 'Invalid out_indices -3'),
+        (dict(out_indices=[]), r'out_indices=\[\] must be a valid integer or have at least 1 item'),
+        (dict(with_cls_token=False), "with_cls_token must be True .*'avg_featmap'"),
+        (dict(out_type='tokens'), "out_type='tokens' must be 'raw'"),
+        (dict(pos_embed='rotary'), "pos_embed='rotary' must be 'none', 'learned'"),
+        (dict(numerics='jax'), "numerics='jax' must be 'authors' or 'timm'"),
+        (dict(frozen_stages=3), 'frozen_stages=3 is out of range'),
+        (dict(img_size=(32,)), 'img_size=.* must be'),
+        (dict(out_indices=['a']), r"out_indices\[0\]='a' must be"),
+        (dict(numerics=1), 'numerics=1 must be'),
+        (dict(img_size=6), 'smaller than one patch of 8 x 8'),
+        (dict(arch='B'), "write 'B/16' for 'B'"),
+        (
+            dict(patch_embed=dict(embed_dims=64)),
+            'embed_dims=64 differs from the width of the blocks, 32; leave it out',
+        ),
+        (
+            dict(numerics=dict(norm_cfg=dict(type='BN'))),
+            "norm_cfg of tokens: type='BN' is not one of LN, RMSN",
+        ),
+        (
+            dict(init_cfg=dict(type='Constant', layer=['Linear', 'LayerNrm'], val=1)),
+            "init_cfg: layer='LayerNrm' is no layer of it; did you mean LayerNorm?",
+        ),
+    ],
+)
 def test_bad_input_is_one_sentence_at_build_time(tiny, change, words):
     with pytest.raises(ConfigError, match=words):
         VisionTransformer(**dict(tiny, **change))
@@ -63,9 +78,11 @@ def test_image_smaller_than_a_patch(tiny):
 def test_out_types(config, out_type, request):
     model = VisionTransformer(**request.getfixturevalue(config), out_type=out_type).eval()
     with torch.no_grad():
-        out, = model(torch.randn(2, 3, 32, 48))
+        (out,) = model(torch.randn(2, 3, 32, 48))
     h, w = model.patch_embed.grid((32, 48))
-    shape = dict(cls_token=(2, 32), avg_featmap=(2, 32), featmap=(2, 32, h, w), raw=(2, 1 + h * w, 32))[out_type]
+    shape = dict(
+        cls_token=(2, 32), avg_featmap=(2, 32), featmap=(2, 32, h, w), raw=(2, 1 + h * w, 32)
+    )[out_type]
     assert out.shape == shape
     assert out.is_contiguous() or out_type == 'cls_token'
 
@@ -76,7 +93,7 @@ def test_out_types_agree(tiny):
     with torch.no_grad():
         outs = {}
         for model.out_type in ('raw', 'cls_token', 'featmap', 'avg_featmap'):
-            outs[model.out_type], = model(images)
+            (outs[model.out_type],) = model(images)
     torch.testing.assert_close(outs['cls_token'], outs['raw'][:, 0])
     torch.testing.assert_close(outs['featmap'].flatten(2).transpose(1, 2), outs['raw'][:, 1:])
     torch.testing.assert_close(outs['avg_featmap'], outs['raw'][:, 1:].mean(1))
@@ -104,7 +121,10 @@ def test_nothing_is_built_or_left_unused_after_the_last_output():
 
 def test_an_earlier_output_is_the_same_whether_or_not_later_blocks_run():
     arch = dict(SIZES, num_layers=3, patch_size=8)
-    full, cut = (VisionTransformer(arch, 32, out_indices=indices, out_type='raw').eval() for indices in ((1, 2), 1))
+    full, cut = (
+        VisionTransformer(arch, 32, out_indices=indices, out_type='raw').eval()
+        for indices in ((1, 2), 1)
+    )
     cut.load_state_dict(full.state_dict(), strict=False)
     images = torch.randn(1, 3, 32, 32)
     with torch.no_grad():
@@ -116,7 +136,7 @@ def test_an_earlier_output_is_the_same_whether_or_not_later_blocks_run():
 def test_any_size_at_run_time(config, size, request):
     model = VisionTransformer(**request.getfixturevalue(config), out_type='featmap').eval()
     with torch.no_grad():
-        out, = model(torch.randn(1, 3, *size))
+        (out,) = model(torch.randn(1, 3, *size))
     assert out.shape[2:] == tuple(math.ceil(side / 8) for side in size)
 
 
@@ -131,7 +151,8 @@ def test_init_is_the_authors():
         assert weight.abs().max().item() <= (6 / fan) ** 0.5
     assert block.attn.qkv.bias.abs().max() == 0
     assert 0 < block.mlp.fc1.bias.abs().max() < 1e-5
-    assert model.patch_embed.proj.weight.std().item() == pytest.approx(2048 ** -0.5, rel=0.05)  # lecun_normal
+    # lecun_normal.
+    assert model.patch_embed.proj.weight.std().item() == pytest.approx(2048**-0.5, rel=0.05)
     unit = model.patch_embed.backbone.stages[0].blocks[0]
     assert unit.norm3.weight.abs().max() == 0
     assert unit.conv2.weight.std().item() == pytest.approx((9 * 64) ** -0.5, rel=0.05)
@@ -150,14 +171,22 @@ def test_meta_model_is_initialised_after_to_empty(tiny_hybrid):
     model.to_empty(device='cpu')
     for parameter in model.parameters():
         torch.nn.init.constant_(parameter, torch.nan)
-    model.apply(lambda module: module.reset_parameters() if hasattr(module, 'reset_parameters') else None)
+    model.apply(
+        lambda module: module.reset_parameters() if hasattr(module, 'reset_parameters') else None
+    )
     assert not any(parameter.isnan().any() for parameter in model.parameters())
     assert model.patch_embed.backbone.stages[0].blocks[0].norm3.weight.abs().max() == 0
 
 
-@pytest.mark.parametrize(('patch_embed', 'stride'), [
-    (dict(act_cfg=dict(type='ReLU')), 32), (dict(type='PatchEmbed', act_cfg=dict(type='ReLU')), 32),
-    (dict(type='PatchEmbed', patch_size=8), 8), (dict(type='ResNetEmbed', stage_depths=(1, )), 4)])
+@pytest.mark.parametrize(
+    ('patch_embed', 'stride'),
+    [
+        (dict(act_cfg=dict(type='ReLU')), 32),
+        (dict(type='PatchEmbed', act_cfg=dict(type='ReLU')), 32),
+        (dict(type='PatchEmbed', patch_size=8), 8),
+        (dict(type='ResNetEmbed', stage_depths=(1,)), 4),
+    ],
+)
 def test_stem_of_the_arch_is_changed_or_replaced(patch_embed, stride):
     with torch.device('meta'):
         assert VisionTransformer('B/32', patch_embed=patch_embed).patch_embed.stride == stride
@@ -186,7 +215,11 @@ def test_class_token_row_is_left_alone_by_the_resize(tiny):
         table = model.position.table(model.pos_embed, (6, 5))
     assert torch.equal(table[:, :1], model.pos_embed[:, :1])
     image = model.pos_embed[:, 1:].reshape(1, 4, 4, 32).permute(0, 3, 1, 2)
-    expected = interpolate(image, size=(6, 5), mode='bilinear', align_corners=True).flatten(2).transpose(1, 2)
+    expected = (
+        interpolate(image, size=(6, 5), mode='bilinear', align_corners=True)
+        .flatten(2)
+        .transpose(1, 2)
+    )
     torch.testing.assert_close(table[:, 1:], expected)
 
 
@@ -198,7 +231,12 @@ def test_train_returns_the_model_and_frozen_parts_stay_frozen(tiny):
     assert not model.drop_after_pos.training
     assert [block.mlp.drop.training for block in model.blocks] == [False, True]
     frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
-    assert {'cls_token', 'pos_embed', 'patch_embed.proj.weight', 'blocks.0.attn.qkv.weight'} <= frozen
+    assert {
+        'cls_token',
+        'pos_embed',
+        'patch_embed.proj.weight',
+        'blocks.0.attn.qkv.weight',
+    } <= frozen
     assert not any(name.startswith(('blocks.1', 'norm')) for name in frozen)
 
 
@@ -207,8 +245,14 @@ def test_frozen_stages(tiny, frozen_stages, trained):
     model = VisionTransformer(**tiny, frozen_stages=frozen_stages)
     learning = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
     everything = {name for name, _ in model.named_parameters()}
-    assert learning == {'all': everything, 'nothing': set(), 'blocks': {
-        name for name in everything if name.startswith(('blocks', 'norm'))}}[trained]
+    assert (
+        learning
+        == {
+            'all': everything,
+            'nothing': set(),
+            'blocks': {name for name in everything if name.startswith(('blocks', 'norm'))},
+        }[trained]
+    )
 
 
 @pytest.mark.parametrize('with_cp', [True, 'selective'])
@@ -229,19 +273,36 @@ def test_recomputing_changes_no_gradient(config, with_cp, request):
 
 def test_layer_depth_of_a_pure_vit_is_the_hosts(tiny):
     model = VisionTransformer(**tiny)
-    depths = {name: model.get_layer_depth(f'backbone.{name}', 'backbone.') for name, _ in model.named_parameters()}
+    depths = {
+        name: model.get_layer_depth(f'backbone.{name}', 'backbone.')
+        for name, _ in model.named_parameters()
+    }
     assert {depth for _, depth in depths.values()} == {4}
     for name, (depth, _) in depths.items():
-        expected = int(name.split('.')[1]) + 1 if name.startswith('blocks') else 3 if name.startswith('norm') else 0
+        expected = (
+            int(name.split('.')[1]) + 1
+            if name.startswith('blocks')
+            else 3
+            if name.startswith('norm')
+            else 0
+        )
         assert depth == expected, name
     assert model.get_layer_depth('head.layers.head.weight', 'backbone.') == (3, 4)
 
 
 def test_layer_depth_of_a_hybrid_counts_its_stages(tiny_hybrid):
     model = VisionTransformer(**tiny_hybrid)
-    expected = {'patch_embed.backbone.stem.conv': 0, 'patch_embed.backbone.stages.0': 1,
-                'patch_embed.backbone.stages.1': 2, 'patch_embed.proj': 3, 'cls_token': 3, 'pos_embed': 3,
-                'blocks.0': 4, 'blocks.1': 5, 'norm': 6}
+    expected = {
+        'patch_embed.backbone.stem.conv': 0,
+        'patch_embed.backbone.stages.0': 1,
+        'patch_embed.backbone.stages.1': 2,
+        'patch_embed.proj': 3,
+        'cls_token': 3,
+        'pos_embed': 3,
+        'blocks.0': 4,
+        'blocks.1': 5,
+        'norm': 6,
+    }
     for prefix, depth in expected.items():
         names = [name for name, _ in model.named_parameters() if name.startswith(prefix)]
         assert names
@@ -249,17 +310,30 @@ def test_layer_depth_of_a_hybrid_counts_its_stages(tiny_hybrid):
 
 
 def test_dropout_is_off_in_eval_and_on_in_training(tiny):
-    model = VisionTransformer(**tiny, drop_rate=0.3, drop_path_rate=0.3, encoder=dict(attn_drop_rate=0.3))
+    model = VisionTransformer(
+        **tiny, drop_rate=0.3, drop_path_rate=0.3, encoder=dict(attn_drop_rate=0.3)
+    )
     images = torch.randn(2, 3, 32, 32)
     assert not torch.equal(model.train()(images)[0], model(images)[0])
     assert torch.equal(model.eval()(images)[0], model(images)[0])
 
 
-@pytest.mark.parametrize('pos_embed', ['none', 'learned', 'learned_2d', 'sincos2d', 'relative',
-                                       dict(type='learned', interpolate_mode='bicubic')])
+@pytest.mark.parametrize(
+    'pos_embed',
+    [
+        'none',
+        'learned',
+        'learned_2d',
+        'sincos2d',
+        'relative',
+        dict(type='learned', interpolate_mode='bicubic'),
+    ],
+)
 @pytest.mark.parametrize('with_cls_token', [True, False])
 def test_every_position_embedding_trains_and_resizes(tiny, pos_embed, with_cls_token):
-    model = VisionTransformer(**tiny, pos_embed=pos_embed, with_cls_token=with_cls_token, out_type='raw')
+    model = VisionTransformer(
+        **tiny, pos_embed=pos_embed, with_cls_token=with_cls_token, out_type='raw'
+    )
     for size in ((32, 32), (40, 24)):
         model(torch.randn(2, 3, *size))[0].square().sum().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
@@ -273,7 +347,10 @@ def test_position_embedding_none_is_blind_to_order(tiny):
         model = VisionTransformer(**tiny, pos_embed=pos_embed).eval()
         for block in model.blocks:
             if pos_embed == 'relative':  # whose tables start at zero
-                torch.nn.init.normal_(block.attn.rel_pos_h), torch.nn.init.normal_(block.attn.rel_pos_w)
+                (
+                    torch.nn.init.normal_(block.attn.rel_pos_h),
+                    torch.nn.init.normal_(block.attn.rel_pos_w),
+                )
         with torch.no_grad():
             outs[pos_embed] = (model(images)[0] - model(turned)[0]).abs().max().item()
     assert outs.pop('none') < 1e-5
@@ -286,10 +363,12 @@ def test_double_precision_and_bfloat16(tiny_hybrid):
     model = VisionTransformer(**tiny_hybrid).eval()
     images = torch.randn(1, 3, 32, 32)
     with torch.no_grad():
-        reference, = model(images)
+        (reference,) = model(images)
         with torch.autocast('cpu', torch.bfloat16):
             torch.testing.assert_close(model(images)[0].float(), reference, atol=0.1, rtol=0.1)
-        torch.testing.assert_close(model.double()(images.double())[0].float(), reference, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(
+            model.double()(images.double())[0].float(), reference, atol=1e-4, rtol=1e-4
+        )
 
 
 def test_pyramid_of_a_hybrid_is_its_cnn_and_the_transformer(tiny_hybrid):
@@ -299,17 +378,24 @@ def test_pyramid_of_a_hybrid_is_its_cnn_and_the_transformer(tiny_hybrid):
     outs = model(images)
     assert [tuple(out.shape) for out in outs] == [
         (1, channels, -(-40 // stride), -(-52 // stride))
-        for channels, stride in zip(model.channels, model.strides, strict=True)]
+        for channels, stride in zip(model.channels, model.strides, strict=True)
+    ]
     assert all(out.is_contiguous() for out in outs)
     torch.testing.assert_close(outs[0], model.patch_embed(images)[2][0])
     model.out_type = 'featmap'
     torch.testing.assert_close(outs[1:], model(images))
-    assert (model.strides, model.channels) == ((8, ), (32, ))
+    assert (model.strides, model.channels) == ((8,), (32,))
 
 
-@pytest.mark.parametrize(('arch', 'strides', 'channels'), [
-    ('R50+B/16', (4, 8, 16), (256, 512, 768)), ('R26+S/32', (4, 8, 16, 32), (256, 512, 1024, 384)),
-    ('R+Ti/16', (4, 32), (64, 192)), ('B/16', (16, ), (768, ))])
+@pytest.mark.parametrize(
+    ('arch', 'strides', 'channels'),
+    [
+        ('R50+B/16', (4, 8, 16), (256, 512, 768)),
+        ('R26+S/32', (4, 8, 16, 32), (256, 512, 1024, 384)),
+        ('R+Ti/16', (4, 32), (64, 192)),
+        ('B/16', (16,), (768,)),
+    ],
+)
 def test_strides_and_channels_of_a_pyramid(arch, strides, channels):
     with torch.device('meta'):
         model = VisionTransformer(arch, out_type='pyramid')
@@ -322,26 +408,43 @@ def test_channels_of_several_maps(tiny):
 
 
 def test_windows_but_for_the_global_blocks(tiny):
-    cfg = dict(tiny, with_cls_token=False, out_type='featmap', pos_embed=dict(type='learned', relative=True))
-    model = VisionTransformer(**cfg, encoder=dict(window=dict(size=3, global_blocks=(-1, )))).eval()
+    cfg = dict(
+        tiny,
+        with_cls_token=False,
+        out_type='featmap',
+        pos_embed=dict(type='learned', relative=True),
+    )
+    model = VisionTransformer(**cfg, encoder=dict(window=dict(size=3, global_blocks=(-1,)))).eval()
     assert [tuple(block.attn.rel_pos_h.shape) for block in model.blocks] == [(5, 16), (7, 16)]
     assert model.pos_embed.shape == (1, 16, 32)
     images = torch.randn(1, 3, 40, 56)
     changed = images.clone()
     changed[..., -8:] = 0  # the last column of patches
     with torch.no_grad():
-        first = [model.blocks[0](model.embed(*model.patch_embed(image)[:2]), (5, 7)) for image in (images, changed)]
-        assert torch.equal(*(x.unflatten(1, (5, 7))[:, :, :6] for x in first))  # in windows 0 to 2 and 3 to 5
+        first = [
+            model.blocks[0](model.embed(*model.patch_embed(image)[:2]), (5, 7))
+            for image in (images, changed)
+        ]
+        # In windows 0 to 2 and 3 to 5.
+        assert torch.equal(*(x.unflatten(1, (5, 7))[:, :, :6] for x in first))
         outs = [model(image)[0] for image in (images, changed)]
     assert (outs[0] - outs[1]).abs().amax((0, 1)).min() > 0  # everywhere, by the global block
 
 
-@pytest.mark.parametrize(('window', 'words'), [
-    (dict(global_blocks=(0, )), 'window needs size'), (dict(size=0), 'window.size=0 must be'),
-    (dict(size=2, global_blocks=(2, )), 'blocks -2 to 1'), (dict(size=2, shift=1), 'window takes no shift')])
+@pytest.mark.parametrize(
+    ('window', 'words'),
+    [
+        (dict(global_blocks=(0,)), 'window needs size'),
+        (dict(size=0), 'window.size=0 must be'),
+        (dict(size=2, global_blocks=(2,)), 'blocks -2 to 1'),
+        (dict(size=2, shift=1), 'window takes no shift'),
+    ],
+)
 def test_windows_that_cannot_be(tiny, window, words):
     with pytest.raises(ConfigError, match=words):
-        VisionTransformer(**tiny, with_cls_token=False, out_type='featmap', encoder=dict(window=window))
+        VisionTransformer(
+            **tiny, with_cls_token=False, out_type='featmap', encoder=dict(window=window)
+        )
 
 
 def test_no_window_holds_a_class_token(tiny):
@@ -352,7 +455,9 @@ def test_no_window_holds_a_class_token(tiny):
 @pytest.mark.parametrize('with_cp', [False, True])
 @pytest.mark.parametrize('pos_embed', ['learned', 'relative'])
 def test_the_class_token_alone_is_what_it_is_among_all(tiny, with_cp, pos_embed):
-    """The last block does not compute the patches where the output is the class token; values and gradients agree."""
+    """The last block does not compute the patches where the output is the class token; values and
+    gradients agree.
+    """
     alone = VisionTransformer(**tiny, pos_embed=pos_embed, with_cp=with_cp)
     among = VisionTransformer(**tiny, pos_embed=pos_embed, with_cp=with_cp, out_type='raw')
     among.load_state_dict(alone.state_dict())
@@ -369,12 +474,14 @@ def test_the_class_token_alone_is_what_it_is_among_all(tiny, with_cp, pos_embed)
 @pytest.mark.skipif(torch.__version__ < '2.9', reason='torch 2.6 counts a product less')
 def test_the_last_block_does_not_compute_the_patches(tiny):
     from torch.utils.flop_counter import FlopCounterMode
+
     flops = []
     for out_type in ('cls_token', 'raw'):
         with FlopCounterMode(display=False) as counter, torch.no_grad():
             VisionTransformer(**tiny, out_type=out_type).eval()(torch.randn(1, 3, 32, 32))
         flops.append(counter.get_total_flops())
-    patches = 16 * 2 * (32 * 32 + 2 * 32 * 64)  # their projections and MLPs; torch 2.14 leaves the queries out
+    # Their projections and MLPs; torch 2.14 leaves the queries out.
+    patches = 16 * 2 * (32 * 32 + 2 * 32 * 64)
     assert flops[1] - flops[0] >= patches
 
 
@@ -387,12 +494,19 @@ def test_sums_over_the_blocks_are_float32_under_autocast(tiny, pos_embed):
     with torch.autocast('cpu', torch.bfloat16):
         model(torch.randn(1, 3, 32, 32))
     assert dtypes == [torch.float32] * 2
-    assert model.bfloat16()(torch.randn(1, 3, 32, 32, dtype=torch.bfloat16))[0].dtype == torch.bfloat16
+    assert (
+        model.bfloat16()(torch.randn(1, 3, 32, 32, dtype=torch.bfloat16))[0].dtype == torch.bfloat16
+    )
 
 
 def test_without_blocks_the_output_is_that_of_the_stem():
-    model = VisionTransformer(dict(SIZES, num_layers=0, patch_size=8), 32, with_cls_token=False, pos_embed='none',
-                              out_type='avg_featmap').eval()
+    model = VisionTransformer(
+        dict(SIZES, num_layers=0, patch_size=8),
+        32,
+        with_cls_token=False,
+        pos_embed='none',
+        out_type='avg_featmap',
+    ).eval()
     images = torch.randn(2, 3, 32, 32)
     torch.testing.assert_close(model(images)[0], model.norm(model.patch_embed(images)[0]).mean(1))
     with pytest.raises(ConfigError, match='Invalid out_indices 0'):

@@ -16,22 +16,35 @@ SIZES = dict(embed_dims=16, num_layers=4, num_heads=2, feedforward_channels=32, 
 BACKBONE = dict(arch=SIZES, img_size=64)
 WINDOWS = dict(with_cls_token=False, encoder=dict(window=dict(size=3, global_blocks=(1, 3))))
 HYBRID = dict(arch=dict(SIZES, patch_size=2, resnet=dict(stage_depths=(1, 1), width=32)))
-DINOV3 = dict(encoder=dict(reg_token=2), pos_embed=dict(
-    type='none', rotary=dict(form='centred', planes='halves', shift=0.1, jitter=2., rescale=2.)))
-FROZEN = dict(backbone=dict(frozen_stages=4, drop_path_rate=0.5, drop_rate=0.5), inject=False, add_tokens='each')
+DINOV3 = dict(
+    encoder=dict(reg_token=2),
+    pos_embed=dict(
+        type='none',
+        rotary=dict(form='centred', planes='halves', shift=0.1, jitter=2.0, rescale=2.0),
+    ),
+)
+FROZEN = dict(
+    backbone=dict(frozen_stages=4, drop_path_rate=0.5, drop_rate=0.5),
+    inject=False,
+    add_tokens='each',
+)
 
 
 def adapter(backbone: dict | None = None, **kwargs) -> ViTAdapter:
     attention = dict(num_heads=2, num_points=3)
-    return ViTAdapter(backbone={**BACKBONE, **(backbone or {})}, **{
-        **dict(attention=attention, prior_channels=4, norm_cfg=dict(type='BN')), **kwargs})
+    return ViTAdapter(
+        backbone={**BACKBONE, **(backbone or {})},
+        **{**dict(attention=attention, prior_channels=4, norm_cfg=dict(type='BN')), **kwargs},
+    )
 
 
 def randomised(model: nn.Module) -> nn.Module:
     """With no zero left, in float64 and in eval mode."""
     for tensor in (*model.parameters(), *model.buffers()):
         if tensor.is_floating_point():
-            nn.init.normal_(tensor, std=0.2) if tensor.ndim > 1 else nn.init.uniform_(tensor, 0.5, 1.5)
+            nn.init.normal_(tensor, std=0.2) if tensor.ndim > 1 else nn.init.uniform_(
+                tensor, 0.5, 1.5
+            )
     return model.double().eval()
 
 
@@ -42,26 +55,49 @@ def written_out(model: ViTAdapter, image: torch.Tensor, **kwargs) -> list[torch.
 
     def group(start: int, stop: int):
         def through(x):
-            for block, rotation in zip(backbone.blocks[start:stop], rotations[start:stop], strict=True):
+            for block, rotation in zip(
+                backbone.blocks[start:stop], rotations[start:stop], strict=True
+            ):
                 x = block(x[None], grid, None, rotation)[0]
             return x
+
         return through
 
     return adapter_reference.adapter(
-        dict(model.state_dict(keep_vars=True)), image, backbone.embed(x, grid)[0], grid, backbone.patch_embed.stride,
-        [group(*ends) for ends in kwargs.pop('groups')], heads=2, **kwargs)
+        dict(model.state_dict(keep_vars=True)),
+        image,
+        backbone.embed(x, grid)[0],
+        grid,
+        backbone.patch_embed.stride,
+        [group(*ends) for ends in kwargs.pop('groups')],
+        heads=2,
+        **kwargs,
+    )
 
 
 FOUR = [(0, 1), (1, 2), (2, 3), (3, 4)]
 CASES = {  # arguments of the adapter, of what is written out, and the image
     "the authors'": (dict(backbone=WINDOWS), dict(groups=FOUR), (64, 96)),
     'two groups of a hybrid, any size': (
-        dict(backbone=HYBRID, interactions=2, attention=dict(num_heads=2, value_ratio=1.)),
-        dict(groups=[(0, 2), (2, 4)]), (71, 101)),
-    "DINOv3's": (dict(backbone=DINOV3, inject=False, add_tokens='each'), dict(groups=FOUR, each=True), (64, 64)),
+        dict(backbone=HYBRID, interactions=2, attention=dict(num_heads=2, value_ratio=1.0)),
+        dict(groups=[(0, 2), (2, 4)]),
+        (71, 101),
+    ),
+    "DINOv3's": (
+        dict(backbone=DINOV3, inject=False, add_tokens='each'),
+        dict(groups=FOUR, each=True),
+        (64, 64),
+    ),
     'patches of 14, groups as listed': (
-        dict(backbone=dict(arch=dict(SIZES, patch_size=14)), interactions=(0, 2), num_extra_extractors=0, ffn_ratio=0.),
-        dict(groups=[(0, 1), (1, 3)]), (70, 84)),
+        dict(
+            backbone=dict(arch=dict(SIZES, patch_size=14)),
+            interactions=(0, 2),
+            num_extra_extractors=0,
+            ffn_ratio=0.0,
+        ),
+        dict(groups=[(0, 1), (1, 3)]),
+        (70, 84),
+    ),
 }
 
 
@@ -84,11 +120,18 @@ def test_it_is_what_the_paper_says(case):
 
 
 VARIANTS = {
-    'default': {}, 'windows': dict(backbone=WINDOWS), 'hybrid': dict(backbone=HYBRID),
-    'rotary and registers': dict(backbone=DINOV3), 'without the finest': dict(out_indices=(1, 2, 3)),
-    'added nowhere': dict(add_tokens='none'), 'added each': dict(add_tokens='each'), 'frozen': FROZEN,
-    'extracted only': dict(inject=False, out_indices=(1, 2, 3)), 'recomputed': dict(with_cp=True, add_tokens='each'),
-    'group norm': dict(norm_cfg=dict(type='GN', num_groups=2)), 'half frozen': dict(backbone=dict(frozen_stages=2)),
+    'default': {},
+    'windows': dict(backbone=WINDOWS),
+    'hybrid': dict(backbone=HYBRID),
+    'rotary and registers': dict(backbone=DINOV3),
+    'without the finest': dict(out_indices=(1, 2, 3)),
+    'added nowhere': dict(add_tokens='none'),
+    'added each': dict(add_tokens='each'),
+    'frozen': FROZEN,
+    'extracted only': dict(inject=False, out_indices=(1, 2, 3)),
+    'recomputed': dict(with_cp=True, add_tokens='each'),
+    'group norm': dict(norm_cfg=dict(type='GN', num_groups=2)),
+    'half frozen': dict(backbone=dict(frozen_stages=2)),
 }
 
 
@@ -100,9 +143,13 @@ def test_every_parameter_learns(variant):
         assert parameter.requires_grad or name.startswith('backbone.'), name
     maps = model(torch.randn(2, 3, 70, 96))
     assert [tuple(x.shape) for x in maps] == [
-        (2, channels, -(-70 // s), 96 // s) for channels, s in zip(model.channels, model.strides, strict=True)]
+        (2, channels, -(-70 // s), 96 // s)
+        for channels, s in zip(model.channels, model.strides, strict=True)
+    ]
     sum(x.square().sum() for x in maps).backward()
-    assert all((parameter.grad is not None) == parameter.requires_grad for parameter in model.parameters())
+    assert all(
+        (parameter.grad is not None) == parameter.requires_grad for parameter in model.parameters()
+    )
 
 
 def test_mixed_precision():
@@ -116,12 +163,15 @@ def test_mixed_precision():
 def test_a_frozen_backbone_keeps_nothing():
     model = adapter(**FROZEN).train()
     kept = []
-    model.backbone.norm.register_forward_hook(lambda module, args, out: kept.append(out.requires_grad))
+    model.backbone.norm.register_forward_hook(
+        lambda module, args, out: kept.append(out.requires_grad)
+    )
     images = torch.randn(2, 3, 64, 64)
     model(images)
     assert kept == [False] * 4
     assert not model.backbone.blocks[3].training
-    torch.testing.assert_close(model.backbone(images), model.eval().backbone(images))  # no dropout, no drop path
+    # No dropout, no drop path.
+    torch.testing.assert_close(model.backbone(images), model.eval().backbone(images))
 
 
 def test_all_groups_see_the_same_rotations():
@@ -138,10 +188,16 @@ def test_all_groups_see_the_same_rotations():
 @pytest.mark.nightly
 def test_beside_a_model_of_timms_name():
     with torch.device('meta'):
-        model = ViTAdapter(dict(arch='timm://vit_small_patch16_dinov3'), inject=False, add_tokens='each')
+        model = ViTAdapter(
+            dict(arch='timm://vit_small_patch16_dinov3'), inject=False, add_tokens='each'
+        )
         assert [tuple(x.shape) for x in model(torch.empty(2, 3, 64, 96))] == [
-            (2, 384, 64 // s, 96 // s) for s in (4, 8, 16, 32)]
-    assert (model.backbone.num_prefix_tokens, model.interactions[0].extractor.attn.num_heads) == (5, 6)
+            (2, 384, 64 // s, 96 // s) for s in (4, 8, 16, 32)
+        ]
+    assert (model.backbone.num_prefix_tokens, model.interactions[0].extractor.attn.num_heads) == (
+        5,
+        6,
+    )
 
 
 def test_a_new_one_leaves_the_transformer_as_it_was():
@@ -154,22 +210,36 @@ def test_a_new_one_leaves_the_transformer_as_it_was():
 
 def test_rates_and_decay():
     model = nn.ModuleDict(dict(backbone=adapter(), neck=nn.Conv2d(16, 4, 1)))
-    wrapper = build_optim_wrapper(model, dict(
-        constructor='vit_plugin.LayerDecayOptimWrapperConstructor', paramwise_cfg=dict(layer_decay_rate=0.5),
-        optimizer=dict(type='AdamW', lr=1., weight_decay=0.1)))
+    wrapper = build_optim_wrapper(
+        model,
+        dict(
+            constructor='vit_plugin.LayerDecayOptimWrapperConstructor',
+            paramwise_cfg=dict(layer_decay_rate=0.5),
+            optimizer=dict(type='AdamW', lr=1.0, weight_decay=0.1),
+        ),
+    )
     names = {parameter: name for name, parameter in model.named_parameters()}
-    groups = {names[parameter]: group for group in wrapper.param_groups for parameter in group['params']
-              if parameter in names}  # MMEngine adds one of its own
+    groups = {
+        names[parameter]: group
+        for group in wrapper.param_groups
+        for parameter in group['params']
+        if parameter in names
+    }  # MMEngine adds one of its own
     assert groups.keys() == set(names.values())
-    for name, rate in {'backbone.backbone.pos_embed': 1 / 32, 'backbone.backbone.blocks.3.mlp.fc1.weight': 1 / 2,
-                       'backbone.interactions.0.injector.gamma': 1., 'backbone.spm.stem.0.weight': 1.,
-                       'neck.weight': 1.}.items():
+    for name, rate in {
+        'backbone.backbone.pos_embed': 1 / 32,
+        'backbone.backbone.blocks.3.mlp.fc1.weight': 1 / 2,
+        'backbone.interactions.0.injector.gamma': 1.0,
+        'backbone.spm.stem.0.weight': 1.0,
+        'neck.weight': 1.0,
+    }.items():
         assert groups[name]['lr'] == rate, name
         depth, number = model['backbone'].get_layer_depth(name, 'backbone.')
         assert 0.5 ** (number - 1 - depth) == rate
     undecayed = {name for name, group in groups.items() if not group['weight_decay']}
-    assert undecayed == {f'backbone.{name}' for name in (
-        'level_embed', 'backbone.pos_embed', 'backbone.cls_token')}
+    assert undecayed == {
+        f'backbone.{name}' for name in ('level_embed', 'backbone.pos_embed', 'backbone.cls_token')
+    }
 
 
 def sharded_step() -> None:
@@ -197,18 +267,42 @@ def test_recomputing_reaches_the_backbone():
     assert not adapter(dict(with_cp=False), with_cp=True).backbone.blocks.with_cp
 
 
-@pytest.mark.parametrize(('cfg', 'words'), [
-    (dict(interactions=3), r'interactions=3 does not divide the 4 blocks .* one of 1, 2, 4, or list the last block'),
-    (dict(interactions=(1, 4)), 'Invalid out_indices 4: this arch has 4 blocks'),
-    (dict(interactions=2, add_tokens='each'), "add_tokens='each' adds the tokens of four groups .* there are 2"),
-    (dict(backbone=dict(out_indices=(0, 3))), r'backbone\.out_indices is what the adapter sets itself'),
-    (dict(backbone=dict(out_type='featmap')), r'backbone\.out_type is what the adapter sets itself'),
-    (dict(out_indices=(2, 3)), r'out_indices=\(2, 3\) must be \(0, 1, 2, 3\), .* or \(1, 2, 3\)'),
-    (dict(attention=dict(num_heads=3)), 'num_heads=3 does not divide the width 16'),
-    (dict(attention=dict(heads=3)), 'attention takes no heads'),
-    (dict(backbone=dict(type='SimpleFPN', in_channels=4)), r"backbone\.type='SimpleFPN' is none of ours"),
-    (dict(backbone=dict(type=torch.nn.Identity)), r'backbone\.type=.*Identity.* is none of ours'),
-])
+@pytest.mark.parametrize(
+    ('cfg', 'words'),
+    [
+        (
+            dict(interactions=3),
+            'interactions=3 does not divide the 4 blocks .* one of 1, 2, 4, or list the last block',
+        ),
+        (dict(interactions=(1, 4)), 'Invalid out_indices 4: this arch has 4 blocks'),
+        (
+            dict(interactions=2, add_tokens='each'),
+            "add_tokens='each' adds the tokens of four groups .* there are 2",
+        ),
+        (
+            dict(backbone=dict(out_indices=(0, 3))),
+            r'backbone\.out_indices is what the adapter sets itself',
+        ),
+        (
+            dict(backbone=dict(out_type='featmap')),
+            r'backbone\.out_type is what the adapter sets itself',
+        ),
+        (
+            dict(out_indices=(2, 3)),
+            r'out_indices=\(2, 3\) must be \(0, 1, 2, 3\), .* or \(1, 2, 3\)',
+        ),
+        (dict(attention=dict(num_heads=3)), 'num_heads=3 does not divide the width 16'),
+        (dict(attention=dict(heads=3)), 'attention takes no heads'),
+        (
+            dict(backbone=dict(type='SimpleFPN', in_channels=4)),
+            r"backbone\.type='SimpleFPN' is none of ours",
+        ),
+        (
+            dict(backbone=dict(type=torch.nn.Identity)),
+            r'backbone\.type=.*Identity.* is none of ours',
+        ),
+    ],
+)
 def test_what_cannot_work(cfg, words):
     with pytest.raises(ConfigError, match=words):
         adapter(**cfg)
@@ -221,10 +315,15 @@ def test_images_are_checked():
 
 
 def test_channels_are_compared_with_the_neck():
-    backbone = dict(type='vit_plugin.ViTAdapter', out_indices=(1, 2, 3), backbone=dict(
-        arch='B/16', init_cfg=dict(type='Pretrained', checkpoint='nowhere.pth')))
+    backbone = dict(
+        type='vit_plugin.ViTAdapter',
+        out_indices=(1, 2, 3),
+        backbone=dict(arch='B/16', init_cfg=dict(type='Pretrained', checkpoint='nowhere.pth')),
+    )
     check_channels(dict(backbone=backbone, neck=dict(type='FPN', in_channels=[768] * 3)))
-    with pytest.raises(ConfigError, match=r'model.neck.in_channels=\[768, 384\] .* set it to \[768, 768, 768\]'):
+    with pytest.raises(
+        ConfigError, match=r'model.neck.in_channels=\[768, 384\] .* set it to \[768, 768, 768\]'
+    ):
         check_channels(dict(backbone=backbone, neck=dict(type='FPN', in_channels=[768, 384])))
 
 
@@ -232,8 +331,11 @@ def test_channels_are_compared_with_the_neck():
 @pytest.mark.filterwarnings('ignore')
 def test_every_host_builds_it(scope):
     from mmengine.registry import init_default_scope
+
     init_default_scope(scope)
-    model = MODELS.build(dict(type='vit_plugin.ViTAdapter', backbone=BACKBONE, attention=dict(num_heads=2)))
+    model = MODELS.build(
+        dict(type='vit_plugin.ViTAdapter', backbone=BACKBONE, attention=dict(num_heads=2))
+    )
     assert type(model) is ViTAdapter
 
 
@@ -249,8 +351,14 @@ def test_it_compiles_as_one_graph():
 def test_what_it_costs():
     """The campaign's rows at a small size: a frozen backbone and recomputing save memory."""
     pytest.importorskip('mmdet')
-    rows = campaign.measure(SIZES, 128, rounds=0, attention=dict(num_heads=2), say=lambda line: None, only=(
-        'adapter', 'adapter, recomputed', 'adapter, frozen'))
+    rows = campaign.measure(
+        SIZES,
+        128,
+        rounds=0,
+        attention=dict(num_heads=2),
+        say=lambda line: None,
+        only=('adapter', 'adapter, recomputed', 'adapter, frozen'),
+    )
     assert '| adapter, frozen |' in campaign.table(rows)
     memory = {name: row['training MiB'] for name, row in rows.items()}
     assert memory['adapter, frozen'] < memory['adapter']

@@ -6,7 +6,10 @@ import torch
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, WindowedViT
 
-TINY = dict(arch=dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64, patch_size=8), img_size=48)
+TINY = dict(
+    arch=dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64, patch_size=8),
+    img_size=48,
+)
 
 
 def windows(size: int, *global_blocks: int) -> dict:
@@ -21,7 +24,10 @@ def random_(kind: type, **kwargs) -> VisionTransformer:
 
 
 def test_one_window_is_a_plain_transformer():
-    plain, windowed = random_(VisionTransformer, out_type='featmap'), random_(WindowedViT, encoder=windows(6))
+    plain, windowed = (
+        random_(VisionTransformer, out_type='featmap'),
+        random_(WindowedViT, encoder=windows(6)),
+    )
     windowed.load_state_dict(plain.state_dict())
     images = torch.randn(2, 3, 48, 48)
     torch.testing.assert_close(windowed(images)[0], plain(images)[0])
@@ -32,7 +38,7 @@ def test_a_window_sees_only_itself_until_a_global_block(size):
     images = torch.randn(1, 3, *size)
     changed = images.clone()
     changed[..., :8, :8] = 0  # the first patch
-    for blocks, spreads in (((), False), ((2, ), True)):
+    for blocks, spreads in (((), False), ((2,), True)):
         model = random_(WindowedViT, encoder=windows(3, *blocks))
         same = torch.isclose(*(model(one)[0] for one in (images, changed)), atol=1e-6).all(1)[0]
         assert tuple(same.shape) == (size[0] // 8, size[1] // 8)
@@ -46,13 +52,20 @@ def test_every_parameter_learns():
     assert not [name for name, parameter in model.named_parameters() if parameter.grad is None]
 
 
-@pytest.mark.parametrize(('kwargs', 'message'), [
-    (dict(), 'no block has windows'),
-    (dict(encoder=windows(3, 0, 1, 2)), 'no block has windows'),
-    (dict(encoder=windows(3) | dict(reg_token=2)), 'a class token and no other token'),
-    (dict(encoder=windows(3), with_cls_token=False), 'a class token and no other token'),
-    (dict(encoder=windows(3), pos_embed=dict(rotary=dict(form='centred'))), 'no rotary positions'),
-    (dict(encoder=windows(3), out_type='cls_token'), "take 'featmap' or 'pyramid'")])
+@pytest.mark.parametrize(
+    ('kwargs', 'message'),
+    [
+        (dict(), 'no block has windows'),
+        (dict(encoder=windows(3, 0, 1, 2)), 'no block has windows'),
+        (dict(encoder=windows(3) | dict(reg_token=2)), 'a class token and no other token'),
+        (dict(encoder=windows(3), with_cls_token=False), 'a class token and no other token'),
+        (
+            dict(encoder=windows(3), pos_embed=dict(rotary=dict(form='centred'))),
+            'no rotary positions',
+        ),
+        (dict(encoder=windows(3), out_type='cls_token'), "take 'featmap' or 'pyramid'"),
+    ],
+)
 def test_errors(kwargs, message):
     with pytest.raises(ConfigError, match=message):
         WindowedViT(**TINY, **kwargs)

@@ -20,30 +20,39 @@ def head(**kwargs) -> DistilledViTClsHead:
 def test_classifiers_of_both_tokens_are_averaged():
     model, tokens = head(), torch.randn(3, 7, 16)
     first, second = model.layers.head(tokens[:, 0]), model.layers.head_dist(tokens[:, 1])
-    torch.testing.assert_close(model((tokens, )), (first + second) / 2)
+    torch.testing.assert_close(model((tokens,)), (first + second) / 2)
 
 
 def test_lists_of_mmpretrain():
     from mmpretrain.models import DeiTClsHead
+
     model, (patches, first, second) = head(), torch.randn(3, 2, 16)
     theirs = DeiTClsHead(5, 16).eval()
     theirs.load_state_dict(model.state_dict())
     for feature in ([patches, first, second], (first, second)):
-        torch.testing.assert_close(model((feature, )), theirs((feature, )))
+        torch.testing.assert_close(model((feature,)), theirs((feature,)))
 
 
 def test_losses_are_the_papers():
     tokens, teacher = torch.randn(3, 7, 16), torch.randn(3, 5)
     labels = torch.tensor([0, 3, 1])
     for kind in ('hard', 'soft', 'none'):
-        model = head(distillation=kind, alpha=0.3, tau=2.)
-        first, second = model.classify((tokens, ))
+        model = head(distillation=kind, alpha=0.3, tau=2.0)
+        first, second = model.classify((tokens,))
         expected = {
             'hard': lambda s: F.cross_entropy(s, teacher.argmax(1)),
-            'soft': lambda s: 4 * (F.softmax(teacher / 2, 1) * (
-                F.log_softmax(teacher / 2, 1) - F.log_softmax(s / 2, 1))).sum(1).mean(),
-            'none': lambda s: F.cross_entropy(s, labels)}[kind](second)
-        losses = model.loss((tokens, ), SAMPLES, teacher=teacher)
+            'soft': lambda s: (
+                4
+                * (
+                    F.softmax(teacher / 2, 1)
+                    * (F.log_softmax(teacher / 2, 1) - F.log_softmax(s / 2, 1))
+                )
+                .sum(1)
+                .mean()
+            ),
+            'none': lambda s: F.cross_entropy(s, labels),
+        }[kind](second)
+        losses = model.loss((tokens,), SAMPLES, teacher=teacher)
         torch.testing.assert_close(losses['loss'], 0.7 * F.cross_entropy(first, labels))
         torch.testing.assert_close(losses['loss_distillation'], 0.3 * expected)
 
@@ -51,13 +60,23 @@ def test_losses_are_the_papers():
 @pytest.mark.filterwarnings('ignore')
 def test_a_student_learns_from_any_classifier_and_leaves_it_alone(tiny):
     init_default_scope('mmpretrain')
-    backbone = dict(tiny, type='vit_plugin.VisionTransformer', encoder=dict(dist_token=1), out_type='raw')
-    teacher = dict(type='ImageClassifier', backbone=dict(type='ResNet', depth=18),
-                   neck=dict(type='GlobalAveragePooling'),
-                   head=dict(type='LinearClsHead', num_classes=5, in_channels=512))
-    model = MODELS.build(dict(
-        type='vit_plugin.DistilledClassifier', teacher=teacher, backbone=backbone,
-        head=dict(type='vit_plugin.DistilledViTClsHead', num_classes=5, in_channels=32))).train()
+    backbone = dict(
+        tiny, type='vit_plugin.VisionTransformer', encoder=dict(dist_token=1), out_type='raw'
+    )
+    teacher = dict(
+        type='ImageClassifier',
+        backbone=dict(type='ResNet', depth=18),
+        neck=dict(type='GlobalAveragePooling'),
+        head=dict(type='LinearClsHead', num_classes=5, in_channels=512),
+    )
+    model = MODELS.build(
+        dict(
+            type='vit_plugin.DistilledClassifier',
+            teacher=teacher,
+            backbone=backbone,
+            head=dict(type='vit_plugin.DistilledViTClsHead', num_classes=5, in_channels=32),
+        )
+    ).train()
     model.init_weights()
     assert not any('teacher' in name for name in model.state_dict())
     before = {name: value.clone() for name, value in model.teacher.state_dict().items()}
@@ -68,11 +87,17 @@ def test_a_student_learns_from_any_classifier_and_leaves_it_alone(tiny):
         assert torch.equal(value, before[name])  # nor did its BatchNorms see the batch
 
 
-@pytest.mark.parametrize(('call', 'words'), [
-    (lambda: DistilledViTClsHead(5, 16, distillation='warm'),
-     "distillation='warm' must be 'hard', 'soft' or 'none'"),
-    (lambda: head()((torch.randn(3, 16), )), r'wants tokens \(B, N, in_channels=16\)'),
-    (lambda: head().loss((torch.randn(3, 7, 16), ), SAMPLES), "needs a teacher")])
+@pytest.mark.parametrize(
+    ('call', 'words'),
+    [
+        (
+            lambda: DistilledViTClsHead(5, 16, distillation='warm'),
+            "distillation='warm' must be 'hard', 'soft' or 'none'",
+        ),
+        (lambda: head()((torch.randn(3, 16),)), r'wants tokens \(B, N, in_channels=16\)'),
+        (lambda: head().loss((torch.randn(3, 7, 16),), SAMPLES), 'needs a teacher'),
+    ],
+)
 def test_bad_input(call, words):
     with pytest.raises(ConfigError, match=words):
         call()

@@ -14,52 +14,91 @@ from torch import nn
 from vit_plugin.errors import ConfigError
 
 BACKBONE = dict(
-    type='vit_plugin.EoMT', num_classes=3, num_queries=5, num_blocks=2, img_size=32,
-    arch=dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64, patch_size=8))
-HYBRID = dict(BACKBONE, arch=dict(BACKBONE['arch'], patch_size=1, resnet=dict(stage_depths=(1, ), width=32)))
+    type='vit_plugin.EoMT',
+    num_classes=3,
+    num_queries=5,
+    num_blocks=2,
+    img_size=32,
+    arch=dict(embed_dims=32, num_layers=3, num_heads=2, feedforward_channels=64, patch_size=8),
+)
+HYBRID = dict(
+    BACKBONE, arch=dict(BACKBONE['arch'], patch_size=1, resnet=dict(stage_depths=(1,), width=32))
+)
 PMT = {**BACKBONE, 'type': 'vit_plugin.PMT', 'norm_cfg': dict(type='BN')}
-TEST = dict(panoptic_on=True, semantic_on=False, instance_on=True, max_per_image=4, iou_thr=0.8,
-            filter_low_score=False, object_mask_thr=0.)
+TEST = dict(
+    panoptic_on=True,
+    semantic_on=False,
+    instance_on=True,
+    max_per_image=4,
+    iou_thr=0.8,
+    filter_low_score=False,
+    object_mask_thr=0.0,
+)
 
 
 def segmentor(backbone: dict = BACKBONE, **test_cfg) -> nn.Module:
     pytest.importorskip('mmseg')
     import mmseg.models  # noqa: F401
+
     init_default_scope('mmseg')
-    return MODELS.build(ConfigDict(
-        type='EncoderDecoder', backbone=backbone, test_cfg=test_cfg or dict(mode='whole'), train_cfg={},
-        decode_head=dict(type='vit_plugin.EoMTDecodeHead', num_classes=3, train_cfg=dict(num_points=64))))
+    return MODELS.build(
+        ConfigDict(
+            type='EncoderDecoder',
+            backbone=backbone,
+            test_cfg=test_cfg or dict(mode='whole'),
+            train_cfg={},
+            decode_head=dict(
+                type='vit_plugin.EoMTDecodeHead', num_classes=3, train_cfg=dict(num_points=64)
+            ),
+        )
+    )
 
 
 def semantic_samples(size: tuple[int, int], number: int) -> list:
     from mmseg.structures import SegDataSample
+
     maps = torch.zeros(number, 1, *size, dtype=torch.long)
-    maps[:, :, :size[0] // 2] = 2
+    maps[:, :, : size[0] // 2] = 2
     maps[:, :, -3:] = 255
-    return [SegDataSample(metainfo=dict(img_shape=size, ori_shape=size), gt_sem_seg=PixelData(data=one))
-            for one in maps]
+    return [
+        SegDataSample(metainfo=dict(img_shape=size, ori_shape=size), gt_sem_seg=PixelData(data=one))
+        for one in maps
+    ]
 
 
 def detector(stuff: int, backbone: dict = BACKBONE) -> nn.Module:
     import mmdet.models  # noqa: F401
+
     init_default_scope('mmdet')
     sizes = dict(num_things_classes=3 - stuff, num_stuff_classes=stuff)
-    return MODELS.build(ConfigDict(
-        type='Mask2Former', backbone=backbone, panoptic_head=dict(type='vit_plugin.EoMTHead', **sizes),
-        panoptic_fusion_head=dict(type='MaskFormerFusionHead', **sizes, loss_panoptic=None, init_cfg=None),
-        train_cfg=dict(num_points=64), test_cfg=dict(TEST, panoptic_on=stuff > 0)))
+    return MODELS.build(
+        ConfigDict(
+            type='Mask2Former',
+            backbone=backbone,
+            panoptic_head=dict(type='vit_plugin.EoMTHead', **sizes),
+            panoptic_fusion_head=dict(
+                type='MaskFormerFusionHead', **sizes, loss_panoptic=None, init_cfg=None
+            ),
+            train_cfg=dict(num_points=64),
+            test_cfg=dict(TEST, panoptic_on=stuff > 0),
+        )
+    )
 
 
 def objects(size: tuple[int, int], stuff: bool, number: int = 2) -> list:
     from mmdet.structures import DetDataSample
     from mmdet.structures.mask import BitmapMasks
+
     samples = []
     for _ in range(number):
         masks = torch.zeros(2, *size, dtype=torch.uint8)
         masks[0, 2:9, 3:12] = masks[1, 20:, 20:] = 1
         sample = DetDataSample(
             metainfo=dict(img_shape=size, ori_shape=size, batch_input_shape=size, pad_shape=size),
-            gt_instances=InstanceData(labels=torch.tensor([0, 1]), masks=BitmapMasks(masks.numpy(), *size)))
+            gt_instances=InstanceData(
+                labels=torch.tensor([0, 1]), masks=BitmapMasks(masks.numpy(), *size)
+            ),
+        )
         if stuff:
             sample.gt_sem_seg = PixelData(sem_seg=torch.full((1, *size), 2))
         samples.append(sample)
@@ -74,8 +113,11 @@ def test_semantic(backbone):
     model = segmentor(backbone)
     images, samples = torch.randn(2, 3, 32, 48), semantic_samples((32, 48), 2)
     first = model.loss(images, samples)
-    assert first.keys() == {f'decode.{part}loss_{name}' for name in ('cls', 'mask', 'dice') for part in (
-        '', 'd0.', 'd1.')}
+    assert first.keys() == {
+        f'decode.{part}loss_{name}'
+        for name in ('cls', 'mask', 'dice')
+        for part in ('', 'd0.', 'd1.')
+    }
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
     for _ in range(12):
         losses = sum(model.loss(images, samples).values())
@@ -83,7 +125,9 @@ def test_semantic(backbone):
         losses.backward()
         optimizer.step()
     assert losses < 0.8 * sum(first.values())
-    assert all((parameter.grad is None) != parameter.requires_grad for parameter in model.parameters())
+    assert all(
+        (parameter.grad is None) != parameter.requires_grad for parameter in model.parameters()
+    )
     for test_cfg in (dict(mode='whole'), dict(mode='slide', crop_size=(32, 32), stride=(16, 16))):
         model.test_cfg = ConfigDict(test_cfg)
         found = model.eval().predict(images, samples)
@@ -128,6 +172,7 @@ def test_equals_the_loss_of_transformers(monkeypatch):
     """On masks of one value each, whose loss does not depend on the points that are drawn."""
     transformers = pytest.importorskip('transformers', minversion='5')
     from transformers.models.eomt.modeling_eomt import EomtLoss
+
     sample = nn.functional.grid_sample  # outside of a map there are zeros
     monkeypatch.setattr(nn.functional, 'grid_sample', partial(sample, padding_mode='border'))
     model = segmentor()
@@ -137,13 +182,24 @@ def test_equals_the_loss_of_transformers(monkeypatch):
     targets = torch.tensor([[1, 0], [1, 1]])[..., None, None].expand(-1, -1, 32, 32)
     labels = torch.tensor([[0, 2], [1, 2]])
     config = transformers.EomtConfig(num_labels=3, train_num_points=64)
-    criterion = EomtLoss(config, dict(loss_cross_entropy=2., loss_mask=5., loss_dice=5.))
+    criterion = EomtLoss(config, dict(loss_cross_entropy=2.0, loss_mask=5.0, loss_dice=5.0))
     theirs = criterion(masks, classes, [one.float() for one in targets], list(labels))
     ours = model.decode_head.loss_by_feat(
         *model.decode_head([(classes, masks)]),
-        [InstanceData(labels=label, masks=mask) for label, mask in zip(labels, targets, strict=True)], [{}, {}])
-    for name, weight, mine in (('cross_entropy', 2, 'cls'), ('mask', 5, 'mask'), ('dice', 5, 'dice')):
-        torch.testing.assert_close(ours[f'loss_{mine}'].squeeze(), weight * theirs[f'loss_{name}'], rtol=1e-5, atol=0)
+        [
+            InstanceData(labels=label, masks=mask)
+            for label, mask in zip(labels, targets, strict=True)
+        ],
+        [{}, {}],
+    )
+    for name, weight, mine in (
+        ('cross_entropy', 2, 'cls'),
+        ('mask', 5, 'mask'),
+        ('dice', 5, 'dice'),
+    ):
+        torch.testing.assert_close(
+            ours[f'loss_{mine}'].squeeze(), weight * theirs[f'loss_{name}'], rtol=1e-5, atol=0
+        )
 
 
 @pytest.mark.filterwarnings('ignore')

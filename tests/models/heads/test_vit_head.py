@@ -24,34 +24,42 @@ def test_starts_at_zero_and_pre_logits_do_not(hidden_dim):
 
 def test_starts_at_the_prior_probability():
     head = ViTClsHead(5, 16, prior_prob=0.01)
-    torch.testing.assert_close(head((torch.randn(3, 16), )).sigmoid(), torch.full((3, 5), 0.01))
+    torch.testing.assert_close(head((torch.randn(3, 16),)).sigmoid(), torch.full((3, 5), 0.01))
 
 
 def test_other_activation():
     head = ViTClsHead(5, 16, hidden_dim=8, act_cfg=dict(type='ReLU'))
-    assert (head.pre_logits((torch.randn(9, 16), )) >= 0).all()
+    assert (head.pre_logits((torch.randn(9, 16),)) >= 0).all()
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize('loss', [
-    dict(type='CrossEntropyLoss'), dict(type='LabelSmoothLoss', label_smooth_val=0.1, num_classes=5),
-    dict(type='CrossEntropyLoss', use_soft=True), dict(type='FocalLoss')])
+@pytest.mark.parametrize(
+    'loss',
+    [
+        dict(type='CrossEntropyLoss'),
+        dict(type='LabelSmoothLoss', label_smooth_val=0.1, num_classes=5),
+        dict(type='CrossEntropyLoss', use_soft=True),
+        dict(type='FocalLoss'),
+    ],
+)
 def test_losses_of_the_host(loss):
     init_default_scope('mmpretrain')
-    head = MODELS.build(dict(type='vit_plugin.ViTClsHead', num_classes=5, in_channels=16, loss=loss))
+    head = MODELS.build(
+        dict(type='vit_plugin.ViTClsHead', num_classes=5, in_channels=16, loss=loss)
+    )
     samples = [DataSample().set_gt_label(i) for i in range(3)]
     if loss.get('use_soft'):
         for i, sample in enumerate(samples):
             sample.set_gt_score(torch.eye(5)[i])
-    value = head.loss((torch.randn(3, 16), ), samples)['loss']
+    value = head.loss((torch.randn(3, 16),), samples)['loss']
     value.backward()
     assert value > 0
     assert head.layers.head.weight.grad.abs().max() > 0
 
 
 def test_predict():
-    predictions = ViTClsHead(5, 16).predict((torch.randn(3, 16), ))
-    assert [tuple(sample.pred_score.shape) for sample in predictions] == [(5, )] * 3
+    predictions = ViTClsHead(5, 16).predict((torch.randn(3, 16),))
+    assert [tuple(sample.pred_score.shape) for sample in predictions] == [(5,)] * 3
 
 
 @pytest.mark.parametrize('field', ['num_classes', 'in_channels', 'hidden_dim'])
@@ -60,23 +68,34 @@ def test_numbers_are_positive(field):
         ViTClsHead(**{'num_classes': 5, 'in_channels': 16, field: -5})
 
 
-@pytest.mark.parametrize(('loss', 'words'), [
-    (dict(type='LabelSmoothLoss', label_smooth_val=0.1, num_classes=10), 'num_classes of the loss LabelSmoothLoss'),
-    (dict(type='CrossEntropyLoss', class_weight=[1., 2.]), 'class_weight of the loss CrossEntropyLoss is for 2'),
-])
+@pytest.mark.parametrize(
+    ('loss', 'words'),
+    [
+        (
+            dict(type='LabelSmoothLoss', label_smooth_val=0.1, num_classes=10),
+            'num_classes of the loss LabelSmoothLoss',
+        ),
+        (
+            dict(type='CrossEntropyLoss', class_weight=[1.0, 2.0]),
+            'class_weight of the loss CrossEntropyLoss is for 2',
+        ),
+    ],
+)
 def test_a_loss_for_other_classes(loss, words):
     with pytest.raises(ConfigError, match=words):
         ViTClsHead(5, 16, loss=dict(loss, type=f'mmpretrain.{loss["type"]}'))
 
 
-@pytest.mark.parametrize('feature', [[torch.randn(3, 16, 2, 2), torch.ones(3, 16)], (torch.ones(3, 16), )])
+@pytest.mark.parametrize(
+    'feature', [[torch.randn(3, 16, 2, 2), torch.ones(3, 16)], (torch.ones(3, 16),)]
+)
 def test_lists_of_mmpretrain(feature):
     head = ViTClsHead(5, 16, hidden_dim=8)
     torch.nn.init.normal_(head.layers.head.weight)
-    assert torch.equal(head((feature, )), head((torch.ones(3, 16), )))
+    assert torch.equal(head((feature,)), head((torch.ones(3, 16),)))
 
 
 @pytest.mark.parametrize('shape', [(3, 32), (3, 16, 2, 2), (3, 4, 16)])
 def test_a_feature_that_does_not_fit(shape):
     with pytest.raises(ConfigError, match='in_channels=16'):
-        ViTClsHead(5, 16)((torch.randn(shape), ))
+        ViTClsHead(5, 16)((torch.randn(shape),))

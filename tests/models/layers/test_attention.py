@@ -17,7 +17,9 @@ def test_output_and_weights_are_the_formula(prefix):
 
 def test_weights_are_without_dropout():
     layer = Attention(small(32, 4, attn_drop_rate=0.5)).train()
-    torch.testing.assert_close(layer.weights(torch.randn(1, 5, 32), (2, 2)).sum(-1), torch.ones(1, 4, 5))
+    torch.testing.assert_close(
+        layer.weights(torch.randn(1, 5, 32), (2, 2)).sum(-1), torch.ones(1, 4, 5)
+    )
 
 
 def test_no_bias():

@@ -9,20 +9,44 @@ SIZES = [(4, 5), (2, 3)]
 
 
 def inputs(dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
-    """Value, locations (also outside) and weights: two images, seven queries, two heads, three points."""
-    return [torch.randn(2, 26, 2, 3, dtype=dtype).requires_grad_(),
-            (torch.rand(2, 7, 2, 2, 3, 2, dtype=dtype) * 2 - 0.5).requires_grad_(),
-            torch.rand(2, 7, 2, 2, 3, dtype=dtype).requires_grad_()]
+    """Value, locations (also outside) and weights: two images, seven queries, two heads, three
+    points.
+    """
+    return [
+        torch.randn(2, 26, 2, 3, dtype=dtype).requires_grad_(),
+        (torch.rand(2, 7, 2, 2, 3, 2, dtype=dtype) * 2 - 0.5).requires_grad_(),
+        torch.rand(2, 7, 2, 2, 3, dtype=dtype).requires_grad_(),
+    ]
 
 
 def by_definition(value, locations, weights):
     """Arxiv 2010.04159, Eq. 3: per head the weighted sum of bilinear samples from all maps."""
     maps = value.split([h * w for h, w in SIZES], dim=1)
-    return torch.stack([torch.cat([
-        sum((sample(maps[k][b, :, head].T.reshape(-1, h, w), *reversed((
-            locations[b, :, head, k] * torch.tensor([w, h]) - 0.5).unbind(-1)))
-            * weights[b, :, head, k, :, None]).sum(1) for k, (h, w) in enumerate(SIZES))
-        for head in range(value.shape[2])], dim=1) for b in range(len(value))])
+    return torch.stack(
+        [
+            torch.cat(
+                [
+                    sum(
+                        (
+                            sample(
+                                maps[k][b, :, head].T.reshape(-1, h, w),
+                                *reversed(
+                                    (locations[b, :, head, k] * torch.tensor([w, h]) - 0.5).unbind(
+                                        -1
+                                    )
+                                ),
+                            )
+                            * weights[b, :, head, k, :, None]
+                        ).sum(1)
+                        for k, (h, w) in enumerate(SIZES)
+                    )
+                    for head in range(value.shape[2])
+                ],
+                dim=1,
+            )
+            for b in range(len(value))
+        ]
+    )
 
 
 def test_values_and_gradients():
@@ -30,7 +54,9 @@ def test_values_and_gradients():
     ours, theirs = deformable_attention(tensors[0], SIZES, *tensors[1:]), by_definition(*tensors)
     torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=1e-10)
     weight = torch.randn_like(ours)
-    for one, other in zip(*(torch.autograd.grad((out * weight).sum(), tensors) for out in (ours, theirs)), strict=True):
+    for one, other in zip(
+        *(torch.autograd.grad((out * weight).sum(), tensors) for out in (ours, theirs)), strict=True
+    ):
         assert other.any()
         torch.testing.assert_close(one, other, atol=1e-10, rtol=1e-10)
 
@@ -56,12 +82,18 @@ def test_a_new_one_looks_around_the_query():
     layer = DeformableAttention(16, num_heads=8, num_levels=2, num_points=3)
     offsets = layer.sampling_offsets.bias.unflatten(0, (8, 2, 3, 2))
     assert not layer.sampling_offsets.weight.any()
-    expected = torch.tensor([(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1)]).float()
+    expected = torch.tensor(
+        [(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1)]
+    ).float()
     for level in range(2):
         for point in range(3):
-            torch.testing.assert_close(offsets[:, level, point], (point + 1) * expected, atol=1e-5, rtol=0)
+            torch.testing.assert_close(
+                offsets[:, level, point], (point + 1) * expected, atol=1e-5, rtol=0
+            )
 
 
 def test_what_cannot_work():
-    with pytest.raises(ConfigError, match='num_heads=3 does not divide the width 32 and the 16 channels'):
+    with pytest.raises(
+        ConfigError, match='num_heads=3 does not divide the width 32 and the 16 channels'
+    ):
         DeformableAttention(32, num_heads=3, num_levels=1, value_ratio=0.5)

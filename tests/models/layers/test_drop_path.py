@@ -11,17 +11,20 @@ def test_samples_are_left_out_together():
     torch.manual_seed(0)
     x = torch.ones(4000, 3, 2)
     out = DropPath(0.25).train()(x)
-    assert out[:, 0, 0].unique().tolist() == pytest.approx([0., 1 / 0.75])
+    assert out[:, 0, 0].unique().tolist() == pytest.approx([0.0, 1 / 0.75])
     assert (out == out[:, :1, :1]).all()
-    assert out.mean().item() == pytest.approx(1., abs=0.05)
+    assert out.mean().item() == pytest.approx(1.0, abs=0.05)
 
 
 def test_nothing_is_left_out_in_eval_mode_or_at_rate_0():
     x = torch.randn(5, 3)
     assert DropPath(0.5).eval()(x) is x
-    assert isinstance(build_drop_path(0.), nn.Identity)
+    assert isinstance(build_drop_path(0.0), nn.Identity)
 
 
 def test_the_rate_is_no_part_of_the_state():
     assert not DropPath(0.5).state_dict()
-    assert DropPath(0.5).to(torch.bfloat16).train()(torch.ones(8, 2, dtype=torch.bfloat16)).dtype is torch.bfloat16
+    assert (
+        DropPath(0.5).to(torch.bfloat16).train()(torch.ones(8, 2, dtype=torch.bfloat16)).dtype
+        is torch.bfloat16
+    )

@@ -9,9 +9,23 @@ ELEMENTS = 48 + 12 + 4
 
 
 def interaction(**kwargs) -> Interaction:
-    return Interaction(**{**dict(embed_dims=16, num_levels=3, num_extractors=2, init_value=1., with_cp=False,
-                                 ffn_ratio=0.5, drop_path_rate=0., num_heads=2, num_points=2, value_ratio=0.5),
-                          **kwargs})
+    return Interaction(
+        **{
+            **dict(
+                embed_dims=16,
+                num_levels=3,
+                num_extractors=2,
+                init_value=1.0,
+                with_cp=False,
+                ffn_ratio=0.5,
+                drop_path_rate=0.0,
+                num_heads=2,
+                num_points=2,
+                value_ratio=0.5,
+            ),
+            **kwargs,
+        }
+    )
 
 
 def test_tokens_before_the_patches_stay():
@@ -24,14 +38,17 @@ def test_tokens_before_the_patches_stay():
 def test_what_is_left_out_or_starts_at_zero_changes_nothing():
     x, pyramid = torch.randn(2, 12, 16), torch.randn(2, ELEMENTS, 16)
     assert interaction(init_value=None).inject(x, PATCHES, pyramid, LEVELS) is x
-    assert torch.equal(interaction(init_value=0.).inject(x, PATCHES, pyramid, LEVELS), x)
-    assert interaction(ffn_ratio=0.).extractor.ffn is None
+    assert torch.equal(interaction(init_value=0.0).inject(x, PATCHES, pyramid, LEVELS), x)
+    assert interaction(ffn_ratio=0.0).extractor.ffn is None
 
 
 @pytest.mark.parametrize('training', [False, True])
 def test_drop_path_leaves_out_the_ffn_of_whole_images(training):
     part = interaction(num_extractors=1, drop_path_rate=0.5).train(training)
-    pyramid, patches = torch.randn(1, ELEMENTS, 16).expand(16, -1, -1), torch.randn(1, 12, 16).expand(16, -1, -1)
+    pyramid, patches = (
+        torch.randn(1, ELEMENTS, 16).expand(16, -1, -1),
+        torch.randn(1, 12, 16).expand(16, -1, -1),
+    )
     out = part.extract(pyramid, LEVELS, patches, PATCHES)
     kinds = torch.unique(out[:, 0, 0].mul(1e4).round())
     assert len(kinds) == (2 if training else 1)

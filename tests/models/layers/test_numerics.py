@@ -3,7 +3,13 @@ from torch import nn
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
-from vit_plugin.models.layers.numerics import NUMERICS, build_activation, build_map_norm, build_norm, get_numerics
+from vit_plugin.models.layers.numerics import (
+    NUMERICS,
+    build_activation,
+    build_map_norm,
+    build_norm,
+    get_numerics,
+)
 
 
 def test_a_detail_is_merged_into_its_base():
@@ -33,12 +39,28 @@ def test_layers_by_name_and_by_class():
     assert build_activation(dict(type='GELU', approximate='tanh')).approximate == 'tanh'
 
 
-@pytest.mark.parametrize(('call', 'words'), [
-    (lambda: build_norm(dict(type='IN'), 8), "norm_cfg of tokens: type='IN' is not one of LN, RMSN"),
-    (lambda: build_norm(dict(type='BN'), 8), "norm_cfg of tokens: type='BN' is not one of LN, RMSN"),
-    (lambda: build_norm(dict(type=nn.BatchNorm2d), 8), 'norm_cfg of tokens: type=.* is not one of LN, RMSN'),
-    (lambda: build_map_norm(dict(type='LN'), 8), "norm_cfg of maps: type='LN' is not one of LN2d, BN"),
-    (lambda: build_activation(dict(type='Gelu')), "act_cfg: type='Gelu' is not one of GELU")])
+@pytest.mark.parametrize(
+    ('call', 'words'),
+    [
+        (
+            lambda: build_norm(dict(type='IN'), 8),
+            "norm_cfg of tokens: type='IN' is not one of LN, RMSN",
+        ),
+        (
+            lambda: build_norm(dict(type='BN'), 8),
+            "norm_cfg of tokens: type='BN' is not one of LN, RMSN",
+        ),
+        (
+            lambda: build_norm(dict(type=nn.BatchNorm2d), 8),
+            'norm_cfg of tokens: type=.* is not one of LN, RMSN',
+        ),
+        (
+            lambda: build_map_norm(dict(type='LN'), 8),
+            "norm_cfg of maps: type='LN' is not one of LN2d, BN",
+        ),
+        (lambda: build_activation(dict(type='Gelu')), "act_cfg: type='Gelu' is not one of GELU"),
+    ],
+)
 def test_bad_input(call, words):
     with pytest.raises(ConfigError, match=words):
         call()

@@ -14,9 +14,13 @@ sizes = st.integers(2, 9)
 
 @pytest.mark.parametrize(('old', 'new'), [((4, 4), (6, 6)), ((6, 6), (4, 4)), ((5, 3), (2, 7))])
 def test_both_axes_together(old, new):
-    """The definition (Equation 4): w' = pinv(B^T)^T w, where B resizes a patch of all its pixels."""
+    """The definition (Equation 4): w' = pinv(B^T)^T w, where B resizes a patch."""
     pixels = torch.eye(old[0] * old[1], dtype=torch.float64).unflatten(1, (1, *old))
-    resize = interpolate(pixels, new, mode='bilinear', align_corners=False, antialias=True).flatten(1).numpy()
+    resize = (
+        interpolate(pixels, new, mode='bilinear', align_corners=False, antialias=True)
+        .flatten(1)
+        .numpy()
+    )
     kernel = torch.randn(3, 2, *old, dtype=torch.float64)
     expected = kernel.flatten(2).numpy() @ np.linalg.pinv(resize).T
     np.testing.assert_allclose(resize_patches(kernel, new).flatten(2).numpy(), expected, atol=1e-12)
@@ -35,24 +39,36 @@ def test_larger_patches_give_the_tokens_of_the_smaller(old, more):
     kernel, patch = torch.randn(3, 2, old, old), torch.randn(1, 2, old, old)
     new = old + more
     larger = interpolate(patch, (new, new), mode='bilinear', antialias=True)
-    torch.testing.assert_close(conv2d(larger, resize_patches(kernel, (new, new))), conv2d(patch, kernel),
-                               atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(
+        conv2d(larger, resize_patches(kernel, (new, new))),
+        conv2d(patch, kernel),
+        atol=1e-4,
+        rtol=1e-4,
+    )
 
 
 def test_a_convolution_of_patches_of_any_size():
     layer, images = ResizableConv2d(3, 5, 8, 8, sizes=(4, 12)), torch.randn(2, 3, 24, 24)
-    assert [name for name, _ in layer.named_parameters()] == ['weight', 'bias'] == list(layer.state_dict())
+    assert (
+        [name for name, _ in layer.named_parameters()]
+        == ['weight', 'bias']
+        == list(layer.state_dict())
+    )
     torch.testing.assert_close(layer(images, 8), conv2d(images, layer.weight, layer.bias, stride=8))
     for size in (4, 12):
         kernel = resize_patches(layer.weight.detach(), (size, size))
-        torch.testing.assert_close(layer(images, size), conv2d(images, kernel, layer.bias, stride=size),
-                                   atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(
+            layer(images, size),
+            conv2d(images, kernel, layer.bias, stride=size),
+            atol=1e-5,
+            rtol=1e-5,
+        )
     layer(images, 12).sum().backward()
     assert layer.weight.grad.abs().min() > 0
 
 
 def test_the_kernel_is_resized_in_full_precision_under_autocast():
-    layer = ResizableConv2d(3, 5, 8, 8, sizes=(4, ))
+    layer = ResizableConv2d(3, 5, 8, 8, sizes=(4,))
     with torch.autocast('cpu', torch.bfloat16):
         inside = layer.kernel(4)
     assert torch.equal(inside, layer.kernel(4))

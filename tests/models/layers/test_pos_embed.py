@@ -18,7 +18,9 @@ sides = st.integers(1, 9)
 
 
 @settings(deadline=None)
-@given(grid=st.tuples(sides, sides), mode=st.sampled_from(['bilinear', 'bicubic', 'bicubic_dinov2']))
+@given(
+    grid=st.tuples(sides, sides), mode=st.sampled_from(['bilinear', 'bicubic', 'bicubic_dinov2'])
+)
 def test_resize_to_the_same_grid_is_the_identity(grid, mode):
     table = torch.randn(1, grid[0] * grid[1], 4)
     assert resize_grid(table, grid, grid, mode) is table
@@ -35,7 +37,11 @@ def test_bilinear_is_the_authors_zoom(old, new):
 
 
 @settings(deadline=None)
-@given(grid=st.tuples(sides, sides), kind=st.sampled_from(['learned', 'learned_2d']), prefix=st.integers(0, 3))
+@given(
+    grid=st.tuples(sides, sides),
+    kind=st.sampled_from(['learned', 'learned_2d']),
+    prefix=st.integers(0, 3),
+)
 def test_rows_of_the_prefix_survive_every_resize(grid, kind, prefix):
     position = POS_EMBEDS[kind]((4, 5), 8, prefix)
     weight = torch.randn(position.shape)
@@ -57,7 +63,9 @@ def test_sincos_is_the_published_formula():
     table = SinCos2dPosEmbed((3, 5), 16, 1).table(None, (3, 5)).reshape(3, 5, 16)
     omega = 1 / 10_000 ** (np.arange(4) / 3)
     y, x = 2, 4
-    expected = np.concatenate([np.sin(x * omega), np.cos(x * omega), np.sin(y * omega), np.cos(y * omega)])
+    expected = np.concatenate(
+        [np.sin(x * omega), np.cos(x * omega), np.sin(y * omega), np.cos(y * omega)]
+    )
     np.testing.assert_allclose(table[y, x].numpy(), expected, atol=1e-5)
 
 
@@ -71,15 +79,21 @@ def test_sincos_of_another_grid_keeps_its_corners():
 @settings(deadline=None)
 @given(old=st.tuples(sides, sides), new=st.tuples(sides, sides))
 def test_dinov2s_form_is_its_authors(old, new):
-    """facebookresearch/dinov2 `interpolate_pos_encoding`: bicubic, no filter, a scale that is 0.1 patches larger."""
+    """facebookresearch/dinov2 `interpolate_pos_encoding`: bicubic, no filter, a scale that is 0.1
+    patches larger.
+    """
     table = torch.randn(1, old[0] * old[1], 3)
     if old != new:
         image = table.reshape(1, *old, 3).permute(0, 3, 1, 2)
         scale = ((new[0] + 0.1) / old[0], (new[1] + 0.1) / old[1])
-        expected = torch.nn.functional.interpolate(image, scale_factor=scale, mode='bicubic', antialias=False)
+        expected = torch.nn.functional.interpolate(
+            image, scale_factor=scale, mode='bicubic', antialias=False
+        )
         assert expected.shape[2:] == new
         torch.testing.assert_close(
-            resize_grid(table, old, new, 'bicubic_dinov2'), expected.permute(0, 2, 3, 1).flatten(1, 2))
+            resize_grid(table, old, new, 'bicubic_dinov2'),
+            expected.permute(0, 2, 3, 1).flatten(1, 2),
+        )
 
 
 def test_the_grid_is_saved_with_a_learned_table():
@@ -89,8 +103,9 @@ def test_the_grid_is_saved_with_a_learned_table():
     tall.load_state_dict({})  # of before it was saved, or of others
 
 
-@pytest.mark.parametrize(('kind', 'width', 'words'), [
-    ('learned_2d', 7, 'even width'), ('sincos2d', 6, 'multiple of 4')])
+@pytest.mark.parametrize(
+    ('kind', 'width', 'words'), [('learned_2d', 7, 'even width'), ('sincos2d', 6, 'multiple of 4')]
+)
 def test_widths_that_do_not_fit(kind, width, words):
     with pytest.raises(ConfigError, match=words):
         POS_EMBEDS[kind]((4, 4), width, 1)

@@ -25,8 +25,10 @@ def test_gradients_of_the_relative_positions(monkeypatch, part, kept):
     monkeypatch.setattr(relative_position, 'SAVED_ELEMENTS', kept)
     layer = RelativeAttention(small(16, 2, rel_pos_grid=(2, 3))).double()
     x = torch.randn(1, 7, 16, dtype=torch.float64)
-    grads = [torch.autograd.grad(output.square().sum(), list(layer.parameters()))
-             for output in (layer(x, (2, 3)), reference(layer, x, (2, 3))[0])]
+    grads = [
+        torch.autograd.grad(output.square().sum(), list(layer.parameters()))
+        for output in (layer(x, (2, 3)), reference(layer, x, (2, 3))[0])
+    ]
     for ours, theirs in zip(*grads, strict=True):
         torch.testing.assert_close(ours, theirs)
 
@@ -38,7 +40,9 @@ def test_many_relative_positions_are_not_kept_for_the_backward_pass(monkeypatch)
 
     def largest_kept() -> int:
         sizes.clear()
-        with saved_tensors_hooks(lambda tensor: sizes.append(tensor.numel()) or tensor, lambda tensor: tensor):
+        with saved_tensors_hooks(
+            lambda tensor: sizes.append(tensor.numel()) or tensor, lambda tensor: tensor
+        ):
             layer(x, (8, 8))
         return max(sizes)
 
@@ -58,7 +62,7 @@ def test_the_first_queries_alone_give_the_same_and_the_tables_learn():
 
 
 def test_relative_table_looks_up_offsets():
-    table = torch.arange(7.)[:, None]  # offsets -3 .. 3
+    table = torch.arange(7.0)[:, None]  # offsets -3 .. 3
     looked_up = relative_table(table, 4)[..., 0]
-    assert torch.equal(looked_up, 3. + torch.arange(4.)[:, None] - torch.arange(4.)[None])
+    assert torch.equal(looked_up, 3.0 + torch.arange(4.0)[:, None] - torch.arange(4.0)[None])
     assert relative_table(table, 6).shape == (6, 6, 1)

@@ -13,8 +13,11 @@ from vit_plugin.models.layers.rotary_attention import rotate
 
 SIZES = dict(head_dims=16, num_heads=2, num_layers=2, num_prefix_tokens=1)
 FORMS = {
-    'index': dict(form='index', native_grid=(4, 4), offset=1.), 'xy': dict(form='index', order='xy'),
-    'centred': dict(form='centred', planes='halves'), 'mixed': dict(form='mixed')}
+    'index': dict(form='index', native_grid=(4, 4), offset=1.0),
+    'xy': dict(form='index', order='xy'),
+    'centred': dict(form='centred', planes='halves'),
+    'mixed': dict(form='mixed'),
+}
 
 
 @pytest.mark.parametrize('form', ['index', 'mixed'])
@@ -33,28 +36,42 @@ def test_coordinates():
     centred = Coordinates('centred').of((2, 4), torch.device('cpu'))
     assert centred[:, 0].tolist() == [-0.5] * 4 + [0.5] * 4
     assert centred[:4, 1].tolist() == [-0.75, -0.25, 0.25, 0.75]
-    scaled = Coordinates('index', order='xy', native_grid=(4, 8), offset=1.).of((2, 4), torch.device('cpu'))
-    assert scaled[5].tolist() == [4., 4.]  # row 1, column 1: (1 + 1) / 4 * 8, (1 + 1) / 2 * 4
-    assert Coordinates('index').of((2, 2), torch.device('cpu')).tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
+    scaled = Coordinates('index', order='xy', native_grid=(4, 8), offset=1.0).of(
+        (2, 4), torch.device('cpu')
+    )
+    assert scaled[5].tolist() == [4.0, 4.0]  # row 1, column 1: (1 + 1) / 4 * 8, (1 + 1) / 2 * 4
+    assert Coordinates('index').of((2, 2), torch.device('cpu')).tolist() == [
+        [0, 0],
+        [0, 1],
+        [1, 0],
+        [1, 1],
+    ]
 
 
 def test_coordinates_change_only_while_training():
-    rope = build_rotary(dict(form='centred', shift=0.5, jitter=1.5, rescale=2.), **SIZES)
+    rope = build_rotary(dict(form='centred', shift=0.5, jitter=1.5, rescale=2.0), **SIZES)
     like = torch.empty(0)
     assert not torch.equal(rope((3, 3), like)[0], rope((3, 3), like)[0])
     first, second = rope((3, 3), like)
     assert first is second  # the same for all blocks
     rope.eval()
     assert torch.equal(rope((3, 3), like)[0], rope((3, 3), like)[0])
-    places = Coordinates('index', shift=0.25, jitter=2.).changed(torch.ones(1000, 2))
+    places = Coordinates('index', shift=0.25, jitter=2.0).changed(torch.ones(1000, 2))
     assert (places == places[0]).all()
-    many = torch.stack([Coordinates('index', shift=0.25, rescale=2.).changed(torch.zeros(1, 2))[0] for _ in range(300)])
+    many = torch.stack(
+        [
+            Coordinates('index', shift=0.25, rescale=2.0).changed(torch.zeros(1, 2))[0]
+            for _ in range(300)
+        ]
+    )
     assert 0.4 < many.abs().max() <= 0.5
 
 
 @pytest.mark.parametrize('form', FORMS)
 def test_a_window_that_holds_the_grid_is_global_attention(tiny, form):
-    common = dict(tiny, pos_embed=dict(type='none', rotary=FORMS[form]), with_cls_token=False, out_type='raw')
+    common = dict(
+        tiny, pos_embed=dict(type='none', rotary=FORMS[form]), with_cls_token=False, out_type='raw'
+    )
     whole = VisionTransformer(**common).eval()
     windows = VisionTransformer(**common, encoder=dict(window=dict(size=4))).eval()
     assert windows.blocks[0].attn.window_size == 4
@@ -64,21 +81,43 @@ def test_a_window_that_holds_the_grid_is_global_attention(tiny, form):
 
 
 def test_windows_keep_the_places_of_the_whole_grid(tiny):
-    """The patches of a window that does not touch the others are those of an image that is cropped to it."""
-    cfg = dict(tiny, pos_embed=dict(type='none', rotary=dict(form='mixed')), with_cls_token=False, out_type='featmap')
+    """The patches of a window that does not touch the others are those of an image that is cropped
+    to it.
+    """
+    cfg = dict(
+        tiny,
+        pos_embed=dict(type='none', rotary=dict(form='mixed')),
+        with_cls_token=False,
+        out_type='featmap',
+    )
     windows = VisionTransformer(**cfg, encoder=dict(window=dict(size=2))).eval()
     images = torch.randn(2, 3, 32, 48)
     # with counted places, attention does not change if all of them are shifted
     torch.testing.assert_close(windows(images)[0][..., 2:, 4:], windows(images[..., 16:, 32:])[0])
 
 
-@pytest.mark.parametrize(('form', 'mode'), [
-    ('centred', 'eval'), ('mixed', 'train'), *(pytest.param(form, mode, marks=pytest.mark.nightly) for form, mode in (
-        ('index', 'eval'), ('xy', 'eval'), ('mixed', 'eval'), ('centred', 'train')))])
+@pytest.mark.parametrize(
+    ('form', 'mode'),
+    [
+        ('centred', 'eval'),
+        ('mixed', 'train'),
+        *(
+            pytest.param(form, mode, marks=pytest.mark.nightly)
+            for form, mode in (
+                ('index', 'eval'),
+                ('xy', 'eval'),
+                ('mixed', 'eval'),
+                ('centred', 'train'),
+            )
+        ),
+    ],
+)
 def test_one_graph_and_gradients(tiny, form, mode):
     torch.compiler.reset()
     graphs = Graphs()
-    model = VisionTransformer(**tiny, pos_embed=dict(rotary=FORMS[form]), with_cp=True).train(mode == 'train')
+    model = VisionTransformer(**tiny, pos_embed=dict(rotary=FORMS[form]), with_cp=True).train(
+        mode == 'train'
+    )
     compiled = torch.compile(model, backend=graphs, fullgraph=True)
     images = torch.randn(2, 3, 32, 40)
     torch.testing.assert_close(compiled(images), model(images))
@@ -89,15 +128,21 @@ def test_one_graph_and_gradients(tiny, form, mode):
 
 
 def test_export_at_any_size(tiny):
-    model = VisionTransformer(**tiny, pos_embed=dict(type='none', rotary=dict(form='centred')), out_type='raw').eval()
+    model = VisionTransformer(
+        **tiny, pos_embed=dict(type='none', rotary=dict(form='centred')), out_type='raw'
+    ).eval()
     rows, columns = (torch.export.Dim(name, min=2, max=64) for name in ('rows', 'columns'))
-    program = torch.export.export(model, (torch.randn(1, 3, 32, 40), ), dynamic_shapes=[{2: 8 * rows, 3: 8 * columns}])
+    program = torch.export.export(
+        model, (torch.randn(1, 3, 32, 40),), dynamic_shapes=[{2: 8 * rows, 3: 8 * columns}]
+    )
     images = torch.randn(1, 3, 48, 24)
     torch.testing.assert_close(program.module()(images), model(images))
 
 
 def test_freezing_decay_and_depth(tiny):
-    model = VisionTransformer(**tiny, pos_embed=dict(rotary=dict(form='mixed', shift=1.)), frozen_stages=0).train()
+    model = VisionTransformer(
+        **tiny, pos_embed=dict(rotary=dict(form='mixed', shift=1.0)), frozen_stages=0
+    ).train()
     assert not model.rope.freqs.requires_grad
     assert not model.rope.training
     assert 'rope.freqs' in model.no_weight_decay()
@@ -114,19 +159,31 @@ def test_attention_of_a_block_can_be_looked_at(tiny):
 
 
 def test_initial_frequencies_are_axial_ones_that_are_turned():
-    rope = build_rotary(dict(form='mixed', temperature=100.), **SIZES)
+    rope = build_rotary(dict(form='mixed', temperature=100.0), **SIZES)
     sizes = rope.freqs.detach().square().sum(0).sqrt()  # (layers, heads, d/2)
-    expected = torch.tensor([100. ** (-i / 4) for i in range(4)] * 2)
+    expected = torch.tensor([100.0 ** (-i / 4) for i in range(4)] * 2)
     torch.testing.assert_close(sizes, expected.expand(2, 2, -1))
-    assert math.isclose((rope.freqs[:, 0, 0, 0] * rope.freqs[:, 0, 0, 4]).sum().item(), 0, abs_tol=1e-6)
+    assert math.isclose(
+        (rope.freqs[:, 0, 0, 0] * rope.freqs[:, 0, 0, 4]).sum().item(), 0, abs_tol=1e-6
+    )
 
 
-@pytest.mark.parametrize(('change', 'words'), [
-    (dict(arch=dict(embed_dims=36, num_layers=1, num_heads=2, feedforward_channels=8)), 'heads of a multiple of 4'),
-    (dict(pos_embed=dict(relative=True, rotary=dict(form='index'))), 'relative or rotary positions; leave out one'),
-    (dict(pos_embed=dict(rotary=dict(temperature=1.))), 'rotary needs form'),
-    (dict(pos_embed=dict(rotary=dict(form='spiral'))), "form='spiral' must be 'index'"),
-    (dict(encoder=dict(num_kv_heads=3)), 'num_kv_heads=3 does not divide the 2 heads')])
+@pytest.mark.parametrize(
+    ('change', 'words'),
+    [
+        (
+            dict(arch=dict(embed_dims=36, num_layers=1, num_heads=2, feedforward_channels=8)),
+            'heads of a multiple of 4',
+        ),
+        (
+            dict(pos_embed=dict(relative=True, rotary=dict(form='index'))),
+            'relative or rotary positions; leave out one',
+        ),
+        (dict(pos_embed=dict(rotary=dict(temperature=1.0))), 'rotary needs form'),
+        (dict(pos_embed=dict(rotary=dict(form='spiral'))), "form='spiral' must be 'index'"),
+        (dict(encoder=dict(num_kv_heads=3)), 'num_kv_heads=3 does not divide the 2 heads'),
+    ],
+)
 def test_what_does_not_fit_is_one_sentence(tiny, change, words):
     with pytest.raises(ConfigError, match=words):
         VisionTransformer(**{**tiny, 'pos_embed': dict(rotary=dict(form='index')), **change})
@@ -136,5 +193,7 @@ def test_a_table_is_made_once_for_all_blocks(tiny, monkeypatch):
     calls = []
     angles = AxialRotary.angles
     monkeypatch.setattr(AxialRotary, 'angles', lambda *args: calls.append(args) or angles(*args))
-    VisionTransformer(**tiny, pos_embed=dict(rotary=dict(form='index'))).eval()(torch.randn(1, 3, 32, 32))
+    VisionTransformer(**tiny, pos_embed=dict(rotary=dict(form='index'))).eval()(
+        torch.randn(1, 3, 32, 32)
+    )
     assert len(calls) == 1

@@ -10,8 +10,9 @@ def turned_one_by_one(x: torch.Tensor, angles: torch.Tensor, interleaved: bool) 
     turned, half = torch.empty_like(x), x.shape[-1] // 2
     for i in range(half):
         first, second = (2 * i, 2 * i + 1) if interleaved else (i, i + half)
-        expected = torch.complex(x[..., first], x[..., second]) * torch.polar(torch.ones_like(angles[..., i]),
-                                                                              angles[..., i])
+        expected = torch.complex(x[..., first], x[..., second]) * torch.polar(
+            torch.ones_like(angles[..., i]), angles[..., i]
+        )
         turned[..., first], turned[..., second] = expected.real, expected.imag
     return turned
 
@@ -21,11 +22,16 @@ def rotation_of(angles: torch.Tensor, interleaved: bool) -> torch.Tensor:
 
 
 @pytest.mark.parametrize('interleaved', [True, False])
-@pytest.mark.parametrize('heads', [(), (3, )], ids=['all heads alike', 'each head'])
+@pytest.mark.parametrize('heads', [(), (3,)], ids=['all heads alike', 'each head'])
 def test_each_plane_is_turned_by_its_angle(interleaved, heads):
-    x, angles = torch.randn(2, 3, 5, 8, dtype=torch.float64), torch.randn(*heads, 5, 4, dtype=torch.float64)
-    torch.testing.assert_close(rotate(x, rotation_of(angles, interleaved), interleaved),
-                               turned_one_by_one(x, angles, interleaved))
+    x, angles = (
+        torch.randn(2, 3, 5, 8, dtype=torch.float64),
+        torch.randn(*heads, 5, 4, dtype=torch.float64),
+    )
+    torch.testing.assert_close(
+        rotate(x, rotation_of(angles, interleaved), interleaved),
+        turned_one_by_one(x, angles, interleaved),
+    )
 
 
 @pytest.mark.parametrize('interleaved', [True, False])
@@ -37,7 +43,7 @@ def test_eager_compiled_and_gradients_are_the_same(interleaved):
     for function in (rotate, compiled):
         leaf, factors = x.clone().requires_grad_(), rotation.clone().requires_grad_()
         turned = function(leaf, factors, interleaved)
-        turned.square().mul(torch.arange(8.)).sum().backward()
+        turned.square().mul(torch.arange(8.0)).sum().backward()
         results.append((turned, leaf.grad, factors.grad))
     for eager, other in zip(*results, strict=True):
         torch.testing.assert_close(eager, other)
@@ -56,5 +62,10 @@ def test_the_product_is_rounded_once(interleaved, dtype):
 
 def test_a_part_of_a_projection_is_turned_as_it_lies():
     """Queries are a view into the projection's result."""
-    x, angles = torch.randn(2, 5, 3 * 24).unflatten(-1, (3, 3, 8)).permute(2, 0, 3, 1, 4)[0], torch.randn(5, 4)
-    torch.testing.assert_close(rotate(x, rotation_of(angles, True), True), turned_one_by_one(x, angles, True))
+    x, angles = (
+        torch.randn(2, 5, 3 * 24).unflatten(-1, (3, 3, 8)).permute(2, 0, 3, 1, 4)[0],
+        torch.randn(5, 4),
+    )
+    torch.testing.assert_close(
+        rotate(x, rotation_of(angles, True), True), turned_one_by_one(x, angles, True)
+    )

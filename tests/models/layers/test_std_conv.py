@@ -7,13 +7,21 @@ from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.functional import conv2d, pad
 
-from vit_plugin.models.layers.std_conv import StdConv2d, lecun_normal_, max_pool_same, same_padding, standardize
+from vit_plugin.models.layers.std_conv import (
+    StdConv2d,
+    lecun_normal_,
+    max_pool_same,
+    same_padding,
+    standardize,
+)
 
 
 @given(scale=st.floats(0.1, 10), shift=st.floats(-10, 10))
 def test_output_ignores_scale_and_shift_of_a_filter(scale, shift):
     weight = torch.randn(4, 3, 3, 3, dtype=torch.float64)
-    torch.testing.assert_close(standardize(scale * weight + shift), standardize(weight), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(
+        standardize(scale * weight + shift), standardize(weight), rtol=1e-3, atol=1e-3
+    )
 
 
 @pytest.mark.parametrize('eps_inside_root', [False, True])
@@ -26,8 +34,12 @@ def test_standardised_by_the_biased_deviation(eps_inside_root):
 def test_the_two_forms_of_eps():
     weight = torch.randn(1, 2, 3, 3) * 1e-3
     centred = weight - weight.mean()
-    torch.testing.assert_close(standardize(weight, 1e-3), centred / (centred.square().mean().sqrt() + 1e-3))
-    torch.testing.assert_close(standardize(weight, 1e-3, True), centred / (centred.square().mean() + 1e-3).sqrt())
+    torch.testing.assert_close(
+        standardize(weight, 1e-3), centred / (centred.square().mean().sqrt() + 1e-3)
+    )
+    torch.testing.assert_close(
+        standardize(weight, 1e-3, True), centred / (centred.square().mean() + 1e-3).sqrt()
+    )
 
 
 @pytest.mark.parametrize('eps_inside_root', [False, True])
@@ -44,8 +56,10 @@ def test_closed_form_of_the_derivative_under_the_transforms_of_torch_func():
         return centred / (centred.square().mean((1, 2, 3), keepdim=True).sqrt() + 1e-2)
 
     weights = torch.randn(2, 3, 2, 1, 3, dtype=torch.float64)  # of two models
-    ours, expected = (torch.func.vmap(torch.func.jacrev(f))(weights)
-                      for f in (functools.partial(standardize, eps=1e-2), by_definition))
+    ours, expected = (
+        torch.func.vmap(torch.func.jacrev(f))(weights)
+        for f in (functools.partial(standardize, eps=1e-2), by_definition)
+    )
     torch.testing.assert_close(ours, expected)
 
 
@@ -60,7 +74,9 @@ def test_standardisation_is_one_graph_to_a_compiler():
     weight = torch.randn(3, 2, 3, 3, requires_grad=True)
     grad = torch.randn(3, 2, 3, 3)
     compiled = torch.compile(standardize, backend='aot_eager', fullgraph=True)
-    torch.testing.assert_close(*(torch.autograd.grad(f(weight), weight, grad)[0] for f in (compiled, standardize)))
+    torch.testing.assert_close(
+        *(torch.autograd.grad(f(weight), weight, grad)[0] for f in (compiled, standardize))
+    )
 
 
 def test_standardisation_of_fake_tensors():

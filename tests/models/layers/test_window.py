@@ -15,7 +15,9 @@ def test_windows_and_back(h, w, size):
     assert torch.equal(from_windows(windows, (h, w), size), x)
     image = x.unflatten(1, (h, w))
     first = image[0, :size, :size].flatten(0, 1)
-    assert torch.equal(windows[0].unflatten(0, (size, size))[:min(h, size), :min(w, size)].flatten(0, 1), first)
+    assert torch.equal(
+        windows[0].unflatten(0, (size, size))[: min(h, size), : min(w, size)].flatten(0, 1), first
+    )
 
 
 def test_each_window_attends_to_itself_and_its_padding():
@@ -27,7 +29,8 @@ def test_each_window_attends_to_itself_and_its_padding():
     image[:, :5, :4] = x.unflatten(1, (5, 4))
     for y in (0, 3):
         for column in (0, 3):
-            image[:, y:y + 3, column:column + 3] = plain(
-                image[:, y:y + 3, column:column + 3].flatten(1, 2), (3, 3)).unflatten(1, (3, 3))
+            image[:, y : y + 3, column : column + 3] = plain(
+                image[:, y : y + 3, column : column + 3].flatten(1, 2), (3, 3)
+            ).unflatten(1, (3, 3))
     torch.testing.assert_close(layer(x, (5, 4)), image[:, :5, :4].flatten(1, 2))
     assert layer.weights(x, (5, 4)).shape == (4, 2, 9, 9)

@@ -24,14 +24,21 @@ from vit_plugin.weights import FORMATS
 
 def classifier(tiny: dict, classes: int = 5, **head) -> torch.nn.Module:
     init_default_scope('mmpretrain')
-    return MODELS.build(dict(
-        type='ImageClassifier', backbone=dict(tiny, type='vit_plugin.VisionTransformer'),
-        head=dict(type='vit_plugin.ViTClsHead', num_classes=classes, in_channels=32, **head) if classes else None,
-    )).eval()
+    return MODELS.build(
+        dict(
+            type='ImageClassifier',
+            backbone=dict(tiny, type='vit_plugin.VisionTransformer'),
+            head=dict(type='vit_plugin.ViTClsHead', num_classes=classes, in_channels=32, **head)
+            if classes
+            else None,
+        )
+    ).eval()
 
 
 def exported(model: torch.nn.Module, name: str = 'timm') -> dict:
-    state = {key.removeprefix('backbone.'): value.clone() for key, value in model.state_dict().items()}
+    state = {
+        key.removeprefix('backbone.'): value.clone() for key, value in model.state_dict().items()
+    }
     return FORMATS[name].export(state, 2)[0]
 
 
@@ -76,7 +83,10 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(tiny, change):
         words = 'left over in it are blocks.1.mlp.fc_2.weight'
     elif change == 'misshaped':
         weights['blocks.1.mlp.fc2.weight'] = value[:, :-1]
-        words = r'blocks.1.mlp.fc2.weight has the shape \(32, 64\) in the model and \(32, 63\) in the checkpoint'
+        words = (
+            r'blocks.1.mlp.fc2.weight has the shape \(32, 64\) in the model and '
+            r'\(32, 63\) in the checkpoint'
+        )
     elif change == 'foreign':
         weights = {'layer1.0.conv1.weight': value}
         words = r'of no known format: its keys \(layer1.0.conv1.weight\) name no block of a known'
@@ -92,14 +102,23 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(tiny, change):
         assert torch.equal(value, before[key])
 
 
-@pytest.mark.parametrize('make', [
-    torchvision.models.resnet18, *(partial(timm.create_model, name) for name in (
-        'resnetv2_50', 'efficientnet_b0', 'swin_tiny_patch4_window7_224'))])
+@pytest.mark.parametrize(
+    'make',
+    [
+        torchvision.models.resnet18,
+        *(
+            partial(timm.create_model, name)
+            for name in ('resnetv2_50', 'efficientnet_b0', 'swin_tiny_patch4_window7_224')
+        ),
+    ],
+)
 def test_what_shares_names_by_chance_is_of_no_format(tiny, make):
     """Such as CLIP's conv1, timm's norm and patch_embed."""
     with torch.device('meta'):
         weights = make().to_empty(device='cpu').state_dict()
-    words = r'no known format: its keys \(.* more\) name no block of a known Vision Transformer, as '
+    words = (
+        r'no known format: its keys \(.* more\) name no block of a known Vision Transformer, as '
+    )
     for model in (VisionTransformer(**tiny), classifier(tiny)):
         with pytest.raises(ConfigError, match=words):
             load_weights(model, weights)
@@ -153,11 +172,18 @@ def test_partial_state_dicts_of_our_names_follow_torch(tiny):
         model.load_state_dict(state)
 
 
-@pytest.mark.parametrize(('numerics', 'form', 'advice'), [
-    ('authors', 'jax', []), ('timm', 'timm', []), ('authors', 'timm', ["act_cfg numerics='timm'"]),
-    ('timm', 'jax', ["act_cfg numerics='authors'"]), ('timm', 'torchvision', []),
-    (dict(base='timm', norm_cfg=dict(eps=1e-3)), 'timm', ["norm_cfg numerics='timm'"]),
-    ('timm', 'hf', ["norm_cfg norm_cfg={'eps': 1e-12} in numerics"])])
+@pytest.mark.parametrize(
+    ('numerics', 'form', 'advice'),
+    [
+        ('authors', 'jax', []),
+        ('timm', 'timm', []),
+        ('authors', 'timm', ["act_cfg numerics='timm'"]),
+        ('timm', 'jax', ["act_cfg numerics='authors'"]),
+        ('timm', 'torchvision', []),
+        (dict(base='timm', norm_cfg=dict(eps=1e-3)), 'timm', ["norm_cfg numerics='timm'"]),
+        ('timm', 'hf', ["norm_cfg norm_cfg={'eps': 1e-12} in numerics"]),
+    ],
+)
 def test_numerics_that_differ_are_pointed_out(tiny, numerics, form, advice):
     model = classifier(dict(tiny, numerics=numerics))
     torch.nn.init.ones_(model.head.layers.head.weight)
@@ -173,12 +199,30 @@ SWIGLU = dict(encoder=dict(gated_mlp=True), numerics=dict(base='timm', act_cfg=d
 CLIP = dict(patch_embed=dict(bias=False), encoder=dict(pre_norm=True))
 
 
-@pytest.mark.parametrize(('form', 'model'), [
-    ('timm', SWIGLU), ('hf_dinov2', SWIGLU), ('mmpretrain', SWIGLU),  # DINOv2 g/14
-    *((form, dict(CLIP, numerics=dict(base='timm', norm_cfg=dict(eps=1e-5), act_cfg=dict(type=gelu))))
-      for form in ('timm', 'clip', 'mmpretrain') for gelu in ('GELU', 'QuickGELU')),  # LAION's and OpenAI's
-    *(('timm', dict(with_cls_token=False, out_type='avg_featmap', numerics=name)) for name in ('timm', 'authors')),
-])
+@pytest.mark.parametrize(
+    ('form', 'model'),
+    [
+        ('timm', SWIGLU),
+        ('hf_dinov2', SWIGLU),
+        ('mmpretrain', SWIGLU),  # DINOv2 g/14
+        *(
+            (
+                form,
+                dict(
+                    CLIP,
+                    numerics=dict(base='timm', norm_cfg=dict(eps=1e-5), act_cfg=dict(type=gelu)),
+                ),
+            )
+            # LAION's and OpenAI's.
+            for form in ('timm', 'clip', 'mmpretrain')
+            for gelu in ('GELU', 'QuickGELU')
+        ),
+        *(
+            ('timm', dict(with_cls_token=False, out_type='avg_featmap', numerics=name))
+            for name in ('timm', 'authors')
+        ),
+    ],
+)
 def test_nothing_uncertain_is_advised(tiny, form, model):
     """SigLIP, CLIP and DINOv2 have several activations by the same names."""
     model = classifier({**tiny, **model})
@@ -196,11 +240,14 @@ def test_numerics_of_a_hybrids_stem(tiny_hybrid):
 @pytest.mark.parametrize('form', ['vit_plugin', 'timm', 'jax'])
 def test_wrapped_classifiers(tiny, form):
     from mmengine.model import ExponentialMovingAverage
+
     source = classifier(tiny)
     torch.nn.init.normal_(source.head.layers.head.weight)
     weights = source.state_dict() if form == 'vit_plugin' else exported(source, form)
     average = ExponentialMovingAverage(classifier(tiny))
-    average.load_state_dict({'steps': torch.tensor(3), **{f'module.{key}': value for key, value in weights.items()}})
+    average.load_state_dict(
+        {'steps': torch.tensor(3), **{f'module.{key}': value for key, value in weights.items()}}
+    )
     assert average.steps == 3
     model = classifier(tiny)
     load_weights(model, {f'module.{key}': value for key, value in weights.items()})
@@ -210,7 +257,9 @@ def test_wrapped_classifiers(tiny, form):
 
 
 def test_a_detectors_other_parts_are_left_alone(tiny):
-    detector = torch.nn.ModuleDict(dict(backbone=VisionTransformer(**tiny), rpn_head=torch.nn.Conv2d(3, 3, 1)))
+    detector = torch.nn.ModuleDict(
+        dict(backbone=VisionTransformer(**tiny), rpn_head=torch.nn.Conv2d(3, 3, 1))
+    )
     source = VisionTransformer(**tiny)
     report = load_weights(detector, exported(source))
     assert report.initialised['rpn_head.weight'] == 'the checkpoint has no rpn_head'
@@ -222,16 +271,23 @@ def said(monkeypatch) -> list[str]:
     """What the loading prints."""
     lines: list[str] = []
     for file in ('module', 'hooks'):
-        monkeypatch.setattr(f'vit_plugin.models.loading.{file}.print_log', lambda text, *args: lines.append(text))
+        monkeypatch.setattr(
+            f'vit_plugin.models.loading.{file}.print_log', lambda text, *args: lines.append(text)
+        )
     return lines
 
 
 def load_through_the_host(model: torch.nn.Module, weights: dict, path: Path, way: str) -> list[str]:
-    """Load a file into a whole classifier by the host, and return what the host itself complains about."""
+    """Load a file into a whole classifier by the host, and return what the host itself complains
+    about.
+    """
     complaints: list[str] = []
     torch.save(weights, path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr('mmengine.runner.checkpoint.print_log', lambda text, *args, **kwargs: complaints.append(text))
+        patch.setattr(
+            'mmengine.runner.checkpoint.print_log',
+            lambda text, *args, **kwargs: complaints.append(text),
+        )
         if way == 'load_from':
             load_checkpoint(model, str(path))
         else:
@@ -248,8 +304,11 @@ def test_another_class_count_through_the_host_but_not_by_torch_alone(tiny, tmp_p
         torch.nn.init.normal_(parameter)
     before = {key: value.clone() for key, value in model.head.state_dict().items()}
     weights = source.state_dict() if form == 'vit_plugin' else exported(source, form)
-    complaint, = load_through_the_host(model, weights, tmp_path / 'x.pth', way)
-    assert 'size mismatch for head.layers.head.weight: copying a param with shape torch.Size([5, 32])' in complaint
+    (complaint,) = load_through_the_host(model, weights, tmp_path / 'x.pth', way)
+    assert (
+        'size mismatch for head.layers.head.weight: copying a param with shape torch.Size([5, 32])'
+        in complaint
+    )
     with pytest.raises(RuntimeError, match='size mismatch for head.layers.head.weight'):
         model.load_state_dict(weights)
     for key, value in model.head.state_dict().items():
@@ -257,16 +316,33 @@ def test_another_class_count_through_the_host_but_not_by_torch_alone(tiny, tmp_p
     assert torch.equal(model.backbone.norm.weight, source.backbone.norm.weight)
 
 
-@pytest.mark.parametrize(('source', 'model', 'sentence', 'complaint'), [
-    ({}, {}, 'head.layers.head.weight is all zeros in the checkpoint', None),
-    (dict(hidden_dim=24), {}, '', 'unexpected key in source state_dict: head.layers.pre_logits.weight'),
-    ({}, dict(classes=0), 'head.layers.head.weight, head.layers.head.bias are for the neck and head, and unused if '
-     'the model has none', 'unexpected key'),
-    (dict(classes=0), {}, '', 'missing keys in source state_dict: head.layers.head.weight'),
-])
-def test_heads_that_differ_through_the_host(tiny, tmp_path, said, source, model, sentence, complaint):
+@pytest.mark.parametrize(
+    ('source', 'model', 'sentence', 'complaint'),
+    [
+        ({}, {}, 'head.layers.head.weight is all zeros in the checkpoint', None),
+        (
+            dict(hidden_dim=24),
+            {},
+            '',
+            'unexpected key in source state_dict: head.layers.pre_logits.weight',
+        ),
+        (
+            {},
+            dict(classes=0),
+            'head.layers.head.weight, head.layers.head.bias are for the neck and head, and unused '
+            'if the model has none',
+            'unexpected key',
+        ),
+        (dict(classes=0), {}, '', 'missing keys in source state_dict: head.layers.head.weight'),
+    ],
+)
+def test_heads_that_differ_through_the_host(
+    tiny, tmp_path, said, source, model, sentence, complaint
+):
     source, model = (classifier(tiny, **kwargs) for kwargs in (source, model))
-    complaints = load_through_the_host(model, exported(source, 'jax'), tmp_path / 'x.pth', 'load_from')
+    complaints = load_through_the_host(
+        model, exported(source, 'jax'), tmp_path / 'x.pth', 'load_from'
+    )
     assert sentence in '\n'.join(said)
     assert len(complaints) == bool(complaint)
     assert all(complaint in text for text in complaints)
@@ -284,13 +360,16 @@ def test_own_weights_are_adapted_but_their_completeness_is_left_to_torch(tiny):
     model = VisionTransformer(**tiny)
     state = model.state_dict()
     deeper = {**state, 'blocks.7.mlp.fc1.weight': torch.ones(2, 2)}
-    with pytest.raises(ConfigError, match='blocks.7.mlp.fc1.weight .taken with an arch with more blocks'):
+    with pytest.raises(
+        ConfigError, match='blocks.7.mlp.fc1.weight .taken with an arch with more blocks'
+    ):
         model.load_state_dict(deeper)
     del state['norm.bias']
     loaded = model.load_state_dict({**state, 'projector.weight': torch.ones(2)}, strict=False)
     assert loaded.missing_keys == ['norm.bias']
     assert loaded.unexpected_keys == ['projector.weight']
-    shallow = VisionTransformer(**tiny, out_indices=0)  # what it leaves out of the arch is no surplus
+    # What it leaves out of the arch is no surplus.
+    shallow = VisionTransformer(**tiny, out_indices=0)
     shallow.load_state_dict(model.state_dict())
 
 
@@ -305,13 +384,18 @@ def test_a_checkpoint_to_predict_with_is_of_the_model(tiny, tmp_path):
     with pytest.raises(ConfigError, match='computes something else: blocks.0.ls1.gamma'):
         load_trained(classifier(tiny), str(tmp_path / 'scaled.pth'))
     with pytest.raises(ConfigError, match='it lacks 2 of its .* such as'):
-        load_trained(classifier(dict(tiny, encoder=dict(layer_scale_init_value=0.1), out_indices=0)), path)
+        load_trained(
+            classifier(dict(tiny, encoder=dict(layer_scale_init_value=0.1), out_indices=0)), path
+        )
 
 
 # What a checkpoint has more than the model, and the argument that the sentence names.
 SURPLUS = [
     (dict(encoder=dict(layer_scale_init_value=1e-5)), 'encoder=dict(layer_scale_init_value=1e-5)'),
-    (dict(encoder=dict(reg_token=4), pos_embed=dict(type='learned', prefix_rows=False)), 'reg_token=...'),
+    (
+        dict(encoder=dict(reg_token=4), pos_embed=dict(type='learned', prefix_rows=False)),
+        'reg_token=...',
+    ),
     (dict(encoder=dict(pre_norm=True)), 'encoder=dict(pre_norm=True)'),
     (dict(encoder=dict(qk_norm=True)), 'encoder=dict(qk_norm=True)'),
     (dict(pos_embed=dict(type='learned', relative=True)), 'relative=True'),
@@ -326,9 +410,12 @@ def test_weights_of_the_encoder_without_a_place_are_refused(tiny, tmp_path, thei
     model = VisionTransformer(**tiny, init_cfg=dict(type='Pretrained', checkpoint=path))
     before = {key: value.clone() for key, value in model.state_dict().items()}
     with pytest.raises(ConfigError, match='computes something else') as error:
-        {'load_weights': lambda: load_weights(model, weights), 'init_cfg': model.init_weights,
-         'load_from': lambda: load_checkpoint(model, path), 'load_state_dict': lambda: model.load_state_dict(weights),
-         }[way]()
+        {
+            'load_weights': lambda: load_weights(model, weights),
+            'init_cfg': model.init_weights,
+            'load_from': lambda: load_checkpoint(model, path),
+            'load_state_dict': lambda: model.load_state_dict(weights),
+        }[way]()
     assert argument in str(error.value)
     for key, value in model.state_dict().items():
         assert torch.equal(value, before[key]), key
@@ -345,9 +432,12 @@ def test_integers_are_no_weights(tiny, tmp_path, form, way):
     model = VisionTransformer(**tiny, init_cfg=dict(type='Pretrained', checkpoint=path))
     before = model.blocks[0].attn.qkv.weight.clone()
     with pytest.raises(ConfigError, match=f'has {key} as int8, and the model has real numbers'):
-        {'load_weights': lambda: load_weights(model, path), 'init_cfg': model.init_weights,
-         'load_from': lambda: load_checkpoint(model, path), 'load_state_dict': lambda: model.load_state_dict(weights),
-         }[way]()
+        {
+            'load_weights': lambda: load_weights(model, path),
+            'init_cfg': model.init_weights,
+            'load_from': lambda: load_checkpoint(model, path),
+            'load_state_dict': lambda: model.load_state_dict(weights),
+        }[way]()
     assert torch.equal(model.blocks[0].attn.qkv.weight, before)
 
 
@@ -360,12 +450,18 @@ def test_integers_are_no_weights_of_a_whole_model(tiny, tmp_path):
 
 
 def test_counters_stay_integers_and_a_start_may_lack_the_head(tiny):
-    model = torch.nn.ModuleDict(dict(backbone=VisionTransformer(**tiny), head=torch.nn.BatchNorm1d(3)))
+    model = torch.nn.ModuleDict(
+        dict(backbone=VisionTransformer(**tiny), head=torch.nn.BatchNorm1d(3))
+    )
     state = model.state_dict()
     check_start(model, state)
-    check_start(model, {name: value for name, value in state.items() if name.startswith('backbone.')})
+    check_start(
+        model, {name: value for name, value in state.items() if name.startswith('backbone.')}
+    )
     with pytest.raises(ConfigError, match=r'lacks norm.weight'):
-        check_start(model, {name: value for name, value in state.items() if name != 'backbone.norm.weight'})
+        check_start(
+            model, {name: value for name, value in state.items() if name != 'backbone.norm.weight'}
+        )
 
 
 def test_init_cfg_may_skip_them(tiny, tmp_path):
@@ -389,7 +485,9 @@ def test_a_model_on_the_meta_device(tiny):
         assert value.data_ptr() != model.state_dict()[key].data_ptr()
     assert model.backbone.norm.weight.requires_grad
     notes = load_weights(other, exported(source, 'timm')).notes
-    assert 'head.layers.head.weight, head.layers.head.bias are still on the meta device' in notes[-1]
+    assert (
+        'head.layers.head.weight, head.layers.head.bias are still on the meta device' in notes[-1]
+    )
     with torch.device('meta'):
         backbone = VisionTransformer(**tiny)
     backbone.load_state_dict(exported(classifier(tiny, classes=0), 'hf'), assign=True)
@@ -398,7 +496,9 @@ def test_a_model_on_the_meta_device(tiny):
 
 @pytest.fixture
 def process_group(tmp_path):
-    dist.init_process_group('gloo', init_method=f'file://{tmp_path}/rendezvous', rank=0, world_size=1)
+    dist.init_process_group(
+        'gloo', init_method=f'file://{tmp_path}/rendezvous', rank=0, world_size=1
+    )
     yield
     dist.destroy_process_group()
 
@@ -410,7 +510,7 @@ def test_a_sharded_model(tiny, process_group, way, meta):
     torch.nn.init.normal_(source.head.layers.head.weight)
     with torch.device('meta' if meta else 'cpu'):
         model = classifier(tiny)
-    mesh = init_device_mesh('cpu', (1, ))
+    mesh = init_device_mesh('cpu', (1,))
     for block in model.backbone.blocks:
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
@@ -424,11 +524,13 @@ def test_a_sharded_model(tiny, process_group, way, meta):
         assert torch.equal(there.full_tensor() if isinstance(there, DTensor) else there, value), key
 
 
-@pytest.mark.parametrize('neck', [TokenPooling('map', in_channels=32, map_cfg=dict(num_heads=2)), SimpleFPN(32, 8)])
+@pytest.mark.parametrize(
+    'neck', [TokenPooling('map', in_channels=32, map_cfg=dict(num_heads=2)), SimpleFPN(32, 8)]
+)
 def test_a_sharded_neck(process_group, neck):
     state = {key: torch.randn_like(value) for key, value in neck.state_dict().items()}
     model = torch.nn.Sequential(OrderedDict(neck=copy.deepcopy(neck)))
-    fully_shard(model, mesh=init_device_mesh('cpu', (1, )))
+    fully_shard(model, mesh=init_device_mesh('cpu', (1,)))
     model.load_state_dict({f'neck.{key}': value for key, value in state.items()})
     for name, parameter in model.named_parameters():
         assert torch.equal(parameter.full_tensor(), state[name.removeprefix('neck.')]), name
@@ -440,52 +542,92 @@ def test_a_model_divided_among_two_processes(tiny, tmp_path):
     for parameter in source.parameters():
         torch.nn.init.normal_(parameter)
     torch.save(source.state_dict(), tmp_path / 'ours.pth')
-    np.savez(tmp_path / 'theirs.npz', **{key: value.numpy() for key, value in exported(source, 'jax').items()})
+    np.savez(
+        tmp_path / 'theirs.npz',
+        **{key: value.numpy() for key, value in exported(source, 'jax').items()},
+    )
     torch.multiprocessing.spawn(sharded_load.load, (tiny, str(tmp_path)), nprocs=2)
 
 
 def heads_of(model: torch.nn.Module, heads: int) -> dict:
-    return FORMATS['jax'].export({key.removeprefix('backbone.'): value.clone()
-                                  for key, value in model.state_dict().items()}, heads)[0]
+    return FORMATS['jax'].export(
+        {key.removeprefix('backbone.'): value.clone() for key, value in model.state_dict().items()},
+        heads,
+    )[0]
 
 
 @pytest.mark.parametrize('way', ['load_weights', 'load_state_dict'])
 def test_other_numbers_of_attention_heads_are_refused(tiny, way):
     model = VisionTransformer(**tiny)
-    with pytest.raises(ConfigError, match='the checkpoint has 4 attention heads .*, the model 2; set num_heads=4'):
-        load_weights(model, heads_of(model, 4)) if way == 'load_weights' else model.load_state_dict(heads_of(model, 4))
+    with pytest.raises(
+        ConfigError, match='the checkpoint has 4 attention heads .*, the model 2; set num_heads=4'
+    ):
+        load_weights(model, heads_of(model, 4)) if way == 'load_weights' else model.load_state_dict(
+            heads_of(model, 4)
+        )
 
 
 def test_other_numbers_of_heads_of_a_pooling_are_refused(tiny):
-    model = MODELS.build(dict(
-        type='mmpretrain.ImageClassifier', backbone=dict(tiny, type='vit_plugin.VisionTransformer', out_type='raw'),
-        neck=dict(type='vit_plugin.TokenPooling', mode='map', in_channels=32, map_cfg=dict(num_heads=4))))
-    state = {**heads_of(model, 2), **{key: value for key, value in heads_of(model, 4).items() if 'MAPHead' not in key}}
-    with pytest.raises(ConfigError, match='neck.attn_pool.q.weight: the checkpoint has 2 .*the model 4'):
+    model = MODELS.build(
+        dict(
+            type='mmpretrain.ImageClassifier',
+            backbone=dict(tiny, type='vit_plugin.VisionTransformer', out_type='raw'),
+            neck=dict(
+                type='vit_plugin.TokenPooling',
+                mode='map',
+                in_channels=32,
+                map_cfg=dict(num_heads=4),
+            ),
+        )
+    )
+    state = {
+        **heads_of(model, 2),
+        **{key: value for key, value in heads_of(model, 4).items() if 'MAPHead' not in key},
+    }
+    with pytest.raises(
+        ConfigError, match='neck.attn_pool.q.weight: the checkpoint has 2 .*the model 4'
+    ):
         load_weights(model, {**heads_of(model, 2), 'unused': torch.ones(1)}, skip=['unused'])
-    with pytest.raises(ConfigError, match='blocks.0.attn.qkv.weight: the checkpoint has 4 .*the model 2'):
+    with pytest.raises(
+        ConfigError, match='blocks.0.attn.qkv.weight: the checkpoint has 4 .*the model 2'
+    ):
         model.load_state_dict(state)
 
 
 def test_other_entries_of_init_cfg_are_mmengines(tiny, tmp_path):
     source = VisionTransformer(**tiny)
-    torch.save({f'student.{key}': value for key, value in source.state_dict().items()}, tmp_path / 'x.pth')
-    constant = dict(type='Constant', layer='LayerNorm', val=3.)
+    torch.save(
+        {f'student.{key}': value for key, value in source.state_dict().items()}, tmp_path / 'x.pth'
+    )
+    constant = dict(type='Constant', layer='LayerNorm', val=3.0)
     model = VisionTransformer(**tiny, init_cfg=[constant])
     model.init_weights()
     assert (model.norm.weight == 3).all()
-    model = VisionTransformer(**tiny, init_cfg=[constant, dict(
-        type='Pretrained', checkpoint=str(tmp_path / 'x.pth'), prefix='student.')])
+    model = VisionTransformer(
+        **tiny,
+        init_cfg=[
+            constant,
+            dict(type='Pretrained', checkpoint=str(tmp_path / 'x.pth'), prefix='student.'),
+        ],
+    )
     model.init_weights()
     assert torch.equal(model.norm.weight, source.norm.weight)
     assert len(model.init_cfg) == 2
 
 
-@pytest.mark.parametrize(('content', 'words'), [
-    (dict(meta=None), None), (dict(meta=dict(dataset_meta=None)), None), ({}, None),
-    (dict(meta=[1]), 'has a list as meta, where a dict is expected'),
-    (dict(meta=dict(dataset_meta=['a'])), 'has a list as dataset_meta, where a dict is expected'),
-])
+@pytest.mark.parametrize(
+    ('content', 'words'),
+    [
+        (dict(meta=None), None),
+        (dict(meta=dict(dataset_meta=None)), None),
+        ({}, None),
+        (dict(meta=[1]), 'has a list as meta, where a dict is expected'),
+        (
+            dict(meta=dict(dataset_meta=['a'])),
+            'has a list as dataset_meta, where a dict is expected',
+        ),
+    ],
+)
 def test_what_a_checkpoint_says_of_its_data(tmp_path, content, words):
     model = torch.nn.Linear(2, 2)
     torch.save(dict(content, state_dict=model.state_dict()), tmp_path / 'weights.pth')
@@ -500,7 +642,10 @@ def test_what_a_checkpoint_says_of_its_data(tmp_path, content, words):
 def test_a_model_to_predict_with_has_finite_weights(tmp_path, value):
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
     state = model.state_dict()
-    state['1.running_var'] = torch.tensor([1., value])
+    state['1.running_var'] = torch.tensor([1.0, value])
     torch.save(dict(state_dict=state), tmp_path / 'weights.pth')
-    with pytest.raises(ConfigError, match=r"weights.pth' has infinite values or NaN in '1.running_var'; give one that"):
+    with pytest.raises(
+        ConfigError,
+        match=r"weights.pth' has infinite values or NaN in '1.running_var'; give one that",
+    ):
         load_trained(model, str(tmp_path / 'weights.pth'))

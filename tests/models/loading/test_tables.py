@@ -1,4 +1,4 @@
-"""Tables that checkpoints hold and the model computes: the same are left out, others are rejected."""
+"""Tables that checkpoints hold and the model computes: equal ones are left out, others rejected."""
 
 import pytest
 import torch
@@ -9,13 +9,20 @@ from mmengine.runner import load_checkpoint
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
 
-TINY = dict(arch=dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64), img_size=64, patch_size=16)
+TINY = dict(
+    arch=dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64),
+    img_size=64,
+    patch_size=16,
+)
 
 
 def both(name: str) -> tuple[torch.nn.Module, torch.nn.Module]:
     """MMPretrain's model and ours."""
     init_default_scope('mmpretrain')
-    return tuple(MODELS.build(dict(TINY, type=kind)) for kind in (f'mmpretrain.{name}', f'vit_plugin.MM{name}'))
+    return tuple(
+        MODELS.build(dict(TINY, type=kind))
+        for kind in (f'mmpretrain.{name}', f'vit_plugin.MM{name}')
+    )
 
 
 @pytest.mark.filterwarnings('ignore')
@@ -24,10 +31,14 @@ def test_the_table_that_mmpretrain_trains_with_is_refused(tmp_path):
     torch.save(theirs.state_dict(), tmp_path / 'x.pth')
     before = ours.pos_embed.clone()
     for load in (load_weights, load_checkpoint):
-        with pytest.raises(ConfigError, match=r'layers.0.attn.rope.freqs_cos.*other rotary positions.*skip='):
+        with pytest.raises(
+            ConfigError, match=r'layers.0.attn.rope.freqs_cos.*other rotary positions.*skip='
+        ):
             load(ours, str(tmp_path / 'x.pth'))
     assert torch.equal(ours.pos_embed, before)
-    report = load_weights(ours, theirs.state_dict(), skip=['{rest}.freqs_(cos|sin)', 'rope.freqs_(cos|sin)'])
+    report = load_weights(
+        ours, theirs.state_dict(), skip=['{rest}.freqs_(cos|sin)', 'rope.freqs_(cos|sin)']
+    )
     assert report.ignored['rope.freqs_cos'] == 'skipped'
 
 
@@ -40,13 +51,16 @@ def test_the_authors_table_is_accepted(dtype):
     assert load_weights(ours, state).ignored['rope.freqs_cos'] == 'the model computes the same'
 
 
-@pytest.mark.parametrize('factor', [1., 1.5])
+@pytest.mark.parametrize('factor', [1.0, 1.5])
 def test_periods_of_dinov3(factor):
-    model = VisionTransformer(TINY['arch'] | dict(patch_size=16), img_size=64, pos_embed=dict(
-        type='none', rotary=dict(form='centred', planes='halves')))
+    model = VisionTransformer(
+        TINY['arch'] | dict(patch_size=16),
+        img_size=64,
+        pos_embed=dict(type='none', rotary=dict(form='centred', planes='halves')),
+    )
     state = {**model.state_dict(), 'rope_embed.periods': factor * 100 ** (torch.arange(4) / 4)}
     state = {key.replace('.ls', '.gamma_'): value for key, value in state.items()}
-    if factor == 1.:
+    if factor == 1.0:
         assert 'rope_embed.periods' in load_weights(model, state).ignored
     else:
         with pytest.raises(ConfigError, match='rope_embed.periods: the model computes other'):

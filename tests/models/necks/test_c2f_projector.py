@@ -7,7 +7,8 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models import C2fProjector
 
 
-@pytest.mark.parametrize('channels', [32, 1024])  # wide maps are made narrower before they are doubled
+# Wide maps are made narrower before they are doubled.
+@pytest.mark.parametrize('channels', [32, 1024])
 def test_scales(channels):
     neck = C2fProjector([channels] * 2, 16, scales=(2, 1, 0.5))
     outs = neck([torch.randn(1, channels, 6, 8) for _ in range(2)])
@@ -16,10 +17,14 @@ def test_scales(channels):
     assert all(parameter.grad is not None for parameter in neck.parameters())
 
 
-@pytest.mark.parametrize(('cfg', 'words'), [
-    (dict(scales=(4, )), r'scales\[0\]=4'),
-    (dict(scales=(1.5, )), r'scales\[0\]=1.5 must be a power of two'),
-    (dict(norm_cfg=dict(type='BN1')), 'BN1')])
+@pytest.mark.parametrize(
+    ('cfg', 'words'),
+    [
+        (dict(scales=(4,)), r'scales\[0\]=4'),
+        (dict(scales=(1.5,)), r'scales\[0\]=1.5 must be a power of two'),
+        (dict(norm_cfg=dict(type='BN1')), 'BN1'),
+    ],
+)
 def test_wrong_arguments(cfg, words):
     with pytest.raises(ConfigError, match=words):
         C2fProjector([32], **cfg)

@@ -8,12 +8,25 @@ from vit_plugin.registry import MODELS
 
 @pytest.mark.parametrize('add_extra_convs', [False, True])
 def test_scales_and_extra_levels(add_extra_convs):
-    neck = MODELS.build(dict(type='vit_plugin.SimpleFPN', in_channels=16, out_channels=8, num_outs=6,
-                             add_extra_convs=add_extra_convs))
+    neck = MODELS.build(
+        dict(
+            type='vit_plugin.SimpleFPN',
+            in_channels=16,
+            out_channels=8,
+            num_outs=6,
+            add_extra_convs=add_extra_convs,
+        )
+    )
     x = torch.randn(2, 16, 5, 7)
     outs = neck(x)
     assert [tuple(out.shape) for out in outs] == [
-        (2, 8, 20, 28), (2, 8, 10, 14), (2, 8, 5, 7), (2, 8, 2, 3), (2, 8, 1, 2), (2, 8, 1, 1)]
+        (2, 8, 20, 28),
+        (2, 8, 10, 14),
+        (2, 8, 5, 7),
+        (2, 8, 2, 3),
+        (2, 8, 1, 2),
+        (2, 8, 1, 1),
+    ]
     for out, same in zip(outs, neck((torch.randn(2, 16, 9, 9), x)), strict=True):
         assert torch.equal(out, same)  # the last of several maps
     sum(out.sum() for out in outs).backward()
@@ -26,20 +39,28 @@ def test_without_convolutions_an_extra_level_leaves_out_every_other_element():
 
 
 def test_parameters_of_vitdet():
-    """detectron2's pyramid of B has 768 -> 384 -> 192 up-convolutions and 256 channels: its layers, counted by hand."""
+    """detectron2's pyramid of B has 768 -> 384 -> 192 up-convolutions and 256 channels: its layers,
+    counted by hand.
+    """
     up4 = 768 * 384 * 4 + 384 + 2 * 384 + 384 * 192 * 4 + 192
     up2 = 768 * 384 * 4 + 384
     lateral = 256 * (192 + 384 + 768 + 768) + 4 * 2 * 256
     output = 4 * (256 * 256 * 9 + 2 * 256)
-    assert sum(parameter.numel() for parameter in SimpleFPN(768).parameters()) == up4 + up2 + lateral + output
+    assert (
+        sum(parameter.numel() for parameter in SimpleFPN(768).parameters())
+        == up4 + up2 + lateral + output
+    )
 
 
-@pytest.mark.parametrize(('cfg', 'words'), [
-    (dict(scales=(3, 1)), r'scales\[0\]=3 must be a power of two'),
-    (dict(scales=()), r'scales=\(\) must have at least 1 item'),
-    (dict(num_outs=2), 'num_outs=2 is fewer than the 4 scales'),
-    (dict(scales=(32, )), 'in_channels=16 cannot be halved for each doubling'),
-])
+@pytest.mark.parametrize(
+    ('cfg', 'words'),
+    [
+        (dict(scales=(3, 1)), r'scales\[0\]=3 must be a power of two'),
+        (dict(scales=()), r'scales=\(\) must have at least 1 item'),
+        (dict(num_outs=2), 'num_outs=2 is fewer than the 4 scales'),
+        (dict(scales=(32,)), 'in_channels=16 cannot be halved for each doubling'),
+    ],
+)
 def test_what_cannot_work(cfg, words):
     with pytest.raises(ConfigError, match=words):
         SimpleFPN(16, **cfg)
@@ -47,5 +68,7 @@ def test_what_cannot_work(cfg, words):
 
 @pytest.mark.parametrize('given', [torch.zeros(1, 8, 4, 4), torch.zeros(1, 16)])
 def test_what_is_no_map_of_its_width(given):
-    with pytest.raises(ConfigError, match=r'takes a map \(B, in_channels=16, h, w\): set in_channels'):
-        SimpleFPN(16)((given, ))
+    with pytest.raises(
+        ConfigError, match=r'takes a map \(B, in_channels=16, h, w\): set in_channels'
+    ):
+        SimpleFPN(16)((given,))

@@ -19,7 +19,7 @@ def test_modes():
 @pytest.mark.parametrize('mode', ['avg', 'gap'])
 def test_a_feature_map_has_no_prefix_tokens(mode, num_prefix_tokens):
     image = torch.randn(2, 8, 3, 4)
-    pooled, = TokenPooling(mode, num_prefix_tokens)((image, ))
+    (pooled,) = TokenPooling(mode, num_prefix_tokens)((image,))
     torch.testing.assert_close(pooled, image.mean((2, 3)))
 
 
@@ -31,38 +31,62 @@ def test_map_is_multi_head_attention_of_one_query():
     query = layers.latent.expand(2, -1, -1).transpose(0, 1)
     keys = tokens.transpose(0, 1)
     attended, _ = multi_head_attention_forward(
-        query, keys, keys, 32, 4, torch.cat((layers.q.weight, layers.kv.weight)),
-        torch.cat((layers.q.bias, layers.kv.bias)), None, None, False, 0., layers.proj.weight, layers.proj.bias)
+        query,
+        keys,
+        keys,
+        32,
+        4,
+        torch.cat((layers.q.weight, layers.kv.weight)),
+        torch.cat((layers.q.bias, layers.kv.bias)),
+        None,
+        None,
+        False,
+        0.0,
+        layers.proj.weight,
+        layers.proj.bias,
+    )
     expected = (attended + layers.mlp(layers.norm(attended)))[0]
-    torch.testing.assert_close(pool((tokens, ))[0], expected)
+    torch.testing.assert_close(pool((tokens,))[0], expected)
 
 
-@pytest.mark.parametrize(('kwargs', 'words'), [
-    (dict(mode='mean'), "mode='mean' must be 'cls', 'avg', 'gap' or 'map'"),
-    (dict(mode='cls', num_prefix_tokens=0), 'needs a class token'),
-    (dict(mode='avg', map_cfg=dict(num_heads=2)), "map_cfg is for mode='map'"),
-    (dict(mode='map'), 'needs in_channels'),
-    (dict(norm_cfg=dict(type='LN')), 'a norm_cfg needs in_channels'),
-    (dict(mode='map', in_channels=96), r'in_channels=96 needs the number of heads.*num_heads=\.\.\.'),
-    (dict(mode='map', in_channels=32, map_cfg=dict(num_heads=5)), 'in_channels=32 is not divisible by num_heads=5')])
+@pytest.mark.parametrize(
+    ('kwargs', 'words'),
+    [
+        (dict(mode='mean'), "mode='mean' must be 'cls', 'avg', 'gap' or 'map'"),
+        (dict(mode='cls', num_prefix_tokens=0), 'needs a class token'),
+        (dict(mode='avg', map_cfg=dict(num_heads=2)), "map_cfg is for mode='map'"),
+        (dict(mode='map'), 'needs in_channels'),
+        (dict(norm_cfg=dict(type='LN')), 'a norm_cfg needs in_channels'),
+        (
+            dict(mode='map', in_channels=96),
+            r'in_channels=96 needs the number of heads.*num_heads=\.\.\.',
+        ),
+        (
+            dict(mode='map', in_channels=32, map_cfg=dict(num_heads=5)),
+            'in_channels=32 is not divisible by num_heads=5',
+        ),
+    ],
+)
 def test_bad_input(kwargs, words):
     with pytest.raises(ConfigError, match=words):
         TokenPooling(**kwargs)
 
 
 def test_there_must_be_patches():
-    with pytest.raises(ConfigError, match='leaves out num_prefix_tokens=10 tokens, and there are only 10'):
-        TokenPooling('avg', num_prefix_tokens=10)((torch.randn(2, 10, 8), ))
+    with pytest.raises(
+        ConfigError, match='leaves out num_prefix_tokens=10 tokens, and there are only 10'
+    ):
+        TokenPooling('avg', num_prefix_tokens=10)((torch.randn(2, 10, 8),))
 
 
 def test_cls_of_a_feature_map():
     with pytest.raises(ConfigError, match="out_type='raw'"):
-        TokenPooling('cls')((torch.randn(1, 8, 2, 2), ))
+        TokenPooling('cls')((torch.randn(1, 8, 2, 2),))
 
 
 def test_raw_tokens_are_not_pooled_by_a_guess():
     with pytest.raises(ConfigError, match="needs num_prefix_tokens.*out_type='featmap'"):
-        TokenPooling('avg')((torch.randn(1, 10, 8), ))
+        TokenPooling('avg')((torch.randn(1, 10, 8),))
 
 
 @pytest.mark.parametrize(('width', 'heads'), [(384, 6), (768, 12), (1024, 16), (1152, 16)])
@@ -72,7 +96,9 @@ def test_attention_pooling_has_the_heads_of_its_encoder(width, heads):
 
 
 def test_a_norm_follows_the_pooling():
-    neck = TokenPooling('avg', num_prefix_tokens=1, in_channels=8, norm_cfg=dict(type='LN', eps=1e-6))
-    pooled, = neck((torch.randn(2, 10, 8), ))
+    neck = TokenPooling(
+        'avg', num_prefix_tokens=1, in_channels=8, norm_cfg=dict(type='LN', eps=1e-6)
+    )
+    (pooled,) = neck((torch.randn(2, 10, 8),))
     torch.testing.assert_close(pooled.mean(-1), torch.zeros(2), atol=1e-6, rtol=0)
     assert set(neck.state_dict()) == {'norm.weight', 'norm.bias'}

@@ -8,9 +8,16 @@ from torch import Tensor
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.selfsup.dino import DINO, DINOHead, DINONeck
 
-BACKBONE = dict(type='vit_plugin.VisionTransformer', img_size=16, drop_path_rate=0.5, out_type='avg_featmap', arch=dict(
-    embed_dims=16, num_layers=2, num_heads=2, feedforward_channels=32, patch_size=4))
-NECK = dict(type='vit_plugin.DINONeck', in_channels=16, hid_channels=16, bottleneck=8, out_channels=12)
+BACKBONE = dict(
+    type='vit_plugin.VisionTransformer',
+    img_size=16,
+    drop_path_rate=0.5,
+    out_type='avg_featmap',
+    arch=dict(embed_dims=16, num_layers=2, num_heads=2, feedforward_channels=32, patch_size=4),
+)
+NECK = dict(
+    type='vit_plugin.DINONeck', in_channels=16, hid_channels=16, bottleneck=8, out_channels=12
+)
 HEAD = dict(type='vit_plugin.DINOHead', out_channels=12)
 PREPROCESSOR = dict(type='SelfSupDataPreprocessor', _scope_='mmpretrain')
 
@@ -44,13 +51,21 @@ def test_the_loss_is_the_papers():
     """Algorithm 1 of arXiv:2104.14294, in loops over views and images."""
     head = DINOHead(out_channels=5, temperature=0.2, teacher_temperature=(0.1, 0.1))
     random = np.random.default_rng(0)
-    student, teacher, center = (random.normal(size=size) for size in ((4, 3, 5), (2, 3, 5), (5, )))
+    student, teacher, center = (random.normal(size=size) for size in ((4, 3, 5), (2, 3, 5), (5,)))
     head.center.copy_(torch.from_numpy(center))
-    terms = [-(softmax((teacher[g, i] - center) / 0.1) * np.log(softmax(student[v, i] / 0.2))).sum()
-             for g in range(2) for v in range(4) if g != v for i in range(3)]
-    assert head.loss(torch.from_numpy(student), torch.from_numpy(teacher)).item() == pytest.approx(np.mean(terms))
-    torch.testing.assert_close(head.center.double().numpy(), 0.9 * center + 0.1 * teacher.mean((0, 1)), rtol=0,
-                               atol=1e-6)
+    terms = [
+        -(softmax((teacher[g, i] - center) / 0.1) * np.log(softmax(student[v, i] / 0.2))).sum()
+        for g in range(2)
+        for v in range(4)
+        if g != v
+        for i in range(3)
+    ]
+    assert head.loss(torch.from_numpy(student), torch.from_numpy(teacher)).item() == pytest.approx(
+        np.mean(terms)
+    )
+    torch.testing.assert_close(
+        head.center.double().numpy(), 0.9 * center + 0.1 * teacher.mean((0, 1)), rtol=0, atol=1e-6
+    )
 
 
 def test_the_teachers_temperature_rises(progress):
@@ -64,7 +79,7 @@ def test_the_teachers_temperature_rises(progress):
 
 def test_prototypes_and_features_are_unit_vectors():
     neck = DINONeck(in_channels=16, hid_channels=16, bottleneck=8, out_channels=12)
-    products, = neck((torch.randn(4, 16), ))
+    (products,) = neck((torch.randn(4, 16),))
     assert products.shape == (4, 12)
     assert products.abs().max() <= 1
     neck.prototypes.data *= 7
@@ -74,14 +89,19 @@ def test_prototypes_and_features_are_unit_vectors():
 def test_a_step(model):
     losses = model.loss(views(16, 16, 8, 8, 8))
     losses['loss'].backward()
-    assert all(parameter.grad is not None for parameter in (*model.backbone.parameters(), *model.neck.parameters()))
+    assert all(
+        parameter.grad is not None
+        for parameter in (*model.backbone.parameters(), *model.neck.parameters())
+    )
     assert all(parameter.grad is None for parameter in model.teacher.parameters())
     assert model.training
     assert not any(module.training for module in model.teacher.modules())
 
 
 def test_the_teacher_is_the_students_average(model):
-    """The first step copies; later ones weigh the old average by a momentum that grows to 1 on a cosine."""
+    """The first step copies; later ones weigh the old average by a momentum that grows to 1 on a
+    cosine.
+    """
     model.loss(views(16, 16))
     source, average = model.neck.prototypes, model.teacher.module[1].prototypes
     assert torch.equal(source, average)

@@ -16,12 +16,25 @@ ARCH = dict(embed_dims=32, num_layers=2, num_heads=4, feedforward_channels=64)
 
 
 def mlp(in_channels: int, **options) -> dict:
-    return dict(options, type='NonLinearNeck', in_channels=in_channels, hid_channels=16, out_channels=8,
-                with_last_bn_affine=False, with_avg_pool=False, norm_cfg=dict(type='BN1d'))
+    return dict(
+        options,
+        type='NonLinearNeck',
+        in_channels=in_channels,
+        hid_channels=16,
+        out_channels=8,
+        with_last_bn_affine=False,
+        with_avg_pool=False,
+        norm_cfg=dict(type='BN1d'),
+    )
 
 
-MOCO = dict(type='MoCoV3', neck=mlp(32, num_layers=3), head=dict(
-    type='MoCoV3Head', predictor=mlp(8), loss=dict(type='CrossEntropyLoss'), temperature=0.2))
+MOCO = dict(
+    type='MoCoV3',
+    neck=mlp(32, num_layers=3),
+    head=dict(
+        type='MoCoV3Head', predictor=mlp(8), loss=dict(type='CrossEntropyLoss'), temperature=0.2
+    ),
+)
 
 
 def build(backbone: dict) -> nn.Module:
@@ -34,10 +47,19 @@ def build(backbone: dict) -> nn.Module:
 def test_mocov3_equals_that_on_mmpretrains_backbone():
     """In the loss of three steps, between which the momentum encoder follows."""
     MessageHub.get_current_instance().update_info('max_iters', 10)
-    theirs = build(dict(type='MoCoV3ViT', arch=ARCH, img_size=32, patch_size=8, stop_grad_conv1=True))
+    theirs = build(
+        dict(type='MoCoV3ViT', arch=ARCH, img_size=32, patch_size=8, stop_grad_conv1=True)
+    )
     theirs.backbone.pos_embed.requires_grad = False
-    ours = build(dict(type='vit_plugin.VisionTransformer', arch=dict(ARCH, patch_size=8), img_size=32, numerics='timm',
-                      patch_embed=dict(frozen=True)))
+    ours = build(
+        dict(
+            type='vit_plugin.VisionTransformer',
+            arch=dict(ARCH, patch_size=8),
+            img_size=32,
+            numerics='timm',
+            patch_embed=dict(frozen=True),
+        )
+    )
     ours.backbone.pos_embed.requires_grad = False
     load_weights(ours.backbone, theirs.backbone.state_dict())
     for part in ('neck', 'head'):
@@ -57,56 +79,110 @@ def test_mocov3_equals_that_on_mmpretrains_backbone():
 
 
 BACKBONE = dict(
-    type='vit_plugin.VisionTransformer', img_size=8, patch_embed=dict(in_channels=1), drop_path_rate=0.2,
-    arch=dict(ARCH, patch_size=2), pos_embed=dict(type='sincos2d', endpoint=False))
-VIEW = dict(augments=[dict(type='RandomResizedCrop', scale=8, crop_ratio_range=(0.5, 1.)), dict(
-    type='RandomFlip', prob=0.5)])
+    type='vit_plugin.VisionTransformer',
+    img_size=8,
+    patch_embed=dict(in_channels=1),
+    drop_path_rate=0.2,
+    arch=dict(ARCH, patch_size=2),
+    pos_embed=dict(type='sincos2d', endpoint=False),
+)
+VIEW = dict(
+    augments=[
+        dict(type='RandomResizedCrop', scale=8, crop_ratio_range=(0.5, 1.0)),
+        dict(type='RandomFlip', prob=0.5),
+    ]
+)
 LOSS = dict(type='PixelReconstructionLoss', criterion='L2')
 ALGORITHMS = {
     'mocov3': dict(MOCO, backbone=BACKBONE),
     'dino': dict(
-        type='vit_plugin.DINO', backbone=BACKBONE,
-        neck=dict(type='vit_plugin.DINONeck', in_channels=32, hid_channels=16, bottleneck=8, out_channels=12),
-        head=dict(type='vit_plugin.DINOHead', out_channels=12, warmup=0.5)),
+        type='vit_plugin.DINO',
+        backbone=BACKBONE,
+        neck=dict(
+            type='vit_plugin.DINONeck',
+            in_channels=32,
+            hid_channels=16,
+            bottleneck=8,
+            out_channels=12,
+        ),
+        head=dict(type='vit_plugin.DINOHead', out_channels=12, warmup=0.5),
+    ),
     'mae': dict(
-        type='MAE', backbone=dict(BACKBONE, type='vit_plugin.MAEViT'),
-        neck=dict(type='MAEPretrainDecoder', num_patches=16, patch_size=2, in_chans=1, embed_dim=32,
-                  decoder_embed_dim=16, decoder_depth=1, decoder_num_heads=2),
-        head=dict(type='MAEPretrainHead', norm_pix=True, patch_size=2, in_channels=1, loss=LOSS)),
+        type='MAE',
+        backbone=dict(BACKBONE, type='vit_plugin.MAEViT'),
+        neck=dict(
+            type='MAEPretrainDecoder',
+            num_patches=16,
+            patch_size=2,
+            in_chans=1,
+            embed_dim=32,
+            decoder_embed_dim=16,
+            decoder_depth=1,
+            decoder_num_heads=2,
+        ),
+        head=dict(type='MAEPretrainHead', norm_pix=True, patch_size=2, in_channels=1, loss=LOSS),
+    ),
     'simmim': dict(
-        type='SimMIM', backbone=dict(BACKBONE, type='vit_plugin.SimMIMViT'),
+        type='SimMIM',
+        backbone=dict(BACKBONE, type='vit_plugin.SimMIMViT'),
         neck=dict(type='SimMIMLinearDecoder', in_channels=32, encoder_stride=2),
-        head=dict(type='SimMIMHead', patch_size=2, loss=LOSS)),
+        head=dict(type='SimMIMHead', patch_size=2, loss=LOSS),
+    ),
 }
-MASK = dict(type='SimMIMMaskGenerator', input_size=8, mask_patch_size=4, model_patch_size=2, mask_ratio=0.5)
+MASK = dict(
+    type='SimMIMMaskGenerator', input_size=8, mask_patch_size=4, model_patch_size=2, mask_ratio=0.5
+)
 
 
 def options_of(name: str) -> dict:
     """Settings of the tiny run that make it one without labels."""
     views = [dict(VIEW, number=1 if name in ('mae', 'simmim') else 2)]
     pipeline = [*([MASK] if name == 'simmim' else []), dict(type='PackInputs')]
-    return {'model': dict(ALGORITHMS[name], data_preprocessor=dict(
-                type='vit_plugin.MultiViewPreprocessor', mean=[127.5], std=[127.5], views=views)),
-            'train_dataloader.dataset.pipeline': pipeline, 'val_dataloader': None, 'val_cfg': None,
-            'val_evaluator': None, 'train_cfg.val_interval': 9, 'custom_hooks': [],
-            'default_hooks.checkpoint.save_best': None}
+    return {
+        'model': dict(
+            ALGORITHMS[name],
+            data_preprocessor=dict(
+                type='vit_plugin.MultiViewPreprocessor', mean=[127.5], std=[127.5], views=views
+            ),
+        ),
+        'train_dataloader.dataset.pipeline': pipeline,
+        'val_dataloader': None,
+        'val_cfg': None,
+        'val_evaluator': None,
+        'train_cfg.val_interval': 9,
+        'custom_hooks': [],
+        'default_hooks.checkpoint.save_best': None,
+    }
 
 
-@pytest.mark.parametrize('name', [
-    pytest.param(name, marks=pytest.mark.nightly) if name in ('mae', 'simmim') else name for name in ALGORITHMS])
+@pytest.mark.parametrize(
+    'name',
+    [
+        pytest.param(name, marks=pytest.mark.nightly) if name in ('mae', 'simmim') else name
+        for name in ALGORITHMS
+    ],
+)
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(name, tmp_path):
     """With the averages of the weights, their step and DINO's centre."""
     train(tiny_cfg(tmp_path / 'whole', **options_of(name)))
     stop_and_resume(tmp_path / 'stopped', 6, 'epoch', **options_of(name))
-    assert differences(final_checkpoint(tmp_path / 'whole'), final_checkpoint(tmp_path / 'stopped')) == []
+    assert (
+        differences(final_checkpoint(tmp_path / 'whole'), final_checkpoint(tmp_path / 'stopped'))
+        == []
+    )
 
 
 def test_the_backbone_of_a_pretraining_is_fine_tuned():
-    """What is not of the backbone is reported: by torch in ``load_from``, and by ``load_weights``."""
+    """Keys outside the backbone are reported: by torch in ``load_from``, by ``load_weights``."""
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         pretrained = MODELS.build(ALGORITHMS['simmim'])
-        classifier = MODELS.build(dict(type='ImageClassifier', backbone=BACKBONE, head=dict(
-            type='vit_plugin.ViTClsHead', num_classes=10, in_channels=32)))
+        classifier = MODELS.build(
+            dict(
+                type='ImageClassifier',
+                backbone=BACKBONE,
+                head=dict(type='vit_plugin.ViTClsHead', num_classes=10, in_channels=32),
+            )
+        )
     found = classifier.load_state_dict(pretrained.state_dict(), strict=False)
     assert 'mask_token' in str(load_weights(classifier, pretrained.state_dict()))
     assert {key.partition('.')[0] for key in found.missing_keys} == {'head'}
@@ -120,15 +196,23 @@ def test_student_or_teacher_is_taken_by_its_prefix(prefix, tmp_path):
     source = pretrained.get_submodule(prefix.rstrip('.'))
     nn.init.normal_(source.blocks[1].attn.qkv.weight)
     torch.save(dict(state_dict=pretrained.state_dict()), tmp_path / 'dino.pth')
-    backbone = MODELS.build(dict(BACKBONE, init_cfg=dict(
-        type='Pretrained', checkpoint=str(tmp_path / 'dino.pth'), prefix=prefix)))
+    backbone = MODELS.build(
+        dict(
+            BACKBONE,
+            init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'dino.pth'), prefix=prefix),
+        )
+    )
     backbone.init_weights()
     assert torch.equal(backbone.blocks[1].attn.qkv.weight, source.blocks[1].attn.qkv.weight)
 
 
 def test_averages_inside_a_sharded_model_are_refused():
     from vit_plugin.engine.sharding.shard import check_averages
+
     with DefaultScope.overwrite_default_scope('mmpretrain'):
         model = MODELS.build(ALGORITHMS['mocov3'])
-    with pytest.raises(ConfigError, match='sharding: MoCoV3 updates the averages .momentum_encoder. within its step'):
+    with pytest.raises(
+        ConfigError,
+        match='sharding: MoCoV3 updates the averages .momentum_encoder. within its step',
+    ):
         check_averages(model)

@@ -21,14 +21,17 @@ def test_grid_and_table_follow_the_patch_size(tiny):
     for size, grid in ((8, (4, 6)), (4, (8, 12)), (16, (2, 3)), (20, (2, 3))):
         model.patch_embed.set_patch_size(size)
         assert model.patch_embed.grid((32, 48)) == grid
-        assert model.strides == (size, )
+        assert model.strides == (size,)
         assert model(images)[0].shape[1] == model.num_prefix_tokens + grid[0] * grid[1]
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
 def test_weights_do_not_depend_on_the_patch_size(tiny):
     common = {**tiny, 'out_type': 'raw', 'img_size': 48}
-    small, large = (VisionTransformer(**common, patch_embed=dict(FLEXI, patch_size=size)).eval() for size in (6, 12))
+    small, large = (
+        VisionTransformer(**common, patch_embed=dict(FLEXI, patch_size=size)).eval()
+        for size in (6, 12)
+    )
     large.load_state_dict(small.state_dict())
     small.patch_embed.set_patch_size(12)
     images = torch.randn(1, 3, 48, 48)
@@ -36,7 +39,9 @@ def test_weights_do_not_depend_on_the_patch_size(tiny):
 
 
 def test_training_draws_every_size_alike_and_evaluation_none(tiny):
-    model = VisionTransformer(**{**tiny, 'patch_embed': dict(FLEXI, sizes=(4, 8, 16)), 'out_type': 'avg_featmap'})
+    model = VisionTransformer(
+        **{**tiny, 'patch_embed': dict(FLEXI, sizes=(4, 8, 16)), 'out_type': 'avg_featmap'}
+    )
     grids = []
     model.patch_embed.register_forward_hook(lambda module, args, output: grids.append(output[1]))
     random.seed(0)
@@ -66,21 +71,36 @@ def test_timms_flexivit_with_other_patches():
     arch = VisionTransformer(arch=f'timm://{name}', out_indices=1).patch_embed
     assert isinstance(arch, FlexiPatchEmbed)
     ours = VisionTransformer(
-        arch=dict(embed_dims=384, num_layers=2, num_heads=6, feedforward_channels=1536), img_size=240, numerics='timm',
+        arch=dict(embed_dims=384, num_layers=2, num_heads=6, feedforward_channels=1536),
+        img_size=240,
+        numerics='timm',
         patch_embed=dict(FLEXI, patch_size=16, kernel_size=16),
-        pos_embed=dict(interpolate_mode='bicubic', prefix_rows=False)).eval()
+        pos_embed=dict(interpolate_mode='bicubic', prefix_rows=False),
+    ).eval()
     load_weights(ours, theirs.state_dict())
     ours.double()
     images, state = torch.randn(1, 3, 240, 240, dtype=torch.float64), theirs.state_dict()
     torch.testing.assert_close(ours(images)[0], theirs(images))
     for size in (12, 30):
         changed = timm.create_model(name, num_classes=0, patch_size=size, **sizes).eval().double()
-        changed.load_state_dict(dict(state, **{
-            'patch_embed.proj.weight': resample_patch_embed(
-                state['patch_embed.proj.weight'].float(), [size, size], interpolation='bilinear'),
-            'pos_embed': resample_abs_pos_embed(state['pos_embed'], [240 // size] * 2, num_prefix_tokens=0)}))
+        changed.load_state_dict(
+            dict(
+                state,
+                **{
+                    'patch_embed.proj.weight': resample_patch_embed(
+                        state['patch_embed.proj.weight'].float(),
+                        [size, size],
+                        interpolation='bilinear',
+                    ),
+                    'pos_embed': resample_abs_pos_embed(
+                        state['pos_embed'], [240 // size] * 2, num_prefix_tokens=0
+                    ),
+                },
+            )
+        )
         ours.patch_embed.set_patch_size(size)
-        torch.testing.assert_close(ours(images)[0], changed(images), atol=1e-4, rtol=1e-4)  # theirs resizes in float32
+        # Theirs resizes in float32.
+        torch.testing.assert_close(ours(images)[0], changed(images), atol=1e-4, rtol=1e-4)
 
 
 def test_one_graph(tiny):
@@ -89,7 +109,7 @@ def test_one_graph(tiny):
     images = torch.randn(2, 3, 32, 32)
     compiled = torch.compile(model, backend='aot_eager', fullgraph=True)
     torch.testing.assert_close(compiled(images), model(images))
-    program = torch.export.export(model, (images, ))
+    program = torch.export.export(model, (images,))
     torch.testing.assert_close(program.module()(images), model(images))
 
 
@@ -102,12 +122,25 @@ def test_on_the_meta_device(tiny):
     assert torch.equal(model.eval()(images)[0], source(images)[0])
 
 
-@pytest.mark.parametrize(('change', 'words'), [
-    (dict(patch_embed=dict(FLEXI, sizes=(8, 40))), 'smaller than the largest of the patch sizes 8, 40'),
-    (dict(patch_embed=dict(FLEXI, kernel_size=64)), 'img_size=32 x 32 is smaller than the kernel of 64 x 64'),
-    (dict(patch_embed=dict(FLEXI, sizes=(4, 8)), out_type='featmap'), "out_type='featmap' has no stride"),
-    (dict(patch_embed=dict(FLEXI, sizes=())), 'sizes'),
-    (dict(patch_embed=dict(FLEXI, sizes='all')), "sizes='all' must be")])
+@pytest.mark.parametrize(
+    ('change', 'words'),
+    [
+        (
+            dict(patch_embed=dict(FLEXI, sizes=(8, 40))),
+            'smaller than the largest of the patch sizes 8, 40',
+        ),
+        (
+            dict(patch_embed=dict(FLEXI, kernel_size=64)),
+            'img_size=32 x 32 is smaller than the kernel of 64 x 64',
+        ),
+        (
+            dict(patch_embed=dict(FLEXI, sizes=(4, 8)), out_type='featmap'),
+            "out_type='featmap' has no stride",
+        ),
+        (dict(patch_embed=dict(FLEXI, sizes=())), 'sizes'),
+        (dict(patch_embed=dict(FLEXI, sizes='all')), "sizes='all' must be"),
+    ],
+)
 def test_what_does_not_fit_is_one_sentence(tiny, change, words):
     with pytest.raises(ConfigError, match=words):
         VisionTransformer(**{**tiny, **change})

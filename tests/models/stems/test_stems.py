@@ -21,18 +21,28 @@ from vit_plugin.models.layers.std_conv import standardize
 
 STEMS = {
     'patch': lambda: PatchEmbed(3, 16, patch_size=8),
-    'patch_norm_act': lambda: PatchEmbed(3, 16, patch_size=4, norm_cfg=dict(type='LN'), act_cfg=dict(type='ReLU')),
+    'patch_norm_act': lambda: PatchEmbed(
+        3, 16, patch_size=4, norm_cfg=dict(type='LN'), act_cfg=dict(type='ReLU')
+    ),
     'flexi': lambda: FlexiPatchEmbed(3, 16, patch_size=6, kernel_size=8),
     'resnet': lambda: ResNetEmbed(3, 16, stage_depths=(1, 2), width=32),
     'resnet_root': lambda: ResNetEmbed(3, 16, stage_depths=(), width=32, patch_size=2),
-    'resnet_small': lambda: ResNetEmbed(3, 16, stage_depths=(1, ), width=32, root_stride=1, patch_size=2),
+    'resnet_small': lambda: ResNetEmbed(
+        3, 16, stage_depths=(1,), width=32, root_stride=1, patch_size=2
+    ),
     'resnet_stride_2': lambda: ResNetEmbed(3, 16, stage_depths=(1, 1), width=32, root_stride=2),
     'pooled': lambda: PooledResNetEmbed(3, 16, channels=(32, 64, 96)),
     'pooled_last': lambda: PooledResNetEmbed(3, 16, channels=(32, 64, 96), channels_last=True),
-    'pooled_whitened': lambda: PooledResNetEmbed(3, 16, channels=(24, 32, 64), skip=False, whitened=True),
+    'pooled_whitened': lambda: PooledResNetEmbed(
+        3, 16, channels=(24, 32, 64), skip=False, whitened=True
+    ),
     'conv': lambda: ConvEmbed(3, 16, channels=(4, 8, 16), strides=(4, 2, 1)),
-    'conv_overlapping': lambda: ConvEmbed(3, 16, channels=(4, 8, 16), strides=(2, 2, 1), kernel_sizes=(3, 3, 1)),
-    'conv_projected': lambda: ConvEmbed(3, 16, channels=(4, ), strides=(3, ), patch_size=2, projection=True),
+    'conv_overlapping': lambda: ConvEmbed(
+        3, 16, channels=(4, 8, 16), strides=(2, 2, 1), kernel_sizes=(3, 3, 1)
+    ),
+    'conv_projected': lambda: ConvEmbed(
+        3, 16, channels=(4,), strides=(3,), patch_size=2, projection=True
+    ),
     'mbconv': lambda: MBConvEmbed(3, 16, channels=(4, 8), stage_depths=(1, 2)),
     'timm': lambda: TimmEmbed('test_resnet', 3, 16),
     'timm_efficientnet': lambda: TimmEmbed('test_efficientnet', 3, 16),
@@ -79,7 +89,9 @@ def test_plain_patches_are_a_linear_layer():
     tokens, grid, features = stem(images)
     assert (grid, features) == ((2, 3), ())
     patch = images[0, :, 4:8, 8:12]
-    torch.testing.assert_close(tokens[0, -1], stem.proj.weight.flatten(1) @ patch.flatten() + stem.proj.bias)
+    torch.testing.assert_close(
+        tokens[0, -1], stem.proj.weight.flatten(1) @ patch.flatten() + stem.proj.bias
+    )
 
 
 def test_norm_and_activation_after_the_projection():
@@ -88,11 +100,15 @@ def test_norm_and_activation_after_the_projection():
     assert (tokens == 0).any()
 
 
-@pytest.mark.parametrize(('kwargs', 'words'), [
-    (dict(root_stride=3), 'root_stride=3 must be 4, 2 or 1'),
-    (dict(stage_depths=(2, 0)), r'stage_depths\[1\]=0 must be greater than or equal to 1'),
-    (dict(width=48), r'num_channels \(48\) must be divisible by num_groups \(32\)'),
-    (dict(patch_size=0), 'patch_size=0 must be greater than or equal to 1')])
+@pytest.mark.parametrize(
+    ('kwargs', 'words'),
+    [
+        (dict(root_stride=3), 'root_stride=3 must be 4, 2 or 1'),
+        (dict(stage_depths=(2, 0)), r'stage_depths\[1\]=0 must be greater than or equal to 1'),
+        (dict(width=48), r'num_channels \(48\) must be divisible by num_groups \(32\)'),
+        (dict(patch_size=0), 'patch_size=0 must be greater than or equal to 1'),
+    ],
+)
 def test_bad_resnet(kwargs, words):
     with pytest.raises(ConfigError, match=words):
         ResNetEmbed(3, 16, **kwargs)
@@ -100,7 +116,9 @@ def test_bad_resnet(kwargs, words):
 
 def test_narrow_resnet_with_fewer_groups():
     numerics = dict(stem_norm_cfg=dict(num_groups=8))
-    tokens, _, _ = ResNetEmbed(3, 16, stage_depths=(1, ), width=8, numerics=numerics)(torch.randn(1, 3, 32, 32))
+    tokens, _, _ = ResNetEmbed(3, 16, stage_depths=(1,), width=8, numerics=numerics)(
+        torch.randn(1, 3, 32, 32)
+    )
     assert tokens.shape == (1, 64, 16)
 
 
@@ -122,11 +140,13 @@ def test_images_of_another_shape(shape):
         STEMS['patch']()(torch.randn(shape))
 
 
-@pytest.mark.parametrize(('size', 'grid'), [((32, 32), (4, 4)), ((39, 33), (4, 4)), ((15, 8), (1, 1))])
+@pytest.mark.parametrize(
+    ('size', 'grid'), [((32, 32), (4, 4)), ((39, 33), (4, 4)), ((15, 8), (1, 1))]
+)
 def test_what_does_not_fill_a_patch_is_cropped_on_request(size, grid):
     stem, images = PatchEmbed(3, 16, 8, padding='valid'), torch.randn(1, 3, *size)
     assert stem.grid(size) == stem(images)[1] == grid
-    torch.testing.assert_close(stem(images)[0], stem(images[..., :8 * grid[0], :8 * grid[1]])[0])
+    torch.testing.assert_close(stem(images)[0], stem(images[..., : 8 * grid[0], : 8 * grid[1]])[0])
 
 
 @pytest.mark.filterwarnings('ignore:There is a performance drop')  # of vmap over the max-pool
@@ -135,7 +155,7 @@ def test_each_samples_gradient_of_a_cnn():
     weights = {name: parameter.detach() for name, parameter in stem.named_parameters()}
 
     def loss(weights, image):
-        return torch.func.functional_call(stem, weights, (image[None], ))[0].square().sum()
+        return torch.func.functional_call(stem, weights, (image[None],))[0].square().sum()
 
     grads = torch.func.vmap(torch.func.grad(loss), (None, 0))(weights, images)
     for i, image in enumerate(images):
@@ -146,8 +166,11 @@ def test_each_samples_gradient_of_a_cnn():
 @pytest.mark.parametrize('name', ['conv', 'mbconv', 'pooled'])
 def test_depths_and_checkpointing_of_convolutional_stems(name):
     plain = STEMS[name]()
-    options = dict(conv=dict(channels=(4, 8, 16), strides=(4, 2, 1)), pooled=dict(channels=(32, 64, 96)),
-                   mbconv=dict(channels=(4, 8), stage_depths=(1, 2)))[name]
+    options = dict(
+        conv=dict(channels=(4, 8, 16), strides=(4, 2, 1)),
+        pooled=dict(channels=(32, 64, 96)),
+        mbconv=dict(channels=(4, 8), stage_depths=(1, 2)),
+    )[name]
     recomputing = type(plain)(3, 16, with_cp=True, **options)
     recomputing.load_state_dict(plain.state_dict())
     images = torch.randn(2, 3, 48, 40)
@@ -156,23 +179,37 @@ def test_depths_and_checkpointing_of_convolutional_stems(name):
     for (key, ours), theirs in zip(plain.named_parameters(), recomputing.parameters(), strict=True):
         torch.testing.assert_close(ours.grad, theirs.grad)
         assert 0 <= plain.layer_depth(key) < plain.num_depths
-    assert {plain.layer_depth(key) for key, _ in plain.named_parameters()} == set(range(plain.num_depths))
+    assert {plain.layer_depth(key) for key, _ in plain.named_parameters()} == set(
+        range(plain.num_depths)
+    )
 
 
 def test_a_pooled_stage_is_what_the_formula_says():
-    stem = PooledResNetEmbed(3, 16, channels=(8, 16), numerics=dict(stem_norm_cfg=dict(num_groups=4)))
+    stem = PooledResNetEmbed(
+        3, 16, channels=(8, 16), numerics=dict(stem_norm_cfg=dict(num_groups=4))
+    )
     stage, x = stem.backbone[1], torch.randn(2, 8, 6, 4)
     nn.init.normal_(stage.norm1.weight)
     convolved = F.conv2d(x, standardize(stage.conv1.weight), padding=1)  # (2, 16, 6, 4)
     pooled = convolved.unflatten(2, (3, 2)).unflatten(4, (2, 2)).amax((3, 5))
     pooled = F.gelu(F.group_norm(pooled, 4, stage.norm1.weight, eps=1e-6), approximate='tanh')
-    residual = F.group_norm(F.conv2d(pooled, standardize(stage.conv2.weight), padding=1), 4, eps=1e-6)
+    residual = F.group_norm(
+        F.conv2d(pooled, standardize(stage.conv2.weight), padding=1), 4, eps=1e-6
+    )
     torch.testing.assert_close(stage(x), pooled + F.gelu(residual, approximate='tanh'))
 
 
 def test_pooled_stages_with_channels_last():
-    both = [PooledResNetEmbed(3, 16, channels=(8, 16, 24), channels_last=last,
-                              numerics=dict(stem_norm_cfg=dict(type='BN'))) for last in (False, True)]
+    both = [
+        PooledResNetEmbed(
+            3,
+            16,
+            channels=(8, 16, 24),
+            channels_last=last,
+            numerics=dict(stem_norm_cfg=dict(type='BN')),
+        )
+        for last in (False, True)
+    ]
     both[1].load_state_dict(both[0].state_dict())
     images = torch.randn(2, 3, 8, 8)
     (tokens, grid, maps), (others, _, other_maps) = (stem(images) for stem in both)
@@ -183,7 +220,9 @@ def test_pooled_stages_with_channels_last():
 
 
 def test_a_whitened_root_gives_uncorrelated_maps_and_learns_nothing():
-    stem = PooledResNetEmbed(3, 16, channels=(24, 32), numerics=dict(stem_norm_cfg=dict(type='BN')), whitened=True)
+    stem = PooledResNetEmbed(
+        3, 16, channels=(24, 32), numerics=dict(stem_norm_cfg=dict(type='BN')), whitened=True
+    )
     root = stem.backbone[0]
     assert not list(root.parameters())
     filters = root.filters.flatten(1)
@@ -203,7 +242,9 @@ def test_a_whitened_root_gives_uncorrelated_maps_and_learns_nothing():
 
 
 def test_pooled_stages_without_skip_begin_as_identities():
-    stem = PooledResNetEmbed(3, 16, channels=(8, 16), numerics=dict(stem_norm_cfg=dict(type='BN')), skip=False)
+    stem = PooledResNetEmbed(
+        3, 16, channels=(8, 16), numerics=dict(stem_norm_cfg=dict(type='BN')), skip=False
+    )
     stage, x = stem.backbone[1], torch.randn(2, 8, 6, 4)
     centre = standardize(stage.conv1.weight)[:8, :, 1, 1]
     assert centre.diagonal().min() > 5 > 0.2 > (centre - centre.diagonal().diag()).abs().max()
@@ -211,15 +252,37 @@ def test_pooled_stages_without_skip_begin_as_identities():
     torch.testing.assert_close(stage(x), stage.act(stage.norm2(stage.conv2(first))))
 
 
-@pytest.mark.parametrize(('build', 'words'), [
-    (lambda: PooledResNetEmbed(3, 16, channels=(32, 64), whitened=True), '24 channels, and channels begins with 32'),
-    (lambda: ConvEmbed(3, 16, channels=(4, 8), strides=(4, 2)), 'without a projection the last map must be 16 chan'),
-    (lambda: ConvEmbed(3, 16, channels=(4, 16), strides=(4, )), 'channels has 2 values, strides has 1'),
-    (lambda: PooledResNetEmbed(3, 16, channels=(32, 48)), r'num_channels \(48\) must be divisible'),
-    (lambda: PooledResNetEmbed(3, 16, channels=(32, )), 'channels=.* must have at'),
-    (lambda: ConvEmbed(3, 16, channels=(16, ), strides=(3, ), kernel_sizes=(2, )), 'do not fit strides'),
-    (lambda: MBConvEmbed(3, 16, channels=(4, 8, 16)), 'channels=.* must have at'),
-    (lambda: MBConvEmbed(3, 16, patch_size=2), 'with patch_size=1, and it has 16 with patch_size=2')])
+@pytest.mark.parametrize(
+    ('build', 'words'),
+    [
+        (
+            lambda: PooledResNetEmbed(3, 16, channels=(32, 64), whitened=True),
+            '24 channels, and channels begins with 32',
+        ),
+        (
+            lambda: ConvEmbed(3, 16, channels=(4, 8), strides=(4, 2)),
+            'without a projection the last map must be 16 chan',
+        ),
+        (
+            lambda: ConvEmbed(3, 16, channels=(4, 16), strides=(4,)),
+            'channels has 2 values, strides has 1',
+        ),
+        (
+            lambda: PooledResNetEmbed(3, 16, channels=(32, 48)),
+            r'num_channels \(48\) must be divisible',
+        ),
+        (lambda: PooledResNetEmbed(3, 16, channels=(32,)), 'channels=.* must have at'),
+        (
+            lambda: ConvEmbed(3, 16, channels=(16,), strides=(3,), kernel_sizes=(2,)),
+            'do not fit strides',
+        ),
+        (lambda: MBConvEmbed(3, 16, channels=(4, 8, 16)), 'channels=.* must have at'),
+        (
+            lambda: MBConvEmbed(3, 16, patch_size=2),
+            'with patch_size=1, and it has 16 with patch_size=2',
+        ),
+    ],
+)
 def test_convolutional_stems_that_do_not_fit(build, words):
     with pytest.raises(ConfigError, match=words):
         build()

@@ -19,7 +19,8 @@ from vit_plugin.passes import optimize
 from .measure import count_flops, interleaved, peak_memory
 from .models import OURS, PEERS, PLAIN, build_ours, build_peer
 
-# Largest allowed difference from our output, relative to its largest value. In bfloat16, rounding adds up over blocks.
+# Largest allowed difference from our output, relative to its largest value. In bfloat16, rounding
+# adds up over blocks.
 TOLERANCES = {'float32': 1e-4, 'bfloat16': 5e-2, 'amp': 5e-2}
 INPUT_SETS = 3
 
@@ -27,18 +28,23 @@ INPUT_SETS = 3
 @dataclass(frozen=True)
 class Case:
     """The configuration that is measured."""
+
     model: str | ArchCfg = 'B/16'  # see vit_plugin.arch.parse_arch
     size: int = 224  # side of the images in pixels
     batch: int = 4  # number of images
-    mode: str = 'forward'  # in eval mode, without gradients; or 'train': forward, backward, fused AdamW
-    dtype: str = 'float32'  # or 'bfloat16' (weights and images are cast), or 'amp' (autocast to bfloat16)
+    # In eval mode, without gradients; or 'train': forward, backward, fused AdamW.
+    mode: str = 'forward'
+    # Or 'bfloat16' (weights and images are cast), or 'amp' (autocast to bfloat16).
+    dtype: str = 'float32'
     output: str = 'cls_token'  # or 'featmap'
     compiled: bool = False  # by torch.compile
     device: str = 'cpu'
 
     def __str__(self) -> str:
         flag = ' compiled' * self.compiled
-        return f'{self.model} {self.size}px x{self.batch} {self.mode} {self.dtype} {self.output}{flag}'
+        return (
+            f'{self.model} {self.size}px x{self.batch} {self.mode} {self.dtype} {self.output}{flag}'
+        )
 
     def cast(self, x: Tensor | nn.Module) -> Any:
         """Move images or a model to the device, with the dtype of the case."""
@@ -53,28 +59,39 @@ class Case:
 @dataclass(frozen=True)
 class Row:
     """The result of one implementation."""
+
     implementation: str  # ours, ours without passes, or a peer
     latency_ms: float  # median of the rounds
     iqr_ms: float  # range between their quartiles
     images_per_s: float  # at the median
     peak_mib: float  # of torch's allocator, above weights, optimizer state and images
     gflop: float  # of one call, counted by torch; a multiply-add counts as two
-    times_ours: float  # time divided by ours in the same round, median of the rounds; above 1, ours is faster
+    # Time divided by ours in the same round, median of the rounds; above 1, ours is faster.
+    times_ours: float
     memory_over_ours: float
     difference: float  # largest difference from our output, relative to its largest value
 
 
-def compare(case: Case, peers: Iterable[str] = tuple(PEERS), rounds: int = 10,
-            options: Mapping[str, Any] | None = None, tolerance: float | None = None,
-            log: Callable[[str], None] = print) -> list[Row]:
-    """Measure our model, with the passes for the device and without, and the peers in turns, if their outputs agree.
+def compare(
+    case: Case,
+    peers: Iterable[str] = tuple(PEERS),
+    rounds: int = 10,
+    options: Mapping[str, Any] | None = None,
+    tolerance: float | None = None,
+    log: Callable[[str], None] = print,
+) -> list[Row]:
+    """Measure our model, with and without the device's passes, and the peers in turns.
+
+    Their outputs must agree.
 
     Args:
-        case, peers, rounds: what to measure, names in :data:`PEERS`, and the number of turns for each.
+        case, peers, rounds: what to measure, names in :data:`PEERS`, and the number of turns for
+            each.
         options: further arguments of our backbone.
-        tolerance: largest allowed difference of the outputs, relative to the largest value. The default is in
-            ``TOLERANCES``. Gradients of the images may differ by ten times as much in the Euclidean norm, and by at
-            least 0.01 by default. Rounding may switch a ReLU or a maximum, and that changes single values a lot.
+        tolerance: largest allowed difference of the outputs, relative to the largest value. The
+            default is in ``TOLERANCES``. Gradients of the images may differ by ten times as much in
+            the Euclidean norm, and by at least 0.01 by default. Rounding may switch a ReLU or a
+            maximum, and that changes single values a lot.
         log: called with a message for each peer that is left out.
 
     Raises:
@@ -82,7 +99,9 @@ def compare(case: Case, peers: Iterable[str] = tuple(PEERS), rounds: int = 10,
     """
     torch.manual_seed(0)
     models = _build(case, peers, options, log)
-    batches = [case.cast(torch.randn(case.batch, 3, case.size, case.size)) for _ in range(INPUT_SETS)]
+    batches = [
+        case.cast(torch.randn(case.batch, 3, case.size, case.size)) for _ in range(INPUT_SETS)
+    ]
     if not case.compiled:  # a compiler has its own passes
         models = {OURS: models[OURS], PLAIN: deepcopy(models[OURS]), **models}
         optimize(models[OURS])
@@ -100,14 +119,25 @@ def compare(case: Case, peers: Iterable[str] = tuple(PEERS), rounds: int = 10,
     rows = []
     for name, seconds in times.items():
         low, median, high = np.quantile(seconds, (0.25, 0.5, 0.75))
-        rows.append(Row(
-            name, 1000 * median, 1000 * (high - low), case.batch / median, peaks[name] / 2**20, flops[name] / 1e9,
-            float(np.median(np.divide(seconds, times[OURS]))), peaks[name] / peaks[OURS], differences[name]))
+        rows.append(
+            Row(
+                name,
+                1000 * median,
+                1000 * (high - low),
+                case.batch / median,
+                peaks[name] / 2**20,
+                flops[name] / 1e9,
+                float(np.median(np.divide(seconds, times[OURS]))),
+                peaks[name] / peaks[OURS],
+                differences[name],
+            )
+        )
     return rows
 
 
-def _build(case: Case, peers: Iterable[str], options: Mapping[str, Any] | None,
-           log: Callable[[str], None]) -> dict[str, nn.Module]:
+def _build(
+    case: Case, peers: Iterable[str], options: Mapping[str, Any] | None, log: Callable[[str], None]
+) -> dict[str, nn.Module]:
     models = {OURS: build_ours(case.model, case.size, case.output, options)}
     for name in peers:
         try:
@@ -123,7 +153,7 @@ def _step(case: Case, model: nn.Module, batches: Sequence[Tensor]) -> Callable[[
     """A function that runs a forward or a training step on the next batch."""
     batch, train = cycle(batches), case.mode == 'train'
     # With a learning rate of zero, a step does its work but all implementations keep equal weights.
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0., fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, fused=True)
 
     def step() -> None:
         with torch.set_grad_enabled(train), case.autocast():
@@ -133,17 +163,24 @@ def _step(case: Case, model: nn.Module, batches: Sequence[Tensor]) -> Callable[[
             loss.backward()
             optimizer.step()
             optimizer.zero_grad()
+
     return step
 
 
 def _loss(output: Tensor) -> Tensor:
     """A weighted mean. Each value has another weight, so no gradient is zero after a norm."""
-    return (output.float() * torch.arange(output.numel(), device=output.device).view_as(output).cos()).mean()
+    return (
+        output.float() * torch.arange(output.numel(), device=output.device).view_as(output).cos()
+    ).mean()
 
 
-def _check_equal(case: Case, models: Mapping[str, nn.Module], images: Tensor,
-                 tolerance: float | None) -> dict[str, float]:
-    """Largest difference of each output from ours. For training, the gradients of the images must agree too."""
+def _check_equal(
+    case: Case, models: Mapping[str, nn.Module], images: Tensor, tolerance: float | None
+) -> dict[str, float]:
+    """The largest difference of each output from ours.
+
+    For training, the gradients of the images must agree too.
+    """
     outputs, gradients = {}, {}
     for name, model in models.items():
         inputs = images.clone().requires_grad_(case.mode == 'train')
@@ -155,32 +192,64 @@ def _check_equal(case: Case, models: Mapping[str, nn.Module], images: Tensor,
             gradients[name] = torch.as_tensor(inputs.grad).float()
             model.zero_grad()
     allowed = TOLERANCES[case.dtype] if tolerance is None else tolerance
-    _differences(case, gradients, 2, max(10 * allowed, 1e-2 if tolerance is None else 0), ', in the gradient of images')
+    _differences(
+        case,
+        gradients,
+        2,
+        max(10 * allowed, 1e-2 if tolerance is None else 0),
+        ', in the gradient of images',
+    )
     return _differences(case, outputs, inf, allowed)
 
 
-def _differences(case: Case, values: Mapping[str, Tensor], order: float, allowed: float,
-                 where: str = '') -> dict[str, float]:
-    """The norm of each difference from ours, relative to that of ours. Raises a ``ConfigError`` if one is too large."""
-    found = {name: (torch.linalg.vector_norm(value - values[OURS], order)
-                    / torch.linalg.vector_norm(values[OURS], order)).item() for name, value in values.items()}
+def _differences(
+    case: Case, values: Mapping[str, Tensor], order: float, allowed: float, where: str = ''
+) -> dict[str, float]:
+    """The norm of each difference from ours, relative to ours.
+
+    Raises a ``ConfigError`` if one is too large.
+    """
+    found = {
+        name: (
+            torch.linalg.vector_norm(value - values[OURS], order)
+            / torch.linalg.vector_norm(values[OURS], order)
+        ).item()
+        for name, value in values.items()
+    }
     for name, difference in found.items():
         if not difference <= allowed:
-            raise ConfigError(f'{name} does not compute what {OURS} computes on {case}{where}: the difference is '
-                              f'{difference:.1e} of its size, allowed is {allowed:.0e} (--tolerance); such times '
-                              'cannot be compared.')
+            raise ConfigError(
+                f'{name} does not compute what {OURS} computes on {case}{where}: the difference is '
+                f'{difference:.1e} of its size, allowed is {allowed:.0e} (--tolerance); such times '
+                'cannot be compared.'
+            )
     return found
 
 
 COLUMNS = {  # field of a row -> title and format
-    'latency_ms': ('ms', '.2f'), 'iqr_ms': ('iqr ms', '.2f'), 'images_per_s': ('images/s', '.1f'),
-    'peak_mib': ('peak MiB', '.1f'), 'gflop': ('GFLOP', '.2f'),
-    'times_ours': ('time/ours', '.3f'), 'memory_over_ours': ('MiB/ours', '.3f'), 'difference': ('differs', '.0e')}
+    'latency_ms': ('ms', '.2f'),
+    'iqr_ms': ('iqr ms', '.2f'),
+    'images_per_s': ('images/s', '.1f'),
+    'peak_mib': ('peak MiB', '.1f'),
+    'gflop': ('GFLOP', '.2f'),
+    'times_ours': ('time/ours', '.3f'),
+    'memory_over_ours': ('MiB/ours', '.3f'),
+    'difference': ('differs', '.0e'),
+}
 
 
 def format_table(rows: Sequence[Row]) -> str:
     """The rows as aligned text."""
-    lines = [['', *(title for title, _ in COLUMNS.values())], *(
-        [row.implementation, *(format(getattr(row, name), form) for name, (_, form) in COLUMNS.items())]
-        for row in rows)]
-    return '\n'.join(f'{line[0]:<23}' + ''.join(f'{cell:>11}' for cell in line[1:]) for line in lines)
+    lines = [
+        ['', *(title for title, _ in COLUMNS.values())],
+        *(
+            [
+                row.implementation,
+                *(format(getattr(row, name), form) for name, (_, form) in COLUMNS.items()),
+            ]
+            for row in rows
+        ),
+    ]
+    return '\n'.join(
+        f'{line[0]:<23}' + ''.join(f'{cell:>11}' for cell in line[1:]) for line in lines
+    )

@@ -12,12 +12,15 @@ Call = Callable[[], Any]
 
 def clock() -> float:
     """Seconds, once the device has done its work."""
-    from torch.utils.benchmark import timer  # not before, since this import loads setuptools, which changes sys.path
+    # Not before, since this import loads setuptools, which changes sys.path.
+    from torch.utils.benchmark import timer
+
     return timer()
 
 
-def interleaved(calls: Mapping[str, Call], rounds: int, repeats: int = 1,
-                clock: Callable[[], float] = clock) -> dict[str, list[float]]:
+def interleaved(
+    calls: Mapping[str, Call], rounds: int, repeats: int = 1, clock: Callable[[], float] = clock
+) -> dict[str, list[float]]:
     """Seconds on the clock of each call in each round, the mean of ``repeats`` calls in a row.
 
     The order rotates, so no call always runs on the cooler machine.
@@ -37,7 +40,8 @@ def interleaved(calls: Mapping[str, Call], rounds: int, repeats: int = 1,
 def peak_memory(call: Call, device: torch.device) -> int:
     """Peak bytes of torch's allocator during the call, above the bytes before it.
 
-    On a CPU this is computed from the profiler's record of every allocation. It is exact and the same in every run.
+    On a CPU this is computed from the profiler's record of every allocation. It is exact and the
+    same in every run.
     """
     if device.type == 'cuda':
         torch.cuda.synchronize(device)
@@ -48,7 +52,9 @@ def peak_memory(call: Call, device: torch.device) -> int:
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
         call()
     held = peak = 0
-    events = [event for event in record.profiler.kineto_results.events() if event.name() == '[memory]']
+    events = [
+        event for event in record.profiler.kineto_results.events() if event.name() == '[memory]'
+    ]
     for event in sorted(events, key=lambda event: event.start_ns()):
         held += event.nbytes()
         peak = max(peak, held)
@@ -56,7 +62,10 @@ def peak_memory(call: Call, device: torch.device) -> int:
 
 
 def count_flops(call: Call) -> int:
-    """Floating-point operations of matrix products, convolutions and attention. A multiply-add counts as two."""
+    """Floating-point operations of matrix products, convolutions and attention.
+
+    A multiply-add counts as two.
+    """
     with FlopCounterMode(display=False) as counter:
         call()
     return counter.get_total_flops()

@@ -1,1 +1,1 @@
-"""A config for a folder of data, in place of one written by hand: ``vit-plugin train --data FOLDER``."""
+"""A config generated for a folder of data: ``vit-plugin train --data FOLDER``."""

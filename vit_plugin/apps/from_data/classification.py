@@ -34,32 +34,64 @@ def classifier_recipe(request: Request) -> Recipe:
     found = read_classes(request)
     count, scratch = len(found.train), request.from_scratch
     least = 16 if request.is_small else 8  # its BatchNorm needs some images
-    batch_size = min(request.batch_size or batch_size_for(count, 128 if scratch else 64, least), count)
-    epochs = request.epochs or epochs_for(count, batch_size, *(
-        (1500, 10, 100) if request.is_small and get_device() == 'cpu' else (20000, 50, 300) if scratch else
-        (2000, 10, 50)))
+    batch_size = min(
+        request.batch_size or batch_size_for(count, 128 if scratch else 64, least), count
+    )
+    epochs = request.epochs or epochs_for(
+        count,
+        batch_size,
+        *(
+            (1500, 10, 100)
+            if request.is_small and get_device() == 'cpu'
+            else (20000, 50, 300)
+            if scratch
+            else (2000, 10, 50)
+        ),
+    )
     few_steps = scratch and epochs * math.ceil(count / batch_size) < FEW_STEPS
     size = request.img_size or image_size(request, found)
     held_out = f'held out, a tenth of each class by seed {SEED}'
     text = summary(request, found, held_out, epochs, batch_size, (size, size))
     if found.unseen:
-        text += f' None to validate of {", ".join(found.unseen[:5])}{" and others" * (len(found.unseen) > 5)}.'
+        text += (
+            ' None to validate of '
+            f'{", ".join(found.unseen[:5])}{" and others" * (len(found.unseen) > 5)}.'
+        )
     if scratch and count < FEW_IMAGES and size > SMALL:
-        text += (' Few photographs teach little from scratch: --weights '
-                 'timm://vit_small_patch16_224.augreg_in21k_ft_in1k begins with what a model has learnt on millions.')
-    # arXiv:2111.06377, Appendix A.2; arXiv:2205.01580, with twice its rate, since small sets of images give fewer steps
-    learning = ((for_batch(1e-3, 64 if request.is_small else 256, batch_size), 0.1, 1.0, 20) if scratch else
-                (for_batch(5e-4, 256, batch_size), 0.05, 0.75, 10))
+        text += (
+            ' Few photographs teach little from scratch: --weights '
+            'timm://vit_small_patch16_224.augreg_in21k_ft_in1k begins with what a model has '
+            'learnt on millions.'
+        )
+    # arXiv:2111.06377, Appendix A.2; arXiv:2205.01580, with twice its rate, since small sets of
+    # images give fewer steps
+    learning = (
+        (for_batch(1e-3, 64 if request.is_small else 256, batch_size), 0.1, 1.0, 20)
+        if scratch
+        else (for_batch(5e-4, 256, batch_size), 0.05, 0.75, 10)
+    )
     classes = list(found.classes)
     monitor = 'multi-label/mAP' if found.multi_label else 'accuracy/top1'
     sections = dict(
-        **({} if scratch else dict(load_from=request.weights)), classes=classes,
+        **({} if scratch else dict(load_from=request.weights)),
+        classes=classes,
         model=model_of(request, found, size, mixes=scratch and not few_steps),
         data_preprocessor=dict(num_classes=len(classes), **request.normalisation, to_rgb=True),
-        **data_sections(request, found, batch_size, *pipelines(request, size, few_steps),
-                        lambda split: dataset_of(request, found, split), lambda _: metric_of(found)),
-        **adamw(*learning, epochs, batch_size, monitor, request.patience, len(found.val) / count))
-    lists = {list_name(found, split): list_of(found, split) for split, part in found.parts.items() if part}
+        **data_sections(
+            request,
+            found,
+            batch_size,
+            *pipelines(request, size, few_steps),
+            lambda split: dataset_of(request, found, split),
+            lambda _: metric_of(found),
+        ),
+        **adamw(*learning, epochs, batch_size, monitor, request.patience, len(found.val) / count),
+    )
+    lists = {
+        list_name(found, split): list_of(found, split)
+        for split, part in found.parts.items()
+        if part
+    }
     return Recipe(text, sections, [base_of('_base_/default_runtime.py')], found, lists)
 
 
@@ -67,22 +99,27 @@ def read_classes(request: Request) -> Listing:
     """The images and their classes.
 
     Raises:
-        ConfigError: see :func:`~vit_plugin.data.importers.class_folders.read_class_folders`. For a folder with boxes or
-            masks it names ``--task``.
+        ConfigError: see :func:`~vit_plugin.data.importers.class_folders.read_class_folders`. For a
+            folder with boxes or masks it names ``--task``.
     """
     tree = Tree(request.data)
     forms = ' and '.join(form.name for form in forms_of(tree))
     if forms or has_masks(tree):
-        has, task = (f'boxes as {forms}', 'detection') if forms else ('images and masks', 'segmentation')
-        raise ConfigError(f'--data: {request.data!r} has {has}; give --task {task}, or to classify, a folder that has '
-                          'folders of classes alone.')
+        has, task = (
+            (f'boxes as {forms}', 'detection') if forms else ('images and masks', 'segmentation')
+        )
+        raise ConfigError(
+            f'--data: {request.data!r} has {has}; give --task {task}, or to classify, a folder '
+            'that has folders of classes alone.'
+        )
     return read_class_folders(tree, request.work_dir)
 
 
 def is_plain(found: Listing) -> bool:
     """Whether lines of text can hold the images and their classes."""
     return not found.multi_label and all(
-        is_encodable(found.name_of(photo)) for part in found.parts.values() for photo in part)
+        is_encodable(found.name_of(photo)) for part in found.parts.values() for photo in part
+    )
 
 
 def list_name(found: Listing, split: Split) -> str:
@@ -106,50 +143,77 @@ def dataset_of(request: Request, found: Listing, split: Split) -> dict[str, Any]
 
 
 def metric_of(found: Listing) -> dict[str, Any]:
-    """The mean of the classes' average precision where an image may have several, else the accuracy."""
+    """Mean average precision over classes if an image may have several, else the accuracy."""
     if found.multi_label:
         return dict(type='AveragePrecision')
-    return dict(type='Accuracy', topk=(1, 5) if len(found.classes) > 5 else (1, ))
+    return dict(type='Accuracy', topk=(1, 5) if len(found.classes) > 5 else (1,))
 
 
 def image_size(request: Request, found: Listing) -> int:
-    """The size of the weights' images. From scratch that of the data, with at least 4 x 4 patches and up to 224 px."""
+    """The image size of the weights, or from scratch that of the data.
+
+    From scratch it has at least 4 x 4 patches and at most 224 px.
+    """
     if not request.from_scratch:
         return request.native_size()
     shorter = min(typical_size(found.train))
     stride = request.meta_backbone(shorter).patch_embed.stride
-    return min(max(rounded_up(shorter, stride), FEWEST_PATCHES * stride),
-               LARGEST_OF_SMALL if request.is_small else LARGEST)
+    return min(
+        max(rounded_up(shorter, stride), FEWEST_PATCHES * stride),
+        LARGEST_OF_SMALL if request.is_small else LARGEST,
+    )
 
 
 def model_of(request: Request, found: Listing, size: int, mixes: bool) -> dict[str, Any]:
     """The classifier. It may mix images in training."""
     num_classes = len(found.classes)
     parts = classifier_parts(**{**request.backbone(size), 'img_size': size})
-    head = dict(type='vit_plugin.ViTClsHead', num_classes=num_classes, in_channels=parts.in_channels,
-                loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1, mode='original'))
+    head = dict(
+        type='vit_plugin.ViTClsHead',
+        num_classes=num_classes,
+        in_channels=parts.in_channels,
+        loss=dict(type='LabelSmoothLoss', label_smooth_val=0.1, mode='original'),
+    )
     if found.multi_label:
-        head = dict(type='MultiLabelLinearClsHead', num_classes=num_classes, in_channels=parts.in_channels)
+        head = dict(
+            type='MultiLabelLinearClsHead', num_classes=num_classes, in_channels=parts.in_channels
+        )
     optional = dict(neck=parts.neck) if parts.neck else {}
     if mixes and not found.multi_label:
         optional['train_cfg'] = dict(augments=[dict(type='Mixup', alpha=0.2)])
     return dict(type='ImageClassifier', backbone=parts.backbone, head=head, **optional)
 
 
-def pipelines(request: Request, size: int, few_steps: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The steps for an image in training, and in a test, where they are timm's ``crop_pct`` and ``crop_mode``.
+def pipelines(
+    request: Request, size: int, few_steps: bool
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The steps for an image in training and in a test, with timm's ``crop_pct`` and ``crop_mode``.
 
     A training of few steps sees no image often, and learns slower from augmented ones.
     """
     pixels = request.pixels
-    resize = dict(interpolation=pixels['interpolation'], backend='pillow')  # which timm and transformers resize with
-    augment = dict(type='RandAugment', policies='timm_increasing', num_policies=2, magnitude_level=10)
-    train = [dict(type='vit_plugin.LoadImage'),
-             dict(type='RandomResizedCrop', scale=size, crop_ratio_range=(0.5 if few_steps else 0.25, 1.0), **resize),
-             *([] if request.no_flip else [dict(type='RandomFlip', prob=0.5, direction='horizontal')]),
-             *([augment] if request.from_scratch and not few_steps else []), dict(type='PackInputs')]
+    # Which timm and transformers resize with.
+    resize = dict(interpolation=pixels['interpolation'], backend='pillow')
+    augment = dict(
+        type='RandAugment', policies='timm_increasing', num_policies=2, magnitude_level=10
+    )
+    train = [
+        dict(type='vit_plugin.LoadImage'),
+        dict(
+            type='RandomResizedCrop',
+            scale=size,
+            crop_ratio_range=(0.5 if few_steps else 0.25, 1.0),
+            **resize,
+        ),
+        *([] if request.no_flip else [dict(type='RandomFlip', prob=0.5, direction='horizontal')]),
+        *([augment] if request.from_scratch and not few_steps else []),
+        dict(type='PackInputs'),
+    ]
     larger, squash = math.floor(size / pixels['crop_pct']), pixels['crop_mode'] == 'squash'
-    step = (dict(type='Resize', scale=(larger, larger), **resize) if squash else
-            dict(type='ResizeEdge', scale=larger, edge='short', **resize))
+    step = (
+        dict(type='Resize', scale=(larger, larger), **resize)
+        if squash
+        else dict(type='ResizeEdge', scale=larger, edge='short', **resize)
+    )
     crop = [] if squash and larger == size else [dict(type='CenterCrop', crop_size=size)]
     return train, [dict(type='LoadImageFromFile'), step, *crop, dict(type='PackInputs')]

@@ -62,7 +62,7 @@ def _sizes(listing: Listing) -> dict[str, list[int]]:
 
 
 def as_text(listing: Listing) -> str:
-    """A table with a row for each part, the sizes, and a line for each kind of what was left out or repaired."""
+    """A table: a row per part, the sizes, and a line for each kind of omission or repair."""
     facts = facts_of(listing)
     rows = [['', 'images', 'objects', 'classes', 'smallest class', 'largest class']]
     for split, part in facts['parts'].items():
@@ -94,7 +94,7 @@ def as_text(listing: Listing) -> str:
 
 
 def as_markdown(listing: Listing) -> str:
-    """The page ``data_report.md``: images and objects of each class and part, and what was left out or repaired."""
+    """The page ``data_report.md``: images and objects by class and part, omissions and repairs."""
     facts = facts_of(listing)
     parts = facts['parts']
     lines = [

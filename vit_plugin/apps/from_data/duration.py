@@ -16,9 +16,9 @@ from torch import nn
 
 from vit_plugin.visualization.data_pictures import kept_generators
 
-HOUR, MINUTE = 3600., 60.  # seconds
+HOUR, MINUTE = 3600.0, 60.0  # seconds
 # Seconds of a step that are measured well enough, and those of one that is at its first time.
-ENOUGH, LONG = 0.5, 2.
+ENOUGH, LONG = 0.5, 2.0
 FEWEST_PIXELS = 64  # of a side that is proposed
 
 
@@ -71,7 +71,7 @@ def validations(runner: Runner) -> int:
 def seconds_of_batch(loader: Any, use: Callable[[Any], Any], model: nn.Module) -> float:
     """Seconds per batch: reading it, and its use by the model."""
     whole = min(loader.batch_size or 1, len(loader.dataset))
-    images, using = 1, 0.
+    images, using = 1, 0.0
     while not using or (images < whole and using < ENOUGH):
         images = min(2 * images, whole)
         batch, reading = timed(first_batch, loader, images)

@@ -41,7 +41,7 @@ def anchors(boxes: np.ndarray, side: int) -> tuple[int, int]:
     """
     small, large = (side * share for share in extremes(boxes))
     if not small:
-        small, large = 4. * FINEST, 64. * FINEST  # RetinaNet's own
+        small, large = 4.0 * FINEST, 64.0 * FINEST  # RetinaNet's own
     octave = int(2 ** np.clip(round(math.log2(small / FINEST)), 0, 2))
     doublings = math.log2(large / (octave * FINEST * LARGEST_ANCHOR))
     return octave, int(np.clip(math.ceil(doublings) + 1, 3, 5))
@@ -51,6 +51,6 @@ def extremes(boxes: np.ndarray) -> tuple[float, float]:
     """The sizes of a small and of a large object, as shares like the boxes; 0 without boxes."""
     sides = np.sqrt(boxes.prod(axis=1))
     if not (sides > 0).any():
-        return 0., 0.
+        return 0.0, 0.0
     small, large = np.quantile(sides[sides > 0], [SMALL, LARGE])
     return float(small), float(large)

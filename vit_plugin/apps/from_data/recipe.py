@@ -22,13 +22,14 @@ COMMENTS = {
     'load_from': 'The weights to start from.',
     'train_pipeline': 'What is done to an image in training, and in a test.',
     'train_dataloader': 'The images.',
-    'optim_wrapper': 'How it learns. The schedule is made for `schedule_length` epochs, and scaled to `max_epochs`.',
+    'optim_wrapper': 'The schedule of `schedule_length` epochs is scaled to `max_epochs`.',
 }
 
 
 @dataclass(frozen=True)
 class Reference:
     """The name of an earlier section, which stands for its value."""
+
     section: str
 
     def __str__(self) -> str:
@@ -38,6 +39,7 @@ class Reference:
 @dataclass
 class Recipe:
     """A config that is not yet written."""
+
     text: str  # what it does, in sentences
     sections: dict[str, Any]  # the settings in order, with a Reference where one is used again
     bases: Sequence[str]  # files of _base_
@@ -45,41 +47,78 @@ class Recipe:
     files: Mapping[str, str]  # the lists of images, for the work directory: name -> content
 
 
-def summary(request: Request, listing: Listing, held_out: str, epochs: int, batch_size: int,
-            size: tuple[int, int]) -> str:
+def summary(
+    request: Request,
+    listing: Listing,
+    held_out: str,
+    epochs: int,
+    batch_size: int,
+    size: tuple[int, int],
+) -> str:
     """The images and the length of a training, in sentences."""
     train, val = len(listing.train), len(listing.val)
     purpose = held_out if listing.held_out else 'to validate'
-    test = f', {counted(len(listing.parts["test"]), "image")} for vit-plugin test' if listing.parts['test'] else ''
+    test = (
+        f', {counted(len(listing.parts["test"]), "image")} for vit-plugin test'
+        if listing.parts['test']
+        else ''
+    )
     start = 'From scratch' if request.from_scratch else 'Fine-tuned'
-    return (f'{counted(train, "image")} to train on, {counted(val, "image")} {purpose}{test}. '
-            f'{start}, {counted(epochs, "epoch")} of {counted(math.ceil(train / batch_size), "step")}, images within '
-            f'{size[0]} x {size[1]} pixels.')
+    return (
+        f'{counted(train, "image")} to train on, {counted(val, "image")} {purpose}{test}. '
+        f'{start}, {counted(epochs, "epoch")} of '
+        f'{counted(math.ceil(train / batch_size), "step")}, images within {size[0]} x {size[1]} '
+        'pixels.'
+    )
 
 
-def data_sections(request: Request, listing: Listing, batch_size: int, train_pipeline: list, test_pipeline: list,
-                  dataset: Callable[[Split], dict], metric: Callable[[Split], dict]) -> dict[str, Any]:
-    """Pipelines, loaders and metrics. A test reads its own part of the data, or without one what validates.
+def data_sections(
+    request: Request,
+    listing: Listing,
+    batch_size: int,
+    train_pipeline: list,
+    test_pipeline: list,
+    dataset: Callable[[Split], dict],
+    metric: Callable[[Split], dict],
+) -> dict[str, Any]:
+    """Pipelines, loaders and metrics. A test reads its own part of the data, or that of validation.
 
     Args:
-        dataset, metric: for a part of the data, its data set without pipeline and classes, and its metric.
+        dataset, metric: for a part of the data, its data set without pipeline and classes, and its
+            metric.
     """
+
     def loader(split: Split, pipeline: str, **sampler: Any) -> dict[str, Any]:
-        part = dict(dataset(split), metainfo=dict(classes=Reference('classes')), pipeline=Reference(pipeline))
+        part = dict(
+            dataset(split),
+            metainfo=dict(classes=Reference('classes')),
+            pipeline=Reference(pipeline),
+        )
         if split != 'train':
             part = dict(part, test_mode=True)
         elif request.balance:  # classes with less than the mean share are repeated
-            part = dict(type='ClassBalancedDataset', oversample_thr=1 / len(listing.classes), dataset=part)
-        return dict(batch_size=batch_size, num_workers=data_workers(), sampler=sampler, dataset=part)
+            part = dict(
+                type='ClassBalancedDataset', oversample_thr=1 / len(listing.classes), dataset=part
+            )
+        return dict(
+            batch_size=batch_size, num_workers=data_workers(), sampler=sampler, dataset=part
+        )
 
     sections = dict(
-        train_pipeline=train_pipeline, test_pipeline=test_pipeline,
-        train_dataloader=loader('train', 'train_pipeline', type='vit_plugin.DefaultSampler', shuffle=True),
+        train_pipeline=train_pipeline,
+        test_pipeline=test_pipeline,
+        train_dataloader=loader(
+            'train', 'train_pipeline', type='vit_plugin.DefaultSampler', shuffle=True
+        ),
         val_dataloader=loader('val', 'test_pipeline', type='DefaultSampler', shuffle=False),
         val_evaluator=metric('val'),
-        test_dataloader=Reference('val_dataloader'), test_evaluator=Reference('val_evaluator'))
+        test_dataloader=Reference('val_dataloader'),
+        test_evaluator=Reference('val_evaluator'),
+    )
     if listing.parts['test']:
-        sections['test_dataloader'] = loader('test', 'test_pipeline', type='DefaultSampler', shuffle=False)
+        sections['test_dataloader'] = loader(
+            'test', 'test_pipeline', type='DefaultSampler', shuffle=False
+        )
         sections['test_evaluator'] = metric('test')
     return sections
 
@@ -90,7 +129,9 @@ def text_of(recipe: Recipe, request: Request) -> str:
     Raises:
         ConfigError: for a name with ``{{``, which MMEngine replaces, or one that is no text.
     """
-    title = f'{request.title} on {request.data}, {counted(len(recipe.sections["classes"]), "class")}.'
+    title = (
+        f'{request.title} on {request.data}, {counted(len(recipe.sections["classes"]), "class")}.'
+    )
     docstring = '\n\n'.join([title, f'    {request.command()}', fill(recipe.text, 110)])
     escaped = docstring.replace('\\', r'\\').replace('"""', r'\"\"\"')
     lines = [f'"""{escaped}\n"""', '', Config(dict(_base_=list(recipe.bases))).pretty_text]
@@ -100,6 +141,8 @@ def text_of(recipe: Recipe, request: Request) -> str:
         lines.append(Config({name: value}).pretty_text)
     text = '\n'.join(lines)
     if '{{' in text or any('\ud800' <= letter <= '\udfff' for letter in text):
-        raise ConfigError(f'--data: a config for {request.data!r} would not be read back the same; give the folder '
-                          'and its classes names without {{ and of usual characters.')
+        raise ConfigError(
+            f'--data: a config for {request.data!r} would not be read back the same; give the '
+            'folder and its classes names without {{ and of usual characters.'
+        )
     return text

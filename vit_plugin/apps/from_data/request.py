@@ -24,30 +24,44 @@ from vit_plugin.zoo.pixels import data_config_of
 DEFAULT_TASK = 'classification'
 MOST_FILES = 200  # whose size is read
 POOLED = ('cls_token', 'avg_featmap')  # what a classifier takes without a neck
-# The model without --arch and --weights, by the shorter side of the images in pixels: the row that is the last one not
-# above it. It learns few small images in minutes of one core (docs/results.md).
+# The model without --arch and --weights, by the shorter side of the images in pixels: the row that
+# is the last one not above it. It learns few small images in minutes of one core (docs/results.md).
 SMALL, LARGE = 64, 144
 BLOCKS: dict[str, Any] = dict(embed_dims=192, num_layers=2, num_heads=3, feedforward_channels=384)
 SMALL_HYBRIDS: dict[int, dict[str, Any]] = {
     0: dict(  # that of the recipe for CIFAR-10
         arch=BLOCKS,
-        patch_embed=dict(type='PooledResNetEmbed', channels=(24, 64, 128, 192), patch_size=1,
-                         projection=False, whitened=True, skip=False, channels_last=True),
+        patch_embed=dict(
+            type='PooledResNetEmbed',
+            channels=(24, 64, 128, 192),
+            patch_size=1,
+            projection=False,
+            whitened=True,
+            skip=False,
+            channels_last=True,
+        ),
         numerics=dict(act_cfg=dict(approximate='none'), stem_norm_cfg=dict(type='BN')),
-        encoder=dict(layer_scale_init_value=0.1)),
+        encoder=dict(layer_scale_init_value=0.1),
+    ),
     SMALL: dict(  # one more stage, and GroupNorm for the small batches of boxes and masks
         arch=BLOCKS,
         patch_embed=dict(type='PooledResNetEmbed', channels=(16, 32, 64, 128), patch_size=2),
-        numerics=dict(stem_norm_cfg=dict(num_groups=8))),
+        numerics=dict(stem_norm_cfg=dict(num_groups=8)),
+    ),
     LARGE: dict(  # that of the recipe for BCCD: no convolution at full resolution, which costs most
         arch=dict(BLOCKS, num_layers=4, feedforward_channels=768),
         patch_embed=dict(type='ResNetEmbed', stage_depths=(2, 3), width=32, patch_size=2),
-        numerics=dict(stem_norm_cfg=dict(num_groups=8)))}
+        numerics=dict(stem_norm_cfg=dict(num_groups=8)),
+    ),
+}
 # The first and the last row of a task. The last one, with maps from a stride of 4 on, misses thin
 # shapes in masks (docs/results.md).
 ROWS = dict(
-    classification=(0, SMALL), detection=(SMALL, LARGE), instance=(SMALL, LARGE),
-    segmentation=(SMALL, SMALL))
+    classification=(0, SMALL),
+    detection=(SMALL, LARGE),
+    instance=(SMALL, LARGE),
+    segmentation=(SMALL, SMALL),
+)
 
 
 @dataclass
@@ -55,11 +69,14 @@ class Request:
     """A request in place of a config. The fields are flags of ``vit-plugin train``.
 
     Raises:
-        ConfigError: if the arch is unknown, if there are no such weights, or if they do not say their model.
+        ConfigError: if the arch is unknown, if there are no such weights, or if they do not say
+            their model.
     """
+
     data: str  # folder of the images
     task: str = DEFAULT_TASK  # a key of TASKS
-    arch: str = ''  # see vit_plugin.arch.parse_arch; default: what the weights say, or one of SMALL_HYBRIDS
+    # See vit_plugin.arch.parse_arch; default: what the weights say, or one of SMALL_HYBRIDS.
+    arch: str = ''
     weights: str | None = None  # a path, https://, timm:// or hf://; None: from scratch
     epochs: int | None = None  # None, here and below: the recipe chooses
     batch_size: int | None = None
@@ -77,8 +94,10 @@ class Request:
         if self.arch:
             parse_arch(self.arch)
         elif self.weights and not self.saved_backbone:
-            raise ConfigError(f'--weights {self.weights!r} do not say of which model they are; give --arch, its name, '
-                              'such as R50+B/16.')
+            raise ConfigError(
+                f'--weights {self.weights!r} do not say of which model they are; give --arch, its '
+                'name, such as R50+B/16.'
+            )
         if not self.work_dir:
             self.work_dir = str(Path('work_dirs', Path(self.data).resolve().name))
 
@@ -103,7 +122,7 @@ class Request:
         return self.arch or ('A small hybrid' if self.is_small else f'The model of {self.weights}')
 
     def backbone(self, size: int) -> dict[str, Any]:
-        """The arguments of the backbone, without its image size, for images whose shorter side has so many pixels."""
+        """The backbone's arguments, except its image size, for images with this shorter side."""
         if self.arch:
             return dict(arch=self.arch)
         if self.weights:
@@ -116,18 +135,27 @@ class Request:
 
     def command(self) -> str:
         """The command line that says the same."""
-        flags = [f'--{name.replace("_", "-")}' + f' {shlex.quote(str(value))}' * (value is not True)
-                 for name, value in asdict(self).items() if value and (name, value) != ('task', DEFAULT_TASK)]
+        flags = [
+            f'--{name.replace("_", "-")}' + f' {shlex.quote(str(value))}' * (value is not True)
+            for name, value in asdict(self).items()
+            if value and (name, value) != ('task', DEFAULT_TASK)
+        ]
         return ' '.join(['vit-plugin train', *flags])
 
     @cached_property
     def saved(self) -> dict[str, Any]:
-        """The weights' own settings of their images, see :func:`~vit_plugin.weights.training.training_settings`."""
+        """The weights' image settings.
+
+        See :func:`~vit_plugin.weights.training.training_settings`.
+        """
         return training_settings(self.weights)
 
     @cached_property
     def saved_backbone(self) -> dict[str, Any]:
-        """The backbone in the weights, a stranger's: it is built where it can open nothing, before it is a config."""
+        """The backbone in a stranger's weights, built where it can open nothing.
+
+        So it is checked before it becomes a config.
+        """
         arguments = saved_backbone(self.weights)
         if arguments:
             with closed(self.weights), torch.device('meta'):
@@ -142,12 +170,18 @@ class Request:
     @property
     def normalisation(self) -> dict[str, Any]:
         """The arguments of a ``data_preprocessor`` for images that are read in BGR."""
-        return {key: [round(255 * value, 3) for value in self.pixels[key]] for key in ('mean', 'std')}
+        return {
+            key: [round(255 * value, 3) for value in self.pixels[key]] for key in ('mean', 'std')
+        }
 
     def native_size(self) -> int:
-        """The image size of the weights' training or of the model that they or the arch name, its longer side."""
+        """The longer side of the training images of the weights, or of the model they name."""
         name = self.weights if str(self.weights).startswith('timm://') else self.arch
-        size = parse_arch(name or self.saved_backbone['arch']).complete(img_size=self.saved.get('img_size')).img_size
+        size = (
+            parse_arch(name or self.saved_backbone['arch'])
+            .complete(img_size=self.saved.get('img_size'))
+            .img_size
+        )
         return size if isinstance(size, int) else max(size)
 
     def assumed(self) -> str:
@@ -158,7 +192,10 @@ class Request:
         if self.img_size is None and self.task == DEFAULT_TASK:
             needed['img_size'] = 'size'
         missing = ' and the '.join(words for key, words in needed.items() if key not in self.saved)
-        return f'The weights do not say the {missing} of their images; those of the arch are assumed.' * bool(missing)
+        return (
+            f'The weights do not say the {missing} of their images; those of the arch are assumed.'
+            * bool(missing)
+        )
 
     def meta_backbone(self, size: int, **arguments: Any) -> VisionTransformer:
         """The backbone without memory for its weights."""
@@ -167,7 +204,10 @@ class Request:
 
 
 def image_scale(request: Request, photos: Sequence[Photo], largest: int) -> tuple[int, int]:
-    """Width and height within which images are resized: those of the data, with a longer side up to ``largest``."""
+    """Width and height that images are resized within: the data's, its longer side capped.
+
+    The cap is ``largest``.
+    """
     sides = typical_size(photos)
     longer = request.img_size or min(max(sides), largest)
     width, height = (max(round(side * longer / max(sides)), 1) for side in sides)
@@ -180,18 +220,24 @@ def typical_size(photos: Sequence[Photo]) -> tuple[int, int]:
     Raises:
         ConfigError: if none of them can be read.
     """
-    chosen = [photos[i] for i in np.linspace(0, len(photos) - 1, min(len(photos), MOST_FILES)).astype(int)]
+    chosen = [
+        photos[i] for i in np.linspace(0, len(photos) - 1, min(len(photos), MOST_FILES)).astype(int)
+    ]
     sizes = [photo.size for photo in chosen if any(photo.size)]
     sizes = sizes or [photo.size for photo in read_sizes(chosen, Findings())]
     if not sizes:
-        raise ConfigError(f'--data: none of the images can be read, such as {str(photos[0].path)!r}.')
+        raise ConfigError(
+            f'--data: none of the images can be read, such as {str(photos[0].path)!r}.'
+        )
     width, height = np.median(sizes, axis=0)
     return int(width), int(height)
 
 
 def data_workers() -> int:
     """Processes that load data: one for each core that this process may use, and at most 4."""
-    return min(4, len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1)
+    return min(
+        4, len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
+    )
 
 
 def rounded_up(size: int, stride: int) -> int:

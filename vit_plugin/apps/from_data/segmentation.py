@@ -1,4 +1,4 @@
-"""The recipe of a segmentor with the head of SegFormer (arXiv:2105.15203) for a folder of images and masks."""
+"""The recipe of a segmentor with SegFormer's head (arXiv:2105.15203) for images and masks."""
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
@@ -39,30 +39,60 @@ def segmentor_recipe(request: Request) -> Recipe:
     scale = image_scale(request, found.train, LARGEST)
     text = summary(request, found, HELD_OUT, epochs, batch_size, scale)
     if request.balance:
-        raise ConfigError('--balance is for images of classes and boxes; a mask has many classes: leave it out.')
+        raise ConfigError(
+            '--balance is for images of classes and boxes; a mask has many classes: leave it out.'
+        )
     rate, layer_decay = ((1e-3, 4), 1.0) if scratch else ((1e-4, 16), 0.8)
-    schedule = adamw(for_batch(*rate, batch_size), 0.05, layer_decay, 12, epochs, batch_size, 'mIoU', request.patience,
-                     len(found.val) / count)
+    schedule = adamw(
+        for_batch(*rate, batch_size),
+        0.05,
+        layer_decay,
+        12,
+        epochs,
+        batch_size,
+        'mIoU',
+        request.patience,
+        len(found.val) / count,
+    )
     schedule['default_hooks']['checkpoint'] |= dict(save_best='mIoU', rule='greater')
-    sections = dict(classes=list(found.classes), model=model_of(request, found, scale),
-                    **data_sections(request, found, batch_size, *pipelines(request, scale),
-                                    lambda split: dataset_of(request, found, split),
-                                    lambda _: dict(type='IoUMetric', iou_metrics=['mIoU'])),
-                    **schedule, log_processor=dict(by_epoch=True))
-    files = {f'{split}.txt': found.as_lines(part, labelled=False) for split, part in found.parts.items() if part}
+    sections = dict(
+        classes=list(found.classes),
+        model=model_of(request, found, scale),
+        **data_sections(
+            request,
+            found,
+            batch_size,
+            *pipelines(request, scale),
+            lambda split: dataset_of(request, found, split),
+            lambda _: dict(type='IoUMetric', iou_metrics=['mIoU']),
+        ),
+        **schedule,
+        log_processor=dict(by_epoch=True),
+    )
+    files = {
+        f'{split}.txt': found.as_lines(part, labelled=False)
+        for split, part in found.parts.items()
+        if part
+    }
     return Recipe(text, sections, [base_of('_base_/mmseg_runtime.py')], found, files)
 
 
 def dataset_of(request: Request, found: Listing, split: Split) -> dict[str, Any]:
-    """MMSegmentation's data set of a part, whose masks are those that :func:`write_masks` writes."""
+    """MMSegmentation's data set of a part, with the masks that :func:`write_masks` writes."""
     folder = Path(request.absolute_work_dir)
-    return dict(type='BaseSegDataset', ann_file=str(folder / f'{split}.txt'), img_suffix='', seg_map_suffix='.png',
-                reduce_zero_label=False,
-                data_prefix=dict(img_path=str(found.root), seg_map_path=str(folder / MASKS)))
+    return dict(
+        type='BaseSegDataset',
+        ann_file=str(folder / f'{split}.txt'),
+        img_suffix='',
+        seg_map_suffix='.png',
+        reduce_zero_label=False,
+        data_prefix=dict(img_path=str(found.root), seg_map_path=str(folder / MASKS)),
+    )
 
 
 def write_masks(found: Listing, folder: Path) -> None:
     """Write the class of each pixel of all photographs, ``folder/masks/PHOTOGRAPH.png``."""
+
     def write(photo: Photo) -> None:
         target = folder / MASKS / f'{found.name_of(photo)}.png'
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -74,7 +104,7 @@ def write_masks(found: Listing, folder: Path) -> None:
 
 
 def model_of(request: Request, found: Listing, scale: tuple[int, int]) -> dict[str, Any]:
-    """The maps of a hybrid's CNN and its tokens, or the map of a plain transformer, under the all-MLP head."""
+    """Maps of a hybrid's CNN and its tokens, or a plain transformer's map, for the all-MLP head."""
     arguments = {**request.backbone(min(scale)), 'img_size': crop_of(scale)}
     if not request.arch.startswith('timm://'):
         arguments['with_cls_token'] = False
@@ -83,14 +113,30 @@ def model_of(request: Request, found: Listing, scale: tuple[int, int]) -> dict[s
     if not request.from_scratch:
         arguments['init_cfg'] = dict(type='Pretrained', checkpoint=request.weights)
     channels = list(built.channels)
-    head = dict(type='SegformerHead', in_channels=channels, in_index=list(range(len(channels))), channels=CHANNELS,
-                num_classes=len(found.classes), norm_cfg=dict(type='GN', num_groups=16), align_corners=False,
-                loss_decode=dict(type='CrossEntropyLoss', avg_non_ignore=True))
+    head = dict(
+        type='SegformerHead',
+        in_channels=channels,
+        in_index=list(range(len(channels))),
+        channels=CHANNELS,
+        num_classes=len(found.classes),
+        norm_cfg=dict(type='GN', num_groups=16),
+        align_corners=False,
+        loss_decode=dict(type='CrossEntropyLoss', avg_non_ignore=True),
+    )
     return dict(
-        type='EncoderDecoder', backbone=dict(type='vit_plugin.VisionTransformer', **arguments), decode_head=head,
-        data_preprocessor=dict(type='SegDataPreProcessor', **request.normalisation, bgr_to_rgb=True,
-                               size=crop_of(scale), seg_pad_val=255),
-        train_cfg=dict(), test_cfg=dict(mode='whole'))
+        type='EncoderDecoder',
+        backbone=dict(type='vit_plugin.VisionTransformer', **arguments),
+        decode_head=head,
+        data_preprocessor=dict(
+            type='SegDataPreProcessor',
+            **request.normalisation,
+            bgr_to_rgb=True,
+            size=crop_of(scale),
+            seg_pad_val=255,
+        ),
+        train_cfg=dict(),
+        test_cfg=dict(mode='whole'),
+    )
 
 
 def crop_of(scale: tuple[int, int]) -> tuple[int, int]:
@@ -99,15 +145,23 @@ def crop_of(scale: tuple[int, int]) -> tuple[int, int]:
     return rounded_up(height, 32), rounded_up(width, 32)
 
 
-def pipelines(request: Request, scale: tuple[int, int]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def pipelines(
+    request: Request, scale: tuple[int, int]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The steps for an image in training, and in a test."""
     resize = dict(type='RandomResize', scale=scale, ratio_range=(0.75, 1.5), keep_ratio=True)
     train: list[dict[str, Any]] = [
-        dict(type='vit_plugin.LoadImage'), dict(type='LoadAnnotations'), resize,
+        dict(type='vit_plugin.LoadImage'),
+        dict(type='LoadAnnotations'),
+        resize,
         dict(type='RandomCrop', crop_size=crop_of(scale), cat_max_ratio=0.9),
-        *([] if request.no_flip else [dict(type='RandomFlip', prob=0.5)]), dict(type='PackSegInputs')]
+        *([] if request.no_flip else [dict(type='RandomFlip', prob=0.5)]),
+        dict(type='PackSegInputs'),
+    ]
     test: list[dict[str, Any]] = [
-        dict(type='LoadImageFromFile'), dict(type='Resize', scale=scale, keep_ratio=True),
+        dict(type='LoadImageFromFile'),
+        dict(type='Resize', scale=scale, keep_ratio=True),
         dict(type='LoadAnnotations'),  # after the resize: maps are compared in the file's pixels
-        dict(type='PackSegInputs')]
+        dict(type='PackSegInputs'),
+    ]
     return train, test

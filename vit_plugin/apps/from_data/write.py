@@ -28,19 +28,24 @@ NAME = 'config.py'
 DIGITS = 'digits'  # the data that is always at hand
 # A task is a row here and a file with its recipe.
 TASKS: dict[str, Callable[[Request], Recipe]] = {
-    'classification': classifier_recipe, 'detection': detector_recipe, 'instance': instance_recipe,
-    'segmentation': segmentor_recipe}
+    'classification': classifier_recipe,
+    'detection': detector_recipe,
+    'instance': instance_recipe,
+    'segmentation': segmentor_recipe,
+}
 
 
 def write_config(request: Request) -> Path:
-    """Write ``config.py``, the lists of images and ``data_report.*`` into the work directory, and print what they say.
+    """Write ``config.py``, the image lists and ``data_report.*``, and print their summary.
+
+    They are in the work directory.
 
     Returns:
         The path of the config.
 
     Raises:
-        ConfigError: if the data cannot be trained on, or if the work directory has another ``config.py``, which is left
-            as it is.
+        ConfigError: if the data cannot be trained on, or if the work directory has another
+            ``config.py``, which is left as it is.
     """
     if request.task not in TASKS:
         raise ConfigError(f'--task {request.task!r} is not one of {", ".join(TASKS)}.')
@@ -50,24 +55,31 @@ def write_config(request: Request) -> Path:
     recipe = TASKS[request.task](request)
     recipe.text = ' '.join(filter(None, [recipe.text, request.assumed()]))
     folder, listing = Path(request.work_dir), recipe.listing
-    files = {folder / name: text for name, text in {NAME: text_of(recipe, request), **recipe.files}.items()}
+    files = {
+        folder / name: text
+        for name, text in {NAME: text_of(recipe, request), **recipe.files}.items()
+    }
     for path, text in files.items():
         if path.is_file() and read_text(path) != text:
-            raise ConfigError(f'The work directory {request.work_dir!r} has another {path.name}; continue with that '
-                              f'one by vit-plugin train {folder / NAME}, or give another --work-dir.')
+            raise ConfigError(
+                f'The work directory {request.work_dir!r} has another {path.name}; continue with '
+                f'that one by vit-plugin train {folder / NAME}, or give another --work-dir.'
+            )
     if listing.masks:
         write_masks(listing, folder)
     for path, text in files.items():
         write_text(path, text)
     write_text(folder / 'data_report.md', data_report.as_markdown(listing))
     write_text(folder / 'data_report.json', data_report.as_json(listing))
-    print(f'{request.data}: {counted(len(listing.classes), "class")}. {recipe.text}\n{data_report.as_text(listing)}\n'
-          f'The config is {folder / NAME}.')
+    print(
+        f'{request.data}: {counted(len(listing.classes), "class")}. '
+        f'{recipe.text}\n{data_report.as_text(listing)}\nThe config is {folder / NAME}.'
+    )
     return folder / NAME
 
 
 def draw_pictures(config: Path) -> list[Path]:
-    """Draw the labels and a batch of what a written config trains on, next to it. Returns the pictures.
+    """Draw the labels and a training batch of a written config, next to it. Return the pictures.
 
     Raises:
         MissingExtraError: if there are boxes or masks, and supervision is not installed.
@@ -76,5 +88,8 @@ def draw_pictures(config: Path) -> list[Path]:
     import_data_sets(cfg.default_scope)
     # pycocotools prints what it does.
     with DefaultScope.overwrite_default_scope(cfg.default_scope), redirect_stdout(io.StringIO()):
-        train, val = (DATASETS.build(read_by_us(cfg[f'{split}_dataloader'].dataset)) for split in ('train', 'val'))
+        train, val = (
+            DATASETS.build(read_by_us(cfg[f'{split}_dataloader'].dataset))
+            for split in ('train', 'val')
+        )
         return draw_data(train, config.parent, val)

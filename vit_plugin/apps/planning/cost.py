@@ -7,8 +7,9 @@ from vit_plugin.engine.throughput import GPU_TFLOPS
 from vit_plugin.errors import ConfigError
 
 # Dense TFLOP/s of one NVIDIA H100 SXM (its data sheet), by the type that products are computed in.
-PEAK_TFLOPS = {'bfloat16': GPU_TFLOPS['H100'], 'float32': 67.}
-GIGABYTES_PER_S = dict(within=450., between=50.)  # NVLink 4 and one 400 Gb/s card per GPU, in one direction
+PEAK_TFLOPS = {'bfloat16': GPU_TFLOPS['H100'], 'float32': 67.0}
+# NVLink 4 and one 400 Gb/s card per GPU, in one direction.
+GIGABYTES_PER_S = dict(within=450.0, between=50.0)
 
 # bfloat16 TFLOP/s of one TPUv3 core: half a chip's 123 (cloud.google.com/tpu/docs/v3).
 TPU_V3_CORE_TFLOPS = 61.5
@@ -23,24 +24,28 @@ DAY = 24 * 3600
 @dataclass(frozen=True)
 class Cluster:
     """The cluster that a run is planned for."""
+
     gpus: int
     gpus_per_node: int
     memory: int  # bytes of a GPU that a run may take
     peak_tflops: float  # what a GPU computes at best
     utilisation: float  # which part of that arithmetic reaches
-    gigabytes_per_s: Mapping[str, float]  # of a GPU's links within and between machines, in one direction
+    # Of a GPU's links within and between machines, in one direction.
+    gigabytes_per_s: Mapping[str, float]
 
     def __post_init__(self) -> None:
         if self.gpus > self.gpus_per_node and self.gpus % self.gpus_per_node:
-            raise ConfigError(f'--gpus {self.gpus} does not fill machines of --gpus-per-node {self.gpus_per_node}; '
-                              'give a multiple of it.')
+            raise ConfigError(
+                f'--gpus {self.gpus} does not fill machines of --gpus-per-node '
+                f'{self.gpus_per_node}; give a multiple of it.'
+            )
 
     def arithmetic_s(self, flops: float) -> float:
         """Seconds that a GPU takes for a number of operations."""
         return flops / (self.peak_tflops * 1e12 * self.utilisation)
 
     def messages_s(self, traffic: Mapping[str, float]) -> float:
-        """Seconds in which a GPU receives these bytes ``within`` and ``between`` machines, both at the same time."""
+        """Seconds for a GPU to receive bytes ``within`` and ``between`` machines concurrently."""
         return max(traffic[link] / (speed * 1e9) for link, speed in self.gigabytes_per_s.items())
 
     def core_days(self, flops: float) -> float:
@@ -64,7 +69,9 @@ def images_of_run(cfg: Mapping, global_batch: int, images: int | None = None) ->
         return loop['max_iters'] * global_batch
     if not loop.get('max_epochs'):
         return None
-    kind = str((cfg.get('train_dataloader') or {}).get('dataset', {}).get('type')).rpartition('.')[2]
+    kind = str((cfg.get('train_dataloader') or {}).get('dataset', {}).get('type')).rpartition('.')[
+        2
+    ]
     number = images or IMAGES.get(kind)
     if number is None:
         raise ConfigError(f'The number of images in a {kind} is not known; give --images NUMBER.')

@@ -15,7 +15,8 @@ MOST_IMAGES = 1 << 20  # of one rank
 class Forecast:
     """The cost of a step by its batch, for one layout.
 
-    If all blocks are equal, two short models are traced, and the cost is extrapolated to the depth of the config.
+    If all blocks are equal, two short models are traced, and the cost is extrapolated to the depth
+    of the config.
 
     Args:
         cfg, layout: see :class:`Step`.
@@ -24,14 +25,16 @@ class Forecast:
 
     def __init__(self, cfg: Config, layout: Layout, num_layers: int | None) -> None:
         self.num_layers = num_layers
-        self.steps = [Step(cfg, layout, depth) for depth in (DEPTHS if num_layers else (None, ))]
+        self.steps = [Step(cfg, layout, depth) for depth in (DEPTHS if num_layers else (None,))]
         self._costs: dict[int, Cost] = {}
 
     def at(self, batch: int) -> Cost:
         """The cost of a step with this number of images on the rank, see :meth:`Step.cost`."""
         if batch not in self._costs:
             cost, *deeper = (step.cost(batch) for step in self.steps)
-            self._costs[batch] = extrapolated(cost, deeper[0], self.num_layers) if self.num_layers else cost
+            self._costs[batch] = (
+                extrapolated(cost, deeper[0], self.num_layers) if self.num_layers else cost
+            )
         return self._costs[batch]
 
     def memory(self, batch: int) -> Counter[str]:
@@ -39,10 +42,11 @@ class Forecast:
         return max(segments(self.at(batch)).values(), key=Counter.total)
 
     def largest_batch(self, limit: int, near: int = 1) -> int:
-        """The largest number of images whose peak is within this number of bytes, or 0. Its cost has been traced.
+        """The largest number of images whose peak fits in these bytes, or 0. Its cost is traced.
 
-        The peak of each segment is nearly a straight line over the batch. The lines through the last two traced batches
-        give the next one, beginning with one image and a batch that is ``near``.
+        The peak of each segment is nearly a straight line over the batch. The lines through the
+        last two traced batches give the next one, beginning with one image and a batch that is
+        ``near``.
         """
         known = [1, max(near, 2)]
         while (guess := self._reaching(limit, *known[-2:])) not in known:
@@ -50,7 +54,7 @@ class Forecast:
         return max((batch for batch in known if self.memory(batch).total() <= limit), default=0)
 
     def _reaching(self, limit: int, first: int, second: int) -> int:
-        """The batch at which the first segment's peak is at the limit, on its line through two traced batches."""
+        """The batch at which the first segment's peak meets the limit, from two traced batches."""
         guess = MOST_IMAGES
         one, other = (segments(self.at(batch)) for batch in (first, second))
         for segment in one.keys() & other.keys():
@@ -61,22 +65,32 @@ class Forecast:
 
 
 def equal_blocks(cfg: Config, num_layers: int) -> int | None:
-    """The number of blocks if the model is the same at another depth but for this number, else None."""
+    """The number of blocks if another depth changes the model in nothing else, otherwise None."""
     backbone = cfg.model.backbone
     encoder = backbone.get('encoder') or {}
     listed = any(isinstance(value, (list, tuple)) for value in encoder.values())
-    equal = (num_layers > DEPTHS[-1] and backbone.get('out_indices', -1) == -1
-             and backbone.get('frozen_stages', -1) < 0 and not encoder.get('window') and not listed)
+    equal = (
+        num_layers > DEPTHS[-1]
+        and backbone.get('out_indices', -1) == -1
+        and backbone.get('frozen_stages', -1) < 0
+        and not encoder.get('window')
+        and not listed
+    )
     return num_layers if equal else None
 
 
 def extrapolated(short: Cost, long: Cost, num_layers: int) -> Cost:
     """The cost at a depth on the line through those of both ``DEPTHS``, segment by segment."""
     at = (num_layers - DEPTHS[0]) / (DEPTHS[1] - DEPTHS[0])
-    return {segment: Counter({kind: size + (long[segment][kind] - size) * at for kind, size in held.items()})
-            for segment, held in short.items() if 'middle' not in segment}
+    return {
+        segment: Counter(
+            {kind: size + (long[segment][kind] - size) * at for kind, size in held.items()}
+        )
+        for segment, held in short.items()
+        if 'middle' not in segment
+    }
 
 
 def segments(cost: Cost) -> Cost:
     """The peaks of a cost, without its work."""
-    return {segment: held for segment, held in cost.items() if segment != ('work', )}
+    return {segment: held for segment, held in cost.items() if segment != ('work',)}

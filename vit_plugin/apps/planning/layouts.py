@@ -1,4 +1,4 @@
-"""The table of a plan: each way to lay a run out on GPUs, with its memory, its largest batch and its time."""
+"""The table of a plan: each layout of a run on GPUs, with memory, largest batch and time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +15,16 @@ from .step import Layout
 
 GIB = 1 << 30
 RECOMPUTING: dict[Recompute, str] = {
-    False: '', 'selective': ' with selective recomputing', True: ' with recomputing'}
+    False: '',
+    'selective': ' with selective recomputing',
+    True: ' with recomputing',
+}
 
 
 @dataclass(frozen=True)
 class Row:
     """A row of the plan."""
+
     name: str  # DDP, FSDP2 or HSDP, and the number of ranks that share one copy of the model
     recompute: Recompute
     memory: Mapping[str, float]  # bytes by kind at the peak of a step
@@ -31,16 +35,18 @@ class Row:
     flops: float  # for an image, forward and backward, recomputing included
     arithmetic_s: float
     messages_s: float
-    step_s: float  # arithmetic and messages overlap; loading, validation and checkpoints take no time
+    # Arithmetic and messages overlap; loading, validation and checkpoints take no time.
+    step_s: float
     days: float | None  # of the run; None without a schedule
 
     def __str__(self) -> str:
         return self.name + RECOMPUTING[self.recompute]
 
 
-def lay_out(cfg: Config, cluster: Cluster, batch: int, images: float | None,
-            num_layers: int) -> tuple[list[Row], list[str]]:
-    """Plan DDP, FSDP2 and HSDP for a classifier of so many blocks, each with the three settings of recomputing.
+def lay_out(
+    cfg: Config, cluster: Cluster, batch: int, images: float | None, num_layers: int
+) -> tuple[list[Row], list[str]]:
+    """Plan DDP, FSDP2 and HSDP for a classifier, each with the three settings of recomputing.
 
     A bar on stderr counts them.
 
@@ -57,35 +63,70 @@ def lay_out(cfg: Config, cluster: Cluster, batch: int, images: float | None,
         ConfigError: if the config cannot be planned.
     """
     gpus, node = cluster.gpus, cluster.gpus_per_node
-    groups = {'DDP': [1], 'FSDP2': [group for group in range(gpus, 1, -1) if gpus % group == 0],  # in order of trying
-              'HSDP': [node] if gpus > node > 1 else []}
-    layouts = [(strategy, sizes, recompute) for strategy, sizes in groups.items() if sizes for recompute in RECOMPUTING]
+    # In order of trying.
+    groups = {
+        'DDP': [1],
+        'FSDP2': [group for group in range(gpus, 1, -1) if gpus % group == 0],
+        'HSDP': [node] if gpus > node > 1 else [],
+    }
+    layouts = [
+        (strategy, sizes, recompute)
+        for strategy, sizes in groups.items()
+        if sizes
+        for recompute in RECOMPUTING
+    ]
     rows: list[Row] = []
     notes: dict[str, str] = {}
     for strategy, sizes, recompute in tqdm(layouts, 'Planning', unit='layout'):
         for group in sizes:
             layout = Layout(gpus, node, group, recompute)
             try:
-                rows.append(_row(strategy, cfg, cluster, layout, batch, images, equal_blocks(cfg, num_layers)))
+                rows.append(
+                    _row(
+                        strategy, cfg, cluster, layout, batch, images, equal_blocks(cfg, num_layers)
+                    )
+                )
                 break  # the largest group that the model can be sharded in
             except ConfigError as error:
-                if group == 1 or not str(error).startswith(('sharding:', 'optim_wrapper.optimizer:')):
+                if group == 1 or not str(error).startswith(
+                    ('sharding:', 'optim_wrapper.optimizer:')
+                ):
                     raise
                 notes.setdefault(strategy, str(error))
     return rows, list(dict.fromkeys(notes.values()))
 
 
-def _row(strategy: str, cfg: Config, cluster: Cluster, layout: Layout, batch: int, images: float | None,
-         num_layers: int | None) -> Row:
+def _row(
+    strategy: str,
+    cfg: Config,
+    cluster: Cluster,
+    layout: Layout,
+    batch: int,
+    images: float | None,
+    num_layers: int | None,
+) -> Row:
     forecast = Forecast(cfg, layout, num_layers)
-    memory, work, forwards = forecast.memory(batch), forecast.at(batch)['work', ], forecast.steps[0].forwards
+    memory, work, forwards = (
+        forecast.memory(batch),
+        forecast.at(batch)['work',],
+        forecast.steps[0].forwards,
+    )
     arithmetic, messages = cluster.arithmetic_s(work['flops']), cluster.messages_s(work)
     step = max(arithmetic, messages)
     return Row(
-        f'{strategy} of {layout.group}' if layout.group > 1 else strategy, layout.recompute, dict(memory),
-        memory.total(), forecast.memory(1).total(), forecast.largest_batch(cluster.memory, batch),
-        {link: work[link] for link in ('within', 'between')}, work['flops'] / batch / forwards, arithmetic, messages,
-        step, None if images is None else images / (batch * forwards * cluster.gpus) * step / DAY)
+        f'{strategy} of {layout.group}' if layout.group > 1 else strategy,
+        layout.recompute,
+        dict(memory),
+        memory.total(),
+        forecast.memory(1).total(),
+        forecast.largest_batch(cluster.memory, batch),
+        {link: work[link] for link in ('within', 'between')},
+        work['flops'] / batch / forwards,
+        arithmetic,
+        messages,
+        step,
+        None if images is None else images / (batch * forwards * cluster.gpus) * step / DAY,
+    )
 
 
 def best(rows: Sequence[Row], memory: int) -> Row:
@@ -99,7 +140,9 @@ def best(rows: Sequence[Row], memory: int) -> Row:
         least = min(rows, key=lambda row: row.least_peak)
         raise ConfigError(
             f'The model does not fit even with one image on a GPU: {least} takes the least, '
-            f'{least.least_peak / GIB:.2f} GiB, which is {(least.least_peak - memory) / GIB:.2f} GiB more than the '
-            f'usable {memory / GIB:.2f}; take GPUs with more memory, more GPUs, or a smaller model.')
+            f'{least.least_peak / GIB:.2f} GiB, which is {(least.least_peak - memory) / GIB:.2f} '
+            f'GiB more than the usable {memory / GIB:.2f}; take GPUs with more memory, more GPUs, '
+            'or a smaller model.'
+        )
     now = [row for row in fitting if row.peak <= memory]
     return min(now or fitting, key=lambda row: row.step_s)

@@ -28,18 +28,21 @@ from vit_plugin.models.layers.recompute import Recompute
 
 from .tracing import ENDS, Peaks, Work, memory_tracker
 
-# What a step costs: bytes by kind at the peak of each segment, and the operations and traffic of ('work', ).
+# What a step costs: bytes by kind at the peak of each segment, and the operations and traffic of
+# ('work', ).
 Cost = dict[tuple, Counter[str]]
 
 
 @dataclass(frozen=True)
 class Layout:
     """Layout of a run on GPUs, one rank on each."""
+
     gpus: int
     gpus_per_node: int
     group: int = 1  # ranks that share one copy of the model; 1 is DDP
     recompute: Recompute = False  # ``with_cp`` of the backbone
-    device: Literal['cuda', 'cpu'] = 'cuda'  # 'cuda' plans the optimizers that torch chooses on CUDA
+    # 'cuda' plans the optimizers that torch chooses on CUDA.
+    device: Literal['cuda', 'cpu'] = 'cuda'
 
 
 @contextmanager
@@ -49,7 +52,9 @@ def pretended_ranks(number: int, rank: int = 0) -> Iterator[None]:
     Raises:
         ConfigError: if this process is in a process group.
     """
-    from torch.testing._internal.distributed.fake_pg import FakeStore  # registers the backend; torch's only such one
+    # Registers the backend; torch's only such one.
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
     if dist.is_initialized():
         raise ConfigError('A plan needs its own process, and this one is in a process group.')
     dist.init_process_group('fake', rank=rank, world_size=number, store=FakeStore())
@@ -57,7 +62,8 @@ def pretended_ranks(number: int, rank: int = 0) -> Iterator[None]:
         yield
     finally:
         dist.destroy_process_group()
-        # torch keeps how operators divide tensors, by the mesh's shape. What it keeps is of the pretended rank.
+        # torch keeps how operators divide tensors, by the mesh's shape. What it keeps is of the
+        # pretended rank.
         getattr(debug, '_clear_sharding_prop_cache', lambda: None)()
 
 
@@ -70,7 +76,8 @@ class Step:
         num_layers: number of blocks; None for those of the config.
 
     Raises:
-        ConfigError: if the model is not a classifier on our backbone, or cannot be sharded like this.
+        ConfigError: if the model is not a classifier on our backbone, or cannot be sharded like
+            this.
     """
 
     def __init__(self, cfg: Config, layout: Layout, num_layers: int | None = None) -> None:
@@ -80,12 +87,16 @@ class Step:
         if layout.group > 1:
             options = dict(cfg.get('sharding') or {}, group=layout.group)
             if options.get('cpu_offload'):
-                raise ConfigError('sharding.cpu_offload=True is not planned: leave it out for the plan.')
+                raise ConfigError(
+                    'sharding.cpu_offload=True is not planned: leave it out for the plan.'
+                )
             shard(self.model, Sharding(**options), 'cpu')
         self.fake = FakeTensorMode(allow_non_fake_inputs=True)
         with self.fake:
             self.model.to_empty(device='cpu').train()
-            self.wrapper = build_optim_wrapper(self.model, planned_optim_wrapper(cfg, layout.device))
+            self.wrapper = build_optim_wrapper(
+                self.model, planned_optim_wrapper(cfg, layout.device)
+            )
         self.wrapper.defers_grad_norm = True  # no tensor has a value to be read
         self.wrapper.initialize_count_status(self.model, 0, 1 << 40)
         self.forwards = getattr(self.wrapper, '_accumulative_counts', 1)
@@ -98,7 +109,10 @@ class Step:
             self._run(self.model, 1)  # makes the optimizer's state, and DTensor's tables of shapes
 
     def cost(self, batch: int) -> Cost:
-        """The cost of a step with this number of images on the rank. Raises a ``ConfigError`` if torch tracks none."""
+        """The cost of a step with this many images on the rank, or a ``ConfigError``.
+
+        The error is raised if torch tracks none.
+        """
         work = Work(self.fake, self.layout.gpus_per_node)
         memory = memory_tracker(self.model, self.wrapper.optimizer, len(self.model.backbone.blocks))
         with self.fake, memory, work:
@@ -107,26 +121,35 @@ class Step:
                 model, buckets = self._replicated()
             self._run(model, batch, memory)
         if not memory.peaks:
-            raise ConfigError(f'The memory trackers of torch {torch.__version__} are not those that planning knows; '
-                              'install another torch.')
+            raise ConfigError(
+                f'The memory trackers of torch {torch.__version__} are not those that planning '
+                'knows; install another torch.'
+            )
         for parameter in self.model.parameters():
             parameter.grad = None
-        averages = any('EMAHook' in str(hook['type']) for hook in self.cfg.get('custom_hooks') or ())
+        averages = any(
+            'EMAHook' in str(hook['type']) for hook in self.cfg.get('custom_hooks') or ()
+        )
         averaged = averages * sum(map(_bytes, (*self.model.parameters(), *self.model.buffers())))
         for held in memory.peaks.values():
             held.update(activations=-buckets, gathered=buckets, ema=averaged)
-        return {**memory.peaks, ('work', ): Counter(flops=work.flops, **work.traffic)}
+        return {**memory.peaks, ('work',): Counter(flops=work.flops, **work.traffic)}
 
     def _run(self, model: nn.Module, batch: int, memory: Peaks | None = None) -> None:
         from mmpretrain.structures import DataSample
+
         backbone = self.model.backbone
         for _ in range(self.forwards):
             if memory:
                 memory.reset_mod_stats()  # the trackers expect one forward
             images = torch.empty(batch, backbone.in_channels, *backbone.img_size)
-            labels = DataSample().set_gt_label(torch.empty(batch, dtype=torch.int64))  # of all images, to save time
+            # Of all images, to save time.
+            labels = DataSample().set_gt_label(torch.empty(batch, dtype=torch.int64))
             # Fake tensors are on the CPU, whatever device the wrapper would autocast for.
-            with self.wrapper.optim_context(model), torch.autocast('cpu', self.amp_dtype, bool(self.amp_dtype)):
+            with (
+                self.wrapper.optim_context(model),
+                torch.autocast('cpu', self.amp_dtype, bool(self.amp_dtype)),
+            ):
                 losses = model(images, [labels], mode='loss')
             loss, _ = self.model.parse_losses(losses)
             del images, losses
@@ -134,17 +157,31 @@ class Step:
                 self.wrapper.update_params(loss)
             except (DataDependentOutputException, NotImplementedError) as error:
                 what = 'sharded parameters' if self.layout.group > 1 else 'fake tensors'
-                raise ConfigError(f'optim_wrapper.optimizer: {type(self.wrapper.optimizer).__name__} does not step '
-                                  f'{what} ({first_line(error)}); leave out fused=True, or plan with AdamW.') from error
+                raise ConfigError(
+                    f'optim_wrapper.optimizer: {type(self.wrapper.optimizer).__name__} does not '
+                    f'step {what} ({first_line(error)}); leave out fused=True, or plan with AdamW.'
+                ) from error
 
     def _replicated(self) -> tuple[nn.Module, int]:
-        """The model in DDP, and the bytes of its buckets, which hold a second copy of the gradients."""
-        options = {key: value for key, value in (self.cfg.get('model_wrapper_cfg') or {}).items()
-                   if key in ('gradient_as_bucket_view', 'bucket_cap_mb')}
-        model = nn.parallel.DistributedDataParallel(self.model, init_sync=False, broadcast_buffers=False, **options)
+        """The model in DDP, and the bytes of its buckets, a second copy of the gradients."""
+        options = {
+            key: value
+            for key, value in (self.cfg.get('model_wrapper_cfg') or {}).items()
+            if key in ('gradient_as_bucket_view', 'bucket_cap_mb')
+        }
+        model = nn.parallel.DistributedDataParallel(
+            self.model, init_sync=False, broadcast_buffers=False, **options
+        )
         model.register_comm_hook(None, _all_reduce)
-        buckets = 0 if options.get('gradient_as_bucket_view') else sum(
-            _bytes(parameter) for parameter in self.model.parameters() if parameter.requires_grad)
+        buckets = (
+            0
+            if options.get('gradient_as_bucket_view')
+            else sum(
+                _bytes(parameter)
+                for parameter in self.model.parameters()
+                if parameter.requires_grad
+            )
+        )
         return model, buckets
 
 
@@ -159,8 +196,10 @@ def _all_reduce(_: None, bucket: dist.GradBucket) -> torch.futures.Future[Tensor
     return done
 
 
-def build_classifier(cfg: Config, recompute: Recompute = False, num_layers: int | None = None) -> nn.Module:
-    """Build the classifier of a config without its weights, its preprocessor and the mixing of images.
+def build_classifier(
+    cfg: Config, recompute: Recompute = False, num_layers: int | None = None
+) -> nn.Module:
+    """Build a config's classifier without its weights, preprocessor and mixing of images.
 
     Args:
         cfg: the config.
@@ -168,34 +207,39 @@ def build_classifier(cfg: Config, recompute: Recompute = False, num_layers: int 
         num_layers: number of blocks to keep, the first and last ones; None keeps all.
 
     Raises:
-        ConfigError: if the model is not a classifier on a :class:`~vit_plugin.models.VisionTransformer`.
+        ConfigError: if the model is not a classifier on a
+            :class:`~vit_plugin.models.VisionTransformer`.
     """
     model = copy.deepcopy(cfg.model.to_dict())
     backbone = model.get('backbone') or {}
     with MODELS.switch_scope_and_registry(cfg.get('default_scope') or 'mmpretrain') as registry:
         kind = registry.get(str(backbone.get('type'))) or object
         if 'head' not in model or not issubclass(kind, VisionTransformer):
-            raise ConfigError(f'model: {model.get("type")} is not a classifier on a vit_plugin.VisionTransformer, and '
-                              'only those can be planned; plan its backbone with a recipe of configs/vit and the same '
-                              'arch and img_size.')
+            raise ConfigError(
+                f'model: {model.get("type")} is not a classifier on a '
+                'vit_plugin.VisionTransformer, and only those can be planned; plan its backbone '
+                'with a recipe of configs/vit and the same arch and img_size.'
+            )
         backbone.update(with_cp=recompute, init_cfg=None)
         if 'pretrained' in (backbone.get('patch_embed') or {}):
             backbone['patch_embed']['pretrained'] = False
         built = registry.build(dict(model, data_preprocessor=None, train_cfg=None))
     if num_layers is not None:
         blocks = list(built.backbone.blocks)
-        built.backbone.blocks = Encoder(blocks[:ENDS] + blocks[ENDS - num_layers:], (num_layers - 1, ), recompute)
+        built.backbone.blocks = Encoder(
+            blocks[:ENDS] + blocks[ENDS - num_layers :], (num_layers - 1,), recompute
+        )
     return built
 
 
 def compute_dtype(cfg: Config) -> str:
-    """The type in which products are computed: that of mixed precision or of the gathered parameters, or float32."""
+    """The dtype of products: that of mixed precision or the gathered parameters, or float32."""
     amp = str(cfg.optim_wrapper.get('type')).endswith('AmpOptimWrapper')
     return 'bfloat16' if amp or (cfg.get('sharding') or {}).get('param_dtype') else 'float32'
 
 
 def planned_optim_wrapper(cfg: Config, device: str) -> dict:
-    """The optimizer wrapper of a config, such that it does on a CPU's fake tensors what it does on the device."""
+    """The optimizer wrapper of a config, made to act on a CPU's fake tensors as on the device."""
     wrapper = copy.deepcopy(cfg.optim_wrapper.to_dict())
     amp = str(wrapper.get('type', 'OptimWrapper')).endswith('AmpOptimWrapper')
     wrapper['type'] = 'vit_plugin.AmpOptimWrapper' if amp else 'vit_plugin.OptimWrapper'

@@ -1,4 +1,7 @@
-"""Time and memory of a step, by torch's own trackers. The only file that uses ``torch.distributed._tools``."""
+"""Time and memory of a step by torch's trackers.
+
+No other file uses ``torch.distributed._tools``.
+"""
 
 import re
 from collections import Counter, defaultdict
@@ -22,18 +25,33 @@ try:
     from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker
     from torch.distributed._tools.mem_tracker import MemTracker
 except ImportError as error:
-    raise ConfigError(f'Planning needs the memory trackers of torch 2.6 or newer, and torch {torch.__version__} lacks '
-                      f'them ({error}); install another torch.') from error
+    raise ConfigError(
+        f'Planning needs the memory trackers of torch 2.6 or newer, and torch {torch.__version__} '
+        f'lacks them ({error}); install another torch.'
+    ) from error
 
 # The trackers' kinds of memory -> the plan's columns.
-KIND = {'Parameter': 'parameters', 'Sharded Param': 'parameters', 'Buffer': 'parameters',
-        'Gradient': 'gradients', 'Sharded Grad': 'gradients', 'Optstate': 'optimizer', 'OptState': 'optimizer',
-        'Unsharded Param': 'gathered', 'Unsharded Grad': 'gathered', 'All Gather': 'gathered',
-        'Reduce Scatter': 'gathered', 'Activation': 'activations', 'Inputs': 'activations', 'Other': 'activations',
-        'Temp': 'activations'}
+KIND = {
+    'Parameter': 'parameters',
+    'Sharded Param': 'parameters',
+    'Buffer': 'parameters',
+    'Gradient': 'gradients',
+    'Sharded Grad': 'gradients',
+    'Optstate': 'optimizer',
+    'OptState': 'optimizer',
+    'Unsharded Param': 'gathered',
+    'Unsharded Grad': 'gathered',
+    'All Gather': 'gathered',
+    'Reduce Scatter': 'gathered',
+    'Activation': 'activations',
+    'Inputs': 'activations',
+    'Other': 'activations',
+    'Temp': 'activations',
+}
 KINDS = ('parameters', 'gradients', 'optimizer', 'ema', 'gathered', 'activations')
 BLOCK = re.compile(r'\.backbone\.blocks\.(\d+)$')  # in a module's full name
-ENDS = 2  # blocks at either end that differ from the others, which torch's prefetching makes more than one
+# Blocks at either end that differ from the others, which torch's prefetching makes more than one.
+ENDS = 2
 SENDS = collective_ops - sync_ops
 READS = (torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default)
 
@@ -47,8 +65,8 @@ class Work(TorchDispatchMode):
 
     Attributes:
         flops: floating-point operations of matrix products, convolutions and attention.
-        traffic: bytes that a rank receives, ``'within'`` a machine and ``'between'`` machines. Of the latter, it is a
-            rank's share of what its machine receives.
+        traffic: bytes that a rank receives, ``'within'`` a machine and ``'between'`` machines. Of
+            the latter, it is a rank's share of what its machine receives.
     """
 
     def __init__(self, fake: FakeTensorMode, gpus_per_node: int = 1) -> None:
@@ -56,19 +74,24 @@ class Work(TorchDispatchMode):
         self.fake, self.gpus_per_node = fake, gpus_per_node
         self.flops, self.traffic = 0, Counter(within=0, between=0)
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: Mapping | None = None) -> Any:
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: Mapping | None = None
+    ) -> Any:
         if any(issubclass(kind, DTensor) for kind in types):
-            return NotImplemented  # DTensor calls the operator on its local tensors, which comes here again
+            # DTensor calls the operator on its local tensors, which comes here again.
+            return NotImplemented
         try:
             out = func(*args, **(kwargs or {}))
         except DataDependentOutputException:
             if func not in READS:
                 raise
-            return 1. if args[0].is_floating_point() else 1
+            return 1.0 if args[0].is_floating_point() else 1
         counts, sends = func._overloadpacket in flop_registry, func in SENDS
         if (counts or sends) and active_fake_mode() is self.fake:
             if counts:
-                self.flops += flop_registry[func._overloadpacket](*args, **(kwargs or {}), out_val=out)
+                self.flops += flop_registry[func._overloadpacket](
+                    *args, **(kwargs or {}), out_val=out
+                )
             if sends:
                 self._send(func, out, args, kwargs)
         return out
@@ -76,7 +99,8 @@ class Work(TorchDispatchMode):
     def _send(self, func: Any, out: Any, args: tuple, kwargs: Any) -> None:
         ranks = dist.get_process_group_ranks(CollectiveOp.get_process_group(func, args))
         machines = len({rank // self.gpus_per_node for rank in ranks})
-        crossings = 2 if 'allreduce' in func.__name__.replace('_', '') else 1  # of the links between the ranks
+        # Of the links between the ranks.
+        crossings = 2 if 'allreduce' in func.__name__.replace('_', '') else 1
         size = crossings * CollectiveOp.get_comm_tensor_size(func, out, args, kwargs)
         self.traffic['between'] += size * (machines - 1) // len(ranks)
         if machines < len(ranks):
@@ -86,8 +110,8 @@ class Work(TorchDispatchMode):
 class Peaks(MemTracker):
     """torch's tracker with a peak for each segment of a step, in place of one for each module.
 
-    Segments are the forward and the backward of the blocks at either end, of those in the middle, and the update. What
-    comes between two blocks belongs to the one before.
+    Segments are the forward and the backward of the blocks at either end, of those in the middle,
+    and the update. What comes between two blocks belongs to the one before.
 
     ``peaks`` are the bytes by kind at the peak of each segment.
     """
@@ -98,15 +122,19 @@ class Peaks(MemTracker):
 
     def _update_peak_stats(self, peak_state: Any) -> None:
         if self._in_opt:
-            self._segment = ('update', )
+            self._segment = ('update',)
         elif active := next(filter(None, map(BLOCK.search, self._mod_tracker.parents)), None):
             i = int(active[1])
-            position = i if i < ENDS else i - self.num_layers if i >= self.num_layers - ENDS else 'middle'
+            position = (
+                i if i < ENDS else i - self.num_layers if i >= self.num_layers - ENDS else 'middle'
+            )
             self._segment = ('backward' if self._mod_tracker.is_bw else 'forward', position)
         now: list[dict[Any, int]] = list(self._curr_mem_snap.values())  # of each device
         if sum(sizes['Total'] for sizes in now) > self.peaks[self._segment].total():
             self.peaks[self._segment] = held = Counter(dict.fromkeys(KINDS, 0))
-            for kind, size in (pair for sizes in now for pair in sizes.items() if pair[0] != 'Total'):
+            for kind, size in (
+                pair for sizes in now for pair in sizes.items() if pair[0] != 'Total'
+            ):
                 held[KIND[kind.value]] += size
 
 

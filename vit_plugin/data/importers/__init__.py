@@ -1,1 +1,1 @@
-"""Other people's data: one reader per form, checked against the images, as one canonical listing."""
+"""External data: one reader per format, checked against the images, as one canonical listing."""

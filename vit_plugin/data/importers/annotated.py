@@ -79,24 +79,27 @@ def read_annotated_folder(
 ) -> Listing:
     """Read a folder of COCO, YOLO, Pascal VOC, LabelMe or CreateML, wherever in it the files are.
 
-    Folders and files that are named so are parts of the data set, see :mod:`~vit_plugin.data.importers.splits`.
-    Without photographs to validate, a tenth of those to train on is held out, the same ones each time.
+    Folders and files that are named so are parts of the data set, see
+    :mod:`~vit_plugin.data.importers.splits`. Without photographs to validate, a tenth of those to
+    train on is held out, the same ones each time.
 
     Args:
         tree: the files of the folder.
-        skip_invalid: whether boxes and images that cannot be right are left out, rather than an error.
+        skip_invalid: whether boxes and images that cannot be right are left out, rather than an
+            error.
         with_masks: whether each object must have an outline.
 
     Raises:
-        ConfigError: if the folder has none of these forms or several, if a file cannot be read, if boxes or sizes
-            do not fit the images, if there are no boxes, or if a class has none to train on.
+        ConfigError: if the folder has none of these forms or several, if a file cannot be read, if
+            boxes or sizes do not fit the images, if there are no boxes, or if a class has none to
+            train on.
     """
     forms = forms_of(tree)
     if not forms:
         raise ConfigError(
-            f'--data: {str(tree.folder)!r} has no boxes: neither Annotations/*.xml as Pascal VOC, nor '
-            'a .json of COCO, LabelMe or CreateML, nor labels/*.txt as YOLO; put the boxes there, or '
-            'leave out --task for a folder of classes.'
+            f'--data: {str(tree.folder)!r} has no boxes: neither Annotations/*.xml as Pascal VOC, '
+            'nor a .json of COCO, LabelMe or CreateML, nor labels/*.txt as YOLO; put the boxes '
+            'there, or leave out --task for a folder of classes.'
         )
     if len(forms) > 1:
         names = ' and '.join(form.name for form in forms)

@@ -18,17 +18,19 @@ Below = Mapping[str, list[Path]]
 
 
 def read_class_folders(tree: Tree, work_dir: str | Path | None = None) -> Listing:
-    """Read ``folder/{train,val,test}/<class>/``, ``folder/<class>/{train,val,test}/`` or ``folder/<class>/``.
+    """Read ``{train,val,test}/<class>/``, ``<class>/{train,val,test}/`` or ``<class>/`` in a tree.
 
-    Or images and a table of their classes, see :mod:`~vit_plugin.data.importers.label_tables`. Folders of parts have
-    the names of :mod:`~vit_plugin.data.importers.splits`; ``test`` is neither trained on nor validated. Without images
-    to validate, a tenth of each class is held out, at least one image of each class that has two. Which images of a
-    class these are follows from its name and its images alone. A folder ``work_dirs`` is no class.
+    Or images and a table of their classes, see :mod:`~vit_plugin.data.importers.label_tables`.
+    Folders of parts have the names of :mod:`~vit_plugin.data.importers.splits`; ``test`` is neither
+    trained on nor validated. Without images to validate, a tenth of each class is held out, at
+    least one image of each class that has two. Which images of a class these are follows from its
+    name and its images alone. A folder ``work_dirs`` is no class.
 
     Raises:
-        ConfigError: if its subfolders are parts of a data set rather than classes, if it has
-            no images or fewer than two classes, if a class has no images to train on, if a class to validate is not
-            among those to train on, if no class has an image to hold out, or if ``work_dir`` lies among the classes.
+        ConfigError: if its subfolders are parts of a data set rather than classes, if it has no
+            images or fewer than two classes, if a class has no images to train on, if a class to
+            validate is not among those to train on, if no class has an image to hold out, or if
+            ``work_dir`` lies among the classes.
     """
     findings = Findings()
     photos, form = _by_folders(tree, Path(work_dir) if work_dir else None), 'folders of classes'
@@ -46,8 +48,8 @@ def read_class_folders(tree: Tree, work_dir: str | Path | None = None) -> Listin
     found = {name for photo in photos for name in photo.labels}
     if len(found) == 1 and not multi_label:
         raise ConfigError(
-            f'--data: {str(tree.folder)!r} has one class, {next(iter(found))!r}; a classifier needs two '
-            'or more.'
+            f'--data: {str(tree.folder)!r} has one class, {next(iter(found))!r}; a classifier '
+            'needs two or more.'
         )
     parts, held_out = divide(
         photos, tree, findings, None if multi_label else lambda photo: photo.labels[0]
@@ -67,7 +69,7 @@ def read_class_folders(tree: Tree, work_dir: str | Path | None = None) -> Listin
 
 
 def _only_folder(tree: Tree) -> Path | None:
-    """The folder that has all images, if they lie in folders within it: ``images/<class>/`` next to text files."""
+    """The one folder with all images in subfolders: ``images/<class>/`` next to text files."""
     tops = {tree.parts(path)[:2] for path in tree.images}
     if len({top[:1] for top in tops}) != 1 or not all(len(top) == 2 for top in tops):
         return None
@@ -79,7 +81,8 @@ def _by_folders(tree: Tree, work_dir: Path | None) -> list[Photo]:
     """The images that lie in folders of classes.
 
     Raises:
-        ConfigError: if the folders are parts of a data set, none of which is to train on, or which have no such names.
+        ConfigError: if the folders are parts of a data set, none of which is to train on, or which
+            have no such names.
     """
     tops: dict[str, dict[str, list[Path]]] = {
         name: defaultdict(list) for name in _subfolders(tree.folder)
@@ -104,15 +107,15 @@ def _by_folders(tree: Tree, work_dir: Path | None) -> list[Photo]:
         classes = {}
     elif parts and not classes:
         raise ConfigError(
-            f"--data: {str(tree.folder)!r} has the folder {next(iter(parts))!r} and no folder 'train'; "
-            'add it, with a folder for each class.'
+            f'--data: {str(tree.folder)!r} has the folder {next(iter(parts))!r} and no folder '
+            "'train'; add it, with a folder for each class."
         )
     photos = []
     for top, split in parts.items():
         if split == 'val' and not tops[top]:
             raise ConfigError(
-                f'--data: {str(tree.folder / top)!r} has no images in folders of the classes; add some, '
-                'or remove it, and a tenth of the images for training is held out.'
+                f'--data: {str(tree.folder / top)!r} has no images in folders of the classes; add '
+                'some, or remove it, and a tenth of the images for training is held out.'
             )
         _check_part(tree.folder / top, tops[top], split == 'train', work_dir)
         photos += [
@@ -143,9 +146,9 @@ def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> list[Photo]:
     if unclear:
         first, second = unclear[:2]
         raise ConfigError(
-            f'--data: are {first!r} and {second!r} in {str(tree.folder)!r} classes or parts of the data? '
-            'Name the parts train, val and test, with a folder of each class in them, or give the '
-            'folder of one.'
+            f'--data: are {first!r} and {second!r} in {str(tree.folder)!r} classes or parts of '
+            'the data? Name the parts train, val and test, with a folder of each class in them, '
+            'or give the folder of one.'
         )
     return [
         Photo(path, split_of(below) if of_parts else None, labels=(readable(top),))
@@ -166,13 +169,13 @@ def _subfolders(folder: Path) -> list[str]:
 def _check_part(
     folder: Path, classes: Mapping[str, object], to_train: bool, work_dir: Path | None
 ) -> None:
-    """Raise a ``ConfigError`` if a run would lie among these classes, or if one to train on is empty."""
+    """Raise a ``ConfigError`` if a run would lie among the classes or a training class is empty."""
     run = work_dir.resolve() if work_dir else None
     real = folder.resolve()
     if run and real in (run, *run.parents) and RUNS not in run.relative_to(real).parts[:1]:
         raise ConfigError(
-            f'--work-dir: {str(work_dir)!r} lies in {str(folder)!r}, where each folder is a class; give '
-            f'another --work-dir, such as {str(folder / RUNS / "run")!r}.'
+            f'--work-dir: {str(work_dir)!r} lies in {str(folder)!r}, where each folder is a '
+            f'class; give another --work-dir, such as {str(folder / RUNS / "run")!r}.'
         )
     if not any(classes.values()):
         return
@@ -188,8 +191,9 @@ def _check_any(tree: Tree, photos: list[Photo]) -> None:
         return
     if tree.images:
         raise ConfigError(
-            f'--data: the images in {str(tree.folder)!r} are in no folder of a class; put those of each '
-            'class into a folder with its name, or add a train.csv with the columns file and label.'
+            f'--data: the images in {str(tree.folder)!r} are in no folder of a class; put those '
+            'of each class into a folder with its name, or add a train.csv with the columns file '
+            'and label.'
         )
     raise ConfigError(
         f'--data: there are no images in {str(tree.folder)!r}; their names end in '

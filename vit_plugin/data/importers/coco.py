@@ -1,4 +1,4 @@
-"""COCO: a JSON file with images, annotations and categories, alone or one for each part of a data set."""
+"""COCO: JSON files with images, annotations and categories, one in all or one per split."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -26,8 +26,8 @@ def is_coco(content: Any) -> bool:
 def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Reading:
     """The photographs that some files of COCO list, and the names of their categories.
 
-    Categories are told apart by their names: two of one name are one class, and one without an object is none, as
-    Roboflow's first.
+    Categories are told apart by their names: two of one name are one class, and one without an
+    object is none, as Roboflow's first.
 
     Args:
         tree: the files of the folder.
@@ -106,8 +106,8 @@ def _photos(
                 photos[image_id].instances.append(_instance(names[category_id], found, origin))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(
-            f'--data: {str(file)!r} has an image or a box that is not complete in the format of COCO '
-            f'({type(error).__name__}: {first_line(error)}); correct it.'
+            f'--data: {str(file)!r} has an image or a box that is not complete in the format of '
+            f'COCO ({type(error).__name__}: {first_line(error)}); correct it.'
         ) from error
     _note_categories(file, content['categories'], photos, findings)
     return [photo for key, photo in photos.items() if key not in missing]

@@ -38,8 +38,9 @@ def read_createml(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> 
                 found = [_instance(each, f'{name} in {file}') for each in entry['annotations']]
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise ConfigError(
-                    f'--data: {str(file)!r} has an image or a box that is not complete in the format of '
-                    f'CreateML ({type(error).__name__}: {first_line(error)}); correct it.'
+                    f'--data: {str(file)!r} has an image or a box that is not complete in the '
+                    f'format of CreateML ({type(error).__name__}: {first_line(error)}); correct '
+                    'it.'
                 ) from error
             if path is None:
                 findings.refuse(

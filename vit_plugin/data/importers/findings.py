@@ -31,7 +31,8 @@ class Findings:
     Attributes:
         skip_invalid: whether what is wrong is left out. Otherwise it is an error.
         noted: what was repaired or left out, and why.
-        wrong: what cannot be right: a sentence's subject and verb, and the remedy after it -> where.
+        wrong: what cannot be right: a sentence's subject and verb, and the remedy after it ->
+            where.
     """
 
     skip_invalid: bool = False

@@ -1,7 +1,7 @@
 """Objects in photographs, compared with the pixels."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,8 @@ class Instance:
     Attributes:
         name: its class.
         box: left, top, width and height in pixels of the image as it is seen.
-        segmentation: COCO's polygons ``[[x, y, x, y, ...], ...]``, or its run lengths as a dict. None: box alone.
+        segmentation: COCO's polygons ``[[x, y, x, y, ...], ...]``, or its run lengths as a dict.
+            None: box alone.
         crowd: whether it is a group of objects, which is neither trained on nor counted.
         area: in pixels, as far as it is known.
         origin: where it is said, for messages.
@@ -63,7 +64,7 @@ def polygon_area(polygon: Sequence[float]) -> float:
 
 
 def with_right_size(photos: Sequence['Photo'], findings: Findings) -> list['Photo']:
-    """Those photographs whose annotation says the size of the file, or none. The others are refused."""
+    """The photographs whose annotated size matches the file or is missing. Others are rejected."""
     kept = []
     for photo in photos:
         width, height = photo.stated
@@ -94,14 +95,15 @@ def with_right_size(photos: Sequence['Photo'], findings: Findings) -> list['Phot
 def check_instances(
     photos: Sequence['Photo'], findings: Findings, with_masks: bool = False
 ) -> None:
-    """Compare boxes with their images: what is outside is cut off and noted, what cannot be right is refused.
+    """Compare boxes with their images: clip and note what is outside, reject what cannot be right.
 
     Afterwards every box has finite sides of at least a pixel within its image, and an area.
 
     Args:
         photos: photographs whose size is known.
         findings: what is noticed.
-        with_masks: whether outlines are needed, so that they are checked, too. They are dropped otherwise.
+        with_masks: whether outlines are needed, so that they are checked, too. They are dropped
+            otherwise.
 
     Raises:
         ConfigError: if all boxes are of other units, see :func:`check_units`.
@@ -113,13 +115,22 @@ def check_instances(
     check_units(photos)
     for photo in photos:
         photo.instances = [found for found in photo.instances if _fits(found, photo, findings)]
-        different = {(found.name, *found.box): found for found in reversed(photo.instances)}
-        once = list(reversed(different.values()))
+        photo.instances, repeated = without_repeats(photo.instances)
         findings.note_all(
             'objects left out, since the same box of the class is there',
-            (found.origin for found in photo.instances if found not in once),
+            (found.origin for found in repeated),
         )
-        photo.instances = once
+
+
+def without_repeats(instances: Iterable[Instance]) -> tuple[list[Instance], list[Instance]]:
+    """The first instance of each class and box, and all others."""
+    first: dict[tuple, Instance] = {}
+    repeated = [
+        found
+        for found in instances
+        if first.setdefault((found.name, *found.box), found) is not found
+    ]
+    return list(first.values()), repeated
 
 
 def _is_finite(found: Instance, findings: Findings) -> bool:
@@ -144,7 +155,7 @@ def _number(value: Any) -> float:
 
 
 def check_units(photos: Sequence['Photo']) -> None:
-    """Raise a ``ConfigError`` about boxes that all are shares of the image, or corners in place of sizes."""
+    """Raise a ``ConfigError`` if all boxes are relative to the image, or corners, not sizes."""
     boxes = [(found.box, photo) for photo in photos for found in photo.instances]
     if not boxes:
         return
@@ -207,7 +218,7 @@ def _has_area(found: Instance, photo: 'Photo', findings: Findings) -> bool:
 
 
 def _is_mask(found: Instance, photo: 'Photo', findings: Findings) -> bool:
-    """Whether all outlines have three points or more, of finite numbers; run lengths, the size of the image."""
+    """True if all outlines have three or more finite points, or run lengths fit the image size."""
     if isinstance(found.segmentation, dict):
         if list(found.segmentation.get('size', ())) == list(photo.size[::-1]):
             return True

@@ -37,9 +37,9 @@ Row = Mapping[str, str]
 def read_tables(tree: Tree, findings: Findings) -> tuple[list[Photo], bool, list[Path]]:
     """The images that tables give classes to.
 
-    A table has a column of images, with or without their suffix, and either one of labels, of which ``|``, ``;`` or
-    ``,`` separate several, or one of 0 and 1 for each class. A column of parts is optional. Its name or folder may say
-    the part, too.
+    A table has a column of images, with or without their suffix, and either one of labels, of which
+    ``|``, ``;`` or ``,`` separate several, or one of 0 and 1 for each class. A column of parts is
+    optional. Its name or folder may say the part, too.
 
     Returns:
         The photographs, whether one may have several classes, and the tables.
@@ -122,8 +122,8 @@ def _label_columns(file: Path, rows: Sequence[Row], column: str) -> tuple[list[s
     if len(others) == 1:
         return others, False
     raise ConfigError(
-        f'--data: {str(file)!r} has the columns {", ".join(rows[0])}, and none of them is called label; '
-        'rename the one with the classes.'
+        f'--data: {str(file)!r} has the columns {", ".join(rows[0])}, and none of them is called '
+        'label; rename the one with the classes.'
     )
 
 

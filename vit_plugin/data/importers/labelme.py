@@ -21,7 +21,7 @@ def is_labelme(content: Any) -> bool:
 
 
 def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Reading:
-    """The photographs of some files of LabelMe. Shapes of one label and ``group_id`` are one object.
+    """The photographs of LabelMe files. Shapes with the same label and ``group_id`` are one object.
 
     Raises:
         ConfigError: if a file is not complete.

@@ -1,4 +1,4 @@
-"""The canonical listing of a data set: what training, validation and test read, whatever form it had."""
+"""The canonical listing of a data set in any format, read by training, validation and test."""
 
 import json
 import os
@@ -16,6 +16,7 @@ import numpy as np
 from vit_plugin.errors import ConfigError
 
 from .findings import Findings
+from .instances import without_repeats
 from .mask_values import MaskValues
 from .photos import Photo, Tree
 from .splits import SEED, SPLITS, Split, hold_out
@@ -28,7 +29,8 @@ class Listing:
     Attributes:
         form: what it is, in words: ``'COCO'``, ``'folders of classes'``.
         folder: of the data.
-        classes: names of the classes in the order of their numbers, those that have something to train on.
+        classes: names of the classes in the order of their numbers, those that have something to
+            train on.
         parts: the photographs of each part. There may be none for a test.
         held_out: whether ``val`` was drawn from the photographs to train on.
         findings: what was noticed.
@@ -65,7 +67,7 @@ class Listing:
 
     @property
     def relative_boxes(self) -> np.ndarray:
-        """Width and height of each box to train on, as shares of the longer side of its image (N, 2)."""
+        """Width and height (N, 2) of each training box, relative to its image's longer side."""
         sides = [
             (found.box[2] / max(photo.size), found.box[3] / max(photo.size))
             for photo in self.train
@@ -89,7 +91,7 @@ class Listing:
         )
 
     def as_coco(self, part: Sequence[Photo]) -> str:
-        """Photographs with boxes, as the text of a JSON file of COCO that any reader of it takes."""
+        """Photographs with boxes, as the text of a COCO JSON file that any COCO reader accepts."""
         numbers = {name: number for number, name in enumerate(self.classes, 1)}
         images: list[dict[str, Any]] = []
         annotations: list[dict[str, Any]] = []
@@ -135,8 +137,8 @@ class Listing:
             name = self.name_of(photo)
             if name.splitlines() != [name.strip()]:
                 raise ConfigError(
-                    f'--data: the path {name!r} in {str(self.root)!r} has a line break or begins with a '
-                    'space, and a list of images has a path on each line; rename it.'
+                    f'--data: the path {name!r} in {str(self.root)!r} has a line break or begins '
+                    'with a space, and a list of images has a path on each line; rename it.'
                 )
             lines.append(f'{name} {numbers[photo.labels[0]]}' if labelled else name)
         return ''.join(f'{line}\n' for line in lines)
@@ -172,10 +174,11 @@ def divide(
     findings: Findings,
     by: Callable[[Photo], str] | None = None,
 ) -> tuple[dict[Split, list[Photo]], bool]:
-    """The photographs by their part, and whether those to validate were held out from those to train on.
+    """The photographs by split, and whether those for validation were held out from training.
 
-    Photographs for a test are neither trained on nor validated. Those of no part are to train on, and where others are
-    to train on by their part, left out. Where there are none to validate, a tenth is held out, the same ones each time.
+    Photographs for a test are neither trained on nor validated. Those of no part are to train on,
+    and where others are to train on by their part, left out. Where there are none to validate, a
+    tenth is held out, the same ones each time.
 
     Args:
         photos: the photographs.
@@ -199,8 +202,8 @@ def divide(
     if not parts['train']:
         have = ' and '.join(name for name in SPLITS if parts[name]) or 'no part'
         raise ConfigError(
-            f'--data: {str(tree.folder)!r} has images for {have} and none to train on; put those into a '
-            "folder 'train'."
+            f'--data: {str(tree.folder)!r} has images for {have} and none to train on; put those '
+            "into a folder 'train'."
         )
     if parts['val']:
         return parts, False
@@ -215,14 +218,14 @@ def divide(
         parts['train'] += others
     if not parts['val']:
         raise ConfigError(
-            f'--data: {str(tree.folder)!r} has too few images to hold one out; add some, or a folder '
-            "'val' next to 'train'."
+            f'--data: {str(tree.folder)!r} has too few images to hold one out; add some, or a '
+            "folder 'val' next to 'train'."
         )
     return parts, True
 
 
 def _once(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
-    """Each file once: with the objects of all that is said of it, in the part that is farthest from training."""
+    """Each file once, with all its annotated objects, in the split furthest from training."""
     by_path: dict[Path, Photo] = {}
     for photo in photos:
         first = by_path.setdefault(photo.path, photo)
@@ -234,10 +237,7 @@ def _once(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
             first.split = next(split for split in reversed(SPLITS) if split in splits)
         else:
             findings.note('images that are listed twice, taken as one', photo.path)
-        known = {(found.name, *found.box) for found in first.instances}
-        first.instances += [
-            found for found in photo.instances if (found.name, *found.box) not in known
-        ]
+        first.instances, _ = without_repeats([*first.instances, *photo.instances])
     return list(by_path.values())
 
 
@@ -262,7 +262,7 @@ def check_classes(
                 purpose = dict(val='to validate', test='to test').get(split)
                 raise ConfigError(
                     f'--data: {photo.origin or str(photo.path)!r}, {purpose}, has the class '
-                    f'{foreign[0]!r}, of which there is nothing to train on{hint}; remove it, or add '
-                    'some there.'
+                    f'{foreign[0]!r}, of which there is nothing to train on{hint}; remove it, or '
+                    'add some there.'
                 )
     return known

@@ -70,16 +70,18 @@ BACKGROUND = 'background'
 
 
 def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
-    """Read a folder of images and masks: folders ``images`` and ``masks``, or masks beside their images.
+    """Read a folder of images and masks: in ``images`` and ``masks``, or masks beside their images.
 
-    A mask has the name of its image, maybe with ``_mask`` behind it. Its pixels are numbers of classes, and 255 where
-    there is none; or few grey values, or colours, which are understood as :mod:`.mask_values` says. ``classes.txt`` has
-    the name of a class on each line. Without images to validate, a tenth is held out. Where there are no masks, the
-    outlines of COCO, YOLO or LabelMe become masks, on a class of the background.
+    A mask has the name of its image, maybe with ``_mask`` behind it. Its pixels are numbers of
+    classes, and 255 where there is none; or few grey values, or colours, which are understood as
+    :mod:`.mask_values` says. ``classes.txt`` has the name of a class on each line. Without images
+    to validate, a tenth is held out. Where there are no masks, the outlines of COCO, YOLO or
+    LabelMe become masks, on a class of the background.
 
     Raises:
-        ConfigError: if there are no such folders, if a mask has another size than its image as it is seen, or values
-            that are no classes, or if there are no images to train on or to validate.
+        ConfigError: if there are no such folders, if a mask has another size than its image as it
+            is seen, or values that are no classes, or if there are no images to train on or to
+            validate.
     """
     findings = Findings(skip_invalid)
     photos = _pairs(tree, findings)
@@ -105,7 +107,7 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
 
 
 def has_masks(tree: Tree) -> bool:
-    """Whether a folder has images and masks, and little else: in folders of these names or beside each other."""
+    """True if a folder has images, masks and little else, in folders so named or side by side."""
     kinds = {_kind(tree, path) for path in tree.images}
     if 'mask' in kinds:
         return '' not in kinds and 'image' in kinds
@@ -122,7 +124,7 @@ def _kind(tree: Tree, path: Path) -> str:
 
 
 def _pairs(tree: Tree, findings: Findings) -> list[Photo]:
-    """The photographs that have a mask. One without is refused if it lies where the others have one."""
+    """The photographs with a mask. One without is rejected if it lies where others have one."""
     kinds = {path: _kind(tree, path) for path in tree.images}
     if 'mask' in kinds.values():
         masks = [path for path, name in kinds.items() if name == 'mask']
@@ -219,7 +221,8 @@ def _from_outlines(tree: Tree, skip_invalid: bool) -> Listing:
     if not forms:
         raise ConfigError(
             f"--data: {str(tree.folder)!r} must have a folder 'images' and a folder 'masks' for "
-            '--task segmentation, with masks of the same names, or outlines as COCO, YOLO or LabelMe.'
+            '--task segmentation, with masks of the same names, or outlines as COCO, YOLO or '
+            'LabelMe.'
         )
     listing = read_form(tree, forms[0], skip_invalid, with_masks=True)
     listing.form += ' outlines as masks'
@@ -230,7 +233,7 @@ def _from_outlines(tree: Tree, skip_invalid: bool) -> Listing:
 
 
 def _drawn(photo: Photo, classes: tuple[str, ...]) -> np.ndarray:
-    """The mask (H, W), uint8, of a photograph's outlines, the largest first, on class 0. A crowd has no class."""
+    """The mask (H, W), uint8, of outlines, largest first, on class 0. Crowds are not labelled."""
     from PIL import ImageDraw
 
     width, height = photo.size

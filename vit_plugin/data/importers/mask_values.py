@@ -1,8 +1,9 @@
 """The class of each value, grey or colour of masks.
 
-Programs export masks in several ways. Values that are numbers of classes stay what they are, and 255 is a pixel of no
-class. Few values far apart, such as 0 and 255, or 0 and 128, are greys: classes in their order. Colours are looked up
-in CVAT's ``labelmap.txt``, or are classes in the order of their values.
+Programs export masks in several ways. Values that are numbers of classes stay what they are, and
+255 is a pixel of no class. Few values far apart, such as 0 and 255, or 0 and 128, are greys:
+classes in their order. Colours are looked up in CVAT's ``labelmap.txt``, or are classes in the
+order of their values.
 """
 
 import csv
@@ -89,9 +90,10 @@ def choose_classes(counts: Counter[int], named: Path | None, findings: Findings)
     unnamed = len(values) > FEW and not (names or colours)
     if len(values) > MOST + 1 or (unnamed and _are_smoothed(counts)):
         raise ConfigError(
-            f'--data: the masks have {len(values)} values, up to {_word(values[-1])}, which are not the '
-            'numbers of classes; they may be smoothed or JPEG files, which change values: save masks as '
-            'PNG with the number of the class of each pixel, or name the classes in classes.txt.'
+            f'--data: the masks have {len(values)} values, up to {_word(values[-1])}, which are '
+            'not the numbers of classes; they may be smoothed or JPEG files, which change values: '
+            'save masks as PNG with the number of the class of each pixel, or name the classes in '
+            'classes.txt.'
         )
     found = _by_colour(counts, colours, named) if colours else _numbers(values, names, findings)
     empty = sorted({*range(len(found.classes))} - {*found.numbers.values()})
@@ -123,8 +125,8 @@ def _numbers(values: list[int], names: list[str], findings: Findings) -> MaskVal
     if names and len(names) != len(chosen):
         shown = ', '.join(map(_word, chosen[:10])) + ' ...' * (len(chosen) > 10)
         raise ConfigError(
-            f'--data: the masks have the values {shown}, and {len(names)} classes have names, from class '
-            '0; give as many names, or mark pixels of no class by 255.'
+            f'--data: the masks have the values {shown}, and {len(names)} classes have names, '
+            'from class 0; give as many names, or mark pixels of no class by 255.'
         )
     classes = tuple(names) or tuple(f'class {_word(value)}' for value in chosen)
     if len(classes) < 2:
@@ -159,8 +161,8 @@ def _by_colour(counts: Counter[int], colours: Mapping[int, str], file: Path | No
     unknown = next((value for value in counts if value not in colours), None)
     if unknown:
         raise ConfigError(
-            f'--data: the masks have the colour {_word(unknown)}, which {str(file)!r} does not name; add '
-            'it.'
+            f'--data: the masks have the colour {_word(unknown)}, which {str(file)!r} does not '
+            'name; add it.'
         )
     classes = tuple(dict.fromkeys(name for value, name in colours.items() if value in counts))
     return MaskValues(
@@ -171,7 +173,8 @@ def _by_colour(counts: Counter[int], colours: Mapping[int, str], file: Path | No
 def colours_of(named: Path | None) -> dict[int, str]:
     """The names of colours, or nothing.
 
-    CVAT's ``labelmap.txt`` has lines of ``name:r,g,b:parts:actions``, and a table the columns name, r, g and b.
+    CVAT's ``labelmap.txt`` has lines of ``name:r,g,b:parts:actions``, and a table the columns name,
+    r, g and b.
     """
     if named is None:
         return {}

@@ -1,4 +1,4 @@
-"""Photographs of a data set: where they are, their size as they are seen, and what is said of them."""
+"""Photographs of a data set: their paths, their sizes as displayed, and their annotations."""
 
 import unicodedata
 from collections import defaultdict
@@ -59,7 +59,7 @@ def nfc(name: str) -> str:
 
 
 def stated_size(width: Any, height: Any) -> tuple[float, float]:
-    """The size that an annotation states: numbers or their text, (0, 0) where one is missing or 0."""
+    """The size that an annotation states, as numbers or text; (0, 0) if a side is missing or 0."""
     try:
         sides = float(width or 0), float(height or 0)
     except (TypeError, ValueError):
@@ -76,7 +76,7 @@ def _common(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def _unwrapped(folder: Path) -> Path:
-    """The folder, or the only one in it, unless that is a part of the data set or has no folders."""
+    """The folder, or the only one in it, unless that is a split or has no subfolders."""
     entries = [entry for entry in folder.iterdir() if not is_litter(entry) and entry.name != RUNS]
     inner = entries[0] if len(entries) == 1 and entries[0].is_dir() else None
     if (
@@ -92,8 +92,8 @@ class Tree:
     """The files of a folder: images, which are found by their names, and others.
 
     Args:
-        folder: the folder of the data. If all of it is one folder, as where an archive was unpacked, that is taken.
-            Earlier runs in ``work_dirs`` are no part of it.
+        folder: the folder of the data. If all of it is one folder, as where an archive was
+            unpacked, that is taken. Earlier runs in ``work_dirs`` are no part of it.
 
     Attributes:
         folder: the folder.
@@ -128,8 +128,8 @@ class Tree:
     def find(self, name: str, near: Path, split: Split | None = None) -> Path | None:
         """The image that an annotation calls so.
 
-        The folders in the name count, then the part of the data set, then the distance from the annotation. A
-        name without a suffix is one, too.
+        The folders in the name count, then the part of the data set, then the distance from the
+        annotation. A name without a suffix is one, too.
 
         Args:
             name: as written, maybe with folders of another machine or with backslashes.
@@ -160,7 +160,7 @@ class Tree:
 
 
 def read_sizes(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
-    """Those photographs that can be read, with their size from their header. The others are noted."""
+    """The photographs that can be read, with sizes from their headers. The others are noted."""
 
     def size(photo: Photo) -> tuple[int, int] | str:
         try:
@@ -182,7 +182,7 @@ def read_sizes(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
 
 
 def note_unused(tree: Tree, used: Iterable[Path], findings: Findings) -> None:
-    """Note by their suffix which files of a folder are no part of what was read, and which images."""
+    """Note the files of a folder that were not read, by suffix, and the unused images."""
     used = {*used}
     for path in tree.others:
         if path not in used:

@@ -55,7 +55,7 @@ def words_of(name: str) -> list[str]:
 
 
 def split_of(name: str) -> Split | None:
-    """The part that the name of a folder stands for, or None: it has no word but that and fillers."""
+    """The split that a folder name stands for, or None if it has other words than fillers."""
     words = [word for word in words_of(name) if word not in FILLERS]
     if len(words) != 1:
         return None
@@ -63,18 +63,18 @@ def split_of(name: str) -> Split | None:
 
 
 def without_split(name: str) -> str:
-    """A name without the word of its part, in small letters: ``'train_masks'`` has masks, ``'valannot'`` has annot."""
+    """A lower-case name without its split: ``'train_masks'`` -> masks, ``'valannot'`` -> annot."""
     return _AT_START.sub('', name.casefold())
 
 
 def split_in(stem: str) -> Split | None:
-    """The part that is one word of a file's name, as in ``person_keypoints_val2017``; test before the others."""
+    """The split among a file name's words, as in ``person_keypoints_val2017``; test comes first."""
     found = {split for word in words_of(stem) if (split := split_of(word))}
     return next((split for split in reversed(SPLITS) if split in found), None)
 
 
 def alike_parts(names: Iterable[str]) -> list[str]:
-    """The names that differ only by their part, such as ``seg_train`` and ``seg_test``; maybe none."""
+    """Names, if any, that differ only in their split, such as ``seg_train`` and ``seg_test``."""
     by_rest: dict[str, dict[str, Split]] = {}
     for name in names:
         if split := split_in(name):

@@ -33,7 +33,7 @@ def voc_root(file: Path) -> ET.Element | None:
 
 
 def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> Reading:
-    """The photographs of some XML files. The lists in ``ImageSets/Main`` say their parts, else their folders do.
+    """The photographs of XML files. Lists in ``ImageSets/Main`` give the splits, else the folders.
 
     Raises:
         ConfigError: if a file or list is not complete, or if an image is not there.
@@ -61,8 +61,8 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> R
             found = [_instance(node, file) for node in root.findall('object')]
         except ValueError as error:
             raise ConfigError(
-                f'--data: {str(file)!r} is not an annotation of Pascal VOC with size, name and bndbox '
-                f'({error}); correct it.'
+                f'--data: {str(file)!r} is not an annotation of Pascal VOC with size, name and '
+                f'bndbox ({error}); correct it.'
             ) from error
         photos.append(
             Photo(
@@ -73,7 +73,8 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> R
                 origin=str(file),
             )
         )
-    # VOC counts pixels from 1, and its corners are within the box. A corner of 0 says that the program did not.
+    # VOC counts pixels from 1, and its corners are within the box. A corner of 0 says that the
+    # program did not.
     if not any(min(found.box[:2]) == 0 for photo in photos for found in photo.instances):
         for found in (found for photo in photos for found in photo.instances):
             left, top, width, height = found.box
@@ -101,7 +102,7 @@ def _listed(lists: list[Path], stems: set[str], findings: Findings) -> Iterator[
 
 
 def _instance(node: ET.Element, file: Path) -> Instance:
-    """An object by its box, or without one by the corners of its polygon: ``x1, y1, x2, y2, ...``."""
+    """An object from its box, or else from the corners of its polygon: ``x1, y1, x2, y2, ...``."""
     name, origin = _text(node, 'name').strip(), str(file)
     corners = [(point.tag, float(point.text or 'nan')) for point in node.iterfind('polygon/*')]
     if node.find('bndbox') is None and corners:

@@ -1,4 +1,4 @@
-"""YOLO: a text file for each image with a line ``class x y width height``, or an outline, in shares of the image."""
+"""YOLO: a text file per image. Lines are ``class x y width height`` or an outline, normalised."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -58,7 +58,8 @@ def find_names(tree: Tree) -> tuple[Path, list[str]] | None:
             ]
         if not isinstance(names, list):
             raise ConfigError(
-                f'--data: names of {str(settings[0])!r} must be a list of the classes, or number: name.'
+                f'--data: names of {str(settings[0])!r} must be a list of the classes, or number: '
+                'name.'
             )
         return settings[0], [str(name).strip() for name in names]
     file = next((path for name in NAMES for path in tree.others if path.name == name), None)
@@ -66,7 +67,7 @@ def find_names(tree: Tree) -> tuple[Path, list[str]] | None:
 
 
 def label_files(tree: Tree) -> dict[Path, Path]:
-    """The image of each text file: that of its name in the folder ``images`` for ``labels``, or beside it."""
+    """The image of each text file: of the same name in ``images`` for ``labels``, or beside it."""
     found = {}
     for file in tree.others:
         if file.suffix.lower() == '.txt' and file.name not in NAMES:
@@ -78,7 +79,7 @@ def label_files(tree: Tree) -> dict[Path, Path]:
 
 
 def read_yolo(tree: Tree, labels: dict[Path, Path], findings: Findings) -> Reading:
-    """The photographs of a folder of YOLO, and the names of the classes. One without a file of labels has no object.
+    """The photographs and class names of a YOLO folder. Those without a label file have no objects.
 
     Raises:
         ConfigError: if no file names the classes, or if a line is not of this form.
@@ -86,8 +87,8 @@ def read_yolo(tree: Tree, labels: dict[Path, Path], findings: Findings) -> Readi
     named = find_names(tree)
     if named is None:
         raise ConfigError(
-            f'--data: {str(tree.folder)!r} has boxes as YOLO, and no file with the names of the classes; '
-            'add data.yaml with names: [...], or classes.txt with a name on each line.'
+            f'--data: {str(tree.folder)!r} has boxes as YOLO, and no file with the names of the '
+            'classes; add data.yaml with names: [...], or classes.txt with a name on each line.'
         )
     places = list(_places(tree))
     listed: dict[Path, Split] = {}
@@ -174,7 +175,7 @@ def _instance(
 
 
 def _places(tree: Tree) -> Iterator[tuple[Path, Split]]:
-    """The folders and lists of images of each part: those that the YAML file names, else ``train.txt`` and the like."""
+    """The image folders and lists of each split, from the YAML file, else ``train.txt`` etc."""
     settings = find_settings(tree)
     if not settings:
         lists = [path for path in tree.others if path.suffix.lower() == '.txt']

@@ -1,10 +1,10 @@
-"""A checkpoint in a folder of safetensors, written and read by all ranks together, through torch's DCP.
+"""A checkpoint in a safetensors folder, written and read by all ranks together through torch's DCP.
 
-DCP plans: what each rank writes, so that a tensor that several ranks hold is written once, and what each rank reads, so
-that any number of ranks, sharded or not, can resume from any other. Its usual files are pickles. These are in the form
-of its ``HuggingFaceStorageWriter``, which rejects tensors that share memory (the buffers of a model and of its average)
-or are not contiguous (channels-last), and has a rank's file once more in memory. The writer here streams it, and hashes
-it on the way.
+DCP plans: what each rank writes, so that a tensor that several ranks hold is written once, and what
+each rank reads, so that any number of ranks, sharded or not, can resume from any other. Its usual
+files are pickles. These are in the form of its ``HuggingFaceStorageWriter``, which rejects tensors
+that share memory (the buffers of a model and of its average) or are not contiguous (channels-last),
+and has a rank's file once more in memory. The writer here streams it, and hashes it on the way.
 """
 
 import hashlib
@@ -26,7 +26,16 @@ from torch.futures import Future
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import settle_folder
-from vit_plugin.weights.folders import FORMAT, MANIFEST, RUN, SHARDS, VERSION, check_complete, manifest_text, read_run
+from vit_plugin.weights.folders import (
+    FORMAT,
+    MANIFEST,
+    RUN,
+    SHARDS,
+    VERSION,
+    check_complete,
+    manifest_text,
+    read_run,
+)
 from vit_plugin.weights.plain import join, tensor_names, to_text
 
 from ..distributed import from_rank_0
@@ -40,25 +49,41 @@ else:
     HuggingFaceStorageWriter = HuggingFaceStorageReader = object  # type: ignore[misc, assignment]
 
 # safetensors' names of the types.
-DTYPES = {torch.float64: 'F64', torch.float32: 'F32', torch.float16: 'F16', torch.bfloat16: 'BF16',
-          torch.int64: 'I64', torch.int32: 'I32', torch.int16: 'I16', torch.int8: 'I8', torch.uint8: 'U8',
-          torch.bool: 'BOOL'}
+DTYPES = {
+    torch.float64: 'F64',
+    torch.float32: 'F32',
+    torch.float16: 'F16',
+    torch.bfloat16: 'BF16',
+    torch.int64: 'I64',
+    torch.int32: 'I32',
+    torch.int16: 'I16',
+    torch.int8: 'I8',
+    torch.uint8: 'U8',
+    torch.bool: 'BOOL',
+}
 
 
 def check_torch() -> None:
     """Raise a ``ConfigError`` if this torch is too old for checkpoints in folders."""
     if torch.__version__ < MIN_TORCH:
-        raise ConfigError(f"default_hooks.checkpoint: format='folder' needs torch {MIN_TORCH} or newer, and this is "
-                          f"{torch.__version__}; update it, or give format='file'.")
+        raise ConfigError(
+            f"default_hooks.checkpoint: format='folder' needs torch {MIN_TORCH} or newer, and "
+            f"this is {torch.__version__}; update it, or give format='file'."
+        )
 
 
-def write_folder(folder: Path, tensors: Mapping[str, Tensor], plain: Mapping[str, Any],
-                 group: 'dist.ProcessGroup | None') -> None:
+def write_folder(
+    folder: Path,
+    tensors: Mapping[str, Tensor],
+    plain: Mapping[str, Any],
+    group: 'dist.ProcessGroup | None',
+) -> None:
     """Write a checkpoint completely or not at all. Every rank calls it.
 
     Args:
         folder: the folder. What is there is replaced once the new one is complete.
-        tensors, plain: see :func:`~vit_plugin.engine.checkpoints.state.parts_of`. They must not change meanwhile.
+        tensors, plain: see :func:`~vit_plugin.engine.checkpoints.state.parts_of`. They must not
+            change meanwhile.
         group: a group of gloo for this alone. None if there is one rank.
 
     Raises:
@@ -67,8 +92,12 @@ def write_folder(folder: Path, tensors: Mapping[str, Tensor], plain: Mapping[str
     partial = folder.with_name(f'.{folder.name}.saving')
     _single_process_is_meant()
     try:
-        dcp.save(dict(tensors), storage_writer=_Writer(partial, folder, plain), process_group=group,
-                 no_dist=group is None)
+        dcp.save(
+            dict(tensors),
+            storage_writer=_Writer(partial, folder, plain),
+            process_group=group,
+            no_dist=group is None,
+        )
     except dcp.CheckpointException as error:
         shutil.rmtree(partial, ignore_errors=True)
         raise _one_sentence(folder, error) from error
@@ -77,14 +106,22 @@ def write_folder(folder: Path, tensors: Mapping[str, Tensor], plain: Mapping[str
 def _one_sentence(folder: Path, error: 'dcp.CheckpointException') -> BaseException:
     rank, (cause, _) = min(error.failures.items())
     if not isinstance(cause, OSError):
-        return cause if isinstance(cause, ConfigError) or not isinstance(cause, Exception) else error
-    kept = 'the checkpoint that was there is unchanged' if folder.exists() else 'the ones before are unchanged'
-    return ConfigError(f'{str(folder)!r} cannot be written (rank {rank}: {cause.strerror}); {kept}: make room, or give '
-                       'another path.')
+        return (
+            cause if isinstance(cause, ConfigError) or not isinstance(cause, Exception) else error
+        )
+    kept = (
+        'the checkpoint that was there is unchanged'
+        if folder.exists()
+        else 'the ones before are unchanged'
+    )
+    return ConfigError(
+        f'{str(folder)!r} cannot be written (rank {rank}: {cause.strerror}); {kept}: make room, '
+        'or give another path.'
+    )
 
 
 class _Writer(HuggingFaceStorageWriter):
-    """torch's writer, but it streams and hashes a rank's file. Rank 0 adds the rest and renames the folder."""
+    """torch's writer that streams and hashes files. Rank 0 adds the rest and renames the folder."""
 
     def __init__(self, partial: Path, folder: Path, plain: Mapping[str, Any]) -> None:
         super().__init__(str(partial), save_distributed=True)
@@ -94,29 +131,50 @@ class _Writer(HuggingFaceStorageWriter):
         super().set_up_storage_writer(is_coordinator, *args, **kwargs)
         if is_coordinator:  # no rank writes before all have been here
             if self._folder.is_file() or self._folder.is_symlink():
-                raise ConfigError(f'{str(self._folder)!r} cannot be written, since it is no folder; remove it.')
+                raise ConfigError(
+                    f'{str(self._folder)!r} cannot be written, since it is no folder; remove it.'
+                )
             shutil.rmtree(self._partial, ignore_errors=True)
             self._partial.mkdir(parents=True, exist_ok=True)
 
     def prepare_global_plan(self, plans: 'list[dcp.SavePlan]') -> 'list[dcp.SavePlan]':
-        return [replace(plan, storage_data=f'shard-{number:05}.safetensors') for number, plan in enumerate(plans, 1)]
+        return [
+            replace(plan, storage_data=f'shard-{number:05}.safetensors')
+            for number, plan in enumerate(plans, 1)
+        ]
 
     def write_data(self, plan: 'dcp.SavePlan', planner: 'dcp.SavePlanner') -> Future:
         results = []
         if plan.items:
-            file = _write_safetensors(self._partial / plan.storage_data, plan.items, planner.resolve_data)
-            results.append(WriteResult(plan.items[0].index, file['bytes'], (plan.storage_data, file)))
+            file = _write_safetensors(
+                self._partial / plan.storage_data, plan.items, planner.resolve_data
+            )
+            results.append(
+                WriteResult(plan.items[0].index, file['bytes'], (plan.storage_data, file))
+            )
         done: Future = Future()
         done.set_result(results)
         return done
 
     def finish(self, metadata: Any, results: 'list[list[WriteResult]]') -> None:
         """On rank 0, after all ranks have written."""
-        files = dict(result.storage_data for results_of_rank in results for result in results_of_rank)
+        files = dict(
+            result.storage_data for results_of_rank in results for result in results_of_rank
+        )
         files[RUN] = _write(self._partial / RUN, to_text(self._plain).encode())
         meta = self._plain['meta']
-        _write(self._partial / MANIFEST, manifest_text(dict(
-            format=FORMAT, version=VERSION, epoch=meta['epoch'], iteration=meta['iter'], files=files)).encode())
+        _write(
+            self._partial / MANIFEST,
+            manifest_text(
+                dict(
+                    format=FORMAT,
+                    version=VERSION,
+                    epoch=meta['epoch'],
+                    iteration=meta['iter'],
+                    files=files,
+                )
+            ).encode(),
+        )
         settle_folder(self._partial)
         before = self._folder.with_name(f'.{self._folder.name}.before')
         shutil.rmtree(before, ignore_errors=True)
@@ -127,22 +185,30 @@ class _Writer(HuggingFaceStorageWriter):
         shutil.rmtree(before, ignore_errors=True)
 
 
-def read_state(path: str | Path, model: nn.Module, parts: Sequence[str] | None, group: 'dist.ProcessGroup | None',
-               verify: bool = True) -> dict[str, Any]:
+def read_state(
+    path: str | Path,
+    model: nn.Module,
+    parts: Sequence[str] | None,
+    group: 'dist.ProcessGroup | None',
+    verify: bool = True,
+) -> dict[str, Any]:
     """Read parts of a checkpoint for a model. Every rank calls it.
 
-    A tensor that belongs to a sharded parameter and has its shape (its value, its average, its state of the optimizer)
-    is sharded in the same way, and each rank reads its part alone. Other tensors are complete, on the CPU.
+    A tensor that belongs to a sharded parameter and has its shape (its value, its average, its
+    state of the optimizer) is sharded in the same way, and each rank reads its part alone. Other
+    tensors are complete, on the CPU.
 
     Args:
         path: the folder.
         model: the model, sharded or not.
-        parts: the keys of MMEngine's checkpoint dict to read. Those that it lacks are left out. None reads all.
+        parts: the keys of MMEngine's checkpoint dict to read. Those that it lacks are left out.
+            None reads all.
         group: see :func:`write_folder`.
         verify: whether rank 0 first compares the files with the manifest.
 
     Raises:
-        ConfigError: if the folder is not a complete checkpoint of this version, the same on every rank.
+        ConfigError: if the folder is not a complete checkpoint of this version, the same on every
+            rank.
     """
     check_torch()
 
@@ -152,18 +218,34 @@ def read_state(path: str | Path, model: nn.Module, parts: Sequence[str] | None, 
         return HuggingFaceStorageReader(str(path)).read_metadata()
 
     metadata = from_rank_0(find)
-    plain = {name: value for name, value in read_run(path).items() if parts is None or name in parts}
-    sharded = {name: parameter.detach() for name, parameter in model.named_parameters()
-               if isinstance(parameter, DTensor)}
+    plain = {
+        name: value for name, value in read_run(path).items() if parts is None or name in parts
+    }
+    sharded = {
+        name: parameter.detach()
+        for name, parameter in model.named_parameters()
+        if isinstance(parameter, DTensor)
+    }
     targets = {}
     for *keys, name in tensor_names(plain):
         saved = metadata.state_dict_metadata[name]
-        like = next((sharded[key] for key in (key.removeprefix('module.') for key in keys) if key in sharded), None)
-        targets[name] = (torch.empty_like(like, dtype=saved.properties.dtype)
-                         if like is not None and like.shape == saved.size else
-                         torch.empty(saved.size, dtype=saved.properties.dtype))
+        like = next(
+            (
+                sharded[key]
+                for key in (key.removeprefix('module.') for key in keys)
+                if key in sharded
+            ),
+            None,
+        )
+        targets[name] = (
+            torch.empty_like(like, dtype=saved.properties.dtype)
+            if like is not None and like.shape == saved.size
+            else torch.empty(saved.size, dtype=saved.properties.dtype)
+        )
     _single_process_is_meant()
-    dcp.load(targets, storage_reader=_Reader(path, metadata), process_group=group, no_dist=group is None)
+    dcp.load(
+        targets, storage_reader=_Reader(path, metadata), process_group=group, no_dist=group is None
+    )
     return join(plain, targets)
 
 
@@ -189,12 +271,20 @@ def _write_safetensors(path: Path, items: list, resolve: Callable[[Any], Any]) -
     for item in items:
         chunk, name = item.tensor_data.chunk, item.index.fqn
         begin, end = end, end + chunk.sizes.numel() * item.tensor_data.properties.dtype.itemsize
-        header[name] = dict(dtype=DTYPES[item.tensor_data.properties.dtype], shape=list(chunk.sizes),
-                            data_offsets=[begin, end])
+        header[name] = dict(
+            dtype=DTYPES[item.tensor_data.properties.dtype],
+            shape=list(chunk.sizes),
+            data_offsets=[begin, end],
+        )
         offsets[name] = dict(saved_offsets=list(chunk.offsets))
-    text = json.dumps({'__metadata__': {SHARDS: json.dumps(offsets), 'format': 'pt'}, **header}).encode()
+    text = json.dumps(
+        {'__metadata__': {SHARDS: json.dumps(offsets), 'format': 'pt'}, **header}
+    ).encode()
     text += b' ' * (-len(text) % 8)
-    blocks = (resolve(item).detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data for item in items)
+    blocks = (
+        resolve(item).detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
+        for item in items
+    )
     return _write(path, struct.pack('<Q', len(text)) + text, *blocks)
 
 

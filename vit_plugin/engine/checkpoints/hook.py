@@ -24,11 +24,13 @@ from .folder import check_torch
 
 MARKER = 'last_checkpoint'
 KEPT = 'kept_checkpoints'
-# The hidden names next to what a run writes, see `files.complete.replacing` and `folder.write_folder`.
+# The hidden names next to what a run writes, see `files.complete.replacing` and
+# `folder.write_folder`.
 LEFTOVER = re.compile(
     r'\.((epoch|iter)_\d+|best_.+|last_checkpoint|preempted|metrics|results|classes|labels|train_batch|val_\w+|'
     r'learning_curve|confusion_matrix|precision_recall|non_finite_step_\d+)'
-    r'\.([0-9a-f]{8}(\.\w+)?|saving|before)')
+    r'\.([0-9a-f]{8}(\.\w+)?|saving|before)'
+)
 
 
 def _with_one_field(template: str) -> str:
@@ -38,7 +40,9 @@ def _with_one_field(template: str) -> str:
     except (AttributeError, LookupError, TypeError):
         names = set()
     if len(names) < 2 or any(Path(name).name != name for name in names):
-        raise ValueError("Input should be a file name with one place for the number, such as 'epoch_{}.pth'")
+        raise ValueError(
+            "Input should be a file name with one place for the number, such as 'epoch_{}.pth'"
+        )
     return template
 
 
@@ -48,6 +52,7 @@ Rule = Literal['greater', 'less']
 
 class CheckpointOptions(TypedDict, total=False):
     """Arguments of MMEngine's ``CheckpointHook``."""
+
     interval: int
     by_epoch: bool
     save_optimizer: bool
@@ -70,29 +75,37 @@ class CheckpointOptions(TypedDict, total=False):
 class CheckpointHook(EagerCheckpointHook):
     """MMEngine's hook, but there is a complete checkpoint at every moment.
 
-    A checkpoint is deleted only after a newer one is complete. The marker ``last_checkpoint`` names a checkpoint only
-    once it is complete. A new best checkpoint is written next to the one before, and the last checkpoint is left as it
-    is. Accumulated gradients are not saved, so a save by iterations waits for the optimizer's next step.
-    :class:`vit_plugin.Runner` uses this hook in place of MMEngine's.
+    A checkpoint is deleted only after a newer one is complete. The marker ``last_checkpoint`` names
+    a checkpoint only once it is complete. A new best checkpoint is written next to the one before,
+    and the last checkpoint is left as it is. Accumulated gradients are not saved, so a save by
+    iterations waits for the optimizer's next step. :class:`vit_plugin.Runner` uses this hook in
+    place of MMEngine's.
 
     Args:
-        format: ``'file'`` is MMEngine's. ``'folder'`` is a folder of safetensors, which each process writes its part of
-            and any number of processes can resume from. ``'auto'`` is a folder if the model is sharded.
-        keep_every: also keep the checkpoints whose number (of epochs, or of iterations) is a multiple of this,
-            whatever ``max_keep_ckpts`` says.
-        background: whether training continues while a checkpoint is written. It needs memory for one copy of what this
-            process writes. None does so for folders.
+        format: ``'file'`` is MMEngine's. ``'folder'`` is a folder of safetensors, which each
+            process writes its part of and any number of processes can resume from. ``'auto'`` is a
+            folder if the model is sharded.
+        keep_every: also keep the checkpoints whose number (of epochs, or of iterations) is a
+            multiple of this, whatever ``max_keep_ckpts`` says.
+        background: whether training continues while a checkpoint is written. It needs memory for
+            one copy of what this process writes. None does so for folders.
         **kwargs: arguments of MMEngine's ``CheckpointHook``.
 
     Raises:
-        ConfigError: if the runner is another, or if a checkpoint cannot be written. The ones before stay.
+        ConfigError: if the runner is another, or if a checkpoint cannot be written. The ones before
+            stay.
     """
 
     filename_tmpl: str
 
-    def __init__(self, *args: Any, format: Literal['auto', 'file', 'folder'] = 'auto',
-                 keep_every: PositiveInt | None = None, background: bool | None = None,
-                 **kwargs: Unpack[CheckpointOptions]) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        format: Literal['auto', 'file', 'folder'] = 'auto',
+        keep_every: PositiveInt | None = None,
+        background: bool | None = None,
+        **kwargs: Unpack[CheckpointOptions],
+    ) -> None:
         with as_config_error('CheckpointHook'):
             super().__init__(*args, **kwargs)
         self._format, self._keep_every, self._background = format, keep_every, background
@@ -101,17 +114,23 @@ class CheckpointHook(EagerCheckpointHook):
 
     def before_train(self, runner: Runner) -> None:
         if not hasattr(runner, 'saver'):
-            raise ConfigError("default_hooks.checkpoint: vit_plugin.CheckpointHook needs runner_type="
-                              f"'vit_plugin.Runner', and the runner is {type(runner).__name__}; set it, or take "
-                              "type='CheckpointHook'.")
-        self._folder = self._format == 'folder' or (self._format == 'auto' and is_sharded(unwrapped(runner.model)))
+            raise ConfigError(
+                'default_hooks.checkpoint: vit_plugin.CheckpointHook needs runner_type='
+                f"'vit_plugin.Runner', and the runner is {type(runner).__name__}; set it, or take "
+                "type='CheckpointHook'."
+            )
+        self._folder = self._format == 'folder' or (
+            self._format == 'auto' and is_sharded(unwrapped(runner.model))
+        )
         if self._folder:
             check_torch()
             self.filename_tmpl = self.filename_tmpl.removesuffix('.pth')
         super().before_train(runner)
         if '://' in str(self.out_dir) and (self._folder or is_sharded(unwrapped(runner.model))):
-            raise ConfigError(f"default_hooks.checkpoint: out_dir={self.out_dir!r} takes only files (format='file'), "
-                              'of models that are not sharded; give a path.')
+            raise ConfigError(
+                f'default_hooks.checkpoint: out_dir={self.out_dir!r} takes only files '
+                "(format='file'), of models that are not sharded; give a path."
+            )
         self._kept = list(runner.message_hub.runtime_info.get(KEPT, ()))
         if is_main_process():
             self._delete(self._outdated())
@@ -119,23 +138,29 @@ class CheckpointHook(EagerCheckpointHook):
         window = getattr(runner.optim_wrapper, '_accumulative_counts', 1)
         if self.by_epoch and len(runner.train_dataloader) % window:
             runner.logger.warning(
-                f'optim_wrapper.accumulative_counts={window} does not divide the {len(runner.train_dataloader)} '
-                'iterations of an epoch, so that a run that is resumed from its end lacks gradients; give a number '
-                'that divides them, or save by iterations with default_hooks.checkpoint.by_epoch=False.')
+                f'optim_wrapper.accumulative_counts={window} does not divide the '
+                f'{len(runner.train_dataloader)} iterations of an epoch, so that a run that is '
+                'resumed from its end lacks gradients; give a number that divides them, or save '
+                'by iterations with default_hooks.checkpoint.by_epoch=False.'
+            )
 
-    def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None,
-                         outputs: dict | None = None) -> None:
+    def after_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
+    ) -> None:
         if self.by_epoch:
             return
-        self._due = (self._due or self.every_n_train_iters(runner, self.interval, self.save_begin)
-                     or (self.save_last and self.is_last_train_iter(runner)))
+        self._due = (
+            self._due
+            or self.every_n_train_iters(runner, self.interval, self.save_begin)
+            or (self.save_last and self.is_last_train_iter(runner))
+        )
         if self._due and not in_window(runner.optim_wrapper):
             self._due = False
             runner.logger.info(f'Saving checkpoint at {runner.iter + 1} iterations')
             self._save_checkpoint(runner)
 
     def save_now(self, runner: Runner) -> str:
-        """Save the state after the present iteration, also inside an epoch, and wait until it is complete.
+        """Save the state after the current iteration, even within an epoch, and wait until done.
 
         Every process calls it, in ``after_train_iter`` and after the hook that steps the schedules.
 
@@ -144,7 +169,11 @@ class CheckpointHook(EagerCheckpointHook):
         """
         if self._position != (runner.epoch, runner.iter + 1):
             end = '' if self._folder else '.pth'
-            self._save(runner, f'iter_{runner.iter + 1}{end}', dict(epoch=runner.epoch, iter=runner.iter + 1))
+            self._save(
+                runner,
+                f'iter_{runner.iter + 1}{end}',
+                dict(epoch=runner.epoch, iter=runner.iter + 1),
+            )
         runner.saver.finish()
         return self.last_ckpt
 
@@ -156,7 +185,10 @@ class CheckpointHook(EagerCheckpointHook):
         self._save(runner, self.filename_tmpl.format(step), meta)
 
     def _save(self, runner: Runner, name: str, meta: dict[str, int]) -> None:
-        """Save a checkpoint to resume from. Once it is complete, name it in the marker and delete what is outdated."""
+        """Save a checkpoint to resume from.
+
+        Once it is complete, name it in the marker and delete outdated checkpoints.
+        """
         self._position = meta['epoch'], meta['iter']
         self._kept = [*(one for one in self._kept if one != name), name]
         self.last_ckpt = self.file_backend.join_path(self.out_dir, name)
@@ -169,23 +201,47 @@ class CheckpointHook(EagerCheckpointHook):
             write_text(Path(runner.work_dir, MARKER), path)
             self._delete(outdated)
 
-        self._write(runner, name, meta, settle, save_optimizer=self.save_optimizer,
-                    save_param_scheduler=self.save_param_scheduler)
+        self._write(
+            runner,
+            name,
+            meta,
+            settle,
+            save_optimizer=self.save_optimizer,
+            save_param_scheduler=self.save_param_scheduler,
+        )
 
-    def _write(self, runner: Runner, name: str, meta: dict[str, int], then: Callable[[], None],
-               **content: bool) -> None:
-        runner.saver.save(self.out_dir, name, folder=self._folder, then=then, together=True,
-                          background=self._folder if self._background is None else self._background,
-                          remote=dict(file_client_args=self.file_client_args, backend_args=self.backend_args),
-                          meta=dict(meta), by_epoch=self.by_epoch, **content)
+    def _write(
+        self,
+        runner: Runner,
+        name: str,
+        meta: dict[str, int],
+        then: Callable[[], None],
+        **content: bool,
+    ) -> None:
+        runner.saver.save(
+            self.out_dir,
+            name,
+            folder=self._folder,
+            then=then,
+            together=True,
+            background=self._folder if self._background is None else self._background,
+            remote=dict(file_client_args=self.file_client_args, backend_args=self.backend_args),
+            meta=dict(meta),
+            by_epoch=self.by_epoch,
+            **content,
+        )
 
     def _outdated(self) -> list[str]:
         """The names of the checkpoints to delete, oldest first."""
         if self.max_keep_ckpts <= 0:
             return []
-        old = self._kept[:-self.max_keep_ckpts]
-        kept = {self.filename_tmpl.format(int(number)) for name in old for number in re.findall(r'\d+', name)
-                if self._keep_every and int(number) % self._keep_every == 0}
+        old = self._kept[: -self.max_keep_ckpts]
+        kept = {
+            self.filename_tmpl.format(int(number))
+            for name in old
+            for number in re.findall(r'\d+', name)
+            if self._keep_every and int(number) % self._keep_every == 0
+        }
         return [name for name in old if name not in kept]
 
     def _delete(self, names: Sequence[str]) -> None:
@@ -197,9 +253,10 @@ class CheckpointHook(EagerCheckpointHook):
                 self.file_backend.rmtree(path)
 
     def _save_best_checkpoint(self, runner: Runner, metrics: dict[str, Any]) -> None:
-        """Save the weights if a metric is better than before, and then delete those that were the best.
+        """Save the weights if a metric is better than before, then delete the previous best ones.
 
-        The last checkpoint is not written again to note the score. A run that is resumed from it validates again.
+        The last checkpoint is not written again to note the score. A run that is resumed from it
+        validates again.
         """
         if not self.save_best:
             return
@@ -208,14 +265,22 @@ class CheckpointHook(EagerCheckpointHook):
         step, unit = (runner.epoch, 'epoch') if self.by_epoch else (runner.iter, 'iter')
         for key, rule in zip(self.key_indicators, self.rules, strict=True):
             if key not in metrics:
-                raise ConfigError(f'default_hooks.checkpoint.save_best={key!r} is none of the metrics, which are '
-                                  f"{', '.join(metrics)}; choose one of them or 'auto'.")
-            info, end = runner.message_hub.runtime_info, '' if len(self.key_indicators) == 1 else f'_{key}'
+                raise ConfigError(
+                    f'default_hooks.checkpoint.save_best={key!r} is none of the metrics, which are '
+                    f"{', '.join(metrics)}; choose one of them or 'auto'."
+                )
+            info, end = (
+                runner.message_hub.runtime_info,
+                '' if len(self.key_indicators) == 1 else f'_{key}',
+            )
             score, best = metrics[key], info.get(f'best_score{end}', self.init_value_map[rule])
             if score is None or not self.is_better_than[key](score, best):
                 continue
             name = f'best_{key}_{self.filename_tmpl.format(step)}'.replace('/', '_')
-            path, before = self.file_backend.join_path(self.out_dir, name), info.get(f'best_ckpt{end}')
+            path, before = (
+                self.file_backend.join_path(self.out_dir, name),
+                info.get(f'best_ckpt{end}'),
+            )
             if end:  # for MMEngine's publishing at the end
                 self.best_ckpt_path_dict[key] = path
             else:
@@ -227,14 +292,24 @@ class CheckpointHook(EagerCheckpointHook):
                 if before and before != path:
                     self._delete([Path(before).name])
 
-            self._write(runner, name, dict(epoch=runner.epoch, iter=runner.iter), settle, save_optimizer=False,
-                        save_param_scheduler=False)
-            runner.logger.info(f'The best checkpoint with {score:0.4f} {key} at {step} {unit} is saved to {name}.')
+            self._write(
+                runner,
+                name,
+                dict(epoch=runner.epoch, iter=runner.iter),
+                settle,
+                save_optimizer=False,
+                save_param_scheduler=False,
+            )
+            runner.logger.info(
+                f'The best checkpoint with {score:0.4f} {key} at {step} {unit} is saved to {name}.'
+            )
 
 
 def _remove_leftovers(folders: set[str]) -> None:
-    """Remove what writers that were killed have left. This run alone trains here, see `work_dir`."""
+    """Remove what killed writers left behind. Only this run trains here, see `work_dir`."""
     for folder in (Path(folder) for folder in folders if '://' not in folder):
         for path in folder.glob('.*'):
             if LEFTOVER.fullmatch(path.name):
-                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(
+                    missing_ok=True
+                )

@@ -18,16 +18,18 @@ NUMBERED = re.compile(r'(epoch|iter)_\d+(\.pth)?')
 
 
 def newest_checkpoint(work_dir: str | Path) -> str | None:
-    """The newest complete checkpoint of a run: the one that its marker names, or one that was written after it.
+    """The newest complete checkpoint of a run: the one its marker names, or a later one.
 
-    The marker may be missing or torn, because the machine may have died while it or its checkpoint was written. Then,
-    and if what it names is damaged, the checkpoint that was written last counts.
+    The marker may be missing or torn, because the machine may have died while it or its checkpoint
+    was written. Then, and if what it names is damaged, the checkpoint that was written last counts.
 
     Returns:
-        Its path; a URL that the marker has, as it is; None if there is neither a marker nor a checkpoint.
+        Its path; a URL that the marker has, as it is; None if there is neither a marker nor a
+        checkpoint.
 
     Raises:
-        ConfigError: if there are checkpoints but none is complete, or the one that the marker names is gone.
+        ConfigError: if there are checkpoints but none is complete, or the one that the marker names
+            is gone.
     """
     marker = Path(work_dir, MARKER)
     text = marker.read_text(errors='replace').strip('\0 \n') if marker.is_file() else ''
@@ -35,18 +37,31 @@ def newest_checkpoint(work_dir: str | Path) -> str | None:
         return text
     marked = Path(text)
     is_there = bool(marked.name) and (os.path.isfile(marked) or is_checkpoint_folder(marked))
-    is_named = is_there or NUMBERED.fullmatch(marked.name) is not None  # otherwise the marker is torn
-    folder = marked.parent if is_named and os.path.isdir(marked.parent) and marked.parent != Path() else Path(work_dir)
-    found = sorted((path for path in folder.iterdir() if _is_checkpoint(path)), key=_time, reverse=True)
+    # Otherwise the marker is torn.
+    is_named = is_there or NUMBERED.fullmatch(marked.name) is not None
+    folder = (
+        marked.parent
+        if is_named and os.path.isdir(marked.parent) and marked.parent != Path()
+        else Path(work_dir)
+    )
+    found = sorted(
+        (path for path in folder.iterdir() if _is_checkpoint(path)), key=_time, reverse=True
+    )
     if is_named:
         marked = folder / marked.name
-        later = [path for path in found if path != marked and _time(path) > marker.stat().st_mtime_ns]
+        later = [
+            path for path in found if path != marked and _time(path) > marker.stat().st_mtime_ns
+        ]
         found = [*later, marked, *(path for path in found if path != marked and path not in later)]
     for path in found:
         if is_complete(path):
             if path != found[0]:
-                print_log(f'{found[0].name} is damaged or missing: resuming from {path.name}, the newest complete '
-                          'checkpoint.', 'current', logging.WARNING)
+                print_log(
+                    f'{found[0].name} is damaged or missing: resuming from {path.name}, the '
+                    'newest complete checkpoint.',
+                    'current',
+                    logging.WARNING,
+                )
             return str(path)
     if not found:
         return None
@@ -67,7 +82,7 @@ def _time(path: Path) -> int:
 
 
 def is_complete(path: Path) -> bool:
-    """Whether every byte of a checkpoint is as it was written, by torch's checksums in a file or by a manifest.
+    """Whether every byte of a checkpoint is as written, by torch's checksums or by a manifest.
 
     Other files must only be non-empty.
     """

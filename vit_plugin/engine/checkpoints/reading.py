@@ -28,20 +28,31 @@ def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, A
     """Read a checkpoint for a runner: a folder or a file, for a model that is sharded or not.
 
     Raises:
-        ConfigError: if it cannot be read, or if it is to be resumed and is of another model, optimizer or global batch.
+        ConfigError: if it cannot be read, or if it is to be resumed and is of another model,
+            optimizer or global batch.
     """
     model = unwrapped(runner.model)
     if os.path.isdir(path):
-        checkpoint = read_state(path, model, None if runner.resuming else ('meta', 'state_dict'), runner.saver.group,
-                                verify=path != runner.checked_checkpoint)
+        checkpoint = read_state(
+            path,
+            model,
+            None if runner.resuming else ('meta', 'state_dict'),
+            runner.saver.group,
+            verify=path != runner.checked_checkpoint,
+        )
         names = checkpoint['meta']['run']['parameters']
     else:
         checkpoint, names = read_complete(path, map_location), None
     if runner.lora:
         runner.lora.check_scale(checkpoint.get('meta') or {})
     elif not runner.resuming:
-        checkpoint.update({name: merged(checkpoint[name], checkpoint.get('meta'))
-                           for name in ('state_dict', 'ema_state_dict') if name in checkpoint})
+        checkpoint.update(
+            {
+                name: merged(checkpoint[name], checkpoint.get('meta'))
+                for name in ('state_dict', 'ema_state_dict')
+                if name in checkpoint
+            }
+        )
     for weights in _weights(checkpoint):
         (check_kinds if runner.resuming else check_start)(model, weights)
     if not runner.resuming:
@@ -50,13 +61,17 @@ def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, A
     if names and 'optimizer' in checkpoint:
         checkpoint['optimizer'] = by_numbers(checkpoint['optimizer'], names)
     check_same_run(runner, checkpoint, path)
-    if names is None and is_sharded(model):  # hooks of `load_state_dict` take this rank's part of the weights
+    # Hooks of `load_state_dict` take this rank's part of the weights.
+    if names is None and is_sharded(model):
         shard_optimizer_state(checkpoint['optimizer'], runner.optim_wrapper.optimizer)
     return checkpoint
 
 
 def _keep_own_classifier(runner: Runner, model: nn.Module, checkpoint: Mapping[str, Any]) -> None:
-    """Keep the model's own classifier if the checkpoint's is for other classes: it would begin by being wrong."""
+    """Keep the model's own classifier if the checkpoint's is for other classes.
+
+    A foreign classifier would begin by being wrong.
+    """
     loop = runner._train_loop
     if loop is None or isinstance(loop, dict):  # nothing is trained
         return
@@ -64,35 +79,52 @@ def _keep_own_classifier(runner: Runner, model: nn.Module, checkpoint: Mapping[s
     known = getattr(loop.dataloader.dataset, 'metainfo', {})
     theirs, ours = (tuple(meta.get('classes') or ()) for meta in (facts, known))
     if theirs and ours and theirs != ours:
-        kept = [keep_classifier(model, checkpoint.get(part) or {}) for part in ('state_dict', 'ema_state_dict')]
+        kept = [
+            keep_classifier(model, checkpoint.get(part) or {})
+            for part in ('state_dict', 'ema_state_dict')
+        ]
         if kept[0]:
-            runner.logger.info(f'The checkpoint has other classes ({some(theirs)}) than the data ({some(ours)}): '
-                               f'{some(kept[0])} begin anew.')
+            runner.logger.info(
+                f'The checkpoint has other classes ({some(theirs)}) than the data ({some(ours)}): '
+                f'{some(kept[0])} begin anew.'
+            )
 
 
 def shard_optimizer_state(saved: Mapping[str, Any], optimizer: torch.optim.Optimizer) -> None:
     """Replace complete states of sharded parameters by this rank's part, in place."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group['params']]
     for number, state in saved['state'].items():
-        state.update({name: shard_like(value, parameters[number]) for name, value in state.items()
-                      if isinstance(value, Tensor)})
+        state.update(
+            {
+                name: shard_like(value, parameters[number])
+                for name, value in state.items()
+                if isinstance(value, Tensor)
+            }
+        )
 
 
 def _weights(checkpoint: Mapping[str, Any]) -> Iterator[Mapping[str, Tensor]]:
     """The weights, and their averages, which MMEngine's EMAHook may load in their place."""
     yield find_tensors(checkpoint)[0]
-    yield {name.removeprefix('module.'): value for name, value in checkpoint.get('ema_state_dict', {}).items()}
+    yield {
+        name.removeprefix('module.'): value
+        for name, value in checkpoint.get('ema_state_dict', {}).items()
+    }
 
 
 @contextmanager
 def resumable_only(runner: Runner, path: str) -> Iterator[None]:
-    """Within this context, an error of MMEngine's ``resume`` is a ``ConfigError`` that says what a checkpoint lacks."""
+    """Within this context, a failing ``resume`` is a ``ConfigError`` about what is missing.
+
+    The error that it replaces is MMEngine's.
+    """
     try:
         yield
     except ConfigError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
         raise ConfigError(
-            f'{path!r} cannot be resumed from ({first_line(error)}): it is not the state of a run of this config; to '
-            'start from its weights alone give --cfg-options load_from=FILE in place of --resume.') from error
-
+            f'{path!r} cannot be resumed from ({first_line(error)}): it is not the state of a run '
+            'of this config; to start from its weights alone give --cfg-options load_from=FILE in '
+            'place of --resume.'
+        ) from error

@@ -1,4 +1,4 @@
-"""Check, before loading, that a checkpoint is the complete state of a run that this one can continue."""
+"""Check, before loading, that a checkpoint is the complete state of a run to continue here."""
 
 import math
 from collections import defaultdict
@@ -16,37 +16,56 @@ from vit_plugin.errors import ConfigError
 from ..sharding import unwrapped
 from .state import global_batch, identity, scheduler_state
 
-WEIGHTS_ALONE = 'start from its weights alone with --cfg-options load_from=FILE in place of --resume'
+WEIGHTS_ALONE = (
+    'start from its weights alone with --cfg-options load_from=FILE in place of --resume'
+)
 
 
 def check_same_run(runner: Runner, checkpoint: Mapping[str, Any], path: str) -> None:
-    """Raise a ``ConfigError`` unless a checkpoint has all of the state of a run that this one can continue.
+    """Raise a ``ConfigError`` unless a checkpoint has the complete state of a run to continue here.
 
-    The number of processes may differ, as long as together they take as many samples in an iteration.
+    The number of processes may differ, as long as together they take as many samples in an
+    iteration.
     """
     recorded = checkpoint['meta'].get('run', {})
     difference = (
         _of_position(runner, checkpoint['meta'])
         or _of_model(unwrapped(runner.model), checkpoint['state_dict'])
-        or _of_optimizer(runner.optim_wrapper.optimizer, checkpoint.get('optimizer'), recorded, identity(runner))
-        or _of_schedulers(runner.param_schedulers, checkpoint.get('param_schedulers'), checkpoint['meta']['iter']))
+        or _of_optimizer(
+            runner.optim_wrapper.optimizer, checkpoint.get('optimizer'), recorded, identity(runner)
+        )
+        or _of_schedulers(
+            runner.param_schedulers, checkpoint.get('param_schedulers'), checkpoint['meta']['iter']
+        )
+    )
     if difference:
-        raise ConfigError(f'{path!r} is of another run: {difference}; resume with the config that wrote it, or '
-                          f'{WEIGHTS_ALONE}.')
+        raise ConfigError(
+            f'{path!r} is of another run: {difference}; resume with the config that wrote it, or '
+            f'{WEIGHTS_ALONE}.'
+        )
     batch, saved = global_batch(runner), recorded.get('batch')
     if batch and saved and batch != saved:
         each, rest = divmod(saved, runner.world_size)
-        remedy = (f'train_dataloader.batch_size={each} with these {runner.world_size} processes' if not rest else
-                  f'a number of processes that divides {saved}, and the train_dataloader.batch_size for it')
-        raise ConfigError(f'{path!r} is of a run that took {saved} samples in an iteration, and this one takes {batch} '
-                          f'(train_dataloader.batch_size times processes), so its position in the data and in the '
-                          f'schedules would be wrong; give {remedy}, or {WEIGHTS_ALONE}.')
+        remedy = (
+            f'train_dataloader.batch_size={each} with these {runner.world_size} processes'
+            if not rest
+            else f'a number of processes that divides {saved}, and the train_dataloader.batch_size '
+            'for it'
+        )
+        raise ConfigError(
+            f'{path!r} is of a run that took {saved} samples in an iteration, and this one takes '
+            f'{batch} (train_dataloader.batch_size times processes), so its position in the data '
+            f'and in the schedules would be wrong; give {remedy}, or {WEIGHTS_ALONE}.'
+        )
 
 
 def _of_position(runner: Runner, meta: Mapping[str, Any]) -> str:
     """The fault in the position of a checkpoint, in words."""
     by_epoch = isinstance(runner.train_loop, EpochBasedTrainLoop)  # another loop has no epochs
-    for unit, last in (('epoch', runner.max_epochs if by_epoch else math.inf), ('iter', runner.max_iters)):
+    for unit, last in (
+        ('epoch', runner.max_epochs if by_epoch else math.inf),
+        ('iter', runner.max_iters),
+    ):
         value = meta.get(unit)
         if type(value) is not int or value < 0:
             return f'its meta has {unit}={value!r}, which is no position'
@@ -65,44 +84,84 @@ def _of_model(model: nn.Module, saved: Mapping[str, Tensor]) -> str:
         if name not in saved:
             return f'it has no {name}, which the model has'
         if value.shape != saved[name].shape:
-            return f'its {name} is of the shape {tuple(saved[name].shape)}, and the model\'s {tuple(value.shape)}'
+            return (
+                f"its {name} is of the shape {tuple(saved[name].shape)}, and the model's "
+                f'{tuple(value.shape)}'
+            )
         if not _is_finite(saved[name]):
-            return f'its {name} has values that are not finite: the run had diverged, so take an earlier checkpoint'
-    foreign = [name for name, value in saved.items() if isinstance(value, Tensor) and name not in own]
+            return (
+                f'its {name} has values that are not finite: the run had diverged, so take an '
+                'earlier checkpoint'
+            )
+    foreign = [
+        name for name, value in saved.items() if isinstance(value, Tensor) and name not in own
+    ]
     return f'it has {foreign[0]}, which the model has not' if foreign else ''
 
 
-def _of_optimizer(optimizer: torch.optim.Optimizer, saved: Any, recorded: Mapping[str, Any],
-                  own: Mapping[str, Any]) -> str:
+def _of_optimizer(
+    optimizer: torch.optim.Optimizer,
+    saved: Any,
+    recorded: Mapping[str, Any],
+    own: Mapping[str, Any],
+) -> str:
     """The difference between a checkpoint's optimizer and the run's, in words."""
     if not isinstance(saved, Mapping) or not isinstance(saved.get('state'), Mapping):
-        return 'it has no state of the optimizer (default_hooks.checkpoint.save_optimizer=False saves none)'
-    for fact, words in (('optimizer', 'its optimizer is {}, and this config\'s {}'),
-                        ('parameters', 'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or '
-                                       'frozen stages)')):
+        return (
+            'it has no state of the optimizer (default_hooks.checkpoint.save_optimizer=False '
+            'saves none)'
+        )
+    for fact, words in (
+        ('optimizer', "its optimizer is {}, and this config's {}"),
+        (
+            'parameters',
+            'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or '
+            'frozen stages)',
+        ),
+    ):
         if fact in recorded and recorded[fact] != own[fact]:
             return words.format(recorded[fact], own[fact])
     groups, state, kind = saved.get('param_groups') or [], saved['state'], type(optimizer).__name__
-    if [len(group['params']) for group in groups] != [len(group['params']) for group in optimizer.param_groups]:
-        return 'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or frozen stages)'
+    if [len(group['params']) for group in groups] != [
+        len(group['params']) for group in optimizer.param_groups
+    ]:
+        return (
+            'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or frozen '
+            'stages)'
+        )
     for group, mine in zip(groups, optimizer.param_groups, strict=True):
-        lacking = [name for name, value in optimizer.defaults.items() if value and name not in group]
+        lacking = [
+            name for name, value in optimizer.defaults.items() if value and name not in group
+        ]
         if lacking:  # what is off by default may be of another version of torch
             return f'its optimizer has no {lacking[0]}, which {kind} has'
         for name in mine.keys() & group.keys() - {'params'}:
-            if (mine[name] is not None and _form(group[name]) != _form(mine[name])) or not _is_finite(group[name]):
+            if (
+                mine[name] is not None and _form(group[name]) != _form(mine[name])
+            ) or not _is_finite(group[name]):
                 return f'its optimizer has {name}={group[name]!r}'
     first, states = list(_first_states(optimizer)), recorded.get('states')
-    if states is None:  # MMEngine does not record it, and a parameter without a gradient has no state
+    # MMEngine does not record it, and a parameter without a gradient has no state.
+    if states is None:
         states = len(state) or any(first)
     if states != len(state):
-        return f'its optimizer has the state of {len(state)} parameters, and {int(states)} were saved'
-    for number, expected in enumerate(first):  # a fused optimizer reads moments of another shape past their end
-        found = {name: _form(value) for name, value in state[number].items()} if number in state else expected
+        return (
+            f'its optimizer has the state of {len(state)} parameters, and {int(states)} were saved'
+        )
+    # A fused optimizer reads moments of another shape past their end.
+    for number, expected in enumerate(first):
+        found = (
+            {name: _form(value) for name, value in state[number].items()}
+            if number in state
+            else expected
+        )
         if found != expected:
             return f'its optimizer has a state of the form {found} where {kind} has {expected}'
     if any(not _is_finite(value) for one in state.values() for value in one.values()):
-        return 'its optimizer has a state that is not finite: the run had diverged, so take an earlier checkpoint'
+        return (
+            'its optimizer has a state that is not finite: the run had diverged, so take an '
+            'earlier checkpoint'
+        )
     return ''
 
 
@@ -112,9 +171,17 @@ def _first_states(optimizer: torch.optim.Optimizer) -> Iterator[dict[str, Any]]:
     Nothing is known of an optimizer that does not step there.
     """
     plain = dict(fused=False, foreach=False, capturable=False)
-    groups = [{**group, **{name: plain[name] for name in plain.keys() & group.keys()},
-               'params': [nn.Parameter(torch.empty(param.shape, dtype=param.dtype, device='meta'))
-                          for param in group['params']]} for group in optimizer.param_groups]
+    groups = [
+        {
+            **group,
+            **{name: plain[name] for name in plain.keys() & group.keys()},
+            'params': [
+                nn.Parameter(torch.empty(param.shape, dtype=param.dtype, device='meta'))
+                for param in group['params']
+            ],
+        }
+        for group in optimizer.param_groups
+    ]
     for param in (params := list(chain.from_iterable(group['params'] for group in groups))):
         param.grad = torch.empty_like(param)
     shadow = copy(optimizer)
@@ -123,13 +190,19 @@ def _first_states(optimizer: torch.optim.Optimizer) -> Iterator[dict[str, Any]]:
         shadow.step()
     except Exception:  # noqa: BLE001  another library's optimizer
         return
-    yield from ({name: _form(value) for name, value in shadow.state[param].items()} for param in params)
+    yield from (
+        {name: _form(value) for name, value in shadow.state[param].items()} for param in params
+    )
 
 
 def _form(value: Any) -> Any:
-    """The properties of a value that must be equal: shape and kind of number; of a single number, the kind alone."""
+    """The properties that must be equal: shape and kind of number; for a scalar, the kind alone."""
     if isinstance(value, Tensor):
-        return (tuple(value.shape), 'float' if value.is_floating_point() else 'int') if value.ndim else 'number'
+        return (
+            (tuple(value.shape), 'float' if value.is_floating_point() else 'int')
+            if value.ndim
+            else 'number'
+        )
     if isinstance(value, (list, tuple)):
         return [_form(item) for item in value]
     return 'number' if isinstance(value, (int, float)) else type(value).__name__
@@ -153,7 +226,13 @@ def _of_schedulers(schedulers: Any, saved: Any, iterations: int) -> str:
         if not isinstance(theirs, Mapping) or theirs.keys() != mine.keys():
             return 'it has the states of other param_schedulers'
         for name, value in theirs.items():
-            if (mine[name] is not None and _form(value) != _form(mine[name])) or not _is_finite(value) or (
-                    name == 'last_step' and not -1 <= value <= iterations + 1):  # -1 until its `begin`
+            if (
+                (mine[name] is not None and _form(value) != _form(mine[name]))
+                or not _is_finite(value)
+                or (
+                    # -1 until its `begin`.
+                    name == 'last_step' and not -1 <= value <= iterations + 1
+                )
+            ):
                 return f'its param_schedulers have {name}={value!r}'
     return ''

@@ -22,15 +22,16 @@ from ..sharding import is_sharded, unwrapped
 from .folder import write_folder
 from .state import on_cpu, parts_of, state_of
 
-# Seconds that a run that ends in an error waits for its checkpoint. Others of its processes may be dead.
-ALONE, TOGETHER = 600., 5.
+# Seconds that a run that ends in an error waits for its checkpoint. Others of its processes may be
+# dead.
+ALONE, TOGETHER = 600.0, 5.0
 
 
 class Saver:
     """Writes one checkpoint of a run at a time.
 
-    A checkpoint that is written in the background belongs to this object until :meth:`finish`. If the process ends
-    without it, the writing ends too, and the checkpoints before it stay.
+    A checkpoint that is written in the background belongs to this object until :meth:`finish`. If
+    the process ends without it, the writing ends too, and the checkpoints before it stay.
     """
 
     def __init__(self, runner: Any) -> None:
@@ -41,37 +42,56 @@ class Saver:
 
     @cached_property
     def group(self) -> 'dist.ProcessGroup | None':
-        """A group of gloo for checkpoints alone, which the thread uses while training uses others. None for one rank.
+        """A gloo group for checkpoints alone. None for one rank.
+
+        The thread uses it while training uses others.
 
         Every rank must ask for it for the first time at the same moment.
         """
         group: Any = dist.new_group(backend='gloo') if get_world_size() > 1 else None
         return group
 
-    def save(self, out_dir: str, filename: str, *, folder: bool = False, background: bool = False,
-             then: Callable[[], None] | None = None, together: bool = False, remote: dict[str, Any] | None = None,
-             **content: Any) -> None:
+    def save(
+        self,
+        out_dir: str,
+        filename: str,
+        *,
+        folder: bool = False,
+        background: bool = False,
+        then: Callable[[], None] | None = None,
+        together: bool = False,
+        remote: dict[str, Any] | None = None,
+        **content: Any,
+    ) -> None:
         """Save the state of the run.
 
-        In a file, and if the model is not sharded, the main process does it alone: others may call it too, and need
-        not. In a folder, in the background, or if the model is sharded, every process calls it.
+        In a file, and if the model is not sharded, the main process does it alone: others may call
+        it too, and need not. In a folder, in the background, or if the model is sharded, every
+        process calls it.
 
         Args:
-            out_dir: where the checkpoint is. A URL takes files, which MMEngine writes, and never in the background.
+            out_dir: where the checkpoint is. A URL takes files, which MMEngine writes, and never in
+                the background.
             filename: its name there.
-            folder: whether it is a folder, to which each process writes its part. Otherwise it is a file of MMEngine's
-                form.
-            background: whether to return before the checkpoint is complete. Errors come with :meth:`finish` then.
+            folder: whether it is a folder, to which each process writes its part. Otherwise it is a
+                file of MMEngine's form.
+            background: whether to return before the checkpoint is complete. Errors come with
+                :meth:`finish` then.
             then: what to do in the main process once it is complete.
-            together: whether every process calls it in any case, and all of them raise the error of one.
+            together: whether every process calls it in any case, and all of them raise the error of
+                one.
             remote: MMEngine's ``file_client_args`` and ``backend_args`` for a URL.
             **content: see :func:`~vit_plugin.engine.checkpoints.state.state_of`.
 
         Raises:
-            ConfigError: if it cannot be written, if a loss is not finite, or if a process that is needed does not come.
-                What was there is unchanged.
+            ConfigError: if it cannot be written, if a loss is not finite, or if a process that is
+                needed does not come. What was there is unchanged.
         """
-        path, main, sharded = Path(out_dir, filename), is_main_process(), is_sharded(unwrapped(self.runner.model))
+        path, main, sharded = (
+            Path(out_dir, filename),
+            is_main_process(),
+            is_sharded(unwrapped(self.runner.model)),
+        )
         url = '://' in str(out_dir)
         background, together = background and not url, together or folder or background or sharded
         if together:
@@ -80,17 +100,31 @@ class Saver:
             return
         write = None
         if url:
-            write = partial(mmengine.runner.Runner.save_checkpoint, self.runner, out_dir, filename,
-                            **(remote or {}), **content)
+            write = partial(
+                mmengine.runner.Runner.save_checkpoint,
+                self.runner,
+                out_dir,
+                filename,
+                **(remote or {}),
+                **content,
+            )
         elif folder:
             tensors, plain = parts_of(state_of(self.runner, **content), main)
-            write = partial(write_folder, path, self._staged(tensors) if background else tensors, plain, self.group)
+            write = partial(
+                write_folder,
+                path,
+                self._staged(tensors) if background else tensors,
+                plain,
+                self.group,
+            )
         elif main or sharded:
             state = on_cpu(state_of(self.runner, **content), copy=background, keep=main)
             write = partial(write_file, path, state) if main else None
         steps = [step for step in (write, then if main else None) if step]
         if background:
-            self._thread = threading.Thread(target=self._run, args=(steps, ), name='checkpoint', daemon=True)
+            self._thread = threading.Thread(
+                target=self._run, args=(steps,), name='checkpoint', daemon=True
+            )
             self._thread.start()
         elif together:
             self._run(steps)
@@ -104,24 +138,32 @@ class Saver:
         timeout = PART_OF_TIMEOUT * timeout_of(self.runner.cfg.get('env_cfg'))
         if sharded and self.group is not None:
             self.wait()  # the thread uses the group
-            # Other work of the group would wait for a process that is not here, or meet what it is doing instead.
+            # Other work of the group would wait for a process that is not here, or meet what it is
+            # doing instead.
             if missing := missing_ranks(self.group, timeout):
                 raise ConfigError(
-                    f'Not every process came to save a checkpoint within {timeout:g} s (missing: {missing}), and of a '
-                    'sharded model each has a part; call runner.save_checkpoint in all processes, without '
-                    'is_main_process().')
+                    f'Not every process came to save a checkpoint within {timeout:g} s (missing: '
+                    f'{missing}), and of a sharded model each has a part; call '
+                    'runner.save_checkpoint in all processes, without is_main_process().'
+                )
         for hook in self.runner.hooks:
             if isinstance(hook, RuntimeInfoHook):
                 hook.check_losses(self.runner)
         self.finish()
 
     def _staged(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Copies of tensors on the CPU, which training does not change. The next checkpoint uses their memory again."""
+        """Copies of tensors on the CPU, which training does not change. Their memory is reused."""
         from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
+
         on_device = torch.cuda.is_available()
-        self._stager = self._stager or DefaultStager(StagingOptions(
-            use_pinned_memory=on_device, use_shared_memory=False, use_async_staging=False,
-            use_non_blocking_copy=on_device))
+        self._stager = self._stager or DefaultStager(
+            StagingOptions(
+                use_pinned_memory=on_device,
+                use_shared_memory=False,
+                use_async_staging=False,
+                use_non_blocking_copy=on_device,
+            )
+        )
         return self._stager.stage(tensors)
 
     def _run(self, steps: list[Callable[[], None]]) -> None:
@@ -164,6 +206,6 @@ class Saver:
 
 
 def write_file(path: Path, state: dict[str, Any]) -> None:
-    """Write a state in MMEngine's form, completely or not at all, without a second copy in memory."""
+    """Write a state in MMEngine's format, atomically, without a second copy in memory."""
     with replacing(path) as partial:
         torch.save(state, partial)

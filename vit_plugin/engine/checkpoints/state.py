@@ -19,8 +19,13 @@ from vit_plugin.weights.plain import split
 from ..sharding import reshard, unwrapped
 
 
-def state_of(runner: Runner, meta: dict[str, Any] | None = None, save_optimizer: bool = True,
-             save_param_scheduler: bool = True, by_epoch: bool = True) -> dict[str, Any]:
+def state_of(
+    runner: Runner,
+    meta: dict[str, Any] | None = None,
+    save_optimizer: bool = True,
+    save_param_scheduler: bool = True,
+    by_epoch: bool = True,
+) -> dict[str, Any]:
     """The state of a run, as MMEngine's ``Runner.save_checkpoint`` makes it.
 
     Args:
@@ -30,21 +35,33 @@ def state_of(runner: Runner, meta: dict[str, Any] | None = None, save_optimizer:
         by_epoch: without a position in ``meta``, whether an epoch or an iteration has just ended.
 
     Returns:
-        The dict, with the run's own tensors, not copies. ``meta['run']`` is the result of :func:`identity`.
+        The dict, with the run's own tensors, not copies. ``meta['run']`` is the result of
+        :func:`identity`.
     """
     reshard(runner.model)  # after a validation parameters may still be gathered
-    ended = dict(epoch=runner.epoch + 1, iter=runner.iter) if by_epoch else dict(epoch=runner.epoch,
-                                                                                  iter=runner.iter + 1)
+    ended = (
+        dict(epoch=runner.epoch + 1, iter=runner.iter)
+        if by_epoch
+        else dict(epoch=runner.epoch, iter=runner.iter + 1)
+    )
     meta = {**ended, **(meta or {})}
-    meta.update(cfg=runner.config_text, seed=runner.seed, experiment_name=runner.experiment_name,
-                time=time.strftime('%Y%m%d_%H%M%S', time.localtime()),
-                mmengine_version=mmengine.__version__, run=identity(runner))
+    meta.update(
+        cfg=runner.config_text,
+        seed=runner.seed,
+        experiment_name=runner.experiment_name,
+        time=time.strftime('%Y%m%d_%H%M%S', time.localtime()),
+        mmengine_version=mmengine.__version__,
+        run=identity(runner),
+    )
     if hasattr(runner.train_dataloader.dataset, 'metainfo'):
         meta['dataset_meta'] = runner.train_dataloader.dataset.metainfo
     if runner.lora:
         meta['lora'] = asdict(runner.lora)
-    state = dict(meta=meta, state_dict=unwrapped(runner.model).state_dict(),
-                 message_hub=runner.message_hub.state_dict())
+    state = dict(
+        meta=meta,
+        state_dict=unwrapped(runner.model).state_dict(),
+        message_hub=runner.message_hub.state_dict(),
+    )
     if save_optimizer:
         state['optimizer'] = runner.optim_wrapper.state_dict()
     if save_param_scheduler and runner.param_schedulers is None:
@@ -56,7 +73,7 @@ def state_of(runner: Runner, meta: dict[str, Any] | None = None, save_optimizer:
 
 
 def scheduler_state(scheduler: Any) -> dict[str, Any]:
-    """The state of a scheduler. OneCycleLR's has a function too, which no reader of safe files would take."""
+    """The state of a scheduler, without OneCycleLR's function, which a safe reader would refuse."""
     return {name: value for name, value in scheduler.state_dict().items() if not callable(value)}
 
 
@@ -76,7 +93,8 @@ def on_cpu(state: dict[str, Any], copy: bool, keep: bool = True) -> dict[str, An
             complete = tensor.full_tensor()
             memo[id(tensor)] = complete.to('cpu') if keep else None
         elif keep:
-            memory = tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype  # tied weights stay one tensor
+            # Tied weights stay one tensor.
+            memory = tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
             if memory not in known or not tensor.numel():
                 known[memory] = tensor.detach().to('cpu', copy=copy)
             memo[id(tensor)] = known[memory]
@@ -86,26 +104,39 @@ def on_cpu(state: dict[str, Any], copy: bool, keep: bool = True) -> dict[str, An
 
 
 def parts_of(state: dict[str, Any], main: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """A state as :func:`vit_plugin.weights.plain.split` returns it, the optimizer by the names of parameters.
+    """A state as :func:`vit_plugin.weights.plain.split` returns it, the optimizer by parameter.
 
-    All tensors of the main process are written. Of the other processes only the sharded ones are, and not, for example,
-    their own statistics.
+    All tensors of the main process are written. Of the other processes only the sharded ones are,
+    and not, for example, their own statistics.
     """
     if 'optimizer' in state:
-        state = {**state, 'optimizer': by_names(state['optimizer'], state['meta']['run']['parameters'])}
+        state = {
+            **state,
+            'optimizer': by_names(state['optimizer'], state['meta']['run']['parameters']),
+        }
     tensors, plain = split(state)
-    return {name: tensor for name, tensor in tensors.items() if main or hasattr(tensor, 'full_tensor')}, plain
+    return {
+        name: tensor for name, tensor in tensors.items() if main or hasattr(tensor, 'full_tensor')
+    }, plain
 
 
 def identity(runner: Runner) -> dict[str, Any]:
-    """Facts that must be the same in a run that resumes this checkpoint, and the versions that wrote it."""
+    """Facts that a run that resumes this checkpoint must share, and the versions that wrote it."""
     optimizer = runner.optim_wrapper.optimizer
     names = {parameter: name for name, parameter in unwrapped(runner.model).named_parameters()}
-    groups = [[names.get(parameter, f'{i}.{j}') for j, parameter in enumerate(group['params'])]
-              for i, group in enumerate(optimizer.param_groups)]
-    return dict(optimizer=type(optimizer).__name__, states=len(optimizer.state), parameters=groups,
-                batch=global_batch(runner), world_size=runner.world_size, torch=str(torch.__version__),
-                vit_plugin=vit_plugin.__version__)
+    groups = [
+        [names.get(parameter, f'{i}.{j}') for j, parameter in enumerate(group['params'])]
+        for i, group in enumerate(optimizer.param_groups)
+    ]
+    return dict(
+        optimizer=type(optimizer).__name__,
+        states=len(optimizer.state),
+        parameters=groups,
+        batch=global_batch(runner),
+        world_size=runner.world_size,
+        torch=str(torch.__version__),
+        vit_plugin=vit_plugin.__version__,
+    )
 
 
 def by_names(optimizer: Mapping[str, Any], parameters: Sequence[Sequence[str]]) -> dict[str, Any]:
@@ -122,11 +153,16 @@ def by_names(optimizer: Mapping[str, Any], parameters: Sequence[Sequence[str]]) 
 def by_numbers(optimizer: Mapping[str, Any], parameters: Sequence[Sequence[str]]) -> dict[str, Any]:
     """The inverse of :func:`by_names`."""
     numbers = {name: i for i, name in enumerate(chain(*parameters))}
-    return {**optimizer, 'state': {numbers[name]: value for name, value in optimizer['state'].items()}}
+    return {
+        **optimizer,
+        'state': {numbers[name]: value for name, value in optimizer['state'].items()},
+    }
 
 
 def global_batch(runner: Runner) -> int | None:
-    """Number of samples that all processes take in an iteration. None if the loader does not say."""
+    """Samples that all processes take in an iteration. None if the loader does not say."""
     loader = runner.train_dataloader
-    size = getattr(loader, 'batch_size', None) or getattr(getattr(loader, 'batch_sampler', None), 'batch_size', None)
+    size = getattr(loader, 'batch_size', None) or getattr(
+        getattr(loader, 'batch_sampler', None), 'batch_size', None
+    )
     return size * runner.world_size if isinstance(size, int) else None

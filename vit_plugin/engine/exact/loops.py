@@ -1,4 +1,4 @@
-"""Training loops that can begin at any iteration, with the data that an uninterrupted run would see."""
+"""Training loops that start at any iteration with the data that an uninterrupted run would see."""
 
 from collections.abc import Generator, Iterator
 from types import SimpleNamespace
@@ -13,8 +13,8 @@ from torch.utils.data import DataLoader
 from vit_plugin.data.seeded import positioned_sampler_of, seeded_part
 from vit_plugin.errors import ConfigError
 
-# Among MMEngine's runtime information: what a checkpoint keeps, and what a line tells. The line of a validation
-# tells everything whose name begins with "val".
+# Among MMEngine's runtime information: what a checkpoint keeps, and what a line tells. The line of
+# a validation tells everything whose name begins with "val".
 VALIDATED, VALIDATES = 'last_validated_iter', 'val/iter'
 
 
@@ -49,7 +49,10 @@ class _Resumable(BaseLoop):
 
 
 class EpochBasedTrainLoop(_Resumable, mmengine.runner.EpochBasedTrainLoop):
-    """MMEngine's loop that also begins inside an epoch, and first makes up for a validation that a kill prevented."""
+    """MMEngine's loop that also starts within an epoch.
+
+    It first makes up for a validation that a kill prevented.
+    """
 
     def run(self) -> nn.Module:
         self.runner.call_hook('before_train')
@@ -68,9 +71,10 @@ class EpochBasedTrainLoop(_Resumable, mmengine.runner.EpochBasedTrainLoop):
         done = self._iter - self._epoch * length
         if not 0 <= done <= length:
             raise ConfigError(
-                f'The run to resume is at iteration {self._iter} in epoch {self._epoch + 1}, and an epoch has {length} '
-                'iterations here: give it the same data set and batch size, or start anew from its weights with '
-                '--cfg-options load_from=CHECKPOINT.')
+                f'The run to resume is at iteration {self._iter} in epoch {self._epoch + 1}, and '
+                f'an epoch has {length} iterations here: give it the same data set and batch '
+                'size, or start anew from its weights with --cfg-options load_from=CHECKPOINT.'
+            )
         if done < length:  # else only the hooks of the epoch's end are left
             for i, batch in enumerate(self._batches(self._epoch, done), done):
                 self.run_iter(i, batch)
@@ -79,8 +83,12 @@ class EpochBasedTrainLoop(_Resumable, mmengine.runner.EpochBasedTrainLoop):
 
     def _validation_is_due(self) -> bool:
         at_end = self._iter == self._epoch * len(self.dataloader)
-        return self.runner.val_loop is not None and at_end and self._epoch >= self.val_begin and (
-            self._epoch % self.val_interval == 0 or self._epoch == self._max_epochs)
+        return (
+            self.runner.val_loop is not None
+            and at_end
+            and self._epoch >= self.val_begin
+            and (self._epoch % self.val_interval == 0 or self._epoch == self._max_epochs)
+        )
 
 
 class IterBasedTrainLoop(_Resumable, mmengine.runner.IterBasedTrainLoop):
@@ -89,7 +97,9 @@ class IterBasedTrainLoop(_Resumable, mmengine.runner.IterBasedTrainLoop):
     Data loaders that end begin again at once, where MMEngine waits two seconds.
     """
 
-    def __init__(self, runner: Runner, dataloader: DataLoader | dict, *args: Any, **kwargs: Any) -> None:
+    def __init__(
+        self, runner: Runner, dataloader: DataLoader | dict, *args: Any, **kwargs: Any
+    ) -> None:
         BaseLoop.__init__(self, runner, dataloader)
         built = self.dataloader
         # MMEngine 0.10.7 would start the workers here, before the iteration to begin at is known.
@@ -120,8 +130,11 @@ class IterBasedTrainLoop(_Resumable, mmengine.runner.IterBasedTrainLoop):
             epoch, skipped = epoch + 1, 0
 
     def _validation_is_due(self) -> bool:
-        return self.runner.val_loop is not None and self._iter >= self.val_begin and (
-            self._iter % self.val_interval == 0 or self._iter == self._max_iters)
+        return (
+            self.runner.val_loop is not None
+            and self._iter >= self.val_begin
+            and (self._iter % self.val_interval == 0 or self._iter == self._max_iters)
+        )
 
 
 class _NotYet(SimpleNamespace):
@@ -134,16 +147,21 @@ class _NotYet(SimpleNamespace):
         return iter(())
 
 
-OURS = {mmengine.runner.EpochBasedTrainLoop: EpochBasedTrainLoop,
-        mmengine.runner.IterBasedTrainLoop: IterBasedTrainLoop}
+OURS = {
+    mmengine.runner.EpochBasedTrainLoop: EpochBasedTrainLoop,
+    mmengine.runner.IterBasedTrainLoop: IterBasedTrainLoop,
+}
 
 
 def resumable(loop: dict) -> dict:
     """The config of a training loop with our class in place of MMEngine's. Other classes remain."""
     loop = dict(loop)
     if 'type' not in loop and 'by_epoch' in loop:
-        loop['type'] = mmengine.runner.EpochBasedTrainLoop if loop.pop('by_epoch') else (
-            mmengine.runner.IterBasedTrainLoop)
+        loop['type'] = (
+            mmengine.runner.EpochBasedTrainLoop
+            if loop.pop('by_epoch')
+            else (mmengine.runner.IterBasedTrainLoop)
+        )
     elif 'by_epoch' in loop:
         return loop  # MMEngine rejects both
     kind = loop.get('type')

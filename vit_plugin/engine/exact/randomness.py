@@ -14,10 +14,11 @@ from vit_plugin.registry import HOOKS
 
 @HOOKS.register_module()
 class SeedHook(Hook):
-    """Seeds all generators before each step and before each validation. Our runner has it by itself.
+    """Seeds all generators before each step and each validation. Built into our runner.
 
-    Dropout, drop path, mixing and augmentation on the device then draw the same numbers in a run that was interrupted
-    as in one that was not. Samples are seeded one by one, see :mod:`vit_plugin.data.seeded`.
+    Dropout, drop path, mixing and augmentation on the device then draw the same numbers in a run
+    that was interrupted as in one that was not. Samples are seeded one by one, see
+    :mod:`vit_plugin.data.seeded`.
     """
 
     priority = 'VERY_HIGH'

@@ -27,10 +27,10 @@ PREEMPTED = 'preempted'
 
 
 class Preempted(SystemExit):
-    """The run has saved and stops. The exit status is 128 + the signal's number, as of a process that it ended.
+    """The run has saved and stops, with the exit status 128 + signal of a process that it ended.
 
-    It is not 0, because the training is not done. Kubernetes counts a pod that ends with 0 as complete, and its
-    policies restart 128 and above.
+    It is not 0, because the training is not done. Kubernetes counts a pod that ends with 0 as
+    complete, and its policies restart 128 and above.
     """
 
     def __init__(self, number: int) -> None:
@@ -41,26 +41,34 @@ class Preempted(SystemExit):
 class PreemptionHook(Hook):
     """Saves and stops all processes when one of them receives a signal.
 
-    At the end of each step, the ranks agree whether one was signalled. Then all save this step, rank 0 writes the
-    checkpoint's path to the file ``preempted`` in the work directory, and all leave with :class:`Preempted`. The next
-    run removes that file. With accumulation of gradients, they wait for the optimizer's step. A signal during a
-    validation waits for its end and the next step, so the delay is at most one validation and ``interval`` steps.
+    At the end of each step, the ranks agree whether one was signalled. Then all save this step,
+    rank 0 writes the checkpoint's path to the file ``preempted`` in the work directory, and all
+    leave with :class:`Preempted`. The next run removes that file. With accumulation of gradients,
+    they wait for the optimizer's step. A signal during a validation waits for its end and the next
+    step, so the delay is at most one validation and ``interval`` steps.
 
-    A signal before the first step saves nothing. Further signals, and signals to data workers, have no effect. A run in
-    a thread of a program that handles signals itself does not listen.
+    A signal before the first step saves nothing. Further signals, and signals to data workers, have
+    no effect. A run in a thread of a program that handles signals itself does not listen.
 
     Args:
         interval: the ranks agree after every so many steps, at the end of a window of accumulation.
-        signals: the signals to react to. Slurm sends SIGTERM at the end of a job, and SIGUSR1 where a job asks for it.
+        signals: the signals to react to. Slurm sends SIGTERM at the end of a job, and SIGUSR1 where
+            a job asks for it.
     """
 
     priority = 'LOWEST'  # after whatever belongs to the step, and its own checkpoint
 
-    def __init__(self, interval: PositiveInt = 1,
-                 signals: Sequence[Literal['SIGTERM', 'SIGUSR1', 'SIGUSR2', 'SIGHUP', 'SIGXCPU']] = (
-                     'SIGTERM', 'SIGUSR1')) -> None:
+    def __init__(
+        self,
+        interval: PositiveInt = 1,
+        signals: Sequence[Literal['SIGTERM', 'SIGUSR1', 'SIGUSR2', 'SIGHUP', 'SIGXCPU']] = (
+            'SIGTERM',
+            'SIGUSR1',
+        ),
+    ) -> None:
         self.interval = interval
-        self.signals = [signal.Signals[name] for name in signals if hasattr(signal, name)]  # Windows has few
+        # Windows has few.
+        self.signals = [signal.Signals[name] for name in signals if hasattr(signal, name)]
         self._received = self._asked = 0
         self._listens = False
         self._group: Any = None
@@ -91,14 +99,19 @@ class PreemptionHook(Hook):
                 signal.signal(number, handler)
 
     def _guard_forks(self) -> None:
-        """Let forked processes end by the signals. They would inherit the handlers, and Python loses what comes then.
+        """Let the signals end forked processes, which would inherit the handlers.
 
-        The frameworks' metrics compute in pools of processes, which they end by SIGTERM, some right after their start.
+        Python would lose a signal that came then.
+
+        The frameworks' metrics compute in pools of processes, which they end by SIGTERM, some right
+        after their start.
         """
         masks = threading.local()
 
         def block() -> None:
-            masks.before = signal.pthread_sigmask(signal.SIG_BLOCK, self.signals if self._listens else ())
+            masks.before = signal.pthread_sigmask(
+                signal.SIG_BLOCK, self.signals if self._listens else ()
+            )
 
         def unblock() -> None:
             signal.pthread_sigmask(signal.SIG_SETMASK, masks.before)
@@ -119,14 +132,20 @@ class PreemptionHook(Hook):
 
     def before_train(self, runner: Runner) -> None:
         if get_world_size() > 1 and dist.get_backend() != 'gloo':
-            # The CPU need not wait for the device, and sees a rank that hangs before NCCL's watchdog ends this one.
+            # The CPU need not wait for the device, and sees a rank that hangs before NCCL's
+            # watchdog ends this one.
             timeout = timedelta(seconds=PART_OF_TIMEOUT * timeout_of(runner.cfg.get('env_cfg')))
             self._group = dist.new_group(backend='gloo', timeout=timeout)
         if number := self._agree():
-            path = (runner._load_from or '') if runner._resume else ''  # a marker may be of another run
-            self._leave(runner, number, path, 'before the first step, so that there was nothing to save')
+            # A marker may be of another run.
+            path = (runner._load_from or '') if runner._resume else ''
+            self._leave(
+                runner, number, path, 'before the first step, so that there was nothing to save'
+            )
 
-    def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
+    def after_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
+    ) -> None:
         if runner.iter + 1 - self._asked < self.interval or in_window(runner.optim_wrapper):
             return
         self._asked = runner.iter + 1
@@ -148,16 +167,19 @@ class PreemptionHook(Hook):
         if is_main_process():
             write_text(Path(runner.work_dir, PREEMPTED), path)
         last = f'the checkpoint is {path}' if path else 'there is no checkpoint'
-        runner.logger.warning(f'{signal.Signals(number).name} came {when}: {last}; continue with --resume.')
+        runner.logger.warning(
+            f'{signal.Signals(number).name} came {when}: {last}; continue with --resume.'
+        )
         runner.call_hook('after_run')
         barrier()  # a launcher may end all as soon as one has left
         raise Preempted(number)
 
 
 def _work_on(signals: Sequence[int], then: Callable[[int], None] | None, worker_id: int) -> None:
-    """Start a data worker, which the signals do not end: the step that it loads for must still be made.
+    """Start a data worker that ignores the signals: the step that it loads for must still be made.
 
-    torch lets it die of a SIGTERM from any process but its own, and Slurm sends one to all processes.
+    torch lets it die of a SIGTERM from any process but its own, and Slurm sends one to all
+    processes.
     """
     if hasattr(signal, 'sigwaitinfo'):  # on Linux
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)

@@ -16,13 +16,14 @@ from vit_plugin.data.unreadable import LISTS, UnreadableFile, UnreadableList
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import HOOKS
 
-AT_LEAST = 1000  # samples that a share is taken of, so that one unreadable file at the start is no great share
+# Samples that a share is taken of, so that one unreadable file at the start is no great share.
+AT_LEAST = 1000
 INTERVAL = 50  # iterations
 
 
 @HOOKS.register_module()
 class UnreadableHook(Hook):
-    """Counts the samples that cannot be read, and ends the training when they are more than a share.
+    """Counts unreadable samples, and ends training when their share is too large.
 
     Another sample, drawn by the position, takes the place of each of them. In validation and test
     the predictions for the others are then left out, so that what is evaluated is the rest. Each
@@ -35,7 +36,8 @@ class UnreadableHook(Hook):
             samples. 0 ends a training, validation or test at the first one.
 
     Attributes:
-        left_out: the positions that the validation or test in progress, or the last one, leaves out.
+        left_out: the positions that the validation or test in progress, or the last one, leaves
+            out.
 
     Raises:
         ConfigError: in all processes, if there are more, or if a metric does not keep a result for
@@ -60,24 +62,31 @@ class UnreadableHook(Hook):
         sampler = positioned_sampler_of(runner.train_dataloader)
         self._batch = sampler.samples * get_world_size() if sampler else None
 
-    def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
+    def after_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
+    ) -> None:
         last = runner.iter + 1 == runner.max_iters
         if self._batch and (self.every_n_train_iters(runner, INTERVAL) or last):
             self._check(runner, (runner.iter + 1) * self._batch)
 
     def _check(self, runner: Runner, seen: int) -> None:
-        found = [entry for entry in self._list.read() if entry.position < seen]  # workers are ahead of the training
+        # Workers are ahead of the training.
+        found = [entry for entry in self._list.read() if entry.position < seen]
         if is_main_process():
             for entry in set(found) - self._logged:
-                runner.logger.warning(f'{entry.path} cannot be read ({entry.reason}): another sample takes its place.')
+                runner.logger.warning(
+                    f'{entry.path} cannot be read ({entry.reason}): another sample takes its place.'
+                )
             self._logged.update(found)
         worst = torch.tensor(float(len(found)))
         all_reduce(worst, 'max')  # so that all processes end together
         if worst > self.max_share * max(seen, AT_LEAST):
             raise ConfigError(
-                f'{int(worst)} of {seen} training samples could not be read, which is more than unreadable.max_share='
-                f'{self.max_share}; they are listed in {str(self._list.path)!r}: repair them or the path to the data, '
-                'or give a larger share.')
+                f'{int(worst)} of {seen} training samples could not be read, which is more than '
+                f'unreadable.max_share={self.max_share}; they are listed in '
+                f'{str(self._list.path)!r}: repair them or the path to the data, or give a larger '
+                'share.'
+            )
 
     def before_val_epoch(self, runner: Runner) -> None:
         self._begin_to_evaluate(runner, runner.val_loop, 'val')
@@ -111,7 +120,8 @@ class UnreadableHook(Hook):
             size = len(loop.dataloader.dataset)
             # The work directories of several machines may be different ones.
             found = {entry for some in all_gather_object(entries) for entry in some}
-            entries = sorted(entry for entry in found if entry.position < size)  # others are repetitions
+            # Others are repetitions.
+            entries = sorted(entry for entry in found if entry.position < size)
             self._say(runner, entries, size)
             for metric in loop.evaluator.metrics if entries and is_main_process() else ():
                 _leave_out_of(metric, {entry.position for entry in entries}, size)
@@ -146,8 +156,9 @@ def _leave_out_of(metric: BaseMetric, positions: Set[int], size: int) -> None:
             return compute(results)
         if len(results) != size:
             raise ConfigError(
-                f'{type(metric).__name__} does not keep a result for each image, so that those which '
-                'cannot be read cannot be left out; repair the files, or take them out of the data.'
+                f'{type(metric).__name__} does not keep a result for each image, so that those '
+                'which cannot be read cannot be left out; repair the files, or take them out of '
+                'the data.'
             )
         rest = [result for i, result in enumerate(results) if i not in positions]
         every = getattr(metric, 'img_ids', None)

@@ -26,6 +26,7 @@ DTYPES = {'bfloat16': torch.bfloat16, 'float16': torch.float16}
 
 class ScalerOptions(TypedDict, total=False):
     """Arguments of ``torch.amp.GradScaler``."""
+
     init_scale: Positive
     growth_factor: Positive
     backoff_factor: Positive
@@ -37,38 +38,55 @@ class AmpOptimWrapper(KeepsGradNorm, AcceleratorAmpOptimWrapper):
     """MMEngine's ``AmpOptimWrapper`` that also works on a CPU. Only float16 uses loss scaling.
 
     Args:
-        dtype: ``'bfloat16'`` or ``'float16'``. None uses bfloat16 if the device computes in it, as a CPU does, and
-            otherwise float16.
-        loss_scale: for float16: ``'dynamic'``, a fixed scale, or arguments of ``torch.amp.GradScaler``.
-        fused_attention: whether torch may choose its fused kernels of attention. On a CPU, their backward in bfloat16
-            is slower than attention written out for fewer than about 100 tokens, and faster for more (docs/speed.md).
+        dtype: ``'bfloat16'`` or ``'float16'``. None uses bfloat16 if the device computes in it, as
+            a CPU does, and otherwise float16.
+        loss_scale: for float16: ``'dynamic'``, a fixed scale, or arguments of
+            ``torch.amp.GradScaler``.
+        fused_attention: whether torch may choose its fused kernels of attention. On a CPU, their
+            backward in bfloat16 is slower than attention written out for fewer than about 100
+            tokens, and faster for more (docs/speed.md).
         **kwargs: arguments of MMEngine's ``OptimWrapper``.
 
     Raises:
         ConfigError: if the dtype is unknown, or if it is float16 on a CPU.
     """
 
-    def __init__(self, dtype: Literal['bfloat16', 'float16'] | torch.dtype | None = None,
-                 loss_scale: Literal['dynamic'] | Positive | ScalerOptions = 'dynamic', fused_attention: bool = True,
-                 **kwargs: Unpack[WrapperOptions]) -> None:
+    def __init__(
+        self,
+        dtype: Literal['bfloat16', 'float16'] | torch.dtype | None = None,
+        loss_scale: Literal['dynamic'] | Positive | ScalerOptions = 'dynamic',
+        fused_attention: bool = True,
+        **kwargs: Unpack[WrapperOptions],
+    ) -> None:
         # The parent's constructor needs an accelerator, so its state is set here.
         OptimWrapper.__init__(self, **kwargs)
         device = get_device()
         if dtype is None:
-            old_gpu = device == 'cuda' and not torch.cuda.is_bf16_supported(including_emulation=False)
+            old_gpu = device == 'cuda' and not torch.cuda.is_bf16_supported(
+                including_emulation=False
+            )
             dtype = 'float16' if old_gpu else 'bfloat16'
         dtype = str(dtype).removeprefix('torch.')
         if dtype not in DTYPES or (dtype, device) == ('float16', 'cpu'):
-            raise ConfigError(f'optim_wrapper: dtype={dtype!r} is not possible on the device {device!r}; '
-                              'choose bfloat16, or leave it out.')
+            raise ConfigError(
+                f'optim_wrapper: dtype={dtype!r} is not possible on the device {device!r}; '
+                'choose bfloat16, or leave it out.'
+            )
         self.cast_dtype, self.fused_attention = DTYPES[dtype], fused_attention
-        scaler = {'init_scale': loss_scale} if isinstance(loss_scale, (int, float)) else (
-            {} if loss_scale == 'dynamic' else dict(loss_scale))
+        scaler = (
+            {'init_scale': loss_scale}
+            if isinstance(loss_scale, (int, float))
+            else ({} if loss_scale == 'dynamic' else dict(loss_scale))
+        )
         self.loss_scaler = torch.amp.GradScaler(device, enabled=dtype == 'float16', **scaler)
         self._scale_update_param = loss_scale if isinstance(loss_scale, (int, float)) else None
         if device == 'cpu' and processor.computes_in_bfloat16() is False:
-            print_log('This CPU has no instructions for bfloat16: training in it is many times slower than in float32.',
-                      'current', logging.WARNING)
+            print_log(
+                'This CPU has no instructions for bfloat16: training in it is many times slower '
+                'than in float32.',
+                'current',
+                logging.WARNING,
+            )
 
     @contextmanager
     def optim_context(self, model: nn.Module) -> Iterator[None]:

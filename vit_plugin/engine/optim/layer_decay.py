@@ -20,6 +20,7 @@ DecayRate = Annotated[float, Field(gt=0, le=1)]
 @with_config(OPEN)
 class OptimizerConfig(TypedDict, total=False):
     """The optimizer. Its learning rate is required, because the depths scale it."""
+
     type: Required[str | type]
     lr: Required[NotNegative]
     weight_decay: NotNegative
@@ -28,11 +29,13 @@ class OptimizerConfig(TypedDict, total=False):
 @with_config(OPEN)
 class WrapperConfig(TypedDict):
     """The optimizer wrapper."""
+
     optimizer: OptimizerConfig
 
 
 class ParamwiseConfig(TypedDict, total=False):
     """MMEngine's options for groups of parameters, and the decay rate."""
+
     layer_decay_rate: Required[DecayRate]
     custom_keys: dict
     bias_lr_mult: NotNegative
@@ -46,19 +49,20 @@ class ParamwiseConfig(TypedDict, total=False):
 
 @OPTIM_WRAPPER_CONSTRUCTORS.register_module()
 class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
-    """MMEngine's constructor with layer-wise decay of the learning rate (arXiv:2106.08254, Section 3.2).
+    """MMEngine's constructor with layer-wise learning rate decay (arXiv:2106.08254, Section 3.2).
 
-    The learning rate of a parameter of depth k of n is multiplied by ``layer_decay_rate ** (n - 1 - k)``. The backbone
-    has the depths in ``get_layer_depth(name)``. Parameters outside the backbone have the full rate. Parameters that a
-    module names in ``no_weight_decay()`` have no weight decay. Parameters with the same settings share a group.
+    The learning rate of a parameter of depth k of n is multiplied by ``layer_decay_rate ** (n - 1 -
+    k)``. The backbone has the depths in ``get_layer_depth(name)``. Parameters outside the backbone
+    have the full rate. Parameters that a module names in ``no_weight_decay()`` have no weight
+    decay. Parameters with the same settings share a group.
 
     Some schedules set the rate of all groups themselves, as OneCycleLR does. They undo the decay.
 
     Args:
         optim_wrapper_cfg: config of the optimizer wrapper and its optimizer.
         paramwise_cfg: ``layer_decay_rate``, above 0 and at most 1, and any of MMEngine's options
-            (``norm_decay_mult``, ``bias_decay_mult``, ``flat_decay_mult``, ``custom_keys``, ...). Their factors
-            multiply.
+            (``norm_decay_mult``, ``bias_decay_mult``, ``flat_decay_mult``, ``custom_keys``, ...).
+            Their factors multiply.
 
     Raises:
         ConfigError: if no part of the model has depths.
@@ -69,11 +73,15 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
             super().__init__(optim_wrapper_cfg, paramwise_cfg)
         self.rate = paramwise_cfg['layer_decay_rate']
 
-    def add_params(self, params: list[dict], module: nn.Module, prefix: str = '', **kwargs: Any) -> None:
+    def add_params(
+        self, params: list[dict], module: nn.Module, prefix: str = '', **kwargs: Any
+    ) -> None:
         """Append the groups of the module's trainable parameters to ``params``."""
         if prefix and not any(parameter.requires_grad for parameter in module.parameters()):
-            return  # a frozen module is one line of the log; the parent would warn of each of its tensors
-        super().add_params(params, module, prefix, **kwargs)  # the parent calls this for every child
+            # A frozen module is one line of the log; the parent would warn of each of its tensors.
+            return
+        # The parent calls this for every child.
+        super().add_params(params, module, prefix, **kwargs)
         if not prefix:
             params[:] = self._grouped(params, module)
 
@@ -83,43 +91,78 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         scales, undecayed = self._scales(model), self._undecayed(model)
         groups: dict[tuple, dict] = {}
         for single in singles:
-            (parameter, ) = single.pop('params')
+            (parameter,) = single.pop('params')
             name = names[parameter]
             settings = {'lr': self.base_lr, **single}
             if self.base_wd is not None:
                 settings.setdefault('weight_decay', self.base_wd)
-            settings['lr'] *= scales.get(name, 1.)
+            settings['lr'] *= scales.get(name, 1.0)
             if name in undecayed:
-                settings['weight_decay'] = 0.
+                settings['weight_decay'] = 0.0
             group = groups.setdefault(tuple(sorted(settings.items())), {**settings, 'params': []})
             group['params'].append(parameter)
-        ordered = sorted(groups.values(), key=lambda group: (group['lr'], group.get('weight_decay', 0.)))
+        ordered = sorted(
+            groups.values(), key=lambda group: (group['lr'], group.get('weight_decay', 0.0))
+        )
         frozen = [parameter for parameter in model.parameters() if not parameter.requires_grad]
-        lines = [(f'lr {group["lr"]:.4g}, weight decay {group.get("weight_decay", "default")}', group['params'])
-                 for group in ordered] + [('frozen', frozen)] * bool(frozen)
-        print_log('\n'.join(['Groups of parameters:', *(
-            f'{words}: {len(parameters)} tensors, {sum(parameter.numel() for parameter in parameters):,} parameters'
-            for words, parameters in lines)]), 'current')
+        lines = [
+            (
+                f'lr {group["lr"]:.4g}, weight decay {group.get("weight_decay", "default")}',
+                group['params'],
+            )
+            for group in ordered
+        ] + [('frozen', frozen)] * bool(frozen)
+        print_log(
+            '\n'.join(
+                [
+                    'Groups of parameters:',
+                    *(
+                        f'{words}: {len(parameters)} tensors, '
+                        f'{sum(parameter.numel() for parameter in parameters):,} parameters'
+                        for words, parameters in lines
+                    ),
+                ]
+            ),
+            'current',
+        )
         return ordered
 
     def _scales(self, model: nn.Module) -> dict[str, float]:
         """The factor for every parameter of a backbone, by its name in the model."""
-        telling = {name: module for name, module in model.named_modules() if isinstance(module, TellsDepths)}
-        # A classifier or detector may forward the call, so the innermost module with the method is asked.
-        backbones = {name: module for name, module in telling.items()
-                     if not any(other != name and other.startswith(f'{name}.' if name else '') for other in telling)}
+        telling = {
+            name: module
+            for name, module in model.named_modules()
+            if isinstance(module, TellsDepths)
+        }
+        # A classifier or detector may forward the call, so the innermost module with the method is
+        # asked.
+        backbones = {
+            name: module
+            for name, module in telling.items()
+            if not any(
+                other != name and other.startswith(f'{name}.' if name else '') for other in telling
+            )
+        }
         if not backbones:
-            raise ConfigError(f'optim_wrapper: no part of {type(model).__name__} has get_layer_depth, so that there is '
-                              'no layer-wise decay for it; take a vit_plugin.VisionTransformer or '
-                              'TimmBackbone as the backbone.')
+            raise ConfigError(
+                f'optim_wrapper: no part of {type(model).__name__} has get_layer_depth, so that '
+                'there is no layer-wise decay for it; take a vit_plugin.VisionTransformer or '
+                'TimmBackbone as the backbone.'
+            )
         scales = {}
         for prefix, backbone in backbones.items():
             for name, _ in model.get_submodule(prefix).named_parameters():
                 depth, num_depths = backbone.get_layer_depth(name)
-                scales[f'{prefix}.{name}' if prefix else name] = self.rate ** (num_depths - 1 - depth)
+                scales[f'{prefix}.{name}' if prefix else name] = self.rate ** (
+                    num_depths - 1 - depth
+                )
         return scales
 
     @staticmethod
     def _undecayed(model: nn.Module) -> set[str]:
-        return {f'{prefix}.{name}' if prefix else name for prefix, module in model.named_modules()
-                if isinstance(module, TellsUndecayed) for name in module.no_weight_decay()}
+        return {
+            f'{prefix}.{name}' if prefix else name
+            for prefix, module in model.named_modules()
+            if isinstance(module, TellsUndecayed)
+            for name in module.no_weight_decay()
+        }

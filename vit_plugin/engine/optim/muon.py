@@ -12,16 +12,19 @@ from vit_plugin.arguments import Signature, as_config_error, check
 from vit_plugin.arguments.fields import Depth, Eps, NotNegative, Rate
 from vit_plugin.registry import OPTIMIZERS
 
-# Of the quintic iteration: they let small singular values grow fast, and bring all of them to between 0.7 and 1.2.
+# Of the quintic iteration: they let small singular values grow fast, and bring all of them to
+# between 0.7 and 1.2.
 QUINTIC = (3.4445, -4.7750, 2.0315)
 RMS = 0.2  # of AdamW's steps, as Liu et al. measured it
-NOT_OURS = ('param_names', 'lr_mult', 'decay_mult')  # what torch, and MMEngine's custom_keys, add to a group
+# What torch, and MMEngine's custom_keys, add to a group.
+NOT_OURS = ('param_names', 'lr_mult', 'decay_mult')
 
 
 def orthogonalize(matrix: Tensor, steps: int = 5, eps: float = 1e-7) -> Tensor:
     """The nearest matrix whose singular values are all about 1, by Newton and Schulz's iteration.
 
-    It is computed in bfloat16 on a GPU, as the authors do, and in float32 elsewhere. Few CPUs compute in bfloat16.
+    It is computed in bfloat16 on a GPU, as the authors do, and in float32 elsewhere. Few CPUs
+    compute in bfloat16.
 
     Args:
         matrix: of shape (m, n). A sharded one is computed by all its ranks together.
@@ -43,12 +46,13 @@ def orthogonalize(matrix: Tensor, steps: int = 5, eps: float = 1e-7) -> Tensor:
 class Muon(Optimizer):
     """Muon for the weights of linear layers and convolutions, AdamW for all other parameters.
 
-    The step of a matrix is its momentum, made orthogonal by :func:`orthogonalize` (K. Jordan et al., "Muon: An
-    optimizer for hidden layers in neural networks", 2024). It is scaled so that its root mean square is that of
-    AdamW's steps (arXiv:2502.16982, Section 2.2). So a learning rate and weight decay of AdamW are a good start for
-    both. A convolution is a matrix with a row for each output channel. Each step costs about ``30 * m`` operations for
-    each number of a matrix of m rows or columns, whichever are fewer. Positions and tokens, of three dimensions, are
-    not matrices.
+    The step of a matrix is its momentum, made orthogonal by :func:`orthogonalize` (K. Jordan et
+    al., "Muon: An optimizer for hidden layers in neural networks", 2024). It is scaled so that its
+    root mean square is that of AdamW's steps (arXiv:2502.16982, Section 2.2). So a learning rate
+    and weight decay of AdamW are a good start for both. A convolution is a matrix with a row for
+    each output channel. Each step costs about ``30 * m`` operations for each number of a matrix of
+    m rows or columns, whichever are fewer. Positions and tokens, of three dimensions, are not
+    matrices.
 
     Args:
         params: parameters or groups of them.
@@ -57,21 +61,40 @@ class Muon(Optimizer):
         weight_decay: decoupled weight decay, multiplied by the learning rate.
         steps: number of iterations that make a step orthogonal.
         betas, eps: of AdamW, for parameters that are not matrices.
-        fixed_norm: whether a matrix gets the norm that rows of norm 1 have, before each step, in place of weight decay.
-            For filters that are standardised or that a norm follows, since their scale changes nothing but the size
-            of later steps. The learning rate then says how far they turn, until the end of training (K. Jordan,
-            cifar10-airbench, 2024). Usually given to a part of the model, in ``paramwise_cfg.custom_keys``.
+        fixed_norm: whether a matrix gets the norm that rows of norm 1 have, before each step, in
+            place of weight decay. For filters that are standardised or that a norm follows, since
+            their scale changes nothing but the size of later steps. The learning rate then says how
+            far they turn, until the end of training (K. Jordan, cifar10-airbench, 2024). Usually
+            given to a part of the model, in ``paramwise_cfg.custom_keys``.
 
     Raises:
         ConfigError: if there are no parameters, or if a group has a wrong option.
     """
 
-    def __init__(self, params: Any, lr: NotNegative = 1e-3, momentum: Rate = 0.95,
-                 weight_decay: NotNegative = 0.01, steps: Depth = 5, betas: tuple[Rate, Rate] = (0.9, 0.99),
-                 eps: Eps = 1e-8, fixed_norm: bool = False) -> None:
+    def __init__(
+        self,
+        params: Any,
+        lr: NotNegative = 1e-3,
+        momentum: Rate = 0.95,
+        weight_decay: NotNegative = 0.01,
+        steps: Depth = 5,
+        betas: tuple[Rate, Rate] = (0.9, 0.99),
+        eps: Eps = 1e-8,
+        fixed_norm: bool = False,
+    ) -> None:
         with as_config_error('Muon: params'):
-            super().__init__(params, dict(lr=lr, momentum=momentum, weight_decay=weight_decay, steps=steps,
-                                          betas=betas, eps=eps, fixed_norm=fixed_norm))
+            super().__init__(
+                params,
+                dict(
+                    lr=lr,
+                    momentum=momentum,
+                    weight_decay=weight_decay,
+                    steps=steps,
+                    betas=betas,
+                    eps=eps,
+                    fixed_norm=fixed_norm,
+                ),
+            )
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """See torch's optimizers. The options of a group are checked as the arguments are."""
@@ -92,7 +115,9 @@ class Muon(Optimizer):
             for parameter in trained:
                 if parameter.ndim in (2, 4):
                     self._step_matrix(parameter, group)
-            self._step_others([parameter for parameter in trained if parameter.ndim not in (2, 4)], group)
+            self._step_others(
+                [parameter for parameter in trained if parameter.ndim not in (2, 4)], group
+            )
         return loss
 
     def _step_matrix(self, parameter: Tensor, group: dict[str, Any]) -> None:
@@ -103,9 +128,12 @@ class Muon(Optimizer):
         state['momentum'].lerp_(grad, 1 - momentum)
         ahead = grad.lerp(state['momentum'], momentum).flatten(1)
         step = orthogonalize(ahead, group['steps']).view_as(parameter)
-        parameter.mul_(len(parameter)**0.5 / parameter.norm() if group['fixed_norm'] else
-                       1 - group['lr'] * group['weight_decay'])
-        parameter.add_(step, alpha=-group['lr'] * RMS * max(ahead.shape)**0.5)
+        parameter.mul_(
+            len(parameter) ** 0.5 / parameter.norm()
+            if group['fixed_norm']
+            else 1 - group['lr'] * group['weight_decay']
+        )
+        parameter.add_(step, alpha=-group['lr'] * RMS * max(ahead.shape) ** 0.5)
 
     def _step_others(self, parameters: list[Tensor], group: dict[str, Any]) -> None:
         if not parameters:
@@ -113,10 +141,25 @@ class Muon(Optimizer):
         states = [self.state[parameter] for parameter in parameters]
         for parameter, state in zip(parameters, states, strict=True):
             if not state:
-                state.update(step=torch.tensor(0.), exp_avg=torch.zeros_like(parameter),
-                             exp_avg_sq=torch.zeros_like(parameter))
+                state.update(
+                    step=torch.tensor(0.0),
+                    exp_avg=torch.zeros_like(parameter),
+                    exp_avg_sq=torch.zeros_like(parameter),
+                )
         first, second = group['betas']
-        adamw(parameters, [torch.as_tensor(parameter.grad) for parameter in parameters],
-              [state['exp_avg'] for state in states], [state['exp_avg_sq'] for state in states], [],
-              [state['step'] for state in states], foreach=True, amsgrad=False, beta1=first, beta2=second,
-              lr=group['lr'], weight_decay=group['weight_decay'], eps=group['eps'], maximize=False)
+        adamw(
+            parameters,
+            [torch.as_tensor(parameter.grad) for parameter in parameters],
+            [state['exp_avg'] for state in states],
+            [state['exp_avg_sq'] for state in states],
+            [],
+            [state['step'] for state in states],
+            foreach=True,
+            amsgrad=False,
+            beta1=first,
+            beta2=second,
+            lr=group['lr'],
+            weight_decay=group['weight_decay'],
+            eps=group['eps'],
+            maximize=False,
+        )

@@ -1,4 +1,4 @@
-"""The optimizer's wrapper: clipping without waiting for the device, and accumulation in sharded models."""
+"""The optimizer's wrapper: non-blocking clipping, and accumulation in sharded models."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +17,7 @@ from vit_plugin.registry import OPTIM_WRAPPERS
 
 class ClipNorm(TypedDict, total=False):
     """``clip_grad`` by the norm of all gradients: arguments of torch's ``clip_grad_norm_``."""
+
     type: Literal['norm']
     max_norm: Required[Positive]
     norm_type: Positive | Literal['inf']
@@ -26,6 +27,7 @@ class ClipNorm(TypedDict, total=False):
 
 class ClipValue(TypedDict, total=False):
     """``clip_grad`` of each value: arguments of torch's ``clip_grad_value_``."""
+
     type: Required[Literal['value']]
     clip_value: Required[Positive]
     foreach: bool | None
@@ -33,6 +35,7 @@ class ClipValue(TypedDict, total=False):
 
 class WrapperOptions(TypedDict, total=False):
     """Arguments of MMEngine's ``OptimWrapper``."""
+
     optimizer: Required[torch.optim.Optimizer]
     accumulative_counts: PositiveInt
     clip_grad: ClipNorm | ClipValue | None
@@ -42,12 +45,12 @@ class KeepsGradNorm(EagerOptimWrapper):
     """The part that our optimizer wrappers add to MMEngine's, for plain and for sharded models.
 
     Attributes:
-        defers_grad_norm: whether the norm stays on the device until :class:`~vit_plugin.engine.RuntimeInfoHook`
-            records it. The hook sets this.
+        defers_grad_norm: whether the norm stays on the device until
+            :class:`~vit_plugin.engine.RuntimeInfoHook` records it. The hook sets this.
         grad_norm: this norm, over all ranks.
-        skips_non_finite: whether a step is skipped, on all ranks together, if a loss or the norm is infinite or NaN.
-            The hook sets this. The CPU then waits for the device in every step. Gradients that are infinite because
-            of a loss scale are left to the scaler.
+        skips_non_finite: whether a step is skipped, on all ranks together, if a loss or the norm is
+            infinite or NaN. The hook sets this. The CPU then waits for the device in every step.
+            Gradients that are infinite because of a loss scale are left to the scaler.
         skipped: whether the last step was skipped.
     """
 
@@ -58,8 +61,9 @@ class KeepsGradNorm(EagerOptimWrapper):
 
     @contextmanager
     def optim_context(self, model: nn.Module) -> Iterator[None]:
-        """The context of a forward. Sharded gradients are averaged over the ranks only before the optimizer steps."""
-        if hasattr(model, 'set_requires_gradient_sync'):  # of `fully_shard`; MMEngine does it for DDP
+        """The context of a forward. Sharded gradients are averaged only before the optimizer."""
+        # Of `fully_shard`; MMEngine does it for DDP.
+        if hasattr(model, 'set_requires_gradient_sync'):
             model.set_requires_gradient_sync(self.should_sync())
         with super().optim_context(model):
             yield
@@ -70,14 +74,26 @@ class KeepsGradNorm(EagerOptimWrapper):
             super().update_params(loss, *args, **kwargs)
             return
         self._inner_count += 1  # as `backward` counts
-        if self.should_update():  # gradients that were accumulated before are not averaged over the ranks yet
+        # Gradients that were accumulated before are not averaged over the ranks yet.
+        if self.should_update():
             self.zero_grad()
 
     def _clip_grad(self) -> None:
-        params = [param for group in self.optimizer.param_groups for param in group['params'] if param.grad is not None]
-        norm = self.clip_func(params, **self.clip_grad_kwargs) if params else None  # none if values are clipped
+        params = [
+            param
+            for group in self.optimizer.param_groups
+            for param in group['params']
+            if param.grad is not None
+        ]
+        # None if values are clipped.
+        norm = self.clip_func(params, **self.clip_grad_kwargs) if params else None
         norm = norm.full_tensor() if isinstance(norm, DTensor) else norm
-        if self.skips_non_finite and norm is not None and not norm.isfinite() and not self._may_scale_less():
+        if (
+            self.skips_non_finite
+            and norm is not None
+            and not norm.isfinite()
+            and not self._may_scale_less()
+        ):
             self.skipped = True  # the same on all ranks
             self.zero_grad()  # optimizers skip what has no gradient
         elif self.defers_grad_norm:
@@ -86,13 +102,13 @@ class KeepsGradNorm(EagerOptimWrapper):
             self.message_hub.update_scalar(f'train/{self.grad_name}', float(norm))
 
     def _may_scale_less(self) -> bool:
-        """Whether gradients were multiplied by a scale, which the scaler lowers after it has left the step out."""
+        """Whether gradients were scaled by a factor that the scaler lowers after a skipped step."""
         scaler = getattr(self, 'loss_scaler', None)
         return scaler is not None and scaler.is_enabled() and scaler.get_scale() > 1
 
 
 def in_window(wrapper: Any) -> bool:
-    """Whether gradients are being accumulated, so that the optimizer's last step is some iterations ago."""
+    """Whether gradients are being accumulated since the optimizer's last step."""
     return isinstance(wrapper, EagerOptimWrapper) and not wrapper.should_update()
 
 
@@ -104,7 +120,7 @@ def _finite_everywhere(loss: Tensor) -> bool:
 
 @OPTIM_WRAPPERS.register_module()
 class OptimWrapper(KeepsGradNorm, EagerOptimWrapper):
-    """MMEngine's ``OptimWrapper`` without waiting for the norm of the gradients, and for sharded models too."""
+    """MMEngine's ``OptimWrapper`` without waiting for gradient norms, also for sharded models."""
 
     def __init__(self, *args: Any, **kwargs: Unpack[WrapperOptions]) -> None:
         super().__init__(*args, **kwargs)

@@ -149,7 +149,9 @@ def _as_coco(seen: Mapping[int, SeenInstances], classes: int, side: str, kind: s
     return coco
 
 
-def _annotations(seen: Mapping[int, SeenInstances], side: str, kind: str) -> Iterator[dict[str, Any]]:
+def _annotations(
+    seen: Mapping[int, SeenInstances], side: str, kind: str
+) -> Iterator[dict[str, Any]]:
     from pycocotools.mask import area
 
     for position, one in seen.items():

@@ -5,5 +5,15 @@ from .ema import EMAHook
 from .settings import Sharding, sharding_of
 from .shard import is_sharded, parts_to_shard, reshard, shard, unwrapped
 
-__all__ = ['EMAHook', 'Sharding', 'begin_sharded', 'check_steps', 'is_sharded', 'parts_to_shard', 'reshard',
-           'shard', 'sharding_of', 'unwrapped']
+__all__ = [
+    'EMAHook',
+    'Sharding',
+    'begin_sharded',
+    'check_steps',
+    'is_sharded',
+    'parts_to_shard',
+    'reshard',
+    'shard',
+    'sharding_of',
+    'unwrapped',
+]

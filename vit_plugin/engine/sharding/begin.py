@@ -19,11 +19,13 @@ from .shard import is_sharded, shard
 
 
 def begin_sharded(runner: Runner, to_train: bool) -> None:
-    """Initialise the runner's model, make it the same on all ranks, and shard it, if ``runner.sharding`` says so.
+    """Initialise the runner's model, make it equal on all ranks, and shard it if asked.
 
-    MMEngine's ``train`` would initialise the model only after the optimizer is built. So this comes before all of it.
-    Until then, the model is complete and on the CPU. Without training, a checkpoint has all weights, and nothing is
-    initialised.
+    ``runner.sharding`` says so.
+
+    MMEngine's ``train`` would initialise the model only after the optimizer is built. So this comes
+    before all of it. Until then, the model is complete and on the CPU. Without training, a
+    checkpoint has all weights, and nothing is initialised.
 
     Raises:
         ConfigError: if the model or a hook cannot be sharded, or if the ranks do not fit.
@@ -31,9 +33,14 @@ def begin_sharded(runner: Runner, to_train: bool) -> None:
     model = runner.model.module if isinstance(runner.model, BaseTTAModel) else runner.model
     if runner.sharding is None or is_sharded(model):
         return
-    if any(isinstance(hook, mmengine.hooks.EMAHook) and not isinstance(hook, EMAHook) for hook in runner.hooks):
-        raise ConfigError("custom_hooks: EMAHook copies the model, which a sharded one does not allow; write "
-                          "type='vit_plugin.EMAHook'.")
+    if any(
+        isinstance(hook, mmengine.hooks.EMAHook) and not isinstance(hook, EMAHook)
+        for hook in runner.hooks
+    ):
+        raise ConfigError(
+            'custom_hooks: EMAHook copies the model, which a sharded one does not allow; write '
+            "type='vit_plugin.EMAHook'."
+        )
     if to_train:
         model.init_weights()
     device = get_device()
@@ -47,7 +54,7 @@ def begin_sharded(runner: Runner, to_train: bool) -> None:
 
 
 def check_steps(optimizer: torch.optim.Optimizer) -> None:
-    """Let the optimizer step a small sharded parameter, since not every one can: torch's fused SGD cannot.
+    """Step the optimizer on a small sharded parameter. Some, as torch's fused SGD, cannot do it.
 
     Every rank calls it.
 
@@ -55,18 +62,23 @@ def check_steps(optimizer: torch.optim.Optimizer) -> None:
         ConfigError: if the optimizer cannot.
     """
     group = optimizer.param_groups[0]
-    mesh = next(parameter.device_mesh for parameter in group['params'] if isinstance(parameter, DTensor))
+    mesh = next(
+        parameter.device_mesh for parameter in group['params'] if isinstance(parameter, DTensor)
+    )
     sharded = [*[Replicate()] * (mesh.ndim - 1), Shard(0)]
     small = nn.Parameter(zeros(mesh.size(-1), 1, device_mesh=mesh, placements=sharded))
     small.grad = torch.zeros_like(small)
     other = object.__new__(type(optimizer))  # its settings, without its parameters and their state
-    vars(other).update(vars(optimizer), param_groups=[{**group, 'params': [small]}], state=defaultdict(dict))
+    vars(other).update(
+        vars(optimizer), param_groups=[{**group, 'params': [small]}], state=defaultdict(dict)
+    )
     try:
         other.step()
     except (NotImplementedError, RuntimeError) as error:
-        raise ConfigError(f'optim_wrapper.optimizer: {type(optimizer).__name__} does not step sharded parameters '
-                          f'({first_line(error)}); leave out fused=True, take another, or leave out sharding.'
-                          ) from error
+        raise ConfigError(
+            f'optim_wrapper.optimizer: {type(optimizer).__name__} does not step sharded parameters '
+            f'({first_line(error)}); leave out fused=True, take another, or leave out sharding.'
+        ) from error
 
 
 def join_alone(device_type: str) -> None:

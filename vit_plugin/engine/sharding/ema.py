@@ -28,6 +28,7 @@ Momentum = Annotated[float, Field(gt=0, lt=1)]
 
 class AverageOptions(TypedDict, total=False):
     """Arguments of MMEngine's averages."""
+
     momentum: Momentum
     gamma: PositiveInt
     interval: PositiveInt
@@ -36,7 +37,7 @@ class AverageOptions(TypedDict, total=False):
 
 
 class Source:
-    """Of a model, what MMEngine's averages ask for: its tensors, or of sharded ones this rank's parts."""
+    """The tensors of a model that MMEngine averages, or this rank's parts if it is sharded."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
@@ -61,28 +62,37 @@ def local(tensor: Tensor) -> Tensor:
 class EMAHook(mmengine.hooks.EMAHook):
     """MMEngine's ``EMAHook`` for sharded models too, and without a copy of the model.
 
-    It keeps one tensor for each averaged one, sharded alike, from the start of the training on. Buffers that are not
-    averaged are the model's own. Values and checkpoints are MMEngine's: ``state_dict`` has the averages, and
-    ``ema_state_dict`` the weights that learn.
+    It keeps one tensor for each averaged one, sharded alike, from the start of the training on.
+    Buffers that are not averaged are the model's own. Values and checkpoints are MMEngine's:
+    ``state_dict`` has the averages, and ``ema_state_dict`` the weights that learn.
 
     Args:
         ema_type: the average, a class of :mod:`mmengine.model.averaged_model`.
         strict_load: whether a resumed checkpoint must have every average.
-        begin_iter, begin_epoch: where averaging begins. Before, the averages are the weights. One of them must be 0.
+        begin_iter, begin_epoch: where averaging begins. Before, the averages are the weights. One
+            of them must be 0.
         **kwargs: ``momentum``, ``interval``, ``device``, ``update_buffers``, and ``gamma`` for
             ``'MomentumAnnealingEMA'``; see :class:`mmengine.model.ExponentialMovingAverage`.
     """
 
-    def __init__(self, ema_type: Literal['ExponentialMovingAverage', 'MomentumAnnealingEMA',
-                                         'StochasticWeightAverage'] = 'ExponentialMovingAverage',
-                 strict_load: bool = False, begin_iter: Count = 0, begin_epoch: Count = 0,
-                 **kwargs: Unpack[AverageOptions]) -> None:
+    def __init__(
+        self,
+        ema_type: Literal[
+            'ExponentialMovingAverage', 'MomentumAnnealingEMA', 'StochasticWeightAverage'
+        ] = 'ExponentialMovingAverage',
+        strict_load: bool = False,
+        begin_iter: Count = 0,
+        begin_epoch: Count = 0,
+        **kwargs: Unpack[AverageOptions],
+    ) -> None:
         super().__init__(ema_type, strict_load, begin_iter, begin_epoch, **kwargs)
 
     def before_run(self, runner: Runner) -> None:
         self.src_model = unwrapped(runner.model)
         # MMEngine's class does the arithmetic. It would copy a model, so it is given an empty one.
-        self.ema_model: BaseAveragedModel = MODELS.build(self.ema_cfg, default_args=dict(model=nn.Module()))
+        self.ema_model: BaseAveragedModel = MODELS.build(
+            self.ema_cfg, default_args=dict(model=nn.Module())
+        )
         self._averages: dict[str, Tensor] = {}  # by the names of the model
 
     def before_train(self, runner: Runner) -> None:
@@ -90,8 +100,9 @@ class EMAHook(mmengine.hooks.EMAHook):
         if not self._averages:  # nothing was resumed
             self._make_averages()
 
-    def after_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None,
-                         outputs: dict | None = None) -> None:
+    def after_train_iter(
+        self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: dict | None = None
+    ) -> None:
         if self._ema_started(runner):
             reshard(self.src_model)
             self.ema_model.update_parameters(Source(self.src_model))
@@ -101,18 +112,28 @@ class EMAHook(mmengine.hooks.EMAHook):
     def before_save_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
         """Save the averages in the place of the weights, and the weights as ``ema_state_dict``."""
         averages = {id(source): self._averages[name] for name, source in self._sources().items()}
-        checkpoint['ema_state_dict'] = {'steps': self.ema_model.steps, **{
-            f'module.{name}': averages.get(id(value), value.detach() if isinstance(value, Tensor) else value)
-            for name, value in self.src_model.state_dict(keep_vars=True).items()}}
+        checkpoint['ema_state_dict'] = {
+            'steps': self.ema_model.steps,
+            **{
+                f'module.{name}': averages.get(
+                    id(value), value.detach() if isinstance(value, Tensor) else value
+                )
+                for name, value in self.src_model.state_dict(keep_vars=True).items()
+            },
+        }
         self._swap_ema_state_dict(checkpoint)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Take the averages of a resumed checkpoint. Otherwise the averages begin as the loaded weights."""
+        """Take the averages of a resumed checkpoint, or else begin them at the loaded weights."""
         if not runner._resume:
             return
         if 'ema_state_dict' not in checkpoint:
-            print_log('There is no `ema_state_dict` in the checkpoint: the averages begin as its weights.', 'current',
-                      logging.WARNING)
+            print_log(
+                'There is no `ema_state_dict` in the checkpoint: the averages begin as its '
+                'weights.',
+                'current',
+                logging.WARNING,
+            )
             return
         self._swap_ema_state_dict(checkpoint)
         saved = checkpoint['ema_state_dict']
@@ -120,8 +141,10 @@ class EMAHook(mmengine.hooks.EMAHook):
         for name, average in self._averages.items():
             value = saved.get(f'module.{name}', average if not self.strict_load else torch.empty(0))
             if value.shape != average.shape:
-                raise ConfigError(f'The checkpoint has no average of {name!r} with the shape {tuple(average.shape)}; '
-                                  'resume with the same model.')
+                raise ConfigError(
+                    f'The checkpoint has no average of {name!r} with the shape '
+                    f'{tuple(average.shape)}; resume with the same model.'
+                )
             self._copy({name: shard_like(value, average)})
         self.ema_model.steps.copy_(saved['steps'])
 
@@ -131,14 +154,20 @@ class EMAHook(mmengine.hooks.EMAHook):
         named = self.src_model.named_parameters()
         if self.ema_model.update_buffers:
             saved = self.src_model.state_dict(keep_vars=True)
-            named = itertools.chain(named, ((k, v) for k, v in self.src_model.named_buffers() if k in saved))
+            named = itertools.chain(
+                named, ((k, v) for k, v in self.src_model.named_buffers() if k in saved)
+            )
         return dict(named)
 
     def _make_averages(self) -> None:
         device = self.ema_cfg.get('device')
-        self._averages = {name: source.detach().clone().to(device) if device else source.detach().clone()
-                          for name, source in self._sources().items()}
-        self.ema_model.avg_parameters = {name: local(average) for name, average in self._averages.items()}
+        self._averages = {
+            name: source.detach().clone().to(device) if device else source.detach().clone()
+            for name, source in self._sources().items()
+        }
+        self.ema_model.avg_parameters = {
+            name: local(average) for name, average in self._averages.items()
+        }
 
     @torch.no_grad()
     def _copy(self, values: dict[str, Tensor]) -> None:
@@ -147,7 +176,7 @@ class EMAHook(mmengine.hooks.EMAHook):
 
     @torch.no_grad()
     def _swap_ema_parameters(self) -> None:
-        """Swap the averages with the weights. Without a training there are none, and a checkpoint has averages."""
+        """Swap averages and weights. Without a training only a checkpoint has averages."""
         for name, source in self._sources().items() if self._averages else ():
             average, source = local(self._averages[name]), local(source)
             kept = average.clone()

@@ -23,15 +23,19 @@ class Sharding:
     """Settings of sharding. In a config this is ``sharding=dict(...)``.
 
     Attributes:
-        group: the ranks that share one copy of the model. ``'all'`` are all ranks (FSDP). ``'node'`` are the ranks of
-            each machine, and a number are that many consecutive ranks (HSDP). It must divide the number of ranks.
-        param_dtype: type in which the blocks and the stem are gathered and computed. Their outputs, and everything
-            outside of them (norm, neck, head, losses), keep the type of the parameters. None changes nothing.
+        group: the ranks that share one copy of the model. ``'all'`` are all ranks (FSDP).
+            ``'node'`` are the ranks of each machine, and a number are that many consecutive ranks
+            (HSDP). It must divide the number of ranks.
+        param_dtype: type in which the blocks and the stem are gathered and computed. Their outputs,
+            and everything outside of them (norm, neck, head, losses), keep the type of the
+            parameters. None changes nothing.
         reduce_dtype: type in which gradients are averaged. None is the type of the parameters.
-        reshard_after_forward: whether the blocks' parameters are freed after the forward and gathered again for the
-            backward. False takes more memory and fewer messages.
-        cpu_offload: whether parameters, gradients and optimizer state stay in the memory of the CPU.
+        reshard_after_forward: whether the blocks' parameters are freed after the forward and
+            gathered again for the backward. False takes more memory and fewer messages.
+        cpu_offload: whether parameters, gradients and optimizer state stay in the memory of the
+            CPU.
     """
+
     group: Literal['all', 'node'] | PositiveInt = 'all'
     param_dtype: Literal['bfloat16'] | None = None
     reduce_dtype: Literal['float32', 'bfloat16'] | None = None
@@ -40,23 +44,36 @@ class Sharding:
 
     def __post_init__(self) -> None:
         if torch.__version__ < MIN_TORCH:
-            raise ConfigError(f'sharding needs torch {MIN_TORCH} or newer, and this is {torch.__version__}; update it, '
-                              'or leave sharding out.')
+            raise ConfigError(
+                f'sharding needs torch {MIN_TORCH} or newer, and this is {torch.__version__}; '
+                'update it, or leave sharding out.'
+            )
 
     def mesh(self, device_type: str) -> DeviceMesh:
         """The ranks as a mesh: (shard, ) if all share one copy, and (replicate, shard) otherwise.
 
         Raises:
-            ConfigError: if the group does not divide the ranks, or if the machines have different numbers of ranks.
+            ConfigError: if the group does not divide the ranks, or if the machines have different
+                numbers of ranks.
         """
         ranks = dist.get_world_size()
-        group = self.group if isinstance(self.group, int) else ranks if self.group == 'all' else _ranks_per_node()
+        group = (
+            self.group
+            if isinstance(self.group, int)
+            else ranks
+            if self.group == 'all'
+            else _ranks_per_node()
+        )
         if ranks % group:
-            raise ConfigError(f'sharding: group={self.group!r} does not divide the {ranks} ranks; choose one of '
-                              f'{", ".join(str(i) for i in range(1, ranks + 1) if ranks % i == 0)}.')
+            raise ConfigError(
+                f'sharding: group={self.group!r} does not divide the {ranks} ranks; choose one of '
+                f'{", ".join(str(i) for i in range(1, ranks + 1) if ranks % i == 0)}.'
+            )
         if group == ranks:
-            return init_device_mesh(device_type, (ranks, ), mesh_dim_names=('shard', ))
-        return init_device_mesh(device_type, (ranks // group, group), mesh_dim_names=('replicate', 'shard'))
+            return init_device_mesh(device_type, (ranks,), mesh_dim_names=('shard',))
+        return init_device_mesh(
+            device_type, (ranks // group, group), mesh_dim_names=('replicate', 'shard')
+        )
 
 
 def _ranks_per_node() -> int:
@@ -65,9 +82,14 @@ def _ranks_per_node() -> int:
     nodes: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(nodes, mine)
     size = nodes.count(nodes[0])
-    if any(len({*nodes[i:i + size]}) > 1 or nodes.count(nodes[i]) != size for i in range(0, len(nodes), size)):
-        raise ConfigError("sharding: group='node' needs the same number of consecutive ranks on each machine; start "
-                          'them so, or give group=NUMBER.')
+    if any(
+        len({*nodes[i : i + size]}) > 1 or nodes.count(nodes[i]) != size
+        for i in range(0, len(nodes), size)
+    ):
+        raise ConfigError(
+            "sharding: group='node' needs the same number of consecutive ranks on each machine; "
+            'start them so, or give group=NUMBER.'
+        )
     return size
 
 
@@ -79,8 +101,12 @@ def sharding_of(cfg: Mapping[str, Any]) -> Sharding:
     """
     for name in ('model_wrapper_cfg', 'find_unused_parameters', 'sync_bn'):
         if cfg.get(name):
-            raise ConfigError(f'sharding takes the place of DDP, and {name} is an option of that; leave one of them '
-                              'out.')
+            raise ConfigError(
+                f'sharding takes the place of DDP, and {name} is an option of that; leave one of '
+                'them out.'
+            )
     if not isinstance(cfg['sharding'], Mapping):
-        raise ConfigError(f"sharding={cfg['sharding']!r} must be a dict, such as sharding=dict(group='node').")
+        raise ConfigError(
+            f"sharding={cfg['sharding']!r} must be a dict, such as sharding=dict(group='node')."
+        )
     return Sharding(**cfg['sharding'])

@@ -1,4 +1,4 @@
-"""Divide a model's parameters, gradients and optimizer state among processes, by torch's ``fully_shard`` (FSDP2)."""
+"""Shard parameters, gradients and optimizer state by torch's ``fully_shard`` (FSDP2)."""
 
 from typing import Any
 
@@ -6,7 +6,9 @@ import torch
 import torch.distributed as dist
 from mmengine.model import BaseAveragedModel, is_model_wrapper
 from torch import Tensor, nn
-from torch.distributed import fsdp  # its names of FSDP2 are not in every torch that runs this package
+
+# Its names of FSDP2 are not in every torch that runs this package.
+from torch.distributed import fsdp
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Shard
 
@@ -18,25 +20,31 @@ from .settings import Sharding
 
 
 def parts_to_shard(model: nn.Module) -> list[nn.Module]:
-    """The parts of a model that are gathered one at a time, as its modules' methods ``parts_to_shard()`` name them.
+    """The parts of a model gathered one at a time, named by its modules' ``parts_to_shard()``.
 
     Raises:
         ConfigError: if no module names parts.
     """
-    parts = [part for module in model.modules() if isinstance(module, TellsParts)
-             for part in module.parts_to_shard()]
+    parts = [
+        part
+        for module in model.modules()
+        if isinstance(module, TellsParts)
+        for part in module.parts_to_shard()
+    ]
     if not parts:
-        raise ConfigError(f'sharding: no part of {type(model).__name__} has parts_to_shard(), which names the modules '
-                          'to gather one at a time; take a vit_plugin.VisionTransformer or TimmBackbone as the '
-                          'backbone, or leave sharding out.')
+        raise ConfigError(
+            f'sharding: no part of {type(model).__name__} has parts_to_shard(), which names the '
+            'modules to gather one at a time; take a vit_plugin.VisionTransformer or TimmBackbone '
+            'as the backbone, or leave sharding out.'
+        )
     return parts
 
 
 def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
-    """Shard a model in place: every part of :func:`parts_to_shard` by itself, then the rest together.
+    """Shard a model in place: every part of :func:`parts_to_shard`, then the rest together.
 
-    Each rank keeps its part of the values that it has, so all ranks must have the same ones. Every rank must call this
-    function. The optimizer must be built afterwards.
+    Each rank keeps its part of the values that it has, so all ranks must have the same ones. Every
+    rank must call this function. The optimizer must be built afterwards.
 
     Args:
         model: the model, on any device or the meta device.
@@ -47,25 +55,37 @@ def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
         The model. Its parameters are ``DTensor`` then.
 
     Raises:
-        ConfigError: if the model names no parts, has parameters that torch cannot shard, or does not fit the group.
+        ConfigError: if the model names no parts, has parameters that torch cannot shard, or does
+            not fit the group.
     """
     check_averages(model)
     parts, mesh = parts_to_shard(model), sharding.mesh(device_type)
     _check_parameters(model, mesh)
     ranks = mesh.size(-1)
     common: dict[str, Any] = dict(
-        mesh=mesh, shard_placement_fn=lambda parameter: Shard(shard_dim(parameter.shape, ranks)),
-        offload_policy=_offload_policy(sharding, device_type))
+        mesh=mesh,
+        shard_placement_fn=lambda parameter: Shard(shard_dim(parameter.shape, ranks)),
+        offload_policy=_offload_policy(sharding, device_type),
+    )
     own = next(model.parameters()).dtype
     reduce_dtype = getattr(torch, sharding.reduce_dtype or '', None) or own
     low = getattr(torch, sharding.param_dtype or '', None)
     for part in parts:
-        # The stream of tokens keeps the own type, so that norms and losses outside the parts have it.
-        fsdp.fully_shard(part, **common, reshard_after_forward=sharding.reshard_after_forward,
-                         mp_policy=fsdp.MixedPrecisionPolicy(low, reduce_dtype, own if low else None))
+        # The stream of tokens keeps the own type, so that norms and losses outside the parts have
+        # it.
+        fsdp.fully_shard(
+            part,
+            **common,
+            reshard_after_forward=sharding.reshard_after_forward,
+            mp_policy=fsdp.MixedPrecisionPolicy(low, reduce_dtype, own if low else None),
+        )
     # The root's parameters are needed first in the backward, so they stay gathered.
-    fsdp.fully_shard(model, **common, reshard_after_forward=False,
-                     mp_policy=fsdp.MixedPrecisionPolicy(reduce_dtype=reduce_dtype))
+    fsdp.fully_shard(
+        model,
+        **common,
+        reshard_after_forward=False,
+        mp_policy=fsdp.MixedPrecisionPolicy(reduce_dtype=reduce_dtype),
+    )
     for module in model.modules():
         module.register_load_state_dict_pre_hook(_take_own_part)
     return model
@@ -82,7 +102,10 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
 
 def _take_own_part(module: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
-    """Hook of ``load_state_dict``: keep this rank's part of complete tensors, for the frameworks' modules too."""
+    """Hook of ``load_state_dict``: keep this rank's part of complete tensors.
+
+    It also serves the frameworks' modules.
+    """
     for name, target in module.named_parameters(recurse=False):
         value = state.get(f'{prefix}{name}')
         if isinstance(value, Tensor):
@@ -90,9 +113,10 @@ def _take_own_part(module: nn.Module, state: dict[str, Any], prefix: str, *args:
 
 
 def shard_dim(shape: torch.Size, ranks: int) -> int:
-    """The dimension on which a parameter is sharded: the first, or another one that needs no padding.
+    """The dimension to shard a parameter on: the first, or another that needs no padding.
 
-    torch pads the first dimension to a multiple of the ranks, also if it is 1 as in ``pos_embed``, (1, N, C).
+    torch pads the first dimension to a multiple of the ranks, also if it is 1 as in ``pos_embed``,
+    (1, N, C).
     """
     if shape[0] >= ranks:
         return 0
@@ -106,32 +130,46 @@ def padded_size(shape: torch.Size, ranks: int) -> int:
 
 
 def reshard(model: nn.Module) -> None:
-    """Free gathered parameters, so that ``model.parameters()`` are the parts again and may be written."""
+    """Free gathered parameters, so that ``model.parameters()`` are the parts again and writable."""
     for module in model.modules():
         if is_sharded(module):
             module.reshard()
 
 
 def check_averages(model: nn.Module) -> None:
-    """Raise a ``ConfigError`` for a model that averages its weights itself, as MoCo v3 and DINO do."""
+    """Raise a ``ConfigError`` for a model with its own averaged weights, as in MoCo v3 and DINO."""
     for name, module in model.named_modules():
         if isinstance(module, BaseAveragedModel):
-            raise ConfigError(f'sharding: {type(model).__name__} updates the averages {name!r} within its step, where '
-                              'weights are gathered and cannot be written; train it by DDP, without sharding.')
+            raise ConfigError(
+                f'sharding: {type(model).__name__} updates the averages {name!r} within its step, '
+                'where weights are gathered and cannot be written; train it by DDP, without '
+                'sharding.'
+            )
 
 
 def _check_parameters(model: nn.Module, mesh: DeviceMesh) -> None:
     for name, parameter in model.named_parameters():
         if parameter.ndim == 0:
-            raise ConfigError(f'sharding: torch cannot shard {name!r}, which is a scalar; train this model without '
-                              'sharding.')
-    shapes, ranks = {name: parameter.shape for name, parameter in model.named_parameters()}, mesh.size(-1)
+            raise ConfigError(
+                f'sharding: torch cannot shard {name!r}, which is a scalar; train this model '
+                'without sharding.'
+            )
+    shapes, ranks = (
+        {name: parameter.shape for name, parameter in model.named_parameters()},
+        mesh.size(-1),
+    )
     name = max(shapes, key=lambda name: _padding(shapes[name], ranks))
     if _is_costly(shapes[name], shapes, ranks):
-        fitting = max(group for group in range(1, ranks) if dist.get_world_size() % group == 0 and not any(
-            _is_costly(shape, shapes, group) for shape in shapes.values()))
-        raise ConfigError(f'sharding: no dimension of {name!r}, {tuple(shapes[name])}, is a multiple of {ranks} ranks, '
-                          f'so that each would gather {ranks} times its size; give group={fitting}.')
+        fitting = max(
+            group
+            for group in range(1, ranks)
+            if dist.get_world_size() % group == 0
+            and not any(_is_costly(shape, shapes, group) for shape in shapes.values())
+        )
+        raise ConfigError(
+            f'sharding: no dimension of {name!r}, {tuple(shapes[name])}, is a multiple of {ranks} '
+            f'ranks, so that each would gather {ranks} times its size; give group={fitting}.'
+        )
 
 
 def _padding(shape: torch.Size, ranks: int) -> int:
@@ -146,7 +184,10 @@ def _is_costly(shape: torch.Size, shapes: dict[str, torch.Size], ranks: int) -> 
 def _offload_policy(sharding: Sharding, device_type: str) -> 'fsdp.OffloadPolicy':
     if not sharding.cpu_offload:
         return fsdp.OffloadPolicy()
-    if 'cpu' not in str(dist.get_backend_config()):  # the norm of gradients that rest there is summed there
-        raise ConfigError("sharding: cpu_offload=True needs a backend for the CPU too; set env_cfg=dict(dist_cfg=dict("
-                          f"backend='cpu:gloo,{device_type}:{dist.get_backend()}')).")
+    # The norm of gradients that rest there is summed there.
+    if 'cpu' not in str(dist.get_backend_config()):
+        raise ConfigError(
+            'sharding: cpu_offload=True needs a backend for the CPU too; set '
+            f"env_cfg=dict(dist_cfg=dict(backend='cpu:gloo,{device_type}:{dist.get_backend()}'))."
+        )
     return fsdp.CPUOffloadPolicy(pin_memory=device_type != 'cpu')

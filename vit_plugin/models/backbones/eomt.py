@@ -15,46 +15,72 @@ from .vit import VisionTransformer
 
 @MODELS.register_module()
 class EoMT(VisionTransformer):
-    """A :class:`VisionTransformer` whose last blocks have queries, each of which becomes a class and a mask.
+    """A :class:`VisionTransformer` with queries in its last blocks, each for a class and a mask.
 
-    The loss and the final segmentation are those of an ``EoMTHead`` (MMDetection) or an ``EoMTDecodeHead``
-    (MMSegmentation). In a trained model no query is masked, and a prediction is one run of the transformer. See
-    :class:`~vit_plugin.models.layers.mask_queries.MaskQueries`.
+    The loss and the final segmentation are those of an ``EoMTHead`` (MMDetection) or an
+    ``EoMTDecodeHead`` (MMSegmentation). In a trained model no query is masked, and a prediction is
+    one run of the transformer. See :class:`~vit_plugin.models.layers.mask_queries.MaskQueries`.
 
     Args:
         num_classes: number of classes.
-        num_queries: number of queries. The authors have 100 for semantic and 200 for panoptic and instance masks.
-        num_blocks: number of last blocks that have the queries. The authors have 3 for S and B, 4 for L and 5 for g.
+        num_queries: number of queries. The authors have 100 for semantic and 200 for panoptic and
+            instance masks.
+        num_blocks: number of last blocks that have the queries. The authors have 3 for S and B, 4
+            for L and 5 for g.
         **kwargs: see :class:`VisionTransformer`, without ``out_indices`` and ``out_type``.
 
     Raises:
-        ConfigError: if there are fewer blocks, if one of the last blocks is in windows, or for an output.
+        ConfigError: if there are fewer blocks, if one of the last blocks is in windows, or for an
+            output.
     """
 
-    def __init__(self, num_classes: PositiveInt, num_queries: PositiveInt = 100, num_blocks: Depth = 4,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self,
+        num_classes: PositiveInt,
+        num_queries: PositiveInt = 100,
+        num_blocks: Depth = 4,
+        **kwargs: Any,
+    ) -> None:
         for name in ('out_indices', 'out_type'):
             if name in kwargs:
-                raise ConfigError(f'EoMT: {name} is no option, since the outputs are classes and masks; leave it out.')
+                raise ConfigError(
+                    f'EoMT: {name} is no option, since the outputs are classes and masks; leave '
+                    'it out.'
+                )
         super().__init__(**kwargs, out_type='raw')
         if num_blocks > self.num_layers:
-            raise ConfigError(f'EoMT: num_blocks={num_blocks} is more than the {self.num_layers} blocks of the arch; '
-                              'change it.')
+            raise ConfigError(
+                f'EoMT: num_blocks={num_blocks} is more than the {self.num_layers} blocks of the '
+                'arch; change it.'
+            )
         if any(isinstance(block.attn, InWindows) for block in self.blocks[-num_blocks:]):
-            raise ConfigError(f'EoMT: queries are in no window, and the last num_blocks={num_blocks} blocks have them; '
-                              'add these to global_blocks of the window in encoder.')
+            raise ConfigError(
+                f'EoMT: queries are in no window, and the last num_blocks={num_blocks} blocks '
+                'have them; add these to global_blocks of the window in encoder.'
+            )
         if self.patch_embed.varies:
-            raise ConfigError('EoMT: the patches must have one size, which the masks have a fraction of; leave out '
-                              'sizes in patch_embed.')
+            raise ConfigError(
+                'EoMT: the patches must have one size, which the masks have a fraction of; leave '
+                'out sizes in patch_embed.'
+            )
         self.num_plain_blocks = self.num_layers - num_blocks
-        self.queries = MaskQueries(self.embed_dims, num_queries, num_classes, num_blocks, self.patch_embed.stride)
+        self.queries = MaskQueries(
+            self.embed_dims, num_queries, num_classes, num_blocks, self.patch_embed.stride
+        )
 
     def forward(self, images: Tensor) -> tuple[Any, ...]:
-        """Images (B, in_channels, H, W) -> logits of classes (B, Q, num_classes + 1) and masks (B, Q, H/4, W/4).
+        """Images (B, in_channels, H, W) -> logits of classes and of masks (B, Q, H/4, W/4).
 
-        The last pair is the result. Pairs before it, each made before one of the last blocks, are for the loss.
+        Those of classes are (B, Q, num_classes + 1).
+
+        The last pair is the result. Pairs before it, each made before one of the last blocks, are
+        for the loss.
         """
         x, grid, _ = self.patch_embed(images)  # (B, h*w, C)
         rotations = self.rope(grid, x)
-        x = self.blocks.through(self.embed(x, grid), grid, 0, self.num_plain_blocks, rotations=rotations)
-        return tuple(self.queries.decode(self.blocks, x, grid, self.num_plain_blocks, self.norm, rotations))
+        x = self.blocks.through(
+            self.embed(x, grid), grid, 0, self.num_plain_blocks, rotations=rotations
+        )
+        return tuple(
+            self.queries.decode(self.blocks, x, grid, self.num_plain_blocks, self.norm, rotations)
+        )

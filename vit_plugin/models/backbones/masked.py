@@ -1,7 +1,7 @@
 """Encoders for masked image modelling, in which some patches of each image are hidden.
 
-Hidden patches are grey before the stem, and their tokens are left out or replaced after it. So a CNN sees nothing of
-them either. For a plain patch embedding the first step changes nothing.
+Hidden patches are grey before the stem, and their tokens are left out or replaced after it. So a
+CNN sees nothing of them either. For a plain patch embedding the first step changes nothing.
 """
 
 from typing import Any
@@ -28,38 +28,46 @@ class MaskedVisionTransformer(VisionTransformer):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if self.patch_embed.varies:
-            raise ConfigError(f'{type(self).__name__}: what is hidden are patches of one size; leave out sizes in '
-                              'patch_embed.')
+            raise ConfigError(
+                f'{type(self).__name__}: what is hidden are patches of one size; leave out sizes '
+                'in patch_embed.'
+            )
 
     def patches(self, images: Tensor, hidden: Tensor) -> tuple[Tensor, Grid]:
-        """Images (B, C, H, W) and what is hidden, bool (B, h, w) -> patches (B, h*w, C), their grid.
+        """Images (B, C, H, W) and the hidden patches, bool (B, h, w) -> patches (B, h*w, C), grid.
 
         Raises:
             ConfigError: if the images are not h x w full patches.
         """
         stride, grid = self.patch_embed.stride, tuple(hidden.shape[1:])
         if tuple(images.shape[2:]) != (grid[0] * stride, grid[1] * stride):
-            raise ConfigError(f'{type(self).__name__}: a mask of {" x ".join(map(str, grid))} patches of {stride} '
-                              f'pixels does not fit images of {images.shape[2]} x {images.shape[3]} pixels; change the '
-                              'mask or the size of the images.')
-        pixels = hidden.repeat_interleave(stride, 1).repeat_interleave(stride, 2)[:, None]  # (B, 1, H, W)
-        x, grid, _ = self.patch_embed(images.masked_fill(pixels, 0.))  # 0 is the mean of normalised images
+            raise ConfigError(
+                f'{type(self).__name__}: a mask of {" x ".join(map(str, grid))} patches of '
+                f'{stride} pixels does not fit images of {images.shape[2]} x {images.shape[3]} '
+                'pixels; change the mask or the size of the images.'
+            )
+        # (B, 1, H, W).
+        pixels = hidden.repeat_interleave(stride, 1).repeat_interleave(stride, 2)[:, None]
+        # 0 is the mean of normalised images.
+        x, grid, _ = self.patch_embed(images.masked_fill(pixels, 0.0))
         return x, grid
 
 
 @MODELS.register_module()
 class MAEViT(MaskedVisionTransformer):
-    """The encoder of MAE (arXiv:2111.06377), for MMPretrain's ``MAE``: it computes the visible patches alone.
+    """MAE's encoder (arXiv:2111.06377), for MMPretrain's ``MAE``: it computes only visible patches.
 
     On a CNN, the stem still computes the entire image, in which the hidden patches are grey.
 
     Args:
         mask_ratio: share of the patches that are hidden.
-        **kwargs: see :class:`VisionTransformer`. There must be a class token and no other token before the patches, and
-            no windows, relative or rotary positions, which need a complete grid.
+        **kwargs: see :class:`VisionTransformer`. There must be a class token and no other token
+            before the patches, and no windows, relative or rotary positions, which need a complete
+            grid.
 
     Raises:
-        ConfigError: if nothing is hidden or nothing visible, or for a part that needs a complete grid.
+        ConfigError: if nothing is hidden or nothing visible, or for a part that needs a complete
+            grid.
     """
 
     def __init__(self, mask_ratio: Rate = 0.75, **kwargs: Any) -> None:
@@ -67,28 +75,39 @@ class MAEViT(MaskedVisionTransformer):
         self.mask_ratio = mask_ratio
         number = self.num_visible(self.position.grid)
         if not 0 < number < self.position.grid[0] * self.position.grid[1]:
-            raise ConfigError(f'MAEViT: mask_ratio={mask_ratio} of {self.position.grid[0]} x {self.position.grid[1]} '
-                              f'patches leaves {number} visible; some must be hidden, and some visible.')
-        if self.prefix_tokens != ('cls_token', ):
-            raise ConfigError("MAEViT: MMPretrain's decoder takes a class token and no other token before the patches; "
-                              'set with_cls_token=True, and leave out dist_token and reg_token of encoder.')
+            raise ConfigError(
+                f'MAEViT: mask_ratio={mask_ratio} of {self.position.grid[0]} x '
+                f'{self.position.grid[1]} patches leaves {number} visible; some must be hidden, '
+                'and some visible.'
+            )
+        if self.prefix_tokens != ('cls_token',):
+            raise ConfigError(
+                "MAEViT: MMPretrain's decoder takes a class token and no other token before the "
+                'patches; set with_cls_token=True, and leave out dist_token and reg_token of '
+                'encoder.'
+            )
         if any(type(block.attn) is not Attention for block in self.blocks):
-            raise ConfigError('MAEViT: windows, relative and rotary positions need all patches of the grid, of which '
-                              'MAE computes some; leave them out, or pre-train with SimMIM.')
+            raise ConfigError(
+                'MAEViT: windows, relative and rotary positions need all patches of the grid, of '
+                'which MAE computes some; leave them out, or pre-train with SimMIM.'
+            )
 
     def num_visible(self, grid: Grid) -> int:
         return int(grid[0] * grid[1] * (1 - self.mask_ratio))
 
     def forward(self, images: Tensor, mask: bool | None = True) -> tuple[Tensor, ...]:
-        """Images (B, C, H, W) -> visible tokens (B, 1 + visible, C), what is hidden (B, h*w), the order (B, h*w).
+        """Images (B, C, H, W) -> visible tokens, hidden patches (B, h*w), their order (B, h*w).
+
+        The tokens are (B, 1 + visible, C).
 
         Args:
             images: normalised images of the native size.
             mask: without it, the result is that of :class:`VisionTransformer`.
 
         Returns:
-            The tokens, 1. for each hidden patch, and the position of each patch in the shuffled order, which begins
-            with the visible ones. These are the outputs of MMPretrain's ``MAEViT``.
+            The tokens, 1. for each hidden patch, and the position of each patch in the shuffled
+            order, which begins with the visible ones. These are the outputs of MMPretrain's
+            ``MAEViT``.
         """
         if not mask:
             return super().forward(images)
@@ -106,10 +125,13 @@ class MAEViT(MaskedVisionTransformer):
 
 @MODELS.register_module()
 class SimMIMViT(MaskedVisionTransformer):
-    """The encoder of SimMIM (arXiv:2111.09886), for MMPretrain's ``SimMIM``: a learned token replaces hidden patches.
+    """SimMIM's encoder (arXiv:2111.09886), for MMPretrain's ``SimMIM``.
+
+    A learned token replaces hidden patches.
 
     Args:
-        **kwargs: see :class:`VisionTransformer`. ``out_type`` is ``'featmap'``, which SimMIM's decoder takes.
+        **kwargs: see :class:`VisionTransformer`. ``out_type`` is ``'featmap'``, which SimMIM's
+            decoder takes.
 
     Attributes:
         mask_token: the learned token (1, 1, embed_dims).
@@ -121,8 +143,10 @@ class SimMIMViT(MaskedVisionTransformer):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{'out_type': 'featmap', **kwargs})
         if self.out_type != 'featmap':
-            raise ConfigError(f"SimMIMViT: out_type={self.out_type!r} must be 'featmap', which SimMIM's decoder takes; "
-                              'leave it out.')
+            raise ConfigError(
+                f"SimMIMViT: out_type={self.out_type!r} must be 'featmap', which SimMIM's decoder "
+                'takes; leave it out.'
+            )
         self.mask_token = nn.Parameter(torch.empty(1, 1, self.embed_dims))
         nn.init.normal_(self.mask_token, std=0.02)
 
@@ -131,18 +155,23 @@ class SimMIMViT(MaskedVisionTransformer):
 
         Args:
             images: normalised images.
-            mask: 1 for each hidden patch (B, h, w). Without it, the result is that of :class:`VisionTransformer`.
+            mask: 1 for each hidden patch (B, h, w). Without it, the result is that of
+                :class:`VisionTransformer`.
         """
         if mask is None:
             return super().forward(images)
         hidden = mask.bool()
         x, grid = self.patches(images, hidden)
-        return tuple(self.encode(torch.where(hidden.flatten(1)[..., None], self.mask_token.to(x.dtype), x), grid))
+        return tuple(
+            self.encode(
+                torch.where(hidden.flatten(1)[..., None], self.mask_token.to(x.dtype), x), grid
+            )
+        )
 
     def no_weight_decay(self) -> set[str]:
         return {*super().no_weight_decay(), 'mask_token'}
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
-        """See :meth:`VisionTransformer.get_layer_depth`. The mask token has the depth of the class token."""
+        """See :meth:`VisionTransformer.get_layer_depth`. The mask token is at the class token's."""
         name = f'{prefix}cls_token' if param_name == f'{prefix}mask_token' else param_name
         return super().get_layer_depth(name, prefix)

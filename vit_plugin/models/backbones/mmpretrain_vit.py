@@ -1,7 +1,7 @@
 """MMPretrain's Vision Transformers on our backbone, by MMPretrain's own arguments.
 
-A config of MMPretrain's needs one change: ``vit_plugin.MM`` before the name in ``type``. Its other lines, and its
-checkpoints, stay as they are.
+A config of MMPretrain's needs one change: ``vit_plugin.MM`` before the name in ``type``. Its other
+lines, and its checkpoints, stay as they are.
 """
 
 import re
@@ -39,14 +39,16 @@ def _named(sizes: Mapping[str, Row]) -> dict[str, Row]:
 class Translated(VisionTransformer):
     """The base class of the backbones with MMPretrain's arguments.
 
-    Only the last block's output is normed. ``'avg_featmap'`` norms it again after the average, by ``fc_norm``.
+    Only the last block's output is normed. ``'avg_featmap'`` norms it again after the average, by
+    ``fc_norm``.
 
     Raises:
         ConfigError: if an argument has no translation. The sentence names it.
     """
 
     archs: Mapping[str, Row]
-    defaults: Mapping[str, Any] = {}  # MMPretrain's arguments that are others than in its VisionTransformer
+    # MMPretrain's arguments that are others than in its VisionTransformer.
+    defaults: Mapping[str, Any] = {}
     ours: Mapping[str, Any] = {}  # changes of our arguments for which MMPretrain has none
     num_class_tokens = 1  # that out_type='cls_token' returns
 
@@ -58,12 +60,14 @@ class Translated(VisionTransformer):
             self.fc_norm.requires_grad_(self.frozen_stages < self.num_layers)
 
     def forward(self, images: Tensor) -> tuple[Any, ...]:
-        """Images (B, C, H, W) -> one output of ``out_type`` for each of ``out_indices``, as MMPretrain's."""
+        """Images (B, C, H, W) -> one ``out_type`` output per ``out_indices``, as in MMPretrain."""
         x, grid, _ = self.patch_embed(images)
         leading = self.num_class_tokens if self.out_type in NUM_TOKENS else None
         outs = self.blocks(self.embed(x, grid), grid, leading, self.rope(grid, x))
-        return tuple(self.output(self.norm(x) if i == self.num_layers - 1 else x, grid)
-                     for i, x in zip(self.out_indices, outs, strict=True))
+        return tuple(
+            self.output(self.norm(x) if i == self.num_layers - 1 else x, grid)
+            for i, x in zip(self.out_indices, outs, strict=True)
+        )
 
     def output(self, x: Tensor, grid: Grid) -> Tensor | tuple[Tensor, ...]:
         """Tokens (B, prefix + h*w, C) -> one output of ``out_type``."""
@@ -80,9 +84,11 @@ class Translated(VisionTransformer):
         sizes: Any = arch
         if isinstance(arch, str):
             if arch.lower() not in cls.archs:
-                raise ConfigError(f'{cls.__name__}: arch={arch!r} is not one of {", ".join(cls.archs)}. For the '
-                                  "variants of this package, such as 'R50+B/16', take "
-                                  "type='vit_plugin.VisionTransformer'.")
+                raise ConfigError(
+                    f'{cls.__name__}: arch={arch!r} is not one of {", ".join(cls.archs)}. For the '
+                    "variants of this package, such as 'R50+B/16', take "
+                    "type='vit_plugin.VisionTransformer'."
+                )
             sizes = dict(zip(SIZE_KEYS, cls.archs[arch.lower()], strict=True))
         return changed(translate(sizes, {**cls.defaults, **options}), cls.ours)
 
@@ -96,11 +102,20 @@ class MMVisionTransformer(Translated):
         **options: MMPretrain's arguments.
     """
 
-    archs = _named({
-        'small': (768, 8, 8, 2304), 'base': (768, 12, 12, 3072), 'large': (1024, 24, 16, 4096),
-        'huge': (1280, 32, 16, 5120), 'eva-giant': (1408, 40, 16, 6144), 'deit-tiny': (192, 12, 3, 768),
-        'deit-small': (384, 12, 6, 1536), 'dinov2-small': (384, 12, 6, 1536), 'deit-base': (768, 12, 12, 3072),
-        'dinov2-giant': (1536, 40, 24, 6144)})
+    archs = _named(
+        {
+            'small': (768, 8, 8, 2304),
+            'base': (768, 12, 12, 3072),
+            'large': (1024, 24, 16, 4096),
+            'huge': (1280, 32, 16, 5120),
+            'eva-giant': (1408, 40, 16, 6144),
+            'deit-tiny': (192, 12, 3, 768),
+            'deit-small': (384, 12, 6, 1536),
+            'dinov2-small': (384, 12, 6, 1536),
+            'deit-base': (768, 12, 12, 3072),
+            'dinov2-giant': (1536, 40, 24, 6144),
+        }
+    )
 
     def __init__(self, arch: str | Sizes = 'base', **options: Unpack[ViTOptions]) -> None:
         super().__init__(arch, **options)
@@ -110,7 +125,8 @@ class MMVisionTransformer(Translated):
 class MMDistilledVisionTransformer(Translated):
     """MMPretrain's ``DistilledVisionTransformer`` (DeiT, arXiv:2012.12877).
 
-    ``out_type='cls_token'`` returns a tuple for each output: the class token and the distillation token, (B, C) each.
+    ``out_type='cls_token'`` returns a tuple for each output: the class token and the distillation
+    token, (B, C) each.
 
     Args:
         arch, **options: see :class:`MMVisionTransformer`.
@@ -120,7 +136,9 @@ class MMDistilledVisionTransformer(Translated):
     ours = dict(encoder=dict(dist_token=1))
     num_class_tokens = 2
 
-    def __init__(self, arch: str | Sizes = 'deit-base', **options: Unpack[DistilledOptions]) -> None:
+    def __init__(
+        self, arch: str | Sizes = 'deit-base', **options: Unpack[DistilledOptions]
+    ) -> None:
         super().__init__(arch, **options)
 
     def output(self, x: Tensor, grid: Grid) -> Tensor | tuple[Tensor, ...]:
@@ -132,8 +150,8 @@ class MMMoCoV3ViT(Translated):
     """MMPretrain's ``MoCoV3ViT`` (arXiv:2104.02057) with frozen stages, as for linear probing.
 
     Args:
-        arch, **options: see :class:`MMVisionTransformer`. ``stop_grad_conv1`` changes nothing, as the stem is frozen,
-            and ``norm_eval`` neither, as no norm is a batch norm.
+        arch, **options: see :class:`MMVisionTransformer`. ``stop_grad_conv1`` changes nothing, as
+            the stem is frozen, and ``norm_eval`` neither, as no norm is a batch norm.
     """
 
     archs = {**MMVisionTransformer.archs, **_named({'mocov3-small': (384, 12, 12, 1536)})}
@@ -145,8 +163,10 @@ class MMMoCoV3ViT(Translated):
     def translated(cls, arch: str | Sizes, **options: Any) -> dict[str, Any]:
         frozen = options.get('frozen_stages', -1)
         if frozen < 0:
-            raise ConfigError('MMMoCoV3ViT: frozen_stages must be 0 or more. MoCo v3 pre-trains with a stem and '
-                              "positions that are fixed, which only MMPretrain's own MoCoV3ViT does.")
+            raise ConfigError(
+                'MMMoCoV3ViT: frozen_stages must be 0 or more. MoCo v3 pre-trains with a stem and '
+                "positions that are fixed, which only MMPretrain's own MoCoV3ViT does."
+            )
         return dict(super().translated(arch, **options), frozen_stages=frozen)
 
 
@@ -154,15 +174,22 @@ class MMMoCoV3ViT(Translated):
 class MMDeiT3(Translated):
     """MMPretrain's ``DeiT3`` (arXiv:2204.07118).
 
-    It computes what the paper's code does. MMPretrain's own applies ``ln1`` before the MLP too, in place of ``ln2``.
+    It computes what the paper's code does. MMPretrain's own applies ``ln1`` before the MLP too, in
+    place of ``ln2``.
 
     Args:
         arch, **options: see :class:`MMVisionTransformer`.
     """
 
-    archs = _named({
-        'small': (384, 12, 6, 1536), 'medium': (512, 12, 8, 2048), 'base': (768, 12, 12, 3072),
-        'large': (1024, 24, 16, 4096), 'huge': (1280, 32, 16, 5120)})
+    archs = _named(
+        {
+            'small': (384, 12, 6, 1536),
+            'medium': (512, 12, 8, 2048),
+            'base': (768, 12, 12, 3072),
+            'large': (1024, 24, 16, 4096),
+            'huge': (1280, 32, 16, 5120),
+        }
+    )
     defaults = dict(use_layer_scale=True)
     ours = dict(pos_embed=dict(prefix_rows=False))
 
@@ -174,24 +201,39 @@ class MMDeiT3(Translated):
 class MMViTEVA02(Translated):
     """MMPretrain's ``ViTEVA02`` (arXiv:2303.11331).
 
-    Its rotary positions are EVA-02's. MMPretrain's checkpoints hold the same table. But a model that MMPretrain builds
-    without them has another one, and so it has for images of another size.
+    Its rotary positions are EVA-02's. MMPretrain's checkpoints hold the same table. But a model
+    that MMPretrain builds without them has another one, and so it has for images of another size.
 
     Args:
         arch, **options: see :class:`MMVisionTransformer`.
     """
 
-    archs = _named({'tiny': (192, 12, 3, 512), 'small': (384, 12, 6, 1024), 'base': (768, 12, 12, 2048),
-                    'large': (1024, 24, 16, 2730)}) | {'ti': (192, 12, 3, 512)}
+    archs = _named(
+        {
+            'tiny': (192, 12, 3, 512),
+            'small': (384, 12, 6, 1024),
+            'base': (768, 12, 12, 2048),
+            'large': (1024, 24, 16, 2730),
+        }
+    ) | {'ti': (192, 12, 3, 512)}
     defaults = dict(norm_cfg=dict(type='LN'))
-    ours = dict(encoder=dict(gated_mlp=True), numerics=dict(act_cfg=dict(type='SiLU')),
-                pos_embed=dict(rotary=dict(form='index', native_grid=(16, 16))))
+    ours = dict(
+        encoder=dict(gated_mlp=True),
+        numerics=dict(act_cfg=dict(type='SiLU')),
+        pos_embed=dict(rotary=dict(form='index', native_grid=(16, 16))),
+    )
 
     def __init__(self, arch: str | Sizes = 'tiny', **options: Unpack[EVA02Options]) -> None:
         super().__init__(arch, **options)
 
 
-MODELS.unavailable.update({f'MM{name}': ConfigError(
-    f"vit_plugin.MM{name}: MMPretrain's {name} hides patches in its own forward, to pre-train. It has no translation. "
-    "Pre-train with MMPretrain's class, and load the result into vit_plugin.MMVisionTransformer.")
-    for name in ('MAEViT', 'MFFViT', 'MILANViT', 'MaskFeatViT')})
+MODELS.unavailable.update(
+    {
+        f'MM{name}': ConfigError(
+            f"vit_plugin.MM{name}: MMPretrain's {name} hides patches in its own forward, to "
+            "pre-train. It has no translation. Pre-train with MMPretrain's class, and load the "
+            'result into vit_plugin.MMVisionTransformer.'
+        )
+        for name in ('MAEViT', 'MFFViT', 'MILANViT', 'MaskFeatViT')
+    }
+)

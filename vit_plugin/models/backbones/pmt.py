@@ -21,13 +21,16 @@ from .vit import VisionTransformer
 
 
 class Lateral(nn.Module):
-    """Adapts the tokens of one depth: a norm over all tokens, a residual MLP and a factor for each channel."""
+    """Adapter for the tokens of one depth: a norm over all tokens, residual MLP, channel scales."""
 
     def __init__(self, embed_dims: int, norm_cfg: NormConfig) -> None:
         super().__init__()
         self.bn = build_map_norm(norm_cfg, embed_dims)
         self.projection = nn.Sequential(
-            nn.Linear(embed_dims, embed_dims // 2), nn.GELU(), nn.Linear(embed_dims // 2, embed_dims))
+            nn.Linear(embed_dims, embed_dims // 2),
+            nn.GELU(),
+            nn.Linear(embed_dims // 2, embed_dims),
+        )
         self.scaler = nn.Parameter(torch.empty(embed_dims))
         self.reset_parameters()
 
@@ -43,61 +46,102 @@ class Lateral(nn.Module):
 class Decoder(nn.Module):
     """Decoder of a :class:`PMT`: an encoder of its own, on the sum of several depths."""
 
-    def __init__(self, cfg: BlockCfg, num_blocks: int, num_depths: int, norm_cfg: NormConfig,
-                 with_cp: Recompute) -> None:
+    def __init__(
+        self,
+        cfg: BlockCfg,
+        num_blocks: int,
+        num_depths: int,
+        norm_cfg: NormConfig,
+        with_cp: Recompute,
+    ) -> None:
         super().__init__()
         self.laterals = nn.ModuleList(Lateral(cfg.embed_dims, norm_cfg) for _ in range(num_depths))
         self.rope = build_rotary(
-            dict(form='centred', planes=cfg.rotary_planes, rescale=2.), head_dims=cfg.embed_dims // cfg.num_heads,
-            num_heads=cfg.num_heads, num_layers=num_blocks, num_prefix_tokens=0)
-        self.blocks = Encoder([TransformerBlock(cfg) for _ in range(num_blocks)], [num_blocks - 1], with_cp)
+            dict(form='centred', planes=cfg.rotary_planes, rescale=2.0),
+            head_dims=cfg.embed_dims // cfg.num_heads,
+            num_heads=cfg.num_heads,
+            num_layers=num_blocks,
+            num_prefix_tokens=0,
+        )
+        self.blocks = Encoder(
+            [TransformerBlock(cfg) for _ in range(num_blocks)], [num_blocks - 1], with_cp
+        )
         self.norm = build_norm(cfg.numerics.norm_cfg, cfg.embed_dims)
 
 
 @MODELS.register_module()
 class PMT(VisionTransformer):
-    """A :class:`VisionTransformer`, by default frozen, with a decoder that turns its tokens into classes and masks.
+    """A :class:`VisionTransformer`, frozen by default, with a decoder for classes and masks.
 
-    The decoder adds the tokens of several depths. Blocks of its own run them with queries, as the last blocks of an
-    :class:`~vit_plugin.models.EoMT` do, and the heads are those of an EoMT.
+    The decoder adds the tokens of several depths. Blocks of its own run them with queries, as the
+    last blocks of an :class:`~vit_plugin.models.EoMT` do, and the heads are those of an EoMT.
 
     Args:
         num_classes: number of classes.
-        num_queries: number of queries. The authors have 100 for semantic and 200 for panoptic and instance masks.
+        num_queries: number of queries. The authors have 100 for semantic and 200 for panoptic and
+            instance masks.
         num_blocks: number of blocks of the decoder.
         feedforward_channels: width of the MLP in these blocks. Default: 4 times that of the tokens.
         norm_cfg: the norm of the tokens of each depth.
-        **kwargs: see :class:`VisionTransformer`, without ``out_type``. By default, ``out_indices`` are the last blocks
-            of four groups, and ``frozen_stages`` is ``'all'``.
+        **kwargs: see :class:`VisionTransformer`, without ``out_type``. By default, ``out_indices``
+            are the last blocks of four groups, and ``frozen_stages`` is ``'all'``.
 
     Raises:
         ConfigError: for an ``out_type``, or if the patches have no one size.
     """
 
-    def __init__(self, num_classes: PositiveInt, num_queries: PositiveInt = 100, num_blocks: Depth = 6,
-                 feedforward_channels: PositiveInt | None = None, norm_cfg: NormConfig = dict(type='SyncBN'),
-                 **kwargs: Any) -> None:
+    def __init__(
+        self,
+        num_classes: PositiveInt,
+        num_queries: PositiveInt = 100,
+        num_blocks: Depth = 6,
+        feedforward_channels: PositiveInt | None = None,
+        norm_cfg: NormConfig = dict(type='SyncBN'),
+        **kwargs: Any,
+    ) -> None:
         if 'out_type' in kwargs:
-            raise ConfigError('PMT: out_type is no option, since the outputs are classes and masks; leave it out.')
+            raise ConfigError(
+                'PMT: out_type is no option, since the outputs are classes and masks; leave it out.'
+            )
         number = parse_arch(kwargs.get('arch', 'B/16')).num_layers
         groups = sorted({max(i * number // 4, 1) - 1 for i in range(1, 5)})
-        super().__init__(**{'frozen_stages': 'all', 'out_indices': groups, **kwargs}, out_type='raw')
+        super().__init__(
+            **{'frozen_stages': 'all', 'out_indices': groups, **kwargs}, out_type='raw'
+        )
         if self.patch_embed.varies:
-            raise ConfigError('PMT: the patches must have one size, which the masks have a fraction of; leave out '
-                              'sizes in patch_embed.')
+            raise ConfigError(
+                'PMT: the patches must have one size, which the masks have a fraction of; leave '
+                'out sizes in patch_embed.'
+            )
         cfg = BlockCfg(
-            embed_dims=self.embed_dims, num_heads=self.num_heads, qkv_bias='qv', rotary_planes='halves',
-            feedforward_channels=feedforward_channels or 4 * self.embed_dims, layer_scale_init_value=1.,
-            numerics=get_numerics(dict(base='timm', norm_cfg=dict(eps=1e-5))))
-        self.decoder = Decoder(cfg, num_blocks, len(self.out_indices), norm_cfg, self.blocks.with_cp)
-        self.queries = MaskQueries(self.embed_dims, num_queries, num_classes, num_blocks, self.patch_embed.stride)
+            embed_dims=self.embed_dims,
+            num_heads=self.num_heads,
+            qkv_bias='qv',
+            rotary_planes='halves',
+            feedforward_channels=feedforward_channels or 4 * self.embed_dims,
+            layer_scale_init_value=1.0,
+            numerics=get_numerics(dict(base='timm', norm_cfg=dict(eps=1e-5))),
+        )
+        self.decoder = Decoder(
+            cfg, num_blocks, len(self.out_indices), norm_cfg, self.blocks.with_cp
+        )
+        self.queries = MaskQueries(
+            self.embed_dims, num_queries, num_classes, num_blocks, self.patch_embed.stride
+        )
 
     def forward(self, images: Tensor) -> tuple[Any, ...]:
-        """Images (B, in_channels, H, W) -> logits of classes and masks, see :class:`~vit_plugin.models.EoMT`."""
+        """Images (B, in_channels, H, W) -> class and mask logits, as in an EoMT.
+
+        See :class:`~vit_plugin.models.EoMT`.
+        """
         x, grid, _ = self.patch_embed(images)  # (B, h*w, C)
         depths, decoder = self.encode(x, grid), self.decoder
-        x = torch.stack([lateral(depth) for lateral, depth in zip(decoder.laterals, depths, strict=True)]).sum(0)
-        return tuple(self.queries.decode(decoder.blocks, x, grid, 0, decoder.norm, decoder.rope(grid, x)))
+        x = torch.stack(
+            [lateral(depth) for lateral, depth in zip(decoder.laterals, depths, strict=True)]
+        ).sum(0)
+        return tuple(
+            self.queries.decode(decoder.blocks, x, grid, 0, decoder.norm, decoder.rope(grid, x))
+        )
 
     def parts_to_shard(self) -> list[nn.Module]:
         """The modules that sharding gathers one at a time, with the decoder's blocks."""

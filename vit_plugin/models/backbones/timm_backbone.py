@@ -25,7 +25,10 @@ from ..loading.module import LoadableModule
 FrozenStages = Annotated[int, Field(ge=-1)] | Literal['all']
 # Options with which models of timm take images of any size. Most take neither.
 ANY_SIZE: tuple[dict[str, Any], ...] = (
-    dict(dynamic_img_size=True, dynamic_img_pad=True), dict(dynamic_img_size=True), {})
+    dict(dynamic_img_size=True, dynamic_img_pad=True),
+    dict(dynamic_img_size=True),
+    {},
+)
 # timm's files whose models have no norm for feature maps, and do not take `norm=True`.
 WITHOUT_NORM = ('hiera', 'hieradet_sam2')
 
@@ -34,76 +37,117 @@ WITHOUT_NORM = ('hiera', 'hieradet_sam2')
 class TimmBackbone(LoadableModule):
     """A model of timm, computed by timm's own module.
 
-    For models that :class:`~vit_plugin.models.VisionTransformer` does not compute: CNNs, encoders with several stages,
-    and Vision Transformers with other blocks. The parameters have timm's names, after ``model.``.
+    For models that :class:`~vit_plugin.models.VisionTransformer` does not compute: CNNs, encoders
+    with several stages, and Vision Transformers with other blocks. The parameters have timm's
+    names, after ``model.``.
 
     Args:
-        name: timm's name of the model, such as ``'convnext_tiny'``. It may have the tag of its weights after a dot, and
-            ``timm://`` before it.
-        out_indices: the features to return, as in timm's ``features_only``: the blocks of an encoder of one width, the
-            stages of others. Negative numbers count from the last one.
-        out_type: ``'featmap'`` returns a map (B, C, h, w) for each of ``out_indices``. ``'pyramid'`` first returns the
-            last map of each finer stride.
-        img_size: size of the images in pixels. Only models that take one size need it. Default: timm's.
+        name: timm's name of the model, such as ``'convnext_tiny'``. It may have the tag of its
+            weights after a dot, and ``timm://`` before it.
+        out_indices: the features to return, as in timm's ``features_only``: the blocks of an
+            encoder of one width, the stages of others. Negative numbers count from the last one.
+        out_type: ``'featmap'`` returns a map (B, C, h, w) for each of ``out_indices``.
+            ``'pyramid'`` first returns the last map of each finer stride.
+        img_size: size of the images in pixels. Only models that take one size need it. Default:
+            timm's.
         in_channels: channels of the images.
         drop_rate, drop_path_rate: as timm's model takes them. 0 leaves timm's defaults.
-        frozen_stages: -1 freezes nothing. 0 freezes the stem. k > 0 also freezes the first k stages of timm's coarse
-            ``group_matcher``, which are the blocks of an encoder of one width. ``'all'`` freezes the model. Frozen
-            parts stay in eval mode.
+        frozen_stages: -1 freezes nothing. 0 freezes the stem. k > 0 also freezes the first k stages
+            of timm's coarse ``group_matcher``, which are the blocks of an encoder of one width.
+            ``'all'`` freezes the model. Frozen parts stay in eval mode.
         with_cp: recompute activations in the backward pass to save memory.
-        init_cfg: MMEngine's initialisation config. ``dict(type='Pretrained', checkpoint=True)`` loads timm's weights of
-            this name. Any other checkpoint must have timm's names or ours.
+        init_cfg: MMEngine's initialisation config. ``dict(type='Pretrained', checkpoint=True)``
+            loads timm's weights of this name. Any other checkpoint must have timm's names or ours.
 
     Attributes:
         channels: channels of each output.
-        strides: pixels per element of each output map, as timm states them. The log says if the maps differ.
+        strides: pixels per element of each output map, as timm states them. The log says if the
+            maps differ.
 
     Raises:
-        ConfigError: if timm has no such model, or if the model does not return feature maps or does not take an option.
+        ConfigError: if timm has no such model, or if the model does not return feature maps or does
+            not take an option.
     """
 
-    def __init__(self, name: str, out_indices: int | Indices = -1, out_type: Literal['featmap', 'pyramid'] = 'featmap',
-                 img_size: Size | None = None, in_channels: PositiveInt = 3, drop_rate: Rate = 0.,
-                 drop_path_rate: Rate = 0., frozen_stages: FrozenStages = -1, with_cp: bool = False,
-                 init_cfg: InitConfig = None) -> None:
-        self.name, self.out_type, self.in_channels = name.removeprefix('timm://'), out_type, in_channels
+    def __init__(
+        self,
+        name: str,
+        out_indices: int | Indices = -1,
+        out_type: Literal['featmap', 'pyramid'] = 'featmap',
+        img_size: Size | None = None,
+        in_channels: PositiveInt = 3,
+        drop_rate: Rate = 0.0,
+        drop_path_rate: Rate = 0.0,
+        frozen_stages: FrozenStages = -1,
+        with_cp: bool = False,
+        init_cfg: InitConfig = None,
+    ) -> None:
+        self.name, self.out_type, self.in_channels = (
+            name.removeprefix('timm://'),
+            out_type,
+            in_channels,
+        )
         super().__init__(init_cfg, f'timm://{self.name}')
-        options = dict(in_chans=in_channels, img_size=img_size if img_size is None or isinstance(img_size, int)
-                       else tuple(img_size), drop_rate=drop_rate, drop_path_rate=drop_path_rate)
-        self.model = _build(self.name, {key: value for key, value in options.items() if value or key == 'in_chans'})
-        self.model.is_init = True  # timm's constructor has initialised it, and MMEngine would do so again
+        options = dict(
+            in_chans=in_channels,
+            img_size=img_size if img_size is None or isinstance(img_size, int) else tuple(img_size),
+            drop_rate=drop_rate,
+            drop_path_rate=drop_path_rate,
+        )
+        self.model = _build(
+            self.name, {key: value for key, value in options.items() if value or key == 'in_chans'}
+        )
+        # Timm's constructor has initialised it, and MMEngine would do so again.
+        self.model.is_init = True
         infos = self.model.feature_info
         self.infos = list(infos if isinstance(infos, list) else infos.get_dicts())
         self.indices = self._check_out_indices(out_indices)
         self.norm = type(self.model).__module__.rpartition('.')[2] not in WITHOUT_NORM
-        self.channels, self.strides = (tuple(self.infos[i][key] for i in self.indices)
-                                       for key in ('num_chs', 'reduction'))
+        self.channels, self.strides = (
+            tuple(self.infos[i][key] for i in self.indices) for key in ('num_chs', 'reduction')
+        )
         matcher = getattr(self.model, 'group_matcher', None)
-        self.depths = group_parameters(self.model, matcher(coarse=False), reverse=True) if matcher else {}
+        self.depths = (
+            group_parameters(self.model, matcher(coarse=False), reverse=True) if matcher else {}
+        )
         self.model.prune_intermediate_layers(list(self.indices), prune_norm=False, prune_head=True)
         if with_cp:
             self._recompute()
         self.frozen = self._freeze(frozen_stages)
         if other := other_sizes(self, self.strides, in_channels):
-            print_log(f'TimmBackbone {self.name} returns {other}: take another model for boxes and masks.', 'current',
-                      logging.WARNING)
+            print_log(
+                f'TimmBackbone {self.name} returns {other}: take another model for boxes and '
+                'masks.',
+                'current',
+                logging.WARNING,
+            )
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        """Images (B, in_channels, H, W) -> a map (B, C, h, w) for each of the outputs, normed where timm norms it."""
+        """Images (B, in_channels, H, W) -> a map (B, C, h, w) per output, normed as in timm."""
         maps = self.model.forward_intermediates(
-            images, indices=list(self.indices), norm=self.norm, output_fmt='NCHW', intermediates_only=True)
+            images,
+            indices=list(self.indices),
+            norm=self.norm,
+            output_fmt='NCHW',
+            intermediates_only=True,
+        )
         return tuple(map.contiguous() for map in maps)
 
     def no_weight_decay(self) -> set[str]:
-        """Names of the parameters without weight decay, as timm's model tells them. It names no norms or biases."""
+        """Names of the parameters without weight decay, from timm's model.
+
+        timm does not list norms or biases.
+        """
         theirs: set[str] = getattr(self.model, 'no_weight_decay', set)()  # CNNs have no such method
         return {f'model.{name}' for name, _ in self.model.named_parameters() if name in theirs}
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
-        """Depth of a parameter and the number of depths, for layer-wise decay, from timm's ``group_matcher``.
+        """Depth of a parameter and number of depths for layer-wise decay, by ``group_matcher``.
 
-        All parameters outside the backbone are last. The final norm has the depth of the last block, as in timm, also
-        where blocks that no output needs were left out; in
+        ``group_matcher`` is timm's.
+
+        All parameters outside the backbone are last. The final norm has the depth of the last
+        block, as in timm, also where blocks that no output needs were left out; in
         :class:`~vit_plugin.models.VisionTransformer` it is last.
 
         Args:
@@ -119,12 +163,15 @@ class TimmBackbone(LoadableModule):
         return self.depths.get(param_name.removeprefix(f'{prefix}model.'), last), last + 1
 
     def parts_to_shard(self) -> list[nn.Module]:
-        """The modules that sharding gathers one at a time: those whose output timm lists as a feature."""
+        """The modules that sharding gathers one at a time: those timm lists as feature outputs."""
         modules = dict(self.model.named_modules())
         parts = [modules[info['module']] for info in self.infos if info['module'] in modules]
         inside = {id(module) for part in parts for module in part.modules() if module is not part}
-        return [part for part in dict.fromkeys(parts)
-                if id(part) not in inside and next(part.parameters(), None) is not None]
+        return [
+            part
+            for part in dict.fromkeys(parts)
+            if id(part) not in inside and next(part.parameters(), None) is not None
+        ]
 
     def train(self, mode: bool = True) -> 'TimmBackbone':
         """Set the training mode. Frozen parts stay in eval mode. Returns the model."""
@@ -133,70 +180,114 @@ class TimmBackbone(LoadableModule):
             self.get_submodule(name).eval()
         return self
 
-    def load(self, source: str | Path | Mapping[str, Tensor], skip: Sequence[str] = (),
-             source_grid: tuple[int, int] | None = None) -> Report:
-        """Load a checkpoint of timm's names or ours. What timm pruned and its classifier are left out.
+    def load(
+        self,
+        source: str | Path | Mapping[str, Tensor],
+        skip: Sequence[str] = (),
+        source_grid: tuple[int, int] | None = None,
+    ) -> Report:
+        """Load a checkpoint with timm's names or ours.
+
+        The classifier and the parts that timm pruned are skipped.
 
         Raises:
-            ConfigError: if a tensor of the model is missing or has another shape. The model is then unchanged.
+            ConfigError: if a tensor of the model is missing or has another shape. The model is then
+                unchanged.
         """
         if skip or source_grid:
-            raise ConfigError('TimmBackbone takes no skip or source_grid for its weights; leave them out.')
+            raise ConfigError(
+                'TimmBackbone takes no skip or source_grid for its weights; leave them out.'
+            )
         given = source if isinstance(source, Mapping) else open_weights(source)
-        theirs = {name.removeprefix('backbone.').removeprefix('model.'): given[name] for name in given}
+        theirs = {
+            name.removeprefix('backbone.').removeprefix('model.'): given[name] for name in given
+        }
         targets = self.model.state_dict()
-        if any(name not in theirs or theirs[name].shape != target.shape for name, target in targets.items()):
+        if any(
+            name not in theirs or theirs[name].shape != target.shape
+            for name, target in targets.items()
+        ):
             adapt = getattr(sys.modules[type(self.model).__module__], 'checkpoint_filter_fn', None)
             theirs = adapt(theirs, self.model) if adapt else theirs
-        fitting = {name: _with_channels(theirs[name], target) for name, target in targets.items() if name in theirs}
-        wrong = [name for name, target in targets.items()
-                 if name not in fitting or fitting[name].shape != target.shape]
+        fitting = {
+            name: _with_channels(theirs[name], target)
+            for name, target in targets.items()
+            if name in theirs
+        }
+        wrong = [
+            name
+            for name, target in targets.items()
+            if name not in fitting or fitting[name].shape != target.shape
+        ]
         if wrong:
-            raise ConfigError(f'The checkpoint does not fit TimmBackbone {self.name!r}: {some(wrong)} are missing or '
-                              'of another shape; give the weights of this model, under the names of timm.')
+            raise ConfigError(
+                f'The checkpoint does not fit TimmBackbone {self.name!r}: {some(wrong)} are '
+                'missing or of another shape; give the weights of this model, under the names of '
+                'timm.'
+            )
         self.model.load_state_dict(fitting)
-        return Report('timm', matched={f'model.{name}': (name, ) for name in fitting})
+        return Report('timm', matched={f'model.{name}': (name,) for name in fitting})
 
     def _check_out_indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:
         number = len(self.infos)
         given = [out_indices] if isinstance(out_indices, int) else out_indices
         if not all(-number <= index < number for index in given):
-            raise ConfigError(f'TimmBackbone: out_indices={out_indices} is out of range: {self.name} has {number} '
-                              f'features, {-number} to {number - 1}.')
+            raise ConfigError(
+                f'TimmBackbone: out_indices={out_indices} is out of range: {self.name} has '
+                f'{number} features, {-number} to {number - 1}.'
+            )
         indices = {index % number for index in given}
         if self.out_type == 'pyramid':
             finest = min(self.infos[i]['reduction'] for i in indices)
-            finer = {info['reduction']: i for i, info in enumerate(self.infos) if info['reduction'] < finest}
+            finer = {
+                info['reduction']: i
+                for i, info in enumerate(self.infos)
+                if info['reduction'] < finest
+            }
             indices |= set(finer.values())
         return tuple(sorted(indices))
 
     def _without_depths(self, remedy: str) -> ConfigError:
-        return ConfigError(f'TimmBackbone: timm tells no depths of the parameters of {self.name} (group_matcher); '
-                           f'{remedy}.')
+        return ConfigError(
+            f'TimmBackbone: timm tells no depths of the parameters of {self.name} (group_matcher); '
+            f'{remedy}.'
+        )
 
     def _freeze(self, frozen_stages: int | str) -> tuple[str, ...]:
-        """Freeze the first stages. Returns the names of the modules that have only frozen parameters."""
+        """Freeze the first stages and return the names of the modules that are fully frozen."""
         if frozen_stages == -1:
             return ()
         try:
-            depths = group_parameters(self.model, self.model.group_matcher(coarse=True), reverse=True)
+            depths = group_parameters(
+                self.model, self.model.group_matcher(coarse=True), reverse=True
+            )
         except (AttributeError, AssertionError) as error:
             raise self._without_depths('set frozen_stages=-1') from error
         number = max(depths.values())
         stages = number if frozen_stages == 'all' else int(frozen_stages)
         if stages > number:
-            raise ConfigError(f'frozen_stages={stages} is out of range: -1 (none) to {number} (all) for {self.name}.')
+            raise ConfigError(
+                f'frozen_stages={stages} is out of range: -1 (none) to {number} (all) for '
+                f'{self.name}.'
+            )
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad = not (stages == number or depths[name] <= stages)
-        return tuple(name for name, module in self.named_modules() if name and any(True for _ in module.parameters())
-                     and not any(parameter.requires_grad for parameter in module.parameters()))
+        return tuple(
+            name
+            for name, module in self.named_modules()
+            if name
+            and any(True for _ in module.parameters())
+            and not any(parameter.requires_grad for parameter in module.parameters())
+        )
 
     def _recompute(self) -> None:
         try:
             self.model.set_grad_checkpointing(True)
         except (AssertionError, AttributeError) as error:
-            raise ConfigError(f'TimmBackbone: timm cannot recompute the activations of {self.name}; set '
-                              'with_cp=False.') from error
+            raise ConfigError(
+                f'TimmBackbone: timm cannot recompute the activations of {self.name}; set '
+                'with_cp=False.'
+            ) from error
 
 
 def _build(name: str, options: dict[str, Any]) -> nn.Module:
@@ -209,17 +300,27 @@ def _build(name: str, options: dict[str, Any]) -> nn.Module:
             error = problem
             continue
         except RuntimeError as problem:  # of an unknown name or tag
-            raise ConfigError(f'TimmBackbone: name={name!r}: {str(problem).splitlines()[0].rstrip(".")}; timm '
-                              f'{timm.__version__} lists its names with timm.list_models().') from problem
+            raise ConfigError(
+                f'TimmBackbone: name={name!r}: {str(problem).splitlines()[0].rstrip(".")}; timm '
+                f'{timm.__version__} lists its names with timm.list_models().'
+            ) from problem
         if not hasattr(model, 'forward_intermediates'):
-            raise ConfigError(f'TimmBackbone: {name} of timm {timm.__version__} does not return feature maps '
-                              '(forward_intermediates); take another model.')
+            raise ConfigError(
+                f'TimmBackbone: {name} of timm {timm.__version__} does not return feature maps '
+                '(forward_intermediates); take another model.'
+            )
         return model
-    raise ConfigError(f'TimmBackbone: {name} does not take one of {", ".join(options)} ({error}); leave it out.')
+    raise ConfigError(
+        f'TimmBackbone: {name} does not take one of {", ".join(options)} ({error}); leave it out.'
+    )
 
 
 def _with_channels(value: Tensor, target: Tensor) -> Tensor:
     """A convolution for another number of channels of the image."""
-    if value.ndim == target.ndim == 4 and value.shape[0] == target.shape[0] and value.shape[2:] == target.shape[2:]:
+    if (
+        value.ndim == target.ndim == 4
+        and value.shape[0] == target.shape[0]
+        and value.shape[2:] == target.shape[2:]
+    ):
         return value if value.shape == target.shape else adapt_channels(value, target.shape[1])
     return value

@@ -9,7 +9,16 @@ from pydantic import Field, with_config
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
-from vit_plugin.arguments.fields import OPEN, Blocks, Fraction, Indices, InitConfig, NormConfig, PositiveInt, Rate
+from vit_plugin.arguments.fields import (
+    OPEN,
+    Blocks,
+    Fraction,
+    Indices,
+    InitConfig,
+    NormConfig,
+    PositiveInt,
+    Rate,
+)
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS, SCOPE
 from vit_plugin.weights.report import Report
@@ -32,19 +41,23 @@ HEAD_DIMS = 64  # width of the tokens for each head of the deformable attention
 @with_config(OPEN)
 class BackboneCfg(TypedDict, total=False):
     """The config of a :class:`VisionTransformer`, whose own constructor checks the rest."""
+
     type: str | type
     encoder: dict | None
 
 
 class AttentionCfg(TypedDict, total=False):
-    """The deformable attention, see :class:`~vit_plugin.models.layers.deformable_attention.DeformableAttention`.
+    """The deformable attention of a :class:`ViTAdapter`.
+
+    See :class:`~vit_plugin.models.layers.deformable_attention.DeformableAttention`.
 
     Attributes:
         num_heads: number of heads. Default: one for each 64 channels.
         num_points: number of points of each head in each map. Default: 4.
-        value_ratio: width of the values, as a fraction of the tokens'. Default: 0.5, as the authors have it for B and
-            L. They have 1 for Ti and S.
+        value_ratio: width of the values, as a fraction of the tokens'. Default: 0.5, as the authors
+            have it for B and L. They have 1 for Ti and S.
     """
+
     num_heads: PositiveInt
     num_points: PositiveInt
     value_ratio: Annotated[float, Field(gt=0, le=4)]
@@ -52,72 +65,110 @@ class AttentionCfg(TypedDict, total=False):
 
 @MODELS.register_module()
 class ViTAdapter(LoadableModule):
-    """A :class:`VisionTransformer` with a pyramid of four maps next to it, for dense tasks (arXiv:2205.08534).
+    """A :class:`VisionTransformer` with a four-map pyramid for dense tasks (arXiv:2205.08534).
 
-    A small CNN makes a first pyramid of the image. The blocks of the transformer run in groups. Before each group, an
-    injector lets the patches attend to the pyramid. After each group, an extractor lets the pyramid attend to the
-    patches. The transformer may be of any kind: pure or hybrid, with windows, with tokens before the patches, of any
-    stride. Positions are compared in pixels, so neither the stride nor the size of an image must fit anything.
+    A small CNN makes a first pyramid of the image. The blocks of the transformer run in groups.
+    Before each group, an injector lets the patches attend to the pyramid. After each group, an
+    extractor lets the pyramid attend to the patches. The transformer may be of any kind: pure or
+    hybrid, with windows, with tokens before the patches, of any stride. Positions are compared in
+    pixels, so neither the stride nor the size of an image must fit anything.
 
-    With ``inject=False`` and a backbone whose ``frozen_stages`` are all its blocks, the transformer runs as it was
-    trained and keeps no activations. DINOv3 uses it in this way (arXiv:2508.10104, Section 6).
+    With ``inject=False`` and a backbone whose ``frozen_stages`` are all its blocks, the transformer
+    runs as it was trained and keeps no activations. DINOv3 uses it in this way (arXiv:2508.10104,
+    Section 6).
 
     Args:
-        backbone: the config of the :class:`VisionTransformer`, without ``out_indices`` and ``out_type``. ``type`` may
-            be left out. ``final_norm`` of its encoder is False here if patches are injected, because the authors
-            extract from the tokens as they are, and True otherwise.
+        backbone: the config of the :class:`VisionTransformer`, without ``out_indices`` and
+            ``out_type``. ``type`` may be left out. ``final_norm`` of its encoder is False here if
+            patches are injected, because the authors extract from the tokens as they are, and True
+            otherwise.
         interactions: number of groups of blocks, or the last block of each group.
         inject: whether there are injectors.
         num_extra_extractors: number of further extractors after the last group.
-        add_tokens: ``'last'`` adds the last tokens to every map, as in the authors' detectors. ``'each'`` adds the
-            tokens of the i-th of four groups to the i-th map, as in their segmentors and in DINOv3. ``'none'`` adds
-            nothing.
+        add_tokens: ``'last'`` adds the last tokens to every map, as in the authors' detectors.
+            ``'each'`` adds the tokens of the i-th of four groups to the i-th map, as in their
+            segmentors and in DINOv3. ``'none'`` adds nothing.
         prior_channels: channels of the CNN at stride 4.
         attention: the deformable attention, see :class:`AttentionCfg`.
-        ffn_ratio: hidden width of the extractors' feed-forward networks, as a fraction of the tokens'. 0 leaves them
-            out.
-        init_value: initial factor of what is injected. With 0, the transformer starts as it was trained.
+        ffn_ratio: hidden width of the extractors' feed-forward networks, as a fraction of the
+            tokens'. 0 leaves them out.
+        init_value: initial factor of what is injected. With 0, the transformer starts as it was
+            trained.
         out_indices: the maps to return, of strides 4, 8, 16 and 32. Only the first can be left out.
         norm_cfg: the norms of the CNN and of the maps.
         drop_path_rate: stochastic depth of the extractors. The backbone has its own.
-        with_cp: recompute injectors, extractors and, unless it says otherwise, the backbone's blocks in the backward
-            pass to save memory.
-        init_cfg: MMEngine's initialisation config. ``dict(type='Pretrained', checkpoint=...)`` loads an adapter, or
-            one without its backbone, as DINOv3's. The backbone's own ``init_cfg`` loads only the backbone.
+        with_cp: recompute injectors, extractors and, unless it says otherwise, the backbone's
+            blocks in the backward pass to save memory.
+        init_cfg: MMEngine's initialisation config. ``dict(type='Pretrained', checkpoint=...)``
+            loads an adapter, or one without its backbone, as DINOv3's. The backbone's own
+            ``init_cfg`` loads only the backbone.
 
-    Shape: images (B, in_channels, H, W) -> maps (B, embed_dims, ceil(H / s), ceil(W / s)) for each stride s.
+    Shape: images (B, in_channels, H, W) -> maps (B, embed_dims, ceil(H / s), ceil(W / s)) for each
+    stride s.
 
     Raises:
-        ConfigError: if the groups do not divide the blocks, if ``add_tokens='each'`` without four groups, if heads do
-            not divide a width, or if the backbone sets its outputs itself.
+        ConfigError: if the groups do not divide the blocks, if ``add_tokens='each'`` without four
+            groups, if heads do not divide a width, or if the backbone sets its outputs itself.
     """
 
-    def __init__(self, backbone: BackboneCfg, interactions: PositiveInt | Indices = 4, inject: bool = True,
-                 num_extra_extractors: Blocks = 2, add_tokens: Literal['last', 'each', 'none'] = 'last',
-                 prior_channels: PositiveInt = 64, attention: AttentionCfg | None = None, ffn_ratio: Fraction = 0.25,
-                 init_value: Fraction = 0., out_indices: Indices = (0, 1, 2, 3),
-                 norm_cfg: NormConfig = dict(type='SyncBN'), drop_path_rate: Rate = 0., with_cp: Recompute = False,
-                 init_cfg: InitConfig = None) -> None:
+    def __init__(
+        self,
+        backbone: BackboneCfg,
+        interactions: PositiveInt | Indices = 4,
+        inject: bool = True,
+        num_extra_extractors: Blocks = 2,
+        add_tokens: Literal['last', 'each', 'none'] = 'last',
+        prior_channels: PositiveInt = 64,
+        attention: AttentionCfg | None = None,
+        ffn_ratio: Fraction = 0.25,
+        init_value: Fraction = 0.0,
+        out_indices: Indices = (0, 1, 2, 3),
+        norm_cfg: NormConfig = dict(type='SyncBN'),
+        drop_path_rate: Rate = 0.0,
+        with_cp: Recompute = False,
+        init_cfg: InitConfig = None,
+    ) -> None:
         super().__init__(init_cfg)
         if tuple(out_indices) not in ((0, 1, 2, 3), (1, 2, 3)):
-            raise ConfigError(f'ViTAdapter: out_indices={tuple(out_indices)} must be (0, 1, 2, 3), the maps of strides '
-                              '4, 8, 16 and 32, or (1, 2, 3); choose among these maps in the neck or head.')
+            raise ConfigError(
+                f'ViTAdapter: out_indices={tuple(out_indices)} must be (0, 1, 2, 3), the maps of '
+                'strides 4, 8, 16 and 32, or (1, 2, 3); choose among these maps in the neck or '
+                'head.'
+            )
         self.out_indices, self.add_tokens = tuple(out_indices), add_tokens
         self.backbone = self._build_backbone(backbone, interactions, inject, with_cp)
         self.groups = self._groups(interactions)
         if add_tokens == 'each' and len(self.groups) != len(STRIDES):
-            raise ConfigError(f"ViTAdapter: add_tokens='each' adds the tokens of four groups to four maps, and there "
-                              f"are {len(self.groups)} groups; take interactions=4, or add_tokens='last'.")
+            raise ConfigError(
+                "ViTAdapter: add_tokens='each' adds the tokens of four groups to four maps, and "
+                f"there are {len(self.groups)} groups; take interactions=4, or add_tokens='last'."
+            )
         self.embed_dims = width = self.backbone.embed_dims
         with_finest = 0 in self.out_indices
-        attention = {'num_heads': max(width // HEAD_DIMS, 1), 'value_ratio': 0.5, **(attention or {})}
+        attention = {
+            'num_heads': max(width // HEAD_DIMS, 1),
+            'value_ratio': 0.5,
+            **(attention or {}),
+        }
         # The names of all parameters are the authors'.
-        self.spm = SpatialPrior(self.backbone.patch_embed.in_channels, prior_channels, width, norm_cfg, with_finest)
+        self.spm = SpatialPrior(
+            self.backbone.patch_embed.in_channels, prior_channels, width, norm_cfg, with_finest
+        )
         self.level_embed = nn.Parameter(torch.empty(len(STRIDES) - 1, width))
         extractors = [1] * (len(self.groups) - 1) + [1 + num_extra_extractors]
         self.interactions = nn.ModuleList(
-            Interaction(width, len(STRIDES) - 1, number, init_value if inject else None, with_cp, ffn_ratio,
-                        drop_path_rate, **attention) for number in extractors)
+            Interaction(
+                width,
+                len(STRIDES) - 1,
+                number,
+                init_value if inject else None,
+                with_cp,
+                ffn_ratio,
+                drop_path_rate,
+                **attention,
+            )
+            for number in extractors
+        )
         self.up = nn.ConvTranspose2d(width, width, 2, 2) if with_finest else None
         for i in self.out_indices:
             self.add_module(f'norm{i + 1}', build_map_norm(norm_cfg, width))
@@ -136,29 +187,56 @@ class ViTAdapter(LoadableModule):
         x = backbone.embed(x, grid)  # (B, prefix + h*w, C)
         prior = self.spm(images.expand(-1, backbone.patch_embed.in_channels, -1, -1))
         patch_level = Level(grid, backbone.patch_embed.stride)
-        levels = [Level((x.shape[-2], x.shape[-1]), s) for x, s in zip(prior[-3:], STRIDES[1:], strict=True)]
-        pyramid = torch.cat([x.flatten(2).transpose(1, 2) + embed for x, embed in
-                             zip(prior[-3:], self.level_embed, strict=True)], dim=1)  # (B, elements, C)
+        levels = [
+            Level((x.shape[-2], x.shape[-1]), s)
+            for x, s in zip(prior[-3:], STRIDES[1:], strict=True)
+        ]
+        pyramid = torch.cat(
+            [
+                x.flatten(2).transpose(1, 2) + embed
+                for x, embed in
+                # (B, elements, C).
+                zip(prior[-3:], self.level_embed, strict=True)
+            ],
+            dim=1,
+        )
         patches = []
         for interaction, (start, stop) in zip(self.interactions, self.groups, strict=True):
             x = interaction.inject(x, patch_level, pyramid, levels)
             x = backbone.blocks.through(x, grid, start, stop, rotations=rotations)
-            patches.append(backbone.norm(x)[:, backbone.num_prefix_tokens:])  # (B, h*w, C)
+            patches.append(backbone.norm(x)[:, backbone.num_prefix_tokens :])  # (B, h*w, C)
             pyramid = interaction.extract(pyramid, levels, patches[-1], patch_level)
         maps = to_maps(pyramid, levels)
         if self.up is not None:
-            finest = prior[0] + self.up(maps[0])[:, :, :prior[0].shape[2], :prior[0].shape[3]]
+            finest = prior[0] + self.up(maps[0])[:, :, : prior[0].shape[2], : prior[0].shape[3]]
             maps = [finest, *maps]
-        return tuple(getattr(self, f'norm{i + 1}')(x) for i, x in zip(
-            self.out_indices, self._with_tokens(maps, patches, patch_level), strict=True))
+        return tuple(
+            getattr(self, f'norm{i + 1}')(x)
+            for i, x in zip(
+                self.out_indices, self._with_tokens(maps, patches, patch_level), strict=True
+            )
+        )
 
-    def _with_tokens(self, maps: list[Tensor], patches: Sequence[Tensor], patch_level: Level) -> list[Tensor]:
+    def _with_tokens(
+        self, maps: list[Tensor], patches: Sequence[Tensor], patch_level: Level
+    ) -> list[Tensor]:
         """Add the patches (B, h*w, C) of the groups to the maps."""
         if self.add_tokens == 'none':
             return maps
-        sources = [to_maps(x, [patch_level])[0] for x in (patches if self.add_tokens == 'each' else patches[-1:])]
-        return [x + resample(sources[i if self.add_tokens == 'each' else 0], patch_level.stride, STRIDES[i], x.shape)
-                for i, x in zip(self.out_indices, maps, strict=True)]
+        sources = [
+            to_maps(x, [patch_level])[0]
+            for x in (patches if self.add_tokens == 'each' else patches[-1:])
+        ]
+        return [
+            x
+            + resample(
+                sources[i if self.add_tokens == 'each' else 0],
+                patch_level.stride,
+                STRIDES[i],
+                x.shape,
+            )
+            for i, x in zip(self.out_indices, maps, strict=True)
+        ]
 
     @property
     def in_channels(self) -> int:
@@ -176,42 +254,64 @@ class ViTAdapter(LoadableModule):
         return tuple(STRIDES[i] for i in self.out_indices)
 
     def no_weight_decay(self) -> set[str]:
-        """Names of the parameters without weight decay: the backbone's, and the embeddings of the levels."""
+        """Names of the parameters without weight decay: the backbone's and the level embeddings."""
         return {'level_embed', *(f'backbone.{name}' for name in self.backbone.no_weight_decay())}
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
-        """The backbone's depths, see :meth:`VisionTransformer.get_layer_depth`. All other parameters are last."""
+        """Depths as in :meth:`VisionTransformer.get_layer_depth`; all other parameters are last."""
         return self.backbone.get_layer_depth(param_name, f'{prefix}backbone.')
 
     def parts_to_shard(self) -> list[nn.Module]:
         """The modules that sharding gathers one at a time. The backbone has the same method."""
-        return [part for one in self.interactions
-                for part in (one.injector, one.extractor, *one.extra_extractors) if part is not None]
+        return [
+            part
+            for one in self.interactions
+            for part in (one.injector, one.extractor, *one.extra_extractors)
+            if part is not None
+        ]
 
-    def load(self, source: Any, skip: Sequence[str] = (), source_grid: tuple[int, int] | None = None) -> Report:
-        """See :meth:`VisionTransformer.load`. The checkpoint may have the adapter without its backbone."""
+    def load(
+        self, source: Any, skip: Sequence[str] = (), source_grid: tuple[int, int] | None = None
+    ) -> Report:
+        """See :meth:`VisionTransformer.load`. A checkpoint may hold only the adapter."""
         return load_weights(self, source, skip, source_grid or self.backbone.position.source_grid)
 
     @staticmethod
-    def _build_backbone(cfg: Mapping[str, Any], interactions: int | Sequence[int], inject: bool,
-                        with_cp: Recompute) -> VisionTransformer:
+    def _build_backbone(
+        cfg: Mapping[str, Any], interactions: int | Sequence[int], inject: bool, with_cp: Recompute
+    ) -> VisionTransformer:
         for name in ('out_indices', 'out_type'):
             if name in cfg:
-                raise ConfigError(f'ViTAdapter: backbone.{name} is what the adapter sets itself; leave it out, and '
-                                  "give interactions for the groups of blocks, or the adapter's own out_indices for "
-                                  'the maps.')
+                raise ConfigError(
+                    f'ViTAdapter: backbone.{name} is what the adapter sets itself; leave it out, '
+                    "and give interactions for the groups of blocks, or the adapter's own "
+                    'out_indices for the maps.'
+                )
         kind = cfg.get('type', 'VisionTransformer')
         kind = MODELS.get(kind) if isinstance(kind, str) else kind
         if not isinstance(kind, type) or not issubclass(kind, VisionTransformer):
-            raise ConfigError(f'ViTAdapter: backbone.type={cfg["type"]!r} is none of ours; give the config of a '
-                              'vit_plugin.VisionTransformer.')
+            raise ConfigError(
+                f'ViTAdapter: backbone.type={cfg["type"]!r} is none of ours; give the config of a '
+                'vit_plugin.VisionTransformer.'
+            )
         encoder = {'final_norm': not inject, **(cfg.get('encoder') or {})}
         last = -1 if isinstance(interactions, int) else interactions
-        backbone = MODELS.build({'with_cp': with_cp, **cfg, '_scope_': SCOPE, 'type': kind, 'encoder': encoder,
-                                 'out_type': 'raw', 'out_indices': last})
+        backbone = MODELS.build(
+            {
+                'with_cp': with_cp,
+                **cfg,
+                '_scope_': SCOPE,
+                'type': kind,
+                'encoder': encoder,
+                'out_type': 'raw',
+                'out_indices': last,
+            }
+        )
         if backbone.patch_embed.varies:
-            raise ConfigError('ViTAdapter: the patches of the backbone must have one size, which gives their '
-                              'positions; leave out sizes in its patch_embed.')
+            raise ConfigError(
+                'ViTAdapter: the patches of the backbone must have one size, which gives their '
+                'positions; leave out sizes in its patch_embed.'
+            )
         return backbone
 
     def _groups(self, interactions: int | Sequence[int]) -> list[tuple[int, int]]:
@@ -221,8 +321,10 @@ class ViTAdapter(LoadableModule):
             return list(pairwise((0, *(last + 1 for last in self.backbone.out_indices))))
         if number % interactions:
             fitting = [i for i in range(1, number + 1) if number % i == 0]
-            raise ConfigError(f'ViTAdapter: interactions={interactions} does not divide the {number} blocks of the '
-                              f'backbone; take one of {", ".join(map(str, fitting))}, or list the last block of each '
-                              'group, as in interactions=(4, 11, 17, 23).')
+            raise ConfigError(
+                f'ViTAdapter: interactions={interactions} does not divide the {number} blocks of '
+                f'the backbone; take one of {", ".join(map(str, fitting))}, or list the last '
+                'block of each group, as in interactions=(4, 11, 17, 23).'
+            )
         size = number // interactions
         return [(i * size, (i + 1) * size) for i in range(interactions)]

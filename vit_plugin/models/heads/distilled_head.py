@@ -26,6 +26,7 @@ Temperature = Annotated[float, Field(gt=0, le=1000)]
 
 class ClassifierOptions(TypedDict, total=False):
     """Arguments of MMPretrain's ``ImageClassifier``."""
+
     backbone: Required[Typed | nn.Module]
     neck: Typed | nn.Module | None
     head: Typed | nn.Module | None
@@ -37,28 +38,35 @@ class ClassifierOptions(TypedDict, total=False):
 
 @MODELS.register_module()
 class DistilledViTClsHead(ViTClsHead):
-    """One classifier for the class token and one for the distillation token (arXiv:2012.12877, Section 4).
+    """One classifier each for the class and distillation tokens (arXiv:2012.12877, Section 4).
 
-    In training, the first learns the labels and the second learns from the teacher. At inference, their logits are
-    averaged. The backbone needs ``encoder=dict(dist_token=1), out_type='raw'``.
+    In training, the first learns the labels and the second learns from the teacher. At inference,
+    their logits are averaged. The backbone needs ``encoder=dict(dist_token=1), out_type='raw'``.
 
     Args:
         num_classes, in_channels, **kwargs: see :class:`ViTClsHead`.
-        distillation: what the second classifier learns. ``'hard'`` is the teacher's decision (Equation 3), ``'soft'``
-            its distribution (Equation 2). ``'none'`` is the labels, for fine-tuning without a teacher.
+        distillation: what the second classifier learns. ``'hard'`` is the teacher's decision
+            (Equation 3), ``'soft'`` its distribution (Equation 2). ``'none'`` is the labels, for
+            fine-tuning without a teacher.
         alpha: weight of the teacher's loss. The loss of the labels has the weight 1 - alpha.
         tau: temperature of ``'soft'``.
 
-    Shape: tokens (B, N, in_channels) -> (B, num_classes). Only the first two tokens are used. A list of MMPretrain's
-    ends with the two, (B, in_channels) each.
+    Shape: tokens (B, N, in_channels) -> (B, num_classes). Only the first two tokens are used. A
+    list of MMPretrain's ends with the two, (B, in_channels) each.
 
     Raises:
         ConfigError: in the forward, if the features lack one of the two tokens.
     """
 
-    def __init__(self, num_classes: PositiveInt, in_channels: PositiveInt,
-                 distillation: Literal['hard', 'soft', 'none'] = 'hard', alpha: Fraction = 0.5, tau: Temperature = 3.,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self,
+        num_classes: PositiveInt,
+        in_channels: PositiveInt,
+        distillation: Literal['hard', 'soft', 'none'] = 'hard',
+        alpha: Fraction = 0.5,
+        tau: Temperature = 3.0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(num_classes, in_channels, **kwargs)
         self.distillation, self.alpha, self.tau = distillation, alpha, tau
         self.layers.head_dist = nn.Linear(in_channels, num_classes)
@@ -69,9 +77,11 @@ class DistilledViTClsHead(ViTClsHead):
         """The logits (B, num_classes) of the class token and of the distillation token."""
         x = _tokens(feats)
         if x.ndim != 3 or x.shape[1] < 2 or x.shape[2] != self.in_channels:
-            raise ConfigError(f'DistilledViTClsHead got {tuple(x.shape)} where it wants tokens (B, N, in_channels='
-                              f"{self.in_channels}): give the backbone out_type='raw' and "
-                              'encoder=dict(dist_token=1).')
+            raise ConfigError(
+                f'DistilledViTClsHead got {tuple(x.shape)} where it wants tokens (B, N, '
+                f"in_channels={self.in_channels}): give the backbone out_type='raw' and "
+                'encoder=dict(dist_token=1).'
+            )
         return self.layers.head(x[:, 0]), self.layers.head_dist(x[:, 1])
 
     def pre_logits(self, feats: Features) -> Tensor:
@@ -82,7 +92,9 @@ class DistilledViTClsHead(ViTClsHead):
         of_labels, of_teacher = self.classify(feats)
         return (of_labels + of_teacher) / 2
 
-    def loss(self, feats: Features, data_samples: list, teacher: Tensor | None = None, **kwargs: Any) -> dict:
+    def loss(
+        self, feats: Features, data_samples: list, teacher: Tensor | None = None, **kwargs: Any
+    ) -> dict:
         """Compute the losses.
 
         Args:
@@ -98,30 +110,40 @@ class DistilledViTClsHead(ViTClsHead):
         if self.distillation == 'none':
             second = self._get_loss(distilled, data_samples, **kwargs)['loss']
         elif teacher is None:
-            raise ConfigError(f'distillation={self.distillation!r} needs a teacher: train in a '
-                              "vit_plugin.DistilledClassifier, or set distillation='none'.")
+            raise ConfigError(
+                f'distillation={self.distillation!r} needs a teacher: train in a '
+                "vit_plugin.DistilledClassifier, or set distillation='none'."
+            )
         elif self.distillation == 'hard':
             second = F.cross_entropy(distilled, teacher.argmax(dim=1))
         else:
-            second = self.tau ** 2 * F.kl_div(F.log_softmax(distilled / self.tau, dim=1),
-                                              F.log_softmax(teacher / self.tau, dim=1), log_target=True,
-                                              reduction='batchmean')
+            second = self.tau**2 * F.kl_div(
+                F.log_softmax(distilled / self.tau, dim=1),
+                F.log_softmax(teacher / self.tau, dim=1),
+                log_target=True,
+                reduction='batchmean',
+            )
         losses['loss'] = (1 - self.alpha) * losses['loss']
         losses['loss_distillation'] = self.alpha * second
         return losses
 
 
 def _tokens(feats: Features) -> Tensor:
-    return torch.stack(tuple(feats[-1][-2:]), dim=1) if isinstance(feats[-1], (list, tuple)) else feats[-1]
+    return (
+        torch.stack(tuple(feats[-1][-2:]), dim=1)
+        if isinstance(feats[-1], (list, tuple))
+        else feats[-1]
+    )
 
 
 @MODELS.register_module()
 class DistilledClassifier(ImageClassifier):
-    """MMPretrain's ImageClassifier with a teacher. The teacher is any classifier of MMPretrain and is not trained.
+    """MMPretrain's ImageClassifier with a frozen teacher, which is any MMPretrain classifier.
 
     Args:
-        teacher: config of the teacher, with its weights as ``init_cfg=dict(type='Pretrained', ...)``. It must normalise
-            images like the student. Checkpoints do not contain the teacher.
+        teacher: config of the teacher, with its weights as ``init_cfg=dict(type='Pretrained',
+            ...)``. It must normalise images like the student. Checkpoints do not contain the
+            teacher.
         **kwargs: arguments of ``ImageClassifier``.
     """
 

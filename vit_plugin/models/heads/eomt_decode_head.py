@@ -15,7 +15,7 @@ with needed_by('EoMTDecodeHead'):
 
 @MODELS.register_module()
 class EoMTDecodeHead(EoMTHead, Mask2FormerHead):
-    """An :class:`EoMTHead` for MMSegmentation, whose masks become one map of classes as in Mask2Former.
+    """An :class:`EoMTHead` for MMSegmentation whose masks become a class map as in Mask2Former.
 
     Args:
         num_classes: number of classes.
@@ -24,7 +24,16 @@ class EoMTDecodeHead(EoMTHead, Mask2FormerHead):
         **kwargs: see :class:`EoMTHead`.
     """
 
-    def __init__(self, num_classes: PositiveInt, ignore_index: int = 255, align_corners: bool = False,
-                 **kwargs: Any) -> None:
+    def __init__(
+        self,
+        num_classes: PositiveInt,
+        ignore_index: int = 255,
+        align_corners: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(num_classes, **kwargs)
-        self.out_channels, self.ignore_index, self.align_corners = num_classes, ignore_index, align_corners
+        self.out_channels, self.ignore_index, self.align_corners = (
+            num_classes,
+            ignore_index,
+            align_corners,
+        )

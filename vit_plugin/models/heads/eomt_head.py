@@ -7,7 +7,14 @@ import torch
 from torch import Tensor
 from typing_extensions import TypedDict
 
-from vit_plugin.arguments.fields import Count, Fraction, InitConfig, NotNegative, Positive, PositiveInt
+from vit_plugin.arguments.fields import (
+    Count,
+    Fraction,
+    InitConfig,
+    NotNegative,
+    Positive,
+    PositiveInt,
+)
 from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
 
@@ -23,6 +30,7 @@ with needed_by('EoMTHead'):
 
 class LossWeights(TypedDict, total=False):
     """Weights of the three terms, in the loss and in the matching. Default: 2, 5 and 5."""
+
     cls: NotNegative
     mask: NotNegative
     dice: NotNegative
@@ -33,9 +41,11 @@ class PointOptions(TypedDict, total=False):
 
     Attributes:
         num_points: number of points of a mask. Default: 12544.
-        oversample_ratio: how many times as many are drawn, of which the least certain are taken. Default: 3.
+        oversample_ratio: how many times as many are drawn, of which the least certain are taken.
+            Default: 3.
         importance_sample_ratio: share of the points that are taken in this way. Default: 0.75.
     """
+
     num_points: PositiveInt
     oversample_ratio: Positive
     importance_sample_ratio: Fraction
@@ -43,6 +53,7 @@ class PointOptions(TypedDict, total=False):
 
 class FusionOptions(TypedDict, total=False):
     """Options of MMDetection's ``MaskFormerFusionHead``."""
+
     panoptic_on: bool
     semantic_on: bool
     instance_on: bool
@@ -54,10 +65,12 @@ class FusionOptions(TypedDict, total=False):
 
 @MODELS.register_module()
 class EoMTHead(Mask2FormerHead):
-    """Mask2Former's loss on every prediction of an :class:`~vit_plugin.models.EoMT` (arXiv:2503.19108, Section 3.1).
+    """Mask2Former's loss on every prediction of an EoMT (arXiv:2503.19108, Section 3.1).
 
-    It has no parameters. Loss, matching and masks are those of MMDetection's ``Mask2FormerHead``. It is the
-    ``panoptic_head`` of a ``Mask2Former`` detector.
+    See :class:`~vit_plugin.models.EoMT`.
+
+    It has no parameters. Loss, matching and masks are those of MMDetection's ``Mask2FormerHead``.
+    It is the ``panoptic_head`` of a ``Mask2Former`` detector.
 
     Args:
         num_things_classes: number of classes of countable objects.
@@ -72,40 +85,77 @@ class EoMTHead(Mask2FormerHead):
         ConfigError: in the forward, if the backbone has another number of classes.
     """
 
-    def __init__(self, num_things_classes: PositiveInt, num_stuff_classes: Count = 0,
-                 loss_weights: LossWeights | None = None, no_object_weight: Fraction = 0.1,
-                 train_cfg: PointOptions | None = None, test_cfg: FusionOptions | None = None,
-                 init_cfg: InitConfig = None) -> None:
+    def __init__(
+        self,
+        num_things_classes: PositiveInt,
+        num_stuff_classes: Count = 0,
+        loss_weights: LossWeights | None = None,
+        no_object_weight: Fraction = 0.1,
+        train_cfg: PointOptions | None = None,
+        test_cfg: FusionOptions | None = None,
+        init_cfg: InitConfig = None,
+    ) -> None:
         super(AnchorFreeHead, self).__init__(init_cfg=init_cfg)  # without Mask2Former's decoders
         self.num_things_classes, self.num_stuff_classes = num_things_classes, num_stuff_classes
         self.num_classes = num_things_classes + num_stuff_classes
         self.test_cfg, self.train_cfg = test_cfg, train_cfg
-        points = {'num_points': 12544, 'oversample_ratio': 3., 'importance_sample_ratio': 0.75, **(train_cfg or {})}
+        points = {
+            'num_points': 12544,
+            'oversample_ratio': 3.0,
+            'importance_sample_ratio': 0.75,
+            **(train_cfg or {}),
+        }
         for name, value in points.items():
             setattr(self, name, value)
-        weights = {'cls': 2., 'mask': 5., 'dice': 5., **(loss_weights or {})}
-        self.assigner = TASK_UTILS.build(dict(type='mmdet.HungarianAssigner', match_costs=[
-            dict(type='mmdet.ClassificationCost', weight=weights['cls']),
-            dict(type='mmdet.CrossEntropyLossCost', weight=weights['mask'], use_sigmoid=True),
-            dict(type='mmdet.DiceCost', weight=weights['dice'], pred_act=True, eps=1.)]))
-        self.sampler = TASK_UTILS.build(dict(type='mmdet.MaskPseudoSampler'), default_args=dict(context=self))
-        self.class_weight = [1.] * self.num_classes + [no_object_weight]
-        self.loss_cls = LOSSES.build(dict(
-            type='mmdet.CrossEntropyLoss', class_weight=self.class_weight, loss_weight=weights['cls']))
-        self.loss_mask = LOSSES.build(dict(
-            type='mmdet.CrossEntropyLoss', use_sigmoid=True, loss_weight=weights['mask']))
-        self.loss_dice = LOSSES.build(dict(
-            type='mmdet.DiceLoss', naive_dice=True, eps=1., loss_weight=weights['dice']))
+        weights = {'cls': 2.0, 'mask': 5.0, 'dice': 5.0, **(loss_weights or {})}
+        self.assigner = TASK_UTILS.build(
+            dict(
+                type='mmdet.HungarianAssigner',
+                match_costs=[
+                    dict(type='mmdet.ClassificationCost', weight=weights['cls']),
+                    dict(
+                        type='mmdet.CrossEntropyLossCost', weight=weights['mask'], use_sigmoid=True
+                    ),
+                    dict(type='mmdet.DiceCost', weight=weights['dice'], pred_act=True, eps=1.0),
+                ],
+            )
+        )
+        self.sampler = TASK_UTILS.build(
+            dict(type='mmdet.MaskPseudoSampler'), default_args=dict(context=self)
+        )
+        self.class_weight = [1.0] * self.num_classes + [no_object_weight]
+        self.loss_cls = LOSSES.build(
+            dict(
+                type='mmdet.CrossEntropyLoss',
+                class_weight=self.class_weight,
+                loss_weight=weights['cls'],
+            )
+        )
+        self.loss_mask = LOSSES.build(
+            dict(type='mmdet.CrossEntropyLoss', use_sigmoid=True, loss_weight=weights['mask'])
+        )
+        self.loss_dice = LOSSES.build(
+            dict(type='mmdet.DiceLoss', naive_dice=True, eps=1.0, loss_weight=weights['dice'])
+        )
 
     def init_weights(self) -> None:
         """There is nothing to initialise."""
 
-    def forward(self, x: Sequence[Prediction], batch_data_samples: Any = None) -> tuple[list[Tensor], list[Tensor]]:
-        """The backbone's predictions -> classes (B, Q, num_classes + 1) and masks (B, Q, H, W) of each, in float32."""
-        classes, masks = ([part.to(torch.promote_types(part.dtype, torch.float32)) for part in parts]
-                          for parts in zip(*x, strict=True))
+    def forward(
+        self, x: Sequence[Prediction], batch_data_samples: Any = None
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Predictions -> classes (B, Q, num_classes + 1), masks (B, Q, H, W), float32.
+
+        They are the backbone's predictions, with one pair of classes and masks for each.
+        """
+        classes, masks = (
+            [part.to(torch.promote_types(part.dtype, torch.float32)) for part in parts]
+            for parts in zip(*x, strict=True)
+        )
         if classes[-1].shape[-1] != self.num_classes + 1:
-            raise ConfigError(f'{type(self).__name__}: it has {self.num_classes} classes, and the backbone has '
-                              f'num_classes={classes[-1].shape[-1] - 1}; make them equal.')
+            raise ConfigError(
+                f'{type(self).__name__}: it has {self.num_classes} classes, and the backbone has '
+                f'num_classes={classes[-1].shape[-1] - 1}; make them equal.'
+            )
         self.num_queries = classes[-1].shape[1]  # for Mask2FormerHead's targets
         return classes, masks

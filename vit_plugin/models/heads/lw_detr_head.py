@@ -10,7 +10,16 @@ from pydantic import with_config
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
-from vit_plugin.arguments.fields import OPEN, Depth, InitConfig, NotNegative, Positive, PositiveInt, Rate, Typed
+from vit_plugin.arguments.fields import (
+    OPEN,
+    Depth,
+    InitConfig,
+    NotNegative,
+    Positive,
+    PositiveInt,
+    Rate,
+    Typed,
+)
 from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
 
@@ -23,24 +32,34 @@ with needed_by('LWDETRHead'):
     from mmdet.models.layers.transformer import MLP, coordinate_to_encoding
     from mmdet.models.losses import QualityFocalLoss
 
-MATCHING = dict(assigner=dict(type='mmdet.HungarianAssigner', match_costs=[
-    dict(type='mmdet.FocalLossCost', weight=2.), dict(type='mmdet.BBoxL1Cost', weight=5., box_format='xywh'),
-    dict(type='mmdet.IoUCost', iou_mode='giou', weight=2.)]))
+MATCHING = dict(
+    assigner=dict(
+        type='mmdet.HungarianAssigner',
+        match_costs=[
+            dict(type='mmdet.FocalLossCost', weight=2.0),
+            dict(type='mmdet.BBoxL1Cost', weight=5.0, box_format='xywh'),
+            dict(type='mmdet.IoUCost', iou_mode='giou', weight=2.0),
+        ],
+    )
+)
 
 
 @with_config(OPEN)
 class Loss(Typed, total=False):
     """A loss, with what else its class takes."""
+
     loss_weight: NotNegative
 
 
 class Matching(TypedDict, total=False):
     """MMDetection's ``train_cfg`` of a DETR."""
+
     assigner: Typed
 
 
 class QueryTest(TypedDict, total=False):
     """Options of a prediction."""
+
     max_per_img: PositiveInt
     num_queries: int
     num_layers: int
@@ -50,25 +69,39 @@ class QueryTest(TypedDict, total=False):
 class IoUAwareBCELoss(QualityFocalLoss):
     """The IoU-aware classification loss of LW-DETR (arXiv:2406.03459; from arXiv:2304.07527).
 
-    With the score s of a matched class, the overlap u of its box and t = max(s^alpha u^(1 - alpha), 0.01), its loss is
-    -t log s - (1 - t) log(1 - s). That of any other class is -s^gamma log(1 - s).
+    With the score s of a matched class, the overlap u of its box and t = max(s^alpha u^(1 - alpha),
+    0.01), its loss is -t log s - (1 - t) log(1 - s). That of any other class is -s^gamma log(1 -
+    s).
 
     Args:
         alpha, gamma: see the formulas.
         loss_weight: factor of the loss.
     """
 
-    def __init__(self, alpha: Rate = 0.25, gamma: Positive = 2., loss_weight: Positive = 1.) -> None:
+    def __init__(
+        self, alpha: Rate = 0.25, gamma: Positive = 2.0, loss_weight: Positive = 1.0
+    ) -> None:
         super().__init__(beta=gamma, loss_weight=loss_weight)
         self.alpha = alpha
 
-    def forward(self, pred: Tensor, target: tuple[Tensor, Tensor], weight: Tensor | None = None,
-                avg_factor: Any = None, reduction_override: str | None = None) -> Tensor:
-        """Logits (N, C), classes (N,) with C for no object, and overlaps (N,) -> the sum over ``avg_factor``."""
+    def forward(
+        self,
+        pred: Tensor,
+        target: tuple[Tensor, Tensor],
+        weight: Tensor | None = None,
+        avg_factor: Any = None,
+        reduction_override: str | None = None,
+    ) -> Tensor:
+        """Logits (N, C), classes (N,) and overlaps (N,) -> the sum divided by ``avg_factor``.
+
+        Class C is no object.
+        """
         labels, overlaps = target
         scores = pred.sigmoid()
         matched = F.one_hot(labels, pred.shape[1] + 1)[:, :-1].bool()
-        quality = (scores**self.alpha * overlaps[:, None]**(1 - self.alpha)).clamp(min=0.01).detach()
+        quality = (
+            (scores**self.alpha * overlaps[:, None] ** (1 - self.alpha)).clamp(min=0.01).detach()
+        )
         positive = torch.where(matched, quality, 0)
         negative = torch.where(matched, 1 - quality, scores**self.beta)
         loss = -positive * F.logsigmoid(pred) - negative * F.logsigmoid(-pred)
@@ -79,20 +112,36 @@ class IoUAwareBCELoss(QualityFocalLoss):
 class DecoderLayer(nn.Module):
     """A layer of the decoder. Queries of one group attend to that group only."""
 
-    def __init__(self, dims: int, num_heads: int, feedforward_channels: int, drop_rate: float,
-                 cross: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        dims: int,
+        num_heads: int,
+        feedforward_channels: int,
+        drop_rate: float,
+        cross: Mapping[str, int],
+    ) -> None:
         super().__init__()
         self.self_attn = nn.MultiheadAttention(dims, num_heads, batch_first=True)
         self.cross_attn = BoxAttention(dims, **cross)
-        self.mlp = nn.Sequential(nn.Linear(dims, feedforward_channels), nn.ReLU(), nn.Dropout(drop_rate),
-                                 nn.Linear(feedforward_channels, dims))
+        self.mlp = nn.Sequential(
+            nn.Linear(dims, feedforward_channels),
+            nn.ReLU(),
+            nn.Dropout(drop_rate),
+            nn.Linear(feedforward_channels, dims),
+        )
         self.norms = nn.ModuleList(nn.LayerNorm(dims) for _ in range(3))
         self.drop = nn.Dropout(drop_rate)
 
     def forward(self, query: Tensor, position: Tensor, num_groups: int, *maps: Any) -> Tensor:
-        """Queries and their positions (B, groups * Q, C) -> queries. ``maps`` are arguments of the cross-attention."""
-        x, placed = (part.unflatten(1, (num_groups, -1)).flatten(0, 1) for part in (query, query + position))
-        x = self.self_attn(placed, placed, x, need_weights=False)[0].unflatten(0, (-1, num_groups)).flatten(1, 2)
+        """Queries and positions (B, groups * Q, C) -> queries. ``maps`` go to cross-attention."""
+        x, placed = (
+            part.unflatten(1, (num_groups, -1)).flatten(0, 1) for part in (query, query + position)
+        )
+        x = (
+            self.self_attn(placed, placed, x, need_weights=False)[0]
+            .unflatten(0, (-1, num_groups))
+            .flatten(1, 2)
+        )
         x = self.norms[0](query + self.drop(x))
         x = self.norms[1](x + self.drop(self.cross_attn(x + position, *maps)))
         return self.norms[2](x + self.drop(self.mlp(x)))
@@ -100,11 +149,12 @@ class DecoderLayer(nn.Module):
 
 @MODELS.register_module()
 class LWDETRHead(DETRHead):
-    """The decoder of LW-DETR (arXiv:2406.03459, Section 3.1) and RF-DETR, which has no encoder before it.
+    """Decoder of LW-DETR (arXiv:2406.03459, Section 3.1) and RF-DETR, without an encoder before it.
 
-    Every position of the maps proposes a box. The best become queries (two stages, arXiv:2010.04159), which the layers
-    refine. In training there are several groups of queries, of which predictions take the first (arXiv:2207.13085). It
-    is the ``bbox_head`` of a ``SingleStageDetector``. Matching, losses and post-processing are MMDetection's.
+    Every position of the maps proposes a box. The best become queries (two stages,
+    arXiv:2010.04159), which the layers refine. In training there are several groups of queries, of
+    which predictions take the first (arXiv:2207.13085). It is the ``bbox_head`` of a
+    ``SingleStageDetector``. Matching, losses and post-processing are MMDetection's.
 
     Args:
         num_classes: number of classes.
@@ -113,38 +163,68 @@ class LWDETRHead(DETRHead):
         num_layers: layers of the decoder.
         num_levels: number of maps.
         embed_dims: channels of the maps.
-        num_heads, num_cross_heads: heads of the attention between queries, and of the attention to the maps.
+        num_heads, num_cross_heads: heads of the attention between queries, and of the attention to
+            the maps.
         num_points: where each of the latter looks in each map.
         feedforward_channels: width of the MLPs.
         drop_rate: dropout after attention and within MLPs.
-        loss_cls, loss_bbox, loss_iou: MMDetection's losses. They apply to the proposals and to every layer.
-        train_cfg: MMDetection's, with an ``assigner`` of queries to objects. Default: LW-DETR's costs.
-        test_cfg: ``max_per_img``, the most boxes of an image. ``num_queries`` and ``num_layers`` make predictions
-            faster with fewer of both; no training is needed. A detector gives its own ``test_cfg`` here.
+        loss_cls, loss_bbox, loss_iou: MMDetection's losses. They apply to the proposals and to
+            every layer.
+        train_cfg: MMDetection's, with an ``assigner`` of queries to objects. Default: LW-DETR's
+            costs.
+        test_cfg: ``max_per_img``, the most boxes of an image. ``num_queries`` and ``num_layers``
+            make predictions faster with fewer of both; no training is needed. A detector gives its
+            own ``test_cfg`` here.
         init_cfg: MMEngine's initialisation config.
 
     Raises:
-        ConfigError: if ``test_cfg`` has more queries or layers than there are. In the forward, if it gets other maps,
-            or maps with fewer positions than queries.
+        ConfigError: if ``test_cfg`` has more queries or layers than there are. In the forward, if
+            it gets other maps, or maps with fewer positions than queries.
     """
 
-    def __init__(self, num_classes: PositiveInt, num_queries: PositiveInt = 300, num_groups: Depth = 13,
-                 num_layers: Depth = 3, num_levels: Depth = 1, embed_dims: PositiveInt = 256,
-                 num_heads: PositiveInt = 8, num_cross_heads: PositiveInt = 16, num_points: PositiveInt = 4,
-                 feedforward_channels: PositiveInt = 2048, drop_rate: Rate = 0.,
-                 loss_cls: Loss = dict(type='vit_plugin.IoUAwareBCELoss'),
-                 loss_bbox: Loss = dict(type='mmdet.L1Loss', loss_weight=5.),
-                 loss_iou: Loss = dict(type='mmdet.GIoULoss', loss_weight=2.),
-                 train_cfg: Matching | None = None, test_cfg: QueryTest | None = None,
-                 init_cfg: InitConfig = None) -> None:
-        test: dict[str, Any] = {'max_per_img': 300, 'num_queries': num_queries, 'num_layers': num_layers}
+    def __init__(
+        self,
+        num_classes: PositiveInt,
+        num_queries: PositiveInt = 300,
+        num_groups: Depth = 13,
+        num_layers: Depth = 3,
+        num_levels: Depth = 1,
+        embed_dims: PositiveInt = 256,
+        num_heads: PositiveInt = 8,
+        num_cross_heads: PositiveInt = 16,
+        num_points: PositiveInt = 4,
+        feedforward_channels: PositiveInt = 2048,
+        drop_rate: Rate = 0.0,
+        loss_cls: Loss = dict(type='vit_plugin.IoUAwareBCELoss'),
+        loss_bbox: Loss = dict(type='mmdet.L1Loss', loss_weight=5.0),
+        loss_iou: Loss = dict(type='mmdet.GIoULoss', loss_weight=2.0),
+        train_cfg: Matching | None = None,
+        test_cfg: QueryTest | None = None,
+        init_cfg: InitConfig = None,
+    ) -> None:
+        test: dict[str, Any] = {
+            'max_per_img': 300,
+            'num_queries': num_queries,
+            'num_layers': num_layers,
+        }
         test.update(test_cfg or {})
         for name, most in (('num_queries', num_queries), ('num_layers', num_layers)):
             if not 1 <= test[name] <= most:
-                raise ConfigError(f'LWDETRHead: test_cfg.{name}={test[name]} must be from 1 to {name}={most}.')
+                raise ConfigError(
+                    f'LWDETRHead: test_cfg.{name}={test[name]} must be from 1 to {name}={most}.'
+                )
         test['max_per_img'] = min(test['max_per_img'], test['num_queries'] * num_classes)
-        super().__init__(num_classes, embed_dims, sync_cls_avg_factor=True, loss_cls=loss_cls, loss_bbox=loss_bbox,
-                         loss_iou=loss_iou, train_cfg=train_cfg or MATCHING, test_cfg=test, init_cfg=init_cfg)
+        super().__init__(
+            num_classes,
+            embed_dims,
+            sync_cls_avg_factor=True,
+            loss_cls=loss_cls,
+            loss_bbox=loss_bbox,
+            loss_iou=loss_iou,
+            train_cfg=train_cfg or MATCHING,
+            test_cfg=test,
+            init_cfg=init_cfg,
+        )
         self.num_queries, self.num_groups, self.num_levels = num_queries, num_groups, num_levels
         dims, groups = embed_dims, range(num_groups)
         self.reference = nn.Embedding(num_groups * num_queries, 4)
@@ -153,9 +233,16 @@ class LWDETRHead(DETRHead):
         self.proposal_norm = nn.ModuleList(nn.LayerNorm(dims) for _ in groups)
         self.proposal_cls = nn.ModuleList(nn.Linear(dims, self.cls_out_channels) for _ in groups)
         self.proposal_reg = nn.ModuleList(MLP(dims, dims, 4, 3) for _ in groups)
-        self.layers = nn.ModuleList(DecoderLayer(
-            dims, num_heads, feedforward_channels, drop_rate,
-            dict(num_heads=num_cross_heads, num_levels=num_levels, num_points=num_points)) for _ in range(num_layers))
+        self.layers = nn.ModuleList(
+            DecoderLayer(
+                dims,
+                num_heads,
+                feedforward_channels,
+                drop_rate,
+                dict(num_heads=num_cross_heads, num_levels=num_levels, num_points=num_points),
+            )
+            for _ in range(num_layers)
+        )
         self.norm = nn.LayerNorm(dims)
         self.position = MLP(2 * dims, dims, dims, 2)
         self.fc_cls = nn.Linear(dims, self.cls_out_channels)
@@ -174,45 +261,65 @@ class LWDETRHead(DETRHead):
             nn.init.zeros_(fc_reg.layers[-1].weight)
             nn.init.zeros_(fc_reg.layers[-1].bias)
 
-    def forward(self, x: Sequence[Tensor], sizes: tuple[Tensor, Grid] | None = None, num_groups: int = 1
-                ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Maps -> logits (layers, B, Q, num_classes) and boxes (layers, B, Q, 4), and those of the proposals.
+    def forward(
+        self, x: Sequence[Tensor], sizes: tuple[Tensor, Grid] | None = None, num_groups: int = 1
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Maps -> logits (layers, B, Q, num_classes), boxes (layers, B, Q, 4), and the proposals'.
 
         Args:
             x: ``num_levels`` maps (B, embed_dims, h, w).
-            sizes: heights and widths of the images (B, 2), and those of the padded batch; None without padding.
+            sizes: heights and widths of the images (B, 2), and those of the padded batch; None
+                without padding.
             num_groups: the groups of queries to compute.
 
         Returns:
-            Logits and boxes of the layers, logits (B, Q, num_classes) and boxes (B, Q, 4) of the proposals. Boxes are
-            (x, y, w, h) of their centre and size, as fractions of the image. Q counts all groups.
+            Logits and boxes of the layers, logits (B, Q, num_classes) and boxes (B, Q, 4) of the
+            proposals. Boxes are (x, y, w, h) of their centre and size, as fractions of the image. Q
+            counts all groups.
         """
         if len(x) != self.num_levels or any(level.shape[1] != self.embed_dims for level in x):
-            raise ConfigError(f'LWDETRHead got {[tuple(level.shape) for level in x]} where it takes num_levels='
-                              f'{self.num_levels} maps of embed_dims={self.embed_dims} channels: change these, or the '
-                              'neck.')
+            raise ConfigError(
+                f'LWDETRHead got {[tuple(level.shape) for level in x]} where it takes '
+                f'num_levels={self.num_levels} maps of embed_dims={self.embed_dims} channels: '
+                'change these, or the neck.'
+            )
         memory = torch.cat([level.flatten(2).mT for level in x], dim=1)
-        anchors, padding, ratios = (part.expand(memory.shape[0], -1, *part.shape[2:])
-                                    for part in self._geometry(x, sizes))
+        anchors, padding, ratios = (
+            part.expand(memory.shape[0], -1, *part.shape[2:]) for part in self._geometry(x, sizes)
+        )
         valid = (((anchors > 0.01) & (anchors < 0.99)).all(-1) & ~padding)[..., None]
         number = self.num_queries if self.training else self.test_cfg['num_queries']
         if number > memory.shape[1]:
-            raise ConfigError(f'LWDETRHead has {number} queries, and the maps only {memory.shape[1]} positions; give '
-                              'larger images, or fewer num_queries.')
-        best = [self._propose(group, memory * valid, anchors * valid, valid, number) for group in range(num_groups)]
+            raise ConfigError(
+                f'LWDETRHead has {number} queries, and the maps only {memory.shape[1]} positions; '
+                'give larger images, or fewer num_queries.'
+            )
+        best = [
+            self._propose(group, memory * valid, anchors * valid, valid, number)
+            for group in range(num_groups)
+        ]
         proposal_logits, proposals = (torch.cat(parts, dim=1) for parts in zip(*best, strict=True))
-        content, shifts = (table.weight.unflatten(0, (self.num_groups, -1))[:num_groups, :number].flatten(0, 1)
-                           for table in (self.content, self.reference))
+        content, shifts = (
+            table.weight.unflatten(0, (self.num_groups, -1))[:num_groups, :number].flatten(0, 1)
+            for table in (self.content, self.reference)
+        )
         references = _moved(proposals.detach(), shifts)
         on_maps = references[:, :, None] * ratios.repeat(1, 1, 2)[:, None]  # (B, Q, levels, 4)
-        position = self.position(coordinate_to_encoding(on_maps[:, :, 0], self.embed_dims // 2).to(memory))
+        position = self.position(
+            coordinate_to_encoding(on_maps[:, :, 0], self.embed_dims // 2).to(memory)
+        )
         grids = [tuple(level.shape[-2:]) for level in x]
         query, outs = content.expand(memory.shape[0], -1, -1), []
-        for layer in self.layers if self.training else self.layers[:self.test_cfg['num_layers']]:
+        for layer in self.layers if self.training else self.layers[: self.test_cfg['num_layers']]:
             query = layer(query, position, num_groups, on_maps, memory, grids, padding)
             outs.append(self.norm(query))
         hidden = torch.stack(outs)
-        return self.fc_cls(hidden), _moved(references, self.fc_reg(hidden)), proposal_logits, proposals
+        return (
+            self.fc_cls(hidden),
+            _moved(references, self.fc_reg(hidden)),
+            proposal_logits,
+            proposals,
+        )
 
     def loss(self, x: Sequence[Tensor], batch_data_samples: Sequence[Any]) -> dict[str, Tensor]:
         """The losses of every layer, and with ``enc_`` those of the proposals."""
@@ -220,36 +327,52 @@ class LWDETRHead(DETRHead):
         logits, boxes, *proposals = self(x, _sizes(metas, x[0]), self.num_groups)
         proposals = [part[None] for part in proposals]
         # Each group is matched alone, as if it were one more image.
-        logits, boxes, *proposals = (part.unflatten(2, (self.num_groups, -1)).flatten(1, 2)
-                                     for part in (logits, boxes, *proposals))
-        objects, metas = ([one for one in many for _ in range(self.num_groups)]
-                          for many in ([sample.gt_instances for sample in batch_data_samples], metas))
+        logits, boxes, *proposals = (
+            part.unflatten(2, (self.num_groups, -1)).flatten(1, 2)
+            for part in (logits, boxes, *proposals)
+        )
+        objects, metas = (
+            [one for one in many for _ in range(self.num_groups)]
+            for many in ([sample.gt_instances for sample in batch_data_samples], metas)
+        )
         losses = self.loss_by_feat(logits, boxes, objects, metas)
         first = self.loss_by_feat(*proposals, objects, metas)
         return losses | {f'enc_{name}': value for name, value in first.items()}
 
-    def predict(self, x: Sequence[Tensor], batch_data_samples: Sequence[Any], rescale: bool = True) -> list[Any]:
+    def predict(
+        self, x: Sequence[Tensor], batch_data_samples: Sequence[Any], rescale: bool = True
+    ) -> list[Any]:
         """The boxes, scores and classes of each image, best first."""
         metas = [sample.metainfo for sample in batch_data_samples]
         logits, boxes, *_ = self(x, _sizes(metas, x[0]))
         return self.predict_by_feat(logits, boxes, metas, rescale=rescale)
 
-    def _propose(self, group: int, memory: Tensor, anchors: Tensor, valid: Tensor,
-                 number: int) -> tuple[Tensor, Tensor]:
-        """The logits (B, number, num_classes) and boxes (B, number, 4) that a group finds most likely."""
+    def _propose(
+        self, group: int, memory: Tensor, anchors: Tensor, valid: Tensor, number: int
+    ) -> tuple[Tensor, Tensor]:
+        """Logits (B, number, num_classes) and boxes (B, number, 4) of a group's best proposals."""
         features = self.proposal_norm[group](self.proposal_fc[group](memory))
         logits = self.proposal_cls[group](features)
-        best = logits.masked_fill(~valid, -torch.inf).max(-1).values.topk(number, dim=1).indices[..., None]
-        features, anchors, logits = (part.gather(1, best.expand(-1, -1, part.shape[-1]))
-                                     for part in (features, anchors, logits))
+        best = (
+            logits.masked_fill(~valid, -torch.inf)
+            .max(-1)
+            .values.topk(number, dim=1)
+            .indices[..., None]
+        )
+        features, anchors, logits = (
+            part.gather(1, best.expand(-1, -1, part.shape[-1]))
+            for part in (features, anchors, logits)
+        )
         return logits, _moved(anchors, self.proposal_reg[group](features))
 
-    def _geometry(self, x: Sequence[Tensor], sizes: tuple[Tensor, Grid] | None) -> tuple[Tensor, Tensor, Tensor]:
-        """The box of each position, whether it is padding, and the part of each map that is the image.
+    def _geometry(
+        self, x: Sequence[Tensor], sizes: tuple[Tensor, Grid] | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The box and padding flag of each position, and the part of each map that is the image.
 
         Returns:
-            Boxes (B, N, 4), which are (x, y, w, h) as fractions of the image; padding (B, N); widths and heights
-            (B, levels, 2) of the image over those of the map.
+            Boxes (B, N, 4), which are (x, y, w, h) as fractions of the image; padding (B, N);
+            widths and heights (B, levels, 2) of the image over those of the map.
         """
         boxes, paddings, ratios = [], [], []
         for k, level in enumerate(x):
@@ -259,11 +382,18 @@ class LWDETRHead(DETRHead):
                 end = level.new_tensor([[columns, rows]], dtype=dtype)
             else:  # the columns and rows with pixels of the image, at least in part
                 (height, width), (outer_height, outer_width) = sizes[0].unbind(1), sizes[1]
-                end = torch.stack((-(-width * columns // outer_width), -(-height * rows // outer_height)), 1).to(dtype)
+                end = torch.stack(
+                    (-(-width * columns // outer_width), -(-height * rows // outer_height)), 1
+                ).to(dtype)
             end = end[:, None]  # (B, 1, 2)
-            at = torch.stack(torch.meshgrid(
-                torch.arange(columns, device=level.device), torch.arange(rows, device=level.device), indexing='xy'),
-                dim=-1).flatten(0, 1)  # (N, 2)
+            at = torch.stack(
+                torch.meshgrid(
+                    torch.arange(columns, device=level.device),
+                    torch.arange(rows, device=level.device),
+                    indexing='xy',
+                ),
+                dim=-1,
+            ).flatten(0, 1)  # (N, 2)
             centres = (at + 0.5) / end
             boxes.append(torch.cat((centres, torch.full_like(centres, 0.05 * 2**k)), dim=-1))
             paddings.append((at >= end).any(-1))
@@ -279,4 +409,7 @@ def _sizes(metas: Sequence[dict], like: Tensor) -> tuple[Tensor, Grid]:
 
 def _moved(boxes: Tensor, deltas: Tensor) -> Tensor:
     """Boxes (..., 4), moved by fractions of their sides, which are scaled by exponentials."""
-    return torch.cat((boxes[..., :2] + deltas[..., :2] * boxes[..., 2:], boxes[..., 2:] * deltas[..., 2:].exp()), -1)
+    return torch.cat(
+        (boxes[..., :2] + deltas[..., :2] * boxes[..., 2:], boxes[..., 2:] * deltas[..., 2:].exp()),
+        -1,
+    )

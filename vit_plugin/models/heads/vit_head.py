@@ -26,6 +26,7 @@ Features = Sequence[Any]  # tensors, or MMPretrain's lists of them
 
 class ClsHeadOptions(TypedDict, total=False):
     """Arguments of MMPretrain's ``ClsHead``."""
+
     loss: Typed | nn.Module
     topk: PositiveInt | PositiveInts
     cal_acc: bool
@@ -33,35 +34,44 @@ class ClsHeadOptions(TypedDict, total=False):
 
 @MODELS.register_module()
 class ViTClsHead(ClsHead):
-    """A linear classifier, with or without a pre-logits layer before it (arXiv:2010.11929, Section 3.1).
+    """A linear classifier with an optional pre-logits layer (arXiv:2010.11929, Section 3.1).
 
     Args:
         num_classes: number of classes.
         in_channels: width of the feature from the backbone or neck.
         hidden_dim: width of the pre-logits layer, as in pre-training. None means no such layer.
         act_cfg: activation after the pre-logits, tanh in the paper.
-        prior_prob: the probability of each class at the start, for a sigmoid loss (arXiv:1708.02002, Section 3.3).
-            None means that the bias starts at zero.
-        init_cfg: MMEngine's initialisation config. By default, as in the authors' code, the classifier starts at zero
-            and the pre-logits have flax's default initialisation.
+        prior_prob: the probability of each class at the start, for a sigmoid loss
+            (arXiv:1708.02002, Section 3.3). None means that the bias starts at zero.
+        init_cfg: MMEngine's initialisation config. By default, as in the authors' code, the
+            classifier starts at zero and the pre-logits have flax's default initialisation.
         **kwargs: ``loss``, ``topk``, ``cal_acc`` of MMPretrain's ``ClsHead``.
 
-    Shape: (B, in_channels) -> (B, num_classes). Of several features, the last is used, and of a list of MMPretrain's,
-    such as [tokens of the patches, class token], the last entry.
+    Shape: (B, in_channels) -> (B, num_classes). Of several features, the last is used, and of a
+    list of MMPretrain's, such as [tokens of the patches, class token], the last entry.
 
     Raises:
-        ConfigError: if the loss is for another number of classes. In the forward, if the feature is not
-            ``in_channels`` wide.
+        ConfigError: if the loss is for another number of classes. In the forward, if the feature is
+            not ``in_channels`` wide.
     """
 
-    def __init__(self, num_classes: PositiveInt, in_channels: PositiveInt, hidden_dim: PositiveInt | None = None,
-                 act_cfg: Typed = dict(type='Tanh'), prior_prob: Annotated[float, Field(gt=0, lt=1)] | None = None,
-                 init_cfg: InitConfig = None, **kwargs: Unpack[ClsHeadOptions]) -> None:
+    def __init__(
+        self,
+        num_classes: PositiveInt,
+        in_channels: PositiveInt,
+        hidden_dim: PositiveInt | None = None,
+        act_cfg: Typed = dict(type='Tanh'),
+        prior_prob: Annotated[float, Field(gt=0, lt=1)] | None = None,
+        init_cfg: InitConfig = None,
+        **kwargs: Unpack[ClsHeadOptions],
+    ) -> None:
         with as_config_error('ViTClsHead: loss'):
             super().__init__(init_cfg=init_cfg, **kwargs)
         if np.max(self.topk) > num_classes:
-            raise ConfigError(f'ViTClsHead: topk={self.topk} asks for more than the num_classes={num_classes}; take '
-                              'smaller numbers.')
+            raise ConfigError(
+                f'ViTClsHead: topk={self.topk} asks for more than the num_classes={num_classes}; '
+                'take smaller numbers.'
+            )
         self._check_loss(num_classes)
         self.num_classes, self.in_channels, self.hidden_dim = num_classes, in_channels, hidden_dim
         self.prior_prob = prior_prob
@@ -72,13 +82,21 @@ class ViTClsHead(ClsHead):
     def _check_loss(self, num_classes: int) -> None:
         """Compare the losses with the number of classes, including those that a loss has inside."""
         for loss in self.loss_module.modules():
-            lengths = dict(num_classes=getattr(loss, 'num_classes', None), **{
-                name: len(weights) for name in ('class_weight', 'pos_weight')
-                if isinstance(weights := getattr(loss, name, None), (list, tuple))})
+            lengths = dict(
+                num_classes=getattr(loss, 'num_classes', None),
+                **{
+                    name: len(weights)
+                    for name in ('class_weight', 'pos_weight')
+                    if isinstance(weights := getattr(loss, name, None), (list, tuple))
+                },
+            )
             for name, number in lengths.items():
                 if number not in (None, num_classes):
-                    raise ConfigError(f'ViTClsHead: {name} of the loss {type(loss).__name__} is for {number} classes, '
-                                      f'and num_classes={num_classes}; make them equal, or leave {name} out.')
+                    raise ConfigError(
+                        f'ViTClsHead: {name} of the loss {type(loss).__name__} is for {number} '
+                        f'classes, and num_classes={num_classes}; make them equal, or leave '
+                        f'{name} out.'
+                    )
 
     def reset_parameters(self) -> None:
         """Initialise as the authors do."""
@@ -88,9 +106,11 @@ class ViTClsHead(ClsHead):
         """The input of the classifier: the pre-logits (B, hidden_dim), or the feature itself."""
         x = feats[-1][-1] if isinstance(feats[-1], (list, tuple)) else feats[-1]
         if x.ndim != 2 or x.shape[1] != self.in_channels:
-            raise ConfigError(f'ViTClsHead got a feature of shape {tuple(x.shape)} where it wants (B, '
-                              f'in_channels={self.in_channels}): set in_channels to the width of the backbone, '
-                              "and pool 'raw' tokens or feature maps with the neck TokenPooling.")
+            raise ConfigError(
+                f'ViTClsHead got a feature of shape {tuple(x.shape)} where it wants (B, '
+                f'in_channels={self.in_channels}): set in_channels to the width of the backbone, '
+                "and pool 'raw' tokens or feature maps with the neck TokenPooling."
+            )
         return self.layers[:-1](x)
 
     def forward(self, feats: Features) -> Tensor:

@@ -12,6 +12,21 @@ from .std_conv import StdConv2d
 from .window import RelativeWindowAttention, WindowAttention
 
 __all__ = [
-    'NUMERICS', 'Attention', 'AttentionPool', 'AxialRotary', 'BlockCfg', 'Encoder', 'GatedMlp', 'MixedRotary', 'Mlp',
-    'Numerics', 'RelativeAttention', 'RelativeWindowAttention', 'RotaryAttention', 'RotaryWindowAttention',
-    'StdConv2d', 'TransformerBlock', 'WindowAttention']
+    'NUMERICS',
+    'Attention',
+    'AttentionPool',
+    'AxialRotary',
+    'BlockCfg',
+    'Encoder',
+    'GatedMlp',
+    'MixedRotary',
+    'Mlp',
+    'Numerics',
+    'RelativeAttention',
+    'RelativeWindowAttention',
+    'RotaryAttention',
+    'RotaryWindowAttention',
+    'StdConv2d',
+    'TransformerBlock',
+    'WindowAttention',
+]

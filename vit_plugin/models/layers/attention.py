@@ -15,7 +15,8 @@ class Attention(nn.Module):
     Args:
         cfg: its width, heads, norms and dropout.
 
-    Shape: tokens (B, N, embed_dims) -> tokens of the same shape. The last h*w tokens are the patches of ``grid``.
+    Shape: tokens (B, N, embed_dims) -> tokens of the same shape. The last h*w tokens are the
+    patches of ``grid``.
     """
 
     def __init__(self, cfg: BlockCfg) -> None:
@@ -26,7 +27,8 @@ class Attention(nn.Module):
         self.attn_drop_rate = cfg.attn_drop_rate
         self.qkv = build_qkv(width, cfg.num_heads, cfg.qkv_bias, cfg.num_kv_heads)
         self.q_norm, self.k_norm = (
-            build_norm(norm_cfg, self.head_dims) if cfg.qk_norm else nn.Identity() for _ in range(2))
+            build_norm(norm_cfg, self.head_dims) if cfg.qk_norm else nn.Identity() for _ in range(2)
+        )
         self.norm = build_norm(norm_cfg, width) if cfg.attn_norm else nn.Identity()
         self.proj = nn.Linear(width, width, bias=cfg.proj_bias)
         self.drop = nn.Dropout(cfg.drop_rate)
@@ -34,25 +36,40 @@ class Attention(nn.Module):
 
     def reset_parameters(self) -> None:
         """Initialise as the authors do. They have separate layers for query, key and value."""
-        num_queries, num_others = self.proj.in_features, (self.qkv.weight.shape[0] - self.proj.in_features) // 2
-        for weight in (*self.qkv.weight.split((num_queries, num_others, num_others)), self.proj.weight):
+        num_queries, num_others = (
+            self.proj.in_features,
+            (self.qkv.weight.shape[0] - self.proj.in_features) // 2,
+        )
+        for weight in (
+            *self.qkv.weight.split((num_queries, num_others, num_others)),
+            self.proj.weight,
+        ):
             nn.init.xavier_uniform_(weight)
         for bias in (self.qkv.bias, self.proj.bias):
             if bias is not None:
                 nn.init.zeros_(bias)
 
-    def forward(self, x: Tensor, grid: Grid, num_queries: int | None = None, rotation: Tensor | None = None,
-                mask: Tensor | None = None) -> Tensor:
-        """Tokens (B, N, embed_dims) -> the same. With ``num_queries``, only the first tokens are computed.
+    def forward(
+        self,
+        x: Tensor,
+        grid: Grid,
+        num_queries: int | None = None,
+        rotation: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        """Tokens (B, N, embed_dims) -> the same, or only the first ``num_queries`` of them.
 
-        ``rotation`` is for :class:`~vit_plugin.models.layers.rotary_attention.RotaryAttention`. ``mask`` (B, 1, M, N)
-        is True where one of the first M tokens attends to one of the N tokens. All others attend to every token.
+        ``rotation`` is for :class:`~vit_plugin.models.layers.rotary_attention.RotaryAttention`.
+        ``mask`` (B, 1, M, N) is True where one of the first M tokens attends to one of the N
+        tokens. All others attend to every token.
         """
         q, k, v = self.project(x, rotation)  # (B, heads, N, head_dims) each
-        return self.output(self.attend(q[:, :, :num_queries], k, v, grid, self.current_drop_rate, mask))
+        return self.output(
+            self.attend(q[:, :, :num_queries], k, v, grid, self.current_drop_rate, mask)
+        )
 
     def weights(self, x: Tensor, grid: Grid, rotation: Tensor | None = None) -> Tensor:
-        """The attention weights (B, heads, N, N) of every query (rows) over every key (columns), without dropout.
+        """Attention weights (B, heads, N, N), queries in rows, keys in columns, without dropout.
 
         Args:
             x: the input of :meth:`forward`. In a block this is ``block.norm1`` of the tokens.
@@ -62,25 +79,34 @@ class Attention(nn.Module):
         q, k, _ = self.project(x, rotation)
         # With unit vectors as values, the output of attention is its weights.
         unit = torch.eye(x.shape[1], dtype=q.dtype, device=q.device)  # (N, N)
-        return self.attend(q, k, unit.expand(*q.shape[:2], -1, -1), grid, drop_rate=0.)
+        return self.attend(q, k, unit.expand(*q.shape[:2], -1, -1), grid, drop_rate=0.0)
 
     @property
     def current_drop_rate(self) -> float:
         """Dropout of the attention weights in the current mode, training or eval."""
-        return self.attn_drop_rate if self.training else 0.
+        return self.attn_drop_rate if self.training else 0.0
 
     def project(self, x: Tensor, rotation: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens (B, N, embed_dims) -> queries, keys and values, each (B, heads, N, head_dims)."""
         q, k, v = self.qkv(x).unflatten(-1, (3, self.num_heads, -1)).permute(2, 0, 3, 1, 4)
         return self.q_norm(q), self.k_norm(k), v
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, grid: Grid, drop_rate: float,
-               mask: Tensor | None = None) -> Tensor:
-        """Queries (B, heads, M, d), keys and values (B, heads, N, d) -> attended values (B, heads, M, d)."""
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        grid: Grid,
+        drop_rate: float,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        """Queries (B, heads, M, d), keys and values (B, heads, N, d) -> values (B, heads, M, d)."""
         if mask is None:
             return F.scaled_dot_product_attention(q, k, v, dropout_p=drop_rate)
         rows = mask.shape[2]  # the others have no mask, with which torch's kernels are slower
-        masked = F.scaled_dot_product_attention(q[:, :, :rows], k, v, attn_mask=mask, dropout_p=drop_rate)
+        masked = F.scaled_dot_product_attention(
+            q[:, :, :rows], k, v, attn_mask=mask, dropout_p=drop_rate
+        )
         others = F.scaled_dot_product_attention(q[:, :, rows:], k, v, dropout_p=drop_rate)
         return torch.cat((masked, others), dim=2)
 

@@ -24,12 +24,19 @@ class AttentionPool(nn.Module):
     Shape: (B, N, embed_dims) -> (B, embed_dims).
     """
 
-    def __init__(self, embed_dims: int, num_heads: int, feedforward_channels: int | None = None,
-                 numerics: str | dict = 'authors') -> None:
+    def __init__(
+        self,
+        embed_dims: int,
+        num_heads: int,
+        feedforward_channels: int | None = None,
+        numerics: str | dict = 'authors',
+    ) -> None:
         super().__init__()
         if embed_dims % num_heads:
             raise ConfigError(
-                f'in_channels={embed_dims} is not divisible by num_heads={num_heads}; change one of them.')
+                f'in_channels={embed_dims} is not divisible by num_heads={num_heads}; change one '
+                'of them.'
+            )
         numerics = get_numerics(numerics)
         self.num_heads = num_heads
         self.latent = nn.Parameter(torch.empty(1, 1, embed_dims))
@@ -49,8 +56,10 @@ class AttentionPool(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         heads = (self.num_heads, -1)
-        q = self.q(self.latent).expand(x.shape[0], -1, -1).unflatten(-1, heads).transpose(1, 2)  # (B, heads, 1, d)
-        k, v = self.kv(x).unflatten(-1, (2, *heads)).permute(2, 0, 3, 1, 4)  # 2 times (B, heads, N, d)
+        # (B, heads, 1, d).
+        q = self.q(self.latent).expand(x.shape[0], -1, -1).unflatten(-1, heads).transpose(1, 2)
+        # 2 times (B, heads, N, d).
+        k, v = self.kv(x).unflatten(-1, (2, *heads)).permute(2, 0, 3, 1, 4)
         x = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)  # (B, 1, embed_dims)
         x = self.proj(x)
         return (x + self.mlp(self.norm(x)))[:, 0]  # (B, embed_dims)

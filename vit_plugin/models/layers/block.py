@@ -14,9 +14,12 @@ from .window import RelativeWindowAttention, WindowAttention
 
 # By the positions in attention, and by whether it is within windows.
 ATTENTIONS: dict[tuple[str, bool], type[Attention]] = {
-    ('', False): Attention, ('', True): WindowAttention,
-    ('relative', False): RelativeAttention, ('relative', True): RelativeWindowAttention,
-    ('rotary', False): RotaryAttention, ('rotary', True): RotaryWindowAttention,
+    ('', False): Attention,
+    ('', True): WindowAttention,
+    ('relative', False): RelativeAttention,
+    ('relative', True): RelativeWindowAttention,
+    ('rotary', False): RotaryAttention,
+    ('rotary', True): RotaryWindowAttention,
 }
 
 
@@ -52,12 +55,20 @@ class TransformerBlock(nn.Module):
         self.norm2 = build_norm(cfg.numerics.norm_cfg, cfg.embed_dims)
         self.mlp = build_mlp(cfg)
         value = cfg.layer_scale_init_value
-        self.ls1, self.ls2 = (LayerScale(cfg.embed_dims, value) if value and wanted else nn.Identity()
-                              for wanted in (True, cfg.mlp_layer_scale))
+        self.ls1, self.ls2 = (
+            LayerScale(cfg.embed_dims, value) if value and wanted else nn.Identity()
+            for wanted in (True, cfg.mlp_layer_scale)
+        )
         self.drop_path = build_drop_path(cfg.drop_path_rate)
 
-    def forward(self, x: Tensor, grid: Grid, num_outputs: int | None = None,
-                rotation: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        grid: Grid,
+        num_outputs: int | None = None,
+        rotation: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
         attended = self.attn(self.norm1(x), grid, num_outputs, rotation, mask)
         x = x[:, :num_outputs] + self.drop_path(self.ls1(attended))  # Eq. 2
         return x + self.drop_path(self.ls2(self.mlp(self.norm2(x))))  # Eq. 3
@@ -73,5 +84,11 @@ def build_mlp(cfg: BlockCfg) -> Mlp:
     """The MLP of a block."""
     norm_cfg = cfg.numerics.norm_cfg
     return (GatedMlp if cfg.gated_mlp else Mlp)(
-        cfg.embed_dims, cfg.feedforward_channels, cfg.numerics.act_cfg, cfg.drop_rate, cfg.proj_bias,
-        norm_cfg if cfg.mlp_norm is True else None, norm_cfg if cfg.mlp_norm == 'input' else None)
+        cfg.embed_dims,
+        cfg.feedforward_channels,
+        cfg.numerics.act_cfg,
+        cfg.drop_rate,
+        cfg.proj_bias,
+        norm_cfg if cfg.mlp_norm is True else None,
+        norm_cfg if cfg.mlp_norm == 'input' else None,
+    )

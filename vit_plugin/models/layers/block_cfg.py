@@ -25,18 +25,19 @@ class BlockCfg(BlockOptions):
         drop_path_rate: probability of skipping each residual branch (arXiv:1603.09382).
         window_size: side of the windows in patches. None means global attention.
         rel_pos_grid: native grid (h, w) of relative positions. None means no relative positions.
-        rotary_planes: the planes of rotary positions, see :class:`~vit_plugin.models.layers.rotary.RotaryCfg`. None
-            means no rotary positions.
+        rotary_planes: the planes of rotary positions, see
+            :class:`~vit_plugin.models.layers.rotary.RotaryCfg`. None means no rotary positions.
 
     Raises:
         ConfigError: for parts that cannot be combined.
     """
+
     embed_dims: int
     num_heads: int
     feedforward_channels: int
     numerics: Numerics = NUMERICS['authors']
-    drop_rate: float = 0.
-    drop_path_rate: float = 0.
+    drop_rate: float = 0.0
+    drop_path_rate: float = 0.0
     window_size: int | None = None
     rel_pos_grid: Grid | None = None
     rotary_planes: str | None = None
@@ -44,18 +45,32 @@ class BlockCfg(BlockOptions):
     def __post_init__(self) -> None:
         groups = self.num_kv_heads or self.num_heads
         if self.num_heads % groups:
-            raise ConfigError(f'encoder: num_kv_heads={groups} does not divide the {self.num_heads} heads of the '
-                              'queries; change it.')
+            raise ConfigError(
+                f'encoder: num_kv_heads={groups} does not divide the {self.num_heads} heads of the '
+                'queries; change it.'
+            )
         if groups != self.num_heads and self.qkv_bias == 'qv':
-            raise ConfigError("encoder: qkv_bias='qv' needs as many heads of keys as of queries; leave out "
-                              'num_kv_heads, or give qkv_bias=True or False.')
+            raise ConfigError(
+                "encoder: qkv_bias='qv' needs as many heads of keys as of queries; leave out "
+                'num_kv_heads, or give qkv_bias=True or False.'
+            )
         if self.rel_pos_grid and self.rotary_planes:
-            raise ConfigError('pos_embed: attention has relative or rotary positions; leave out one of them.')
+            raise ConfigError(
+                'pos_embed: attention has relative or rotary positions; leave out one of them.'
+            )
 
 
-def block_cfgs(sizes: Arch, options: EncoderOptions, blocks: Sequence[BlockOptions], numerics: Numerics,
-               drop_rate: float, drop_path_rate: float, num_prefix_tokens: int, rel_pos_grid: Grid | None,
-               rotary_planes: str | None) -> list[BlockCfg]:
+def block_cfgs(
+    sizes: Arch,
+    options: EncoderOptions,
+    blocks: Sequence[BlockOptions],
+    numerics: Numerics,
+    drop_rate: float,
+    drop_path_rate: float,
+    num_prefix_tokens: int,
+    rel_pos_grid: Grid | None,
+    rotary_planes: str | None,
+) -> list[BlockCfg]:
     """The configs of all blocks of an arch.
 
     Args:
@@ -63,8 +78,8 @@ def block_cfgs(sizes: Arch, options: EncoderOptions, blocks: Sequence[BlockOptio
         options, blocks: see :func:`~vit_plugin.arguments.encoder.read_options`.
         drop_path_rate: rate of the last block. It grows linearly from 0 in the first block.
         num_prefix_tokens: number of tokens that no window may have.
-        numerics, drop_rate, rel_pos_grid, rotary_planes: see :class:`BlockCfg`. In windows, relative positions have the
-            grid of a window.
+        numerics, drop_rate, rel_pos_grid, rotary_planes: see :class:`BlockCfg`. In windows,
+            relative positions have the grid of a window.
 
     Raises:
         ConfigError: see :class:`BlockCfg`. Also for windows with tokens before the patches.
@@ -72,11 +87,22 @@ def block_cfgs(sizes: Arch, options: EncoderOptions, blocks: Sequence[BlockOptio
     number = sizes.num_layers
     windows = options.window.sizes(number) if options.window else [None] * number
     if options.window and num_prefix_tokens:
-        raise ConfigError('encoder: a token before the patches is in no window; set with_cls_token=False, and give '
-                          'no dist_token or reg_token.')
-    return [BlockCfg(
-        **asdict(block), embed_dims=sizes.embed_dims, num_heads=sizes.num_heads,
-        feedforward_channels=sizes.feedforward_channels, numerics=numerics, drop_rate=drop_rate,
-        drop_path_rate=drop_path_rate * i / max(number - 1, 1), window_size=window,
-        rel_pos_grid=(window, window) if rel_pos_grid and window else rel_pos_grid, rotary_planes=rotary_planes)
-        for i, (block, window) in enumerate(zip(blocks, windows, strict=True))]
+        raise ConfigError(
+            'encoder: a token before the patches is in no window; set with_cls_token=False, and '
+            'give no dist_token or reg_token.'
+        )
+    return [
+        BlockCfg(
+            **asdict(block),
+            embed_dims=sizes.embed_dims,
+            num_heads=sizes.num_heads,
+            feedforward_channels=sizes.feedforward_channels,
+            numerics=numerics,
+            drop_rate=drop_rate,
+            drop_path_rate=drop_path_rate * i / max(number - 1, 1),
+            window_size=window,
+            rel_pos_grid=(window, window) if rel_pos_grid and window else rel_pos_grid,
+            rotary_planes=rotary_planes,
+        )
+        for i, (block, window) in enumerate(zip(blocks, windows, strict=True))
+    ]

@@ -23,25 +23,33 @@ class Level(NamedTuple):
         size: rows and columns (h, w).
         stride: pixels per element along each side.
     """
+
     size: Grid
     stride: int
 
     def centres(self, like: Tensor) -> Tensor:
-        """The centres (h*w, 2) of the elements in pixels, x before y, with the device and dtype of ``like``."""
-        y, x = (self.stride * (torch.arange(side, device=like.device, dtype=like.dtype) + 0.5) for side in self.size)
+        """Element centres (h*w, 2) in pixels, x before y, with the device and dtype of ``like``."""
+        y, x = (
+            self.stride * (torch.arange(side, device=like.device, dtype=like.dtype) + 0.5)
+            for side in self.size
+        )
         y, x = torch.meshgrid(y, x, indexing='ij')
         return torch.stack((x, y), dim=-1).flatten(0, 1)
 
 
-def deformable_attention(value: Tensor, sizes: Sequence[Grid], locations: Tensor, weights: Tensor) -> Tensor:
+def deformable_attention(
+    value: Tensor, sizes: Sequence[Grid], locations: Tensor, weights: Tensor
+) -> Tensor:
     """The weighted sum of bilinear samples of maps (arXiv:2010.04159, Eq. 3, the inner sums).
 
     A sample outside of its map is zero, and near its border it fades to zero.
 
     Args:
-        value: the elements of all maps in raster order, one map after the other (B, sum of h*w, heads, d).
+        value: the elements of all maps in raster order, one map after the other (B, sum of h*w,
+            heads, d).
         sizes: rows and columns (h, w) of each map.
-        locations: where to sample, x and y as fractions of a map's size (B, queries, heads, maps, points, 2).
+        locations: where to sample, x and y as fractions of a map's size (B, queries, heads, maps,
+            points, 2).
         weights: the weight of each sample (B, queries, heads, maps, points).
 
     Returns:
@@ -50,8 +58,11 @@ def deformable_attention(value: Tensor, sizes: Sequence[Grid], locations: Tensor
     batch, _, heads, _ = value.shape
     dtype = torch.promote_types(value.dtype, torch.float32)  # bfloat16 counts only to 256
     out = torch.zeros((), dtype=dtype, device=value.device)
-    for k, (size, elements) in enumerate(zip(sizes, value.split([h * w for h, w in sizes], dim=1), strict=True)):
-        image = elements.permute(0, 2, 3, 1).flatten(0, 1).unflatten(2, size).to(dtype)  # (B * heads, d, h, w)
+    for k, (size, elements) in enumerate(
+        zip(sizes, value.split([h * w for h, w in sizes], dim=1), strict=True)
+    ):
+        # (B * heads, d, h, w).
+        image = elements.permute(0, 2, 3, 1).flatten(0, 1).unflatten(2, size).to(dtype)
         # From -1 to 1. Beyond 3 all is zero, and infinite locations would make NaN of it.
         at = (2 * locations[:, :, :, k].transpose(1, 2).flatten(0, 1).to(dtype) - 1).clamp(-3, 3)
         samples = F.grid_sample(image, at, align_corners=False)  # (B * heads, d, queries, points)
@@ -61,7 +72,7 @@ def deformable_attention(value: Tensor, sizes: Sequence[Grid], locations: Tensor
 
 
 class PointAttention(nn.Module):
-    """Attention to a few points of several maps, which the query chooses (arXiv:2010.04159, Section 4.1).
+    """Attention to a few query-chosen points of several maps (arXiv:2010.04159, Section 4.1).
 
     A subclass says in its ``forward`` where the points are.
 
@@ -76,14 +87,22 @@ class PointAttention(nn.Module):
         ConfigError: if the heads do not divide a width.
     """
 
-    def __init__(self, embed_dims: int, num_heads: int, num_levels: int, num_points: int = 4,
-                 value_ratio: float = 1.) -> None:
+    def __init__(
+        self,
+        embed_dims: int,
+        num_heads: int,
+        num_levels: int,
+        num_points: int = 4,
+        value_ratio: float = 1.0,
+    ) -> None:
         super().__init__()
         value_dims = int(embed_dims * value_ratio)
         if embed_dims % num_heads or value_dims % num_heads or not value_dims:
-            raise ConfigError(f'attention: num_heads={num_heads} does not divide the width {embed_dims} and the '
-                              f'{value_dims} channels of the values (value_ratio={value_ratio}); change num_heads or '
-                              'value_ratio.')
+            raise ConfigError(
+                f'attention: num_heads={num_heads} does not divide the width {embed_dims} and the '
+                f'{value_dims} channels of the values (value_ratio={value_ratio}); change '
+                'num_heads or value_ratio.'
+            )
         self.num_heads, self.num_levels, self.num_points = num_heads, num_levels, num_points
         samples = num_heads * num_levels * num_points
         self.sampling_offsets = nn.Linear(embed_dims, 2 * samples)
@@ -93,7 +112,7 @@ class PointAttention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialise as the authors do. Head k looks in the direction k, point i at the distance i + 1."""
+        """Initialise as the authors do: head k looks in direction k, point i at distance i + 1."""
         for layer in (self.value_proj, self.output_proj):
             nn.init.xavier_uniform_(layer.weight)
         for layer in (self.sampling_offsets, self.attention_weights):
@@ -101,26 +120,40 @@ class PointAttention(nn.Module):
         for layer in (self.attention_weights, self.value_proj, self.output_proj):
             nn.init.zeros_(layer.bias)
         like = self.sampling_offsets.bias
-        angle = torch.arange(self.num_heads, dtype=torch.float32, device=like.device) * (2 * math.pi / self.num_heads)
+        angle = torch.arange(self.num_heads, dtype=torch.float32, device=like.device) * (
+            2 * math.pi / self.num_heads
+        )
         direction = torch.stack((angle.cos(), angle.sin()), dim=-1)
         direction = direction / direction.abs().amax(dim=-1, keepdim=True)
         distance = torch.arange(1, self.num_points + 1, device=like.device)
-        offsets = (direction[:, None] * distance[:, None])[:, None].expand(-1, self.num_levels, -1, -1)
+        offsets = (direction[:, None] * distance[:, None])[:, None].expand(
+            -1, self.num_levels, -1, -1
+        )
         with torch.no_grad():
             like.copy_(offsets.flatten())
 
     def offsets(self, query: Tensor) -> Tensor:
-        """Queries (B, queries, C) -> where each head looks (B, queries, heads, maps, points, 2), x before y."""
-        return self.sampling_offsets(query).unflatten(-1, (self.num_heads, self.num_levels, self.num_points, 2))
+        """Queries (B, queries, C) -> offsets (B, queries, heads, maps, points, 2), x before y."""
+        return self.sampling_offsets(query).unflatten(
+            -1, (self.num_heads, self.num_levels, self.num_points, 2)
+        )
 
-    def attend(self, query: Tensor, maps: Tensor, locations: Tensor, sizes: Sequence[Grid],
-               padding: Tensor | None = None) -> Tensor:
+    def attend(
+        self,
+        query: Tensor,
+        maps: Tensor,
+        locations: Tensor,
+        sizes: Sequence[Grid],
+        padding: Tensor | None = None,
+    ) -> Tensor:
         """Queries (B, queries, C) -> (B, queries, C).
 
         Args:
             query: the queries.
-            maps: the elements of all maps in raster order, one map after the other (B, sum of h*w, C).
-            locations: the points, as fractions of a map's size (B, queries, heads, maps, points, 2).
+            maps: the elements of all maps in raster order, one map after the other (B, sum of h*w,
+                C).
+            locations: the points, as fractions of a map's size (B, queries, heads, maps, points,
+                2).
             sizes: rows and columns (h, w) of each map.
             padding: the elements without an image (B, sum of h*w), whose values are zero.
         """
@@ -128,15 +161,21 @@ class PointAttention(nn.Module):
         if padding is not None:
             value = value.masked_fill(padding[..., None], 0)
         weights = self.attention_weights(query).unflatten(-1, (self.num_heads, -1)).softmax(dim=-1)
-        out = deformable_attention(value.unflatten(-1, (self.num_heads, -1)), sizes, locations,
-                                   weights.unflatten(-1, (self.num_levels, -1)))
+        out = deformable_attention(
+            value.unflatten(-1, (self.num_heads, -1)),
+            sizes,
+            locations,
+            weights.unflatten(-1, (self.num_levels, -1)),
+        )
         return self.output_proj(out)
 
 
 class DeformableAttention(PointAttention):
     """Attention around the position of each query, at distances in elements of each map."""
 
-    def forward(self, query: Tensor, points: Tensor, maps: Tensor, levels: Sequence[Level]) -> Tensor:
+    def forward(
+        self, query: Tensor, points: Tensor, maps: Tensor, levels: Sequence[Level]
+    ) -> Tensor:
         """Queries (B, queries, C) -> (B, queries, C).
 
         Args:
@@ -154,7 +193,9 @@ class DeformableAttention(PointAttention):
 class BoxAttention(PointAttention):
     """Attention around the box of each query, at distances in parts of its sides (Appendix A.4)."""
 
-    def forward(self, query: Tensor, boxes: Tensor, maps: Tensor, sizes: Sequence[Grid], padding: Tensor) -> Tensor:
+    def forward(
+        self, query: Tensor, boxes: Tensor, maps: Tensor, sizes: Sequence[Grid], padding: Tensor
+    ) -> Tensor:
         """Queries (B, queries, C) -> (B, queries, C).
 
         Args:

@@ -7,11 +7,12 @@ from torch import Tensor, nn
 class DropPath(nn.Module):
     """Leave out a residual branch for some samples of a batch (stochastic depth, arXiv:1603.09382).
 
-    It computes what timm's does, but the rate is a tensor. ``torch.compile`` makes one graph for each number that it
-    meets in the code, and each block of an encoder has another rate.
+    It computes what timm's does, but the rate is a tensor. ``torch.compile`` makes one graph for
+    each number that it meets in the code, and each block of an encoder has another rate.
 
     Args:
-        drop_prob: probability that the branch is left out. The others are divided by ``1 - drop_prob``.
+        drop_prob: probability that the branch is left out. The others are divided by ``1 -
+            drop_prob``.
 
     Shape: (B, ...) -> the same.
     """
@@ -24,7 +25,7 @@ class DropPath(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
             return x
-        kept = torch.rand(x.shape[:1] + (1, ) * (x.ndim - 1), device=x.device) < self.keep_prob
+        kept = torch.rand(x.shape[:1] + (1,) * (x.ndim - 1), device=x.device) < self.keep_prob
         return x * (kept / self.keep_prob).to(x.dtype)
 
     def extra_repr(self) -> str:

@@ -15,23 +15,35 @@ class Encoder(nn.ModuleList):
     Args:
         blocks: all blocks up to the last output.
         out_indices: the blocks whose output is returned, in ascending order.
-        with_cp: recompute each block in the backward pass, see :func:`~vit_plugin.models.layers.recompute.recomputed`.
+        with_cp: recompute each block in the backward pass, see
+            :func:`~vit_plugin.models.layers.recompute.recomputed`.
     """
 
-    def __init__(self, blocks: Sequence[TransformerBlock], out_indices: Sequence[int],
-                 with_cp: Recompute = False) -> None:
+    def __init__(
+        self,
+        blocks: Sequence[TransformerBlock],
+        out_indices: Sequence[int],
+        with_cp: Recompute = False,
+    ) -> None:
         super().__init__(blocks)
         self.out_indices, self.with_cp = tuple(out_indices), with_cp
 
-    def forward(self, x: Tensor, grid: Grid, num_outputs: int | None = None,
-                rotations: Sequence[Tensor | None] | None = None) -> list[Tensor]:
-        """Tokens (B, N, C) -> a list of tokens (B, num_outputs or N, C), one for each of ``out_indices``.
+    def forward(
+        self,
+        x: Tensor,
+        grid: Grid,
+        num_outputs: int | None = None,
+        rotations: Sequence[Tensor | None] | None = None,
+    ) -> list[Tensor]:
+        """Tokens (B, N, C) -> list of tokens (B, num_outputs or N, C), one per ``out_indices``.
 
         Args:
             x: the tokens. The last h*w of them are the patches of ``grid``.
             grid: rows and columns of patches (h, w).
-            num_outputs: number of leading tokens to return; None for all. The last block does not compute the others.
-            rotations: rotary positions, one for each block, see :class:`~vit_plugin.models.layers.rotary.Rotary`.
+            num_outputs: number of leading tokens to return; None for all. The last block does not
+                compute the others.
+            rotations: rotary positions, one for each block, see
+                :class:`~vit_plugin.models.layers.rotary.Rotary`.
         """
         outs, first = [], 0
         for last in self.out_indices:
@@ -41,12 +53,20 @@ class Encoder(nn.ModuleList):
             first = last + 1
         return outs
 
-    def through(self, x: Tensor, grid: Grid, start: int, stop: int, num_outputs: int | None = None,
-                rotations: Sequence[Tensor | None] | None = None, mask: Tensor | None = None) -> Tensor:
-        """Run the blocks ``start`` to ``stop - 1``: tokens (B, N, C) -> tokens (B, num_outputs or N, C).
+    def through(
+        self,
+        x: Tensor,
+        grid: Grid,
+        start: int,
+        stop: int,
+        num_outputs: int | None = None,
+        rotations: Sequence[Tensor | None] | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        """Run blocks ``start`` to ``stop - 1``: tokens (B, N, C) -> (B, num_outputs or N, C).
 
-        Only the last of these blocks leaves tokens out. See :meth:`forward`, and for the mask of these blocks
-        :meth:`~vit_plugin.models.layers.attention.Attention.forward`.
+        Only the last of these blocks leaves tokens out. See :meth:`forward`, and for the mask of
+        these blocks :meth:`~vit_plugin.models.layers.attention.Attention.forward`.
         """
         for i in range(start, stop):
             rotation = rotations[i] if rotations else None
@@ -55,4 +75,8 @@ class Encoder(nn.ModuleList):
         return x
 
     def __getitem__(self, index: int | slice) -> nn.Module:
-        return nn.ModuleList(list(self)[index]) if isinstance(index, slice) else super().__getitem__(index)
+        return (
+            nn.ModuleList(list(self)[index])
+            if isinstance(index, slice)
+            else super().__getitem__(index)
+        )

@@ -11,8 +11,12 @@ from .numerics import build_activation
 from .std_conv import lecun_normal_
 
 
-def head_layers(num_classes: int, in_channels: int, hidden_dim: int | None = None,
-                act_cfg: Mapping[str, Any] = dict(type='Tanh')) -> nn.Sequential:
+def head_layers(
+    num_classes: int,
+    in_channels: int,
+    hidden_dim: int | None = None,
+    act_cfg: Mapping[str, Any] = dict(type='Tanh'),
+) -> nn.Sequential:
     """Linear, or pre-logits with their activation and Linear (arXiv:2010.11929, Section 3.1).
 
     Args:
@@ -30,11 +34,12 @@ def head_layers(num_classes: int, in_channels: int, hidden_dim: int | None = Non
 
 
 def reset_head(layers: nn.Sequential, prior_prob: float | None = None) -> None:
-    """Initialise :func:`head_layers` as the authors do: the classifier at zero, the pre-logits as flax.
+    """Initialise :func:`head_layers` as the authors do: zero classifier, pre-logits as in flax.
 
     Args:
         layers: the layers.
-        prior_prob: the probability of each class at the start, for a sigmoid loss. None means a bias of zero.
+        prior_prob: the probability of each class at the start, for a sigmoid loss. None means a
+            bias of zero.
     """
     for name, layer in layers.named_children():
         if name == 'pre_logits':
@@ -42,4 +47,4 @@ def reset_head(layers: nn.Sequential, prior_prob: float | None = None) -> None:
             nn.init.zeros_(layer.bias)
         elif name == 'head':
             nn.init.zeros_(layer.weight)
-            nn.init.constant_(layer.bias, log(prior_prob / (1 - prior_prob)) if prior_prob else 0.)
+            nn.init.constant_(layer.bias, log(prior_prob / (1 - prior_prob)) if prior_prob else 0.0)

@@ -1,4 +1,4 @@
-"""The exchange between a transformer's tokens and a pyramid of maps (ViT-Adapter, arXiv:2205.08534, Section 3.3)."""
+"""Exchange between tokens and a pyramid of maps (ViT-Adapter, arXiv:2205.08534, Section 3.3)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -35,12 +35,16 @@ class Injector(nn.Module):
         self.query_norm = nn.LayerNorm(embed_dims, eps=EPS)
         self.feat_norm = nn.LayerNorm(embed_dims, eps=EPS)
         self.attn = DeformableAttention(embed_dims, **attention)
-        self.gamma = nn.Parameter(torch.full((embed_dims, ), float(init_value)))
+        self.gamma = nn.Parameter(torch.full((embed_dims,), float(init_value)))
 
-    def forward(self, patches: Tensor, patch_level: Level, pyramid: Tensor, levels: Sequence[Level]) -> Tensor:
+    def forward(
+        self, patches: Tensor, patch_level: Level, pyramid: Tensor, levels: Sequence[Level]
+    ) -> Tensor:
         """Patches (B, h*w, C) and the pyramid (B, elements, C) -> patches (B, h*w, C)."""
         points = centres([patch_level], patches)
-        return patches + self.gamma * self.attn(self.query_norm(patches), points, self.feat_norm(pyramid), levels)
+        return patches + self.gamma * self.attn(
+            self.query_norm(patches), points, self.feat_norm(pyramid), levels
+        )
 
 
 class Extractor(nn.Module):
@@ -48,12 +52,15 @@ class Extractor(nn.Module):
 
     Args:
         embed_dims: width of the tokens and of the pyramid.
-        ffn_ratio: hidden width of the feed-forward network, as a fraction of ``embed_dims``. 0 leaves it out.
+        ffn_ratio: hidden width of the feed-forward network, as a fraction of ``embed_dims``. 0
+            leaves it out.
         drop_path_rate: probability of skipping the feed-forward network.
         **attention: see :class:`Injector`.
     """
 
-    def __init__(self, embed_dims: int, ffn_ratio: float, drop_path_rate: float, **attention: Any) -> None:
+    def __init__(
+        self, embed_dims: int, ffn_ratio: float, drop_path_rate: float, **attention: Any
+    ) -> None:
         super().__init__()
         self.query_norm = nn.LayerNorm(embed_dims, eps=EPS)
         self.feat_norm = nn.LayerNorm(embed_dims, eps=EPS)
@@ -63,10 +70,14 @@ class Extractor(nn.Module):
         self.ffn_norm = nn.LayerNorm(embed_dims, eps=EPS) if hidden else nn.Identity()
         self.drop_path = build_drop_path(drop_path_rate)
 
-    def forward(self, pyramid: Tensor, levels: Sequence[Level], patches: Tensor, patch_level: Level) -> Tensor:
+    def forward(
+        self, pyramid: Tensor, levels: Sequence[Level], patches: Tensor, patch_level: Level
+    ) -> Tensor:
         """The pyramid (B, elements, C) and patches (B, h*w, C) -> the pyramid (B, elements, C)."""
         points = centres(levels, pyramid)
-        x = pyramid + self.attn(self.query_norm(pyramid), points, self.feat_norm(patches), [patch_level])
+        x = pyramid + self.attn(
+            self.query_norm(pyramid), points, self.feat_norm(patches), [patch_level]
+        )
         return x if self.ffn is None else x + self.drop_path(self.ffn(self.ffn_norm(x), levels))
 
 
@@ -79,7 +90,9 @@ class PyramidConv(nn.Module):
         init_conv(self.dwconv)
 
     def forward(self, pyramid: Tensor, levels: Sequence[Level]) -> Tensor:
-        return torch.cat([self.dwconv(x).flatten(2).transpose(1, 2) for x in to_maps(pyramid, levels)], dim=1)
+        return torch.cat(
+            [self.dwconv(x).flatten(2).transpose(1, 2) for x in to_maps(pyramid, levels)], dim=1
+        )
 
 
 class ConvFFN(nn.Module):
@@ -102,12 +115,14 @@ class ConvFFN(nn.Module):
 def to_maps(pyramid: Tensor, levels: Sequence[Level]) -> list[Tensor]:
     """A pyramid (B, elements, C) -> its maps (B, C, h, w)."""
     parts = pyramid.split([level.size[0] * level.size[1] for level in levels], dim=1)
-    return [part.transpose(1, 2).unflatten(2, level.size).contiguous()
-            for part, level in zip(parts, levels, strict=True)]
+    return [
+        part.transpose(1, 2).unflatten(2, level.size).contiguous()
+        for part, level in zip(parts, levels, strict=True)
+    ]
 
 
 class Interaction(nn.Module):
-    """Interaction around a group of the transformer's blocks: an injector before it, extractors after it.
+    """Interaction around a group of transformer blocks: injector before, extractors after.
 
     Args:
         embed_dims: width of the tokens and of the pyramid.
@@ -116,28 +131,49 @@ class Interaction(nn.Module):
         init_value: see :class:`Injector`. None leaves out the injector.
         with_cp: recompute injector and extractors in the backward pass to save memory.
         ffn_ratio, drop_path_rate: see :class:`Extractor`.
-        **attention: ``num_heads``, ``num_points`` and ``value_ratio``, see :class:`DeformableAttention`.
+        **attention: ``num_heads``, ``num_points`` and ``value_ratio``, see
+            :class:`DeformableAttention`.
     """
 
-    def __init__(self, embed_dims: int, num_levels: int, num_extractors: int, init_value: float | None,
-                 with_cp: Recompute, ffn_ratio: float, drop_path_rate: float, **attention: Any) -> None:
+    def __init__(
+        self,
+        embed_dims: int,
+        num_levels: int,
+        num_extractors: int,
+        init_value: float | None,
+        with_cp: Recompute,
+        ffn_ratio: float,
+        drop_path_rate: float,
+        **attention: Any,
+    ) -> None:
         super().__init__()
         self.with_cp = with_cp
-        self.injector = None if init_value is None else Injector(
-            embed_dims, init_value, num_levels=num_levels, **attention)
-        extractors = [Extractor(embed_dims, ffn_ratio, drop_path_rate, **attention) for _ in range(num_extractors)]
-        self.extractor, self.extra_extractors = extractors[0], nn.ModuleList(extractors[1:])  # the authors' names
+        self.injector = (
+            None
+            if init_value is None
+            else Injector(embed_dims, init_value, num_levels=num_levels, **attention)
+        )
+        extractors = [
+            Extractor(embed_dims, ffn_ratio, drop_path_rate, **attention)
+            for _ in range(num_extractors)
+        ]
+        # The authors' names.
+        self.extractor, self.extra_extractors = extractors[0], nn.ModuleList(extractors[1:])
 
-    def inject(self, x: Tensor, patch_level: Level, pyramid: Tensor, levels: Sequence[Level]) -> Tensor:
-        """Tokens (B, prefix + h*w, C) -> tokens of the same shape. Those before the patches stay as they are."""
+    def inject(
+        self, x: Tensor, patch_level: Level, pyramid: Tensor, levels: Sequence[Level]
+    ) -> Tensor:
+        """Tokens (B, prefix + h*w, C) -> same shape, the tokens before the patches unchanged."""
         if self.injector is None:
             return x
         h, w = patch_level.size
-        prefix, patches = x[:, :x.shape[1] - h * w], x[:, x.shape[1] - h * w:]
+        prefix, patches = x[:, : x.shape[1] - h * w], x[:, x.shape[1] - h * w :]
         patches = recomputed(self.with_cp, self.injector, patches, patch_level, pyramid, levels)
         return torch.cat((prefix, patches), dim=1)
 
-    def extract(self, pyramid: Tensor, levels: Sequence[Level], patches: Tensor, patch_level: Level) -> Tensor:
+    def extract(
+        self, pyramid: Tensor, levels: Sequence[Level], patches: Tensor, patch_level: Level
+    ) -> Tensor:
         """The pyramid (B, elements, C) and patches (B, h*w, C) -> the pyramid (B, elements, C)."""
         for extractor in (self.extractor, *self.extra_extractors):
             pyramid = recomputed(self.with_cp, extractor, pyramid, levels, patches, patch_level)

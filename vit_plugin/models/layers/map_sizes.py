@@ -14,12 +14,14 @@ def other_sizes(model: nn.Module, strides: Sequence[int], in_channels: int = 3) 
     """Compare a model's maps with its strides, on the meta device, where nothing is computed.
 
     Args:
-        model: images (B, in_channels, H, W) -> a map (B, C, H / stride, W / stride) for each stride.
+        model: images (B, in_channels, H, W) -> a map (B, C, H / stride, W / stride) for each
+            stride.
         strides: pixels per element of each map, as stated.
         in_channels: channels of the images.
 
     Returns:
-        The first difference in words. Empty if there is none. A size that the model does not take shows none.
+        The first difference in words. Empty if there is none. A size that the model does not take
+        shows none.
     """
     for rows, columns in TRIED:
         height, width = rows * max(strides), columns * max(strides)

@@ -1,4 +1,4 @@
-"""Queries among the tokens of an encoder, and the masks and classes that become of them (arXiv:2503.19108)."""
+"""Queries among the tokens of an encoder, and their masks and classes (arXiv:2503.19108)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -30,28 +30,38 @@ class UpscaleBlock(nn.Module):
 
 
 class MaskQueries(nn.Module):
-    """Queries that run through blocks together with the tokens of an image (arXiv:2503.19108, Section 3.2).
+    """Queries that pass through blocks with image tokens (arXiv:2503.19108, Section 3.2).
 
-    In training, each of these blocks is preceded by a prediction, and a query attends only to the patches of its own
-    mask. ``attn_mask_probs`` are the probabilities of that, one for each block. Where one is below 1, some queries
-    attend to all patches. In eval mode there are masks only if a probability is above 0. The names of the parameters
-    are the authors'.
+    In training, each of these blocks is preceded by a prediction, and a query attends only to the
+    patches of its own mask. ``attn_mask_probs`` are the probabilities of that, one for each block.
+    Where one is below 1, some queries attend to all patches. In eval mode there are masks only if a
+    probability is above 0. The names of the parameters are the authors'.
 
     Args:
         embed_dims: width of the tokens.
         num_queries: number of queries.
         num_classes: number of classes. The last logit, after theirs, means that there is no object.
         num_blocks: number of blocks that have the queries.
-        stride: pixels of a patch. Masks have a stride of 4 to 7 pixels, those of patches of less than 8 half of theirs.
+        stride: pixels of a patch. Masks have a stride of 4 to 7 pixels, those of patches of less
+            than 8 half of theirs.
     """
 
-    def __init__(self, embed_dims: int, num_queries: int, num_classes: int, num_blocks: int, stride: int) -> None:
+    def __init__(
+        self, embed_dims: int, num_queries: int, num_classes: int, num_blocks: int, stride: int
+    ) -> None:
         super().__init__()
         self.q = nn.Embedding(num_queries, embed_dims)
         self.class_head = nn.Linear(embed_dims, num_classes + 1)
-        self.mask_head = nn.Sequential(nn.Linear(embed_dims, embed_dims), nn.GELU(), nn.Linear(embed_dims, embed_dims),
-                                       nn.GELU(), nn.Linear(embed_dims, embed_dims))
-        self.upscale = nn.Sequential(*(UpscaleBlock(embed_dims) for _ in range(max(1, int(math.log2(stride)) - 2))))
+        self.mask_head = nn.Sequential(
+            nn.Linear(embed_dims, embed_dims),
+            nn.GELU(),
+            nn.Linear(embed_dims, embed_dims),
+            nn.GELU(),
+            nn.Linear(embed_dims, embed_dims),
+        )
+        self.upscale = nn.Sequential(
+            *(UpscaleBlock(embed_dims) for _ in range(max(1, int(math.log2(stride)) - 2)))
+        )
         self.register_buffer('attn_mask_probs', torch.empty(num_blocks))
         self.register_load_state_dict_pre_hook(_see_probs)
         self.reset_parameters()
@@ -67,15 +77,27 @@ class MaskQueries(nn.Module):
         self.masked_in_eval = any(probs)
 
     def forward(self, x: Tensor, grid: Grid) -> Prediction:
-        """Normed tokens (B, Q + N, C) -> classes (B, Q, num_classes + 1) and masks (B, Q, H, W), both logits."""
-        queries = x[:, :self.q.num_embeddings]
-        patches = x[:, -grid[0] * grid[1]:].transpose(1, 2).unflatten(2, grid)  # (B, C, h, w)
+        """Normed tokens (B, Q + N, C) -> classes (B, Q, num_classes + 1), masks (B, Q, H, W).
+
+        Both are logits.
+        """
+        queries = x[:, : self.q.num_embeddings]
+        patches = x[:, -grid[0] * grid[1] :].transpose(1, 2).unflatten(2, grid)  # (B, C, h, w)
         masks = torch.einsum('bqc,bchw->bqhw', self.mask_head(queries), self.upscale(patches))
         return self.class_head(queries), masks
 
-    def decode(self, blocks: Encoder, x: Tensor, grid: Grid, start: int, norm: Callable[[Tensor], Tensor],
-               rotations: Sequence[Tensor | None] | None = None) -> list[Prediction]:
-        """Run the blocks from ``start`` on with the queries first. Returns all predictions, the final one last.
+    def decode(
+        self,
+        blocks: Encoder,
+        x: Tensor,
+        grid: Grid,
+        start: int,
+        norm: Callable[[Tensor], Tensor],
+        rotations: Sequence[Tensor | None] | None = None,
+    ) -> list[Prediction]:
+        """Run the blocks from ``start`` on with the queries first; return all predictions in order.
+
+        The final prediction is the last.
 
         Args:
             blocks: the encoder.
@@ -91,13 +113,18 @@ class MaskQueries(nn.Module):
             mask = None
             if self.training or self.masked_in_eval:
                 before.append(self(norm(x), grid))
-                mask = self.attention_mask(before[-1][1], grid, x.shape[1], self.attn_mask_probs[i - start])
+                mask = self.attention_mask(
+                    before[-1][1], grid, x.shape[1], self.attn_mask_probs[i - start]
+                )
             x = blocks.through(x, grid, i, i + 1, rotations=rotations, mask=mask)
         return [*before, self(norm(x), grid)]
 
     @torch.no_grad()
     def attention_mask(self, masks: Tensor, grid: Grid, num_tokens: int, prob: Tensor) -> Tensor:
-        """Attention mask of the queries, (B, 1, Q, Q + N): the patches of their masks and all other tokens."""
+        """The attention mask (B, 1, Q, Q + N) of the queries.
+
+        A query attends to the patches of its mask and to all other tokens.
+        """
         inside = F.interpolate(masks, grid, mode='bilinear').flatten(2) > 0  # (B, Q, h*w)
         unmasked = torch.rand(inside.shape[:2], device=inside.device) >= prob
         inside = inside | unmasked[..., None]

@@ -17,7 +17,8 @@ class Mlp(nn.Module):
         act_cfg: the activation.
         drop_rate: dropout after each layer.
         bias: whether the layers have a bias.
-        norm_cfg: norm of the hidden values before the second layer (sub-LN, arXiv:2210.06423). None for no norm.
+        norm_cfg: norm of the hidden values before the second layer (sub-LN, arXiv:2210.06423). None
+            for no norm.
         input_norm_cfg: norm of the tokens before the first layer, as in ViTamin. None for no norm.
 
     Shape: (..., embed_dims) -> (..., embed_dims).
@@ -25,11 +26,20 @@ class Mlp(nn.Module):
 
     halves = 1  # parts of fc1's output, each ``feedforward_channels`` wide
 
-    def __init__(self, embed_dims: int, feedforward_channels: int, act_cfg: Mapping[str, Any],
-                 drop_rate: float = 0., bias: bool = True, norm_cfg: Mapping[str, Any] | None = None,
-                 input_norm_cfg: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        embed_dims: int,
+        feedforward_channels: int,
+        act_cfg: Mapping[str, Any],
+        drop_rate: float = 0.0,
+        bias: bool = True,
+        norm_cfg: Mapping[str, Any] | None = None,
+        input_norm_cfg: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__()
-        self.input_norm = build_norm(input_norm_cfg, embed_dims) if input_norm_cfg else nn.Identity()
+        self.input_norm = (
+            build_norm(input_norm_cfg, embed_dims) if input_norm_cfg else nn.Identity()
+        )
         self.fc1 = nn.Linear(embed_dims, self.halves * feedforward_channels, bias=bias)
         self.act = build_activation(act_cfg)
         self.norm = build_norm(norm_cfg, feedforward_channels) if norm_cfg else nn.Identity()

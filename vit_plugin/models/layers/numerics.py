@@ -26,7 +26,8 @@ MAP_NORMS: dict[str, Callable[..., nn.Module]] = {
 
 ACTIVATIONS: dict[str, Callable[..., nn.Module]] = {
     name: getattr(nn, name)
-    for name in ('GELU', 'ReLU', 'SiLU', 'Tanh', 'LeakyReLU', 'Hardswish', 'Mish', 'Identity')}
+    for name in ('GELU', 'ReLU', 'SiLU', 'Tanh', 'LeakyReLU', 'Hardswish', 'Mish', 'Identity')
+}
 ACTIVATIONS['QuickGELU'] = QuickGELU  # of OpenAI's CLIP (arXiv:1606.08415, Section 2)
 
 
@@ -41,6 +42,7 @@ class Numerics:
         stem_conv_cfg: weight standardisation of a ``ResNetEmbed``, see
             :func:`~vit_plugin.models.layers.std_conv.standardize`.
     """
+
     act_cfg: dict
     norm_cfg: dict
     stem_norm_cfg: dict
@@ -53,13 +55,15 @@ NUMERICS = {
         act_cfg=dict(type='GELU', approximate='tanh'),
         norm_cfg=dict(type='LN', eps=1e-6),
         stem_norm_cfg=dict(type='GN', num_groups=32, eps=1e-6),
-        stem_conv_cfg=dict(eps=1e-5, eps_inside_root=False)),
+        stem_conv_cfg=dict(eps=1e-5, eps_inside_root=False),
+    ),
     # timm: `vision_transformer.py`, `vision_transformer_hybrid.py`.
     'timm': Numerics(
         act_cfg=dict(type='GELU', approximate='none'),
         norm_cfg=dict(type='LN', eps=1e-6),
         stem_norm_cfg=dict(type='GN', num_groups=32, eps=1e-5),
-        stem_conv_cfg=dict(eps=1e-8, eps_inside_root=True)),
+        stem_conv_cfg=dict(eps=1e-8, eps_inside_root=True),
+    ),
 }
 
 
@@ -69,18 +73,21 @@ NumericsName = Literal['authors', 'timm']
 @with_config(OPEN)
 class ActChanges(TypedDict, total=False):
     """Another activation, or another form of GELU. The other keys are its arguments."""
+
     type: str | type
     approximate: Literal['none', 'tanh']
 
 
 class StemConvChanges(TypedDict, total=False):
     """Details of how a stem standardises its kernels, see ``StdConv2d``."""
+
     eps: Eps
     eps_inside_root: bool
 
 
 class NumericsCfg(TypedDict, total=False):
     """Single details of a row of ``NUMERICS`` changed, see :func:`get_numerics`."""
+
     base: NumericsName
     act_cfg: ActChanges
     norm_cfg: NormChanges
@@ -95,12 +102,15 @@ def get_numerics(numerics: 'str | Mapping[str, Any] | Numerics') -> Numerics:
     """Get a row of ``NUMERICS``, or a row with changed details.
 
     Args:
-        numerics: ``'authors'``, ``'timm'``, or a dict such as ``dict(base='timm', norm_cfg=dict(eps=1e-5))``. The
-            entries of the dict are merged into those of the base. An entry with another ``type`` replaces the base's.
+        numerics: ``'authors'``, ``'timm'``, or a dict such as ``dict(base='timm',
+            norm_cfg=dict(eps=1e-5))``. The entries of the dict are merged into those of the base.
+            An entry with another ``type`` replaces the base's.
     """
     if isinstance(numerics, Numerics):
         return numerics
-    changes: dict[str, Any] = dict(numerics) if isinstance(numerics, Mapping) else {'base': numerics}
+    changes: dict[str, Any] = (
+        dict(numerics) if isinstance(numerics, Mapping) else {'base': numerics}
+    )
     merged = asdict(NUMERICS[changes.pop('base', 'authors')])
     for key, change in changes.items():
         same_type = change.get('type', merged[key].get('type')) == merged[key].get('type')
@@ -130,21 +140,33 @@ def build_activation(cfg: Mapping[str, Any]) -> nn.Module:
     """Build the activation layer of an OpenMMLab ``act_cfg``.
 
     Raises:
-        ConfigError: if its ``type`` is not in ``ACTIVATIONS``, or does not take the other arguments.
+        ConfigError: if its ``type`` is not in ``ACTIVATIONS``, or does not take the other
+            arguments.
     """
     return _build(ACTIVATIONS, 'act_cfg', cfg)
 
 
-def _build(table: dict[str, Callable[..., nn.Module]], name: str, cfg: Mapping[str, Any], *args: Any,
-           other: Mapping[str, Any] = {}) -> nn.Module:
+def _build(
+    table: dict[str, Callable[..., nn.Module]],
+    name: str,
+    cfg: Mapping[str, Any],
+    *args: Any,
+    other: Mapping[str, Any] = {},
+) -> nn.Module:
     kwargs = dict(cfg)
     layer = kwargs.pop('type')
     if layer in other.values() or (isinstance(layer, str) and layer not in table):
-        raise ConfigError(f'{name}: type={layer!r} is not one of {", ".join(table)}; a class is taken too.')
+        raise ConfigError(
+            f'{name}: type={layer!r} is not one of {", ".join(table)}; a class is taken too.'
+        )
     try:
         built = (table[layer] if isinstance(layer, str) else layer)(*args, **kwargs)
     except (TypeError, ValueError) as error:
-        raise ConfigError(f'{name}={dict(cfg)} does not fit ({str(error).rstrip(".")}); change it.') from error
+        raise ConfigError(
+            f'{name}={dict(cfg)} does not fit ({str(error).rstrip(".")}); change it.'
+        ) from error
     if not isinstance(built, nn.Module):
-        raise ConfigError(f'{name}: type={layer!r} is not a layer; choose one of {", ".join(table)}.')
+        raise ConfigError(
+            f'{name}: type={layer!r} is not a layer; choose one of {", ".join(table)}.'
+        )
     return built

@@ -16,7 +16,8 @@ def to_map(x: Tensor, prefix: int, grid: Grid) -> Tensor:
 
 
 OutType = Literal['raw', 'cls_token', 'avg_featmap', 'featmap', 'pyramid']
-# How an output is made from the normed tokens x (B, prefix + h*w, C). All but the pyramid are as in MMPretrain.
+# How an output is made from the normed tokens x (B, prefix + h*w, C). All but the pyramid are as in
+# MMPretrain.
 OUT_TYPES: dict[str, Callable[[Tensor, int, Grid], Tensor]] = {
     'raw': lambda x, prefix, grid: x,
     'cls_token': lambda x, prefix, grid: x[:, 0],  # (B, C)
@@ -31,7 +32,7 @@ MAPS = tuple(name for name, make in OUT_TYPES.items() if make is to_map)
 
 
 def resample(x: Tensor, stride: int, new_stride: int, shape: torch.Size) -> Tensor:
-    """Resample a map (B, C, h, w) to another stride, with its elements at the same positions of the image.
+    """Resample a map (B, C, h, w) to another stride, keeping its elements at their image positions.
 
     Args:
         x: the map.
@@ -43,4 +44,4 @@ def resample(x: Tensor, stride: int, new_stride: int, shape: torch.Size) -> Tens
     bottom, right = (max(need - side, 0) for need, side in zip(needed, x.shape[2:], strict=True))
     x = F.pad(x, (0, right, 0, bottom), mode='replicate') if right or bottom else x
     x = F.interpolate(x, scale_factor=stride / new_stride, mode='bilinear', align_corners=False)
-    return x[:, :, :shape[2], :shape[3]]
+    return x[:, :, : shape[2], : shape[3]]

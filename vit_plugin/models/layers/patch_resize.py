@@ -10,22 +10,27 @@ from torch import Tensor, nn
 def resize_matrix(old: int, new: int) -> Tensor:
     """The matrix (new, old) that adapts one axis of a kernel, in float64 on the CPU.
 
-    It is the pseudo-inverse of the resize of images along this axis. The resize of both axes is the product of both.
+    It is the pseudo-inverse of the resize of images along this axis. The resize of both axes is the
+    product of both.
     """
     with torch.inference_mode(False), torch.no_grad():  # an inference tensor could not train later
         # Of images with one column, torch 2.15 takes the first row for all.
         unit = torch.eye(old, dtype=torch.float64, device='cpu')[:, None, None]
-        resize = F.interpolate(unit, (1, new), mode='bilinear', align_corners=False, antialias=True)  # (old, 1, 1, new)
+        # (old, 1, 1, new).
+        resize = F.interpolate(unit, (1, new), mode='bilinear', align_corners=False, antialias=True)
         return torch.linalg.pinv(resize.flatten(1))
 
 
 def resize_patches(kernel: Tensor, size: tuple[int, int]) -> Tensor:
     """Adapt a patch embedding (D, C, h, w) to another patch size.
 
-    For resized patches, the new embedding gives the tokens of the old patches. This is exact if the patches grow.
+    For resized patches, the new embedding gives the tokens of the old patches. This is exact if the
+    patches grow.
     """
-    rows, columns = (resize_matrix(old, new).to(kernel.device)
-                     for old, new in zip(kernel.shape[-2:], size, strict=True))
+    rows, columns = (
+        resize_matrix(old, new).to(kernel.device)
+        for old, new in zip(kernel.shape[-2:], size, strict=True)
+    )
     return (rows @ kernel.double() @ columns.mT).to(kernel.dtype)
 
 
@@ -47,15 +52,23 @@ class ResizableConv2d(nn.Conv2d):
         self.prepare(*sizes)
 
     def prepare(self, *sizes: int) -> None:
-        """Compute what the patches of these sizes need. A graph of the model could not compute it."""
-        self.matrices |= {size: resize_matrix(self.kernel_size[0], size) for size in sizes
-                          if size != self.kernel_size[0]}
+        """Precompute the matrices for these patch sizes. A graph cannot do so."""
+        self.matrices |= {
+            size: resize_matrix(self.kernel_size[0], size)
+            for size in sizes
+            if size != self.kernel_size[0]
+        }
         self._move()
 
     def _move(self) -> None:
-        """Keep the matrices where the kernel is. A copy in each forward would make the CPU wait for a GPU."""
-        self.moved = {size: matrix if self.weight.is_meta else matrix.to(self.weight)
-                      for size, matrix in self.matrices.items()}
+        """Keep the matrices on the kernel's device.
+
+        A copy in each forward pass would make the CPU wait for the GPU.
+        """
+        self.moved = {
+            size: matrix if self.weight.is_meta else matrix.to(self.weight)
+            for size, matrix in self.matrices.items()
+        }
 
     def _apply(self, *args: Any, **kwargs: Any) -> 'ResizableConv2d':
         super()._apply(*args, **kwargs)  # of `to`, `cuda` and `to_empty`
@@ -70,5 +83,6 @@ class ResizableConv2d(nn.Conv2d):
         if size == self.kernel_size[0]:
             return self.weight
         with torch.autocast(self.weight.device.type, enabled=False):
-            matrix = self.moved[size].to(self.weight)  # which has been done, but for weights that were on meta
+            # Which has been done, but for weights that were on meta.
+            matrix = self.moved[size].to(self.weight)
             return matrix @ self.weight @ matrix.mT

@@ -1,7 +1,7 @@
 """Position embeddings: tables that are added to the tokens.
 
-A :class:`PosEmbed` has no parameter. The backbone holds the learned table as its parameter ``pos_embed`` and
-passes it in. Public checkpoints use the same name.
+A :class:`PosEmbed` has no parameter. The backbone holds the learned table as its parameter
+``pos_embed`` and passes it in. Public checkpoints use the same name.
 """
 
 from typing import Any, Literal
@@ -19,15 +19,17 @@ from .rotary import RotaryCfg
 
 EXTRA_STATE = '_extra_state'  # torch's key for the result of `get_extra_state`
 
-Interpolation = Literal['bilinear', 'bicubic', 'bicubic_dinov2', 'bicubic_mmpretrain', 'bilinear_mmpretrain']
+Interpolation = Literal[
+    'bilinear', 'bicubic', 'bicubic_dinov2', 'bicubic_mmpretrain', 'bilinear_mmpretrain'
+]
 # How a table is resampled to another grid: arguments of `torch.nn.functional.interpolate`.
 INTERPOLATIONS: dict[str, dict] = {
     # The authors' method, scipy.ndimage.zoom(order=1). The end points stay in place.
     'bilinear': dict(mode='bilinear', align_corners=True),
     # The method of timm and DeiT. The filter matters if the grid shrinks.
     'bicubic': dict(mode='bicubic', align_corners=False, antialias=True),
-    # The method of DINOv2 without registers: no filter, and a scale as if the new side were 0.1 larger
-    # (facebookresearch/dinov2 `vision_transformer.py`, `interpolate_offset`).
+    # The method of DINOv2 without registers: no filter, and a scale as if the new side were 0.1
+    # larger (facebookresearch/dinov2 `vision_transformer.py`, `interpolate_offset`).
     'bicubic_dinov2': dict(mode='bicubic', align_corners=False, offset=0.1),
     # MMPretrain's methods, without a filter (mmpretrain `embed.py`, `resize_pos_embed`).
     'bicubic_mmpretrain': dict(mode='bicubic', align_corners=False),
@@ -36,13 +38,21 @@ INTERPOLATIONS: dict[str, dict] = {
 
 
 def resize_grid(table: Tensor, old: Grid, new: Grid, interpolate_mode: str = 'bilinear') -> Tensor:
-    """Resample a table (1, h*w, C) from one grid (h, w) to another. Equal grids return the table itself."""
+    """Resample a table (1, h*w, C) between grids (h, w). Equal grids return the table itself."""
     method = dict(INTERPOLATIONS[interpolate_mode])
-    if not any(isinstance(side, torch.SymInt) for side in new) and old == new:  # an export can leave the size open
+    # An export can leave the size open.
+    if not any(isinstance(side, torch.SymInt) for side in new) and old == new:
         return table
     offset = method.pop('offset', None)
-    target = dict(size=new) if offset is None else dict(
-        scale_factor=tuple((after + offset) / before for after, before in zip(new, old, strict=True)))
+    target = (
+        dict(size=new)
+        if offset is None
+        else dict(
+            scale_factor=tuple(
+                (after + offset) / before for after, before in zip(new, old, strict=True)
+            )
+        )
+    )
     image = table.unflatten(1, old).permute(0, 3, 1, 2)  # (1, C, h, w)
     image = F.interpolate(image.float(), **target, **method)
     return image.to(table.dtype).flatten(2).transpose(1, 2)  # (1, h'*w', C)
@@ -55,9 +65,12 @@ class PosEmbed(nn.Module):
         grid: the native grid (h, w) of patches.
         embed_dims: width of the tokens.
         num_prefix_tokens: number of tokens before the patches, such as the class token.
-        interpolate_mode: how a learned table is resampled to other grids, a key of ``INTERPOLATIONS``.
-        prefix_rows: whether a learned table has rows for the tokens before the patches. big_vision's tables do not.
-        source_grid: grid (h, w) of the table in foreign checkpoints to load. Only needed if it is not square.
+        interpolate_mode: how a learned table is resampled to other grids, a key of
+            ``INTERPOLATIONS``.
+        prefix_rows: whether a learned table has rows for the tokens before the patches.
+            big_vision's tables do not.
+        source_grid: grid (h, w) of the table in foreign checkpoints to load. Only needed if it is
+            not square.
 
     Attributes:
         shape: shape of the backbone's parameter ``pos_embed``, or None if there is no parameter.
@@ -65,14 +78,22 @@ class PosEmbed(nn.Module):
 
     shape: tuple[int, int, int] | None = None
 
-    def __init__(self, grid: Grid, embed_dims: int, num_prefix_tokens: int,
-                 interpolate_mode: str = 'bilinear', prefix_rows: bool = True,
-                 source_grid: Grid | None = None) -> None:
+    def __init__(
+        self,
+        grid: Grid,
+        embed_dims: int,
+        num_prefix_tokens: int,
+        interpolate_mode: str = 'bilinear',
+        prefix_rows: bool = True,
+        source_grid: Grid | None = None,
+    ) -> None:
         super().__init__()
         self.grid, self.embed_dims = grid, embed_dims
         self.num_prefix_rows = num_prefix_tokens if prefix_rows else 0
         self.interpolate_mode = interpolate_mode
-        self.source_grid: Grid | None = None if source_grid is None else (source_grid[0], source_grid[1])
+        self.source_grid: Grid | None = (
+            None if source_grid is None else (source_grid[0], source_grid[1])
+        )
 
     def table(self, weight: Any, grid: Grid, device: torch.device | None = None) -> Tensor:
         """The table (1, N, C) of a grid. It may lack the rows for the tokens before the patches."""
@@ -82,7 +103,8 @@ class PosEmbed(nn.Module):
         """Add the positions of ``grid`` to the tokens (B, prefix + h*w, C)."""
         table = self.table(weight, grid, x.device)
         # Under autocast the sum stays in float32, and so do the sums in the blocks.
-        under_autocast = not x.is_meta and torch.is_autocast_enabled(x.device.type)  # which meta has not
+        # Which meta has not.
+        under_autocast = not x.is_meta and torch.is_autocast_enabled(x.device.type)
         table = table if under_autocast else table.to(x.dtype)
         return x + F.pad(table, (0, 0, x.shape[1] - table.shape[1], 0))
 
@@ -97,7 +119,8 @@ class NoPosEmbed(PosEmbed):
 class LearnedPosEmbed(PosEmbed):
     """One learned row per token, in raster order (arXiv:2010.11929, Equation 1; '1-D' in Table 8).
 
-    The grid is saved with the model, because tables of 24 x 32 and 32 x 24 patches have the same number of rows.
+    The grid is saved with the model, because tables of 24 x 32 and 32 x 24 patches have the same
+    number of rows.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -112,11 +135,12 @@ class LearnedPosEmbed(PosEmbed):
         """Do nothing. At this point the loaded table already has the model's own grid."""
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        state_dict.setdefault(f'{prefix}{EXTRA_STATE}', self.get_extra_state())  # foreign checkpoints have none
+        # Foreign checkpoints have none.
+        state_dict.setdefault(f'{prefix}{EXTRA_STATE}', self.get_extra_state())
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def table(self, weight: Tensor, grid: Grid, device: torch.device | None = None) -> Tensor:
-        prefix, patches = weight[:, :self.num_prefix_rows], weight[:, self.num_prefix_rows:]
+        prefix, patches = weight[:, : self.num_prefix_rows], weight[:, self.num_prefix_rows :]
         return torch.cat((prefix, self.resample(patches, self.grid, grid)), dim=1)
 
     def resample(self, patches: Tensor, old: Grid, new: Grid) -> Tensor:
@@ -125,9 +149,10 @@ class LearnedPosEmbed(PosEmbed):
 
 
 class Learned2dPosEmbed(PosEmbed):
-    """Learned positions for rows and columns, each half as wide as a token (arXiv:2010.11929, Appendix D.4).
+    """Learned row and column positions of half the token width (arXiv:2010.11929, Appendix D.4).
 
-    The parameter holds vectors of half the width: two per token before the patches, one per row, one per column.
+    The parameter holds vectors of half the width: two per token before the patches, one per row,
+    one per column.
 
     Raises:
         ConfigError: if the width is odd.
@@ -136,26 +161,32 @@ class Learned2dPosEmbed(PosEmbed):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.embed_dims % 2:
-            raise ConfigError(f"pos_embed='learned_2d' needs an even width, got embed_dims={self.embed_dims}.")
+            raise ConfigError(
+                f"pos_embed='learned_2d' needs an even width, got embed_dims={self.embed_dims}."
+            )
         self.shape = (1, 2 * self.num_prefix_rows + sum(self.grid), self.embed_dims // 2)
 
     def table(self, weight: Tensor, grid: Grid, device: torch.device | None = None) -> Tensor:
         h, w = grid
         prefix, rows, columns = weight.split((2 * self.num_prefix_rows, *self.grid), dim=1)
         rows = resize_grid(rows, (self.grid[0], 1), (h, 1), self.interpolate_mode)  # (1, h, C/2)
-        columns = resize_grid(columns, (1, self.grid[1]), (1, w), self.interpolate_mode)  # (1, w, C/2)
-        patches = torch.cat((rows[:, :, None].expand(-1, -1, w, -1), columns[:, None].expand(-1, h, -1, -1)), dim=-1)
-        return torch.cat((prefix.reshape(1, -1, self.embed_dims), patches.flatten(1, 2)), dim=1)  # (1, prefix + h*w, C)
+        # (1, w, C/2).
+        columns = resize_grid(columns, (1, self.grid[1]), (1, w), self.interpolate_mode)
+        patches = torch.cat(
+            (rows[:, :, None].expand(-1, -1, w, -1), columns[:, None].expand(-1, h, -1, -1)), dim=-1
+        )
+        # (1, prefix + h*w, C).
+        return torch.cat((prefix.reshape(1, -1, self.embed_dims), patches.flatten(1, 2)), dim=1)
 
 
 class SinCos2dPosEmbed(PosEmbed):
-    """Fixed sines and cosines of column and row, in the form of big_vision's `vit.py` (`posemb_sincos_2d`).
+    """Fixed sines and cosines of column and row, as in `posemb_sincos_2d` of big_vision's `vit.py`.
 
     A grid of another size covers the same range of positions in finer or coarser steps.
 
     Args:
-        endpoint: whether the wavelengths reach 10,000 x 2 pi, their end, as in big_vision. Those of MAE (arXiv:
-            2111.06377) and MoCo v3 (arXiv:2104.02057) end one step before it.
+        endpoint: whether the wavelengths reach 10,000 x 2 pi, their end, as in big_vision. Those of
+            MAE (arXiv: 2111.06377) and MoCo v3 (arXiv:2104.02057) end one step before it.
         *args, **kwargs: see :class:`PosEmbed`.
 
     Raises:
@@ -166,14 +197,19 @@ class SinCos2dPosEmbed(PosEmbed):
         super().__init__(*args, **kwargs)
         self.endpoint = endpoint
         if self.embed_dims % 4 or self.embed_dims < 8:
-            raise ConfigError("pos_embed='sincos2d' needs a width that is a multiple of 4 and at least 8, got "
-                              f'embed_dims={self.embed_dims}.')
+            raise ConfigError(
+                "pos_embed='sincos2d' needs a width that is a multiple of 4 and at least 8, got "
+                f'embed_dims={self.embed_dims}.'
+            )
 
     def table(self, weight: None, grid: Grid, device: torch.device | None = None) -> Tensor:
         quarter = self.embed_dims // 4
-        omega = 10_000 ** -(torch.arange(quarter, device=device) / (quarter - self.endpoint))  # (C/4,)
-        y, x = (torch.arange(size, device=device) * (native - 1) / (size - 1 or 1)
-                for native, size in zip(self.grid, grid, strict=True))
+        # (C/4,).
+        omega = 10_000 ** -(torch.arange(quarter, device=device) / (quarter - self.endpoint))
+        y, x = (
+            torch.arange(size, device=device) * (native - 1) / (size - 1 or 1)
+            for native, size in zip(self.grid, grid, strict=True)
+        )
         y, x = torch.meshgrid(y, x, indexing='ij')
         y, x = y.flatten()[:, None] * omega, x.flatten()[:, None] * omega  # (h*w, C/4)
         return torch.cat((x.sin(), x.cos(), y.sin(), y.cos()), dim=1)[None]  # (1, h*w, C)
@@ -190,7 +226,8 @@ PosEmbedName = Literal['none', 'learned', 'learned_2d', 'sincos2d', 'relative']
 
 
 class PosEmbedCfg(TypedDict, total=False):
-    """Positions by their name, arguments of :class:`PosEmbed`, and the positions that attention knows."""
+    """The type and arguments of a :class:`PosEmbed`, and the positions inside attention."""
+
     type: PosEmbedName
     relative: bool
     rotary: RotaryCfg | None

@@ -20,7 +20,9 @@ class QvBiasProjection(nn.Linear):
         self.q_bias, self.v_bias = (nn.Parameter(torch.zeros(embed_dims)) for _ in range(2))
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.weight, torch.cat((self.q_bias, torch.zeros_like(self.q_bias), self.v_bias)))
+        return F.linear(
+            x, self.weight, torch.cat((self.q_bias, torch.zeros_like(self.q_bias), self.v_bias))
+        )
 
 
 class GroupedProjection(nn.Linear):
@@ -35,16 +37,27 @@ class GroupedProjection(nn.Linear):
         super().__init__(embed_dims, embed_dims + 2 * num_kv_heads * self.head_dims, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        q, kv = super().forward(x).split((self.in_features, self.out_features - self.in_features), dim=-1)
-        kv = kv.unflatten(-1, (-1, 1, self.head_dims)).expand(-1, -1, -1, self.group_size, -1)  # (B, N, 2 kv, group, d)
+        q, kv = (
+            super()
+            .forward(x)
+            .split((self.in_features, self.out_features - self.in_features), dim=-1)
+        )
+        # (B, N, 2 kv, group, d).
+        kv = kv.unflatten(-1, (-1, 1, self.head_dims)).expand(-1, -1, -1, self.group_size, -1)
         return torch.cat((q, kv.flatten(2)), dim=-1)
 
 
-def build_qkv(embed_dims: int, num_heads: int, bias: QkvBias, num_kv_heads: int | None = None) -> nn.Linear:
-    """The projection with as many heads of keys and values as given. None means as many as heads of queries.
+def build_qkv(
+    embed_dims: int, num_heads: int, bias: QkvBias, num_kv_heads: int | None = None
+) -> nn.Linear:
+    """The projection with ``num_kv_heads`` key and value heads, by default as many as query heads.
 
     Its ``weight`` has the rows of the queries, then those of the keys, then those of the values.
     """
     if num_kv_heads not in (None, num_heads):
         return GroupedProjection(embed_dims, num_heads, num_kv_heads, bool(bias))
-    return QvBiasProjection(embed_dims) if bias == 'qv' else nn.Linear(embed_dims, 3 * embed_dims, bias=bias)
+    return (
+        QvBiasProjection(embed_dims)
+        if bias == 'qv'
+        else nn.Linear(embed_dims, 3 * embed_dims, bias=bias)
+    )

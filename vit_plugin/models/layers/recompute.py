@@ -13,18 +13,25 @@ Recompute = bool | Literal['selective']
 aten = torch.ops.aten
 # What is dear to compute and small to keep: the results of products, convolutions and attention.
 KEPT = [
-    aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default, aten.convolution.default,
-    aten._scaled_dot_product_flash_attention.default, aten._scaled_dot_product_efficient_attention.default,
-    aten._scaled_dot_product_cudnn_attention.default, aten._scaled_dot_product_flash_attention_for_cpu.default]
+    aten.mm.default,
+    aten.addmm.default,
+    aten.bmm.default,
+    aten.baddbmm.default,
+    aten.convolution.default,
+    aten._scaled_dot_product_flash_attention.default,
+    aten._scaled_dot_product_efficient_attention.default,
+    aten._scaled_dot_product_cudnn_attention.default,
+    aten._scaled_dot_product_flash_attention_for_cpu.default,
+]
 
 
 def recomputed(with_cp: Recompute, function: Callable[..., Result], *args: Any) -> Result:
     """Call a function.
 
     Args:
-        with_cp: what the backward computes again in place of keeping it: nothing; True: all between the function's
-            arguments and its result; ``'selective'``: that, but not the results of products, convolutions and
-            attention, which are kept.
+        with_cp: what the backward computes again in place of keeping it: nothing; True: all between
+            the function's arguments and its result; ``'selective'``: that, but not the results of
+            products, convolutions and attention, which are kept.
         function: the function.
         args: its arguments.
     """

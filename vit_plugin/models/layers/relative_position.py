@@ -10,16 +10,17 @@ from .recompute import recomputed
 
 # Elements of the bias that are computed at a time. They fit a CPU's cache, and keep a GPU busy.
 PART_ELEMENTS = {'cpu': 2**22, 'cuda': 2**26}
-# Elements that are saved for the backward pass (256 MB in float32). A larger bias is recomputed there, so that memory
-# does not grow with the square of the number of tokens.
+# Elements that are saved for the backward pass (256 MB in float32). A larger bias is recomputed
+# there, so that memory does not grow with the square of the number of tokens.
 SAVED_ELEMENTS = 2**26
 
 
 class RelativeAttention(Attention):
-    """Attention with a bias for the relative position of two patches (arXiv:2112.01526, Equation 4).
+    """Attention with a bias for the relative position of patches (arXiv:2112.01526, Equation 4).
 
     Args:
-        cfg: its ``rel_pos_grid`` is the native grid (h, w) of the tables. For another grid they are resampled.
+        cfg: its ``rel_pos_grid`` is the native grid (h, w) of the tables. For another grid they are
+            resampled.
 
     Shape: see :class:`Attention`. Tokens before the patches have no position.
     """
@@ -28,7 +29,8 @@ class RelativeAttention(Attention):
         super().__init__(cfg)
         assert cfg.rel_pos_grid is not None  # see `build_attention`
         self.rel_pos_h, self.rel_pos_w = (
-            nn.Parameter(torch.zeros(2 * size - 1, self.head_dims)) for size in cfg.rel_pos_grid)
+            nn.Parameter(torch.zeros(2 * size - 1, self.head_dims)) for size in cfg.rel_pos_grid
+        )
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
@@ -36,8 +38,14 @@ class RelativeAttention(Attention):
             if table is not None:  # the parent's constructor calls this before the tables exist
                 nn.init.zeros_(table)
 
-    def forward(self, x: Tensor, grid: Grid, num_queries: int | None = None, rotation: Tensor | None = None,
-                mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        grid: Grid,
+        num_queries: int | None = None,
+        rotation: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
         # All queries are computed, so that the tables always have a gradient. DDP requires that.
         return super().forward(x, grid, mask=mask)[:, :num_queries]
 
@@ -49,26 +57,43 @@ class RelativeAttention(Attention):
         """The vectors for every pair of ``size`` columns."""
         return relative_table(table, size)
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, grid: Grid, drop_rate: float,
-               mask: Tensor | None = None) -> Tensor:
-        """See :meth:`Attention.attend`. There must be a query for each of the N tokens. Patches have no mask."""
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        grid: Grid,
+        drop_rate: float,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        """See :meth:`Attention.attend`. All N tokens need a query. Patches have no mask."""
         h, w = grid
         prefix = k.shape[2] - h * w
         rows = self.row_pairs(self.rel_pos_h, h)  # (h, h, d)
         columns = self.column_pairs(self.rel_pos_w, w)  # (w, w, d)
         row = w * k[..., 0].numel()  # elements of the bias for one row of queries
-        step = h  # an export leaves the batch or the grid open, on which the number of parts would depend
+        # An export leaves the batch or the grid open, on which the number of parts would depend.
+        step = h
         if not isinstance(row, torch.SymInt):
             step = min(h, max(1, PART_ELEMENTS.get(q.device.type, PART_ELEMENTS['cuda']) // row))
         is_large = step < h and torch.is_grad_enabled() and h * row > SAVED_ELEMENTS
         parts = [super().attend(q[:, :, :prefix], k, v, grid, drop_rate, mask)] if prefix else []
-        for y in range(0, h, step) if step < h else (0, ):
-            args = (q[:, :, prefix + y * w:prefix + (y + step) * w], k, v, rows[y:y + step], columns, drop_rate)
+        for y in range(0, h, step) if step < h else (0,):
+            args = (
+                q[:, :, prefix + y * w : prefix + (y + step) * w],
+                k,
+                v,
+                rows[y : y + step],
+                columns,
+                drop_rate,
+            )
             parts.append(recomputed(is_large, attend_with_positions, *args))
         return torch.cat(parts, dim=2) if len(parts) > 1 else parts[0]
 
 
-def attend_with_positions(q: Tensor, k: Tensor, v: Tensor, rows: Tensor, columns: Tensor, drop_rate: float) -> Tensor:
+def attend_with_positions(
+    q: Tensor, k: Tensor, v: Tensor, rows: Tensor, columns: Tensor, drop_rate: float
+) -> Tensor:
     """Attention from some rows of patches to all tokens, with the bias of the relative positions.
 
     The bias of query i and key j is q_i . R_h[y_i - y_j] + q_i . R_w[x_i - x_j].
@@ -86,13 +111,15 @@ def attend_with_positions(q: Tensor, k: Tensor, v: Tensor, rows: Tensor, columns
     bias_h = torch.einsum('bnyxd,yrd->bnyxr', patches, rows).flatten(2, 3)  # (B, heads, y*w, h)
     bias_w = torch.einsum('bnyxd,xcd->bnyxc', patches, columns).flatten(2, 3)  # (B, heads, y*w, w)
     bias = (bias_h[..., None] + bias_w[..., None, :]).flatten(-2)  # (B, heads, y*w, h*w)
-    bias = F.pad(bias, (k.shape[2] - bias.shape[-1], 0))  # no bias for the tokens before the patches
+    # No bias for the tokens before the patches.
+    bias = F.pad(bias, (k.shape[2] - bias.shape[-1], 0))
     return F.scaled_dot_product_attention(q, k, v, attn_mask=bias, dropout_p=drop_rate)
 
 
 def resample_relative(table: Tensor, length: int) -> Tensor:
     """Resample a table (2*s - 1, d) to ``length`` rows, as ViTDet does (arXiv:2203.16527)."""
-    if not isinstance(length, torch.SymInt) and table.shape[0] == length:  # an export may leave the size open
+    # An export may leave the size open.
+    if not isinstance(length, torch.SymInt) and table.shape[0] == length:
         return table
     return F.interpolate(table.t()[None].float(), size=length, mode='linear')[0].t().to(table.dtype)
 
@@ -100,8 +127,8 @@ def resample_relative(table: Tensor, length: int) -> Tensor:
 def relative_table(table: Tensor, size: int) -> Tensor:
     """Look up a table (2*s - 1, d) of relative positions for every pair of ``size`` positions.
 
-    The result has the shape (size, size, d). [i, j] is the row of the offset i - j. If ``size`` is not s, the table is
-    resampled first.
+    The result has the shape (size, size, d). [i, j] is the row of the offset i - j. If ``size`` is
+    not s, the table is resampled first.
     """
     table = resample_relative(table, 2 * size - 1)
     positions = torch.arange(size, device=table.device)

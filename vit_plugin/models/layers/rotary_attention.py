@@ -11,11 +11,13 @@ from .window import InWindows, to_windows
 
 
 def rotate(x: Tensor, rotation: Tensor, interleaved: bool) -> Tensor:
-    """Turn the vectors x (B, heads, N, d) by a rotation ([heads,] N, d), see :mod:`vit_plugin.models.layers.rotary`.
+    """Turn vectors x (B, heads, N, d) by a rotation ([heads,] N, d).
+
+    See :mod:`vit_plugin.models.layers.rotary`.
 
     Args:
-        x: the vectors. The result has their dtype. It is computed in float32 at least. Those before the last N are
-            not turned.
+        x: the vectors. The result has their dtype. It is computed in float32 at least. Those before
+            the last N are not turned.
         rotation: the vector (1, 0) of each plane after the turn.
         interleaved: whether channels 2i and 2i + 1 are a plane, else i and i + d/2.
     """
@@ -24,15 +26,16 @@ def rotate(x: Tensor, rotation: Tensor, interleaved: bool) -> Tensor:
     axis, pair = (-1, (-1, 2)) if interleaved else (-2, (2, -1))
     planes, turns = x.unflatten(-1, pair), rotation.unflatten(-1, pair)
     if interleaved and not (torch.compiler.is_compiling() or torch.jit.is_tracing()):
-        # A plane is a complex number (Equation 13). Products of every second channel would take ten times as long, but
-        # compilers know no complex numbers.
+        # A plane is a complex number (Equation 13). Products of every second channel would take ten
+        # times as long, but compilers know no complex numbers.
         planes = planes.to(torch.promote_types(x.dtype, rotation.dtype))
         turned = torch.view_as_real(torch.view_as_complex(planes) * torch.view_as_complex(turns))
     else:
         cos, sin = turns.unbind(axis)
         first, second = planes.unbind(axis)
         turned = planes * cos.unsqueeze(axis)
-        turned.select(axis, 0).sub_(second * sin)  # addcmul_ is no faster, and rounds otherwise than timm's sum
+        # addcmul_ is no faster, and rounds otherwise than timm's sum.
+        turned.select(axis, 0).sub_(second * sin)
         turned.select(axis, 1).add_(first * sin)
     return turned.flatten(-2).to(x.dtype)
 
@@ -55,18 +58,21 @@ class RotaryAttention(Attention):
             ConfigError: without a rotation.
         """
         if rotation is None:
-            raise ConfigError('Attention with rotary positions needs the rotation of its tokens: give one of '
-                              'backbone.rope(grid, tokens), which has one for each block.')
+            raise ConfigError(
+                'Attention with rotary positions needs the rotation of its tokens: give one of '
+                'backbone.rope(grid, tokens), which has one for each block.'
+            )
         q, k, v = super().project(x)
         return rotate(q, rotation, self.interleaved), rotate(k, rotation, self.interleaved), v
 
 
 class RotaryWindowAttention(InWindows, RotaryAttention):
-    """Attention with rotary positions within windows. The positions are those in the complete grid."""
+    """Attention within windows, with rotary positions of the complete grid."""
 
     def window_rotation(self, rotation: Tensor, grid: Grid, num_windows: int) -> Tensor:
         """See :meth:`InWindows.window_rotation`. The keys of the padding are zero."""
-        lead = rotation.shape[:-2] or (1, )
+        lead = rotation.shape[:-2] or (1,)
         windows = to_windows(rotation.reshape(-1, *rotation.shape[-2:]), grid, self.window_size)
-        windows = windows.unflatten(0, (*lead, -1)).transpose(0, 1)  # (windows, heads or 1, size*size, d)
+        # (windows, heads or 1, size*size, d).
+        windows = windows.unflatten(0, (*lead, -1)).transpose(0, 1)
         return windows.repeat(num_windows // windows.shape[0], 1, 1, 1)

@@ -15,8 +15,9 @@ def standardize(weight: Tensor, eps: float = 1e-5, eps_inside_root: bool = False
     Args:
         weight: filters of shape (C_out, C_in, kH, kW). The variance is the biased one.
         eps: small number against division by zero.
-        eps_inside_root: False adds ``eps`` to the standard deviation, as google-research/vision_transformer does. True
-            adds it to the variance under the root, as timm does.
+        eps_inside_root: False adds ``eps`` to the standard deviation, as
+            google-research/vision_transformer does. True adds it to the variance under the root, as
+            timm does.
     """
     if eps_inside_root:
         return F.layer_norm(weight, weight.shape[1:], eps=eps)  # the same sum, in one kernel
@@ -28,16 +29,17 @@ def standardize(weight: Tensor, eps: float = 1e-5, eps_inside_root: bool = False
 def _standardize(weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     centred = weight - weight.mean(_FILTER, keepdim=True)
     # By the norm, since torch.var is many times slower on a CPU.
-    std = torch.linalg.vector_norm(centred, dim=_FILTER, keepdim=True) * weight[0].numel()**-0.5
+    std = torch.linalg.vector_norm(centred, dim=_FILTER, keepdim=True) * weight[0].numel() ** -0.5
     return centred / (std + eps), std
 
 
 class _Standardize(torch.autograd.Function):
     """y = (w - mean) / (std + eps) of every filter, and std, with the derivative in closed form.
 
-    dy/dw = (I - 1/N) / (std + eps) - y y^T / (N std) needs a third of the time that autograd takes to go back through
-    each operation.
+    dy/dw = (I - 1/N) / (std + eps) - y y^T / (N std) needs a third of the time that autograd takes
+    to go back through each operation.
     """
+
     generate_vmap_rule = True
 
     @staticmethod
@@ -45,7 +47,9 @@ class _Standardize(torch.autograd.Function):
         return _standardize(weight, eps)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, float], output: tuple[Tensor, Tensor]) -> None:
+    def setup_context(
+        ctx: Any, inputs: tuple[Tensor, float], output: tuple[Tensor, Tensor]
+    ) -> None:
         ctx.eps = inputs[1]
         ctx.save_for_backward(*output)
 
@@ -53,10 +57,12 @@ class _Standardize(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, grad_std: Tensor) -> tuple[Tensor, None]:
         y, std = ctx.saved_tensors
         shifted = std + ctx.eps
-        scale = (y[0].numel() * std).clamp_min(torch.finfo(std.dtype).tiny)  # y is 0 where a filter is constant
+        # Y is 0 where a filter is constant.
+        scale = (y[0].numel() * std).clamp_min(torch.finfo(std.dtype).tiny)
         along = (y * grad).sum(_FILTER, keepdim=True)
         centred = (grad - grad.mean(_FILTER, keepdim=True)) / shifted
-        # The norm's own gradient, d std/dw = y (std + eps) / (N std), comes from second derivatives only.
+        # The norm's own gradient, d std/dw = y (std + eps) / (N std), comes from second derivatives
+        # only.
         return torch.addcmul(centred, y, (grad_std * shifted - along) / scale), None
 
 
@@ -75,8 +81,15 @@ class StdConv2d(nn.Conv2d):
     Shape: (B, C_in, H, W) -> (B, C_out, ceil(H / stride), ceil(W / stride)).
     """
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1,
-                 eps: float = 1e-5, eps_inside_root: bool = False) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int,
+        stride: int = 1,
+        eps: float = 1e-5,
+        eps_inside_root: bool = False,
+    ) -> None:
         super().__init__(in_channels, out_channels, kernel_size, stride, bias=False)
         self.eps, self.eps_inside_root = eps, eps_inside_root
 
@@ -91,7 +104,8 @@ class StdConv2d(nn.Conv2d):
         top, bottom = same_padding(x.shape[-2], self.kernel_size[0], self.stride[0])
         left, right = same_padding(x.shape[-1], self.kernel_size[1], self.stride[1])
         padding = (top, left)
-        if (top, left) != (bottom, right):  # torch's convolution pads both sides equally, so this needs a copy
+        # Torch's convolution pads both sides equally, so this needs a copy.
+        if (top, left) != (bottom, right):
             x, padding = F.pad(x, (left, right, top, bottom)), (0, 0)
         return F.conv2d(x, self.kernel(self.weight), stride=self.stride, padding=padding)
 
@@ -107,8 +121,9 @@ def max_pool_same(x: Tensor) -> Tensor:
 def lecun_normal_(weight: Tensor) -> None:
     """flax's default kernel init: truncated normal of variance 1 / fan_in (Klambauer et al. 2017).
 
-    Truncation at two standard deviations shrinks the deviation by 0.8796. As in flax, the scale corrects for that.
+    Truncation at two standard deviations shrinks the deviation by 0.8796. As in flax, the scale
+    corrects for that.
     """
     fan_in = weight[0].numel()
-    std = fan_in ** -0.5 / 0.87962566103423978
+    std = fan_in**-0.5 / 0.87962566103423978
     nn.init.trunc_normal_(weight, std=std, a=-2 * std, b=2 * std)

@@ -13,16 +13,16 @@ from .relative_position import RelativeAttention
 
 
 class InWindows(Attention):
-    """Restricts an :class:`Attention`, or a subclass of it, to square windows (arXiv:2203.16527, Section 3).
+    """Restricts :class:`Attention` or a subclass to square windows (arXiv:2203.16527, Section 3).
 
-    If the window does not divide the grid, the grid is padded with zero tokens at the right and bottom. These zero
-    tokens take part as keys. ViTDet does the same, and its weights expect it.
+    If the window does not divide the grid, the grid is padded with zero tokens at the right and
+    bottom. These zero tokens take part as keys. ViTDet does the same, and its weights expect it.
 
     Args:
         cfg: its ``window_size`` is the side of the windows in patches.
 
-    Shape: tokens (B, N, embed_dims) -> the same. The last h*w are the patches. If there are others before them, each
-    window has as many of these.
+    Shape: tokens (B, N, embed_dims) -> the same. The last h*w are the patches. If there are others
+    before them, each window has as many of these.
     """
 
     def __init__(self, cfg: BlockCfg) -> None:
@@ -30,24 +30,33 @@ class InWindows(Attention):
         assert cfg.window_size is not None  # see `build_attention`
         self.window_size = cfg.window_size
 
-    def forward(self, x: Tensor, grid: Grid, num_queries: int | None = None, rotation: Tensor | None = None,
-                mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        grid: Grid,
+        num_queries: int | None = None,
+        rotation: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
         assert mask is None  # EoMT has no queries here
         windows = self._windows(x, grid)  # (B * windows, prefix + size*size, embed_dims)
         rotation = self.window_rotation(rotation, grid, windows.shape[0])
         windows = super().forward(windows, (self.window_size, self.window_size), rotation=rotation)
-        prefix, patches = windows.tensor_split((-self.window_size**2, ), dim=1)
+        prefix, patches = windows.tensor_split((-(self.window_size**2),), dim=1)
         tokens = _joined(prefix, from_windows(patches, grid, self.window_size))
         return tokens[:, :num_queries]
 
     def _windows(self, x: Tensor, grid: Grid) -> Tensor:
         """Tokens (B, N, C) -> windows (B * windows, prefix + size*size, C)."""
-        prefix, patches = x.tensor_split((-math.prod(grid), ), dim=1)
+        prefix, patches = x.tensor_split((-math.prod(grid),), dim=1)
         windows = to_windows(patches, grid, self.window_size)
         return _joined(prefix, windows)
 
     def weights(self, x: Tensor, grid: Grid, rotation: Tensor | None = None) -> Tensor:
-        """The attention weights (B * windows, heads, N, N) of the N tokens of every window, in raster order."""
+        """The attention weights (B * windows, heads, N, N) of each window's N tokens.
+
+        The windows are in raster order.
+        """
         windows = self._windows(x, grid)
         rotation = self.window_rotation(rotation, grid, windows.shape[0])
         return super().weights(windows, (self.window_size, self.window_size), rotation)
@@ -66,7 +75,10 @@ class RelativeWindowAttention(InWindows, RelativeAttention):
 
 
 def _joined(prefix: Tensor, patches: Tensor) -> Tensor:
-    """Patches (B, N, C) after the other tokens, divided evenly among them. Without others, nothing is copied."""
+    """Prepend the other tokens, divided evenly over the batch, to patches (B, N, C).
+
+    Without other tokens, nothing is copied.
+    """
     if not prefix.shape[1]:
         return patches
     return torch.cat((prefix.reshape(patches.shape[0], -1, patches.shape[-1]), patches), dim=1)
@@ -78,7 +90,10 @@ def num_windows(grid: Grid, size: int) -> int:
 
 
 def to_windows(x: Tensor, grid: Grid, size: int) -> Tensor:
-    """Patches (B, h*w, C) -> windows (B * ceil(h/size) * ceil(w/size), size*size, C), padded with zeros."""
+    """Patches (B, h*w, C) -> zero-padded windows (B * windows, size*size, C).
+
+    Each image has ceil(h/size) * ceil(w/size) windows.
+    """
     h, w = grid
     x = F.pad(x.unflatten(1, grid), (0, 0, 0, -w % size, 0, -h % size))
     x = x.unflatten(2, (-1, size)).unflatten(1, (-1, size))  # (B, rows, size, columns, size, C)

@@ -1,4 +1,4 @@
-"""Adapt a checkpoint's tensors to a model with another resolution, patch size or number of channels."""
+"""Adapt a checkpoint's tensors to a model of other resolution, patch size or channel count."""
 
 import math
 from collections.abc import Callable, Container, Sequence
@@ -19,8 +19,8 @@ from ..stems import PatchEmbed, ResNetEmbed
 def adapt_channels(kernel: Tensor, channels: int) -> Tensor:
     """Adapt a first convolution (D, C, h, w) to another number of channels.
 
-    The channels are repeated in order and scaled to keep the size of the output, as timm does. For one channel they are
-    summed. A grey image then has the same output as before.
+    The channels are repeated in order and scaled to keep the size of the output, as timm does. For
+    one channel they are summed. A grey image then has the same output as before.
     """
     old = kernel.shape[1]
     if channels == 1:
@@ -36,21 +36,27 @@ class Adapter:
         read: returns another tensor of the checkpoint, by our name.
         given: our names of all tensors in the checkpoint.
         grid: grid (h, w) of the position table, if the checkpoint or the user states it.
-        own: whether the checkpoint has our names. Its table may then have the model's own grid. Other tables are square
-            unless ``grid`` is given.
+        own: whether the checkpoint has our names. Its table may then have the model's own grid.
+            Other tables are square unless ``grid`` is given.
 
     Raises:
         ConfigError: if the grid in the checkpoint is not a grid.
     """
 
-    def __init__(self, backbone: nn.Module, read: Callable[[str], Tensor], given: Container[str],
-                 grid: tuple[int, int] | None = None, own: bool = False) -> None:
+    def __init__(
+        self,
+        backbone: nn.Module,
+        read: Callable[[str], Tensor],
+        given: Container[str],
+        grid: tuple[int, int] | None = None,
+        own: bool = False,
+    ) -> None:
         self.backbone, self.read, self.given, self.own = backbone, read, given, own
         self.learned = isinstance(backbone.position, LearnedPosEmbed)
         self.grid = saved_grid(read(GRID)) if GRID in given else grid
 
     def __call__(self, ours: str, value: Tensor, shape: torch.Size) -> tuple[Tensor, str]:
-        """Adapt a tensor to a shape as far as possible. Returns it and a description of the change."""
+        """Adapt a tensor to a shape as far as possible; return it and what has changed."""
         if value.ndim != len(shape) or not value.numel():
             return value, ''
         if ours == 'pos_embed' and self.learned:
@@ -62,7 +68,9 @@ class Adapter:
         if ours in ('patch_embed.proj.weight', 'patch_embed.backbone.stem.conv.weight'):
             return self._kernel(ours, value, shape)
         if ours.endswith(('.rel_pos_h', '.rel_pos_w')) and value.shape[1:] == shape[1:]:
-            return resample_relative(value, shape[0]), f'{len(value)} relative positions to {shape[0]}'
+            return resample_relative(
+                value, shape[0]
+            ), f'{len(value)} relative positions to {shape[0]}'
         return value, ''
 
     def _kernel(self, ours: str, value: Tensor, shape: torch.Size) -> tuple[Tensor, str]:
@@ -70,9 +78,11 @@ class Adapter:
         stem = self.backbone.patch_embed
         root = isinstance(stem, ResNetEmbed) and ours.endswith('stem.conv.weight')
         if root and value.shape[1] != shape[1] == 1:
-            raise ConfigError(f'{ours}: summing its {value.shape[1]} input channels is not exact, since the kernel is '
-                              f'standardised afterwards; keep in_channels={value.shape[1]}, and the stem repeats a '
-                              'grey image itself.')
+            raise ConfigError(
+                f'{ours}: summing its {value.shape[1]} input channels is not exact, since the '
+                f'kernel is standardised afterwards; keep in_channels={value.shape[1]}, and the '
+                'stem repeats a grey image itself.'
+            )
         if value.shape[1] != shape[1] and (root or isinstance(stem, PatchEmbed)):
             changes.append(f'{value.shape[1]} input channels to {shape[1]}')
             value = adapt_channels(value, shape[1])
@@ -86,11 +96,21 @@ class Adapter:
         position = self.backbone.position
         rows, old = self._layout(value)
         extra, patches = value[:, :rows], value[:, rows:]
-        changes = [] if old == position.grid else [f'positions of {_by(old)} patches to {_by(position.grid)}']
+        changes = (
+            []
+            if old == position.grid
+            else [f'positions of {_by(old)} patches to {_by(position.grid)}']
+        )
         patches = position.resample(patches, old, position.grid)
         if rows > position.num_prefix_rows:
-            changes.append("the rows of the tokens before the patches are " + (
-                'added to the tokens' if self.backbone.prefix_tokens else 'left out, as the model has no such tokens'))
+            changes.append(
+                'the rows of the tokens before the patches are '
+                + (
+                    'added to the tokens'
+                    if self.backbone.prefix_tokens
+                    else 'left out, as the model has no such tokens'
+                )
+            )
             extra = extra[:, :0]
         elif rows < position.num_prefix_rows:
             changes.append('zeros for the tokens before the patches that have no row')
@@ -106,7 +126,7 @@ class Adapter:
         if table.ndim != 3 or table.shape[2] != value.shape[2] or not self._layout(table)[0]:
             return value, ''
         row = 1 if ours == 'dist_token' and 'cls_token' in self.given else 0
-        return value + table[:, row:row + 1], 'its row of the position table added'
+        return value + table[:, row : row + 1], 'its row of the position table added'
 
     def _layout(self, table: Tensor) -> tuple[int, tuple[int, int]]:
         """The number of rows for tokens before the patches, and the grid of the other rows.
@@ -121,10 +141,15 @@ class Adapter:
             if patches > 0 and h * w == patches:
                 return extra, (h, w)
         if GRID in self.given:
-            raise ConfigError(f'pos_embed: the checkpoint has {table.shape[1]} positions, which its own grid of '
-                              f'{_by(self.grid or ())} does not fit: it is damaged.')
-        raise ConfigError(f'pos_embed: the checkpoint has {table.shape[1]} positions, which are no square of patches; '
-                          'give source_grid=(rows, columns) to load_weights, or in pos_embed of the backbone.')
+            raise ConfigError(
+                f'pos_embed: the checkpoint has {table.shape[1]} positions, which its own grid of '
+                f'{_by(self.grid or ())} does not fit: it is damaged.'
+            )
+        raise ConfigError(
+            f'pos_embed: the checkpoint has {table.shape[1]} positions, which are no square of '
+            'patches; give source_grid=(rows, columns) to load_weights, or in pos_embed of the '
+            'backbone.'
+        )
 
     def _layouts(self) -> list[tuple[int, tuple[int, int] | None]]:
         """Numbers of prefix rows and grids to try, most likely first. None means a square grid."""
@@ -135,13 +160,27 @@ class Adapter:
         grid = self.grid or (None if self.own else position.source_grid)
         if grid is not None:
             return [(rows, grid), (tokens, grid), (0, grid)]
-        later = [] if position.source_grid is None else [
-            (count, position.source_grid) for count in (rows, tokens, 0)]  # grid before our own training
-        # A table with as many positions as the model usually has its grid. A foreign one is square if it can be.
+        later = (
+            []
+            if position.source_grid is None
+            else [
+                # Grid before our own training.
+                (count, position.source_grid)
+                for count in (rows, tokens, 0)
+            ]
+        )
+        # A table with as many positions as the model usually has its grid. A foreign one is square
+        # if it can be.
         patches = native[0] * native[1]
         ambiguous = not self.own and native[0] != native[1] and math.isqrt(patches) ** 2 == patches
-        return [*([] if ambiguous else [(rows, native)]), *later,
-                (tokens, None), (tokens, native), (0, None), (0, native)]
+        return [
+            *([] if ambiguous else [(rows, native)]),
+            *later,
+            (tokens, None),
+            (tokens, native),
+            (0, None),
+            (0, native),
+        ]
 
 
 def saved_grid(value: Tensor) -> tuple[int, int]:
@@ -150,7 +189,11 @@ def saved_grid(value: Tensor) -> tuple[int, int]:
     Raises:
         ConfigError: if it is not a grid.
     """
-    if value.shape != (2, ) or value.is_floating_point() or not 0 < min(value.tolist()) <= max(value.tolist()) < 2**20:
+    if (
+        value.shape != (2,)
+        or value.is_floating_point()
+        or not 0 < min(value.tolist()) <= max(value.tolist()) < 2**20
+    ):
         raise ConfigError(f'{GRID} is no grid (rows, columns) in the checkpoint: it is damaged.')
     h, w = value.tolist()
     return h, w

@@ -1,8 +1,9 @@
 """Load a checkpoint of any format into a model, completely or not at all.
 
 All loading goes through ``load_state_dict``. Its hooks adapt the weights to the model, see
-:mod:`~vit_plugin.models.loading.hooks`. :func:`load_weights`, MMEngine's ``load_from`` and the backbone's ``init_cfg``
-use it too. So this also works for sharded models and for models on the meta device.
+:mod:`~vit_plugin.models.loading.hooks`. :func:`load_weights`, MMEngine's ``load_from`` and the
+backbone's ``init_cfg`` use it too. So this also works for sharded models and for models on the meta
+device.
 """
 
 from collections.abc import Iterable, Mapping
@@ -43,37 +44,49 @@ class LoadableBackbone(LoadableModule):
         self.arch = arch
         self.register_load_state_dict_pre_hook(fit_backbone)
 
-    def load(self, source: Any, skip: Iterable[str] = (), source_grid: tuple[int, int] | None = None) -> Report:
-        """:func:`load_weights` of the backbone alone. The default of ``source_grid`` is that of its ``pos_embed``."""
+    def load(
+        self, source: Any, skip: Iterable[str] = (), source_grid: tuple[int, int] | None = None
+    ) -> Report:
+        """Load weights into the backbone alone, see :func:`load_weights`.
+
+        ``source_grid`` defaults to that of the backbone's ``pos_embed``.
+        """
         return load_weights(self, source, skip, source_grid or self.position.source_grid)
 
     def _checkpoint_filter(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
-        """Take the weights of a complete classifier: MMPretrain calls this hook of its backbone with all of them."""
+        """MMPretrain's hook of its backbone: convert the weights of the complete classifier."""
         fit_classifier(self, state_dict, prefix)
 
 
-def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], skip: Iterable[str] = (),
-                 source_grid: tuple[int, int] | None = None, origin: str = '') -> Report:
-    """Load a checkpoint into a backbone, or into a classifier, detector or segmentor that contains one.
+def load_weights(
+    model: nn.Module,
+    source: str | Path | Mapping[str, Tensor],
+    skip: Iterable[str] = (),
+    source_grid: tuple[int, int] | None = None,
+    origin: str = '',
+) -> Report:
+    """Load a checkpoint into a backbone, or a classifier, detector or segmentor that has one.
 
     Args:
-        model: the model. It may be on the meta device. It may also be sharded by ``fully_shard``. Then every process
-            must call this function, and each keeps its part.
-        source: a path, ``http(s)://``, ``timm://<model>`` or ``hf://<org>/<model>``, or the tensors by name, in any
-            format of :data:`~vit_plugin.weights.formats.FORMATS`.
-        skip: patterns of our keys that keep their values, such as ``'head.{rest}'``. Also patterns of keys of the
-            checkpoint that are left out, in our names or in its own.
-        source_grid: the grid (h, w) of the checkpoint's position table. Only needed if it is not square.
-        origin: where the weights come from, if ``source`` is the tensors. A name tells more of a model than they do.
+        model: the model. It may be on the meta device. It may also be sharded by ``fully_shard``.
+            Then every process must call this function, and each keeps its part.
+        source: a path, ``http(s)://``, ``timm://<model>`` or ``hf://<org>/<model>``, or the tensors
+            by name, in any format of :data:`~vit_plugin.weights.formats.FORMATS`.
+        skip: patterns of our keys that keep their values, such as ``'head.{rest}'``. Also patterns
+            of keys of the checkpoint that are left out, in our names or in its own.
+        source_grid: the grid (h, w) of the checkpoint's position table. Only needed if it is not
+            square.
+        origin: where the weights come from, if ``source`` is the tensors. A name tells more of a
+            model than they do.
 
     Returns:
         A report on every key. Print it.
 
     Raises:
-        ConfigError: if the source cannot be read, or its format is unknown. Also if a key that the model needs is
-            missing or has the wrong shape, or if a key of the checkpoint's encoder or stem is not in the model, or if
-            the source names a model of another structure, or if a value is infinite or NaN. The model is then as
-            before.
+        ConfigError: if the source cannot be read, or its format is unknown. Also if a key that the
+            model needs is missing or has the wrong shape, or if a key of the checkpoint's encoder
+            or stem is not in the model, or if the source names a model of another structure, or if
+            a value is infinite or NaN. The model is then as before.
     """
     prefix, backbone = find_backbone(model, Backbone)
     if not isinstance(backbone, LoadableBackbone):  # a timm model, which has names of its own
@@ -82,15 +95,23 @@ def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], sk
     weights = source if isinstance(source, Mapping) else open_weights(source)
     around = prefix.removesuffix('backbone.')
     state = model.state_dict(keep_vars=True)
-    names = {name.removeprefix(prefix if name.startswith(prefix) else around): name for name in state}
+    names = {
+        name.removeprefix(prefix if name.startswith(prefix) else around): name for name in state
+    }
     targets = {ours: state[name] for ours, name in names.items()}
     pool = next((module for module in model.modules() if isinstance(module, AttentionPool)), None)
     fitting = Fitting(backbone, targets, weights, skip, source_grid, pool=pool, numerics=numerics)
     _check_finite(((ours, fitting.tensor(ours)) for ours in fitting.report.matched), source)
-    # One block at a time, so that the complete file is never in memory. Meta tensors can only be replaced.
-    parts = groupby(fitting.report.matched, lambda ours: (ours.split('.')[:2], targets[ours].is_meta))
+    # One block at a time, so that the complete file is never in memory. Meta tensors can only be
+    # replaced.
+    parts = groupby(
+        fitting.report.matched, lambda ours: (ours.split('.')[:2], targets[ours].is_meta)
+    )
     for (_, is_meta), part in parts:
-        tensors = {names[ours]: shard_like(fitting.tensor(ours), targets[ours], copy=is_meta) for ours in part}
+        tensors = {
+            names[ours]: shard_like(fitting.tensor(ours), targets[ours], copy=is_meta)
+            for ours in part
+        }
         model.load_state_dict(tensors, strict=False, assign=is_meta)
     empty = [ours for ours in fitting.report.initialised if targets[ours].is_meta]
     if empty:
@@ -98,28 +119,34 @@ def load_weights(model: nn.Module, source: str | Path | Mapping[str, Tensor], sk
     return fitting.report
 
 
-def load_trained(model: nn.Module, checkpoint: str, content: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def load_trained(
+    model: nn.Module, checkpoint: str, content: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Load a checkpoint of the same complete model, to predict with it.
 
     Args:
         model: the model.
         checkpoint: where the checkpoint is.
-        content: what is in it, if it has been read, see :func:`~vit_plugin.weights.sources.read_complete`.
+        content: what is in it, if it has been read, see
+            :func:`~vit_plugin.weights.sources.read_complete`.
 
     Returns:
-        ``dataset_meta``, the checkpoint's facts about the data of its training, such as the names of the ``classes``.
+        ``dataset_meta``, the checkpoint's facts about the data of its training, such as the names
+        of the ``classes``.
 
     Raises:
-        ConfigError: if a tensor of the model is missing in the checkpoint or has another shape there, if a value is
-            infinite or NaN, or if the facts are no dict.
+        ConfigError: if a tensor of the model is missing in the checkpoint or has another shape
+            there, if a value is infinite or NaN, or if the facts are no dict.
     """
     facts = content = read_complete(checkpoint) if content is None else content
     for name in ('meta', 'dataset_meta'):
         facts = facts.get(name)
         facts = {} if facts is None else facts
         if not isinstance(facts, Mapping):
-            raise ConfigError(f'The checkpoint {checkpoint!r} has a {type(facts).__name__} as {name}, where a dict is '
-                              f'expected; save it again without {name}.')
+            raise ConfigError(
+                f'The checkpoint {checkpoint!r} has a {type(facts).__name__} as {name}, where a '
+                f'dict is expected; save it again without {name}.'
+            )
     weights = find_weights(content)
     check_kinds(model, weights)
     not_of_it = f'The checkpoint {checkpoint!r} is not of this model: '
@@ -129,8 +156,10 @@ def load_trained(model: nn.Module, checkpoint: str, content: Mapping[str, Any] |
     except RuntimeError as error:  # of a shape
         raise ConfigError(not_of_it + str(error).splitlines()[1].strip()) from error
     if found.missing_keys:
-        raise ConfigError(f'{not_of_it}it lacks {len(found.missing_keys)} of its {len(model.state_dict())} tensors, '
-                          f'such as {found.missing_keys[0]!r}.')
+        raise ConfigError(
+            f'{not_of_it}it lacks {len(found.missing_keys)} of its {len(model.state_dict())} '
+            f'tensors, such as {found.missing_keys[0]!r}.'
+        )
     _check_finite(model.state_dict().items(), checkpoint)
     return dict(facts)
 
@@ -139,12 +168,15 @@ def _check_finite(weights: Iterable[tuple[str, Any]], source: Any) -> None:
     """Reject weights whose predictions would be NaN."""
     for name, value in weights:
         value = value.to_local() if isinstance(value, DTensor) else value
-        if not isinstance(value, Tensor) or value.is_meta or value.sum().isfinite():  # a sum is the quicker check
+        # A sum is the quicker check.
+        if not isinstance(value, Tensor) or value.is_meta or value.sum().isfinite():
             continue
         if not value.isfinite().all():
             file = '' if isinstance(source, Mapping) else f' {str(source)!r}'
-            raise ConfigError(f'The checkpoint{file} has infinite values or NaN in {name!r}; give one that was saved '
-                              'before its training failed.')
+            raise ConfigError(
+                f'The checkpoint{file} has infinite values or NaN in {name!r}; give one that was '
+                'saved before its training failed.'
+            )
 
 
 def check_start(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
@@ -153,8 +185,8 @@ def check_start(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     What is outside our backbones may be missing, such as a head.
 
     Raises:
-        ConfigError: if one of our backbones has a tensor that they lack, see :func:`load_weights`, or as
-            :func:`check_kinds`.
+        ConfigError: if one of our backbones has a tensor that they lack, see :func:`load_weights`,
+            or as :func:`check_kinds`.
     """
     check_kinds(model, weights)
     for prefix, backbone in _backbones(model, LoadableBackbone):
@@ -190,14 +222,25 @@ def find_backbone(model: nn.Module, kind: type = LoadableBackbone) -> tuple[str,
     """
     found = _backbones(model, kind)
     if len(found) != 1:
-        kinds = 'vit_plugin.VisionTransformer' + (' or vit_plugin.TimmBackbone' if kind is Backbone else '')
-        raise ConfigError(f'A model with one {kinds} is needed, and {type(model).__name__} has {len(found)}; give '
-                          'another model.')
+        kinds = 'vit_plugin.VisionTransformer' + (
+            ' or vit_plugin.TimmBackbone' if kind is Backbone else ''
+        )
+        raise ConfigError(
+            f'A model with one {kinds} is needed, and {type(model).__name__} has {len(found)}; '
+            'give another model.'
+        )
     return found[0]
 
 
 def _backbones(model: nn.Module, kind: type) -> list[tuple[str, Any]]:
-    """The backbones of a model and their prefixes. Of nested ones, as in a ViTAdapter, the innermost."""
-    found = {f'{name}.' if name else '': module for name, module in model.named_modules() if isinstance(module, kind)}
-    return [(prefix, module) for prefix, module in found.items()
-            if not any(other != prefix and other.startswith(prefix) for other in found)]
+    """The backbones of a model and their prefixes; of nested ones (ViTAdapter), the innermost."""
+    found = {
+        f'{name}.' if name else '': module
+        for name, module in model.named_modules()
+        if isinstance(module, kind)
+    }
+    return [
+        (prefix, module)
+        for prefix, module in found.items()
+        if not any(other != prefix and other.startswith(prefix) for other in found)
+    ]

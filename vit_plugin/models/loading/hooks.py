@@ -1,4 +1,4 @@
-"""Hooks of ``load_state_dict``: weights of any format and resolution, in any host, also for sharded models."""
+"""``load_state_dict`` hooks: weights of any format and resolution, in any host, sharded or not."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,24 +22,33 @@ PARTS = ('backbone.', 'neck.', 'head.')  # of MMPretrain's ImageClassifier
 
 
 def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
-    """Hook of ``load_state_dict``: convert a state, in place, to the names and shapes of a backbone.
+    """``load_state_dict`` hook: convert a state, in place, to the names and shapes of a backbone.
 
-    A state with our names is only adapted. torch then reports missing keys, and keys outside the encoder and stem.
-    A state with other names is converted and must be complete. Entries of other modules, outside ``prefix``, stay
-    unchanged.
+    A state with our names is only adapted. torch then reports missing keys, and keys outside the
+    encoder and stem. A state with other names is converted and must be complete. Entries of other
+    modules, outside ``prefix``, stay unchanged.
 
     Raises:
-        ConfigError: see :func:`~vit_plugin.models.load_weights`. Weights of an encoder or stem that the model lacks
-            raise it for any value of ``strict``, because torch does not pass ``strict`` to hooks.
+        ConfigError: see :func:`~vit_plugin.models.load_weights`. Weights of an encoder or stem that
+            the model lacks raise it for any value of ``strict``, because torch does not pass
+            ``strict`` to hooks.
     """
     mine = inside(state, prefix)
     if not mine:
         return
     targets = backbone.state_dict(keep_vars=True)
-    if all(key in targets and isinstance(value, Tensor) and value.layout is torch.strided and (
-            saved_grid(value) == backbone.position.grid if key == GRID else value.shape == targets[key].shape
-            and value.is_floating_point() == targets[key].is_floating_point())
-           for key, value in mine.items()):
+    if all(
+        key in targets
+        and isinstance(value, Tensor)
+        and value.layout is torch.strided
+        and (
+            saved_grid(value) == backbone.position.grid
+            if key == GRID
+            else value.shape == targets[key].shape
+            and value.is_floating_point() == targets[key].is_floating_point()
+        )
+        for key, value in mine.items()
+    ):
         keep_shards(backbone, state, prefix)
         return
     weights = prepared(mine)
@@ -50,7 +59,11 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
     report = fitting.report
     if report.adapted or report.ignored or not own:
         print_log(f'{report}', 'current')
-    left = {key for key in report.ignored if own and not fitting.may_be_left(key.removeprefix(fitting.prefix))}
+    left = {
+        key
+        for key in report.ignored
+        if own and not fitting.may_be_left(key.removeprefix(fitting.prefix))
+    }
     for key in mine.keys() - left:
         del state[f'{prefix}{key}']
     state.update({f'{prefix}{ours}': fitting.tensor(ours) for ours in report.matched})
@@ -58,10 +71,10 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
 
 
 def fit_adapter(adapter: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
-    """Hook of ``load_state_dict``: find the backbone of a ViT-Adapter in the authors' checkpoints, in place.
+    """``load_state_dict`` hook: find a ViT-Adapter's backbone in the authors' weights, in place.
 
-    There it has no name. What is not of the adapter itself gets the name ``backbone.``, and is then for the
-    backbone's hook.
+    There it has no name. What is not of the adapter itself gets the name ``backbone.``, and is then
+    for the backbone's hook.
     """
     for key in [key for key in state if isinstance(key, str) and key.startswith(prefix)]:
         name = key.removeprefix(prefix)
@@ -71,10 +84,10 @@ def fit_adapter(adapter: nn.Module, state: dict[str, Any], prefix: str, *args: A
 
 
 def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> None:
-    """Convert the state of a complete classifier of another format, in place, to MMPretrain's parts.
+    """Convert a complete classifier's state from another format to MMPretrain's parts, in place.
 
-    The names become ``backbone.``, ``neck.`` and ``head.`` after the prefix of the classifier. A state with our names
-    and entries of other modules stay unchanged.
+    The names become ``backbone.``, ``neck.`` and ``head.`` after the prefix of the classifier. A
+    state with our names and entries of other modules stay unchanged.
 
     Raises:
         ConfigError: see :func:`~vit_plugin.models.load_weights`.
@@ -87,52 +100,91 @@ def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> N
     try:
         plan = choose_format(weights, targets)
     except ConfigError:
-        if all(key.startswith(PARTS) for key in mine):  # such as weights of a head alone. torch can load those
+        # Such as weights of a head alone. torch can load those.
+        if all(key.startswith(PARTS) for key in mine):
             return
         raise
-    # The backbone does not know the shapes of the neck and head. Their weights are passed on unchanged.
-    others = {ours: step.make(weights) for ours, step in plan[2].items() if ours.startswith(('neck.', 'head.'))}
+    # The backbone does not know the shapes of the neck and head. Their weights are passed on
+    # unchanged.
+    others = {
+        ours: step.make(weights)
+        for ours, step in plan[2].items()
+        if ours.startswith(('neck.', 'head.'))
+    }
     fitting = Fitting(backbone, targets | others, weights, plan=plan)
     if others:
-        fitting.report.notes.append(f'{some(others)} are for the neck and head, and unused if the model has none')
+        fitting.report.notes.append(
+            f'{some(others)} are for the neck and head, and unused if the model has none'
+        )
     print_log(f'{fitting.report}', 'current')
     for key in mine:
         del state[f'{prefix}{key}']
-    state.update({f'{prefix}{ours if ours in others else f"backbone.{ours}"}': fitting.tensor(ours)
-                  for ours in fitting.report.matched})
+    state.update(
+        {
+            f'{prefix}{ours if ours in others else f"backbone.{ours}"}': fitting.tensor(ours)
+            for ours in fitting.report.matched
+        }
+    )
 
 
 def inside(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """The entries with this prefix, without those of modules that read their own state."""
-    mine = {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)} if all(
-        isinstance(key, str) for key in state) else dict(state)
-    return {key: value for key, value in mine.items() if key == GRID or not str(key).endswith('_extra_state')}
+    mine = (
+        {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
+        if all(isinstance(key, str) for key in state)
+        else dict(state)
+    )
+    return {
+        key: value
+        for key, value in mine.items()
+        if key == GRID or not str(key).endswith('_extra_state')
+    }
 
 
 def keep_shards(module: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
-    """Hook of ``load_state_dict`` for sharded modules: keep this process's part of complete tensors."""
+    """``load_state_dict`` hook for sharded modules: keep this process's part of each tensor."""
     for name, target in module.state_dict(keep_vars=True).items():
         if isinstance(target, DTensor) and f'{prefix}{name}' in state:
             state[f'{prefix}{name}'] = shard_like(state[f'{prefix}{name}'], target)
 
 
 def shard_like(value: Tensor, target: Tensor, copy: bool = False) -> Tensor:
-    """Shard a tensor like its target, if the target is sharded. Each process takes its part of the complete tensor.
+    """Shard a complete tensor like its target, if that is sharded: each process takes its part.
 
     Args:
         value: the complete tensor.
         target: the tensor that will receive it.
-        copy: whether the result replaces the target. It then needs the target's type and its own memory.
+        copy: whether the result replaces the target. It then needs the target's type and its own
+            memory.
     """
-    if isinstance(target, DTensor) and not isinstance(value, DTensor) and value.shape == target.shape:
+    if (
+        isinstance(target, DTensor)
+        and not isinstance(value, DTensor)
+        and value.shape == target.shape
+    ):
         mesh, part = target.device_mesh, value.detach()
         # Only this part is read from the file and moved to the device.
-        for ranks, mine, placement in zip(mesh.shape, mesh.get_coordinate() or (), target.placements, strict=True):
+        for ranks, mine, placement in zip(
+            mesh.shape, mesh.get_coordinate() or (), target.placements, strict=True
+        ):
             if isinstance(placement, Shard):
-                size = -(-part.shape[placement.dim] // ranks)  # the last parts may be smaller or empty
+                # The last parts may be smaller or empty.
+                size = -(-part.shape[placement.dim] // ranks)
                 start = min(size * mine, part.shape[placement.dim])
-                part = part.narrow(placement.dim, start, min(size, part.shape[placement.dim] - start))
+                part = part.narrow(
+                    placement.dim, start, min(size, part.shape[placement.dim] - start)
+                )
         part = part.to(mesh.device_type, target.dtype, copy=copy).contiguous()
-        return DTensor.from_local(part, mesh, target.placements, run_check=False, shape=target.shape,
-                                  stride=target.stride())
-    return value.detach().to(target.dtype, copy=True, memory_format=torch.contiguous_format) if copy else value
+        return DTensor.from_local(
+            part,
+            mesh,
+            target.placements,
+            run_check=False,
+            shape=target.shape,
+            stride=target.stride(),
+        )
+    return (
+        value.detach().to(target.dtype, copy=True, memory_format=torch.contiguous_format)
+        if copy
+        else value
+    )

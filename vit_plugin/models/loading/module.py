@@ -13,15 +13,17 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.weights.report import Report
 from vit_plugin.weights.sources import open_weights
 
-KEYS = {'type', 'checkpoint', 'prefix', 'map_location', 'skip', 'source_grid'}  # of MMEngine's entry, and of `load`
+# Of MMEngine's entry, and of `load`.
+KEYS = {'type', 'checkpoint', 'prefix', 'map_location', 'skip', 'source_grid'}
 
 
 class LoadableModule(BaseModule):
     """Base class of a module whose method ``load`` reads the checkpoint in its ``init_cfg``.
 
     Args:
-        init_cfg: MMEngine's initialisation config. In addition to MMEngine's keys, its entry ``type='Pretrained'`` may
-            have ``skip`` and ``source_grid``. ``checkpoint=True`` means timm's weights that ``arch`` names.
+        init_cfg: MMEngine's initialisation config. In addition to MMEngine's keys, its entry
+            ``type='Pretrained'`` may have ``skip`` and ``source_grid``. ``checkpoint=True`` means
+            timm's weights that ``arch`` names.
         arch: the backbone's.
 
     Raises:
@@ -33,7 +35,9 @@ class LoadableModule(BaseModule):
     def __init__(self, init_cfg: InitConfig = None, arch: Any = None) -> None:
         super().__init__(_with_name(init_cfg, arch))
 
-    def load(self, source: Any, skip: Sequence[str] = (), source_grid: tuple[int, int] | None = None) -> Report:
+    def load(
+        self, source: Any, skip: Sequence[str] = (), source_grid: tuple[int, int] | None = None
+    ) -> Report:
         """See :func:`~vit_plugin.models.load_weights`."""
         raise NotImplementedError
 
@@ -41,7 +45,8 @@ class LoadableModule(BaseModule):
         """MMEngine's initialisation, but :meth:`load` for a checkpoint in ``init_cfg``.
 
         Raises:
-            ConfigError: if its entry has any other key, or a checkpoint of another type, or does not fit.
+            ConfigError: if its entry has any other key, or a checkpoint of another type, or does
+                not fit.
         """
         given, first = self.init_cfg, not self.is_init
         cfgs = given if isinstance(given, (list, tuple)) else [given] if given else []
@@ -54,11 +59,17 @@ class LoadableModule(BaseModule):
         for cfg in pretrained if first else []:
             source = cfg.get('checkpoint')
             if cfg.keys() - KEYS or not isinstance(source, (str, Path)):
-                raise ConfigError(f'init_cfg={cfg} must have checkpoint, a path or address, and may have prefix, skip '
-                                  'and source_grid.')
+                raise ConfigError(
+                    f'init_cfg={cfg} must have checkpoint, a path or address, and may have '
+                    'prefix, skip and source_grid.'
+                )
             if cfg.get('prefix'):
                 start, weights = cfg['prefix'].rstrip('.') + '.', open_weights(source)
-                source = {key.removeprefix(start): weights[key] for key in weights if key.startswith(start)}
+                source = {
+                    key.removeprefix(start): weights[key]
+                    for key in weights
+                    if key.startswith(start)
+                }
             report = self.load(source, cfg.get('skip', ()), cfg.get('source_grid'))
             print_log(f'Loaded {cfg["checkpoint"]}\n{report}', 'current')
 
@@ -70,6 +81,8 @@ def _with_name(init_cfg: Any, arch: Any) -> Any:
     if not init_cfg or init_cfg.get('checkpoint') is not True:
         return init_cfg
     if not str(arch).startswith('timm://'):
-        raise ConfigError(f'init_cfg: checkpoint=True takes the weights that arch=timm://... names, and this is '
-                          f'arch={arch!r}; give checkpoint a path or an address.')
+        raise ConfigError(
+            f'init_cfg: checkpoint=True takes the weights that arch=timm://... names, and this is '
+            f'arch={arch!r}; give checkpoint a path or an address.'
+        )
     return dict(init_cfg, checkpoint=arch)

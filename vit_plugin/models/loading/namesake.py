@@ -1,7 +1,8 @@
 """Compare a backbone with the model whose name its weights have.
 
-Weights of another model may have the same shapes: CLIP's, DINO's and MAE's B/16 differ in their GELU and their eps, and
-models of other heads or rotary positions fit as well. Tensors do not show it, but a timm name does.
+Weights of another model may have the same shapes: CLIP's, DINO's and MAE's B/16 differ in their
+GELU and their eps, and models of other heads or rotary positions fit as well. Tensors do not show
+it, but a timm name does.
 """
 
 from dataclasses import asdict
@@ -16,7 +17,8 @@ from ..layers.numerics import get_numerics
 from ..layers.rotary import TEMPERATURES
 
 PREFIXES = ('timm://', 'hf://timm/')
-ROTARY = dict(order='yx', planes='neighbours', offset=0., native_grid=None)  # the defaults of what positions depend on
+# The defaults of what positions depend on.
+ROTARY = dict(order='yx', planes='neighbours', offset=0.0, native_grid=None)
 
 
 def compare(backbone: nn.Module, source: str) -> dict[str, Any]:
@@ -30,7 +32,8 @@ def compare(backbone: nn.Module, source: str) -> dict[str, Any]:
         The numerics of that model; nothing for other sources.
 
     Raises:
-        ConfigError: if the heads or the rotary positions differ. The weights would be worth nothing.
+        ConfigError: if the heads or the rotary positions differ. The weights would be worth
+            nothing.
     """
     start = next((prefix for prefix in PREFIXES if source.startswith(prefix)), None)
     if start is None:
@@ -41,13 +44,17 @@ def compare(backbone: nn.Module, source: str) -> dict[str, Any]:
     except ConfigError:  # no ViT, or one of which not all is known; the tensors decide
         return {}
     arguments = theirs.complete()
-    wanted, mine = (_structure(*of) for of in (
-        (theirs.num_heads, arguments), (backbone.num_heads, backbone.arguments)))
+    wanted, mine = (
+        _structure(*of)
+        for of in ((theirs.num_heads, arguments), (backbone.num_heads, backbone.arguments))
+    )
     for field, value in wanted.items():
         if mine[field] != value:
-            raise ConfigError(f'{source} has weights of a model with {field}={value!r}, and this backbone has '
-                              f'{field}={mine[field]!r}, so they would compute something else; give '
-                              f"arch='timm://{name}', or change that.")
+            raise ConfigError(
+                f'{source} has weights of a model with {field}={value!r}, and this backbone has '
+                f'{field}={mine[field]!r}, so they would compute something else; give '
+                f"arch='timm://{name}', or change that."
+            )
     return asdict(get_numerics(arguments.numerics))
 
 
@@ -55,8 +62,15 @@ def _structure(num_heads: int, arguments: Any) -> dict[str, Any]:
     """Settings that change the model and have no tensor of their own."""
     rotary = arguments.pos_embed.get('rotary')
     if rotary is not None:
-        coordinates: dict[str, Any] = {key: rotary.get(key) or default for key, default in ROTARY.items()}
-        coordinates['native_grid'] = coordinates['native_grid'] and tuple(coordinates['native_grid'])
-        rotary = {'form': rotary['form'], 'temperature': rotary.get('temperature', TEMPERATURES[rotary['form']]),
-                  **coordinates}
+        coordinates: dict[str, Any] = {
+            key: rotary.get(key) or default for key, default in ROTARY.items()
+        }
+        coordinates['native_grid'] = coordinates['native_grid'] and tuple(
+            coordinates['native_grid']
+        )
+        rotary = {
+            'form': rotary['form'],
+            'temperature': rotary.get('temperature', TEMPERATURES[rotary['form']]),
+            **coordinates,
+        }
     return {'num_heads': num_heads, 'rotary': rotary}

@@ -1,4 +1,4 @@
-"""The projector of LW-DETR and RF-DETR: maps of several depths of a ViT become maps for a decoder."""
+"""The projector of LW-DETR and RF-DETR: turns maps from several ViT depths into decoder maps."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -22,15 +22,18 @@ Scales = Annotated[Sequence[Scale], Field(min_length=1)]
 
 
 class C2f(nn.Module):
-    """Bottlenecks in a row, whose outputs are all joined: (B, in_channels, h, w) -> (B, out_channels, h, w)."""
+    """Chained bottlenecks, outputs joined: (B, in_channels, h, w) -> (B, out_channels, h, w)."""
 
-    def __init__(self, in_channels: int, out_channels: int, num_blocks: int, norm_cfg: Mapping[str, Any]) -> None:
+    def __init__(
+        self, in_channels: int, out_channels: int, num_blocks: int, norm_cfg: Mapping[str, Any]
+    ) -> None:
         super().__init__()
         width = out_channels // 2
         conv = partial(ConvNorm, norm_cfg=norm_cfg, act='SiLU')
         self.conv1 = conv(in_channels, 2 * width, 1)
         self.bottlenecks = nn.ModuleList(
-            nn.Sequential(conv(width, width, 3), conv(width, width, 3)) for _ in range(num_blocks))
+            nn.Sequential(conv(width, width, 3), conv(width, width, 3)) for _ in range(num_blocks)
+        )
         self.conv2 = conv((2 + num_blocks) * width, out_channels, 1)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -43,8 +46,14 @@ class C2f(nn.Module):
 class Level(nn.Module):
     """All maps at one scale, joined and projected."""
 
-    def __init__(self, in_channels: Sequence[int], out_channels: int, scale: float, num_blocks: int,
-                 norm_cfg: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        in_channels: Sequence[int],
+        out_channels: int,
+        scale: float,
+        num_blocks: int,
+        norm_cfg: Mapping[str, Any],
+    ) -> None:
         super().__init__()
         resized = [_resize(channels, scale, norm_cfg) for channels in in_channels]
         self.resize = nn.ModuleList(layer for layer, _ in resized)
@@ -52,7 +61,11 @@ class Level(nn.Module):
         self.norm = build_map_norm(dict(type='LN2d', eps=1e-6), out_channels)
 
     def forward(self, maps: Sequence[Tensor]) -> Tensor:
-        return self.norm(self.c2f(torch.cat([layer(x) for layer, x in zip(self.resize, maps, strict=True)], dim=1)))
+        return self.norm(
+            self.c2f(
+                torch.cat([layer(x) for layer, x in zip(self.resize, maps, strict=True)], dim=1)
+            )
+        )
 
 
 def _resize(channels: int, scale: float, norm_cfg: Mapping[str, Any]) -> tuple[nn.Sequential, int]:
@@ -81,24 +94,33 @@ class C2fProjector(BaseModule):
         norm_cfg: the norms of the convolutions. RF-DETR has ``dict(type='LN2d', eps=1e-5)``.
         init_cfg: MMEngine's initialisation config.
 
-    Shape: maps (B, C, h, w) of one size, as many as ``in_channels`` -> one map (B, out_channels, scale * h, scale * w)
-    for each scale.
+    Shape: maps (B, C, h, w) of one size, as many as ``in_channels`` -> one map (B, out_channels,
+    scale * h, scale * w) for each scale.
 
     Raises:
         ConfigError: in the forward, if it gets other maps.
     """
 
-    def __init__(self, in_channels: PositiveInts, out_channels: PositiveInt = 256, scales: Scales = (1, ),
-                 num_blocks: Depth = 3, norm_cfg: NormConfig = dict(type='BN'),
-                 init_cfg: InitConfig = None) -> None:
+    def __init__(
+        self,
+        in_channels: PositiveInts,
+        out_channels: PositiveInt = 256,
+        scales: Scales = (1,),
+        num_blocks: Depth = 3,
+        norm_cfg: NormConfig = dict(type='BN'),
+        init_cfg: InitConfig = None,
+    ) -> None:
         super().__init__(init_cfg)
         self.in_channels = list(in_channels)
         self.levels = nn.ModuleList(
-            Level(self.in_channels, out_channels, scale, num_blocks, norm_cfg) for scale in scales)
+            Level(self.in_channels, out_channels, scale, num_blocks, norm_cfg) for scale in scales
+        )
 
     def forward(self, feats: Sequence[Tensor]) -> tuple[Tensor, ...]:
         if [x.shape[1] for x in feats if x.ndim == 4] != self.in_channels:
-            raise ConfigError(f'C2fProjector got {[tuple(x.shape) for x in feats]} where it takes maps (B, C, h, w) of '
-                              f'in_channels={self.in_channels}: give the backbone as many out_indices, and '
-                              "out_type='featmap'.")
+            raise ConfigError(
+                f'C2fProjector got {[tuple(x.shape) for x in feats]} where it takes maps (B, C, '
+                f'h, w) of in_channels={self.in_channels}: give the backbone as many out_indices, '
+                "and out_type='featmap'."
+            )
         return tuple(level(feats) for level in self.levels)

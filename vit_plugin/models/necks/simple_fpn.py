@@ -31,10 +31,13 @@ Scales = Annotated[Sequence[Scale], Field(min_length=1)]
 class Level(nn.Module):
     """The map at another scale: (B, in_channels, h, w) -> (B, out_channels, scale * h, scale * w).
 
-    Each doubling halves the channels. Between two doublings there are a norm and a GELU. A max-pool reduces the size.
+    Each doubling halves the channels. Between two doublings there are a norm and a GELU. A max-pool
+    reduces the size.
     """
 
-    def __init__(self, in_channels: int, out_channels: int, scale: float, norm_cfg: Mapping[str, Any]) -> None:
+    def __init__(
+        self, in_channels: int, out_channels: int, scale: float, norm_cfg: Mapping[str, Any]
+    ) -> None:
         super().__init__()
         doublings = round(math.log2(scale))
         layers: list[nn.Module] = [nn.MaxPool2d(2**-doublings)] if doublings < 0 else []
@@ -58,42 +61,65 @@ class SimpleFPN(BaseModule):
     Args:
         in_channels: channels of the backbone's map, or of each of its maps. The last map is used.
         out_channels: channels of every output.
-        num_outs: number of outputs. Each output beyond ``scales`` has half the size of the one before.
+        num_outs: number of outputs. Each output beyond ``scales`` has half the size of the one
+            before.
         scales: powers of two. Each makes one output, with the size of the map times this number.
-        add_extra_convs: compute the outputs beyond ``scales`` with 3 x 3 convolutions of stride 2, as RetinaNet's P6
-            and P7. Otherwise every other element is left out.
+        add_extra_convs: compute the outputs beyond ``scales`` with 3 x 3 convolutions of stride 2,
+            as RetinaNet's P6 and P7. Otherwise every other element is left out.
         norm_cfg: the norms. ``'LN2d'`` norms over the channels.
         init_cfg: MMEngine's initialisation config.
 
-    Shape: a map (B, in_channels, h, w), or a tuple whose last element is this map -> ``num_outs`` maps.
+    Shape: a map (B, in_channels, h, w), or a tuple whose last element is this map -> ``num_outs``
+    maps.
 
     Raises:
-        ConfigError: if there are fewer outputs than scales, or if the channels cannot be halved for each doubling. In
-            the forward, if it gets no map of ``in_channels``.
+        ConfigError: if there are fewer outputs than scales, or if the channels cannot be halved for
+            each doubling. In the forward, if it gets no map of ``in_channels``.
     """
 
-    def __init__(self, in_channels: PositiveInt | PositiveInts, out_channels: PositiveInt = 256,
-                 num_outs: Depth = 5, scales: Scales = (4, 2, 1, 0.5), add_extra_convs: bool = False,
-                 norm_cfg: NormConfig = dict(type='LN2d'), init_cfg: InitConfig = None) -> None:
+    def __init__(
+        self,
+        in_channels: PositiveInt | PositiveInts,
+        out_channels: PositiveInt = 256,
+        num_outs: Depth = 5,
+        scales: Scales = (4, 2, 1, 0.5),
+        add_extra_convs: bool = False,
+        norm_cfg: NormConfig = dict(type='LN2d'),
+        init_cfg: InitConfig = None,
+    ) -> None:
         super().__init__(init_cfg)
         if num_outs < len(scales):
-            raise ConfigError(f'SimpleFPN: num_outs={num_outs} is fewer than the {len(scales)} scales; leave out '
-                              f'scales, or set num_outs={len(scales)}.')
-        in_channels = self.in_channels = in_channels if isinstance(in_channels, int) else in_channels[-1]
+            raise ConfigError(
+                f'SimpleFPN: num_outs={num_outs} is fewer than the {len(scales)} scales; leave out '
+                f'scales, or set num_outs={len(scales)}.'
+            )
+        in_channels = self.in_channels = (
+            in_channels if isinstance(in_channels, int) else in_channels[-1]
+        )
         doublings = math.log2(max(scales))
         if doublings > 0 and in_channels % 2**doublings:
-            raise ConfigError(f'SimpleFPN: in_channels={in_channels} cannot be halved for each doubling of '
-                              f'scales={tuple(scales)}; take a multiple of {2**int(doublings)}, or smaller scales.')
-        self.levels = nn.ModuleList(Level(in_channels, out_channels, scale, norm_cfg) for scale in scales)
+            raise ConfigError(
+                f'SimpleFPN: in_channels={in_channels} cannot be halved for each doubling of '
+                f'scales={tuple(scales)}; take a multiple of {2 ** int(doublings)}, or smaller '
+                'scales.'
+            )
+        self.levels = nn.ModuleList(
+            Level(in_channels, out_channels, scale, norm_cfg) for scale in scales
+        )
         self.extra_levels = nn.ModuleList(
-            nn.Sequential(nn.ReLU() if i else nn.Identity(), nn.Conv2d(out_channels, out_channels, 3, 2, padding=1))
-            if add_extra_convs else nn.MaxPool2d(1, 2)
-            for i in range(num_outs - len(scales)))
+            nn.Sequential(
+                nn.ReLU() if i else nn.Identity(),
+                nn.Conv2d(out_channels, out_channels, 3, 2, padding=1),
+            )
+            if add_extra_convs
+            else nn.MaxPool2d(1, 2)
+            for i in range(num_outs - len(scales))
+        )
         self.register_load_state_dict_pre_hook(keep_shards)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Initialise the convolutions for ReLUs with constant variance, as in detectron2's pyramids."""
+        """Initialise the convolutions as in detectron2's pyramids (Kaiming uniform, ``a=1``)."""
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_uniform_(module.weight, a=1)
@@ -103,9 +129,11 @@ class SimpleFPN(BaseModule):
     def forward(self, feats: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
         x = feats if isinstance(feats, Tensor) else feats[-1]
         if x.ndim != 4 or x.shape[1] != self.in_channels:
-            raise ConfigError(f'SimpleFPN got {tuple(x.shape)} where it takes a map (B, in_channels={self.in_channels}'
-                              ", h, w): set in_channels to the width of the backbone, and the backbone's "
-                              "out_type='featmap'.")
+            raise ConfigError(
+                f'SimpleFPN got {tuple(x.shape)} where it takes a map (B, '
+                f'in_channels={self.in_channels}, h, w): set in_channels to the width of the '
+                "backbone, and the backbone's out_type='featmap'."
+            )
         outs = [level(x) for level in self.levels]
         for level in self.extra_levels:
             outs.append(level(outs[-1]))

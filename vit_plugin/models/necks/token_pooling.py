@@ -26,6 +26,7 @@ POOLINGS: dict[str, Callable[[Tensor, int | None], Tensor]] = {
 
 class MapOptions(TypedDict, total=False):
     """Arguments of :class:`~vit_plugin.models.layers.AttentionPool`."""
+
     num_heads: PositiveInt
     feedforward_channels: PositiveInt | None
     numerics: AnyNumerics
@@ -36,40 +37,57 @@ class TokenPooling(BaseModule):
     """Pools the tokens of each output of the backbone to one vector.
 
     Args:
-        mode: ``'cls'`` returns the class token. ``'avg'`` averages the patches. ``'gap'`` averages all tokens, as
-            google-research/vision_transformer does. ``'map'`` pools all tokens by attention, as big_vision does.
-        num_prefix_tokens: number of tokens before the patches in a ``raw`` output. Our tools set it and compare it with
-            the backbone. Elsewhere ``'avg'`` needs it for tokens.
+        mode: ``'cls'`` returns the class token. ``'avg'`` averages the patches. ``'gap'`` averages
+            all tokens, as google-research/vision_transformer does. ``'map'`` pools all tokens by
+            attention, as big_vision does.
+        num_prefix_tokens: number of tokens before the patches in a ``raw`` output. Our tools set it
+            and compare it with the backbone. Elsewhere ``'avg'`` needs it for tokens.
         in_channels: width of the tokens, for ``'map'``.
-        map_cfg: further arguments of :class:`~vit_plugin.models.layers.AttentionPool`. The default of ``num_heads`` is
-            that of the encoder with the same width in :data:`vit_plugin.arch.SIZES`.
-        norm_cfg: norm of the pooled vector, such as ``dict(type='LN', eps=1e-6)``. It needs ``in_channels``. timm's
-            models that average their patches have it in place of the backbone's final norm.
+        map_cfg: further arguments of :class:`~vit_plugin.models.layers.AttentionPool`. The default
+            of ``num_heads`` is that of the encoder with the same width in
+            :data:`vit_plugin.arch.SIZES`.
+        norm_cfg: norm of the pooled vector, such as ``dict(type='LN', eps=1e-6)``. It needs
+            ``in_channels``. timm's models that average their patches have it in place of the
+            backbone's final norm.
         init_cfg: MMEngine's initialisation config.
 
     Shape: tokens (B, prefix + N, C) or a feature map (B, C, h, w) -> (B, C), for each input.
 
     Raises:
-        ConfigError: if ``'cls'`` has no class token, or if ``'map'`` lacks ``in_channels``, or ``num_heads`` for a
-            width outside the table. In the forward, if ``'avg'`` of tokens lacks ``num_prefix_tokens``, or there are
-            no patches.
+        ConfigError: if ``'cls'`` has no class token, or if ``'map'`` lacks ``in_channels``, or
+            ``num_heads`` for a width outside the table. In the forward, if ``'avg'`` of tokens
+            lacks ``num_prefix_tokens``, or there are no patches.
     """
 
-    def __init__(self, mode: Literal['cls', 'avg', 'gap', 'map'] = 'avg', num_prefix_tokens: Count | None = None,
-                 in_channels: PositiveInt | None = None, map_cfg: MapOptions | None = None,
-                 norm_cfg: NormConfig | None = None, init_cfg: InitConfig = None) -> None:
+    def __init__(
+        self,
+        mode: Literal['cls', 'avg', 'gap', 'map'] = 'avg',
+        num_prefix_tokens: Count | None = None,
+        in_channels: PositiveInt | None = None,
+        map_cfg: MapOptions | None = None,
+        norm_cfg: NormConfig | None = None,
+        init_cfg: InitConfig = None,
+    ) -> None:
         super().__init__(init_cfg)
         if mode == 'cls' and num_prefix_tokens == 0:
-            raise ConfigError("TokenPooling: mode='cls' needs a class token, but num_prefix_tokens=0; choose "
-                              "mode='avg'.")
+            raise ConfigError(
+                "TokenPooling: mode='cls' needs a class token, but num_prefix_tokens=0; choose "
+                "mode='avg'."
+            )
         if in_channels is None and (mode == 'map' or norm_cfg):
-            raise ConfigError("TokenPooling: mode='map' or a norm_cfg needs in_channels, the width of the backbone's "
-                              'tokens.')
+            raise ConfigError(
+                "TokenPooling: mode='map' or a norm_cfg needs in_channels, the width of the "
+                "backbone's tokens."
+            )
         if mode != 'map' and map_cfg:
-            raise ConfigError(f"TokenPooling: map_cfg is for mode='map', and this is mode={mode!r}; leave it out.")
+            raise ConfigError(
+                f"TokenPooling: map_cfg is for mode='map', and this is mode={mode!r}; leave it out."
+            )
         self.mode, self.num_prefix_tokens = mode, num_prefix_tokens
         width = in_channels or 0  # which is given where it is needed
-        self.attn_pool = self._build_attention_pool(width, dict(map_cfg or {})) if mode == 'map' else None
+        self.attn_pool = (
+            self._build_attention_pool(width, dict(map_cfg or {})) if mode == 'map' else None
+        )
         self.norm = build_norm(norm_cfg, width) if norm_cfg else nn.Identity()
         self.register_load_state_dict_pre_hook(keep_shards)
 
@@ -78,8 +96,11 @@ class TokenPooling(BaseModule):
         if 'num_heads' not in map_cfg:
             map_cfg['num_heads'] = num_heads_of_width(in_channels)
         if map_cfg['num_heads'] is None:
-            raise ConfigError(f"TokenPooling: mode='map' of in_channels={in_channels} needs the number of heads, which "
-                              'the table of variants has not for this width; give map_cfg=dict(num_heads=...).')
+            raise ConfigError(
+                f"TokenPooling: mode='map' of in_channels={in_channels} needs the number of "
+                'heads, which the table of variants has not for this width; give '
+                'map_cfg=dict(num_heads=...).'
+            )
         return AttentionPool(in_channels, **map_cfg)
 
     def forward(self, feats: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -89,17 +110,25 @@ class TokenPooling(BaseModule):
         prefix = self.num_prefix_tokens
         if x.ndim == 4:
             if self.mode == 'cls':
-                raise ConfigError("TokenPooling: mode='cls' needs the backbone's out_type='raw', but got a feature "
-                                  'map.')
+                raise ConfigError(
+                    "TokenPooling: mode='cls' needs the backbone's out_type='raw', but got a "
+                    'feature map.'
+                )
             x, prefix = x.flatten(2).transpose(1, 2), 0  # (B, h*w, C)
         elif x.ndim != 3:
-            raise ConfigError(f"TokenPooling got {tuple(x.shape)}, pooled already: set the backbone's out_type to "
-                              "'raw' or 'featmap', or leave out the neck.")
+            raise ConfigError(
+                f"TokenPooling got {tuple(x.shape)}, pooled already: set the backbone's out_type "
+                "to 'raw' or 'featmap', or leave out the neck."
+            )
         if self.mode == 'avg' and prefix is None:
-            raise ConfigError("TokenPooling: mode='avg' of raw tokens needs num_prefix_tokens, how many of them come "
-                              "before the patches: give the backbone's num_prefix_tokens, or set its "
-                              "out_type='featmap'.")
+            raise ConfigError(
+                "TokenPooling: mode='avg' of raw tokens needs num_prefix_tokens, how many of them "
+                "come before the patches: give the backbone's num_prefix_tokens, or set its "
+                "out_type='featmap'."
+            )
         if self.mode == 'avg' and x.shape[1] <= (prefix or 0):
-            raise ConfigError(f"TokenPooling: mode='avg' leaves out num_prefix_tokens={prefix} tokens, and there are "
-                              f'only {x.shape[1]}; set it to the num_prefix_tokens of the backbone.')
+            raise ConfigError(
+                f"TokenPooling: mode='avg' leaves out num_prefix_tokens={prefix} tokens, and "
+                f'there are only {x.shape[1]}; set it to the num_prefix_tokens of the backbone.'
+            )
         return POOLINGS[self.mode](x, prefix) if self.attn_pool is None else self.attn_pool(x)

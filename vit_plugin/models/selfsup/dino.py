@@ -12,7 +12,15 @@ from mmengine.model import BaseModule
 from pydantic import Field
 from torch import Tensor, nn
 
-from vit_plugin.arguments.fields import Depth, Fraction, InitConfig, Positive, PositiveInt, Rate, Typed
+from vit_plugin.arguments.fields import (
+    Depth,
+    Fraction,
+    InitConfig,
+    Positive,
+    PositiveInt,
+    Rate,
+    Typed,
+)
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.registry import MODELS
 
@@ -25,15 +33,16 @@ Momentum = Annotated[float, Field(gt=0, lt=1)]
 
 @MODELS.register_module()
 class DINO(BaseSelfSupervisor):
-    """A student learns the outputs of its own moving average, the teacher, which sees large views only.
+    """A student learns the outputs of a teacher, its moving average, which sees only large views.
 
     Args:
-        backbone: the config of the encoder. Its last output is (B, C), so ``out_type`` is ``'cls_token'`` or
-            ``'avg_featmap'``.
+        backbone: the config of the encoder. Its last output is (B, C), so ``out_type`` is
+            ``'cls_token'`` or ``'avg_featmap'``.
         neck: the config of the projection, see :class:`DINONeck`.
         head: the config of the loss, see :class:`DINOHead`.
         num_large: number of views that the teacher sees, the first ones. All of them have one size.
-        momentum: weight of the teacher in its moving average, at first. It grows to 1 on a cosine over the run.
+        momentum: weight of the teacher in its moving average, at first. It grows to 1 on a cosine
+            over the run.
         data_preprocessor: the config of the preprocessor, which returns a list of views.
         init_cfg: MMEngine's initialisation config.
 
@@ -41,29 +50,51 @@ class DINO(BaseSelfSupervisor):
         ConfigError: if there are fewer than two views, or fewer than ``num_large``.
     """
 
-    def __init__(self, backbone: Typed, neck: Typed, head: Typed, num_large: PositiveInt = 2,
-                 momentum: Momentum = 0.996, data_preprocessor: Typed | None = None,
-                 init_cfg: InitConfig = None) -> None:
-        super().__init__(backbone, neck, head, data_preprocessor=data_preprocessor, init_cfg=init_cfg)
+    def __init__(
+        self,
+        backbone: Typed,
+        neck: Typed,
+        head: Typed,
+        num_large: PositiveInt = 2,
+        momentum: Momentum = 0.996,
+        data_preprocessor: Typed | None = None,
+        init_cfg: InitConfig = None,
+    ) -> None:
+        super().__init__(
+            backbone, neck, head, data_preprocessor=data_preprocessor, init_cfg=init_cfg
+        )
         self.num_large = num_large
         self.teacher = CosineEMA(self._student(), momentum=1 - momentum)
 
-    def loss(self, inputs: Sequence[Tensor], data_samples: Any = None, **kwargs: Any) -> dict[str, Tensor]:
-        """Views (B, C, H_v, W_v), the large ones first -> the loss. It first updates the teacher."""
+    def loss(
+        self, inputs: Sequence[Tensor], data_samples: Any = None, **kwargs: Any
+    ) -> dict[str, Tensor]:
+        """Views (B, C, H_v, W_v), large ones first -> the loss. Updates the teacher beforehand."""
         if not isinstance(inputs, (list, tuple)) or len(inputs) < max(2, self.num_large):
-            raise ConfigError(f'DINO: num_large={self.num_large} large views and at least two views of each image are '
-                              "needed; give them by views of data_preprocessor, or by MultiView in the pipeline.")
+            raise ConfigError(
+                f'DINO: num_large={self.num_large} large views and at least two views of each '
+                'image are needed; give them by views of data_preprocessor, or by MultiView in '
+                'the pipeline.'
+            )
         student = self._student()
         with torch.no_grad():
             self.teacher.update_parameters(student)
-            targets = self.teacher(torch.cat(list(inputs[:self.num_large])))[-1]
-        groups = [torch.cat(list(views)) for _, views in groupby(inputs, key=lambda view: view.shape)]
+            targets = self.teacher(torch.cat(list(inputs[: self.num_large])))[-1]
+        groups = [
+            torch.cat(list(views)) for _, views in groupby(inputs, key=lambda view: view.shape)
+        ]
         outputs = torch.cat([student(views)[-1] for views in groups])  # (V*B, K)
-        return dict(loss=self.head.loss(outputs.unflatten(0, (len(inputs), -1)),
-                                        targets.unflatten(0, (self.num_large, -1))))
+        return dict(
+            loss=self.head.loss(
+                outputs.unflatten(0, (len(inputs), -1)), targets.unflatten(0, (self.num_large, -1))
+            )
+        )
 
     def train(self, mode: bool = True) -> 'DINO':
-        """Set the training mode. The teacher has no dropout and no stochastic depth. Returns the model."""
+        """Set the training mode and return the model.
+
+        The teacher stays in evaluation mode, without dropout and stochastic depth.
+        """
         super().train(mode)
         self.teacher.eval()
         return self
@@ -84,11 +115,19 @@ class DINONeck(BaseModule):
         num_layers: number of linear layers before the prototypes.
         init_cfg: MMEngine's initialisation config.
 
-    Shape: a tuple of features, the last of them (B, in_channels) -> a tuple of one tensor (B, out_channels).
+    Shape: a tuple of features, the last of them (B, in_channels) -> a tuple of one tensor (B,
+    out_channels).
     """
 
-    def __init__(self, in_channels: PositiveInt, hid_channels: PositiveInt = 2048, bottleneck: PositiveInt = 256,
-                 out_channels: PositiveInt = 65536, num_layers: Depth = 3, init_cfg: InitConfig = None) -> None:
+    def __init__(
+        self,
+        in_channels: PositiveInt,
+        hid_channels: PositiveInt = 2048,
+        bottleneck: PositiveInt = 256,
+        out_channels: PositiveInt = 65536,
+        num_layers: Depth = 3,
+        init_cfg: InitConfig = None,
+    ) -> None:
         super().__init__(init_cfg)
         widths = [in_channels, *[hid_channels] * (num_layers - 1), bottleneck]
         layers = [part for a, b in pairwise(widths) for part in (nn.Linear(a, b), nn.GELU())]
@@ -105,41 +144,53 @@ class DINONeck(BaseModule):
 
     def forward(self, features: Sequence[Tensor]) -> tuple[Tensor]:
         x = F.normalize(self.mlp(features[-1]), dim=-1)  # (B, bottleneck)
-        return (F.linear(x, F.normalize(self.prototypes, dim=-1)), )
+        return (F.linear(x, F.normalize(self.prototypes, dim=-1)),)
 
 
 @MODELS.register_module()
 class DINOHead(BaseModule):
-    """DINO's loss: the cross entropy of each view's distribution under the teacher's of another view (Equation 3).
+    """DINO's loss: the cross entropy between teacher and student on different views (Equation 3).
 
-    The teacher's outputs are centred, so that no prototype wins always, and sharpened, so that not all are equal.
+    The teacher's outputs are centred, so that no prototype wins always, and sharpened, so that not
+    all are equal.
 
     Args:
         out_channels: number of prototypes.
         temperature: of the student.
         teacher_temperature: of the teacher, first and last.
-        warmup: the part of the run in which the teacher's temperature goes linearly from the first to the last.
+        warmup: the part of the run in which the teacher's temperature goes linearly from the first
+            to the last.
         center_momentum: weight of the old centre in its moving average.
         init_cfg: MMEngine's initialisation config.
     """
 
-    def __init__(self, out_channels: PositiveInt, temperature: Positive = 0.1, teacher_temperature: Annotated[
-            Sequence[Positive], Field(min_length=2, max_length=2)] = (0.04, 0.04), warmup: Fraction = 0.,
-                 center_momentum: Rate = 0.9, init_cfg: InitConfig = None) -> None:
+    def __init__(
+        self,
+        out_channels: PositiveInt,
+        temperature: Positive = 0.1,
+        teacher_temperature: Annotated[Sequence[Positive], Field(min_length=2, max_length=2)] = (
+            0.04,
+            0.04,
+        ),
+        warmup: Fraction = 0.0,
+        center_momentum: Rate = 0.9,
+        init_cfg: InitConfig = None,
+    ) -> None:
         super().__init__(init_cfg)
         self.temperature, self.teacher_temperature = temperature, tuple(teacher_temperature)
         self.warmup, self.center_momentum = warmup, center_momentum
         self.register_buffer('center', torch.zeros(out_channels))
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Outputs of the student (V, B, K) and of the teacher (G, B, K), of the same first views -> the mean loss.
+        """Student (V, B, K) and teacher outputs (G, B, K) of the same first views -> the mean loss.
 
         Then the centre moves to the mean of the teacher's outputs in all processes.
         """
         log_student = F.log_softmax(outputs.float() / self.temperature, dim=-1)
         teacher = F.softmax((targets.float() - self.center) / self._teacher_temperature(), dim=-1)
         losses = -torch.einsum('gbk,vbk->gv', teacher, log_student) / outputs.shape[1]
-        pairs = 1 - torch.eye(*losses.shape, device=losses.device)  # a view is not compared with itself
+        # A view is not compared with itself.
+        pairs = 1 - torch.eye(*losses.shape, device=losses.device)
         self._move_center(targets)
         return (losses * pairs).sum() / pairs.sum()
 

@@ -8,5 +8,13 @@ from .stem import Stem, StemCfg
 from .timm_cnn import TimmEmbed
 
 __all__ = [
-    'ConvEmbed', 'FlexiPatchEmbed', 'MBConvEmbed', 'PatchEmbed', 'PooledResNetEmbed', 'ResNetEmbed', 'Stem', 'StemCfg',
-    'TimmEmbed']
+    'ConvEmbed',
+    'FlexiPatchEmbed',
+    'MBConvEmbed',
+    'PatchEmbed',
+    'PooledResNetEmbed',
+    'ResNetEmbed',
+    'Stem',
+    'StemCfg',
+    'TimmEmbed',
+]

@@ -23,42 +23,69 @@ Widths = Annotated[Sequence[PositiveInt], Field(min_length=1, max_length=5)]
 class ConvEmbed(Stem):
     """Convolutions, each but the last with BatchNorm and GELU.
 
-    By default they do not overlap, as in MobileCLIP-B (arXiv:2311.17049). With ``channels=(24, 48, 96, 192, 384)``,
-    ``strides=(2, 2, 2, 2, 1)`` and ``kernel_sizes=(3, 3, 3, 3, 1)`` they do, as in "Early convolutions help
-    transformers see better" (arXiv:2106.14881), with GELU in place of ReLU. The layers are timm's `ConvStem`. The image
-    is padded at the right and bottom to a multiple of the stride.
+    By default they do not overlap, as in MobileCLIP-B (arXiv:2311.17049). With ``channels=(24, 48,
+    96, 192, 384)``, ``strides=(2, 2, 2, 2, 1)`` and ``kernel_sizes=(3, 3, 3, 3, 1)`` they do, as in
+    "Early convolutions help transformers see better" (arXiv:2106.14881), with GELU in place of
+    ReLU. The layers are timm's `ConvStem`. The image is padded at the right and bottom to a
+    multiple of the stride.
 
     Args:
         channels: channels of each convolution's map.
         strides: stride of each convolution.
         kernel_sizes: side of the kernel of each convolution. Default: the strides.
-        in_channels, embed_dims, patch_size, with_cp, **kwargs: see :class:`Stem`. By default, the last map holds the
-            tokens, without a projection.
+        in_channels, embed_dims, patch_size, with_cp, **kwargs: see :class:`Stem`. By default, the
+            last map holds the tokens, without a projection.
 
     Raises:
-        ConfigError: if there are not as many strides and kernels as channels, or if a kernel does not fit its
-            stride.
+        ConfigError: if there are not as many strides and kernels as channels, or if a kernel does
+            not fit its stride.
     """
 
     def __init__(  # type: ignore[misc]  # it names some of StemOptions itself
-            self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768,
-            channels: Widths = (192, 192, 768), strides: Widths = (4, 2, 2), kernel_sizes: Widths | None = None,
-            patch_size: PositiveInt = 1, with_cp: Recompute = False, projection: bool = False,
-            **kwargs: Unpack[StemOptions]) -> None:
+        self,
+        in_channels: PositiveInt = 3,
+        embed_dims: PositiveInt = 768,
+        channels: Widths = (192, 192, 768),
+        strides: Widths = (4, 2, 2),
+        kernel_sizes: Widths | None = None,
+        patch_size: PositiveInt = 1,
+        with_cp: Recompute = False,
+        projection: bool = False,
+        **kwargs: Unpack[StemOptions],
+    ) -> None:
         kernels = kernel_sizes or strides
         if not len(channels) == len(strides) == len(kernels):
-            raise ConfigError(f'patch_embed: channels has {len(channels)} values, strides has {len(strides)} and '
-                              f'kernel_sizes has {len(kernels)}; give one of each for every convolution.')
+            raise ConfigError(
+                f'patch_embed: channels has {len(channels)} values, strides has {len(strides)} and '
+                f'kernel_sizes has {len(kernels)}; give one of each for every convolution.'
+            )
         pairs = list(zip(kernels, strides, strict=True))
         if any(kernel < stride or (stride == 1 and kernel % 2 == 0) for kernel, stride in pairs):
-            raise ConfigError(f'patch_embed: kernel_sizes={kernel_sizes} do not fit strides={strides}; give kernels '
-                              'that are no smaller, and odd where the stride is 1.')
+            raise ConfigError(
+                f'patch_embed: kernel_sizes={kernel_sizes} do not fit strides={strides}; give '
+                'kernels that are no smaller, and odd where the stride is 1.'
+            )
         padding = tuple((kernel - 1) // 2 if kernel > stride else 0 for kernel, stride in pairs)
-        reductions = [math.prod(strides[:i + 1]) for i in range(len(strides))]
-        super().__init__(in_channels, embed_dims, patch_size, with_cp=with_cp, projection=projection, **kwargs,
-                         feature_strides=reductions, feature_channels=channels)
-        self.backbone = ConvStem(in_channels, len(channels), tuple(channels), tuple(kernels), tuple(strides), padding,
-                                 act_layer=nn.GELU)
+        reductions = [math.prod(strides[: i + 1]) for i in range(len(strides))]
+        super().__init__(
+            in_channels,
+            embed_dims,
+            patch_size,
+            with_cp=with_cp,
+            projection=projection,
+            **kwargs,
+            feature_strides=reductions,
+            feature_channels=channels,
+        )
+        self.backbone = ConvStem(
+            in_channels,
+            len(channels),
+            tuple(channels),
+            tuple(kernels),
+            tuple(strides),
+            padding,
+            act_layer=nn.GELU,
+        )
         self.depths = ['backbone.'] if projection else []
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:

@@ -14,7 +14,8 @@ from ..layers.patch_resize import ResizableConv2d
 from .patch import PatchEmbed
 from .stem import StemOptions
 
-# The patch sizes that divide the paper's images of 240 x 240 pixels (arXiv:2212.08013, Section 3.2).
+# The patch sizes that divide the paper's images of 240 x 240 pixels (arXiv:2212.08013, Section
+# 3.2).
 PAPER_SIZES = (8, 10, 12, 15, 16, 20, 24, 30, 40, 48)
 
 
@@ -22,29 +23,45 @@ PAPER_SIZES = (8, 10, 12, 15, 16, 20, 24, 30, 40, 48)
 class FlexiPatchEmbed(PatchEmbed):
     """Patches of any size by one set of weights (FlexiViT, arXiv:2212.08013).
 
-    The kernel and the position table have sizes of their own. They are resized to the patches and to their grid in
-    each forward. So the parameters do not depend on the patch size.
+    The kernel and the position table have sizes of their own. They are resized to the patches and
+    to their grid in each forward. So the parameters do not depend on the patch size.
 
     Args:
         in_channels, embed_dims: see :class:`Stem`.
         patch_size: side of the patches. :meth:`set_patch_size` changes it later.
         kernel_size: side of the kernel. The authors' has 32, that of timm's checkpoints 16.
-        sizes: the patch sizes of training. Each batch has one of them at random, all equally likely. ``'paper'`` means
-            ``PAPER_SIZES``. None means that training takes ``patch_size`` too.
+        sizes: the patch sizes of training. Each batch has one of them at random, all equally
+            likely. ``'paper'`` means ``PAPER_SIZES``. None means that training takes ``patch_size``
+            too.
         **kwargs: see :class:`Stem`.
     """
 
-    def __init__(self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768, patch_size: PositiveInt = 16,
-                 kernel_size: PositiveInt = 32, sizes: PositiveInts | Literal['paper'] | None = None,
-                 **kwargs: Unpack[StemOptions]) -> None:
+    def __init__(
+        self,
+        in_channels: PositiveInt = 3,
+        embed_dims: PositiveInt = 768,
+        patch_size: PositiveInt = 16,
+        kernel_size: PositiveInt = 32,
+        sizes: PositiveInts | Literal['paper'] | None = None,
+        **kwargs: Unpack[StemOptions],
+    ) -> None:
         # before the parent's constructor, which builds the projection
-        self.kernel_size, self.sizes = kernel_size, PAPER_SIZES if sizes == 'paper' else tuple(sizes or ())
+        self.kernel_size, self.sizes = (
+            kernel_size,
+            PAPER_SIZES if sizes == 'paper' else tuple(sizes or ()),
+        )
         super().__init__(in_channels, embed_dims, patch_size, **kwargs)
 
     def build_projection(self, channels: int, bias: bool) -> ResizableConv2d:
         """See :meth:`Stem.build_projection`."""
-        return ResizableConv2d(channels, self.embed_dims, self.kernel_size, self.kernel_size, bias=bias,
-                               sizes=(self.patch_size, *self.sizes))
+        return ResizableConv2d(
+            channels,
+            self.embed_dims,
+            self.kernel_size,
+            self.kernel_size,
+            bias=bias,
+            sizes=(self.patch_size, *self.sizes),
+        )
 
     def set_patch_size(self, patch_size: int) -> None:
         """Change the size of the patches. The weights stay as they are."""
@@ -63,9 +80,11 @@ class FlexiPatchEmbed(PatchEmbed):
             ConfigError: if the image is smaller than the kernel.
         """
         if min(image_size) < self.kernel_size:
-            raise ConfigError(f'patch_embed: img_size={image_size[0]} x {image_size[1]} is smaller than the kernel of '
-                              f'{self.kernel_size} x {self.kernel_size}, whose grid the position table has; take a '
-                              'larger img_size or a smaller kernel_size.')
+            raise ConfigError(
+                f'patch_embed: img_size={image_size[0]} x {image_size[1]} is smaller than the '
+                f'kernel of {self.kernel_size} x {self.kernel_size}, whose grid the position '
+                'table has; take a larger img_size or a smaller kernel_size.'
+            )
         return self.patches(image_size, self.kernel_size)
 
     def project(self, x: Tensor) -> Tensor:
@@ -74,9 +93,11 @@ class FlexiPatchEmbed(PatchEmbed):
         return self.proj(self.padded(x, size), size)
 
     def check_image_size(self, image_size: tuple[int, ...]) -> None:
-        """Check that an image (H, W) is not smaller than a patch. In training all ``sizes`` must fit."""
+        """Check that a patch fits in an image (H, W). In training, all ``sizes`` must fit."""
         super().check_image_size(image_size)
         if self.training and min(image_size) < max(self.sizes, default=0):
-            raise ConfigError(f'The image of {image_size[0]} x {image_size[1]} pixels is smaller than the largest of '
-                              f'the patch sizes {", ".join(map(str, self.sizes))} of training: leave out the larger '
-                              'ones in patch_embed=dict(sizes=...), or take larger images.')
+            raise ConfigError(
+                f'The image of {image_size[0]} x {image_size[1]} pixels is smaller than the '
+                f'largest of the patch sizes {", ".join(map(str, self.sizes))} of training: leave '
+                'out the larger ones in patch_embed=dict(sizes=...), or take larger images.'
+            )

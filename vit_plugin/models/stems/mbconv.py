@@ -19,24 +19,44 @@ Two = Field(min_length=2, max_length=2)
 
 @MODELS.register_module()
 class MBConvEmbed(Stem):
-    """Two convolutions, two stages of inverted bottlenecks and a last strided convolution (ViTamin, arXiv:2404.02132).
+    """The stem of ViTamin (arXiv:2404.02132): convolutions and two stages of inverted bottlenecks.
 
-    The layers are timm's `MbConvStages`. The maps have the strides 4, 8 and 16. The last one holds the tokens.
+    Two convolutions precede the stages, and a strided convolution follows them.
+
+    The layers are timm's `MbConvStages`. The maps have the strides 4, 8 and 16. The last one holds
+    the tokens.
 
     Args:
-        channels: channels of the two stages. The first convolutions have as many as the first stage.
+        channels: channels of the two stages. The first convolutions have as many as the first
+            stage.
         stage_depths: number of bottlenecks in each stage.
         in_channels, embed_dims, patch_size, with_cp, **kwargs: see :class:`Stem`.
     """
 
     def __init__(  # type: ignore[misc]  # it names some of StemOptions itself
-            self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768,
-            channels: Annotated[Sequence[PositiveInt], Two] = (128, 256),
-            stage_depths: Annotated[Sequence[Depth], Two] = (2, 4), patch_size: PositiveInt = 1,
-            with_cp: Recompute = False, projection: bool = False, **kwargs: Unpack[StemOptions]) -> None:
-        super().__init__(in_channels, embed_dims, patch_size, with_cp=with_cp, projection=projection, **kwargs,
-                         feature_strides=(4, 8, 16), feature_channels=(*channels, embed_dims))
-        cfg = VitCfg(embed_dim=(*channels, embed_dims), depths=(*stage_depths, 1), stem_width=channels[0])
+        self,
+        in_channels: PositiveInt = 3,
+        embed_dims: PositiveInt = 768,
+        channels: Annotated[Sequence[PositiveInt], Two] = (128, 256),
+        stage_depths: Annotated[Sequence[Depth], Two] = (2, 4),
+        patch_size: PositiveInt = 1,
+        with_cp: Recompute = False,
+        projection: bool = False,
+        **kwargs: Unpack[StemOptions],
+    ) -> None:
+        super().__init__(
+            in_channels,
+            embed_dims,
+            patch_size,
+            with_cp=with_cp,
+            projection=projection,
+            **kwargs,
+            feature_strides=(4, 8, 16),
+            feature_channels=(*channels, embed_dims),
+        )
+        cfg = VitCfg(
+            embed_dim=(*channels, embed_dims), depths=(*stage_depths, 1), stem_width=channels[0]
+        )
         self.backbone = MbConvStages(cfg, in_chans=in_channels)
         self.depths = ['backbone.stem.', 'backbone.stages.0.', 'backbone.stages.1.']
 

@@ -23,9 +23,9 @@ Widths = Annotated[Sequence[PositiveInt], Field(min_length=2, max_length=6)]
 
 
 def cosines(size: int) -> Tensor:
-    """Matrix (size, size) of the orthonormal discrete cosine transform, a row for each frequency."""
+    """Matrix (size, size) of the orthonormal discrete cosine transform, one row per frequency."""
     i = torch.arange(size)
-    rows = torch.cos(torch.pi / size * (i + 0.5) * i[:, None]) * (2 / size)**0.5
+    rows = torch.cos(torch.pi / size * (i + 0.5) * i[:, None]) * (2 / size) ** 0.5
     rows[0] *= 0.5**0.5
     return rows
 
@@ -33,10 +33,11 @@ def cosines(size: int) -> Tensor:
 class WhitenedRoot(nn.Module):
     """Fixed filters that decorrelate the colours of 2 x 2 pixels.
 
-    They are the cosine transform of channels, rows and columns, which is close to the principal components of natural
-    images. A BatchNorm without weights gives each the variance 1. Both signs of each go through the activation. This is
-    the whitened first convolution of K. Jordan (arXiv:2404.00498, Section 3.2), with statistics of the batches in place
-    of some gathered before training. The last row and column are repeated, so that the map keeps its size.
+    They are the cosine transform of channels, rows and columns, which is close to the principal
+    components of natural images. A BatchNorm without weights gives each the variance 1. Both signs
+    of each go through the activation. This is the whitened first convolution of K. Jordan
+    (arXiv:2404.00498, Section 3.2), with statistics of the batches in place of some gathered before
+    training. The last row and column are repeated, so that the map keeps its size.
 
     Shape: (B, C, H, W) -> (B, 8 C, H, W).
     """
@@ -46,8 +47,11 @@ class WhitenedRoot(nn.Module):
     def __init__(self, in_channels: int, act_cfg: Mapping[str, Any]) -> None:
         super().__init__()
         axes = cosines(in_channels), cosines(2), cosines(2)
-        self.register_buffer('filters', torch.einsum('ai,bj,ck->abcijk', *axes).reshape(-1, in_channels, 2, 2),
-                             persistent=False)
+        self.register_buffer(
+            'filters',
+            torch.einsum('ai,bj,ck->abcijk', *axes).reshape(-1, in_channels, 2, 2),
+            persistent=False,
+        )
         self.norm = nn.BatchNorm2d(4 * in_channels, eps=5e-4, affine=False)
         self.act = build_activation(act_cfg)
 
@@ -62,7 +66,8 @@ class PooledStage(nn.Module):
     The first convolution sees the map before it is made smaller. An odd side is padded at its end.
 
     Args:
-        skip: whether the second convolution is added to its input. If not, both begin as identities.
+        skip: whether the second convolution is added to its input. If not, both begin as
+            identities.
 
     Shape: (B, C_in, H, W) -> (B, C_out, ceil(H/2), ceil(W/2)).
     """
@@ -78,13 +83,14 @@ class PooledStage(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Begin as an identity where there is no skip connection: each of the first filters passes one channel on."""
+        """Without a skip connection, start as an identity: each first filter passes one channel."""
         if not self.skip:
             for conv in (self.conv1, self.conv2):
-                nn.init.dirac_(conv.weight[:conv.in_channels].data)
+                nn.init.dirac_(conv.weight[: conv.in_channels].data)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = F.max_pool2d(self.conv1(x), 2, ceil_mode=True)  # before the norm, which then has a quarter to compute
+        # Before the norm, which then has a quarter to compute.
+        x = F.max_pool2d(self.conv1(x), 2, ceil_mode=True)
         x = self.act(self.norm1(x))
         y = self.act(self.norm2(self.conv2(x)))
         return x + y if self.skip else y
@@ -94,43 +100,68 @@ class PooledStage(nn.Module):
 class PooledResNetEmbed(Stem):
     """A ResNet that halves its maps by max-pools, then patches of the last map.
 
-    It learns small images in few epochs, as the ResNet-9 of DAWNBench does (Page 2018, "How to train your ResNet"), on
-    which its stages are modelled. The convolutions have standardised filters, as those of
-    :class:`~vit_plugin.models.ResNetEmbed`. The activation is the encoder's.
+    It learns small images in few epochs, as the ResNet-9 of DAWNBench does (Page 2018, "How to
+    train your ResNet"), on which its stages are modelled. The convolutions have standardised
+    filters, as those of :class:`~vit_plugin.models.ResNetEmbed`. The activation is the encoder's.
 
     Args:
         in_channels, embed_dims, patch_size, numerics, with_cp, **kwargs: see :class:`Stem`.
-        channels: channels of the root, a 3 x 3 convolution of the entire image, and of each stage after it. A whitened
-            root has eight times ``in_channels``.
-        skip: whether the second convolution of each stage is residual. If not, all convolutions begin as identities
-            (arXiv:2404.00498, Section 3.3).
-        whitened: whether the root is a :class:`WhitenedRoot`, which learns nothing, in place of a convolution.
-        channels_last: whether the maps have this memory format. On a CPU it makes max-pools several times faster, and
-            GroupNorm several times slower: take it with BatchNorm.
+        channels: channels of the root, a 3 x 3 convolution of the entire image, and of each stage
+            after it. A whitened root has eight times ``in_channels``.
+        skip: whether the second convolution of each stage is residual. If not, all convolutions
+            begin as identities (arXiv:2404.00498, Section 3.3).
+        whitened: whether the root is a :class:`WhitenedRoot`, which learns nothing, in place of a
+            convolution.
+        channels_last: whether the maps have this memory format. On a CPU it makes max-pools several
+            times faster, and GroupNorm several times slower: take it with BatchNorm.
 
     Raises:
         ConfigError: if a whitened root has another number of channels.
     """
 
     def __init__(  # type: ignore[misc]  # it names some of StemOptions itself
-            self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768, channels: Widths = (32, 64, 128),
-            patch_size: PositiveInt = 1, numerics: AnyNumerics = 'authors', with_cp: Recompute = False,
-            skip: bool = True, whitened: bool = False, channels_last: bool = False,
-            **kwargs: Unpack[StemOptions]) -> None:
+        self,
+        in_channels: PositiveInt = 3,
+        embed_dims: PositiveInt = 768,
+        channels: Widths = (32, 64, 128),
+        patch_size: PositiveInt = 1,
+        numerics: AnyNumerics = 'authors',
+        with_cp: Recompute = False,
+        skip: bool = True,
+        whitened: bool = False,
+        channels_last: bool = False,
+        **kwargs: Unpack[StemOptions],
+    ) -> None:
         numerics = get_numerics(numerics)
         root, *widths = channels
         if whitened and root != 8 * in_channels:
-            raise ConfigError(f'patch_embed: a whitened root has {8 * in_channels} channels, and channels begins with '
-                              f'{root}; change it, or leave out whitened=True.')
-        super().__init__(in_channels, embed_dims, patch_size, numerics, with_cp, **kwargs,
-                         feature_strides=[2**(i + 1) for i in range(len(widths))], feature_channels=widths)
+            raise ConfigError(
+                f'patch_embed: a whitened root has {8 * in_channels} channels, and channels '
+                f'begins with {root}; change it, or leave out whitened=True.'
+            )
+        super().__init__(
+            in_channels,
+            embed_dims,
+            patch_size,
+            numerics,
+            with_cp,
+            **kwargs,
+            feature_strides=[2 ** (i + 1) for i in range(len(widths))],
+            feature_channels=widths,
+        )
         self.backbone = nn.Sequential(
-            WhitenedRoot(in_channels, numerics.act_cfg) if whitened else
-            nn.Sequential(StdConv2d(in_channels, root, 3, **numerics.stem_conv_cfg),
-                          build_map_norm(numerics.stem_norm_cfg, root), build_activation(numerics.act_cfg)),
-            *(PooledStage(*sizes, skip, numerics) for sizes in pairwise(channels)))
+            WhitenedRoot(in_channels, numerics.act_cfg)
+            if whitened
+            else nn.Sequential(
+                StdConv2d(in_channels, root, 3, **numerics.stem_conv_cfg),
+                build_map_norm(numerics.stem_norm_cfg, root),
+                build_activation(numerics.act_cfg),
+            ),
+            *(PooledStage(*sizes, skip, numerics) for sizes in pairwise(channels)),
+        )
         self.memory_format = torch.channels_last if channels_last else torch.preserve_format
-        self.depths = [f'backbone.{i}.' for i in range(whitened, len(channels))]  # a whitened root has no parameters
+        # A whitened root has no parameters.
+        self.depths = [f'backbone.{i}.' for i in range(whitened, len(channels))]
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
         return tuple(self.maps_of(self.backbone, images.to(memory_format=self.memory_format))[1:])

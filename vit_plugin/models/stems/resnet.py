@@ -1,6 +1,7 @@
 """The authors' ResNet as a stem: post-activation v1.5, GroupNorm, standardised weights.
 
-The source is google-research/vision_transformer `vit_jax/models_resnet.py`, and `models_vit.py` for the root.
+The source is google-research/vision_transformer `vit_jax/models_resnet.py`, and `models_vit.py` for
+the root.
 """
 
 from collections.abc import Sequence
@@ -21,20 +22,26 @@ from .stem import Stem, StemOptions
 
 EXPANSION = 4
 
-# Stride of the root -> kernel size and stride of its convolution, and whether a 3 x 3 max-pool of stride 2 follows.
-# 4 is the authors' root. 1 is the root of the ResNets for CIFAR (arXiv:1512.03385, Section 4.2).
+# Stride of the root -> kernel size and stride of its convolution, and whether a 3 x 3 max-pool of
+# stride 2 follows. 4 is the authors' root. 1 is the root of the ResNets for CIFAR
+# (arXiv:1512.03385, Section 4.2).
 ROOTS = {4: (7, 2, True), 2: (3, 2, False), 1: (3, 1, False)}
 
 RootStride = Literal[4, 2, 1]
-StageDepths = Annotated[Sequence[Depth], Field(max_length=5)]  # each twice as wide as the one before
+# Each twice as wide as the one before.
+StageDepths = Annotated[Sequence[Depth], Field(max_length=5)]
 
 
 class ConvNorm(nn.Sequential):
     """A standardised convolution and its GroupNorm."""
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: int, stride: int, numerics: Numerics) -> None:
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: int, stride: int, numerics: Numerics
+    ) -> None:
         super().__init__()
-        self.conv = StdConv2d(in_channels, out_channels, kernel_size, stride, **numerics.stem_conv_cfg)
+        self.conv = StdConv2d(
+            in_channels, out_channels, kernel_size, stride, **numerics.stem_conv_cfg
+        )
         self.norm = build_map_norm(numerics.stem_norm_cfg, out_channels)
 
 
@@ -46,7 +53,7 @@ class Root(ConvNorm):
 
 
 class Bottleneck(nn.Module):
-    """Convolutions of 1 x 1, 3 x 3 and 1 x 1 with a shortcut. The 3 x 3 convolution has the stride s.
+    """1 x 1, 3 x 3 and 1 x 1 convolutions with a shortcut. The 3 x 3 convolution has stride s.
 
     The scale of the last norm starts at zero, so a new block equals its shortcut.
 
@@ -57,7 +64,9 @@ class Bottleneck(nn.Module):
         super().__init__()
         out_channels = EXPANSION * width
         projected = stride != 1 or in_channels != out_channels
-        self.downsample = ConvNorm(in_channels, out_channels, 1, stride, numerics) if projected else None
+        self.downsample = (
+            ConvNorm(in_channels, out_channels, 1, stride, numerics) if projected else None
+        )
         self.conv1 = StdConv2d(in_channels, width, 1, **numerics.stem_conv_cfg)
         self.norm1 = build_map_norm(numerics.stem_norm_cfg, width)
         self.conv2 = StdConv2d(width, width, 3, stride, **numerics.stem_conv_cfg)
@@ -80,13 +89,26 @@ class Bottleneck(nn.Module):
 class Stage(nn.Module):
     """A sequence of bottlenecks. The first one has the stride."""
 
-    def __init__(self, in_channels: int, width: int, depth: int, stride: int, numerics: Numerics,
-                 with_cp: Recompute) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        width: int,
+        depth: int,
+        stride: int,
+        numerics: Numerics,
+        with_cp: Recompute,
+    ) -> None:
         super().__init__()
         self.with_cp = with_cp
         self.blocks = nn.ModuleList(
-            Bottleneck(in_channels if i == 0 else EXPANSION * width, width, stride if i == 0 else 1, numerics)
-            for i in range(depth))
+            Bottleneck(
+                in_channels if i == 0 else EXPANSION * width,
+                width,
+                stride if i == 0 else 1,
+                numerics,
+            )
+            for i in range(depth)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         for block in self.blocks:
@@ -100,14 +122,29 @@ class ResNet(nn.Module):
     The parameters have the names of timm's hybrids.
     """
 
-    def __init__(self, in_channels: int, stage_depths: Sequence[int], width: int, root_stride: int,
-                 numerics: Numerics, with_cp: Recompute) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        stage_depths: Sequence[int],
+        width: int,
+        root_stride: int,
+        numerics: Numerics,
+        with_cp: Recompute,
+    ) -> None:
         super().__init__()
         kernel_size, stride, self.pooled = ROOTS[root_stride]
         self.stem = Root(in_channels, width, kernel_size, stride, numerics)
         self.stages = nn.ModuleList(
-            Stage(width if i == 0 else 2 * width * 2**i, width * 2**i, depth, 1 if i == 0 else 2, numerics, with_cp)
-            for i, depth in enumerate(stage_depths))
+            Stage(
+                width if i == 0 else 2 * width * 2**i,
+                width * 2**i,
+                depth,
+                1 if i == 0 else 2,
+                numerics,
+                with_cp,
+            )
+            for i, depth in enumerate(stage_depths)
+        )
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
         x = self.stem(images)
@@ -116,31 +153,48 @@ class ResNet(nn.Module):
         for stage in self.stages:
             x = stage(x)
             maps.append(x)
-        return tuple(maps) or (x, )
+        return tuple(maps) or (x,)
 
 
 @MODELS.register_module()
 class ResNetEmbed(Stem):
-    """The authors' ResNet, then patches of its last map (arXiv:2010.11929, Section 3.1, "Hybrid Architecture").
+    """The authors' ResNet, then patches of its last map (arXiv:2010.11929, Section 3.1).
+
+    The paragraph "Hybrid Architecture" there describes it.
 
     Args:
         in_channels, embed_dims, patch_size, numerics, with_cp, **kwargs: see :class:`Stem`.
-        stage_depths: number of bottlenecks in each stage. An empty sequence leaves only the root, as in R+Ti/16.
+        stage_depths: number of bottlenecks in each stage. An empty sequence leaves only the root,
+            as in R+Ti/16.
         width: channels of the root. Stage i has 4 * width * 2**i channels.
-        root_stride: 4 is the authors' root, a 7 x 7 convolution and a 3 x 3 max-pool, both of stride 2. 2 and 1 are one
-            3 x 3 convolution of that stride, for small images.
+        root_stride: 4 is the authors' root, a 7 x 7 convolution and a 3 x 3 max-pool, both of
+            stride 2. 2 and 1 are one 3 x 3 convolution of that stride, for small images.
     """
 
     def __init__(  # type: ignore[misc]  # it names some of StemOptions itself
-            self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768,
-            stage_depths: StageDepths = (3, 4, 9), width: PositiveInt = 64,
-            root_stride: RootStride = 4, patch_size: PositiveInt = 1,
-            numerics: AnyNumerics = 'authors', with_cp: Recompute = False, **kwargs: Unpack[StemOptions]) -> None:
+        self,
+        in_channels: PositiveInt = 3,
+        embed_dims: PositiveInt = 768,
+        stage_depths: StageDepths = (3, 4, 9),
+        width: PositiveInt = 64,
+        root_stride: RootStride = 4,
+        patch_size: PositiveInt = 1,
+        numerics: AnyNumerics = 'authors',
+        with_cp: Recompute = False,
+        **kwargs: Unpack[StemOptions],
+    ) -> None:
         numerics = get_numerics(numerics)
         stages = range(len(stage_depths))
-        super().__init__(in_channels, embed_dims, patch_size, numerics, with_cp, **kwargs,
-                         feature_strides=[root_stride * 2**i for i in stages] or [root_stride],
-                         feature_channels=[EXPANSION * width * 2**i for i in stages] or [width])
+        super().__init__(
+            in_channels,
+            embed_dims,
+            patch_size,
+            numerics,
+            with_cp,
+            **kwargs,
+            feature_strides=[root_stride * 2**i for i in stages] or [root_stride],
+            feature_channels=[EXPANSION * width * 2**i for i in stages] or [width],
+        )
         self.backbone = ResNet(in_channels, stage_depths, width, root_stride, numerics, with_cp)
         self.depths = ['backbone.stem.', *(f'backbone.stages.{i}.' for i in stages)]
 

@@ -26,6 +26,7 @@ PADDINGS: dict[str, Callable[[int, int], int]] = {
 
 class StemOptions(TypedDict, total=False):
     """Arguments that every stem passes on to :class:`Stem`."""
+
     numerics: AnyNumerics
     with_cp: Recompute
     norm_cfg: NormConfig | None
@@ -40,6 +41,7 @@ class StemOptions(TypedDict, total=False):
 @with_config(OPEN)
 class StemCfg(TypedDict, total=False):
     """The config of a stem; its own constructor checks the rest."""
+
     type: str | type
     in_channels: PositiveInt
     patch_size: PositiveInt
@@ -48,8 +50,9 @@ class StemCfg(TypedDict, total=False):
 class Stem(BaseModule):
     """Base class of the stems, which turn images into tokens.
 
-    A subclass passes the strides and channels of its CNN's maps to this constructor and computes the maps in
-    :meth:`features`. This class splits the last map into patches and projects them to tokens.
+    A subclass passes the strides and channels of its CNN's maps to this constructor and computes
+    the maps in :meth:`features`. This class splits the last map into patches and projects them to
+    tokens.
 
     Args:
         in_channels: channels of the image.
@@ -60,38 +63,57 @@ class Stem(BaseModule):
         norm_cfg: norm after the projection. The papers have none (None).
         act_cfg: activation after this norm. The papers have none (None).
         bias: whether the projection has a bias. CLIP's has none.
-        projection: whether there is a projection. Without one the last map of the CNN holds the tokens.
-        padding: how to treat pixels that do not fill a patch. ``'same'`` pads them to a full patch. ``'valid'`` crops
-            them, as timm and big_vision do.
-        frozen: whether the entire stem stays as it is initialised or loaded. MoCo v3 trains a pure ViT so
-            (arXiv:2104.02057, Section 4.3). The backbone sees to it.
+        projection: whether there is a projection. Without one the last map of the CNN holds the
+            tokens.
+        padding: how to treat pixels that do not fill a patch. ``'same'`` pads them to a full patch.
+            ``'valid'`` crops them, as timm and big_vision do.
+        frozen: whether the entire stem stays as it is initialised or loaded. MoCo v3 trains a pure
+            ViT so (arXiv:2104.02057, Section 4.3). The backbone sees to it.
         init_cfg: MMEngine's initialisation config.
-        feature_strides: pixels per element of each map that the subclass computes. The last map becomes tokens.
+        feature_strides: pixels per element of each map that the subclass computes. The last map
+            becomes tokens.
         feature_channels: channels of each map.
 
     Attributes:
-        depths: the beginning of the parameters' names at each depth of the CNN, from the image on, for layer-wise
-            decay. All others have the last depth, that of the projection to tokens.
+        depths: the beginning of the parameters' names at each depth of the CNN, from the image on,
+            for layer-wise decay. All others have the last depth, that of the projection to tokens.
     """
 
     depths: Sequence[str] = ()
 
-    def __init__(self, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768, patch_size: PositiveInt = 16,
-                 numerics: AnyNumerics = 'authors', with_cp: Recompute = False, norm_cfg: NormConfig | None = None,
-                 act_cfg: Typed | None = None, bias: bool = True, projection: bool = True,
-                 padding: Padding = 'same', frozen: bool = False, init_cfg: InitConfig = None,
-                 feature_strides: Sequence[int] = (), feature_channels: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        in_channels: PositiveInt = 3,
+        embed_dims: PositiveInt = 768,
+        patch_size: PositiveInt = 16,
+        numerics: AnyNumerics = 'authors',
+        with_cp: Recompute = False,
+        norm_cfg: NormConfig | None = None,
+        act_cfg: Typed | None = None,
+        bias: bool = True,
+        projection: bool = True,
+        padding: Padding = 'same',
+        frozen: bool = False,
+        init_cfg: InitConfig = None,
+        feature_strides: Sequence[int] = (),
+        feature_channels: Sequence[int] = (),
+    ) -> None:
         super().__init__(init_cfg)
         self.in_channels, self.embed_dims, self.patch_size = in_channels, embed_dims, patch_size
         self.padding, self.frozen = padding, frozen
         self.numerics = get_numerics(numerics)
         self.with_cp = with_cp
-        self.feature_strides, self.feature_channels = tuple(feature_strides), tuple(feature_channels)
+        self.feature_strides, self.feature_channels = (
+            tuple(feature_strides),
+            tuple(feature_channels),
+        )
         channels = (in_channels, *self.feature_channels)[-1]
         if not projection and (channels != embed_dims or patch_size > 1):
-            raise ConfigError(f'patch_embed: without a projection the last map must be {embed_dims} channels wide, as '
-                              f'the tokens, with patch_size=1, and it has {channels} with patch_size={patch_size}; '
-                              'change them, or leave out projection=False.')
+            raise ConfigError(
+                f'patch_embed: without a projection the last map must be {embed_dims} channels '
+                f'wide, as the tokens, with patch_size=1, and it has {channels} with '
+                f'patch_size={patch_size}; change them, or leave out projection=False.'
+            )
         self.proj: nn.Module = nn.Identity()
         if projection:
             self.proj = self.build_projection(channels, bias)
@@ -130,12 +152,13 @@ class Stem(BaseModule):
 
     def patches(self, image_size: tuple[int, int], patch_size: int) -> tuple[int, int]:
         """Rows and columns of patches of this size for an image (H, W)."""
-        cnn_stride = (1, *self.feature_strides)[-1]  # the CNN's maps have ceil(size / stride) elements
+        # The CNN's maps have ceil(size / stride) elements.
+        cnn_stride = (1, *self.feature_strides)[-1]
         h, w = (PADDINGS[self.padding](-(-size // cnn_stride), patch_size) for size in image_size)
         return h, w
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
-        """Images (B, C, H, W) -> one map (B, C_i, ceil(H / s_i), ceil(W / s_i)) for each stride s_i."""
+        """Images (B, C, H, W) -> a map (B, C_i, ceil(H / s_i), ceil(W / s_i)) per stride s_i."""
         return ()
 
     def maps_of(self, layers: Iterable[nn.Module], x: Tensor) -> list[Tensor]:
@@ -147,8 +170,10 @@ class Stem(BaseModule):
         return maps
 
     def layer_depth(self, name: str) -> int:
-        """Depth of one of the stem's parameters, from 0 at the image to ``num_depths - 1`` at the tokens."""
-        return next((i for i, start in enumerate(self.depths) if name.startswith(start)), len(self.depths))
+        """Depth of a stem parameter, from 0 at the image to ``num_depths - 1`` at the tokens."""
+        return next(
+            (i for i, start in enumerate(self.depths) if name.startswith(start)), len(self.depths)
+        )
 
     @property
     def num_depths(self) -> int:
@@ -161,7 +186,8 @@ class Stem(BaseModule):
         The channel of grey images is repeated ``in_channels`` times.
 
         Raises:
-            ConfigError: if the images have another number of channels, or are smaller than one patch.
+            ConfigError: if the images have another number of channels, or are smaller than one
+                patch.
         """
         self.check_images(images)
         images = images.expand(-1, self.in_channels, -1, -1)
@@ -177,27 +203,30 @@ class Stem(BaseModule):
         return self.proj(self.padded(x, self.patch_size))
 
     def padded(self, x: Tensor, patch_size: int) -> Tensor:
-        """Pad a map (B, C, H, W) to complete patches, unless the pixels that do not fill a patch are cropped."""
+        """Pad a map (B, C, H, W) to complete patches, unless incomplete patches are cropped."""
         return pad_to_multiple(x, patch_size) if self.padding == 'same' else x
 
     def check_images(self, images: Tensor) -> None:
         """Check number of channels and size, see :meth:`forward`."""
         if images.ndim != 4 or images.shape[1] not in (1, self.in_channels):
-            raise ConfigError(f'The images have the shape {tuple(images.shape)}, and the backbone takes (B, '
-                              f'{self.in_channels}, H, W): change the pipeline, or set patch_embed=dict(in_channels='
-                              '...).')
+            raise ConfigError(
+                f'The images have the shape {tuple(images.shape)}, and the backbone takes (B, '
+                f'{self.in_channels}, H, W): change the pipeline, or set '
+                'patch_embed=dict(in_channels=...).'
+            )
         self.check_image_size(tuple(images.shape[-2:]))
 
     def check_image_size(self, image_size: tuple[int, ...]) -> None:
         """Check that an image (H, W) is not smaller than one patch."""
         if min(image_size) < self.stride:
             raise ConfigError(
-                f'The image of {image_size[0]} x {image_size[1]} pixels is smaller than one patch of '
-                f'{self.stride} x {self.stride}: resize the images in the pipeline, or choose an arch '
-                'with a smaller patch.')
+                f'The image of {image_size[0]} x {image_size[1]} pixels is smaller than one patch '
+                f'of {self.stride} x {self.stride}: resize the images in the pipeline, or choose '
+                'an arch with a smaller patch.'
+            )
 
 
 def pad_to_multiple(x: Tensor, size: int) -> Tensor:
-    """Pad a map (B, C, H, W) with zeros at the right and bottom, so that ``size`` divides its sides."""
+    """Pad a map (B, C, H, W) with zeros at the right and bottom to multiples of ``size``."""
     right, bottom = -x.shape[-1] % size, -x.shape[-2] % size
     return F.pad(x, (0, right, 0, bottom)) if right or bottom else x

@@ -20,47 +20,81 @@ from .stem import Stem, StemOptions, pad_to_multiple
 class TimmEmbed(Stem):
     """The feature maps of a timm model, then patches of the last map.
 
-    The image is padded at the right and bottom to a multiple of the CNN's stride. So the grid does not depend on the
-    padding inside the CNN: it is ceil(H / stride) x ceil(W / stride).
+    The image is padded at the right and bottom to a multiple of the CNN's stride. So the grid does
+    not depend on the padding inside the CNN: it is ceil(H / stride) x ceil(W / stride).
 
     Args:
         model_name: name of a model in ``timm.list_models()`` that supports ``features_only``.
         in_channels, embed_dims, patch_size, **kwargs: see :class:`Stem`.
-        out_indices: indices of the maps to use. The last one becomes the tokens. timm removes the later layers of most
-            CNNs, but not of EfficientNet and HRNet. For these, DDP needs ``find_unused_parameters=True``.
+        out_indices: indices of the maps to use. The last one becomes the tokens. timm removes the
+            later layers of most CNNs, but not of EfficientNet and HRNet. For these, DDP needs
+            ``find_unused_parameters=True``.
         pretrained: whether to load timm's weights of this model.
         model_kwargs: further arguments of ``timm.create_model``.
 
     Raises:
-        ConfigError: if timm has no such model, or if the model has no such feature maps, or of other sizes than stated.
+        ConfigError: if timm has no such model, or if the model has no such feature maps, or of
+            other sizes than stated.
     """
 
-    depths = ('backbone.', )  # timm's models have no common definition of a stage
+    depths = ('backbone.',)  # timm's models have no common definition of a stage
 
-    def __init__(self, model_name: str, in_channels: PositiveInt = 3, embed_dims: PositiveInt = 768,
-                 out_indices: Annotated[Sequence[Count], Field(min_length=1)] | None = None,
-                 patch_size: PositiveInt = 1, pretrained: bool = False, model_kwargs: dict | None = None,
-                 **kwargs: Unpack[StemOptions]) -> None:
-        indices: dict[str, Any] = {} if out_indices is None else {'out_indices': tuple(sorted(out_indices))}
+    def __init__(
+        self,
+        model_name: str,
+        in_channels: PositiveInt = 3,
+        embed_dims: PositiveInt = 768,
+        out_indices: Annotated[Sequence[Count], Field(min_length=1)] | None = None,
+        patch_size: PositiveInt = 1,
+        pretrained: bool = False,
+        model_kwargs: dict | None = None,
+        **kwargs: Unpack[StemOptions],
+    ) -> None:
+        indices: dict[str, Any] = (
+            {} if out_indices is None else {'out_indices': tuple(sorted(out_indices))}
+        )
         try:
             backbone = timm.create_model(
-                model_name, pretrained=pretrained, features_only=True, in_chans=in_channels, **indices,
-                **(model_kwargs or {}))
+                model_name,
+                pretrained=pretrained,
+                features_only=True,
+                in_chans=in_channels,
+                **indices,
+                **(model_kwargs or {}),
+            )
             if kwargs.get('with_cp'):
                 backbone.set_grad_checkpointing(True)
-        except (RuntimeError, AttributeError, AssertionError, IndexError, TypeError, ValueError) as error:
+        except (
+            RuntimeError,
+            AttributeError,
+            AssertionError,
+            IndexError,
+            TypeError,
+            ValueError,
+        ) as error:
             near = timm.list_models(f'*{model_name[:6]}*')[:5]
-            raise ConfigError(f'patch_embed: timm returns no such feature maps for model_name={model_name!r} '
-                              f'({str(error) or type(error).__name__}); similar names are '
-                              f'{", ".join(near) or "none"}.') from error
+            raise ConfigError(
+                f'patch_embed: timm returns no such feature maps for model_name={model_name!r} '
+                f'({str(error) or type(error).__name__}); similar names are '
+                f'{", ".join(near) or "none"}.'
+            ) from error
         info = backbone.feature_info
         if other := other_sizes(backbone, info.reduction(), in_channels):
-            raise ConfigError(f'patch_embed: {model_name} returns {other}, and a stem counts its tokens by the '
-                              'stride; take another model_name.')
-        super().__init__(in_channels, embed_dims, patch_size, **kwargs,
-                         feature_strides=info.reduction(), feature_channels=info.channels())
+            raise ConfigError(
+                f'patch_embed: {model_name} returns {other}, and a stem counts its tokens by the '
+                'stride; take another model_name.'
+            )
+        super().__init__(
+            in_channels,
+            embed_dims,
+            patch_size,
+            **kwargs,
+            feature_strides=info.reduction(),
+            feature_channels=info.channels(),
+        )
         self.backbone = backbone
-        self.backbone.is_init = True  # keeps MMEngine from overwriting pretrained weights by timm's initialisation
+        # Keeps MMEngine from overwriting pretrained weights by timm's initialisation.
+        self.backbone.is_init = True
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
         return tuple(self.backbone(pad_to_multiple(images, self.feature_strides[-1])))

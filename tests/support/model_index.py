@@ -1,9 +1,9 @@
 """The index of the classification recipes, in the form that mim and MMPretrain read.
 
-    python tests/model_index.py      # writes model-index.yml and configs/*/metafile.yml
+    python tests/support/model_index.py      # writes model-index.yml and configs/*/metafile.yml
 
-Every entry is computed: parameters and operations from the model, accuracies and their sources from the docstring of
-the recipe.
+Every entry is computed: parameters and operations from the model, accuracies and their sources from
+the docstring of the recipe.
 """
 
 import ast
@@ -21,37 +21,62 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from vit_plugin.files.complete import write_text
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 # The folders of the index, and what the index says of their models in common.
-PAPER = dict(Title='An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale',
-             URL='https://arxiv.org/abs/2010.11929')
+PAPER = dict(
+    Title='An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale',
+    URL='https://arxiv.org/abs/2010.11929',
+)
 COLLECTIONS = {
-    'vit': dict(Name='Vision Transformer (vit_plugin)', Metadata=dict(Architecture=['Multi-Head Attention']),
-                Paper=PAPER),
-    'hybrid_vit': dict(Name='Hybrid Vision Transformer (vit_plugin)', Metadata=dict(
-        Architecture=['Weight Standardization', 'Group Normalization', 'Multi-Head Attention']), Paper=PAPER),
+    'vit': dict(
+        Name='Vision Transformer (vit_plugin)',
+        Metadata=dict(Architecture=['Multi-Head Attention']),
+        Paper=PAPER,
+    ),
+    'hybrid_vit': dict(
+        Name='Hybrid Vision Transformer (vit_plugin)',
+        Metadata=dict(
+            Architecture=['Weight Standardization', 'Group Normalization', 'Multi-Head Attention']
+        ),
+        Paper=PAPER,
+    ),
 }
-DATASETS = {'in1k': 'ImageNet-1k', 'in21k': 'ImageNet-21k', 'cifar100': 'CIFAR-100', 'cifar10': 'CIFAR-10',
-            'digits': "scikit-learn's digits"}
+DATASETS = {
+    'in1k': 'ImageNet-1k',
+    'in21k': 'ImageNet-21k',
+    'cifar100': 'CIFAR-100',
+    'cifar10': 'CIFAR-10',
+    'digits': "scikit-learn's digits",
+}
 FIGURE = re.compile(r'(Published[^:.]*|Ours, [\d-]+): ([\d.]+) % top-1')
 
 
 def recipes(folder: str) -> list[Path]:
-    """The recipes of one folder of the index, in the order of their names. One to choose variants by is no model."""
-    return sorted(path for path in ROOT.joinpath('configs', folder).glob('*.py') if '-choice' not in path.stem)
+    """The recipes of one folder of the index, in the order of their names.
+
+    One to choose variants by is no model.
+    """
+    return sorted(
+        path for path in ROOT.joinpath('configs', folder).glob('*.py') if '-choice' not in path.stem
+    )
 
 
 def entry(path: Path) -> dict[str, Any]:
     """The entry of a recipe."""
-    text = ast.get_docstring(ast.parse(path.read_text())) or ''
+    text = ' '.join((ast.get_docstring(ast.parse(path.read_text())) or '').split())
     data = next(name for key, name in DATASETS.items() if f'_{key}' in path.stem)
     source, figure = (FIGURE.findall(text) or [('not measured, and none published', None)])[-1]
     return {
         'Name': path.stem,
         'Metadata': dict(complexity(Config.fromfile(path).model), **{'Training Data': data}),
         'In Collection': COLLECTIONS[path.parent.name]['Name'],
-        'Results': [dict(Task='Image Classification', Dataset=data,
-                         Metrics={'Top 1 Accuracy': float(figure)} if figure else {})],
+        'Results': [
+            dict(
+                Task='Image Classification',
+                Dataset=data,
+                Metrics={'Top 1 Accuracy': float(figure)} if figure else {},
+            )
+        ],
         'Config': f'configs/{path.parent.name}/{path.name}',
         'Accuracy': source,
     }
@@ -61,8 +86,8 @@ def complexity(model: Mapping[str, Any]) -> dict[str, int]:
     """Operations and parameters of a classifier's config, without its memory.
 
     Returns:
-        ``FLOPs``: multiplications with additions of one image of the native size, as MMPretrain counts them.
-        ``Parameters``: the number of parameters.
+        ``FLOPs``: multiplications with additions of one image of the native size, as MMPretrain
+        counts them. ``Parameters``: the number of parameters.
     """
     with torch.device('meta'), DefaultScope.overwrite_default_scope('mmpretrain'):
         classifier = MODELS.build(dict(model, data_preprocessor=None)).eval()
@@ -72,7 +97,10 @@ def complexity(model: Mapping[str, Any]) -> dict[str, int]:
         images = torch.empty(1, backbone.patch_embed.in_channels, *backbone.img_size)
         with torch.no_grad(), FlopCounterMode(display=False) as counter:
             classifier(images, mode='tensor')
-    return dict(FLOPs=counter.get_total_flops() // 2, Parameters=sum(p.numel() for p in classifier.parameters()))
+    return dict(
+        FLOPs=counter.get_total_flops() // 2,
+        Parameters=sum(p.numel() for p in classifier.parameters()),
+    )
 
 
 def written() -> dict[str, str]:
@@ -80,7 +108,9 @@ def written() -> dict[str, str]:
     files = {}
     for folder, collection in COLLECTIONS.items():
         content = dict(Collections=[collection], Models=[entry(path) for path in recipes(folder)])
-        files[f'configs/{folder}/metafile.yml'] = mmengine.dump(content, file_format='yaml', sort_keys=False)
+        files[f'configs/{folder}/metafile.yml'] = mmengine.dump(
+            content, file_format='yaml', sort_keys=False
+        )
     return {'model-index.yml': mmengine.dump(dict(Import=list(files)), file_format='yaml'), **files}
 
 

@@ -1,6 +1,7 @@
 """Calls of the tools that cannot work, and a word that the sentence about each must hold.
 
-The calls are made of tables: what is wrong with a file, a setting, a flag or the machine, for each tool that takes it.
+The calls are made of tables: what is wrong with a file, a setting, a flag or the machine, for each
+tool that takes it.
 """
 
 import pickle
@@ -16,8 +17,13 @@ from mmengine.registry import MODELS, init_default_scope
 from vit_plugin.config import read_config
 
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
-SHORT = ['train_cfg.max_epochs=1', 'train_dataloader.dataset.indices=32', 'val_dataloader.dataset.indices=30',
-         'test_dataloader.dataset.indices=30', 'log_level=WARNING']
+SHORT = [
+    'train_cfg.max_epochs=1',
+    'train_dataloader.dataset.indices=32',
+    'val_dataloader.dataset.indices=30',
+    'test_dataloader.dataset.indices=30',
+    'log_level=WARNING',
+]
 
 
 class Call(NamedTuple):
@@ -28,7 +34,9 @@ class Call(NamedTuple):
     full_disk: bool = False
 
     def __str__(self) -> str:
-        said = ' '.join(str(argument).rpartition('/')[2] for argument in self.arguments if argument not in SHORT)
+        said = ' '.join(
+            str(argument).rpartition('/')[2] for argument in self.arguments if argument not in SHORT
+        )
         return f'{self.tool} {said}{" with a full disk" * self.full_disk}'[:150]
 
 
@@ -48,51 +56,96 @@ CONFIGS = {
 
 # Settings of the digits' recipe for training, and a word of the sentence.
 SETTINGS = {
-    'train_cfg.max_epochs=0': 'max_epochs', 'train_cfg.max_epochs=-3': 'max_epochs',
-    'train_cfg.max_epochs=many': 'max_epochs', 'train_cfg.max_epochs=1.5': 'max_epochs',
-    'train_cfg.max_epoch=1': 'max_epochs', 'train_cfg.val_interval=0': 'val_interval',
-    'train_cfg.type=EpochBasedLoop': 'type', 'train_cfg.max_iters=3': 'max_iters',
-    'train_dataloader.batch_size=0': 'batch_size', 'train_dataloader.batch_size=-1': 'batch_size',
-    'train_dataloader.batch_size=big': 'batch_size', 'train_dataloader.batchsize=4': 'batch_size',
-    'train_dataloader.num_workers=-1': 'num_workers', 'train_dataloader.dataset.type=Digit': 'Digits',
-    'train_dataloader.dataset.type=vit_plugin.Digit': 'Digits', 'train_dataloader.dataset.split=none': 'split',
-    'train_dataloader.dataset.indice=3': 'indices', 'train_dataloader.dataset.pipeline.0.type=Rotat': 'Rotate',
+    'train_cfg.max_epochs=0': 'max_epochs',
+    'train_cfg.max_epochs=-3': 'max_epochs',
+    'train_cfg.max_epochs=many': 'max_epochs',
+    'train_cfg.max_epochs=1.5': 'max_epochs',
+    'train_cfg.max_epoch=1': 'max_epochs',
+    'train_cfg.val_interval=0': 'val_interval',
+    'train_cfg.type=EpochBasedLoop': 'type',
+    'train_cfg.max_iters=3': 'max_iters',
+    'train_dataloader.batch_size=0': 'batch_size',
+    'train_dataloader.batch_size=-1': 'batch_size',
+    'train_dataloader.batch_size=big': 'batch_size',
+    'train_dataloader.batchsize=4': 'batch_size',
+    'train_dataloader.num_workers=-1': 'num_workers',
+    'train_dataloader.dataset.type=Digit': 'Digits',
+    'train_dataloader.dataset.type=vit_plugin.Digit': 'Digits',
+    'train_dataloader.dataset.split=none': 'split',
+    'train_dataloader.dataset.indice=3': 'indices',
+    'train_dataloader.dataset.pipeline.0.type=Rotat': 'Rotate',
     'train_dataloader.dataset.pipeline.0.magnitude_levels=3': 'magnitude_level',
-    'train_dataloader.sampler.type=DefaultSample': 'DefaultSampler', 'train_dataloader.sampler.shufle=True': 'shuffle',
-    'train_dataloader.dataset=None': 'dataset', 'train_dataloader=None': 'train_dataloader',
-    'val_evaluator.type=Acuracy': 'Accuracy', 'val_evaluator.topk=word': 'topk', 'val_evaluator.top=1': 'topk',
-    'optim_wrapper.optimizer.type=AdamWW': 'AdamW', 'optim_wrapper.optimizer.lr=-1': 'lr',
-    'optim_wrapper.optimizer.lr=fast': 'lr', 'optim_wrapper.optimizer.learning_rate=1': 'lr',
-    'optim_wrapper.optimizer.betas=(2,2)': 'beta', 'optim_wrapper.optimizer.weight_decay=-1': 'weight_decay',
-    'optim_wrapper.type=OptimWraper': 'OptimWrapper', 'optim_wrapper.clip_grad.max_norms=1': 'max_norm',
-    'optim_wrapper.accumulative_counts=0': 'accumulative_counts', 'optim_wrapper=None': 'optim_wrapper',
+    'train_dataloader.sampler.type=DefaultSample': 'DefaultSampler',
+    'train_dataloader.sampler.shufle=True': 'shuffle',
+    'train_dataloader.dataset=None': 'dataset',
+    'train_dataloader=None': 'train_dataloader',
+    'val_evaluator.type=Acuracy': 'Accuracy',
+    'val_evaluator.topk=word': 'topk',
+    'val_evaluator.top=1': 'topk',
+    'optim_wrapper.optimizer.type=AdamWW': 'AdamW',
+    'optim_wrapper.optimizer.lr=-1': 'lr',
+    'optim_wrapper.optimizer.lr=fast': 'lr',
+    'optim_wrapper.optimizer.learning_rate=1': 'lr',
+    'optim_wrapper.optimizer.betas=(2,2)': 'beta',
+    'optim_wrapper.optimizer.weight_decay=-1': 'weight_decay',
+    'optim_wrapper.type=OptimWraper': 'OptimWrapper',
+    'optim_wrapper.clip_grad.max_norms=1': 'max_norm',
+    'optim_wrapper.accumulative_counts=0': 'accumulative_counts',
+    'optim_wrapper=None': 'optim_wrapper',
     'optim_wrapper.paramwise_cfg.layer_decay_rate=7': 'layer_decay_rate',
-    'optim_wrapper.paramwise_cfg.bias_decay=0': 'bias_decay_mult', 'optim_wrapper.constructor=None_': 'None_',
-    'param_scheduler.0.type=LinearR': 'LinearLR', 'param_scheduler.0.start_factor=7': 'start_factor',
-    'param_scheduler.0.ends=3': 'end', 'param_scheduler.7.end=3': 'param_scheduler',
+    'optim_wrapper.paramwise_cfg.bias_decay=0': 'bias_decay_mult',
+    'optim_wrapper.constructor=None_': 'None_',
+    'param_scheduler.0.type=LinearR': 'LinearLR',
+    'param_scheduler.0.start_factor=7': 'start_factor',
+    'param_scheduler.0.ends=3': 'end',
+    'param_scheduler.7.end=3': 'param_scheduler',
     'param_scheduler=cosine': 'param_scheduler',
-    'model.type=ImageClasifier': 'ImageClassifier', 'model.backbone.type=VisionTransformr': 'VisionTransformer',
-    'model.backbone.type=vit_plugin.VisionTransformr': 'VisionTransformer', 'model.backbone.depth=3': 'depth',
-    'model.backbone.arch=B/17': 'B/1', 'model.backbone.arch=Q': 'Q', 'model.backbone.img_size=0': 'img_size',
-    'model.backbone.img_sise=8': 'img_size', 'model.backbone.out_type=cls': 'out_type',
-    'model.backbone.drop_path_rate=2': 'drop_path_rate', 'model.backbone.out_indices=9': 'out_indices',
-    'model.backbone.in_channels=3': 'channels', 'model.head.num_classes=3': 'num_classes',
-    'model.head.num_classes=-1': 'num_classes', 'model.head.num_clases=10': 'num_classes',
-    'model.head.in_channels=7': 'in_channels', 'model.head.loss.type=LabelSmooth': 'LabelSmoothLoss',
-    'model.head.type=vit_plugin.ViTHead': 'ViTClsHead', 'model.backbon.arch=B/16': 'backbone', 'modell.type=X': 'model',
-    'default_hooks.logger.interval=0': 'interval', 'default_hooks.loger.interval=3': 'logger',
-    'default_hooks.checkpoint.save_best=acc': 'acc', 'default_hooks.checkpoint.intervall=3': 'interval',
+    'model.type=ImageClasifier': 'ImageClassifier',
+    'model.backbone.type=VisionTransformr': 'VisionTransformer',
+    'model.backbone.type=vit_plugin.VisionTransformr': 'VisionTransformer',
+    'model.backbone.depth=3': 'depth',
+    'model.backbone.arch=B/17': 'B/1',
+    'model.backbone.arch=Q': 'Q',
+    'model.backbone.img_size=0': 'img_size',
+    'model.backbone.img_sise=8': 'img_size',
+    'model.backbone.out_type=cls': 'out_type',
+    'model.backbone.drop_path_rate=2': 'drop_path_rate',
+    'model.backbone.out_indices=9': 'out_indices',
+    'model.backbone.in_channels=3': 'channels',
+    'model.head.num_classes=3': 'num_classes',
+    'model.head.num_classes=-1': 'num_classes',
+    'model.head.num_clases=10': 'num_classes',
+    'model.head.in_channels=7': 'in_channels',
+    'model.head.loss.type=LabelSmooth': 'LabelSmoothLoss',
+    'model.head.type=vit_plugin.ViTHead': 'ViTClsHead',
+    'model.backbon.arch=B/16': 'backbone',
+    'modell.type=X': 'model',
+    'default_hooks.logger.interval=0': 'interval',
+    'default_hooks.loger.interval=3': 'logger',
+    'default_hooks.checkpoint.save_best=acc': 'acc',
+    'default_hooks.checkpoint.intervall=3': 'interval',
     'default_hooks.checkpoint.filename_tmpl={}{}.pth': 'filename_tmpl',
-    'default_hooks.checkpoint.rule=smaller': 'rule', 'default_hooks.checkpoint.save_best=[accuracy/top1,loss]': 'loss',
-    'sharding.grup=2': 'group', 'begin_form=X': 'begin_from',
-    'begin_from=none.pth': 'none.pth', 'model.head=None': 'model.head',
+    'default_hooks.checkpoint.rule=smaller': 'rule',
+    'default_hooks.checkpoint.save_best=[accuracy/top1,loss]': 'loss',
+    'sharding.grup=2': 'group',
+    'begin_form=X': 'begin_from',
+    'begin_from=none.pth': 'none.pth',
+    'model.head=None': 'model.head',
     'optim_wrapper.clip_grad.type=value': 'clip_value',
     'model.backbone.patch_embed.embed_dims=64': 'embed_dims',
-    'default_hooks.timer.type=Timer': 'Timer', 'randomness.seed=-1': 'seed', 'randomness.seeds=1': 'seed',
-    'env_cfg.cudnn=True': 'cudnn_benchmark', 'log_level=LOUD': 'LOUD', 'load_from=none.pth': 'none.pth',
-    'visualizer.type=Visual': 'Visual', 'default_scope=mmpretrained': 'mmpretrained', 'runner_type=Runer': 'Runner',
-    'data_preprocessor.mean=[1,2,3,4]': 'images', 'data_preprocessor.num_class=10': 'num_classes',
-    'nonsense': 'KEY=VALUE', '=3': 'KEY=VALUE',
+    'default_hooks.timer.type=Timer': 'Timer',
+    'randomness.seed=-1': 'seed',
+    'randomness.seeds=1': 'seed',
+    'env_cfg.cudnn=True': 'cudnn_benchmark',
+    'log_level=LOUD': 'LOUD',
+    'load_from=none.pth': 'none.pth',
+    'visualizer.type=Visual': 'Visual',
+    'default_scope=mmpretrained': 'mmpretrained',
+    'runner_type=Runer': 'Runner',
+    'data_preprocessor.mean=[1,2,3,4]': 'images',
+    'data_preprocessor.num_class=10': 'num_classes',
+    'nonsense': 'KEY=VALUE',
+    '=3': 'KEY=VALUE',
 }
 
 
@@ -103,16 +156,20 @@ def prepare(folder: Path) -> None:
     model = MODELS.build(dict(cfg.model, data_preprocessor=cfg.data_preprocessor))
     torch.save(dict(state_dict=model.state_dict(), meta={}), folder / 'good.pth')
     content = (folder / 'good.pth').read_bytes()
-    (folder / 'cut.pth').write_bytes(content[:len(content) // 2])
+    (folder / 'cut.pth').write_bytes(content[: len(content) // 2])
     (folder / 'empty.pth').write_bytes(b'')
     (folder / 'text.pth').write_text('no checkpoint')
     (folder / 'folder.pth').mkdir()
     torch.save(dict(state_dict={'other': torch.zeros(3)}, meta={}), folder / 'other.pth')
     bias = torch.full_like(model.head.layers.head.bias, float('nan'))
-    torch.save(dict(state_dict={**model.state_dict(), 'head.layers.head.bias': bias}), folder / 'nan.pth')
+    torch.save(
+        dict(state_dict={**model.state_dict(), 'head.layers.head.bias': bias}), folder / 'nan.pth'
+    )
     torch.save(dict(state_dict=model.state_dict(), meta=[1]), folder / 'meta.pth')
-    torch.save(dict(state_dict=model.state_dict(), meta=dict(dataset_meta=dict(classes=('a', 'b')))),
-               folder / 'two.pth')
+    torch.save(
+        dict(state_dict=model.state_dict(), meta=dict(dataset_meta=dict(classes=('a', 'b')))),
+        folder / 'two.pth',
+    )
     torch.save([1, 2], folder / 'list.pth')
     (folder / 'code.pth').write_bytes(pickle.dumps(Path))
     (folder / 'cut.npz').write_bytes(b'PK\3\4 and no more')
@@ -134,8 +191,14 @@ def prepare(folder: Path) -> None:
 # Weights that no model predicts with.
 NOT_TO_PREDICT = {'other.pth': 'other.pth', 'nan.pth': 'NaN', 'meta.pth': 'meta'}
 BAD_WEIGHTS = {
-    'none.pth': 'none.pth', 'cut.pth': 'cut.pth', 'empty.pth': 'empty.pth', 'text.pth': 'text.pth',
-    'folder.pth': 'folder.pth', 'list.pth': 'no weights', 'code.pth': 'code.pth', 'cut.npz': 'cut.npz',
+    'none.pth': 'none.pth',
+    'cut.pth': 'cut.pth',
+    'empty.pth': 'empty.pth',
+    'text.pth': 'text.pth',
+    'folder.pth': 'folder.pth',
+    'list.pth': 'no weights',
+    'code.pth': 'code.pth',
+    'cut.npz': 'cut.npz',
     'cut.safetensors': 'cut.safetensors',
 }
 
@@ -147,20 +210,33 @@ def calls(folder: Path, tools: tuple[str, ...]) -> Iterator[Call]:
 
     def train(*arguments: str, word: str, options: tuple[str, ...] = (), **more: object) -> Call:
         config = [] if arguments and arguments[0].endswith(('.py', '.txt')) else [DIGITS]
-        return Call('train', [*config, *arguments, *([] if '--work-dir' in arguments else work), *short, *options],
-                    word, **more)
+        return Call(
+            'train',
+            [*config, *arguments, *([] if '--work-dir' in arguments else work), *short, *options],
+            word,
+            **more,
+        )
 
     def test(*arguments: str, word: str, **more: object) -> Call:
         return Call('test', [*arguments, *work, *short], word, **more)
 
-    def infer(*images: str, word: str, checkpoint: str = good, config: str = DIGITS, out: str = str(folder / 'out'),
-              extra: tuple[str, ...] = (), **more: object) -> Call:
-        return Call('infer', [checkpoint, *images, '--config', config, '--out', out, *extra], word, **more)
+    def infer(
+        *images: str,
+        word: str,
+        checkpoint: str = good,
+        config: str = DIGITS,
+        out: str = str(folder / 'out'),
+        extra: tuple[str, ...] = (),
+        **more: object,
+    ) -> Call:
+        return Call(
+            'infer', [checkpoint, *images, '--config', config, '--out', out, *extra], word, **more
+        )
 
     image = str(folder / 'good.png')
     if 'train' in tools:
         for option, word in SETTINGS.items():
-            yield train(word=word, options=(option, ))
+            yield train(word=word, options=(option,))
         for name, (_, word) in CONFIGS.items():
             yield train(str(folder / f'{name}.py'), word=word)
         yield train('configs/none.py', word='none.py')
@@ -174,8 +250,14 @@ def calls(folder: Path, tools: tuple[str, ...]) -> Iterator[Call]:
         yield train('--launcher', 'slurm', word='--launcher')
         yield train('--launcher', 'mpi', word='--launcher')
         yield train('--launcher', 'pytorch', word='--launcher')
-        yield train('--launcher', 'pytorch', word='port', environment=dict(
-            RANK='0', WORLD_SIZE='1', MASTER_ADDR='127.0.0.1', MASTER_PORT='{taken}'))
+        yield train(
+            '--launcher',
+            'pytorch',
+            word='port',
+            environment=dict(
+                RANK='0', WORLD_SIZE='1', MASTER_ADDR='127.0.0.1', MASTER_PORT='{taken}'
+            ),
+        )
         yield train('--launcher', 'none_', word='--launcher')
         yield train('--resum3', word='--resum3')
     if 'test' in tools:
@@ -209,16 +291,24 @@ def calls(folder: Path, tools: tuple[str, ...]) -> Iterator[Call]:
         for name, word in {**BAD_WEIGHTS, 'other.pth': 'other.pth'}.items():
             yield Call('convert_weights', [str(folder / name), target, '--to', 'timm'], word)
         for arguments, word in (
-                ([good, target, '--to', 'onnx'], '--to'), ([good, str(folder / 'x.txt'), '--to', 'timm'], 'x.txt'),
-                ([good, good, '--to', 'vit_plugin'], 'written over'),
-                ([good, str(folder / 'file/x.npz'), '--to', 'vit_plugin'], 'file'),
-                ([good, str(folder / 'folder.pth'), '--to', 'vit_plugin'], 'folder'),
-                ([good, target, '--to', 'jax', '--num-heads', '0'], '--num-heads'),
-                ([good, target, '--to', 'jax', '--num-heads', '7'], '--num-heads'), ([good], 'target')):
+            ([good, target, '--to', 'onnx'], '--to'),
+            ([good, str(folder / 'x.txt'), '--to', 'timm'], 'x.txt'),
+            ([good, good, '--to', 'vit_plugin'], 'written over'),
+            ([good, str(folder / 'file/x.npz'), '--to', 'vit_plugin'], 'file'),
+            ([good, str(folder / 'folder.pth'), '--to', 'vit_plugin'], 'folder'),
+            ([good, target, '--to', 'jax', '--num-heads', '0'], '--num-heads'),
+            ([good, target, '--to', 'jax', '--num-heads', '7'], '--num-heads'),
+            ([good], 'target'),
+        ):
             yield Call('convert_weights', arguments, word)
         for suffix in ('npz', 'pth', 'safetensors'):
             target = str(folder / f'full.{suffix}')
-            yield Call('convert_weights', [good, target, '--to', 'vit_plugin'], f'full.{suffix}', full_disk=True)
+            yield Call(
+                'convert_weights',
+                [good, target, '--to', 'vit_plugin'],
+                f'full.{suffix}',
+                full_disk=True,
+            )
     if 'export' in tools:
         target = str(folder / 'target.onnx')
         for name, (_, word) in CONFIGS.items():
@@ -226,18 +316,25 @@ def calls(folder: Path, tools: tuple[str, ...]) -> Iterator[Call]:
         for name, word in {**BAD_WEIGHTS, **NOT_TO_PREDICT}.items():
             yield Call('export', [str(folder / name), target, '--config', DIGITS], word)
         for arguments, word in (
-                ([good, str(folder / 'x.txt')], 'x.txt'), ([good, str(folder / 'file/x.pt2')], 'file'),
-                ([good, target, '--size', '0'], 'size'), ([good, target, '--size', 'big'], '--size'),
-                ([good, target, '--dtype', 'int4'], '--dtype')):
+            ([good, str(folder / 'x.txt')], 'x.txt'),
+            ([good, str(folder / 'file/x.pt2')], 'file'),
+            ([good, target, '--size', '0'], 'size'),
+            ([good, target, '--size', 'big'], '--size'),
+            ([good, target, '--dtype', 'int4'], '--dtype'),
+        ):
             yield Call('export', arguments, word)
     if 'benchmark' in tools:
         tiny = ['--models', 'Ti/16', '--rounds', '1', '--sizes', '32', '--batch', '1', '--peers']
         for arguments, word in (
-                ([*tiny, '--models', 'B/17'], 'B/1'), ([*tiny, '--models', 'X'], 'X'),
-                ([*tiny, '--sizes', '0'], 'size'),
-                (['--modes', 'sleep'], '--modes'), ([*tiny, '--batch', '0'], 'batch'),
-                ([*tiny, '--rounds', '0'], 'rounds'),
-                ([*tiny, '--device', 'cuda'], 'device'),
-                ([*tiny, '--options', 'depth=3'], 'depth'), ([*tiny, '--threads', '0'], 'threads'),
-                ([*tiny, '--out', str(folder / 'file')], 'file')):
+            ([*tiny, '--models', 'B/17'], 'B/1'),
+            ([*tiny, '--models', 'X'], 'X'),
+            ([*tiny, '--sizes', '0'], 'size'),
+            (['--modes', 'sleep'], '--modes'),
+            ([*tiny, '--batch', '0'], 'batch'),
+            ([*tiny, '--rounds', '0'], 'rounds'),
+            ([*tiny, '--device', 'cuda'], 'device'),
+            ([*tiny, '--options', 'depth=3'], 'depth'),
+            ([*tiny, '--threads', '0'], 'threads'),
+            ([*tiny, '--out', str(folder / 'file')], 'file'),
+        ):
             yield Call('benchmark', arguments, word)

@@ -53,10 +53,8 @@ def voc_xml(name: str, boxes: Boxes) -> str:
         f'<xmax>{right + 1}</xmax><ymax>{bottom + 1}</ymax></bndbox></object>'
         for kind, (left, top, right, bottom) in boxes
     )
-    return (
-        f'<annotation><filename>{name}</filename><size><width>64</width><height>48</height><depth>3</depth></size>'
-        f'{objects}</annotation>'
-    )
+    size = '<size><width>64</width><height>48</height><depth>3</depth></size>'
+    return f'<annotation><filename>{name}</filename>{size}{objects}</annotation>'
 
 
 def coco_json(

@@ -20,6 +20,7 @@ class Server(http.server.ThreadingHTTPServer):
         asked: the behaviour and the header ``Range`` of each request.
         over: is set at the end, so that what stalls comes to its end too.
     """
+
     daemon_threads = True
 
     def __init__(self, content: bytes) -> None:
@@ -34,7 +35,7 @@ class Server(http.server.ThreadingHTTPServer):
 @contextmanager
 def serving(content: bytes) -> Iterator[Server]:
     with Server(content) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02, ), daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         try:
             yield server
         finally:
@@ -82,7 +83,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def begun(self, **headers: object) -> None:
         """The first half of the file, announced as all of it."""
         self.head(200, len(self.content), **headers)
-        self.wfile.write(self.content[:self.half])
+        self.wfile.write(self.content[: self.half])
 
     def stall(self) -> None:
         self.wfile.flush()
@@ -90,7 +91,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def drip(self, content: bytes) -> None:
         for i in range(len(content)):
-            self.wfile.write(content[i:i + 1])
+            self.wfile.write(content[i : i + 1])
             if self.server.over.wait(0.02):
                 break
 
@@ -110,7 +111,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def once(first: Callable[[Handler], object], then: Callable[[Handler], object] = Handler.rest, times: int = 1):
+def once(
+    first: Callable[[Handler], object],
+    then: Callable[[Handler], object] = Handler.rest,
+    times: int = 1,
+):
     """Behave in one way at the first requests, and in another afterwards."""
     return lambda handler: (first if handler.turn < times else then)(handler)
 
@@ -119,6 +124,7 @@ def steps(*actions: Callable[[Handler], object]) -> Callable[[Handler], None]:
     def act(handler: Handler) -> None:
         for action in actions:
             action(handler)
+
     return act
 
 
@@ -128,12 +134,12 @@ def tagged_half(handler: Handler) -> None:
 
 def chunks_cut(handler: Handler) -> None:
     handler.head(Transfer_Encoding='chunked')
-    handler.chunk(handler.content[:handler.half])
+    handler.chunk(handler.content[: handler.half])
 
 
 def chunks(handler: Handler) -> None:
     chunks_cut(handler)
-    handler.chunk(handler.content[handler.half:])
+    handler.chunk(handler.content[handler.half :])
     handler.chunk(b'')
 
 
@@ -153,8 +159,10 @@ HTML = b'\n<!DOCTYPE html><html><title>Log in</title></html>'
 BEHAVIOURS: dict[str, Behaviour] = {
     'right': Handler.whole,
     'tagged': Handler.rest,
-    **{str(status): lambda handler, status=status: handler.head(status, 0) for status in (
-        204, 304, 401, 403, 404, 410, 418, 429, 500, 503)},
+    **{
+        str(status): lambda handler, status=status: handler.head(status, 0)
+        for status in (204, 304, 401, 403, 404, 410, 418, 429, 500, 503)
+    },
     'soon': once(lambda handler: handler.head(503, 0), times=2),
     'busy': once(lambda handler: handler.head(429, 0, Retry_After=0)),
     'busy-long': once(lambda handler: handler.head(503, 0, Retry_After=10**9)),
@@ -162,20 +170,30 @@ BEHAVIOURS: dict[str, Behaviour] = {
     'silent': Handler.stall,
     'half-header': steps(raw(b'HTTP/1.1 200 OK\r\nContent-Le'), Handler.stall),
     'stalls': steps(Handler.begun, Handler.stall),
-    'drip': steps(lambda handler: handler.head(200, len(handler.content)),
-                  lambda handler: handler.drip(handler.content)),
+    'drip': steps(
+        lambda handler: handler.head(200, len(handler.content)),
+        lambda handler: handler.drip(handler.content),
+    ),
     'cut': Handler.begun,
     'cut-chunks': chunks_cut,
     'chunks': chunks,
     'closes': lambda handler: None,
     'resets': steps(tagged_half, Handler.reset),
     'no-http': raw(b'SSH-2.0-OpenSSH_9.6\r\n'),
-    'too-long': lambda handler: (handler.head(200, len(handler.content) + 10), handler.wfile.write(handler.content)),
-    'too-short': lambda handler: (handler.head(200, len(handler.content) - 10), handler.wfile.write(handler.content)),
+    'too-long': lambda handler: (
+        handler.head(200, len(handler.content) + 10),
+        handler.wfile.write(handler.content),
+    ),
+    'too-short': lambda handler: (
+        handler.head(200, len(handler.content) - 10),
+        handler.wfile.write(handler.content),
+    ),
     'length-word': lambda handler: (handler.head(200, 'abc'), handler.wfile.write(handler.content)),
     'length-minus': lambda handler: (handler.head(200, -5), handler.wfile.write(handler.content)),
-    'lengths': lambda handler: (handler.head(200, 5, Content_length=len(handler.content)),
-                                handler.wfile.write(handler.content)),
+    'lengths': lambda handler: (
+        handler.head(200, 5, Content_length=len(handler.content)),
+        handler.wfile.write(handler.content),
+    ),
     'no-length': lambda handler: (handler.head(), handler.wfile.write(handler.content)),
     'empty': lambda handler: handler.head(200, 0),
     'moved': lambda handler: handler.redirect('/right/B_16.npz'),
@@ -183,14 +201,31 @@ BEHAVIOURS: dict[str, Behaviour] = {
     'to-file': lambda handler: handler.redirect('file:///etc/passwd'),
     'to-nowhere': lambda handler: handler.head(302, 0),
     'to-bad': lambda handler: handler.redirect('http://[::1/x'),
-    'gzip': lambda handler: handler.whole(gzip.compress(handler.content), Content_Encoding='gzip', ETag=TAG),
+    'gzip': lambda handler: handler.whole(
+        gzip.compress(handler.content), Content_Encoding='gzip', ETag=TAG
+    ),
     'bad-gzip': lambda handler: handler.whole(Content_Encoding='gzip'),
-    'cut-gzip': lambda handler: handler.whole(gzip.compress(handler.content)[:-3000], Content_Encoding='gzip'),
+    'cut-gzip': lambda handler: handler.whole(
+        gzip.compress(handler.content)[:-3000], Content_Encoding='gzip'
+    ),
     'password': with_password,
     'html': lambda handler: handler.whole(HTML, Content_Type='text/html'),
     'text': lambda handler: handler.whole(b'quota exceeded'),
-    'flipped': lambda handler: handler.whole(handler.content[:9000] + b'\xff\x00\xff' + handler.content[9003:]),
-    'paced': lambda handler: (handler.head(200, len(handler.content), ETag=TAG), [
-        (handler.wfile.write(handler.content[i:i + 10000]), handler.server.over.wait(0.05))
-        for i in range(0, len(handler.content), 10000)]) if not handler.headers.get('Range') else handler.rest(),
+    'flipped': lambda handler: handler.whole(
+        handler.content[:9000] + b'\xff\x00\xff' + handler.content[9003:]
+    ),
+    'paced': lambda handler: (
+        (
+            handler.head(200, len(handler.content), ETag=TAG),
+            [
+                (
+                    handler.wfile.write(handler.content[i : i + 10000]),
+                    handler.server.over.wait(0.05),
+                )
+                for i in range(0, len(handler.content), 10000)
+            ],
+        )
+        if not handler.headers.get('Range')
+        else handler.rest()
+    ),
 }

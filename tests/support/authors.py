@@ -1,4 +1,6 @@
-"""Puts a golden file's weights into our modules, key by key and by hand: the independent check of the reader."""
+"""Puts a golden file's weights into our modules, key by key and by hand: the independent check of
+the reader.
+"""
 
 import json
 from pathlib import Path
@@ -7,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-FOLDER = Path(__file__).parent / 'golden'
+FOLDER = Path(__file__).parents[1] / 'golden'
 NAMES = sorted(path.stem for path in FOLDER.glob('*.npz'))
 
 
@@ -24,7 +26,9 @@ class Golden:
         self.arrays = recorded(FOLDER / f'{name}.npz')
         self.meta = json.loads(str(self.arrays['meta']))
         self.images = torch.from_numpy(self.arrays['images_nhwc']).permute(0, 3, 1, 2)
-        self.tokens, self.logits = (torch.from_numpy(self.arrays[key]) for key in ('encoder_tokens', 'logits'))
+        self.tokens, self.logits = (
+            torch.from_numpy(self.arrays[key]) for key in ('encoder_tokens', 'logits')
+        )
 
     def __getitem__(self, key: str) -> Tensor:
         return torch.from_numpy(self.arrays[f'params/{key}'])
@@ -32,16 +36,23 @@ class Golden:
     @property
     def arch(self) -> dict:
         meta = self.meta
-        arch = dict(embed_dims=meta['hidden'], num_layers=meta['layers'], num_heads=meta['heads'],
-                    feedforward_channels=meta['mlp'], patch_size=meta['patch'][0])
+        arch = dict(
+            embed_dims=meta['hidden'],
+            num_layers=meta['layers'],
+            num_heads=meta['heads'],
+            feedforward_channels=meta['mlp'],
+            patch_size=meta['patch'][0],
+        )
         if meta['resnet'] is not None:
             arch['resnet'] = dict(stage_depths=meta['resnet'], width=int(64 * meta['width']))
         return arch
 
     def backbone_state(self) -> dict[str, Tensor]:
-        state = {'pos_embed': self['Transformer/posembed_input/pos_embedding'],
-                 'patch_embed.proj.weight': self['embedding/kernel'].permute(3, 2, 0, 1),
-                 'patch_embed.proj.bias': self['embedding/bias']}
+        state = {
+            'pos_embed': self['Transformer/posembed_input/pos_embedding'],
+            'patch_embed.proj.weight': self['embedding/kernel'].permute(3, 2, 0, 1),
+            'patch_embed.proj.bias': self['embedding/bias'],
+        }
         if self.meta['classifier'] == 'token':
             state['cls_token'] = self['cls']
         state |= self._norm('Transformer/encoder_norm', 'norm')
@@ -50,14 +61,18 @@ class Golden:
             state |= self._norm(f'{theirs}/LayerNorm_0', f'{ours}.norm1')
             state |= self._norm(f'{theirs}/LayerNorm_2', f'{ours}.norm2')
             attention = f'{theirs}/MultiHeadDotProductAttention_1'
-            qkv = [(self[f'{attention}/{part}/kernel'], self[f'{attention}/{part}/bias'])
-                   for part in ('query', 'key', 'value')]
+            qkv = [
+                (self[f'{attention}/{part}/kernel'], self[f'{attention}/{part}/bias'])
+                for part in ('query', 'key', 'value')
+            ]
             state[f'{ours}.attn.qkv.weight'] = torch.cat([kernel.flatten(1).T for kernel, _ in qkv])
             state[f'{ours}.attn.qkv.bias'] = torch.cat([bias.flatten() for _, bias in qkv])
             state[f'{ours}.attn.proj.weight'] = self[f'{attention}/out/kernel'].flatten(0, 1).T
             state[f'{ours}.attn.proj.bias'] = self[f'{attention}/out/bias']
             for j in range(2):
-                state[f'{ours}.mlp.fc{j + 1}.weight'] = self[f'{theirs}/MlpBlock_3/Dense_{j}/kernel'].T
+                state[f'{ours}.mlp.fc{j + 1}.weight'] = self[
+                    f'{theirs}/MlpBlock_3/Dense_{j}/kernel'
+                ].T
                 state[f'{ours}.mlp.fc{j + 1}.bias'] = self[f'{theirs}/MlpBlock_3/Dense_{j}/bias']
         if self.meta['resnet'] is not None:
             state |= self._resnet_state()
@@ -74,8 +89,16 @@ class Golden:
         ours = 'patch_embed.backbone'
         state = self._norm('gn_root', f'{ours}.stem.norm')
         state[f'{ours}.stem.conv.weight'] = self['conv_root/kernel'].permute(3, 2, 0, 1)
-        names = {'conv1': 'conv1', 'conv2': 'conv2', 'conv3': 'conv3', 'conv_proj': 'downsample.conv',
-                 'gn1': 'norm1', 'gn2': 'norm2', 'gn3': 'norm3', 'gn_proj': 'downsample.norm'}
+        names = {
+            'conv1': 'conv1',
+            'conv2': 'conv2',
+            'conv3': 'conv3',
+            'conv_proj': 'downsample.conv',
+            'gn1': 'norm1',
+            'gn2': 'norm2',
+            'gn3': 'norm3',
+            'gn_proj': 'downsample.norm',
+        }
         for key in self.arrays:
             _, *path = key.split('/')
             if not path or not path[0].startswith('block'):
@@ -100,8 +123,8 @@ def relative_error(ours: Tensor, theirs: Tensor) -> tuple[float, float]:
 def assert_same(ours: Tensor, theirs: Tensor) -> None:
     """Equal but for the rounding of float32.
 
-    The largest difference cannot be held to 1e-6 too: on the golden hybrids, our network in float64 is up to
-    3.2e-6 from the authors' float32, so that much is the rounding of the reference itself.
+    The largest difference cannot be held to 1e-6 too: on the golden hybrids, our network in float64
+    is up to 3.2e-6 from the authors' float32, so that much is the rounding of the reference itself.
     """
     mean, largest = relative_error(ours, theirs)
     assert mean < 1e-6

@@ -10,13 +10,16 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing
 
-# At the first backward autograd starts a thread for each device that is known then, and with threads it does not run in
-# a forked process. On a CPU it needs none, but sharding a model on the meta device makes torch know of more devices.
+# At the first backward autograd starts a thread for each device that is known then, and with
+# threads it does not run in a forked process. On a CPU it needs none, but sharding a model on the
+# meta device makes torch know of more devices.
 torch.ones(1, requires_grad=True).sum().backward()
 
 
 def on_ranks(count: int, folder: Path, function: Callable[..., None], *args: Any) -> None:
-    """Call ``function(*args)`` in ``count`` processes with a group of gloo. An error in one of them is raised here.
+    """Call ``function(*args)`` in ``count`` processes with a group of gloo.
+
+    An error in one of them is raised here.
 
     Args:
         count: number of processes.
@@ -25,14 +28,17 @@ def on_ranks(count: int, folder: Path, function: Callable[..., None], *args: Any
         *args: its arguments.
     """
     try:
-        torch.multiprocessing.start_processes(_rank, (count, str(folder), function, args), count, start_method='fork')
+        torch.multiprocessing.start_processes(
+            _rank, (count, str(folder), function, args), count, start_method='fork'
+        )
     except torch.multiprocessing.ProcessExitedException as error:
         trace = (folder / f'crash_of_rank_{error.error_index}.txt').read_text()
         raise RuntimeError(f'{error}\n{trace}') from error
 
 
 def _rank(rank: int, count: int, folder: str, function: Callable[..., None], args: tuple) -> None:
-    gc.freeze()  # what other tests left is not destroyed here, where the threads of its extensions do not run
+    # What other tests left is not destroyed here, where the threads of its extensions do not run.
+    gc.freeze()
     rendezvous = f'file://{folder}/rendezvous_of_{function.__name__}'
     with Path(folder, f'crash_of_rank_{rank}.txt').open('w') as trace:
         faulthandler.enable(trace)

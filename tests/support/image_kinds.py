@@ -18,7 +18,9 @@ def picture() -> Image.Image:
     """A picture without symmetry: red grows to the right, green downwards, blue in a corner."""
     y, x = np.mgrid[:HEIGHT, :WIDTH]
     blue = np.where((y < 16) & (x < 16), 220, 40)
-    return Image.fromarray(np.stack((x * 255 // WIDTH, y * 255 // HEIGHT, blue), axis=-1).astype(np.uint8))
+    return Image.fromarray(
+        np.stack((x * 255 // WIDTH, y * 255 // HEIGHT, blue), axis=-1).astype(np.uint8)
+    )
 
 
 def saved(form: str, image: Image.Image | None = None, **options: object) -> bytes:
@@ -40,11 +42,22 @@ def of_opencv(suffix: str, kind: type, channels: int = 3) -> bytes:
 
 def bomb() -> bytes:
     """A PNG that claims 60,000 x 60,000 pixels, and has none."""
+
     def chunk(kind: bytes, content: bytes) -> bytes:
-        return struct.pack('>I', len(content)) + kind + content + struct.pack('>I', zlib.crc32(kind + content))
+        return (
+            struct.pack('>I', len(content))
+            + kind
+            + content
+            + struct.pack('>I', zlib.crc32(kind + content))
+        )
 
     header = struct.pack('>IIBBBBB', 60000, 60000, 8, 2, 0, 0, 0)
-    return b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', header) + chunk(b'IDAT', zlib.compress(b'')) + chunk(b'IEND', b'')
+    return (
+        b'\x89PNG\r\n\x1a\n'
+        + chunk(b'IHDR', header)
+        + chunk(b'IDAT', zlib.compress(b''))
+        + chunk(b'IEND', b'')
+    )
 
 
 def right() -> dict[str, bytes]:
@@ -53,21 +66,40 @@ def right() -> dict[str, bytes]:
     alpha = image.convert('RGBA')  # opaque: what is behind it is not the files' affair
     grey, palette = image.convert('L'), image.quantize(64)
     return {
-        'jpeg.jpg': saved('JPEG', quality=95), 'progressive.jpg': saved('JPEG', quality=95, progressive=True),
-        'grey.jpg': saved('JPEG', grey, quality=95), 'cmyk.jpg': saved('JPEG', image.convert('CMYK'), quality=95),
-        'full-chroma.jpg': saved('JPEG', quality=95, subsampling=0), 'JPEG.JPG': saved('JPEG', quality=95),
-        'rgb.png': saved('PNG'), 'rgba.png': saved('PNG', alpha), 'grey.png': saved('PNG', grey),
-        'grey-alpha.png': saved('PNG', alpha.convert('LA')), 'palette.png': saved('PNG', palette),
-        'bits.png': saved('PNG', image.convert('1')), 'rgb16.png': of_opencv('.png', np.uint16),
-        'grey16.png': of_opencv('.png', np.uint16, 1), 'lossy.webp': saved('WEBP', quality=95),
-        'lossless.webp': saved('WEBP', lossless=True), 'alpha.webp': saved('WEBP', alpha, lossless=True),
-        'still.gif': saved('GIF', palette), 'moving.gif': saved('GIF', palette, save_all=True, append_images=[grey]),
-        'rgb.bmp': saved('BMP'), 'grey.bmp': saved('BMP', grey), 'palette.bmp': saved('BMP', palette),
-        'rgb.tiff': saved('TIFF'), 'lzw.tif': saved('TIFF', compression='tiff_lzw'), 'grey.tif': saved('TIFF', grey),
-        'rgba.tif': saved('TIFF', alpha), 'rgb16.tif': of_opencv('.tif', np.uint16),
-        'pages.tif': saved('TIFF', save_all=True, append_images=[grey]), 'rgb.ppm': saved('PPM'),
-        'grey.pgm': saved('PPM', grey), 'lossless.jp2': saved('JPEG2000'), 'rgb.avif': saved('AVIF', quality=95),
-        'png-in-name-only.jpg': saved('PNG'), 'no suffix': saved('JPEG', quality=95),
+        'jpeg.jpg': saved('JPEG', quality=95),
+        'progressive.jpg': saved('JPEG', quality=95, progressive=True),
+        'grey.jpg': saved('JPEG', grey, quality=95),
+        'cmyk.jpg': saved('JPEG', image.convert('CMYK'), quality=95),
+        'full-chroma.jpg': saved('JPEG', quality=95, subsampling=0),
+        'JPEG.JPG': saved('JPEG', quality=95),
+        'rgb.png': saved('PNG'),
+        'rgba.png': saved('PNG', alpha),
+        'grey.png': saved('PNG', grey),
+        'grey-alpha.png': saved('PNG', alpha.convert('LA')),
+        'palette.png': saved('PNG', palette),
+        'bits.png': saved('PNG', image.convert('1')),
+        'rgb16.png': of_opencv('.png', np.uint16),
+        'grey16.png': of_opencv('.png', np.uint16, 1),
+        'lossy.webp': saved('WEBP', quality=95),
+        'lossless.webp': saved('WEBP', lossless=True),
+        'alpha.webp': saved('WEBP', alpha, lossless=True),
+        'still.gif': saved('GIF', palette),
+        'moving.gif': saved('GIF', palette, save_all=True, append_images=[grey]),
+        'rgb.bmp': saved('BMP'),
+        'grey.bmp': saved('BMP', grey),
+        'palette.bmp': saved('BMP', palette),
+        'rgb.tiff': saved('TIFF'),
+        'lzw.tif': saved('TIFF', compression='tiff_lzw'),
+        'grey.tif': saved('TIFF', grey),
+        'rgba.tif': saved('TIFF', alpha),
+        'rgb16.tif': of_opencv('.tif', np.uint16),
+        'pages.tif': saved('TIFF', save_all=True, append_images=[grey]),
+        'rgb.ppm': saved('PPM'),
+        'grey.pgm': saved('PPM', grey),
+        'lossless.jp2': saved('JPEG2000'),
+        'rgb.avif': saved('AVIF', quality=95),
+        'png-in-name-only.jpg': saved('PNG'),
+        'no suffix': saved('JPEG', quality=95),
         'Fuß 写真 #1.jpg': saved('JPEG', quality=95),
         **{f'exif{i}.jpg': turned('JPEG', i, quality=95) for i in range(1, 9)},
         **{f'exif6.{form}': turned(form, 6, lossless=True) for form in ('png', 'webp')},
@@ -79,10 +111,18 @@ def wrong() -> dict[str, bytes | None]:
     """Content by file name; None for what is not there."""
     jpeg, png, webp = saved('JPEG', quality=95), saved('PNG'), saved('WEBP', lossless=True)
     return {
-        'empty.jpg': b'', 'text.jpg': b'not an image', 'page.jpg': b'<html>404</html>', 'zeros.jpg': bytes(2000),
-        'start.jpg': jpeg[:3], 'header.jpg': jpeg[:300], 'half.jpg': jpeg[:len(jpeg) - 400],
-        'start.png': png[:20], 'half.png': png[:len(png) // 2],
-        'half.webp': webp[:len(webp) // 2], 'half.gif': saved('GIF')[:300], 'bomb.png': bomb(),
+        'empty.jpg': b'',
+        'text.jpg': b'not an image',
+        'page.jpg': b'<html>404</html>',
+        'zeros.jpg': bytes(2000),
+        'start.jpg': jpeg[:3],
+        'header.jpg': jpeg[:300],
+        'half.jpg': jpeg[: len(jpeg) - 400],
+        'start.png': png[:20],
+        'half.png': png[: len(png) // 2],
+        'half.webp': webp[: len(webp) // 2],
+        'half.gif': saved('GIF')[:300],
+        'bomb.png': bomb(),
         'missing.jpg': None,
     }
 

@@ -1,4 +1,6 @@
-"""A small model of every kind whose attention, positions and filters can be drawn, on a grid of 4 x 4 patches."""
+"""A small model of every kind whose attention, positions and filters can be drawn, on a grid of 4 x
+4 patches.
+"""
 
 from vit_plugin.models import VisionTransformer
 
@@ -13,11 +15,23 @@ KINDS: dict[str, dict] = {
     'grouped': dict(encoder=dict(num_kv_heads=1)),
     'qv_bias': dict(encoder=dict(qkv_bias='qv')),
     'attn_norm': dict(encoder=dict(attn_norm=True)),
-    'windows': dict(encoder=dict(window=dict(size=2, global_blocks=[1])), with_cls_token=False, out_type='featmap'),
-    'relative_windows': dict(encoder=dict(window=dict(size=2)), pos_embed='relative', with_cls_token=False,
-                             out_type='featmap'),
-    'rotary_windows': dict(encoder=dict(window=dict(size=2)), pos_embed=ROTARY, with_cls_token=False,
-                           out_type='avg_featmap'),
+    'windows': dict(
+        encoder=dict(window=dict(size=2, global_blocks=[1])),
+        with_cls_token=False,
+        out_type='featmap',
+    ),
+    'relative_windows': dict(
+        encoder=dict(window=dict(size=2)),
+        pos_embed='relative',
+        with_cls_token=False,
+        out_type='featmap',
+    ),
+    'rotary_windows': dict(
+        encoder=dict(window=dict(size=2)),
+        pos_embed=ROTARY,
+        with_cls_token=False,
+        out_type='avg_featmap',
+    ),
     'hybrid': dict(),
 }
 

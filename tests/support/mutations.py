@@ -12,11 +12,15 @@ State = dict[Any, Any]
 BLOCK = r'(blocks|layers|layer)\.\d+\.|encoderblock_\d+/'  # of every format
 
 
-def _on_tensor(change: Callable[[Tensor, random.Random], Any]) -> Callable[[State, random.Random], Any]:
+def _on_tensor(
+    change: Callable[[Tensor, random.Random], Any],
+) -> Callable[[State, random.Random], Any]:
     """A change of one tensor as a change of a checkpoint."""
+
     def mutate(state: State, chance: random.Random) -> Any:
         key = chance.choice(sorted(state))
         return {**state, key: change(state[key], chance)}
+
     return mutate
 
 
@@ -60,9 +64,12 @@ def _nested(state: State, chance: random.Random) -> Any:
 TENSORS = {
     'sparse': lambda x, chance: x.to_sparse(),
     'scalar': lambda x, chance: x.flatten()[0].clone(),
-    'empty': lambda x, chance: x.new_empty(chance.choice(((0, ), (0, 4), (1, 0, 32), (0, 0, 0, 0)))),
-    'huge': lambda x, chance: x.flatten()[:1].expand(2**40).reshape(1, 2**35, 32) if chance.random() < 0.5 else (
-        x.flatten()[:1].expand(2**33)),
+    'empty': lambda x, chance: x.new_empty(chance.choice(((0,), (0, 4), (1, 0, 32), (0, 0, 0, 0)))),
+    'huge': lambda x, chance: (
+        x.flatten()[:1].expand(2**40).reshape(1, 2**35, 32)
+        if chance.random() < 0.5
+        else (x.flatten()[:1].expand(2**33))
+    ),
     'empty but long': lambda x, chance: x.new_empty((2**40, 0)),
     'one axis more': lambda x, chance: x[None].clone(),
     'one axis less': lambda x, chance: x[0].clone() if x.ndim > 1 else x[:1].clone(),
@@ -82,19 +89,42 @@ CHECKPOINTS = {
     'cycle': _cycle,
     'long cycle': _long_cycle,
     'nested': _nested,
-    'nothing': lambda state, chance: chance.choice(({}, [], None, 3, 'text', {'state_dict': {}}, {'model': None})),
-    'one key less': lambda state, chance: {key: state[key] for key in sorted(state)[:chance.randrange(len(state))]},
+    'nothing': lambda state, chance: chance.choice(
+        ({}, [], None, 3, 'text', {'state_dict': {}}, {'model': None})
+    ),
+    'one key less': lambda state, chance: {
+        key: state[key] for key in sorted(state)[: chance.randrange(len(state))]
+    },
     'one block less': _one_block_less,
     'all integers': _all_integers,
-    'one key more': lambda state, chance: {**state, chance.choice(('stray', 'blocks.0.stray', '', '.', 'blocks.9.x')):
-                                           torch.ones(2)},
-    'no string': lambda state, chance: _renamed(state, chance, lambda key: chance.choice((3, None, (1, 2), b'x'))),
-    'long number': lambda state, chance: _renamed(state, chance, lambda key: key.replace('0', '9' * 5000)),
-    'other digits': lambda state, chance: _renamed(state, chance, lambda key: key.replace('0', '\u0663')),
+    'one key more': lambda state, chance: {
+        **state,
+        chance.choice(('stray', 'blocks.0.stray', '', '.', 'blocks.9.x')): torch.ones(2),
+    },
+    'no string': lambda state, chance: _renamed(
+        state, chance, lambda key: chance.choice((3, None, (1, 2), b'x'))
+    ),
+    'long number': lambda state, chance: _renamed(
+        state, chance, lambda key: key.replace('0', '9' * 5000)
+    ),
+    'other digits': lambda state, chance: _renamed(
+        state, chance, lambda key: key.replace('0', '\u0663')
+    ),
     'misspelt': lambda state, chance: _renamed(state, chance, lambda key: key[::-1]),
-    'grid': lambda state, chance: {**state, 'position._extra_state': chance.choice((
-        torch.tensor([4, 4]), torch.tensor([-4, -4]), torch.tensor([2**40, 2**40]), torch.tensor(4), torch.ones(2),
-        torch.tensor([2, 8]), 'text'))},
+    'grid': lambda state, chance: {
+        **state,
+        'position._extra_state': chance.choice(
+            (
+                torch.tensor([4, 4]),
+                torch.tensor([-4, -4]),
+                torch.tensor([2**40, 2**40]),
+                torch.tensor(4),
+                torch.ones(2),
+                torch.tensor([2, 8]),
+                'text',
+            )
+        ),
+    },
     'as they are': lambda state, chance: dict(state),
 } | {name: _on_tensor(change) for name, change in TENSORS.items()}
 

@@ -1,4 +1,6 @@
-"""What each of two processes does in `tests/models/test_loading.py`: load into a model that is divided among them."""
+"""What each of two processes does in `tests/models/test_loading.py`: load into a model that is
+divided among them.
+"""
 
 import sys
 from pathlib import Path
@@ -14,12 +16,14 @@ from vit_plugin.weights import open_weights
 
 
 def load(rank: int, config: dict, folder: str) -> None:
-    dist.init_process_group('gloo', init_method=f'file://{folder}/rendezvous', rank=rank, world_size=2)
+    dist.init_process_group(
+        'gloo', init_method=f'file://{folder}/rendezvous', rank=rank, world_size=2
+    )
     expected = torch.load(Path(folder, 'ours.pth'), weights_only=True)
     for way in ('load_weights', 'load_state_dict', 'meta'):
         with torch.device('meta' if way == 'meta' else 'cpu'):
             model = VisionTransformer(**config)
-        mesh = init_device_mesh('cpu', (2, ))
+        mesh = init_device_mesh('cpu', (2,))
         for block in model.blocks:
             fully_shard(block, mesh=mesh)
         fully_shard(model, mesh=mesh)

@@ -7,10 +7,14 @@ from vit_plugin.models.layers import Attention, BlockCfg
 
 def small(embed_dims: int, num_heads: int, **options) -> BlockCfg:
     """The config of a block of this width."""
-    return BlockCfg(embed_dims=embed_dims, num_heads=num_heads, feedforward_channels=2 * embed_dims, **options)
+    return BlockCfg(
+        embed_dims=embed_dims, num_heads=num_heads, feedforward_channels=2 * embed_dims, **options
+    )
 
 
-def reference(layer: Attention, x: torch.Tensor, grid: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
+def reference(
+    layer: Attention, x: torch.Tensor, grid: tuple[int, int]
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Output and weights by the formula, with the N x N bias written out."""
     b, n, c = x.shape
     heads, dims = layer.num_heads, c // layer.num_heads
@@ -22,6 +26,8 @@ def reference(layer: Attention, x: torch.Tensor, grid: tuple[int, int]) -> tuple
             for j in range(h * w):
                 query = q[:, :, prefix + i]
                 logits[:, :, prefix + i, prefix + j] += (
-                    query @ layer.rel_pos_h[i // w - j // w + h - 1] + query @ layer.rel_pos_w[i % w - j % w + w - 1])
+                    query @ layer.rel_pos_h[i // w - j // w + h - 1]
+                    + query @ layer.rel_pos_w[i % w - j % w + w - 1]
+                )
     weights = logits.softmax(-1)
     return layer.proj((weights @ v).transpose(1, 2).reshape(b, n, c)), weights

@@ -1,9 +1,10 @@
 """ViT-Adapter written out, by the authors' names: what the tests compare with.
 
-The source is czczup/ViT-Adapter `detection/mmdet_custom/models/backbones/vit_adapter.py` and `adapter_modules.py`, and
-facebookresearch/dinov3 `dinov3/eval/segmentation/models/backbone/dinov3_adapter.py`. Samples are taken by the
-definition of bilinear interpolation. All places are in pixels, which is the same as the authors' fractions of the image
-where the sides are multiples of 32.
+The source is czczup/ViT-Adapter `detection/mmdet_custom/models/backbones/vit_adapter.py` and
+`adapter_modules.py`, and facebookresearch/dinov3
+`dinov3/eval/segmentation/models/backbone/dinov3_adapter.py`. Samples are taken by the definition of
+bilinear interpolation. All places are in pixels, which is the same as the authors' fractions of the
+image where the sides are multiples of 32.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +20,11 @@ Map = tuple[Tensor, int]  # (C, h, w), and its stride
 
 
 def inside(weights: Weights, prefix: str) -> Weights:
-    return {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): value
+        for name, value in weights.items()
+        if name.startswith(prefix)
+    }
 
 
 def linear(x: Tensor, weights: Weights, name: str) -> Tensor:
@@ -38,8 +43,10 @@ def batch_norm(x: Tensor, weights: Weights, name: str) -> Tensor:
 
 def centres(size: Sequence[int], stride: int) -> Tensor:
     """(h*w, 2), y before x, in pixels."""
-    return torch.tensor([((i + 0.5) * stride, (j + 0.5) * stride) for i in range(size[0]) for j in range(size[1])],
-                        dtype=torch.float64)
+    return torch.tensor(
+        [((i + 0.5) * stride, (j + 0.5) * stride) for i in range(size[0]) for j in range(size[1])],
+        dtype=torch.float64,
+    )
 
 
 def tokens(x: Tensor) -> Tensor:
@@ -47,18 +54,25 @@ def tokens(x: Tensor) -> Tensor:
     return x.flatten(1).t()
 
 
-def deformable(weights: Weights, queries: Tensor, places: Tensor, maps: Sequence[Map], heads: int) -> Tensor:
+def deformable(
+    weights: Weights, queries: Tensor, places: Tensor, maps: Sequence[Map], heads: int
+) -> Tensor:
     """Arxiv 2010.04159, Eq. 2 and 3, head by head and map by map: (queries, C) -> (queries, C)."""
     offsets = linear(queries, weights, 'sampling_offsets').unflatten(1, (heads, len(maps), -1, 2))
-    shares = linear(queries, weights, 'attention_weights').unflatten(1, (heads, -1)).softmax(-1).unflatten(
-        2, (len(maps), -1))
+    shares = (
+        linear(queries, weights, 'attention_weights')
+        .unflatten(1, (heads, -1))
+        .softmax(-1)
+        .unflatten(2, (len(maps), -1))
+    )
     out = []
     for head in range(heads):
         total = 0
         for k, (x, stride) in enumerate(maps):
             value = linear(tokens(x), weights, 'value_proj').chunk(heads, dim=1)[head]
             image = value.t().unflatten(1, x.shape[1:])
-            at = places[:, None] / stride - 0.5 + offsets[:, head, k].flip(-1)  # (queries, points, 2), y before x
+            # (queries, points, 2), y before x.
+            at = places[:, None] / stride - 0.5 + offsets[:, head, k].flip(-1)
             total = total + (sample(image, *at.unbind(-1)) * shares[:, head, k, :, None]).sum(1)
         out.append(total)
     return linear(torch.cat(out, dim=1), weights, 'output_proj')
@@ -68,7 +82,9 @@ def injected(weights: Weights, patches: Map, pyramid: Sequence[Map], heads: int)
     x, stride = patches
     queries = layer_norm(tokens(x), weights, 'query_norm')
     normed = [(layer_norm(tokens(y), weights, 'feat_norm').t().view_as(y), s) for y, s in pyramid]
-    attended = deformable(inside(weights, 'attn.'), queries, centres(x.shape[1:], stride), normed, heads)
+    attended = deformable(
+        inside(weights, 'attn.'), queries, centres(x.shape[1:], stride), normed, heads
+    )
     return (tokens(x) + weights['gamma'] * attended).t().view_as(x)
 
 
@@ -78,12 +94,23 @@ def extracted(weights: Weights, pyramid: Sequence[Map], patches: Map, heads: int
     out = []
     for y, s in pyramid:
         queries = layer_norm(tokens(y), weights, 'query_norm')
-        z = tokens(y) + deformable(inside(weights, 'attn.'), queries, centres(y.shape[1:], s), [(normed, stride)],
-                                   heads)
+        z = tokens(y) + deformable(
+            inside(weights, 'attn.'), queries, centres(y.shape[1:], s), [(normed, stride)], heads
+        )
         if 'ffn.fc1.weight' in weights:
-            hidden = linear(layer_norm(z, weights, 'ffn_norm'), weights, 'ffn.fc1').t().unflatten(1, y.shape[1:])
+            hidden = (
+                linear(layer_norm(z, weights, 'ffn_norm'), weights, 'ffn.fc1')
+                .t()
+                .unflatten(1, y.shape[1:])
+            )
             kernel = weights['ffn.dwconv.dwconv.weight']
-            hidden = F.conv2d(hidden[None], kernel, weights['ffn.dwconv.dwconv.bias'], padding=1, groups=len(kernel))
+            hidden = F.conv2d(
+                hidden[None],
+                kernel,
+                weights['ffn.dwconv.dwconv.bias'],
+                padding=1,
+                groups=len(kernel),
+            )
             z = z + linear(F.gelu(tokens(hidden[0])), weights, 'ffn.fc2')
         out.append((z.t().view_as(y), s))
     return out
@@ -92,8 +119,14 @@ def extracted(weights: Weights, pyramid: Sequence[Map], patches: Map, heads: int
 def prior(weights: Weights, image: Tensor) -> list[Tensor]:
     """Of an image (1, 3, H, W), maps (C, h, w) of strides 4 to 32."""
     x, maps = image, []
-    for conv, norm, stride in (('stem.0', 'stem.1', 2), ('stem.3', 'stem.4', 1), ('stem.6', 'stem.7', 1)):
-        x = batch_norm(F.conv2d(x, weights[f'{conv}.weight'], stride=stride, padding=1), weights, norm).relu()
+    for conv, norm, stride in (
+        ('stem.0', 'stem.1', 2),
+        ('stem.3', 'stem.4', 1),
+        ('stem.6', 'stem.7', 1),
+    ):
+        x = batch_norm(
+            F.conv2d(x, weights[f'{conv}.weight'], stride=stride, padding=1), weights, norm
+        ).relu()
     x = F.max_pool2d(x, 3, 2, 1)
     for k in (1, 2, 3, 4):
         if k > 1:
@@ -105,14 +138,24 @@ def prior(weights: Weights, image: Tensor) -> list[Tensor]:
 
 def resampled(x: Tensor, stride: int, new_stride: int, size: Sequence[int]) -> Tensor:
     """A map at the centres of another grid. Beyond its outer elements it goes on as there."""
-    y, z = (((torch.arange(side, dtype=x.dtype) + 0.5) * new_stride / stride - 0.5).clamp(0, last - 1)
-            for side, last in zip(size, x.shape[1:], strict=True))
+    y, z = (
+        ((torch.arange(side, dtype=x.dtype) + 0.5) * new_stride / stride - 0.5).clamp(0, last - 1)
+        for side, last in zip(size, x.shape[1:], strict=True)
+    )
     return sample(x, y[:, None].expand(*size), z.expand(*size)).permute(2, 0, 1)
 
 
-def adapter(weights: Weights, image: Tensor, x: Tensor, grid: Sequence[int], stride: int,
-            groups: Sequence[Callable[[Tensor], Tensor]], heads: int, norm: Callable[[Tensor], Tensor] = lambda x: x,
-            each: bool = False) -> list[Tensor]:
+def adapter(
+    weights: Weights,
+    image: Tensor,
+    x: Tensor,
+    grid: Sequence[int],
+    stride: int,
+    groups: Sequence[Callable[[Tensor], Tensor]],
+    heads: int,
+    norm: Callable[[Tensor], Tensor] = lambda x: x,
+    each: bool = False,
+) -> list[Tensor]:
     """The four maps (C, h, w).
 
     Args:
@@ -127,13 +170,20 @@ def adapter(weights: Weights, image: Tensor, x: Tensor, grid: Sequence[int], str
         each: whether each map is added to the tokens of another group.
     """
     c1, *others = prior(inside(weights, 'spm.'), image)
-    pyramid = [(y + embed[:, None, None], s)
-               for y, embed, s in zip(others, weights['level_embed'], STRIDES, strict=True)]
+    pyramid = [
+        (y + embed[:, None, None], s)
+        for y, embed, s in zip(others, weights['level_embed'], STRIDES, strict=True)
+    ]
     number, outs = grid[0] * grid[1], []
     for i, group in enumerate(groups):
         of = inside(weights, f'interactions.{i}.')
         if 'injector.gamma' in of:
-            patches = injected(inside(of, 'injector.'), (x[-number:].t().unflatten(1, grid), stride), pyramid, heads)
+            patches = injected(
+                inside(of, 'injector.'),
+                (x[-number:].t().unflatten(1, grid), stride),
+                pyramid,
+                heads,
+            )
             x = torch.cat((x[:-number], tokens(patches)))
         x = group(x)
         outs.append(norm(x)[-number:].t().unflatten(1, grid))
@@ -141,8 +191,12 @@ def adapter(weights: Weights, image: Tensor, x: Tensor, grid: Sequence[int], str
             if inside(of, name):
                 pyramid = extracted(inside(of, name), pyramid, (outs[-1], stride), heads)
     c2, c3, c4 = (y for y, _ in pyramid)
-    c1 = c1 + F.conv_transpose2d(c2[None], weights['up.weight'], weights['up.bias'], stride=2)[
-        0, :, :c1.shape[1], :c1.shape[2]]
+    c1 = (
+        c1
+        + F.conv_transpose2d(c2[None], weights['up.weight'], weights['up.bias'], stride=2)[
+            0, :, : c1.shape[1], : c1.shape[2]
+        ]
+    )
     maps = []
     for k, (y, s) in enumerate(zip((c1, c2, c3, c4), (4, *STRIDES), strict=True)):
         y = y + resampled(outs[k if each else -1], stride, s, y.shape[1:])

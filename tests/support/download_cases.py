@@ -39,12 +39,14 @@ class Case:
     """A download.
 
     Attributes:
-        path: behind the server's address: the behaviour, and a file's name. A whole address is taken as it is.
+        path: behind the server's address: the behaviour, and a file's name. A whole address is
+            taken as it is.
         says: what the sentence has; None if the file is to be had.
         asked: the number of requests, if it matters.
         around: a context around the download. It is given the server and the address.
         timeout: seconds.
     """
+
     path: str
     says: str | None = None
     asked: int | None = None
@@ -89,7 +91,10 @@ def cached_before(server: Server, url: str):
 
 @contextmanager
 def cached_damaged(server: Server, url: str):
-    """By an earlier version, which kept what was cut short. The first try says so and the next fetches it."""
+    """By an earlier version, which kept what was cut short.
+
+    The first try says so and the next fetches it.
+    """
     cached_path(url).parent.mkdir(parents=True)
     cached_path(url).write_bytes(server.content[:9999])
     with pytest.raises(ConfigError, match='it may be damaged or cut short: download it again'):
@@ -151,27 +156,69 @@ def cases() -> list[Case]:
     digest, file = sha256(content()).hexdigest(), 'B_16.npz'
 
     def of(timeout: float = 5, **words: str | None) -> list[Case]:
-        return [Case(f'{name.strip("_").replace("_", "-")}/{file}', says, timeout=timeout)
-                for name, says in words.items()]
+        return [
+            Case(f'{name.strip("_").replace("_", "-")}/{file}', says, timeout=timeout)
+            for name, says in words.items()
+        ]
 
     def right(name: str, says: str | None = None) -> Case:
         return Case(f'right/{name}', says)
 
     return [
-        *of(right=None, tagged=None, no_length=None, chunks=None, moved=None, gzip=None, length_word=None,
-            length_minus=None, soon=None, busy=None, busy_long=None),
-        *of(_204='status 204', _304='status 304', _401='status 401', _403='status 403', _410='status 410',
-            _418='status 418', _429='status 429', _503='status 503', unasked_206='status 206'),
+        *of(
+            right=None,
+            tagged=None,
+            no_length=None,
+            chunks=None,
+            moved=None,
+            gzip=None,
+            length_word=None,
+            length_minus=None,
+            soon=None,
+            busy=None,
+            busy_long=None,
+        ),
+        *of(
+            _204='status 204',
+            _304='status 304',
+            _401='status 401',
+            _403='status 403',
+            _410='status 410',
+            _418='status 418',
+            _429='status 429',
+            _503='status 503',
+            unasked_206='status 206',
+        ),
         Case(f'404/{file}', 'status 404 Not Found.*check the URL', asked=1),
         Case(f'500/{file}', 'status 500', asked=3),
-        *of(STALLS, silent='timed out', half_header='timed out', stalls='timed out', drip='only .* bytes came'),
+        *of(
+            STALLS,
+            silent='timed out',
+            half_header='timed out',
+            stalls='timed out',
+            drip='only .* bytes came',
+        ),
         # lengths and contents
-        *of(cut='cut short|IncompleteRead', cut_chunks='Incomplete|InvalidChunk|invalid literal',
-            closes='closed connection', too_long='cut short|IncompleteRead', no_http='SSH-2.0-OpenSSH_9.6',
-            resets='reset by peer', too_short='cannot be read', lengths='multiple unmatching values',
-            empty='it is empty', cut_gzip='cannot be read', bad_gzip='decompressing', loop='Exceeded 10 redirects',
-            to_file='file:///etc/passwd', to_nowhere='status 302', to_bad='Invalid', html='it is a web page',
-            text='cannot be read', flipped='cannot be read'),
+        *of(
+            cut='cut short|IncompleteRead',
+            cut_chunks='Incomplete|InvalidChunk|invalid literal',
+            closes='closed connection',
+            too_long='cut short|IncompleteRead',
+            no_http='SSH-2.0-OpenSSH_9.6',
+            resets='reset by peer',
+            too_short='cannot be read',
+            lengths='multiple unmatching values',
+            empty='it is empty',
+            cut_gzip='cannot be read',
+            bad_gzip='decompressing',
+            loop='Exceeded 10 redirects',
+            to_file='file:///etc/passwd',
+            to_nowhere='status 302',
+            to_bad='Invalid',
+            html='it is a web page',
+            text='cannot be read',
+            flipped='cannot be read',
+        ),
         # the disk
         Case(f'right/{file}', 'cannot be kept .*too large', around=full_disk),
         Case(f'right/{file}', 'cannot be kept', around=folder_is_a_file),
@@ -179,24 +226,52 @@ def cases() -> list[Case]:
         Case(f'right/{file}', asked=0, around=cached_before),
         Case(f'right/{file}', asked=1, around=cached_damaged),
         # addresses
-        right('get?name=x&file=B_16.npz&token=1'), right('Gewichte_für_ViT_日本.npz'), right('a%20b%2Fc%00.npz'),
-        right('a b\\c:*.npz'), right(f'{"long" * 100}.npz'), right('x.npz?' + 'q' * 3000), right('\udcff.npz'),
-        right('download?id=5'), Case('text/download?id=5', 'not read'),
+        right('get?name=x&file=B_16.npz&token=1'),
+        right('Gewichte_für_ViT_日本.npz'),
+        right('a%20b%2Fc%00.npz'),
+        right('a b\\c:*.npz'),
+        right(f'{"long" * 100}.npz'),
+        right('x.npz?' + 'q' * 3000),
+        right('\udcff.npz'),
+        right('download?id=5'),
+        Case('text/download?id=5', 'not read'),
         Case('http://me:secret@SERVER/password/B_16.npz'),
-        Case('http://me:wrong@SERVER/password/B_16.npz', r'http://127\S* cannot be downloaded \(status 401'),
+        Case(
+            'http://me:wrong@SERVER/password/B_16.npz',
+            r'http://127\S* cannot be downloaded \(status 401',
+        ),
         Case('http://127.0.0.1:1/B_16.npz', 'Connection refused'),
-        *(Case(address, 'cannot be downloaded') for address in (
-            'http://', 'http:///B_16.npz', 'http://[::1/B_16.npz', 'http://127.0.0.1:99999/B_16.npz',
-            'https://a..b/B_16.npz', 'http://no.such.host.invalid/x.npz', f'https://SERVER/right/{file}',
-            'http://\u2603.\ud800/x.npz')),
+        *(
+            Case(address, 'cannot be downloaded')
+            for address in (
+                'http://',
+                'http:///B_16.npz',
+                'http://[::1/B_16.npz',
+                'http://127.0.0.1:99999/B_16.npz',
+                'https://a..b/B_16.npz',
+                'http://no.such.host.invalid/x.npz',
+                f'https://SERVER/right/{file}',
+                'http://\u2603.\ud800/x.npz',
+            )
+        ),
         # hashes
-        right(f'B_16-{digest[:8]}.npz'), right('B_16-20210928.npz'), right(f'{file}#sha256={digest}'),
-        right(f'{file}#top'), right('B_16-deadbeef.npz', 'its sha256 is .* and not deadbeef'),
-        right(f'{file}#sha256={"0" * 64}', 'its sha256 is'), right(f'{file}#sha256=12', 'must end in #sha256='),
+        right(f'B_16-{digest[:8]}.npz'),
+        right('B_16-20210928.npz'),
+        right(f'{file}#sha256={digest}'),
+        right(f'{file}#top'),
+        right('B_16-deadbeef.npz', 'its sha256 is .* and not deadbeef'),
+        right(f'{file}#sha256={"0" * 64}', 'its sha256 is'),
+        right(f'{file}#sha256=12', 'must end in #sha256='),
         right(f'{file}#md5=0123', 'must end in #sha256='),
         # other processes
-        Case(f'paced/{file}', asked=2, around=after_a_kill), Case(f'paced/{file}', asked=1, around=beside_another),
-        Case(f'drip/{file}', 'only .* bytes came|another process failed', asked=1, around=beside_another,
-             timeout=STALLS),
+        Case(f'paced/{file}', asked=2, around=after_a_kill),
+        Case(f'paced/{file}', asked=1, around=beside_another),
+        Case(
+            f'drip/{file}',
+            'only .* bytes came|another process failed',
+            asked=1,
+            around=beside_another,
+            timeout=STALLS,
+        ),
         Case(f'right/{file}', 'holds .*lock', asked=0, around=another_is_stopped),
     ]

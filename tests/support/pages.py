@@ -1,4 +1,6 @@
-"""README and docs/ as the tests read them: fenced blocks, commands, links, and how a page is run from top to bottom."""
+"""README and docs/ as the tests read them: fenced blocks, commands, links, and how a page is run
+from top to bottom.
+"""
 
 import os
 import re
@@ -11,22 +13,34 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-FENCE = re.compile(r'^(?P<indent> *)```(?P<language>[\w-]*)\n(?P<text>.*?)^(?P=indent)```$', re.DOTALL | re.MULTILINE)
-COMMAND = re.compile(r"(?:.*<<'(?P<end>\w+)'\n(?:.*\n)*?(?P=end)|(?:.*\\\n)*.*)(?:\n|$)")  # one, on however many lines
-NUMBERS = dict(N='2', GIB='80', GPUS='2', PIXELS='224', SCORE='0.3', SEED='1')  # words in capitals that are numbers
+ROOT = Path(__file__).parents[2]
+FENCE = re.compile(
+    r'^(?P<indent> *)```(?P<language>[\w-]*)\n(?P<text>.*?)^(?P=indent)```$',
+    re.DOTALL | re.MULTILINE,
+)
+# One, on however many lines.
+COMMAND = re.compile(r"(?:.*<<'(?P<end>\w+)'\n(?:.*\n)*?(?P=end)|(?:.*\\\n)*.*)(?:\n|$)")
+# Words in capitals that are numbers.
+NUMBERS = dict(N='2', GIB='80', GPUS='2', PIXELS='224', SCORE='0.3', SEED='1')
 
 # Pages whose commands a test runs in their order, with run_page.
-RUN_PAGES = {'docs/start.md': 'tests/test_pages.py', 'docs/gallery.md': 'tests/test_pages.py',
-             'docs/first_steps.md': 'tests/test_first_steps.py', 'docs/pytorch.md': 'tests/test_first_steps.py'}
+RUN_PAGES = {
+    'docs/start.md': 'tests/test_pages.py',
+    'docs/gallery.md': 'tests/test_pages.py',
+    'docs/first_steps.md': 'tests/test_first_steps.py',
+    'docs/pytorch.md': 'tests/test_first_steps.py',
+}
 # Those of them whose Python programs need what stands before them on the page.
 IN_ORDER = ('docs/first_steps.md', 'docs/pytorch.md', 'docs/walkthrough.md')
-# Commands that a test runs on small data and in every form, by a pattern of their beginning, and the test.
+# Commands that a test runs on small data and in every form, by a pattern of their beginning, and
+# the test.
 RUN_BY = {
     r'(?:python tools/|vit-plugin )(?:train|test)\b': 'tests/tools/test_train_and_test.py',
-    r'(?:python tools/|vit-plugin )(benchmark|demo|export|infer|plan|probe|sweep|visualize)\b':
-        'tests/tools/test_{}.py',
-    r'(?:python tools/convert_weights\.py|vit-plugin convert)\b': 'tests/tools/test_convert_weights.py',
+    r'(?:python tools/|vit-plugin )'
+    r'(benchmark|demo|export|infer|plan|probe|sweep|visualize)\b': 'tests/tools/test_{}.py',
+    r'(?:python tools/convert_weights\.py|vit-plugin convert)\b': (
+        'tests/tools/test_convert_weights.py'
+    ),
     r'(?:python tools/|vit-plugin )embed\b': 'tests/tools/test_train_on_folders.py',
     r'tools/(dist_train)\.sh': 'tests/tools/test_train_and_test.py',
     r'tools/(slurm_train)\.sh': 'tests/tools/test_slurm.py',
@@ -39,40 +53,56 @@ RUN_BY = {
     r'(\.ci/check|ruff check|mypy|pre-commit)': '.ci/check',
     r'(coverage run)': '.github/workflows/nightly.yml',
 }
-# Commands and Python programs that no test runs, by a pattern of their beginning, and why. Flags are parsed, and paths
-# and names are looked for all the same.
+# Commands and Python programs that no test runs, by a pattern of their beginning, and why. Flags
+# are parsed, and paths and names are looked for all the same.
 NOT_RUN = {
-    r'(python3 -m venv|pip |git clone|.*MMCV_WITH_OPS=1)': 'from the network: .ci/run, tests/campaigns/wheel.py',
+    r'(python3 -m venv|pip |git clone|.*MMCV_WITH_OPS=1)': (
+        'from the network: .ci/run, tests/campaigns/wheel.py'
+    ),
     r'cat > g\+\+20|chmod \+x g\+\+20': 'mmcv compiles for ten minutes; done by hand, see the page',
     r'vit-plugin train --data flowers': 'downloads weights, for photographs that nobody has here',
     r'tools/dist_test\.sh': 'the same two lines as dist_train.sh with test.py in place of train.py',
     r'tools/slurm_test\.sh': 'needs a Slurm; the same as srun.sh with test.py',
-    r'(# predict\.py|import vit_plugin\n\nprint\(vit_plugin\.load)':
-        'needs a checkpoint: tests/apps/test_trained_model.py',
+    r'(# predict\.py|import vit_plugin\n\nprint\(vit_plugin\.load)': (
+        'needs a checkpoint: tests/apps/test_trained_model.py'
+    ),
     r'vit-plugin demo CHECKPOINT$': 'serves until it is stopped: tests/tools/test_demo.py',
-    r'from vit_plugin\.apps\.browser': 'shows its form, and serves until it is stopped: tests/tools/test_demo.py',
-    r'from vit_plugin\.models import .*\n\nprint\(load': "needs the authors' file: tests/weights/test_formats.py",
+    r'from vit_plugin\.apps\.browser': (
+        'shows its form, and serves until it is stopped: tests/tools/test_demo.py'
+    ),
+    r'from vit_plugin\.models import .*\n\nprint\(load': (
+        "needs the authors' file: tests/weights/test_formats.py"
+    ),
     r'import vit_plugin\nfrom mmpretrain': 'needs a checkpoint: tests/apps/test_model_index.py',
 }
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its page, the line where its text begins (from 1), its language and its text."""
+    """A fenced block: its page, the first line of its text (from 1), its language, its text."""
+
     page: str
     line: int
     language: str
     text: str
 
     def commands(self) -> list[str]:
-        """The commands of a bash block. Continued lines and here-documents are one command; comments stay."""
-        return [found[0].rstrip('\n') for found in COMMAND.finditer(self.text)
-                if found[0].strip() and not found[0].startswith('#')]
+        """The commands of a bash block.
+
+        Continued lines and here-documents are one command; comments stay.
+        """
+        return [
+            found[0].rstrip('\n')
+            for found in COMMAND.finditer(self.text)
+            if found[0].strip() and not found[0].startswith('#')
+        ]
 
 
 def pages() -> list[str]:
     """README.md, CHANGELOG.md, CONTRIBUTING.md and the pages of docs/, relative to the root."""
-    top = [name for name in ('README.md', 'CHANGELOG.md', 'CONTRIBUTING.md') if (ROOT / name).exists()]
+    top = [
+        name for name in ('README.md', 'CHANGELOG.md', 'CONTRIBUTING.md') if (ROOT / name).exists()
+    ]
     return top + sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / 'docs').glob('*.md'))
 
 
@@ -83,7 +113,9 @@ def blocks(page: str, *languages: str) -> Iterator[Block]:
         if not languages or found['language'] in languages:
             indent = len(found['indent'])
             content = ''.join(line[indent:] for line in found['text'].splitlines(keepends=True))
-            yield Block(page, text.count('\n', 0, found.start('text')) + 1, found['language'], content)
+            yield Block(
+                page, text.count('\n', 0, found.start('text')) + 1, found['language'], content
+            )
 
 
 def prose(page: str) -> str:
@@ -99,17 +131,33 @@ def inline_commands(page: str) -> list[str]:
 
 
 def forms(command: str) -> list[str]:
-    """The command lines that a form such as ``x CONFIG [--resume | --amp] --to {a,b}`` stands for."""
+    """The command lines of a form such as ``x CONFIG [--resume | --amp] --to {a,b}``."""
     choice = re.search(r'(?<!\S)\[(?P<some>[^][]*)\]|\{(?P<one>[^{}]*)\}', command)
     if not choice:
-        return [re.sub(r'\b[A-Z]+\b', lambda word: NUMBERS.get(word[0], word[0]), command.replace(' ...', ''))]
-    options = choice['some'].split(' | ') if choice['some'] is not None else choice['one'].split(',')
-    return [form for option in options for form in forms(command[:choice.start()] + option + command[choice.end():])]
+        return [
+            re.sub(
+                r'\b[A-Z]+\b',
+                lambda word: NUMBERS.get(word[0], word[0]),
+                command.replace(' ...', ''),
+            )
+        ]
+    options = (
+        choice['some'].split(' | ') if choice['some'] is not None else choice['one'].split(',')
+    )
+    return [
+        form
+        for option in options
+        for form in forms(command[: choice.start()] + option + command[choice.end() :])
+    ]
 
 
 def words(command: str) -> list[list[str]]:
-    """The words of each program of a command line, without comments and settings of the environment."""
-    programs = [shlex.split(part, comments=True) for part in command.replace('\\\n', ' ').split(' && ')]
+    """The words of each program of a command line, without comments and settings of the
+    environment.
+    """
+    programs = [
+        shlex.split(part, comments=True) for part in command.replace('\\\n', ' ').split(' && ')
+    ]
     for program in programs:
         while program and re.match(r'[A-Z_]+=', program[0]):
             del program[0]
@@ -132,7 +180,9 @@ def run_by(command: str) -> str | None:
 
 def links(page: str) -> list[str]:
     """Where the links and pictures of a page lead, addresses left out."""
-    found = re.findall(r'\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"', re.sub(r'`[^`\n]*`', '', prose(page)))
+    found = re.findall(
+        r'\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"', re.sub(r'`[^`\n]*`', '', prose(page))
+    )
     return [target for pair in found for target in pair if target and not re.match(r'\w+:', target)]
 
 
@@ -142,7 +192,9 @@ def anchors(page: Path) -> set[str]:
     for title in re.findall(r'^#+ +(.+?) *$', FENCE.sub('', page.read_text()), re.MULTILINE):
         title = re.sub(r'\[([^]]*)\]\([^)]*\)', r'\1', title)
         slug = re.sub(r'[^\w\- ]', '', title.lower()).replace(' ', '-')
-        earlier = sum(re.fullmatch(re.escape(slug) + r'(-\d+)?', other) is not None for other in found)
+        earlier = sum(
+            re.fullmatch(re.escape(slug) + r'(-\d+)?', other) is not None for other in found
+        )
         found.append(f'{slug}-{earlier}' if earlier else slug)
     return set(found)
 
@@ -150,20 +202,24 @@ def anchors(page: Path) -> set[str]:
 def script(block: Block, values: Mapping[str, str]) -> str:
     """A block as lines of bash.
 
-    A Python block runs as a program of its own. If its first line is a comment with the name of a file, such as
-    ``# mine.py``, it becomes that file.
+    A Python block runs as a program of its own. If its first line is a comment with the name of a
+    file, such as ``# mine.py``, it becomes that file.
     """
     text = re.sub(r'\b[A-Z][A-Z_0-9]+\b', lambda word: values.get(word[0], word[0]), block.text)
     if block.language == 'python':
         named = re.match(r'# ([\w./-]+\.py)\n', text)
-        text = f"{f'cat > {named[1]}' if named else 'python -'} <<'END_OF_BLOCK'\n{text}END_OF_BLOCK\n"
+        text = (
+            f"{f'cat > {named[1]}' if named else 'python -'} <<'END_OF_BLOCK'\n{text}END_OF_BLOCK\n"
+        )
     else:
         run = [command for command in Block('', 0, '', text).commands() if not why_not_run(command)]
         text = '\n'.join(run) + '\n'
     return f"echo '+ {block.page}:{block.line}'\n{text}"
 
 
-def run_page(page: str, folder: Path, values: Mapping[str, str] | None = None, timeout: float = 3600.) -> str:
+def run_page(
+    page: str, folder: Path, values: Mapping[str, str] | None = None, timeout: float = 3600.0
+) -> str:
     """Run the bash and Python blocks of a page in their order, in one shell, as a reader would.
 
     What :data:`NOT_RUN` names is left out.
@@ -177,11 +233,29 @@ def run_page(page: str, folder: Path, values: Mapping[str, str] | None = None, t
     Returns:
         What the commands have printed. If one fails, the test fails with the last of it.
     """
-    run = [block for block in blocks(page, 'bash', 'python') if block.language == 'bash' or not why_not_run(block.text)]
+    run = [
+        block
+        for block in blocks(page, 'bash', 'python')
+        if block.language == 'bash' or not why_not_run(block.text)
+    ]
     lines = ['set -euo pipefail', *(script(block, values or {}) for block in run)]
-    env = {**os.environ, 'PYTHONPATH': str(ROOT), 'PATH': f'{Path(sys.executable).parent}:{os.environ["PATH"]}'}
-    done = subprocess.run(['bash', '-c', '\n'.join(lines)], cwd=folder, env=env, timeout=timeout, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    env = {
+        **os.environ,
+        'PYTHONPATH': str(ROOT),
+        'PATH': f'{Path(sys.executable).parent}:{os.environ["PATH"]}',
+    }
+    done = subprocess.run(
+        ['bash', '-c', '\n'.join(lines)],
+        cwd=folder,
+        env=env,
+        timeout=timeout,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+    )
     if done.returncode:
-        pytest.fail(f'{page} ended with status {done.returncode}:\n{done.stdout[-4000:]}', pytrace=False)
+        pytest.fail(
+            f'{page} ended with status {done.returncode}:\n{done.stdout[-4000:]}', pytrace=False
+        )
     return done.stdout

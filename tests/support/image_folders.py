@@ -15,18 +15,22 @@ def write_digits(folder: Path, per_class: int = 4, classes: int = 3, size: int =
         place = folder / f'digit {label}'
         place.mkdir(parents=True)
         for i, image in enumerate(digits.images[digits.target == label][:per_class]):
-            pixels = cv2.resize((image * 255 / 16).astype(np.uint8), (size, size), interpolation=cv2.INTER_NEAREST)
+            pixels = cv2.resize(
+                (image * 255 / 16).astype(np.uint8), (size, size), interpolation=cv2.INTER_NEAREST
+            )
             cv2.imwrite(str(place / f'{i:03d}.png'), pixels)
     return folder
 
 
 def scenes(count: int) -> list[tuple[np.ndarray, list[tuple[str, tuple[int, int, int, int]]]]]:
-    """Pictures of 64 x 48 pixels with a bright square and a dark bar, and their boxes (left, top, right, bottom)."""
+    """Pictures of 64 x 48 pixels with a bright square and a dark bar, and their boxes (left, top,
+    right, bottom).
+    """
     generator, made = np.random.default_rng(0), []
     for _ in range(count):
         image = np.full((48, 64, 3), 128, dtype=np.uint8)
         x, y = generator.integers(0, 20, 2).tolist()
-        image[y:y + 16, x:x + 16], image[40:44, 30:60] = 255, 0
+        image[y : y + 16, x : x + 16], image[40:44, 30:60] = 255, 0
         made.append((image, [('square', (x, y, x + 16, y + 16)), ('bar', (30, 40, 60, 44))]))
     return made
 
@@ -39,9 +43,12 @@ def write_voc(folder: Path, train: int = 4, val: int = 2) -> Path:
         cv2.imwrite(str(folder / f'JPEGImages/{i:03d}.jpg'), image)
         objects = ''.join(
             f'<object><name>{name}</name><bndbox><xmin>{box[0] + 1}</xmin><ymin>{box[1] + 1}</ymin>'
-            f'<xmax>{box[2] + 1}</xmax><ymax>{box[3] + 1}</ymax></bndbox></object>' for name, box in boxes)
+            f'<xmax>{box[2] + 1}</xmax><ymax>{box[3] + 1}</ymax></bndbox></object>'
+            for name, box in boxes
+        )
         (folder / f'Annotations/{i:03d}.xml').write_text(
-            f'<annotation><size><width>64</width><height>48</height></size>{objects}</annotation>')
+            f'<annotation><size><width>64</width><height>48</height></size>{objects}</annotation>'
+        )
     names = [f'{i:03d}\n' for i in range(train + val)]
     (folder / 'ImageSets/Main/train.txt').write_text(''.join(names[:train]) + '\n')
     (folder / 'ImageSets/Main/val.txt').write_text(''.join(names[train:]))
@@ -53,16 +60,26 @@ def write_coco(folder: Path, count: int = 10, name: str = 'instances_train2017')
     place = folder / name.rpartition('_')[2]
     place.mkdir(parents=True)
     (folder / 'annotations').mkdir(exist_ok=True)
-    content = dict(images=[], annotations=[], categories=[
-        dict(id=3, name='square'), dict(id=1, name='nothing'), dict(id=7, name='bar')])
+    content = dict(
+        images=[],
+        annotations=[],
+        categories=[dict(id=3, name='square'), dict(id=1, name='nothing'), dict(id=7, name='bar')],
+    )
     ids = {category['name']: category['id'] for category in content['categories']}
     for i, (image, boxes) in enumerate(scenes(count)):
         cv2.imwrite(str(place / f'{i}.jpg'), image)
         content['images'].append(dict(id=i, file_name=f'{i}.jpg', width=64, height=48))
         for kind, (left, top, right, bottom) in boxes:
-            content['annotations'].append(dict(
-                id=len(content['annotations']) + 1, image_id=i, category_id=ids[kind], iscrowd=0,
-                bbox=[left, top, right - left, bottom - top], area=(right - left) * (bottom - top)))
+            content['annotations'].append(
+                dict(
+                    id=len(content['annotations']) + 1,
+                    image_id=i,
+                    category_id=ids[kind],
+                    iscrowd=0,
+                    bbox=[left, top, right - left, bottom - top],
+                    area=(right - left) * (bottom - top),
+                )
+            )
     (folder / f'annotations/{name}.json').write_text(json.dumps(content))
     return folder
 

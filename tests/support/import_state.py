@@ -1,0 +1,166 @@
+"""Run by test_import.py: what a process has before and after each of the modules named is imported,
+as JSON.
+
+The libraries that the package stands on are imported first, so that only what ours change shows.
+"""
+
+import importlib
+import json
+import logging
+import os
+import random
+import sys
+import warnings
+from contextlib import suppress
+
+warnings.simplefilter('ignore')
+for name in (
+    'cv2',
+    'matplotlib.pyplot',
+    'mmcv.transforms',
+    'mmengine.runner',
+    'mmpretrain.apis',
+    'mmpretrain.datasets',
+    'mmpretrain.models',
+    'mmdet.models',
+    'mmseg.models',
+    'timm',
+    'torchvision.transforms.v2',
+    'pydantic',
+    'sklearn.datasets',
+    'safetensors.torch',
+    'huggingface_hub',
+    'onnxruntime',
+    'requests',
+    'torch.distributed.checkpoint',
+    'torch.distributed.fsdp',
+):
+    with suppress(ImportError):
+        importlib.import_module(name)
+
+import cv2  # noqa: E402
+import matplotlib  # noqa: E402
+import mmengine.registry  # noqa: E402
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from mmengine.config.utils import MODULE2PACKAGE  # noqa: E402
+from mmengine.registry import Registry  # noqa: E402
+from mmengine.runner import CheckpointLoader  # noqa: E402
+from torch.utils.flop_counter import flop_registry  # noqa: E402
+
+
+def registries():
+    for name, root in vars(mmengine.registry).items():
+        if isinstance(root, Registry):
+            yield f'mmengine {name}', root
+            for scope, child in root._children.items():
+                if scope != 'vit_plugin':
+                    yield f'{scope} {name}', child
+
+
+def named(callables):
+    return {
+        str(key): f'{getattr(value, "__module__", "")}.{getattr(value, "__qualname__", value)}'
+        for key, value in dict(callables).items()
+    }
+
+
+def patched():
+    """Functions of other libraries that ours have taken the place of."""
+    found = []
+    for module in list(sys.modules.values()):
+        name = getattr(module, '__name__', '')
+        if name.partition('.')[0] not in (
+            'torch',
+            'mmengine',
+            'mmcv',
+            'mmpretrain',
+            'timm',
+            'torchvision',
+            'numpy',
+        ):
+            continue
+        for owner in (
+            module,
+            *(value for value in list(vars(module).values()) if isinstance(value, type)),
+        ):
+            for key, value in list(vars(owner).items()):
+                if str(getattr(value, '__module__', '')).startswith('vit_plugin'):
+                    found.append(f'{name}.{getattr(owner, "__name__", "")}.{key}')
+    return sorted(set(found))
+
+
+def state():
+    module, optimizer = sys.modules['torch.nn.modules.module'], sys.modules['torch.optim.optimizer']
+    hooks = {
+        name: named(value)
+        for name, value in vars(module).items()
+        if name.startswith('_global_') and hasattr(value, 'keys')
+    }
+    hooks |= {
+        name: named(value)
+        for name, value in vars(optimizer).items()
+        if name.startswith('_global_') and hasattr(value, 'keys')
+    }
+    hooks |= {
+        f'Optimizer.{name}': named(getattr(torch.optim.Optimizer, name))
+        for name in ('_global_optimizer_pre_hooks', '_global_optimizer_post_hooks')
+        if hasattr(torch.optim.Optimizer, name)
+    }
+    return dict(
+        hooks,
+        flops=sorted(map(str, flop_registry)),
+        schemes={
+            prefix: loader
+            for prefix, loader in named(CheckpointLoader._schemes).items()
+            # Ours may come beside theirs, not in their place.
+            if not loader.startswith('vit_plugin.')
+        },
+        packages=dict(MODULE2PACKAGE),
+        registries={name: named(registry.module_dict) for name, registry in registries()},
+        warnings=[str(entry) for entry in warnings.filters],
+        logging=[logging.root.level, list(map(str, logging.root.handlers))],
+        loggers={
+            name: [logger.level, logger.propagate, len(logger.handlers)]
+            for name, logger in logging.root.manager.loggerDict.items()
+            if isinstance(logger, logging.Logger) and not name.startswith(('vit_plugin', 'torch'))
+        },
+        random=[
+            str(random.getstate())[:200],
+            str(np.random.get_state())[:200],
+            torch.get_rng_state().sum().item(),
+        ],
+        torch=[
+            torch.get_num_threads(),
+            str(torch.get_default_dtype()),
+            torch.is_grad_enabled(),
+            torch.backends.mkldnn.enabled,
+            torch.are_deterministic_algorithms_enabled(),
+            torch.get_float32_matmul_precision(),
+            str(torch.utils.data.get_worker_info()),
+        ],
+        safe_globals=sorted(map(str, torch.serialization.get_safe_globals())),
+        cv2=cv2.getNumThreads(),
+        matplotlib=[
+            matplotlib.get_backend(),
+            {key: str(value) for key, value in matplotlib.rcParams.items()},
+        ],
+        environment=dict(os.environ),
+        path=list(sys.path),
+        excepthook=str(sys.excepthook),
+    )
+
+
+before = state()
+changed = {}
+for name in sys.argv[1:]:
+    with suppress(ImportError):  # an extra that is not installed
+        importlib.import_module(name)
+    after = state()
+    for key in after:
+        if before[key] != after[key]:
+            changed.setdefault(name, {})[key] = (str(before[key])[-300:], str(after[key])[-300:])
+    before = after
+if patched():
+    changed['vit_plugin'] = {'functions of other libraries': patched()}
+print(json.dumps(changed))
