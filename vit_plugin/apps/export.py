@@ -163,7 +163,9 @@ def write_onnx(
     outputs: Sequence[str] = ('logits',),
     facts: str = '',
 ) -> Run:
-    """Write ONNX. Return a function that runs it. int8 scales activations at run time.
+    """Write ONNX. Return a function that runs it in onnxruntime.
+
+    int8 scales activations at run time.
 
     Raises:
         ConfigError: if the dtype is bfloat16, which onnxruntime lacks on a CPU, or if ONNX does not

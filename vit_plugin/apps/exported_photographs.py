@@ -64,7 +64,7 @@ def compare_photographs(trained: TrainedModel, file: Path) -> tuple[int, float]:
 
 
 def apart(found: Prediction, wanted: Prediction) -> float:
-    """The largest difference of a class's score, a share of different pixels, or a box distance."""
+    """Largest difference of a class's score, share of map pixels that differ, or box distance."""
     if wanted.map is not None and found.map is not None:
         return float(np.not_equal(found.map, wanted.map).mean())
     if wanted.boxes is None:

@@ -1,4 +1,4 @@
-"""The flags that commands share, parsed before torch is imported, so that ``--help`` is instant."""
+"""The flags that commands share, parsed before torch is imported: ``--help`` and typos are fast."""
 
 import argparse
 import math

@@ -1,4 +1,4 @@
-"""A file of ``vit-plugin export``, run by onnxruntime alone: without torch and a framework."""
+"""A file of ``vit-plugin export``, run by onnxruntime alone: without torch or a framework."""
 
 import json
 from collections.abc import Sequence

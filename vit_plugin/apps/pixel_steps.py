@@ -36,7 +36,10 @@ class Placed(NamedTuple):
 
 
 def edge_size(width: int, height: int, edge: str, length: int) -> tuple[int, int]:
-    """The size with this edge at a length, as ``ResizeEdge`` and torchvision's ``Resize`` do."""
+    """The size with this edge at a length, as with MMPretrain's ``ResizeEdge``.
+
+    torchvision's ``Resize`` of one number does the same.
+    """
     by_width = dict(short=width < height, long=width > height, width=True, height=False)[edge]
     if by_width:
         return length, int(length * height / width)

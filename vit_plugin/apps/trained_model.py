@@ -37,7 +37,7 @@ CROOKED = 4.0  # levels of grey of 255 by which a ramp may differ from a line
 
 
 class TrainedModel:
-    """A model in eval mode that predicts images. Made by :func:`vit_plugin.apps.load.load`.
+    """A model in eval mode, to call with images. Made by :func:`vit_plugin.apps.load.load`.
 
     Args:
         model: a classifier, detector or segmentor, or a
@@ -135,7 +135,7 @@ class TrainedModel:
         return prepared._replace(photograph=shown(pixels))
 
     def _seen_of(self, pixels: np.ndarray, seen: np.ndarray) -> np.ndarray | None:
-        """The part of a photograph (H, W, 3) in BGR that its sample shows, in full-size RGB.
+        """The part of a photograph (H, W, 3) in BGR that its sample shows, see :func:`shown`.
 
         Two ramps of grey go through the same steps, and tell where the columns and rows of the
         sample are from. None if they are not a straight line, as with padding.
@@ -190,7 +190,7 @@ class TrainedModel:
         return [found[i] for i in range(len(samples))]
 
     def _size_of(self, sample: dict[str, Any]) -> tuple[int, ...]:
-        """Batch properties of samples computed together; a segmentor's are resized to one size."""
+        """The shape that samples of a batch share, for segmentation with the original size."""
         original = sample['data_samples'].ori_shape if self.task == 'segmentation' else ()
         return (*sample['inputs'].shape, *original)
 

@@ -187,7 +187,7 @@ def model_of(request: Request, found: Listing, size: int, mixes: bool) -> dict[s
 def pipelines(
     request: Request, size: int, few_steps: bool
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The steps for an image in training and in a test, with timm's ``crop_pct`` and ``crop_mode``.
+    """The steps for an image in training, and in a test with timm's ``crop_pct`` and ``crop_mode``.
 
     A training of few steps sees no image often, and learns slower from augmented ones.
     """

@@ -204,9 +204,9 @@ class Request:
 
 
 def image_scale(request: Request, photos: Sequence[Photo], largest: int) -> tuple[int, int]:
-    """Width and height that images are resized within: the data's, its longer side capped.
+    """The data's width and height, with a longer side of at most ``largest``.
 
-    The cap is ``largest``.
+    Images are resized within them.
     """
     sides = typical_size(photos)
     longer = request.img_size or min(max(sides), largest)

@@ -54,7 +54,7 @@ class Forecast:
         return max((batch for batch in known if self.memory(batch).total() <= limit), default=0)
 
     def _reaching(self, limit: int, first: int, second: int) -> int:
-        """The batch at which the first segment's peak meets the limit, from two traced batches."""
+        """The batch at which a segment first reaches the limit, on lines through two batches."""
         guess = MOST_IMAGES
         one, other = (segments(self.at(batch)) for batch in (first, second))
         for segment in one.keys() & other.keys():

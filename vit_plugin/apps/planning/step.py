@@ -109,9 +109,9 @@ class Step:
             self._run(self.model, 1)  # makes the optimizer's state, and DTensor's tables of shapes
 
     def cost(self, batch: int) -> Cost:
-        """The cost of a step with this many images on the rank, or a ``ConfigError``.
+        """The cost of a step with this many images on the rank.
 
-        The error is raised if torch tracks none.
+        Raises a ``ConfigError`` if torch's trackers record no memory.
         """
         work = Work(self.fake, self.layout.gpus_per_node)
         memory = memory_tracker(self.model, self.wrapper.optimizer, len(self.model.backbone.blocks))
