@@ -21,9 +21,9 @@ class MissingExtraError(ImportError):
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Put a path before the sentence of a ``ConfigError`` that lacks it.
+    """Prefix a ``ConfigError`` message with a path, unless it has it.
 
-    It lacks it where only tensors are known.
+    Code that only sees tensors does not know the path.
     """
     try:
         yield

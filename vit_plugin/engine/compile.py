@@ -18,7 +18,7 @@ MAX_GRAPHS = 32
 
 
 def compile_blocks(model: nn.Module, **options: Any) -> int:
-    """Compile each block of a model's backbones and each CNN with torch, in place, when first run.
+    """Let torch compile a model's backbone blocks and CNNs one by one, in place, at first forward.
 
     Blocks of one kind share a graph, so the first step waits for one block and not for all of them.
     Names, parameters and the state dict stay the same. What is around the blocks (the head, the

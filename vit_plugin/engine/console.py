@@ -49,7 +49,10 @@ def quieten(logger: MMLogger) -> None:
 
 @contextmanager
 def without_stderr() -> Iterator[None]:
-    """Drop what child processes print: MMEngine's shell complains where there is no C compiler."""
+    """Discard what child processes write to stderr.
+
+    MMEngine asks a shell for a C compiler, and the shell complains if there is none.
+    """
     saved = os.dup(2)
     with open(os.devnull, 'w') as null:
         os.dup2(null.fileno(), 2)

@@ -69,7 +69,7 @@ def init_distributed(launcher: str, env_cfg: Mapping[str, Any] | None) -> None:
 
 
 def read_environment(launcher: str, port: int | str | None = None) -> None:
-    """Copy Slurm's or Open MPI's variables to torch's names: ``RANK``, ``WORLD_SIZE`` and so on.
+    """Map the Slurm or Open MPI variables to torch's ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` etc.
 
     Args:
         launcher: pytorch, slurm or mpi.
@@ -105,7 +105,7 @@ def read_environment(launcher: str, port: int | str | None = None) -> None:
 
 
 def missing_ranks(group: 'dist.ProcessGroup', timeout: float) -> str | None:
-    """The ranks that do not call this in time, such as ``'1, 3'`` or ``'unknown'``; None if all do.
+    """Ranks that do not call this in time, such as ``'1, 3'``, or ``'unknown'``; None if all do.
 
     Only rank 0 learns about all. The others only learn that rank 0 does not answer.
 
@@ -125,7 +125,7 @@ def missing_ranks(group: 'dist.ProcessGroup', timeout: float) -> str | None:
 
 @contextmanager
 def naming_lost_ranks(runner: Runner) -> Iterator[None]:
-    """Within this context, a collective that fails as a rank is gone ends the process: status 1.
+    """End this process with status 1 if a collective in this context fails because a rank is gone.
 
     A collective fails when a connection is lost, or after ``env_cfg.dist_cfg.timeout``. Rank 0 then
     asks all ranks for an answer, and logs which did not answer; if rank 0 is lost, rank 1 logs

@@ -16,7 +16,7 @@ from vit_plugin.models import VisionTransformer
 @checked
 @dataclass(frozen=True)
 class Float8:
-    """Training with matrix products in float8 (arXiv:2209.05433): ``float8=dict(...)`` in a config.
+    """Training with float8 matrix products (arXiv:2209.05433). In a config: ``float8=dict(...)``.
 
     Weights, optimizer state and checkpoints stay as they are. Before each product, torchao rounds
     both factors to float8, forward and backward. It pays in large layers under bfloat16, compiled

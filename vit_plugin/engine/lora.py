@@ -42,7 +42,7 @@ class Lora:
     targets: Annotated[Sequence[str], Field(min_length=1)] | None = None
 
     def inject(self, model: nn.Module) -> None:
-        """Put adapters into a model's Vision Transformers, in place. At first no output changes.
+        """Add adapters to a model's Vision Transformers in place. At first the output is unchanged.
 
         Raises:
             ConfigError: if there is no Vision Transformer, if a target is not in it, or if the

@@ -17,7 +17,7 @@ from .non_finite import NonFinitePolicy, Step
 
 @HOOKS.register_module()
 class RuntimeInfoHook(EagerRuntimeInfoHook):
-    """MMEngine's hook that reads all losses from the device at once, and only to log them.
+    """MMEngine's hook, but it reads the losses from the device only for logging, all at once.
 
     MMEngine's hook reads them after every iteration, so the device must wait for the CPU. The
     recorded values are the same. With the optimizer wrappers of this package, this also applies to
@@ -78,7 +78,7 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
             self._record(runner, together=True)
 
     def check_losses(self, runner: Runner) -> None:
-        """End the run if a loss of any process is not finite. All processes call it before a save.
+        """End the run if a loss of any process is not finite. Every process calls it before a save.
 
         The gradients of one process are in the weights of all.
         """
@@ -101,7 +101,7 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
 
 
 def read(steps: list[Step]) -> list[Step]:
-    """The steps with numbers in place of one-value tensors, read from the device together."""
+    """The steps with numbers in place of one-element tensors, read from the device together."""
     tensors = [
         value.reshape(()).float()
         for step in steps

@@ -42,7 +42,7 @@ class NonFinitePolicy:
     def check(self, runner: Runner, steps: list[Step], together: bool) -> None:
         """Raise a ``ConfigError`` if a loss of these steps is not finite.
 
-        It is of this process, or of any if all call it.
+        If all processes call it, the losses of all count, otherwise only those of this process.
         """
         if self._action != 'stop':
             return
@@ -74,9 +74,9 @@ class NonFinitePolicy:
         )
 
     def skip(self, runner: Runner, step: Step) -> None:
-        """Count and report a step that all processes skipped. Too many in a row are an error.
+        """Count and report a step skipped by all processes.
 
-        The error is a ``ConfigError``.
+        Too many in a row raise a ``ConfigError``.
         """
         self.skipped_in_a_row += 1
         hub, path = runner.message_hub, write_report(runner, step, together=True)
@@ -100,7 +100,7 @@ def learning_rates(runner: Runner) -> list[float]:
 
 
 def write_report(runner: Runner, step: Step, together: bool) -> str:
-    """Write a step's losses and files as JSON, of all processes or of this one. Return the path."""
+    """Write a step's losses and files as JSON, for all processes or this one. Return the path."""
     own = dict(
         losses={
             name: value if math.isfinite(value) else str(value)

@@ -21,7 +21,7 @@ from .sharding import is_sharded, unwrapped
 
 @HOOKS.register_module()
 class PicturesHook(Hook):
-    """Logs pictures of how the model sees validation samples to all ``vis_backends``.
+    """Draws what the model sees in validation samples, as images in all ``vis_backends`` logs.
 
     Args:
         pictures: some of ``'attention'``, ``'rollout'``, ``'features'`` and ``'cam'``, which are
@@ -81,7 +81,7 @@ class PicturesHook(Hook):
 
 
 def log_image(runner: Runner, name: str, figure: Figure) -> None:
-    """Add a figure to all logs of ``vis_backends`` but the local folder, at this iteration."""
+    """Add a figure to every log of ``vis_backends`` but the local folder, at this iteration."""
     backends = getattr(runner.visualizer, '_vis_backends', {}).values()
     backends = [backend for backend in backends if not isinstance(backend, LocalVisBackend)]
     pixels = as_pixels(figure) if backends else None

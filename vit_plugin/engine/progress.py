@@ -15,7 +15,7 @@ from vit_plugin.registry import HOOKS
 
 @HOOKS.register_module()
 class ProgressHook(Hook):
-    """Shows a bar with iterations, speed and remaining time below the log, in a terminal.
+    """Shows a bar with iterations, speed and time left below the log while training in a terminal.
 
     It shows nothing where the output is a file or a pipe, and in other processes than the first.
     The lines of the log are the same in both cases.

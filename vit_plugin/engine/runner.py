@@ -48,7 +48,7 @@ from .work_dir import alone_in
 
 @RUNNERS.register_module()
 class Runner(mmengine.runner.Runner):
-    """The runner of our tools. The frameworks' need ``runner_type='vit_plugin.Runner'``.
+    """Our tools' runner. For the frameworks' ``train.py``, set ``runner_type='vit_plugin.Runner'``.
 
     - Reading a checkpoint from any source runs no code in it. Checkpoints are written completely or
       not at all.
@@ -134,7 +134,7 @@ class Runner(mmengine.runner.Runner):
             return super().build_model(model)
 
     def dump_config(self) -> None:
-        """Leave a config in the work directory as written. ``vis_data/config.py`` is all of it."""
+        """Leave a config in the work directory unchanged. ``vis_data/config.py`` is complete."""
         file = self.cfg.filename
         if not file or Path(file).resolve() != Path(self.work_dir, Path(file).name).resolve():
             super().dump_config()
@@ -186,7 +186,7 @@ class Runner(mmengine.runner.Runner):
                 return run()
 
     def wrap_model(self, model_wrapper_cfg: dict | None, model: nn.Module) -> nn.Module:
-        """Add the adapters, then copy the model for DDP. Sharding waits until the run begins."""
+        """Add adapters to the model, then wrap it in DDP. Sharding waits until the run begins."""
         if self.cfg.get('lora') is not None:
             self.lora = lora_of(self.cfg)
             adapt(self, model, self.lora)
@@ -245,7 +245,9 @@ class Runner(mmengine.runner.Runner):
     def build_dataloader(
         dataloader: DataLoader | dict, seed: int | None = None, diff_rank_seed: bool = False
     ) -> DataLoader:
-        """Build a data loader with our image reader, whose workers leave nothing behind.
+        """Build a data loader with our image reader and any number of workers.
+
+        The workers leave nothing behind.
 
         The temporary folder of their sockets is made here, since a worker that a signal ends does
         not remove its own.
@@ -331,7 +333,10 @@ class Runner(mmengine.runner.Runner):
         by_epoch: bool = True,
         backend_args: dict | None = None,
     ) -> None:
-        """Save the run's state in a file, see :meth:`.checkpoints.saver.Saver.save`."""
+        """Save the run's state in a file, see :meth:`.checkpoints.saver.Saver.save`.
+
+        See also MMEngine's method.
+        """
         self.saver.save(
             out_dir,
             filename,
@@ -344,5 +349,5 @@ class Runner(mmengine.runner.Runner):
 
     @cached_property
     def config_text(self) -> str:
-        """The config as text, laid out once, since that takes longer than copying the state."""
+        """The config as text, formatted once, since that takes longer than copying the state."""
         return self.cfg.pretty_text

@@ -95,6 +95,6 @@ class ThroughputHook(Hook):
 
 
 def peak_flops() -> float:
-    """This GPU's peak operations per second in 16 bits. 0 for an unknown GPU, and without one."""
+    """Peak 16-bit operations per second of this GPU, or 0 for an unknown GPU or without one."""
     name = torch.cuda.get_device_name() if torch.cuda.is_available() else ''
     return 1e12 * next((tflops for part, tflops in GPU_TFLOPS.items() if part in name), 0.0)

@@ -15,7 +15,7 @@ PROBE = bytes(1 << 20)
 
 @contextmanager
 def replacing(target: str | Path, sources: Iterable[str | Path] = ()) -> Iterator[Path]:
-    """Yield a path to write to, which replaces the target after a block without errors.
+    """Yield a path to write, next to the target, which it replaces if the block raises no error.
 
         with replacing('weights.npz', [args.source]) as path:
             np.savez(path, **arrays)
@@ -86,7 +86,7 @@ def check_target(target: str | Path, sources: Iterable[str | Path] = ()) -> None
 
 
 def check_path(path: str | Path) -> None:
-    """Raise a ``ConfigError`` for a URL to write to, of which ``Path`` would make folders."""
+    """Raise a ``ConfigError`` if an output path is a URL, which ``Path`` turns into folders."""
     if ADDRESS.match(str(path)):
         raise ConfigError(
             f'{str(path)!r} is a URL, and files are written on this machine only; give a path.'
@@ -94,7 +94,7 @@ def check_path(path: str | Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Wait until the content is on the disk, since a crash could leave an empty file."""
+    """Wait until the content is on disk. Otherwise a machine crash could leave an empty file."""
     with open(path, 'rb+') as file:
         os.fsync(file.fileno())
 

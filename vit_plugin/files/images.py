@@ -1,4 +1,4 @@
-"""The one reader of pixels: image files, their sizes, their pixels. Without torch, for ONNX."""
+"""The one image reader: which files are images, their sizes and pixels. Without torch, for ONNX."""
 
 import io
 import warnings
@@ -54,7 +54,10 @@ def is_litter(path: Path) -> bool:
 
 
 def is_image(path: Path) -> bool:
-    """Whether a regular file, which opens at once, is an image by its suffix or content."""
+    """Return whether this is a regular file that is an image by its suffix or content.
+
+    Opening a regular file does not block.
+    """
     if is_litter(path) or not path.is_file():
         return False
     return path.suffix.lower() in IMAGE_SUFFIXES or _is_image_inside(path)
@@ -69,7 +72,7 @@ def _is_image_inside(path: Path) -> bool:
 
 
 def image_files(paths: Sequence[str]) -> list[str]:
-    """The image files among these paths and in folders among them, recursively, sorted by name.
+    """The image files among these paths, with folders searched recursively and sorted by name.
 
     Raises:
         ConfigError: if a path does not exist, or if a folder has no images.
@@ -92,7 +95,7 @@ def image_files(paths: Sequence[str]) -> list[str]:
 
 
 def seen_size(source: str | Path | bytes) -> tuple[int, int]:
-    """Width and height of an image as it is seen, with its orientation, from the header.
+    """Width and height of an image as displayed (with its orientation applied), from the header.
 
     Args:
         source: a path, or the encoded image.
@@ -185,7 +188,7 @@ def read_image(image: str | Path | np.ndarray) -> np.ndarray:
 
 
 def walk_files(folder: Path) -> Iterator[Path]:
-    """All files below a folder but the system's own, sorted. Links lead to no folder twice.
+    """All files below a folder except OS leftovers, sorted. Links lead into no folder twice.
 
     Hidden folders are left out.
     """

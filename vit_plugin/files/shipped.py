@@ -26,7 +26,7 @@ def shipped(name: str) -> Path:
 
 
 def recipe(config: str) -> str:
-    """The path of a config. ``'vit_plugin::vit/x.py'`` is the recipe ``vit/x.py`` of the package.
+    """The path of a config. ``'vit_plugin::vit/x.py'`` is the package's recipe ``vit/x.py``.
 
     Raises:
         ConfigError: if there is no such file. Of a recipe, the message names the nearest.
@@ -51,7 +51,7 @@ def recipe(config: str) -> str:
 def base_of(config: str) -> str:
     """A recipe as an entry of ``_base_``.
 
-    MMEngine finds it by its prefix only where the package is installed.
+    MMEngine finds it by its prefix only if the package is installed.
     """
     return (
         f'{PREFIX}{config}'

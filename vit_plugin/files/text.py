@@ -10,7 +10,7 @@ ENCODINGS = {
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file without a byte order mark. What is not UTF-8 is read as Windows-1252."""
+    """A file's text without a byte order mark. If it is not UTF-8, it is read as Windows-1252."""
     content = Path(path).read_bytes()
     encoding = next((name for mark, name in ENCODINGS.items() if content.startswith(mark)), 'utf-8')
     try:

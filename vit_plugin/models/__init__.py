@@ -1,4 +1,4 @@
-"""Backbones, necks, heads and a preprocessor. Only parts for its classifiers need MMPretrain."""
+"""Backbones, necks, heads and a preprocessor. Only the parts for classifiers need MMPretrain."""
 
 # isort: off
 # First, since it says what to install where MMEngine is missing.

@@ -253,7 +253,7 @@ class CheckpointHook(EagerCheckpointHook):
                 self.file_backend.rmtree(path)
 
     def _save_best_checkpoint(self, runner: Runner, metrics: dict[str, Any]) -> None:
-        """Save the weights if a metric is better than before, then delete the previous best ones.
+        """Save the weights if a metric improves, then delete the previous best ones.
 
         The last checkpoint is not written again to note the score. A run that is resumed from it
         validates again.

@@ -18,7 +18,7 @@ NUMBERED = re.compile(r'(epoch|iter)_\d+(\.pth)?')
 
 
 def newest_checkpoint(work_dir: str | Path) -> str | None:
-    """The newest complete checkpoint of a run: the one its marker names, or a later one.
+    """The newest complete checkpoint of a run: the one its marker names, or one written later.
 
     The marker may be missing or torn, because the machine may have died while it or its checkpoint
     was written. Then, and if what it names is damaged, the checkpoint that was written last counts.
@@ -82,7 +82,7 @@ def _time(path: Path) -> int:
 
 
 def is_complete(path: Path) -> bool:
-    """Whether every byte of a checkpoint is as written, by torch's checksums or by a manifest.
+    """Return whether a checkpoint is intact, by torch's checksums (file) or a manifest (folder).
 
     Other files must only be non-empty.
     """

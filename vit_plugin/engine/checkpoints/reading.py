@@ -70,7 +70,7 @@ def read_for(runner: Runner, path: str, map_location: Any = None) -> dict[str, A
 def _keep_own_classifier(runner: Runner, model: nn.Module, checkpoint: Mapping[str, Any]) -> None:
     """Keep the model's own classifier if the checkpoint's is for other classes.
 
-    A foreign classifier would begin by being wrong.
+    The checkpoint's classifier would start out wrong.
     """
     loop = runner._train_loop
     if loop is None or isinstance(loop, dict):  # nothing is trained
@@ -114,9 +114,9 @@ def _weights(checkpoint: Mapping[str, Any]) -> Iterator[Mapping[str, Tensor]]:
 
 @contextmanager
 def resumable_only(runner: Runner, path: str) -> Iterator[None]:
-    """Within this context, a failing ``resume`` is a ``ConfigError`` about what is missing.
+    """Turn errors of MMEngine's ``resume`` into a ``ConfigError``, within this context.
 
-    The error that it replaces is MMEngine's.
+    Its message says what the checkpoint lacks.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Check, before loading, that a checkpoint is the complete state of a run to continue here."""
+"""Before loading, check that a checkpoint has the complete state of a run this one can continue."""
 
 import math
 from collections import defaultdict
@@ -22,7 +22,7 @@ WEIGHTS_ALONE = (
 
 
 def check_same_run(runner: Runner, checkpoint: Mapping[str, Any], path: str) -> None:
-    """Raise a ``ConfigError`` unless a checkpoint has the complete state of a run to continue here.
+    """Raise a ``ConfigError`` if a checkpoint lacks the full state of a run this one can continue.
 
     The number of processes may differ, as long as together they take as many samples in an
     iteration.
@@ -196,7 +196,7 @@ def _first_states(optimizer: torch.optim.Optimizer) -> Iterator[dict[str, Any]]:
 
 
 def _form(value: Any) -> Any:
-    """The properties that must be equal: shape and kind of number; for a scalar, the kind alone."""
+    """The properties that must match: shape and kind of number, or the kind alone for a scalar."""
     if isinstance(value, Tensor):
         return (
             (tuple(value.shape), 'float' if value.is_floating_point() else 'int')

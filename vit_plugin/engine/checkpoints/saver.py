@@ -42,9 +42,9 @@ class Saver:
 
     @cached_property
     def group(self) -> 'dist.ProcessGroup | None':
-        """A gloo group for checkpoints alone. None for one rank.
+        """A gloo group used only for checkpoints, or None for a single rank.
 
-        The thread uses it while training uses others.
+        The writer thread uses it while training uses other groups.
 
         Every rank must ask for it for the first time at the same moment.
         """
@@ -152,7 +152,7 @@ class Saver:
         self.finish()
 
     def _staged(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Copies of tensors on the CPU, which training does not change. Their memory is reused."""
+        """CPU copies of tensors, unaffected by training. The next checkpoint reuses the memory."""
         from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
 
         on_device = torch.cuda.is_available()

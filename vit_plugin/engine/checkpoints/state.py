@@ -73,7 +73,7 @@ def state_of(
 
 
 def scheduler_state(scheduler: Any) -> dict[str, Any]:
-    """The state of a scheduler, without OneCycleLR's function, which a safe reader would refuse."""
+    """A scheduler's state without functions (OneCycleLR has one), which safe readers reject."""
     return {name: value for name, value in scheduler.state_dict().items() if not callable(value)}
 
 
@@ -104,7 +104,7 @@ def on_cpu(state: dict[str, Any], copy: bool, keep: bool = True) -> dict[str, An
 
 
 def parts_of(state: dict[str, Any], main: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """A state as :func:`vit_plugin.weights.plain.split` returns it, the optimizer by parameter.
+    """A state split by :func:`vit_plugin.weights.plain.split`, the optimizer by parameter names.
 
     All tensors of the main process are written. Of the other processes only the sharded ones are,
     and not, for example, their own statistics.
@@ -121,7 +121,7 @@ def parts_of(state: dict[str, Any], main: bool) -> tuple[dict[str, Tensor], dict
 
 
 def identity(runner: Runner) -> dict[str, Any]:
-    """Facts that a run that resumes this checkpoint must share, and the versions that wrote it."""
+    """Facts that a run resuming this checkpoint must share, and the versions that wrote it."""
     optimizer = runner.optim_wrapper.optimizer
     names = {parameter: name for name, parameter in unwrapped(runner.model).named_parameters()}
     groups = [
@@ -160,7 +160,7 @@ def by_numbers(optimizer: Mapping[str, Any], parameters: Sequence[Sequence[str]]
 
 
 def global_batch(runner: Runner) -> int | None:
-    """Samples that all processes take in an iteration. None if the loader does not say."""
+    """Number of samples per iteration over all processes, or None if the loader does not say."""
     loader = runner.train_dataloader
     size = getattr(loader, 'batch_size', None) or getattr(
         getattr(loader, 'batch_sampler', None), 'batch_size', None

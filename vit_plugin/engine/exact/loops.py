@@ -1,4 +1,4 @@
-"""Training loops that start at any iteration with the data that an uninterrupted run would see."""
+"""Training loops that start at any iteration, with the data an uninterrupted run would see."""
 
 from collections.abc import Generator, Iterator
 from types import SimpleNamespace
@@ -49,10 +49,7 @@ class _Resumable(BaseLoop):
 
 
 class EpochBasedTrainLoop(_Resumable, mmengine.runner.EpochBasedTrainLoop):
-    """MMEngine's loop that also starts within an epoch.
-
-    It first makes up for a validation that a kill prevented.
-    """
+    """MMEngine's loop that also starts mid-epoch, after any validation that a kill prevented."""
 
     def run(self) -> nn.Module:
         self.runner.call_hook('before_train')

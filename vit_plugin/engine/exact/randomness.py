@@ -14,7 +14,7 @@ from vit_plugin.registry import HOOKS
 
 @HOOKS.register_module()
 class SeedHook(Hook):
-    """Seeds all generators before each step and each validation. Built into our runner.
+    """Seeds all generators before each step and each validation. Our runner always registers it.
 
     Dropout, drop path, mixing and augmentation on the device then draw the same numbers in a run
     that was interrupted as in one that was not. Samples are seeded one by one, see

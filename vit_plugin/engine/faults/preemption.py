@@ -27,7 +27,7 @@ PREEMPTED = 'preempted'
 
 
 class Preempted(SystemExit):
-    """The run has saved and stops, with the exit status 128 + signal of a process that it ended.
+    """The run has saved and stops, with exit status 128 + signal number, as if killed by it.
 
     It is not 0, because the training is not done. Kubernetes counts a pod that ends with 0 as
     complete, and its policies restart 128 and above.
@@ -99,9 +99,9 @@ class PreemptionHook(Hook):
                 signal.signal(number, handler)
 
     def _guard_forks(self) -> None:
-        """Let the signals end forked processes, which would inherit the handlers.
+        """Let the signals end forked processes, which would otherwise inherit the handlers.
 
-        Python would lose a signal that came then.
+        Python would lose a signal that arrives right after the fork.
 
         The frameworks' metrics compute in pools of processes, which they end by SIGTERM, some right
         after their start.
@@ -176,7 +176,7 @@ class PreemptionHook(Hook):
 
 
 def _work_on(signals: Sequence[int], then: Callable[[int], None] | None, worker_id: int) -> None:
-    """Start a data worker that ignores the signals: the step that it loads for must still be made.
+    """Start a data worker that the signals do not end: the step it loads for must still be made.
 
     torch lets it die of a SIGTERM from any process but its own, and Slurm sends one to all
     processes.

@@ -23,7 +23,7 @@ INTERVAL = 50  # iterations
 
 @HOOKS.register_module()
 class UnreadableHook(Hook):
-    """Counts unreadable samples, and ends training when their share is too large.
+    """Counts unreadable samples, and ends training when they exceed a given share.
 
     Another sample, drawn by the position, takes the place of each of them. In validation and test
     the predictions for the others are then left out, so that what is evaluated is the rest. Each

@@ -1,4 +1,4 @@
-"""The optimizer's wrapper: non-blocking clipping, and accumulation in sharded models."""
+"""The optimizer wrapper: clipping without a device sync, and accumulation in sharded models."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,7 +61,10 @@ class KeepsGradNorm(EagerOptimWrapper):
 
     @contextmanager
     def optim_context(self, model: nn.Module) -> Iterator[None]:
-        """The context of a forward. Sharded gradients are averaged only before the optimizer."""
+        """Context of a forward.
+
+        Sharded gradients are averaged over the ranks only before an optimizer step.
+        """
         # Of `fully_shard`; MMEngine does it for DDP.
         if hasattr(model, 'set_requires_gradient_sync'):
             model.set_requires_gradient_sync(self.should_sync())
@@ -102,13 +105,16 @@ class KeepsGradNorm(EagerOptimWrapper):
             self.message_hub.update_scalar(f'train/{self.grad_name}', float(norm))
 
     def _may_scale_less(self) -> bool:
-        """Whether gradients were scaled by a factor that the scaler lowers after a skipped step."""
+        """Return whether gradients carry a scale that the scaler lowers after a skipped step."""
         scaler = getattr(self, 'loss_scaler', None)
         return scaler is not None and scaler.is_enabled() and scaler.get_scale() > 1
 
 
 def in_window(wrapper: Any) -> bool:
-    """Whether gradients are being accumulated since the optimizer's last step."""
+    """Return whether gradients are being accumulated.
+
+    The last optimizer step is then some iterations ago.
+    """
     return isinstance(wrapper, EagerOptimWrapper) and not wrapper.should_update()
 
 

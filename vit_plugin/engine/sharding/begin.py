@@ -19,9 +19,7 @@ from .shard import is_sharded, shard
 
 
 def begin_sharded(runner: Runner, to_train: bool) -> None:
-    """Initialise the runner's model, make it equal on all ranks, and shard it if asked.
-
-    ``runner.sharding`` says so.
+    """If ``runner.sharding``, initialise the model, make it equal on all ranks, and shard it.
 
     MMEngine's ``train`` would initialise the model only after the optimizer is built. So this comes
     before all of it. Until then, the model is complete and on the CPU. Without training, a
@@ -54,7 +52,7 @@ def begin_sharded(runner: Runner, to_train: bool) -> None:
 
 
 def check_steps(optimizer: torch.optim.Optimizer) -> None:
-    """Step the optimizer on a small sharded parameter. Some, as torch's fused SGD, cannot do it.
+    """Check that the optimizer can step a small sharded parameter. torch's fused SGD cannot.
 
     Every rank calls it.
 

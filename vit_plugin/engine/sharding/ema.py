@@ -37,7 +37,7 @@ class AverageOptions(TypedDict, total=False):
 
 
 class Source:
-    """The tensors of a model that MMEngine averages, or this rank's parts if it is sharded."""
+    """A model's tensors for MMEngine's averages, or this rank's parts of them if it is sharded."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
@@ -124,7 +124,7 @@ class EMAHook(mmengine.hooks.EMAHook):
         self._swap_ema_state_dict(checkpoint)
 
     def after_load_checkpoint(self, runner: Runner, checkpoint: dict) -> None:
-        """Take the averages of a resumed checkpoint, or else begin them at the loaded weights."""
+        """Restore the averages of a resumed checkpoint, or start them from the loaded weights."""
         if not runner._resume:
             return
         if 'ema_state_dict' not in checkpoint:
@@ -176,7 +176,10 @@ class EMAHook(mmengine.hooks.EMAHook):
 
     @torch.no_grad()
     def _swap_ema_parameters(self) -> None:
-        """Swap averages and weights. Without a training only a checkpoint has averages."""
+        """Swap the averages with the weights.
+
+        Without training there is nothing to swap: a checkpoint's weights are the averages.
+        """
         for name, source in self._sources().items() if self._averages else ():
             average, source = local(self._averages[name]), local(source)
             kept = average.clone()

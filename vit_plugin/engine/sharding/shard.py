@@ -1,4 +1,4 @@
-"""Shard parameters, gradients and optimizer state by torch's ``fully_shard`` (FSDP2)."""
+"""Shard model parameters, gradients and optimizer state by torch's ``fully_shard`` (FSDP2)."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from .settings import Sharding
 
 
 def parts_to_shard(model: nn.Module) -> list[nn.Module]:
-    """The parts of a model gathered one at a time, named by its modules' ``parts_to_shard()``.
+    """The parts of a model to gather one at a time, named by its modules' ``parts_to_shard()``.
 
     Raises:
         ConfigError: if no module names parts.
@@ -41,7 +41,7 @@ def parts_to_shard(model: nn.Module) -> list[nn.Module]:
 
 
 def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
-    """Shard a model in place: every part of :func:`parts_to_shard`, then the rest together.
+    """Shard a model in place: each of :func:`parts_to_shard` by itself, then the rest together.
 
     Each rank keeps its part of the values that it has, so all ranks must have the same ones. Every
     rank must call this function. The optimizer must be built afterwards.
@@ -102,9 +102,9 @@ def unwrapped(model: nn.Module) -> nn.Module:
 
 
 def _take_own_part(module: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
-    """Hook of ``load_state_dict``: keep this rank's part of complete tensors.
+    """``load_state_dict`` hook: keep this rank's part of complete tensors.
 
-    It also serves the frameworks' modules.
+    It also serves modules of the frameworks.
     """
     for name, target in module.named_parameters(recurse=False):
         value = state.get(f'{prefix}{name}')
@@ -113,7 +113,7 @@ def _take_own_part(module: nn.Module, state: dict[str, Any], prefix: str, *args:
 
 
 def shard_dim(shape: torch.Size, ranks: int) -> int:
-    """The dimension to shard a parameter on: the first, or another that needs no padding.
+    """The dimension to shard a parameter on: the first, or another one that needs no padding.
 
     torch pads the first dimension to a multiple of the ranks, also if it is 1 as in ``pos_embed``,
     (1, N, C).
@@ -130,14 +130,14 @@ def padded_size(shape: torch.Size, ranks: int) -> int:
 
 
 def reshard(model: nn.Module) -> None:
-    """Free gathered parameters, so that ``model.parameters()`` are the parts again and writable."""
+    """Free gathered parameters, so that ``model.parameters()`` are the writable parts again."""
     for module in model.modules():
         if is_sharded(module):
             module.reshard()
 
 
 def check_averages(model: nn.Module) -> None:
-    """Raise a ``ConfigError`` for a model with its own averaged weights, as in MoCo v3 and DINO."""
+    """Raise a ``ConfigError`` if a model averages its own weights, as MoCo v3 and DINO do."""
     for name, module in model.named_modules():
         if isinstance(module, BaseAveragedModel):
             raise ConfigError(

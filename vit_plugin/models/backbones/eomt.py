@@ -69,9 +69,9 @@ class EoMT(VisionTransformer):
         )
 
     def forward(self, images: Tensor) -> tuple[Any, ...]:
-        """Images (B, in_channels, H, W) -> logits of classes and of masks (B, Q, H/4, W/4).
+        """Images (B, in_channels, H, W) -> pairs of class and mask logits.
 
-        Those of classes are (B, Q, num_classes + 1).
+        Class logits are (B, Q, num_classes + 1), and mask logits (B, Q, H/4, W/4).
 
         The last pair is the result. Pairs before it, each made before one of the last blocks, are
         for the loss.

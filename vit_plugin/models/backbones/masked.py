@@ -34,7 +34,7 @@ class MaskedVisionTransformer(VisionTransformer):
             )
 
     def patches(self, images: Tensor, hidden: Tensor) -> tuple[Tensor, Grid]:
-        """Images (B, C, H, W) and the hidden patches, bool (B, h, w) -> patches (B, h*w, C), grid.
+        """Images (B, C, H, W), hidden patches, bool (B, h, w) -> patches (B, h*w, C), their grid.
 
         Raises:
             ConfigError: if the images are not h x w full patches.
@@ -55,7 +55,7 @@ class MaskedVisionTransformer(VisionTransformer):
 
 @MODELS.register_module()
 class MAEViT(MaskedVisionTransformer):
-    """MAE's encoder (arXiv:2111.06377), for MMPretrain's ``MAE``: it computes only visible patches.
+    """MAE's encoder (arXiv:2111.06377) for MMPretrain's ``MAE``: it computes only visible patches.
 
     On a CNN, the stem still computes the entire image, in which the hidden patches are grey.
 
@@ -96,9 +96,9 @@ class MAEViT(MaskedVisionTransformer):
         return int(grid[0] * grid[1] * (1 - self.mask_ratio))
 
     def forward(self, images: Tensor, mask: bool | None = True) -> tuple[Tensor, ...]:
-        """Images (B, C, H, W) -> visible tokens, hidden patches (B, h*w), their order (B, h*w).
+        """Images (B, C, H, W) -> visible tokens (B, 1 + visible, C), hidden patches, their order.
 
-        The tokens are (B, 1 + visible, C).
+        Hidden patches and order are (B, h*w).
 
         Args:
             images: normalised images of the native size.
@@ -125,7 +125,7 @@ class MAEViT(MaskedVisionTransformer):
 
 @MODELS.register_module()
 class SimMIMViT(MaskedVisionTransformer):
-    """SimMIM's encoder (arXiv:2111.09886), for MMPretrain's ``SimMIM``.
+    """SimMIM's encoder (arXiv:2111.09886) for MMPretrain's ``SimMIM``.
 
     A learned token replaces hidden patches.
 
@@ -172,6 +172,6 @@ class SimMIMViT(MaskedVisionTransformer):
         return {*super().no_weight_decay(), 'mask_token'}
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
-        """See :meth:`VisionTransformer.get_layer_depth`. The mask token is at the class token's."""
+        """See :meth:`VisionTransformer.get_layer_depth`. ``mask_token`` counts as ``cls_token``."""
         name = f'{prefix}cls_token' if param_name == f'{prefix}mask_token' else param_name
         return super().get_layer_depth(name, prefix)
