@@ -76,7 +76,7 @@ def test_every_setting_that_is_read_is_known():
         source.read_text() for folder in folders for source in Path(folder).rglob('*.py')
     )
     read = set(
-        re.findall(r"\bcfg(?:\.get\(|\.setdefault\(|\[)'(\w+)'", text)
+        re.findall(r"\bcfg(?:\.get\(|\.setdefault\(|\[)\s*'(\w+)'", text)
         + re.findall(r'\bcfg\.(\w+) = ', text)
     )
     assert read >= OURS
