@@ -195,10 +195,8 @@ def dense_probe(
 
 def rank_correlation(rows: Sequence[Row]) -> float:
     """Spearman's rank correlation of the rows' scores, averaged over all pairs of seeds."""
-    return mean(
-        float(spearmanr(*pair).statistic)
-        for pair in combinations(zip(*(row.scores for row in rows), strict=True), 2)
-    )
+    by_seed = zip(*(row.scores for row in rows), strict=True)
+    return mean(float(spearmanr(*pair).statistic) for pair in combinations(by_seed, 2))
 
 
 def table(rows: Sequence[Row], probe: str) -> str:
@@ -216,7 +214,5 @@ def table(rows: Sequence[Row], probe: str) -> str:
         [name, str(size), *(f'{scores[depth]:.1f}' if depth in scores else '' for depth in depths)]
         for (name, size), scores in sorted(lines.items(), key=lambda line: -max(line[1].values()))
     ]
-    return '\n'.join(
-        '| ' + ' | '.join(cells) + ' |'
-        for cells in (head, ['---'] * 2 + ['--:'] * len(depths), *body)
-    )
+    rule = ['---'] * 2 + ['--:'] * len(depths)
+    return '\n'.join(f'| {" | ".join(cells)} |' for cells in (head, rule, *body))

@@ -131,12 +131,10 @@ def inputs(model: Deployed, images: Tensor) -> tuple[Tensor, ...]:
 def sizes_to_try(model: Deployed, size: tuple[int, int] | None) -> list[tuple[int, int]]:
     """The sizes to test: this size, or some sizes for a graph of all sizes."""
     unit, least = model.unit, model.least
+    if size:
+        return [size]
     more = ((0, 0), (3, 1), (2, 7))
-    return (
-        [size]
-        if size
-        else [(unit * (least + rows), unit * (least + columns)) for rows, columns in more]
-    )
+    return [(unit * (least + rows), unit * (least + columns)) for rows, columns in more]
 
 
 def write_pt2(

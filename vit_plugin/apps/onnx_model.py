@@ -168,7 +168,11 @@ def facts_of(trained: Any, size: tuple[int, int] | None, unit: int = 1, least: i
     steps = steps_of(trained.pixels.transforms) if trained.has_pixels else []
     if not keeps_ratio(steps):
         size = size or trained.model.backbone.img_size
-    fit = 'pad' if keeps_ratio(steps) else 'crop' if steps and 'crop' in steps[-1] else 'stretch'
+    fit = 'stretch'
+    if keeps_ratio(steps):
+        fit = 'pad'
+    elif steps and 'crop' in steps[-1]:
+        fit = 'crop'
     steps = in_size(steps, size, unit, least, fill[::-1] if rgb else fill)
     head = type(getattr(trained.model, 'head', None))
     multi_label = any(kind.__name__ == 'MultiLabelClsHead' for kind in head.__mro__)

@@ -167,13 +167,10 @@ def entries_of(options: type, each_block: bool = False) -> dict[str, Any]:
     sequence: Any = Sequence
     for option in fields(options):
         one = hints[option.name]
-        hints[option.name] = (
-            required[one]
-            if option.default is MISSING
-            else one | sequence[one]
-            if each_block
-            else one
-        )
+        if option.default is MISSING:
+            hints[option.name] = required[one]
+        elif each_block:
+            hints[option.name] = one | sequence[one]
     return hints
 
 
@@ -219,12 +216,9 @@ def read_options(
                 f'encoder: {name} has {len(value)} values for {num_layers} blocks; give one for '
                 'each, or one for all.'
             )
-    return EncoderOptions(**once), [
-        BlockOptions(
-            **{
-                name: value[i] if isinstance(value, (list, tuple)) else value
-                for name, value in given.items()
-            }
-        )
-        for i in range(num_layers)
-    ]
+    each = {
+        name: value if isinstance(value, (list, tuple)) else [value] * num_layers
+        for name, value in given.items()
+    }
+    blocks = ({name: values[i] for name, values in each.items()} for i in range(num_layers))
+    return EncoderOptions(**once), [BlockOptions(**block) for block in blocks]

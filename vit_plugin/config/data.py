@@ -112,7 +112,5 @@ def check_evaluator(field: str, cfg: Config) -> None:
 
 def _as_annotated(value: Any, annotation: Any) -> Any:
     """A value, or the list that the frameworks expect instead, of a tuple or of a single value."""
-    lists = (
-        [list(value)] if isinstance(value, tuple) else [] if isinstance(value, list) else [[value]]
-    )
-    return next((each for each in (value, *lists) if fits(annotation, each)), value)
+    as_list = list(value) if isinstance(value, (list, tuple)) else [value]
+    return next((each for each in (value, as_list) if fits(annotation, each)), value)

@@ -32,7 +32,5 @@ def _cpuinfo() -> dict[str, str]:
     """Linux's facts about the first processor. Empty on other systems."""
     path = Path('/proc/cpuinfo')
     first = path.read_text().partition('\n\n')[0] if path.is_file() else ''
-    return {
-        key.strip(): value.strip()
-        for key, _, value in (line.partition(':') for line in first.splitlines())
-    }
+    lines = (line.partition(':') for line in first.splitlines())
+    return {key.strip(): value.strip() for key, _, value in lines}

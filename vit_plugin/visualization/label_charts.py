@@ -73,14 +73,12 @@ def _draw_counts(
         axes.margins(x=0.15)
         axes.xaxis.set_major_formatter(lambda number, _: _short(number))
     if len(counts) > 1:
-        handles = (
-            None
-            if len(classes) > MOST_NAMED
-            else [
+        handles = None
+        if len(classes) <= MOST_NAMED:
+            handles = [
                 Patch(color='0.3', alpha=1 / (1 + row), label=split)
                 for row, split in enumerate(counts)
             ]
-        )
         axes.legend(
             handles=handles,
             frameon=False,

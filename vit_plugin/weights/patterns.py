@@ -38,16 +38,13 @@ class Pattern:
     def match(self, key: str) -> Indices | None:
         """The values of the placeholders in a key, or None if it does not match."""
         found = self.expression.fullmatch(key)
-        return (
-            None
-            if found is None
-            else tuple(
-                sorted(
-                    (name, text if name == 'rest' else int(text) - self.offsets[name])
-                    for name, text in found.groupdict().items()
-                )
-            )
+        if found is None:
+            return None
+        values = (
+            (name, text if name == 'rest' else int(text) - self.offsets[name])
+            for name, text in found.groupdict().items()
         )
+        return tuple(sorted(values))
 
     def format(self, indices: Indices) -> str:
         """The key with values in place of the placeholders."""

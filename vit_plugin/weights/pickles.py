@@ -35,9 +35,7 @@ class _DType:
         self.dtype = np.dtype(code)
 
     def __setstate__(self, state: tuple) -> None:
-        self.dtype = self.dtype.newbyteorder(
-            '<' if state[1] == '<' else '>' if state[1] == '>' else '='
-        )
+        self.dtype = self.dtype.newbyteorder(state[1] if state[1] in ('<', '>') else '=')
 
 
 class _Array(np.ndarray):

@@ -41,13 +41,10 @@ def training_settings(source: Any) -> dict[str, Any]:
     for pixels in (_entry(model, 'data_preprocessor'), _entry(settings, 'data_preprocessor')):
         mean, std = _entry(pixels, 'mean'), _entry(pixels, 'std')
         if fits(Numbers, mean) and fits(Sequence[Positive], std) and len(mean) == len(std):
-            return {
-                **found,
-                **{
-                    key: tuple(value / 255 for value in values)
-                    for key, values in (('mean', mean), ('std', std))
-                },
-            }
+            found['mean'], found['std'] = (
+                tuple(value / 255 for value in values) for values in (mean, std)
+            )
+            return found
     return found
 
 

@@ -240,16 +240,10 @@ COLUMNS = {  # field of a row -> title and format
 
 def format_table(rows: Sequence[Row]) -> str:
     """The rows as aligned text."""
-    lines = [
-        ['', *(title for title, _ in COLUMNS.values())],
-        *(
-            [
-                row.implementation,
-                *(format(getattr(row, name), form) for name, (_, form) in COLUMNS.items()),
-            ]
-            for row in rows
-        ),
-    ]
+    lines = [['', *(title for title, _ in COLUMNS.values())]]
+    for row in rows:
+        cells = (format(getattr(row, name), form) for name, (_, form) in COLUMNS.items())
+        lines.append([row.implementation, *cells])
     return '\n'.join(
-        f'{line[0]:<23}' + ''.join(f'{cell:>11}' for cell in line[1:]) for line in lines
+        f'{first:<23}' + ''.join(f'{cell:>11}' for cell in cells) for first, *cells in lines
     )

@@ -23,6 +23,8 @@ from .schedule import adamw, batch_size_for, epochs_for, for_batch
 LARGEST, FEWEST_PATCHES = 224, 4  # pixels, and patches along a side, of an image from scratch
 LARGEST_OF_SMALL = 128  # pixels
 FEW_STEPS, FEW_IMAGES = 3000, 10_000  # from scratch
+# The steps of a training, and the fewest and most epochs.
+ON_A_CPU, FROM_SCRATCH, FINE_TUNING = (1500, 10, 100), (20000, 50, 300), (2000, 10, 50)
 
 
 def classifier_recipe(request: Request) -> Recipe:
@@ -37,17 +39,11 @@ def classifier_recipe(request: Request) -> Recipe:
     batch_size = min(
         request.batch_size or batch_size_for(count, 128 if scratch else 64, least), count
     )
-    epochs = request.epochs or epochs_for(
-        count,
-        batch_size,
-        *(
-            (1500, 10, 100)
-            if request.is_small and get_device() == 'cpu'
-            else (20000, 50, 300)
-            if scratch
-            else (2000, 10, 50)
-        ),
-    )
+    if request.is_small and get_device() == 'cpu':
+        budget = ON_A_CPU
+    else:
+        budget = FROM_SCRATCH if scratch else FINE_TUNING
+    epochs = request.epochs or epochs_for(count, batch_size, *budget)
     few_steps = scratch and epochs * math.ceil(count / batch_size) < FEW_STEPS
     size = request.img_size or image_size(request, found)
     held_out = f'held out, a tenth of each class by seed {SEED}'

@@ -247,4 +247,5 @@ def rounded_up(size: int, stride: int) -> int:
 
 def counted(number: int, thing: str) -> str:
     """A number of things, in words."""
-    return f'{number} {thing}{"" if number == 1 else "es" if thing.endswith("s") else "s"}'
+    ending = 'es' if thing.endswith('s') else 's'
+    return f'{number} {thing}{ending * (number != 1)}'

@@ -173,16 +173,10 @@ class Step:
             self.model, init_sync=False, broadcast_buffers=False, **options
         )
         model.register_comm_hook(None, _all_reduce)
-        buckets = (
-            0
-            if options.get('gradient_as_bucket_view')
-            else sum(
-                _bytes(parameter)
-                for parameter in self.model.parameters()
-                if parameter.requires_grad
-            )
-        )
-        return model, buckets
+        if options.get('gradient_as_bucket_view'):
+            return model, 0
+        trained = (part for part in self.model.parameters() if part.requires_grad)
+        return model, sum(map(_bytes, trained))
 
 
 def _bytes(tensor: Tensor) -> int:

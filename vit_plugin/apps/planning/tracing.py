@@ -125,9 +125,11 @@ class Peaks(MemTracker):
             self._segment = ('update',)
         elif active := next(filter(None, map(BLOCK.search, self._mod_tracker.parents)), None):
             i = int(active[1])
-            position = (
-                i if i < ENDS else i - self.num_layers if i >= self.num_layers - ENDS else 'middle'
-            )
+            position: int | str = i
+            if ENDS <= i < self.num_layers - ENDS:
+                position = 'middle'
+            elif i >= ENDS:
+                position = i - self.num_layers
             self._segment = ('backward' if self._mod_tracker.is_bw else 'forward', position)
         now: list[dict[Any, int]] = list(self._curr_mem_snap.values())  # of each device
         if sum(sizes['Total'] for sizes in now) > self.peaks[self._segment].total():

@@ -82,13 +82,11 @@ class Listing:
 
     def counts(self, part: Iterable[Photo]) -> Counter[str]:
         """The number of objects of each class, or of photographs."""
-        return Counter(
-            name
-            for photo in part
-            for name in (
-                photo.labels or [found.name for found in photo.instances if not found.crowd]
-            )
-        )
+        counts = Counter[str]()
+        for photo in part:
+            objects = (found.name for found in photo.instances if not found.crowd)
+            counts.update(photo.labels or objects)
+        return counts
 
     def as_coco(self, part: Sequence[Photo]) -> str:
         """Photographs with boxes, as the text of a COCO JSON file that any COCO reader accepts."""

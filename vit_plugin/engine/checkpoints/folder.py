@@ -229,14 +229,8 @@ def read_state(
     targets = {}
     for *keys, name in tensor_names(plain):
         saved = metadata.state_dict_metadata[name]
-        like = next(
-            (
-                sharded[key]
-                for key in (key.removeprefix('module.') for key in keys)
-                if key in sharded
-            ),
-            None,
-        )
+        own = (key.removeprefix('module.') for key in keys)
+        like = next((sharded[key] for key in own if key in sharded), None)
         targets[name] = (
             torch.empty_like(like, dtype=saved.properties.dtype)
             if like is not None and like.shape == saved.size

@@ -46,12 +46,12 @@ def check_same_run(runner: Runner, checkpoint: Mapping[str, Any], path: str) -> 
     batch, saved = global_batch(runner), recorded.get('batch')
     if batch and saved and batch != saved:
         each, rest = divmod(saved, runner.world_size)
-        remedy = (
-            f'train_dataloader.batch_size={each} with these {runner.world_size} processes'
-            if not rest
-            else f'a number of processes that divides {saved}, and the train_dataloader.batch_size '
-            'for it'
-        )
+        remedy = f'train_dataloader.batch_size={each} with these {runner.world_size} processes'
+        if rest:
+            remedy = (
+                f'a number of processes that divides {saved}, and the train_dataloader.batch_size '
+                'for it'
+            )
         raise ConfigError(
             f'{path!r} is of a run that took {saved} samples in an iteration, and this one takes '
             f'{batch} (train_dataloader.batch_size times processes), so its position in the data '

@@ -73,11 +73,10 @@ class AmpOptimWrapper(KeepsGradNorm, AcceleratorAmpOptimWrapper):
                 'choose bfloat16, or leave it out.'
             )
         self.cast_dtype, self.fused_attention = DTYPES[dtype], fused_attention
-        scaler = (
-            {'init_scale': loss_scale}
-            if isinstance(loss_scale, (int, float))
-            else ({} if loss_scale == 'dynamic' else dict(loss_scale))
-        )
+        if isinstance(loss_scale, (int, float)):
+            scaler = {'init_scale': loss_scale}
+        else:
+            scaler = {} if loss_scale == 'dynamic' else dict(loss_scale)
         self.loss_scaler = torch.amp.GradScaler(device, enabled=dtype == 'float16', **scaler)
         self._scale_update_param = loss_scale if isinstance(loss_scale, (int, float)) else None
         if device == 'cpu' and processor.computes_in_bfloat16() is False:

@@ -112,19 +112,11 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
             )
             for group in ordered
         ] + [('frozen', frozen)] * bool(frozen)
-        print_log(
-            '\n'.join(
-                [
-                    'Groups of parameters:',
-                    *(
-                        f'{words}: {len(parameters)} tensors, '
-                        f'{sum(parameter.numel() for parameter in parameters):,} parameters'
-                        for words, parameters in lines
-                    ),
-                ]
-            ),
-            'current',
-        )
+        text = 'Groups of parameters:'
+        for words, parameters in lines:
+            number = sum(parameter.numel() for parameter in parameters)
+            text += f'\n{words}: {len(parameters)} tensors, {number:,} parameters'
+        print_log(text, 'current')
         return ordered
 
     def _scales(self, model: nn.Module) -> dict[str, float]:

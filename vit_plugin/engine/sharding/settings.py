@@ -57,13 +57,10 @@ class Sharding:
                 numbers of ranks.
         """
         ranks = dist.get_world_size()
-        group = (
-            self.group
-            if isinstance(self.group, int)
-            else ranks
-            if self.group == 'all'
-            else _ranks_per_node()
-        )
+        if isinstance(self.group, int):
+            group = self.group
+        else:
+            group = ranks if self.group == 'all' else _ranks_per_node()
         if ranks % group:
             raise ConfigError(
                 f'sharding: group={self.group!r} does not divide the {ranks} ranks; choose one of '

@@ -76,7 +76,9 @@ class TransformerBlock(nn.Module):
 
 def build_attention(cfg: BlockCfg) -> Attention:
     """The attention of a block: with relative or rotary positions, within windows, or neither."""
-    positions = 'rotary' if cfg.rotary_planes else 'relative' if cfg.rel_pos_grid else ''
+    positions = 'relative' if cfg.rel_pos_grid else ''
+    if cfg.rotary_planes:
+        positions = 'rotary'
     return ATTENTIONS[positions, cfg.window_size is not None](cfg)
 
 

@@ -44,15 +44,10 @@ def resize_grid(table: Tensor, old: Grid, new: Grid, interpolate_mode: str = 'bi
     if not any(isinstance(side, torch.SymInt) for side in new) and old == new:
         return table
     offset = method.pop('offset', None)
-    target = (
-        dict(size=new)
-        if offset is None
-        else dict(
-            scale_factor=tuple(
-                (after + offset) / before for after, before in zip(new, old, strict=True)
-            )
-        )
-    )
+    target = dict(size=new)
+    if offset is not None:
+        scales = ((after + offset) / before for after, before in zip(new, old, strict=True))
+        target = dict(scale_factor=tuple(scales))
     image = table.unflatten(1, old).permute(0, 3, 1, 2)  # (1, C, h, w)
     image = F.interpolate(image.float(), **target, **method)
     return image.to(table.dtype).flatten(2).transpose(1, 2)  # (1, h'*w', C)

@@ -160,15 +160,9 @@ class Adapter:
         grid = self.grid or (None if self.own else position.source_grid)
         if grid is not None:
             return [(rows, grid), (tokens, grid), (0, grid)]
-        later = (
-            []
-            if position.source_grid is None
-            else [
-                # Grid before our own training.
-                (count, position.source_grid)
-                for count in (rows, tokens, 0)
-            ]
-        )
+        later = []
+        if position.source_grid is not None:  # the grid before our own training
+            later = [(count, position.source_grid) for count in (rows, tokens, 0)]
         # A table with as many positions as the model usually has its grid. A foreign one is square
         # if it can be.
         patches = native[0] * native[1]

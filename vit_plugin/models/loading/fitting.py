@@ -150,15 +150,12 @@ class Fitting:
             if ours in self.targets:
                 continue
             part = ours.partition('.')[0]
-            reason = (
-                'skipped'
-                if self._skipped(key, ours)
-                else (
-                    f'the model has no {part}'
-                    if part in ('head', 'neck') and part not in parts
-                    else self.may_be_left(ours) or self.format.why_ignored(key, self.prefix)
-                )
-            )
+            if self._skipped(key, ours):
+                reason = 'skipped'
+            elif part in ('head', 'neck') and part not in parts:
+                reason = f'the model has no {part}'
+            else:
+                reason = self.may_be_left(ours) or self.format.why_ignored(key, self.prefix)
             if (
                 not reason
                 and ours.endswith('bias')

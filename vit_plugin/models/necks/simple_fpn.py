@@ -106,15 +106,13 @@ class SimpleFPN(BaseModule):
         self.levels = nn.ModuleList(
             Level(in_channels, out_channels, scale, norm_cfg) for scale in scales
         )
-        self.extra_levels = nn.ModuleList(
-            nn.Sequential(
-                nn.ReLU() if i else nn.Identity(),
-                nn.Conv2d(out_channels, out_channels, 3, 2, padding=1),
-            )
-            if add_extra_convs
-            else nn.MaxPool2d(1, 2)
-            for i in range(num_outs - len(scales))
-        )
+        self.extra_levels = nn.ModuleList()
+        for i in range(num_outs - len(scales)):
+            level: nn.Module = nn.MaxPool2d(1, 2)
+            if add_extra_convs:
+                conv = nn.Conv2d(out_channels, out_channels, 3, 2, padding=1)
+                level = nn.Sequential(nn.ReLU() if i else nn.Identity(), conv)
+            self.extra_levels.append(level)
         self.register_load_state_dict_pre_hook(keep_shards)
         self.reset_parameters()
 

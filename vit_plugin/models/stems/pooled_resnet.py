@@ -149,14 +149,16 @@ class PooledResNetEmbed(Stem):
             feature_strides=[2 ** (i + 1) for i in range(len(widths))],
             feature_channels=widths,
         )
-        self.backbone = nn.Sequential(
-            WhitenedRoot(in_channels, numerics.act_cfg)
-            if whitened
-            else nn.Sequential(
+        if whitened:
+            first: nn.Module = WhitenedRoot(in_channels, numerics.act_cfg)
+        else:
+            first = nn.Sequential(
                 StdConv2d(in_channels, root, 3, **numerics.stem_conv_cfg),
                 build_map_norm(numerics.stem_norm_cfg, root),
                 build_activation(numerics.act_cfg),
-            ),
+            )
+        self.backbone = nn.Sequential(
+            first,
             *(PooledStage(*sizes, skip, numerics) for sizes in pairwise(channels)),
         )
         self.memory_format = torch.channels_last if channels_last else torch.preserve_format
