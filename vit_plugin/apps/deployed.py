@@ -2,6 +2,7 @@
 
 import math
 from copy import deepcopy
+from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
@@ -102,7 +103,7 @@ class DeployedBoxes(Deployed):
     inputs = ('images', 'sizes')
     outputs = ('boxes', 'scores', 'labels')
 
-    @property
+    @cached_property
     def least(self) -> int:
         """Enough for two rows of the coarsest map: torch.export takes a side of 1 as constant."""
         side = 16 * self.model.backbone.strides[-1]

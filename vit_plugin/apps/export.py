@@ -201,11 +201,8 @@ def write_onnx(
     elif dtype == 'float16':
         with _one_sentence('This graph cannot be written in float16', 'write it in float32'):
             images, *sizes = program.example_inputs[0]
-            write_half(
-                graph.model_proto,
-                path,
-                dict(zip(names, (255 * torch.rand_like(images), *sizes), strict=True)),
-            )
+            examples = dict(zip(names, (255 * torch.rand_like(images), *sizes), strict=True))
+            write_half(graph.model_proto, path, examples)
     else:
         graph.save(path)
     session = onnxruntime.InferenceSession(path, providers=['CPUExecutionProvider'])
@@ -242,13 +239,8 @@ def write_half(proto: Any, path: Path, inputs: Mapping[str, Tensor]) -> None:
         whole.SerializeToString(), providers=['CPUExecutionProvider']
     )
     names = [output.name for output in session.get_outputs()]
-    found = dict(
-        zip(
-            names,
-            session.run(names, {name: value.numpy() for name, value in inputs.items()}),
-            strict=True,
-        )
-    )
+    arrays = {name: value.numpy() for name, value in inputs.items()}
+    found = dict(zip(names, session.run(names, arrays), strict=True))
     large = {
         name
         for name, value in found.items()

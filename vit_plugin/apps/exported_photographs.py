@@ -12,7 +12,7 @@ from vit_plugin.files.images import read_image
 
 from .deployed import distance, nearest
 from .onnx_model import OnnxModel
-from .predictions import Prediction
+from .predictions import SCORE_THR, Prediction
 from .trained_model import TrainedModel
 
 # Width and height: landscape, portrait, square, tiny, and one that EXIF turns
@@ -70,10 +70,14 @@ def apart(found: Prediction, wanted: Prediction) -> float:
     if wanted.boxes is None:
         order, other = np.argsort(found.labels), np.argsort(wanted.labels)
         return float(np.abs(found.scores[order] - wanted.scores[other]).max())
-    boxes = (
-        torch.as_tensor(part)
-        for one in (wanted, found)
-        for part in (one.boxes, one.scores, one.labels)
-    )
-    # One way, since the file also has boxes below the score_thr of a test.
-    return distance(nearest(*boxes))
+    ours, theirs = _boxes(found), _boxes(wanted)
+    # The file also has boxes below the score_thr of a test.
+    likely = [part[ours[1] >= SCORE_THR] for part in ours]
+    return distance(torch.cat((nearest(*theirs, *ours), nearest(*likely, *theirs))))
+
+
+def _boxes(prediction: Prediction) -> list[torch.Tensor]:
+    """Boxes (N, 4), their scores (N) and classes (N)."""
+    return [
+        torch.as_tensor(part) for part in (prediction.boxes, prediction.scores, prediction.labels)
+    ]

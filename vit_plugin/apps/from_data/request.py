@@ -126,8 +126,9 @@ class Request:
         if self.arch:
             return dict(arch=self.arch)
         if self.weights:
-            given = self.saved_backbone
-            return given if given.get('out_type') in POOLED else {**given, 'out_type': 'cls_token'}
+            out_type = self.saved_backbone.get('out_type')
+            pooled = out_type if out_type in POOLED else 'cls_token'
+            return {**self.saved_backbone, 'out_type': pooled}
         least, most = ROWS[self.task]
         size = min(max(size, least), most)
         row = max(pixels for pixels in SMALL_HYBRIDS if pixels <= size)
