@@ -17,6 +17,9 @@ from mmengine.registry import DefaultScope
 
 import vit_plugin.detection  # noqa: F401  before any test imports mmdet
 
+# The suite tests on the CPU, where it forks. tests/campaigns/gpu.py names the GPU.
+os.environ.setdefault('CUDA_VISIBLE_DEVICES', '')
+
 # For each base of another package MMEngine reads all its 50 metafiles, which takes 1 s.
 mmengine.config.utils.load = functools.cache(mmengine.config.utils.load)
 

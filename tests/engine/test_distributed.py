@@ -1,5 +1,6 @@
 """How processes are set up and agree."""
 
+import argparse
 import os
 import socket
 import time
@@ -7,11 +8,14 @@ import time
 import pytest
 import torch
 import torch.distributed as dist
+from mmengine.config import Config, DictAction
 from ranks import on_ranks
 
 from vit_plugin.apps.explain import explained
 from vit_plugin.engine import distributed
 from vit_plugin.engine.distributed import (
+    TIMEOUT,
+    dist_settings,
     from_rank_0,
     init_distributed,
     read_environment,
@@ -54,6 +58,15 @@ def test_the_time_out_holds_on_a_cpu(address):
         assert group._get_backend(torch.device('cpu')).options._timeout.total_seconds() == 90
     finally:
         dist.destroy_process_group()
+
+
+def test_two_backends_by_cfg_options():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--cfg-options', nargs='+', action=DictAction)
+    cfg = Config(dict(env_cfg=dict(dist_cfg=dict(backend='nccl'))))
+    given = ['--cfg-options', 'env_cfg.dist_cfg.backend=cpu:gloo,cuda:nccl']
+    cfg.merge_from_dict(parser.parse_args(given).cfg_options)
+    assert dist_settings(cfg.env_cfg) == dict(backend='cpu:gloo,cuda:nccl', timeout=TIMEOUT)
 
 
 @pytest.mark.parametrize(

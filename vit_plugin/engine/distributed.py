@@ -41,6 +41,14 @@ def timeout_of(env_cfg: Mapping[str, Any] | None) -> float:
     return ((env_cfg or {}).get('dist_cfg') or {}).get('timeout') or TIMEOUT
 
 
+def dist_settings(env_cfg: Mapping[str, Any]) -> dict[str, Any]:
+    """``env_cfg.dist_cfg`` with the time-out, and with the backend as torch's one string."""
+    settings = {**(env_cfg.get('dist_cfg') or {}), 'timeout': timeout_of(env_cfg)}
+    if isinstance(settings.get('backend'), list):  # --cfg-options splits cpu:gloo,cuda:nccl
+        settings['backend'] = ','.join(settings['backend'])
+    return settings
+
+
 def init_distributed(launcher: str, env_cfg: Mapping[str, Any] | None) -> None:
     """Read the launcher's environment. On a CPU, also set up torch's process group, with gloo.
 

@@ -32,7 +32,7 @@ from .checkpoints.saver import Saver
 from .compile import compile_blocks
 from .console import quieten, summary, without_stderr
 from .default_hooks import with_ours
-from .distributed import from_rank_0, init_distributed, naming_lost_ranks, timeout_of
+from .distributed import dist_settings, from_rank_0, init_distributed, naming_lost_ranks
 from .exact.loops import resumable
 from .exact.randomness import SeedHook
 from .faults.preemption import PreemptionHook
@@ -101,10 +101,7 @@ class Runner(mmengine.runner.Runner):
 
     def setup_env(self, env_cfg: dict) -> None:
         if self.distributed:
-            env_cfg = {
-                **env_cfg,
-                'dist_cfg': {**(env_cfg.get('dist_cfg') or {}), 'timeout': timeout_of(env_cfg)},
-            }
+            env_cfg = {**env_cfg, 'dist_cfg': dist_settings(env_cfg)}
             init_distributed(self.launcher, env_cfg)
             if get_device() == 'cpu' and self.cfg.get('sharding') is None:
                 wrapper = dict(

@@ -4,7 +4,13 @@ import pytest
 import torch
 from mmengine.registry import PARAM_SCHEDULERS
 
-from vit_plugin.apps.from_data.schedule import adamw, batch_size_for, epochs_for, for_batch
+from vit_plugin.apps.from_data.schedule import (
+    adamw,
+    batch_size_for,
+    epochs_for,
+    for_batch,
+    training_sections,
+)
 from vit_plugin.engine.optim.schedules import scaled
 
 
@@ -28,7 +34,8 @@ def test_the_rate_follows_the_root_of_the_batch():
 
 @pytest.mark.parametrize('epochs', [1, 2, 50])
 def test_a_run_of_any_length_reaches_its_rate(epochs):
-    recipe, steps = adamw(1e-3, 0.05, 1.0, 20, epochs, 16, 'accuracy/top1', None), 20 * epochs
+    recipe = training_sections(adamw(1e-3), 1.0, 20, epochs, 16, 'accuracy/top1', None)
+    steps = 20 * epochs
     optimizer = torch.optim.SGD([torch.zeros(1)], lr=recipe['optim_wrapper']['optimizer']['lr'])
     parts = scaled(recipe['param_scheduler'], epochs, recipe['schedule_length'], True, 20)
     schedules = [
@@ -47,7 +54,7 @@ def test_a_run_of_any_length_reaches_its_rate(epochs):
 
 @pytest.mark.parametrize(('epochs', 'interval'), [(1, 1), (50, 1), (51, 2), (300, 6)])
 def test_a_run_has_fifty_validations_at_most(epochs, interval):
-    recipe = adamw(1e-3, 0.05, 1.0, 20, epochs, 16, 'accuracy/top1', None)
+    recipe = training_sections(adamw(1e-3), 1.0, 20, epochs, 16, 'accuracy/top1', None)
     assert (
         recipe['train_cfg']['val_interval']
         == recipe['default_hooks']['checkpoint']['interval']

@@ -9,6 +9,7 @@ from campaigns import background_save
 from campaigns.tiny_run import build, differences, tiny_cfg
 from mmengine.hooks import Hook
 from mmengine.runner import Runner as PlainRunner
+from torch.distributed.checkpoint.staging import DefaultStager
 
 from vit_plugin.engine import CheckpointHook
 from vit_plugin.engine.checkpoints.newest import is_complete
@@ -185,6 +186,23 @@ def test_a_background_save_is_of_its_moment(plain, tmp_path, form, end):
     ).train()
     for epoch in (1, 2):
         assert not differences(plain / f'epoch_{epoch}.pth', tmp_path / f'epoch_{epoch}{end}')
+
+
+def test_a_stager_that_torch_closes_after_its_first_use_is_replaced(plain, tmp_path, monkeypatch):
+    def stage(self, tensors):
+        staged = original(self, tensors)
+        self.close()  # as in torch 2.11
+        return staged
+
+    original = DefaultStager.stage
+    monkeypatch.setattr(DefaultStager, 'stage', stage)
+    options = {
+        'default_hooks.checkpoint.background': True,
+        'default_hooks.checkpoint.format': 'folder',
+        'train_cfg.max_epochs': 2,
+    }
+    build(tiny_cfg(tmp_path, **options)).train()
+    assert not differences(plain / 'epoch_2.pth', tmp_path / 'epoch_2')
 
 
 def test_a_full_disk_in_the_background_ends_the_run_with_the_sentence(tmp_path, monkeypatch):

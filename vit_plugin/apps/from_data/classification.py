@@ -18,7 +18,7 @@ from vit_plugin.models.classifier import classifier_parts
 
 from .recipe import Recipe, data_sections, summary
 from .request import SMALL, Request, rounded_up, typical_size
-from .schedule import adamw, batch_size_for, epochs_for, for_batch
+from .schedule import adamw, batch_size_for, epochs_for, for_batch, training_sections
 
 LARGEST, FEWEST_PATCHES = 224, 4  # pixels, and patches along a side, of an image from scratch
 LARGEST_OF_SMALL = 128  # pixels
@@ -62,9 +62,9 @@ def classifier_recipe(request: Request) -> Recipe:
     # arXiv:2111.06377, Appendix A.2; arXiv:2205.01580, with twice its rate, since small sets of
     # images give fewer steps
     learning = (
-        (for_batch(1e-3, 64 if request.is_small else 256, batch_size), 0.1, 1.0, 20)
+        (adamw(for_batch(1e-3, 64 if request.is_small else 256, batch_size), 0.1), 1.0, 20)
         if scratch
-        else (for_batch(5e-4, 256, batch_size), 0.05, 0.75, 10)
+        else (adamw(for_batch(5e-4, 256, batch_size)), 0.75, 10)
     )
     classes = list(found.classes)
     monitor = 'multi-label/mAP' if found.multi_label else 'accuracy/top1'
@@ -81,7 +81,9 @@ def classifier_recipe(request: Request) -> Recipe:
             lambda split: dataset_of(request, found, split),
             lambda _: metric_of(found),
         ),
-        **adamw(*learning, epochs, batch_size, monitor, request.patience, len(found.val) / count),
+        **training_sections(
+            *learning, epochs, batch_size, monitor, request.patience, len(found.val) / count
+        ),
     )
     lists = {
         list_name(found, split): list_of(found, split)

@@ -17,7 +17,7 @@ from vit_plugin.models import VisionTransformer
 from .object_sizes import FINEST, anchors, largest_image
 from .recipe import HELD_OUT, Recipe, data_sections, summary
 from .request import Request, image_scale, rounded_up
-from .schedule import adamw, epochs_for, for_batch
+from .schedule import adamw, epochs_for, for_batch, muon, training_sections
 
 LARGEST, WINDOW, LARGE_GRID = 1024, 14, 32  # pixels; patches; patches along a side
 WIDE, NARROW = 256, 96  # channels of the maps: RetinaNet's, and those of the recipe for BCCD
@@ -71,11 +71,12 @@ def detector_recipe(request: Request, detector: Detector = RETINANET) -> Recipe:
     )
     largest = largest_image(found.relative_boxes, LARGEST) if request.is_small else LARGEST
     scale = image_scale(request, found.train, largest)
-    learning = (
-        (for_batch(5e-4, 4, batch_size), 0.05, 1.0)
-        if scratch
-        else (for_batch(1e-4, 16, batch_size), 0.1, 0.8)
-    )
+    if request.is_small:
+        learning = muon(for_batch(2e-3, 4, batch_size)), 1.0
+    elif scratch:
+        learning = adamw(for_batch(5e-4, 4, batch_size)), 1.0
+    else:
+        learning = adamw(for_batch(1e-4, 16, batch_size), 0.1), 0.8
     sections = dict(
         classes=list(found.classes),
         model=model_of(request, found, scale, detector),
@@ -87,7 +88,7 @@ def detector_recipe(request: Request, detector: Detector = RETINANET) -> Recipe:
             lambda split: dataset_of(request, found, split),
             lambda split: metric_of(request, split, detector),
         ),
-        **adamw(
+        **training_sections(
             *learning,
             12,
             epochs,

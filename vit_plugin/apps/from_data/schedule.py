@@ -22,9 +22,18 @@ def for_batch(rate: float, at: int, batch_size: int) -> float:
     return float(f'{rate * math.sqrt(batch_size / at):.1e}')
 
 
-def adamw(
-    rate: float,
-    weight_decay: float,
+def adamw(rate: float, weight_decay: float = 0.05) -> dict[str, Any]:
+    """AdamW, with a learning rate for this batch size."""
+    return dict(type='AdamW', lr=rate, weight_decay=weight_decay, fused=True)
+
+
+def muon(rate: float, weight_decay: float = 0.05) -> dict[str, Any]:
+    """Muon, whose cost in each step only small models repay on a CPU."""
+    return dict(type='vit_plugin.Muon', lr=rate, weight_decay=weight_decay)
+
+
+def training_sections(
+    optimizer: dict[str, Any],
     layer_decay: float,
     warm_up: int,
     epochs: int,
@@ -33,14 +42,14 @@ def adamw(
     patience: int | None,
     val_share: float = 0.0,
 ) -> dict[str, Any]:
-    """AdamW with a warm-up and the cosine; 50 validations and checkpoints at most.
+    """An optimizer with a warm-up and the cosine; 50 validations and checkpoints at most.
 
     Args:
-        rate, batch_size: the learning rate, and the batch size that it is for.
-        weight_decay: of all but norms, biases and positions.
+        optimizer: its weight decay is of all but norms, biases and positions.
         layer_decay: factor of the rate from a block to the one before it.
         warm_up: the warm-up is one part of so many.
         epochs: length of the run.
+        batch_size: the one that the learning rate is for.
         val_share: images to validate, as a share of those to train on. A run learns from at least
             as many images as it validates on.
         monitor, patience: the run ends when so many validations have not improved this metric.
@@ -63,7 +72,7 @@ def adamw(
             type='vit_plugin.OptimWrapper',
             constructor='vit_plugin.LayerDecayOptimWrapperConstructor',
             paramwise_cfg=dict(layer_decay_rate=layer_decay, flat_decay_mult=0.0),
-            optimizer=dict(type='AdamW', lr=rate, weight_decay=weight_decay, fused=True),
+            optimizer=optimizer,
             clip_grad=dict(max_norm=1.0),
         ),
         param_scheduler=[

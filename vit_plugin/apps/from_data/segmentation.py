@@ -16,10 +16,10 @@ from vit_plugin.files.shipped import base_of
 
 from .recipe import HELD_OUT, Recipe, data_sections, summary
 from .request import Request, data_workers, image_scale, rounded_up
-from .schedule import adamw, epochs_for, for_batch
+from .schedule import adamw, epochs_for, for_batch, muon, training_sections
 
 LARGEST = 512  # pixels of the longer side
-CHANNELS = 128  # of the head
+WIDE, NARROW = 128, 64  # channels of the head; of that of the small hybrid
 MASKS = 'masks'  # in the work directory
 
 
@@ -35,26 +35,24 @@ def segmentor_recipe(request: Request) -> Recipe:
     found = read_mask_folder(Tree(request.data), request.skip_invalid)
     count, scratch = len(found.train), request.from_scratch
     batch_size = min(request.batch_size or 4, count)
-    epochs = request.epochs or epochs_for(count, batch_size, 2000, 12, 72 if scratch else 36)
+    steps = 1000 if request.is_small else 2000
+    epochs = request.epochs or epochs_for(count, batch_size, steps, 12, 72 if scratch else 36)
     scale = image_scale(request, found.train, LARGEST)
     text = summary(request, found, HELD_OUT, epochs, batch_size, scale)
     if request.balance:
         raise ConfigError(
             '--balance is for images of classes and boxes; a mask has many classes: leave it out.'
         )
-    rate, layer_decay = ((1e-3, 4), 1.0) if scratch else ((1e-4, 16), 0.8)
-    schedule = adamw(
-        for_batch(*rate, batch_size),
-        0.05,
-        layer_decay,
-        12,
-        epochs,
-        batch_size,
-        'mIoU',
-        request.patience,
-        len(found.val) / count,
+    if request.is_small:
+        learning = muon(for_batch(4e-3, 4, batch_size)), 1.0
+    elif scratch:
+        learning = adamw(for_batch(1e-3, 4, batch_size)), 1.0
+    else:
+        learning = adamw(for_batch(1e-4, 16, batch_size)), 0.8
+    learning_sections = training_sections(
+        *learning, 12, epochs, batch_size, 'mIoU', request.patience, len(found.val) / count
     )
-    schedule['default_hooks']['checkpoint'] |= dict(save_best='mIoU', rule='greater')
+    learning_sections['default_hooks']['checkpoint'] |= dict(save_best='mIoU', rule='greater')
     sections = dict(
         classes=list(found.classes),
         model=model_of(request, found, scale),
@@ -66,7 +64,7 @@ def segmentor_recipe(request: Request) -> Recipe:
             lambda split: dataset_of(request, found, split),
             lambda _: dict(type='IoUMetric', iou_metrics=['mIoU']),
         ),
-        **schedule,
+        **learning_sections,
         log_processor=dict(by_epoch=True),
     )
     files = {
@@ -117,7 +115,7 @@ def model_of(request: Request, found: Listing, scale: tuple[int, int]) -> dict[s
         type='SegformerHead',
         in_channels=channels,
         in_index=list(range(len(channels))),
-        channels=CHANNELS,
+        channels=NARROW if request.is_small else WIDE,
         num_classes=len(found.classes),
         norm_cfg=dict(type='GN', num_groups=16),
         align_corners=False,

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -153,17 +153,10 @@ class Saver:
 
     def _staged(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         """CPU copies of tensors, unaffected by training. The next checkpoint reuses the memory."""
-        from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
-
-        on_device = torch.cuda.is_available()
-        self._stager = self._stager or DefaultStager(
-            StagingOptions(
-                use_pinned_memory=on_device,
-                use_shared_memory=False,
-                use_async_staging=False,
-                use_non_blocking_copy=on_device,
-            )
-        )
+        if self._stager is not None:
+            with suppress(KeyError):  # torch 2.11 closes a stager that has been used once
+                return self._stager.stage(tensors)
+        self._stager = new_stager()
         return self._stager.stage(tensors)
 
     def _run(self, steps: list[Callable[[], None]]) -> None:
@@ -203,6 +196,21 @@ class Saver:
         except BaseException:
             self.wait(ALONE if get_world_size() == 1 else TOGETHER)
             raise
+
+
+def new_stager() -> Any:
+    """Torch's copier from the device into memory that it reuses, pinned for a GPU."""
+    from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
+
+    on_device = torch.cuda.is_available()
+    return DefaultStager(
+        StagingOptions(
+            use_pinned_memory=on_device,
+            use_shared_memory=False,
+            use_async_staging=False,
+            use_non_blocking_copy=on_device,
+        )
+    )
 
 
 def write_file(path: Path, state: dict[str, Any]) -> None:
