@@ -3,13 +3,17 @@
 import inspect
 import os
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 from mmengine.config import Config, ConfigDict
 from mmengine.registry import DATASETS, METRICS
 
 from vit_plugin.arguments import Signature, check, fits
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, needed_by
+
+# Metrics, MMDetection's and ours, that ask for a package only when all images are done.
+PACKAGES = {'FasterCocoMetric': 'faster_coco_eval'}
 
 
 def check_data(field: str, dataset: ConfigDict, scope: str | None) -> None:
@@ -81,6 +85,7 @@ def check_evaluator(field: str, cfg: Config) -> None:
     Raises:
         ConfigError: if an annotation file is missing (``data_root`` is no part of its path), or an
             argument is unknown or of another type than the metric's annotations tell.
+        MissingExtraError: if a metric needs a package that is not installed.
     """
     metrics = cfg.get(field) or []
     for i, metric in enumerate([metrics] if isinstance(metrics, Mapping) else metrics):
@@ -96,6 +101,9 @@ def check_evaluator(field: str, cfg: Config) -> None:
                 registry.get(metric['type']) if isinstance(metric['type'], str) else metric['type']
             )
         if kind is not None:
+            if package := PACKAGES.get(kind.__name__):
+                with needed_by(f'{name} ({kind.__name__})'):
+                    import_module(package)
             signature = Signature.of_class(kind)
             check(
                 name,

@@ -324,6 +324,17 @@ def test_a_small_hybrid_detects(folder):
 
 
 @needs_mmdet
+@pytest.mark.parametrize(
+    ('arch', 'optimizer', 'rate'), [('', 'vit_plugin.Muon', 1.4e-3), (ARCH, 'AdamW', 3.5e-4)]
+)
+def test_small_hybrids_learn_by_muon(folder, arch, optimizer, rate):
+    name = write_voc(folder / 'boxes').name
+    cfg = read_config(write_config(Request(name, task='detection', arch=arch, batch_size=2)))
+    assert cfg.optim_wrapper.optimizer.type == optimizer
+    assert cfg.optim_wrapper.optimizer.lr == rate
+
+
+@needs_mmdet
 @pytest.mark.parametrize(('epochs', 'varied'), [(3, False), (30, True)])
 def test_the_scale_varies_where_images_are_seen_often(folder, epochs, varied):
     cfg = read_config(

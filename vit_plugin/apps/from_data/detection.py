@@ -34,7 +34,10 @@ class Detector(NamedTuple):
     heads: Callable[..., dict[str, Any]]
     metrics: Sequence[str] = ('bbox',)  # of CocoMetric. The last is what a run is judged by
     with_masks: bool = False
-    steps: int = 1500  # of the small hybrid
+    # Of the small hybrid: steps, optimizer and its learning rate for 4 images. Others take AdamW.
+    steps: int = 1500
+    optimizer: Callable[[float], dict[str, Any]] = muon
+    rate: float = 2e-3
 
 
 def retina_head(classes: int, channels: int, strides: Sequence[int], octave: int) -> dict[str, Any]:
@@ -72,7 +75,7 @@ def detector_recipe(request: Request, detector: Detector = RETINANET) -> Recipe:
     largest = largest_image(found.relative_boxes, LARGEST) if request.is_small else LARGEST
     scale = image_scale(request, found.train, largest)
     if request.is_small:
-        learning = muon(for_batch(2e-3, 4, batch_size)), 1.0
+        learning = detector.optimizer(for_batch(detector.rate, 4, batch_size)), 1.0
     elif scratch:
         learning = adamw(for_batch(5e-4, 4, batch_size)), 1.0
     else:
