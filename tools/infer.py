@@ -63,7 +63,7 @@ def check(args: argparse.Namespace) -> None:
 
 
 def needs_torch(args: argparse.Namespace) -> bool:
-    """Whether torch runs the model. onnxruntime runs a file that ``vit-plugin export`` wrote."""
+    """True if torch runs the model. onnxruntime runs a file that ``vit-plugin export`` wrote."""
     return not args.checkpoint.endswith('.onnx')
 
 

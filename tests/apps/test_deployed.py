@@ -226,7 +226,7 @@ def test_maps_are_the_frameworks(kind):
         (
             'RetinaNet',
             dict(bbox_head=dict(type='FCOSHead', num_classes=3, in_channels=16)),
-            'steps that are no graph',
+            'steps that are not a graph',
         ),
         (
             'RetinaNet',

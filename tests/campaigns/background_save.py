@@ -113,7 +113,7 @@ class SavesInRounds(Hook):
         )
 
     def compare(self, runner: Any) -> None:
-        """Whether the last background checkpoint has the state of its moment."""
+        """True if the last background checkpoint has the state of its moment."""
         if self.snapshot:
             runner.saver.finish()
             check_complete(self.folder / 'background')

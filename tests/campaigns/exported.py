@@ -60,7 +60,7 @@ def main() -> None:
         # With others, scores of random weights tie, and rounding chooses the queries.
         torch.manual_seed(3)
         model = revert_sync_batchnorm(MODELS.build(cfg.model)).eval()
-        model.test_cfg.update(mode='whole')  # a segmentor's windows are no graph
+        model.test_cfg.update(mode='whole')  # a segmentor's windows are not a graph
         if hasattr(model.backbone, 'queries'):
             # As after training.
             model.backbone.queries.set_probs([0.0] * len(model.backbone.queries.attn_mask_probs))

@@ -167,7 +167,7 @@ def final_checkpoint(work_dir: str | Path) -> Path:
 
 
 def same_state(first: str | Path, second: str | Path) -> bool:
-    """Whether two checkpoints have the same state bit for bit, see :func:`differences`."""
+    """True if two checkpoints have the same state bit for bit, see :func:`differences`."""
     return not differences(first, second)
 
 

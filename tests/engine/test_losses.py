@@ -62,7 +62,7 @@ def test_the_host_reads_only_to_log_and_records_the_same(digits_config, monkeypa
 
 
 class Exploding(torch.nn.Module):
-    """Gives a loss that is no number from a step on."""
+    """Gives a loss that is not a number from a step on."""
 
     def __init__(self, head: torch.nn.Module, last_good: int) -> None:
         super().__init__()

@@ -118,7 +118,7 @@ def test_a_built_package_inherits_and_runs_from_any_directory(built, tmp_path):
 
 
 def test_an_editable_install_has_links(project, tmp_path):
-    """Nothing is copied, so that there is one file to edit. Building twice is no error."""
+    """Nothing is copied, so that there is one file to edit. Building twice is not an error."""
     for _ in range(2):
         build('editable', project, tmp_path)
     links = {path.name: os.readlink(path) for path in (project / 'vit_plugin/.mim').iterdir()}

@@ -29,7 +29,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.address = f'http://127.0.0.1:{self.server_address[1]}'
 
     def handle_error(self, *args) -> None:
-        """A client that went away is no error of the server's."""
+        """A client that went away is not an error of the server's."""
 
 
 @contextmanager

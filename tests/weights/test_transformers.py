@@ -85,7 +85,7 @@ ONE_WAY = (
     'CLIPModel',
     'SiglipModel',
 )  # written by OpenAI's names, or a tower of two
-# They are no part of a model of ours: of pre-training, a loss, registers that are none.
+# They are not part of a model of ours: of pre-training, a loss, registers that are none.
 ABSENT = ('mask_token', 'empty_weight', 'register_tokens')
 
 

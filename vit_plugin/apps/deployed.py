@@ -204,7 +204,7 @@ def deploy(model: nn.Module, dtype: str = 'float32') -> Deployed:
     """A copy of a trained model to export, in eval mode.
 
     Raises:
-        ConfigError: if the model has another backbone than ours, or steps that are no graph.
+        ConfigError: if the model has another backbone than ours, or steps that are not a graph.
     """
     backbone = getattr(model, 'backbone', None)
     if not isinstance(backbone, Backbone):
@@ -232,7 +232,7 @@ def _kind(model: nn.Module) -> type[Deployed]:
     if 'decode_head' in names:
         if model.test_cfg.get('mode') == 'slide':
             raise ConfigError(
-                "model.test_cfg.mode='slide' cuts an image into windows, which is no part of a "
+                "model.test_cfg.mode='slide' cuts an image into windows, which is not part of a "
                 'graph; export with --cfg-options model.test_cfg.mode=whole and --size, and cut '
                 'outside.'
             )
@@ -244,7 +244,7 @@ def _kind(model: nn.Module) -> type[Deployed]:
     if 'EoMTHead' in names.get('panoptic_head', ()):
         return DeployedQueries
     raise ConfigError(
-        f'model: {type(model).__name__} chooses boxes or masks in steps that are no graph; '
+        f'model: {type(model).__name__} chooses boxes or masks in steps that are not a graph; '
         'classifiers, segmentors, EoMT, and detectors with an LWDETRHead or a RetinaHead can be '
         'exported.'
     )

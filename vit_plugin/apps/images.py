@@ -79,7 +79,7 @@ class ConfigPixels:
 
 
 def is_plain(step: Mapping[str, Any]) -> bool:
-    """Whether a step reads a file as this package does, to BGR or grey pixels in uint8."""
+    """True if a step reads a file as this package does, to BGR or grey pixels in uint8."""
     options = {name: value for name, value in step.items() if name != 'type'}
     return step['type'].rpartition('.')[2] in LOADERS and all(
         value in PLAIN.get(name, ()) for name, value in options.items()

@@ -97,7 +97,7 @@ def steps_of(transforms: Sequence[Any]) -> list[Step]:
 
 
 def keeps_ratio(steps: Sequence[Step]) -> bool:
-    """Whether the final size depends on the image's shape, so that the framework pads batches."""
+    """True if the final size depends on the image's shape, so that the framework pads batches."""
     return bool(steps) and steps[-1].get('resize', ['exact'])[0] in ('scale', 'target')
 
 

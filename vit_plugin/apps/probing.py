@@ -57,7 +57,7 @@ def prepare(cfg: Config) -> None:
     """Let the training images come once each, in their order and as in the validation.
 
     Raises:
-        ConfigError: if this is no classifier with images for training and validation.
+        ConfigError: if this is not a classifier with images for training and validation.
     """
     loader, tested = cfg.get('train_dataloader'), cfg.get('val_dataloader')
     if cfg.get('default_scope') != 'mmpretrain' or not (loader and tested):

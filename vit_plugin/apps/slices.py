@@ -52,7 +52,7 @@ class Sliced:
         """Predictions for images (H, W, 3) in BGR.
 
         Raises:
-            ConfigError: if the model is no detector.
+            ConfigError: if the model is not a detector.
         """
         return [self._in_all_of(image) for image in images]
 

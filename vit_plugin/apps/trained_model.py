@@ -198,7 +198,7 @@ class TrainedModel:
         """Features before a classifier's head, (N, C) in float32, from samples of :meth:`sample`.
 
         Raises:
-            ConfigError: if this is no classifier, or see :func:`vectors_of`.
+            ConfigError: if this is not a classifier, or see :func:`vectors_of`.
         """
         if self.task != 'classification':
             raise ConfigError(

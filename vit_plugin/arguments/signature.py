@@ -86,7 +86,7 @@ class Signature:
 
 
 def fits(annotation: Any, value: Any) -> bool:
-    """Whether an annotation accepts a value."""
+    """True if an annotation accepts a value."""
     try:
         _adapter({'value': annotation}).validate_python({'value': value})
     except ValidationError:

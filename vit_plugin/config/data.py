@@ -83,7 +83,7 @@ def check_evaluator(field: str, cfg: Config) -> None:
     """Check the arguments of metrics. They read most of them only after the first epoch.
 
     Raises:
-        ConfigError: if an annotation file is missing (``data_root`` is no part of its path), or an
+        ConfigError: if an annotation file is missing (``data_root`` is not part of its path), or an
             argument is unknown or of another type than the metric's annotations tell.
         MissingExtraError: if a metric needs a package that is not installed.
     """

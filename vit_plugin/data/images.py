@@ -43,7 +43,7 @@ def reading(path: str) -> Iterator[None]:
 def read(path: str, backend_args: Backend) -> bytes:
     """Read the encoded image."""
     if os.path.exists(path) and not os.path.isfile(path):  # opening a pipe would wait for ever
-        raise ValueError('it is no regular file')
+        raise ValueError('it is not a regular file')
     content = fileio.get(path, backend_args=backend_args)
     if not content:
         raise ValueError('the file is empty')

@@ -161,7 +161,7 @@ class PositionedSampler:
 
     @property
     def endless(self) -> bool:
-        """Whether a pass never ends."""
+        """True if a pass never ends."""
         return isinstance(self._sampler, InfiniteSampler) or getattr(
             self._sampler, 'endless', False
         )

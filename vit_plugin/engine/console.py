@@ -33,7 +33,7 @@ FILE_ONLY = (
 
 
 def is_for_the_console(record: logging.LogRecord) -> bool:
-    """Whether a message is of use to somebody who watches the run."""
+    """True if a message is of use to somebody who watches the run."""
     return not record.getMessage().lstrip('\n -').startswith(FILE_ONLY)
 
 

@@ -23,13 +23,13 @@ PLAIN_CHECKPOINT_HOOKS = ('CheckpointHook', 'mmengine.CheckpointHook', EagerChec
 
 def with_ours(hooks: Mapping[str, Any] | None) -> dict[str, Any]:
     """``default_hooks`` with ours, and with our checkpoint hook in place of MMEngine's."""
-    settled: dict[str, Any] = {name: dict(type=kind) for name, kind in OURS.items()}
+    complete: dict[str, Any] = {name: dict(type=kind) for name, kind in OURS.items()}
     for name, hook in (hooks or {}).items():
-        known = settled.get(name) or (dict(type=THEIRS[name]) if name in THEIRS else {})
-        settled[name] = {**known, **hook} if isinstance(hook, Mapping) else hook
+        known = complete.get(name) or (dict(type=THEIRS[name]) if name in THEIRS else {})
+        complete[name] = {**known, **hook} if isinstance(hook, Mapping) else hook
     if (
-        isinstance(settled['checkpoint'], Mapping)
-        and settled['checkpoint']['type'] in PLAIN_CHECKPOINT_HOOKS
+        isinstance(complete['checkpoint'], Mapping)
+        and complete['checkpoint']['type'] in PLAIN_CHECKPOINT_HOOKS
     ):
-        settled['checkpoint'] = {**settled['checkpoint'], 'type': CheckpointHook}
-    return settled
+        complete['checkpoint'] = {**complete['checkpoint'], 'type': CheckpointHook}
+    return complete

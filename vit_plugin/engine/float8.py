@@ -77,7 +77,7 @@ class Float8:
         return len(chosen)
 
     def _fits(self, layer: nn.Module) -> bool:
-        """Whether a layer is large enough. The hardware multiplies in steps of 16 channels."""
+        """True if a layer is large enough. The hardware multiplies in steps of 16 channels."""
         if type(layer) is not nn.Linear:
             return False
         widths = (layer.in_features, layer.out_features)

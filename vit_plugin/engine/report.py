@@ -133,7 +133,7 @@ class ReportHook(Hook):
             ]
         self._record.add(runner, metrics or {})
         self._scores = self._confusion = None
-        if self._outcomes is not None and not self._outcomes.dear:
+        if self._outcomes is not None and not self._outcomes.expensive:
             self._try(runner, 'scores by class', self._score)
         self._record.write(runner, self._scores, self._confusion)
 

@@ -1,4 +1,4 @@
-"""Whether all processes of a run have the same config and see the same data."""
+"""True if all processes of a run have the same config and see the same data."""
 
 import re
 from collections.abc import Iterator, Mapping

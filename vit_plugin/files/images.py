@@ -49,7 +49,7 @@ COLOR_TYPES = {
 
 
 def is_litter(path: Path) -> bool:
-    """Whether an operating system left this file: hidden ones, ``._*`` and ``Thumbs.db``."""
+    """True if an operating system left this file: hidden ones, ``._*`` and ``Thumbs.db``."""
     return path.name.startswith('.') or path.name.lower() in LITTER
 
 
@@ -101,7 +101,7 @@ def seen_size(source: str | Path | bytes) -> tuple[int, int]:
         source: a path, or the encoded image.
 
     Raises:
-        ValueError: if it is no image, or has more pixels than ``PIL.Image.MAX_IMAGE_PIXELS``
+        ValueError: if it is not an image, or has more pixels than ``PIL.Image.MAX_IMAGE_PIXELS``
             allows.
         OSError: if the file cannot be read.
         MissingExtraError: for HEIC without pillow-heif.
@@ -135,7 +135,7 @@ def _opened(source: str | Path | bytes) -> Iterator[Image.Image]:
                 'it has too many pixels; if that is right, raise PIL.Image.MAX_IMAGE_PIXELS'
             ) from error
         except Image.UnidentifiedImageError as error:
-            raise ValueError('it is no image, or of a format that is not known') from error
+            raise ValueError('it is not an image, or of a format that is not known') from error
         yield image
 
 
@@ -150,7 +150,7 @@ def decode(content: bytes, color_type: str | int = 'color') -> np.ndarray:
         color_type: a key of :data:`COLOR_TYPES`, or a flag of OpenCV.
 
     Raises:
-        ValueError: if the content is no image.
+        ValueError: if the content is not an image.
     """
     flag = COLOR_TYPES[color_type] if isinstance(color_type, str) else color_type
     if content[4:8] == b'ftyp':

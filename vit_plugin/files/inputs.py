@@ -38,7 +38,7 @@ class Input:
 
     @property
     def is_video(self) -> bool:
-        """Whether it has frames, from a file or a webcam."""
+        """True if it has frames, from a file or a webcam."""
         return self.reader in ('video', 'webcam')
 
     @property
@@ -59,7 +59,7 @@ class Input:
         return READERS[self.reader](self.name)
 
     def read(self) -> np.ndarray:
-        """The pixels (H, W, 3) of one that is no video."""
+        """The pixels (H, W, 3) of one that is not a video."""
         return next(self.frames())
 
 
@@ -126,7 +126,7 @@ def _images_in(folder: str, allow_none: bool) -> list[str]:
 
 
 def is_video(path: Path) -> bool:
-    """Whether a name has the suffix of a video, and is not hidden."""
+    """True if a name has the suffix of a video, and is not hidden."""
     return path.suffix.lower() in VIDEO_SUFFIXES and not path.name.startswith('.')
 
 

@@ -21,7 +21,7 @@ def read_url(url: str) -> np.ndarray:
 
     Raises:
         ConfigError: if it cannot be downloaded within :data:`TIMEOUT` and :data:`LARGEST`, or if it
-            is no image.
+            is not an image.
     """
     import requests
 

@@ -62,7 +62,7 @@ def check_classes(model: nn.Module, meta: Mapping[str, Any] | None, whose: str) 
         whose: what has these facts, for the message.
 
     Raises:
-        ConfigError: if the names are no strings, or if a head has another number of classes.
+        ConfigError: if the names are not strings, or if a head has another number of classes.
     """
     names = (meta or {}).get('classes')
     if not names:

@@ -20,7 +20,7 @@ MIN_PRODUCTS = 2**28
 
 
 def is_available() -> bool:
-    """Whether this torch has the operator, a private interface."""
+    """True if this torch has the operator, a private interface."""
     return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, '_linear_pointwise')
 
 
@@ -29,8 +29,8 @@ class OneDnnMlp(Mlp):
 
     Everything else is computed as in :class:`Mlp`: with gradients, on other devices and dtypes,
     under autocast, in compilers, exporters and transforms, with hooks, with layers of another
-    class. Who computes follows from the layer, the dtype and the number of rows alone, never from
-    what was computed before.
+    class. The layer, the dtype and the number of rows alone decide which kernel runs, never what
+    was computed before.
     """
 
     def hidden(self, x: Tensor) -> Tensor:

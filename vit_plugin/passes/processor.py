@@ -22,7 +22,7 @@ def name() -> str:
 
 @cache
 def computes_in_bfloat16() -> bool | None:
-    """Whether the processor has instructions for bfloat16. None if the system does not say."""
+    """True if the processor has instructions for bfloat16. None if the system does not say."""
     flags = _cpuinfo().get('flags')
     return None if flags is None else bool({'avx512_bf16', 'amx_bf16'} & set(flags.split()))
 

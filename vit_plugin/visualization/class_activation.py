@@ -27,7 +27,7 @@ def class_activation(
         Maps (B, H, W) between 0 and 1 of the size of the images, and the classes.
 
     Raises:
-        ConfigError: if the model is no classifier, or if a class does not exist.
+        ConfigError: if the model is not a classifier, or if a class does not exist.
     """
     if not hasattr(model, 'head') or not hasattr(model, 'extract_feat'):
         raise ConfigError(

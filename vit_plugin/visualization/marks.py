@@ -50,7 +50,7 @@ class Instances:
 
     @cached_property
     def objects(self) -> 'Instances':
-        """Those that are no crowd."""
+        """Those that are not crowds."""
         return self if self.crowd is None else self.where(~self.crowd)
 
 

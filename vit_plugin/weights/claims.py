@@ -27,18 +27,18 @@ def traits(state: Mapping[str, Tensor]) -> set[str]:
 
 
 def is_gated(state: Mapping[str, Tensor]) -> bool:
-    """Whether the MLPs of a state are gated."""
+    """True if the MLPs of a state are gated."""
     fc1, fc2 = 'blocks.0.mlp.fc1.weight', 'blocks.0.mlp.fc2.weight'
     return {fc1, fc2} <= state.keys() and state[fc1].shape[0] == 2 * state[fc2].shape[1]
 
 
 def is_plain(state: Mapping[str, Tensor]) -> bool:
-    """Whether the MLPs of a state are not gated: some formats have no names for others."""
+    """True if the MLPs of a state are not gated: some formats have no names for others."""
     return not is_gated(state)
 
 
 def norms_input(state: Mapping[str, Tensor]) -> bool:
-    """Whether the MLPs of a state norm their input, as in ViTamin."""
+    """True if the MLPs of a state norm their input, as in ViTamin."""
     return 'blocks.0.mlp.input_norm.weight' in state
 
 

@@ -112,7 +112,7 @@ def _pinned_hash(url: str, name: str) -> str:
                 'digits, or have nothing after #.'
             )
         return digits.lower()
-    # A date is no hash.
+    # A date is not a hash.
     named = re.search(r'-(?!(?:19|20)\d\d[01]\d[0-3]\d\.)([0-9a-f]{8,64})\.\w+$', name)
     return named[1] if named else ''
 

@@ -48,7 +48,7 @@ class Facts(TypedDict):
 
 
 def is_checkpoint_folder(path: str | Path) -> bool:
-    """Whether this is a folder that names itself a checkpoint. It may be damaged."""
+    """True if this is a folder that names itself a checkpoint. It may be damaged."""
     return os.path.isfile(os.path.join(path, MANIFEST))  # False too for a text that no path can be
 
 
@@ -169,7 +169,7 @@ class _Tensors(dict):
         for file in sorted(folder.glob('*.safetensors')):
             content = safe_open(file, framework='pt')
             offsets = json.loads((content.metadata() or {}).get(SHARDS, '{}'))
-            for name in content.keys():  # noqa: SIM118  it is no mapping
+            for name in content.keys():  # noqa: SIM118  it is not a mapping
                 begins = offsets.get(name, {}).get('saved_offsets')
                 self._parts.setdefault(name, []).append((content, begins))
 

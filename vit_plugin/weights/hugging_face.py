@@ -13,7 +13,7 @@ _BIT = 'embeddings.patch_embeddings.backbone.bit'
 
 
 def _rowless(state: Mapping[str, Tensor]) -> bool:
-    """Whether a state has a class token and a square position table without a row for it."""
+    """True if a state has a class token and a square position table without a row for it."""
     return {'cls_token', 'pos_embed'} <= state.keys() and math.isqrt(
         state['pos_embed'].shape[1]
     ) ** 2 == (state['pos_embed'].shape[1])

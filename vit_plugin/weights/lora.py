@@ -13,7 +13,7 @@ BASE, DOWN, UP = '.base_layer.', '.lora_A.default.weight', '.lora_B.default.weig
 
 
 def has_adapters(weights: Mapping[str, Tensor]) -> bool:
-    """Whether there are adapters among the weights."""
+    """True if there are adapters among the weights."""
     return any(name.endswith(DOWN) for name in weights)
 
 

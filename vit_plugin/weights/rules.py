@@ -88,7 +88,7 @@ class Rule:
     written: bool | Callable[[Mapping[str, Tensor]], bool] = True
 
     def writes(self, state: Mapping[str, Tensor]) -> bool:
-        """Whether the rule is used to write this state."""
+        """True if the rule is used to write this state."""
         written = self.written(state) if callable(self.written) else self.written
         return written and not (self.unless and _any_has(self.unless, state))
 

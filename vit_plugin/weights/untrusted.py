@@ -246,7 +246,7 @@ class _Door:
 
 
 def _is_path(name: str) -> bool:
-    """Whether a name is more than one in a registry, maybe behind a framework's."""
+    """True if a name is more than one in a registry, maybe behind a framework's."""
     scope, dot, name = name.rpartition('.')
     return bool(dot) and scope not in SCOPES
 

@@ -1,4 +1,4 @@
-"""The timm names Vision Transformers."""
+"""Names of timm's Vision Transformers."""
 
 from difflib import get_close_matches
 from functools import lru_cache

@@ -322,7 +322,7 @@ def test_graphs(kind):
     ('kwargs', 'message'),
     [
         (dict(num_blocks=4), 'num_blocks=4 is more than the 3 blocks'),
-        (dict(out_indices=(0, 1)), 'out_indices is no option'),
+        (dict(out_indices=(0, 1)), 'out_indices is not an option'),
         (
             dict(with_cls_token=False, encoder=dict(window=dict(size=2, global_blocks=(2,)))),
             'queries are in no window',

@@ -132,7 +132,7 @@ def test_depths():
         7,
     )
     assert PMT(num_classes=2, arch=dict(ARCH, num_layers=2), img_size=32).out_indices == (0, 1)
-    with pytest.raises(ConfigError, match='out_type is no option'):
+    with pytest.raises(ConfigError, match='out_type is not an option'):
         pmt(out_type='raw')
 
 

@@ -114,7 +114,7 @@ def read_classes(request: Request) -> Listing:
 
 
 def is_plain(found: Listing) -> bool:
-    """Whether lines of text can hold the images and their classes."""
+    """True if lines of text can hold the images and their classes."""
     return not found.multi_label and all(
         is_encodable(found.name_of(photo)) for part in found.parts.values() for photo in part
     )

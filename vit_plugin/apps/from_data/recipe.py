@@ -127,7 +127,7 @@ def text_of(recipe: Recipe, request: Request) -> str:
     """The config file of a recipe.
 
     Raises:
-        ConfigError: for a name with ``{{``, which MMEngine replaces, or one that is no text.
+        ConfigError: for a name with ``{{``, which MMEngine replaces, or one that is not text.
     """
     title = (
         f'{request.title} on {request.data}, {counted(len(recipe.sections["classes"]), "class")}.'

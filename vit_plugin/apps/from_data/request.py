@@ -108,12 +108,12 @@ class Request:
 
     @property
     def from_scratch(self) -> bool:
-        """Whether the training begins without weights."""
+        """True if the training begins without weights."""
         return self.weights is None
 
     @property
     def is_small(self) -> bool:
-        """Whether the model is one of :data:`SMALL_HYBRIDS`."""
+        """True if the model is one of :data:`SMALL_HYBRIDS`."""
         return not (self.arch or self.weights)
 
     @property

@@ -24,7 +24,7 @@ def read_class_folders(tree: Tree, work_dir: str | Path | None = None) -> Listin
     Folders of parts have the names of :mod:`~vit_plugin.data.importers.splits`; ``test`` is neither
     trained on nor validated. Without images to validate, a tenth of each class is held out, at
     least one image of each class that has two. Which images of a class these are follows from its
-    name and its images alone. A folder ``work_dirs`` is no class.
+    name and its images alone. A folder ``work_dirs`` is not a class.
 
     Raises:
         ConfigError: if its subfolders are parts of a data set rather than classes, if it has no

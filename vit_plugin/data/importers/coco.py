@@ -14,7 +14,7 @@ from .splits import Split, split_in
 
 
 def is_coco(content: Any) -> bool:
-    """Whether this is the content of a file of COCO with boxes."""
+    """True if this is the content of a file of COCO with boxes."""
     if not isinstance(content, Mapping) or not {'images', 'annotations'} <= content.keys():
         return False
     annotations = content['annotations']

@@ -13,7 +13,7 @@ from .splits import split_in
 
 
 def is_createml(content: Any) -> bool:
-    """Whether this is the content of a file of CreateML."""
+    """True if this is the content of a file of CreateML."""
     first = content[0] if isinstance(content, list) and content else None
     return (
         isinstance(first, Mapping)

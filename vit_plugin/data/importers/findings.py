@@ -55,7 +55,7 @@ class Findings:
             what: what is wrong, in the plural: ``'boxes lie outside of their image'``.
             remedy: what to do: ``'correct them'``.
             example: where, and the value.
-            stray: whether a few in many are an accident, which is said and is no error.
+            stray: whether a few in many are an accident, which is said and is not an error.
         """
         self.wrong.setdefault((what, remedy), Kind(stray)).add(example)
 

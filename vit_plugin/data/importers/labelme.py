@@ -16,7 +16,7 @@ CORNERS = 32  # of the outline of a circle
 
 
 def is_labelme(content: Any) -> bool:
-    """Whether this is the content of a file of LabelMe."""
+    """True if this is the content of a file of LabelMe."""
     return isinstance(content, Mapping) and isinstance(content.get('shapes'), list)
 
 

@@ -142,7 +142,7 @@ class Listing:
         return ''.join(f'{line}\n' for line in lines)
 
     def as_json(self, part: Sequence[Photo]) -> str:
-        """Photographs as MMEngine's JSON: for several classes, and for paths that are no UTF-8."""
+        """Photographs as MMEngine's JSON: for several classes, and for paths that are not UTF-8."""
         numbers = {name: number for number, name in enumerate(self.classes)}
         rows: list[dict[str, Any]] = []
         for photo in part:
@@ -156,12 +156,12 @@ class Listing:
 
 
 def is_encodable(text: str) -> bool:
-    """Whether a name is UTF-8, so that a text file can hold it."""
+    """True if a name is UTF-8, so that a text file can hold it."""
     return not any('\ud800' <= letter <= '\udfff' for letter in text)
 
 
 def readable(name: str) -> str:
-    """A name from a disk as text: composed letters, and Latin-1 where it is no UTF-8."""
+    """A name from a disk as text: composed letters, and Latin-1 where it is not UTF-8."""
     text = name if is_encodable(name) else os.fsencode(name).decode('cp1252', errors='replace')
     return unicodedata.normalize('NFC', text)
 

@@ -80,7 +80,7 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
 
     Raises:
         ConfigError: if there are no such folders, if a mask has another size than its image as it
-            is seen, or values that are no classes, or if there are no images to train on or to
+            is seen, or values that are not classes, or if there are no images to train on or to
             validate.
     """
     findings = Findings(skip_invalid)

@@ -144,13 +144,13 @@ def _numbers(values: list[int], names: list[str], findings: Findings) -> MaskVal
 
 
 def _are_greys(values: list[int]) -> bool:
-    """Whether few values are far apart, so that they are greys or colours, of which 255 is one."""
+    """True if few values are far apart, so that they are greys or colours, of which 255 is one."""
     others = [value for value in values if value != NOT_LABELLED]
     return len(values) <= FEW and (len(others) < 2 or max(others) >= GREY)
 
 
 def _are_smoothed(counts: Counter[int]) -> bool:
-    """Whether many values have gaps between them, or are the few pixels between two greys."""
+    """True if many values have gaps between them, or are the few pixels between two greys."""
     largest, total = max(counts), sum(counts.values())
     two = sum(count for _, count in counts.most_common(2))
     return largest > 2 * len(counts) or (largest >= GREY and two > MAINLY * total)

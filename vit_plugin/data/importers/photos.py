@@ -16,7 +16,7 @@ from .findings import Findings
 from .instances import Instance
 from .splits import Split, split_of
 
-RUNS = 'work_dirs'  # the folder of all runs, which is no part of the data
+RUNS = 'work_dirs'  # the folder of all runs, which is not part of the data
 MOST_HEADERS = 100_000  # images whose header is read where nothing but their size is asked
 
 
@@ -93,7 +93,7 @@ class Tree:
 
     Args:
         folder: the folder of the data. If all of it is one folder, as where an archive was
-            unpacked, that is taken. Earlier runs in ``work_dirs`` are no part of it.
+            unpacked, that is taken. Earlier runs in ``work_dirs`` are not part of it.
 
     Attributes:
         folder: the folder.

@@ -46,7 +46,7 @@ def find_names(tree: Tree) -> tuple[Path, list[str]] | None:
     """The file with the names of the classes, and the names, or None.
 
     Raises:
-        ConfigError: if the names in a YAML file are no list.
+        ConfigError: if the names in a YAML file are not a list.
     """
     settings = find_settings(tree)
     if settings:

@@ -132,7 +132,7 @@ class _Writer(HuggingFaceStorageWriter):
         if is_coordinator:  # no rank writes before all have been here
             if self._folder.is_file() or self._folder.is_symlink():
                 raise ConfigError(
-                    f'{str(self._folder)!r} cannot be written, since it is no folder; remove it.'
+                    f'{str(self._folder)!r} cannot be written, since it is not a folder; remove it.'
                 )
             shutil.rmtree(self._partial, ignore_errors=True)
             self._partial.mkdir(parents=True, exist_ok=True)

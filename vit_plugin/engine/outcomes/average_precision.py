@@ -33,7 +33,7 @@ class AveragePrecision:
     Attributes:
         average_precision: AP, AP50 and AP75 of each class in per cent, NaN without objects, of
             shape (classes, 3).
-        objects: number of objects of each class that are no crowd, of shape (classes,).
+        objects: number of objects of each class that are not crowds, of shape (classes,).
         best_score: the score with the highest F1, as the mean of the classes.
     """
 

@@ -27,7 +27,7 @@ class InstanceOutcomes(Outcomes):
     matrix and the pictures is where F1 is highest. The error of an image is 100 - F1 there.
     """
 
-    dear, error, per_image = True, 'F1 of the image', 2
+    expensive, error, per_image = True, 'F1 of the image', 2
 
     def __init__(self, classes: Sequence[str], size: int) -> None:
         super().__init__(classes, size)

@@ -24,9 +24,8 @@ class Outcomes(ABC):
         size: number of images of the validation.
     """
 
-    dear: ClassVar[bool] = (
-        False  # whether scores take long, so that they are found at the end of the run alone
-    )
+    # True if scores take long, so that they are found at the end of the run alone.
+    expensive: ClassVar[bool] = False
     per_image: ClassVar[int] = 1  # panels
     error: ClassVar[str]  # what images are ranked by
 
@@ -42,7 +41,7 @@ class Outcomes(ABC):
     @classmethod
     @abstractmethod
     def has(cls, sample: Any) -> bool:
-        """Whether a data sample has what is true and predicted in this task."""
+        """True if a data sample has what is true and predicted in this task."""
 
     @abstractmethod
     def add(self, position: int, sample: Any) -> None:

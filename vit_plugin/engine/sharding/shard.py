@@ -92,7 +92,7 @@ def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
 
 
 def is_sharded(module: nn.Module) -> bool:
-    """Whether a module is one that ``fully_shard`` was called with."""
+    """True if a module is one that ``fully_shard`` was called with."""
     return isinstance(module, getattr(fsdp, 'FSDPModule', ()))
 
 
@@ -177,7 +177,7 @@ def _padding(shape: torch.Size, ranks: int) -> int:
 
 
 def _is_costly(shape: torch.Size, shapes: dict[str, torch.Size], ranks: int) -> bool:
-    """Whether a parameter's padding is more than a rank's share of the model."""
+    """True if a parameter's padding is more than a rank's share of the model."""
     return _padding(shape, ranks) * ranks > sum(each.numel() for each in shapes.values())
 
 

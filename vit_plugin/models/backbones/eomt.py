@@ -44,8 +44,8 @@ class EoMT(VisionTransformer):
         for name in ('out_indices', 'out_type'):
             if name in kwargs:
                 raise ConfigError(
-                    f'EoMT: {name} is no option, since the outputs are classes and masks; leave '
-                    'it out.'
+                    f'EoMT: {name} is not an option, since the outputs are classes and masks; '
+                    'leave it out.'
                 )
         super().__init__(**kwargs, out_type='raw')
         if num_blocks > self.num_layers:

@@ -101,7 +101,8 @@ class PMT(VisionTransformer):
     ) -> None:
         if 'out_type' in kwargs:
             raise ConfigError(
-                'PMT: out_type is no option, since the outputs are classes and masks; leave it out.'
+                'PMT: out_type is not an option, since the outputs are classes and masks; '
+                'leave it out.'
             )
         number = parse_arch(kwargs.get('arch', 'B/16')).num_layers
         groups = sorted({max(i * number // 4, 1) - 1 for i in range(1, 5)})

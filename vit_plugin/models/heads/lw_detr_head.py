@@ -94,7 +94,7 @@ class IoUAwareBCELoss(QualityFocalLoss):
     ) -> Tensor:
         """Logits (N, C), classes (N,) and overlaps (N,) -> the sum divided by ``avg_factor``.
 
-        Class C is no object.
+        Class C is not an object.
         """
         labels, overlaps = target
         scores = pred.sigmoid()

@@ -11,7 +11,7 @@ Result = TypeVar('Result')
 Recompute = bool | Literal['selective']
 
 aten = torch.ops.aten
-# What is dear to compute and small to keep: the results of products, convolutions and attention.
+# Expensive to compute and small to keep: the results of products, convolutions and attention.
 KEPT = [
     aten.mm.default,
     aten.addmm.default,

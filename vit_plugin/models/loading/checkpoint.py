@@ -136,7 +136,7 @@ def load_trained(
 
     Raises:
         ConfigError: if a tensor of the model is missing in the checkpoint or has another shape
-            there, if a value is infinite or NaN, or if the facts are no dict.
+            there, if a value is infinite or NaN, or if the facts are not a dict.
     """
     facts = content = read_complete(checkpoint) if content is None else content
     for name in ('meta', 'dataset_meta'):

@@ -27,7 +27,7 @@ class LoadableModule(BaseModule):
         arch: the backbone's.
 
     Raises:
-        ConfigError: if there is ``checkpoint=True``, and ``arch`` is no timm name.
+        ConfigError: if there is ``checkpoint=True``, and ``arch`` is not a timm name.
     """
 
     init_cfg: Any

@@ -11,7 +11,7 @@ TOLERANCE = 1e-2  # tables may be in bfloat16. Those of other frequencies differ
 
 
 def agrees(backbone: nn.Module, key: str, value: Tensor) -> bool:
-    """Whether the model computes this table of a checkpoint.
+    """True if the model computes this table of a checkpoint.
 
     A table of coordinates is of a square grid, or of the model's. If it is of another grid, the
     model computes what it would on that grid.

@@ -134,7 +134,7 @@ class Stem(BaseModule):
 
     @property
     def varies(self) -> bool:
-        """Whether the stride is another one for each batch in training."""
+        """True if the stride is another one for each batch in training."""
         return False
 
     @property
