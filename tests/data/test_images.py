@@ -100,7 +100,7 @@ def test_arguments_that_no_backend_takes_are_refused_at_once(kind, options):
 
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / 'pipe.png')
-    with pytest.raises(ConfigError, match='pipe.png.*no regular file'):
+    with pytest.raises(ConfigError, match='pipe.png.*not a regular file'):
         LoadImage().load(str(tmp_path / 'pipe.png'))
 
 

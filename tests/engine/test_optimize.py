@@ -8,7 +8,7 @@ from vit_plugin.engine import OptimizeHook
 from vit_plugin.engine.optimize import use_passes
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.layers import StdConv2d
-from vit_plugin.passes import onednn
+from vit_plugin.passes import onednn, processor
 from vit_plugin.passes.fold import Folded
 from vit_plugin.passes.onednn import OneDnnMlp
 
@@ -28,13 +28,14 @@ def is_folded(model: nn.Module) -> bool:
     )
 
 
-def test_a_test_is_optimised_and_all_is_undone(tiny_hybrid):
+@pytest.mark.parametrize(('instructions', 'fuses'), [('AVX2', False), ('AVX-512', True)])
+def test_a_test_is_optimised_and_all_is_undone(tiny_hybrid, monkeypatch, instructions, fuses):
+    monkeypatch.setattr(processor, 'instruction_set', lambda: instructions)
     runner, hook = Part(VisionTransformer(**tiny_hybrid)), OptimizeHook()
     hook.before_test(runner)
     assert is_folded(runner.model)
-    assert (
-        any(type(module) is OneDnnMlp for module in runner.model.modules()) == onednn.is_available()
-    )
+    fused = any(type(module) is OneDnnMlp for module in runner.model.modules())
+    assert fused == (fuses and onednn.is_available())
     hook.after_test(runner)
     assert not is_folded(runner.model)
     assert not any(type(module) is OneDnnMlp for module in runner.model.modules())
