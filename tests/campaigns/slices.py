@@ -139,9 +139,7 @@ def main() -> None:
     run('train', '--data', folder / 'tiles', *task, '--cfg-options', 'train_cfg.val_interval=14')
     for name, flags in (('without', ()), ('with', ('--slices', SMALL[0], '--batch-size', 8))):
         target = folder / f'{name}.json'
-        run(
-            'infer', folder / 'run', folder / 'large', *flags, '--score-thr', 0.01, '--json', target
-        )
+        run('infer', folder / 'run', folder / 'large', *flags, '--score-thr', 0.01, '--out', target)
         print(f'{name} slices: {score(truth, target)}', flush=True)
 
 
