@@ -166,7 +166,7 @@ def train(row: Row, steps: int, sharded: bool) -> dict[str, Tensor]:
         ),
     )
     wrapper.initialize_count_status(model, 0, steps)
-    wrapper.defers_grad_norm = True
+    wrapper.begin()
     part, hook = Part(model, steps), EMAHook(momentum=0.1)
     if row.ema:
         hook.before_run(part)
@@ -187,7 +187,8 @@ def train(row: Row, steps: int, sharded: bool) -> dict[str, Tensor]:
             wrapper,
         )
         losses.append(outputs['loss'].detach().clone())
-        norms.append(torch.zeros(()) if wrapper.grad_norm is None else wrapper.grad_norm)
+        norm = wrapper.last_update.grad_norm
+        norms.append(torch.zeros(()) if norm is None else norm)
         if row.ema:
             hook.after_train_iter(part, part.iter)
     losses = torch.stack(losses)

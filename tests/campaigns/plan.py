@@ -128,7 +128,7 @@ def _train(case: Case, rank: int, folder: str) -> None:
             else MMDistributedDataParallel(model, broadcast_buffers=False)
         )
         wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
-        wrapper.defers_grad_norm = True
+        wrapper.begin()
         for step in range(3):
             if step < 2:
                 _step(model, wrapper, case)

@@ -8,7 +8,6 @@ from .checkpoints.hook import CheckpointHook
 from .exact.randomness import SeedHook
 from .faults.preemption import PreemptionHook
 from .faults.unreadable import UnreadableHook
-from .losses import RuntimeInfoHook
 from .mask_annealing import MaskAnnealingHook
 from .optim.amp import AmpOptimWrapper
 from .optim.layer_decay import LayerDecayOptimWrapperConstructor
@@ -19,6 +18,7 @@ from .pictures import PicturesHook
 from .progress import ProgressHook
 from .report import ReportHook
 from .runner import Runner
+from .runtime_info import RuntimeInfoHook
 from .sharding import EMAHook
 from .throughput import ThroughputHook
 

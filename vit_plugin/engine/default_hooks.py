@@ -7,7 +7,7 @@ from mmengine.hooks import CheckpointHook as EagerCheckpointHook
 
 from .checkpoints.hook import CheckpointHook
 from .faults.preemption import PreemptionHook
-from .losses import RuntimeInfoHook
+from .runtime_info import RuntimeInfoHook
 
 # Each may be changed or left out as default_hooks.NAME in a config.
 OURS = {'runtime_info': RuntimeInfoHook, 'checkpoint': CheckpointHook, 'preemption': PreemptionHook}

@@ -13,10 +13,12 @@ from mmengine.runner import Runner
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
 
+from .step import BaseOptimWrapper
+
 NEVER = 2**62  # a step that no run reaches
 
 
-class Step(NamedTuple):
+class RecordedStep(NamedTuple):
     """Facts about a step: its number from 1, its losses, and the files of its batch."""
 
     number: int
@@ -36,10 +38,27 @@ class NonFinitePolicy:
         self.skipped_in_a_row = 0
 
     def begin(self, runner: Runner) -> None:
-        self.skipped_in_a_row = 0
-        runner.optim_wrapper.skips_non_finite = self._action == 'skip'
+        """Tell the optimizer wrapper before a training.
 
-    def check(self, runner: Runner, steps: list[Step], together: bool) -> None:
+        Raises:
+            ConfigError: if steps are to be skipped by a wrapper that cannot.
+        """
+        self.skipped_in_a_row = 0
+        wrapper, skips = runner.optim_wrapper, self._action == 'skip'
+        if isinstance(wrapper, BaseOptimWrapper):
+            wrapper.begin(skips_non_finite=skips)
+        elif skips:
+            raise ConfigError(
+                "default_hooks.runtime_info.non_finite='skip' needs an optimizer wrapper of this "
+                f'package, and {type(wrapper).__name__} is none: give '
+                "optim_wrapper.type='vit_plugin.OptimWrapper' or 'vit_plugin.AmpOptimWrapper'."
+            )
+
+    def take(self) -> None:
+        """Note a step that was not skipped."""
+        self.skipped_in_a_row = 0
+
+    def check(self, runner: Runner, steps: list[RecordedStep], together: bool) -> None:
         """Raise a ``ConfigError`` if a loss of these steps is not finite.
 
         If all processes call it, the losses of all count, otherwise only those of this process.
@@ -56,7 +75,7 @@ class NonFinitePolicy:
             first = int(earliest)
         if first == NEVER:
             return
-        step = next((step for step in steps if step.number == first), Step(first, {}, []))
+        step = next((step for step in steps if step.number == first), RecordedStep(first, {}, []))
         path = write_report(runner, step, together)
         loss = step.values.get('loss', math.nan)
         loss = next(
@@ -73,7 +92,7 @@ class NonFinitePolicy:
             'continues.'
         )
 
-    def skip(self, runner: Runner, step: Step) -> None:
+    def skip(self, runner: Runner, step: RecordedStep) -> None:
         """Count and report a step skipped by all processes.
 
         Too many in a row raise a ``ConfigError``.
@@ -99,7 +118,7 @@ def learning_rates(runner: Runner) -> list[float]:
     return sorted({rate for group in runner.optim_wrapper.get_lr().values() for rate in group})
 
 
-def write_report(runner: Runner, step: Step, together: bool) -> str:
+def write_report(runner: Runner, step: RecordedStep, together: bool) -> str:
     """Write a step's losses and files as JSON, for all processes or this one. Return the path."""
     own = dict(
         losses={

@@ -124,7 +124,7 @@ def test_the_plan_is_what_torch_allocates(optimizer, amp, recompute, batch):
         planned_peak = planned.total() - planned['parameters'] - planned['optimizer']
     model = build_classifier(cfg, recompute).train()
     optim_wrapper = build_optim_wrapper(model, cfg.optim_wrapper)
-    optim_wrapper.defers_grad_norm = True
+    optim_wrapper.begin()
 
     def step() -> None:
         images = torch.zeros(batch, 3, 64, 64, dtype=torch.uint8)

@@ -12,7 +12,7 @@ from mmengine.dist import all_gather_object, get_world_size, is_main_process
 from mmengine.hooks import Hook
 from ranks import on_ranks
 
-from vit_plugin.engine.losses import files_of
+from vit_plugin.engine.runtime_info import files_of
 from vit_plugin.weights.folders import read_folder
 
 pytestmark = pytest.mark.filterwarnings('ignore')

@@ -54,12 +54,12 @@ def test_what_the_scale_has_made_infinite_is_left_to_the_scaler(scale, counts):
     model = nn.Linear(1, 1, bias=False)
     before = model.weight.clone()
     wrapper = wrap(model, clip_grad=dict(max_norm=1.0))
-    wrapper.skips_non_finite = True
+    wrapper.begin(skips_non_finite=True)
     wrapper.loss_scaler = torch.amp.GradScaler('cpu', init_scale=scale)  # as on a GPU with float16
     huge = 1e36 if not counts else math.inf
     model.weight.register_hook(lambda grad: grad * huge)
     wrapper.update_params(model(torch.ones(1)).sum())
-    assert wrapper.skipped is counts
+    assert wrapper.last_update.skipped is counts
     assert torch.equal(model.weight, before)
     assert wrapper.loss_scaler.get_scale() == scale / 2
 

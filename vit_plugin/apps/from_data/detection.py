@@ -35,7 +35,7 @@ class Detector(NamedTuple):
     metrics: Sequence[str] = ('bbox',)  # of CocoMetric. The last is what a run is judged by
     with_masks: bool = False
     # Of the small hybrid: steps, optimizer and its learning rate for 4 images. Others take AdamW.
-    steps: int = 1500
+    steps: int = 1000
     optimizer: Callable[[float], dict[str, Any]] = muon
     rate: float = 2e-3
 

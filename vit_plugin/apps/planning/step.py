@@ -97,7 +97,7 @@ class Step:
             self.wrapper = build_optim_wrapper(
                 self.model, planned_optim_wrapper(cfg, layout.device)
             )
-        self.wrapper.defers_grad_norm = True  # no tensor has a value to be read
+        self.wrapper.begin()  # no tensor has a value to be read
         self.wrapper.initialize_count_status(self.model, 0, 1 << 40)
         self.forwards = getattr(self.wrapper, '_accumulative_counts', 1)
         self.amp_dtype = getattr(self.wrapper, 'cast_dtype', None)

@@ -18,8 +18,8 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
 from vit_plugin.registry import HOOKS
 
-from ..optim.wrapper import in_window
 from ..sharding import is_sharded, unwrapped
+from ..step import in_window
 from .folder import check_torch
 
 MARKER = 'last_checkpoint'

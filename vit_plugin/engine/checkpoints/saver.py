@@ -17,7 +17,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import replacing
 
 from ..distributed import PART_OF_TIMEOUT, from_rank_0, missing_ranks, timeout_of
-from ..losses import RuntimeInfoHook
+from ..runtime_info import RuntimeInfoHook
 from ..sharding import is_sharded, unwrapped
 from .folder import write_folder
 from .state import on_cpu, parts_of, state_of

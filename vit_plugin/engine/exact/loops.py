@@ -13,6 +13,8 @@ from torch.utils.data import DataLoader
 from vit_plugin.data.seeded import positioned_sampler_of, seeded_part
 from vit_plugin.errors import ConfigError
 
+from ..step import take_step
+
 # Among MMEngine's runtime information: what a checkpoint keeps, and what a line tells. The line of
 # a validation tells everything whose name begins with "val".
 VALIDATED, VALIDATES = 'last_validated_iter', 'val/iter'
@@ -74,7 +76,8 @@ class EpochBasedTrainLoop(_Resumable, mmengine.runner.EpochBasedTrainLoop):
             )
         if done < length:  # else only the hooks of the epoch's end are left
             for i, batch in enumerate(self._batches(self._epoch, done), done):
-                self.run_iter(i, batch)
+                take_step(self.runner, i, batch)
+                self._iter += 1
         self.runner.call_hook('after_train_epoch')
         self._epoch += 1
 
@@ -110,7 +113,8 @@ class IterBasedTrainLoop(_Resumable, mmengine.runner.IterBasedTrainLoop):
         self.dataloader_iterator = self._endless_batches()
         while self._iter < self._max_iters and not self.stop_training:
             self.runner.model.train()
-            self.run_iter(next(self.dataloader_iterator))
+            take_step(self.runner, self._iter, next(self.dataloader_iterator))
+            self._iter += 1
             self._decide_current_val_interval()
             self._validate()
         self.dataloader_iterator.close()  # and its workers

@@ -21,7 +21,7 @@ from vit_plugin.files.complete import write_text
 from vit_plugin.registry import HOOKS
 
 from ..distributed import PART_OF_TIMEOUT, timeout_of
-from ..optim.wrapper import in_window
+from ..step import in_window
 
 PREEMPTED = 'preempted'
 

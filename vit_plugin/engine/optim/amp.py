@@ -19,7 +19,8 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.passes import processor
 from vit_plugin.registry import OPTIM_WRAPPERS
 
-from .wrapper import KeepsGradNorm, WrapperOptions
+from ..step import BaseOptimWrapper
+from .wrapper import WrapperOptions
 
 DTYPES = {'bfloat16': torch.bfloat16, 'float16': torch.float16}
 
@@ -34,7 +35,7 @@ class ScalerOptions(TypedDict, total=False):
 
 
 @OPTIM_WRAPPERS.register_module()
-class AmpOptimWrapper(KeepsGradNorm, AcceleratorAmpOptimWrapper):
+class AmpOptimWrapper(BaseOptimWrapper, AcceleratorAmpOptimWrapper):
     """MMEngine's ``AmpOptimWrapper`` that also works on a CPU. Only float16 uses loss scaling.
 
     Args:

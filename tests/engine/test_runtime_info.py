@@ -158,3 +158,12 @@ def test_a_loss_of_another_process_keeps_the_weights_from_being_saved(tmp_path, 
     on_ranks(2, tmp_path, train_with_a_bad_batch, str(tmp_path / 'work'))
     assert not list((tmp_path / 'work').glob('iter_*'))
     assert not (tmp_path / 'work' / 'last_checkpoint').exists()
+
+
+def test_only_our_wrappers_skip_steps(digits_config):
+    digits_config.default_hooks.runtime_info.non_finite = 'skip'
+    digits_config.optim_wrapper.type = 'mmengine.OptimWrapper'
+    with pytest.raises(
+        ConfigError, match=r"needs an optimizer wrapper .*'vit_plugin.OptimWrapper'"
+    ):
+        Runner.from_cfg(digits_config).train()

@@ -20,12 +20,11 @@ def test_a_norm_is_recorded_once_when_gradients_are_accumulated():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     wrapper = OptimWrapper(optimizer, accumulative_counts=2, clip_grad=dict(max_norm=1))
     wrapper.initialize_count_status(model, 0, 4)
-    wrapper.defers_grad_norm = True  # as the hook sets it
+    wrapper.begin()
     norms = []
     for _ in range(4):
         wrapper.update_params(model(torch.ones(2)).sum())
-        norms.append(wrapper.grad_norm is not None)
-        wrapper.grad_norm = None
+        norms.append(wrapper.last_update.grad_norm is not None)
     assert norms == [False, True, False, True]
 
 
@@ -47,11 +46,11 @@ def test_without_the_hook_a_norm_is_recorded_as_mmengine_does():
 def test_a_step_with_a_loss_that_is_not_finite_is_left_out(losses, stepped):
     model = torch.nn.Linear(2, 1)
     wrapper = OptimWrapper(torch.optim.AdamW(model.parameters(), lr=0.1))
-    wrapper.skips_non_finite = True
+    wrapper.begin(skips_non_finite=True)
     for loss, steps in zip(losses, stepped, strict=True):
         before = model.weight.clone()
         wrapper.update_params(model(torch.ones(2)).sum() * loss)
-        assert wrapper.skipped is not steps
+        assert wrapper.last_update.skipped is not steps
         assert torch.equal(model.weight, before) is not steps
         assert model.weight.isfinite().all()
 
@@ -59,11 +58,11 @@ def test_a_step_with_a_loss_that_is_not_finite_is_left_out(losses, stepped):
 def test_a_norm_that_is_not_finite_counts_too():
     model = torch.nn.Linear(2, 1)
     wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1), clip_grad=dict(max_norm=1))
-    wrapper.skips_non_finite = True
+    wrapper.begin(skips_non_finite=True)
     before = model.weight.clone()
     model.weight.register_hook(lambda grad: grad * nan)
     wrapper.update_params(model(torch.ones(2)).sum())
-    assert wrapper.skipped
+    assert wrapper.last_update.skipped
     assert torch.equal(model.weight, before)
 
 
@@ -71,7 +70,7 @@ def test_what_was_accumulated_is_left_out_with_the_step():
     model = torch.nn.Linear(2, 1)
     wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1), accumulative_counts=2)
     wrapper.initialize_count_status(model, 0, 4)
-    wrapper.skips_non_finite = True
+    wrapper.begin(skips_non_finite=True)
     before = model.weight.clone()
     for loss in (1.0, nan):
         wrapper.update_params(model(torch.ones(2)).sum() * loss)
@@ -87,12 +86,12 @@ def one_rank_fails(folder: Path) -> None:
     model = torch.nn.Linear(2, 1)
     parallel = torch.nn.parallel.DistributedDataParallel(model)
     wrapper = OptimWrapper(torch.optim.SGD(model.parameters(), lr=0.1))
-    wrapper.skips_non_finite = True
+    wrapper.begin(skips_non_finite=True)
     skipped = []
     for step in range(3):
         loss = parallel(torch.ones(2)).sum()
         wrapper.update_params(loss * nan if (step, dist.get_rank()) == (1, 1) else loss)
-        skipped.append(wrapper.skipped)
+        skipped.append(wrapper.last_update.skipped)
     torch.save((skipped, model.state_dict()), folder / f'{dist.get_rank()}.pt')
 
 
@@ -136,15 +135,14 @@ def test_the_norm_of_sharded_gradients_is_a_plain_number(defers, tiny):
         wrapper = OptimWrapper(
             torch.optim.SGD(model.parameters(), lr=0.1), clip_grad=dict(max_norm=1)
         )
-        wrapper.message_hub, wrapper.defers_grad_norm = (
-            MessageHub.get_instance(f'sharded_{defers}'),
-            defers,
-        )
+        wrapper.message_hub = MessageHub.get_instance(f'sharded_{defers}')
+        if defers:
+            wrapper.begin()
         for parameter in model.parameters():
             parameter.grad = torch.ones_like(parameter)
         wrapper.step()
     if defers:
-        assert type(wrapper.grad_norm) is torch.Tensor
+        assert type(wrapper.last_update.grad_norm) is torch.Tensor
     else:
         assert wrapper.message_hub.get_scalar('train/grad_norm').current() > 0
 

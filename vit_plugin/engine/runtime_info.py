@@ -12,7 +12,8 @@ from torch import Tensor
 from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.registry import HOOKS
 
-from .non_finite import NonFinitePolicy, Step
+from .non_finite import NonFinitePolicy, RecordedStep
+from .step import Update
 
 
 @HOOKS.register_module()
@@ -38,7 +39,7 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
         self, non_finite: Literal['stop', 'skip', 'ignore'] = 'stop', max_skipped: PositiveInt = 10
     ) -> None:
         self._policy = NonFinitePolicy(non_finite, max_skipped)
-        self._pending: list[Step] = []
+        self._pending: list[RecordedStep] = []
 
     def before_train(self, runner: Runner) -> None:
         super().before_train(runner)
@@ -46,7 +47,6 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
             (hook.interval for hook in runner.hooks if isinstance(hook, LoggerHook)), default=1
         )
         self._pending = []
-        runner.optim_wrapper.defers_grad_norm = True
         self._policy.begin(runner)
 
     def after_train_iter(
@@ -57,17 +57,18 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
         outputs: Mapping[str, Any] | None = None,
     ) -> None:
         wrapper, values = runner.optim_wrapper, dict(outputs or {})
-        if getattr(wrapper, 'grad_norm', None) is not None:
-            values[wrapper.grad_name], wrapper.grad_norm = wrapper.grad_norm, None
+        update = getattr(wrapper, 'last_update', Update())
+        if update.grad_norm is not None:
+            values[wrapper.grad_name] = update.grad_norm
         values = {
             name: value.detach() if isinstance(value, Tensor) else value
             for name, value in values.items()
         }
-        step = Step(runner.iter + 1, values, files_of(data_batch))
-        if getattr(wrapper, 'skipped', False):
+        step = RecordedStep(runner.iter + 1, values, files_of(data_batch))
+        if update.skipped:
             self._policy.skip(runner, *read([step]))
         else:
-            self._policy.skipped_in_a_row = 0
+            self._policy.take()
             self._pending.append(step)
         logged = self.every_n_inner_iters(batch_idx, self._interval)
         if (
@@ -100,7 +101,7 @@ class RuntimeInfoHook(EagerRuntimeInfoHook):
         self._policy.check(runner, steps, together)
 
 
-def read(steps: list[Step]) -> list[Step]:
+def read(steps: list[RecordedStep]) -> list[RecordedStep]:
     """The steps with numbers in place of one-element tensors, read from the device together."""
     tensors = [
         value.reshape(()).float()
