@@ -1,7 +1,7 @@
 """What a pyramid costs: ViT-Adapter beside ViTDet and beside a plain ViT with SimpleFPN, in one
 run.
 
-    python tests/campaigns/adapter.py [--arch B/16] [--size 1024] [--rounds 3] [--threads 2] \
+    python tests/campaigns adapter [--arch B/16] [--size 1024] [--rounds 3] [--threads 2] \
         [--only adapter ...]
 
 Every model gives maps of 256 channels at strides 4 to 64. The adapters have MMDetection's FPN after

@@ -1,7 +1,7 @@
 """How long a save stops training, and how much memory of the host it takes: ViT-B/16 with AdamW,
 1.03 GB of state.
 
-    python tests/campaigns/background_save.py [--rounds 5] [--arch B/16]
+    python tests/campaigns background_save [--rounds 5] [--arch B/16]
 
 In each round the same state is saved by MMEngine's own method, by ours in a file, in a folder, and
 in a folder in the background, which four steps of training follow at once. Each background

@@ -1,6 +1,6 @@
 """Damage checkpoints in every way: they are read rightly or rejected in a sentence. No code runs.
 
-    python tests/campaigns/corruption.py [--every 1]
+    python tests/campaigns corruption [--every 1]
 
 Of a folder, the checkpoint before is taken. Files of one tensor each are damaged too, and counted
 in a table.

@@ -1,7 +1,7 @@
 """A rank of a run is stopped (SIGSTOP) or killed (SIGKILL): how soon it ends, what it says, what is
 left.
 
-    python tests/campaigns/dead_rank.py [--rounds 1] [--timeout 10] [--ranks 2] [--sharded]
+    python tests/campaigns dead_rank [--rounds 1] [--timeout 10] [--ranks 2] [--sharded]
 
 Each round stops and kills rank 0 and rank 1 of a run on gloo, with two data workers each, under
 torchrun, whose grace is 30 s, and under a stand-in for ``srun --kill-on-bad-exit``. A round takes

@@ -1,9 +1,9 @@
 """The data that the defaults of ``vit-plugin train --data`` are judged by (docs/results.md).
 
-    python tests/campaigns/defaults.py scenes scenes
-    python tests/campaigns/defaults.py few cifar10-jpeg few
-    python tests/campaigns/defaults.py coco BCCD cells
-    python tests/campaigns/defaults.py instances objects
+    python tests/campaigns defaults scenes scenes
+    python tests/campaigns defaults few cifar10-jpeg few
+    python tests/campaigns defaults coco BCCD cells
+    python tests/campaigns defaults instances objects
 
 ``scenes`` draws shapes and lines on parts of scikit-learn's photographs, with masks, and
 ``instances`` the same with the visible part of each shape in COCO's run lengths. ``few`` takes 60
@@ -12,11 +12,11 @@ writes Pascal VOC as COCO, with the lists of its parts.
 """
 
 import argparse
-import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
+from coco_file import CocoFile
 from PIL import Image, ImageDraw
 from sklearn.datasets import load_sample_images
 
@@ -79,34 +79,23 @@ def write_scenes(folder: Path, train: int = 240, val: int = 80) -> None:
 def write_instances(folder: Path, train: int = 240, val: int = 80) -> None:
     from pycocotools import mask as run_lengths
 
-    (folder / 'annotations').mkdir(parents=True)
     for part, count in (('train', train), ('val', val)):
-        (folder / part).mkdir()
-        random = np.random.default_rng([part == 'val', 43])
-        images: list[dict] = []
-        annotations: list[dict] = []
+        (folder / part).mkdir(parents=True)
+        random, coco = np.random.default_rng([part == 'val', 43]), CocoFile(SHAPES[1:])
         for i in range(count):
             image, mask, numbers = scene(random, part == 'val')
             image.save(folder / f'{part}/{i:03}.png')
-            images.append(dict(id=i, file_name=f'{i:03}.png', width=WIDTH, height=HEIGHT))
+            coco.add_image(f'{i:03}.png', WIDTH, HEIGHT)
             for number in np.unique(numbers[numbers > 0]).tolist():
                 drawn = np.asfortranarray(numbers == number, np.uint8)
                 rows = run_lengths.encode(drawn)
-                annotations.append(
-                    dict(
-                        id=len(annotations),
-                        image_id=i,
-                        category_id=int(mask[numbers == number][0]),
-                        iscrowd=0,
-                        bbox=run_lengths.toBbox(rows).tolist(),
-                        area=int(drawn.sum()),
-                        segmentation=dict(size=rows['size'], counts=rows['counts'].decode()),
-                    )
+                coco.add(
+                    int(mask[numbers == number][0]) - 1,
+                    run_lengths.toBbox(rows).tolist(),
+                    area=int(drawn.sum()),
+                    segmentation=dict(size=rows['size'], counts=rows['counts'].decode()),
                 )
-        categories = [dict(id=i, name=name) for i, name in enumerate(SHAPES) if i]
-        (folder / f'annotations/instances_{part}.json').write_text(
-            json.dumps(dict(images=images, annotations=annotations, categories=categories))
-        )
+        coco.write(folder / f'annotations/instances_{part}.json')
 
 
 def write_few(source: Path, folder: Path, seed: int) -> None:
@@ -142,7 +131,7 @@ def write_coco(source: Path, folder: Path, hold_out: bool) -> None:
     if hold_out:
         lists['val'] = lists['train'][4::5]
         lists['train'] = sorted(set(lists['train']) - set(lists['val']))
-    (folder / 'annotations').mkdir(parents=True)
+    folder.mkdir(parents=True)
     (folder / 'images').symlink_to((source / 'JPEGImages').resolve())
     roots = {
         part: [ET.parse(source / f'Annotations/{name}.xml').getroot() for name in names]
@@ -152,38 +141,18 @@ def write_coco(source: Path, folder: Path, hold_out: bool) -> None:
         {found.text for root in roots['train'] for found in root.iterfind('object/name')}
     )
     for part, names in lists.items():
-        images, annotations = [], []
-        for i, (name, root) in enumerate(zip(names, roots[part], strict=True), 1):
+        coco = CocoFile(classes)
+        for name, root in zip(names, roots[part], strict=True):
             size = {side: int(root.findtext(f'size/{side}')) for side in ('width', 'height')}
-            images.append(dict(id=i, file_name=f'{name}.jpg', **size))
+            coco.add_image(f'{name}.jpg', **size)
             for found in root.iterfind('object'):
                 left, top, right, bottom = (
                     int(float(found.findtext(f'bndbox/{corner}'))) - 1
                     for corner in ('xmin', 'ymin', 'xmax', 'ymax')
                 )
-                box = [left, top, right - left, bottom - top]
-                annotations.append(
-                    dict(
-                        id=len(annotations) + 1,
-                        image_id=i,
-                        category_id=classes.index(found.findtext('name')) + 1,
-                        bbox=box,
-                        area=box[2] * box[3],
-                        iscrowd=0,
-                    )
-                )
-        categories = [dict(id=i, name=name) for i, name in enumerate(classes, 1)]
-        (folder / f'annotations/instances_{part}.json').write_text(
-            json.dumps(
-                dict(
-                    info={},
-                    licenses=[],
-                    images=images,
-                    annotations=annotations,
-                    categories=categories,
-                )
-            )
-        )
+                label = classes.index(found.findtext('name'))
+                coco.add(label, [left, top, right - left, bottom - top])
+        coco.write(folder / f'annotations/instances_{part}.json')
 
 
 def main() -> None:

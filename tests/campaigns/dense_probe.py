@@ -1,7 +1,7 @@
 """The dense probe on 12 models of timm and four depths of each, on made scenes: the tables, and the
 time they take.
 
-    python tests/campaigns/dense_probe.py [--weights] [--images 100] [--threads 1]
+    python tests/campaigns dense_probe [--weights] [--images 100] [--threads 1]
 
 A scene has two to five bright digits on a dark part of a photograph, both of scikit-learn. The
 validation has digits, and halves of the photographs, that do not occur in the training. Without

@@ -1,6 +1,6 @@
 """Downloads of weights from servers that stall, lie, cut and loop: what becomes of each.
 
-    python tests/campaigns/downloads.py
+    python tests/campaigns downloads
 
 Takes a quarter of a minute. Each case is right, or one sentence; nothing is a traceback, hangs or
 is lost.

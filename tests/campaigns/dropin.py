@@ -6,7 +6,7 @@ changes. Both are built whole on the meta device, where the numbers of their par
 equal. Then both are built with their first two blocks, at full width. Ours loads MMPretrain's state
 dict, in float64, and the outputs are compared on images of the native size and of another one.
 
-    python tests/campaigns/dropin.py [--configs 'deit*/*'] [--out dropin.md]
+    python tests/campaigns dropin [--configs 'deit*/*'] [--out dropin.md]
 
 Prints a row for each backbone: the largest difference relative to the largest value, or rejected
 with the reason. Ends with the numbers for each folder of configs, and with status 1 if anything is

@@ -1,6 +1,6 @@
 """EoMT beside ViT-Adapter with Mask2Former, the segmentors of B/16 on the same images, in one run.
 
-    python tests/campaigns/eomt.py [--arch B/16] [--size 512] [--rounds 3] [--threads 1]
+    python tests/campaigns eomt [--arch B/16] [--size 512] [--rounds 3] [--threads 1]
 
 For each it prints parameters, and for a prediction and a training step (losses, backward pass,
 AdamW) on one image the peak of memory and the median time; then the ratios. About 10 minutes on one

@@ -1,6 +1,6 @@
 """A run that is stopped after any iteration and resumed ends bit-identical to one that is not.
 
-    python tests/campaigns/exactness.py [--workers 0 2 3] [--stops 1 2 ... 12]
+    python tests/campaigns exactness [--workers 0 2 3] [--stops 1 2 ... 12]
 
 For both loops, and for a wider model, each number of data workers and each iteration of the tiny
 run (augmentation, mixup, dropout, drop path, EMA, clipping, schedules, a best checkpoint): all of

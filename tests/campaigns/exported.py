@@ -1,6 +1,6 @@
 """How fast exported detectors and segmentors are in onnxruntime, next to the same models in torch.
 
-    python tests/campaigns/exported.py [--rounds 7] [--only RECIPE ...]
+    python tests/campaigns exported [--rounds 7] [--only RECIPE ...]
 
 One image and one thread; random weights. Prints milliseconds and their ratio, medians over the
 rounds. 15 minutes.

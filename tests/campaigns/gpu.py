@@ -1,7 +1,7 @@
 """The day that a GPU is lent: what only a device can show, in parts of at most ten minutes, in
 order of worth.
 
-    python tests/campaigns/gpu.py [PART ...] [--out FOLDER] [--data FOLDER] [--tiny]
+    python tests/campaigns gpu [PART ...] [--out FOLDER] [--data FOLDER] [--tiny]
 
 Each part prints its table for docs/benchmarks.md. A part that is not done in time is ended by
 SIGTERM; a training then saves, and the same call resumes it. ``--tiny`` tries every part with tiny

@@ -1,7 +1,7 @@
 """Try every registered class in every place of a checkpoint's config, with files and URLs that
 leave a mark.
 
-    python tests/campaigns/hostile_configs.py [--minutes 5]
+    python tests/campaigns hostile_configs [--minutes 5]
 
 Each class of the frameworks' registries is put into each place of a small classifier's config.
 Where the door admits it, the checkpoint is loaded and asked about an image that is a pickle too, or

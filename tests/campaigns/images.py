@@ -1,6 +1,6 @@
 """Image files of every kind through every reader of our recipes: what becomes of each.
 
-    python tests/campaigns/images.py
+    python tests/campaigns images
 
 Takes seconds. With our readers each file is right, or one sentence that names it. MMCV's own reader
 is shown beside them, since the recipes' test pipelines have it: the hosts' inferencers look for it

@@ -1,9 +1,9 @@
 """Trainings that are killed at random moments, and started again until they end, beside undisturbed
 ones.
 
-    python tests/campaigns/kills.py --rounds 100 --kind kill
-    python tests/campaigns/kills.py --rounds 30 --kind term
-    python tests/campaigns/kills.py --rounds 10 --kind usr1
+    python tests/campaigns kills --rounds 100 --kind kill
+    python tests/campaigns kills --rounds 30 --kind term
+    python tests/campaigns kills --rounds 10 --kind usr1
 
 Each round trains the tiny run through ``tools/train.py --resume``, as a user would: one process,
 DDP and FSDP2 with two processes in turn, by epoch and by iteration, with 0, 2 and 3 data workers.

@@ -1,8 +1,8 @@
 """Install, train and test the package on every Python, with both framework lines and the oldest and
 newest versions.
 
-    python tests/campaigns/matrix.py --pythons ~/.pyenv/versions --uv      # all of it
-    python tests/campaigns/matrix.py --pythons ~/.pyenv/versions \
+    python tests/campaigns matrix --pythons ~/.pyenv/versions --uv      # all of it
+    python tests/campaigns matrix --pythons ~/.pyenv/versions \
         --only 3.13-onedl-newest 3.12-openmmlab
 
 Each row has a virtual environment of its own, which is deleted afterwards (6 GB while it is there),

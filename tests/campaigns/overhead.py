@@ -1,6 +1,6 @@
 """What this package's runner costs a plain run: the time of a step beside MMEngine's runner.
 
-    python tests/campaigns/overhead.py [--arch b/16] [--batch 2] [--steps 10] [--rounds 6]
+    python tests/campaigns overhead [--arch b/16] [--batch 2] [--steps 10] [--rounds 6]
 
 Both runners train the same ViT on the same random images with the same hooks but ours: seeds of
 samples and steps, the lost ranks, signals, unreadable images, checks. Short runs take turns in one

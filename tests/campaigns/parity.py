@@ -1,7 +1,7 @@
 """Sharded training against one process, in float64: losses, norms of gradients and weights must be
 equal to 1e-10.
 
-    python tests/campaigns/parity.py [--steps 30] [--only NAME ...]
+    python tests/campaigns parity [--steps 30] [--only NAME ...]
 
 Each row of ``ROWS`` trains a small classifier on 2 and on 4 processes (FSDP, HSDP as 2 x 2), and in
 one process that sees the same 16 images in every step as one batch. With 30 steps all rows take

@@ -1,6 +1,6 @@
 """What the passes for a CPU gain on each instruction set (docs/speed.md).
 
-    python tests/campaigns/passes.py [--sets AVX2 AVX-512 AMX] [--rounds 15]
+    python tests/campaigns passes [--sets AVX2 AVX-512 AMX] [--rounds 15]
 
 Each set is a process in which oneDNN, MKL and torch use no later one. Time is that of the
 processor, in one thread. A pass and the plain model take turns, and the median of the ratios is

@@ -1,6 +1,6 @@
 """Compare input pipelines, from a JPEG file to the input of a training step.
 
-python tests/campaigns/pipelines.py FOLDER [--size 224] [--rounds 10]
+python tests/campaigns pipelines FOLDER [--size 224] [--rounds 10]
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Measure what a run of a config adds to a plain training loop.
 
-python tests/campaigns/plain_loop.py CONFIG [--rounds 10] [--threads 1] \
+python tests/campaigns plain_loop CONFIG [--rounds 10] [--threads 1] \
         [--cfg-options KEY=VALUE ...]
 """
 

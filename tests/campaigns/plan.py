@@ -1,7 +1,7 @@
 """The plan of a step's memory against what torch's allocator really gave, in two processes on a
 CPU.
 
-    python tests/campaigns/plan.py
+    python tests/campaigns plan
 
 Each setting is run for real: two processes, gloo, the same optimizer wrapper and sharding as in a
 run. torch's profiler records every allocation of the third step. The plan knows the config alone.

@@ -1,7 +1,7 @@
 """Checkpoints of N ranks, read by M ranks, sharded or not: the model and the optimizer are the same
 bit for bit.
 
-    python tests/campaigns/reshard.py
+    python tests/campaigns reshard
 
 Every way among 4, 3, 2 and 1 ranks with FSDP2, DDP on 2 and 4 ranks, HSDP on 2 x 2, and a plain
 process, and MMEngine's file into all of them. It takes two minutes.

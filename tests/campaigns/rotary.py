@@ -5,7 +5,7 @@ without positions, ours with DINOv3's rotary positions (planes of halves) and wi
 (planes of neighbours), and timm's ``Eva`` with the weights of the former two. The cost is the ratio
 of medians to the first.
 
-    python tests/campaigns/rotary.py [--sizes 224 1024] [--rounds 15] [--batch 1] \
+    python tests/campaigns rotary [--sizes 224 1024] [--rounds 15] [--batch 1] \
         [--device cpu] [--dtype float32]
         [--optimize]
 

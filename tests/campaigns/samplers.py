@@ -1,7 +1,7 @@
 """The order of ImageNet-22k's 14.2 million images: seconds and memory of a process, at any
 position.
 
-    python tests/campaigns/samplers.py
+    python tests/campaigns samplers
 
 For both samplers: the first index of an epoch, and of a run that goes on at a random position of
 the 90th epoch. The memory is what the process holds at most while it iterates over an epoch, above

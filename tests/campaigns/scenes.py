@@ -1,7 +1,7 @@
 """EoMT next to ViT-Adapter with Mask2Former, from scratch on made scenes: PQ and mIoU in half the
 time.
 
-    python tests/campaigns/scenes.py [--seconds 600] [--seeds 3] [--only NAME ...]
+    python tests/campaigns scenes [--seconds 600] [--seeds 3] [--only NAME ...]
 
 A scene has two to four filled shapes, each in one colour with noise, on a part of a photograph of
 scikit-learn. The shapes are the things and the photographs the stuff. Every model is a ViT, or a

@@ -1,6 +1,6 @@
 """What ``vit-plugin infer --slices`` finds of small objects in large images (docs/detection.md).
 
-    python tests/campaigns/slices.py FOLDER
+    python tests/campaigns slices FOLDER
 
 It draws images of 192 pixels with small shapes, trains the default detector on them, and predicts
 12 images of 1,536 x 1,152 pixels without slices and with them. It prints COCO's average precision
@@ -16,6 +16,7 @@ from io import StringIO
 from pathlib import Path
 
 import numpy as np
+from coco_file import CocoFile
 from PIL import Image, ImageDraw
 from sklearn.datasets import load_sample_images
 
@@ -56,28 +57,15 @@ def write(folder: Path, part: str, number: int, size: tuple[int, int], seed: int
     """Write images and their boxes as COCO. Returns the file of the boxes."""
     random = np.random.default_rng(seed)
     (folder / part).mkdir(parents=True)
-    images, annotations = [], []
+    coco = CocoFile(SHAPES)
     for i in range(number):
         image, found = image_of(random, size)
         image.save(folder / f'{part}/{i:03}.png')
-        images.append(dict(id=i, file_name=f'{i:03}.png', width=size[0], height=size[1]))
+        coco.add_image(f'{i:03}.png', *size)
         for kind, box in found:
-            annotations.append(
-                dict(
-                    id=len(annotations) + 1,
-                    image_id=i,
-                    category_id=kind + 1,
-                    bbox=box,
-                    area=box[2] * box[3],
-                    iscrowd=0,
-                )
-            )
-    categories = [dict(id=i, name=name) for i, name in enumerate(SHAPES, 1)]
+            coco.add(kind, box)
     target = folder / f'annotations/instances_{part}.json'
-    target.parent.mkdir(exist_ok=True)
-    target.write_text(
-        json.dumps(dict(info={}, images=images, annotations=annotations, categories=categories))
-    )
+    coco.write(target)
     return target
 
 
@@ -88,9 +76,10 @@ def score(truth: Path, predictions: Path) -> str:
 
     with redirect_stdout(StringIO()):
         coco = COCO(truth)
+        numbers = {image['file_name']: number for number, image in coco.imgs.items()}
         boxes = [
             dict(
-                image_id=int(Path(name).stem),
+                image_id=numbers[Path(name).name],
                 category_id=SHAPES.index(row['class']) + 1,
                 score=row['score'],
                 bbox=[

@@ -1,7 +1,7 @@
 """A real Slurm of two nodes: a run is preempted by a higher partition and goes on by itself, to the
 same end.
 
-    SLURM_PACKAGES=FOLDER python tests/campaigns/slurm.py [--preemptions 5]
+    SLURM_PACKAGES=FOLDER python tests/campaigns slurm [--preemptions 5]
 
 See ``slurm_cluster`` for the packages. It takes about eight minutes.
 """

@@ -1,6 +1,6 @@
 """How long a start takes: imports, the first step of a training, and of compiled training.
 
-    python tests/campaigns/start_up.py [--arch L/16] [--rounds 3]
+    python tests/campaigns start_up [--arch L/16] [--rounds 3]
 
 Prints seconds, the median of the rounds. About 6 minutes on two quiet cores.
 """

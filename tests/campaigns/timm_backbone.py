@@ -5,7 +5,7 @@ Of each module the model with the fewest parameters is taken, among six whose na
 is built with random weights. At each of two sizes it takes a forward and a backward pass. A model
 that does not take a size gets images of the one size that it is built for.
 
-    python tests/campaigns/timm_backbone.py [--modules 'swin*'] [--out timm_backbone.md]
+    python tests/campaigns timm_backbone [--modules 'swin*'] [--out timm_backbone.md]
 
 Prints a row for each module, and ends with a summary. The status is 1 if a model that took a size
 returned other maps than it stated, except for those in ``UNEVEN``.

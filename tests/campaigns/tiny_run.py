@@ -1,7 +1,7 @@
 """A training run of 12 iterations that draws random numbers wherever training can, for the tests of
 clusters.
 
-    python tests/campaigns/tiny_run.py WORK_DIR [--loop iter] [--workers 2] [--resume] \
+    python tests/campaigns tiny_run WORK_DIR [--loop iter] [--workers 2] [--resume] \
         [--cfg-options KEY=VALUE ...]
 
 Augmentation in the data workers, mixup, dropout, drop path, EMA, clipping, a schedule, validation

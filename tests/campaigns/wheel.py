@@ -1,9 +1,9 @@
 """Build the package, install it into an empty environment, and use it there from an empty
 directory.
 
-    python tests/campaigns/wheel.py  # borrows the requirements of this environment: a minute
-    python tests/campaigns/wheel.py --extras onedl demo   # installed from the index: some minutes
-    python tests/campaigns/wheel.py --mim            # also `mim train`, with openmim from the index
+    python tests/campaigns wheel  # borrows the requirements of this environment: a minute
+    python tests/campaigns wheel --extras onedl demo   # installed from the index: some minutes
+    python tests/campaigns wheel --mim            # also `mim train`, with openmim from the index
 
 Builds source distribution and wheel in isolation, as ``python -m build`` does. Prints a line for
 each step and its seconds, and ends with status 1 at the first that fails.

@@ -6,7 +6,7 @@ are compared, in float64 or float32. Both models are built at full width on the 
 time and memory, only some of their blocks are kept: the first, the middle and the last one, or
 fewer if they are very wide (``--blocks 0`` keeps all).
 
-    python tests/campaigns/zoo.py [--names 'eva02*'] [--dtype float32] [--blocks 0] [--out zoo.md]
+    python tests/campaigns zoo [--names 'eva02*'] [--dtype float32] [--blocks 0] [--out zoo.md]
 
 Prints a row for each name: equal (to the last bit), the largest difference relative to the largest
 value, rejected with the reason, or UNEQUAL. Ends with a summary, and with status 1 if anything is
