@@ -78,6 +78,7 @@ setup(
     ],
     extras_require={
         'onedl': onedl,
+        'mmengine': onedl[:1],
         'det': [*onedl, 'onedl-mmdetection>=3.5.1', 'supervision>=0.31'],
         'seg': [*onedl, 'onedl-mmsegmentation>=1.4.2', 'supervision>=0.31'],
         'openmmlab': [
@@ -87,8 +88,7 @@ setup(
             'setuptools<81',  # MMEngine imports pkg_resources
         ],
         'demo': ['scikit-learn', 'gradio>=6'],
-        # Which peft imports; MMPretrain cannot be imported with 5.
-        'lora': ['peft', 'transformers<5'],
+        'lora': ['peft'],
         'float8': ['torchao'],
         'coco': ['faster-coco-eval'],
         'hf': ['datasets'],

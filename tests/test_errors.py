@@ -35,6 +35,13 @@ def test_a_backbone_needs_no_mmpretrain(monkeypatch):
     )
 
 
+@pytest.mark.parametrize('module', ['apps.command_line', 'apps.load', 'apps.export'])
+def test_commands_are_imported_without_mmcv(monkeypatch, module):
+    """``test_mmengine_alone.py`` is the long form."""
+    forget(monkeypatch, 'mmcv')
+    assert importlib.import_module(f'vit_plugin.{module}')
+
+
 def forget(monkeypatch, missing: str, error: ImportError | None = None) -> None:
     """Make a package impossible to import, and ours unimported."""
     for root in vars(mmengine.registry).values():

@@ -85,7 +85,7 @@ def main(args: argparse.Namespace) -> None:
             ),
         )
         difference = write(size)
-    if args.out.suffix == '.onnx' and trained.has_pixels:
+    if args.out.suffix == '.onnx' and trained.has_pixels and 'features' not in model.outputs:
         pixels, answers = compare_photographs(trained, args.out)
         note += (
             '\nOn five photographs of several shapes, its pixels differ from those of the '

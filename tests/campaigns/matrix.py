@@ -1,13 +1,15 @@
 """Install, train and test the package on every Python, with both framework lines and the oldest and
-newest versions.
+newest versions that are promised, and with the latest ones that there are.
 
     python tests/campaigns matrix --pythons ~/.pyenv/versions --uv      # all of it
     python tests/campaigns matrix --pythons ~/.pyenv/versions \
         --only 3.13-onedl-newest 3.12-openmmlab
+    python tests/campaigns/matrix.py --uv --only latest    # every night
 
 Each row has a virtual environment of its own, which is deleted afterwards (6 GB while it is there),
 and a copy of the tree. It installs as the README says, with the versions of tests/constraints.txt
-(newest) or tests/oldest.txt, trains the digits recipe for an epoch and runs a choice of tests. With
+(newest), of tests/oldest.txt, or any (latest), trains the digits recipe for an epoch and runs a
+choice of tests. On MMEngine alone it runs tests/support/mmengine_alone.py in place of both. With
 ``--uv`` (which must be installed), uv installs in place of pip, and rows share the files of equal
 packages. Prints a line for each row, and a table at the end. Ends with status 1 if a row fails,
 whose output is in DIR/<row>.log.
@@ -31,11 +33,17 @@ TESTS = [
     'tests/engine/test_runner.py',
     'tests/test_registry.py',
     'tests/test_arch.py',
+    'tests/engine/test_lora.py',  # where its extra is installed
 ]
+ALONE = 'mmengine'  # the line without a framework
 NEEDED_BY_TESTS = ['pytest', 'pytest-xdist', 'hypothesis', 'scipy', 'scikit-learn']
-CONSTRAINTS = dict(newest='tests/constraints.txt', oldest='tests/oldest.txt')
+CONSTRAINTS = dict(
+    newest=['-c', 'tests/constraints.txt'], oldest=['-c', 'tests/oldest.txt'], latest=[]
+)
+MORE = dict(latest=['lora'])  # extras whose requirements have no bounds
 SHOWN = (
-    'import torch, mmengine, mmcv; print(torch.__version__, mmengine.__version__, mmcv.__version__)'
+    'import importlib, sys; '
+    'print(*(importlib.import_module(name).__version__ for name in sys.argv[1:]))'
 )
 
 
@@ -57,14 +65,17 @@ ROWS = [
     for versions in ('newest', 'oldest')
     # Upstream's MMEngine calls pkgutil.find_loader, which 3.14 lacks.
     if (python, line) != ('3.14', 'openmmlab')
-]
+] + [Row('3.13', line, 'latest') for line in ('onedl', ALONE)]
 
 
 class Result(NamedTuple):
-    """The outcome of a row: versions, steps that passed, pytest's last line, and minutes."""
+    """The outcome of a row: versions, steps that passed, the step that failed or nothing, pytest's
+    last line, and minutes.
+    """
 
     versions: str
     done: list[str]
+    failed: str
     tests: str
     minutes: float
 
@@ -113,10 +124,20 @@ def steps(
     yield 'venv', [str(python), '-m', 'venv', str(env)]
     yield (
         'install',
-        [*install, '-c', CONSTRAINTS[row.versions], '-e', f'.[{row.line}]', *NEEDED_BY_TESTS],
+        [
+            *install,
+            *CONSTRAINTS[row.versions],
+            '-e',
+            f'.[{",".join([row.line, *MORE.get(row.versions, ())])}]',
+            *NEEDED_BY_TESTS,
+        ],
     )
     yield 'headless', [*install, '--force-reinstall', '--no-deps', '-r', 'tests/opencv.txt']
-    yield 'versions', [inside, '-W', 'ignore', '-c', SHOWN]
+    shown = ['torch', 'mmengine', *(['mmcv'] if row.line != ALONE else [])]
+    yield 'versions', [inside, '-W', 'ignore', '-c', SHOWN, *shown]
+    if row.line == ALONE:
+        yield 'alone', [inside, 'tests/support/mmengine_alone.py']
+        return
     yield 'train', [inside, 'tools/train.py', CONFIG, '--cfg-options', 'train_cfg.max_epochs=1']
     if tests:
         yield 'tests', [inside, '-m', 'pytest', '-n0', '-p', 'no:cacheprovider', *TESTS]
@@ -124,7 +145,7 @@ def steps(
 
 def run(row: Row, python: Path, folder: Path, uv: bool, tests: bool) -> Result:
     """Go through the steps of a row until one fails."""
-    start, versions, done, said = time.time(), '', [], 'not run'
+    start, versions, done, failed, said = time.time(), '', [], '', 'not run'
     tree, log = folder / str(row), folder / f'{row}.log'
     env = {
         name: value
@@ -150,10 +171,11 @@ def run(row: Row, python: Path, folder: Path, uv: bool, tests: bool) -> Result:
             if name == 'tests':
                 said = last
             if ran.returncode:
+                failed = name
                 break
             done.append(name)
     shutil.rmtree(tree)
-    return Result(versions, done, said, (time.time() - start) / 60)
+    return Result(versions, done, failed, said, (time.time() - start) / 60)
 
 
 def table(results: dict[Row, Result]) -> str:
@@ -165,7 +187,8 @@ def table(results: dict[Row, Result]) -> str:
     ]
     for row, result in results.items():
         installed, trained = (
-            'yes' if name in result.done else 'no' for name in ('install', 'train')
+            'yes' if name in result.done else 'no'
+            for name in ('install', 'alone' if row.line == ALONE else 'train')
         )
         lines.append(
             f'| {" | ".join(row)} | {result.versions} | {installed} | {trained} | {result.tests} | '
@@ -195,7 +218,7 @@ def main() -> int:
     rows = [row for row in ROWS if any(text in str(row) for text in args.only)]
     if not rows:
         parser.error(f'--only: the rows are {", ".join(map(str, ROWS))}')
-    results, last = {}, 'train' if args.no_tests else 'tests'
+    results = {}
     for row in rows:
         results[row] = run(
             row,
@@ -205,10 +228,10 @@ def main() -> int:
             not args.no_tests,
         )
         print(f'{row}: {results[row]}', flush=True)
-        if last not in results[row].done:
+        if results[row].failed:
             print('\n'.join((args.dir / f'{row}.log').read_text().splitlines()[-60:]))
     print(table(results))
-    return int(any(last not in result.done for result in results.values()))
+    return int(any(result.failed for result in results.values()))
 
 
 if __name__ == '__main__':

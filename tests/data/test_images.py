@@ -9,7 +9,7 @@ from mmengine.config import ConfigDict
 from PIL import Image
 
 from vit_plugin.data import LoadCachedImage, LoadImage
-from vit_plugin.data.images import read_by_us
+from vit_plugin.data.readers import read_by_us
 from vit_plugin.errors import ConfigError
 
 

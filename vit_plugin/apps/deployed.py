@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torchvision.ops import box_convert, nms
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.protocol import Backbone
 
 Outputs = Tensor | tuple[Tensor, ...]
@@ -32,24 +33,27 @@ class Deployed(nn.Module):
 
     def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
-        preprocessor = model.data_preprocessor
-        ones = torch.ones(1, 1, 1)
+        mean, std = _normalisation(model)
         # Not `mean` alone: onnxscript uses that name for a mean that it folds into a constant.
-        self.register_buffer('image_mean', getattr(preprocessor, 'mean', 0 * ones).clone())
-        self.register_buffer('image_std', getattr(preprocessor, 'std', ones).clone())
+        self.register_buffer('image_mean', mean.clone())
+        self.register_buffer('image_std', std.clone())
         self.model, self.dtype = model.to(dtype), dtype
 
     @property
     def unit(self) -> int:
-        return max(self.model.backbone.strides[-1], padding_of(self.model.data_preprocessor))
+        return max(self.model.backbone.strides[-1], padding_of(self.model))
 
     @property
     def least(self) -> int:
         return 2
 
+    def normalised(self, images: Tensor) -> Tensor:
+        """Images -> what the network gets."""
+        return ((images - self.image_mean) / self.image_std).to(self.dtype)
+
     def features(self, images: Tensor) -> Any:
         """Images -> what the head gets."""
-        return self.model.extract_feat(((images - self.image_mean) / self.image_std).to(self.dtype))
+        return self.model.extract_feat(self.normalised(images))
 
     def difference(self, found: Outputs, wanted: Outputs) -> float:
         """The largest difference of outputs, relative to the largest value of each."""
@@ -65,6 +69,21 @@ class DeployedClassifier(Deployed):
 
     def forward(self, images: Tensor) -> Tensor:
         return self.model.head(self.features(images)).float()
+
+
+class DeployedModule(Deployed):
+    """A plain classifier of ``create_model`` -> logits (B, classes). It needs no framework."""
+
+    outputs = ('logits',)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.model(self.normalised(images)).float()
+
+
+class DeployedFeatures(DeployedModule):
+    """The same without a head -> features (B, C)."""
+
+    outputs = ('features',)
 
 
 class DeployedSegmentor(Deployed):
@@ -193,8 +212,20 @@ def _clipped(boxes: Tensor, sizes: Tensor) -> Tensor:
     return torch.minimum(boxes.clamp(min=0), _ends(sizes).to(boxes))
 
 
-def padding_of(preprocessor: nn.Module) -> int:
-    """The divisor of the sides to which a preprocessor pads the images of a test."""
+def _normalisation(model: nn.Module) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation (C, 1, 1) of pixels from 0 to 255, of the network's channels."""
+    preprocessor = getattr(model, 'data_preprocessor', None)
+    if preprocessor is None:
+        pixels = model.data_config
+        mean, std = (255 * torch.tensor(pixels[key])[:, None, None] for key in ('mean', 'std'))
+        return mean, std
+    ones = torch.ones(1, 1, 1)
+    return getattr(preprocessor, 'mean', 0 * ones), getattr(preprocessor, 'std', ones)
+
+
+def padding_of(model: nn.Module) -> int:
+    """The divisor of the sides to which a model's preprocessor pads the images of a test."""
+    preprocessor: Any = getattr(model, 'data_preprocessor', None)
     if hasattr(preprocessor, 'test_cfg'):  # MMSegmentation's
         return (preprocessor.test_cfg or {}).get('size_divisor', 1)
     return getattr(preprocessor, 'pad_size_divisor', 1)
@@ -222,6 +253,8 @@ def _kind(model: nn.Module) -> type[Deployed]:
     Raises:
         ConfigError: see :func:`deploy`.
     """
+    if isinstance(model, Classifier):
+        return DeployedModule if model.num_classes else DeployedFeatures
     names = {
         name: {kind.__name__ for kind in type(getattr(model, name)).__mro__}
         for name in ('head', 'decode_head', 'bbox_head', 'panoptic_head')

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import mmcv
+import cv2
 import numpy as np
-from mmcv.transforms import LoadImageFromFile
 from mmengine.config import Config
 from mmengine.dataset import Compose
 from PIL import Image
@@ -58,7 +57,7 @@ class ConfigPixels:
             self.load = Compose(steps[:1]) if own_way else None
             self.from_pixels = Compose(steps[1:] if loads else steps)
         self.transforms = self.from_pixels.transforms
-        if stranger and self.load and not isinstance(self.load.transforms[0], LoadImageFromFile):
+        if stranger and self.load and not _is_reader_of_images(self.load.transforms[0]):
             raise ConfigError(
                 f'The config in {stranger!r} reads images by {steps[0]["type"]!r}, which may read '
                 f'other files too; {REMEDY}.'
@@ -71,11 +70,18 @@ class ConfigPixels:
         if path and self.load:
             loaded = self.load(dict(img_path=path, img_id=index))
         else:
-            pixels = mmcv.bgr2gray(pixels) if self.grey else pixels
+            pixels = cv2.cvtColor(pixels, cv2.COLOR_BGR2GRAY) if self.grey else pixels
             shape = pixels.shape[:2]
             loaded = dict(img=pixels, img_path=path, img_id=index, img_shape=shape, ori_shape=shape)
         with closed(self.stranger):
             return self.from_pixels(loaded)
+
+
+def _is_reader_of_images(transform: Any) -> bool:
+    """True if a step is MMCV's reader, of which a config with a pipeline has one."""
+    from mmcv.transforms import LoadImageFromFile
+
+    return isinstance(transform, LoadImageFromFile)
 
 
 def is_plain(step: Mapping[str, Any]) -> bool:

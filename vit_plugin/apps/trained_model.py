@@ -7,11 +7,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-import mmcv
+import cv2
 import numpy as np
 import torch
 from mmengine.config import Config
 from mmengine.dataset import pseudo_collate
+from PIL import Image
 from torch import Tensor, nn
 
 from vit_plugin.config import of_framework
@@ -122,14 +123,10 @@ class TrainedModel:
                 f'--size {size}: this image would have {rows * columns:,} patches, and '
                 f'{MOST_PATCHES:,} can be drawn; give {fitting} or less.'
             )
-        resized = mmcv.imresize(
-            pixels,
-            (columns * stem.stride, rows * stem.stride),
-            interpolation='bicubic',
-            backend='pillow',
-        )
+        sides = (columns * stem.stride, rows * stem.stride)
+        resized = np.array(Image.fromarray(pixels).resize(sides, Image.Resampling.BICUBIC))
         if stem.in_channels == 1:
-            resized = mmcv.bgr2gray(resized, keepdim=True)
+            resized = cv2.cvtColor(resized, cv2.COLOR_BGR2GRAY)[..., None]
         inputs = torch.from_numpy(resized).permute(2, 0, 1).contiguous()
         prepared = PreparedImage.from_batch(self.model, dict(inputs=[inputs], data_samples=None))
         return prepared._replace(photograph=shown(pixels))
@@ -221,7 +218,8 @@ def shown(pixels: np.ndarray) -> np.ndarray:
     """Pixels (H, W, 3) in BGR as an RGB picture, with sides of at most :data:`LONGEST`."""
     scale = LONGEST / max(pixels.shape[:2])
     if scale < 1:
-        pixels = mmcv.imrescale(pixels, scale, interpolation='area')
+        height, width = (max(round(side * scale), 1) for side in pixels.shape[:2])
+        pixels = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
     return np.ascontiguousarray(pixels[..., ::-1])
 
 

@@ -1,20 +1,20 @@
 """Read image files as they are shown. What cannot be read is named."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
 
 import numpy as np
 from mmengine import fileio
-from mmengine.config import ConfigDict
-from typing_extensions import TypedDict, Unpack
+from typing_extensions import Unpack
 
 from vit_plugin.arguments.fields import Backend
 from vit_plugin.data.unreadable import UnreadableError
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.images import decode
 from vit_plugin.registry import TRANSFORMS
+
+from .readers import LoadOptions
 
 with needed_by('LoadImage'):
     import mmcv
@@ -50,22 +50,6 @@ def read(path: str, backend_args: Backend) -> bytes:
     return content
 
 
-class LoadOptions(TypedDict, total=False):
-    """Arguments of MMCV's ``LoadImageFromFile``."""
-
-    to_float32: bool
-    color_type: Literal[
-        'color',
-        'grayscale',
-        'unchanged',
-        'color_ignore_orientation',
-        'grayscale_ignore_orientation',
-    ]
-    imdecode_backend: Literal['cv2', 'turbojpeg', 'pillow', 'tifffile']
-    ignore_empty: bool
-    backend_args: Backend
-
-
 @TRANSFORMS.register_module()
 class LoadImage(LoadImageFromFile):
     """``LoadImageFromFile`` that names the file in errors and also applies AVIF orientation."""
@@ -97,24 +81,6 @@ class LoadImage(LoadImageFromFile):
             else:
                 image = mmcv.imfrombytes(content, self.color_type, backend=self.imdecode_backend)
         return image.astype(np.float32) if self.to_float32 else image
-
-
-def read_by_us(cfg: Any) -> Any:
-    """A config with :class:`LoadImage` for ``LoadImageFromFile``: all commands see the same pixels.
-
-    The config itself stays as it is: the frameworks' inferencers look for the name. A step with
-    arguments of another reader is left alone.
-    """
-    if isinstance(cfg, Mapping):
-        name = cfg.get('type')
-        theirs = isinstance(name, str) and name.rpartition('.')[2] == 'LoadImageFromFile'
-        if theirs and cfg.keys() - {'type', '_scope_'} <= LoadOptions.__annotations__.keys():
-            return dict(cfg, type='vit_plugin.LoadImage')
-        entries = {key: read_by_us(value) for key, value in cfg.items()}
-        return ConfigDict(entries) if isinstance(cfg, ConfigDict) else entries
-    if type(cfg) in (list, tuple):
-        return type(cfg)(map(read_by_us, cfg))
-    return cfg
 
 
 @TRANSFORMS.register_module()

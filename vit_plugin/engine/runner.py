@@ -18,7 +18,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from vit_plugin.arguments import as_config_error
-from vit_plugin.data.images import read_by_us
+from vit_plugin.data.readers import read_by_us
 from vit_plugin.data.seeded import seeded_loader
 from vit_plugin.errors import ConfigError, naming
 from vit_plugin.models.classes import check_classes, check_head

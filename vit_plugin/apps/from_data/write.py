@@ -10,7 +10,7 @@ from mmengine.registry import DATASETS, DefaultScope
 from vit_plugin.apps.command_line import import_data_sets
 from vit_plugin.config import read_config
 from vit_plugin.data.digits import write_digits
-from vit_plugin.data.images import read_by_us
+from vit_plugin.data.readers import read_by_us
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
 from vit_plugin.files.text import read_text

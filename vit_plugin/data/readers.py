@@ -1,0 +1,44 @@
+"""Which reader of images a config gets. It is known without MMCV, which the readers need."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from mmengine.config import ConfigDict
+from typing_extensions import TypedDict
+
+from vit_plugin.arguments.fields import Backend
+
+
+class LoadOptions(TypedDict, total=False):
+    """Arguments of MMCV's ``LoadImageFromFile``."""
+
+    to_float32: bool
+    color_type: Literal[
+        'color',
+        'grayscale',
+        'unchanged',
+        'color_ignore_orientation',
+        'grayscale_ignore_orientation',
+    ]
+    imdecode_backend: Literal['cv2', 'turbojpeg', 'pillow', 'tifffile']
+    ignore_empty: bool
+    backend_args: Backend
+
+
+def read_by_us(cfg: Any) -> Any:
+    """A config with our reader for ``LoadImageFromFile``: all commands see the same pixels.
+
+    It is :class:`~vit_plugin.data.images.LoadImage`. The config itself stays as it is: the
+    frameworks' inferencers look for the name. A step with arguments of another reader is left
+    alone.
+    """
+    if isinstance(cfg, Mapping):
+        name = cfg.get('type')
+        theirs = isinstance(name, str) and name.rpartition('.')[2] == 'LoadImageFromFile'
+        if theirs and cfg.keys() - {'type', '_scope_'} <= LoadOptions.__annotations__.keys():
+            return dict(cfg, type='vit_plugin.LoadImage')
+        entries = {key: read_by_us(value) for key, value in cfg.items()}
+        return ConfigDict(entries) if isinstance(cfg, ConfigDict) else entries
+    if type(cfg) in (list, tuple):
+        return type(cfg)(map(read_by_us, cfg))
+    return cfg
