@@ -1,10 +1,12 @@
-"""Write a checkpoint in another format.
+"""Write a checkpoint in another format, or a run as a model of Hugging Face's hub.
 
     python tools/convert_weights.py B_16.npz vit-base-p16.safetensors --to timm
     python tools/convert_weights.py work_dirs/run/epoch_100 model.pth
+    python tools/convert_weights.py work_dirs/run hf://USER/NAME --licence apache-2.0
 
 Without ``--to`` it is the whole model with its own names, for tools/test.py, tools/infer.py and
-``load_from``. LoRA's adapters are merged. ``--dtype float16`` halves the file, for a release.
+``load_from``. LoRA's adapters are merged. ``--dtype float16`` halves the file, for a release. A
+target without a suffix is a folder, with all that is uploaded to ``hf://USER/NAME``.
 """
 
 import argparse
@@ -24,12 +26,16 @@ def make_parser() -> argparse.ArgumentParser:
         'source',
         help='path of a file or checkpoint folder, http(s)://, timm://MODEL or hf://ORG/MODEL',
     )
-    parser.add_argument('target', type=Path, help=f'file to write: {", ".join(SUFFIXES)}')
+    parser.add_argument(
+        'target',
+        help=f'file to write ({", ".join(SUFFIXES)}), folder for a hub, or hf://USER/NAME',
+    )
     parser.add_argument(
         '--to',
         metavar='FORMAT',
         help='format of its names, such as timm, jax, mmpretrain, or hf, which chooses the one of '
-        'transformers that fits; default: the whole model as it is',
+        'transformers that fits; default: the whole model as it is. For a hub: timm, hf or '
+        'vit_plugin; default: timm where it has the model',
     )
     parser.add_argument(
         '--num-heads',
@@ -41,6 +47,10 @@ def make_parser() -> argparse.ArgumentParser:
         choices=('float32', 'float16', 'bfloat16'),
         help='dtype of the weights; default: that of the source',
     )
+    parser.add_argument(
+        '--licence', help="of the weights in a hub, by the hub's name, such as apache-2.0"
+    )
+    parser.add_argument('--private', action='store_true', help='upload where you alone read it')
     return parser
 
 
@@ -115,9 +125,31 @@ def main(args: argparse.Namespace) -> None:
     from vit_plugin.weights import FORMATS, export, in_our_names
     from vit_plugin.weights.sources import open_weights
 
+    for_a_hub = args.target.startswith('hf://') or not Path(args.target).suffix
+    if for_a_hub:
+        from vit_plugin.apps.hub.folder import publish
+
+        print(
+            publish(
+                args.source,
+                args.target,
+                args.to,
+                args.dtype,
+                args.licence,
+                args.private,
+            )
+        )
+        return
+    if args.licence or args.private:
+        raise ConfigError(
+            f'--licence and --private are for a hub, and the target {args.target!r} is a file; '
+            'leave them out.'
+        )
+    args.target = Path(args.target)
     if args.target.suffix not in SUFFIXES:
         raise ConfigError(
-            f'The target {str(args.target)!r} must end in one of {", ".join(SUFFIXES)}.'
+            f'The target {str(args.target)!r} must end in one of {", ".join(SUFFIXES)}, or have no '
+            'suffix and be a folder.'
         )
     if args.to and args.to not in FORMATS:
         raise ConfigError(f'--to: there is no {args.to!r}; give one of {", ".join(FORMATS)}.')

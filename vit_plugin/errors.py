@@ -65,6 +65,7 @@ EXTRAS = {
     'gradio': "'vit_plugin[demo]'",
     'peft': "'vit_plugin[lora]'",
     'torchao': "'vit_plugin[float8]'",
+    'transformers': 'transformers',
     'onnx': "'vit_plugin[export]'",
     'onnxscript': "'vit_plugin[export]'",
     'onnxruntime': "'vit_plugin[export]'",

@@ -103,6 +103,29 @@ def test_dtype(convert, tmp_path, tiny, suffix, dtype):
         assert read_checkpoint(tmp_path / 'x.pth')['meta'] == dict(cfg='model = dict()')
 
 
+def test_a_folder_for_a_hub(convert, run_tool, digits_config, tmp_path):
+    digits_config.train_cfg.max_epochs = 1
+    digits_config.dump(tmp_path / 'config.py')
+    assert run_tool('train', tmp_path / 'config.py').returncode == 0
+    done = convert(tmp_path / 'work', tmp_path / 'digits', '--licence', 'cc0-1.0')
+    assert done.returncode == 0, done.stderr
+    assert 'since timm has no such stem' in done.stdout
+    assert {path.name for path in (tmp_path / 'digits').iterdir()} > {
+        'README.md',
+        'config.json',
+        'model.safetensors',
+    }
+    done = convert(tmp_path / 'digits', tmp_path / 'x.pth', '--to', 'timm', '--private')
+    assert '--licence and --private are for a hub' in done.stderr
+    done = convert(tmp_path / 'digits', tmp_path / 'again.pth')
+    assert done.returncode == 0, done.stderr
+    before, after = (
+        read_weights(tmp_path / 'work/epoch_1.pth'),
+        read_weights(tmp_path / 'again.pth'),
+    )
+    assert before.keys() == after.keys()
+
+
 def test_bad_input(convert, tmp_path):
     golden = FOLDER / f'{NAMES[0]}.npz'
     for arguments, words in (

@@ -13,6 +13,7 @@ from vit_plugin.engine.checkpoints.newest import newest_checkpoint
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.closed import REMEDY, closed
 from vit_plugin.weights.folders import is_checkpoint_folder
+from vit_plugin.weights.hub import WEIGHTS, is_hub_folder
 from vit_plugin.weights.sources import read_complete
 from vit_plugin.weights.training import settings_of
 from vit_plugin.weights.untrusted import admit
@@ -61,7 +62,7 @@ def open_checkpoint(
 
 
 def find_checkpoint(path: str) -> str:
-    """The path of a checkpoint, or the last checkpoint of the run in a folder.
+    """The path of a checkpoint, of the last one of a run, or of the weights in a hub's folder.
 
     Raises:
         ConfigError: if there is none.
@@ -70,6 +71,8 @@ def find_checkpoint(path: str) -> str:
         raise ConfigError(
             f'{path!r} is a config, where a checkpoint is expected; give the config with --config.'
         )
+    if is_hub_folder(path):
+        path = os.path.join(path, WEIGHTS)
     if '://' not in path and os.path.isdir(path) and not is_checkpoint_folder(path):
         newest = newest_checkpoint(path)
         if newest is None:

@@ -33,7 +33,7 @@ class Deployed(nn.Module):
 
     def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
-        mean, std = _normalisation(model)
+        mean, std = normalisation_of(model)
         # Not `mean` alone: onnxscript uses that name for a mean that it folds into a constant.
         self.register_buffer('image_mean', mean.clone())
         self.register_buffer('image_std', std.clone())
@@ -212,7 +212,7 @@ def _clipped(boxes: Tensor, sizes: Tensor) -> Tensor:
     return torch.minimum(boxes.clamp(min=0), _ends(sizes).to(boxes))
 
 
-def _normalisation(model: nn.Module) -> tuple[Tensor, Tensor]:
+def normalisation_of(model: nn.Module) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation (C, 1, 1) of pixels from 0 to 255, of the network's channels."""
     preprocessor = getattr(model, 'data_preprocessor', None)
     if preprocessor is None:

@@ -54,8 +54,9 @@ def load(
     ``config`` is a program.
 
     Args:
-        checkpoint: a checkpoint of a training by MMEngine, or the folder of a run; weights of any
-            format of :data:`~vit_plugin.weights.formats.FORMATS` with their ``arch``; or
+        checkpoint: a checkpoint of a training by MMEngine, the folder of a run, or what
+            ``vit-plugin convert`` made of it for a hub, as a folder or ``hf://USER/NAME``; weights
+            of any format of :data:`~vit_plugin.weights.formats.FORMATS` with their ``arch``; or
             ``timm://NAME``.
         config: the config of the checkpoint. Default: that in the checkpoint.
         arch: the arch of weights without a config, such as ``'B/16'``.
@@ -114,10 +115,11 @@ def from_config(checkpoint: Checkpoint, only_backbone: bool = False) -> TrainedM
     ):
         with naming(path):
             _load_converted(model, path, weights, only_backbone)
+        saved = content.get('meta', {}).get('dataset_meta', {})
     else:
         saved = load_trained(model, path, content)
-        check_classes(model, saved, f'the checkpoint {path!r}')
-        meta.update(saved)
+    check_classes(model, saved, f'the checkpoint {path!r}')
+    meta.update(saved)
     return TrainedModel(model, cfg, meta, stranger=stranger)
 
 

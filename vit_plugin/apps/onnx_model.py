@@ -159,10 +159,10 @@ def facts_of(trained: Any, size: tuple[int, int] | None, unit: int = 1, least: i
         ConfigError: for a step of its pipeline that the file cannot do.
     """
     # Not above: to read a file takes no MMEngine.
-    from .pipeline_steps import in_size, keeps_ratio, steps_of
+    from .pipeline_steps import in_size, keeps_ratio, steps_of, takes_rgb
 
     preprocessor = trained.model.data_preprocessor
-    rgb = bool(getattr(preprocessor, 'to_rgb', getattr(preprocessor, '_channel_conversion', False)))
+    rgb = takes_rgb(preprocessor)
     mean = getattr(preprocessor, 'mean', None)
     fill = [127.0] * 3 if mean is None else mean.flatten().tolist()
     steps = steps_of(trained.pixels.transforms) if trained.has_pixels else []

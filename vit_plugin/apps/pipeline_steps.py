@@ -96,6 +96,13 @@ def steps_of(transforms: Sequence[Any]) -> list[Step]:
     return steps
 
 
+def takes_rgb(preprocessor: Any) -> bool:
+    """True if a framework's preprocessor turns BGR, as a pipeline has it, into RGB."""
+    return bool(
+        getattr(preprocessor, 'to_rgb', getattr(preprocessor, '_channel_conversion', False))
+    )
+
+
 def keeps_ratio(steps: Sequence[Step]) -> bool:
     """True if the final size depends on the image's shape, so that the framework pads batches."""
     return bool(steps) and steps[-1].get('resize', ['exact'])[0] in ('scale', 'target')

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from vit_plugin.errors import ConfigError, needed_by
 
 from .downloads import download, removed_if_damaged
 from .files import LazyArrays, find_tensors, find_weights, read_checkpoint, read_weights
+from .hub import CONFIG, WEIGHTS, is_hub_folder, meta_beside
 
 with needed_by('vit_plugin'):  # it imports OpenCV
     from mmengine.runner import (
@@ -24,7 +25,7 @@ with needed_by('vit_plugin'):  # it imports OpenCV
         get_torchvision_models,
     )
 
-HUB_FILES = ('model.safetensors', 'pytorch_model.bin')
+HUB_FILES = (WEIGHTS, 'pytorch_model.bin')
 
 
 def _of_openmmlab(name: str) -> str:
@@ -59,7 +60,8 @@ def _fetched(source: str) -> Path:
     """The local file for a path, an address or a name in a hub. Downloads it if necessary."""
     scheme, found, rest = source.partition('://')
     if not found:
-        return Path(source).expanduser()
+        path = Path(source).expanduser()
+        return path / WEIGHTS if is_hub_folder(path) else path
     if scheme in ADDRESSES:
         try:
             return _fetched(ADDRESSES[scheme](rest))
@@ -96,11 +98,20 @@ def said_once() -> Iterator[None]:
 @said_once()
 def _from_hugging_face(name: str) -> Path:
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import EntryNotFoundError
+    from huggingface_hub.errors import EntryNotFoundError, GatedRepoError
 
     for file in HUB_FILES:
         try:
-            return Path(hf_hub_download(name, file))
+            found = Path(hf_hub_download(name, file))
+            if file == WEIGHTS:
+                with suppress(EntryNotFoundError):
+                    hf_hub_download(name, CONFIG)  # which comes to lie next to it
+            return found
+        except GatedRepoError as error:
+            raise ConfigError(
+                f'hf://{name} is gated; accept its licence on https://huggingface.co/{name}, and '
+                'log in with hf auth login, or set HF_TOKEN.'
+            ) from error
         except Exception as error:  # of the hub, of the library that it asks with, of the disk
             # Without a network the error is an EntryNotFoundError too, and a FileNotFoundError.
             if not isinstance(error, EntryNotFoundError) or isinstance(error, FileNotFoundError):
@@ -167,6 +178,9 @@ def read_complete(source: str, map_location: str | torch.device | None = None) -
     if source.startswith('timm://'):
         return dict(open_weights(source))
     content = read_source(source, map_location=map_location or 'cpu')
+    on_a_hub = '://' not in source or source.startswith('hf://')
+    if on_a_hub and (meta := meta_beside(_fetched(source))):
+        return dict(meta=meta, state_dict=dict(content))
     content = dict(content) if isinstance(content, LazyArrays) else content
     weights, _ = find_tensors(content)
     state = content.get('state_dict') if isinstance(content, Mapping) else None

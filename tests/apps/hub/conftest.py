@@ -1,0 +1,61 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import MODELS, DefaultScope
+
+from vit_plugin.arch import parse_arch
+
+ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
+NAMES = ('cat', 'dog', 'rabbit')
+
+
+@pytest.fixture
+def saved(tmp_path) -> Callable[..., Path]:
+    """Writes the checkpoint of a random classifier, as a run does, and returns its path."""
+
+    def save(pipeline: list[dict[str, Any]] | None = None, **backbone: Any) -> Path:
+        parts = dict(dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32), **backbone)
+        width = parse_arch(parts['arch']).embed_dims
+        model = dict(
+            type='ImageClassifier',
+            backbone=parts,
+            head=dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=width),
+        )
+        steps = pipeline or [dict(type='Resize', scale=(32, 32))]
+        cfg = Config(
+            dict(
+                model=model,
+                default_scope='mmpretrain',
+                load_from='/home/somebody/secret/start.pth',
+                work_dir='/home/somebody/secret',
+                data_preprocessor=dict(
+                    num_classes=3, mean=[123.0, 116.0, 103.0], std=[58.0, 57.0, 56.0], to_rgb=True
+                ),
+                test_dataloader=dict(
+                    dataset=dict(
+                        type='ImageNet',
+                        data_root='/home/somebody/secret/data',
+                        pipeline=[
+                            dict(type='LoadImageFromFile'),
+                            *steps,
+                            dict(type='PackInputs'),
+                        ],
+                    )
+                ),
+            )
+        )
+        with DefaultScope.overwrite_default_scope('mmpretrain'):
+            built = MODELS.build(dict(model, data_preprocessor=None))
+        for parameter in built.parameters():
+            torch.nn.init.normal_(parameter, std=0.1)
+        path = tmp_path / 'run/epoch_3.pth'
+        path.parent.mkdir(exist_ok=True)
+        meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=NAMES))
+        torch.save(dict(meta=meta, state_dict=built.state_dict()), path)
+        return path
+
+    return save

@@ -1,0 +1,64 @@
+import json
+
+import yaml
+
+from vit_plugin.apps.hub.folder import publish
+
+REPORT = dict(
+    form='class folders',
+    folder='/home/somebody',
+    classes=['cat', 'dog'],
+    parts=dict(
+        train=dict(images=7, by_class=dict(cat=3, dog=4)),
+        val=dict(images=2, by_class=dict(cat=1, dog=1)),
+    ),
+    findings=[dict(what='is no image', count=2, examples=['somebody/1.jpg', 'somebody/2.jpg'])],
+)
+METRICS = dict(
+    last={'accuracy/top1': 91.25},
+    max={'accuracy/top1': 92.5},
+    epochs=3,
+    iterations=30,
+    seconds=12.3,
+)
+
+
+def test_a_card_is_made_of_the_run(saved, tmp_path):
+    run = saved().parent
+    (run / 'last_checkpoint').write_text(str(run / 'epoch_3.pth'))
+    (run / 'metrics.json').write_text(json.dumps(METRICS))
+    (run / 'data_report.json').write_text(json.dumps(REPORT))
+    (run / 'classes.md').write_text('| class | F1 |\n|---|---|\n| cat | 90.00 |\n')
+    (run / 'learning_curve.png').write_bytes(b'a picture')
+    publish(str(run), str(tmp_path / 'pets'), licence='apache-2.0')
+    _, head, text = (tmp_path / 'pets/README.md').read_text().split('---\n', 2)
+    facts = yaml.safe_load(head)
+    assert facts['license'] == 'apache-2.0'
+    assert facts['library_name'] == 'timm'
+    assert facts['model-index'][0]['results'][0]['metrics'] == [
+        dict(type='accuracy/top1', value=91.25)
+    ]
+    for line in (
+        '# pets',
+        "print(vit_plugin.load('hf://USER/pets')('photo.jpg'))",
+        "model = timm.create_model('hf_hub:USER/pets', pretrained=True).eval()",
+        '3 classes: cat, dog, rabbit.',
+        '| accuracy/top1 | 91.25 | 92.50 |',
+        '| cat | 90.00 |',
+        '![learning curve](learning_curve.png)',
+        '| images | 7 | 2 |',
+        '| dog | 4 | 1 |',
+        '### is no image: 2',
+    ):
+        assert line in text.splitlines()
+    assert 'somebody' not in text
+    assert (tmp_path / 'pets/learning_curve.png').read_bytes() == b'a picture'
+
+
+def test_what_is_not_known_is_not_said(saved, tmp_path):
+    publish(str(saved()), str(tmp_path / 'pets'))
+    text = (tmp_path / 'pets/README.md').read_text()
+    assert 'license:' not in text
+    assert 'model-index' not in text
+    assert 'no record of a validation' in text
+    assert 'no report of its data' in text

@@ -1,0 +1,171 @@
+"""The model card, made of what a run has left in its folder. Nothing in it is a guess."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from vit_plugin.apps.trained_model import TrainedModel
+from vit_plugin.weights.sources import read_source
+from vit_plugin.weights.training import settings_of
+
+from .libraries import Library
+
+PICTURES = ('learning_curve.png', 'confusion_matrix.png', 'precision_recall.png')
+TASKS = dict(
+    classification='image-classification',
+    detection='object-detection',
+    segmentation='image-segmentation',
+)
+SHOWN = 50  # names of classes
+OURS = """import vit_plugin
+
+print(vit_plugin.load('hf://{name}')('photo.jpg'))"""
+
+
+class Card:
+    """The text of a ``README.md`` for the hub.
+
+    Args:
+        trained: the model.
+        checkpoint: its file, next to which are the files of its run.
+        name: ``USER/NAME``, or the path of a folder.
+        library: another library that reads the folder.
+        difference: of its logits, see :func:`~vit_plugin.apps.hub.libraries.difference`.
+        licence: the hub's name of the licence.
+    """
+
+    def __init__(
+        self,
+        trained: TrainedModel,
+        checkpoint: Path,
+        name: str,
+        library: Library | None,
+        difference: float,
+        licence: str | None,
+    ) -> None:
+        self.trained, self.checkpoint, self.name = trained, checkpoint, name
+        self.library, self.difference, self.licence = library, difference, licence
+        self.metrics = self._json('metrics.json')
+        run = checkpoint.parent
+        self.pictures = [run / picture for picture in PICTURES if (run / picture).is_file()]
+
+    def text(self) -> str:
+        """The card."""
+        sections = (
+            self._head(),
+            self._use(),
+            self._results(),
+            self._data(),
+            self._training(),
+            self._terms(),
+        )
+        return '\n'.join(line for section in sections for line in (*section, '')).rstrip() + '\n'
+
+    def _json(self, name: str) -> dict[str, Any]:
+        path = self.checkpoint.parent / name
+        return json.loads(path.read_text(encoding='utf-8')) if path.is_file() else {}
+
+    def _head(self) -> Iterator[str]:
+        task, title = TASKS[self.trained.task], self.name.rpartition('/')[2]
+        yield '---'
+        yield f'library_name: {self.library.name if self.library else "vit_plugin"}'
+        yield f'pipeline_tag: {task}'
+        if self.licence:
+            yield f'license: {self.licence}'
+        yield 'tags: [vit_plugin, vision-transformer]'
+        if self.metrics.get('last'):
+            yield from (
+                'model-index:',
+                f'- name: {json.dumps(title)}',
+                '  results:',
+                f'  - task: {{type: {task}}}',
+                '    dataset: {type: custom, name: held out of the data of the run}',
+                '    metrics:',
+            )
+            for name, value in self.metrics['last'].items():
+                yield f'    - {{type: {json.dumps(name)}, value: {value:.4g}}}'
+        yield from ('---', '', f'# {title}', '')
+        model, backbone = self.trained.model, self.trained.cfg.model.backbone
+        arch = backbone.get('arch')
+        count = sum(parameter.numel() for parameter in model.parameters())
+        kind = f'`{arch}`' if isinstance(arch, str) else f'`{backbone.type}`'
+        yield (
+            f'{type(model).__name__} on {kind}, {count / 1e6:.2f} M parameters, trained with '
+            '[vit_plugin](https://pypi.org/project/vit_plugin).'
+        )
+
+    def _use(self) -> Iterator[str]:
+        yield from ('## Use', '', '```python', OURS.format(name=self.name), '```')
+        if self.library:
+            example = self.library.example.format(name=self.name, timm=f'hf_hub:{self.name}')
+            yield from ('', '```python', example, '```', '')
+            yield (
+                f'The logits of {self.library.name} differ by up to {self.difference:.0e} of the '
+                'largest on random pixels. It resizes images by Pillow, whose pixels may differ '
+                'from those of the run a little.'
+            )
+        if names := self.trained.classes:
+            more = f' and {len(names) - SHOWN} more' if len(names) > SHOWN else ''
+            yield from ('', f'{len(names)} classes: {", ".join(names[:SHOWN])}{more}.')
+
+    def _results(self) -> Iterator[str]:
+        yield from ('## Results', '')
+        if not self.metrics.get('last'):
+            yield 'The folder of the run has no record of a validation.'
+            return
+        yield from ('| validation, per cent | last | best |', '|---|--:|--:|')
+        for name, value in self.metrics['last'].items():
+            yield f'| {name} | {value:.2f} | {self.metrics["max"][name]:.2f} |'
+        if (table := self.checkpoint.parent / 'classes.md').is_file():
+            yield from ('', table.read_text(encoding='utf-8').rstrip())
+        for picture in self.pictures:
+            yield from ('', f'![{picture.stem.replace("_", " ")}]({picture.name})')
+
+    def _data(self) -> Iterator[str]:
+        yield from ('## Data', '')
+        report = self._json('data_report.json')
+        if not report:
+            yield 'The folder of the run has no report of its data.'
+            return
+        parts: Mapping[str, Any] = report['parts']
+        yield f'{report["form"]}, {len(report["classes"])} classes.'
+        yield from ('', f'| | {" | ".join(parts)} |', f'|---|{"--:|" * len(parts)}')
+        rows = [['images', *(part['images'] for part in parts.values())]]
+        rows += [
+            [name, *(part['by_class'][name] for part in parts.values())]
+            for name in report['classes'][:SHOWN]
+        ]
+        yield from (f'| {" | ".join(map(str, row))} |' for row in rows)
+        # How often, without the names of files, which may be somebody's.
+        for kind in report['findings']:
+            yield from ('', f'### {kind["what"]}: {kind["count"]}')
+
+    def _training(self) -> Iterator[str]:
+        yield from ('## Training', '')
+        if 'epochs' in self.metrics:
+            yield (
+                f'Epochs: {self.metrics["epochs"]}; iterations: {self.metrics["iterations"]}; '
+                f'seconds: {self.metrics["seconds"]:.0f}. The weights are those of '
+                f'`{self.checkpoint.name}`.'
+            )
+        yield f'It began with {self._begin()}.'
+
+    def _begin(self) -> str:
+        """The weights that the training began with, without the folders of a machine."""
+        content = read_source(str(self.checkpoint), mmap=True, payload=False)
+        meta = content.get('meta') if isinstance(content, Mapping) else None
+        settings = settings_of((meta or {}).get('cfg'))
+        backbone = (settings.get('model') or {}).get('backbone') or {}
+        source = settings.get('load_from') or settings.get('begin_from')
+        source = source or (backbone.get('init_cfg') or {}).get('checkpoint')
+        if source is True:
+            source = backbone.get('arch')
+        if not source:
+            return 'random weights'
+        return f'`{source if "://" in str(source) else Path(str(source)).name}`'
+
+    def _terms(self) -> Iterator[str]:
+        yield from ('## Licence', '')
+        stated = f'`{self.licence}`' if self.licence else 'Not stated by who uploaded this'
+        yield f'{stated}. Weights and data that it began with have licences of their own.'
