@@ -1,29 +1,43 @@
 """Measure our models against timm, MMPretrain and transformers on the same weights and images.
 
-The models run in turns.
+The models run in turns. With --latency it is a table of one image on this machine's CPU instead:
+the time and memory of eight models in eager mode, by ONNX and by ONNX in int8.
 
-python tools/benchmark.py --models B/16 R50+B/16 --modes forward train --out work_dirs/benchmark
+    python tools/benchmark.py --models B/16 R50+B/16 --modes forward train --out work_dirs/benchmark
+    python tools/benchmark.py --latency --threads 1
 """
 
 import argparse
 import json
 import os
 import platform
+import sys
 import warnings
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 
 from vit_plugin.apps.flags import KeyValue, at_least, run_tool
+from vit_plugin.errors import ConfigError
 
 RECORD = 'benchmark.json'
 PEERS = ('timm', 'mmpretrain', 'transformers')
+# What --latency takes of the other flags. A load of so much is other people's work.
+OF_LATENCY = ('latency', 'models', 'sizes', 'rounds', 'device', 'threads', 'out', 'traceback')
+IDLE = 0.5
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Measure models side by side.')
     parser.add_argument(
-        '--models', nargs='+', default=['B/16'], help='variants, such as B/16 R50+B/16'
+        '--latency',
+        action='store_true',
+        help='one image on the CPU: milliseconds and memory, eager, by ONNX and by int8',
+    )
+    parser.add_argument(
+        '--models',
+        nargs='+',
+        help='variants, such as B/16 R50+B/16; default: B/16, and eight with --latency',
     )
     parser.add_argument(
         '--sizes', nargs='+', type=at_least(1), default=[224], help='sides of the images in pixels'
@@ -93,7 +107,7 @@ def measure(args: argparse.Namespace) -> list[dict]:
     options.merge_from_dict(args.options or {})  # reads the dots in the keys
     records = []
     for values in product(
-        args.models, args.sizes, args.batch, args.modes, args.dtypes, args.output
+        args.models or ['B/16'], args.sizes, args.batch, args.modes, args.dtypes, args.output
     ):
         case = Case(*values, args.compile, args.device)
         print(f'\n{case}', flush=True)
@@ -103,6 +117,42 @@ def measure(args: argparse.Namespace) -> list[dict]:
     return records
 
 
+def measure_latency(args: argparse.Namespace) -> list[dict]:
+    import torch
+
+    from vit_plugin.apps.benchmark.latency import MODELS, as_markdown, latency
+
+    load = os.getloadavg()[0] if hasattr(os, 'getloadavg') else 0.0
+    if load > IDLE:
+        print(
+            f'This machine is at work (load {load:.1f}), so that the times are too long.',
+            file=sys.stderr,
+        )
+    rows = []
+    for model, size in product(args.models or MODELS, args.sizes):
+        rows.append(latency(model, size, torch.get_num_threads(), args.rounds))
+        print(f'{model}, {size} px', file=sys.stderr, flush=True)
+    print(', '.join(f'{name} {value}' for name, value in machine('cpu').items()) + '\n')
+    print(as_markdown(rows))
+    return [asdict(row) for row in rows]
+
+
+def check(args: argparse.Namespace) -> None:
+    """Raise a ``ConfigError`` for flags that do not go with ``--latency``."""
+    given = {
+        name
+        for name, value in vars(args).items()
+        if name not in OF_LATENCY and value != make_parser().get_default(name)
+    }
+    if args.latency and given:
+        raise ConfigError(
+            f'--latency: --{min(given)} is for the comparison with other implementations; leave '
+            'one of them out.'
+        )
+    if args.latency and args.device not in (None, 'cpu'):
+        raise ConfigError(f'--latency is that of a CPU; leave --device {args.device} out.')
+
+
 def main(args: argparse.Namespace) -> None:
     import torch
     from mmengine.device import get_device
@@ -110,7 +160,7 @@ def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.command_line import check_device
     from vit_plugin.files.complete import check_target, write_text
 
-    args.device = args.device or get_device()
+    args.device = 'cpu' if args.latency else args.device or get_device()
     if args.out:
         check_target(args.out / RECORD)
     check_device(args.device)
@@ -119,7 +169,7 @@ def main(args: argparse.Namespace) -> None:
     torch.backends.cudnn.benchmark = True
     if args.threads:
         torch.set_num_threads(args.threads)
-    records = measure(args)
+    records = measure_latency(args) if args.latency else measure(args)
     if args.out:
         record = dict(machine=machine(args.device), rounds=args.rounds, results=records)
         write_text(args.out / RECORD, json.dumps(record, indent=1) + '\n')
@@ -127,4 +177,4 @@ def main(args: argparse.Namespace) -> None:
 
 
 if __name__ == '__main__':
-    run_tool(make_parser(), main)
+    run_tool(make_parser(), main, check=check)

@@ -45,6 +45,32 @@ def test_table_and_record(benchmark, tmp_path):
         ]
 
 
+@pytest.mark.parametrize(
+    ('arguments', 'words'),
+    [
+        (['--modes', 'train'], '--modes is for the comparison'),
+        (['--device', 'cuda'], '--latency is that of a CPU'),
+    ],
+)
+def test_latency_takes_no_flag_in_silence(run_tool, arguments, words):
+    done = run_tool('benchmark', '--latency', *arguments)
+    assert done.returncode == 1
+    assert words in done.stderr
+
+
+@pytest.mark.nightly
+def test_latency_of_this_machine(run_tool, tmp_path):
+    pytest.importorskip('onnxruntime')
+    models, numbers = ['timm://test_vit', 'timm://test_vit2'], ['--sizes', 32, '--rounds', 1]
+    done = run_tool('benchmark', '--latency', '--models', *models, *numbers, '--out', tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [line.split(' | ')[0] for line in done.stdout.splitlines() if '`' in line] == [
+        f'| `{model}`' for model in models
+    ]
+    record = json.loads((tmp_path / 'benchmark.json').read_text())
+    assert [row['model'] for row in record['results']] == models
+
+
 @pytest.mark.nightly
 def test_other_outputs_end_it_with_a_sentence(benchmark, tmp_path):
     done = benchmark(
