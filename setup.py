@@ -1,8 +1,13 @@
+import gzip
+import os
 import shutil
+import tarfile
+import time
 from pathlib import Path
 
 from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
 
 here = Path(__file__).parent
 version = next(
@@ -19,6 +24,7 @@ class BuildWithRecipes(build_py):
     """
 
     def run(self) -> None:
+        os.umask(0o022)  # the modes of what is written from here on are in the wheel
         super().run()
         folder = (here if self.editable_mode else Path(self.build_lib)) / 'vit_plugin/.mim'
         shutil.rmtree(folder, ignore_errors=True)
@@ -32,6 +38,33 @@ class BuildWithRecipes(build_py):
                 )
             else:
                 shutil.copy2(here / name, folder / name)
+
+
+class ReproducibleArchive(sdist):
+    """Writes an archive that depends on its files and SOURCE_DATE_EPOCH alone.
+
+    setuptools does so for a wheel. In its archive are the times, owners and order of a machine.
+    """
+
+    def make_archive(self, base_name, format, root_dir=None, base_dir=None, **owner) -> str:
+        if format != 'gztar':
+            return super().make_archive(base_name, format, root_dir, base_dir, **owner)
+        seconds = int(os.environ.get('SOURCE_DATE_EPOCH', time.time()))
+
+        def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+            entry.mtime, entry.uid, entry.gid, entry.uname, entry.gname = seconds, 0, 0, '', ''
+            entry.mode = 0o755 if entry.isdir() or entry.mode & 0o100 else 0o644
+            return entry
+
+        path = Path(f'{base_name}.tar.gz')
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            open(path, 'wb') as file,
+            gzip.GzipFile('', 'wb', fileobj=file, mtime=seconds) as packed,
+            tarfile.open(fileobj=packed, mode='w', format=tarfile.PAX_FORMAT) as archive,
+        ):
+            archive.add(base_dir, filter=plain)  # in the order of names
+        return str(path)
 
 
 # The frameworks, once from the maintained forks and once from upstream. They have the same module
@@ -61,7 +94,7 @@ setup(
     long_description_content_type='text/markdown',
     license='Apache-2.0',
     packages=find_packages(include=['vit_plugin*']),
-    cmdclass={'build_py': BuildWithRecipes},
+    cmdclass={'build_py': BuildWithRecipes, 'sdist': ReproducibleArchive},
     entry_points={'console_scripts': ['vit-plugin = vit_plugin.__main__:main']},
     python_requires='>=3.10',
     classifiers=[f'Programming Language :: Python :: 3.{minor}' for minor in range(10, 15)],

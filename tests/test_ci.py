@@ -9,14 +9,21 @@ import pytest
 import setuptools
 import yaml
 
+import vit_plugin
+
 WORKFLOWS = sorted(Path('.github/workflows').glob('*.yml'))
 HOOKS = Path('.pre-commit-config.yaml')
 FORMS = [Path('.github/dependabot.yml'), *sorted(Path('.github/ISSUE_TEMPLATE').glob('*.yml'))]
 CHECKS = Path('.ci/check')
 # Programs of the runner's image, and Python's.
-GIVEN = {'bash', 'pip', 'python', 'test', 'cd', 'set'}
+GIVEN = {'bash', 'pip', 'python', 'test', 'cd', 'set', 'echo', 'docker'}
 # The package of a program, if it has another name.
-PACKAGES = {'sphinx-build': 'sphinx'}
+PACKAGES = {'sphinx-build': 'sphinx', 'cyclonedx-py': 'cyclonedx-bom'}
+# The jobs that may do more than read the code, and what.
+WRITERS = {
+    ('release', 'attest'): {'id-token': 'write', 'attestations': 'write'},
+    ('release', 'publish'): {'id-token': 'write'},
+}
 
 
 @pytest.fixture
@@ -60,6 +67,52 @@ def test_a_workflow_names_what_exists(path, project):
                 assert Path(file).exists(), line
             program = line.split()[0]
             assert PACKAGES.get(program, program) in installed, line
+
+
+@pytest.mark.parametrize('path', WORKFLOWS, ids=lambda path: path.stem)
+def test_a_workflow_may_do_the_least(path):
+    """It reads the code, ends by itself, and runs no code of a stranger with a right to write."""
+    text = path.read_text()
+    workflow = yaml.safe_load(text)
+    assert workflow['permissions'] == dict(contents='read')
+    # YAML takes the key `on` for true.
+    assert workflow[True].keys() <= {'push', 'pull_request', 'schedule', 'workflow_dispatch'}
+    assert 'secrets.' not in text
+    for name, job in workflow['jobs'].items():
+        assert job.get('permissions', {}) == WRITERS.get((path.stem, name), {}), name
+        assert job['timeout-minutes'] <= 180
+        for action in (step['uses'] for step in job['steps'] if 'uses' in step):
+            assert re.fullmatch(r'(actions|pypa)/[\w-]+@(v\d+|release/v\d+)', action)
+        if (path.stem, name) in WRITERS:
+            assert not any('run' in step for step in job['steps'])
+
+
+def test_what_is_released_was_built_twice_and_is_attested():
+    build, attest, publish = yaml.safe_load(Path('.github/workflows/release.yml').read_text())[
+        'jobs'
+    ].values()
+    lines = [line for step in build['steps'] for line in step.get('run', '').splitlines()]
+    epoch = next(i for i, line in enumerate(lines) if 'SOURCE_DATE_EPOCH' in line)
+    assert epoch < lines.index('python -m build')
+    assert 'python tests/campaigns/reproducible.py --against dist' in lines
+    sbom = next(line for line in lines if line.startswith('cyclonedx-py'))
+    assert attest['steps'][-1]['with']['sbom-path'] in sbom.split()
+    assert (attest['needs'], publish['needs']) == ('build', 'attest')
+
+
+def test_the_image_is_made_of_what_exists(project):
+    text = Path('Dockerfile').read_text()
+    copied = re.findall(r'^COPY (.*) \S+$', text, re.MULTILINE)
+    assert all(Path(name).exists() for names in copied for name in names.split())
+    (extras,) = re.findall(r'^ARG EXTRAS=(.*)$', text, re.MULTILINE)
+    assert set(extras.split(',')) <= project['extras_require'].keys()
+    (python,) = re.findall(r'^ARG PYTHON=(.*)$', text, re.MULTILINE)
+    assert f'Programming Language :: Python :: {python}' in project['classifiers']
+    assert re.search(r'^USER (?!root)', text, re.MULTILINE)
+
+
+def test_the_citation_is_of_this_version():
+    assert yaml.safe_load(Path('CITATION.cff').read_text())['version'] == vit_plugin.__version__
 
 
 def test_hooks_run_what_the_extra_installs(project):

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from campaigns import wheel
+from campaigns import reproducible, wheel
 
 from vit_plugin.config import read_config
 from vit_plugin.errors import ConfigError
@@ -137,6 +137,12 @@ def test_an_installation_that_lacks_files_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(shipped, 'PACKAGE', tmp_path / 'vit_plugin')
     with pytest.raises(ConfigError, match='lacks configs .*install vit_plugin again'):
         shipped.recipe('vit_plugin::vit/x.py')
+
+
+@pytest.mark.nightly
+def test_what_is_built_twice_is_the_same():
+    pytest.importorskip('build')
+    assert reproducible.run(options=['--no-isolation']) == 0
 
 
 @pytest.mark.nightly
