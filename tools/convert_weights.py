@@ -126,6 +126,8 @@ def main(args: argparse.Namespace) -> None:
     from vit_plugin.weights.sources import open_weights
 
     for_a_hub = args.target.startswith('hf://') or not Path(args.target).suffix
+    if for_a_hub and args.num_heads:
+        raise ConfigError('--num-heads is for --to jax, which no hub has; leave it out.')
     if for_a_hub:
         from vit_plugin.apps.hub.folder import publish
 

@@ -67,13 +67,15 @@ def test_an_address_that_is_not_there(server):
 
 
 def test_hugging_face(tmp_path, tiny, monkeypatch):
-    from huggingface_hub.errors import EntryNotFoundError
+    from huggingface_hub.errors import EntryNotFoundError, GatedRepoError
 
     source = VisionTransformer(**tiny)
     hub = {'pytorch_model.bin': tmp_path / 'pytorch_model.bin'}
     torch.save(source.state_dict(), hub['pytorch_model.bin'])
 
     def download(name: str, file: str) -> str:
+        if name == 'org/gated':
+            raise GatedRepoError.__new__(GatedRepoError)
         if name != 'org/model':
             raise ConnectionError('offline')
         if file not in hub:
@@ -83,6 +85,8 @@ def test_hugging_face(tmp_path, tiny, monkeypatch):
     monkeypatch.setattr('huggingface_hub.hf_hub_download', download)
     assert load_weights(VisionTransformer(**tiny), 'hf://org/model').format == 'vit_plugin'
     assert CheckpointLoader.load_checkpoint('hf://org/model').keys() == source.state_dict().keys()
+    with pytest.raises(ConfigError, match='hf://org/gated is gated; .*hf auth login'):
+        open_weights('hf://org/gated')
     with pytest.raises(ConfigError, match='hf://org/other cannot be downloaded'):
         open_weights('hf://org/other')
     hub.clear()

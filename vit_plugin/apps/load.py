@@ -115,12 +115,19 @@ def from_config(checkpoint: Checkpoint, only_backbone: bool = False) -> TrainedM
     ):
         with naming(path):
             _load_converted(model, path, weights, only_backbone)
-        saved = content.get('meta', {}).get('dataset_meta', {})
+        saved = _dataset_meta(content)
     else:
         saved = load_trained(model, path, content)
     check_classes(model, saved, f'the checkpoint {path!r}')
     meta.update(saved)
     return TrainedModel(model, cfg, meta, stranger=stranger)
+
+
+def _dataset_meta(content: Any) -> dict[str, Any]:
+    """A checkpoint's facts about its data, as far as it has them."""
+    for name in ('meta', 'dataset_meta'):
+        content = content.get(name) if isinstance(content, Mapping) else None
+    return dict(content) if isinstance(content, Mapping) else {}
 
 
 def _load_converted(

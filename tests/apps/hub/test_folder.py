@@ -9,6 +9,8 @@ import pytest
 import timm
 import torch
 from huggingface_hub import constants
+from mmengine.config import Config
+from mmengine.registry import MODELS, DefaultScope
 from timm.data import create_transform, resolve_data_config
 
 import vit_plugin
@@ -18,16 +20,10 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
 
 pytestmark = pytest.mark.filterwarnings('ignore')
+ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
 PHOTO = np.random.default_rng(0).integers(0, 255, (40, 50, 3), np.uint8)
 HYBRID = dict(
-    arch=dict(
-        embed_dims=32,
-        num_layers=2,
-        num_heads=2,
-        feedforward_channels=64,
-        patch_size=8,
-        resnet=dict(stage_depths=()),
-    ),
+    arch=dict(ARCH, resnet=dict(stage_depths=())),
     numerics='timm',
     img_size=64,
 )
@@ -94,6 +90,38 @@ def test_what_no_library_has_is_read_by_us(saved, tmp_path):
     with pytest.raises(ConfigError, match='--to timm: timm .*; leave --to out'):
         publish(str(checkpoint), str(tmp_path / 'other'), 'timm')
     assert not (tmp_path / 'other').exists()
+
+
+def test_a_segmentor(tmp_path):
+    pytest.importorskip('mmseg')
+    head = dict(type='FCNHead', in_channels=32, channels=8, num_convs=1, num_classes=3)
+    model = dict(
+        type='EncoderDecoder',
+        data_preprocessor=dict(type='SegDataPreProcessor', mean=[0, 0, 0], std=[255] * 3),
+        backbone=dict(
+            type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32, out_type='featmap'
+        ),
+        decode_head=dict(head, norm_cfg=dict(type='BN')),
+        test_cfg=dict(mode='whole'),
+    )
+    steps = [
+        dict(type='LoadImageFromFile'),
+        dict(type='Resize', scale=(32, 32)),
+        dict(type='PackSegInputs'),
+    ]
+    loader = dict(dataset=dict(type='BaseSegDataset', pipeline=steps))
+    cfg = Config(dict(model=model, default_scope='mmseg', test_dataloader=loader))
+    register = pytest.importorskip('mmseg.utils').register_all_modules
+    register(init_default_scope=False)
+    with DefaultScope.overwrite_default_scope('mmseg'):
+        state = MODELS.build(model).state_dict()
+    meta = dict(cfg=cfg.pretty_text, dataset_meta=dict(classes=('a', 'b', 'c'), palette='random'))
+    torch.save(dict(meta=meta, state_dict=state), tmp_path / 'epoch_1.pth')
+    said = publish(str(tmp_path / 'epoch_1.pth'), str(tmp_path / 'folder'))
+    assert 'since this is a model of segmentation' in said
+    before, after = (load(tmp_path / name, device='cpu') for name in ('epoch_1.pth', 'folder'))
+    assert after.classes == ['a', 'b', 'c']
+    assert np.array_equal(after(PHOTO).map, before(PHOTO).map)
 
 
 def test_nothing_of_the_machine_is_published(saved, tmp_path):

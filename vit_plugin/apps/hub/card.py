@@ -18,6 +18,7 @@ TASKS = dict(
     segmentation='image-segmentation',
 )
 SHOWN = 50  # names of classes
+BEGINNINGS = ('load_from', 'begin_from', 'checkpoint', 'pretrained')  # settings that name weights
 OURS = """import vit_plugin
 
 print(vit_plugin.load('hf://{name}')('photo.jpg'))"""
@@ -28,8 +29,8 @@ class Card:
 
     Args:
         trained: the model.
-        checkpoint: its file, next to which are the files of its run.
-        name: ``USER/NAME``, or the path of a folder.
+        checkpoint: where it is. Next to a file are the files of its run.
+        name: ``USER/NAME``.
         library: another library that reads the folder.
         difference: of its logits, see :func:`~vit_plugin.apps.hub.libraries.difference`.
         licence: the hub's name of the licence.
@@ -38,17 +39,18 @@ class Card:
     def __init__(
         self,
         trained: TrainedModel,
-        checkpoint: Path,
+        checkpoint: str,
         name: str,
         library: Library | None,
         difference: float,
         licence: str | None,
     ) -> None:
         self.trained, self.checkpoint, self.name = trained, checkpoint, name
+        self.run = Path(checkpoint).parent
         self.library, self.difference, self.licence = library, difference, licence
         self.metrics = self._json('metrics.json')
-        run = checkpoint.parent
-        self.pictures = [run / picture for picture in PICTURES if (run / picture).is_file()]
+        drawn = [self.run / name for name in PICTURES]
+        self.pictures = [path for path in drawn if path.is_file()]
 
     def text(self) -> str:
         """The card."""
@@ -63,7 +65,7 @@ class Card:
         return '\n'.join(line for section in sections for line in (*section, '')).rstrip() + '\n'
 
     def _json(self, name: str) -> dict[str, Any]:
-        path = self.checkpoint.parent / name
+        path = self.run / name
         return json.loads(path.read_text(encoding='utf-8')) if path.is_file() else {}
 
     def _head(self) -> Iterator[str]:
@@ -117,7 +119,7 @@ class Card:
         yield from ('| validation, per cent | last | best |', '|---|--:|--:|')
         for name, value in self.metrics['last'].items():
             yield f'| {name} | {value:.2f} | {self.metrics["max"][name]:.2f} |'
-        if (table := self.checkpoint.parent / 'classes.md').is_file():
+        if (table := self.run / 'classes.md').is_file():
             yield from ('', table.read_text(encoding='utf-8').rstrip())
         for picture in self.pictures:
             yield from ('', f'![{picture.stem.replace("_", " ")}]({picture.name})')
@@ -147,25 +149,37 @@ class Card:
             yield (
                 f'Epochs: {self.metrics["epochs"]}; iterations: {self.metrics["iterations"]}; '
                 f'seconds: {self.metrics["seconds"]:.0f}. The weights are those of '
-                f'`{self.checkpoint.name}`.'
+                f'`{Path(self.checkpoint).name}`.'
             )
-        yield f'It began with {self._begin()}.'
-
-    def _begin(self) -> str:
-        """The weights that the training began with, without the folders of a machine."""
-        content = read_source(str(self.checkpoint), mmap=True, payload=False)
+        content = read_source(self.checkpoint, mmap=True, payload=False)
         meta = content.get('meta') if isinstance(content, Mapping) else None
-        settings = settings_of((meta or {}).get('cfg'))
-        backbone = (settings.get('model') or {}).get('backbone') or {}
-        source = settings.get('load_from') or settings.get('begin_from')
-        source = source or (backbone.get('init_cfg') or {}).get('checkpoint')
-        if source is True:
-            source = backbone.get('arch')
-        if not source:
-            return 'random weights'
-        return f'`{source if "://" in str(source) else Path(str(source)).name}`'
+        settings = settings_of(meta.get('cfg') if isinstance(meta, Mapping) else None)
+        if not settings:
+            yield 'Its config was not found, so that it is not known what it began with.'
+            return
+        # Without the folders of a machine.
+        begun = [
+            f'`{source if "://" in source else Path(source).name}`'
+            for source in dict.fromkeys(_begun_with(settings))
+        ]
+        named = ', '.join(begun) or 'no weights'
+        yield f'The config of the training names {named} to begin with.'
 
     def _terms(self) -> Iterator[str]:
         yield from ('## Licence', '')
         stated = f'`{self.licence}`' if self.licence else 'Not stated by who uploaded this'
         yield f'{stated}. Weights and data that it began with have licences of their own.'
+
+
+def _begun_with(settings: Any) -> Iterator[str]:
+    """The weights that a config names anywhere to begin with."""
+    if isinstance(settings, Mapping):
+        for name in BEGINNINGS:
+            if isinstance(settings.get(name), str):
+                yield settings[name]
+        init = settings.get('init_cfg')
+        if isinstance(init, Mapping) and init.get('checkpoint') is True:
+            yield str(settings.get('arch'))  # whose name is that of its weights
+    inner = settings.values() if isinstance(settings, Mapping) else settings
+    for value in inner if isinstance(settings, (Mapping, list, tuple)) else ():
+        yield from _begun_with(value)

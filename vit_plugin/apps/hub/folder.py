@@ -76,7 +76,7 @@ def publish(
         folder = Path(temporary, os.path.basename(name))
         folder.mkdir()
         found = _write(trained, folder, form, dtype)
-        card = Card(trained, Path(path), name, found.library, found.difference, licence)
+        card = Card(trained, path, name, found.library, found.difference, licence)
         (folder / 'README.md').write_text(card.text(), encoding='utf-8')
         for picture in card.pictures:
             shutil.copy2(picture, folder)
@@ -181,7 +181,8 @@ def _config_text(trained: TrainedModel) -> str:
 
 
 def _facts(trained: TrainedModel) -> dict[str, Any]:
-    return {name: list(trained.meta[name]) for name in FACTS if trained.meta.get(name)}
+    known = {name: trained.meta.get(name) for name in FACTS}
+    return {name: list(value) for name, value in known.items() if isinstance(value, (list, tuple))}
 
 
 def upload(folder: Path, name: str, private: bool = False) -> None:
