@@ -107,9 +107,17 @@ def write_model(args: argparse.Namespace) -> None:
     import torch
 
     from vit_plugin.weights.files import find_weights
+    from vit_plugin.weights.hub import is_hub_folder
     from vit_plugin.weights.sources import read_complete
 
     content = read_complete(args.source)
+    of_a_hub = args.source.startswith('hf://') or is_hub_folder(args.source)
+    ours = any('backbone.' in name for name in content.get('state_dict', ()))
+    if of_a_hub and 'meta' in content and not ours:
+        raise ConfigError(
+            f'{args.source!r} has the names of another library; the commands take it as it is, and '
+            '--to vit_plugin writes its weights alone.'
+        )
     weights = {name: plain(value, args) for name, value in find_weights(content).items()}
     meta = content.get('meta') if isinstance(content.get('meta'), Mapping) else {}
     known = {name: meta[name] for name in ('cfg', 'dataset_meta', 'epoch', 'iter') if name in meta}

@@ -1,6 +1,7 @@
 """A run as a folder of the hub, which we, timm and transformers read. There is no network."""
 
 import json
+import runpy
 import shutil
 from pathlib import Path
 
@@ -188,6 +189,16 @@ def test_to_a_hub_and_back(saved, hub):
     assert load_weights(VisionTransformer('Ti/8', 32), 'hf://me/pets', skip=('{rest}',))
     with pytest.raises(ConfigError, match='hf://you/pets cannot be written .*HF_TOKEN'):
         publish(str(checkpoint), 'hf://you/pets')
+
+
+def test_weights_of_a_folder_in_a_file(saved, tmp_path):
+    folder, file = tmp_path / 'folder', tmp_path / 'weights.pth'
+    publish(str(saved()), str(folder))
+    tool = runpy.run_path('tools/convert_weights.py')
+    with pytest.raises(ConfigError, match='has the names of another library; the commands take'):
+        tool['main'](tool['make_parser']().parse_args([str(folder), str(file)]))
+    tool['main'](tool['make_parser']().parse_args([str(folder), str(file), '--to', 'vit_plugin']))
+    assert load_weights(VisionTransformer(ARCH, 32), file).format == 'vit_plugin'
 
 
 def test_wrong_targets_and_forms(saved, tmp_path):
