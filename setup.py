@@ -69,7 +69,10 @@ class ReproducibleArchive(sdist):
 
 # The frameworks, once from the maintained forks and once from upstream. They have the same module
 # names and must not be installed together, so neither can be a requirement.
-onedl = ['onedl-mmengine>=0.10.12', 'onedl-mmcv>=2.3.2', 'onedl-mmpretrain>=1.3.6']
+# OpenCV: they require opencv-python, which needs the libraries of a desktop. pip installs this build,
+# which has the same files and needs none, after it (docs/install.md).
+opencv = 'opencv-contrib-python-headless'
+onedl = ['onedl-mmengine>=0.10.12', 'onedl-mmcv>=2.3.2', 'onedl-mmpretrain>=1.3.6', opencv]
 
 # What the tests need, and what else a change to the code needs.
 test = [
@@ -118,6 +121,7 @@ setup(
             'mmengine>=0.10.7',
             'mmcv-lite>=2.0,<2.2',
             'mmpretrain>=1.2',
+            opencv,
             'setuptools<81',  # MMEngine imports pkg_resources
         ],
         'demo': ['scikit-learn', 'gradio>=6'],

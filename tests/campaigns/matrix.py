@@ -4,7 +4,7 @@ newest versions that are promised, and with the latest ones that there are.
     python tests/campaigns matrix --pythons ~/.pyenv/versions --uv      # all of it
     python tests/campaigns matrix --pythons ~/.pyenv/versions \
         --only 3.13-onedl-newest 3.12-openmmlab
-    python tests/campaigns/matrix.py --uv --only latest    # every night
+    python tests/campaigns matrix --uv --only latest    # every night
 
 Each row has a virtual environment of its own, which is deleted afterwards (6 GB while it is there),
 and a copy of the tree. It installs as the README says, with the versions of tests/constraints.txt

@@ -1,7 +1,7 @@
 """Build the wheel and the source distribution from two copies of the tree, and compare the bytes.
 
-    python tests/campaigns/reproducible.py                       # builds both: a minute
-    python tests/campaigns/reproducible.py --against dist        # builds once, for the release
+    python tests/campaigns reproducible                       # builds both: a minute
+    python tests/campaigns reproducible --against dist        # builds once, for the release
 
 The copies have other paths, times of files and umasks. Both take SOURCE_DATE_EPOCH from the
 environment, or else the time of the last commit. Prints the SHA-256 of each file, and ends with
