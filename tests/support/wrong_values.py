@@ -201,9 +201,15 @@ RIGHT: dict[str, dict[str, Any]] = {
         root_stride=4,
         patch_size=1,
         with_cp=False,
+        with_root=True,
     ),
     'PooledResNetEmbed': dict(
-        in_channels=3, embed_dims=32, channels=(32, 64), patch_size=1, with_cp=False
+        in_channels=3,
+        embed_dims=32,
+        channels=(32, 64),
+        patch_size=1,
+        with_cp=False,
+        with_root=True,
     ),
     'TimmEmbed': dict(
         model_name='resnet10t',
@@ -223,7 +229,12 @@ RIGHT: dict[str, dict[str, Any]] = {
         projection=False,
     ),
     'MBConvEmbed': dict(
-        in_channels=3, embed_dims=32, channels=(8, 16), stage_depths=(1, 1), with_cp=False
+        in_channels=3,
+        embed_dims=32,
+        channels=(8, 16),
+        stage_depths=(1, 1),
+        with_cp=False,
+        with_root=True,
     ),
     'SimpleFPN': dict(
         in_channels=32,
@@ -279,6 +290,19 @@ RIGHT: dict[str, dict[str, Any]] = {
     ),
     'IoUAwareBCELoss': dict(alpha=0.25, gamma=2.0, loss_weight=1.0),
     'EoMTDecodeHead': dict(num_classes=3, ignore_index=255, align_corners=False),
+    'TransUNetHead': dict(
+        in_channels=(8, 32),
+        strides=(8, 16),
+        num_classes=3,
+        in_index=(0, 1),
+        hidden_channels=16,
+        decoder_channels=(16, 8, 8, 4),
+        norm_cfg=dict(type='BN', eps=1e-5),
+        align_corners=True,
+        dropout_ratio=0.1,
+        ignore_index=255,
+    ),
+    'SoftDiceLoss': dict(class_weight=(0.5, 1.0), loss_weight=1.0, eps=1e-5),
     'DistilledViTClsHead': dict(
         num_classes=3, in_channels=32, distillation='hard', alpha=0.5, tau=3.0
     ),
@@ -514,6 +538,9 @@ WORKS: dict[str, Callable[[Any], Any]] = {
     'DistilledViTClsHead': lambda built: built((TOKENS,)),
     'AugmentingPreprocessor': lambda built: built(
         dict(inputs=torch.zeros(2, 3, 32, 32, dtype=torch.uint8)), True
+    ),
+    'SoftDiceLoss': lambda built: built(
+        torch.randn(2, len(built.class_weight or 'ab'), 8, 8), torch.ones(2, 8, 8, dtype=torch.long)
     ),
     'Digits': lambda built: built[0],
 }

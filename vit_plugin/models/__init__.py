@@ -40,6 +40,8 @@ MODELS.import_later(
         'EoMTHead': 'vit_plugin.models.heads.eomt_head',
         'IoUAwareBCELoss': 'vit_plugin.models.heads.lw_detr_head',
         'LWDETRHead': 'vit_plugin.models.heads.lw_detr_head',
+        'SoftDiceLoss': 'vit_plugin.models.heads.soft_dice_loss',
+        'TransUNetHead': 'vit_plugin.models.heads.transunet_head',
         'ViTClsHead': 'vit_plugin.models.heads.vit_head',
     }
 )

@@ -15,6 +15,7 @@ from .hugging_face import HF, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP
 from .jax import JAX
 from .lw_detr import HF_LW_DETR, HF_RF_DETR
 from .rules import COMPUTED, GRID, TABLE, TOKEN, Format, Rule, pair, same, separate_qkv
+from .transunet import HEAD, TRANSUNET
 
 _TOKENS = ('cls_token', 'dist_token', 'reg_token', 'pos_embed')
 _LAYERS = tuple(f'{part}.{{rest}}' for part in ('blocks', 'norm', 'norm_pre', 'patch_embed.proj'))
@@ -22,24 +23,27 @@ _RESNET = tuple(f'patch_embed.backbone.{part}.{{rest}}' for part in ('stem', 'st
 
 OWN = Format(
     'vit_plugin',
-    same(
-        *_TOKENS,
-        GRID,
-        'rope.freqs',
-        'norm.{rest}',
-        'norm_pre.{rest}',
-        'fc_norm.{rest}',
-        'blocks.{rest}',
-        'patch_embed.{rest}',
-        'queries.{rest}',
-        'decoder.{rest}',
-        'tuning.{rest}',
-        'head.layers.{rest}',
-        *(f'neck.{part}.{{rest}}' for part in ('attn_pool', 'norm', 'levels', 'extra_levels')),
-        'bbox_head.{rest}',
+    (
+        *same(
+            *_TOKENS,
+            GRID,
+            'rope.freqs',
+            'norm.{rest}',
+            'norm_pre.{rest}',
+            'fc_norm.{rest}',
+            'blocks.{rest}',
+            'patch_embed.{rest}',
+            'queries.{rest}',
+            'decoder.{rest}',
+            'tuning.{rest}',
+            'head.layers.{rest}',
+            *(f'neck.{part}.{{rest}}' for part in ('attn_pool', 'norm', 'levels', 'extra_levels')),
+            'bbox_head.{rest}',
+        ),
+        *HEAD,
     ),
     ('', 'backbone.'),
-    ('head.', 'neck.', 'bbox_head.'),
+    ('head.', 'neck.', 'bbox_head.', 'decode_head.'),
 )
 
 # BEiT-3, AIMv2 and DINOv3 have an eps of their own.
@@ -376,6 +380,7 @@ FORMATS = {
         PMT_DINOV3,
         HF_LW_DETR,
         HF_RF_DETR,
+        TRANSUNET,
     )
 }
 

@@ -31,7 +31,15 @@ STEMS = {
         3, 16, stage_depths=(1,), width=32, root_stride=1, patch_size=2
     ),
     'resnet_stride_2': lambda: ResNetEmbed(3, 16, stage_depths=(1, 1), width=32, root_stride=2),
+    'resnet_with_root': lambda: ResNetEmbed(3, 16, stage_depths=(1, 1), width=32, with_root=True),
+    'resnet_pooled_root_with_root': lambda: ResNetEmbed(
+        3, 16, stage_depths=(), width=32, with_root=True
+    ),
+    'resnet_transunet': lambda: ResNetEmbed(
+        3, 16, stage_depths=(1, 1, 1), width=32, numerics='transunet', with_root=True
+    ),
     'pooled': lambda: PooledResNetEmbed(3, 16, channels=(32, 64, 96)),
+    'pooled_with_root': lambda: PooledResNetEmbed(3, 16, channels=(32, 64, 96), with_root=True),
     'pooled_last': lambda: PooledResNetEmbed(3, 16, channels=(32, 64, 96), channels_last=True),
     'pooled_whitened': lambda: PooledResNetEmbed(
         3, 16, channels=(24, 32, 64), skip=False, whitened=True
@@ -44,6 +52,9 @@ STEMS = {
         3, 16, channels=(4,), strides=(3,), patch_size=2, projection=True
     ),
     'mbconv': lambda: MBConvEmbed(3, 16, channels=(4, 8), stage_depths=(1, 2)),
+    'mbconv_with_root': lambda: MBConvEmbed(
+        3, 16, channels=(4, 8), stage_depths=(1, 2), with_root=True
+    ),
     'timm': lambda: TimmEmbed('test_resnet', 3, 16),
     'timm_efficientnet': lambda: TimmEmbed('test_efficientnet', 3, 16),
     'timm_convnext': lambda: TimmEmbed('test_convnext', 3, 16, out_indices=(1, 0), patch_size=2),
@@ -68,6 +79,30 @@ def test_grid_covers_the_image_and_is_what_arithmetic_says(stem, height, width):
     for feature, stride in zip(features, stem.feature_strides, strict=True):
         assert feature.shape[-2] >= -(-height // stride)
         assert feature.shape[-1] >= -(-width // stride)
+
+
+@pytest.mark.parametrize(
+    ('stem', 'kwargs', 'strides', 'channels'),
+    [
+        (ResNetEmbed, dict(stage_depths=(1, 1), width=32), (2, 4, 8), (32, 128, 256)),
+        (ResNetEmbed, dict(stage_depths=(), width=32), (2, 4), (32, 32)),
+        (ResNetEmbed, dict(stage_depths=(1,), width=32, root_stride=1), (1, 1), (32, 128)),
+        (PooledResNetEmbed, dict(channels=(32, 64, 96)), (1, 2, 4), (32, 64, 96)),
+        (MBConvEmbed, dict(channels=(4, 8), stage_depths=(1, 2)), (2, 4, 8, 16), (4, 4, 8, 16)),
+    ],
+)
+def test_the_map_of_the_root_comes_first_when_asked(stem, kwargs, strides, channels):
+    asked, plain = (stem(3, 16, **kwargs, with_root=flag).eval() for flag in (True, False))
+    plain.load_state_dict(asked.state_dict())
+    assert (asked.feature_strides, asked.feature_channels) == (strides, channels)
+    assert (plain.feature_strides, plain.feature_channels) == (strides[1:], channels[1:])
+    images = torch.randn(1, 3, 48, 80)
+    with torch.no_grad():
+        (tokens, _, (root, *maps)), (same, _, others) = asked(images), plain(images)
+    assert root.shape == (1, channels[0], 48 // strides[0], 80 // strides[0])
+    assert torch.equal(tokens, same)
+    assert len(maps) == len(others)
+    assert all(map(torch.equal, maps, others))
 
 
 def test_depth_goes_from_the_image_to_the_tokens(stem):

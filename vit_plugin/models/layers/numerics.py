@@ -13,6 +13,8 @@ from typing_extensions import TypedDict
 from vit_plugin.arguments.fields import OPEN, Eps, NormChanges
 from vit_plugin.errors import ConfigError
 
+from .std_conv import ConvPadding, PoolPadding
+
 # Norms over the last dimension, of tokens (B, N, C) and vectors (B, C).
 NORMS: dict[str, Callable[..., nn.Module]] = {'LN': nn.LayerNorm, 'RMSN': nn.RMSNorm}
 # Norms over the channels of a map (B, C, H, W).
@@ -21,6 +23,8 @@ MAP_NORMS: dict[str, Callable[..., nn.Module]] = {
     'BN': nn.BatchNorm2d,
     'SyncBN': nn.SyncBatchNorm,
     'GN': lambda channels, num_groups=32, **kwargs: nn.GroupNorm(num_groups, channels, **kwargs),
+    # Each channel is a group. torch's InstanceNorm2d computes the same, and takes no map of 1 x 1.
+    'IN': lambda channels, **kwargs: nn.GroupNorm(channels, channels, **kwargs),
 }
 
 
@@ -33,20 +37,29 @@ ACTIVATIONS['QuickGELU'] = QuickGELU  # of OpenAI's CLIP (arXiv:1606.08415, Sect
 
 @dataclass(frozen=True)
 class Numerics:
-    """Layer configs that change the output of a trained model by 1e-5 to 1e-3.
+    """Layer configs that change the output of a trained model.
+
+    Those of ``'authors'`` and ``'timm'`` differ by 1e-5 to 1e-3. A hybrid of ``'transunet'``
+    differs from both by as much as its output, since it pads and norms in another way.
 
     Attributes:
         act_cfg: activation of the MLP. flax's ``gelu`` is the tanh approximation, torch's is exact.
         norm_cfg: norms of the encoder.
         stem_norm_cfg: norms of a :class:`~vit_plugin.models.ResNetEmbed`.
-        stem_conv_cfg: weight standardisation of a ``ResNetEmbed``, see
-            :func:`~vit_plugin.models.layers.std_conv.standardize`.
+        stem_conv_cfg: weight standardisation and padding of a ``ResNetEmbed``, see
+            :class:`~vit_plugin.models.layers.std_conv.StdConv2d`.
+        stem_shortcut_norm_cfg: norms of the shortcuts of a ``ResNetEmbed`` that have a convolution.
+            If it is empty, they are as ``stem_norm_cfg`` says.
+        stem_pool_cfg: padding of the max-pool of a ``ResNetEmbed``, see
+            :func:`~vit_plugin.models.layers.std_conv.max_pool`.
     """
 
     act_cfg: dict
     norm_cfg: dict
     stem_norm_cfg: dict
     stem_conv_cfg: dict
+    stem_shortcut_norm_cfg: dict
+    stem_pool_cfg: dict
 
 
 NUMERICS = {
@@ -55,19 +68,32 @@ NUMERICS = {
         act_cfg=dict(type='GELU', approximate='tanh'),
         norm_cfg=dict(type='LN', eps=1e-6),
         stem_norm_cfg=dict(type='GN', num_groups=32, eps=1e-6),
-        stem_conv_cfg=dict(eps=1e-5, eps_inside_root=False),
+        stem_conv_cfg=dict(eps=1e-5, eps_inside_root=False, padding='same'),
+        stem_shortcut_norm_cfg=dict(),
+        stem_pool_cfg=dict(padding='same'),
     ),
     # timm: `vision_transformer.py`, `vision_transformer_hybrid.py`.
     'timm': Numerics(
         act_cfg=dict(type='GELU', approximate='none'),
         norm_cfg=dict(type='LN', eps=1e-6),
         stem_norm_cfg=dict(type='GN', num_groups=32, eps=1e-5),
-        stem_conv_cfg=dict(eps=1e-8, eps_inside_root=True),
+        stem_conv_cfg=dict(eps=1e-8, eps_inside_root=True, padding='same'),
+        stem_shortcut_norm_cfg=dict(),
+        stem_pool_cfg=dict(padding='same'),
+    ),
+    # Beckschen/TransUNet: `vit_seg_modeling.py`, `vit_seg_modeling_resnet_skip.py`.
+    'transunet': Numerics(
+        act_cfg=dict(type='GELU', approximate='none'),
+        norm_cfg=dict(type='LN', eps=1e-6),
+        stem_norm_cfg=dict(type='GN', num_groups=32, eps=1e-6),
+        stem_conv_cfg=dict(eps=1e-5, eps_inside_root=True, padding='symmetric'),
+        stem_shortcut_norm_cfg=dict(type='IN', eps=1e-5),
+        stem_pool_cfg=dict(padding='valid'),
     ),
 }
 
 
-NumericsName = Literal['authors', 'timm']
+NumericsName = Literal['authors', 'timm', 'transunet']
 
 
 @with_config(OPEN)
@@ -79,10 +105,17 @@ class ActChanges(TypedDict, total=False):
 
 
 class StemConvChanges(TypedDict, total=False):
-    """Details of how a stem standardises its kernels, see ``StdConv2d``."""
+    """Details of how a stem standardises its kernels and pads its maps, see ``StdConv2d``."""
 
     eps: Eps
     eps_inside_root: bool
+    padding: ConvPadding
+
+
+class StemPoolChanges(TypedDict, total=False):
+    """Details of the max-pool of a stem, see ``max_pool``."""
+
+    padding: PoolPadding
 
 
 class NumericsCfg(TypedDict, total=False):
@@ -93,6 +126,8 @@ class NumericsCfg(TypedDict, total=False):
     norm_cfg: NormChanges
     stem_norm_cfg: NormChanges
     stem_conv_cfg: StemConvChanges
+    stem_shortcut_norm_cfg: NormChanges
+    stem_pool_cfg: StemPoolChanges
 
 
 AnyNumerics = NumericsName | NumericsCfg | Numerics
@@ -102,7 +137,7 @@ def get_numerics(numerics: 'str | Mapping[str, Any] | Numerics') -> Numerics:
     """Get a row of ``NUMERICS``, or a row with changed details.
 
     Args:
-        numerics: ``'authors'``, ``'timm'``, or a dict such as ``dict(base='timm',
+        numerics: ``'authors'``, ``'timm'``, ``'transunet'``, or a dict such as ``dict(base='timm',
             norm_cfg=dict(eps=1e-5))``. The entries of the dict are merged into those of the base.
             An entry with another ``type`` replaces the base's.
     """

@@ -1,12 +1,15 @@
-"""Convolution with standardised weights and SAME padding, as in the authors' ResNet."""
+"""Convolution with standardised weights, and max-pool, as in the authors' ResNet."""
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 _FILTER = (1, 2, 3)  # the dimensions of one filter: C_in, kH, kW
+
+ConvPadding = Literal['same', 'symmetric']
+PoolPadding = Literal['same', 'valid']
 
 
 def standardize(weight: Tensor, eps: float = 1e-5, eps_inside_root: bool = False) -> Tensor:
@@ -73,10 +76,13 @@ def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
 
 
 class StdConv2d(nn.Conv2d):
-    """Convolution with standardised filters, SAME padding and no bias.
+    """Convolution with standardised filters and no bias.
 
     Args:
         eps, eps_inside_root: see :func:`standardize`.
+        padding: ``'same'`` is XLA's. With a stride, it pads a side of even length more at its end.
+            ``'symmetric'`` pads both ends by half of the kernel, as torch does. Each gives a map of
+            the same size, whose elements are one pixel of the input apart.
 
     Shape: (B, C_in, H, W) -> (B, C_out, ceil(H / stride), ceil(W / stride)).
     """
@@ -89,9 +95,11 @@ class StdConv2d(nn.Conv2d):
         stride: int = 1,
         eps: float = 1e-5,
         eps_inside_root: bool = False,
+        padding: ConvPadding = 'same',
     ) -> None:
-        super().__init__(in_channels, out_channels, kernel_size, stride, bias=False)
-        self.eps, self.eps_inside_root = eps, eps_inside_root
+        both = kernel_size // 2 if padding == 'symmetric' else 0
+        super().__init__(in_channels, out_channels, kernel_size, stride, both, bias=False)
+        self.eps, self.eps_inside_root, self.same = eps, eps_inside_root, padding == 'same'
 
     def reset_parameters(self) -> None:
         lecun_normal_(self.weight)
@@ -101,20 +109,30 @@ class StdConv2d(nn.Conv2d):
         return standardize(weight, self.eps, self.eps_inside_root)
 
     def forward(self, x: Tensor) -> Tensor:
-        top, bottom = same_padding(x.shape[-2], self.kernel_size[0], self.stride[0])
-        left, right = same_padding(x.shape[-1], self.kernel_size[1], self.stride[1])
-        padding = (top, left)
-        # Torch's convolution pads both sides equally, so this needs a copy.
-        if (top, left) != (bottom, right):
-            x, padding = F.pad(x, (left, right, top, bottom)), (0, 0)
+        x, padding = self.padded(x) if self.same else (x, self.padding)
         return F.conv2d(x, self.kernel(self.weight), stride=self.stride, padding=padding)
 
+    def padded(self, x: Tensor) -> tuple[Tensor, tuple[int, int]]:
+        """A map, padded if the convolution cannot do it, and the padding that is left to it."""
+        top, bottom = same_padding(x.shape[-2], self.kernel_size[0], self.stride[0])
+        left, right = same_padding(x.shape[-1], self.kernel_size[1], self.stride[1])
+        # Torch's convolution pads both sides equally, so this needs a copy.
+        if (top, left) != (bottom, right):
+            return F.pad(x, (left, right, top, bottom)), (0, 0)
+        return x, (top, left)
 
-def max_pool_same(x: Tensor) -> Tensor:
-    """3 x 3 max-pool of stride 2 with SAME padding by -inf.
 
-    An even size is padded only after the last element. ``ceil_mode`` does this without a copy.
+def max_pool(x: Tensor, padding: PoolPadding = 'same') -> Tensor:
+    """3 x 3 max-pool of stride 2.
+
+    Args:
+        x: map (B, C, H, W).
+        padding: ``'same'`` is XLA's, by -inf, and gives ceil(H / 2) rows. An even size is padded
+            only after the last element. ``ceil_mode`` does this without a copy. ``'valid'`` pads
+            nothing and gives ceil(H / 2) - 1 rows.
     """
+    if padding == 'valid':
+        return F.max_pool2d(x, 3, 2)
     return F.max_pool2d(x, 3, 2, padding=(x.shape[-2] % 2, x.shape[-1] % 2), ceil_mode=True)
 
 

@@ -238,7 +238,7 @@ class Fitting:
         for ours in [
             ours
             for ours in self.report.matched
-            if ours.startswith(('head.', 'queries.class_head.'))
+            if ours.startswith(('head.', 'queries.class_head.', 'decode_head.conv_seg.'))
         ]:
             value, target = self.tensor_as_it_is(ours), self.targets[ours]
             if (

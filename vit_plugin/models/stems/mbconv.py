@@ -30,6 +30,8 @@ class MBConvEmbed(Stem):
         channels: channels of the two stages. The first convolutions have as many as the first
             stage.
         stage_depths: number of bottlenecks in each stage.
+        with_root: whether the map of the first convolutions, of stride 2, comes before those of the
+            stages.
         in_channels, embed_dims, patch_size, with_cp, **kwargs: see :class:`Stem`.
     """
 
@@ -42,8 +44,10 @@ class MBConvEmbed(Stem):
         patch_size: PositiveInt = 1,
         with_cp: Recompute = False,
         projection: bool = False,
+        with_root: bool = False,
         **kwargs: Unpack[StemOptions],
     ) -> None:
+        root = (2,) if with_root else ()
         super().__init__(
             in_channels,
             embed_dims,
@@ -51,9 +55,10 @@ class MBConvEmbed(Stem):
             with_cp=with_cp,
             projection=projection,
             **kwargs,
-            feature_strides=(4, 8, 16),
-            feature_channels=(*channels, embed_dims),
+            feature_strides=(*root, 4, 8, 16),
+            feature_channels=(*channels[: len(root)], *channels, embed_dims),
         )
+        self.with_root = with_root
         cfg = VitCfg(
             embed_dim=(*channels, embed_dims), depths=(*stage_depths, 1), stem_width=channels[0]
         )
@@ -61,5 +66,7 @@ class MBConvEmbed(Stem):
         self.depths = ['backbone.stem.', 'backbone.stages.0.', 'backbone.stages.1.']
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
-        first, second = self.maps_of(self.backbone.stages, self.backbone.stem(images))
-        return first, second, self.backbone.pool(second)
+        root = self.backbone.stem(images)
+        first, second = self.maps_of(self.backbone.stages, root)
+        maps = first, second, self.backbone.pool(second)
+        return (root, *maps) if self.with_root else maps

@@ -114,6 +114,7 @@ class PooledResNetEmbed(Stem):
             convolution.
         channels_last: whether the maps have this memory format. On a CPU it makes max-pools several
             times faster, and GroupNorm several times slower: take it with BatchNorm.
+        with_root: whether the map of the root, of stride 1, comes before those of the stages.
 
     Raises:
         ConfigError: if a whitened root has another number of channels.
@@ -130,10 +131,11 @@ class PooledResNetEmbed(Stem):
         skip: bool = True,
         whitened: bool = False,
         channels_last: bool = False,
+        with_root: bool = False,
         **kwargs: Unpack[StemOptions],
     ) -> None:
         numerics = get_numerics(numerics)
-        root, *widths = channels
+        root, first_map = channels[0], 0 if with_root else 1
         if whitened and root != 8 * in_channels:
             raise ConfigError(
                 f'patch_embed: a whitened root has {8 * in_channels} channels, and channels '
@@ -146,9 +148,10 @@ class PooledResNetEmbed(Stem):
             numerics,
             with_cp,
             **kwargs,
-            feature_strides=[2 ** (i + 1) for i in range(len(widths))],
-            feature_channels=widths,
+            feature_strides=[2**i for i in range(first_map, len(channels))],
+            feature_channels=channels[first_map:],
         )
+        self.first_map = first_map
         if whitened:
             first: nn.Module = WhitenedRoot(in_channels, numerics.act_cfg)
         else:
@@ -166,4 +169,5 @@ class PooledResNetEmbed(Stem):
         self.depths = [f'backbone.{i}.' for i in range(whitened, len(channels))]
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
-        return tuple(self.maps_of(self.backbone, images.to(memory_format=self.memory_format))[1:])
+        maps = self.maps_of(self.backbone, images.to(memory_format=self.memory_format))
+        return tuple(maps[self.first_map :])

@@ -17,8 +17,8 @@ from vit_plugin.registry import MODELS
 
 from ..layers.numerics import AnyNumerics, Numerics, build_map_norm, get_numerics
 from ..layers.recompute import Recompute, recomputed
-from ..layers.std_conv import StdConv2d, max_pool_same
-from .stem import Stem, StemOptions
+from ..layers.std_conv import StdConv2d, max_pool
+from .stem import Stem, StemOptions, pad_to
 
 EXPANSION = 4
 
@@ -42,7 +42,11 @@ class ConvNorm(nn.Sequential):
         self.conv = StdConv2d(
             in_channels, out_channels, kernel_size, stride, **numerics.stem_conv_cfg
         )
-        self.norm = build_map_norm(numerics.stem_norm_cfg, out_channels)
+        self.norm = build_map_norm(self.norm_cfg(numerics), out_channels)
+
+    def norm_cfg(self, numerics: Numerics) -> dict:
+        """The config of its norm."""
+        return numerics.stem_norm_cfg
 
 
 class Root(ConvNorm):
@@ -50,6 +54,14 @@ class Root(ConvNorm):
 
     def forward(self, images: Tensor) -> Tensor:
         return F.relu(super().forward(images), inplace=True)
+
+
+class Shortcut(ConvNorm):
+    """The 1 x 1 convolution of a shortcut, and its norm."""
+
+    def norm_cfg(self, numerics: Numerics) -> dict:
+        """See :meth:`ConvNorm.norm_cfg`."""
+        return numerics.stem_shortcut_norm_cfg or numerics.stem_norm_cfg
 
 
 class Bottleneck(nn.Module):
@@ -65,7 +77,7 @@ class Bottleneck(nn.Module):
         out_channels = EXPANSION * width
         projected = stride != 1 or in_channels != out_channels
         self.downsample = (
-            ConvNorm(in_channels, out_channels, 1, stride, numerics) if projected else None
+            Shortcut(in_channels, out_channels, 1, stride, numerics) if projected else None
         )
         self.conv1 = StdConv2d(in_channels, width, 1, **numerics.stem_conv_cfg)
         self.norm1 = build_map_norm(numerics.stem_norm_cfg, width)
@@ -117,9 +129,11 @@ class Stage(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Root and stages. Returns the map of every stage, or the map of the root if there is no stage.
+    """Root and stages.
 
-    The parameters have the names of timm's hybrids.
+    Returns the map of every stage, or the pooled map of the root if there is no stage. With
+    ``with_root``, the root's map before the pool comes first. The parameters have the names of
+    timm's hybrids.
     """
 
     def __init__(
@@ -130,9 +144,11 @@ class ResNet(nn.Module):
         root_stride: int,
         numerics: Numerics,
         with_cp: Recompute,
+        with_root: bool = False,
     ) -> None:
         super().__init__()
         kernel_size, stride, self.pooled = ROOTS[root_stride]
+        self.pool_cfg, self.with_root = numerics.stem_pool_cfg, with_root
         self.stem = Root(in_channels, width, kernel_size, stride, numerics)
         self.stages = nn.ModuleList(
             Stage(
@@ -147,13 +163,13 @@ class ResNet(nn.Module):
         )
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        x = self.stem(images)
-        x = max_pool_same(x) if self.pooled else x
-        maps = []
+        root = self.stem(images)
+        x = max_pool(root, **self.pool_cfg) if self.pooled else root
+        maps = [root] if self.with_root else []
         for stage in self.stages:
             x = stage(x)
             maps.append(x)
-        return tuple(maps) or (x,)
+        return tuple(maps) if self.stages else (*maps, x)
 
 
 @MODELS.register_module()
@@ -169,6 +185,8 @@ class ResNetEmbed(Stem):
         width: channels of the root. Stage i has 4 * width * 2**i channels.
         root_stride: 4 is the authors' root, a 7 x 7 convolution and a 3 x 3 max-pool, both of
             stride 2. 2 and 1 are one 3 x 3 convolution of that stride, for small images.
+        with_root: whether the map of the root's convolution comes before those of the stages. That
+            of the authors' root has stride 2.
     """
 
     def __init__(  # type: ignore[misc]  # it names some of StemOptions itself
@@ -181,10 +199,14 @@ class ResNetEmbed(Stem):
         patch_size: PositiveInt = 1,
         numerics: AnyNumerics = 'authors',
         with_cp: Recompute = False,
+        with_root: bool = False,
         **kwargs: Unpack[StemOptions],
     ) -> None:
         numerics = get_numerics(numerics)
         stages = range(len(stage_depths))
+        root = [(ROOTS[root_stride][1], width)] if with_root else []
+        maps = [(root_stride * 2**i, EXPANSION * width * 2**i) for i in stages]
+        strides, channels = zip(*root, *(maps or [(root_stride, width)]), strict=True)
         super().__init__(
             in_channels,
             embed_dims,
@@ -192,11 +214,21 @@ class ResNetEmbed(Stem):
             numerics,
             with_cp,
             **kwargs,
-            feature_strides=[root_stride * 2**i for i in stages] or [root_stride],
-            feature_channels=[EXPANSION * width * 2**i for i in stages] or [width],
+            feature_strides=strides,
+            feature_channels=channels,
         )
-        self.backbone = ResNet(in_channels, stage_depths, width, root_stride, numerics, with_cp)
+        self.backbone = ResNet(
+            in_channels, stage_depths, width, root_stride, numerics, with_cp, with_root
+        )
         self.depths = ['backbone.stem.', *(f'backbone.stages.{i}.' for i in stages)]
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
-        return self.backbone(images)
+        maps = self.backbone(images)
+        if self.numerics.stem_pool_cfg['padding'] == 'same':
+            return maps
+        # The max-pool makes maps a row and a column short. As in TransUNet, what is returned is
+        # filled with zeros, and the CNN itself continues with what it has.
+        return tuple(
+            pad_to(x, [-(-side // stride) for side in images.shape[2:]])
+            for x, stride in zip(maps, self.feature_strides, strict=True)
+        )

@@ -71,7 +71,8 @@ class Stem(BaseModule):
             ViT so (arXiv:2104.02057, Section 4.3). The backbone sees to it.
         init_cfg: MMEngine's initialisation config.
         feature_strides: pixels per element of each map that the subclass computes. The last map
-            becomes tokens.
+            becomes tokens. A subclass whose first layers, its root, make a map before the first
+            stage takes ``with_root``, which puts this map, its stride and its channels first.
         feature_channels: channels of each map.
 
     Attributes:
@@ -228,5 +229,10 @@ class Stem(BaseModule):
 
 def pad_to_multiple(x: Tensor, size: int) -> Tensor:
     """Pad a map (B, C, H, W) with zeros at the right and bottom to multiples of ``size``."""
-    right, bottom = -x.shape[-1] % size, -x.shape[-2] % size
+    return pad_to(x, [side + -side % size for side in x.shape[2:]])
+
+
+def pad_to(x: Tensor, size: Sequence[int]) -> Tensor:
+    """Pad a map (B, C, H, W) with zeros at the right and bottom to this height and width."""
+    bottom, right = (want - side for want, side in zip(size, x.shape[2:], strict=True))
     return F.pad(x, (0, right, 0, bottom)) if right or bottom else x

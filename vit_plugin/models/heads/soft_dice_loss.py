@@ -1,0 +1,84 @@
+"""The Dice loss of segmentors, by class and over all pixels of a batch."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vit_plugin.arguments.fields import NotNegative, Positive
+from vit_plugin.errors import ConfigError
+from vit_plugin.registry import MODELS
+
+
+@MODELS.register_module()
+class SoftDiceLoss(nn.Module):
+    r"""The mean over classes of 1 - (2 sum(p t) + eps) / (sum(p^2) + sum(t^2) + eps).
+
+    p is a probability by softmax, t is 1 at the pixels of the class and else 0, and the sums are
+    over the pixels of all images in the batch. It is the loss of TransUNet's code, with squares as
+    in V-Net (arXiv:1606.04797). MMSegmentation's ``DiceLoss`` sums over all classes of an image at
+    once, and counts the predictions at ignored pixels as wrong.
+
+    Args:
+        class_weight: factor of each class. Default: 1 for all.
+        loss_weight: factor of the loss.
+        eps: small number, with which a class that is neither there nor predicted has the loss 0.
+        loss_name: name of the loss in the logs. It must begin with ``loss_``.
+
+    Raises:
+        ConfigError: in the forward, if ``class_weight`` has another number of classes.
+    """
+
+    def __init__(
+        self,
+        class_weight: Sequence[NotNegative] | None = None,
+        loss_weight: NotNegative = 1.0,
+        eps: Positive = 1e-5,
+        loss_name: str = 'loss_dice',
+    ) -> None:
+        super().__init__()
+        self.class_weight, self.loss_weight, self.eps = class_weight, loss_weight, eps
+        self.loss_name = loss_name
+
+    def forward(
+        self,
+        logits: Tensor,
+        labels: Tensor,
+        weight: Tensor | None = None,
+        ignore_index: int | None = 255,
+        **kwargs: Any,
+    ) -> Tensor:
+        """Logits (B, C, H, W) and labels (B, H, W) -> the loss, in float32 or finer.
+
+        Args:
+            logits: of C classes, or of one class against the background, which has the label 1.
+            labels: class of each pixel.
+            weight: factor of each pixel (B, H, W), of MMSegmentation's samplers.
+            ignore_index: label of the pixels that do not count.
+            **kwargs: what MMSegmentation gives other losses.
+        """
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        number = logits.shape[1]
+        first = 1 if number == 1 else 0
+        p = logits.sigmoid() if number == 1 else logits.softmax(dim=1)
+        classes = torch.arange(first, first + number, device=labels.device)
+        t = (labels[:, None] == classes[:, None, None]).to(p.dtype)  # (B, C, H, W)
+        counts = torch.ones_like(p[:, 0]) if weight is None else weight.to(p.dtype)
+        counts = (counts * (labels != ignore_index))[:, None]  # (B, 1, H, W)
+
+        def total(x: Tensor) -> Tensor:
+            return (x * counts).sum((0, 2, 3))  # (C,)
+
+        dice = (2 * total(p * t) + self.eps) / (total(p * p) + total(t) + self.eps)
+        return self.loss_weight * (self._weights(p) * (1 - dice)).mean()
+
+    def _weights(self, p: Tensor) -> Tensor:
+        if self.class_weight is None:
+            return p.new_ones(p.shape[1])
+        if len(self.class_weight) != p.shape[1]:
+            raise ConfigError(
+                f'SoftDiceLoss: class_weight has {len(self.class_weight)} values, and the head has '
+                f'{p.shape[1]} classes; give one for each.'
+            )
+        return p.new_tensor(self.class_weight)
