@@ -87,6 +87,7 @@ test = [
     'build',
     'tensorboard',
     'pillow-heif',
+    'h5py',
 ]
 
 setup(
@@ -116,7 +117,7 @@ setup(
         'onedl': onedl,
         'mmengine': onedl[:1],
         'det': [*onedl, 'onedl-mmdetection>=3.5.1', 'supervision>=0.31'],
-        'seg': [*onedl, 'onedl-mmsegmentation>=1.4.2', 'supervision>=0.31'],
+        'seg': [*onedl, 'onedl-mmsegmentation>=1.4.2', 'supervision>=0.31', 'scipy'],
         'openmmlab': [
             'mmengine>=0.10.7',
             'mmcv-lite>=2.0,<2.2',
@@ -130,6 +131,7 @@ setup(
         'coco': ['faster-coco-eval'],
         'hf': ['datasets'],
         'heic': ['pillow-heif'],
+        'volumes': ['h5py'],
         'logs': ['tensorboard', 'wandb', 'mlflow'],
         'export': ['onnx', 'onnxscript', 'onnxruntime'],
         'docs': ['sphinx', 'myst-parser', 'furo', 'sphinx-copybutton'],

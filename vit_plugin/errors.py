@@ -62,6 +62,8 @@ EXTRAS = {
     'faster_coco_eval': "'vit_plugin[coco]'",
     'datasets': "'vit_plugin[hf]'",
     'pillow_heif': "'vit_plugin[heic]'",
+    'h5py': "'vit_plugin[volumes]'",
+    'scipy': "'vit_plugin[seg]'",
     'gradio': "'vit_plugin[demo]'",
     'peft': "'vit_plugin[lora]'",
     'torchao': "'vit_plugin[float8]'",

@@ -117,3 +117,41 @@ def test_every_pipeline_of_a_run_reads_by_ours():
     assert cfg.dataset.datasets[0].pipeline[0].type == 'mmdet.LoadImageFromFile'
     unknown = [dict(type='LoadImageFromFile', file_client_args=dict(backend='disk'))]
     assert read_by_us(unknown) == unknown
+
+
+def test_a_window_reads_all_bits(tmp_path):
+    """A PNG of 12 bits has the numbers 0 to 4095 in 16 bits."""
+    values = np.arange(4096, dtype=np.uint16).reshape(64, 64)
+    cv2.imwrite(str(tmp_path / 'x.png'), values)
+    sample = dict(img_path=str(tmp_path / 'x.png'))
+    assert LoadImage(color_type='grayscale')(sample)['img'].max() == 15  # without a window
+    grey = LoadImage(window=(0, 4095), color_type='grayscale')(sample)['img']
+    assert (grey.dtype, grey.shape) == (np.float32, (64, 64))
+    np.testing.assert_allclose(grey, values * (255 / 4095), rtol=1e-5)
+    colour = LoadImage(window=(1000, 2000))(sample)['img']
+    assert colour.shape == (64, 64, 3)
+    np.testing.assert_allclose(
+        colour[..., 1], ((values - 1000.0) * 0.255).clip(0, 255), rtol=1e-4, atol=1e-4
+    )
+    cached = LoadCachedImage(window=(0, 4095), color_type='grayscale')
+    assert (cached(sample)['img'] == grey).all()
+
+
+@pytest.mark.parametrize(
+    ('kwargs', 'words'),
+    [
+        (dict(window=(5, 5)), r'window=.*\(lower, upper\)'),
+        (dict(window=(5,)), 'window'),
+        (dict(window=(0, 9), imdecode_backend='pillow'), 'needs values of all bits'),
+    ],
+)
+def test_bad_windows(kwargs, words):
+    with pytest.raises(ConfigError, match=words):
+        LoadImage(**kwargs)
+
+
+def test_a_window_of_avif_is_refused(tmp_path):
+    path = tmp_path / 'x.avif'
+    path.write_bytes(saved('AVIF'))
+    with pytest.raises(ConfigError, match='x.avif.*only 8 bits are read'):
+        LoadImage(window=(0, 255))(dict(img_path=str(path)))

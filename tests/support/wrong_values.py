@@ -359,10 +359,27 @@ RIGHT: dict[str, dict[str, Any]] = {
         backend='cv2',
     ),
     'LoadCachedImage': dict(
-        to_float32=False, color_type='color', imdecode_backend='cv2', ignore_empty=False
+        window=(0, 4095),
+        to_float32=False,
+        color_type='color',
+        imdecode_backend='cv2',
+        ignore_empty=False,
     ),
     'LoadImage': dict(
-        to_float32=False, color_type='color', imdecode_backend='cv2', ignore_empty=False
+        window=(0, 4095),
+        to_float32=False,
+        color_type='color',
+        imdecode_backend='cv2',
+        ignore_empty=False,
+    ),
+    'LoadImageSlice': dict(window=(-125.0, 275.0)),
+    'SurfaceMetric': dict(
+        tolerance=2.0,
+        spacing=(3.0, 1.0, 1.0),
+        ignore_background=True,
+        ignore_index=255,
+        absent='left_out',
+        collect_device='cpu',
     ),
     'OptimizeHook': {},
     'ReportHook': {},

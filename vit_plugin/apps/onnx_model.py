@@ -166,6 +166,12 @@ def facts_of(trained: Any, size: tuple[int, int] | None, unit: int = 1, least: i
     mean = getattr(preprocessor, 'mean', None)
     fill = [127.0] * 3 if mean is None else mean.flatten().tolist()
     steps = steps_of(trained.pixels.transforms) if trained.has_pixels else []
+    loader = getattr(trained.pixels, 'load', None) if trained.has_pixels else None
+    if loader and getattr(loader.transforms[0], 'window', None):
+        raise ConfigError(
+            'test_dataloader: its pipeline reads a window of values, and a file in ONNX is given '
+            'images of 8 bits; write .pt2, and give it values from 0 to 255 of this window.'
+        )
     if not keeps_ratio(steps):
         size = size or trained.model.backbone.img_size
     fit = 'stretch'

@@ -13,12 +13,14 @@ TRANSFORMS.import_later(
     {
         'LoadCachedImage': 'vit_plugin.data.images',
         'LoadImage': 'vit_plugin.data.images',
+        'LoadImageSlice': 'vit_plugin.data.volumes',
         'LoadRandomResizedCrop': 'vit_plugin.data.load_image',
     }
 )
 DATASETS.import_later(
     {
         'HuggingFaceImages': 'vit_plugin.data.hugging_face',
+        'VolumeSlices': 'vit_plugin.data.volumes',
     }
 )
 __getattr__ = later_of(__name__, TRANSFORMS, DATASETS)

@@ -1,11 +1,13 @@
 """Read image files as they are shown. What cannot be read is named."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Annotated
 
 import numpy as np
 from mmengine import fileio
+from pydantic import AfterValidator, Field
 from typing_extensions import Unpack
 
 from vit_plugin.arguments.fields import Backend
@@ -50,14 +52,46 @@ def read(path: str, backend_args: Backend) -> bytes:
     return content
 
 
+def _from_lower(values: Sequence[float]) -> Sequence[float]:
+    if values[0] >= values[1]:
+        raise ValueError('Values should be (lower, upper)')
+    return values
+
+
+# The lower and upper value of an image that become 0 and 255.
+Window = Annotated[Sequence[float], Field(min_length=2, max_length=2), AfterValidator(_from_lower)]
+
+
+def windowed(values: np.ndarray, window: Window) -> np.ndarray:
+    """Values from the lower to the upper one of a window as 0 to 255, in float32, others cut."""
+    lower, upper = window
+    return np.clip((values.astype(np.float32) - lower) * (255 / (upper - lower)), 0, 255)
+
+
 @TRANSFORMS.register_module()
 class LoadImage(LoadImageFromFile):
-    """``LoadImageFromFile`` that names the file in errors and also applies AVIF orientation."""
+    """``LoadImageFromFile`` that names the file in errors and also applies AVIF orientation.
+
+    Args:
+        window: the lower and the upper value of the file that become 0 and 255 in float32. What is
+            beyond is cut. It is for images of more than 8 bits: ``(0, 4095)`` for all of 12 bits.
+            Without it, 8 bits are read.
+        **kwargs: arguments of ``LoadImageFromFile``.
+
+    Raises:
+        ConfigError: if there is a window with another ``imdecode_backend`` than ``'cv2'``.
+    """
 
     renamed_arguments = {'file_client_args': 'backend_args=...'}
 
-    def __init__(self, **kwargs: Unpack[LoadOptions]) -> None:
+    def __init__(self, window: Window | None = None, **kwargs: Unpack[LoadOptions]) -> None:
         super().__init__(**kwargs)
+        self.window = window
+        if window and self.imdecode_backend != 'cv2':
+            raise ConfigError(
+                f'{type(self).__name__}: a window needs values of all bits, which '
+                f'imdecode_backend={self.imdecode_backend!r} does not read; leave that out.'
+            )
 
     def transform(self, results: dict) -> dict | None:
         try:
@@ -77,9 +111,11 @@ class LoadImage(LoadImageFromFile):
         with reading(path):
             content = read(path, self.backend_args)
             if self.imdecode_backend == 'cv2':
-                image = decode(content, self.color_type)
+                image = decode(content, self.color_type, deep=self.window is not None)
             else:
                 image = mmcv.imfrombytes(content, self.color_type, backend=self.imdecode_backend)
+        if self.window:
+            return windowed(image, self.window)
         return image.astype(np.float32) if self.to_float32 else image
 
 
@@ -89,10 +125,13 @@ class LoadCachedImage(LoadImage):
 
     Every worker has its own cache of uint8 images. Set ``persistent_workers=True`` in the data
     loader. The caches need workers x images x height x width x 3 bytes of memory.
+
+    Args:
+        window, **kwargs: see :class:`LoadImage`. With a window, four times the memory is needed.
     """
 
-    def __init__(self, **kwargs: Unpack[LoadOptions]) -> None:
-        super().__init__(**kwargs)
+    def __init__(self, window: Window | None = None, **kwargs: Unpack[LoadOptions]) -> None:
+        super().__init__(window, **kwargs)
         self._kept: dict[str, np.ndarray] = {}
 
     def load(self, path: str) -> np.ndarray:

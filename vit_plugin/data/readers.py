@@ -25,6 +25,9 @@ class LoadOptions(TypedDict, total=False):
     backend_args: Backend
 
 
+LOADED_BY_US = {'window', *LoadOptions.__annotations__}
+
+
 def read_by_us(cfg: Any) -> Any:
     """A config with our reader for ``LoadImageFromFile``: all commands see the same pixels.
 
@@ -35,7 +38,7 @@ def read_by_us(cfg: Any) -> Any:
     if isinstance(cfg, Mapping):
         name = cfg.get('type')
         theirs = isinstance(name, str) and name.rpartition('.')[2] == 'LoadImageFromFile'
-        if theirs and cfg.keys() - {'type', '_scope_'} <= LoadOptions.__annotations__.keys():
+        if theirs and cfg.keys() - {'type', '_scope_'} <= LOADED_BY_US:
             return dict(cfg, type='vit_plugin.LoadImage')
         entries = {key: read_by_us(value) for key, value in cfg.items()}
         return ConfigDict(entries) if isinstance(cfg, ConfigDict) else entries

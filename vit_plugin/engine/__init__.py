@@ -20,6 +20,7 @@ from .report import ReportHook
 from .runner import Runner
 from .runtime_info import RuntimeInfoHook
 from .sharding import EMAHook
+from .surface_metric import SurfaceMetric
 from .throughput import ThroughputHook
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     'Runner',
     'RuntimeInfoHook',
     'SeedHook',
+    'SurfaceMetric',
     'ThroughputHook',
     'UnreadableHook',
 ]

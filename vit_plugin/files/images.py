@@ -139,7 +139,7 @@ def _opened(source: str | Path | bytes) -> Iterator[Image.Image]:
         yield image
 
 
-def decode(content: bytes, color_type: str | int = 'color') -> np.ndarray:
+def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) -> np.ndarray:
     """Decode an image as it is seen, to BGR (H, W, 3).
 
     OpenCV decodes what it also turns by the orientation in EXIF. Pillow decodes the others, AVIF
@@ -148,12 +148,17 @@ def decode(content: bytes, color_type: str | int = 'color') -> np.ndarray:
     Args:
         content: the encoded image.
         color_type: a key of :data:`COLOR_TYPES`, or a flag of OpenCV.
+        deep: whether values of more than 8 bits stay as they are. Otherwise the upper 8 of 16 bits
+            are read, which leaves 16 shades of an image of 12 bits.
 
     Raises:
-        ValueError: if the content is not an image.
+        ValueError: if the content is not an image, or with ``deep`` is AVIF or HEIC.
     """
     flag = COLOR_TYPES[color_type] if isinstance(color_type, str) else color_type
+    flag |= cv2.IMREAD_ANYDEPTH if deep else 0
     if content[4:8] == b'ftyp':
+        if deep:
+            raise ValueError('of AVIF and HEIC only 8 bits are read, and a window needs all')
         return _decoded_by_pillow(content, flag)
     image = cv2.imdecode(np.frombuffer(content, np.uint8), flag)
     if image is None:

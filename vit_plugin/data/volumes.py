@@ -1,0 +1,139 @@
+"""Slices of volumes in the layout of TransUNet's authors, for MMSegmentation."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import mmengine
+import numpy as np
+
+from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.registry import DATASETS, TRANSFORMS
+
+from .images import Window, reading, windowed
+
+with needed_by('VolumeSlices'):
+    leave_out_multimodal()
+    from mmcv.transforms import BaseTransform
+    from mmseg.datasets import BaseSegDataset
+
+SLICE, VOLUME = '.npz', '.npy.h5'  # of what is trained on, and of what is tested
+
+
+@DATASETS.register_module()
+class VolumeSlices(BaseSegDataset):
+    """Slices, each in a file ``NAME.npz``, or all of a volume in one file ``NAME.npy.h5``.
+
+    Both have the arrays ``image`` and ``label``: (H, W), or (slices, H, W). The names are the lines
+    of ``ann_file``, as in ``lists/lists_Synapse/train.txt``. Without it, they are those of all
+    files in the folder. A sample has the path of its file as ``img_path``, its ``slice`` in a
+    volume, and as ``case`` the name up to ``_slice``, by which
+    :class:`~vit_plugin.engine.SurfaceMetric` puts volumes together. The pipeline begins with
+    :class:`LoadImageSlice`.
+
+    Args:
+        **kwargs: arguments of MMSegmentation's ``BaseSegDataset``: ``data_root``,
+            ``data_prefix=dict(img_path=...)``, ``ann_file``, ``metainfo``, ``pipeline``, ...
+
+    Raises:
+        ConfigError: if there are no files, or if one of the list is not there.
+        MissingExtraError: if a volume is to be read and h5py is not installed.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
+    def load_data_list(self) -> list[dict]:
+        folder = Path(self.data_prefix['img_path'])
+        samples = [
+            dict(
+                img_path=str(path),
+                slice=number,
+                case=name.partition('_slice')[0],
+                label_map=self.label_map,
+                reduce_zero_label=self.reduce_zero_label,
+                seg_fields=[],
+            )
+            for name, path in self._files(folder)
+            for number in (range(_count(path)) if path.name.endswith(VOLUME) else [None])
+        ]
+        if not samples:
+            raise ConfigError(
+                f'VolumeSlices: {str(folder)!r} has no files *{SLICE} or *{VOLUME}; give their '
+                'folder as data_root and data_prefix=dict(img_path=...).'
+            )
+        return samples
+
+    def _files(self, folder: Path) -> Iterator[tuple[str, Path]]:
+        """Name and path of each file."""
+        if not self.ann_file:
+            for path in sorted(folder.glob('*')):
+                if path.name.endswith((SLICE, VOLUME)):
+                    yield path.name.removesuffix(VOLUME).removesuffix(SLICE), path
+            return
+        for name in filter(None, map(str.strip, mmengine.list_from_file(self.ann_file))):
+            paths = [folder / f'{name}{suffix}' for suffix in (SLICE, VOLUME)]
+            found = next((path for path in paths if path.is_file()), None)
+            if found is None:
+                raise ConfigError(
+                    f'VolumeSlices: {self.ann_file!r} names {name!r}, and there is neither '
+                    f'{str(paths[0])!r} nor {paths[1].name!r}; correct the list, or data_prefix.'
+                )
+            yield name, found
+
+
+@TRANSFORMS.register_module()
+class LoadImageSlice(BaseTransform):
+    """Image and map of classes of a sample of :class:`VolumeSlices`.
+
+    The result is grey: ``img`` (H, W), in float32 from 0 to 255, and ``gt_seg_map`` (H, W).
+
+    Args:
+        window: the lower and the upper value that become 0 and 255. The authors' files have values
+            from 0 to 1. Of raw computed tomography their window is ``(-125, 275)``.
+
+    Raises:
+        ConfigError: if a file cannot be read, or has no such arrays.
+    """
+
+    def __init__(self, window: Window = (0.0, 1.0)) -> None:
+        self.window = window
+
+    def transform(self, results: dict) -> dict:
+        path = results['img_path']
+        with reading(path):
+            image, label = _arrays(path, results.get('slice'))
+            if image.ndim != 2 or image.shape != label.shape:
+                raise ValueError(
+                    f'its image has the shape {image.shape} and its label {label.shape}, where '
+                    'both are (H, W)'
+                )
+            pixels = windowed(image, self.window)
+        return dict(
+            results,
+            img=pixels,
+            img_shape=pixels.shape,
+            ori_shape=pixels.shape,
+            gt_seg_map=label.astype(np.uint8),
+            seg_fields=[*results.get('seg_fields', ()), 'gt_seg_map'],
+        )
+
+
+def _volume(path: str | Path) -> Any:
+    with needed_by('a volume in HDF5'):
+        import h5py
+    return h5py.File(path, 'r')
+
+
+def _count(path: Path) -> int:
+    """Number of slices of a volume."""
+    with reading(str(path)), _volume(path) as file:
+        return len(file['label'])
+
+
+def _arrays(path: str, number: int | None) -> tuple[np.ndarray, np.ndarray]:
+    if number is None:
+        with np.load(path) as file:
+            return file['image'], file['label']
+    with _volume(path) as file:
+        return file['image'][number], file['label'][number]

@@ -1,0 +1,147 @@
+"""Dice, the 95 % Hausdorff distance and the F1 of boundaries, by case."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from mmengine.evaluator import BaseMetric
+
+from vit_plugin.arguments.fields import Positive
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.registry import METRICS
+
+
+class Scores(NamedTuple):
+    """Of one class in one case. NaN does not count in the means."""
+
+    dice: float
+    hd95: float
+    boundary_f1: float
+
+
+@METRICS.register_module()
+class SurfaceMetric(BaseMetric):
+    """The mean over cases, then over classes, of three scores of a segmentor.
+
+    - ``mDice``: 2 |P and T| / (|P| + |T|) of the predicted and the true pixels, in percent.
+    - ``mHD95``: the 95th percentile of the distances from each surface to the other, both ways
+      together, as in medpy. A surface is the pixels of a class with a neighbour of another.
+    - ``mBF1``: F1 of the shares of the two surfaces that are within ``tolerance`` of the other, in
+      percent (Csurka et al. 2013, "What is a good evaluation measure for semantic segmentation?").
+
+    A case is an image, or the slices with the same ``case`` in their metainfo, which become a
+    volume in the order of ``slice``. ``PackSegInputs`` takes both with ``meta_keys``.
+
+    Args:
+        tolerance: distance within which boundaries agree.
+        spacing: size of a pixel, or of a voxel (slices, rows, columns). Distances are in its unit.
+        ignore_background: whether class 0 is left out of the means.
+        ignore_index: label of pixels that do not count.
+        absent: how a class counts that is only predicted, or only true, in a case, or neither. With
+            ``'left_out'``, Dice and F1 are 0, and the distance does not count; what is neither does
+            not count at all. ``'transunet'`` is the rule of the authors' ``test.py``: Dice 1 if it
+            is predicted and else 0, and in each case distance 0.
+        collect_device, prefix: those of MMEngine's ``BaseMetric``.
+
+    Raises:
+        ConfigError: when it evaluates, if ``spacing`` does not fit the cases.
+        MissingExtraError: if scipy is not installed.
+    """
+
+    def __init__(
+        self,
+        tolerance: Positive = 2.0,
+        spacing: Positive | Sequence[Positive] = 1.0,
+        ignore_background: bool = True,
+        ignore_index: int = 255,
+        absent: Literal['left_out', 'transunet'] = 'left_out',
+        collect_device: Literal['cpu', 'gpu'] = 'cpu',
+        prefix: str | None = None,
+    ) -> None:
+        super().__init__(collect_device, prefix)
+        with needed_by('SurfaceMetric'):
+            import scipy.ndimage  # noqa: F401  only found out here if it is missing
+        self.tolerance, self.spacing, self.absent = tolerance, spacing, absent
+        self.first_class, self.ignore_index = int(ignore_background), ignore_index
+
+    def process(self, data_batch: Any, data_samples: Sequence[Mapping[str, Any]]) -> None:
+        """Score images, and keep the slices of volumes for later."""
+        for sample in data_samples:
+            predicted, true = (
+                sample[name]['data'].squeeze(0).cpu().numpy()
+                for name in ('pred_sem_seg', 'gt_sem_seg')
+            )
+            known = true != self.ignore_index
+            maps = np.stack([np.where(known, part, 0) for part in (predicted, true)])
+            case = sample.get('case')
+            self.results.append(
+                self._scores(*maps)
+                if case is None
+                else (case, sample.get('slice'), sample['img_path'], maps.astype(np.uint8))
+            )
+
+    def compute_metrics(self, results: list) -> dict[str, float]:
+        """The three means, and ``Dice.NAME`` of each class."""
+        volumes = defaultdict(list)
+        scores = [result for result in results if isinstance(result, list)]
+        for case, *place, maps in (result for result in results if isinstance(result, tuple)):
+            volumes[case].append((*place, maps))
+        for slices in volumes.values():
+            slices.sort(key=lambda part: (part[1], part[0]))
+            predicted, true = np.stack([maps for *_, maps in slices], axis=1)
+            scores.append(self._scores(predicted, true))
+        table = np.array(scores, dtype=float)  # (cases, classes, scores)
+        classes = np.apply_along_axis(_mean, 0, table)  # (classes, scores)
+        means = [_mean(column) for column in classes.T]
+        names = self.dataset_meta['classes'][self.first_class :]
+        return dict(mDice=100 * means[0], mHD95=means[1], mBF1=100 * means[2]) | {
+            f'Dice.{name}': 100 * float(dice)
+            for name, dice in zip(names, classes[:, 0], strict=True)
+        }
+
+    def _scores(self, predicted: np.ndarray, true: np.ndarray) -> list[Scores]:
+        """Of each class in the maps (H, W), or (slices, H, W), of a case."""
+        spacing = np.atleast_1d(self.spacing)
+        if len(spacing) not in (1, true.ndim):
+            raise ConfigError(
+                f'SurfaceMetric: spacing={self.spacing} has {len(spacing)} values, and a case has '
+                f'{true.ndim} axes; give one number, or one for each axis.'
+            )
+        spacing = np.broadcast_to(spacing, true.ndim)
+        classes = range(self.first_class, len(self.dataset_meta['classes']))
+        return [self._class_scores(predicted == c, true == c, spacing) for c in classes]
+
+    def _class_scores(self, predicted: np.ndarray, true: np.ndarray, spacing: np.ndarray) -> Scores:
+        if not (predicted.any() and true.any()):
+            if self.absent == 'transunet':
+                return Scores(float(predicted.any()), 0.0, float(predicted.any()))
+            nothing = not (predicted.any() or true.any())
+            return Scores(*(np.nan, np.nan, np.nan) if nothing else (0.0, np.nan, 0.0))
+        to_true, to_predicted = surface_distances(predicted, true, spacing)
+        within = [(part <= self.tolerance).mean() for part in (to_true, to_predicted)]
+        return Scores(
+            2 * float((predicted & true).sum() / (predicted.sum() + true.sum())),
+            float(np.percentile(np.concatenate((to_true, to_predicted)), 95)),
+            2 * float(np.prod(within) / max(sum(within), np.finfo(float).tiny)),
+        )
+
+
+def _mean(values: np.ndarray) -> float:
+    """The mean of those that are numbers. NaN if there are none."""
+    values = values[~np.isnan(values)]
+    return float(values.mean()) if values.size else np.nan
+
+
+def surface_distances(
+    first: np.ndarray, second: np.ndarray, spacing: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The distances of each surface's pixels to the other surface, of two masks that have some."""
+    from scipy import ndimage
+
+    box = ndimage.find_objects((first | second).astype(np.uint8))[0]  # all surfaces are in it
+    surfaces = [mask[box] & ~ndimage.binary_erosion(mask)[box] for mask in (first, second)]
+    to_first, to_second = (
+        ndimage.distance_transform_edt(~surface, sampling=spacing) for surface in surfaces
+    )
+    return to_second[surfaces[0]], to_first[surfaces[1]]
