@@ -363,10 +363,11 @@ def shrink(cfg: Config) -> None:
         num_heads=arch.num_heads,
         feedforward_channels=arch.feedforward_channels,
     )
-    depths = arch.patch_embed.get('stage_depths')
-    backbone.patch_embed = dict(
-        arch.patch_embed, **(dict(stage_depths=[1] * len(depths)) if depths else {})
-    )
+    given = backbone.get('patch_embed', {})
+    stem = given if 'type' in given else {**arch.patch_embed, **given}
+    if stem.get('type') == 'ResNetEmbed':
+        stem = dict(stem, stage_depths=[1] * len(stem['stage_depths']))
+    backbone.patch_embed = stem
     if 'window' in backbone.get('encoder', {}):
         backbone.encoder.window.global_blocks = (1,)
     if 'frozen_stages' in backbone:

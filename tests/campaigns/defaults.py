@@ -1,19 +1,21 @@
 """The data that the defaults of ``vit-plugin train --data`` are judged by (docs/results.md).
 
     python tests/campaigns defaults scenes scenes
+    python tests/campaigns defaults thin thin
     python tests/campaigns defaults few cifar10-jpeg few
     python tests/campaigns defaults coco BCCD cells
     python tests/campaigns defaults instances objects
 
-``scenes`` draws shapes and lines on parts of scikit-learn's photographs, with masks, and
-``instances`` the same with the visible part of each shape in COCO's run lengths. ``few`` takes 60
-training images of each of 5 classes from a folder of classes, and its images to validate. ``coco``
-writes Pascal VOC as COCO, with the lists of its parts.
+``scenes`` draws shapes and lines on parts of scikit-learn's photographs, with masks, ``thin`` small
+shapes and lines of two pixels, and ``instances`` the scenes with the visible part of each shape in
+COCO's run lengths. ``few`` takes 60 training images of each of 5 classes from a folder of classes,
+and its images to validate. ``coco`` writes Pascal VOC as COCO, with the lists of its parts.
 """
 
 import argparse
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from coco_file import CocoFile
@@ -23,11 +25,13 @@ from sklearn.datasets import load_sample_images
 WIDTH, HEIGHT = 256, 192
 SHAPES = ('background', 'disc', 'square', 'triangle', 'ring', 'line')
 THIN = 4  # pixels of a ring and a line
+RADII = (12.0, 36.0)  # of the smallest and the largest shape
+SMALL = dict(thin=2, radii=(5.0, 14.0))
 CLASSES, PER_CLASS = 5, 60
 
 
 def scene(
-    random: np.random.Generator, validation: bool
+    random: np.random.Generator, validation: bool, **sizes: Any
 ) -> tuple[Image.Image, np.ndarray, np.ndarray]:
     """A photograph with three to six shapes, each in one colour with noise, its mask, and the shape
     of each pixel.
@@ -42,35 +46,41 @@ def scene(
     mask, numbers = np.zeros((2, HEIGHT, WIDTH), np.uint8)
     for number in range(1, random.integers(3, 7) + 1):
         layer, label = Image.new('1', (WIDTH, HEIGHT)), int(random.integers(1, len(SHAPES)))
-        draw_shape(ImageDraw.Draw(layer), SHAPES[label], random)
+        draw_shape(ImageDraw.Draw(layer), SHAPES[label], random, **sizes)
         drawn = np.array(layer)
         image[drawn] = random.uniform(0, 256, 3) + random.normal(0, 20, (drawn.sum(), 3))
         mask[drawn], numbers[drawn] = label, number
     return Image.fromarray(image.clip(0, 255).astype(np.uint8)), mask, numbers
 
 
-def draw_shape(draw: ImageDraw.ImageDraw, shape: str, random: np.random.Generator) -> None:
-    radius, turn = random.uniform(12, 36), random.uniform(0, 2 * np.pi)
+def draw_shape(
+    draw: ImageDraw.ImageDraw,
+    shape: str,
+    random: np.random.Generator,
+    thin: int = THIN,
+    radii: tuple[float, float] = RADII,
+) -> None:
+    radius, turn = random.uniform(*radii), random.uniform(0, 2 * np.pi)
     x, y = random.uniform(20, WIDTH - 20), random.uniform(20, HEIGHT - 20)
     box = (x - radius, y - radius, x + radius, y + radius)
     if shape == 'disc':
         draw.ellipse(box, fill=1)
     elif shape == 'ring':
-        draw.ellipse(box, outline=1, width=THIN)
+        draw.ellipse(box, outline=1, width=thin)
     else:
         corners = dict(line=2, triangle=3, square=4)[shape]
         angles = turn + 2 * np.pi * np.arange(corners) / corners
         points = [(x + radius * np.cos(angle), y + radius * np.sin(angle)) for angle in angles]
-        draw.line(points, 1, THIN) if shape == 'line' else draw.polygon(points, fill=1)
+        draw.line(points, 1, thin) if shape == 'line' else draw.polygon(points, fill=1)
 
 
-def write_scenes(folder: Path, train: int = 240, val: int = 80) -> None:
+def write_scenes(folder: Path, train: int = 240, val: int = 80, **sizes: Any) -> None:
     for part, number in (('train', train), ('val', val)):
         for kind in ('images', 'masks'):
             (folder / kind / part).mkdir(parents=True)
         random = np.random.default_rng([part == 'val', 43])
         for i in range(number):
-            image, mask, _ = scene(random, part == 'val')
+            image, mask, _ = scene(random, part == 'val', **sizes)
             image.save(folder / f'images/{part}/{i:03}.png')
             Image.fromarray(mask).save(folder / f'masks/{part}/{i:03}.png')
     (folder / 'classes.txt').write_text('\n'.join(SHAPES) + '\n')
@@ -159,7 +169,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument('kind', choices=('scenes', 'few', 'coco', 'instances'))
+    parser.add_argument('kind', choices=('scenes', 'thin', 'few', 'coco', 'instances'))
     parser.add_argument('folders', nargs='+', type=Path)
     parser.add_argument('--seed', type=int, default=0, help='of few')
     parser.add_argument(
@@ -168,6 +178,8 @@ def main() -> None:
     args = parser.parse_args()
     if args.kind == 'scenes':
         write_scenes(*args.folders)
+    elif args.kind == 'thin':
+        write_scenes(*args.folders, **SMALL)
     elif args.kind == 'instances':
         write_instances(*args.folders)
     elif args.kind == 'few':

@@ -3,7 +3,7 @@
 import json
 
 import numpy as np
-from campaigns.defaults import SHAPES, write_coco, write_few, write_instances, write_scenes
+from campaigns.defaults import SHAPES, SMALL, write_coco, write_few, write_instances, write_scenes
 from image_folders import write_digits, write_voc
 from PIL import Image
 
@@ -19,6 +19,16 @@ def test_scenes_have_every_shape_in_their_masks(tmp_path):
     assert (len(found.train), len(found.val), found.classes) == (12, 2, SHAPES)
     masks = [np.array(Image.open(path)) for path in (tmp_path / 'scenes/masks/train').iterdir()]
     assert set(np.unique(masks)) == set(range(len(SHAPES)))
+
+
+def test_thin_scenes_have_less_of_each_shape(tmp_path):
+    for name, sizes in (('scenes', {}), ('thin', SMALL)):
+        write_scenes(tmp_path / name, train=12, val=1, **sizes)
+    shares = [
+        np.mean([np.array(Image.open(path)) > 0 for path in sorted(folder.iterdir())])
+        for folder in (tmp_path / 'scenes/masks/train', tmp_path / 'thin/masks/train')
+    ]
+    assert 0 < shares[1] < shares[0] / 3
 
 
 def test_few_images_are_of_other_ones_than_those_to_validate(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from vit_plugin.errors import ConfigError
 
 pytest.importorskip('mmseg')
-from vit_plugin.data import LoadImageSlice, VolumeSlices
+from vit_plugin.data import LoadImageSlice, LoadSliceAnnotations, VolumeSlices
 
 META = dict(classes=('background', 'aorta', 'liver'))
 
@@ -37,7 +37,10 @@ def slices(root: Path, folder: str = 'train_npz', **kwargs) -> VolumeSlices:
         data_root=str(root),
         data_prefix=dict(img_path=folder),
         metainfo=META,
-        pipeline=[dict(type='vit_plugin.LoadImageSlice')],
+        pipeline=[
+            dict(type='vit_plugin.LoadImageSlice'),
+            dict(type='vit_plugin.LoadSliceAnnotations'),
+        ],
         **kwargs,
     )
 
@@ -87,14 +90,18 @@ def test_a_window_of_hounsfield_units(tmp_path):
     ('arrays', 'words'),
     [
         (dict(image=np.zeros((2, 3))), 'x.npz.*cannot be read.*label'),
-        (dict(image=np.zeros((2, 3)), label=np.zeros((3, 2))), 'shape .2, 3. and its label .3, 2.'),
-        (dict(image=np.zeros(3), label=np.zeros(3)), r'both are \(H, W\)'),
+        (dict(label=np.zeros((2, 3))), 'x.npz.*cannot be read.*image'),
+        (
+            dict(image=np.zeros((2, 3)), label=np.zeros((3, 2))),
+            r'shape \(3, 2\) and its image \(2, 3',
+        ),
+        (dict(image=np.zeros(3), label=np.zeros(3)), r'shape \(3,\), and not \(H, W\)'),
     ],
 )
 def test_files_of_another_kind_are_named(tmp_path, arrays, words):
     np.savez(tmp_path / 'x.npz', **arrays)
     with pytest.raises(ConfigError, match=words):
-        LoadImageSlice()(dict(img_path=str(tmp_path / 'x.npz')))
+        LoadSliceAnnotations()(LoadImageSlice()(dict(img_path=str(tmp_path / 'x.npz'))))
 
 
 def test_what_is_not_there_is_named(synapse):

@@ -373,6 +373,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         ignore_empty=False,
     ),
     'LoadImageSlice': dict(window=(-125.0, 275.0)),
+    'LoadSliceAnnotations': {},
     'SurfaceMetric': dict(
         tolerance=2.0,
         spacing=(3.0, 1.0, 1.0),

@@ -15,6 +15,7 @@ TRANSFORMS.import_later(
         'LoadImage': 'vit_plugin.data.images',
         'LoadImageSlice': 'vit_plugin.data.volumes',
         'LoadRandomResizedCrop': 'vit_plugin.data.load_image',
+        'LoadSliceAnnotations': 'vit_plugin.data.volumes',
     }
 )
 DATASETS.import_later(

@@ -28,8 +28,8 @@ class VolumeSlices(BaseSegDataset):
     of ``ann_file``, as in ``lists/lists_Synapse/train.txt``. Without it, they are those of all
     files in the folder. A sample has the path of its file as ``img_path``, its ``slice`` in a
     volume, and as ``case`` the name up to ``_slice``, by which
-    :class:`~vit_plugin.engine.SurfaceMetric` puts volumes together. The pipeline begins with
-    :class:`LoadImageSlice`.
+    :class:`~vit_plugin.engine.SurfaceMetric` puts volumes together. The pipeline has
+    :class:`LoadImageSlice` and :class:`LoadSliceAnnotations`.
 
     Args:
         **kwargs: arguments of MMSegmentation's ``BaseSegDataset``: ``data_root``,
@@ -84,39 +84,43 @@ class VolumeSlices(BaseSegDataset):
 
 @TRANSFORMS.register_module()
 class LoadImageSlice(BaseTransform):
-    """Image and map of classes of a sample of :class:`VolumeSlices`.
-
-    The result is grey: ``img`` (H, W), in float32 from 0 to 255, and ``gt_seg_map`` (H, W).
+    """The image of a sample of :class:`VolumeSlices`: grey (H, W), in float32 from 0 to 255.
 
     Args:
         window: the lower and the upper value that become 0 and 255. The authors' files have values
             from 0 to 1. Of raw computed tomography their window is ``(-125, 275)``.
 
     Raises:
-        ConfigError: if a file cannot be read, or has no such arrays.
+        ConfigError: if a file cannot be read, or has no such array.
     """
 
     def __init__(self, window: Window = (0.0, 1.0)) -> None:
         self.window = window
 
     def transform(self, results: dict) -> dict:
-        path = results['img_path']
-        with reading(path):
-            image, label = _arrays(path, results.get('slice'))
-            if image.ndim != 2 or image.shape != label.shape:
-                raise ValueError(
-                    f'its image has the shape {image.shape} and its label {label.shape}, where '
-                    'both are (H, W)'
-                )
-            pixels = windowed(image, self.window)
-        return dict(
-            results,
-            img=pixels,
-            img_shape=pixels.shape,
-            ori_shape=pixels.shape,
-            gt_seg_map=label.astype(np.uint8),
-            seg_fields=[*results.get('seg_fields', ()), 'gt_seg_map'],
-        )
+        image = windowed(_array(results, 'image'), self.window)
+        return dict(results, img=image, img_shape=image.shape, ori_shape=image.shape)
+
+
+@TRANSFORMS.register_module()
+class LoadSliceAnnotations(BaseTransform):
+    """The classes (H, W) of the pixels of a sample of :class:`VolumeSlices`, as ``gt_seg_map``.
+
+    In a test it follows the resizing, so that predictions are compared in the pixels of the file.
+
+    Raises:
+        ConfigError: if a file cannot be read, has no such array, or of another size than the image.
+    """
+
+    def transform(self, results: dict) -> dict:
+        label = _array(results, 'label')
+        if label.shape != results['ori_shape']:
+            raise ConfigError(
+                f'{results["img_path"]!r}: its label has the shape {label.shape} and its image '
+                f'{results["ori_shape"]}; correct the file.'
+            )
+        fields = [*results.get('seg_fields', ()), 'gt_seg_map']
+        return dict(results, gt_seg_map=label.astype(np.uint8), seg_fields=fields)
 
 
 def _volume(path: str | Path) -> Any:
@@ -131,9 +135,16 @@ def _count(path: Path) -> int:
         return len(file['label'])
 
 
-def _arrays(path: str, number: int | None) -> tuple[np.ndarray, np.ndarray]:
-    if number is None:
-        with np.load(path) as file:
-            return file['image'], file['label']
-    with _volume(path) as file:
-        return file['image'][number], file['label'][number]
+def _array(results: dict, name: str) -> np.ndarray:
+    """The array (H, W) of this name of a sample."""
+    path, number = results['img_path'], results.get('slice')
+    with reading(path):
+        if number is None:
+            with np.load(path) as file:
+                array = file[name]
+        else:
+            with _volume(path) as file:
+                array = file[name][number]
+        if array.ndim != 2:
+            raise ValueError(f'its {name} has the shape {array.shape}, and not (H, W)')
+    return array
