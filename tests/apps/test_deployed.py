@@ -47,7 +47,11 @@ SEGMENTOR = dict(
         bgr_to_rgb=True,
     ),
 )
-QUICK = (('DETR', '.onnx', (64, 96)), ('RetinaNet', '.onnx', (64, 96)))
+QUICK = (
+    ('DETR', '.onnx', (64, 96)),
+    ('RetinaNet', '.onnx', (64, 96)),
+    ('TransUNet', '.onnx', (64, 96)),
+)
 THINGS = dict(num_things_classes=2, num_stuff_classes=1)
 MODELS_OF = {
     'DETR': (
@@ -120,6 +124,28 @@ MODELS_OF = {
             ),
         ),
     ),
+    'TransUNet': (
+        'mmseg',
+        dict(
+            SEGMENTOR,
+            backbone=dict(
+                HYBRID,
+                arch=dict(ARCH, patch_size=1),
+                patch_embed=dict(
+                    type='ResNetEmbed', stage_depths=(1, 1, 1), width=32, with_root=True
+                ),
+                numerics='transunet',
+            ),
+            decode_head=dict(
+                type='vit_plugin.TransUNetHead',
+                in_channels=(32, 128, 256, 32),
+                strides=(2, 4, 8, 16),
+                num_classes=3,
+                hidden_channels=16,
+                decoder_channels=(16, 8, 8, 8),
+            ),
+        ),
+    ),
     'EoMT': (
         'mmseg',
         dict(
@@ -174,7 +200,7 @@ def test_the_file_is_the_model(tmp_path, kind, suffix, size):
     model = deploy(build(kind))
     assert export(model, tmp_path / f'model{suffix}', size) < 1e-4
     assert len(model.outputs) == (
-        1 if kind in ('linear', 'EoMT') else 2 if kind == 'EoMT, panoptic' else 3
+        1 if kind in ('linear', 'EoMT', 'TransUNet') else 2 if kind == 'EoMT, panoptic' else 3
     )
 
 
