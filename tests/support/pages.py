@@ -48,7 +48,7 @@ RUN_BY = {
     r'python -m (vit_plugin\.detection)': 'tests/detection/test_ext.py',
     r'(mim train)': 'tests/campaigns/wheel.py',
     r'python tests/campaigns/(pipelines|plain_loop)\.py': 'tests/campaigns/test_pipelines.py',
-    r'python tests/campaigns/(defaults)\.py': 'tests/campaigns/test_{}.py',
+    r'python tests/campaigns/(defaults|decoders)\.py': 'tests/campaigns/test_{}.py',
     r'python -m (pytest)': 'tests/tools/test_bad_calls.py',
     r'(\.ci/check|ruff check|mypy|pre-commit)': '.ci/check',
     r'(coverage run)': '.github/workflows/nightly.yml',
@@ -74,6 +74,8 @@ NOT_RUN = {
     r'from vit_plugin\.models import .*\n\nprint\(load': (
         "needs the authors' file: tests/weights/test_formats.py"
     ),
+    r'python train\.py --dataset Synapse': "another repository's",
+    r'# transunet\.py': "needs the authors' file: tests/weights/test_transunet.py",
     r'import vit_plugin\nfrom mmpretrain': 'needs a checkpoint: tests/apps/test_model_index.py',
 }
 
