@@ -63,6 +63,15 @@ def test_import_is_cheap():
     assert loaded.strip() == '[]'
 
 
+@pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
+def test_a_metric_is_found_after_mmdetection_is_imported():
+    """MMSegmentation imports MMDetection, and a segmentor needs none of its ops."""
+    assert 'SurfaceMetric' in run(
+        'import mmdet.structures; from mmengine.registry import METRICS; '
+        "print(type(METRICS.build(dict(type='vit_plugin.SurfaceMetric'))))"
+    )
+
+
 def test_tools_import_no_host():
     """A config imports vit_plugin.detection, and MMDetection must find its ops.
 
@@ -77,7 +86,11 @@ def test_tools_import_no_host():
 
 @pytest.mark.parametrize(
     ('package', 'registries'),
-    [('models', [registry.MODELS]), ('data', [registry.TRANSFORMS, registry.DATASETS])],
+    [
+        ('models', [registry.MODELS]),
+        ('data', [registry.TRANSFORMS, registry.DATASETS]),
+        ('engine', [registry.METRICS]),
+    ],
 )
 @pytest.mark.filterwarnings('ignore')
 def test_classes_that_are_imported_later(package, registries):

@@ -81,8 +81,8 @@ def later_of(package: str, *registries: Registry) -> Callable[[str], type]:
     return attribute
 
 
-def _child(parent: root.Registry, *locations: str) -> Registry:
-    return Registry(parent.name, parent=parent, scope=SCOPE, locations=[*locations])
+def _child(parent: root.Registry, location: str) -> Registry:
+    return Registry(parent.name, parent=parent, scope=SCOPE, locations=[location])
 
 
 MODELS = _child(root.MODELS, 'vit_plugin.models')
@@ -95,4 +95,4 @@ OPTIM_WRAPPERS = _child(root.OPTIM_WRAPPERS, 'vit_plugin.engine')
 OPTIM_WRAPPER_CONSTRUCTORS = _child(root.OPTIM_WRAPPER_CONSTRUCTORS, 'vit_plugin.engine')
 FUNCTIONS = _child(root.FUNCTIONS, 'vit_plugin.engine')
 RUNNERS = _child(root.RUNNERS, 'vit_plugin.engine')
-METRICS = _child(root.METRICS, 'vit_plugin.detection', 'vit_plugin.engine')
+METRICS = _child(root.METRICS, 'vit_plugin.engine')

@@ -18,10 +18,8 @@ from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 with needed_by('vit_plugin.detection'):
     import mmcv  # noqa: F401
 
-    from vit_plugin.registry import METRICS, later_of
+    from vit_plugin import registry  # noqa: F401  MMEngine
 leave_out_multimodal()  # MMDetection installs pycocotools
-METRICS.import_later({'FasterCocoMetric': 'vit_plugin.detection.coco_metric'})
-__getattr__ = later_of(__name__, METRICS)
 
 if 'mmcv._ext' not in sys.modules and find_spec('mmcv._ext') is None:
     if 'mmdet.structures' in sys.modules:  # without the ops, mmdet uses functions that only raise

@@ -1,7 +1,8 @@
 """Parts for MMEngine's runner."""
 
 # isort: off
-from vit_plugin import registry  # noqa: F401  first, since it says what to install where MMEngine is missing
+# First, since it says what to install where MMEngine is missing.
+from vit_plugin.registry import METRICS, later_of
 # isort: on
 
 from .checkpoints.hook import CheckpointHook
@@ -23,6 +24,9 @@ from .sharding import EMAHook
 from .surface_metric import SurfaceMetric
 from .throughput import ThroughputHook
 
+# Not a location of its own: vit_plugin.detection must be imported before MMDetection.
+METRICS.import_later({'FasterCocoMetric': 'vit_plugin.detection.coco_metric'})
+__getattr__ = later_of(__name__, METRICS)
 __all__ = [
     'AmpOptimWrapper',
     'CheckpointHook',
