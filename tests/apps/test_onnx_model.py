@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -205,3 +206,17 @@ def test_more_classes_than_a_byte_has(tmp_path):
     found = model(image)
     assert found.names == ['290']
     assert draw(image, found, 0.3).shape == (220, 330, 3)
+
+
+def test_a_window_of_values_is_in_no_file():
+    from vit_plugin.apps.onnx_model import facts_of
+    from vit_plugin.data import LoadImage
+
+    load = SimpleNamespace(transforms=[LoadImage(window=(0, 4095))])
+    trained = SimpleNamespace(
+        has_pixels=True,
+        pixels=SimpleNamespace(transforms=[], load=load),
+        model=SimpleNamespace(data_preprocessor=None),
+    )
+    with pytest.raises(ConfigError, match='reads a window of values.*images of 8 bits'):
+        facts_of(trained, (64, 64))

@@ -78,7 +78,7 @@ class SurfaceMetric(BaseMetric):
             self.results.append(
                 self._scores(*maps)
                 if case is None
-                else (case, sample.get('slice'), sample['img_path'], maps.astype(np.uint8))
+                else (case, sample.get('slice'), sample['img_path'], maps.astype(np.uint16))
             )
 
     def compute_metrics(self, results: list) -> dict[str, float]:
