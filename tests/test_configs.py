@@ -28,6 +28,7 @@ HOSTS = {
     'vit': 'mmpretrain',
     'hybrid_vit': 'mmpretrain',
     'self_supervised': 'mmpretrain',
+    'distillation': 'mmpretrain',
     'detection': 'mmdet',
     'segmentation': 'mmseg',
 }
@@ -181,6 +182,33 @@ def test_self_supervised_recipe_trains_a_step(path):
     assert any(
         not torch.equal(parameter, before[name]) for name, parameter in model.named_parameters()
     )
+
+
+@recipes('distillation')
+@pytest.mark.filterwarnings('ignore')
+def test_a_student_takes_a_step(path):
+    """From another teacher, since theirs is a run or is downloaded."""
+    cfg = read_config(path)
+    init_default_scope(cfg.default_scope)
+    arch = dict(embed_dims=32, num_layers=1, num_heads=2, feedforward_channels=64, patch_size=8)
+    cfg.model.teacher = dict(
+        type='ImageClassifier',
+        backbone=dict(type='vit_plugin.VisionTransformer', arch=arch, img_size=32),
+        head=dict(type='vit_plugin.ViTClsHead', num_classes=10, in_channels=32),
+    )
+    model = MODELS.build(dict(cfg.model, data_preprocessor=cfg.data_preprocessor)).train()
+    wrapper = build_optim_wrapper(model, dict(cfg.optim_wrapper, type='OptimWrapper'))
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    batch = dict(
+        inputs=torch.randint(0, 256, (4, 3, 32, 32), dtype=torch.uint8),
+        data_samples=[sample(i % 2) for i in range(4)],
+    )
+    losses = model(**model.data_preprocessor(batch, True), mode='loss')
+    assert {f'loss_{name}' for name in model.losses} <= losses.keys()
+    wrapper.backward(model.parse_losses(losses)[0])
+    assert all(parameter.grad is not None for parameter in model.parameters())
+    wrapper.step()
+    assert not all(map(torch.equal, before, model.parameters()))
 
 
 @pytest.mark.parametrize(

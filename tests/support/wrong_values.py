@@ -306,13 +306,35 @@ RIGHT: dict[str, dict[str, Any]] = {
     'DistilledViTClsHead': dict(
         num_classes=3, in_channels=32, distillation='hard', alpha=0.5, tau=3.0
     ),
-    'DistilledClassifier': dict(
+    'Distiller': dict(
         teacher=dict(
-            type='mmpretrain.ImageClassifier',
-            backbone=dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32),
+            source=dict(
+                type='mmpretrain.ImageClassifier',
+                backbone=dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32),
+            ),
+            arch=None,
+            config=None,
+            img_size=32,
+            dtype='float32',
         ),
+        losses=[dict(type='vit_plugin.VectorDistillation', weight=1.0)],
+        label_weight=1.0,
         backbone=dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32),
         neck=None,
+    ),
+    'LogitDistillation': dict(
+        channels=3, teacher_channels=3, weight=1.0, temperature=2.0, target='hard'
+    ),
+    'VectorDistillation': dict(channels=8, teacher_channels=4, weight=1.0, distance='cosine'),
+    'MapDistillation': dict(channels=8, teacher_channels=4, weight=1.0, distance='mse'),
+    'GramDistillation': dict(channels=8, teacher_channels=4, weight=1.0),
+    'SimilarityDistillation': dict(
+        channels=8,
+        teacher_channels=4,
+        weight=1.0,
+        length=8,
+        temperature=0.2,
+        teacher_temperature=0.01,
     ),
     'AugmentingPreprocessor': dict(
         augments=[dict(type='RandomFlip', prob=0.5)],

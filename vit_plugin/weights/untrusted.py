@@ -71,7 +71,7 @@ KINDS = {
         'part of a model',
         IN_A_MODEL,
         words=True,
-        unused=('init_cfg', 'pretrained', 'train_cfg', 'batch_augments'),
+        unused=('init_cfg', 'pretrained', 'train_cfg', 'batch_augments', 'teacher'),
     ),
     'transform': Kind('transform', ((root.TRANSFORMS, None),), reads=True),
     'dataset': Kind(

@@ -71,7 +71,7 @@ def test_a_student_learns_from_any_classifier_and_leaves_it_alone(tiny):
     )
     model = MODELS.build(
         dict(
-            type='vit_plugin.DistilledClassifier',
+            type='vit_plugin.Distiller',
             teacher=teacher,
             backbone=backbone,
             head=dict(type='vit_plugin.DistilledViTClsHead', num_classes=5, in_channels=32),
@@ -79,11 +79,11 @@ def test_a_student_learns_from_any_classifier_and_leaves_it_alone(tiny):
     ).train()
     model.init_weights()
     assert not any('teacher' in name for name in model.state_dict())
-    before = {name: value.clone() for name, value in model.teacher.state_dict().items()}
+    before = {name: value.clone() for name, value in model.teacher.model.state_dict().items()}
     losses = model(torch.randn(3, 3, 32, 32), SAMPLES, mode='loss')
     (losses['loss'] + losses['loss_distillation']).backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
-    for name, value in model.teacher.state_dict().items():
+    for name, value in model.teacher.model.state_dict().items():
         assert torch.equal(value, before[name])  # nor did its BatchNorms see the batch
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from vit_plugin.errors import ConfigError
 
 from ..sharding import unwrapped
-from .state import global_batch, identity, scheduler_state
+from .state import global_batch, identity, scheduler_state, teacher_of
 
 WEIGHTS_ALONE = (
     'start from its weights alone with --cfg-options load_from=FILE in place of --resume'
@@ -37,6 +37,7 @@ def check_same_run(runner: Runner, checkpoint: Mapping[str, Any], path: str) -> 
         or _of_schedulers(
             runner.param_schedulers, checkpoint.get('param_schedulers'), checkpoint['meta']['iter']
         )
+        or _of_teacher(teacher_of(unwrapped(runner.model)), recorded.get('teacher'))
     )
     if difference:
         raise ConfigError(
@@ -57,6 +58,12 @@ def check_same_run(runner: Runner, checkpoint: Mapping[str, Any], path: str) -> 
             f'{batch} (train_dataloader.batch_size times processes), so its position in the data '
             f'and in the schedules would be wrong; give {remedy}, or {WEIGHTS_ALONE}.'
         )
+
+
+def _of_teacher(own: Sequence[str] | None, saved: Sequence[str] | None) -> str:
+    """The difference between the weights of the teachers, in words."""
+    hashes = [found and found[1] for found in (own, saved)]
+    return '' if hashes[0] == hashes[1] else f'its teacher is {saved}, and this one has {own}'
 
 
 def _of_position(runner: Runner, meta: Mapping[str, Any]) -> str:

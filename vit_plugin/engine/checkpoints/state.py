@@ -11,7 +11,7 @@ import mmengine
 import torch
 from mmengine.runner import Runner
 from mmengine.utils import apply_to
-from torch import Tensor
+from torch import Tensor, nn
 
 import vit_plugin
 from vit_plugin.weights.plain import split
@@ -122,8 +122,8 @@ def parts_of(state: dict[str, Any], main: bool) -> tuple[dict[str, Tensor], dict
 
 def identity(runner: Runner) -> dict[str, Any]:
     """Facts that a run resuming this checkpoint must share, and the versions that wrote it."""
-    optimizer = runner.optim_wrapper.optimizer
-    names = {parameter: name for name, parameter in unwrapped(runner.model).named_parameters()}
+    optimizer, model = runner.optim_wrapper.optimizer, unwrapped(runner.model)
+    names = {parameter: name for name, parameter in model.named_parameters()}
     groups = [
         [names.get(parameter, f'{i}.{j}') for j, parameter in enumerate(group['params'])]
         for i, group in enumerate(optimizer.param_groups)
@@ -133,10 +133,17 @@ def identity(runner: Runner) -> dict[str, Any]:
         states=len(optimizer.state),
         parameters=groups,
         batch=global_batch(runner),
+        teacher=teacher_of(model),
         world_size=runner.world_size,
         torch=str(torch.__version__),
         vit_plugin=vit_plugin.__version__,
     )
+
+
+def teacher_of(model: nn.Module) -> list[str] | None:
+    """The name of a frozen teacher and the hash of its weights, which are in no checkpoint."""
+    teacher: Any = getattr(model, 'teacher', None)
+    return [teacher.name, teacher.fingerprint] if hasattr(teacher, 'fingerprint') else None
 
 
 def by_names(optimizer: Mapping[str, Any], parameters: Sequence[Sequence[str]]) -> dict[str, Any]:

@@ -94,9 +94,8 @@ class TimmBackbone(LoadableModule):
             drop_rate=drop_rate,
             drop_path_rate=drop_path_rate,
         )
-        self.model = _build(
-            self.name, {key: value for key, value in options.items() if value or key == 'in_chans'}
-        )
+        given = {key: value for key, value in options.items() if value or key == 'in_chans'}
+        self.model = build_timm(self.name, num_classes=0, **given)
         # Timm's constructor has initialised it, and MMEngine would do so again.
         self.model.is_init = True
         infos = self.model.feature_info
@@ -290,12 +289,17 @@ class TimmBackbone(LoadableModule):
             ) from error
 
 
-def _build(name: str, options: dict[str, Any]) -> nn.Module:
-    """Build timm's model without its classifier, for images of any size if it takes them."""
+def build_timm(name: str, **options: Any) -> nn.Module:
+    """Build timm's model with random weights, for images of any size if it takes them.
+
+    Raises:
+        ConfigError: if timm has no such model, or if it returns no feature maps or does not take an
+            option.
+    """
     error: Exception | None = None
     for more in ANY_SIZE:
         try:
-            model = timm.create_model(name, num_classes=0, **options, **more)
+            model = timm.create_model(name, **options, **more)
         except TypeError as problem:  # of an option that the model does not take
             error = problem
             continue

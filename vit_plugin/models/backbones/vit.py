@@ -207,12 +207,14 @@ class VisionTransformer(LoadableBackbone):
 
     def encode(self, x: Tensor, grid: Grid) -> list[Tensor]:
         """Equations 1 to 4: patches (B, h*w, C) -> one ``out_type`` output per ``out_indices``."""
+        outs = self.tokens(x, grid, NUM_TOKENS.get(self.out_type))
+        return [OUT_TYPES[self.out_type](x, self.num_prefix_tokens, grid) for x in outs]
+
+    def tokens(self, x: Tensor, grid: Grid, num_outputs: int | None = None) -> list[Tensor]:
+        """Patches (B, h*w, C) -> normed tokens (B, num_outputs or all, C) per ``out_indices``."""
         # Eq. 1, 2, 3.
-        outs = self.blocks(
-            self.embed(x, grid), grid, NUM_TOKENS.get(self.out_type), self.rope(grid, x)
-        )
-        # Eq. 4.
-        return [OUT_TYPES[self.out_type](self.norm(x), self.num_prefix_tokens, grid) for x in outs]
+        outs = self.blocks(self.embed(x, grid), grid, num_outputs, self.rope(grid, x))
+        return [self.norm(x) for x in outs]  # Eq. 4
 
     def embed(self, x: Tensor, grid: Grid) -> Tensor:
         """Equation 1: patches (B, h*w, C) -> tokens (B, prefix + h*w, C) with positions."""

@@ -1,4 +1,4 @@
-from .distilled_head import DistilledClassifier, DistilledViTClsHead
+from .distilled_head import DistilledViTClsHead
 from .vit_head import ViTClsHead
 
-__all__ = ['DistilledClassifier', 'DistilledViTClsHead', 'ViTClsHead']
+__all__ = ['DistilledViTClsHead', 'ViTClsHead']

@@ -6,34 +6,15 @@ import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
-from typing_extensions import Required, TypedDict, Unpack
 
-from vit_plugin.arguments import as_config_error
-from vit_plugin.arguments.fields import Fraction, InitConfig, PositiveInt, Typed
-from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.arguments.fields import Fraction, PositiveInt
+from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
 from .vit_head import Features, ViTClsHead
 
-with needed_by('DistilledClassifier'):
-    from mmpretrain.models.classifiers import ImageClassifier
-    from mmpretrain.registry import MODELS as MMPRETRAIN_MODELS
-
-
 # A larger temperature makes all classes equal.
 Temperature = Annotated[float, Field(gt=0, le=1000)]
-
-
-class ClassifierOptions(TypedDict, total=False):
-    """Arguments of MMPretrain's ``ImageClassifier``."""
-
-    backbone: Required[Typed | nn.Module]
-    neck: Typed | nn.Module | None
-    head: Typed | nn.Module | None
-    pretrained: str | None
-    train_cfg: dict | None
-    data_preprocessor: dict | nn.Module | None
-    init_cfg: InitConfig
 
 
 @MODELS.register_module()
@@ -112,7 +93,7 @@ class DistilledViTClsHead(ViTClsHead):
         elif teacher is None:
             raise ConfigError(
                 f'distillation={self.distillation!r} needs a teacher: train in a '
-                "vit_plugin.DistilledClassifier, or set distillation='none'."
+                "vit_plugin.Distiller, or set distillation='none'."
             )
         elif self.distillation == 'hard':
             second = F.cross_entropy(distilled, teacher.argmax(dim=1))
@@ -134,35 +115,3 @@ def _tokens(feats: Features) -> Tensor:
         if isinstance(feats[-1], (list, tuple))
         else feats[-1]
     )
-
-
-@MODELS.register_module()
-class DistilledClassifier(ImageClassifier):
-    """MMPretrain's ImageClassifier with a frozen teacher, which is any MMPretrain classifier.
-
-    Args:
-        teacher: config of the teacher, with its weights as ``init_cfg=dict(type='Pretrained',
-            ...)``. It must normalise images like the student. Checkpoints do not contain the
-            teacher.
-        **kwargs: arguments of ``ImageClassifier``.
-    """
-
-    def __init__(self, teacher: Typed, **kwargs: Unpack[ClassifierOptions]) -> None:
-        with as_config_error('DistilledClassifier'):
-            super().__init__(**kwargs)
-        with as_config_error('DistilledClassifier: teacher'):
-            model = MMPRETRAIN_MODELS.build(dict(teacher)).requires_grad_(False).eval()
-        # Not a child module, so it is not trained, not saved and not wrapped by DDP.
-        object.__setattr__(self, 'teacher', model)
-
-    def init_weights(self) -> None:
-        super().init_weights()
-        self.teacher.init_weights()
-
-    def loss(self, inputs: Tensor, data_samples: list) -> dict:
-        """The losses of the head, with the teacher's logits of the same images."""
-        if next(self.teacher.parameters()).device != inputs.device:
-            self.teacher.to(inputs.device)
-        with torch.no_grad():
-            logits = self.teacher(inputs, mode='tensor')
-        return self.head.loss(self.extract_feat(inputs), data_samples, teacher=logits)

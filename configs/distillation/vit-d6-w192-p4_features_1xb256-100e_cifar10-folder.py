@@ -1,0 +1,27 @@
+"""A six-block ViT that learns the features of another model on CIFAR-10, without labels.
+
+    python tools/train.py \
+        configs/distillation/vit-d6-w192-p4_features_1xb256-100e_cifar10-folder.py \
+        --cfg-options model.teacher=RUN
+
+The vector of an image and its patches are compared as in RADIO (arXiv:2312.06709), and its
+similarities to other images as in SEED (arXiv:2101.04731). The teacher is any run, checkpoint or
+timm://NAME. Not yet trained by us.
+"""
+
+_base_ = [
+    '../_base_/backbones/vit-d6-w192-p4.py',
+    '../_base_/datasets/cifar10-folder_bs256_crops.py',
+    '../_base_/schedules/adamw_selfsup_100e.py',
+]
+
+model = dict(
+    type='vit_plugin.Distiller',
+    teacher='timm://vit_small_patch16_dinov3.lvd1689m',
+    backbone=_base_.backbone,
+    losses=[
+        dict(type='vit_plugin.VectorDistillation', distance='cosine'),
+        dict(type='vit_plugin.MapDistillation', distance='cosine'),
+        dict(type='vit_plugin.SimilarityDistillation'),
+    ],
+)

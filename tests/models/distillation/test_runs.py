@@ -1,0 +1,62 @@
+"""Runs with a teacher: stopped and resumed, and their checkpoints without it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from campaigns.exactness import stop_and_resume, train
+from campaigns.tiny_run import MODEL, build, differences, final_checkpoint, tiny_cfg
+
+import vit_plugin
+from vit_plugin.errors import ConfigError
+
+pytestmark = pytest.mark.filterwarnings('ignore')
+TEACHER = dict(type='ImageClassifier', backbone=MODEL['backbone'], head=MODEL['head'])
+LOSSES = [
+    dict(type='vit_plugin.LogitDistillation', temperature=2.0),
+    dict(type='vit_plugin.SimilarityDistillation', length=100),
+]
+
+
+def options(**changes: Any) -> dict[str, Any]:
+    given = dict(MODEL, type='vit_plugin.Distiller', teacher=TEACHER, losses=LOSSES)
+    return dict(model=dict(given, **changes))
+
+
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path):
+    """With the queue, after an iteration in which it had gone round."""
+    runner = train(tiny_cfg(tmp_path / 'whole', **options()))
+    stop_and_resume(tmp_path / 'stopped', 7, 'epoch', **options())
+    files = [final_checkpoint(tmp_path / name) for name in ('whole', 'stopped')]
+    assert differences(*files) == []
+    saved = torch.load(files[0], map_location='cpu', weights_only=False)
+    assert saved['state_dict']['losses.similarity.queue'].shape == (100, 32)
+    assert not any('teacher' in name for name in saved['state_dict'])
+    assert saved['meta']['run']['teacher'][1] == runner.model.teacher.fingerprint
+    learning = {id(one) for group in runner.optim_wrapper.param_groups for one in group['params']}
+    assert learning == {id(one) for one in runner.model.parameters()}
+
+
+@pytest.fixture
+def run(tmp_path) -> Path:
+    train(tiny_cfg(tmp_path, **options(losses=LOSSES[:1]), **{'train_cfg.max_epochs': 1}))
+    return tmp_path
+
+
+def test_another_teacher_is_another_run(run):
+    teacher = dict(TEACHER, backbone=dict(MODEL['backbone'], with_cls_token=True))
+    runner = build(tiny_cfg(run, resume=True, **options(losses=LOSSES[:1], teacher=teacher)))
+    with pytest.raises(ConfigError, match='of another run: its teacher is'):
+        runner.train()
+
+
+def test_a_checkpoint_predicts_without_the_teacher_and_teaches_itself(run):
+    found = vit_plugin.load(run, device='cpu').model
+    assert found.teacher is None
+    assert not found.losses
+    second = build(tiny_cfg(run / 'second', **options(teacher=str(run))))
+    assert second.model.teacher.size == (8, 8)
+    assert second.model.teacher.fingerprint != ''
+    weights = second.model.teacher.model.state_dict()
+    assert all(torch.equal(weights[name], value) for name, value in found.state_dict().items())

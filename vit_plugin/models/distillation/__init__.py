@@ -1,0 +1,1 @@
+"""Learning from another model: what it returns, the losses, and the model that a run trains."""

@@ -1,0 +1,89 @@
+"""The outputs of a model that another one can learn from: a vector, a map and logits."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from vit_plugin.errors import needed_by
+
+from ..backbones.timm_backbone import WITHOUT_NORM
+from ..backbones.vit import VisionTransformer
+from ..classifier import Classifier
+from ..layers.outputs import MAPS, OUT_TYPES
+from ..protocol import TellsChannels
+
+with needed_by('Distiller'):
+    from mmpretrain.models.classifiers import BaseClassifier
+
+
+class Outputs(NamedTuple):
+    """Outputs of a model for a batch of images. None stands for what the model does not have.
+
+    Attributes:
+        features: what the head takes, a sequence whose last entry counts.
+        vector: of each image (B, C), before the classifier.
+        map: the last features by their position (B, C', h, w).
+        logits: (B, num_classes).
+    """
+
+    features: Sequence[Any]
+    vector: Tensor | None = None
+    map: Tensor | None = None
+    logits: Tensor | None = None
+
+
+def outputs_of(model: nn.Module, images: Tensor) -> Outputs:
+    """Outputs for normalised images (B, C, H, W), from one forward of the backbone.
+
+    Args:
+        model: a backbone; a classifier, of MMPretrain or a
+            :class:`~vit_plugin.models.classifier.Classifier`; a model with a ``backbone``, such as
+            MoCo v3, whose other parts are left out; or a model of timm.
+        images: normalised as the model expects.
+    """
+    if hasattr(model, 'forward_head'):
+        return _of_timm(model, images)
+    backbone = model if isinstance(model, TellsChannels) else model.backbone
+    features, map = _of_backbone(backbone, images)
+    logits = None
+    if isinstance(model, Classifier):
+        features = model.neck(features)
+        logits = model.head(features[-1]) if model.num_classes else None
+    elif isinstance(model, BaseClassifier):
+        features = model.neck(features) if model.with_neck else features
+        logits = model.head(features) if model.with_head else None
+    return Outputs(features, _vector(features[-1]), map, logits)
+
+
+def _of_backbone(backbone: nn.Module, images: Tensor) -> tuple[Sequence[Any], Tensor | None]:
+    """The outputs of a backbone, and its last map, which ours has whatever its ``out_type``."""
+    if isinstance(backbone, VisionTransformer) and backbone.out_type not in MAPS:
+        patches, grid, _ = backbone.patch_embed(images)
+        tokens, prefix = backbone.tokens(patches, grid), backbone.num_prefix_tokens
+        pool = OUT_TYPES[backbone.out_type]
+        features = [pool(x, prefix, grid) for x in tokens]
+        return features, OUT_TYPES['featmap'](tokens[-1], prefix, grid)
+    features = backbone(images)
+    last = features[-1]
+    return features, last if isinstance(last, Tensor) and last.ndim == 4 else None
+
+
+def _of_timm(model: Any, images: Tensor) -> Outputs:
+    """The outputs of a complete model of timm, as its own ``forward`` computes them."""
+    maps: Sequence[Tensor | None] = [None]
+    if hasattr(model, 'forward_intermediates'):
+        norm = type(model).__module__.rpartition('.')[2] not in WITHOUT_NORM
+        x, maps = model.forward_intermediates(images, indices=1, norm=norm, output_fmt='NCHW')
+    else:
+        x = model.forward_features(images)
+    vector = model.forward_head(x, pre_logits=True)
+    return Outputs([vector], vector, maps[-1], model.forward_head(x) if model.num_classes else None)
+
+
+def _vector(feature: Any) -> Tensor:
+    """The vector of an image: of tokens (B, N, C) the first, of a map (B, C, h, w) the mean."""
+    if isinstance(feature, (list, tuple)):  # MMPretrain's [patches, class token]
+        return feature[-1]
+    pooled = {3: lambda x: x[:, 0], 4: lambda x: x.mean(dim=(2, 3))}
+    return pooled.get(feature.ndim, lambda x: x)(feature)

@@ -1,0 +1,196 @@
+"""A frozen model that another one learns from."""
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Literal, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from mmengine.logging import print_log
+from mmengine.registry import MODELS
+from torch import Tensor, nn
+from typing_extensions import Required, TypedDict
+
+import vit_plugin
+from vit_plugin.arguments import as_config_error
+from vit_plugin.arguments.fields import Size, Typed
+from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.weights.sources import open_weights
+from vit_plugin.zoo.pixels import data_config_of
+
+from ..backbones.timm_backbone import build_timm
+from .outputs import Outputs, outputs_of
+
+TIMM = ('timm://', 'hf://timm/')
+
+
+class TeacherCfg(TypedDict, total=False):
+    """A teacher, and how it computes.
+
+    Attributes:
+        source: ``timm://NAME``, ``hf://NAME``, a checkpoint, the folder of a run, or the config of
+            a model with its weights in ``init_cfg``.
+        arch, config: what the model of the source is, where that does not say it, see
+            :func:`vit_plugin.load`.
+        img_size: the size that images are resized to, (H, W) or the side of a square. Default: that
+            of the teacher's training, or that of the student's images if it is not known.
+        dtype: the precision of the teacher. Default: float32.
+    """
+
+    source: Required[str | Typed]
+    arch: str | None
+    config: str | None
+    img_size: Size | None
+    dtype: Literal['float64', 'float32', 'bfloat16', 'float16']
+
+
+class Pixels(NamedTuple):
+    """How a model's images are normalised.
+
+    Attributes:
+        mean, std: of values from 0 to 255; None if it gets images as another one does.
+        rgb: whether the first of three channels is red, where images are read in BGR.
+    """
+
+    mean: tuple[float, ...] | None
+    std: tuple[float, ...] | None
+    rgb: bool = True
+
+    @classmethod
+    def of(cls, model: nn.Module) -> 'Pixels':
+        """Those of a model's preprocessor."""
+        given = getattr(model, 'data_preprocessor', None)
+        mean, std = (getattr(given, name, None) for name in ('mean', 'std'))
+        rgb = getattr(given, 'to_rgb', getattr(given, '_channel_conversion', True))
+        if mean is None or std is None:
+            return cls(None, None, rgb)
+        return cls(tuple(mean.flatten().tolist()), tuple(std.flatten().tolist()), rgb)
+
+
+class Teacher:
+    """A model in eval mode without gradients. It is no module, so no run saves, trains or wraps it.
+
+    Args:
+        cfg: see :class:`TeacherCfg`; its ``source`` alone; or the config of a model.
+
+    Attributes:
+        name: where it comes from.
+        fingerprint: SHA-256 of its weights. A run is resumed with the same alone.
+
+    Raises:
+        ConfigError: if the model cannot be found, read or built.
+    """
+
+    def __init__(self, cfg: str | TeacherCfg | Typed) -> None:
+        given: Any = dict(cfg) if isinstance(cfg, Mapping) and 'source' in cfg else dict(source=cfg)
+        source = given['source']
+        if isinstance(source, Mapping):
+            self.name, (self.model, self.pixels, size) = str(source['type']), _built(source)
+        elif source.startswith(TIMM) and not given.get('arch'):
+            self.name, (self.model, self.pixels, size) = source, _of_timm(source)
+        else:
+            self.name = source
+            self.model, self.pixels, size = _loaded(source, given.get('arch'), given.get('config'))
+        size = given.get('img_size') or size
+        self.size: tuple[int, ...] = (size, size) if isinstance(size, int) else tuple(size or ())
+        self.fingerprint = _fingerprint(self.model)
+        self.dtype = getattr(torch, given.get('dtype', 'float32'))
+        self.model.requires_grad_(False).eval().to(self.dtype)
+        print_log(f'The teacher is {self.name}, SHA-256 {self.fingerprint[:16]}.', 'current')
+
+    @torch.no_grad()
+    def __call__(self, images: Tensor, pixels: Pixels) -> Outputs:
+        """Outputs in the precision of the images (B, C, H, W), which are a student's.
+
+        Args:
+            images: normalised for the student.
+            pixels: how they are.
+        """
+        if next(self.model.parameters()).device != images.device:
+            self.model.to(images.device)
+        with torch.autocast(images.device.type, enabled=False):
+            found = outputs_of(self.model, self.seen(images, pixels).to(self.dtype))
+        return Outputs((), *(one if one is None else one.to(images.dtype) for one in found[1:]))
+
+    def seen(self, images: Tensor, pixels: Pixels) -> Tensor:
+        """A student's images with the teacher's normalisation, order of channels and size."""
+        if self.pixels.mean and self.pixels.std:
+
+            def values(numbers: tuple[float, ...] | None) -> Tensor:
+                return images.new_tensor(numbers or (1.0,)).view(-1, 1, 1)
+
+            images = images * values(pixels.std)
+            images = images + values(pixels.mean) if pixels.mean else images
+            images = images.flip(1) if self.pixels.rgb != pixels.rgb else images
+            images = (images - values(self.pixels.mean)) / values(self.pixels.std)
+        if self.size not in ((), tuple(images.shape[2:])):
+            images = F.interpolate(images, self.size, mode='bilinear', antialias=True)
+        return images
+
+    def channels(self, in_channels: int, size: Sequence[int]) -> dict[str, int | None]:
+        """The channels of each output, found by one image of the student's channels and size.
+
+        Raises:
+            ConfigError: if the teacher does not compute such an image.
+        """
+        try:
+            found = self(torch.zeros(1, in_channels, *size), Pixels.of(self.model))
+        except (RuntimeError, ValueError, AssertionError) as error:
+            raise ConfigError(
+                f'Distiller: the teacher {self.name} does not compute images of {in_channels} '
+                f'channels and {size[0]} x {size[1]} pixels ({first_line(error)}); give '
+                'teacher=dict(source=..., img_size=...), or another teacher.'
+            ) from error
+        return {name: getattr(one, 'shape', (0, None))[1] for name, one in found._asdict().items()}
+
+    def __deepcopy__(self, memo: dict) -> 'Teacher':
+        return self  # it never changes, and an average of a student's weights needs no other
+
+
+Found = tuple[nn.Module, Pixels, Size | None]
+
+
+def _of_timm(source: str) -> Found:
+    """timm's own model with timm's weights."""
+    name = source
+    for prefix in TIMM:
+        name = name.removeprefix(prefix)
+    weights, said = open_weights(source), data_config_of(source, source)
+    model = build_timm(name)
+    with as_config_error(f'Distiller: teacher {source}', (RuntimeError,)):
+        model.load_state_dict(weights)
+    mean, std = (tuple(255 * value for value in said[key]) for key in ('mean', 'std'))
+    return model, Pixels(mean, std), model.pretrained_cfg['input_size'][1:]
+
+
+def _built(cfg: Mapping[str, Any]) -> Found:
+    with as_config_error('Distiller: teacher'):
+        model = MODELS.build(dict(cfg))
+    if hasattr(model, 'init_weights'):
+        model.init_weights()
+    pixels = Pixels.of(model)
+    return _core(model), pixels, _native_size(model)
+
+
+def _loaded(source: str, arch: str | None, config: str | None) -> Found:
+    """A model that is trained. How a checkpoint is opened is known on a floor above this one."""
+    model = vit_plugin.load(source, config, arch, device='cpu').model
+    return _core(model), Pixels.of(model), _native_size(model)
+
+
+def _core(model: nn.Module) -> nn.Module:
+    """timm's model in MMPretrain's ``TimmClassifier``; others as they are."""
+    inner = getattr(model, 'model', None)
+    return inner if hasattr(inner, 'forward_head') and not hasattr(model, 'channels') else model
+
+
+def _native_size(model: nn.Module) -> Size | None:
+    return getattr(getattr(model, 'backbone', model), 'img_size', None)
+
+
+def _fingerprint(model: nn.Module) -> str:
+    digest = sha256()
+    for name, value in model.state_dict().items():
+        digest.update(name.encode())
+        digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()
