@@ -7,7 +7,7 @@ python tools/train.py --data FOLDER --arch R50+B/16 --weights timm://vit_base_r5
 import argparse
 from pathlib import Path
 
-from vit_plugin.apps.flags import add_run_arguments, at_least, run_tool
+from vit_plugin.apps.flags import add_data_arguments, add_run_arguments, at_least, run_tool
 from vit_plugin.errors import ConfigError
 
 
@@ -27,24 +27,7 @@ def make_parser() -> argparse.ArgumentParser:
     data.add_argument(
         '--task', help='classification (default), detection, instance or segmentation'
     )
-    data.add_argument(
-        '--arch', help='the model, such as R50+B/16; default: that of --weights, or a small hybrid'
-    )
-    data.add_argument('--weights', help='weights to start from: a path, https://, timm:// or hf://')
-    data.add_argument('--epochs', type=at_least(1), help='default: by the number of images')
-    data.add_argument('--batch-size', type=at_least(1), help='default: by the number of images')
-    data.add_argument(
-        '--img-size',
-        type=at_least(1),
-        help='longer side of the images in pixels; default: that of the weights, or by the '
-        'images and the boxes',
-    )
-    data.add_argument(
-        '--no-flip',
-        action='store_true',
-        default=None,
-        help='left and right matter, as in letters: flip no image',
-    )
+    add_data_arguments(data)
     data.add_argument(
         '--balance',
         action='store_true',
@@ -125,6 +108,7 @@ def settle_config(args: argparse.Namespace) -> None:
             'task',
             'arch',
             'weights',
+            'teacher',
             'epochs',
             'batch_size',
             'img_size',

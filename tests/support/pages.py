@@ -37,7 +37,9 @@ IN_ORDER = ('docs/first_steps.md', 'docs/pytorch.md', 'docs/walkthrough.md')
 RUN_BY = {
     r'(?:python tools/|vit-plugin )(?:train|test)\b': 'tests/tools/test_train_and_test.py',
     r'(?:python tools/|vit-plugin )'
-    r'(benchmark|demo|export|infer|plan|probe|sweep|visualize)\b': 'tests/tools/test_{}.py',
+    r'(benchmark|demo|export|infer|plan|pretrain|probe|sweep|visualize)\b': (
+        'tests/tools/test_{}.py'
+    ),
     r'(?:python tools/convert_weights\.py|vit-plugin convert)\b': (
         'tests/tools/test_convert_weights.py'
     ),
@@ -61,6 +63,7 @@ NOT_RUN = {
     ),
     r'docker ': 'needs a daemon: .github/workflows/nightly.yml',
     r'cat > g\+\+20|chmod \+x g\+\+20': 'mmcv compiles for ten minutes; done by hand, see the page',
+    r'vit-plugin pretrain --data photos': 'downloads weights, for photographs that nobody has here',
     r'vit-plugin train --data flowers': 'downloads weights, for photographs that nobody has here',
     r'tools/dist_test\.sh': 'the same two lines as dist_train.sh with test.py in place of train.py',
     r'tools/slurm_test\.sh': 'needs a Slurm; the same as srun.sh with test.py',

@@ -29,6 +29,35 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--local_rank', '--local-rank', type=int, default=0, help=argparse.SUPPRESS)
 
 
+def add_data_arguments(group: Any) -> None:
+    """Add the flags of a training on a folder of images that all tasks share."""
+    group.add_argument(
+        '--arch', help='the model, such as R50+B/16; default: that of --weights, or a small hybrid'
+    )
+    group.add_argument(
+        '--weights', help='weights to start from: a path, a run, https://, timm:// or hf://'
+    )
+    group.add_argument(
+        '--teacher',
+        metavar='MODEL',
+        help='learn from this model too: the folder of a run, a checkpoint, or timm://NAME',
+    )
+    group.add_argument('--epochs', type=at_least(1), help='default: by the number of images')
+    group.add_argument('--batch-size', type=at_least(1), help='default: by the number of images')
+    group.add_argument(
+        '--img-size',
+        type=at_least(1),
+        help='longer side of the images in pixels; default: that of the weights, or by the '
+        'images and the boxes',
+    )
+    group.add_argument(
+        '--no-flip',
+        action='store_true',
+        default=None,
+        help='left and right matter, as in letters: flip no image',
+    )
+
+
 def add_checkpoint_argument(parser: argparse.ArgumentParser, **options: Any) -> None:
     """Add ``checkpoint`` and ``--config``, which a checkpoint of a training does not need."""
     parser.add_argument(

@@ -12,7 +12,9 @@ from vit_plugin.arguments.fields import Numbers, Positive, Size
 from .sources import read_source
 from .untrusted import admit
 
-NOT_OF_MODEL = ('type', 'img_size', 'init_cfg')  # among the arguments of a backbone
+# Among the arguments of a backbone: those of its training, and of its pre-training.
+NOT_OF_MODEL = ('type', 'img_size', 'init_cfg', 'mask_ratio')
+BACKBONES = ('vit_plugin.VisionTransformer', 'vit_plugin.MAEViT', 'vit_plugin.SimMIMViT')
 
 
 def training_settings(source: Any) -> dict[str, Any]:
@@ -51,16 +53,20 @@ def training_settings(source: Any) -> dict[str, Any]:
 def saved_backbone(source: Any) -> dict[str, Any]:
     """Arguments of a saved ``vit_plugin.VisionTransformer`` but ``img_size``; {} for other models.
 
+    A pre-training may have frozen the projection of patches, which is not part of the model.
+
     Raises:
         ConfigError: as :func:`training_settings`, or if they could run code, see
             :func:`~vit_plugin.weights.untrusted.admit`.
     """
     settings = _saved(source)
     backbone = _entry(_entry(settings, 'model'), 'backbone')
-    if _entry(backbone, 'type') != 'vit_plugin.VisionTransformer':
+    if _entry(backbone, 'type') not in BACKBONES:
         return {}
     used = dict(settings, model=dict(backbone=backbone))
     admitted = admit(used, str(source), 'start')['model']['backbone']
+    if isinstance(stem := admitted.get('patch_embed'), dict):
+        admitted['patch_embed'] = {key: stem[key] for key in stem if key != 'frozen'}
     return {key: value for key, value in admitted.items() if key not in NOT_OF_MODEL}
 
 

@@ -1,9 +1,13 @@
 """Settings as text that is read back the same."""
 
+from pathlib import Path
+
 from mmengine.config import Config
 
 from vit_plugin.apps.from_data.recipe import Recipe, Reference, text_of
 from vit_plugin.apps.from_data.request import Request
+from vit_plugin.data.importers.findings import Findings
+from vit_plugin.data.importers.listing import Listing
 
 
 def test_what_is_written_is_read_back():
@@ -20,8 +24,9 @@ def test_what_is_written_is_read_back():
     sections = dict(
         classes=['a', "b's", 'c"d'], steps=steps, loader=loader, other=Reference('loader')
     )
+    listing = Listing('folders', Path('my data'), tuple('abc'), {}, False, Findings())
     text = text_of(
-        Recipe('What it does. ' * 20, sections, [], None, {}),
+        Recipe('What it does. ' * 20, sections, [], listing, {}),
         Request('my data', arch='B/16', epochs=3),
     )
     cfg = Config.fromstring(text, '.py').to_dict()

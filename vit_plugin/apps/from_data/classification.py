@@ -16,6 +16,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.files.shipped import base_of
 from vit_plugin.models.classifier import classifier_parts
 
+from ..checkpoint import open_checkpoint
 from .recipe import Recipe, data_sections, summary
 from .request import SMALL, Request, rounded_up, typical_size
 from .schedule import adamw, batch_size_for, epochs_for, for_batch, training_sections
@@ -39,15 +40,13 @@ def classifier_recipe(request: Request) -> Recipe:
     batch_size = min(
         request.batch_size or batch_size_for(count, 128 if scratch else 64, least), count
     )
-    if request.is_small and get_device() == 'cpu':
-        budget = ON_A_CPU
-    else:
-        budget = FROM_SCRATCH if scratch else FINE_TUNING
-    epochs = request.epochs or epochs_for(count, batch_size, *budget)
+    epochs = request.epochs or epochs_for(count, batch_size, *budget_of(request))
     few_steps = scratch and epochs * math.ceil(count / batch_size) < FEW_STEPS
     size = request.img_size or image_size(request, found)
     held_out = f'held out, a tenth of each class by seed {SEED}'
     text = summary(request, found, held_out, epochs, batch_size, (size, size))
+    if request.teacher:
+        text += f' It also learns from {request.teacher}.'
     if found.unseen:
         text += (
             ' None to validate of '
@@ -91,6 +90,13 @@ def classifier_recipe(request: Request) -> Recipe:
         if part
     }
     return Recipe(text, sections, [base_of('_base_/default_runtime.py')], found, lists)
+
+
+def budget_of(request: Request) -> tuple[int, int, int]:
+    """The steps of a training, and the fewest and most epochs."""
+    if request.is_small and get_device() == 'cpu':
+        return ON_A_CPU
+    return FROM_SCRATCH if request.from_scratch else FINE_TUNING
 
 
 def read_classes(request: Request) -> Listing:
@@ -176,10 +182,34 @@ def model_of(request: Request, found: Listing, size: int, mixes: bool) -> dict[s
         head = dict(
             type='MultiLabelLinearClsHead', num_classes=num_classes, in_channels=parts.in_channels
         )
-    optional = dict(neck=parts.neck) if parts.neck else {}
+    optional: dict[str, Any] = dict(neck=parts.neck) if parts.neck else {}
     if mixes and not found.multi_label:
         optional['train_cfg'] = dict(augments=[dict(type='Mixup', alpha=0.2)])
-    return dict(type='ImageClassifier', backbone=parts.backbone, head=head, **optional)
+    if request.teacher:
+        lesson = dict(teacher=request.teacher, losses=losses_from(request.teacher, found))
+        optional |= dict(type='vit_plugin.Distiller', **lesson)
+    return dict(dict(type='ImageClassifier', backbone=parts.backbone, head=head), **optional)
+
+
+def losses_from(teacher: str, found: Listing) -> list[dict[str, Any]]:
+    """What is learnt from a teacher: its classes if they are those of the data, else features.
+
+    Raises:
+        ConfigError: if the teacher cannot be read.
+    """
+    classes = [] if '://' in teacher else classes_of(teacher)
+    if classes == list(found.classes) and not found.multi_label:
+        return [dict(type='vit_plugin.LogitDistillation', temperature=2.0)]
+    return [
+        dict(type='vit_plugin.VectorDistillation', distance='cosine'),
+        dict(type='vit_plugin.MapDistillation', distance='cosine'),
+    ]
+
+
+def classes_of(checkpoint: str) -> list[str]:
+    """The names of the classes that a checkpoint of a classifier says."""
+    meta = open_checkpoint(checkpoint).content.get('meta') or {}
+    return list((meta.get('dataset_meta') or {}).get('classes') or ())
 
 
 def pipelines(

@@ -68,7 +68,7 @@ def as_text(listing: Listing) -> str:
     for split, part in facts['parts'].items():
         ranked = sorted(part['by_class'].items(), key=lambda pair: pair[1])
         present = [name for name, count in ranked if count]
-        ends = [f'{name} ({count})' for name, count in (ranked[0], ranked[-1])]
+        ends = [f'{name} ({count})' for name, count in (*ranked[:1], *ranked[-1:])] or ['', '']
         rows.append(
             [split, str(part['images']), str(part.get('objects', '')), str(len(present)), *ends]
         )

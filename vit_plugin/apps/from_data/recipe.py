@@ -47,6 +47,13 @@ class Recipe:
     files: Mapping[str, str]  # the lists of images, for the work directory: name -> content
 
 
+def contents(listing: Listing) -> str:
+    """The number of classes of some data, or where there are none, of images."""
+    if listing.classes:
+        return counted(len(listing.classes), 'class')
+    return counted(len(listing.train), 'image')
+
+
 def summary(
     request: Request,
     listing: Listing,
@@ -129,9 +136,7 @@ def text_of(recipe: Recipe, request: Request) -> str:
     Raises:
         ConfigError: for a name with ``{{``, which MMEngine replaces, or one that is not text.
     """
-    title = (
-        f'{request.title} on {request.data}, {counted(len(recipe.sections["classes"]), "class")}.'
-    )
+    title = f'{request.title} on {request.data}, {contents(recipe.listing)}.'
     docstring = '\n\n'.join([title, f'    {request.command()}', fill(recipe.text, 110)])
     escaped = docstring.replace('\\', r'\\').replace('"""', r'\"\"\"')
     lines = [f'"""{escaped}\n"""', '', Config(dict(_base_=list(recipe.bases))).pretty_text]

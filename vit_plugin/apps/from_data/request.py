@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from vit_plugin.arch import parse_arch
-from vit_plugin.config import check_checkpoint
 from vit_plugin.data.importers.findings import Findings
 from vit_plugin.data.importers.photos import Photo, read_sizes
 from vit_plugin.errors import ConfigError
@@ -21,7 +20,9 @@ from vit_plugin.weights.closed import closed
 from vit_plugin.weights.training import saved_backbone, training_settings
 from vit_plugin.zoo.pixels import data_config_of
 
-DEFAULT_TASK = 'classification'
+from ..checkpoint import find_checkpoint
+
+DEFAULT_TASK, PRETRAINING = 'classification', 'pretraining'
 MOST_FILES = 200  # whose size is read
 POOLED = ('cls_token', 'avg_featmap')  # what a classifier takes without a neck
 # The model without --arch and --weights, by the shorter side of the images in pixels: the row that
@@ -61,6 +62,7 @@ ROWS = dict(
     detection=(SMALL, LARGE),
     instance=(SMALL, LARGE),
     segmentation=(SMALL, SMALL),
+    pretraining=(0, SMALL),
 )
 
 
@@ -77,18 +79,29 @@ class Request:
     task: str = DEFAULT_TASK  # a key of TASKS
     # See vit_plugin.arch.parse_arch; default: what the weights say, or one of SMALL_HYBRIDS.
     arch: str = ''
-    weights: str | None = None  # a path, https://, timm:// or hf://; None: from scratch
+    weights: str | None = None  # a path, a run, https://, timm:// or hf://; None: from scratch
     epochs: int | None = None  # None, here and below: the recipe chooses
     batch_size: int | None = None
     img_size: int | None = None
     no_flip: bool = False  # left and right matter, as in letters
     balance: bool = False  # take images of rare classes more often (arXiv:1908.03195, Appendix B.2)
     patience: int | None = None  # end when so many validations in a row have not improved
+    # A run, a checkpoint or timm://NAME to learn from, see vit_plugin.models.distillation.
+    teacher: str | None = None
+    method: str = ''  # a key of METHODS, for a pre-training
     skip_invalid: bool = False  # leave out boxes and images that cannot be right, rather than stop
     work_dir: str = ''  # default: work_dirs/ and the name of the data
 
     def __post_init__(self) -> None:
-        check_checkpoint(self.weights)
+        if self.weights is not None and '://' not in self.weights:
+            self.weights = find_checkpoint(self.weights)
+        if self.teacher and self.task not in (DEFAULT_TASK, PRETRAINING):
+            raise ConfigError(
+                f'--teacher: a model of {self.task} has no single vector to learn; leave it out, '
+                'or pre-train the backbone with it by vit-plugin pretrain.'
+            )
+        if self.teacher and '://' not in self.teacher:
+            find_checkpoint(self.teacher)
         if not self.arch and str(self.weights).startswith('timm://'):
             self.arch = str(self.weights)
         if self.arch:
@@ -126,9 +139,10 @@ class Request:
         if self.arch:
             return dict(arch=self.arch)
         if self.weights:
-            out_type = self.saved_backbone.get('out_type')
-            pooled = out_type if out_type in POOLED else 'cls_token'
-            return {**self.saved_backbone, 'out_type': pooled}
+            saved = self.saved_backbone
+            pooled = 'cls_token' if saved.get('with_cls_token', True) else 'avg_featmap'
+            out_type = saved.get('out_type')
+            return {**saved, 'out_type': out_type if out_type in POOLED else pooled}
         least, most = ROWS[self.task]
         size = min(max(size, least), most)
         row = max(pixels for pixels in SMALL_HYBRIDS if pixels <= size)
@@ -139,9 +153,10 @@ class Request:
         flags = [
             f'--{name.replace("_", "-")}' + f' {shlex.quote(str(value))}' * (value is not True)
             for name, value in asdict(self).items()
-            if value and (name, value) != ('task', DEFAULT_TASK)
+            if value and (name, value) not in (('task', DEFAULT_TASK), ('task', PRETRAINING))
         ]
-        return ' '.join(['vit-plugin train', *flags])
+        verb = 'pretrain' if self.task == PRETRAINING else 'train'
+        return ' '.join([f'vit-plugin {verb}', *flags])
 
     @cached_property
     def saved(self) -> dict[str, Any]:

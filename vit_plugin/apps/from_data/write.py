@@ -20,8 +20,9 @@ from . import data_report
 from .classification import classifier_recipe
 from .detection import detector_recipe
 from .instance_masks import instance_recipe
-from .recipe import Recipe, text_of
-from .request import Request, counted
+from .pretraining import pretraining_recipe
+from .recipe import Recipe, contents, text_of
+from .request import PRETRAINING, Request
 from .segmentation import segmentor_recipe, write_masks
 
 NAME = 'config.py'
@@ -32,6 +33,7 @@ TASKS: dict[str, Callable[[Request], Recipe]] = {
     'detection': detector_recipe,
     'instance': instance_recipe,
     'segmentation': segmentor_recipe,
+    PRETRAINING: pretraining_recipe,
 }
 
 
@@ -72,7 +74,7 @@ def write_config(request: Request) -> Path:
     write_text(folder / 'data_report.md', data_report.as_markdown(listing))
     write_text(folder / 'data_report.json', data_report.as_json(listing))
     print(
-        f'{request.data}: {counted(len(listing.classes), "class")}. '
+        f'{request.data}: {contents(listing)}. '
         f'{recipe.text}\n{data_report.as_text(listing)}\nThe config is {folder / NAME}.'
     )
     return folder / NAME

@@ -205,6 +205,11 @@ def build_classifier(
             :class:`~vit_plugin.models.VisionTransformer`.
     """
     model = copy.deepcopy(cfg.model.to_dict())
+    if model.get('teacher'):
+        raise ConfigError(
+            'model.teacher: a plan has no teacher; plan the student by a config without teacher '
+            'and losses, and add the memory of the teacher and the time of its forward.'
+        )
     backbone = model.get('backbone') or {}
     with MODELS.switch_scope_and_registry(cfg.get('default_scope') or 'mmpretrain') as registry:
         kind = registry.get(str(backbone.get('type'))) or object

@@ -1,0 +1,45 @@
+"""A pre-training on the command line, and a training that begins with it."""
+
+from pathlib import Path
+
+import pytest
+from image_folders import write_digits
+
+ROOT = Path(__file__).parents[2]
+QUICK = ['--epochs', 1, '--cfg-options', 'train_dataloader.num_workers=0']
+ONE_PROCESS = 'train_dataloader.persistent_workers=False'
+
+
+@pytest.fixture
+def tool(run_tool, monkeypatch, tmp_path):
+    """Runs a tool in a directory with a folder of digits."""
+    (tmp_path / 'tools').symlink_to(ROOT / 'tools')
+    monkeypatch.chdir(tmp_path)
+    write_digits(tmp_path / 'digits', per_class=12)
+    return run_tool
+
+
+def test_a_wrong_method_is_one_sentence(tool):
+    done = tool('pretrain', '--data', 'digits', '--method', 'mocov4')
+    assert done.stderr.startswith("Error: --method 'mocov4' is not one of mocov3, dino, mae")
+
+
+@pytest.mark.nightly
+def test_what_is_pretrained_is_trained_and_teaches(tool):
+    images = ['--data', 'digits', '--work-dir']
+    done = tool('pretrain', *images, 'first', '--method', 'simmim', *QUICK, ONE_PROCESS)
+    assert done.returncode == 0, done.stderr
+    assert 'Nearest neighbours by its features: ' in done.stdout
+    assert 'Next: vit-plugin train --data FOLDER --weights ' in done.stdout
+    done = tool('train', *images, 'second', '--weights', 'first', *QUICK)
+    assert done.returncode == 0, done.stderr
+    done = tool('train', *images, 'third', '--teacher', 'second', *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert 'loss_logit' in done.stdout
+    done = tool('pretrain', *images, 'fourth', '--teacher', 'first', *QUICK, ONE_PROCESS)
+    assert done.returncode == 0, done.stderr
+    assert 'loss_similarity' in done.stdout
+    done = tool(
+        'pretrain', *images, 'fourth', '--teacher', 'first', '--resume', *QUICK, ONE_PROCESS
+    )
+    assert done.returncode == 0, done.stderr

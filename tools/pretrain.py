@@ -1,0 +1,67 @@
+r"""Pre-train a backbone on images without labels.
+
+python tools/pretrain.py --data FOLDER --arch R26+S/32 \
+        --teacher timm://vit_small_patch16_dinov3.lvd1689m
+python tools/pretrain.py --data FOLDER --method mocov3
+"""
+
+import argparse
+
+from vit_plugin.apps.flags import add_data_arguments, add_run_arguments, run_tool
+
+FLAGS = ('arch', 'weights', 'teacher', 'epochs', 'batch_size', 'img_size', 'no_flip', 'method')
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description='Pre-train a backbone on images without labels. What it writes is what '
+        'vit-plugin train --weights takes.'
+    )
+    parser.add_argument(
+        '--data', required=True, metavar='FOLDER', help='images, in folders of any depth'
+    )
+    parser.add_argument(
+        '--method',
+        help='distill (default with --teacher), mocov3 (default without), dino, mae or simmim',
+    )
+    add_data_arguments(parser)
+    add_run_arguments(parser)
+    parser.add_argument(
+        '--resume', action='store_true', help='continue from the last one in the work directory'
+    )
+    return parser
+
+
+def main(args: argparse.Namespace) -> None:
+    from mmengine.dist import is_main_process
+
+    from vit_plugin.apps.command_line import build_runner, load_config, report_interrupt
+    from vit_plugin.apps.from_data.duration import DurationHook
+    from vit_plugin.apps.from_data.pretraining import probe_backbone
+    from vit_plugin.apps.from_data.request import PRETRAINING, Request
+    from vit_plugin.apps.from_data.write import write_config
+    from vit_plugin.engine.checkpoints.newest import newest_checkpoint
+
+    given = {name: getattr(args, name) for name in FLAGS if getattr(args, name) is not None}
+    request = Request(args.data, PRETRAINING, work_dir=args.work_dir or '', **given)
+    args.config = str(write_config(request))
+    cfg = load_config(args)
+    if args.amp:
+        cfg.optim_wrapper.type = 'vit_plugin.AmpOptimWrapper'
+    if args.resume:
+        cfg.resume, cfg.begin_from, cfg.load_from = True, cfg.get('load_from'), None
+    runner = build_runner(cfg, ['train_dataloader'])
+    runner.register_hook(DurationHook())
+    with report_interrupt(runner):
+        runner.train()
+    checkpoint = newest_checkpoint(cfg.work_dir)
+    if not checkpoint or not is_main_process():
+        return
+    scores = [f'{score:.2f} %' for score in probe_backbone(request, checkpoint)]
+    if scores:
+        print(f'Nearest neighbours by its features: {" before, ".join(scores)} after.')
+    print(f'Next: vit-plugin train --data FOLDER --weights {cfg.work_dir} --work-dir DIR')
+
+
+if __name__ == '__main__':
+    run_tool(make_parser(), main)

@@ -1,0 +1,300 @@
+"""The recipe of a pre-training on any tree of images, without labels."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from mmengine.dataset import Compose, pseudo_collate
+from mmengine.registry import MODELS, DefaultScope
+
+from vit_plugin.arch import parse_arch
+from vit_plugin.data.importers.findings import Findings
+from vit_plugin.data.importers.listing import Listing, is_encodable
+from vit_plugin.data.importers.photos import MOST_HEADERS, Photo, Tree, read_sizes
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.shipped import base_of
+from vit_plugin.models.loading import load_weights
+
+from .classification import budget_of, image_size, pipelines, read_classes
+from .recipe import Recipe, Reference
+from .request import Request, counted, data_workers, rounded_up
+from .schedule import adamw, batch_size_for, epochs_for, for_batch, training_sections
+
+LIST = 'train.txt'
+BATCH = 64  # images whose features are computed at once
+# What a checkpoint has besides the backbone.
+NOT_OF_BACKBONE = ('head.{rest}', 'neck.{rest}', 'backbone.mask_token')
+JITTER = dict(
+    type='ColorJitter', brightness=0.4, contrast=0.4, saturation=0.2, hue=0.1, backend='cv2'
+)
+COLOURS: list[dict[str, Any]] = [  # of MoCo v3 and DINO, in BGR
+    dict(type='RandomApply', prob=0.8, transforms=[JITTER]),
+    dict(
+        type='RandomGrayscale', prob=0.2, keep_channels=True, channel_weights=(0.114, 0.587, 0.299)
+    ),
+    dict(type='Solarize', thr=128, prob=0.1),
+]
+FEATURES = [  # what is learnt from a teacher
+    dict(type='vit_plugin.VectorDistillation', distance='cosine'),
+    dict(type='vit_plugin.MapDistillation', distance='cosine'),
+    dict(type='vit_plugin.SimilarityDistillation'),
+]
+
+
+class Student(NamedTuple):
+    """A backbone that is to be pre-trained.
+
+    Attributes:
+        backbone: its arguments, with the size of the images.
+        width: channels of its tokens.
+        size, stride: side of an image and of a patch in pixels.
+        hybrid: whether a CNN stands before the blocks.
+        flip: whether images are mirrored.
+    """
+
+    backbone: dict[str, Any]
+    width: int
+    size: int
+    stride: int
+    hybrid: bool
+    flip: bool
+
+    def crop(self, least: float, most: float = 1.0, size: int = 0) -> list[dict[str, Any]]:
+        """A random part of an image, of so much of its area, maybe mirrored."""
+        cropped = dict(
+            type='RandomResizedCrop',
+            scale=size or self.size,
+            crop_ratio_range=(least, most),
+            interpolation='bicubic',
+            backend='pillow',
+        )
+        return [cropped, *[dict(type='RandomFlip', prob=0.5, direction='horizontal')] * self.flip]
+
+
+class Method(NamedTuple):
+    """A way to learn without labels.
+
+    Attributes:
+        base: the file of ``_base_/selfsup`` with its necks and heads, or nothing.
+        model: what a student adds to it.
+        steps: the steps for an image after it was read.
+        pixels: the preprocessor.
+    """
+
+    base: str
+    model: Callable[[Student], dict[str, Any]]
+    steps: Callable[[Student], list[dict[str, Any]]]
+    pixels: str = 'SelfSupDataPreprocessor'
+
+
+def _mocov3(student: Student) -> dict[str, Any]:
+    # A patch projection that learns makes it unstable (arXiv:2104.02057, Section 4.3).
+    frozen = {} if student.hybrid else dict(patch_embed=dict(frozen=True))
+    return dict(backbone={**student.backbone, **frozen}, neck=dict(in_channels=student.width))
+
+
+def _mae(student: Student) -> dict[str, Any]:
+    patches = (student.size // student.stride) ** 2
+    return dict(
+        backbone={**student.backbone, 'type': 'vit_plugin.MAEViT', 'with_cls_token': True},
+        neck=dict(num_patches=patches, patch_size=student.stride, embed_dim=student.width),
+        head=dict(patch_size=student.stride),
+    )
+
+
+def _simmim(student: Student) -> dict[str, Any]:
+    return dict(
+        backbone={**student.backbone, 'type': 'vit_plugin.SimMIMViT', 'out_type': 'featmap'},
+        neck=dict(in_channels=student.width, encoder_stride=student.stride),
+        head=dict(patch_size=student.stride),
+    )
+
+
+def _masked(student: Student) -> list[dict[str, Any]]:
+    """A crop with a mask of squares of two patches where these fit, 32 pixels at most."""
+    square = 2 * student.stride
+    fits = student.size % square == 0 and square <= 32
+    mask = dict(
+        type='SimMIMMaskGenerator',
+        input_size=student.size,
+        mask_patch_size=square if fits else student.stride,
+        model_patch_size=student.stride,
+        mask_ratio=0.6,
+    )
+    return [*student.crop(0.67), mask]
+
+
+def _multi_crop(student: Student) -> list[dict[str, Any]]:
+    small = rounded_up(student.size // 2, student.stride)
+    views = [student.crop(0.4), student.crop(0.1, 0.4, small)]
+    transforms = [[*view, *COLOURS] for view in views]
+    return [dict(type='MultiView', num_views=[2, 4], transforms=transforms)]
+
+
+METHODS = {
+    'mocov3': Method(
+        'mocov3',
+        _mocov3,
+        lambda student: [
+            dict(type='MultiView', num_views=[2], transforms=[[*student.crop(0.2), *COLOURS]])
+        ],
+    ),
+    'dino': Method(
+        'dino',
+        lambda student: dict(backbone=student.backbone, neck=dict(in_channels=student.width)),
+        _multi_crop,
+    ),
+    'mae': Method('mae', _mae, lambda student: student.crop(0.2)),
+    'simmim': Method('simmim', _simmim, _masked),
+    'distill': Method(
+        '',
+        lambda student: dict(
+            type='vit_plugin.Distiller', backbone=student.backbone, losses=FEATURES
+        ),
+        lambda student: student.crop(0.2),
+        'ClsDataPreprocessor',
+    ),
+}
+
+
+def pretraining_recipe(request: Request) -> Recipe:
+    """The config of a pre-training on all images of a folder but those to validate and to test.
+
+    Raises:
+        ConfigError: if the method is unknown, or does not fit the teacher; if there are no images.
+    """
+    name = request.method or ('distill' if request.teacher else 'mocov3')
+    if name not in METHODS:
+        raise ConfigError(f'--method {name!r} is not one of {", ".join(METHODS)}.')
+    if (name == 'distill') != bool(request.teacher):
+        raise ConfigError(
+            f'--method {name}: a teacher is needed to distill, and for nothing else; give '
+            '--teacher with --method distill, or neither.'
+        )
+    method, found = METHODS[name], read_images(request)
+    student, count = student_of(request, found), len(found.train)
+    batch_size = request.batch_size or batch_size_for(count, 256, 16)
+    batch_size = min(batch_size, count)
+    epochs = request.epochs or epochs_for(count, batch_size, *budget_of(request))
+    model = method.model(student)
+    if request.teacher:
+        model['teacher'] = request.teacher
+    pipeline = [dict(type='vit_plugin.LoadImage'), *method.steps(student), dict(type='PackInputs')]
+    rate = for_batch(1e-3, 256, batch_size)
+    training = training_sections(adamw(rate), 1.0, 10, epochs, batch_size, '', None)
+    sections = dict(
+        **({} if request.from_scratch else dict(load_from=request.weights)),
+        model=model,
+        data_preprocessor=dict(type=method.pixels, **request.normalisation, to_rgb=True),
+        train_pipeline=pipeline,
+        train_dataloader=loader_of(request, found, batch_size),
+        **{key: value for key, value in training.items() if key not in ('val_cfg', 'test_cfg')},
+    )
+    text = (
+        f'{counted(count, "image")} without labels, by {name}. {counted(epochs, "epoch")} of '
+        f'{counted(count // batch_size, "step")}, images of {student.size} x {student.size} pixels.'
+    )
+    bases = ['_base_/default_runtime.py'] + [f'_base_/selfsup/{method.base}.py'] * bool(method.base)
+    files = {LIST: found.as_lines(found.train, labelled=False)}
+    return Recipe(text, sections, [base_of(base) for base in bases], found, files)
+
+
+def read_images(request: Request) -> Listing:
+    """All images of a folder, without labels. Those of a part to validate or to test are left out.
+
+    Raises:
+        ConfigError: if there are fewer than two.
+    """
+    tree, findings = Tree(request.data), Findings()
+    photos = []
+    for path in tree.images:
+        name = str(path.absolute())
+        if tree.split(path) in ('val', 'test'):
+            findings.note('images left out, which are to validate or to test', path)
+        elif not is_encodable(name) or name.splitlines() != [name]:
+            findings.note('images left out, whose names are no line of text', ascii(name))
+        else:
+            photos.append(Photo(path))
+    photos = read_sizes(photos, findings) if len(photos) <= MOST_HEADERS else photos
+    if len(photos) < 2:
+        raise ConfigError(
+            f'--data: {request.data!r} has {counted(len(photos), "image")} to learn from, and two '
+            'are the least; give another folder.'
+        )
+    parts: dict[Any, list[Photo]] = dict(train=photos, val=[], test=[])
+    return Listing('images without labels', tree.folder, (), parts, False, findings)
+
+
+def student_of(request: Request, found: Listing) -> Student:
+    """The backbone of a request, for images of these sizes."""
+    size = request.img_size or image_size(request, found)
+    stem = request.meta_backbone(size).patch_embed
+    size = rounded_up(size, stem.stride)
+    backbone = dict(request.backbone(size), img_size=size)
+    return Student(
+        dict(type='vit_plugin.VisionTransformer', **backbone),
+        parse_arch(backbone['arch']).embed_dims,
+        size,
+        stem.stride,
+        bool(stem.feature_channels),
+        not request.no_flip,
+    )
+
+
+def loader_of(request: Request, found: Listing, batch_size: int) -> dict[str, Any]:
+    """The images in batches of one size, since the last one of an epoch may be too small."""
+    dataset = dict(
+        type='CustomDataset',
+        data_prefix=str(found.root),
+        ann_file=f'{request.absolute_work_dir}/{LIST}',
+        with_label=False,
+        pipeline=Reference('train_pipeline'),
+    )
+    return dict(
+        batch_size=batch_size,
+        num_workers=data_workers(),
+        persistent_workers=True,
+        drop_last=True,
+        collate_fn=dict(type='default_collate'),
+        sampler=dict(type='vit_plugin.DefaultSampler', shuffle=True),
+        dataset=dataset,
+    )
+
+
+def probe_backbone(request: Request, checkpoint: str) -> list[float]:
+    """The accuracies in per cent of nearest neighbours by features before and after a pre-training.
+
+    They are those of images to validate or to hold out, in a folder of folders of classes. For any
+    other folder there are none.
+    """
+    from ..probing import NEIGHBOURS, features_of, probe
+
+    try:
+        found = read_classes(request)
+    except ConfigError:  # of a tree that has no classes
+        return []
+    if found.multi_label or len(found.train) < NEIGHBOURS:
+        return []
+    student, scores = student_of(request, found), []
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        prepare = Compose(pipelines(request, student.size, few_steps=False)[1])
+        pixels = dict(request.normalisation, to_rgb=True)
+        cfg = dict(type='ImageClassifier', backbone=student.backbone, data_preprocessor=pixels)
+        model = MODELS.build(cfg)
+    for source in (request.weights, checkpoint):
+        if source:
+            load_weights(model, source, skip=NOT_OF_BACKBONE)
+        train, val = (
+            features_of(model, samples_of(found, part, prepare))
+            for part in (found.train, found.val)
+        )
+        scores.append(probe(train, val, ['knn'])['knn'])
+    return scores
+
+
+def samples_of(found: Listing, part: Sequence[Photo], prepare: Callable) -> Iterator[Any]:
+    """Labelled images in batches, each after the steps of a test."""
+    numbers = {name: number for number, name in enumerate(found.classes)}
+    for first in range(0, len(part), BATCH):
+        photos = part[first : first + BATCH]
+        samples = [dict(img_path=str(p.path), gt_label=numbers[p.labels[0]]) for p in photos]
+        yield pseudo_collate([prepare(sample) for sample in samples])
