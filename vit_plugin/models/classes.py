@@ -23,10 +23,11 @@ HEADS = (
 def check_head(model: nn.Module) -> None:
     """Raise a ``ConfigError`` if an MMPretrain classifier has no head.
 
-    Without a head, it has no losses or predictions.
+    Without a head, it has no predictions, and losses only if it learns from a teacher.
     """
     model = getattr(model, 'module', model)
-    if hasattr(type(model), 'with_head') and vars(model).get('head', model) is None:
+    needed = hasattr(type(model), 'with_head') and not getattr(model, 'teacher', None)
+    if needed and vars(model).get('head', model) is None:
         raise ConfigError(
             f'model.head is None, and {type(model).__name__} computes losses and predictions with '
             'it; give it a head, such as vit_plugin.ViTClsHead.'

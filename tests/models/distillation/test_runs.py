@@ -60,3 +60,25 @@ def test_a_checkpoint_predicts_without_the_teacher_and_teaches_itself(run):
     assert second.model.teacher.fingerprint != ''
     weights = second.model.teacher.model.state_dict()
     assert all(torch.equal(weights[name], value) for name, value in found.state_dict().items())
+
+
+def test_a_backbone_that_was_taught_without_labels_teaches(tmp_path):
+    without = {
+        'val_dataloader': None,
+        'val_cfg': None,
+        'val_evaluator': None,
+        'train_cfg.max_epochs': 1,
+        'default_hooks.checkpoint.save_best': None,
+    }
+    lesson = options(head=None, train_cfg=None, losses=LOSSES[1:])
+    train(tiny_cfg(tmp_path, **lesson, **without))
+    with pytest.raises(ConfigError, match='model.head is None'):
+        vit_plugin.load(tmp_path, device='cpu')
+    first = vit_plugin.load(tmp_path, device='cpu', classify=False).model
+    second = build(
+        tiny_cfg(tmp_path / 'second', **options(teacher=str(tmp_path), losses=LOSSES[1:]))
+    )
+    images = torch.randn(2, 1, 8, 8)
+    found = second.model.teacher(images, second.model.pixels)
+    assert found.logits is None
+    assert torch.equal(found.vector, first.extract_feat(images)[-1])

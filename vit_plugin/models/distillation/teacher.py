@@ -114,7 +114,7 @@ class Teacher:
 
     def seen(self, images: Tensor, pixels: Pixels) -> Tensor:
         """A student's images with the teacher's normalisation, order of channels and size."""
-        if self.pixels.mean and self.pixels.std:
+        if self.pixels.mean and self.pixels != pixels:
 
             def values(numbers: tuple[float, ...] | None) -> Tensor:
                 return images.new_tensor(numbers or (1.0,)).view(-1, 1, 1)
@@ -174,7 +174,9 @@ def _built(cfg: Mapping[str, Any]) -> Found:
 
 def _loaded(source: str, arch: str | None, config: str | None) -> Found:
     """A model that is trained. How a checkpoint is opened is known on a floor above this one."""
-    model = vit_plugin.load(source, config, arch, device='cpu').model
+    # With its own config, a checkpoint is complete, and need not have a head.
+    classify = bool(arch or config)
+    model = vit_plugin.load(source, config, arch, device='cpu', classify=classify).model
     return _core(model), Pixels.of(model), _native_size(model)
 
 
