@@ -8,6 +8,7 @@ python tools/pretrain.py --data FOLDER --method mocov3
 import argparse
 
 from vit_plugin.apps.flags import add_data_arguments, add_run_arguments, run_tool
+from vit_plugin.errors import MissingExtraError
 
 FLAGS = ('arch', 'weights', 'teacher', 'epochs', 'batch_size', 'img_size', 'no_flip', 'method')
 
@@ -57,9 +58,13 @@ def main(args: argparse.Namespace) -> None:
     checkpoint = newest_checkpoint(cfg.work_dir)
     if not checkpoint or not is_main_process():
         return
-    scores = [f'{score:.2f} %' for score in probe_backbone(request, checkpoint)]
-    if scores:
-        print(f'Nearest neighbours by its features: {" before, ".join(scores)} after.')
+    try:
+        scores = [f'{score:.2f} %' for score in probe_backbone(request, checkpoint)]
+    except MissingExtraError as error:  # the training is done all the same
+        print(f'Its features are not probed: {error}')
+    else:
+        if scores:
+            print(f'Nearest neighbours by its features: {" before, ".join(scores)} after.')
     print(f'Next: vit-plugin train --data FOLDER --weights {cfg.work_dir} --work-dir DIR')
 
 

@@ -10,7 +10,8 @@ from mmengine.dataset import default_collate
 from mmengine.logging import MessageHub
 from mmengine.registry import DATASETS, MODELS, init_default_scope
 
-from vit_plugin.apps.from_data.pretraining import METHODS, probe_backbone
+from vit_plugin.apps.from_data.methods import METHODS
+from vit_plugin.apps.from_data.pretraining import probe_backbone
 from vit_plugin.apps.from_data.request import PRETRAINING, Request
 from vit_plugin.apps.from_data.write import write_config
 from vit_plugin.config import check_config, read_config

@@ -17,6 +17,7 @@ from vit_plugin.files.shipped import base_of
 from vit_plugin.models.classifier import classifier_parts
 
 from ..checkpoint import open_checkpoint
+from .methods import FEATURES
 from .recipe import Recipe, data_sections, summary
 from .request import SMALL, Request, rounded_up, typical_size
 from .schedule import adamw, batch_size_for, epochs_for, for_batch, training_sections
@@ -200,10 +201,7 @@ def losses_from(teacher: str, found: Listing) -> list[dict[str, Any]]:
     classes = [] if '://' in teacher else classes_of(teacher)
     if classes == list(found.classes) and not found.multi_label:
         return [dict(type='vit_plugin.LogitDistillation', temperature=2.0)]
-    return [
-        dict(type='vit_plugin.VectorDistillation', distance='cosine'),
-        dict(type='vit_plugin.MapDistillation', distance='cosine'),
-    ]
+    return FEATURES
 
 
 def classes_of(checkpoint: str) -> list[str]:

@@ -14,7 +14,7 @@ from vit_plugin.registry import MODELS
 from .outputs import Outputs
 
 Distance = Literal['mse', 'cosine']
-# Of vectors (..., C): timm's, and that of RADIO's summaries (arXiv:2312.06709, Section 3.3).
+# Of vectors (..., C): timm's, and that of RADIO's summaries (arXiv:2312.06709).
 DISTANCES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     'mse': F.mse_loss,
     'cosine': lambda x, y: (1 - F.cosine_similarity(x, y, dim=-1)).mean(),

@@ -15,6 +15,7 @@ import vit_plugin
 from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import Size, Typed
 from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.weights.closed import closed
 from vit_plugin.weights.sources import open_weights
 from vit_plugin.zoo.pixels import data_config_of
 
@@ -85,12 +86,13 @@ class Teacher:
         given: Any = dict(cfg) if isinstance(cfg, Mapping) and 'source' in cfg else dict(source=cfg)
         source = given['source']
         if isinstance(source, Mapping):
-            self.name, (self.model, self.pixels, size) = str(source['type']), _built(source)
+            self.name, found = str(source['type']), _built(source)
         elif source.startswith(TIMM) and not given.get('arch'):
-            self.name, (self.model, self.pixels, size) = source, _of_timm(source)
+            self.name, found = source, _of_timm(source)
         else:
             self.name = source
-            self.model, self.pixels, size = _loaded(source, given.get('arch'), given.get('config'))
+            found = _loaded(source, given.get('arch'), given.get('config'))
+        self.model, self.pixels, size, self.stranger = found
         size = given.get('img_size') or size
         self.size: tuple[int, ...] = (size, size) if isinstance(size, int) else tuple(size or ())
         self.fingerprint = _fingerprint(self.model)
@@ -108,7 +110,7 @@ class Teacher:
         """
         if next(self.model.parameters()).device != images.device:
             self.model.to(images.device)
-        with torch.autocast(images.device.type, enabled=False):
+        with closed(self.stranger), torch.autocast(images.device.type, enabled=False):
             found = outputs_of(self.model, self.seen(images, pixels).to(self.dtype))
         return Outputs((), *(one if one is None else one.to(images.dtype) for one in found[1:]))
 
@@ -147,7 +149,13 @@ class Teacher:
         return self  # it never changes, and an average of a student's weights needs no other
 
 
-Found = tuple[nn.Module, Pixels, Size | None]
+class Found(NamedTuple):
+    """A teacher that was found. ``stranger`` is the checkpoint whose own config it is built by."""
+
+    model: nn.Module
+    pixels: Pixels
+    size: Size | None
+    stranger: str | None = None
 
 
 def _of_timm(source: str) -> Found:
@@ -160,7 +168,7 @@ def _of_timm(source: str) -> Found:
     with as_config_error(f'Distiller: teacher {source}', (RuntimeError,)):
         model.load_state_dict(weights)
     mean, std = (tuple(255 * value for value in said[key]) for key in ('mean', 'std'))
-    return model, Pixels(mean, std), model.pretrained_cfg['input_size'][1:]
+    return Found(model, Pixels(mean, std), model.pretrained_cfg['input_size'][1:])
 
 
 def _built(cfg: Mapping[str, Any]) -> Found:
@@ -168,16 +176,16 @@ def _built(cfg: Mapping[str, Any]) -> Found:
         model = MODELS.build(dict(cfg))
     if hasattr(model, 'init_weights'):
         model.init_weights()
-    pixels = Pixels.of(model)
-    return _core(model), pixels, _native_size(model)
+    return Found(_core(model), Pixels.of(model), _native_size(model))
 
 
 def _loaded(source: str, arch: str | None, config: str | None) -> Found:
     """A model that is trained. How a checkpoint is opened is known on a floor above this one."""
     # With its own config, a checkpoint is complete, and need not have a head.
     classify = bool(arch or config)
-    model = vit_plugin.load(source, config, arch, device='cpu', classify=classify).model
-    return _core(model), Pixels.of(model), _native_size(model)
+    trained = vit_plugin.load(source, config, arch, device='cpu', classify=classify)
+    model = trained.model
+    return Found(_core(model), Pixels.of(model), _native_size(model), trained.stranger)
 
 
 def _core(model: nn.Module) -> nn.Module:

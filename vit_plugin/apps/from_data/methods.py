@@ -1,0 +1,138 @@
+"""Ways to learn from images without labels, as parts of a config."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .request import rounded_up
+
+JITTER = dict(
+    type='ColorJitter', brightness=0.4, contrast=0.4, saturation=0.2, hue=0.1, backend='cv2'
+)
+COLOURS: list[dict[str, Any]] = [  # of MoCo v3 and DINO, in BGR
+    dict(type='RandomApply', prob=0.8, transforms=[JITTER]),
+    dict(
+        type='RandomGrayscale', prob=0.2, keep_channels=True, channel_weights=(0.114, 0.587, 0.299)
+    ),
+    dict(type='Solarize', thr=128, prob=0.1),
+]
+FEATURES: list[dict[str, Any]] = [  # what is learnt from a teacher of other classes, or of none
+    dict(type='vit_plugin.VectorDistillation', distance='cosine'),
+    dict(type='vit_plugin.MapDistillation', distance='cosine'),
+]
+SIMILARITIES = dict(type='vit_plugin.SimilarityDistillation')
+
+
+class Student(NamedTuple):
+    """A backbone that is to be pre-trained.
+
+    Attributes:
+        backbone: its arguments, with the size of the images.
+        width: channels of its tokens.
+        size, stride: side of an image and of a patch in pixels.
+        hybrid: whether a CNN stands before the blocks.
+        flip: whether images are mirrored.
+    """
+
+    backbone: dict[str, Any]
+    width: int
+    size: int
+    stride: int
+    hybrid: bool
+    flip: bool
+
+    def crop(self, least: float, most: float = 1.0, size: int = 0) -> list[dict[str, Any]]:
+        """A random part of an image, of so much of its area, maybe mirrored."""
+        cropped = dict(
+            type='RandomResizedCrop',
+            scale=size or self.size,
+            crop_ratio_range=(least, most),
+            interpolation='bicubic',
+            backend='pillow',
+        )
+        return [cropped, *[dict(type='RandomFlip', prob=0.5, direction='horizontal')] * self.flip]
+
+
+class Method(NamedTuple):
+    """A way to learn without labels.
+
+    Attributes:
+        base: the file of ``_base_/selfsup`` with its necks and heads, or nothing.
+        model: what a student adds to it.
+        steps: the steps for an image after it was read.
+        pixels: the preprocessor.
+    """
+
+    base: str
+    model: Callable[[Student], dict[str, Any]]
+    steps: Callable[[Student], list[dict[str, Any]]]
+    pixels: str = 'SelfSupDataPreprocessor'
+
+
+def _mocov3(student: Student) -> dict[str, Any]:
+    # A patch projection that learns makes it unstable (arXiv:2104.02057, Section 4).
+    frozen = {} if student.hybrid else dict(patch_embed=dict(frozen=True))
+    return dict(backbone={**student.backbone, **frozen}, neck=dict(in_channels=student.width))
+
+
+def _mae(student: Student) -> dict[str, Any]:
+    patches = (student.size // student.stride) ** 2
+    return dict(
+        backbone={**student.backbone, 'type': 'vit_plugin.MAEViT', 'with_cls_token': True},
+        neck=dict(num_patches=patches, patch_size=student.stride, embed_dim=student.width),
+        head=dict(patch_size=student.stride),
+    )
+
+
+def _simmim(student: Student) -> dict[str, Any]:
+    return dict(
+        backbone={**student.backbone, 'type': 'vit_plugin.SimMIMViT', 'out_type': 'featmap'},
+        neck=dict(in_channels=student.width, encoder_stride=student.stride),
+        head=dict(patch_size=student.stride),
+    )
+
+
+def _masked(student: Student) -> list[dict[str, Any]]:
+    """A crop with a mask of squares of two patches where these fit, 32 pixels at most."""
+    square = 2 * student.stride
+    fits = student.size % square == 0 and square <= 32
+    mask = dict(
+        type='SimMIMMaskGenerator',
+        input_size=student.size,
+        mask_patch_size=square if fits else student.stride,
+        model_patch_size=student.stride,
+        mask_ratio=0.6,
+    )
+    return [*student.crop(0.67), mask]
+
+
+def _multi_crop(student: Student) -> list[dict[str, Any]]:
+    small = rounded_up(student.size // 2, student.stride)
+    views = [student.crop(0.4), student.crop(0.1, 0.4, small)]
+    transforms = [[*view, *COLOURS] for view in views]
+    return [dict(type='MultiView', num_views=[2, 4], transforms=transforms)]
+
+
+METHODS = {
+    'mocov3': Method(
+        'mocov3',
+        _mocov3,
+        lambda student: [
+            dict(type='MultiView', num_views=[2], transforms=[[*student.crop(0.2), *COLOURS]])
+        ],
+    ),
+    'dino': Method(
+        'dino',
+        lambda student: dict(backbone=student.backbone, neck=dict(in_channels=student.width)),
+        _multi_crop,
+    ),
+    'mae': Method('mae', _mae, lambda student: student.crop(0.2)),
+    'simmim': Method('simmim', _simmim, _masked),
+    'distill': Method(
+        '',
+        lambda student: dict(
+            type='vit_plugin.Distiller', backbone=student.backbone, losses=[*FEATURES, SIMILARITIES]
+        ),
+        lambda student: student.crop(0.2),
+        'ClsDataPreprocessor',
+    ),
+}
