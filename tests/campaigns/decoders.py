@@ -1,6 +1,6 @@
 """TransUNet's decoder next to SegFormer's head and UPerNet, on one hybrid, in equal minutes.
 
-    python tests/campaigns/decoders.py [--minutes 15] [--seeds 3] [--only NAME ...] [--scenes thin]
+    python tests/campaigns decoders [--minutes 15] [--seeds 3] [--only NAME ...] [--scenes thin]
 
 The data are made scenes (``defaults.py``): small shapes with lines and rings of two pixels, or the
 larger ones of ``scenes``; 240 to train, 80 to validate with other parts of the photographs. The
