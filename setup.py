@@ -69,7 +69,7 @@ class ReproducibleArchive(sdist):
 
 # The frameworks, once from the maintained forks and once from upstream. They have the same module
 # names and must not be installed together, so neither can be a requirement.
-# OpenCV: they require opencv-python, which needs the libraries of a desktop. pip installs this build,
+# They require opencv-python, which needs the libraries of a desktop. pip installs this build,
 # which has the same files and needs none, after it (docs/install.md).
 opencv = 'opencv-contrib-python-headless'
 onedl = ['onedl-mmengine>=0.10.12', 'onedl-mmcv>=2.3.2', 'onedl-mmpretrain>=1.3.6', opencv]
