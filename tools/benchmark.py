@@ -17,13 +17,13 @@ from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 
-from vit_plugin.apps.flags import KeyValue, at_least, run_tool
+from vit_plugin.apps.flags import KeyValue, add_flag, at_least, run_tool
 from vit_plugin.errors import ConfigError
 
 RECORD = 'benchmark.json'
 PEERS = ('timm', 'mmpretrain', 'transformers')
 # What --latency takes of the other flags. A load of so much is other people's work.
-OF_LATENCY = ('latency', 'models', 'sizes', 'rounds', 'device', 'threads', 'out', 'traceback')
+OF_LATENCY = ('latency', 'models', 'img_size', 'rounds', 'device', 'threads', 'out', 'traceback')
 IDLE = 0.5
 
 
@@ -39,12 +39,8 @@ def make_parser() -> argparse.ArgumentParser:
         nargs='+',
         help='variants, such as B/16 R50+B/16; default: B/16, and eight with --latency',
     )
-    parser.add_argument(
-        '--sizes', nargs='+', type=at_least(1), default=[224], help='sides of the images in pixels'
-    )
-    parser.add_argument(
-        '--batch', nargs='+', type=at_least(1), default=[4], help='images at a time'
-    )
+    add_flag(parser, '--img-size', nargs='+', default=[224], help='sides of the images')
+    add_flag(parser, '--batch-size', nargs='+', default=[4], help='images at a time')
     parser.add_argument('--modes', nargs='+', default=['forward'], choices=['forward', 'train'])
     parser.add_argument(
         '--dtypes',
@@ -73,7 +69,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--rounds', type=at_least(1), default=10, help='turns of each implementation'
     )
-    parser.add_argument('--device', help='default: a GPU if there is one')
+    add_flag(parser, '--device')
     parser.add_argument('--threads', type=at_least(1), help='threads of the CPU')
     parser.add_argument('--out', type=Path, help='folder for benchmark.json')
     return parser
@@ -107,7 +103,12 @@ def measure(args: argparse.Namespace) -> list[dict]:
     options.merge_from_dict(args.options or {})  # reads the dots in the keys
     records = []
     for values in product(
-        args.models or ['B/16'], args.sizes, args.batch, args.modes, args.dtypes, args.output
+        args.models or ['B/16'],
+        args.img_size,
+        args.batch_size,
+        args.modes,
+        args.dtypes,
+        args.output,
     ):
         case = Case(*values, args.compile, args.device)
         print(f'\n{case}', flush=True)
@@ -129,7 +130,7 @@ def measure_latency(args: argparse.Namespace) -> list[dict]:
             file=sys.stderr,
         )
     rows = []
-    for model, size in product(args.models or MODELS, args.sizes):
+    for model, size in product(args.models or MODELS, args.img_size):
         rows.append(latency(model, size, torch.get_num_threads(), args.rounds))
         print(f'{model}, {size} px', file=sys.stderr, flush=True)
     print(', '.join(f'{name} {value}' for name, value in machine('cpu').items()) + '\n')

@@ -7,7 +7,7 @@ python tools/demo.py timm://vit_small_patch16_224.augreg_in21k_ft_in1k
 import argparse
 from pathlib import Path
 
-from vit_plugin.apps.flags import add_model_arguments, at_least, run_tool
+from vit_plugin.apps.flags import add_flag, add_model_arguments, at_least, run_tool
 from vit_plugin.errors import needed_by
 
 DEFAULT = 'timm://vit_small_patch16_224.augreg_in21k_ft_in1k'
@@ -16,9 +16,9 @@ DEFAULT = 'timm://vit_small_patch16_224.augreg_in21k_ft_in1k'
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Show what a model says and sees, in a browser.')
     add_model_arguments(parser, nargs='?', default=DEFAULT)
-    parser.add_argument(
-        '--size',
-        type=at_least(1),
+    add_flag(
+        parser,
+        '--img-size',
         help='shorter side of the pictures in pixels; default: that of the '
         "config's test, or the img_size of the arch",
     )
@@ -35,7 +35,7 @@ def main(args: argparse.Namespace) -> None:
     from vit_plugin.apps.load import load
 
     trained = load(args.checkpoint, args.config, args.arch, args.device, args.cfg_options)
-    serve(page(trained, f'What {Path(args.checkpoint).name} sees', args.size), args.port)
+    serve(page(trained, f'What {Path(args.checkpoint).name} sees', args.img_size), args.port)
 
 
 if __name__ == '__main__':

@@ -8,7 +8,7 @@ python tools/embed.py CHECKPOINT IMAGE_OR_FOLDER... --out embeddings.npz
 import argparse
 from pathlib import Path
 
-from vit_plugin.apps.flags import add_model_arguments, at_least, run_tool
+from vit_plugin.apps.flags import add_flag, add_model_arguments, run_tool
 from vit_plugin.errors import ConfigError
 
 
@@ -22,7 +22,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--normalize', action='store_true', help='scale each vector to the length 1'
     )
-    parser.add_argument('--batch-size', type=at_least(1), default=32, help='default: %(default)s')
+    add_flag(parser, '--batch-size', default=32, help='default: %(default)s')
     return parser
 
 

@@ -8,7 +8,12 @@ import json
 import warnings
 from pathlib import Path
 
-from vit_plugin.apps.flags import add_cfg_options, add_checkpoint_argument, at_least, run_tool
+from vit_plugin.apps.flags import (
+    add_cfg_options,
+    add_checkpoint_argument,
+    add_flag,
+    run_tool,
+)
 from vit_plugin.errors import ConfigError
 
 
@@ -25,11 +30,10 @@ def make_parser() -> argparse.ArgumentParser:
         help='bfloat16 for .pt2, float16 and int8 for .onnx',
     )
     size = parser.add_mutually_exclusive_group()
-    size.add_argument(
-        '--size',
-        type=at_least(1, int),
+    add_flag(
+        size,
+        '--img-size',
         nargs='+',
-        metavar='PIXELS',
         help="side of the images, or height and width; default: the backbone's img_size",
     )
     size.add_argument(
@@ -52,15 +56,17 @@ def main(args: argparse.Namespace) -> None:
         raise ConfigError(
             f'The file to write, {str(args.out)!r}, must end in one of {", ".join(WRITERS)}.'
         )
-    if len(args.size or ()) > 2:
-        raise ConfigError(f'--size wants one number or two, got {" ".join(map(str, args.size))}.')
+    if len(args.img_size or ()) > 2:
+        raise ConfigError(
+            f'--img-size wants one number or two, got {" ".join(map(str, args.img_size))}.'
+        )
     sources = [path for path in (args.config, args.checkpoint) if path]
     check_target(args.out, sources)
     trained = load(args.checkpoint, args.config, device='cpu', options=args.cfg_options)
     model = deploy(trained.model, args.dtype)
     reference = deploy(trained.model) if args.dtype == 'bfloat16' else None
     backbone, unit = model.model.backbone, model.unit
-    fixed = tuple((args.size * 2)[:2]) if args.size else backbone.img_size
+    fixed = tuple((args.img_size * 2)[:2]) if args.img_size else backbone.img_size
 
     def facts(size: tuple[int, int] | None) -> str:
         return facts_of(trained, size, unit, model.least) if args.out.suffix == '.onnx' else ''
@@ -70,7 +76,7 @@ def main(args: argparse.Namespace) -> None:
 
     steps = json.loads(facts(None) or '{}').get('steps', ())
     keeps_ratio = any('unit' in step for step in steps)
-    size = None if args.dynamic_size or (keeps_ratio and not args.size) else fixed
+    size = None if args.dynamic_size or (keeps_ratio and not args.img_size) else fixed
     note = ''
     try:
         difference = write(size)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from vit_plugin.apps.flags import add_model_arguments, at_least, run_tool
+from vit_plugin.apps.flags import add_flag, add_model_arguments, at_least, run_tool
 from vit_plugin.errors import ConfigError
 
 
@@ -42,9 +42,7 @@ def make_parser() -> argparse.ArgumentParser:
         default=0.3,
         help='lowest score of a box; default: 0.3',
     )
-    parser.add_argument(
-        '--batch-size', type=at_least(1), default=1, help='images at once; default: %(default)s'
-    )
+    add_flag(parser, '--batch-size', default=1, help='images at once; default: %(default)s')
     parser.add_argument(
         '--slices',
         type=at_least(16),

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from vit_plugin.apps.flags import add_cfg_options, at_least, run_tool
+from vit_plugin.apps.flags import add_cfg_options, add_flag, at_least, run_tool
 from vit_plugin.apps.planning.cost import (
     GIGABYTES_PER_S,
     PAPER_CORE_DAYS,
@@ -59,7 +59,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--gpus-per-node', type=at_least(1), default=8, help='GPUs in a machine; default 8'
     )
-    parser.add_argument('--batch', type=at_least(1), help="images on a GPU; default: the config's")
+    add_flag(parser, '--batch-size', help="images on a GPU; default: the config's")
     parser.add_argument(
         '--images', type=at_least(1), help='images in the training set, for schedules in epochs'
     )
@@ -179,7 +179,7 @@ def main(args: argparse.Namespace) -> None:
     with torch.device('meta'):
         model = build_classifier(cfg)
     check_channels(cfg.model)
-    batch = args.batch or (cfg.get('train_dataloader') or {}).get('batch_size', 1)
+    batch = args.batch_size or (cfg.get('train_dataloader') or {}).get('batch_size', 1)
     dtype = compute_dtype(cfg)
     cluster = Cluster(
         args.gpus,

@@ -10,7 +10,13 @@ import argparse
 import statistics
 from typing import Any
 
-from vit_plugin.apps.flags import add_config_argument, add_run_arguments, at_least, run_tool
+from vit_plugin.apps.flags import (
+    add_config_argument,
+    add_flag,
+    add_run_arguments,
+    at_least,
+    run_tool,
+)
 from vit_plugin.errors import ConfigError
 
 PROBES = ('knn', 'linear', 'fewshot')
@@ -39,10 +45,9 @@ def make_parser() -> argparse.ArgumentParser:
         metavar='N',
         help='images of each class that fewshot gets; default: 1 5 10',
     )
-    parser.add_argument(
+    add_flag(
+        parser,
         '--seeds',
-        type=at_least(1),
-        default=3,
         help='how often fewshot draws them, or --masks half of the training images; default: 3',
     )
     parser.add_argument('--out', help='a .json file for the results')
@@ -58,11 +63,11 @@ def make_parser() -> argparse.ArgumentParser:
         metavar='F',
         help='fractions of the blocks; default: 0.25 0.5 0.75 1',
     )
-    dense.add_argument(
-        '--sizes',
+    add_flag(
+        dense,
+        '--img-size',
         nargs='+',
         type=at_least(16),
-        metavar='PIXELS',
         help="shorter sides of the images; default: the model's",
     )
     return parser
@@ -145,7 +150,7 @@ def segmentation(args: argparse.Namespace) -> list[dict[str, Any]]:
     data, probes, rows = read_labelled(args.masks), args.probes or DENSE_PROBES, []
     for name in args.checkpoints:
         trained = load(name, args.config, options=args.cfg_options, classify=False)
-        for size in args.sizes or [None]:
+        for size in args.img_size or [None]:
             rows += dense_probe(name, trained, data, args.depths, size, probes, args.seeds)
     for probe in probes:
         print(f'\n{probe}, mIoU in per cent\n\n{table(rows, probe)}')

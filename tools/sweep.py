@@ -10,7 +10,7 @@ The same command continues what is not finished.
 import argparse
 from pathlib import Path
 
-from vit_plugin.apps.flags import KeyValue, add_cfg_options, at_least, run_tool
+from vit_plugin.apps.flags import KeyValue, add_cfg_options, add_flag, at_least, run_tool
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -26,9 +26,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar='KEY=A,B,C',
         help='a setting and its values; several flags or pairs make all combinations',
     )
-    parser.add_argument(
-        '--seeds', type=at_least(1), default=3, help='seeds of each combination; default: 3'
-    )
+    add_flag(parser, '--seeds', help='seeds of each combination; default: 3')
     parser.add_argument(
         '--work-dir', type=Path, help='folder; default: work_dirs/sweep_CONFIG, of the first config'
     )

@@ -2,7 +2,7 @@
 
 python tools/visualize.py attention CHECKPOINT IMAGE... --out FOLDER
 python tools/visualize.py features timm://vit_small_patch14_dinov2.lvd142m IMAGE... \
-        --size 448 --out FOLDER
+        --img-size 448 --out FOLDER
 """
 
 import argparse
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vit_plugin.apps.flags import add_model_arguments, at_least, run_tool
+from vit_plugin.apps.flags import add_flag, add_model_arguments, run_tool
 from vit_plugin.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ def make_parser() -> argparse.ArgumentParser:
         'images', nargs='*', metavar='IMAGE', help='image file, folder of images, or URL'
     )
     parser.add_argument('--out', required=True, type=Path, help='folder for the pictures')
-    parser.add_argument(
-        '--size',
-        type=at_least(1),
+    add_flag(
+        parser,
+        '--img-size',
         help="shorter side of the images in pixels; default: the config's "
         'test pipeline, or the img_size of the arch',
     )
@@ -96,7 +96,7 @@ def draw(trained: Any, args: argparse.Namespace, reading: 'Reading') -> Iterator
     from vit_plugin.visualization import pictures
 
     tried = (
-        (one, reading.read(one, lambda pixels: trained.prepare(pixels, args.size)))
+        (one, reading.read(one, lambda pixels: trained.prepare(pixels, args.img_size)))
         for one in args.images
     )
     prepared = ((one, image) for one, image in tried if image is not None)

@@ -21,7 +21,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument(
-        '--weights',
+        '--pretrained',
         action='store_true',
         help='list the names of weights, with the tag after the dot',
     )
@@ -49,7 +49,7 @@ def main(args: argparse.Namespace) -> None:
         return
     found = [
         name
-        for name in names(pretrained=args.weights or args.licence)
+        for name in names(pretrained=args.pretrained or args.licence)
         if fnmatch(name, args.pattern)
     ]
     if not found:

@@ -53,10 +53,11 @@ class Command(NamedTuple):
 def benchmark(
     what: str, *argv: str, peers: Sequence[str] = (), batch: int = 128, size: int = 224
 ) -> Command:
+    command = ('benchmark', *argv, '--peers', *peers)
     return Command(
         what,
-        ('benchmark', *argv, '--peers', *peers, '--batch', str(batch), '--sizes', str(size)),
-        ('benchmark', *argv, '--peers', *peers, '--batch', '1', '--sizes', '64', '--rounds', '1'),
+        (*command, '--batch-size', str(batch), '--img-size', str(size)),
+        (*command, '--batch-size', '1', '--img-size', '64', '--rounds', '1'),
     )
 
 

@@ -318,19 +318,20 @@ def calls(folder: Path, tools: tuple[str, ...]) -> Iterator[Call]:
         for arguments, word in (
             ([good, str(folder / 'x.txt')], 'x.txt'),
             ([good, str(folder / 'file/x.pt2')], 'file'),
-            ([good, target, '--size', '0'], 'size'),
-            ([good, target, '--size', 'big'], '--size'),
+            ([good, target, '--img-size', '0'], 'img-size'),
+            ([good, target, '--img-size', 'big'], '--img-size'),
             ([good, target, '--dtype', 'int4'], '--dtype'),
         ):
             yield Call('export', arguments, word)
     if 'benchmark' in tools:
-        tiny = ['--models', 'Ti/16', '--rounds', '1', '--sizes', '32', '--batch', '1', '--peers']
+        sizes = ['--img-size', '32', '--batch-size', '1']
+        tiny = ['--models', 'Ti/16', '--rounds', '1', *sizes, '--peers']
         for arguments, word in (
             ([*tiny, '--models', 'B/17'], 'B/1'),
             ([*tiny, '--models', 'X'], 'X'),
-            ([*tiny, '--sizes', '0'], 'size'),
+            ([*tiny, '--img-size', '0'], 'img-size'),
             (['--modes', 'sleep'], '--modes'),
-            ([*tiny, '--batch', '0'], 'batch'),
+            ([*tiny, '--batch-size', '0'], 'batch'),
             ([*tiny, '--rounds', '0'], 'rounds'),
             ([*tiny, '--device', 'cuda'], 'device'),
             ([*tiny, '--options', 'depth=3'], 'depth'),

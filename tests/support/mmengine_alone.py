@@ -89,7 +89,7 @@ def tasks(folder: Path) -> dict[str, float]:
         if suffix == '.pt2' or importlib.util.find_spec('onnxruntime'):
             found[suffix] = torch.tensor(export(deployed, folder / f'model{suffix}', (32, 32)))
     command('zoo', 'vit_tiny*')
-    once = ['--sizes', '32', '--batch', '1', '--rounds', '1']
+    once = ['--img-size', '32', '--batch-size', '1', '--rounds', '1']
     command('benchmark', '--models', 'Ti/16', '--peers', 'timm', *once)
     named = vit_plugin.create_model('timm://vit_tiny_patch16_224', 0, img_size=32)
     found['zoo'] = torch.tensor(named(IMAGES).shape[1] - 192.0)

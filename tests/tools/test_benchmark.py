@@ -13,9 +13,9 @@ def benchmark(run_tool):
         'benchmark',
         '--models',
         'Ti/16',
-        '--sizes',
+        '--img-size',
         32,
-        '--batch',
+        '--batch-size',
         1,
         '--rounds',
         1,
@@ -61,7 +61,7 @@ def test_latency_takes_no_flag_in_silence(run_tool, arguments, words):
 @pytest.mark.nightly
 def test_latency_of_this_machine(run_tool, tmp_path):
     pytest.importorskip('onnxruntime')
-    models, numbers = ['timm://test_vit', 'timm://test_vit2'], ['--sizes', 32, '--rounds', 1]
+    models, numbers = ['timm://test_vit', 'timm://test_vit2'], ['--img-size', 32, '--rounds', 1]
     done = run_tool('benchmark', '--latency', '--models', *models, *numbers, '--out', tmp_path)
     assert done.returncode == 0, done.stderr
     assert [line.split(' | ')[0] for line in done.stdout.splitlines() if '`' in line] == [

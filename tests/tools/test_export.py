@@ -44,11 +44,11 @@ def test_bad_input_is_one_sentence(export, checkpoint, tmp_path):
         ([checkpoint, tmp_path / 'x.onnx', '--dtype', 'bfloat16'], 'bfloat16 is written as .pt2'),
         ([checkpoint, checkpoint / 'x.pt2'], "epoch_1.pth' is a file; give another folder"),
         (
-            [checkpoint, tmp_path / 'x.pt2', '--size', 8, 8, 8],
-            '--size wants one number or two, got 8 8 8',
+            [checkpoint, tmp_path / 'x.pt2', '--img-size', 8, 8, 8],
+            '--img-size wants one number or two, got 8 8 8',
         ),
-        ([checkpoint, tmp_path / 'x.pt2', '--size', 1], 'smaller than one patch of 2 x 2'),
-        ([checkpoint, tmp_path / 'x.pt2', '--size', -8], '--size: -8 is not 1 or more'),
+        ([checkpoint, tmp_path / 'x.pt2', '--img-size', 1], 'smaller than one patch of 2 x 2'),
+        ([checkpoint, tmp_path / 'x.pt2', '--img-size', -8], '--img-size: -8 is not 1 or more'),
     ):
         done = export(*arguments)
         assert done.returncode in (1, 2)

@@ -96,7 +96,7 @@ def test_what_does_not_fit_says_by_how_much(run_tool):
         0.1,
         '--reserved',
         0.9,
-        '--batch',
+        '--batch-size',
         1,
         '--images',
         1000,

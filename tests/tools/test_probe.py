@@ -83,7 +83,7 @@ def test_backbones_are_compared_by_their_maps(run_tool, tmp_path, shapes):
         '--depths',
         0.5,
         1,
-        '--sizes',
+        '--img-size',
         32,
         64,
         '--seeds',

@@ -119,7 +119,7 @@ def test_weights_with_an_arch_and_a_folder_of_images(run_tool, image, tmp_path):
         folder,
         '--arch',
         'Ti/16',
-        '--size',
+        '--img-size',
         '48',
         '--blocks',
         '1',
@@ -157,7 +157,7 @@ def test_bad_input_is_one_sentence(run_tool, image, checkpoint, tmp_path):
         (('attention', checkpoint, image), 'holds no config; give it with --config'),
         (('attention', checkpoint, '', *config), 'The name of an image is empty'),
         (
-            ('attention', checkpoint, image, *config, '--size', '100000'),
+            ('attention', checkpoint, image, *config, '--img-size', '100000'),
             'would have 2,500,000,000 patches',
         ),
         (('attention', checkpoint, image, *config, '--arch', 'Ti/16'), 'give one of them'),

@@ -266,8 +266,8 @@ def _kind(model: nn.Module) -> type[Deployed]:
         if model.test_cfg.get('mode') == 'slide':
             raise ConfigError(
                 "model.test_cfg.mode='slide' cuts an image into windows, which is not part of a "
-                'graph; export with --cfg-options model.test_cfg.mode=whole and --size, and cut '
-                'outside.'
+                'graph; export with --cfg-options model.test_cfg.mode=whole and --img-size, and '
+                'cut outside.'
             )
         return DeployedSegmentor
     if 'LWDETRHead' in names.get('bbox_head', ()):

@@ -106,7 +106,7 @@ def trace(model: Deployed, size: tuple[int, int] | None) -> ExportedProgram:
             '--dynamic-size: the graph of this model depends on the size of the images, as with '
             "encoder=dict(window=...) or pos_embed=dict(interpolate_mode='bicubic_dinov2')"
         )
-        remedy = 'write a file for each size, with --size'
+        remedy = 'write a file for each size, with --img-size'
     example_size = size or ((model.least + 1) * unit, (model.least + 2) * unit)
     example = inputs(model, torch.zeros(2, backbone.in_channels, *example_size))
     shapes = (dynamic, {0: dynamic[0]})[: len(example)]

@@ -43,10 +43,10 @@ def add_data_arguments(group: Any) -> None:
         help='learn from this model too: the folder of a run, a checkpoint, or timm://NAME',
     )
     group.add_argument('--epochs', type=at_least(1), help='default: by the number of images')
-    group.add_argument('--batch-size', type=at_least(1), help='default: by the number of images')
-    group.add_argument(
+    add_flag(group, '--batch-size', help='default: by the number of images')
+    add_flag(
+        group,
         '--img-size',
-        type=at_least(1),
         help='longer side of the images in pixels; default: that of the weights, or by the '
         'images and the boxes',
     )
@@ -80,7 +80,7 @@ def add_model_arguments(parser: argparse.ArgumentParser, **options: Any) -> None
         '--arch',
         help='arch of weights without a config, such as B/16; default for timm://NAME: the same',
     )
-    parser.add_argument('--device', help='default: a GPU if there is one')
+    add_flag(parser, '--device')
     add_cfg_options(parser)
 
 
@@ -135,6 +135,20 @@ def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable
 
     number.__name__ = kind.__name__
     return number
+
+
+# Flags that several commands have. Each says in its help what they are for.
+SHARED: dict[str, dict[str, Any]] = {
+    '--batch-size': dict(type=at_least(1), metavar='IMAGES'),
+    '--img-size': dict(type=at_least(1), metavar='PIXELS'),
+    '--seeds': dict(type=at_least(1), default=3, metavar='NUMBER'),
+    '--device': dict(help='default: a GPU if there is one'),
+}
+
+
+def add_flag(parser: argparse._ActionsContainer, name: str, **options: Any) -> None:
+    """Add a flag of :data:`SHARED`. Options of ``add_argument`` may differ from the table's."""
+    parser.add_argument(name, **{**SHARED[name], **options})
 
 
 def run_tool(

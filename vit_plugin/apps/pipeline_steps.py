@@ -141,7 +141,7 @@ def in_size(
             dict(pad=[width, height], fill=list(fill)),
         ]
     crop = steps[-1] if steps else {}
-    # Another size by --size: the same part of the image.
+    # Another size by --img-size: the same part of the image.
     if crop.get('crop', [width, height]) != [width, height]:
         around = last['resize'][-1] / min(crop['crop'])
         resize = _resize('target', width * around, height * around, 0, **method)

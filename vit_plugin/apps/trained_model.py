@@ -120,7 +120,7 @@ class TrainedModel:
         if rows * columns > MOST_PATCHES:
             fitting = math.floor(size * math.sqrt(MOST_PATCHES / (rows * columns)))
             raise ConfigError(
-                f'--size {size}: this image would have {rows * columns:,} patches, and '
+                f'--img-size {size}: this image would have {rows * columns:,} patches, and '
                 f'{MOST_PATCHES:,} can be drawn; give {fitting} or less.'
             )
         sides = (columns * stem.stride, rows * stem.stride)

@@ -66,7 +66,7 @@ def _of_timm(name: str) -> dict[str, Any]:
         known = timm.get_pretrained_cfg(name)
     except RuntimeError as error:  # of an unknown tag after the dot
         raise ConfigError(
-            f'timm://{name}: {str(error).splitlines()[0].rstrip(".")}; vit-plugin zoo --weights '
+            f'timm://{name}: {str(error).splitlines()[0].rstrip(".")}; vit-plugin zoo --pretrained '
             'lists the names.'
         ) from error
     if known is None:
