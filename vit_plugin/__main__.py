@@ -8,7 +8,6 @@ Every Python file in tools/ is a command. Nothing but the chosen one is imported
 import ast
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from vit_plugin import __version__
 from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.files.shipped import shipped
+from vit_plugin.suggestions import suggestion
 
 RENAMED = {'convert_weights': 'convert'}
 NOT_COMMANDS = ('torchrun',)  # which the scripts next to it call
@@ -73,9 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if name in ('-h', '--help'):
         print(usage(files))
         return 0
-    near = get_close_matches(name, files, n=1)
-    remedy = f'did you mean {near[0]}?' if near else f'there are {", ".join(files)}.'
-    print(f'Error: vit-plugin has no command {name!r}; {remedy}', file=sys.stderr)
+    print(f'Error: vit-plugin has no command {name!r}; {suggestion(name, files)}', file=sys.stderr)
     return 2
 
 

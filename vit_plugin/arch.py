@@ -7,7 +7,6 @@ count in the tests.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from types import SimpleNamespace
 from typing import Any, get_type_hints
 
@@ -16,6 +15,7 @@ from typing_extensions import Required, TypedDict
 from vit_plugin.arguments import Signature, check
 from vit_plugin.arguments.fields import Blocks, PositiveInt
 from vit_plugin.errors import ConfigError
+from vit_plugin.suggestions import closest
 
 SIZE_KEYS = ('embed_dims', 'num_layers', 'num_heads', 'feedforward_channels')
 
@@ -229,8 +229,7 @@ def _unknown(name: str) -> str:
             f'Unknown arch {name!r}; of addresses only timm://<model> names a model, and weights '
             "from elsewhere belong into init_cfg=dict(type='Pretrained', checkpoint=...)."
         )
-    folded = {variant.lower(): variant for variant in reversed(VARIANTS)}
-    near = [folded[key] for key in get_close_matches(name.lower(), folded, n=3, cutoff=0.3)]
+    near = closest(name, VARIANTS, most=3, cutoff=0.3)
     stems = ', '.join(f'{stem} (/{", /".join(map(str, rows))})' for stem, rows in STEMS.items())
     return (
         f'Unknown arch {name!r}; the nearest are {", ".join(near or VARIANTS[:3])}. Sizes: '

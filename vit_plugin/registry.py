@@ -8,11 +8,11 @@ find a child of MMPretrain's registries.
 
 import inspect
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
 from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.suggestions import suggestion, unscoped
 
 with needed_by('vit_plugin'):
     from mmengine import registry as root
@@ -63,9 +63,8 @@ class Registry(root.Registry):
             return found
         if name in self.unavailable:
             raise self.unavailable[name]
-        names = sorted({*self._module_dict, *self.later})
-        near = get_close_matches(name, names, n=1)
-        remedy = f'did you mean {SCOPE}.{near[0]}?' if near else f'there are {", ".join(names)}.'
+        known = [f'{SCOPE}.{one}' for one in sorted({*self._module_dict, *self.later})]
+        remedy = suggestion(name, known, key=unscoped)
         raise ConfigError(f'type={key!r} is not in vit_plugin; {remedy}')
 
 

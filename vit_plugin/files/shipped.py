@@ -1,9 +1,9 @@
 """Paths of the recipes, tools and model index that come with the package."""
 
-from difflib import get_close_matches
 from pathlib import Path
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.suggestions import closest
 
 PACKAGE = Path(__file__).parents[1]
 PREFIX = 'vit_plugin::'
@@ -40,11 +40,9 @@ def recipe(config: str) -> str:
     folder, name = shipped('configs'), config.removeprefix(PREFIX)
     if not (folder / name).is_file():
         names = [path.relative_to(folder).as_posix() for path in folder.rglob('*.py')]
-        near = get_close_matches(name, names, n=1, cutoff=0.3)
-        raise ConfigError(
-            f'There is no recipe {config!r}; '
-            + (f'did you mean {PREFIX}{near[0]}?' if near else f'the recipes are in {folder}.')
-        )
+        near = closest(name, names, cutoff=0.3)
+        remedy = f'did you mean {PREFIX}{near[0]}?' if near else f'the recipes are in {folder}.'
+        raise ConfigError(f'There is no recipe {config!r}; {remedy}')
     return str(folder / name)
 
 

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from mmengine.logging import print_log
 from torch import Tensor
 
 from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.suggestions import closest
 
 from .downloads import download, removed_if_damaged
 from .files import LazyArrays, find_tensors, find_weights, read_checkpoint, read_weights
@@ -136,8 +136,8 @@ def _from_timm(name: str) -> Mapping[str, Tensor]:
                 f'timm://{name} cannot be downloaded ({_reason(error)}); check the network, or '
                 'download it by hand and give its path.'
             ) from error
-        near = timm.list_pretrained(f'*{name.partition(".")[0]}*')[:5] or get_close_matches(
-            name, timm.list_pretrained(), n=3, cutoff=0.0
+        near = timm.list_pretrained(f'*{name.partition(".")[0]}*')[:5] or closest(
+            name, timm.list_pretrained(), most=3, cutoff=0.0
         )
         raise ConfigError(
             f'timm://{name} cannot be downloaded ({_reason(error)}); timm has weights for '

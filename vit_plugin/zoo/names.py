@@ -1,6 +1,5 @@
 """Names of timm's Vision Transformers."""
 
-from difflib import get_close_matches
 from functools import lru_cache
 
 import timm
@@ -9,6 +8,7 @@ from timm.models import is_model, list_models
 from torch import nn
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.suggestions import closest
 
 # timm's files whose models are Vision Transformers in the sense of our backbone: one encoder of one
 # width.
@@ -58,5 +58,5 @@ def find(name: str) -> nn.Module:
 
 def _nearest(name: str) -> str:
     known = names(pretrained=True) if '.' in name else names()
-    near = get_close_matches(name, known, n=3, cutoff=0.3)
+    near = closest(name, known, most=3, cutoff=0.3)
     return f'the nearest are {", ".join(near)}' if near else 'vit-plugin zoo lists them'

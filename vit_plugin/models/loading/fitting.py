@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from torch import Tensor, nn
 
 from vit_plugin.arguments.encoder import CREATES
 from vit_plugin.errors import ConfigError
+from vit_plugin.suggestions import closest
 from vit_plugin.weights.claims import traits
 from vit_plugin.weights.conversion import Plan, choose_format
 from vit_plugin.weights.files import LazyArrays
@@ -188,7 +188,7 @@ class Fitting:
             else:
                 missing.append(ours)
         if missing:
-            near = get_close_matches(missing[0], list(self.report.ignored), n=3, cutoff=0.4)
+            near = closest(missing[0], self.report.ignored, most=3, cutoff=0.4)
             raise ConfigError(
                 f'The checkpoint (format {self.format.name}) lacks '
                 f'{some(missing)}{"; left over in it are " + ", ".join(near) if near else ""}. '

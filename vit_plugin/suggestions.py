@@ -1,0 +1,56 @@
+"""The known names that are most like a wrong one."""
+
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+
+LISTED = 24  # as many names as a sentence can hold
+
+
+def closest(
+    name: object,
+    known: Iterable[str],
+    most: int = 1,
+    cutoff: float = 0.6,
+    key: Callable[[str], str] = str.lower,
+) -> list[str]:
+    """The known names that are most like a wrong one, the most similar first.
+
+    Args:
+        name: the wrong one.
+        known: the names that would be understood.
+        most: number of names. Those that are equal by ``key`` count as one.
+        cutoff: least similarity, from 0 to 1.
+        key: the part of a name that is compared.
+    """
+    keyed = [(key(one), one) for one in known]
+    compared = dict.fromkeys(part for part, _ in keyed)
+    near = get_close_matches(key(str(name)), list(compared), most, cutoff)
+    return [one for match in near for part, one in keyed if part == match]
+
+
+def suggestion(
+    name: object,
+    known: Iterable[str],
+    takes: str = 'there are',
+    cutoff: float = 0.6,
+    key: Callable[[str], str] = str.lower,
+    otherwise: str = '',
+) -> str:
+    """The end of a sentence about a wrong name: the one that is like it, or what there is.
+
+    Args:
+        name, known, cutoff, key: see :func:`closest`.
+        takes: the words before a list of all names.
+        otherwise: what to say in place of a list that is too long.
+    """
+    known = list(known)
+    if near := closest(name, known, cutoff=cutoff, key=key):
+        return f'did you mean {" or ".join(near)}?'
+    if len(known) <= LISTED:
+        return f'{takes} {", ".join(known) or "none"}.'
+    return otherwise or f'the nearest are {", ".join(closest(name, known, 3, 0.0, key))}.'
+
+
+def unscoped(name: str) -> str:
+    """A registered name without the scope of its registry, as a ``key``."""
+    return name.rpartition('.')[2].lower()
