@@ -135,7 +135,7 @@ def test_on_the_meta_device(tiny):
         ),
         (
             dict(patch_embed=dict(FLEXI, sizes=(4, 8)), out_type='featmap'),
-            "out_type='featmap' has no stride",
+            "out_type='featmap': the patches must have one size",
         ),
         (dict(patch_embed=dict(FLEXI, sizes=())), 'sizes'),
         (dict(patch_embed=dict(FLEXI, sizes='all')), "sizes='all' must be"),
@@ -155,5 +155,5 @@ def test_an_image_smaller_than_a_patch_is_one_sentence(tiny):
 
 def test_an_adapter_wants_patches_of_one_size(tiny):
     cfg = {key: value for key, value in tiny.items() if key != 'out_type'}
-    with pytest.raises(ConfigError, match='the patches of the backbone must have one size'):
+    with pytest.raises(ConfigError, match='ViTAdapter: the patches must have one size'):
         ViTAdapter(backbone=dict(cfg, patch_embed=dict(FLEXI, sizes=(4, 8))), interactions=1)

@@ -34,6 +34,8 @@ class EoMT(VisionTransformer):
             output.
     """
 
+    one_patch_size = True  # which the masks have a fraction of
+
     def __init__(
         self,
         num_classes: PositiveInt,
@@ -57,11 +59,6 @@ class EoMT(VisionTransformer):
             raise ConfigError(
                 f'EoMT: queries are in no window, and the last num_blocks={num_blocks} blocks '
                 'have them; add these to global_blocks of the window in encoder.'
-            )
-        if self.patch_embed.varies:
-            raise ConfigError(
-                'EoMT: the patches must have one size, which the masks have a fraction of; leave '
-                'out sizes in patch_embed.'
             )
         self.num_plain_blocks = self.num_layers - num_blocks
         self.queries = MaskQueries(

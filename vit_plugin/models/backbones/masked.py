@@ -25,13 +25,7 @@ class MaskedVisionTransformer(VisionTransformer):
         ConfigError: if the patches have no one size.
     """
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        if self.patch_embed.varies:
-            raise ConfigError(
-                f'{type(self).__name__}: what is hidden are patches of one size; leave out sizes '
-                'in patch_embed.'
-            )
+    one_patch_size = True
 
     def patches(self, images: Tensor, hidden: Tensor) -> tuple[Tensor, Grid]:
         """Images (B, C, H, W), hidden patches, bool (B, h, w) -> patches (B, h*w, C), their grid.

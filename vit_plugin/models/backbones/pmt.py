@@ -90,6 +90,8 @@ class PMT(VisionTransformer):
         ConfigError: for an ``out_type``, or if the patches have no one size.
     """
 
+    one_patch_size = True  # which the masks have a fraction of
+
     def __init__(
         self,
         num_classes: PositiveInt,
@@ -109,11 +111,6 @@ class PMT(VisionTransformer):
         super().__init__(
             **{'frozen_stages': 'all', 'out_indices': groups, **kwargs}, out_type='raw'
         )
-        if self.patch_embed.varies:
-            raise ConfigError(
-                'PMT: the patches must have one size, which the masks have a fraction of; leave '
-                'out sizes in patch_embed.'
-            )
         cfg = BlockCfg(
             embed_dims=self.embed_dims,
             num_heads=self.num_heads,

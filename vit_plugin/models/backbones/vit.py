@@ -81,6 +81,7 @@ class VisionTransformer(LoadableBackbone):
             is smaller than one patch.
     """
 
+    one_patch_size = False  # whether all outputs need one
     tokens_in_windows = False  # whether a window may have tokens besides patches
     renamed_arguments = {
         'in_channels': 'patch_embed=dict(in_channels=...)',
@@ -146,11 +147,8 @@ class VisionTransformer(LoadableBackbone):
             with_cp=with_cp,
         )
         self.patch_embed.check_image_size(self.img_size)
-        if self.patch_embed.varies and self.out_type in MAPS:
-            raise ConfigError(
-                f'out_type={self.out_type!r} has no stride if the patch size is another one for '
-                'each batch: leave out sizes in patch_embed, or take another out_type.'
-            )
+        if self.one_patch_size or self.out_type in MAPS:
+            self.patch_embed.check_one_size(f'{type(self).__name__}, out_type={self.out_type!r}')
         grid = self.patch_embed.native_grid(self.img_size)
         for name, count in counts.items():
             shape = (1, count, self.embed_dims)

@@ -307,11 +307,7 @@ class ViTAdapter(LoadableModule):
                 'out_indices': last,
             }
         )
-        if backbone.patch_embed.varies:
-            raise ConfigError(
-                'ViTAdapter: the patches of the backbone must have one size, which gives their '
-                'positions; leave out sizes in its patch_embed.'
-            )
+        backbone.patch_embed.check_one_size('ViTAdapter')  # which gives the positions
         return backbone
 
     def _groups(self, interactions: int | Sequence[int]) -> list[tuple[int, int]]:

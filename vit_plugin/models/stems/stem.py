@@ -138,6 +138,14 @@ class Stem(BaseModule):
         """True if the stride is another one for each batch in training."""
         return False
 
+    def check_one_size(self, whose: str) -> None:
+        """Raise a ``ConfigError`` about ``whose`` patches if their size varies."""
+        if self.varies:
+            raise ConfigError(
+                f'{whose}: the patches must have one size, and not another one for each batch; '
+                'leave out sizes in patch_embed.'
+            )
+
     @property
     def stride(self) -> int:
         """Pixels between neighbouring tokens."""
