@@ -57,7 +57,7 @@ import vit_plugin.apps.load
 import vit_plugin.weights.training
 from vit_plugin.apps.checkpoint import saved_config
 from vit_plugin.apps.from_data.request import Request
-from vit_plugin.config.names import parameters
+from vit_plugin.arguments import Signature
 from vit_plugin.engine.runner import Runner
 from vit_plugin.errors import ConfigError, leave_out_multimodal
 from vit_plugin.weights.closed import closed
@@ -496,7 +496,7 @@ def arguments_of(kind: Any) -> tuple[list[str], dict[str, int]]:
     names: set[str] = set()
     needed: dict[str, int] = {}
     with suppress(Exception):
-        names = parameters(kind) if inspect.isclass(kind) or inspect.isfunction(kind) else set()
+        names = set(Signature.of(kind).fields)
         needed = {
             name: 8
             for name, argument in inspect.signature(kind).parameters.items()

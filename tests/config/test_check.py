@@ -6,10 +6,42 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mmengine.config import Config
+from mmengine.dataset import BaseDataset
+from mmengine.evaluator import BaseMetric
 
-from vit_plugin.config import check_config
-from vit_plugin.config.check import NUMBERS
+from vit_plugin.config import LOADERS, check_config
 from vit_plugin.errors import ConfigError
+
+
+class Annotated(BaseMetric):
+    """A metric with an annotation file."""
+
+    def __init__(self, ann_file: str) -> None:
+        self.ann_file = ann_file
+
+    def process(self, data_batch, data_samples):
+        pass
+
+    def compute_metrics(self, results):
+        return {}
+
+
+# Numbers that all frameworks use in the same way.
+NUMBERS = (
+    'train_cfg.max_epochs',
+    'train_cfg.val_interval',
+    *(f'{loader}.batch_size' for loader in LOADERS),
+    *(f'{loader}.num_workers' for loader in LOADERS),
+    'optim_wrapper.optimizer.lr',
+    'optim_wrapper.optimizer.weight_decay',
+    'optim_wrapper.accumulative_counts',
+    'default_hooks.logger.interval',
+    'default_hooks.checkpoint.max_keep_ckpts',
+    'default_hooks.checkpoint.interval',
+    'randomness.seed',
+    'auto_scale_lr.base_batch_size',
+    'env_cfg.dist_cfg.timeout',
+)
 
 
 @pytest.fixture
@@ -19,7 +51,7 @@ def coco(tmp_path, monkeypatch) -> Config:
     (tmp_path / 'data/images').mkdir(parents=True)
     (tmp_path / 'data/train.json').touch()
     dataset = dict(
-        type='CocoDataset',
+        type=BaseDataset,
         data_root='data/',
         ann_file='train.json',
         data_prefix=dict(img='images/'),
@@ -31,12 +63,12 @@ def coco(tmp_path, monkeypatch) -> Config:
             default_scope='mmengine',
             train_cfg=dict(by_epoch=True),
             optim_wrapper=dict(optimizer=dict(type='SGD')),
-            test_evaluator=dict(type='Metric'),
+            test_evaluator=dict(type='DumpResults', out_file_path='results.pkl'),
             train_dataloader=dict(
                 dataset=dict(type='ConcatDataset', datasets=[dataset, dict(dataset)])
             ),
             val_dataloader=dict(dataset=dict(dataset)),
-            val_evaluator=[dict(type='CocoMetric', ann_file='data/train.json')],
+            val_evaluator=[dict(type=Annotated, ann_file='data/train.json')],
         )
     )
 
@@ -75,21 +107,28 @@ def test_missing_data_is_named_with_the_remedy(coco, field, value, words):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
-    st.sampled_from(sorted(NUMBERS.fields)),
+    st.sampled_from(NUMBERS),
     st.sampled_from([-2, 'abc', [1], math.nan, math.inf, True, -math.inf]),
 )
 def test_numbers_out_of_range_are_named(coco, field, value):
     cfg = coco.copy()
     cfg.test_dataloader = cfg.val_dataloader
     cfg.merge_from_dict({field: value})
-    with pytest.raises(ConfigError, match=f'^The config: {field}='):
+    section, _, name = field.rpartition('.')
+    with pytest.raises(ConfigError, match=f'^{section}: {name}=.* must be '):
         check_config(cfg)
+
+
+def test_a_schedule_has_a_length(coco):
+    coco.schedule_length = 0
+    with pytest.raises(ConfigError, match='schedule_length=0 must be greater than or equal to 1'):
+        check_config(coco)
 
 
 def test_more_workers_than_a_machine_can_start_are_refused(coco):
     coco.train_dataloader.num_workers = 100_000
     with pytest.raises(
-        ConfigError, match='train_dataloader.num_workers=100000 must be less than or equal to'
+        ConfigError, match='train_dataloader: num_workers=100000 must be less than or equal to'
     ):
         check_config(coco)
 

@@ -11,7 +11,7 @@ from mmengine.registry import DefaultScope
 
 from vit_plugin.apps.images import ConfigPixels
 from vit_plugin.config import read_config, with_pipeline
-from vit_plugin.config.data import check_evaluator
+from vit_plugin.config.sections import check_sections
 from vit_plugin.errors import ConfigError, MissingExtraError
 
 PLAIN = ConfigDict(type='CustomDataset', pipeline=[])
@@ -65,9 +65,9 @@ def test_the_views_of_cifar_are_the_image_and_its_mirror_image_as_they_are_and_s
 def test_a_metric_without_its_package_is_told_before_the_training(monkeypatch, scope):
     pytest.importorskip('mmdet')
     monkeypatch.setitem(sys.modules, 'faster_coco_eval', None)
-    cfg = Config(dict(val_evaluator=[dict(type=f'{scope}.FasterCocoMetric')]))
+    settings = dict(val_evaluator=[dict(type=f'{scope}.FasterCocoMetric')])
     with pytest.raises(
         MissingExtraError,
         match=r'val_evaluator.0 \(FasterCocoMetric\) needs faster_coco_eval, .*vit_plugin\[coco\]',
     ):
-        check_evaluator('val_evaluator', cfg)
+        check_sections(settings)

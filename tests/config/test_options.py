@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from mmengine.runner import Runner
 
+from vit_plugin.arguments import Signature
 from vit_plugin.config import check_options
-from vit_plugin.config.names import parameters
 from vit_plugin.config.options import OURS, THEIRS
 from vit_plugin.errors import ConfigError
 
@@ -14,24 +14,13 @@ from vit_plugin.errors import ConfigError
     ('option', 'words'),
     [
         (
-            'train_cfg.max_epoch',
-            "train_cfg has no setting 'max_epoch'; did you mean by_epoch or max_epochs",
-        ),
-        (
             'optim_wraper.optimizer.lr',
             "a config has no setting 'optim_wraper'; did you mean optim_wrapper?",
         ),
-        ('randomness.sed', "randomness has no setting 'sed'; did you mean seed"),
-        ('optim_wrapper.paramwise_cfg.norm_decay', 'did you mean norm_decay_mult'),
         (
             'param_scheduler.7.end',
             'param_scheduler is a list, whose parts are named by their numbers from 0 to 1',
         ),
-        ('sharding.grup', "sharding has no setting 'grup'; did you mean group?"),
-        ('lora.rank', "lora has no setting 'rank'; there are alpha, dropout, r, targets"),
-        ('env_cfg.mp_cfg.mp_start', 'there are distributed, mp_start_method, opencv_num_threads'),
-        ('default_hooks.preemption.intervl', 'did you mean interval?'),
-        ('default_hooks.checkpoint.keep_evry', 'did you mean keep_every?'),
         ('train_cfg.max_epochs.x', 'train_cfg.max_epochs=3 has no settings'),
         ('default_hooks.checkpoints.interval', 'did you mean checkpoint'),
         ('model.data_preprocessor.num_classes', 'is next to the model in this config; leave out'),
@@ -80,4 +69,4 @@ def test_every_setting_that_is_read_is_known():
         + re.findall(r'\bcfg\.(\w+) = ', text)
     )
     assert read >= OURS
-    assert read <= OURS | THEIRS | parameters(Runner)
+    assert read <= OURS | THEIRS | Signature.of(Runner).fields.keys()

@@ -480,7 +480,7 @@ def wrong_calls() -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Class, the argument that is spoilt, and all arguments."""
     for name, right in RIGHT.items():
         yield from ((name, field, kwargs) for field, kwargs in spoilt(right))
-        for key in Signature.of_class(cls_of(name)).required:
+        for key in Signature.of(cls_of(name)).required:
             yield (
                 name,
                 f'without {key}',

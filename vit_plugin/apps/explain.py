@@ -3,19 +3,11 @@
 import errno
 import re
 import socket
-from typing import Any
 
-import mmengine.registry
 import torch
-from mmengine.registry import Registry
 
-from vit_plugin.config.names import nearest, parameters, registered
+from vit_plugin.arguments import why_not_built
 from vit_plugin.errors import ConfigError, MissingExtraError, first_line
-
-# MMEngine's root registries by what they hold, such as 'model'.
-ROOTS = {
-    value.name: value for value in vars(mmengine.registry).values() if isinstance(value, Registry)
-}
 
 NO_MEMORY = 'DefaultCPUAllocator: '  # which raises a RuntimeError
 # Known errors: a pattern of their text, and a sentence with the groups of the pattern.
@@ -68,13 +60,9 @@ def explained(error: BaseException) -> str | None:
     text = str(error)
     if isinstance(error, (ConfigError, MissingExtraError)):
         # torch puts the traceback of a process that loads data before the sentence.
-        text = (
-            text.strip().splitlines()[-1].partition(': ')[2] if text.startswith('Caught ') else text
-        )
-        # Of ours, with a part of a framework's.
-        part = re.match(r'\w+: (?:\w+: )?(?=[\w.]+ is not in the )', text)
-        return f'{part[0]}{_of_building(text)}' if part else text
-    known = _of_machine(error) or _of_building(text)
+        is_caught = text.startswith('Caught ')
+        return text.strip().splitlines()[-1].partition(': ')[2] if is_caught else text
+    known = _of_machine(error) or why_not_built(error)
     return known and (known if known.endswith(('.', '?')) else f'{known}.')
 
 
@@ -108,32 +96,4 @@ def _of_machine(error: BaseException) -> str | None:
             else 'used'
         )
         return f'{path} cannot be {doing} ({error.strerror}); make room, or give another path'
-    return None
-
-
-def _of_building(text: str) -> str | None:
-    """The sentence for an error while a config part was built. It suggests the nearest name."""
-    if unknown := re.search(r'([\w.]+) is not in the (?:\S+::)?([\w ]+) registry', text):
-        name, kind = unknown.groups()
-        return f'there is no {name!r} among the {kind}s{nearest(name, registered(ROOTS.get(kind)))}'
-    if wrong := re.search(
-        r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'", text
-    ):
-        called, name = wrong.groups()
-        return f'{called} has no setting {name!r}{nearest(name, parameters(_class_named(called)))}'
-    if missing := re.search(
-        r'(\w+)(?:\.__init__)?\(\) missing \d+ required [\w -]*arguments?: (.*)', text
-    ):
-        return f'{missing[1]} needs the setting {missing[2]}'
-    return None
-
-
-def _class_named(name: str) -> Any:
-    """A registered class or function with this name, or None."""
-    waiting = list(ROOTS.values())  # it grows
-    for registry in waiting:
-        waiting += registry.children.values()
-        for kind in registry.module_dict.values():
-            if getattr(kind, '__name__', '') == name:
-                return kind
     return None

@@ -8,12 +8,12 @@ from mmengine.config import Config
 from mmengine.device import get_device
 from mmengine.logging import print_log
 from mmengine.model import ImgDataPreprocessor, revert_sync_batchnorm
-from mmengine.registry import MODELS
+from mmengine.registry import DATASETS, MODELS
 from timm.data import ImageNetInfo, infer_imagenet_subset
 from torch import Tensor, nn
 
+from vit_plugin.arguments import look_up
 from vit_plugin.config import check_channels, check_checkpoint, of_framework
-from vit_plugin.config.data import dataset_class
 from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError, leave_out_multimodal, naming, needed_by
 from vit_plugin.models.classes import check_classes, check_head
@@ -104,7 +104,7 @@ def from_config(checkpoint: Checkpoint, only_backbone: bool = False) -> TrainedM
         preprocessor = cfg.model.get('data_preprocessor') or cfg.get('data_preprocessor')
         model = revert_sync_batchnorm(MODELS.build(dict(cfg.model, data_preprocessor=preprocessor)))
         dataset = (cfg.get('test_dataloader') or {}).get('dataset') or {}
-        kind = dataset_class(dataset, cfg.default_scope) if dataset else None
+        kind = look_up(dataset.get('type'), DATASETS, cfg.default_scope)
         meta = {**getattr(kind, 'METAINFO', {}), **dataset.get('metainfo', {})}
     if not only_backbone:
         check_head(model)

@@ -1,6 +1,18 @@
 """The arguments of constructors: their annotations, and one sentence for a wrong value."""
 
-from .check import as_config_error, check, checked
-from .signature import Signature, fits
+from .building import as_config_error, find, look_up, why_not_built
+from .check import check
+from .checked import checked
+from .fields import fits
+from .signature import Signature
 
-__all__ = ['Signature', 'as_config_error', 'check', 'checked', 'fits']
+__all__ = [
+    'Signature',
+    'as_config_error',
+    'check',
+    'checked',
+    'find',
+    'fits',
+    'look_up',
+    'why_not_built',
+]

@@ -1,103 +1,20 @@
-"""Check the arguments of a class before it is built: their names, types and ranges.
-
-The annotations of the constructor are the only source. Every class that is registered in
-:mod:`vit_plugin.registry` is checked, whether it is built from a config or in Python. The values
-are not changed.
-"""
+"""Check arguments before a class is built: their names, types and ranges, in one sentence."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from difflib import get_close_matches
-from functools import wraps
+from collections.abc import Mapping, Sequence
 from reprlib import Repr
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import ValidationError
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.suggestions import closest, suggestion
 
 from .signature import Signature, names_within
 
-# The errors that MMEngine's registries and their classes raise.
-CAUGHT = (AssertionError, KeyError, RuntimeError, TypeError, ValueError)
-ORDER = ('extra_forbidden', 'missing')  # pydantic's types of the errors that come first
-Class = TypeVar('Class', bound=type)
+FIRST = ('extra_forbidden', 'missing')  # pydantic's types of the errors that come first
 _REPR = Repr()
 _REPR.maxstring = _REPR.maxother = 80
-
-
-def checked(cls: Class) -> Class:
-    """Make a class reject wrong arguments with a ``ConfigError``. Returns the class.
-
-    ``**kwargs`` of the constructor are the arguments of the next constructor in the method
-    resolution order. ``**kwargs: Unpack[Options]`` are those of a ``TypedDict``. For base classes
-    in other packages, only the names are checked. The attribute ``renamed_arguments`` of a class
-    maps old names to what to write now.
-    """
-    built: Any = cls
-    own: Callable[..., None] | None = vars(cls).get('__init__')
-    known: list[Signature] = []
-
-    @wraps(built.__init__)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
-        if not known:  # not earlier, because an annotation may name a later part of its file
-            known.append(Signature.of_class(cls))
-        check(cls.__name__, known[0], args, kwargs)
-        # Raised by OpenMMLab's base classes.
-        with as_config_error(cls.__name__, (AssertionError,)):
-            if own is None:
-                super(built, self).__init__(*args, **kwargs)
-            else:
-                own(self, *args, **kwargs)
-        if type(self) is cls:  # all layers are built
-            _check_layers(self)
-
-    built.__init__ = __init__
-    return cls
-
-
-def _check_layers(built: Any) -> None:
-    """Reject a ``layer`` in an ``init_cfg`` that MMEngine would not find and silently skip."""
-    given = getattr(built, 'init_cfg', None) or ()
-    for cfg in given if isinstance(given, (list, tuple)) else (given,):
-        layers = cfg.get('layer') or ()
-        if not layers:
-            continue
-        kinds = {
-            base.__name__
-            for module in built.modules()
-            for base in (type(module), *type(module).__bases__)
-        }
-        for layer in [layers] if isinstance(layers, str) else layers:
-            if layer not in kinds:
-                near = get_close_matches(str(layer), kinds, n=1)
-                remedy = f'did you mean {near[0]}?' if near else 'give the name of a class in it.'
-                raise ConfigError(
-                    f'{type(built).__name__}: init_cfg: layer={layer!r} is no layer of it; {remedy}'
-                )
-
-
-@contextmanager
-def as_config_error(owner: str, kinds: tuple[type[Exception], ...] = CAUGHT) -> Iterator[None]:
-    """Turn another library's error about arguments into one sentence.
-
-    Args:
-        owner: subject of the sentence.
-        kinds: the exceptions to replace.
-
-    Raises:
-        ConfigError: in place of such an exception.
-    """
-    try:
-        yield
-    except kinds as error:
-        if isinstance(error, ConfigError):
-            raise
-        reason = ' '.join(str(error).split()).strip('"\'').rstrip('.') or 'it rejects the values'
-        raise ConfigError(
-            f'{owner}: {reason} ({type(error).__name__}); see its docstring for what may be given.'
-        ) from error
 
 
 def check(owner: str, signature: Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
@@ -128,16 +45,10 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
     Of the members of a union, it is about the one in which the check came farthest.
     """
     found = [(_path(values, problem), problem) for problem in error.errors(include_url=False)]
-    found.sort(
-        key=lambda one: ORDER.index(one[1]['type']) if one[1]['type'] in ORDER else len(ORDER)
-    )
-    argument = next(
-        (path for path, problem in found if len(path) == 1 and problem['type'] in ORDER),
-        found[0][0],
-    )[:1]
+    argument = min(found, key=_order)[0][:1]
     depth = max(len(path) for path, _ in found if path[:1] == argument)
     found = _of_the_type([one for one in found if one[0][:1] == argument and len(one[0]) == depth])
-    path = found[0][0]
+    path = min(found, key=_order)[0]
     problems = [problem for other, problem in found if other == path]
     kind, value, (*outer, name) = problems[0]['type'], problems[0]['input'], path
     at = f': {_text(outer)}' if outer else ''
@@ -151,8 +62,7 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
         known = list(signature.fields)
         if outer:
             known = names_within(signature.fields[str(outer[0])], outer[1:], problems[0]['loc'][-2])
-        near = get_close_matches(str(name), known, n=1)
-        remedy = f'did you mean {near[0]}?' if near else f'it takes {", ".join(known) or "none"}.'
+        remedy = suggestion(name, known, takes='it takes')
         # As of a base config's other class.
         if len([path for path in values if path not in signature.fields]) > 1:
             remedy += (
@@ -167,9 +77,16 @@ def _sentence(error: ValidationError, signature: Signature, values: Mapping[str,
         if problem['type'] == 'literal_error'
         for choice in re.findall("'(.*?)'", problem['ctx']['expected'])
     ]
-    near = get_close_matches(value, choices, n=1) if isinstance(value, str) else []
+    near = closest(value, choices) if isinstance(value, str) else []
     remedy = f'; did you mean {near[0]!r}?' if near else '.'
     return f': {_text(path)}={_short(value)} must {" or ".join(demands)}{remedy}'
+
+
+def _order(one: tuple[Any, Any]) -> tuple[bool, int]:
+    """The order of problems: names of arguments, then names inside, then values."""
+    path, kind = one[0], one[1]['type']
+    rank = FIRST.index(kind) if kind in FIRST else len(FIRST)
+    return len(path) > 1 or kind not in FIRST, rank
 
 
 def _of_the_type(found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:

@@ -1,20 +1,45 @@
 """Types and ranges that many constructors share."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from inspect import Parameter, signature
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict, Field, with_config
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import Required, TypedDict
 
 # Values are not converted. Infinite numbers and NaN are rejected.
 STRICT = ConfigDict(strict=True, extra='forbid', arbitrary_types_allowed=True, allow_inf_nan=False)
 # For a dict with further entries for a class of another library.
 OPEN = ConfigDict(strict=True, extra='allow', arbitrary_types_allowed=True, allow_inf_nan=False)
+
+
+def entries(fields: Mapping[str, Any]) -> TypeAdapter:
+    """pydantic's check of a dict with these entries."""
+    make: Any = TypedDict
+    return TypeAdapter(with_config(STRICT)(make('Options', dict(fields), total=False)))
+
+
+def fits(annotation: Any, value: Any) -> bool:
+    """True if an annotation accepts a value."""
+    try:
+        _checks_of(annotation).validate_python({'value': value})
+    except ValidationError:
+        return False
+    return True
+
+
+@cache
+def _checks_of(annotation: Any) -> TypeAdapter:
+    return entries({'value': annotation})
+
+
 # No sensible width, side or count is larger. Larger numbers would fail only when memory is full.
 LIMIT = 2**24
 
 Count = Annotated[int, Field(ge=0, le=LIMIT)]
+Interval = Annotated[int, Field(ge=1)]
+OrNever = Annotated[int, Field(ge=-1)]  # an interval, or none
 PositiveInt = Annotated[int, Field(ge=1, le=LIMIT)]
 Depth = Annotated[int, Field(ge=1, le=1000)]
 Blocks = Annotated[int, Field(ge=0, le=1000)]  # without any, the stem stands alone

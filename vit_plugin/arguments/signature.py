@@ -1,39 +1,42 @@
-"""Arguments of a class or a dict, by its annotations."""
+"""Arguments of a function, of a class or of a dict, by their annotations."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError, with_config
-from typing_extensions import Required, TypedDict, Unpack, is_typeddict
+from pydantic import TypeAdapter
+from typing_extensions import Required, Unpack, is_typeddict
 
-from .fields import STRICT
+from .fields import entries
+from .foreign import shared
 
 
 @dataclass
 class Signature:
-    """The arguments of a class, or the entries of a dict.
+    """The arguments of a function or class, or the entries of a dict.
 
     Attributes:
         fields: the annotation of each argument.
         required: the required arguments.
         positions: the arguments that may be given by position, in order.
         renamed: old names -> what to write now.
+        takes_any: whether another package has ``**kwargs``, which may take further names.
     """
 
     fields: dict[str, Any] = field(default_factory=dict)
     required: list[str] = field(default_factory=list)
     positions: list[str] = field(default_factory=list)
     renamed: dict[str, str] = field(default_factory=dict)
+    takes_any: bool = False
 
     @cached_property
     def adapter(self) -> TypeAdapter:
         """pydantic's check of the arguments."""
         required: Any = Required
-        return _adapter(
+        return entries(
             {
                 name: required[annotation] if name in self.required else annotation
                 for name, annotation in self.fields.items()
@@ -41,57 +44,45 @@ class Signature:
         )
 
     @classmethod
-    def of_class(cls, built: type) -> 'Signature':
-        """The arguments of a class's constructor, and of its bases' where it passes them on."""
-        # Of others, the annotations do not count.
-        packages = ('vit_plugin', built.__module__.partition('.')[0])
-        found = cls()
-        takes_names = takes_positions = is_own = True
-        for base in built.__mro__:
-            found.renamed = {**vars(base).get('renamed_arguments', {}), **found.renamed}
-            init = vars(base).get('__init__')
-            if (
-                init is None
-                or inspect.unwrap(init) is object.__init__
-                or not (takes_names or takes_positions)
-            ):
-                continue
-            hints = _hints(init) if init.__module__.partition('.')[0] in packages else {}
-            parameters = list(inspect.signature(init).parameters.values())[1:]
-            kinds = {parameter.kind: parameter for parameter in parameters}
-            for parameter in parameters:
-                if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                    continue
+    @cache
+    def of(cls, called: Callable, own: bool = False) -> 'Signature':
+        """The arguments of a function, or of a class and of its bases where it passes them on.
+
+        Args:
+            called: the function or class.
+            own: whether the annotations of its package count as they are, as those of this package
+                do. Those of other packages are read with care, see :mod:`.foreign`.
+        """
+        exact = {'vit_plugin', called.__module__.partition('.')[0] if own else ''}
+        found = cls(renamed=_renamed(called))
+        takes_names = takes_positions = True
+        for number, init in enumerate(_constructors(called)):
+            if not (takes_names or takes_positions):
+                break
+            is_exact = init.__module__.partition('.')[0] in exact
+            hints, rest, spread = _hints(init), None, False
+            for parameter in _parameters(init):
                 name = parameter.name
-                if (
-                    takes_positions
-                    and parameter.kind is not parameter.KEYWORD_ONLY
-                    and name not in found.positions
-                ):
-                    found.positions.append(name)
-                if takes_names and name not in found.fields:
-                    found.fields[name] = hints.get(name, Any)
-                    # The child may pass an argument of its parent.
-                    if is_own and parameter.default is parameter.empty:
-                        found.required.append(name)
-            rest = kinds.get(inspect.Parameter.VAR_KEYWORD)
-            options = hints.get(rest.name) if rest else None
-            if takes_names and get_origin(options) is Unpack:
-                (entries,) = get_args(options)
-                found.fields = {**get_type_hints(entries, include_extras=True), **found.fields}
-            takes_names = takes_names and rest is not None and get_origin(options) is not Unpack
-            takes_positions = takes_positions and inspect.Parameter.VAR_POSITIONAL in kinds
-            is_own = False
+                if parameter.kind is parameter.VAR_POSITIONAL:
+                    spread = True
+                elif parameter.kind is parameter.VAR_KEYWORD:
+                    rest = hints.get(name, Any)
+                else:
+                    hint = hints.get(name, Any)
+                    if takes_positions and parameter.kind is not parameter.KEYWORD_ONLY:
+                        found.positions += [name] * (name not in found.positions)
+                    if takes_names and name not in {*found.fields, *found.renamed}:
+                        found.fields[name] = hint if is_exact else shared(parameter)
+                        # A child may pass an argument of its parent.
+                        if number == 0 and parameter.default is parameter.empty:
+                            found.required.append(name)
+            if takes_names and get_origin(rest) is Unpack:
+                (options,) = get_args(rest)
+                found.fields = {**get_type_hints(options, include_extras=True), **found.fields}
+                rest = None
+            takes_names, takes_positions = takes_names and rest is not None, spread
+            found.takes_any |= takes_names and called.__module__.partition('.')[0] not in exact
         return found
-
-
-def fits(annotation: Any, value: Any) -> bool:
-    """True if an annotation accepts a value."""
-    try:
-        _adapter({'value': annotation}).validate_python({'value': value})
-    except ValidationError:
-        return False
-    return True
 
 
 def names_within(annotation: Any, path: Sequence[str | int], name: str | int = '') -> list[str]:
@@ -101,11 +92,11 @@ def names_within(annotation: Any, path: Sequence[str | int], name: str | int = '
     for kind in [
         kind for kind in kinds if not path and getattr(kind, '__name__', None) == name
     ] or kinds:
-        entries = get_type_hints(kind, include_extras=True) if is_typeddict(kind) else {}
+        hints = get_type_hints(kind, include_extras=True) if is_typeddict(kind) else {}
         if not path:
-            names += entries
-        elif path[0] in entries:
-            names += names_within(entries[str(path[0])], path[1:], name)
+            names += hints
+        elif path[0] in hints:
+            names += names_within(hints[str(path[0])], path[1:], name)
         elif get_origin(kind) is Sequence:
             names += names_within(get_args(kind)[0], path[1:], name)
     return names
@@ -120,13 +111,34 @@ def _members(annotation: Any) -> list[Any]:
     return [annotation]
 
 
-def _hints(init: Callable) -> dict[str, Any]:
+def _constructors(called: Any) -> Iterator[Callable]:
+    """The function, or the constructors of a class in the order in which they are called."""
+    if not inspect.isclass(called):
+        yield called
+        return
+    for base in called.__mro__:
+        init = vars(base).get('__init__')
+        if init is not None and inspect.unwrap(init) is not object.__init__:
+            yield init
+
+
+def _parameters(function: Callable) -> list[inspect.Parameter]:
     try:
-        return get_type_hints(init, include_extras=True)
-    except NameError:  # an annotation that only the type checker uses
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # of a class in C
+        return [inspect.Parameter('kwargs', inspect.Parameter.VAR_KEYWORD)]
+    return [parameter for parameter in parameters if parameter.name != 'self']
+
+
+def _renamed(called: Any) -> dict[str, str]:
+    renamed: dict[str, str] = {}
+    for base in getattr(called, '__mro__', ()):
+        renamed = {**vars(base).get('renamed_arguments', {}), **renamed}
+    return renamed
+
+
+def _hints(function: Callable) -> dict[str, Any]:
+    try:
+        return get_type_hints(function, include_extras=True)
+    except (NameError, TypeError, AttributeError):  # of an annotation that is for the type check
         return {}
-
-
-def _adapter(fields: Mapping[str, Any]) -> TypeAdapter:
-    make: Any = TypedDict
-    return TypeAdapter(with_config(STRICT)(make('Options', dict(fields), total=False)))

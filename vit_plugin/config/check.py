@@ -1,62 +1,34 @@
 """A config as a whole: its parts, names and numbers, and the files that it reads."""
 
-import logging
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from typing import Annotated, Any
+from typing import Any, Literal
 
 from mmengine.config import Config
-from mmengine.registry import MODELS, OPTIM_WRAPPERS, OPTIMIZERS, RUNNERS
-from pydantic import Field
+from mmengine.registry import MODELS, RUNNERS
 
-from vit_plugin.arguments import Signature, check
-from vit_plugin.arguments.fields import NotNegative, Positive, PositiveInt, Seed
+from vit_plugin.arguments import Signature, check, find
+from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError
+from vit_plugin.suggestions import suggestion
 from vit_plugin.weights.folders import read_manifest
 
 from .channels import check_channels
-from .data import check_data, check_evaluator
-from .names import nearest, registered
+from .sections import LOADERS, check_sections
 
 FRAMEWORKS = ('mmpretrain', 'mmdet', 'mmseg', 'mmengine')
-LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
 # Besides the model, a run needs these parts for each data loader.
 NEEDED = {
     'train_dataloader': ('train_cfg', 'optim_wrapper'),
     'val_dataloader': (),
     'test_dataloader': ('test_evaluator',),
 }
-LEVELS = ('CRITICAL', 'ERROR', 'WARNING', 'INFO', 'DEBUG')
-# Names that MMEngine does not check itself.
-REGISTRIES = {
-    'runner_type': RUNNERS,
-    'optim_wrapper.type': OPTIM_WRAPPERS,
-    'optim_wrapper.optimizer.type': OPTIMIZERS,
-}
-OrNever = Annotated[int, Field(ge=-1)]
-WORKERS_PER_CORE = 64
-Workers = Annotated[int, Field(ge=0, le=WORKERS_PER_CORE * (os.cpu_count() or 1))]
-# Numbers that all frameworks use in the same way.
-NUMBERS = Signature(
+VALUES = Signature(
     {
-        'train_cfg.max_epochs': PositiveInt,
-        'train_cfg.max_iters': PositiveInt,
-        'train_cfg.val_interval': PositiveInt,
-        **{f'{loader}.batch_size': PositiveInt for loader in LOADERS},
-        **{f'{loader}.num_workers': Workers for loader in LOADERS},
-        'optim_wrapper.optimizer.lr': NotNegative,
-        'optim_wrapper.optimizer.weight_decay': NotNegative,
-        'optim_wrapper.accumulative_counts': PositiveInt,
-        'optim_wrapper.clip_grad.max_norm': NotNegative,
-        'default_hooks.logger.interval': PositiveInt,
-        'default_hooks.checkpoint.max_keep_ckpts': OrNever,
-        'default_hooks.checkpoint.interval': OrNever,
-        'randomness.seed': Seed,
-        'schedule_length': PositiveInt,
-        'auto_scale_lr.base_batch_size': PositiveInt,
-        'env_cfg.dist_cfg.timeout': Positive,
+        'log_level': Literal['CRITICAL', 'ERROR', 'WARNING', 'INFO', 'DEBUG'],
+        'schedule_length': PositiveInt | None,
     }
 )
 
@@ -77,22 +49,12 @@ def check_config(cfg: Config, loaders: Sequence[str] = LOADERS) -> None:
     settings = cfg.to_dict()
     _check_parts(settings, loaders)
     _check_names(settings)
-    numbers = {field: _value_at(settings, field) for field in NUMBERS.fields}
-    check(
-        'The config',
-        NUMBERS,
-        (),
-        {field: value for field, value in numbers.items() if value is not None},
-    )
+    check_sections(settings, loaders)
     if 'train_dataloader' in loaders:
         _check_rate(settings)
     _check_work_dir(cfg.work_dir)
     check_checkpoint(cfg.get('load_from'))
     check_checkpoint(cfg.get('begin_from'))
-    for name in loaders:
-        if cfg.get(name):
-            check_data(f'{name}.dataset', cfg[name]['dataset'], cfg.get('default_scope'))
-            check_evaluator(name.replace('dataloader', 'evaluator'), cfg)
     check_channels(cfg.model)
 
 
@@ -111,18 +73,12 @@ def _check_names(settings: Mapping[str, Any]) -> None:
     scope = settings.get('default_scope')
     if scope and scope not in MODELS.children and not find_spec(scope):
         raise ConfigError(
-            f'default_scope={scope!r} is no package that is installed{nearest(scope, FRAMEWORKS)}'
+            f'default_scope={scope!r} is no package that is installed; '
+            f'{suggestion(scope, FRAMEWORKS)}'
         )
-    level = settings.get('log_level', 'INFO')
-    if not isinstance(level, str) or not isinstance(logging.getLevelName(level), int):
-        raise ConfigError(f'log_level={level!r} is no level{nearest(str(level), LEVELS)}')
-    for field, registry in REGISTRIES.items():
-        name = _value_at(settings, field)
-        with registry.switch_scope_and_registry(scope) as here:
-            if isinstance(name, str) and here.get(name) is None:
-                raise ConfigError(
-                    f'{field}={name!r} is not registered{nearest(name, registered(here))}'
-                )
+    find('runner_type', settings.get('runner_type', 'Runner'), RUNNERS, scope)
+    given = {name: value for name, value in settings.items() if name in VALUES.fields}
+    check('The config', VALUES, (), given)
 
 
 def _check_rate(settings: Mapping[str, Any]) -> None:

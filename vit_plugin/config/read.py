@@ -12,8 +12,8 @@ from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.shipped import recipe
 from vit_plugin.registry import SCOPE
 
-from .check import LOADERS
 from .options import check_options
+from .sections import LOADERS
 
 
 def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:

@@ -3,20 +3,17 @@
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from mmengine import fileio
 from pydantic import AfterValidator, Field
-from typing_extensions import Unpack
 
 from vit_plugin.arguments.fields import Backend
 from vit_plugin.data.unreadable import UnreadableError
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.images import decode
 from vit_plugin.registry import TRANSFORMS
-
-from .readers import LoadOptions
 
 with needed_by('LoadImage'):
     import mmcv
@@ -84,7 +81,7 @@ class LoadImage(LoadImageFromFile):
 
     renamed_arguments = {'file_client_args': 'backend_args=...'}
 
-    def __init__(self, window: Window | None = None, **kwargs: Unpack[LoadOptions]) -> None:
+    def __init__(self, window: Window | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.window = window
         if window and self.imdecode_backend != 'cv2':
@@ -130,7 +127,7 @@ class LoadCachedImage(LoadImage):
         window, **kwargs: see :class:`LoadImage`. With a window, four times the memory is needed.
     """
 
-    def __init__(self, window: Window | None = None, **kwargs: Unpack[LoadOptions]) -> None:
+    def __init__(self, window: Window | None = None, **kwargs: Any) -> None:
         super().__init__(window, **kwargs)
         self._kept: dict[str, np.ndarray] = {}
 

@@ -1,31 +1,19 @@
 """Which reader of images a config gets. It is known without MMCV, which the readers need."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from mmengine.config import ConfigDict
-from typing_extensions import TypedDict
 
-from vit_plugin.arguments.fields import Backend
-
-
-class LoadOptions(TypedDict, total=False):
-    """Arguments of MMCV's ``LoadImageFromFile``."""
-
-    to_float32: bool
-    color_type: Literal[
-        'color',
-        'grayscale',
-        'unchanged',
-        'color_ignore_orientation',
-        'grayscale_ignore_orientation',
-    ]
-    imdecode_backend: Literal['cv2', 'turbojpeg', 'pillow', 'tifffile']
-    ignore_empty: bool
-    backend_args: Backend
-
-
-LOADED_BY_US = {'window', *LoadOptions.__annotations__}
+# Arguments of `LoadImage`: MMCV's and its own.
+LOADED_BY_US = {
+    'to_float32',
+    'color_type',
+    'imdecode_backend',
+    'ignore_empty',
+    'backend_args',
+    'window',
+}
 
 
 def read_by_us(cfg: Any) -> Any:

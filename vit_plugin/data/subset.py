@@ -7,7 +7,7 @@ from mmengine.dataset import BaseDataset
 from mmengine.registry import DATASETS as ALL_DATASETS
 from pydantic import Field
 
-from vit_plugin.arguments import Signature, check
+from vit_plugin.arguments import checked
 from vit_plugin.arguments.fields import Seed
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import DATASETS
@@ -16,6 +16,7 @@ Part = Annotated[float, Field(gt=0, le=1)]
 
 
 @DATASETS.register_module()
+@checked
 def stratified_subset(
     dataset: dict, fraction: Part, seed: Seed = 0, rest: bool = False
 ) -> BaseDataset:
@@ -37,12 +38,6 @@ def stratified_subset(
     Raises:
         ConfigError: if the fraction or the seed is out of range, or if the images have no labels.
     """
-    check(
-        'stratified_subset',
-        Signature(dict(fraction=Part, seed=Seed, rest=bool)),
-        (),
-        dict(fraction=fraction, seed=seed, rest=rest),
-    )
     complete = ALL_DATASETS.build(dataset)
     labels = labels_of(complete)
     random = np.random.default_rng(seed)

@@ -47,7 +47,7 @@ def compile_blocks(model: nn.Module, **options: Any) -> int:
             f'vit_plugin.VisionTransformer, and {type(model).__name__} has none; write '
             'compile=True.'
         )
-    check('compile', Signature(dict.fromkeys(OPTIONS, Any)), (), options)
+    check('compile', Signature.of(torch.compile), (), options)
     if 'recompile_limit' in OPTIONS:
         options = dict(recompile_limit=MAX_GRAPHS, **options)
     for part in parts:

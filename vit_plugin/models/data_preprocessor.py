@@ -7,10 +7,10 @@ import torch
 from mmengine.registry import TRANSFORMS
 from pydantic import Field
 from torch import Tensor
-from typing_extensions import Required, TypedDict, Unpack
+from typing_extensions import Required, TypedDict
 
 from vit_plugin.arguments import as_config_error
-from vit_plugin.arguments.fields import Fraction, Numbers, Positive, PositiveInt, Typed
+from vit_plugin.arguments.fields import Fraction, PositiveInt, Typed
 from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
 
@@ -28,19 +28,6 @@ class BatchAugments(TypedDict, total=False):
     probs: Annotated[Sequence[Fraction], Field(min_length=1)] | None
 
 
-class PreprocessorOptions(TypedDict, total=False):
-    """Arguments of MMPretrain's ``ClsDataPreprocessor``."""
-
-    mean: Numbers | None
-    std: Annotated[Sequence[Positive], Field(min_length=1)] | None
-    pad_size_divisor: PositiveInt
-    pad_value: Annotated[float, Field(ge=-255, le=255)]
-    to_rgb: bool
-    to_onehot: bool
-    num_classes: PositiveInt | None
-    batch_augments: BatchAugments | None
-
-
 @MODELS.register_module()
 class AugmentingPreprocessor(ClsDataPreprocessor):
     """MMPretrain's preprocessor with on-device augmentation of uint8 batches before normalisation.
@@ -49,8 +36,8 @@ class AugmentingPreprocessor(ClsDataPreprocessor):
         augments: transforms for the whole batch in training, in order and with their own arguments:
             RandomFlip, RandomCrop, RandAugment, RandomErasing. All images from the workers must
             have the same size.
-        **kwargs: arguments of ``ClsDataPreprocessor``. Its ``batch_augments`` (Mixup, CutMix) run
-            on the device too.
+        batch_augments: Mixup and CutMix, see :class:`BatchAugments`.
+        **kwargs: further arguments of ``ClsDataPreprocessor``.
 
     Raises:
         ConfigError: if a transform has no form for batches, if MMPretrain rejects it, or if
@@ -58,7 +45,10 @@ class AugmentingPreprocessor(ClsDataPreprocessor):
     """
 
     def __init__(
-        self, augments: Sequence[Typed] = (), **kwargs: Unpack[PreprocessorOptions]
+        self,
+        augments: Sequence[Typed] = (),
+        batch_augments: BatchAugments | None = None,
+        **kwargs: Any,
     ) -> None:
         mean, std = kwargs.get('mean'), kwargs.get('std')
         if (mean is None) != (std is None) or len(mean or ()) != len(std or ()):
@@ -67,7 +57,7 @@ class AugmentingPreprocessor(ClsDataPreprocessor):
                 'each channel; give both, or none.'
             )
         with as_config_error('AugmentingPreprocessor'):
-            super().__init__(**kwargs)
+            super().__init__(batch_augments=batch_augments, **kwargs)
         self.augments = build_batched('AugmentingPreprocessor: augments', augments)
 
     def forward(self, data: dict, training: bool = False) -> dict:
@@ -94,14 +84,6 @@ class ViewCfg(TypedDict, total=False):
     number: PositiveInt
 
 
-class SelfSupervisedOptions(TypedDict, total=False):
-    """Arguments of MMPretrain's ``SelfSupDataPreprocessor``."""
-
-    mean: Numbers | None
-    std: Annotated[Sequence[Positive], Field(min_length=1)] | None
-    to_rgb: bool
-
-
 @MODELS.register_module()
 class MultiViewPreprocessor(SelfSupDataPreprocessor):
     """MMPretrain's self-supervised preprocessor that makes views of uint8 batches on the device.
@@ -120,7 +102,7 @@ class MultiViewPreprocessor(SelfSupDataPreprocessor):
     def __init__(
         self,
         views: Annotated[Sequence[ViewCfg], Field(min_length=1)],
-        **kwargs: Unpack[SelfSupervisedOptions],
+        **kwargs: Any,
     ) -> None:
         with as_config_error('MultiViewPreprocessor'):
             super().__init__(**kwargs)

@@ -10,10 +10,9 @@ from mmengine.dist import is_main_process
 from mmengine.hooks import CheckpointHook as EagerCheckpointHook
 from mmengine.runner import Runner
 from pydantic import AfterValidator
-from typing_extensions import TypedDict, Unpack
 
 from vit_plugin.arguments import as_config_error
-from vit_plugin.arguments.fields import Backend, PositiveInt
+from vit_plugin.arguments.fields import OrNever, PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
 from vit_plugin.registry import HOOKS
@@ -47,28 +46,6 @@ def _with_one_field(template: str) -> str:
 
 
 Template = Annotated[str, AfterValidator(_with_one_field)]
-Rule = Literal['greater', 'less']
-
-
-class CheckpointOptions(TypedDict, total=False):
-    """Arguments of MMEngine's ``CheckpointHook``."""
-
-    interval: int
-    by_epoch: bool
-    save_optimizer: bool
-    save_param_scheduler: bool
-    out_dir: str | Path | None
-    max_keep_ckpts: int
-    save_last: bool
-    save_best: str | Sequence[str] | None
-    rule: Rule | Sequence[Rule | None] | None
-    greater_keys: Sequence[str] | str | None
-    less_keys: Sequence[str] | str | None
-    file_client_args: dict | None
-    filename_tmpl: Template | None
-    backend_args: Backend
-    published_keys: str | Sequence[str] | None
-    save_begin: int
 
 
 @HOOKS.register_module()
@@ -82,6 +59,7 @@ class CheckpointHook(EagerCheckpointHook):
     place of MMEngine's.
 
     Args:
+        interval: epochs or iterations between two checkpoints. -1: none but the last.
         format: ``'file'`` is MMEngine's. ``'folder'`` is a folder of safetensors, which each
             process writes its part of and any number of processes can resume from. ``'auto'`` is a
             folder if the model is sharded.
@@ -89,6 +67,7 @@ class CheckpointHook(EagerCheckpointHook):
             multiple of this, whatever ``max_keep_ckpts`` says.
         background: whether training continues while a checkpoint is written. It needs memory for
             one copy of what this process writes. None does so for folders.
+        filename_tmpl: name of a checkpoint, with a place for the number.
         **kwargs: arguments of MMEngine's ``CheckpointHook``.
 
     Raises:
@@ -100,14 +79,16 @@ class CheckpointHook(EagerCheckpointHook):
 
     def __init__(
         self,
+        interval: OrNever = -1,
         *args: Any,
         format: Literal['auto', 'file', 'folder'] = 'auto',
         keep_every: PositiveInt | None = None,
         background: bool | None = None,
-        **kwargs: Unpack[CheckpointOptions],
+        filename_tmpl: Template | None = None,
+        **kwargs: Any,
     ) -> None:
         with as_config_error('CheckpointHook'):
-            super().__init__(*args, **kwargs)
+            super().__init__(interval, *args, filename_tmpl=filename_tmpl, **kwargs)
         self._format, self._keep_every, self._background = format, keep_every, background
         self._position: tuple[int, int] | None = None  # of the last checkpoint of this process
         self._due = False

@@ -12,7 +12,7 @@ from mmengine.optim import AmpOptimWrapper as AcceleratorAmpOptimWrapper
 from mmengine.optim import OptimWrapper
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from typing_extensions import TypedDict, Unpack
+from typing_extensions import TypedDict
 
 from vit_plugin.arguments.fields import Positive, PositiveInt
 from vit_plugin.errors import ConfigError
@@ -20,7 +20,7 @@ from vit_plugin.passes import processor
 from vit_plugin.registry import OPTIM_WRAPPERS
 
 from ..step import BaseOptimWrapper
-from .wrapper import WrapperOptions
+from .wrapper import Clip
 
 DTYPES = {'bfloat16': torch.bfloat16, 'float16': torch.float16}
 
@@ -46,7 +46,7 @@ class AmpOptimWrapper(BaseOptimWrapper, AcceleratorAmpOptimWrapper):
         fused_attention: whether torch may choose its fused kernels of attention. On a CPU, their
             backward in bfloat16 is slower than attention written out for fewer than about 100
             tokens, and faster for more (docs/speed.md).
-        **kwargs: arguments of MMEngine's ``OptimWrapper``.
+        optimizer, accumulative_counts, clip_grad: see MMEngine's ``OptimWrapper``.
 
     Raises:
         ConfigError: if the dtype is unknown, or if it is float16 on a CPU.
@@ -57,10 +57,13 @@ class AmpOptimWrapper(BaseOptimWrapper, AcceleratorAmpOptimWrapper):
         dtype: Literal['bfloat16', 'float16'] | torch.dtype | None = None,
         loss_scale: Literal['dynamic'] | Positive | ScalerOptions = 'dynamic',
         fused_attention: bool = True,
-        **kwargs: Unpack[WrapperOptions],
+        *,
+        optimizer: torch.optim.Optimizer,
+        accumulative_counts: PositiveInt = 1,
+        clip_grad: Clip | None = None,
     ) -> None:
         # The parent's constructor needs an accelerator, so its state is set here.
-        OptimWrapper.__init__(self, **kwargs)
+        OptimWrapper.__init__(self, optimizer, accumulative_counts, clip_grad)
         device = get_device()
         if dtype is None:
             old_gpu = device == 'cuda' and not torch.cuda.is_bf16_supported(

@@ -34,9 +34,8 @@ class WrapperConfig(TypedDict):
 
 
 class ParamwiseConfig(TypedDict, total=False):
-    """MMEngine's options for groups of parameters, and the decay rate."""
+    """MMEngine's options for groups of parameters."""
 
-    layer_decay_rate: Required[DecayRate]
     custom_keys: dict
     bias_lr_mult: NotNegative
     bias_decay_mult: NotNegative
@@ -45,6 +44,12 @@ class ParamwiseConfig(TypedDict, total=False):
     dwconv_decay_mult: NotNegative
     dcn_offset_lr_mult: NotNegative
     bypass_duplicate: bool
+
+
+class LayerDecayConfig(ParamwiseConfig):
+    """These, and the decay rate."""
+
+    layer_decay_rate: DecayRate
 
 
 @OPTIM_WRAPPER_CONSTRUCTORS.register_module()
@@ -68,7 +73,7 @@ class LayerDecayOptimWrapperConstructor(DefaultOptimWrapperConstructor):
         ConfigError: if no part of the model has depths.
     """
 
-    def __init__(self, optim_wrapper_cfg: WrapperConfig, paramwise_cfg: ParamwiseConfig) -> None:
+    def __init__(self, optim_wrapper_cfg: WrapperConfig, paramwise_cfg: LayerDecayConfig) -> None:
         with as_config_error('LayerDecayOptimWrapperConstructor'):
             super().__init__(optim_wrapper_cfg, paramwise_cfg)
         self.rate = paramwise_cfg['layer_decay_rate']

@@ -100,7 +100,7 @@ class Muon(Optimizer):
         """See torch's optimizers. The options of a group are checked as the arguments are."""
         if isinstance(param_group, dict):
             given = {name: value for name, value in param_group.items() if name not in NOT_OURS}
-            check('Muon: params', Signature.of_class(Muon), (), given)
+            check('Muon: params', Signature.of(Muon), (), given)
         super().add_param_group(param_group)
 
     @torch.no_grad()

@@ -1,9 +1,9 @@
 """The optimizer wrapper, and the arguments that its kinds share."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import torch
-from typing_extensions import Required, TypedDict, Unpack
+from typing_extensions import Required, TypedDict
 
 from vit_plugin.arguments.fields import Positive, PositiveInt
 from vit_plugin.registry import OPTIM_WRAPPERS
@@ -29,17 +29,17 @@ class ClipValue(TypedDict, total=False):
     foreach: bool | None
 
 
-class WrapperOptions(TypedDict, total=False):
-    """Arguments of MMEngine's ``OptimWrapper``."""
-
-    optimizer: Required[torch.optim.Optimizer]
-    accumulative_counts: PositiveInt
-    clip_grad: ClipNorm | ClipValue | None
+Clip = ClipNorm | ClipValue
 
 
 @OPTIM_WRAPPERS.register_module()
 class OptimWrapper(BaseOptimWrapper):
     """MMEngine's ``OptimWrapper`` without waiting for gradient norms, also for sharded models."""
 
-    def __init__(self, *args: Any, **kwargs: Unpack[WrapperOptions]) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        optimizer: torch.optim.Optimizer,
+        accumulative_counts: PositiveInt = 1,
+        clip_grad: Clip | None = None,
+    ) -> None:
+        super().__init__(optimizer, accumulative_counts, clip_grad)

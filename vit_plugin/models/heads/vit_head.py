@@ -5,11 +5,10 @@ from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
-from torch import Tensor, nn
-from typing_extensions import TypedDict, Unpack
+from torch import Tensor
 
 from vit_plugin.arguments import as_config_error
-from vit_plugin.arguments.fields import InitConfig, PositiveInt, PositiveInts, Typed
+from vit_plugin.arguments.fields import InitConfig, PositiveInt, Typed
 from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
 
@@ -22,14 +21,6 @@ with needed_by('ViTClsHead'):
 
 
 Features = Sequence[Any]  # tensors, or MMPretrain's lists of them
-
-
-class ClsHeadOptions(TypedDict, total=False):
-    """Arguments of MMPretrain's ``ClsHead``."""
-
-    loss: Typed | nn.Module
-    topk: PositiveInt | PositiveInts
-    cal_acc: bool
 
 
 @MODELS.register_module()
@@ -63,7 +54,7 @@ class ViTClsHead(ClsHead):
         act_cfg: Typed = dict(type='Tanh'),
         prior_prob: Annotated[float, Field(gt=0, lt=1)] | None = None,
         init_cfg: InitConfig = None,
-        **kwargs: Unpack[ClsHeadOptions],
+        **kwargs: Any,
     ) -> None:
         with as_config_error('ViTClsHead: loss'):
             super().__init__(init_cfg=init_cfg, **kwargs)

@@ -1,0 +1,92 @@
+"""What takes a section of a config says which names and values it takes."""
+
+import pytest
+from mmengine.runner import EpochBasedTrainLoop
+
+from vit_plugin.config.sections import check_sections
+from vit_plugin.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ('option', 'words'),
+    [
+        (
+            'train_cfg.max_epoch',
+            'train_cfg takes no max_epoch (given max_epoch=1); did you mean max_epochs?',
+        ),
+        ('randomness.sed', 'randomness takes no sed (given sed=1); did you mean seed?'),
+        ('sharding.grup', 'sharding takes no grup (given grup=1); did you mean group?'),
+        ('lora.rank', 'lora takes no rank (given rank=1); it takes r, alpha, dropout, targets.'),
+        ('env_cfg.mp_cfg.mp_start', 'did you mean mp_start_method?'),
+        ('env_cfg.cudnn', 'it takes cudnn_benchmark, mp_cfg, dist_cfg, resource_limit.'),
+        ('auto_scale_lr.enabled', 'did you mean enable?'),
+        ('default_hooks.preemption.intervl', 'did you mean interval?'),
+        ('default_hooks.checkpoint.keep_evry', 'did you mean keep_every?'),
+        (
+            'default_hooks.loger.interval',
+            'default_hooks.loger has no type, and no hook of a run has this name',
+        ),
+        ('train_dataloader.batchsize', 'train_dataloader takes no batchsize (given batchsize=1)'),
+        ('train_dataloader.sampler.shufle', 'train_dataloader.sampler takes no shufle'),
+        ('train_dataloader.dataset.indice', 'train_dataloader.dataset takes no indice'),
+        ('visualizer.nam', 'visualizer takes no nam (given nam=1); did you mean name?'),
+        ('optim_wrapper.optimizer.learning_rate', 'optim_wrapper.optimizer takes no learning_rate'),
+    ],
+)
+def test_a_misspelt_setting_is_answered_with_the_nearest(digits_config, option, words):
+    digits_config.merge_from_dict({option: 1})
+    with pytest.raises(ConfigError) as error:
+        check_sections(digits_config.to_dict())
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ('option', 'value', 'words'),
+    [
+        ('train_cfg.type', 'EpochLoop', "train_cfg: there is no 'EpochLoop' among the loops"),
+        (
+            'optim_wrapper.type',
+            'OptimWraper',
+            'did you mean OptimWrapper or vit_plugin.OptimWrapper?',
+        ),
+        ('train_dataloader.dataset.split', 'none', "split='none' must be 'train' or 'val'"),
+        ('train_dataloader.persistent_workers', 'yes', 'must be a valid boolean'),
+        (
+            'default_hooks.timer.type',
+            'Timer',
+            'name the module that registers it in custom_imports',
+        ),
+    ],
+)
+def test_a_wrong_value_is_named_with_its_place(digits_config, option, value, words):
+    digits_config.merge_from_dict({option: value})
+    with pytest.raises(ConfigError, match=f'^{option.rpartition(".")[0]}') as error:
+        check_sections(digits_config.to_dict())
+    assert words in str(error.value)
+
+
+def test_what_is_not_used_is_not_checked(digits_config):
+    digits_config.merge_from_dict(
+        {'train_dataloader.dataset.type': 'Absent', 'optim_wrapper.type': 'Absent'}
+    )
+    check_sections(digits_config.to_dict(), ['test_dataloader'])
+    with pytest.raises(ConfigError, match="there is no 'Absent' among the datasets"):
+        check_sections(digits_config.to_dict())
+
+
+def test_an_evaluator_may_have_a_type_of_its_own(digits_config):
+    metric = dict(type='Accuracy', topk=[1])
+    digits_config.val_evaluator = dict(type='Evaluator', metrics=[metric])
+    check_sections(digits_config.to_dict())
+    digits_config.val_evaluator.metrics[0].topk = 'all'
+    with pytest.raises(ConfigError, match="val_evaluator.metrics.0: topk='all' must be"):
+        check_sections(digits_config.to_dict())
+
+
+def test_a_foreign_loop_may_take_any_names(digits_config):
+    class Loop(EpochBasedTrainLoop):
+        def __init__(self, runner, dataloader, **options):
+            super().__init__(runner, dataloader, options['epochs'])
+
+    digits_config.train_cfg = dict(type=Loop, epochs=3)
+    check_sections(digits_config.to_dict())

@@ -1,0 +1,89 @@
+"""Types of arguments in other packages.
+
+Their annotations are not read: many are missing or wider than what works, and some are narrower.
+"""
+
+import os
+from collections.abc import Sequence
+from inspect import Parameter
+from types import NoneType
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from .fields import (
+    Backend,
+    Fraction,
+    InitConfig,
+    Interval,
+    NotNegative,
+    Numbers,
+    OrNever,
+    Positive,
+    PositiveInt,
+    PositiveInts,
+    Seed,
+    fits,
+)
+
+WORKERS_PER_CORE = 64
+Workers = Annotated[int, Field(ge=0, le=WORKERS_PER_CORE * (os.cpu_count() or 1))]
+
+
+def _part(value: Any) -> Any:
+    if isinstance(value, (bool, int, float, str, bytes, list, tuple, set, NoneType)):
+        raise ValueError('Input should be a valid dictionary')
+    return value
+
+
+Part = Annotated[Any, AfterValidator(_part)]  # the config of a module, or the module
+
+Rule = Literal['greater', 'less']  # of a score
+
+# By the names of arguments that mean the same wherever they occur.
+SHARED: dict[str, Any] = {
+    'accumulative_counts': PositiveInt,
+    'backend_args': Backend,
+    'backbone': Part,
+    'base_batch_size': PositiveInt,
+    'batch_size': PositiveInt,
+    'color_type': Literal[
+        'color',
+        'grayscale',
+        'unchanged',
+        'color_ignore_orientation',
+        'grayscale_ignore_orientation',
+    ],
+    'head': Part,
+    'imdecode_backend': Literal['cv2', 'turbojpeg', 'pillow', 'tifffile'],
+    'init_cfg': InitConfig,
+    'interval': Interval,
+    'loss': Part,
+    'lr': NotNegative,
+    'max_epochs': PositiveInt,
+    'max_iters': PositiveInt,
+    'max_keep_ckpts': OrNever,
+    'mean': Numbers,
+    'neck': Part,
+    'num_classes': PositiveInt,
+    'num_workers': Workers,
+    'pad_size_divisor': PositiveInt,
+    'pad_value': Annotated[float, Field(ge=-255, le=255)],
+    'probs': Annotated[Sequence[Fraction], Field(min_length=1)],
+    'rule': Rule | Sequence[Rule | None],
+    'seed': Seed | None,
+    'std': Annotated[Sequence[Positive], Field(min_length=1)],
+    'topk': PositiveInt | PositiveInts,
+    'val_interval': Interval,
+    'weight_decay': NotNegative,
+}
+
+
+def shared(parameter: Parameter) -> Any:
+    """The type of an argument by its name, unless its default is of another, or Any."""
+    default = parameter.default
+    if isinstance(default, bool):
+        return bool
+    kind = SHARED.get(parameter.name, Any)
+    kind = kind | None if default is None and kind is not Any else kind
+    return kind if default is Parameter.empty or fits(kind, default) else Any

@@ -1,0 +1,146 @@
+"""The sections of a config, each compared with the constructor or function that takes it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, get_type_hints
+
+import mmengine.registry as root
+from mmengine.registry import Registry
+from mmengine.runner import Runner
+from mmengine.utils.dl_utils import set_multi_processing
+from torch.utils.data import DataLoader
+
+from vit_plugin.arguments import Signature, check, find
+from vit_plugin.arguments.fields import Positive, PositiveInt
+from vit_plugin.engine.compile import OPTIONS
+from vit_plugin.engine.default_hooks import THEIRS, with_ours
+from vit_plugin.engine.faults.unreadable import UnreadableHook
+from vit_plugin.engine.float8 import Float8
+from vit_plugin.engine.lora import Lora
+from vit_plugin.engine.optim.layer_decay import ParamwiseConfig
+from vit_plugin.engine.sharding import Sharding
+from vit_plugin.errors import ConfigError
+from vit_plugin.suggestions import suggestion
+
+from .data import check_dataset, check_metric
+
+LOADERS = ('train_dataloader', 'val_dataloader', 'test_dataloader')
+
+# What takes a section of a config: the registry of its type, a class or function, or what MMEngine
+# reads from a dict.
+SECTIONS: dict[str, Any] = {
+    **dict.fromkeys(LOADERS, DataLoader),
+    'train_cfg': root.LOOPS,
+    'val_cfg': root.LOOPS,
+    'test_cfg': root.LOOPS,
+    'val_evaluator': root.METRICS,
+    'test_evaluator': root.METRICS,
+    'optim_wrapper': root.OPTIM_WRAPPERS,
+    'param_scheduler': root.PARAM_SCHEDULERS,
+    'custom_hooks': root.HOOKS,
+    'visualizer': root.VISUALIZERS,
+    'lora': Lora,
+    'float8': Float8,
+    'sharding': Sharding,
+    'unreadable': UnreadableHook,
+    'randomness': Runner.set_randomness,
+    'auto_scale_lr': Signature(dict(base_batch_size=PositiveInt, enable=bool)),
+    'compile': Signature(dict.fromkeys(('blocks', *OPTIONS), Any)),
+    'env_cfg': Signature(
+        dict.fromkeys(('cudnn_benchmark', 'mp_cfg', 'dist_cfg', 'resource_limit'), Any)
+    ),
+}
+# The same of the parts of sections.
+PARTS: dict[str, Any] = {
+    'dataset': root.DATASETS,
+    'datasets': root.DATASETS,
+    'pipeline': root.TRANSFORMS,
+    'sampler': root.DATA_SAMPLERS,
+    'batch_sampler': root.DATA_SAMPLERS,
+    'metrics': root.METRICS,
+    'optimizer': root.OPTIMIZERS,
+    'vis_backends': root.VISBACKENDS,
+    'paramwise_cfg': Signature(get_type_hints(ParamwiseConfig, include_extras=True)),
+    'mp_cfg': set_multi_processing,
+    'dist_cfg': Signature(dict(timeout=Positive), takes_any=True),
+}
+# The data loader of a section, where the name does not say it.
+PURPOSES = {'optim_wrapper': 'train', 'param_scheduler': 'train'}
+# What a part asks of the machine.
+NEEDS = {root.DATASETS: check_dataset, root.METRICS: check_metric}
+# Entries that MMEngine takes out before it calls the reader, besides the type.
+TAKEN_OUT: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(LOADERS, ('num_batch_per_epoch', 'disable_subprocess_warning')),
+    'train_cfg': ('by_epoch',),
+    'optim_wrapper': ('constructor', 'paramwise_cfg'),
+    'param_scheduler': ('convert_to_iter_based',),
+    'custom_hooks': ('priority',),
+}
+
+
+def check_sections(settings: Mapping[str, Any], loaders: Sequence[str] = LOADERS) -> None:
+    """Check the types, names, values and files of all sections but the model, which is built soon.
+
+    Args:
+        settings: the config.
+        loaders: the data loaders that will be used; sections for others are not checked.
+
+    Raises:
+        ConfigError: for the first that is wrong. What is missing is left to the constructor.
+    """
+    scope = settings.get('default_scope')
+    for name, reader in SECTIONS.items():
+        loader = f'{PURPOSES.get(name, name).partition("_")[0]}_dataloader'
+        if loader in loaders or loader not in LOADERS:
+            _check(name, name, reader, settings.get(name), scope)
+    for name, hook in with_ours(settings.get('default_hooks')).items():
+        if isinstance(hook, Mapping) and 'type' not in hook:
+            raise ConfigError(
+                f'default_hooks.{name} has no type, and no hook of a run has this name; '
+                f'{suggestion(name, {**with_ours(None), **THEIRS})}'
+            )
+        _check(f'default_hooks.{name}', 'custom_hooks', root.HOOKS, hook, scope)
+
+
+def _check(at: str, name: str, reader: Any, value: Any, scope: str | None) -> None:
+    """Check a section, and its parts.
+
+    Args:
+        at: its place in the config, for messages.
+        name: its name.
+        reader: what takes it.
+        value: its entries, or a list of sections.
+        scope: the framework.
+    """
+    if isinstance(value, (list, tuple)):
+        for i, part in enumerate(value):
+            _check(f'{at}.{i}', name, reader, part, scope)
+    if not isinstance(value, Mapping):
+        return
+    needs = None
+    if isinstance(reader, Registry):
+        registry = root.EVALUATOR if 'metrics' in value else reader
+        kind, needs = value.get('type', _default_type(name, value)), NEEDS.get(registry)
+        reader = kind and find(at, kind, registry, scope)
+    if reader is None:
+        return
+    signature = reader if isinstance(reader, Signature) else Signature.of(reader)
+    given = {
+        key: part
+        for key, part in value.items()
+        if key not in ('type', '_scope_', *TAKEN_OUT.get(name, ()))
+        and (key in signature.fields or not signature.takes_any)
+    }
+    fields = {key: Any if key in PARTS else hint for key, hint in signature.fields.items()}
+    check(at, replace(signature, fields=fields, required=[]), (), given)
+    if needs:
+        needs(at, value, reader)
+    for key, part in value.items():
+        if key in PARTS and not (key == 'paramwise_cfg' and value.get('constructor')):
+            _check(f'{at}.{key}', key, PARTS[key], part, scope)
+
+
+def _default_type(name: str, value: Mapping[str, Any]) -> str | None:
+    if name == 'train_cfg':
+        return 'EpochBasedTrainLoop' if value.get('by_epoch', True) else 'IterBasedTrainLoop'
+    return 'OptimWrapper' if name == 'optim_wrapper' else None
