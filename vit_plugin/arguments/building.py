@@ -27,9 +27,10 @@ def registered(registry: 'Registry') -> list[str]:
         names |= set(above.module_dict)
         for scope, child in above.children.items():
             if child is not registry:
-                child.import_from_location()
-                later = getattr(child, 'later', ())  # of ours
-                names |= {f'{scope}.{name}' for name in (*child.module_dict, *later)}
+                later = getattr(child, 'later', None)
+                if later is not None:  # of ours; a framework's import may fail
+                    child.import_from_location()
+                names |= {f'{scope}.{name}' for name in (*child.module_dict, *(later or ()))}
         above = above.parent
     return sorted(names)
 
