@@ -74,9 +74,9 @@ def test_what_is_not_used_is_not_checked(digits_config):
         check_sections(digits_config.to_dict())
 
 
-def test_an_evaluator_may_have_a_type_of_its_own(digits_config):
+def test_an_evaluator_may_be_written_with_its_metrics(digits_config):
     metric = dict(type='Accuracy', topk=[1])
-    digits_config.val_evaluator = dict(type='Evaluator', metrics=[metric])
+    digits_config.val_evaluator = dict(metrics=[metric])
     check_sections(digits_config.to_dict())
     digits_config.val_evaluator.metrics[0].topk = 'all'
     with pytest.raises(ConfigError, match="val_evaluator.metrics.0: topk='all' must be"):

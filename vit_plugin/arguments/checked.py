@@ -23,8 +23,8 @@ def checked(called: Checked) -> Checked:
     """Make a class or a function reject wrong arguments with a ``ConfigError``.
 
     ``**kwargs`` of the constructor are the arguments of the next constructor in the method
-    resolution order. ``**kwargs: Unpack[Options]`` are those of a ``TypedDict``. Annotations of
-    base classes in other packages count as far as :mod:`.foreign` believes them. The attribute
+    resolution order. ``**kwargs: Unpack[Options]`` are those of a ``TypedDict``. Arguments of base
+    classes in other packages have a type by their name, see :mod:`.foreign`. The attribute
     ``renamed_arguments`` of a class maps old names to what to write now.
     """
     made: Any = called

@@ -51,15 +51,15 @@ class Signature:
         Args:
             called: the function or class.
             own: whether the annotations of its package count as they are, as those of this package
-                do. Those of other packages are read with care, see :mod:`.foreign`.
+                do. Arguments of other packages have a type by their name, see :mod:`.foreign`.
         """
-        exact = {'vit_plugin', called.__module__.partition('.')[0] if own else ''}
+        exact = {'vit_plugin', _package(called)} if own else {'vit_plugin'}
         found = cls(renamed=_renamed(called))
         takes_names = takes_positions = True
         for number, init in enumerate(_constructors(called)):
             if not (takes_names or takes_positions):
                 break
-            is_exact = init.__module__.partition('.')[0] in exact
+            is_exact = _package(init) in exact
             hints, rest, spread = _hints(init), None, False
             for parameter in _parameters(init):
                 name = parameter.name
@@ -81,7 +81,7 @@ class Signature:
                 found.fields = {**get_type_hints(options, include_extras=True), **found.fields}
                 rest = None
             takes_names, takes_positions = takes_names and rest is not None, spread
-            found.takes_any |= takes_names and called.__module__.partition('.')[0] not in exact
+            found.takes_any |= takes_names and _package(called) not in exact
         return found
 
 
@@ -109,6 +109,10 @@ def _members(annotation: Any) -> list[Any]:
     if get_origin(annotation) in (Union, UnionType):
         return [kind for member in get_args(annotation) for kind in _members(member)]
     return [annotation]
+
+
+def _package(called: Callable) -> str:
+    return (getattr(called, '__module__', None) or '').partition('.')[0]
 
 
 def _constructors(called: Any) -> Iterator[Callable]:

@@ -119,8 +119,10 @@ def _check(at: str, name: str, reader: Any, value: Any, scope: str | None) -> No
         return
     needs = None
     if isinstance(reader, Registry):
-        registry = root.EVALUATOR if 'metrics' in value else reader
-        kind, needs = value.get('type', _default_type(name, value)), NEEDS.get(registry)
+        is_evaluator = reader is root.METRICS and 'metrics' in value
+        registry = root.EVALUATOR if is_evaluator else reader
+        default = 'Evaluator' if is_evaluator else _default_type(name, value)
+        kind, needs = value.get('type', default), NEEDS.get(registry)
         reader = kind and find(at, kind, registry, scope)
     if reader is None:
         return
