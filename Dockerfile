@@ -9,7 +9,7 @@ ARG DEVICE=cpu
 ARG EXTRAS=onedl,demo,export
 
 # torch first, so that a change of the code does not install it again. That of PyPI brings CUDA along.
-COPY tests/constraints.txt tests/opencv.txt /tmp/tests/
+COPY tests/constraints.txt /tmp/tests/
 RUN case "$DEVICE" in \
       cpu) index=https://download.pytorch.org/whl/cpu ;; \
       cuda) index=https://pypi.org/simple ;; \
@@ -19,7 +19,6 @@ RUN case "$DEVICE" in \
 
 COPY . /tmp/source
 RUN pip install --no-cache-dir -c /tmp/tests/constraints.txt "/tmp/source[$EXTRAS]" \
- && pip install --no-cache-dir --force-reinstall --no-deps -r /tmp/tests/opencv.txt \
  && rm -rf /tmp/source /tmp/tests
 
 RUN useradd --create-home --uid 1000 user && install -d -o user /work

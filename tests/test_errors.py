@@ -85,7 +85,7 @@ def test_a_framework_that_does_not_fit_is_named_with_the_cause():
 @pytest.mark.parametrize(
     ('module', 'remedies'),
     [
-        ('cv2', r'apt-get install libgl1 .*pip install .* opencv-python-headless'),
+        ('cv2', r'apt-get install libgl1 .*pip install .* opencv-contrib-python-headless'),
         ('onnxruntime', 'install the package of your distribution'),
     ],
 )

@@ -136,5 +136,5 @@ def test_a_tool_says_in_one_sentence_that_opencv_needs_a_library(tmp_path, tool)
     )
     assert done.returncode == 1
     assert re.fullmatch(
-        'Error: .* cv2 needs libxcb.so.1, .*opencv-python-headless.*', done.stderr.strip()
+        'Error: .* cv2 needs libxcb.so.1, .*opencv-contrib-python-headless.*', done.stderr.strip()
     )

@@ -77,7 +77,7 @@ EXTRAS = {
 _LIBRARIES = {
     'cv2': 'install the libraries of a desktop (on Debian and Ubuntu: apt-get install libgl1 '
     'libglib2.0-0), or the OpenCV that needs none (pip install --force-reinstall --no-deps '
-    'opencv-python-headless)',
+    'opencv-contrib-python-headless)',
 }
 
 
