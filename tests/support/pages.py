@@ -49,8 +49,8 @@ RUN_BY = {
     r'vit-plugin (zoo)': 'tests/zoo/test_listing.py',
     r'python -m (vit_plugin\.detection)': 'tests/detection/test_ext.py',
     r'(mim train)': 'tests/campaigns/wheel.py',
-    r'python tests/campaigns/(pipelines|plain_loop)\.py': 'tests/campaigns/test_pipelines.py',
-    r'python tests/campaigns/(defaults|decoders)\.py': 'tests/campaigns/test_{}.py',
+    r'python tests/campaigns (pipelines|plain_loop)\b': 'tests/campaigns/test_pipelines.py',
+    r'python tests/campaigns (defaults|decoders)\b': 'tests/campaigns/test_{}.py',
     r'python -m (pytest)': 'tests/tools/test_bad_calls.py',
     r'(\.ci/check|ruff check|mypy|pre-commit)': '.ci/check',
     r'(coverage run)': '.github/workflows/nightly.yml',
@@ -61,6 +61,7 @@ NOT_RUN = {
     r'(python3 -m venv|pip |git clone|.*MMCV_WITH_OPS=1)': (
         'from the network: .ci/run, tests/campaigns/wheel.py'
     ),
+    r'python tests/campaigns focus': 'needs a wheel from the network',
     r'docker ': 'needs a daemon: .github/workflows/nightly.yml',
     r'cat > g\+\+20|chmod \+x g\+\+20': 'mmcv compiles for ten minutes; done by hand, see the page',
     r'vit-plugin pretrain --data photos': 'downloads weights, for photographs that nobody has here',
