@@ -8,6 +8,9 @@ from pathlib import Path
 import pages
 import pytest
 from image_folders import write_digits
+from safetensors.torch import save_file
+
+from vit_plugin.models import VisionTransformer
 
 
 def test_a_page_runs_in_one_shell(tmp_path, monkeypatch):
@@ -72,6 +75,8 @@ def test_the_gallery(clone):
         check=True,
         stdout=subprocess.DEVNULL,
     )
+    arch = 'timm://vit_small_patch14_dinov2.lvd142m'
+    save_file(VisionTransformer(arch).state_dict(), clone / 'dinov2.safetensors')
     shown = pages.run_page('docs/gallery.md', clone, dict(CHECKPOINT='recipe/epoch_1.pth'))
     written = {path.name for path in (clone / 'gallery').iterdir()}
     assert {

@@ -1,7 +1,6 @@
 """Principal components of patch features, as colours."""
 
 from collections.abc import Sequence
-from itertools import chain
 
 import numpy as np
 import torch
@@ -67,6 +66,8 @@ def draw_feature_colors(images: Sequence[np.ndarray], colors: Sequence[Tensor]) 
         colors: colours (h, w, 3) of each image's patches.
     """
     figure, axes = panels(len(images), 2, images[0].shape[1] / images[0].shape[0], 3, titled=False)
-    for panel, picture in zip(axes, chain(*zip(images, colors, strict=True)), strict=True):
-        panel.imshow(torch.as_tensor(picture).cpu().numpy())
+    for panel, image in zip(axes[::2], images, strict=True):
+        panel.imshow(image)
+    for panel, one in zip(axes[1::2], colors, strict=True):
+        panel.imshow(one.cpu().numpy(), interpolation='bicubic')
     return figure
