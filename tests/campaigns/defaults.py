@@ -59,9 +59,10 @@ def draw_shape(
     random: np.random.Generator,
     thin: int = THIN,
     radii: tuple[float, float] = RADII,
+    size: tuple[int, int] = (WIDTH, HEIGHT),
 ) -> None:
     radius, turn = random.uniform(*radii), random.uniform(0, 2 * np.pi)
-    x, y = random.uniform(20, WIDTH - 20), random.uniform(20, HEIGHT - 20)
+    x, y = (random.uniform(20, side - 20) for side in size)
     box = (x - radius, y - radius, x + radius, y + radius)
     if shape == 'disc':
         draw.ellipse(box, fill=1)
