@@ -1,9 +1,9 @@
 """A two-block hybrid on CIFAR-10 as a folder that learns the classes of its CNN (arXiv:1503.02531).
 
-    python tools/train.py configs/hybrid_vit/hybrid-vit-d2-w192-wc3_1xb500-15e_cifar10-folder.py \
+    vit-plugin train configs/hybrid_vit/hybrid-vit-d2-w192-wc3_1xb500-15e_cifar10-folder.py \
         --work-dir work_dirs/cnn --cfg-options model.backbone.arch.num_layers=0 \
         train_cfg.max_epochs=18
-    python tools/train.py \
+    vit-plugin train \
         configs/distillation/hybrid-vit-d2-w192-wc3_logits_1xb500-15e_cifar10-folder.py
 
 The first line trains the teacher; model.teacher=RUN names another. Not yet trained by us.

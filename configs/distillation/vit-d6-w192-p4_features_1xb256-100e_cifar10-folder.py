@@ -1,6 +1,6 @@
 """A six-block ViT that learns the features of another model on CIFAR-10, without labels.
 
-    python tools/train.py \
+    vit-plugin train \
         configs/distillation/vit-d6-w192-p4_features_1xb256-100e_cifar10-folder.py \
         --cfg-options model.teacher=RUN
 

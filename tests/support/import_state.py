@@ -23,6 +23,7 @@ for name in (
     'mmpretrain.datasets',
     'mmpretrain.models',
     'mmdet.models',
+    'mmseg.datasets',
     'mmseg.models',
     'timm',
     'torchvision.transforms.v2',

@@ -74,7 +74,8 @@ def why_not_built(error: BaseException) -> str | None:
     for cause, part in _failed_parts(error):
         kind: Any = part.get('obj_cls')
         given = part.get('args')
-        if kind is None and isinstance(part.get('obj_type'), str):
+        is_missing = kind is None and isinstance(cause, (KeyError, RuntimeError))
+        if is_missing and isinstance(part.get('obj_type'), str):
             return unknown(part['obj_type'], part['registry'])
         if isinstance(cause, TypeError) and isinstance(given, Mapping):
             try:

@@ -49,9 +49,9 @@ def check_config(cfg: Config, loaders: Sequence[str] = LOADERS) -> None:
     settings = cfg.to_dict()
     _check_parts(settings, loaders)
     _check_names(settings)
-    check_sections(settings, loaders)
     if 'train_dataloader' in loaders:
         _check_rate(settings)
+    check_sections(settings, loaders)
     _check_work_dir(cfg.work_dir)
     check_checkpoint(cfg.get('load_from'))
     check_checkpoint(cfg.get('begin_from'))

@@ -6,9 +6,7 @@ optim_wrapper = dict(
     type='vit_plugin.OptimWrapper',
     optimizer=dict(type='SGD', lr=0.01, momentum=0.9, weight_decay=1e-4),
 )
-param_scheduler = dict(
-    type='PolyLR', power=0.9, eta_min=0.0, by_epoch=True, convert_to_iter_based=True
-)
+param_scheduler = [dict(type='PolyLR', power=0.9, eta_min=0.0, end=150, convert_to_iter_based=True)]
 schedule_length = 150
 train_cfg = dict(by_epoch=True, max_epochs=150, val_interval=10)
 val_cfg = dict()

@@ -42,7 +42,7 @@ def test_stochastic_depth_grows_linearly():
         (dict(with_cls_token=False), "with_cls_token must be True .*'avg_featmap'"),
         (dict(out_type='tokens'), "out_type='tokens' must be 'raw'"),
         (dict(pos_embed='rotary'), "pos_embed='rotary' must be 'none', 'learned'"),
-        (dict(numerics='jax'), "numerics='jax' must be 'authors' or 'timm'"),
+        (dict(numerics='jax'), "numerics='jax' must be 'authors', 'timm' or 'transunet'"),
         (dict(frozen_stages=3), 'frozen_stages=3 is out of range'),
         (dict(img_size=(32,)), 'img_size=.* must be'),
         (dict(out_indices=['a']), r"out_indices\[0\]='a' must be"),

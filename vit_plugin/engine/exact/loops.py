@@ -76,10 +76,13 @@ class EpochBasedTrainLoop(_Resumable, mmengine.runner.EpochBasedTrainLoop):
             )
         if done < length:  # else only the hooks of the epoch's end are left
             for i, batch in enumerate(self._batches(self._epoch, done), done):
-                take_step(self.runner, i, batch)
-                self._iter += 1
+                self.run_iter(i, batch)
         self.runner.call_hook('after_train_epoch')
         self._epoch += 1
+
+    def run_iter(self, idx: int, data_batch: Any) -> None:
+        take_step(self.runner, idx, data_batch)
+        self._iter += 1
 
     def _validation_is_due(self) -> bool:
         at_end = self._iter == self._epoch * len(self.dataloader)
@@ -113,14 +116,17 @@ class IterBasedTrainLoop(_Resumable, mmengine.runner.IterBasedTrainLoop):
         self.dataloader_iterator = self._endless_batches()
         while self._iter < self._max_iters and not self.stop_training:
             self.runner.model.train()
-            take_step(self.runner, self._iter, next(self.dataloader_iterator))
-            self._iter += 1
+            self.run_iter(next(self.dataloader_iterator))
             self._decide_current_val_interval()
             self._validate()
         self.dataloader_iterator.close()  # and its workers
         self.runner.call_hook('after_train_epoch')
         self.runner.call_hook('after_train')
         return self.runner.model
+
+    def run_iter(self, data_batch: Any) -> None:
+        take_step(self.runner, self._iter, data_batch)
+        self._iter += 1
 
     def _endless_batches(self) -> Generator[Any]:
         sampler = positioned_sampler_of(self.dataloader)
