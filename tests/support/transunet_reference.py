@@ -1,8 +1,7 @@
 """TransUNet from its equations, on a state dict by its authors' names.
 
 It was compared with the authors' code (Beckschen/TransUNet at 02ef001) in float64, on random
-weights of R50-ViT-B_16 and ViT-B_16 with two blocks: at 224 and 320 px, with one and three skips,
-and at 224 x 320 px, for which the squares of their code were made rectangles.
+weights of R50-ViT-B_16 and ViT-B_16 with two blocks: at 224 and 320 px, with one and three skips.
 """
 
 from collections.abc import Mapping

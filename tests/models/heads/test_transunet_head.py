@@ -90,7 +90,7 @@ def test_logits_are_the_authors(backbone, maps, size):
         logits = model(images, mode='tensor')
         expected = transunet(authors_names(model), images, heads=2)
     assert logits.shape == (1, 3, *size)
-    assert expected.std() > 0.1
+    assert expected.std() > 0.05  # not a constant
     torch.testing.assert_close(logits, expected, rtol=0, atol=1e-10)
 
 
