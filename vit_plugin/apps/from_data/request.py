@@ -14,7 +14,7 @@ import torch
 from vit_plugin.arch import parse_arch
 from vit_plugin.data.importers.findings import Findings
 from vit_plugin.data.importers.photos import Photo, read_sizes
-from vit_plugin.errors import ConfigError
+from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.models import VisionTransformer
 from vit_plugin.weights.closed import closed
 from vit_plugin.weights.training import saved_backbone, training_settings
@@ -55,6 +55,7 @@ SMALL_HYBRIDS: dict[int, dict[str, Any]] = {
         numerics=dict(stem_norm_cfg=dict(num_groups=8)),
     ),
 }
+OF_MMDETECTION = ('detection', 'instance')  # tasks
 # The first and the last row of a task. The last one, with maps from a stride of 4 on, misses thin
 # shapes in masks (docs/results.md).
 ROWS = dict(
@@ -93,6 +94,10 @@ class Request:
     work_dir: str = ''  # default: work_dirs/ and the name of the data
 
     def __post_init__(self) -> None:
+        if self.task in OF_MMDETECTION:
+            # Before a checkpoint's parts are looked up, which imports MMDetection.
+            with needed_by(f'--task {self.task}'):
+                import vit_plugin.detection  # noqa: F401
         if self.weights is not None and '://' not in self.weights:
             self.weights = find_checkpoint(self.weights)
         if self.teacher and self.task not in (DEFAULT_TASK, PRETRAINING):
