@@ -140,10 +140,11 @@ def measure_latency(args: argparse.Namespace) -> list[dict]:
 
 def check(args: argparse.Namespace) -> None:
     """Raise a ``ConfigError`` for flags that do not go with ``--latency``."""
+    default = make_parser().get_default
     given = {
         name
         for name, value in vars(args).items()
-        if name not in OF_LATENCY and value != make_parser().get_default(name)
+        if name not in OF_LATENCY and value != default(name)
     }
     if args.latency and given:
         raise ConfigError(
