@@ -18,6 +18,7 @@ from vit_plugin.errors import ConfigError, naming
 from vit_plugin.files.complete import check_target, replacing
 
 SUFFIXES = ('.npz', '.safetensors', '.pth', '.bin')
+FACTS = ('cfg', 'dataset_meta', 'epoch', 'iter')  # of a run, which its weights keep
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -106,21 +107,19 @@ def write_model(args: argparse.Namespace) -> None:
     """Write a run's weights under their own names; torch files add its config and classes."""
     import torch
 
-    from vit_plugin.weights.files import find_weights
+    from vit_plugin.weights import open_checkpoint
     from vit_plugin.weights.hub import is_hub_folder
-    from vit_plugin.weights.sources import read_complete
 
-    content = read_complete(args.source)
+    checkpoint = open_checkpoint(args.source)
     of_a_hub = args.source.startswith('hf://') or is_hub_folder(args.source)
-    ours = any('backbone.' in name for name in content.get('state_dict', ()))
-    if of_a_hub and 'meta' in content and not ours:
+    ours = any('backbone.' in name for name in checkpoint.weights)
+    if of_a_hub and checkpoint.meta and not ours:
         raise ConfigError(
             f'{args.source!r} has the names of another library; the commands take it as it is, and '
             '--to vit_plugin writes its weights alone.'
         )
-    weights = {name: plain(value, args) for name, value in find_weights(content).items()}
-    meta = content.get('meta') if isinstance(content.get('meta'), Mapping) else {}
-    known = {name: meta[name] for name in ('cfg', 'dataset_meta', 'epoch', 'iter') if name in meta}
+    weights = {name: plain(value, args) for name, value in checkpoint.weights.items()}
+    known = {name: value for name, value in checkpoint.meta.items() if name in FACTS}
     with replacing(args.target, [args.source]) as path:
         if args.target.suffix in ('.pth', '.bin'):
             torch.save(dict(meta=known, state_dict=weights), path)
@@ -130,8 +129,7 @@ def write_model(args: argparse.Namespace) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from vit_plugin.weights import FORMATS, export, in_our_names
-    from vit_plugin.weights.sources import open_weights
+    from vit_plugin.weights import FORMATS, export, open_checkpoint, recognize
 
     for_a_hub = args.target.startswith('hf://') or not Path(args.target).suffix
     if for_a_hub and args.num_heads:
@@ -167,9 +165,10 @@ def main(args: argparse.Namespace) -> None:
     if not args.to:
         write_model(args)
         return
-    weights = open_weights(args.source)
+    weights = open_checkpoint(args.source).weights
     with naming(args.source):
-        state, form = in_our_names(weights)
+        found = recognize(weights)
+        state, form = dict(found), found.format
     exported, left, written = export(state, args.to, find_heads(args, weights, state))
     lost = [key for key in left if not key.startswith(('head.', 'neck.'))]
     if lost:

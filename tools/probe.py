@@ -90,12 +90,11 @@ def main(args: argparse.Namespace) -> None:
 
 def classification(args: argparse.Namespace) -> dict[str, Any]:
     """Print the accuracies of one model on the images of its config, and return them."""
-    from vit_plugin.apps.checkpoint import open_checkpoint
     from vit_plugin.apps.command_line import build_runner, load_config
     from vit_plugin.apps.probing import features_of, prepare, probe
+    from vit_plugin.apps.saved_model import open_model
     from vit_plugin.models.loading import load_weights
-    from vit_plugin.weights.closed import closed
-    from vit_plugin.weights.files import find_weights
+    from vit_plugin.untrusted.closed import closed
 
     if len(args.checkpoints) > 1:
         raise ConfigError(
@@ -103,19 +102,17 @@ def classification(args: argparse.Namespace) -> dict[str, Any]:
         )
     if not args.checkpoints and not args.config:
         raise ConfigError('Give a checkpoint, or --config with a config.')
-    checkpoint = (
-        open_checkpoint(args.checkpoints[0], args.config, args.cfg_options, 'probe')
-        if (args.checkpoints)
+    saved = (
+        open_model(args.checkpoints[0], args.config, args.cfg_options, 'probe')
+        if args.checkpoints
         else None
     )
-    cfg = load_config(args, checkpoint)
+    cfg = load_config(args, saved)
     prepare(cfg)
-    with closed(checkpoint and checkpoint.stranger, files=False):
+    with closed(saved and saved.stranger, files=False):
         runner = build_runner(cfg, ['train_dataloader', 'val_dataloader'])
-        if checkpoint:
-            print(
-                load_weights(runner.model, find_weights(checkpoint.content), skip=['head.{rest}'])
-            )
+        if saved:
+            print(load_weights(runner.model, saved.checkpoint, skip=['head.{rest}']))
         else:
             runner.model.init_weights()
         samples = [

@@ -152,27 +152,27 @@ def main(args: argparse.Namespace) -> None:
     from mmengine.dist import is_main_process
     from mmengine.evaluator import DumpResults
 
-    from vit_plugin.apps.checkpoint import open_checkpoint
     from vit_plugin.apps.command_line import build_runner, load_config
+    from vit_plugin.apps.saved_model import open_model
     from vit_plugin.files.complete import replacing
     from vit_plugin.models.loading import load_trained
-    from vit_plugin.weights.closed import closed
+    from vit_plugin.untrusted.closed import closed
 
     *config, args.checkpoint = args.checkpoint
     if len(config) + bool(args.config) > 1:
         raise ConfigError('Give one checkpoint, and at most one config.')
     args.config = args.config or next(iter(config), None)
-    checkpoint = open_checkpoint(args.checkpoint, args.config, args.cfg_options, use='test')
-    cfg = load_config(args, checkpoint)
-    cfg.load_from = checkpoint.path
+    saved = open_model(args.checkpoint, args.config, args.cfg_options, use='test')
+    cfg = load_config(args, saved)
+    cfg.load_from = saved.path
     apply_test_flags(cfg, args)
-    with closed(checkpoint.stranger, files=False):
+    with closed(saved.stranger, files=False):
         runner = build_runner(cfg, ['test_dataloader'])
     # MMEngine's own loading leaves out what does not fit.
-    load_trained(unwrapped(runner.model), checkpoint.path, checkpoint.content)
+    load_trained(unwrapped(runner.model), saved.checkpoint)
     written = args.out and is_main_process()
     with (
-        closed(checkpoint.stranger, files=False),
+        closed(saved.stranger, files=False),
         (
             replacing(args.out, [args.config or '', args.checkpoint]) if written else nullcontext()
         ) as path,

@@ -12,7 +12,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, ViTAdapter
 from vit_plugin.models.loading import load_trained
 from vit_plugin.passes import optimize, restore
-from vit_plugin.weights.files import find_weights
+from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 
 pytest.importorskip('peft')
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -73,11 +73,11 @@ def test_merged_weights_are_the_same_model(runs):
     adapted, merged = classifier(), classifier().double().eval()
     Lora(**LORA).inject(adapted)
     adapted.double().eval().load_state_dict(content['state_dict'])
-    merged.load_state_dict(find_weights(content))
+    merged.load_state_dict(Checkpoint('x.pth', content).weights)
     images = torch.randn(4, 1, 8, 8, dtype=torch.double)
     torch.testing.assert_close(adapted(images)[0], merged(images)[0], rtol=0, atol=1e-12)
     single = classifier().eval()
-    load_trained(single, path)  # as infer.py does
+    load_trained(single, open_checkpoint(path))  # as infer.py does
     torch.testing.assert_close(
         single(images.float())[0].double(), merged(images)[0], rtol=0, atol=1e-5
     )

@@ -38,7 +38,7 @@ from vit_plugin import passes  # noqa: E402
 from vit_plugin.apps.deployed import deploy  # noqa: E402
 from vit_plugin.apps.export import export  # noqa: E402
 from vit_plugin.weights import export as weights_as  # noqa: E402
-from vit_plugin.weights import in_our_names  # noqa: E402
+from vit_plugin.weights import recognize  # noqa: E402
 
 ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
 IMAGES = 255 * torch.rand(2, 3, 32, 32)
@@ -79,7 +79,7 @@ def tasks(folder: Path) -> dict[str, float]:
         passes.optimize(model)
         found['passes'] = deploy(model)(IMAGES) - logits
         passes.restore(model)
-        weights, _, _ = weights_as(in_our_names(model.state_dict())[0], 'timm', heads=2)
+        weights, _, _ = weights_as(recognize(model.state_dict()), 'timm', heads=2)
         save_file(weights, folder / 'timm.safetensors')
         command('convert', folder / 'timm.safetensors', folder / 'ours.pth', '--to', 'vit_plugin')
         for name in ('timm.safetensors', 'ours.pth'):

@@ -6,7 +6,8 @@ import pytest
 import torch
 from campaigns.tiny_run import build, tiny_cfg
 
-from vit_plugin.weights.files import read_checkpoint, read_weights
+from vit_plugin.weights.opening import open_checkpoint
+from vit_plugin.weights.reading.files import read_checkpoint
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 
@@ -32,7 +33,7 @@ def trained(tmp_path_factory) -> tuple[Path, Path]:
 def test_one_command_makes_a_plain_file(run_tool, trained, tmp_path, target):
     done = run_tool('convert_weights', trained[1], tmp_path / target)
     assert done.returncode == 0, done.stderr
-    before, after = read_weights(trained[1]), read_weights(tmp_path / target)
+    before, after = open_checkpoint(trained[1]).weights, open_checkpoint(tmp_path / target).weights
     assert set(before) == set(after)
     assert all(torch.equal(before[name], after[name]) for name in before)
     if target == 'out.pth':

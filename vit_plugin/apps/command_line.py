@@ -32,22 +32,22 @@ from vit_plugin.engine.optimize import use_passes
 from vit_plugin.engine.runner import Runner
 from vit_plugin.errors import ConfigError, first_line, leave_out_multimodal
 from vit_plugin.files.complete import check_path
-from vit_plugin.weights.sources import reading_safely
+from vit_plugin.weights.for_mmengine import reading_safely
 
-from .checkpoint import Checkpoint
+from .saved_model import SavedModel
 
 
-def load_config(args: argparse.Namespace, checkpoint: Checkpoint | None = None) -> Config:
+def load_config(args: argparse.Namespace, saved: SavedModel | None = None) -> Config:
     """The config of ``args.config`` or of a checkpoint, with the flags of ``add_run_arguments``.
 
     To the config of the checkpoint, ``--cfg-options`` have been applied. Without a config file,
     logs go to its folder.
     """
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
-    cfg = checkpoint.cfg if checkpoint else read_config(args.config, args.cfg_options)
+    cfg = saved.cfg if saved else read_config(args.config, args.cfg_options)
     cfg.launcher = args.launcher
-    if checkpoint and not args.config:
-        cfg.work_dir = str(Path(checkpoint.path).parent)
+    if saved and not args.config:
+        cfg.work_dir = str(Path(saved.path).parent)
     cfg.work_dir = (
         args.work_dir or cfg.get('work_dir') or str(Path('work_dirs', Path(args.config).stem))
     )

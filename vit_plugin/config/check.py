@@ -13,7 +13,7 @@ from vit_plugin.arguments import Signature, check, find
 from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.suggestions import suggestion
-from vit_plugin.weights.folders import read_manifest
+from vit_plugin.weights.reading.folders import read_manifest
 
 from .channels import check_channels
 from .sections import LOADERS, check_sections

@@ -15,9 +15,9 @@ from vit_plugin.arguments.fields import Positive, PositiveInt, Rate
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading import check_start
-from vit_plugin.weights.files import find_weights
 from vit_plugin.weights.lora import has_adapters
-from vit_plugin.weights.sources import read_complete
+from vit_plugin.weights.opening import open_checkpoint
+from vit_plugin.weights.reading.files import find_tensors
 
 
 @checked
@@ -138,13 +138,12 @@ def adapt(runner: Runner, model: nn.Module, lora: Lora) -> None:
     # What is resumed replaces all weights; without it, the run begins from these.
     if runner._resume:
         source = None if source else runner.cfg.get('begin_from')
-    content = read_complete(source, 'cpu') if source else {}
-    if not has_adapters(content.get('state_dict', content)):
+    checkpoint = open_checkpoint(source) if source else None
+    if not (checkpoint and has_adapters(find_tensors(checkpoint.content)[0])):
         model.init_weights()
-        if source:
-            weights = find_weights(content)
-            check_start(model, weights)
-            load_state_dict(model, weights, strict=False, logger=runner.logger)
+        if checkpoint:
+            check_start(model, checkpoint.weights)
+            load_state_dict(model, dict(checkpoint.weights), strict=False, logger=runner.logger)
             runner.logger.info(f'The adapters begin with the weights of {source}.')
             runner._load_from = runner._load_from if runner._resume else None
     lora.inject(model)

@@ -23,8 +23,8 @@ from vit_plugin.data.seeded import seeded_loader
 from vit_plugin.errors import ConfigError, naming
 from vit_plugin.models.classes import check_classes, check_head
 from vit_plugin.registry import RUNNERS
-from vit_plugin.weights.closed import files_closed
-from vit_plugin.weights.sources import reading_safely
+from vit_plugin.untrusted.closed import files_closed
+from vit_plugin.weights.for_mmengine import reading_safely
 
 from .checkpoints.newest import newest_checkpoint
 from .checkpoints.reading import read_for, resumable_only

@@ -11,8 +11,9 @@ from mmengine.logging import print_log
 from timm.data import resolve_data_config
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.sources import said_once
-from vit_plugin.weights.training import training_settings
+from vit_plugin.weights.hub import said_once
+from vit_plugin.weights.opening import Checkpoint
+from vit_plugin.weights.settings import training_settings
 
 # google-research/vision_transformer `input_pipeline.py`: (x - 127.5) / 127.5 of the entire image,
 # resized.
@@ -38,17 +39,18 @@ def data_config_of(arch: Any, source: Any = None) -> dict[str, Any]:
     (``timm://``), else the answer is the authors' (arXiv:2010.11929). So it is, with a warning, for
     a model of Hugging Face's hub that does not tell. ``mean`` and ``std`` are those of the training
     if the weights are a checkpoint that says them, see
-    :func:`~vit_plugin.weights.training.training_settings`.
+    :func:`~vit_plugin.weights.settings.training_settings`.
 
     Args:
         arch: see :func:`~vit_plugin.arch.parse_arch`.
-        source: where the weights come from.
+        source: where the weights come from, or the open checkpoint.
 
     Raises:
         ConfigError: if timm has no weights of this name, or if a file cannot be read.
     """
     found = training_settings(source)
-    return {key: found.get(key, value) for key, value in _of_names(source, arch).items()}
+    name = source.source if isinstance(source, Checkpoint) else source
+    return {key: found.get(key, value) for key, value in _of_names(name, arch).items()}
 
 
 def _of_names(source: Any, arch: Any) -> dict[str, Any]:

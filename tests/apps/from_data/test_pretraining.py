@@ -27,7 +27,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        'vit_plugin.weights.sources._from_timm', lambda name: timm.create_model(name).state_dict()
+        'vit_plugin.weights.opening.from_timm', lambda name: timm.create_model(name).state_dict()
     )
     write_digits(tmp_path / 'digits', per_class=12)
     return tmp_path

@@ -16,7 +16,6 @@ from vit_plugin.apps.export import export
 from vit_plugin.engine.optim.layer_decay import LayerDecayOptimWrapperConstructor
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import TimmBackbone, VisionTransformer, load_weights
-from vit_plugin.models.backbones import timm_backbone
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.models.protocol import Backbone
 
@@ -146,10 +145,9 @@ def test_weights_by_name(monkeypatch, names):
     prefix = {"timm's": '', 'ours': 'model.', "a detector's": 'backbone.model.'}[names]
     asked = []
     monkeypatch.setattr(
-        timm_backbone,
-        'open_weights',
-        lambda source: (
-            asked.append(source)
+        'vit_plugin.weights.opening.from_timm',
+        lambda name: (
+            asked.append(name)
             or {f'{prefix}{name}': value for name, value in whole.state_dict().items()}
         ),
     )
@@ -157,13 +155,13 @@ def test_weights_by_name(monkeypatch, names):
         'test_vit', out_indices=0, init_cfg=dict(type='Pretrained', checkpoint=True)
     )
     model.init_weights()
-    assert asked == ['timm://test_vit']
+    assert asked == ['test_vit']
     assert all(torch.equal(value, given[name]) for name, value in model.model.state_dict().items())
 
 
 def test_weights_for_another_size_and_other_channels(monkeypatch):
     given = timm.create_model('test_vit').state_dict()
-    monkeypatch.setattr(timm_backbone, 'open_weights', lambda source: given)
+    monkeypatch.setattr('vit_plugin.weights.opening.from_timm', lambda name: given)
     model = TimmBackbone(
         'test_vit',
         img_size=96,
@@ -206,7 +204,7 @@ def test_what_does_not_fit_is_one_sentence(arguments, words):
 
 def test_a_checkpoint_of_another_model_is_refused(monkeypatch):
     other = timm.create_model('test_vit2').state_dict()
-    monkeypatch.setattr(timm_backbone, 'open_weights', lambda source: other)
+    monkeypatch.setattr('vit_plugin.weights.opening.from_timm', lambda name: other)
     model = TimmBackbone('test_vit', init_cfg=dict(type='Pretrained', checkpoint='other.pth'))
     before = {name: value.clone() for name, value in model.state_dict().items()}
     with pytest.raises(ConfigError, match=re.escape("does not fit TimmBackbone 'test_vit': ")):

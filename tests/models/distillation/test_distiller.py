@@ -45,7 +45,7 @@ def scope(monkeypatch) -> None:
         torch.manual_seed(5)
         return timm_model(name).state_dict()
 
-    monkeypatch.setattr('vit_plugin.weights.sources._from_timm', weights)
+    monkeypatch.setattr('vit_plugin.weights.opening.from_timm', weights)
 
 
 def timm_model(name: str, **options: Any) -> nn.Module:

@@ -18,9 +18,9 @@ from torchvision.ops import box_iou
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import load_weights
-from vit_plugin.weights.conversion import in_our_names
-from vit_plugin.weights.files import read_weights
+from vit_plugin.weights import recognize
 from vit_plugin.weights.formats import export
+from vit_plugin.weights.opening import open_checkpoint
 
 FOLDER = Path(__file__).parents[2] / 'golden/lw_detr'
 KINDS = ('LwDetr', 'RfDetr')
@@ -161,9 +161,9 @@ def test_weights_go_both_ways(kind):
         for key, value in recorded(FOLDER / f'{kind}.npz').items()
         if key.startswith('params/')
     }
-    ours, form = in_our_names(weights)
-    assert form.name == f'hf_{kind[:2].lower()}_detr'
-    written, left, _ = export(ours, form.name, heads=2)
+    ours = recognize(weights)
+    assert ours.format.name == f'hf_{kind[:2].lower()}_detr'
+    written, left, _ = export(ours, ours.format.name, heads=2)
     assert not left
     assert set(weights) - set(written) <= {'backbone.0.encoder.encoder.embeddings.mask_token'}
     for key, value in written.items():
@@ -299,7 +299,7 @@ def record(kind: str) -> None:
             module.running_mean.normal_(std=0.1)
             module.running_var.uniform_(0.5, 1.5)
     with TemporaryDirectory() as folder:  # by the names of files, which are others than in memory
-        weights = dict(read_weights(saved(theirs, Path(folder))))
+        weights = dict(open_checkpoint(saved(theirs, Path(folder))).weights)
     theirs, images = theirs.double().eval(), torch.randn(2, 3, SIZE, SIZE)
     arrays: dict[str, Any] = {f'params/{key}': value for key, value in weights.items()} | {
         'images': images

@@ -13,14 +13,14 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from vit_plugin import __version__
-from vit_plugin.apps.checkpoint import find_checkpoint
 from vit_plugin.apps.load import load
+from vit_plugin.apps.saved_model import find_checkpoint
 from vit_plugin.apps.trained_model import TrainedModel
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.complete import check_target
-from vit_plugin.weights import FORMATS, in_our_names
+from vit_plugin.untrusted.admission import PREDICT
+from vit_plugin.weights import FORMATS, recognize
 from vit_plugin.weights.hub import CONFIG, ENTRY, WEIGHTS
-from vit_plugin.weights.untrusted import PREDICT
 
 from .card import Card
 from .libraries import LIBRARIES, TOLERANCE, Library, difference
@@ -141,7 +141,7 @@ def _for_library(trained: TrainedModel, folder: Path, form: str, dtype: str | No
         raise ConfigError(f'this is a model of {trained.task}')
     library, pixels = LIBRARIES[form], data_config_of(trained)
     config = library.config(trained, pixels)
-    ours, _ = in_our_names(trained.model.state_dict())
+    ours = recognize(trained.model.state_dict())
     weights, left = FORMATS[library.weights].export(ours, trained.model.backbone.num_heads)
     if left:
         raise ConfigError(f'{library.name} has no name for {left[0]}')

@@ -2,8 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import timm
@@ -15,11 +14,11 @@ from torch import Tensor, nn
 from vit_plugin.arguments.fields import Indices, InitConfig, PositiveInt, Rate, Size
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
+from vit_plugin.weights.opening import Source, named_weights
 from vit_plugin.weights.report import Report, some
-from vit_plugin.weights.sources import open_weights
 
 from ..layers.map_sizes import other_sizes
-from ..loading.adapt import adapt_channels
+from ..loading.fit import adapt_channels
 from ..loading.module import LoadableModule
 
 FrozenStages = Annotated[int, Field(ge=-1)] | Literal['all']
@@ -181,7 +180,7 @@ class TimmBackbone(LoadableModule):
 
     def load(
         self,
-        source: str | Path | Mapping[str, Tensor],
+        source: Source,
         skip: Sequence[str] = (),
         source_grid: tuple[int, int] | None = None,
     ) -> Report:
@@ -197,7 +196,7 @@ class TimmBackbone(LoadableModule):
             raise ConfigError(
                 'TimmBackbone takes no skip or source_grid for its weights; leave them out.'
             )
-        given = source if isinstance(source, Mapping) else open_weights(source)
+        _, given = named_weights(source)
         theirs = {
             name.removeprefix('backbone.').removeprefix('model.'): given[name] for name in given
         }

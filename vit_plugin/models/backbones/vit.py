@@ -21,7 +21,7 @@ from ..layers.outputs import MAPS, NUM_TOKENS, OUT_TYPES, OutType
 from ..layers.pos_embed import POS_EMBEDS, PosEmbed, PosEmbedCfg, PosEmbedName
 from ..layers.recompute import Recompute
 from ..layers.rotary import RotaryCfg, build_rotary
-from ..loading.checkpoint import LoadableBackbone
+from ..loading.load import LoadableBackbone
 from ..stems import Stem, StemCfg
 
 FrozenStages = Annotated[int, Field(ge=-1)] | Literal['all']

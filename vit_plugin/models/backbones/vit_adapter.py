@@ -29,8 +29,8 @@ from ..layers.numerics import build_map_norm
 from ..layers.outputs import resample
 from ..layers.recompute import Recompute
 from ..layers.spatial_prior import SpatialPrior, init_conv
-from ..loading.checkpoint import load_weights
 from ..loading.hooks import fit_adapter
+from ..loading.load import load_weights
 from ..loading.module import LoadableModule
 from .vit import VisionTransformer
 
