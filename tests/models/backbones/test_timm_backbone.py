@@ -159,14 +159,14 @@ def test_weights_by_name(monkeypatch, names):
     assert all(torch.equal(value, given[name]) for name, value in model.model.state_dict().items())
 
 
-def test_weights_for_another_size_and_other_channels(monkeypatch):
+def test_weights_for_another_size_and_other_channels(tmp_path):
     given = timm.create_model('test_vit').state_dict()
-    monkeypatch.setattr('vit_plugin.weights.opening.from_timm', lambda name: given)
+    torch.save(given, tmp_path / 'weights.pth')
     model = TimmBackbone(
         'test_vit',
         img_size=96,
         in_channels=1,
-        init_cfg=dict(type='Pretrained', checkpoint='weights.pth'),
+        init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'weights.pth')),
     )
     model.init_weights()
     kernel = given['patch_embed.proj.weight']
@@ -202,10 +202,10 @@ def test_what_does_not_fit_is_one_sentence(arguments, words):
         TimmBackbone(**arguments)
 
 
-def test_a_checkpoint_of_another_model_is_refused(monkeypatch):
-    other = timm.create_model('test_vit2').state_dict()
-    monkeypatch.setattr('vit_plugin.weights.opening.from_timm', lambda name: other)
-    model = TimmBackbone('test_vit', init_cfg=dict(type='Pretrained', checkpoint='other.pth'))
+def test_a_checkpoint_of_another_model_is_refused(tmp_path):
+    other = tmp_path / 'other.pth'
+    torch.save(timm.create_model('test_vit2').state_dict(), other)
+    model = TimmBackbone('test_vit', init_cfg=dict(type='Pretrained', checkpoint=str(other)))
     before = {name: value.clone() for name, value in model.state_dict().items()}
     with pytest.raises(ConfigError, match=re.escape("does not fit TimmBackbone 'test_vit': ")):
         model.init_weights()
