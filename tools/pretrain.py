@@ -6,6 +6,7 @@ python tools/pretrain.py --data FOLDER --method mocov3
 """
 
 import argparse
+from pathlib import Path
 
 from vit_plugin.apps.flags import add_data_arguments, add_run_arguments, run_tool
 from vit_plugin.errors import MissingExtraError
@@ -38,7 +39,7 @@ def main(args: argparse.Namespace) -> None:
 
     from vit_plugin.apps.command_line import build_runner, load_config, report_interrupt
     from vit_plugin.apps.from_data.duration import DurationHook
-    from vit_plugin.apps.from_data.pretraining import probe_backbone
+    from vit_plugin.apps.from_data.pretraining import Probe
     from vit_plugin.apps.from_data.request import PRETRAINING, Request
     from vit_plugin.apps.from_data.write import write_config
     from vit_plugin.engine.checkpoints.newest import newest_checkpoint
@@ -58,8 +59,10 @@ def main(args: argparse.Namespace) -> None:
     checkpoint = newest_checkpoint(cfg.work_dir)
     if not checkpoint or not is_main_process():
         return
+    probe = Probe(request, checkpoint)
+    probe.draw(Path(cfg.work_dir, 'features.png'))
     try:
-        scores = [f'{score:.2f} %' for score in probe_backbone(request, checkpoint)]
+        scores = [f'{score:.2f} %' for score in probe.nearest_neighbours()]
     except MissingExtraError as error:  # the training is done all the same
         print(f'Its features are not probed: {error}')
     else:

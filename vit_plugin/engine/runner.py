@@ -39,7 +39,7 @@ from .faults.preemption import PreemptionHook
 from .faults.unreadable import UnreadableHook
 from .float8 import float8_of
 from .lora import Lora, adapt, lora_of
-from .optim.schedules import scaled
+from .optim.schedules import continued, scaled
 from .same_ranks import check_same, facts_of_config, facts_of_data
 from .sharding import Sharding, begin_sharded, check_steps, is_sharded, sharding_of, unwrapped
 from .throughput import ThroughputHook
@@ -313,11 +313,14 @@ class Runner(mmengine.runner.Runner):
         self.resuming, self.optim_wrapper = True, self.build_optim_wrapper(self.optim_wrapper)
         if self.param_schedulers:
             self.param_schedulers = self.build_param_scheduler(self.param_schedulers)
+        planned = [dict(vars(scheduler)) for scheduler in self.param_schedulers or ()]
         try:
             with resumable_only(self, filename):
                 super().resume(filename, resume_optimizer, resume_param_scheduler, map_location)
         finally:
             self.resuming = False
+        for sentence in continued(self.param_schedulers or (), planned):
+            self.logger.warning(sentence)
 
     def save_checkpoint(
         self,

@@ -58,16 +58,22 @@ def feature_colors(features: Sequence[Tensor]) -> list[Tensor]:
     return [part.unflatten(0, one.shape[1:]) for part, one in zip(parts, features, strict=True)]
 
 
-def draw_feature_colors(images: Sequence[np.ndarray], colors: Sequence[Tensor]) -> Figure:
+def draw_feature_colors(
+    images: Sequence[np.ndarray], *models: Sequence[Tensor], titles: Sequence[str] = ()
+) -> Figure:
     """Draw each image next to the colours of its patches.
 
     Args:
         images: images (H, W, 3) in RGB.
-        colors: colours (h, w, 3) of each image's patches.
+        models: for each model the colours (h, w, 3) of each image's patches.
+        titles: of the columns, the images first.
     """
-    figure, axes = panels(len(images), 2, images[0].shape[1] / images[0].shape[0], 3, titled=False)
-    for panel, image in zip(axes[::2], images, strict=True):
-        panel.imshow(image)
-    for panel, one in zip(axes[1::2], colors, strict=True):
-        panel.imshow(one.cpu().numpy(), interpolation='bicubic')
+    columns = (images, *([one.cpu().numpy() for one in colors] for colors in models))
+    aspect = images[0].shape[1] / images[0].shape[0]
+    figure, axes = panels(len(images), len(columns), aspect, 3, titled=bool(titles))
+    for number, column in enumerate(columns):
+        for panel, one in zip(axes[number :: len(columns)], column, strict=True):
+            panel.imshow(one, interpolation='bicubic' if number else None)
+    for panel, title in zip(axes, titles, strict=False):
+        panel.set_title(title)
     return figure
