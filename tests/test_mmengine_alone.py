@@ -17,6 +17,7 @@ OF_FRAMEWORKS = {
     'vit_plugin.models.data_preprocessor',
     'vit_plugin.models.heads',
     'vit_plugin.models.selfsup.dino',
+    'vit_plugin.models.selfsup.lejepa',
 }
 
 

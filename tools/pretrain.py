@@ -24,7 +24,8 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         '--method',
-        help='distill (default with --teacher), mocov3 (default without), dino, mae or simmim',
+        help='distill (default with --teacher), mocov3 (default without), dino, lejepa, mae or '
+        'simmim',
     )
     add_data_arguments(parser)
     add_run_arguments(parser)

@@ -1,4 +1,4 @@
-"""Digits by a rate that stays, then decays to zero (WSD, arXiv:2405.18392): many lengths of one run.
+"""Digits by a rate that stays, then decays to zero (WSD, arXiv:2405.18392).
 
     vit-plugin train configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits-wsd.py --work-dir wsd
     vit-plugin train configs/hybrid_vit/hybrid-vit-mini-p2_1xb16_digits-wsd.py \

@@ -368,6 +368,14 @@ RIGHT: dict[str, dict[str, Any]] = {
         warmup=0.3,
         center_momentum=0.9,
     ),
+    'LeJEPA': dict(
+        backbone=dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32),
+        neck=dict(type='NonLinearNeck', in_channels=32, hid_channels=16, out_channels=8),
+        head=dict(type='vit_plugin.LeJEPAHead'),
+        num_large=2,
+        data_preprocessor=None,
+    ),
+    'LeJEPAHead': dict(weight=0.05, num_slices=8, reach=3.0),
     'Digits': dict(
         split='val', val_fraction=0.2, seed=0, indices=4, test_mode=True, max_refetch=10
     ),

@@ -36,6 +36,8 @@ MODELS.import_later(
         'DistilledViTClsHead': 'vit_plugin.models.heads.distilled_head',
         'Distiller': 'vit_plugin.models.distillation.distiller',
         'GramDistillation': 'vit_plugin.models.distillation.losses',
+        'LeJEPA': 'vit_plugin.models.selfsup.lejepa',
+        'LeJEPAHead': 'vit_plugin.models.selfsup.lejepa',
         'LogitDistillation': 'vit_plugin.models.distillation.losses',
         'MapDistillation': 'vit_plugin.models.distillation.losses',
         'SimilarityDistillation': 'vit_plugin.models.distillation.losses',
