@@ -10,14 +10,14 @@ The same command continues what is not finished.
 import argparse
 from pathlib import Path
 
-from vit_plugin.apps.flags import KeyValue, add_cfg_options, add_flag, at_least, run_tool
+from vit_plugin.apps.flags import KeyValue, add_flags, at_least, run_tool
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description='Train configs over a grid of settings with several seeds, and compare.'
     )
-    parser.add_argument('config', nargs='+', help='config files to compare')
+    add_flags(parser, 'config', nargs='+', help='config files to compare')
     parser.add_argument(
         '--grid',
         nargs='+',
@@ -26,9 +26,9 @@ def make_parser() -> argparse.ArgumentParser:
         metavar='KEY=A,B,C',
         help='a setting and its values; several flags or pairs make all combinations',
     )
-    add_flag(parser, '--seeds', help='seeds of each combination; default: 3')
-    parser.add_argument(
-        '--work-dir', type=Path, help='folder; default: work_dirs/sweep_CONFIG, of the first config'
+    add_flags(parser, '--seeds', help='seeds of each combination; default: 3')
+    add_flags(
+        parser, '--work-dir', help='folder; default: work_dirs/sweep_CONFIG, of the first config'
     )
     parser.add_argument(
         '--metric', help='the metric to compare; default: the first that is recorded'
@@ -36,7 +36,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--jobs', type=at_least(1), default=1, help='how many to train at the same time; default: 1'
     )
-    add_cfg_options(parser)
+    add_flags(parser, '--cfg-options')
     return parser
 
 

@@ -57,6 +57,17 @@ def load_config(args: argparse.Namespace, checkpoint: Checkpoint | None = None) 
     return cfg
 
 
+def apply_training_flags(cfg: Config, args: argparse.Namespace) -> None:
+    """Apply ``--amp`` and ``--resume`` of a training to its config."""
+    if args.amp:
+        cfg.optim_wrapper.type = 'vit_plugin.AmpOptimWrapper'
+    if args.resume:
+        cfg.resume = True
+        if args.resume == 'auto':  # with both, MMEngine would resume from `load_from`
+            cfg.begin_from, args.resume = cfg.get('load_from') or cfg.get('begin_from'), None
+        cfg.load_from = args.resume
+
+
 def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runner.Runner:
     """Check the config with the data loaders that will be used, and build the runner.
 
