@@ -41,37 +41,24 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(args: argparse.Namespace) -> None:
-    from vit_plugin.apps.sweep import Sweep, as_markdown
+    from vit_plugin.apps import sweep
     from vit_plugin.files.complete import write_text
 
     grid = {key: value if isinstance(value, list) else [value] for key, value in args.grid.items()}
-    folder = args.work_dir or Path('work_dirs', f'sweep_{Path(args.config[0]).stem}')
-    sweep = Sweep(
-        args.config,
-        grid,
-        args.seeds,
-        folder,
-        args.cfg_options or {},
-        Path(__file__).with_name('train.py'),
-    )
-    sweep.check()
+    folder = Path(args.work_dir or f'work_dirs/sweep_{Path(args.config[0]).stem}')
+    runs, options = [*sweep.runs_of(args.config, grid, args.seeds, folder)], args.cfg_options or {}
+    sweep.check(runs, options, folder)
     try:
-        failed = sweep.train(args.jobs)
+        failed = sweep.train(runs, options, Path(__file__).with_name('train.py'), args.jobs)
     except KeyboardInterrupt:
         raise SystemExit('Interrupted: the same command continues.') from None
-    table = as_markdown(*sweep.results(args.metric))
+    table = sweep.table(runs, args.metric)
     write_text(folder / 'results.md', table)
     print(f'\n{table}\n{folder / "results.md"}')
     if failed:
-        raise SystemExit(
-            '\n'.join(
-                [
-                    f'\nError: {len(failed)} of {len(sweep.runs())} runs failed; the same command '
-                    'tries them again:',
-                    *(f'  {path}: {why}' for path, why in failed.items()),
-                ]
-            )
-        )
+        lines = [f'{len(failed)} of {len(runs)} runs failed; the same command tries them again:']
+        lines += [f'  {path}: {why}' for path, why in failed.items()]
+        raise SystemExit('\nError: ' + '\n'.join(lines))
 
 
 if __name__ == '__main__':
