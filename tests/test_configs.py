@@ -81,7 +81,7 @@ QUICK = (
 
 @pytest.fixture(autouse=True, scope='module')
 def metafiles_are_read_once() -> Iterator[None]:
-    """For each base from a framework, MMEngine reads all its metafiles, which takes half a second."""
+    """For each base of a framework, MMEngine reads all its metafiles, which takes 0.5 s."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mmengine.config.utils, 'load', functools.cache(mmengine.config.utils.load))
         yield

@@ -136,7 +136,7 @@ def main(args: argparse.Namespace) -> None:
     if for_a_hub and args.num_heads:
         raise ConfigError('--num-heads is for --to jax, which no hub has; leave it out.')
     if for_a_hub:
-        from vit_plugin.apps.hub.folder import publish
+        from vit_plugin.apps.hub.publishing import publish
 
         print(
             publish(

@@ -94,8 +94,8 @@ def predictor(model: Any, args: argparse.Namespace) -> Callable[[Sequence[Any]],
 
 
 def main(args: argparse.Namespace) -> None:
-    from vit_plugin.apps.outputs import output_of
     from vit_plugin.apps.predicting import predict_all
+    from vit_plugin.apps.prediction_files import output_of
     from vit_plugin.files.inputs import Reading
 
     outputs = [output_of(target, args.images, args.score_thr) for target in args.out]

@@ -170,7 +170,11 @@ def main(args: argparse.Namespace) -> None:
     import torch
 
     from vit_plugin.apps.planning.layouts import GIB, best, lay_out
-    from vit_plugin.apps.planning.step import build_classifier, compute_dtype, pretended_ranks
+    from vit_plugin.apps.planning.traced_step import (
+        build_classifier,
+        compute_dtype,
+        pretended_ranks,
+    )
     from vit_plugin.config import check_channels, read_config
     from vit_plugin.files.complete import check_target, write_text
 

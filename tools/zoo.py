@@ -44,7 +44,7 @@ def make_parser() -> argparse.ArgumentParser:
 def main(args: argparse.Namespace) -> None:
     from mmengine.config import Config
 
-    from vit_plugin.zoo.listing import config_of, licences, lines
+    from vit_plugin.zoo.catalogue import config_of, licences, lines
     from vit_plugin.zoo.names import names
 
     warnings.simplefilter('ignore')  # of timm, about tags

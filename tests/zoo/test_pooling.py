@@ -10,7 +10,7 @@ from mmengine.registry import MODELS
 from torch import nn
 
 from vit_plugin.models import load_weights
-from vit_plugin.zoo.listing import config_of
+from vit_plugin.zoo.catalogue import config_of
 
 KINDS = {
     'vit_base_patch16_sapiens2': ('cls_token', None),

@@ -28,7 +28,7 @@ from vit_plugin.config import LOADERS, apply_loader_defaults, check_config, read
 from vit_plugin.engine.checkpoints.hook import MARKER
 from vit_plugin.engine.console import quieten
 from vit_plugin.engine.distributed import init_distributed, report_of_rank
-from vit_plugin.engine.optimize import use_passes
+from vit_plugin.engine.optimize_hook import use_passes
 from vit_plugin.engine.runner import Runner
 from vit_plugin.errors import ConfigError, first_line, leave_out_multimodal
 from vit_plugin.files.complete import check_path

@@ -15,7 +15,7 @@ from mmengine.registry import MODELS, DefaultScope
 from timm.data import create_transform, resolve_data_config
 
 import vit_plugin
-from vit_plugin.apps.hub.folder import publish
+from vit_plugin.apps.hub.publishing import publish
 from vit_plugin.apps.load import load
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
