@@ -120,7 +120,7 @@ def test_the_config_wins_over_that_in_the_checkpoint(tmp_path, digits):
     with pytest.raises(ConfigError, match='arch with more blocks'):
         load(digits, str(tmp_path / 'other.py'), device='cpu')
     with pytest.raises(ConfigError, match='num_classes'):
-        load(digits, device='cpu', options={'model.head.num_clases': 3})
+        load(digits, device='cpu', cfg_options={'model.head.num_clases': 3})
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_name_of_timm_brings_arch_and_normalisation(tmp_path):
 def test_grey_models_get_grey_images(tmp_path, photo):
     options = dict(patch_embed=dict(in_channels=1), img_size=32)
     torch.save(VisionTransformer('Ti/16', **options).state_dict(), tmp_path / 'weights.pth')
-    model = load(tmp_path / 'weights.pth', arch='Ti/16', device='cpu', options=options)
+    model = load(tmp_path / 'weights.pth', arch='Ti/16', device='cpu', cfg_options=options)
     assert isinstance(model.model, Classifier)
     seen = model.prepare(photo)
     assert seen.inputs.shape == (1, 1, 32, 48)
@@ -244,7 +244,7 @@ def test_pre_logits_are_part_of_the_classifier(tmp_path, photo):
         save(theirs, tmp_path / 'theirs.safetensors'),
         arch='Ti/16',
         device='cpu',
-        options=dict(img_size=32),
+        cfg_options=dict(img_size=32),
     )
     seen = ours.prepare(photo)
     assert seen.inputs.shape == (1, 3, 32, 48)
@@ -262,7 +262,7 @@ def test_only_a_trained_classifier_with_known_names_is_one(tmp_path):
             save(model, tmp_path / 'w.safetensors'),
             arch='Ti/16',
             device='cpu',
-            options=dict(img_size=32),
+            cfg_options=dict(img_size=32),
         )
         assert isinstance(found.model, Classifier)
         assert found.classes == []

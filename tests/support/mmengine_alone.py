@@ -81,7 +81,8 @@ def tasks(folder: Path) -> dict[str, float]:
         passes.restore(model)
         weights, _, _ = weights_as(recognize(model.state_dict()), 'timm', heads=2)
         save_file(weights, folder / 'timm.safetensors')
-        command('convert', folder / 'timm.safetensors', folder / 'ours.pth', '--to', 'vit_plugin')
+        ours = folder / 'ours.pth'
+        command('convert', folder / 'timm.safetensors', '--out', ours, '--to', 'vit_plugin')
         for name in ('timm.safetensors', 'ours.pth'):
             again = vit_plugin.create_model(ARCH, 3, folder / name, img_size=32).eval()
             found[name] = deploy(again)(IMAGES) - logits
@@ -90,7 +91,7 @@ def tasks(folder: Path) -> dict[str, float]:
             found[suffix] = torch.tensor(export(deployed, folder / f'model{suffix}', (32, 32)))
     command('zoo', 'vit_tiny*')
     once = ['--img-size', '32', '--batch-size', '1', '--rounds', '1']
-    command('benchmark', '--models', 'Ti/16', '--peers', 'timm', *once)
+    command('benchmark', '--arch', 'Ti/16', '--peers', 'timm', *once)
     named = vit_plugin.create_model('timm://vit_tiny_patch16_224', 0, img_size=32)
     found['zoo'] = torch.tensor(named(IMAGES).shape[1] - 192.0)
     return {name: value.abs().max().item() for name, value in found.items()}

@@ -1,5 +1,3 @@
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
@@ -12,7 +10,10 @@ from vit_plugin.weights.reading.files import read_checkpoint
 
 @pytest.fixture
 def convert(run_tool):
-    return partial(run_tool, 'convert_weights')
+    def run(checkpoint, out, *arguments):
+        return run_tool('convert_weights', checkpoint, '--out', out, *arguments)
+
+    return run
 
 
 @pytest.fixture(scope='module', params=['vit_token_prelogits', 'hybrid_two_stages'])

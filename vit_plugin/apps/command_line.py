@@ -28,7 +28,7 @@ from vit_plugin.config import LOADERS, apply_loader_defaults, check_config, read
 from vit_plugin.engine.checkpoints.hook import MARKER
 from vit_plugin.engine.console import quieten
 from vit_plugin.engine.distributed import init_distributed, report_of_rank
-from vit_plugin.engine.optimize import use_passes
+from vit_plugin.engine.optimize_hook import use_passes
 from vit_plugin.engine.runner import Runner
 from vit_plugin.errors import ConfigError, first_line, leave_out_multimodal
 from vit_plugin.files.complete import check_path
@@ -55,6 +55,17 @@ def load_config(args: argparse.Namespace, saved: SavedModel | None = None) -> Co
     apply_loader_defaults(cfg, args.no_pin_memory)
     cfg.verbose = args.verbose or cfg.get('verbose', False)
     return cfg
+
+
+def apply_training_flags(cfg: Config, args: argparse.Namespace) -> None:
+    """Apply ``--amp`` and ``--resume`` of a training to its config."""
+    if args.amp:
+        cfg.optim_wrapper.type = 'vit_plugin.AmpOptimWrapper'
+    if args.resume:
+        cfg.resume = True
+        if args.resume == 'auto':  # with both, MMEngine would resume from `load_from`
+            cfg.begin_from, args.resume = cfg.get('load_from') or cfg.get('begin_from'), None
+        cfg.load_from = args.resume
 
 
 def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runner.Runner:

@@ -44,7 +44,7 @@ def load(
     config: str | None = None,
     arch: str | None = None,
     device: str | None = None,
-    options: Mapping[str, Any] | None = None,
+    cfg_options: Mapping[str, Any] | None = None,
     classify: bool = True,
 ) -> TrainedModel:
     """Read a trained model. ``vit_plugin.load(checkpoint)('photo.jpg')`` is its prediction.
@@ -60,8 +60,8 @@ def load(
         config: the config of the checkpoint. Default: that in the checkpoint.
         arch: the arch of weights without a config, such as ``'B/16'``.
         device: default: a GPU if there is one.
-        options: settings to change in the config, by their dotted names, or further arguments of
-            the backbone of ``arch``.
+        cfg_options: settings to change in the config, by their dotted names, or further arguments
+            of the backbone of ``arch``.
         classify: whether the neck and head are asked too. Otherwise weights of the backbone are
             enough.
 
@@ -78,10 +78,10 @@ def load(
     arch = arch or (checkpoint if checkpoint.startswith(TIMM) and not config else None)
     with in_scope(None), reading_safely():
         if arch:
-            trained = from_arch(arch, checkpoint, options, classify)
+            trained = from_arch(arch, checkpoint, cfg_options, classify)
         else:
             trained = from_config(
-                open_model(checkpoint, config, options), only_backbone=not classify
+                open_model(checkpoint, config, cfg_options), only_backbone=not classify
             )
     trained.model.to(device)
     return trained

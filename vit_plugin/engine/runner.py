@@ -36,9 +36,9 @@ from .distributed import dist_settings, from_rank_0, init_distributed, naming_lo
 from .exact.loops import resumable
 from .exact.randomness import SeedHook
 from .faults.preemption import PreemptionHook
-from .faults.unreadable import UnreadableHook
+from .faults.unreadable_hook import UnreadableHook
 from .float8 import float8_of
-from .lora import Lora, adapt, lora_of
+from .lora_adapters import Lora, adapt, lora_of
 from .optim.schedules import continued, scaled
 from .same_ranks import check_same, facts_of_config, facts_of_data
 from .sharding import Sharding, begin_sharded, check_steps, is_sharded, sharding_of, unwrapped
@@ -62,7 +62,7 @@ class Runner(mmengine.runner.Runner):
       interrupted: random numbers are functions of the position, see :mod:`vit_plugin.data.seeded`
       and :class:`~vit_plugin.engine.SeedHook`.
     - ``lora=dict(...)`` trains adapters in place of the backbone, see
-      :class:`~vit_plugin.engine.lora.Lora`.
+      :class:`~vit_plugin.engine.lora_adapters.Lora`.
     - ``sharding=dict(...)`` shards the model over the processes, see
       :class:`~vit_plugin.engine.sharding.Sharding`.
     - An image that cannot be read ends no training, validation or test, see

@@ -15,7 +15,7 @@ from .attention_distance import attention_distances, draw_attention_distances
 from .attention_maps import attention_rollout, class_attention
 from .class_activation import class_activation
 from .features import draw_feature_colors, feature_colors, patch_features
-from .positions import draw_position_similarity, position_similarity
+from .position_similarity import draw_position_similarity, position_similarity
 from .style import draw_over
 
 # Attention of this many times the even share is drawn bright, so that even attention looks dark and

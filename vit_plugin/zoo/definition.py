@@ -12,7 +12,7 @@ from vit_plugin.errors import ConfigError
 
 from .blocks import encoder_of
 from .names import find
-from .numerics import differences, norm_of
+from .norms import differences, norm_of
 from .pooling import pooling_of
 from .positions import positions_of
 from .stems import stem_of

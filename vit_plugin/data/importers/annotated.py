@@ -14,7 +14,7 @@ from .findings import Findings
 from .instances import check_instances, with_right_size
 from .labelme import is_labelme, read_labelme
 from .listing import Listing, check_classes, divide
-from .photos import Photo, Reading, Tree, note_unused, read_sizes
+from .photos import Annotations, Photo, Tree, note_unused, read_sizes
 from .voc import read_voc, voc_root
 from .yolo import find_names, find_settings, label_files, read_yolo
 
@@ -23,7 +23,7 @@ class Form(NamedTuple):
     """A form of annotations, and how it is read."""
 
     name: str
-    read: Callable[[Tree, Any, Findings], Reading]
+    read: Callable[[Tree, Any, Findings], Annotations]
     files: dict[Path, Any]  # that were recognised, with what is in them
 
 

@@ -9,7 +9,7 @@ from vit_plugin.errors import ConfigError, first_line
 
 from .findings import Findings
 from .instances import Instance, box_around
-from .photos import Photo, Reading, Tree, stated_size
+from .photos import Annotations, Photo, Tree, stated_size
 from .splits import Split, split_in
 
 
@@ -23,7 +23,7 @@ def is_coco(content: Any) -> bool:
     return isinstance(first, Mapping) and bool(first) and not others & first.keys()
 
 
-def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Reading:
+def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Annotations:
     """The photographs that some files of COCO list, and the names of their categories.
 
     Categories are told apart by their names: two of one name are one class, and one without an
@@ -59,7 +59,7 @@ def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Read
         for file in by_split.values()
         for category in files[file]['categories']
     ]
-    return Reading(photos, list(dict.fromkeys(names)))
+    return Annotations(photos, list(dict.fromkeys(names)))
 
 
 def _photos(

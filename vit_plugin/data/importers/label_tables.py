@@ -31,7 +31,7 @@ SEPARATORS = re.compile(r'\s*[|;,]\s*')
 SAMPLE = 'submission'  # in the name of a table of Kaggle whose labels are made up
 TRIED = 20  # rows in which a column is tried for names of images
 
-Row = Mapping[str, str]
+LabelRow = Mapping[str, str]
 
 
 def read_tables(tree: Tree, findings: Findings) -> tuple[list[Photo], bool, list[Path]]:
@@ -79,7 +79,7 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[Photo], bool, list
     return sorted(photos.values(), key=lambda photo: (photo.labels, photo.path)), several, tables
 
 
-def _rows(file: Path) -> list[Row]:
+def _rows(file: Path) -> list[LabelRow]:
     text = read_text(file)
     try:
         dialect: type[csv.Dialect] = csv.Sniffer().sniff(text[:4096], ',;\t')
@@ -96,7 +96,7 @@ def _rows(file: Path) -> list[Row]:
     ]
 
 
-def _file_column(tree: Tree, file: Path, rows: Sequence[Row]) -> str | None:
+def _file_column(tree: Tree, file: Path, rows: Sequence[LabelRow]) -> str | None:
     """The column with names of images: most of its first rows are found."""
     tried = rows[:TRIED]
     columns = sorted(rows[0] if rows else (), key=lambda name: name.casefold() not in FILES)
@@ -107,7 +107,7 @@ def _file_column(tree: Tree, file: Path, rows: Sequence[Row]) -> str | None:
     return None
 
 
-def _label_columns(file: Path, rows: Sequence[Row], column: str) -> tuple[list[str], bool]:
+def _label_columns(file: Path, rows: Sequence[LabelRow], column: str) -> tuple[list[str], bool]:
     """The columns of labels, and whether each is one class with 0 and 1."""
     others: list[str] = [
         name for name in rows[0] if name != column and name.casefold() not in PARTS
@@ -127,7 +127,7 @@ def _label_columns(file: Path, rows: Sequence[Row], column: str) -> tuple[list[s
     )
 
 
-def _names(row: Row, labels: Sequence[str], one_hot: bool) -> list[str]:
+def _names(row: LabelRow, labels: Sequence[str], one_hot: bool) -> list[str]:
     if one_hot:
         return [name for name in labels if float(row[name]) == 1]
     return [name for name in SEPARATORS.split(row[labels[0]]) if name]

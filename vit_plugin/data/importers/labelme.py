@@ -10,7 +10,7 @@ from vit_plugin.errors import ConfigError, first_line
 
 from .findings import Findings
 from .instances import Instance
-from .photos import Photo, Reading, Tree, stated_size
+from .photos import Annotations, Photo, Tree, stated_size
 
 CORNERS = 32  # of the outline of a circle
 
@@ -20,7 +20,7 @@ def is_labelme(content: Any) -> bool:
     return isinstance(content, Mapping) and isinstance(content.get('shapes'), list)
 
 
-def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Reading:
+def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Annotations:
     """The photographs of LabelMe files. Shapes with the same label and ``group_id`` are one object.
 
     Raises:
@@ -64,7 +64,7 @@ def read_labelme(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> R
                 origin=str(file),
             )
         )
-    return Reading(photos)
+    return Annotations(photos)
 
 
 def _outline(shape: Mapping[str, Any]) -> list[float] | None:

@@ -45,7 +45,7 @@ class Photo:
     origin: str = ''
 
 
-class Reading(NamedTuple):
+class Annotations(NamedTuple):
     """Result of a reader."""
 
     photos: list[Photo]

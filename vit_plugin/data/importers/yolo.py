@@ -12,7 +12,7 @@ from vit_plugin.files.text import read_lines, read_text
 
 from .findings import Findings
 from .instances import Instance
-from .photos import Photo, Reading, Tree, read_sizes
+from .photos import Annotations, Photo, Tree, read_sizes
 from .splits import SPLITS, Split, split_of
 
 NAMES = (
@@ -78,7 +78,7 @@ def label_files(tree: Tree) -> dict[Path, Path]:
     return found
 
 
-def read_yolo(tree: Tree, labels: dict[Path, Path], findings: Findings) -> Reading:
+def read_yolo(tree: Tree, labels: dict[Path, Path], findings: Findings) -> Annotations:
     """The photographs and class names of a YOLO folder. Those without a label file have no objects.
 
     Raises:
@@ -123,7 +123,7 @@ def read_yolo(tree: Tree, labels: dict[Path, Path], findings: Findings) -> Readi
         and file.name not in NAMES
     ]
     findings.note_all('files of labels left out, without an image of their name', orphans)
-    return Reading(photos, named[1], [named[0], *orphans, *(place for place, _ in places)])
+    return Annotations(photos, named[1], [named[0], *orphans, *(place for place, _ in places)])
 
 
 def _instance(

@@ -28,7 +28,7 @@ from vit_plugin.visualization.sheets import draw_sheet
 from vit_plugin.visualization.style import save_figure
 
 from .outcomes import Outcomes, kind_of
-from .pictures import log_image
+from .pictures_hook import log_image
 from .sharding import unwrapped
 from .validation_record import ValidationRecord
 

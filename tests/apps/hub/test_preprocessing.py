@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from vit_plugin.apps.hub.pixels import data_config_of, processor_of
+from vit_plugin.apps.hub.preprocessing import data_config_of, processor_of
 from vit_plugin.apps.load import load
 from vit_plugin.errors import ConfigError
 from vit_plugin.zoo import pixels as zoo

@@ -15,7 +15,7 @@ from mmengine.registry import MODELS, DefaultScope
 from timm.data import create_transform, resolve_data_config
 
 import vit_plugin
-from vit_plugin.apps.hub.folder import publish
+from vit_plugin.apps.hub.publishing import publish
 from vit_plugin.apps.load import load
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
@@ -194,10 +194,10 @@ def test_to_a_hub_and_back(saved, hub):
 def test_weights_of_a_folder_in_a_file(saved, tmp_path):
     folder, file = tmp_path / 'folder', tmp_path / 'weights.pth'
     publish(str(saved()), str(folder))
-    tool = runpy.run_path('tools/convert_weights.py')
+    tool, call = runpy.run_path('tools/convert_weights.py'), [str(folder), '--out', str(file)]
     with pytest.raises(ConfigError, match='has the names of another library; the commands take'):
-        tool['main'](tool['make_parser']().parse_args([str(folder), str(file)]))
-    tool['main'](tool['make_parser']().parse_args([str(folder), str(file), '--to', 'vit_plugin']))
+        tool['main'](tool['make_parser']().parse_args(call))
+    tool['main'](tool['make_parser']().parse_args([*call, '--to', 'vit_plugin']))
     assert load_weights(VisionTransformer(ARCH, 32), file).format == 'vit_plugin'
 
 

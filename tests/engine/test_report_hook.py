@@ -107,7 +107,7 @@ def test_a_picture_that_fails_ends_no_training(tmp_path, monkeypatch):
         raise MissingExtraError('Drawing needs supervision.')
 
     monkeypatch.setattr(ClassOutcomes, 'add', fail)
-    monkeypatch.setattr('vit_plugin.engine.report.data_figures', lack)
+    monkeypatch.setattr('vit_plugin.engine.report_hook.data_figures', lack)
     reported(tmp_path).train()
     text = next(tmp_path.rglob('*.log')).read_text()
     assert 'INFO - Drawing needs supervision. The run goes on without images to train on.' in text

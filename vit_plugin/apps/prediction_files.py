@@ -20,7 +20,7 @@ from vit_plugin.files.targets import check_apart, targets_of
 from .drawing import draw
 from .predictions import Prediction
 
-Row = Mapping[str, Any]
+PredictionRow = Mapping[str, Any]
 
 
 class Output(Protocol):
@@ -68,8 +68,8 @@ class Table:
             self._file.close()
 
     def add(self, frame: Frame, prediction: Prediction) -> str:
-        number: Row = dict(frame=frame.number) if frame.source.is_video else {}
-        rows: list[Row] = [{**number, **row} for row in prediction.rows(self.score_thr)]
+        number: PredictionRow = dict(frame=frame.number) if frame.source.is_video else {}
+        rows: list[PredictionRow] = [{**number, **row} for row in prediction.rows(self.score_thr)]
         first = self._file is None
         start = self.opening(prediction) if first else ''
         self._write(start + self.entry(frame, rows, first) + self.end)
@@ -79,7 +79,7 @@ class Table:
         """Text before the first image."""
         return self.start
 
-    def entry(self, frame: Frame, rows: list[Row], first: bool) -> str:
+    def entry(self, frame: Frame, rows: list[PredictionRow], first: bool) -> str:
         """The text of an image."""
         raise NotImplementedError
 
@@ -114,7 +114,7 @@ class JsonTable(Table):
             self.end = '}\n'  # without images there is no list to end
         super().__exit__(*error)
 
-    def entry(self, frame: Frame, rows: list[Row], first: bool) -> str:
+    def entry(self, frame: Frame, rows: list[PredictionRow], first: bool) -> str:
         source, has_rows = self._open
         texts = ',\n    '.join(json.dumps(row, ensure_ascii=False) for row in rows)
         self._open = frame.source, bool(rows) or (has_rows and source == frame.source)
@@ -127,7 +127,7 @@ class JsonTable(Table):
 class JsonLines(Table):
     """A line with an object for each image or frame: its name, its number, and what was found."""
 
-    def entry(self, frame: Frame, rows: list[Row], first: bool) -> str:
+    def entry(self, frame: Frame, rows: list[PredictionRow], first: bool) -> str:
         number = dict(frame=frame.number) if frame.source.is_video else {}
         found = [{name: value for name, value in row.items() if name != 'frame'} for row in rows]
         line = dict(image=frame.source.name, **number, found=found)
@@ -141,10 +141,10 @@ class CsvTable(Table):
         self.columns = ['image', *['frame'] * self.has_videos, *prediction.columns]
         return self._lines([dict(zip(self.columns, self.columns, strict=True))])
 
-    def entry(self, frame: Frame, rows: list[Row], first: bool) -> str:
+    def entry(self, frame: Frame, rows: list[PredictionRow], first: bool) -> str:
         return self._lines([{'image': frame.source.name, **row} for row in rows])
 
-    def _lines(self, rows: Sequence[Row]) -> str:
+    def _lines(self, rows: Sequence[PredictionRow]) -> str:
         text = io.StringIO()
         csv.DictWriter(text, self.columns, lineterminator='\n').writerows(rows)
         return text.getvalue()

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vit_plugin.apps.deployed import normalisation_of
-from vit_plugin.apps.pipeline_steps import Step, steps_of, takes_rgb
+from vit_plugin.apps.pipeline_steps import PipelineStep, steps_of, takes_rgb
 from vit_plugin.apps.trained_model import TrainedModel
 from vit_plugin.errors import ConfigError
 from vit_plugin.zoo.pixels import INTERPOLATIONS
@@ -33,7 +33,7 @@ def data_config_of(trained: TrainedModel) -> dict[str, Any]:
     return dict(input_size=[channels, *scale.pop('size')], **scale, **given)
 
 
-def _scale(steps: list[Step], native: tuple[int, int]) -> dict[str, Any]:
+def _scale(steps: list[PipelineStep], native: tuple[int, int]) -> dict[str, Any]:
     """Size (H, W), ``interpolation``, ``crop_pct`` and ``crop_mode`` of a resize and a crop."""
     resize, *others = steps or [dict(resize=['exact', *native[::-1]], interpolation='bilinear')]
     crop = others[0].get('crop') if others else None

@@ -5,7 +5,7 @@ import torch
 from mmengine.config import Config
 
 from vit_plugin.models import VisionTransformer
-from vit_plugin.zoo.listing import config_of, licences, lines, pixels_of
+from vit_plugin.zoo.catalogue import config_of, licences, lines, pixels_of
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from mmengine.runner import Runner
 from torch import nn
 
 from vit_plugin.engine import OptimizeHook
-from vit_plugin.engine.optimize import use_passes
+from vit_plugin.engine.optimize_hook import use_passes
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.layers import StdConv2d
 from vit_plugin.passes import onednn, processor

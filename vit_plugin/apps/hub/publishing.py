@@ -24,7 +24,7 @@ from vit_plugin.weights.hub import CONFIG, ENTRY, WEIGHTS
 
 from .card import Card
 from .libraries import LIBRARIES, TOLERANCE, Library, difference
-from .pixels import data_config_of, processor_of
+from .preprocessing import data_config_of, processor_of
 
 HUB = 'hf://'
 OURS = 'vit_plugin'  # the format of models that no other library has

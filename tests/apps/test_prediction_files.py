@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
-from vit_plugin.apps.outputs import output_of
+from vit_plugin.apps.prediction_files import output_of
 from vit_plugin.apps.predictions import Prediction
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.inputs import Frame, Input

@@ -67,7 +67,7 @@ def pretended_ranks(number: int, rank: int = 0) -> Iterator[None]:
         getattr(debug, '_clear_sharding_prop_cache', lambda: None)()
 
 
-class Step:
+class TracedStep:
     """A training step of one rank, on fake tensors.
 
     Args:

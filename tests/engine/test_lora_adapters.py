@@ -7,7 +7,7 @@ from campaigns.tiny_run import MODEL, build, differences, final_checkpoint, tiny
 from mmengine.registry import MODELS, DefaultScope
 from torch import nn
 
-from vit_plugin.engine.lora import Lora
+from vit_plugin.engine.lora_adapters import Lora
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, ViTAdapter
 from vit_plugin.models.loading import load_trained
