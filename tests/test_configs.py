@@ -372,7 +372,7 @@ def shrink(cfg: Config) -> None:
             **(dict(frozen_stages=12) if 'frozen_stages' in backbone else {}),
         )
     if backbone.type == 'vit_plugin.TimmBackbone':  # with the tag of weights that are not here
-        backbone.update(name=backbone.name.partition('.')[0], init_cfg=None)
+        backbone.update(model_name=backbone.model_name.partition('.')[0], init_cfg=None)
     if backbone.type not in VITS:
         return
     blocks = max(2, len(backbone.get('out_indices', ())))

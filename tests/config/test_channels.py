@@ -94,7 +94,10 @@ def test_pooling_of_a_map_needs_no_number(tiny):
 @pytest.mark.parametrize(
     ('backbone', 'channels'),
     [
-        (dict(type='vit_plugin.TimmBackbone', name='resnet18', out_indices=(3, 4)), (256, 512)),
+        (
+            dict(type='vit_plugin.TimmBackbone', model_name='resnet18', out_indices=(3, 4)),
+            (256, 512),
+        ),
         (dict(type='vit_plugin.MMVisionTransformer', arch='b', out_type='featmap'), (768,)),
         (
             dict(

@@ -140,7 +140,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         arch=SIZES, img_size=32, patch_size=8, frozen_stages=1, stop_grad_conv1=True, norm_eval=True
     ),
     'TimmBackbone': dict(
-        name='test_vit',
+        model_name='test_vit',
         out_indices=(0, 1),
         out_type='featmap',
         img_size=64,
