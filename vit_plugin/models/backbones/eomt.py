@@ -35,6 +35,7 @@ class EoMT(VisionTransformer):
     """
 
     one_patch_size = True  # which the masks have a fraction of
+    channels = ()  # classes and masks are no features
 
     def __init__(
         self,

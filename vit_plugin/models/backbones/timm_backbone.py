@@ -4,16 +4,15 @@ import logging
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import timm
 from mmengine.logging import print_log
 from pydantic import Field
 from timm.models import group_parameters
 from torch import Tensor, nn
 
 from vit_plugin.arguments.fields import Indices, InitConfig, PositiveInt, Rate, Size
-from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.report import Report, some
 from vit_plugin.weights.sources import open_weights
@@ -21,16 +20,9 @@ from vit_plugin.weights.sources import open_weights
 from ..layers.map_sizes import other_sizes
 from ..loading.adapt import adapt_channels
 from ..loading.module import LoadableModule
+from .timm_model import build_timm, norms_maps
 
 FrozenStages = Annotated[int, Field(ge=-1)] | Literal['all']
-# Options with which models of timm take images of any size. Most take neither.
-ANY_SIZE: tuple[dict[str, Any], ...] = (
-    dict(dynamic_img_size=True, dynamic_img_pad=True),
-    dict(dynamic_img_size=True),
-    {},
-)
-# timm's files whose models have no norm for feature maps, and do not take `norm=True`.
-WITHOUT_NORM = ('hiera', 'hieradet_sam2')
 
 
 @MODELS.register_module()
@@ -100,7 +92,7 @@ class TimmBackbone(LoadableModule):
         infos = self.model.feature_info
         self.infos = list(infos if isinstance(infos, list) else infos.get_dicts())
         self.indices = self._check_out_indices(out_indices)
-        self.norm = type(self.model).__module__.rpartition('.')[2] not in WITHOUT_NORM
+        self.norm = norms_maps(self.model)
         self.channels, self.strides = (
             tuple(self.infos[i][key] for i in self.indices) for key in ('num_chs', 'reduction')
         )
@@ -286,36 +278,6 @@ class TimmBackbone(LoadableModule):
                 f'TimmBackbone: timm cannot recompute the activations of {self.model_name}; set '
                 'with_cp=False.'
             ) from error
-
-
-def build_timm(name: str, **options: Any) -> nn.Module:
-    """Build timm's model with random weights, for images of any size if it takes them.
-
-    Raises:
-        ConfigError: if timm has no such model, or if it returns no feature maps or does not take an
-            option.
-    """
-    error: Exception | None = None
-    for more in ANY_SIZE:
-        try:
-            model = timm.create_model(name, **options, **more)
-        except TypeError as problem:  # of an option that the model does not take
-            error = problem
-            continue
-        except RuntimeError as problem:  # of an unknown name or tag
-            raise ConfigError(
-                f'TimmBackbone: model_name={name!r}: {first_line(problem)}; timm '
-                f'{timm.__version__} lists its names with timm.list_models().'
-            ) from problem
-        if not hasattr(model, 'forward_intermediates'):
-            raise ConfigError(
-                f'TimmBackbone: {name} of timm {timm.__version__} does not return feature maps '
-                '(forward_intermediates); take another model.'
-            )
-        return model
-    raise ConfigError(
-        f'TimmBackbone: {name} does not take one of {", ".join(options)} ({error}); leave it out.'
-    )
 
 
 def _with_channels(value: Tensor, target: Tensor) -> Tensor:

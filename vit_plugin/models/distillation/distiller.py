@@ -64,7 +64,7 @@ class Distiller(ImageClassifier):
             kwargs['data_preprocessor'] = MODELS.build({**default, **pixels})
         with as_config_error('Distiller'):
             super().__init__(backbone, **kwargs)
-        if not isinstance(self.backbone, Backbone):
+        if not isinstance(self.backbone, Backbone) or not self.backbone.channels:
             raise ConfigError(
                 f'Distiller: the backbone {type(self.backbone).__name__} does not tell its '
                 'channels; take a vit_plugin.VisionTransformer, or of another model a '
