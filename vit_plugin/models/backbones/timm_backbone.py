@@ -4,14 +4,20 @@ import logging
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from mmengine.logging import print_log
-from pydantic import Field
 from timm.models import group_parameters
 from torch import Tensor, nn
 
-from vit_plugin.arguments.fields import Indices, InitConfig, PositiveInt, Rate, Size
+from vit_plugin.arguments.fields import (
+    FrozenStages,
+    Indices,
+    InitConfig,
+    PositiveInt,
+    Rate,
+    Size,
+)
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.report import Report, some
@@ -21,8 +27,6 @@ from ..layers.map_sizes import other_sizes
 from ..loading.adapt import adapt_channels
 from ..loading.module import LoadableModule
 from .timm_model import build_timm, norms_maps
-
-FrozenStages = Annotated[int, Field(ge=-1)] | Literal['all']
 
 
 @MODELS.register_module()

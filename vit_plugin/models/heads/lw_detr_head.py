@@ -21,6 +21,7 @@ from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
 
 from ..layers.block_cfg import Grid
+from ..layers.query_boxes import moved, position_boxes
 from ..layers.query_decoder import DecoderCfg, DecoderLayer
 
 with needed_by('LWDETRHead'):
@@ -174,7 +175,7 @@ class LWDETRHead(DETRHead):
             )
         memory = torch.cat([level.flatten(2).mT for level in x], dim=1)
         anchors, padding, ratios = (
-            part.expand(memory.shape[0], -1, *part.shape[2:]) for part in self._geometry(x, sizes)
+            part.expand(memory.shape[0], -1, *part.shape[2:]) for part in position_boxes(x, sizes)
         )
         valid = (((anchors > 0.01) & (anchors < 0.99)).all(-1) & ~padding)[..., None]
         number = self.num_queries if self.training else self.test_cfg['num_queries']
@@ -192,7 +193,7 @@ class LWDETRHead(DETRHead):
             table.weight.unflatten(0, (self.num_groups, -1))[:num_groups, :number].flatten(0, 1)
             for table in (self.content, self.reference)
         )
-        references = _moved(proposals.detach(), shifts)
+        references = moved(proposals.detach(), shifts)
         on_maps = references[:, :, None] * ratios.repeat(1, 1, 2)[:, None]  # (B, Q, levels, 4)
         position = self.position(
             coordinate_to_encoding(on_maps[:, :, 0], self.embed_dims // 2).to(memory)
@@ -205,7 +206,7 @@ class LWDETRHead(DETRHead):
         hidden = torch.stack(outs)
         return (
             self.fc_cls(hidden),
-            _moved(references, self.fc_reg(hidden)),
+            moved(references, self.fc_reg(hidden)),
             proposal_logits,
             proposals,
         )
@@ -252,42 +253,7 @@ class LWDETRHead(DETRHead):
             part.gather(1, best.expand(-1, -1, part.shape[-1]))
             for part in (features, anchors, logits)
         )
-        return logits, _moved(anchors, self.proposal_reg[group](features))
-
-    def _geometry(
-        self, x: Sequence[Tensor], sizes: tuple[Tensor, Grid] | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The box and padding flag of each position, and the part of each map that is the image.
-
-        Returns:
-            Boxes (B, N, 4), which are (x, y, w, h) as fractions of the image; padding (B, N);
-            widths and heights (B, levels, 2) of the image over those of the map.
-        """
-        boxes, paddings, ratios = [], [], []
-        for k, level in enumerate(x):
-            rows, columns = level.shape[-2:]
-            dtype = torch.promote_types(level.dtype, torch.float32)
-            if sizes is None:
-                end = level.new_tensor([[columns, rows]], dtype=dtype)
-            else:  # the columns and rows with pixels of the image, at least in part
-                (height, width), (outer_height, outer_width) = sizes[0].unbind(1), sizes[1]
-                end = torch.stack(
-                    (-(-width * columns // outer_width), -(-height * rows // outer_height)), 1
-                ).to(dtype)
-            end = end[:, None]  # (B, 1, 2)
-            at = torch.stack(
-                torch.meshgrid(
-                    torch.arange(columns, device=level.device),
-                    torch.arange(rows, device=level.device),
-                    indexing='xy',
-                ),
-                dim=-1,
-            ).flatten(0, 1)  # (N, 2)
-            centres = (at + 0.5) / end
-            boxes.append(torch.cat((centres, torch.full_like(centres, 0.05 * 2**k)), dim=-1))
-            paddings.append((at >= end).any(-1))
-            ratios.append(torch.stack((end[..., 0] / columns, end[..., 1] / rows), dim=-1))
-        return torch.cat(boxes, 1), torch.cat(paddings, 1), torch.cat(ratios, 1)
+        return logits, moved(anchors, self.proposal_reg[group](features))
 
 
 def _test_cfg(
@@ -316,11 +282,3 @@ def _sizes(metas: Sequence[dict], like: Tensor) -> tuple[Tensor, Grid]:
     """Heights and widths of images (B, 2), and those of the batch that they are padded to."""
     inner = torch.tensor([meta['img_shape'][:2] for meta in metas], device=like.device)
     return inner, tuple(metas[0]['batch_input_shape'][:2])
-
-
-def _moved(boxes: Tensor, deltas: Tensor) -> Tensor:
-    """Boxes (..., 4), moved by fractions of their sides, which are scaled by exponentials."""
-    return torch.cat(
-        (boxes[..., :2] + deltas[..., :2] * boxes[..., 2:], boxes[..., 2:] * deltas[..., 2:].exp()),
-        -1,
-    )
