@@ -69,10 +69,10 @@ NO_GRAPH = {
 # Of dense recipes those that are built and stepped every time, one of each kind; the others
 # nightly.
 QUICK = (
-    'faster-rcnn_hybrid',
+    'mask-rcnn_hybrid',
     'retinanet_hybrid-vit-d4',
     'vitdet_mask-rcnn_vit-base',
-    'hybrid-vit-base-r50-p16_linear',
+    'vit-base-p16_linear',
 )
 
 

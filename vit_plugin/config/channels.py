@@ -1,5 +1,6 @@
 """The outputs of a backbone and of its neck, compared with what takes them."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ COARSEST = 64  # larger strides depend on the size of the image, since small map
 NUMBER = {'backbone': 'out_indices', 'neck': 'num_outs'}  # what decides how many outputs there are
 
 
-class Outputs(NamedTuple):
+class MetaOutputs(NamedTuple):
     """The outputs of a part for a square image, on the meta device.
 
     Attributes:
@@ -45,19 +46,21 @@ class Outputs(NamedTuple):
         return [int(stride) if stride.is_integer() else stride for stride in strides]
 
     @classmethod
-    def of(cls, backbone: Any) -> 'Outputs':
+    def of(cls, backbone: Any) -> 'MetaOutputs':
         """Those of a backbone, by the channels and strides that it states."""
         kind, features = getattr(backbone, 'out_type', 'featmap'), []
-        pixels = SIDE * max(backbone.strides)
+        pixels = SIDE * math.lcm(*backbone.strides)
         for channels, stride in zip(backbone.channels, backbone.strides, strict=False):
             side = pixels // stride
-            shape = (1, channels, side, side) if kind in MAPS else (1, channels)
-            if kind == 'raw':
+            shape: tuple[int, ...] = (1, channels)
+            if kind in MAPS:
+                shape = (1, channels, side, side)
+            elif kind == 'raw':
                 shape = (1, backbone.num_prefix_tokens + side, channels)
             features.append(torch.empty(shape, device='meta'))
         return cls('backbone', tuple(features), pixels)
 
-    def through(self, neck: Mapping) -> 'Outputs | None':
+    def through(self, neck: Mapping) -> 'MetaOutputs | None':
         """Those of a neck, or None if it does not take features alone."""
         try:
             with torch.device('meta'), torch.no_grad():
@@ -68,7 +71,7 @@ class Outputs(NamedTuple):
             return None
         found = (found,) if isinstance(found, Tensor) else tuple(found)
         known = all(isinstance(x, Tensor) and x.ndim > 1 for x in found)
-        return Outputs('neck', found, self.pixels) if known else None
+        return MetaOutputs('neck', found, self.pixels) if known else None
 
 
 def check_channels(model: Mapping) -> None:
@@ -88,7 +91,7 @@ def check_channels(model: Mapping) -> None:
         built = MODELS.build(_untrained(backbone))
     if not isinstance(built, TellsOutputs):
         return
-    outputs: Outputs | None = Outputs.of(built)
+    outputs: MetaOutputs | None = MetaOutputs.of(built)
     for field, neck in _parts(model, 'neck'):
         if neck.get('type') == POOLING and getattr(built, 'out_type', None) == 'raw':
             _settle_prefix_tokens(neck, built)
@@ -139,7 +142,7 @@ def _settle_prefix_tokens(neck: Any, backbone: BaseModule) -> None:
         )
 
 
-def _compare(field: str, part: Mapping, outputs: Outputs) -> None:
+def _compare(field: str, part: Mapping, outputs: MetaOutputs) -> None:
     """Compare what a part, with its place in the config, is told of its input with the input."""
     taken = None
     for name in WIDTHS:
@@ -149,7 +152,7 @@ def _compare(field: str, part: Mapping, outputs: Outputs) -> None:
         _compare_strides(field, part, outputs, taken)
 
 
-def _compare_width(field: str, name: str, part: Mapping, outputs: Outputs) -> list[int] | None:
+def _compare_width(field: str, name: str, part: Mapping, outputs: MetaOutputs) -> list[int] | None:
     """Compare a width, and return the outputs that are taken if it has one for each."""
     asked, several = part[name], isinstance(part[name], Sequence)
     source, channels = outputs.source, outputs.channels
@@ -175,7 +178,7 @@ def _compare_width(field: str, name: str, part: Mapping, outputs: Outputs) -> li
 
 
 def _compare_strides(
-    field: str, part: Mapping, outputs: Outputs, taken: Sequence[int] | None = None
+    field: str, part: Mapping, outputs: MetaOutputs, taken: Sequence[int] | None = None
 ) -> None:
     """Compare the strides in a part and in its own parts with those of the maps.
 
