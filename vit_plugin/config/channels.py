@@ -91,14 +91,15 @@ def check_channels(model: Mapping) -> None:
         built = MODELS.build(_untrained(backbone))
     if not isinstance(built, TellsOutputs):
         return
-    outputs: MetaOutputs | None = MetaOutputs.of(built)
+    outputs = MetaOutputs.of(built)
     for field, neck in _parts(model, 'neck'):
         if neck.get('type') == POOLING and getattr(built, 'out_type', None) == 'raw':
             _settle_prefix_tokens(neck, built)
         _compare(field, neck, outputs)
-        outputs = outputs.through(neck)
-        if outputs is None:
+        made = outputs.through(neck)
+        if made is None:
             return
+        outputs = made
     for name in model:
         for field, head in _parts(model, name) if name.endswith('head') else ():
             _compare(field, head, outputs)

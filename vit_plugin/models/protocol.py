@@ -40,12 +40,17 @@ class TellsParts(Protocol):
 
 
 @runtime_checkable
-class TellsOutputs(Protocol):
-    """What takes its outputs can be compared with it before anything is loaded."""
+class TellsChannels(Protocol):
+    """Another model can learn from it."""
 
     @property
     def channels(self) -> tuple[int, ...]:
-        """Channels of each output. Nothing if they are no features, but classes and masks."""
+        """Channels of each output. Empty if the outputs are classes and masks."""
+
+
+@runtime_checkable
+class TellsOutputs(TellsChannels, Protocol):
+    """What takes its outputs can be compared with it before anything is loaded."""
 
     @property
     def strides(self) -> tuple[int, ...]:

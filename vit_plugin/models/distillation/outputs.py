@@ -11,7 +11,7 @@ from ..backbones.timm_model import norms_maps
 from ..backbones.vit import VisionTransformer
 from ..classifier import Classifier
 from ..layers.outputs import MAPS, OUT_TYPES
-from ..protocol import TellsOutputs
+from ..protocol import TellsChannels
 
 with needed_by('Distiller'):
     from mmpretrain.models.classifiers import BaseClassifier
@@ -44,7 +44,7 @@ def outputs_of(model: nn.Module, images: Tensor) -> Outputs:
     """
     if hasattr(model, 'forward_head'):
         return _of_timm(model, images)
-    backbone = model if isinstance(model, TellsOutputs) else model.backbone
+    backbone = model if isinstance(model, TellsChannels) else model.backbone
     features, map = _of_backbone(backbone, images)
     logits = None
     if isinstance(model, Classifier):
