@@ -72,10 +72,10 @@ NO_GRAPH = {
 # Of dense recipes those that are built and stepped every time, one of each kind; the others
 # nightly.
 QUICK = (
-    'faster-rcnn_hybrid',
+    'mask-rcnn_hybrid',
     'retinanet_hybrid-vit-d4',
     'vitdet_mask-rcnn_vit-base',
-    'hybrid-vit-base-r50-p16_linear',
+    'vit-base-p16_linear',
 )
 
 
@@ -383,7 +383,7 @@ def shrink(cfg: Config) -> None:
             **(dict(frozen_stages=12) if 'frozen_stages' in backbone else {}),
         )
     if backbone.type == 'vit_plugin.TimmBackbone':  # with the tag of weights that are not here
-        backbone.update(name=backbone.name.partition('.')[0], init_cfg=None)
+        backbone.update(model_name=backbone.model_name.partition('.')[0], init_cfg=None)
     if backbone.type not in VITS:
         return
     blocks = max(2, len(backbone.get('out_indices', ())))

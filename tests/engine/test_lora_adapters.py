@@ -121,7 +121,7 @@ def test_depths_and_frozen_stages():
 
 def test_what_an_adapter_has_besides_learns():
     model = ViTAdapter(
-        dict(arch=ARCH, img_size=32), interactions=2, prior_channels=8, norm_cfg=dict(type='BN')
+        dict(arch=ARCH, img_size=32), interactions=2, conv_inplane=8, norm_cfg=dict(type='BN')
     )
     Lora(targets=('qkv',)).inject(model)
     learning = {name for name, parameter in model.named_parameters() if parameter.requires_grad}

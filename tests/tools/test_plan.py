@@ -67,13 +67,13 @@ def test_a_plan_for_people_and_for_machines(run_tool, tmp_path):
         ),
         (
             (
-                'configs/detection/faster-rcnn_hybrid-vit-base-r50-p16_fpn_8xb2-1x_coco.py',
+                'configs/detection/mask-rcnn_hybrid-vit-base-r50-p16_fpn_8xb2-1x_coco.py',
                 '--gpus',
                 1,
                 '--gpu-memory',
                 1,
             ),
-            'FasterRCNN is not a classifier',
+            'MaskRCNN is not a classifier',
         ),
         ((PURE, '--gpus', 1, '--gpu-memory', 1, '--out', 'tests'), "'tests'"),
     ],

@@ -45,7 +45,7 @@ MODELS.import_later(
         'MultiViewPreprocessor': 'vit_plugin.models.data_preprocessor',
         'EoMTDecodeHead': 'vit_plugin.models.heads.eomt_decode_head',
         'EoMTHead': 'vit_plugin.models.heads.eomt_head',
-        'IoUAwareBCELoss': 'vit_plugin.models.heads.lw_detr_head',
+        'IoUAwareBCELoss': 'vit_plugin.models.heads.iou_aware_loss',
         'LWDETRHead': 'vit_plugin.models.heads.lw_detr_head',
         'SoftDiceLoss': 'vit_plugin.models.heads.soft_dice_loss',
         'TransUNetHead': 'vit_plugin.models.heads.transunet_head',

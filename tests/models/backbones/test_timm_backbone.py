@@ -179,20 +179,24 @@ def test_weights_for_another_size_and_other_channels(tmp_path):
 @pytest.mark.parametrize(
     ('arguments', 'words'),
     [
-        (dict(name='test_vitt'), 'Unknown model'),
-        (dict(name='test_vit.no_tag'), 'Invalid pretrained tag'),
-        (dict(name='test_resnet', img_size=64), 'test_resnet does not take one of .*img_size'),
+        (dict(model_name='timm://test_vitt'), "model_name='test_vitt': Unknown model"),
+        (dict(name='test_vit'), 'takes no name any more; write model_name=...'),
+        (dict(model_name='test_vit.no_tag'), 'Invalid pretrained tag'),
         (
-            dict(name='test_byobnet', out_indices=7),
+            dict(model_name='test_resnet', img_size=64),
+            'test_resnet does not take one of .*img_size',
+        ),
+        (
+            dict(model_name='test_byobnet', out_indices=7),
             'out_indices=7 is out of range: test_byobnet has 5 features',
         ),
-        (dict(name='test_byobnet', frozen_stages=9), 'frozen_stages=9 is out of range: -1'),
+        (dict(model_name='test_byobnet', frozen_stages=9), 'frozen_stages=9 is out of range: -1'),
         (
-            dict(name='pit_ti_224', frozen_stages=0),
+            dict(model_name='pit_ti_224', frozen_stages=0),
             'tells no depths of the parameters of pit_ti_224.*frozen_stages=-1',
         ),
         (
-            dict(name='rdnet_tiny', frozen_stages=0),
+            dict(model_name='rdnet_tiny', frozen_stages=0),
             'tells no depths of the parameters of rdnet_tiny.*frozen_stages=-1',
         ),
     ],
@@ -221,7 +225,7 @@ def classifier() -> torch.nn.Module:
     return MODELS.build(
         dict(
             type='mmpretrain.ImageClassifier',
-            backbone=dict(type='vit_plugin.TimmBackbone', name='test_byobnet'),
+            backbone=dict(type='vit_plugin.TimmBackbone', model_name='test_byobnet'),
             neck=dict(type='mmpretrain.GlobalAveragePooling'),
             data_preprocessor=dict(
                 type='mmpretrain.ClsDataPreprocessor', mean=[0.0] * 3, std=[255.0] * 3

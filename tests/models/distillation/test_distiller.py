@@ -203,8 +203,8 @@ STUDENTS = {
         VIT, patch_embed=dict(type='FlexiPatchEmbed', kernel_size=8, patch_size=8, sizes=(4, 8))
     ),
     'featmap': dict(VIT, out_type='featmap'),
-    'convnext': dict(type='vit_plugin.TimmBackbone', name='test_convnext'),
-    'resnet': dict(type='vit_plugin.TimmBackbone', name='test_resnet'),
+    'convnext': dict(type='vit_plugin.TimmBackbone', model_name='test_convnext'),
+    'resnet': dict(type='vit_plugin.TimmBackbone', model_name='test_resnet'),
 }
 ALL = [loss(name) for name in ('Vector', 'Map', 'Gram', 'Similarity')]
 ALL[-1]['length'] = 16

@@ -33,12 +33,10 @@ HEAD = dict(
     num_classes=CLASSES,
     num_queries=QUERIES,
     num_groups=GROUPS,
-    num_layers=2,
     embed_dims=WIDTH,
-    num_heads=2,
-    num_cross_heads=2,
-    num_points=2,
-    feedforward_channels=16,
+    decoder=dict(
+        num_layers=2, num_heads=2, num_cross_heads=2, num_points=2, feedforward_channels=16
+    ),
 )
 
 
@@ -244,7 +242,15 @@ def test_predictions_with_fewer_queries_and_layers():
         ),
         (dict(test_cfg=dict(max_per_imgs=6)), 'did you mean max_per_img?'),
         (dict(loss_cls=dict(loss_weight=1.0)), 'loss_cls needs type'),
-        (dict(test_cfg=dict(num_layers=0)), 'test_cfg.num_layers=0 must be from 1 to num_layers=2'),
+        (
+            dict(test_cfg=dict(num_layers=0)),
+            'test_cfg.num_layers=0 must be from 1 to decoder.num_layers=2',
+        ),
+        (dict(num_points=2), r'takes no num_points any more; write decoder=dict\(num_points=...\)'),
+        (
+            dict(decoder=dict(num_point=2)),
+            r'decoder takes no num_point \(given num_point=2\); did you mean num_points\?',
+        ),
         (dict(num_queries=65), '65 queries, and the maps only 64 positions'),
         (dict(num_levels=2), r'where it takes num_levels=2 maps of embed_dims=8'),
         (dict(embed_dims=32), r'where it takes num_levels=1 maps of embed_dims=32'),

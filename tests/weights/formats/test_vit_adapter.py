@@ -25,7 +25,7 @@ def adapter(backbone: dict | None = None, **kwargs) -> ViTAdapter:
                     **(backbone or {}),
                 ),
                 attention=dict(num_heads=2),
-                prior_channels=PRIOR,
+                conv_inplane=PRIOR,
                 norm_cfg=dict(type='BN'),
             ),
             **kwargs,

@@ -19,7 +19,7 @@ from vit_plugin.untrusted.closed import closed
 from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.zoo.pixels import data_config_of
 
-from ..backbones.timm_backbone import build_timm
+from ..backbones.timm_model import build_timm
 from .outputs import Outputs, outputs_of
 
 TIMM = ('timm://', 'hf://timm/')
