@@ -114,7 +114,8 @@ def test_parts_have_the_names_that_public_sets_have(tmp_path, train, val):
     ]
     assert found.unseen == ('digit 2',)
     assert notes_of(found) == {
-        'images left out, of which nothing is said or which are in no list': 2
+        'images left out, of which nothing is said or which are in no list': 2,
+        'images to validate or test that are copies of one to train on': 2,
     }
 
 
@@ -182,7 +183,15 @@ def test_files_are_images_by_their_content(tmp_path):
     assert notes_of(found) == {
         'files left out, .mp4': 1,
         'images left out, since they cannot be read': 1,
+        'images to validate or test that are copies of one to train on': 1,  # .jpe of .jfif
     }
+
+
+def test_classes_that_differ_by_case_are_named(tmp_path):
+    write_digits(tmp_path, per_class=4, classes=2)
+    (tmp_path / 'digit 1').rename(tmp_path / 'Digit 0')
+    row = ('classes whose names differ by upper and lower case alone', 1)
+    assert read(tmp_path).findings.rows() == [(*row, ["'Digit 0' and 'digit 0'"])]
 
 
 def test_names_of_classes_are_composed(tmp_path):

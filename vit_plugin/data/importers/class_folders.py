@@ -54,7 +54,7 @@ def read_class_folders(tree: Tree, work_dir: str | Path | None = None) -> Listin
     parts, held_out = divide(
         photos, tree, findings, None if multi_label else lambda photo: photo.labels[0]
     )
-    known = check_classes(parts, held_out, lambda photo: photo.labels)
+    known = check_classes(parts, held_out, lambda photo: photo.labels, findings)
     seen = {name for photo in parts['val'] for name in photo.labels}
     return Listing(
         form,

@@ -6,7 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vit_plugin.errors import ConfigError
+import numpy as np
+
+from vit_plugin.errors import ConfigError, first_line, needed_by
 
 from .findings import Findings
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 LEAST = 1.0  # pixels of a side; MMDetection leaves out smaller boxes without a word
 ROUNDED = 2.0  # pixels by which a box may exceed its image by rounding
 CORRECT = 'correct them'
+APART = 0.5  # of its sides, by which a box may differ from that around its outlines
 
 
 @dataclass
@@ -120,6 +123,10 @@ def check_instances(
             'objects left out, since the same box of the class is there',
             (found.origin for found in repeated),
         )
+        findings.note_all(
+            'groups of objects (iscrowd), neither trained on nor counted',
+            (found.origin for found in photo.instances if found.crowd),
+        )
 
 
 def without_repeats(instances: Iterable[Instance]) -> tuple[list[Instance], list[Instance]]:
@@ -218,32 +225,66 @@ def _has_area(found: Instance, photo: 'Photo', findings: Findings) -> bool:
 
 
 def _is_mask(found: Instance, photo: 'Photo', findings: Findings) -> bool:
-    """True if all outlines have three or more finite points, or run lengths fit the image size."""
+    """True if outlines have three or more finite points within the box, or run lengths fit."""
     if isinstance(found.segmentation, dict):
-        if list(found.segmentation.get('size', ())) == list(photo.size[::-1]):
-            return True
-        findings.refuse(
-            'masks by run lengths have another size than their image', CORRECT, found.origin
-        )
-        return False
-    polygons = [
-        list(map(_number, polygon))
-        for polygon in found.segmentation or ()
-        if isinstance(polygon, (list, tuple))
+        return _are_run_lengths(found, photo, findings)
+    parts = [
+        list(map(_number, part)) if isinstance(part, (list, tuple)) else [math.nan]
+        for part in found.segmentation or ()
     ]
-    right = len(polygons) == len(found.segmentation or ()) and all(
-        len(polygon) >= 6 and len(polygon) % 2 == 0 and all(map(math.isfinite, polygon))
-        for polygon in polygons
-    )
-    if not right:
-        findings.refuse(
-            'outlines are not three or more pairs of finite numbers',
-            CORRECT,
-            found.origin,
-            stray=True,
-        )
+    polygons = [part for part in parts if len(part) >= 6]
+    if not polygons or any(
+        len(part) % 2 or not all(map(math.isfinite, part)) for part in (polygons or parts)
+    ):
+        what = 'outlines are not three or more pairs of finite numbers'
+        findings.refuse(what, CORRECT, found.origin, stray=True)
+        return False
+    if len(polygons) < len(parts):
+        findings.note('parts of outlines left out, of less than three points', found.origin)
     found.segmentation = polygons
-    return right
+    around = box_around([_within(polygon, photo) for polygon in polygons])
+    apart = np.abs(np.subtract(around, found.box))
+    if (apart > APART * np.tile(found.box[2:], 2) + LEAST).any():
+        what = 'outlines and boxes of objects lie in different places'
+        where = f'{_short(around)} and {_short(found.box)} of {found.origin}'
+        findings.refuse(what, 'make one of the other', where, stray=True)
+        return False
+    return True
+
+
+def _are_run_lengths(found: Instance, photo: 'Photo', findings: Findings) -> bool:
+    """True if COCO's run lengths, as numbers or compressed, are those of an image of this size."""
+    assert isinstance(found.segmentation, dict)
+    size, counts = list(photo.size[::-1]), found.segmentation.get('counts')
+    if list(found.segmentation.get('size', ())) != size:
+        what = 'masks by run lengths have another size than their image'
+        findings.refuse(what, CORRECT, found.origin)
+        return False
+    try:
+        mask_of(counts, photo.size)
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
+        what = 'masks are not run lengths of COCO'
+        findings.refuse(what, CORRECT, f'{found.origin} ({first_line(error)})')
+        return False
+    found.segmentation = dict(size=size, counts=counts)
+    return True
+
+
+def mask_of(counts: Any, size: tuple[int, int]) -> np.ndarray:
+    """The mask (H, W), bool, of COCO's run lengths for an image of this width and height.
+
+    Raises:
+        MissingExtraError: if supervision is not installed.
+        ValueError: if they are not as many pixels.
+    """
+    with needed_by('A mask by run lengths'):
+        from supervision import rle_to_mask
+    return rle_to_mask(counts, size)
+
+
+def _within(polygon: Sequence[float], photo: 'Photo') -> list[float]:
+    """The points of an outline, moved to the nearest ones of the image."""
+    return [min(max(value, 0.0), photo.size[i % 2]) for i, value in enumerate(polygon)]
 
 
 def _short(box: Sequence[float]) -> str:

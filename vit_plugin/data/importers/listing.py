@@ -5,9 +5,10 @@ import os
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +205,7 @@ def divide(
             "into a folder 'train'."
         )
     if parts['val']:
+        _note_copies(parts, findings)
         return parts, False
     groups: dict[str, list[Photo]] = {}
     for photo in parts['train']:
@@ -219,7 +221,26 @@ def divide(
             f'--data: {str(tree.folder)!r} has too few images to hold one out; add some, or a '
             "folder 'val' next to 'train'."
         )
+    _note_copies(parts, findings)
     return parts, True
+
+
+def _note_copies(parts: Mapping[Split, Sequence[Photo]], findings: Findings) -> None:
+    """Note files to validate or test whose content is that of one to train on."""
+    by_size: dict[int, list[Path]] = {}
+    for photo in parts['train']:
+        by_size.setdefault(photo.path.stat().st_size, []).append(photo.path)
+
+    @cache
+    def contents(size: int) -> set[bytes]:
+        return {blake2b(path.read_bytes()).digest() for path in by_size.get(size, ())}
+
+    for photo in (*parts['val'], *parts['test']):
+        known = contents(photo.path.stat().st_size)
+        if known and blake2b(photo.path.read_bytes()).digest() in known:
+            findings.note(
+                'images to validate or test that are copies of one to train on', photo.path
+            )
 
 
 def _once(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
@@ -229,34 +250,40 @@ def _once(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
         first = by_path.setdefault(photo.path, photo)
         if first is photo:
             continue
-        splits = {first.split, photo.split}
+        splits = {first.split, photo.split} - {None}
         if len(splits) > 1:
             findings.note('images in several parts of the data, left out of training', photo.path)
-            first.split = next(split for split in reversed(SPLITS) if split in splits)
         else:
             findings.note('images that are listed twice, taken as one', photo.path)
+        first.split = next((split for split in reversed(SPLITS) if split in splits), None)
         first.instances, _ = without_repeats([*first.instances, *photo.instances])
     return list(by_path.values())
 
 
 def check_classes(
-    parts: dict[Split, list[Photo]], held_out: bool, names: Callable[[Photo], Iterable[str]]
+    parts: dict[Split, list[Photo]],
+    held_out: bool,
+    names: Callable[[Photo], Iterable[str]],
+    findings: Findings,
 ) -> set[str]:
-    """The classes that have something to train on.
+    """The classes that have something to train on. Those that differ by case alone are noted.
 
     Raises:
         ConfigError: if the validation or test has a class that has nothing to train on.
     """
     known = {name for photo in parts['train'] for name in names(photo)}
+    alike = {name.casefold(): name for name in sorted(known)}
+    findings.note_all(
+        'classes whose names differ by upper and lower case alone',
+        (f'{name!r} and {alike[name.casefold()]!r}' for name in sorted(known - {*alike.values()})),
+    )
     foreign_to: tuple[Split, ...] = ('test',) if held_out else ('val', 'test')
     for split in foreign_to:
         for photo in parts[split]:
             foreign = sorted({*names(photo)} - known)
             if foreign:
-                alike = next(
-                    (name for name in known if name.casefold() == foreign[0].casefold()), None
-                )
-                hint = f', only of {alike!r}' if alike else ''
+                near = alike.get(foreign[0].casefold())
+                hint = f', only of {near!r}' if near else ''
                 purpose = dict(val='to validate', test='to test').get(split)
                 raise ConfigError(
                     f'--data: {photo.origin or str(photo.path)!r}, {purpose}, has the class '

@@ -13,6 +13,7 @@ from vit_plugin.files.text import read_lines
 
 from .annotated import forms_of, read_form
 from .findings import Findings
+from .instances import mask_of
 from .listing import Listing, divide
 from .mask_values import NOT_LABELLED, MaskValues, choose_classes, colours_of, values_of
 from .photos import Photo, Tree, note_unused, read_sizes
@@ -242,10 +243,9 @@ def _drawn(photo: Photo, classes: tuple[str, ...]) -> np.ndarray:
     for found in sorted(photo.instances, key=lambda found: -float(found.area)):
         value = NOT_LABELLED if found.crowd else classes.index(found.name)
         if isinstance(found.segmentation, dict):
-            from pycocotools import mask as run_lengths
-
-            rows = run_lengths.frPyObjects(found.segmentation, height, width)
-            image.paste(value, mask=Image.fromarray(255 * run_lengths.decode(rows)))
+            image.paste(
+                value, mask=Image.fromarray(mask_of(found.segmentation['counts'], photo.size))
+            )
         else:
             for polygon in found.segmentation or ():
                 draw.polygon(polygon, fill=value)
