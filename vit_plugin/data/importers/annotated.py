@@ -16,7 +16,7 @@ from .labelme import is_labelme, read_labelme
 from .listing import Listing, check_classes, divide
 from .photos import Photo, Reading, Tree, note_unused, read_sizes
 from .voc import read_voc, voc_root
-from .yolo import find_names, find_settings, label_files, read_yolo
+from .yolo import find_names, is_label, label_files, read_yolo
 
 
 class Form(NamedTuple):
@@ -37,9 +37,7 @@ def forms_of(tree: Tree) -> list[Form]:
     xml_files = {file: voc_root(file) for file in tree.others if file.suffix.lower() == '.xml'}
     labels = label_files(tree)
     is_yolo = labels and (
-        find_settings(tree)
-        or find_names(tree)
-        or any('labels' in tree.parts(file) for file in labels)
+        find_names(tree) or any('labels' in tree.parts(file) or is_label(file) for file in labels)
     )
     forms = [
         Form(
