@@ -1,5 +1,7 @@
 """Folders with boxes on the disk, in the forms and with the faults that other people's have."""
 
+import base64
+import io
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -803,6 +805,78 @@ def test_files_of_another_form_are_named(tmp_path):
     (tmp_path / TRAIN).write_text(json.dumps(rows))
     with pytest.raises(ConfigError, match=f'as YOLO, and of another form {TRAIN}; put the boxes'):
         read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('settings', 'classes'),
+    [
+        ('names: [no, 007]', ('no', '007')),
+        ('names: [bar, square, bar]', ('bar', 'square')),
+        ('names: {1: square, "0": bar}', ('bar', 'square')),
+    ],
+)
+def test_names_of_yolo_are_text_and_each_is_one_class(tmp_path, settings, classes):
+    labelimg_yolo(tmp_path)
+    write(tmp_path, 'data.yaml', settings)
+    found = read(tmp_path)
+    assert found.classes == classes
+    numbers = [row['id'] for row in json.loads(found.as_coco(found.train))['categories']]
+    assert numbers == [1, 2]
+
+
+def test_places_of_another_machine_and_those_that_are_not_there(tmp_path):
+    labelimg_yolo(tmp_path)
+    settings = (
+        'train: /home/me/ds/images\nval: D:\\ds\\list.txt\ntest: ../none\nnames: [bar, square]'
+    )
+    write(tmp_path, 'data.yaml', settings)
+    write(tmp_path, 'list.txt', '/home/me/ds/images/1.jpg\n/home/me/ds/images/x.jpg\n')
+    found = read(tmp_path)
+    assert ([len(part) for part in found.parts.values()], found.held_out) == ([9, 1, 0], False)
+    notes = notes_of(found)
+    assert ('lines of list.txt left out, whose image is not there', 1) in notes
+    assert ('places that data.yaml names, which are not there', 1) in notes
+    assert ('images that are named for two parts, taken for the last', 1) in notes
+
+
+@pytest.mark.parametrize('names', ['old.yaml', 'images/classes.txt'])
+def test_files_that_name_other_classes_are_a_question(tmp_path, names):
+    labelimg_yolo(tmp_path)
+    if names == 'old.yaml':
+        write(tmp_path, 'data.yaml', 'names: [bar, square]')
+    write(tmp_path, names, 'names: [square, bar]' if names == 'old.yaml' else 'square\nbar\n')
+    with pytest.raises(ConfigError, match='name other classes, or in another order'):
+        read(tmp_path)
+
+
+def test_labels_beside_their_images_are_known_by_their_lines(tmp_path):
+    labelimg_yolo(tmp_path)
+    for path in (tmp_path / 'labels').iterdir():
+        path.rename(tmp_path / 'images' / path.name)
+    (tmp_path / 'images/classes.txt').rename(tmp_path / 'images/voc.names')
+    assert boxes_of(read(tmp_path)) == WANTED
+    (tmp_path / 'images/voc.names').unlink()
+    with pytest.raises(ConfigError, match='no file with the names of the classes'):
+        read(tmp_path)
+
+
+def test_masks_and_numbers_of_labelme(tmp_path):
+    pixels = np.zeros((12, 10), np.uint8)
+    pixels[2:9, 3:8] = 1
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, 'PNG')
+    shape = dict(
+        label=7,
+        shape_type='mask',
+        points=[[20, 30], [29, 41]],
+        mask=base64.b64encode(stream.getvalue()).decode(),
+    )
+    for i, (image, _) in enumerate(scenes(3)):
+        save(tmp_path, f'{i}.jpg', image)
+        write(tmp_path, f'{i}.json', json.dumps(dict(shapes=[shape], imagePath=f'{i}.jpg')))
+    found = read(tmp_path, with_masks=True)
+    assert found.classes == ('7',)
+    assert found.train[0].instances[0].box == (23, 32, 4, 6)
 
 
 def test_names_may_be_those_of_urls(tmp_path):

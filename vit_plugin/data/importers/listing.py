@@ -217,9 +217,10 @@ def divide(
         parts['val'] += held
         parts['train'] += others
     if not parts['val']:
+        where = ' of any class' if by else ''
         raise ConfigError(
-            f'--data: {str(tree.folder)!r} has too few images to hold one out; add some, or a '
-            "folder 'val' next to 'train'."
+            f'--data: {str(tree.folder)!r} has too few images{where} to hold one out; add some, or '
+            "a folder 'val' next to 'train'."
         )
     _note_copies(parts, findings)
     return parts, True

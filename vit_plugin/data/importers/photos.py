@@ -68,7 +68,7 @@ def stated_size(width: Any, height: Any) -> tuple[float, float]:
     return sides if all(sides) and all(map(math.isfinite, sides)) else (0, 0)
 
 
-def _common(first: Sequence[str], second: Sequence[str]) -> int:
+def shared_start(first: Sequence[str], second: Sequence[str]) -> int:
     """The number of equal entries at the beginning."""
     return next(
         (i for i, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]),
@@ -152,8 +152,8 @@ class Tree:
 
         def fit(path: Path) -> tuple[int, bool, int, bool]:
             folders = [nfc(part) for part in self.parts(path)]
-            named = _common(folders[::-1], said.parts[-2::-1])
-            shared = _common(self.parts(path), self.parts(near))
+            named = shared_start(folders[::-1], said.parts[-2::-1])
+            shared = shared_start(self.parts(path), self.parts(near))
             same = said.name in (nfc(path.name), nfc(path.stem))
             return named, split is not None and self.split(path) == split, shared, same
 
