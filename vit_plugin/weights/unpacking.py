@@ -1,5 +1,6 @@
 """Unpack the weights of a checkpoint: from wrappers and stacks to one tensor for each of ours."""
 
+import re
 from collections.abc import Mapping
 
 from torch import Tensor
@@ -19,14 +20,15 @@ def prepared(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
 
 
 REGISTERS = 'register_tokens'
-PARALLEL, COMPILED = 'module.', '_orig_mod.'  # words of DataParallel and DDP, and of torch.compile
+PARALLEL = re.compile(r'(^|\.)module\.')  # a word of DataParallel and DDP
+WRAPPERS = re.compile(r'_(orig_mod|checkpoint_wrapped_module|fsdp_wrapped_module)\.')
 
 
 def unwrapped(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """Remove torch's wrapper words from names: those of compiled parts, and common prefixes."""
-    inside = {key.replace(COMPILED, ''): key for key in weights}
-    while inside and all(key.startswith(PARALLEL) for key in inside):
-        inside = {key.removeprefix(PARALLEL): whole for key, whole in inside.items()}
+    """Remove torch's wrapper words from names: those of compiled parts, and what all have."""
+    inside = {WRAPPERS.sub('', key): key for key in weights}
+    while inside and all(map(PARALLEL.search, inside)):
+        inside = {PARALLEL.sub(r'\1', key, count=1): whole for key, whole in inside.items()}
     if len(inside) < len(weights) or [*inside] == [*weights]:
         return weights
     return LazyArrays([*inside], lambda name: weights[inside[name]])
