@@ -10,10 +10,11 @@ from vit_plugin.files.text import read_text
 
 from .coco import is_coco, read_coco
 from .createml import is_createml, read_createml
+from .division import check_classes, divide
 from .findings import Findings
 from .instances import check_instances, with_right_size
 from .labelme import is_labelme, read_labelme
-from .listing import Listing, check_classes, divide
+from .listing import Listing
 from .photos import Photo, Reading, Tree, note_unused, read_sizes
 from .voc import read_voc, voc_root
 from .yolo import find_names, is_label, label_files, read_yolo

@@ -7,9 +7,10 @@ from pathlib import Path
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import IMAGE_SUFFIXES, is_litter
 
+from .division import check_classes, divide
 from .findings import Findings
 from .label_tables import read_tables
-from .listing import Listing, check_classes, divide, readable
+from .listing import Listing, readable
 from .photos import MOST_HEADERS, RUNS, Photo, Tree, note_unused, read_sizes
 from .splits import alike_parts, split_of
 

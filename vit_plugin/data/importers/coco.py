@@ -8,7 +8,8 @@ from typing import Any
 from vit_plugin.errors import ConfigError, first_line
 
 from .findings import Findings
-from .instances import Instance, box_around
+from .instances import Instance
+from .outlines import box_around
 from .photos import Photo, Reading, Tree, stated_size
 from .splits import Split, split_in
 

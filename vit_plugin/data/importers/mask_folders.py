@@ -12,10 +12,11 @@ from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.text import read_lines
 
 from .annotated import forms_of, read_form
+from .division import divide
 from .findings import Findings
-from .instances import mask_of
-from .listing import Listing, divide
+from .listing import Listing
 from .mask_values import NOT_LABELLED, MaskValues, choose_classes, colours_of, values_of
+from .outlines import mask_of
 from .photos import Photo, Tree, note_unused, read_sizes, shared_start
 from .splits import Split, split_in, without_split
 
