@@ -29,6 +29,8 @@ OTHER = {name: value + 100 for name, value in STATE.items()}
         'classifier_network.',
         'net._orig_mod.',
         'module.module.',
+        'model.module.',
+        '_fsdp_wrapped_module.',
     ],
 )
 def test_words_of_wrappers_change_nothing(prefix):
@@ -39,9 +41,10 @@ def test_words_of_wrappers_change_nothing(prefix):
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
 
 
-def test_a_compiled_part_has_the_word_within_its_names():
+@pytest.mark.parametrize('word', ['_orig_mod', '_checkpoint_wrapped_module'])
+def test_a_wrapped_part_has_the_word_within_its_names(word):
     compiled = {
-        name.replace('blocks.0.', 'blocks.0._orig_mod.'): value for name, value in STATE.items()
+        name.replace('blocks.0.', f'blocks.0.{word}.'): value for name, value in STATE.items()
     }
     assert unwrapped(compiled).keys() == STATE.keys()
     kept = {'a': torch.ones(1), '_orig_mod.a': torch.ones(1)}  # which would be one name

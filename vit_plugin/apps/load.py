@@ -13,7 +13,7 @@ from timm.data import ImageNetInfo, infer_imagenet_subset
 from torch import Tensor, nn
 
 from vit_plugin.arguments import look_up
-from vit_plugin.config import check_channels, check_checkpoint, of_framework
+from vit_plugin.config import check_channels, of_framework
 from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError, leave_out_multimodal, naming, needed_by
 from vit_plugin.models.classes import check_classes, check_head
@@ -29,7 +29,7 @@ from vit_plugin.zoo.pixels import data_config_of
 
 from .command_line import check_device, import_data_sets
 from .images import TimmPixels
-from .saved_model import SavedModel, open_model
+from .saved_model import SavedModel, find_checkpoint, open_model
 from .trained_model import TASKS, TrainedModel
 
 TIMM = 'timm://'
@@ -143,8 +143,7 @@ def from_arch(
     numbers of classes. Other heads may be projections, as CLIP's; without one, the model has
     features alone.
     """
-    check_checkpoint(source)
-    checkpoint = open_checkpoint(source)
+    checkpoint = open_checkpoint(find_checkpoint(source))
     given = Config(dict(img_size=training_settings(checkpoint).get('img_size')))
     given.merge_from_dict(dict(options or {}))  # reads the dots in the keys
     parts = classifier_parts(arch, **given.to_dict())

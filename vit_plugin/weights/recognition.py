@@ -1,5 +1,6 @@
 """Recognise the format of weights, whatever wraps them, and read them by our names."""
 
+import re
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -13,7 +14,8 @@ from .report import some
 from .rules import Format, Step
 
 REGISTERS = 'register_tokens'
-PARALLEL, COMPILED = 'module.', '_orig_mod.'  # words of DataParallel and DDP, and of torch.compile
+PARALLEL = re.compile(r'(^|\.)module\.')  # a word of DataParallel and DDP
+WRAPPERS = re.compile(r'_(orig_mod|checkpoint_wrapped_module|fsdp_wrapped_module)\.')
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,10 +103,10 @@ def _prefixes(form: Format, weights: Mapping[str, Tensor]) -> list[str]:
 
 
 def unwrapped(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """Remove torch's wrapper words from names: those of compiled parts, and common prefixes."""
-    inside = {key.replace(COMPILED, ''): key for key in weights}
-    while inside and all(key.startswith(PARALLEL) for key in inside):
-        inside = {key.removeprefix(PARALLEL): whole for key, whole in inside.items()}
+    """Remove torch's wrapper words from names: those of compiled parts, and what all have."""
+    inside = {WRAPPERS.sub('', key): key for key in weights}
+    while inside and all(map(PARALLEL.search, inside)):
+        inside = {PARALLEL.sub(r'\1', key, count=1): whole for key, whole in inside.items()}
     if len(inside) < len(weights) or [*inside] == [*weights]:
         return weights
     return LazyArrays([*inside], lambda name: weights[inside[name]])
