@@ -58,16 +58,21 @@ def feature_colors(features: Sequence[Tensor]) -> list[Tensor]:
     return [part.unflatten(0, one.shape[1:]) for part, one in zip(parts, features, strict=True)]
 
 
-def draw_feature_colors(images: Sequence[np.ndarray], colors: Sequence[Tensor]) -> Figure:
-    """Draw each image next to the colours of its patches.
+def draw_feature_colors(
+    images: Sequence[np.ndarray], colors: Sequence[Tensor], beside: bool = True
+) -> Figure:
+    """Draw the colours of each image's patches, next to the image.
 
     Args:
         images: images (H, W, 3) in RGB.
         colors: colours (h, w, 3) of each image's patches.
+        beside: whether the image itself stands before them.
     """
-    figure, axes = panels(len(images), 2, images[0].shape[1] / images[0].shape[0], 3, titled=False)
-    for panel, image in zip(axes[::2], images, strict=True):
-        panel.imshow(image)
-    for panel, one in zip(axes[1::2], colors, strict=True):
+    aspect = images[0].shape[1] / images[0].shape[0]
+    figure, axes = panels(len(images), 1 + beside, aspect, 3, titled=False)
+    if beside:
+        for panel, image in zip(axes[::2], images, strict=True):
+            panel.imshow(image)
+    for panel, one in zip(axes[beside :: 1 + beside], colors, strict=True):
         panel.imshow(one.cpu().numpy(), interpolation='bicubic')
     return figure

@@ -13,7 +13,7 @@ from vit_plugin.models.loading import find_backbone
 
 from .attention_distance import attention_distances, draw_attention_distances
 from .attention_maps import attention_rollout, class_attention
-from .class_activation import class_activation
+from .class_activation import class_activation, is_classifier
 from .features import draw_feature_colors, feature_colors, patch_features
 from .positions import draw_position_similarity, position_similarity
 from .style import draw_over
@@ -30,6 +30,7 @@ class PreparedImage(NamedTuple):
     inputs: Tensor  # (1, C, H', W'), which may be padded at the right and bottom
     # What the image shows, in RGB at its own resolution, if that is known.
     photograph: np.ndarray | None = None
+    beside: bool = True  # whether pictures of it begin with the image itself
 
     @property
     def covered(self) -> tuple[int, int]:
@@ -49,7 +50,7 @@ class PreparedImage(NamedTuple):
                 self.covered, self.sharpest.shape, self.image.shape, strict=False
             )
         )
-        return draw_over(self.sharpest, maps, titles, (height, width), bright)
+        return draw_over(self.sharpest, maps, titles, (height, width), bright, self.beside)
 
     @classmethod
     def from_batch(cls, model: nn.Module, batch: Mapping[str, Any]) -> 'PreparedImage':
@@ -113,7 +114,9 @@ def _queries(model: nn.Module) -> str:
 def features(model: nn.Module, *prepared: PreparedImage) -> Figure:
     """The features of patches as colours, next to each image."""
     colors = feature_colors([patch_features(model, one.inputs)[0] for one in prepared])
-    return draw_feature_colors([one.sharpest for one in prepared], colors)
+    return draw_feature_colors(
+        [one.sharpest for one in prepared], colors, all(one.beside for one in prepared)
+    )
 
 
 def cam(
@@ -142,7 +145,13 @@ PER_IMAGE: dict[str, Callable[[nn.Module, PreparedImage], Figure]] = {
     'features': features,
     'cam': cam,
 }
+
 OF_ALL: dict[str, Callable[[nn.Module, Iterable[PreparedImage]], Figure]] = {
     'distance': distance,
     'posembed': posembed,
 }
+
+
+def shown_by(model: nn.Module) -> list[str]:
+    """The names in :data:`PER_IMAGE` of what a model can show."""
+    return [name for name in PER_IMAGE if name != 'cam' or is_classifier(model)]
