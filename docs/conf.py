@@ -48,7 +48,8 @@ myst_html_meta = {
     )
 }
 
-autodoc_typehints = 'none'  # the signature and the docstring have them
+autodoc_typehints_format = 'short'
+python_maximum_signature_line_length = 88  # beyond it, an argument a line
 autodoc_inherit_docstrings = False  # MMEngine's are not ours
 autodoc_member_order = 'bysource'
 napoleon_use_ivar = True  # a field of a tuple is documented once
