@@ -51,20 +51,21 @@ def test_the_page_has_the_places_that_a_model_fills(tiny, task, answer, sections
     model.has_pixels, model.task = True, task
     if task == 'detection':
         model.model.head = None
-    before = browser.places_of(model)
+    eyes = [name for name in sections if name != FOUND]
+    before = browser.answer_places(model) + browser.section_places(eyes)
     assert [place.get_block_name() for place in before] == answer + ['markdown', 'image'] * 4
     assert all(SECTIONS[name][0] in place.value for name, place in titled(sections, before))
     assert not any(place.visible for place in before[-1::-2][:4])
-    assert len(browser.inputs_of(model)) == 2 + (task == 'detection')
 
     pixels = np.zeros((4, 4, 3), np.uint8)
     pictures = {**dict.fromkeys(sections, pixels), 'rollout': 'It is too large.'}
-    after = browser.places_of(model, Shown('1 cat', dict(cat=0.9) if answer else {}, pictures))
+    shown = Shown('1 cat', dict(cat=0.9) if answer else {}, pictures)
+    after = browser.answer_places(model, shown) + browser.section_places(eyes, shown)
     texts = {name: place.value for name, place in titled(sections, after)}
     assert 'It is too large.' in texts['rollout']
-    assert ('1 cat. Each class' in texts.get(FOUND, '')) == (task == 'detection')
-    shown = [place.visible for place in after if place.get_block_name() == 'image']
-    assert shown == [name != 'rollout' for name in sections]
+    assert ('1 cat. Boxes' in texts.get(FOUND, '')) == (task == 'detection')
+    visible = [place.visible for place in after if place.get_block_name() == 'image']
+    assert visible == [name != 'rollout' for name in sections]
 
 
 def titled(sections: list[str], places: list) -> list[tuple]:

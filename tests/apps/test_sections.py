@@ -79,10 +79,9 @@ def test_boxes_are_drawn_above_the_lowest_score(tiny, file, monkeypatch):
     model = of_task(
         tiny_classifier(tiny), 'detection', monkeypatch, boxes=np.array([[2.0, 2, 9, 9]])
     )
-    assert sections.sections_of(model) == [sections.FOUND, *EYES]
     sure, unsure = (sections.show(model, file, score_thr=score, size=32) for score in (0.5, 0.95))
     assert (sure.text, unsure.text) == ('1 cat', 'nothing')
-    assert list(sure.pictures) == sections.sections_of(model)
+    assert list(sure.pictures) == [sections.FOUND, *EYES]
     drawn, bare = (shown.pictures[sections.FOUND] for shown in (sure, unsure))
     enlarged = cv2.imread(file)[..., ::-1].repeat(7, axis=0).repeat(7, axis=1)
     assert np.array_equal(bare, enlarged)
@@ -121,3 +120,9 @@ def test_weights_without_a_head_show_features(tiny, file):
     shown = sections.show(model, file, size=32)
     assert (shown.text, shown.scores, list(shown.pictures)) == ('', {}, EYES)
     assert sections.about(model) == 'The page shows what this model sees in a picture.'
+
+
+def test_features_of_padding_are_not_drawn(image):
+    padded = image._replace(image=image.image[:24], inputs=torch.randn(1, 3, 32, 64))
+    assert padded.without_padding(torch.zeros(5, 4, 8)).shape == (5, 3, 6)
+    assert image.without_padding(torch.zeros(5, 4, 6)).shape == (5, 4, 6)

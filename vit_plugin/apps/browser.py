@@ -1,5 +1,6 @@
 """A page in the browser: give it a picture, see what the model says and what it sees in it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +10,11 @@ from mmengine.registry import DATASETS
 from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.models.loading import find_backbone
+from vit_plugin.visualization.pictures import shown_by
 
 from .predictions import NUM_TOP, SCORE_THR
 from .same_site import guards
-from .sections import FOUND, SECTIONS, Shown, about, has_answer, sections_of, show
+from .sections import FOUND, SECTIONS, Shown, about, has_answer, show
 from .trained_model import TrainedModel
 
 if TYPE_CHECKING:
@@ -54,8 +56,12 @@ def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.
 
     with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(3600, 3600)) as blocks:
         gr.Markdown(f'# {title}\n{about(trained)} {PRIVATE}')
-        picture, *sliders = inputs_of(trained)
-        outputs = places_of(trained)
+        picture, sliders = place_of_picture(trained), []
+        if trained.task == 'detection':
+            sliders.append(gr.Slider(0, 1, SCORE_THR, label='Lowest score of a box'))
+        outputs = answer_places(trained)
+        sliders.insert(0, slider_of_blocks(trained))
+        outputs += section_places(shown_by(trained.model))
 
     def answer(path: str | None, block: int, score_thr: float = SCORE_THR) -> list:
         if path is None:
@@ -65,7 +71,7 @@ def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.
         except ConfigError as error:
             sentence = str(error).replace(repr(path), 'that you gave')
             raise gr.Error(sentence, print_exception=False) from None
-        return places_of(trained, shown)
+        return answer_places(trained, shown) + section_places(shown_by(trained.model), shown)
 
     with blocks:
         asked = [picture.change, *(slider.release for slider in sliders)]
@@ -73,8 +79,8 @@ def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.
     return blocks.queue(default_concurrency_limit=1)
 
 
-def inputs_of(trained: TrainedModel) -> list[Any]:
-    """The place for a picture, and sliders for the block and for the lowest score of a box."""
+def place_of_picture(trained: TrainedModel) -> 'gradio.Image':
+    """The place for a picture, with examples below it."""
     import gradio as gr
 
     picture = gr.Image(image_mode=None, label='A picture', type='filepath', height=HEIGHT)
@@ -83,22 +89,35 @@ def inputs_of(trained: TrainedModel) -> list[Any]:
     picture.preprocess = lambda upload: upload and upload.path
     if found := examples(trained):
         gr.Examples(found, picture, label='From its test images', cache_examples=False)
-    blocks = find_backbone(trained.model)[1].num_layers
-    inputs = [picture, gr.Slider(1, blocks, blocks, step=1, label='Block of attention and rollout')]
-    if trained.task == 'detection':
-        inputs.append(gr.Slider(0, 1, SCORE_THR, label='Lowest score of a box'))
-    return inputs
+    return picture
 
 
-def places_of(trained: TrainedModel, shown: Shown | None = None) -> list[Any]:
-    """The places for the classes and the sections: of a picture, or before there is one."""
+def slider_of_blocks(trained: TrainedModel) -> 'gradio.Slider':
+    """The number of the block whose attention is drawn."""
     import gradio as gr
 
-    sections, places = sections_of(trained), []
-    if has_answer(trained) and FOUND not in sections:
-        scores = shown and shown.scores
-        places.append(gr.Label(scores, label='Most probable classes', num_top_classes=NUM_TOP))
-    for name in sections:
+    count = find_backbone(trained.model)[1].num_layers
+    return gr.Slider(1, count, count, step=1, label='Block of attention and rollout')
+
+
+def answer_places(trained: TrainedModel, shown: Shown | None = None) -> list[Any]:
+    """The place for the prediction: of a picture, or before there is one."""
+    import gradio as gr
+
+    if not has_answer(trained):
+        return []
+    if trained.task != 'classification':
+        return section_places([FOUND], shown)
+    scores = shown and shown.scores
+    return [gr.Label(scores, label='Most probable classes', num_top_classes=NUM_TOP)]
+
+
+def section_places(names: Sequence[str], shown: Shown | None = None) -> list[Any]:
+    """A text and a place for a picture for each section: of a picture, or before there is one."""
+    import gradio as gr
+
+    places: list[Any] = []
+    for name in names:
         title, caption = SECTIONS[name]
         picture = shown and shown.pictures[name]
         if isinstance(picture, str):

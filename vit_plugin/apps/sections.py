@@ -24,7 +24,7 @@ ANSWERS = {  # by task
 }
 # The title of each section, and its caption.
 SECTIONS = {
-    FOUND: ('What it finds', 'Each class has a colour.'),
+    FOUND: ('What it finds', 'Boxes, masks or a map of the classes, each in its colour.'),
     'attention': (
         'Attention',
         'Each panel is one head of the chosen block. Bright patches are those that the class '
@@ -61,19 +61,13 @@ def about(trained: TrainedModel) -> str:
         return 'The page shows what this model sees in a picture.'
     classes = ', '.join(trained.classes[:NAMED])
     more = f' and {len(trained.classes) - NAMED:,} more' * (len(trained.classes) > NAMED)
-    known = f' It knows {classes}{more}.' * bool(classes)
+    known = f' Its classes: {classes}{more}.' * bool(classes)
     return f'This model {ANSWERS[trained.task]}, and the page shows what it sees there.{known}'
 
 
 def has_answer(trained: TrainedModel) -> bool:
     """True if a model predicts something, and its pixels are known."""
     return trained.has_pixels and not isinstance(trained.model, Classifier)
-
-
-def sections_of(trained: TrainedModel) -> list[str]:
-    """The sections that a model can fill."""
-    drawn = has_answer(trained) and trained.task != 'classification'
-    return [FOUND] * drawn + shown_by(trained.model)
 
 
 def show(
@@ -102,7 +96,7 @@ def show(
         return Shown('', {}, pictures)
     prediction = trained(path)
     rows = prediction.rows(score_thr)
-    if FOUND not in sections_of(trained):
+    if trained.task == 'classification':
         return Shown('', {row['class']: row['score'] for row in rows}, pictures)
     drawn = draw(read_image(path), prediction, score_thr)[..., ::-1]
     return Shown(prediction.text(score_thr), {}, {FOUND: drawn, **pictures})

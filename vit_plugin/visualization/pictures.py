@@ -1,5 +1,6 @@
 """The pictures that the commands and the logs show: what a model sees in an image, as figures."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -51,6 +52,16 @@ class PreparedImage(NamedTuple):
             )
         )
         return draw_over(self.sharpest, maps, titles, (height, width), bright, self.beside)
+
+    def without_padding(self, features: Tensor) -> Tensor:
+        """The part of a map of patches (C, h, w) that lies on the image."""
+        height, width = (
+            math.ceil(patches * min(seen / covered, 1))
+            for patches, seen, covered in zip(
+                features.shape[1:], self.image.shape, self.covered, strict=False
+            )
+        )
+        return features[:, :height, :width]
 
     @classmethod
     def from_batch(cls, model: nn.Module, batch: Mapping[str, Any]) -> 'PreparedImage':
@@ -113,7 +124,9 @@ def _queries(model: nn.Module) -> str:
 
 def features(model: nn.Module, *prepared: PreparedImage) -> Figure:
     """The features of patches as colours, next to each image."""
-    colors = feature_colors([patch_features(model, one.inputs)[0] for one in prepared])
+    colors = feature_colors(
+        [one.without_padding(patch_features(model, one.inputs)[0]) for one in prepared]
+    )
     return draw_feature_colors(
         [one.sharpest for one in prepared], colors, all(one.beside for one in prepared)
     )
