@@ -8,9 +8,11 @@ api.md lists.
 import inspect
 import re
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import get_type_hints
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -164,6 +166,13 @@ def escape_stars(app, what, name, obj, options, lines: list[str]) -> None:
     ]
 
 
+def plain_types(app, function: object, bound: bool) -> None:
+    """Show the types of arguments without the checks in them."""
+    function = inspect.unwrap(function)
+    with suppress(NameError, TypeError, AttributeError):  # names that only a type checker has
+        function.__annotations__ = get_type_hints(function)
+
+
 def for_sphinx(app, docname: str, source: list[str]) -> None:
     """Add to a page what only the site has."""
     if docname == 'index':
@@ -187,4 +196,5 @@ def setup(app) -> None:
     app.connect('builder-inited', write_reference)
     app.connect('builder-inited', write_configs)
     app.connect('source-read', for_sphinx)
+    app.connect('autodoc-before-process-signature', plain_types)
     app.connect('autodoc-process-docstring', escape_stars, priority=400)  # before napoleon
