@@ -168,9 +168,9 @@ def escape_stars(app, what, name, obj, options, lines: list[str]) -> None:
 
 def plain_types(app, function: object, bound: bool) -> None:
     """Show the types of arguments without the checks in them."""
-    function = inspect.unwrap(function)
-    with suppress(NameError, TypeError, AttributeError):  # names that only a type checker has
-        function.__annotations__ = get_type_hints(function)
+    for each in (function, inspect.unwrap(function)):  # Sphinx reads both
+        with suppress(NameError, TypeError, AttributeError):  # a name that only type checkers have
+            each.__annotations__ = get_type_hints(each)
 
 
 def for_sphinx(app, docname: str, source: list[str]) -> None:

@@ -63,7 +63,7 @@ def test_the_page_has_the_places_that_a_model_fills(tiny, task, answer, sections
     after = browser.answer_places(model, shown) + browser.section_places(eyes, shown)
     texts = {name: place.value for name, place in titled(sections, after)}
     assert 'It is too large.' in texts['rollout']
-    assert ('1 cat. Boxes' in texts.get(FOUND, '')) == (task == 'detection')
+    assert ('\n1 cat.' in texts.get(FOUND, '')) == (task == 'detection')
     visible = [place.visible for place in after if place.get_block_name() == 'image']
     assert visible == [name != 'rollout' for name in sections]
 

@@ -123,7 +123,7 @@ def section_places(names: Sequence[str], shown: Shown | None = None) -> list[Any
         if isinstance(picture, str):
             picture, caption = None, picture
         elif shown and name == FOUND:
-            caption = f'{shown.text}. {caption}'
+            caption = f'{shown.text}.'
         places += [
             gr.Markdown(f'### {title}\n{caption}'),
             gr.Image(
