@@ -86,7 +86,7 @@ class ProgressHook(Hook):
 
     def _tell(self, runner: Runner, news: str) -> None:
         assert self._line is not None
-        numbers = numbers_of(runner.message_hub.log_scalars, max(self._line.n, 1))
+        numbers = numbers_of(runner.message_hub.log_scalars, max(int(self._line.n), 1))
         self._line.set_postfix_str(', '.join([*numbers[:1], news, *numbers[1:]]), refresh=False)
 
     def _time_left(self, runner: Runner) -> str:
