@@ -8,9 +8,11 @@ api.md lists.
 import inspect
 import re
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import get_type_hints
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -48,7 +50,8 @@ myst_html_meta = {
     )
 }
 
-autodoc_typehints = 'none'  # the signature and the docstring have them
+autodoc_typehints_format = 'short'
+python_maximum_signature_line_length = 88  # beyond it, an argument a line
 autodoc_inherit_docstrings = False  # MMEngine's are not ours
 autodoc_member_order = 'bysource'
 napoleon_use_ivar = True  # a field of a tuple is documented once
@@ -163,6 +166,13 @@ def escape_stars(app, what, name, obj, options, lines: list[str]) -> None:
     ]
 
 
+def plain_types(app, function: object, bound: bool) -> None:
+    """Show the types of arguments without the checks in them."""
+    for each in (function, inspect.unwrap(function)):  # Sphinx reads both
+        with suppress(NameError, TypeError, AttributeError):  # a name that only type checkers have
+            each.__annotations__ = get_type_hints(each)
+
+
 def for_sphinx(app, docname: str, source: list[str]) -> None:
     """Add to a page what only the site has."""
     if docname == 'index':
@@ -186,4 +196,5 @@ def setup(app) -> None:
     app.connect('builder-inited', write_reference)
     app.connect('builder-inited', write_configs)
     app.connect('source-read', for_sphinx)
+    app.connect('autodoc-before-process-signature', plain_types)
     app.connect('autodoc-process-docstring', escape_stars, priority=400)  # before napoleon

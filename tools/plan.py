@@ -21,6 +21,7 @@ from vit_plugin.apps.planning.cost import (
     Cluster,
     images_of_run,
 )
+from vit_plugin.files.text import aligned
 
 MIB = 1 << 20
 RECOMPUTE = {False: 'no', 'selective': 'selective', True: 'yes'}
@@ -126,11 +127,7 @@ def table(rows: Sequence) -> str:
                 '' if row.days is None else f'{row.days:.3g}',
             )
         )
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return '\n'.join(
-        '  '.join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
-        for line in lines
-    )
+    return '\n'.join(aligned(lines, numbers=True))
 
 
 def summary(

@@ -1,69 +1,17 @@
-"""What the page in the browser shows, without a browser."""
+"""The page in the browser, without a browser."""
 
 import sys
 
 import cv2
 import numpy as np
 import pytest
-import torch
-from mmengine.config import Config
-from mmengine.registry import MODELS
+from trained_models import tiny_classifier
 
 from vit_plugin.apps import browser
-from vit_plugin.apps.trained_model import TrainedModel
-from vit_plugin.errors import ConfigError, MissingExtraError
-from vit_plugin.visualization.pictures import PreparedImage
+from vit_plugin.apps.sections import FOUND, SECTIONS, Shown
+from vit_plugin.errors import MissingExtraError
 
 pytest.importorskip('mmpretrain')
-NAMES = ['crane', 'cat', 'crane']
-
-
-@pytest.fixture
-def image() -> PreparedImage:
-    pixels = np.random.default_rng(0).integers(0, 256, (32, 48, 3), dtype=np.uint8)
-    return PreparedImage(pixels, torch.randn(1, 3, 32, 48))
-
-
-def trained(tiny: dict, classes: list[str] = NAMES, **more: object) -> TrainedModel:
-    model = MODELS.build(
-        dict(
-            type='mmpretrain.ImageClassifier',
-            backbone=dict(type='vit_plugin.VisionTransformer', **tiny, **more),
-            head=dict(type='vit_plugin.ViTClsHead', num_classes=3, in_channels=32),
-        )
-    )
-    return TrainedModel(model, Config(dict(default_scope='mmpretrain')), dict(classes=classes))
-
-
-def test_every_picture_is_pixels_of_its_own(tiny, image):
-    found = browser.draw_all(trained(tiny), image)
-    assert list(found) == list(browser.PANELS)
-    assert len({picture.tobytes() for picture in found.values()}) == 4
-    assert all(picture.ndim == 3 and picture.std() > 0 for picture in found.values())
-
-
-def test_the_block_is_that_of_attention_and_rollout(tiny, image):
-    model = trained(tiny)
-    first, last = (browser.draw_all(model, image, block) for block in (0, 1))
-    assert [name for name in first if not np.array_equal(first[name], last[name])] == [
-        'attention',
-        'rollout',
-    ]
-
-
-def test_a_picture_that_cannot_be_is_a_sentence(tiny, image):
-    model = trained(tiny, with_cls_token=False, out_type='avg_featmap')
-    assert not any(isinstance(picture, str) for picture in browser.draw_all(model, image).values())
-    model.model = model.model.backbone  # without a head
-    found = browser.draw_all(model, image)
-    assert found['cam'].startswith('cam needs a classifier')
-    assert not isinstance(found['attention'], str)
-
-
-def test_a_long_picture_is_refused(tiny, tmp_path):
-    cv2.imwrite(str(tmp_path / 'long.png'), np.zeros((8, 800, 3), dtype=np.uint8))
-    with pytest.raises(ConfigError, match='more than 10 times the other; crop it'):
-        browser.prepare(trained(tiny), str(tmp_path / 'long.png'), size=8)
 
 
 def test_a_missing_gradio_is_named_with_its_extra(tiny, monkeypatch):
@@ -71,14 +19,14 @@ def test_a_missing_gradio_is_named_with_its_extra(tiny, monkeypatch):
     with pytest.raises(
         MissingExtraError, match=r"vit-plugin demo needs gradio.*pip install 'vit_plugin\[demo\]'"
     ):
-        browser.page(trained(tiny), 'title')
+        browser.page(tiny_classifier(tiny), 'title')
 
 
 def test_examples_are_images_of_the_test(tiny, tmp_path):
     for i in range(5):
         cv2.imwrite(str(tmp_path / f'{i}.png'), np.zeros((8, 8, 3), dtype=np.uint8))
     (tmp_path / 'val.txt').write_text(''.join(f'{i}.png 0\n' for i in range(5)))
-    model = trained(tiny)
+    model = tiny_classifier(tiny)
     assert browser.examples(model) == []
     model.cfg.test_dataloader = dict(
         dataset=dict(
@@ -88,3 +36,39 @@ def test_examples_are_images_of_the_test(tiny, tmp_path):
     assert browser.examples(model) == [str(tmp_path / f'{i}.png') for i in (0, 2, 4)]
     model.cfg.test_dataloader.dataset.ann_file = 'of another machine.txt'
     assert browser.examples(model) == []
+
+
+@pytest.mark.parametrize(
+    ('task', 'answer', 'sections'),
+    [
+        ('classification', ['label'], ['attention', 'rollout', 'features', 'cam']),
+        ('detection', [], [FOUND, 'attention', 'rollout', 'features']),
+    ],
+)
+def test_the_page_has_the_places_that_a_model_fills(tiny, task, answer, sections):
+    pytest.importorskip('gradio')
+    model = tiny_classifier(tiny)
+    model.has_pixels, model.task = True, task
+    if task == 'detection':
+        model.model.head = None
+    eyes = [name for name in sections if name != FOUND]
+    before = browser.answer_places(model) + browser.section_places(eyes)
+    assert [place.get_block_name() for place in before] == answer + ['markdown', 'image'] * 4
+    assert all(SECTIONS[name][0] in place.value for name, place in titled(sections, before))
+    assert not any(place.visible for place in before[-1::-2][:4])
+
+    pixels = np.zeros((4, 4, 3), np.uint8)
+    pictures = {**dict.fromkeys(sections, pixels), 'rollout': 'It is too large.'}
+    shown = Shown('1 cat', dict(cat=0.9) if answer else {}, pictures)
+    after = browser.answer_places(model, shown) + browser.section_places(eyes, shown)
+    texts = {name: place.value for name, place in titled(sections, after)}
+    assert 'It is too large.' in texts['rollout']
+    assert ('\n1 cat.' in texts.get(FOUND, '')) == (task == 'detection')
+    visible = [place.visible for place in after if place.get_block_name() == 'image']
+    assert visible == [name != 'rollout' for name in sections]
+
+
+def titled(sections: list[str], places: list) -> list[tuple]:
+    """Each section with its text."""
+    texts = [place for place in places if place.get_block_name() == 'markdown']
+    return list(zip(sections, texts, strict=True))

@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 from campaigns.tiny_run import build, tiny_cfg
 
-from vit_plugin.engine.console import FILE_ONLY, is_for_the_console, quieten, without_stderr
+from vit_plugin.engine.console import (
+    CHATTER,
+    FILE_ONLY,
+    LoggedEvaluator,
+    is_for_the_console,
+    printing_logged,
+    quieten,
+    without_stderr,
+)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +61,22 @@ def test_a_run_tells_what_it_trains_in_few_lines(tmp_path, capsys, verbose):
         assert re.search(r'Device: +cpu, float32, 1 process\n', text)
     assert 'Hooks will be executed' in log
     assert Path(re.search(r'Log: +(.*)', shown)[1]).read_text() == log
+
+
+def test_what_a_library_prints_is_logged_without_its_own_steps(capsys, caplog):
+    logger = logging.getLogger('printing')
+    logger.setLevel('INFO')
+    with printing_logged(logger):
+        print('\n'.join([f'{start} 1' for start in CHATTER] + [' Average Precision = 0.5']))
+    with printing_logged(logger):
+        print(CHATTER[0])
+    assert [record.getMessage() for record in caplog.records] == ['\n Average Precision = 0.5']
+    assert not capsys.readouterr().out
+
+
+def test_the_evaluator_of_a_run_is_the_one_that_logs(tmp_path):
+    runner = build(tiny_cfg(tmp_path))
+    assert type(runner.build_evaluator(dict(type='Accuracy'))) is LoggedEvaluator
 
 
 def test_what_a_shell_says_of_a_missing_compiler_is_dropped(capfd):

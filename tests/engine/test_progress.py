@@ -1,10 +1,12 @@
 import io
+import re
 import sys
 
 import pytest
 from campaigns.tiny_run import build, tiny_cfg
 
 pytestmark = pytest.mark.filterwarnings('ignore')
+HOOKS = [dict(type=f'vit_plugin.{name}') for name in ('ReportHook', 'ProgressHook')]
 
 
 class Terminal(io.StringIO):
@@ -12,13 +14,63 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize('stream', [Terminal, io.StringIO])
-def test_a_bar_in_a_terminal_and_nothing_in_a_file(tmp_path, monkeypatch, stream):
-    monkeypatch.setattr(sys, 'stderr', stream())
-    runner = build(tiny_cfg(tmp_path, custom_hooks=[dict(type='vit_plugin.ProgressHook')]))
+def shown_by(work_dir, monkeypatch, stream: io.StringIO, **options) -> str:
+    """What a run of 12 steps leaves in a stream, without what was written over."""
+    monkeypatch.setattr(sys, 'stdout', stream)
+    options = {'log_level': 'INFO', 'verbose': False, 'custom_hooks': HOOKS, **options}
+    options['custom_hooks'][0]['pictures'] = False
+    runner = build(tiny_cfg(work_dir, **options))
     handlers = list(runner.logger.handlers)
     runner.train()
-    shown = sys.stderr.getvalue()
-    assert ('/12 ' in shown) == (stream is Terminal)
-    assert ('accuracy/top1' in shown) == (stream is Terminal)
     assert runner.logger.handlers == handlers
+    return '\n'.join(line.rpartition('\r')[2] for line in stream.getvalue().split('\n'))
+
+
+def test_a_terminal_has_a_line_for_each_epoch_and_the_log_file_the_rest(tmp_path, monkeypatch):
+    shown = shown_by(tmp_path, monkeypatch, Terminal())
+    lines = re.findall(r'Epoch (\d)/3 \S+ 100%, loss [\d.]+, top1 [\d.]+, .*images/s, lr', shown)
+    assert lines == ['1', '2', '3']
+    assert 'Epoch(' not in shown
+    assert 'Saving checkpoint' not in shown
+    assert ' - INFO - ' not in shown
+    assert shown.index('Epoch 3/3') < shown.index('Trained in')
+    assert re.search(r'accuracy/top1 +[\d.]+ +[\d.]+ +\d\n', shown)
+    log = next(tmp_path.rglob('*.log')).read_text()
+    assert log.count('Epoch(val)') == 3
+    assert 'Saving checkpoint' in log
+
+
+def test_a_training_by_iterations_has_a_line_to_each_validation(tmp_path, monkeypatch):
+    settings = dict(by_epoch=False, max_iters=10, val_interval=4)
+    shown = shown_by(
+        tmp_path, monkeypatch, Terminal(), loop='iter', train_cfg=settings, param_scheduler=None
+    )
+    assert re.findall(r'Iteration (\d+)/10 \S+ 100%, .*top1', shown) == ['4', '8', '10']
+
+
+def test_a_pipe_has_plain_lines(tmp_path, monkeypatch):
+    shown = shown_by(tmp_path, monkeypatch, io.StringIO())
+    assert '\r' not in shown
+    assert 'Epoch 1/3' not in shown
+    assert shown.count('Epoch(val)') == 3
+
+
+def test_verbose_hides_nothing(tmp_path, monkeypatch):
+    shown = shown_by(tmp_path, monkeypatch, Terminal(), verbose=True)
+    assert 'Epoch 3/3' in shown
+    assert shown.count('Epoch(val)') == 3
+
+
+def test_an_interrupted_run_leaves_the_log_as_it_was(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, 'stdout', stream := Terminal())
+    runner = build(tiny_cfg(tmp_path, custom_hooks=HOOKS[1:]))
+    handlers = list(runner.logger.handlers)
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner.model, 'train_step', interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        runner.train()
+    assert runner.logger.handlers == handlers
+    assert stream.getvalue().endswith('\n')

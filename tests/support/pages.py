@@ -68,7 +68,7 @@ NOT_RUN = {
     r'vit-plugin train --data flowers': 'downloads weights, for photographs that nobody has here',
     r'tools/dist_test\.sh': 'the same two lines as dist_train.sh with test.py in place of train.py',
     r'tools/slurm_test\.sh': 'needs a Slurm; the same as srun.sh with test.py',
-    r'(# predict\.py|import vit_plugin\n\nprint\(vit_plugin\.load)': (
+    r'(# predict\.py|import vit_plugin\n\n(print\(|model = )vit_plugin\.load)': (
         'needs a checkpoint: tests/apps/test_trained_model.py'
     ),
     r'vit-plugin demo CHECKPOINT$': 'serves until it is stopped: tests/tools/test_demo.py',

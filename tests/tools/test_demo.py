@@ -95,7 +95,7 @@ def test_drop_a_picture_and_read_the_classes(address, tmp_path):
         page.on('request', lambda request: asked.append(request.url))
         page.goto(address)
         page.set_input_files('input[type=file]', tmp_path / 'seven.png')
-        page.wait_for_selector('img[alt="What speaks for the most probable class"]')
+        page.wait_for_selector('img[alt="Evidence for the most probable class"]')
         assert page.locator('[data-testid=label-output-value]').inner_text() == 'digit 7'
         assert page.locator('text=45%').count() == 1  # e^2 of e^2 + 9
         assert page.locator('img[alt="Features as colours"]').is_visible()

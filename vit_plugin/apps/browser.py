@@ -1,7 +1,8 @@
-"""A page in the browser: drop a picture, see its classes and what the model sees in it."""
+"""A page in the browser: give it a picture, see what the model says and what it sees in it."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from mmengine.registry import DATASETS
@@ -9,11 +10,11 @@ from mmengine.registry import DATASETS
 from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.models.loading import find_backbone
-from vit_plugin.visualization.pictures import PER_IMAGE, PreparedImage
-from vit_plugin.visualization.style import as_pixels
+from vit_plugin.visualization.pictures import shown_by
 
-from .predictions import NUM_TOP
+from .predictions import NUM_TOP, SCORE_THR
 from .same_site import guards
+from .sections import FOUND, SECTIONS, Shown, about, has_answer, show
 from .trained_model import TrainedModel
 
 if TYPE_CHECKING:
@@ -21,74 +22,9 @@ if TYPE_CHECKING:
 
 EXAMPLES = 3
 LARGEST = 64_000_000  # bytes of an upload; how many pixels it may have, the reader of images says
-LONGEST = 10  # sides of a picture; the weights of attention grow with the square of this
-ABOUT = """This model says what is in a picture, and shows what it looked at.
-Drop a picture of what it was trained on.
-More patches make finer pictures."""
-# A title for each picture, and what stands below it.
-PANELS = {
-    'attention': (
-        'Attention',
-        'Each panel is a head of the chosen block: bright patches are those that the class '
-        'token, or the mean of all patches, takes most from. A dark panel looks everywhere alike.',
-    ),
-    'rollout': (
-        'Attention rolled out through the blocks',
-        'What of each patch has reached the class token, or the '
-        'mean of the patches, after this block.',
-    ),
-    'features': (
-        'Features as colours',
-        'Patches of one colour have similar features (three principal components as '
-        'red, green, blue).',
-    ),
-    'cam': (
-        'What speaks for the most probable class',
-        'Bright patches raise the score of the class (Grad-CAM).',
-    ),
-}
-
-
-def draw_all(
-    trained: TrainedModel, image: PreparedImage, block: int = -1
-) -> dict[str, np.ndarray | str]:
-    """Every picture of :data:`~vit_plugin.visualization.pictures.PER_IMAGE`, by its name.
-
-    Args:
-        trained: the model.
-        image: the image.
-        block: the block for attention and rollout, from 1; -1 is the last.
-
-    Returns:
-        The pixels (H, W, 3) of a picture, or the sentence why this model has none.
-    """
-    options = dict(
-        attention=dict(blocks=[block]),
-        rollout=dict(blocks=[block]),
-        cam=dict(classes=trained.classes),
-    )
-    found: dict[str, np.ndarray | str] = {}
-    for name, draw in PER_IMAGE.items():
-        try:
-            found[name] = as_pixels(draw(trained.model, image, **options.get(name, {})))
-        except ConfigError as error:
-            found[name] = str(error)
-    return found
-
-
-def prepare(trained: TrainedModel, path: str, size: int | None = None) -> PreparedImage:
-    """An image file as the model gets it.
-
-    Raises:
-        ConfigError: if it cannot be read, or is too long for its weights of attention.
-    """
-    image = trained.prepare(path, size)
-    short, long = sorted(image.covered)
-    if long > LONGEST * short:
-        raise ConfigError(
-            f'One side of the picture is more than {LONGEST} times the other; crop it.'
-        )
-    return image
+HEIGHT = 420  # of the place for the picture, in pixels of the page
+STYLE = '.gradio-container {max-width: 1100px !important; margin: 0 auto}'
+PRIVATE = 'A picture stays on this machine, and is deleted after at most two hours.'
 
 
 def examples(trained: TrainedModel) -> list[str]:
@@ -118,69 +54,90 @@ def page(trained: TrainedModel, title: str, size: int | None = None) -> 'gradio.
     with needed_by('vit-plugin demo'):
         import gradio as gr
 
-    def answer(path: str | None, block: int) -> list:
+    with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(3600, 3600)) as blocks:
+        gr.Markdown(f'# {title}\n{about(trained)} {PRIVATE}')
+        picture, sliders = place_of_picture(trained), []
+        if trained.task == 'detection':
+            sliders.append(gr.Slider(0, 1, SCORE_THR, label='Lowest score of a box'))
+        outputs = answer_places(trained)
+        sliders.insert(0, slider_of_blocks(trained))
+        outputs += section_places(shown_by(trained.model))
+
+    def answer(path: str | None, block: int, score_thr: float = SCORE_THR) -> list:
         if path is None:
             return [gr.skip()] * len(outputs)
         try:
-            image = prepare(trained, path, size)
+            shown = show(trained, path, block, score_thr, size)
         except ConfigError as error:
-            raise gr.Error(
-                str(error).replace(repr(path), 'that you gave'), print_exception=False
-            ) from None
-        try:
-            found = trained(path)
-            text, scores = (
-                found.text(),
-                {row['class']: row['score'] for row in found.rows() if 'score' in row},
-            )
-        except ConfigError as error:
-            text, scores = str(error), {}
-        is_label = bool(scores) and trained.task == 'classification'
-        values = [
-            gr.Label(scores or None, visible=is_label),
-            gr.Markdown(text, visible=not is_label),
-        ]
-        for name, picture in draw_all(trained, image, block).items():
-            title, caption = PANELS[name]
-            reason = picture if isinstance(picture, str) else None
-            values += [
-                gr.Markdown(f'### {title}\n{reason or caption}', visible=True),
-                gr.Image(None if reason else picture, visible=not reason),
-            ]
-        return values
+            sentence = str(error).replace(repr(path), 'that you gave')
+            raise gr.Error(sentence, print_exception=False) from None
+        return answer_places(trained, shown) + section_places(shown_by(trained.model), shown)
+
+    with blocks:
+        asked = [picture.change, *(slider.release for slider in sliders)]
+        gr.on(asked, answer, [picture, *sliders], outputs, api_name=False)
+    return blocks.queue(default_concurrency_limit=1)
+
+
+def place_of_picture(trained: TrainedModel) -> 'gradio.Image':
+    """The place for a picture, with examples below it."""
+    import gradio as gr
+
+    picture = gr.Image(image_mode=None, label='A picture', type='filepath', height=HEIGHT)
+    # Gradio would open the file first, with errors of its own. For a subclass it would write a stub
+    # file.
+    picture.preprocess = lambda upload: upload and upload.path
+    if found := examples(trained):
+        gr.Examples(found, picture, label='From its test images', cache_examples=False)
+    return picture
+
+
+def slider_of_blocks(trained: TrainedModel) -> 'gradio.Slider':
+    """The number of the block whose attention is drawn."""
+    import gradio as gr
 
     count = find_backbone(trained.model)[1].num_layers
-    with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(3600, 3600)) as blocks:
-        gr.Markdown(f'# {title}\n{ABOUT}')
-        with gr.Row():
-            with gr.Column(scale=2):
-                picture = gr.Image(image_mode=None, label='Drop a picture', type='filepath')
-                # Gradio would open the file first, with errors of its own. For a subclass it would
-                # write a stub file.
-                picture.preprocess = lambda upload: upload and upload.path
-                if found := examples(trained):
-                    gr.Examples(found, picture, label='From its test images', cache_examples=False)
-                block = gr.Slider(1, count, count, step=1, label='Block of attention and rollout')
-                outputs = [
-                    gr.Label(label='Classes', num_top_classes=NUM_TOP),
-                    gr.Markdown(visible=False),
-                ]
-            with gr.Column(scale=3):
-                for name in PER_IMAGE:
-                    outputs += [
-                        gr.Markdown(visible=False),
-                        gr.Image(
-                            format='png',
-                            interactive=False,
-                            visible=False,
-                            show_label=False,
-                            container=False,
-                            buttons=['fullscreen'],
-                            alt_text=PANELS[name][0],
-                        ),
-                    ]
-        gr.on([picture.change, block.release], answer, [picture, block], outputs, api_name=False)
-    return blocks.queue(default_concurrency_limit=1)
+    return gr.Slider(1, count, count, step=1, label='Block of attention and rollout')
+
+
+def answer_places(trained: TrainedModel, shown: Shown | None = None) -> list[Any]:
+    """The place for the prediction: of a picture, or before there is one."""
+    import gradio as gr
+
+    if not has_answer(trained):
+        return []
+    if trained.task != 'classification':
+        return section_places([FOUND], shown)
+    scores = shown and shown.scores
+    return [gr.Label(scores, label='Most probable classes', num_top_classes=NUM_TOP)]
+
+
+def section_places(names: Sequence[str], shown: Shown | None = None) -> list[Any]:
+    """A text and a place for a picture for each section: of a picture, or before there is one."""
+    import gradio as gr
+
+    places: list[Any] = []
+    for name in names:
+        title, caption = SECTIONS[name]
+        picture = shown and shown.pictures[name]
+        if isinstance(picture, str):
+            picture, caption = None, picture
+        elif shown and name == FOUND:
+            caption = f'{shown.text}.'
+        places += [
+            gr.Markdown(f'### {title}\n{caption}'),
+            gr.Image(
+                picture,
+                format='png',
+                interactive=False,
+                visible=picture is not None,
+                show_label=False,
+                container=False,
+                buttons=['fullscreen'],
+                alt_text=title,
+            ),
+        ]
+    return places
 
 
 def serve(blocks: 'gradio.Blocks', port: int) -> None:
@@ -198,6 +155,7 @@ def serve(blocks: 'gradio.Blocks', port: int) -> None:
             server_name='127.0.0.1',
             server_port=port,
             theme=theme,
+            css=STYLE,
             footer_links=[],
             run_history=False,
             ssr_mode=False,

@@ -1,11 +1,15 @@
 """Console output of a run: the model, its data and its device. The log file has the rest."""
 
+import io
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any
 
 from mmengine.dist import get_world_size
+from mmengine.evaluator import Evaluator
 from mmengine.logging import MMLogger
 from mmengine.runner import EpochBasedTrainLoop, Runner
 
@@ -21,6 +25,8 @@ FILE_ONLY = (
     'Distributed training is not used',
     'Checkpoints will be saved to',
     'Exp name: ',
+    'The schedules, made for',
+    'Evaluating ',
     # False alarms: we compile nothing, MMEngine itself uses what it warns of, and mIoU has no
     # prefix by design.
     'Line NMS is not compiled',
@@ -30,21 +36,99 @@ FILE_ONLY = (
     'bbox_mAP_copypaste',
     'segm_mAP_copypaste',
 )  # which repeat the line of the validation
+# The same of a training that ProgressHook shows in a terminal: its line has these numbers.
+SHOWN_LIVE = (
+    'Epoch(train)',
+    'Epoch(val)',
+    'Iter(train)',
+    'Iter(val)',
+    'Saving checkpoint at',
+    'The best checkpoint with',
+    'per class results:',
+    '+-',  # the table of these
+    'Average ',
+)
+# What pycocotools prints of its own steps.
+CHATTER = (
+    'loading annotations into memory',
+    'Loading and preparing results',
+    'Converting ndarray to lists',
+    'creating index',
+    'index created!',
+    'Running per image evaluation',
+    'Evaluate annotation type',
+    'Accumulating evaluation results',
+    'Done (t=',
+    'DONE (t=',
+)
 
 
 def is_for_the_console(record: logging.LogRecord) -> bool:
     """True if a message is of use to somebody who watches the run."""
-    return not record.getMessage().lstrip('\n -').startswith(FILE_ONLY)
+    return not _begins(record, FILE_ONLY)
 
 
-def quieten(logger: MMLogger) -> None:
-    """Leave :data:`FILE_ONLY` to the files of a logger."""
-    for handler in logger.handlers:
-        if (
-            not isinstance(handler, logging.FileHandler)
-            and is_for_the_console not in handler.filters
-        ):
-            handler.addFilter(is_for_the_console)
+def is_not_shown_live(record: logging.LogRecord) -> bool:
+    """True unless the line of a live training has it."""
+    return not _begins(record, SHOWN_LIVE)
+
+
+def _begins(record: logging.LogRecord, starts: tuple[str, ...]) -> bool:
+    return record.getMessage().lstrip('\n -').startswith(starts)
+
+
+def quieten(
+    logger: logging.Logger, keep: Callable[[logging.LogRecord], bool] = is_for_the_console
+) -> None:
+    """Leave to the files of a logger what a filter does not keep for the console."""
+    for handler in consoles(logger):
+        handler.addFilter(keep)
+        if in_terminal():
+            handler.setFormatter(Plain())
+
+
+def consoles(logger: logging.Logger) -> list[logging.Handler]:
+    """The handlers of a logger that write to the console."""
+    return [handler for handler in logger.handlers if not isinstance(handler, logging.FileHandler)]
+
+
+def in_terminal() -> bool:
+    """True if the output is a terminal, and not a file or a pipe."""
+    return sys.stdout.isatty()
+
+
+class Plain(logging.Formatter):
+    """A message as it is. What is more than information begins with its level."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        message = super().format(record)
+        level = record.levelname.capitalize()
+        return message if record.levelno <= logging.INFO else f'{level}: {message}'
+
+
+@contextmanager
+def printing_logged(logger: logging.Logger) -> Iterator[None]:
+    """Log what libraries print, without :data:`CHATTER`."""
+    printed = io.StringIO()
+    try:
+        with redirect_stdout(printed):
+            yield
+    finally:
+        lines = [
+            line
+            for line in printed.getvalue().splitlines()
+            if line and not line.startswith(CHATTER)
+        ]
+        if lines:
+            logger.info('\n'.join(['', *lines]))
+
+
+class LoggedEvaluator(Evaluator):
+    """MMEngine's, but what a metric prints is logged."""
+
+    def evaluate(self, size: int) -> dict[str, Any]:
+        with printing_logged(MMLogger.get_current_instance()):
+            return super().evaluate(size)
 
 
 @contextmanager

@@ -1,54 +1,137 @@
-"""A live bar of a run's progress in a terminal."""
+"""A live line for each epoch of a training in a terminal."""
 
 import sys
+import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
 from mmengine.dist import is_main_process
-from mmengine.hooks import Hook
-from mmengine.runner import Runner
+from mmengine.hooks import CheckpointHook, Hook
+from mmengine.runner import EpochBasedTrainLoop, Runner
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from vit_plugin.registry import HOOKS
 
+from .console import in_terminal, is_not_shown_live, quieten
+from .validation_record import in_per_cent
+
+LOSSES = 10  # steps that the loss is the mean of, as in MMEngine's lines
+RATES = ('train/base_lr', 'train/lr')  # the second is that of the first group alone
+SLOW = 10  # images/s below which a decimal is shown
+LAYOUT = '{desc} {bar:8} {percentage:3.0f}%{postfix}'
+
 
 @HOOKS.register_module()
 class ProgressHook(Hook):
-    """Shows a bar with iterations, speed and time left below the log while training in a terminal.
+    """Shows a line for each epoch of a training in a terminal: loss, time left, images/s, rate.
 
-    It shows nothing where the output is a file or a pipe, and in other processes than the first.
-    The lines of the log are the same in both cases.
+    A validation replaces the time left by the metric that ``save_best`` names, or by the first one.
+    In a training by iterations, a line goes from one validation to the next. MMEngine's own lines
+    of the training then go to the log file alone, unless the config has ``verbose=True``.
+
+    It does nothing where the output is a file or a pipe, and in other processes than the first.
     """
 
-    priority = 'VERY_LOW'
+    priority = 'BELOW_NORMAL'  # after the LoggerHook, and before the ReportHook ends the output
+    _line: tqdm | None = None
+    _start: tuple[int, float] | None = None  # the iteration at which this run began, and when
+    _is_live = False
 
     def before_train(self, runner: Runner) -> None:
-        self._bar, self._stack = None, ExitStack()
-        if is_main_process() and sys.stderr.isatty():
-            self._bar = self._stack.enter_context(
-                tqdm(
-                    total=runner.max_iters,
-                    initial=runner.iter,
-                    unit='it',
-                    dynamic_ncols=True,
-                    leave=False,
-                    desc=runner.experiment_name,
-                )
-            )
+        self._stack, self._is_live = ExitStack(), is_main_process() and in_terminal()
+        if self._is_live:
             self._stack.enter_context(logging_redirect_tqdm([runner.logger]))
+            if not runner.cfg.get('verbose', True):
+                quieten(runner.logger)
+                quieten(runner.logger, is_not_shown_live)
+
+    def before_train_iter(self, runner: Runner, batch_idx: int, data_batch: Any = None) -> None:
+        if self._is_live and (self._line is None or self._line.n == self._line.total):
+            self._end_line()
+            self._line = new_line(runner)
+            self._start = self._start or (runner.iter, time.perf_counter())
 
     def after_train_iter(
         self, runner: Runner, batch_idx: int, data_batch: Any = None, outputs: Any = None
     ) -> None:
-        if self._bar is not None:
-            self._bar.update(runner.iter + 1 - self._bar.n)
+        if self._line is not None:
+            self._tell(runner, f'{self._time_left(runner)} left')
+            self._line.update()
+
+    def before_val_epoch(self, runner: Runner) -> None:
+        if self._line is not None:
+            self._tell(runner, 'validating')
+            self._line.refresh()
 
     def after_val_epoch(self, runner: Runner, metrics: dict[str, float] | None = None) -> None:
-        bar = getattr(self, '_bar', None)
-        if bar is not None and metrics:
-            name, value = next(iter(metrics.items()))
-            bar.set_postfix_str(f'{name} {value:.4g}')
+        if self._line is not None and metrics:
+            self._tell(runner, judged_by(runner, metrics))
+        self._end_line()
 
     def after_train(self, runner: Runner) -> None:
-        self._stack.close()
+        self.close()
+
+    def close(self) -> None:
+        """Leave the last line as it is, and log as before."""
+        if self._is_live:
+            self._end_line()
+            self._stack.close()
+
+    def _end_line(self) -> None:
+        if self._line is not None:
+            self._line.close()
+        self._line = None
+
+    def _tell(self, runner: Runner, news: str) -> None:
+        assert self._line is not None
+        numbers = numbers_of(runner.message_hub.log_scalars, max(int(self._line.n), 1))
+        self._line.set_postfix_str(', '.join([*numbers[:1], news, *numbers[1:]]), refresh=False)
+
+    def _time_left(self, runner: Runner) -> str:
+        assert self._start is not None
+        first, start = self._start
+        done = runner.iter + 1 - first
+        seconds = (time.perf_counter() - start) / done * (runner.max_iters - runner.iter - 1)
+        return tqdm.format_interval(seconds)
+
+
+def new_line(runner: Runner) -> tqdm:
+    """The line from the current iteration to the end of its epoch, or to the next validation."""
+    loop: Any = runner.train_loop
+    by_epoch = isinstance(loop, EpochBasedTrainLoop)
+    length = len(runner.train_dataloader) if by_epoch else loop.val_interval
+    start = runner.iter // length * length
+    end = min(start + length, runner.max_iters)
+    return tqdm(
+        desc=f'Epoch {runner.epoch + 1}/{runner.max_epochs}'
+        if by_epoch
+        else f'Iteration {end:,}/{runner.max_iters:,}',
+        initial=runner.iter - start,
+        total=end - start,
+        bar_format=LAYOUT,
+        dynamic_ncols=True,
+        file=sys.stdout,
+    )
+
+
+def numbers_of(scalars: Mapping[str, Any], steps: int) -> list[str]:
+    """The loss, the images per second of the last steps and the learning rate, as far as known."""
+    numbers = []
+    if 'train/loss' in scalars:
+        numbers.append(f'loss {scalars["train/loss"].mean(LOSSES):.4g}')
+    if 'train/images/s' in scalars:
+        rates = scalars['train/images/s'].data[0][-steps:]
+        rate = len(rates) / (1 / rates).sum()
+        numbers.append(f'{rate:,.{int(rate < SLOW)}f} images/s')
+    numbers += [f'lr {scalars[name].current():.1e}' for name in RATES if name in scalars][:1]
+    return numbers
+
+
+def judged_by(runner: Runner, metrics: Mapping[str, float]) -> str:
+    """The metric that the best checkpoint is chosen by, or the first one, in per cent."""
+    numbers = in_per_cent(metrics)
+    wanted = [hook.save_best for hook in runner.hooks if isinstance(hook, CheckpointHook)]
+    name = next((name for name in numbers if name in wanted), next(iter(numbers), None))
+    return 'validated' if name is None else f'{name.rpartition("/")[2]} {numbers[name]:.4g}'

@@ -13,9 +13,10 @@ from mmengine.runner import Runner
 
 from vit_plugin.errors import MissingExtraError, first_line
 from vit_plugin.files.complete import write_text
+from vit_plugin.files.text import aligned
 from vit_plugin.registry import HOOKS
 from vit_plugin.visualization import draw_learning_curve
-from vit_plugin.visualization.class_scores import as_csv, as_markdown
+from vit_plugin.visualization.class_scores import as_csv, as_markdown, rows_of
 from vit_plugin.visualization.data_pictures import (
     as_they_were,
     classes_of,
@@ -33,6 +34,7 @@ from .sharding import unwrapped
 from .validation_record import ValidationRecord
 
 CLASSES = 'classes'  # the name of the tables by class
+FEW_CLASSES = 20  # whose scores the console shows
 
 
 @HOOKS.register_module()
@@ -163,12 +165,16 @@ class ReportHook(Hook):
             self._try(runner, 'the curves', lambda: self._draw_scores(runner))
         if self._outcomes is not None and self.pictures:
             self._try(runner, 'images to validate', lambda: self._draw_images(runner))
-        last = ', '.join(f'{name} {values[-1][1]:.4g}' for name, values in history.items())
-        runner.logger.info(
-            f'Trained in {record.seconds:.0f} s: {last or "no metric"}. '
-            f'Checkpoint, metrics.json and pictures are in {folder}\n'
-            f'Next: vit-plugin test {folder}'
-        )
+        tables = ['', *aligned(record.table(), numbers=True), '']
+        if self._scores and len(self._scores['per_class']) <= FEW_CLASSES:
+            tables += [*aligned(rows_of(self._scores), numbers=True), '']
+        lines = [
+            f'Trained in {record.seconds:.0f} s.',
+            *tables,
+            f'Checkpoints, metrics.json and pictures are in {folder}',
+            f'Next: vit-plugin test {folder}',
+        ]
+        runner.logger.info('\n'.join(lines))
 
     def _draw_scores(self, runner: Runner) -> None:
         assert self._outcomes is not None

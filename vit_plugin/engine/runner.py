@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from functools import cached_property, partial
 from multiprocessing.util import get_temp_dir
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 import mmengine.runner
 from mmengine.device import get_device
 from mmengine.dist import get_rank
+from mmengine.evaluator import Evaluator
 from mmengine.logging import MMLogger
 from mmengine.optim import OptimWrapperDict
 from mmengine.runner import BaseLoop, EpochBasedTrainLoop
@@ -30,7 +31,7 @@ from .checkpoints.newest import newest_checkpoint
 from .checkpoints.reading import read_for, resumable_only
 from .checkpoints.saver import Saver
 from .compile import compile_blocks
-from .console import quieten, summary, without_stderr
+from .console import LoggedEvaluator, printing_logged, quieten, summary, without_stderr
 from .default_hooks import with_ours
 from .distributed import dist_settings, from_rank_0, init_distributed, naming_lost_ranks
 from .exact.loops import resumable
@@ -40,6 +41,7 @@ from .faults.unreadable_hook import UnreadableHook
 from .float8 import float8_of
 from .lora_adapters import Lora, adapt, lora_of
 from .optim.schedules import continued, scaled
+from .progress import ProgressHook
 from .same_ranks import check_same, facts_of_config, facts_of_data
 from .sharding import Sharding, begin_sharded, check_steps, is_sharded, sharding_of, unwrapped
 from .throughput import ThroughputHook
@@ -138,10 +140,12 @@ class Runner(mmengine.runner.Runner):
 
     def train(self) -> nn.Module:
         preemption = next((hook for hook in self.hooks if isinstance(hook, PreemptionHook)), None)
+        progress = next((hook for hook in self.hooks if isinstance(hook, ProgressHook)), None)
         with (
             reading_safely(),
             alone_in(self.work_dir),
             preemption.listening(self) if preemption else nullcontext(),
+            closing(progress) if progress else nullcontext(),
             self.saver.ending(),
         ):
             begin_sharded(self, to_train=True)
@@ -212,6 +216,10 @@ class Runner(mmengine.runner.Runner):
         super().set_randomness(seed, diff_rank_seed, deterministic)
         self.base_seed = self.seed - get_rank() * diff_rank_seed  # the same in all processes
 
+    def build_evaluator(self, evaluator: Any) -> Evaluator:
+        built = super().build_evaluator(evaluator)
+        return LoggedEvaluator(built.metrics) if type(built) is Evaluator else built
+
     def build_train_loop(self, loop: BaseLoop | dict) -> BaseLoop:
         loop = resumable(loop) if isinstance(loop, dict) else loop
         return self._build_loop(super().build_train_loop, loop, 'train')
@@ -229,7 +237,8 @@ class Runner(mmengine.runner.Runner):
         if isinstance(loop, dict) and isinstance(given, dict):
             listed = self.unreadable.list_of(self, part)
             setattr(self, name, seeded_loader(given, self.base_seed, listed))
-        built = build(loop)
+        with printing_logged(self.logger):
+            built = build(loop)
         setattr(self, name, given)
         check_head(self.model)
         dataset = built.dataloader.dataset

@@ -24,7 +24,7 @@ class Scores(NamedTuple):
 class SurfaceMetric(BaseMetric):
     """The mean over cases, then over classes, of three scores of a segmentor.
 
-    - ``mDice``: 2 |P and T| / (|P| + |T|) of the predicted and the true pixels, in percent.
+    - ``mDice``: ``2 |P and T| / (|P| + |T|)`` of the predicted and the true pixels, in percent.
     - ``mHD95``: the 95th percentile of the distances from each surface to the other, both ways
       together, as in medpy. A surface is the pixels of a class with a neighbour of another.
     - ``mBF1``: F1 of the shares of the two surfaces that are within ``tolerance`` of the other, in

@@ -70,6 +70,14 @@ class ValidationRecord:
                 history.setdefault(name, []).append((row[self.unit], row[name]))
         return history
 
+    def table(self) -> list[list[str]]:
+        """A row of titles, and one for each metric: the last and the highest value, and where."""
+        rows = [['', 'last', 'highest', f'at {self.unit}']]
+        for name, points in self.history.items():
+            step, highest = max(points, key=lambda point: point[1])
+            rows.append([name, f'{points[-1][1]:.2f}', f'{highest:.2f}', str(step)])
+        return rows
+
     def write(self, runner: Runner, scores: Any, confusion: np.ndarray | None) -> None:
         """Write ``metrics.json`` and ``results.csv``.
 

@@ -1,5 +1,6 @@
-"""Text files as people mean them, whatever program wrote them."""
+"""Text files as people mean them, whatever program wrote them, and tables for a terminal."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 ENCODINGS = {
@@ -22,3 +23,13 @@ def read_text(path: str | Path) -> str:
 def read_lines(path: str | Path) -> list[str]:
     """The lines of a file that are not empty, without blanks at their ends."""
     return [line.strip() for line in read_text(path).splitlines() if line.strip()]
+
+
+def aligned(rows: Sequence[Sequence[str]], numbers: bool = False) -> list[str]:
+    """The lines of a table, the first column at the left, and the others too unless numbers."""
+    adjusted = str.rjust if numbers else str.ljust
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        '  '.join([row[0].ljust(widths[0]), *map(adjusted, row[1:], widths[1:])]).rstrip()
+        for row in rows
+    ]

@@ -10,6 +10,11 @@ from vit_plugin.models.loading import find_backbone
 from .attention_maps import eval_mode
 
 
+def is_classifier(model: nn.Module) -> bool:
+    """True if a model is a classifier of MMPretrain with its head."""
+    return getattr(model, 'head', None) is not None and hasattr(model, 'extract_feat')
+
+
 def class_activation(
     model: nn.Module, images: Tensor, labels: list[int] | None = None
 ) -> tuple[Tensor, list[int]]:
@@ -29,7 +34,7 @@ def class_activation(
     Raises:
         ConfigError: if the model is not a classifier, or if a class does not exist.
     """
-    if not hasattr(model, 'head') or not hasattr(model, 'extract_feat'):
+    if not is_classifier(model):
         raise ConfigError(
             f'cam needs a classifier with its head, and this is a {type(model).__name__}; give '
             '--config with the config of a classifier.'

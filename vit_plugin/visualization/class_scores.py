@@ -99,19 +99,25 @@ def map_scores(matrix: np.ndarray, classes: Sequence[str]) -> dict[str, Any]:
     )
 
 
-def as_markdown(scores: Mapping[str, Any]) -> str:
-    """A table with a row for each class, then the mean of the classes and all samples together."""
+def rows_of(scores: Mapping[str, Any]) -> list[list[str]]:
+    """A row of titles, one for each class, the mean of the classes and all samples together."""
     columns = list(scores['per_class'][0])
-    means = [
-        dict(scores[name], name=f'**{name}**') for name in ('macro', 'overall') if scores.get(name)
-    ]
+    means = [dict(scores[name], name=name) for name in ('macro', 'overall') if scores.get(name)]
     for column in set(columns).intersection(COUNTS):
         means[-1][column] = sum(row[column] for row in scores['per_class'])
-    lines = [[TITLES.get(column, column) for column in columns], ['---'] * len(columns)]
-    lines += [
-        [_cell(row.get(column)) for column in columns] for row in [*scores['per_class'], *means]
-    ]
-    return ''.join(f'| {" | ".join(line)} |\n' for line in lines)
+    titles = [TITLES.get(column, column) for column in columns]
+    rows = [*scores['per_class'], *means]
+    return [titles, *([_cell(row.get(column)) for column in columns] for row in rows)]
+
+
+def as_markdown(scores: Mapping[str, Any]) -> str:
+    """The table of :func:`rows_of`, whose means are bold."""
+    titles, *rows = rows_of(scores)
+    for row in rows[len(scores['per_class']) :]:
+        row[0] = f'**{row[0]}**'
+    lines = [titles, ['---'] * len(titles), *rows]
+    cells = [[cell.replace('|', '\\|') for cell in line] for line in lines]
+    return ''.join(f'| {" | ".join(line)} |\n' for line in cells)
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -140,4 +146,4 @@ def _rounded(value: float) -> float | None:
 def _cell(value: Any) -> str:
     if value is None:
         return ''
-    return f'{value:.2f}' if isinstance(value, float) else str(value).replace('|', '\\|')
+    return f'{value:.2f}' if isinstance(value, float) else str(value)

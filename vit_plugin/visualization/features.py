@@ -59,21 +59,26 @@ def feature_colors(features: Sequence[Tensor]) -> list[Tensor]:
 
 
 def draw_feature_colors(
-    images: Sequence[np.ndarray], *models: Sequence[Tensor], titles: Sequence[str] = ()
+    images: Sequence[np.ndarray],
+    *models: Sequence[Tensor],
+    beside: bool = True,
+    titles: Sequence[str] = (),
 ) -> Figure:
-    """Draw each image next to the colours of its patches.
+    """Draw the colours of each image's patches, next to the image.
 
     Args:
         images: images (H, W, 3) in RGB.
         models: for each model the colours (h, w, 3) of each image's patches.
-        titles: of the columns, the images first.
+        beside: whether the image itself stands before them.
+        titles: of the columns.
     """
-    columns = (images, *([one.cpu().numpy() for one in colors] for colors in models))
+    columns = [list(images)] if beside else []
+    columns += [[one.cpu().numpy() for one in colors] for colors in models]
     aspect = images[0].shape[1] / images[0].shape[0]
     figure, axes = panels(len(images), len(columns), aspect, 3, titled=bool(titles))
     for number, column in enumerate(columns):
         for panel, one in zip(axes[number :: len(columns)], column, strict=True):
-            panel.imshow(one, interpolation='bicubic' if number else None)
+            panel.imshow(one, interpolation='bicubic' if number >= beside else None)
     for panel, title in zip(axes, titles, strict=False):
         panel.set_title(title)
     return figure

@@ -1,5 +1,6 @@
 """The pictures that the commands and the logs show: what a model sees in an image, as figures."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from vit_plugin.models.loading import find_backbone
 
 from .attention_distance import attention_distances, draw_attention_distances
 from .attention_maps import attention_rollout, class_attention
-from .class_activation import class_activation
+from .class_activation import class_activation, is_classifier
 from .features import draw_feature_colors, feature_colors, patch_features
 from .position_similarity import draw_position_similarity, position_similarity
 from .style import draw_over
@@ -30,6 +31,7 @@ class PreparedImage(NamedTuple):
     inputs: Tensor  # (1, C, H', W'), which may be padded at the right and bottom
     # What the image shows, in RGB at its own resolution, if that is known.
     photograph: np.ndarray | None = None
+    beside: bool = True  # whether pictures of it begin with the image itself
 
     @property
     def covered(self) -> tuple[int, int]:
@@ -49,7 +51,17 @@ class PreparedImage(NamedTuple):
                 self.covered, self.sharpest.shape, self.image.shape, strict=False
             )
         )
-        return draw_over(self.sharpest, maps, titles, (height, width), bright)
+        return draw_over(self.sharpest, maps, titles, (height, width), bright, self.beside)
+
+    def without_padding(self, features: Tensor) -> Tensor:
+        """The part of a map of patches (C, h, w) that lies on the image."""
+        height, width = (
+            math.ceil(patches * min(seen / covered, 1))
+            for patches, seen, covered in zip(
+                features.shape[1:], self.image.shape, self.covered, strict=False
+            )
+        )
+        return features[:, :height, :width]
 
     @classmethod
     def from_batch(cls, model: nn.Module, batch: Mapping[str, Any]) -> 'PreparedImage':
@@ -112,8 +124,12 @@ def _queries(model: nn.Module) -> str:
 
 def features(model: nn.Module, *prepared: PreparedImage) -> Figure:
     """The features of patches as colours, next to each image."""
-    colors = feature_colors([patch_features(model, one.inputs)[0] for one in prepared])
-    return draw_feature_colors([one.sharpest for one in prepared], colors)
+    colors = feature_colors(
+        [one.without_padding(patch_features(model, one.inputs)[0]) for one in prepared]
+    )
+    return draw_feature_colors(
+        [one.sharpest for one in prepared], colors, all(one.beside for one in prepared)
+    )
 
 
 def cam(
@@ -142,7 +158,13 @@ PER_IMAGE: dict[str, Callable[[nn.Module, PreparedImage], Figure]] = {
     'features': features,
     'cam': cam,
 }
+
 OF_ALL: dict[str, Callable[[nn.Module, Iterable[PreparedImage]], Figure]] = {
     'distance': distance,
     'posembed': posembed,
 }
+
+
+def shown_by(model: nn.Module) -> list[str]:
+    """The names in :data:`PER_IMAGE` of what a model can show."""
+    return [name for name in PER_IMAGE if name != 'cam' or is_classifier(model)]

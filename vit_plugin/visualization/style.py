@@ -74,6 +74,7 @@ def draw_over(
     titles: Sequence[str],
     covered: tuple[int, int],
     bright: float = 0.0,
+    beside: bool = True,
 ) -> Figure:
     """Draw an image, then each map over it in grey, on its own scale from 0 or its lowest value.
 
@@ -84,18 +85,20 @@ def draw_over(
         covered: height and width in pixels that a map covers. The patches may reach beyond the
             image.
         bright: the smallest value that may be drawn brightest.
+        beside: whether the image itself stands before the maps.
     """
     height, width = image.shape[:2]
-    count = len(maps) + 1
+    count = len(maps) + beside
     # The fewest empty panels.
     columns = min(min(COLUMNS, key=lambda columns: -count % columns), count)
     side = 8 / max(columns, 2.5)
-    figure, (first, *others) = panels(-(-count // columns), columns, width / height, side)
+    figure, axes = panels(-(-count // columns), columns, width / height, side)
     # As many dots as the image has pixels, if they are needed.
     figure.dpi = np.clip(width / side, DPI, FINEST)
-    first.imshow(image)
-    first.set_title('image', fontsize='small', pad=3)
-    for panel, values, title in zip(others, maps, titles, strict=False):
+    if beside:
+        axes[0].imshow(image)
+        axes[0].set_title('image', fontsize='small', pad=3)
+    for panel, values, title in zip(axes[beside:], maps, titles, strict=False):
         panel.imshow(image.mean(axis=-1), cmap='gray', vmin=0, vmax=255)
         panel.set_title(title, fontsize='small', pad=3)
         heat = F.interpolate(values[None, None].float().cpu(), covered, mode='bilinear')[

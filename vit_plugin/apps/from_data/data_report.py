@@ -8,6 +8,7 @@ import numpy as np
 
 from vit_plugin.data.importers.findings import Findings
 from vit_plugin.data.importers.listing import Listing
+from vit_plugin.files.text import aligned
 
 SHOWN = 200  # examples of a kind in the page
 
@@ -74,11 +75,7 @@ def as_text(listing: Listing) -> str:
         )
     if not any(row[2] for row in rows[1:]):
         rows = [row[:2] + row[3:] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        '  '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    lines = aligned(rows)
     if facts['sizes']:
         smallest, median, largest = (' x '.join(map(str, size)) for size in facts['sizes'].values())
         lines.append(
