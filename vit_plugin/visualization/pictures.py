@@ -128,7 +128,7 @@ def features(model: nn.Module, *prepared: PreparedImage) -> Figure:
         [one.without_padding(patch_features(model, one.inputs)[0]) for one in prepared]
     )
     return draw_feature_colors(
-        [one.sharpest for one in prepared], colors, all(one.beside for one in prepared)
+        [one.sharpest for one in prepared], colors, beside=all(one.beside for one in prepared)
     )
 
 
