@@ -105,10 +105,10 @@ def write_model(args: argparse.Namespace) -> None:
     import torch
 
     from vit_plugin.weights import open_checkpoint
-    from vit_plugin.weights.hub import is_hub_folder
+    from vit_plugin.weights.hub import weights_in
 
     checkpoint = open_checkpoint(args.checkpoint)
-    of_a_hub = args.checkpoint.startswith('hf://') or is_hub_folder(args.checkpoint)
+    of_a_hub = args.checkpoint.startswith('hf://') or weights_in(args.checkpoint)
     ours = any('backbone.' in name for name in checkpoint.weights)
     if of_a_hub and checkpoint.meta and not ours:
         raise ConfigError(

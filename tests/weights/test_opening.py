@@ -93,7 +93,8 @@ def test_hugging_face(tmp_path, tiny, monkeypatch):
         open_checkpoint('hf://org/other')
     hub.clear()
     with pytest.raises(
-        ConfigError, match='hf://org/model has none of model.safetensors, pytorch_model.bin'
+        ConfigError,
+        match='hf://org/model has none of model.safetensors, model.safetensors.index.json, ',
     ):
         open_checkpoint('hf://org/model')
 

@@ -12,7 +12,7 @@ from vit_plugin.config import apply_options, check_channels, check_checkpoint, r
 from vit_plugin.engine.checkpoints.newest import newest_checkpoint
 from vit_plugin.errors import ConfigError
 from vit_plugin.untrusted import REMEDY, admit, closed
-from vit_plugin.weights.hub import WEIGHTS, is_hub_folder
+from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.reading.folders import is_checkpoint_folder
 from vit_plugin.weights.settings import settings_of
@@ -73,8 +73,7 @@ def find_checkpoint(path: str) -> str:
         raise ConfigError(
             f'{path!r} is a config, where a checkpoint is expected; give the config with --config.'
         )
-    if is_hub_folder(path):
-        path = os.path.join(path, WEIGHTS)
+    path = str(weights_in(path) or path)
     if '://' not in path and os.path.isdir(path) and not is_checkpoint_folder(path):
         newest = newest_checkpoint(path)
         if newest is None:

@@ -1,10 +1,10 @@
 """Weights of the hubs of timm and Hugging Face, and folders in the form of the latter.
 
-Such a folder has ``model.safetensors``, and ``config.json``, which describes it. Any library's
-folder gives its weights. One of ``vit-plugin convert RUN FOLDER`` has an entry of ours in its
-config, which makes it a checkpoint as MMEngine has them: with the config of the model, its pixels
-and the names of its classes. The entry is data from a stranger, as the config in a
-checkpoint is, see :mod:`vit_plugin.untrusted`.
+Such a folder has ``model.safetensors``, maybe in several files, and ``config.json``, which
+describes it. Any library's folder gives its weights. One of ``vit-plugin convert RUN FOLDER`` has
+an entry of ours in its config, which makes it a checkpoint as MMEngine has them: with the config of
+the model, its pixels and the names of its classes. The entry is data from a stranger, as the config
+in a checkpoint is, see :mod:`vit_plugin.untrusted`.
 """
 
 import json
@@ -23,9 +23,11 @@ from vit_plugin.arguments.fields import OPEN
 from vit_plugin.errors import ConfigError
 from vit_plugin.suggestions import closest
 
+from .reading.shards import INDEX, files_of
+
 TIMM = 'timm://'
 CONFIG, WEIGHTS = 'config.json', 'model.safetensors'
-HUB_FILES = (WEIGHTS, 'pytorch_model.bin')
+HUB_FILES = (WEIGHTS, INDEX, 'pytorch_model.bin')
 ENTRY = 'vit_plugin'  # of the config
 
 
@@ -42,9 +44,11 @@ class Entry(TypedDict):
     dataset_meta: NotRequired[dict[str, Any]]
 
 
-def is_hub_folder(path: str | Path) -> bool:
-    """True if this is a folder of weights in the form of the hub."""
-    return all(Path(path, name).is_file() for name in (CONFIG, WEIGHTS))
+def weights_in(folder: str | Path) -> Path | None:
+    """The weights in a folder in the form of the hub, or None for anything else."""
+    if not Path(folder, CONFIG).is_file():
+        return None
+    return next((path for name in HUB_FILES if (path := Path(folder, name)).is_file()), None)
 
 
 def meta_beside(file: Path) -> dict[str, Any]:
@@ -98,9 +102,11 @@ def from_hugging_face(name: str) -> Path:
     for file in HUB_FILES:
         try:
             found = Path(hf_hub_download(name, file))
-            if file == WEIGHTS:
-                with suppress(EntryNotFoundError):
-                    hf_hub_download(name, CONFIG)  # which comes to lie next to it
+            # What comes to lie next to it.
+            for other in sorted({*files_of(found).values()}) if file == INDEX else ():
+                hf_hub_download(name, other)
+            with suppress(EntryNotFoundError):
+                hf_hub_download(name, CONFIG)
             return found
         except GatedRepoError as error:
             raise ConfigError(

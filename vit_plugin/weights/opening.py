@@ -11,7 +11,7 @@ from torch import Tensor
 from vit_plugin.errors import ConfigError, needed_by
 
 from .downloads import download, removed_if_damaged
-from .hub import TIMM, WEIGHTS, from_hugging_face, from_timm, is_hub_folder, meta_beside
+from .hub import TIMM, from_hugging_face, from_timm, meta_beside, weights_in
 from .lora import merged
 from .reading.files import find_tensors, read_checkpoint
 
@@ -134,7 +134,7 @@ def _fetched(source: str) -> Path:
     scheme, found, rest = source.partition('://')
     if not found:
         path = Path(source).expanduser()
-        return path / WEIGHTS if is_hub_folder(path) else path
+        return weights_in(path) or path
     if scheme in ADDRESSES:
         try:
             return _fetched(ADDRESSES[scheme](rest))

@@ -9,7 +9,8 @@ from torch import Tensor
 from vit_plugin.errors import ConfigError
 
 from .formats import FORMATS, OWN
-from .reading.files import LazyArrays, checked
+from .reading.files import checked
+from .reading.lazy import LazyArrays
 from .report import some
 from .rules import Format, Step
 

@@ -13,7 +13,7 @@ from timm.data import resolve_data_config
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.text import read_text
-from vit_plugin.weights.hub import CONFIG, WEIGHTS, is_hub_folder, said_once
+from vit_plugin.weights.hub import CONFIG, HUB_FILES, said_once, weights_in
 from vit_plugin.weights.opening import Checkpoint
 from vit_plugin.weights.settings import training_settings
 
@@ -71,8 +71,8 @@ def _of_names(source: Any, arch: Any) -> dict[str, Any]:
             from huggingface_hub import hf_hub_download
 
             return _of_files(name, partial(hf_hub_download, name.removeprefix('hf://')))
-        folder = Path(name).parent if Path(name).name == WEIGHTS else Path(name)
-        if is_hub_folder(folder):
+        folder = Path(name).parent if Path(name).name in HUB_FILES else Path(name)
+        if weights_in(folder):
             return _of_files(name, folder.joinpath)
     return dict(AUTHORS)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vit_plugin.apps.trained_model import TrainedModel
-from vit_plugin.weights.hub import is_hub_folder
+from vit_plugin.weights.hub import weights_in
 from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.weights.settings import settings_of
 
@@ -154,7 +154,7 @@ class Card:
             )
         settings = settings_of(open_checkpoint(self.checkpoint, payload=False))
         # A folder of a hub keeps what predicts alone.
-        if not settings or is_hub_folder(Path(self.checkpoint).parent):
+        if not settings or weights_in(Path(self.checkpoint).parent):
             yield 'Its config was not found, so that it is not known what it began with.'
             return
         # Without the folders of a machine.

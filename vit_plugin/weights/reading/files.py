@@ -3,7 +3,7 @@
 import pickle
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from torch import Tensor, nn
 from vit_plugin.errors import ConfigError
 
 from .folders import check_complete, read_folder
+from .lazy import LazyArrays
 from .pickles import read_pickle
+from .shards import INDEX, read_shards
 
 # Names under which training scripts save the weights. Averages come first: they are what was
 # tested.
@@ -29,32 +31,15 @@ class DamagedError(ConfigError):
     """A file that its reader cannot read."""
 
 
-class LazyArrays(Mapping):
-    """Tensors that are read from the file one at a time, on access."""
-
-    def __init__(self, names: list[str], read: Callable[[str], Tensor]) -> None:
-        self._names, self._read = dict.fromkeys(names), read
-
-    def __getitem__(self, name: str) -> Tensor:
-        if name not in self._names:
-            raise KeyError(name)
-        return self._read(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
 def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
     """Read a complete file: the weights and everything that a training script saved with them.
 
     Of a folder, read only the weights and ``meta``.
 
     Args:
-        path: a file of the type ``.npz`` or ``.safetensors``, a file from ``torch.save`` or
-            ``pickle``, or a checkpoint folder, see :mod:`vit_plugin.weights.reading.folders`.
+        path: a file of the type ``.npz`` or ``.safetensors``, the index of several of the latter,
+            a file from ``torch.save`` or ``pickle``, or a checkpoint folder, see
+            :mod:`vit_plugin.weights.reading.folders`.
         kwargs: arguments of :func:`~vit_plugin.weights.reading.pickles.read_pickle`, for files from
             ``torch.save``.
 
@@ -70,6 +55,8 @@ def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
     with _one_sentence(path):
         if path.is_dir():
             return read_folder(path)
+        if path.name == INDEX:
+            return read_shards(path)
         kind = _kind(path)
         if kind == '.npz':
             return _read_npz(path)
