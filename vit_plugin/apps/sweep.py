@@ -108,11 +108,8 @@ def train(
         print(f'{run.folder.name}: begins', flush=True)
         settings = {**options, **run.values, SEED: run.seed}
         command = [sys.executable, str(script), run.config, '--work-dir', str(run.folder)]
-        command += [
-            '--resume',
-            '--cfg-options',
-            *(f'{key}={value}' for key, value in settings.items()),
-        ]
+        command += ['--resume', '--cfg-options']
+        command += [f'{key}={value}' for key, value in settings.items()]
         run.folder.mkdir(parents=True, exist_ok=True)
         with open(run.folder / LOG, 'a') as log:
             done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, env=env)
