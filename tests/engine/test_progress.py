@@ -48,6 +48,17 @@ def test_a_training_by_iterations_has_a_line_to_each_validation(tmp_path, monkey
     assert re.findall(r'Iteration (\d+)/10 \S+ 100%, .*top1', shown) == ['4', '8', '10']
 
 
+def test_the_line_has_the_metric_of_the_best_checkpoint(tmp_path, monkeypatch):
+    options = {
+        'val_evaluator': dict(type='Accuracy', topk=(1, 5)),
+        'default_hooks.checkpoint.save_best': 'accuracy/top5',
+        'default_hooks.checkpoint.rule': 'greater',
+        'train_cfg.max_epochs': 1,
+    }
+    shown = shown_by(tmp_path, monkeypatch, Terminal(), **options)
+    assert re.search(r'Epoch 1/1 \S+ 100%, loss [\d.]+, top5 [\d.]+,', shown)
+
+
 def test_a_pipe_has_plain_lines(tmp_path, monkeypatch):
     shown = shown_by(tmp_path, monkeypatch, io.StringIO())
     assert '\r' not in shown

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from mmengine.dist import is_main_process
-from mmengine.hooks import CheckpointHook, Hook
+from mmengine.hooks import Hook
 from mmengine.runner import EpochBasedTrainLoop, Runner
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
@@ -132,6 +132,8 @@ def numbers_of(scalars: Mapping[str, Any], steps: int) -> list[str]:
 def judged_by(runner: Runner, metrics: Mapping[str, float]) -> str:
     """The metric that the best checkpoint is chosen by, or the first one, in per cent."""
     numbers = in_per_cent(metrics)
-    wanted = [hook.save_best for hook in runner.hooks if isinstance(hook, CheckpointHook)]
+    wanted: list[str] = []
+    for hook in runner.hooks:
+        wanted += getattr(hook, 'key_indicators', ())  # of a CheckpointHook with save_best
     name = next((name for name in numbers if name in wanted), next(iter(numbers), None))
     return 'validated' if name is None else f'{name.rpartition("/")[2]} {numbers[name]:.4g}'
