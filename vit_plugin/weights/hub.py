@@ -1,10 +1,10 @@
 """Weights of the hubs of timm and Hugging Face, and folders in the form of the latter.
 
 Such a folder has ``model.safetensors``, maybe in several files, and ``config.json``, which
-describes it. Any library's folder gives its weights. One of ``vit-plugin convert RUN FOLDER`` has
-an entry of ours in its config, which makes it a checkpoint as MMEngine has them: with the config of
-the model, its pixels and the names of its classes. The entry is data from a stranger, as the config
-in a checkpoint is, see :mod:`vit_plugin.untrusted`.
+describes it. Any library's folder gives its weights. One of ``vit-plugin convert RUN --out FOLDER``
+has an entry of ours in its config, which makes it a checkpoint as MMEngine has them: with the
+config of the model, its pixels and the names of its classes. The entry is data from a stranger, as
+the config in a checkpoint is, see :mod:`vit_plugin.untrusted`.
 """
 
 import json
