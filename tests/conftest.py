@@ -1,12 +1,9 @@
-import functools
 import gc
 import multiprocessing
 import os
 import tempfile
 from collections.abc import Iterator
 
-import mmengine.config.config
-import mmengine.config.utils
 import pytest
 import torch
 import torch.distributed as dist
@@ -20,9 +17,6 @@ import vit_plugin.detection  # noqa: F401  before any test imports mmdet
 # The suite tests on the CPU, where it forks. tests/campaigns/gpu.py names the GPU.
 os.environ.setdefault('CUDA_VISIBLE_DEVICES', '')
 
-# For each base of another package MMEngine reads all its 50 metafiles, which takes 1 s.
-mmengine.config.utils.load = functools.cache(mmengine.config.utils.load)
-
 # The same examples in every run, so that a commit passes or fails by itself.
 # --hypothesis-profile=default draws others.
 settings.register_profile('same', derandomize=True)
@@ -33,10 +27,6 @@ multiprocessing.set_start_method('fork', force=True)
 
 if 'PYTEST_XDIST_WORKER' in os.environ:  # several processes share the processor
     torch.set_num_threads(1)
-
-# Laying out the text of a config takes a third of a tiny run. Without it the text is the same
-# Python.
-mmengine.config.config.FormatCode = lambda text, **_: (text, True)
 
 
 def pytest_collection_finish() -> None:

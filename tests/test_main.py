@@ -110,14 +110,14 @@ def test_an_opencv_without_its_libraries_is_one_sentence(tmp_path, code):
 
 # What a command needs at least. It is parsed before anything is imported.
 LEAST = {
-    'convert_weights': ['a.npz', 'b.pth'],
+    'convert_weights': ['a.npz', '--out', 'b.pth'],
     'embed': ['a.pth', 'b.jpg', '--out', 'o.npz'],
-    'export': ['a.pth', 'b.onnx'],
+    'export': ['a.pth', '--out', 'b.onnx'],
     'infer': ['a.pth', 'b.jpg'],
     'plan': [DIGITS, '--gpus', '1', '--gpu-memory', '8'],
     'test': ['a.pth'],
     'sweep': [DIGITS, '--grid', 'randomness.seed=1,2', '--seeds', '1'],
-    'visualize': ['cam', 'a.pth', 'b.jpg', '--out', 'o'],
+    'visualize': ['a.pth', 'cam', 'b.jpg', '--out', 'o'],
 }
 
 

@@ -10,13 +10,14 @@ import pytest
 pytestmark = pytest.mark.nightly
 # They are made of the frameworks' classes. Everything else is there without them.
 OF_FRAMEWORKS = {
-    'vit_plugin.data.hugging_face',
-    'vit_plugin.data.images',
+    'vit_plugin.data.hugging_face_images',
     'vit_plugin.data.load_image',
+    'vit_plugin.data.load_crop',
     'vit_plugin.detection',
     'vit_plugin.models.data_preprocessor',
     'vit_plugin.models.heads',
     'vit_plugin.models.selfsup.dino',
+    'vit_plugin.models.selfsup.lejepa',
 }
 
 

@@ -3,7 +3,7 @@
 The models run in turns. With --latency it is a table of one image on this machine's CPU instead:
 the time and memory of eight models in eager mode, by ONNX and by ONNX in int8.
 
-    python tools/benchmark.py --models B/16 R50+B/16 --modes forward train --out work_dirs/benchmark
+    python tools/benchmark.py --arch B/16 R50+B/16 --modes forward train --out speed.json
     python tools/benchmark.py --latency --threads 1
 """
 
@@ -15,15 +15,13 @@ import sys
 import warnings
 from dataclasses import asdict
 from itertools import product
-from pathlib import Path
 
-from vit_plugin.apps.flags import KeyValue, add_flag, at_least, run_tool
+from vit_plugin.apps.flags import add_flags, at_least, run_tool
 from vit_plugin.errors import ConfigError
 
-RECORD = 'benchmark.json'
 PEERS = ('timm', 'mmpretrain', 'transformers')
 # What --latency takes of the other flags. A load of so much is other people's work.
-OF_LATENCY = ('latency', 'models', 'img_size', 'rounds', 'device', 'threads', 'out', 'traceback')
+OF_LATENCY = ('latency', 'arch', 'img_size', 'rounds', 'device', 'threads', 'out', 'traceback')
 IDLE = 0.5
 
 
@@ -34,44 +32,50 @@ def make_parser() -> argparse.ArgumentParser:
         action='store_true',
         help='one image on the CPU: milliseconds and memory, eager, by ONNX and by int8',
     )
-    parser.add_argument(
-        '--models',
+    add_flags(
+        parser,
+        '--arch',
         nargs='+',
         help='variants, such as B/16 R50+B/16; default: B/16, and eight with --latency',
     )
-    add_flag(parser, '--img-size', nargs='+', default=[224], help='sides of the images')
-    add_flag(parser, '--batch-size', nargs='+', default=[4], help='images at a time')
-    parser.add_argument('--modes', nargs='+', default=['forward'], choices=['forward', 'train'])
+    add_flags(parser, '--img-size', nargs='+', default=[224], help='sides; default: 224')
+    add_flags(parser, '--batch-size', nargs='+', default=[4], help='images at once; default: 4')
     parser.add_argument(
-        '--dtypes',
+        '--modes',
+        nargs='+',
+        default=['forward'],
+        choices=['forward', 'train'],
+        help='train: forward, backward and the step of the optimizer; default: forward',
+    )
+    add_flags(
+        parser,
+        '--dtype',
         nargs='+',
         default=['float32'],
         choices=['float32', 'bfloat16', 'amp'],
         help='bfloat16 casts weights and images, amp only computes in it',
     )
     parser.add_argument(
-        '--output', nargs='+', default=['cls_token'], choices=['cls_token', 'featmap']
+        '--out-type',
+        nargs='+',
+        default=['cls_token'],
+        choices=['cls_token', 'featmap'],
+        help='what the backbone returns; default: cls_token',
     )
     parser.add_argument('--compile', action='store_true', help='all of them through torch.compile')
     parser.add_argument('--peers', nargs='*', default=PEERS, choices=PEERS, help='default: all')
-    parser.add_argument(
-        '--options',
-        nargs='+',
-        action=KeyValue,
-        metavar='KEY=VALUE',
-        help='further arguments of our backbone',
-    )
+    add_flags(parser, '--cfg-options', help='further arguments of our backbone')
     parser.add_argument(
         '--tolerance',
         type=at_least(0, float),
         help='largest difference from our output, relative to its largest value; default: by dtype',
     )
     parser.add_argument(
-        '--rounds', type=at_least(1), default=10, help='turns of each implementation'
+        '--rounds', type=at_least(1), default=10, help='turns of each implementation; default: 10'
     )
-    add_flag(parser, '--device')
+    add_flags(parser, '--device')
     parser.add_argument('--threads', type=at_least(1), help='threads of the CPU')
-    parser.add_argument('--out', type=Path, help='folder for benchmark.json')
+    add_flags(parser, '--out', metavar='FILE', help='a .json file for the results')
     return parser
 
 
@@ -100,15 +104,15 @@ def measure(args: argparse.Namespace) -> list[dict]:
     from vit_plugin.apps.benchmark.compare import Case, compare, format_table
 
     options = Config()
-    options.merge_from_dict(args.options or {})  # reads the dots in the keys
+    options.merge_from_dict(args.cfg_options or {})  # reads the dots in the keys
     records = []
     for values in product(
-        args.models or ['B/16'],
+        args.arch or ['B/16'],
         args.img_size,
         args.batch_size,
         args.modes,
-        args.dtypes,
-        args.output,
+        args.dtype,
+        args.out_type,
     ):
         case = Case(*values, args.compile, args.device)
         print(f'\n{case}', flush=True)
@@ -130,7 +134,7 @@ def measure_latency(args: argparse.Namespace) -> list[dict]:
             file=sys.stderr,
         )
     rows = []
-    for model, size in product(args.models or MODELS, args.img_size):
+    for model, size in product(args.arch or MODELS, args.img_size):
         rows.append(latency(model, size, torch.get_num_threads(), args.rounds))
         print(f'{model}, {size} px', file=sys.stderr, flush=True)
     print(', '.join(f'{name} {value}' for name, value in machine('cpu').items()) + '\n')
@@ -142,7 +146,7 @@ def check(args: argparse.Namespace) -> None:
     """Raise a ``ConfigError`` for flags that do not go with ``--latency``."""
     default = make_parser().get_default
     given = {
-        name
+        name.replace('_', '-')
         for name, value in vars(args).items()
         if name not in OF_LATENCY and value != default(name)
     }
@@ -164,7 +168,7 @@ def main(args: argparse.Namespace) -> None:
 
     args.device = 'cpu' if args.latency else args.device or get_device()
     if args.out:
-        check_target(args.out / RECORD)
+        check_target(args.out)
     check_device(args.device)
     warnings.simplefilter('ignore')  # the peers', at their import
     os.environ.setdefault('KINETO_LOG_LEVEL', '99')  # the profiler's, of every start and stop
@@ -174,8 +178,8 @@ def main(args: argparse.Namespace) -> None:
     records = measure_latency(args) if args.latency else measure(args)
     if args.out:
         record = dict(machine=machine(args.device), rounds=args.rounds, results=records)
-        write_text(args.out / RECORD, json.dumps(record, indent=1) + '\n')
-        print(f'\n{RECORD} is in {args.out}')
+        write_text(args.out, json.dumps(record, indent=1) + '\n')
+        print(f'\nThe results are in {args.out}')
 
 
 if __name__ == '__main__':

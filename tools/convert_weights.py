@@ -1,34 +1,38 @@
 """Write a checkpoint in another format, or a run as a model of Hugging Face's hub.
 
-    python tools/convert_weights.py B_16.npz vit-base-p16.safetensors --to timm
-    python tools/convert_weights.py work_dirs/run/epoch_100 model.pth
-    python tools/convert_weights.py work_dirs/run hf://USER/NAME --licence apache-2.0
+    python tools/convert_weights.py B_16.npz --to timm --out vit-base-p16.safetensors
+    python tools/convert_weights.py work_dirs/run/epoch_100 --out model.pth
+    python tools/convert_weights.py work_dirs/run --out hf://USER/NAME --licence apache-2.0
 
 Without ``--to`` it is the whole model with its own names, for tools/test.py, tools/infer.py and
-``load_from``. LoRA's adapters are merged. ``--dtype float16`` halves the file, for a release. A
-target without a suffix is a folder, with all that is uploaded to ``hf://USER/NAME``.
+``load_from``. LoRA's adapters are merged. ``--dtype float16`` halves the file, for a release.
+``--out`` without a suffix is a folder, with all that is uploaded to ``hf://USER/NAME``.
 """
 
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from vit_plugin.apps.flags import at_least, run_tool
+from vit_plugin.apps.flags import add_flags, add_target, at_least, run_tool
 from vit_plugin.errors import ConfigError, naming
 from vit_plugin.files.complete import check_target, replacing
 
 SUFFIXES = ('.npz', '.safetensors', '.pth', '.bin')
+FACTS = ('cfg', 'dataset_meta', 'epoch', 'iter')  # of a run, which its weights keep
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Write a checkpoint in another format.')
-    parser.add_argument(
-        'source',
+    add_flags(
+        parser,
+        'checkpoint',
         help='path of a file or checkpoint folder, http(s)://, timm://MODEL or hf://ORG/MODEL',
     )
-    parser.add_argument(
-        'target',
-        help=f'file to write ({", ".join(SUFFIXES)}), folder for a hub, or hf://USER/NAME',
+    add_target(
+        parser,
+        f'file to write ({", ".join(SUFFIXES)}), folder for a hub, or hf://USER/NAME',
+        type=str,  # an address has two slashes
+        metavar='TARGET',
     )
     parser.add_argument(
         '--to',
@@ -40,13 +44,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--num-heads',
         type=at_least(1),
-        help='attention heads, for --to jax, where neither source nor width tells',
+        help='attention heads, for --to jax, where neither checkpoint nor width tells',
     )
-    parser.add_argument(
-        '--dtype',
-        choices=('float32', 'float16', 'bfloat16'),
-        help='dtype of the weights; default: that of the source',
-    )
+    add_flags(parser, '--dtype', help='dtype of the weights; default: that of the checkpoint')
     parser.add_argument(
         '--licence', help="of the weights in a hub, by the hub's name, such as apache-2.0"
     )
@@ -75,9 +75,7 @@ def plain(value, args: argparse.Namespace):
 
     if value.is_floating_point() and args.dtype:
         value = value.to(getattr(torch, args.dtype))
-    value = (
-        value.float() if args.target.suffix == '.npz' and value.dtype == torch.bfloat16 else value
-    )
+    value = value.float() if args.out.suffix == '.npz' and value.dtype == torch.bfloat16 else value
     return value.contiguous().clone()
 
 
@@ -86,8 +84,8 @@ def find_heads(args: argparse.Namespace, weights: Mapping, state: Mapping) -> in
     kernel = next((weights[key] for key in weights if key.endswith('query/kernel')), None)
     if 'blocks.0.norm1.weight' not in state:
         raise ConfigError(
-            f'{args.source!r} has no block of an encoder, and --to {args.to} names whole models; '
-            'leave --to out to write the tensors as they are.'
+            f'{args.checkpoint!r} has no block of an encoder, and --to {args.to} names whole '
+            'models; leave --to out to write the tensors as they are.'
         )
     width = state['blocks.0.norm1.weight'].shape[0]
     from vit_plugin.arch import SIZES
@@ -106,43 +104,40 @@ def write_model(args: argparse.Namespace) -> None:
     """Write a run's weights under their own names; torch files add its config and classes."""
     import torch
 
-    from vit_plugin.weights.files import find_weights
-    from vit_plugin.weights.hub import is_hub_folder
-    from vit_plugin.weights.sources import read_complete
+    from vit_plugin.weights import open_checkpoint
+    from vit_plugin.weights.hub import weights_in
 
-    content = read_complete(args.source)
-    of_a_hub = args.source.startswith('hf://') or is_hub_folder(args.source)
-    ours = any('backbone.' in name for name in content.get('state_dict', ()))
-    if of_a_hub and 'meta' in content and not ours:
+    checkpoint = open_checkpoint(args.checkpoint)
+    of_a_hub = args.checkpoint.startswith('hf://') or weights_in(args.checkpoint)
+    ours = any('backbone.' in name for name in checkpoint.weights)
+    if of_a_hub and checkpoint.meta and not ours:
         raise ConfigError(
-            f'{args.source!r} has the names of another library; the commands take it as it is, and '
-            '--to vit_plugin writes its weights alone.'
+            f'{args.checkpoint!r} has the names of another library; the commands take it as it '
+            'is, and --to vit_plugin writes its weights alone.'
         )
-    weights = {name: plain(value, args) for name, value in find_weights(content).items()}
-    meta = content.get('meta') if isinstance(content.get('meta'), Mapping) else {}
-    known = {name: meta[name] for name in ('cfg', 'dataset_meta', 'epoch', 'iter') if name in meta}
-    with replacing(args.target, [args.source]) as path:
-        if args.target.suffix in ('.pth', '.bin'):
+    weights = {name: plain(value, args) for name, value in checkpoint.weights.items()}
+    known = {name: value for name, value in checkpoint.meta.items() if name in FACTS}
+    with replacing(args.out, [args.checkpoint]) as path:
+        if args.out.suffix in ('.pth', '.bin'):
             torch.save(dict(meta=known, state_dict=weights), path)
         else:
-            write(weights, path, args.target.suffix)
-    print(f'{len(weights)} tensors as they are: {args.target}')
+            write(weights, path, args.out.suffix)
+    print(f'{len(weights)} tensors as they are: {args.out}')
 
 
 def main(args: argparse.Namespace) -> None:
-    from vit_plugin.weights import FORMATS, export, in_our_names
-    from vit_plugin.weights.sources import open_weights
+    from vit_plugin.weights import FORMATS, export, open_checkpoint, recognize
 
-    for_a_hub = args.target.startswith('hf://') or not Path(args.target).suffix
+    for_a_hub = args.out.startswith('hf://') or not Path(args.out).suffix
     if for_a_hub and args.num_heads:
         raise ConfigError('--num-heads is for --to jax, which no hub has; leave it out.')
     if for_a_hub:
-        from vit_plugin.apps.hub.folder import publish
+        from vit_plugin.apps.hub.publishing import publish
 
         print(
             publish(
-                args.source,
-                args.target,
+                args.checkpoint,
+                args.out,
                 args.to,
                 args.dtype,
                 args.licence,
@@ -152,24 +147,25 @@ def main(args: argparse.Namespace) -> None:
         return
     if args.licence or args.private:
         raise ConfigError(
-            f'--licence and --private are for a hub, and the target {args.target!r} is a file; '
-            'leave them out.'
+            f'--licence and --private are for a hub, and --out {args.out!r} is a file; leave '
+            'them out.'
         )
-    args.target = Path(args.target)
-    if args.target.suffix not in SUFFIXES:
+    args.out = Path(args.out)
+    if args.out.suffix not in SUFFIXES:
         raise ConfigError(
-            f'The target {str(args.target)!r} must end in one of {", ".join(SUFFIXES)}, or have no '
-            'suffix and be a folder.'
+            f'--out {str(args.out)!r} must end in one of {", ".join(SUFFIXES)}, or have no suffix '
+            'and be a folder.'
         )
     if args.to and args.to not in FORMATS:
         raise ConfigError(f'--to: there is no {args.to!r}; give one of {", ".join(FORMATS)}.')
-    check_target(args.target, [args.source])
+    check_target(args.out, [args.checkpoint])
     if not args.to:
         write_model(args)
         return
-    weights = open_weights(args.source)
-    with naming(args.source):
-        state, form = in_our_names(weights)
+    weights = open_checkpoint(args.checkpoint).weights
+    with naming(args.checkpoint):
+        found = recognize(weights)
+        state, form = dict(found), found.format
     exported, left, written = export(state, args.to, find_heads(args, weights, state))
     lost = [key for key in left if not key.startswith(('head.', 'neck.'))]
     if lost:
@@ -178,9 +174,9 @@ def main(args: argparse.Namespace) -> None:
             'be another model; choose another format.'
         )
     exported = {key: plain(value, args) for key, value in exported.items()}
-    with replacing(args.target, [args.source]) as path:
-        write(exported, path, args.target.suffix)
-    print(f'{len(exported)} tensors from the format {form.name} to {written.name}: {args.target}')
+    with replacing(args.out, [args.checkpoint]) as path:
+        write(exported, path, args.out.suffix)
+    print(f'{len(exported)} tensors from the format {form.name} to {written.name}: {args.out}')
     if left:
         print(f'{written.name} has no name for {", ".join(left)}, which were left out')
 

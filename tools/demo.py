@@ -7,7 +7,7 @@ python tools/demo.py timm://vit_small_patch16_224.augreg_in21k_ft_in1k
 import argparse
 from pathlib import Path
 
-from vit_plugin.apps.flags import add_flag, add_model_arguments, at_least, run_tool
+from vit_plugin.apps.flags import add_flags, add_model_arguments, at_least, run_tool
 from vit_plugin.errors import needed_by
 
 DEFAULT = 'timm://vit_small_patch16_224.augreg_in21k_ft_in1k'
@@ -16,7 +16,7 @@ DEFAULT = 'timm://vit_small_patch16_224.augreg_in21k_ft_in1k'
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Show what a model says and sees, in a browser.')
     add_model_arguments(parser, nargs='?', default=DEFAULT)
-    add_flag(
+    add_flags(
         parser,
         '--img-size',
         help='shorter side of the pictures in pixels; default: that of the '

@@ -6,23 +6,20 @@ python tools/embed.py CHECKPOINT IMAGE_OR_FOLDER... --out embeddings.npz
 """
 
 import argparse
-from pathlib import Path
 
-from vit_plugin.apps.flags import add_flag, add_model_arguments, run_tool
+from vit_plugin.apps.flags import add_flags, add_model_arguments, run_tool
 from vit_plugin.errors import ConfigError
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Write the features of images to a file.')
     add_model_arguments(parser)
-    parser.add_argument(
-        'images', nargs='+', metavar='IMAGE', help='image file, folder of images, or URL'
-    )
-    parser.add_argument('--out', required=True, help='a .npz file for `names` and `features`')
+    add_flags(parser, 'images')
+    add_flags(parser, '--out', required=True, help='a .npz file for `names` and `features`')
     parser.add_argument(
         '--normalize', action='store_true', help='scale each vector to the length 1'
     )
-    add_flag(parser, '--batch-size', default=32, help='default: %(default)s')
+    add_flags(parser, '--batch-size', default=32)
     return parser
 
 
@@ -32,11 +29,11 @@ def check(args: argparse.Namespace) -> None:
     from vit_plugin.files.inputs import find_inputs
     from vit_plugin.files.targets import check_apart
 
-    if not args.out.endswith('.npz'):
-        raise ConfigError(f'--out {args.out!r}: embeddings are written as .npz.')
+    if args.out.suffix != '.npz':
+        raise ConfigError(f'--out {str(args.out)!r}: embeddings are written as .npz.')
     args.images = find_inputs(args.images, videos=False)
     check_target(args.out)
-    check_apart([Path(args.out)], args.images)
+    check_apart([args.out], args.images)
 
 
 def main(args: argparse.Namespace) -> None:

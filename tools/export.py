@@ -1,19 +1,13 @@
 """Write a model as ONNX or as a torch.export archive, and compare it with the model.
 
-python tools/export.py CHECKPOINT vit-base-p16.onnx
+python tools/export.py CHECKPOINT --out vit-base-p16.onnx
 """
 
 import argparse
 import json
 import warnings
-from pathlib import Path
 
-from vit_plugin.apps.flags import (
-    add_cfg_options,
-    add_checkpoint_argument,
-    add_flag,
-    run_tool,
-)
+from vit_plugin.apps.flags import add_flags, add_target, run_tool
 from vit_plugin.errors import ConfigError
 
 
@@ -21,16 +15,17 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description='Write a model as a file that runs without the framework.'
     )
-    add_checkpoint_argument(parser)
-    parser.add_argument('out', type=Path, help='file to write: .pt2 or .onnx')
-    parser.add_argument(
+    add_flags(parser, 'checkpoint', '--config', '--cfg-options')
+    add_target(parser, 'file to write: .pt2 or .onnx')
+    add_flags(
+        parser,
         '--dtype',
         choices=('float32', 'float16', 'bfloat16', 'int8'),
         default='float32',
         help='bfloat16 for .pt2, float16 and int8 for .onnx',
     )
     size = parser.add_mutually_exclusive_group()
-    add_flag(
+    add_flags(
         size,
         '--img-size',
         nargs='+',
@@ -39,7 +34,6 @@ def make_parser() -> argparse.ArgumentParser:
     size.add_argument(
         '--dynamic-size', action='store_true', help='one file for all sizes of whole patches'
     )
-    add_cfg_options(parser)
     return parser
 
 
@@ -53,16 +47,14 @@ def main(args: argparse.Namespace) -> None:
 
     warnings.simplefilter('ignore')  # the exporters' own
     if args.out.suffix not in WRITERS:
-        raise ConfigError(
-            f'The file to write, {str(args.out)!r}, must end in one of {", ".join(WRITERS)}.'
-        )
+        raise ConfigError(f'--out {str(args.out)!r} must end in one of {", ".join(WRITERS)}.')
     if len(args.img_size or ()) > 2:
         raise ConfigError(
             f'--img-size wants one number or two, got {" ".join(map(str, args.img_size))}.'
         )
     sources = [path for path in (args.config, args.checkpoint) if path]
     check_target(args.out, sources)
-    trained = load(args.checkpoint, args.config, device='cpu', options=args.cfg_options)
+    trained = load(args.checkpoint, args.config, device='cpu', cfg_options=args.cfg_options)
     model = deploy(trained.model, args.dtype)
     reference = deploy(trained.model) if args.dtype == 'bfloat16' else None
     backbone, unit = model.model.backbone, model.unit

@@ -11,10 +11,9 @@ python tools/infer.py model.onnx photo.jpg
 
 import argparse
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
-from vit_plugin.apps.flags import add_flag, add_model_arguments, at_least, run_tool
+from vit_plugin.apps.flags import add_flags, add_model_arguments, at_least, run_tool
 from vit_plugin.errors import ConfigError
 
 
@@ -23,17 +22,16 @@ def make_parser() -> argparse.ArgumentParser:
         description='Predict classes, boxes and masks, or the map of classes of images and videos.'
     )
     add_model_arguments(parser)
-    parser.add_argument(
+    add_flags(
+        parser,
         'images',
-        nargs='+',
-        metavar='IMAGE',
         help='image, video, folder of them, URL of an image, or number of a webcam',
     )
-    parser.add_argument(
+    add_flags(
+        parser,
         '--out',
         action='append',
         default=[],
-        type=Path,
         help='folder for pictures and videos, or a .json, .jsonl or .csv file; may be given again',
     )
     parser.add_argument(
@@ -42,7 +40,7 @@ def make_parser() -> argparse.ArgumentParser:
         default=0.3,
         help='lowest score of a box; default: 0.3',
     )
-    add_flag(parser, '--batch-size', default=1, help='images at once; default: %(default)s')
+    add_flags(parser, '--batch-size', default=1)
     parser.add_argument(
         '--slices',
         type=at_least(16),
@@ -96,8 +94,8 @@ def predictor(model: Any, args: argparse.Namespace) -> Callable[[Sequence[Any]],
 
 
 def main(args: argparse.Namespace) -> None:
-    from vit_plugin.apps.outputs import output_of
     from vit_plugin.apps.predicting import predict_all
+    from vit_plugin.apps.prediction_files import output_of
     from vit_plugin.files.inputs import Reading
 
     outputs = [output_of(target, args.images, args.score_thr) for target in args.out]

@@ -12,9 +12,8 @@ import logging
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 
-from vit_plugin.apps.flags import add_cfg_options, add_flag, at_least, run_tool
+from vit_plugin.apps.flags import add_flags, at_least, run_tool
 from vit_plugin.apps.planning.cost import (
     GIGABYTES_PER_S,
     PAPER_CORE_DAYS,
@@ -48,7 +47,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description='Plan the memory, time and cost of a training run without a GPU.'
     )
-    parser.add_argument('config', help='config file of a classifier')
+    add_flags(parser, 'config', help='config file of a classifier')
     parser.add_argument('--gpus', type=at_least(1), required=True, help='number of GPUs')
     parser.add_argument(
         '--gpu-memory',
@@ -58,18 +57,21 @@ def make_parser() -> argparse.ArgumentParser:
         help='of one GPU',
     )
     parser.add_argument(
-        '--gpus-per-node', type=at_least(1), default=8, help='GPUs in a machine; default 8'
+        '--gpus-per-node', type=at_least(1), default=8, help='GPUs in a machine; default: 8'
     )
-    add_flag(parser, '--batch-size', help="images on a GPU; default: the config's")
+    add_flags(parser, '--batch-size', help="images on a GPU; default: the config's")
     parser.add_argument(
-        '--images', type=at_least(1), help='images in the training set, for schedules in epochs'
+        '--num-images',
+        type=at_least(1),
+        metavar='NUMBER',
+        help='images in the training set, for schedules in epochs',
     )
     parser.add_argument(
         '--reserved',
         type=at_least(0, float, 0.9),
         default=0.1,
-        metavar='PART',
-        help="part of the memory for CUDA, NCCL and the allocator's gaps; default 0.1",
+        metavar='FRACTION',
+        help="part of the memory for CUDA, NCCL and the allocator's gaps; default: 0.1",
     )
     parser.add_argument(
         '--peak-tflops',
@@ -80,26 +82,26 @@ def make_parser() -> argparse.ArgumentParser:
         '--utilisation',
         type=at_least(0.001, float, 1),
         default=0.25,
-        metavar='PART',
-        help='part of the peak that the arithmetic reaches; default 0.25, as published for H100',
+        metavar='FRACTION',
+        help='part of the peak that the arithmetic reaches; default: 0.25, as published for H100',
     )
     parser.add_argument(
         '--device-bandwidth',
         type=at_least(0.001, float),
         default=GIGABYTES_PER_S['within'],
         metavar='GB/S',
-        help='of a GPU to the others in its machine, in one direction; default 450',
+        help='of a GPU to the others in its machine, in one direction; default: 450',
     )
     parser.add_argument(
         '--node-bandwidth',
         type=at_least(0.001, float),
         default=GIGABYTES_PER_S['between'],
         metavar='GB/S',
-        help="a GPU's share of its machine's network, in one direction; default 50",
+        help="a GPU's share of its machine's network, in one direction; default: 50",
     )
     parser.add_argument('--price', type=at_least(0, float), help="of a GPU's hour, in any currency")
-    parser.add_argument('--out', type=Path, metavar='FILE', help='write the plan as JSON')
-    add_cfg_options(parser)
+    add_flags(parser, '--out', metavar='FILE', help='a .json file for the plan')
+    add_flags(parser, '--cfg-options')
     return parser
 
 
@@ -165,7 +167,11 @@ def main(args: argparse.Namespace) -> None:
     import torch
 
     from vit_plugin.apps.planning.layouts import GIB, best, lay_out
-    from vit_plugin.apps.planning.step import build_classifier, compute_dtype, pretended_ranks
+    from vit_plugin.apps.planning.traced_step import (
+        build_classifier,
+        compute_dtype,
+        pretended_ranks,
+    )
     from vit_plugin.config import check_channels, read_config
     from vit_plugin.files.complete import check_target, write_text
 
@@ -186,7 +192,7 @@ def main(args: argparse.Namespace) -> None:
         args.utilisation,
         dict(within=args.device_bandwidth, between=args.node_bandwidth),
     )
-    images = images_of_run(cfg, batch * args.gpus, args.images)
+    images = images_of_run(cfg, batch * args.gpus, args.num_images)
     logging.disable(logging.INFO)  # each optimizer that is built logs its groups
     try:
         with pretended_ranks(args.gpus):

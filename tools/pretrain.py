@@ -6,8 +6,9 @@ python tools/pretrain.py --data FOLDER --method mocov3
 """
 
 import argparse
+from pathlib import Path
 
-from vit_plugin.apps.flags import add_data_arguments, add_run_arguments, run_tool
+from vit_plugin.apps.flags import add_data_arguments, add_flags, add_run_arguments, run_tool
 from vit_plugin.errors import MissingExtraError
 
 FLAGS = ('arch', 'weights', 'teacher', 'epochs', 'batch_size', 'img_size', 'no_flip', 'method')
@@ -18,27 +19,29 @@ def make_parser() -> argparse.ArgumentParser:
         description='Pre-train a backbone on images without labels. What it writes is what '
         'vit-plugin train --weights takes.'
     )
-    parser.add_argument(
-        '--data', required=True, metavar='FOLDER', help='images, in folders of any depth'
-    )
+    add_flags(parser, '--data', required=True, help='images, in folders of any depth')
     parser.add_argument(
         '--method',
-        help='distill (default with --teacher), mocov3 (default without), dino, mae or simmim',
+        help='distill (default with --teacher), mocov3 (default without), dino, lejepa, mae or '
+        'simmim',
     )
     add_data_arguments(parser)
     add_run_arguments(parser)
-    parser.add_argument(
-        '--resume', action='store_true', help='continue from the last one in the work directory'
-    )
+    add_flags(parser, '--resume')
     return parser
 
 
 def main(args: argparse.Namespace) -> None:
     from mmengine.dist import is_main_process
 
-    from vit_plugin.apps.command_line import build_runner, load_config, report_interrupt
+    from vit_plugin.apps.command_line import (
+        apply_training_flags,
+        build_runner,
+        load_config,
+        report_interrupt,
+    )
     from vit_plugin.apps.from_data.duration import DurationHook
-    from vit_plugin.apps.from_data.pretraining import probe_backbone
+    from vit_plugin.apps.from_data.pretraining import Probe
     from vit_plugin.apps.from_data.request import PRETRAINING, Request
     from vit_plugin.apps.from_data.write import write_config
     from vit_plugin.engine.checkpoints.newest import newest_checkpoint
@@ -47,10 +50,7 @@ def main(args: argparse.Namespace) -> None:
     request = Request(args.data, PRETRAINING, work_dir=args.work_dir or '', **given)
     args.config = str(write_config(request))
     cfg = load_config(args)
-    if args.amp:
-        cfg.optim_wrapper.type = 'vit_plugin.AmpOptimWrapper'
-    if args.resume:
-        cfg.resume, cfg.begin_from, cfg.load_from = True, cfg.get('load_from'), None
+    apply_training_flags(cfg, args)
     runner = build_runner(cfg, ['train_dataloader'])
     runner.register_hook(DurationHook())
     with report_interrupt(runner):
@@ -58,8 +58,10 @@ def main(args: argparse.Namespace) -> None:
     checkpoint = newest_checkpoint(cfg.work_dir)
     if not checkpoint or not is_main_process():
         return
+    probe = Probe(request, checkpoint)
+    probe.draw(Path(cfg.work_dir, 'features.png'))
     try:
-        scores = [f'{score:.2f} %' for score in probe_backbone(request, checkpoint)]
+        scores = [f'{score:.2f} %' for score in probe.nearest_neighbours()]
     except MissingExtraError as error:  # the training is done all the same
         print(f'Its features are not probed: {error}')
     else:

@@ -10,13 +10,7 @@ import argparse
 import statistics
 from typing import Any
 
-from vit_plugin.apps.flags import (
-    add_config_argument,
-    add_flag,
-    add_run_arguments,
-    at_least,
-    run_tool,
-)
+from vit_plugin.apps.flags import add_flags, add_run_arguments, at_least, run_tool
 from vit_plugin.errors import ConfigError
 
 PROBES = ('knn', 'linear', 'fewshot')
@@ -27,14 +21,14 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description="Say how good a checkpoint's features are, without training it."
     )
-    parser.add_argument(
-        'checkpoints',
+    add_flags(
+        parser,
+        'checkpoint',
         nargs='*',
-        metavar='CHECKPOINT',
         help='a checkpoint, the folder of a run, or weights of any format with --config; without '
         "it, the init_cfg of the config's backbone; with --masks one or several",
     )
-    add_config_argument(parser)
+    add_flags(parser, '--config')
     add_run_arguments(parser)
     parser.add_argument('--probes', nargs='+', choices=PROBES, help='default: all')
     parser.add_argument(
@@ -45,12 +39,12 @@ def make_parser() -> argparse.ArgumentParser:
         metavar='N',
         help='images of each class that fewshot gets; default: 1 5 10',
     )
-    add_flag(
+    add_flags(
         parser,
         '--seeds',
         help='how often fewshot draws them, or --masks half of the training images; default: 3',
     )
-    parser.add_argument('--out', help='a .json file for the results')
+    add_flags(parser, '--out', metavar='FILE', help='a .json file for the results')
     dense = parser.add_argument_group('which backbone segments my images')
     dense.add_argument(
         '--masks', metavar='FOLDER', help='images and masks, as for train --task segmentation'
@@ -60,10 +54,10 @@ def make_parser() -> argparse.ArgumentParser:
         nargs='+',
         type=at_least(0.01, float, 1),
         default=[0.25, 0.5, 0.75, 1.0],
-        metavar='F',
+        metavar='FRACTION',
         help='fractions of the blocks; default: 0.25 0.5 0.75 1',
     )
-    add_flag(
+    add_flags(
         dense,
         '--img-size',
         nargs='+',
@@ -79,9 +73,9 @@ def main(args: argparse.Namespace) -> None:
     from vit_plugin.files.complete import check_target, replacing
 
     if args.out:
-        if not args.out.endswith('.json'):
-            raise ConfigError(f'--out {args.out!r}: the results are written as .json.')
-        check_target(args.out, [path for path in (args.config, *args.checkpoints) if path])
+        if args.out.suffix != '.json':
+            raise ConfigError(f'--out {str(args.out)!r}: the results are written as .json.')
+        check_target(args.out, [path for path in (args.config, *args.checkpoint) if path])
     found = segmentation(args) if args.masks else classification(args)
     if args.out:
         with replacing(args.out) as path:
@@ -90,32 +84,29 @@ def main(args: argparse.Namespace) -> None:
 
 def classification(args: argparse.Namespace) -> dict[str, Any]:
     """Print the accuracies of one model on the images of its config, and return them."""
-    from vit_plugin.apps.checkpoint import open_checkpoint
     from vit_plugin.apps.command_line import build_runner, load_config
     from vit_plugin.apps.probing import features_of, prepare, probe
+    from vit_plugin.apps.saved_model import open_model
     from vit_plugin.models.loading import load_weights
-    from vit_plugin.weights.closed import closed
-    from vit_plugin.weights.files import find_weights
+    from vit_plugin.untrusted.closed import closed
 
-    if len(args.checkpoints) > 1:
+    if len(args.checkpoint) > 1:
         raise ConfigError(
             'Several checkpoints are compared on --masks FOLDER; give one, or --masks.'
         )
-    if not args.checkpoints and not args.config:
+    if not args.checkpoint and not args.config:
         raise ConfigError('Give a checkpoint, or --config with a config.')
-    checkpoint = (
-        open_checkpoint(args.checkpoints[0], args.config, args.cfg_options, 'probe')
-        if (args.checkpoints)
+    saved = (
+        open_model(args.checkpoint[0], args.config, args.cfg_options, 'probe')
+        if args.checkpoint
         else None
     )
-    cfg = load_config(args, checkpoint)
+    cfg = load_config(args, saved)
     prepare(cfg)
-    with closed(checkpoint and checkpoint.stranger, files=False):
+    with closed(saved and saved.stranger, files=False):
         runner = build_runner(cfg, ['train_dataloader', 'val_dataloader'])
-        if checkpoint:
-            print(
-                load_weights(runner.model, find_weights(checkpoint.content), skip=['head.{rest}'])
-            )
+        if saved:
+            print(load_weights(runner.model, saved.checkpoint, skip=['head.{rest}']))
         else:
             runner.model.init_weights()
         samples = [
@@ -143,13 +134,13 @@ def segmentation(args: argparse.Namespace) -> list[dict[str, Any]]:
         raise ConfigError(
             '--probes fewshot draws images of a class, and a mask has several; leave it out.'
         )
-    if not args.checkpoints:
+    if not args.checkpoint:
         raise ConfigError(
             '--masks compares models; give checkpoints, or names such as timm://NAME.'
         )
     data, probes, rows = read_labelled(args.masks), args.probes or DENSE_PROBES, []
-    for name in args.checkpoints:
-        trained = load(name, args.config, options=args.cfg_options, classify=False)
+    for name in args.checkpoint:
+        trained = load(name, args.config, cfg_options=args.cfg_options, classify=False)
         for size in args.img_size or [None]:
             rows += dense_probe(name, trained, data, args.depths, size, probes, args.seeds)
     for probe in probes:

@@ -10,14 +10,14 @@ The same command continues what is not finished.
 import argparse
 from pathlib import Path
 
-from vit_plugin.apps.flags import KeyValue, add_cfg_options, add_flag, at_least, run_tool
+from vit_plugin.apps.flags import KeyValue, add_flags, at_least, run_tool
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description='Train configs over a grid of settings with several seeds, and compare.'
     )
-    parser.add_argument('config', nargs='+', help='config files to compare')
+    add_flags(parser, 'config', nargs='+', help='config files to compare')
     parser.add_argument(
         '--grid',
         nargs='+',
@@ -26,9 +26,9 @@ def make_parser() -> argparse.ArgumentParser:
         metavar='KEY=A,B,C',
         help='a setting and its values; several flags or pairs make all combinations',
     )
-    add_flag(parser, '--seeds', help='seeds of each combination; default: 3')
-    parser.add_argument(
-        '--work-dir', type=Path, help='folder; default: work_dirs/sweep_CONFIG, of the first config'
+    add_flags(parser, '--seeds', help='seeds of each combination; default: 3')
+    add_flags(
+        parser, '--work-dir', help='folder; default: work_dirs/sweep_CONFIG, of the first config'
     )
     parser.add_argument(
         '--metric', help='the metric to compare; default: the first that is recorded'
@@ -36,42 +36,29 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         '--jobs', type=at_least(1), default=1, help='how many to train at the same time; default: 1'
     )
-    add_cfg_options(parser)
+    add_flags(parser, '--cfg-options')
     return parser
 
 
 def main(args: argparse.Namespace) -> None:
-    from vit_plugin.apps.sweep import Sweep, as_markdown
+    from vit_plugin.apps import sweep
     from vit_plugin.files.complete import write_text
 
     grid = {key: value if isinstance(value, list) else [value] for key, value in args.grid.items()}
-    folder = args.work_dir or Path('work_dirs', f'sweep_{Path(args.config[0]).stem}')
-    sweep = Sweep(
-        args.config,
-        grid,
-        args.seeds,
-        folder,
-        args.cfg_options or {},
-        Path(__file__).with_name('train.py'),
-    )
-    sweep.check()
+    folder = Path(args.work_dir or f'work_dirs/sweep_{Path(args.config[0]).stem}')
+    runs, options = [*sweep.runs_of(args.config, grid, args.seeds, folder)], args.cfg_options or {}
+    sweep.check(runs, options, folder)
     try:
-        failed = sweep.train(args.jobs)
+        failed = sweep.train(runs, options, Path(__file__).with_name('train.py'), args.jobs)
     except KeyboardInterrupt:
         raise SystemExit('Interrupted: the same command continues.') from None
-    table = as_markdown(*sweep.results(args.metric))
+    table = sweep.table(runs, args.metric)
     write_text(folder / 'results.md', table)
     print(f'\n{table}\n{folder / "results.md"}')
     if failed:
-        raise SystemExit(
-            '\n'.join(
-                [
-                    f'\nError: {len(failed)} of {len(sweep.runs())} runs failed; the same command '
-                    'tries them again:',
-                    *(f'  {path}: {why}' for path, why in failed.items()),
-                ]
-            )
-        )
+        lines = [f'{len(failed)} of {len(runs)} runs failed; the same command tries them again:']
+        lines += [f'  {path}: {why}' for path, why in failed.items()]
+        raise SystemExit('\nError: ' + '\n'.join(lines))
 
 
 if __name__ == '__main__':

@@ -13,7 +13,7 @@ from copy import deepcopy
 from os.path import abspath
 from typing import Any
 
-from vit_plugin.apps.flags import add_config_argument, add_run_arguments, at_least, run_tool
+from vit_plugin.apps.flags import add_flags, add_run_arguments, at_least, run_tool
 from vit_plugin.errors import ConfigError
 
 # By the framework, `default_scope`: what merges the predictions for several views of an image, and
@@ -37,16 +37,22 @@ SHOW_HOOKS = {
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Test a checkpoint.')
-    parser.add_argument(
+    add_flags(
+        parser,
         'checkpoint',
         nargs='+',
         metavar='[CONFIG] CHECKPOINT',
         help='checkpoint, or folder of a run, '
         'whose last one is taken; its config may stand before it, as for the frameworks',
     )
-    add_config_argument(parser)
+    add_flags(parser, '--config')
     add_run_arguments(parser)
-    parser.add_argument('--out', help='file for the results: .pkl, and .json or .yml for metrics')
+    add_flags(
+        parser,
+        '--out',
+        metavar='FILE',
+        help='file for the results: .pkl, and .json or .yml for metrics',
+    )
     parser.add_argument(
         '--out-item',
         choices=['metrics', 'pred'],
@@ -95,13 +101,13 @@ def apply_test_flags(cfg, args: argparse.Namespace) -> None:
     if (
         args.out
         and args.out_item == 'metrics'
-        and not args.out.endswith(('.json', '.yml', '.yaml', '.pkl'))
+        and args.out.suffix not in ('.json', '.yml', '.yaml', '.pkl')
     ):
-        raise ConfigError(f'--out {args.out!r}: metrics are written as .json, .yml or .pkl.')
-    if args.out and args.out_item == 'pred' and not args.out.endswith(('.pkl', '.pickle')):
+        raise ConfigError(f'--out {str(args.out)!r}: metrics are written as .json, .yml or .pkl.')
+    if args.out and args.out_item == 'pred' and args.out.suffix not in ('.pkl', '.pickle'):
         raise ConfigError(
-            f'--out {args.out!r}: predictions are written as .pkl; for metrics, add --out-item '
-            'metrics.'
+            f'--out {str(args.out)!r}: predictions are written as .pkl; for metrics, add '
+            '--out-item metrics.'
         )
     if args.out:
         check_target(args.out, [path for path in (args.config, args.checkpoint) if path])
@@ -152,27 +158,27 @@ def main(args: argparse.Namespace) -> None:
     from mmengine.dist import is_main_process
     from mmengine.evaluator import DumpResults
 
-    from vit_plugin.apps.checkpoint import open_checkpoint
     from vit_plugin.apps.command_line import build_runner, load_config
+    from vit_plugin.apps.saved_model import open_model
     from vit_plugin.files.complete import replacing
     from vit_plugin.models.loading import load_trained
-    from vit_plugin.weights.closed import closed
+    from vit_plugin.untrusted.closed import closed
 
     *config, args.checkpoint = args.checkpoint
     if len(config) + bool(args.config) > 1:
         raise ConfigError('Give one checkpoint, and at most one config.')
     args.config = args.config or next(iter(config), None)
-    checkpoint = open_checkpoint(args.checkpoint, args.config, args.cfg_options, use='test')
-    cfg = load_config(args, checkpoint)
-    cfg.load_from = checkpoint.path
+    saved = open_model(args.checkpoint, args.config, args.cfg_options, use='test')
+    cfg = load_config(args, saved)
+    cfg.load_from = saved.path
     apply_test_flags(cfg, args)
-    with closed(checkpoint.stranger, files=False):
+    with closed(saved.stranger, files=False):
         runner = build_runner(cfg, ['test_dataloader'])
     # MMEngine's own loading leaves out what does not fit.
-    load_trained(unwrapped(runner.model), checkpoint.path, checkpoint.content)
+    load_trained(unwrapped(runner.model), saved.checkpoint)
     written = args.out and is_main_process()
     with (
-        closed(checkpoint.stranger, files=False),
+        closed(saved.stranger, files=False),
         (
             replacing(args.out, [args.config or '', args.checkpoint]) if written else nullcontext()
         ) as path,

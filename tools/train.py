@@ -7,20 +7,26 @@ python tools/train.py --data FOLDER --arch R50+B/16 --weights timm://vit_base_r5
 import argparse
 from pathlib import Path
 
-from vit_plugin.apps.flags import add_data_arguments, add_run_arguments, at_least, run_tool
+from vit_plugin.apps.flags import (
+    add_data_arguments,
+    add_flags,
+    add_run_arguments,
+    at_least,
+    run_tool,
+)
 from vit_plugin.errors import ConfigError
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Train a model.')
-    parser.add_argument('config', nargs='?', help='config file')
+    add_flags(parser, 'config', nargs='?')
     add_run_arguments(parser)
     data = parser.add_argument_group(
         'data in place of a config', 'A config is written into the work directory.'
     )
-    data.add_argument(
+    add_flags(
+        data,
         '--data',
-        metavar='FOLDER',
         help='folders of classes, a table of labels, COCO, YOLO, Pascal VOC, LabelMe, CreateML or '
         "masks; 'digits' for scikit-learn's",
     )
@@ -52,14 +58,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar='N',
         help='end when N validations in a row have not improved',
     )
-    parser.add_argument(
-        '--resume',
-        nargs='?',
-        const='auto',
-        metavar='CHECKPOINT',
-        help='continue from the checkpoint; without a value, from the last one in the work '
-        'directory',
-    )
+    add_flags(parser, '--resume')
     parser.add_argument(
         '--no-validate', action='store_true', help='do not validate during training'
     )
@@ -79,13 +78,6 @@ def make_parser() -> argparse.ArgumentParser:
 def apply_train_flags(cfg, args: argparse.Namespace) -> None:
     if args.no_validate:
         cfg.val_cfg = cfg.val_dataloader = cfg.val_evaluator = None
-    if args.amp:
-        cfg.optim_wrapper.type = 'vit_plugin.AmpOptimWrapper'
-    if args.resume:
-        cfg.resume = True
-        if args.resume == 'auto':  # with both, MMEngine would resume from `load_from`
-            cfg.begin_from, args.resume = cfg.get('load_from') or cfg.get('begin_from'), None
-        cfg.load_from = args.resume
     if args.auto_scale_lr:
         if not cfg.get('auto_scale_lr'):
             raise ConfigError(
@@ -148,7 +140,12 @@ def settle_config(args: argparse.Namespace) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    from vit_plugin.apps.command_line import build_runner, load_config, report_interrupt
+    from vit_plugin.apps.command_line import (
+        apply_training_flags,
+        build_runner,
+        load_config,
+        report_interrupt,
+    )
 
     settle_config(args)
     if args.check:
@@ -158,6 +155,7 @@ def main(args: argparse.Namespace) -> None:
         return
     cfg = load_config(args)
     apply_train_flags(cfg, args)
+    apply_training_flags(cfg, args)
     runner = build_runner(cfg)
     if args.data:
         from vit_plugin.apps.from_data.duration import DurationHook

@@ -1,7 +1,7 @@
 """Draw what a model sees in images: attention, its distance, features, positions, class activation.
 
-python tools/visualize.py attention CHECKPOINT IMAGE... --out FOLDER
-python tools/visualize.py features timm://vit_small_patch14_dinov2.lvd142m IMAGE... \
+python tools/visualize.py CHECKPOINT attention IMAGE... --out FOLDER
+python tools/visualize.py timm://vit_small_patch14_dinov2.lvd142m features IMAGE... \
         --img-size 448 --out FOLDER
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vit_plugin.apps.flags import add_flag, add_model_arguments, run_tool
+from vit_plugin.apps.flags import add_flags, add_model_arguments, run_tool
 from vit_plugin.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,13 +25,11 @@ OF_EACH, OF_ALL, WITHOUT_IMAGES = (
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description='Draw what a model sees in images.')
-    parser.add_argument('picture', choices=[*OF_EACH, *OF_ALL], help='what to draw')
     add_model_arguments(parser)
-    parser.add_argument(
-        'images', nargs='*', metavar='IMAGE', help='image file, folder of images, or URL'
-    )
-    parser.add_argument('--out', required=True, type=Path, help='folder for the pictures')
-    add_flag(
+    parser.add_argument('picture', choices=[*OF_EACH, *OF_ALL], help='what to draw')
+    add_flags(parser, 'images', nargs='*')
+    add_flags(parser, '--out', required=True, metavar='FOLDER', help='folder for the pictures')
+    add_flags(
         parser,
         '--img-size',
         help="shorter side of the images in pixels; default: the config's "
@@ -59,7 +57,11 @@ def make_parser() -> argparse.ArgumentParser:
         help='name or number of the class for cam; default: the most probable',
     )
     parser.add_argument(
-        '--formats', nargs='+', choices=['png', 'pdf', 'svg'], default=['png', 'pdf']
+        '--formats',
+        nargs='+',
+        choices=['png', 'pdf', 'svg'],
+        default=['png', 'pdf'],
+        help='default: png pdf',
     )
     return parser
 

@@ -1,7 +1,8 @@
 """List timm's Vision Transformers usable as backbones by name, with licences, or print a config.
 
 python tools/zoo.py 'eva02*'
-python tools/zoo.py '*dinov3*' --licence
+python tools/zoo.py '*dinov3*' --licences
+python tools/zoo.py vit_base_patch16_dinov3.lvd1689m --as-config
 """
 
 import argparse
@@ -17,7 +18,11 @@ def make_parser() -> argparse.ArgumentParser:
         description="List timm's Vision Transformers that are a backbone by their name."
     )
     parser.add_argument(
-        'pattern', nargs='?', default='*', help="names to list, such as 'eva02*'; default: all"
+        'pattern',
+        nargs='?',
+        default='*',
+        metavar='NAME',
+        help="a name, or a pattern such as 'eva02*'; default: all",
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument(
@@ -26,13 +31,12 @@ def make_parser() -> argparse.ArgumentParser:
         help='list the names of weights, with the tag after the dot',
     )
     form.add_argument(
-        '--licence', action='store_true', help='list the names of weights with their licences'
+        '--licences', action='store_true', help='list the names of weights with their licences'
     )
     form.add_argument(
-        '--config',
-        dest='spelt',
-        metavar='NAME',
-        help='print the backbone of this name, with every argument',
+        '--as-config',
+        action='store_true',
+        help='print the backbone of one name as a config, with every argument',
     )
     return parser
 
@@ -40,23 +44,23 @@ def make_parser() -> argparse.ArgumentParser:
 def main(args: argparse.Namespace) -> None:
     from mmengine.config import Config
 
-    from vit_plugin.zoo.listing import config_of, licences, lines
+    from vit_plugin.zoo.catalogue import config_of, licences, lines
     from vit_plugin.zoo.names import names
 
     warnings.simplefilter('ignore')  # of timm, about tags
-    if args.spelt:
-        print(Config(config_of(args.spelt.removeprefix('timm://'))).pretty_text, end='')
+    if args.as_config:
+        print(Config(config_of(args.pattern.removeprefix('timm://'))).pretty_text, end='')
         return
     found = [
         name
-        for name in names(pretrained=args.pretrained or args.licence)
+        for name in names(pretrained=args.pretrained or args.licences)
         if fnmatch(name, args.pattern)
     ]
     if not found:
         raise ConfigError(
             f'No name fits {args.pattern!r}; patterns are such as vit_base* or *dinov3*.'
         )
-    for line in (licences if args.licence else lines)(found):
+    for line in (licences if args.licences else lines)(found):
         print(line, flush=True)
 
 

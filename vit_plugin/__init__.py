@@ -5,27 +5,30 @@ Importing this package is cheap: it loads neither torch nor a framework. A confi
 :mod:`vit_plugin.registry` by itself; in code, import from :mod:`vit_plugin.models`.
 """
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__version__ = '0.1.0'
-
-
-def register_models() -> None:
-    """Register the recipes, see :func:`vit_plugin.apps.model_index.register_models`."""
+if TYPE_CHECKING:
+    from vit_plugin.apps.load import load
     from vit_plugin.apps.model_index import register_models
-
-    register_models()
-
-
-def create_model(*args: Any, **kwargs: Any) -> Any:
-    """A classifier for plain PyTorch, see :func:`vit_plugin.models.classifier.create_model`."""
     from vit_plugin.models.classifier import create_model
 
-    return create_model(*args, **kwargs)
+__version__ = '0.1.0'
+__all__ = ['__version__', 'create_model', 'load', 'register_models']
+
+# The modules that define the public functions. They are imported at first use (PEP 562).
+_MODULES = dict(
+    create_model='vit_plugin.models.classifier',
+    load='vit_plugin.apps.load',
+    register_models='vit_plugin.apps.model_index',
+)
 
 
-def load(*args: Any, **kwargs: Any) -> Any:
-    """A trained model, to call with an image, see :func:`vit_plugin.apps.load.load`."""
-    from vit_plugin.apps.load import load
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    return getattr(import_module(_MODULES[name]), name)
 
-    return load(*args, **kwargs)
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

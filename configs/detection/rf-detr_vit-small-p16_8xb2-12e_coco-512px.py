@@ -4,8 +4,9 @@ It has 32.1 million parameters in training and 28.5 million in prediction.
 
     tools/dist_train.sh configs/detection/rf-detr_vit-small-p16_8xb2-12e_coco-512px.py 8
 
-N has ``num_layers=2`` and 384 px with windows of 12 patches, M ``num_layers=4`` and 576 px with
-windows of 18. The authors start from DINOv2 and train for longer. Not yet trained by us.
+N has ``decoder=dict(num_layers=2)`` and 384 px with windows of 12 patches, M ``num_layers=4`` and
+576 px with windows of 18. The authors start from DINOv2 and train for longer. Not yet trained by
+us.
 """
 
 _base_ = '../_base_/models/dino-4scale_12e.py'
@@ -31,7 +32,9 @@ model = dict(
     neck=dict(
         type='vit_plugin.C2fProjector', in_channels=[384] * 4, norm_cfg=dict(type='LN2d', eps=1e-5)
     ),
-    bbox_head=dict(type='vit_plugin.LWDETRHead', num_classes=80, num_queries=300, num_points=2),
+    bbox_head=dict(
+        type='vit_plugin.LWDETRHead', num_classes=80, num_queries=300, decoder=dict(num_points=2)
+    ),
     test_cfg=dict(max_per_img=300),
 )
 

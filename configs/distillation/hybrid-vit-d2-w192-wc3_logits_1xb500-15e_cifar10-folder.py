@@ -9,11 +9,9 @@
 The first line trains the teacher; model.teacher=RUN names another. Not yet trained by us.
 """
 
-_base_ = '../hybrid_vit/hybrid-vit-d2-w192-wc3_1xb500-15e_cifar10-folder.py'
+_base_ = [
+    '../hybrid_vit/hybrid-vit-d2-w192-wc3_1xb500-15e_cifar10-folder.py',
+    '../_base_/distillation/logits.py',
+]
 
-model = dict(
-    type='vit_plugin.Distiller',
-    teacher='work_dirs/cnn',
-    losses=[dict(type='vit_plugin.LogitDistillation', weight=0.9, temperature=2.0)],
-    label_weight=0.1,
-)
+model = _base_.distillation

@@ -8,11 +8,6 @@
 The first line trains the teacher; model.teacher=RUN names another. Not yet trained by us.
 """
 
-_base_ = '../vit/vit-d6-w144-p4_1xb256-16e_cifar10-folder.py'
+_base_ = ['../vit/vit-d6-w144-p4_1xb256-16e_cifar10-folder.py', '../_base_/distillation/logits.py']
 
-model = dict(
-    type='vit_plugin.Distiller',
-    teacher='work_dirs/cnn',
-    losses=[dict(type='vit_plugin.LogitDistillation', weight=0.9, temperature=2.0)],
-    label_weight=0.1,
-)
+model = _base_.distillation

@@ -2,8 +2,9 @@
 
     python tools/train.py configs/self_supervised/vit-d6-w192-p4_1xb64-100e_cifar10-folder-1pct.py
 
-This is from scratch. `--cfg-options load_from=CHECKPOINT` begins with the backbone of a
-pre-training beside this file. What is not of the backbone is left out, and said to be.
+`--cfg-options train_dataloader.dataset.fraction=0.1` takes 10 %. This is from scratch.
+`--cfg-options load_from=CHECKPOINT` begins with the backbone of a pre-training beside this file.
+What is not of the backbone is left out, and said to be.
 
 Not yet trained by us.
 """

@@ -6,8 +6,8 @@ import torch
 from mmengine.config import Config
 
 from vit_plugin.apps.dense_probing import (
+    DenseScore,
     Labelled,
-    Row,
     dense_probe,
     maps_at,
     mean_iou,
@@ -127,7 +127,7 @@ def test_one_class_is_a_sentence(tiny):
 
 def test_rank_correlation():
     rows = [
-        Row('x', 32, 1, 'knn', scores)
+        DenseScore('x', 32, 1, 'knn', scores)
         for scores in ([1.0, 2.0, 30.0], [2.0, 3.0, 20.0], [3.0, 4.0, 10.0])
     ]
     assert rank_correlation(rows) == pytest.approx((1 - 1 - 1) / 3)

@@ -6,12 +6,12 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import MODELS, init_default_scope
 
-from vit_plugin.apps.checkpoint import Checkpoint
 from vit_plugin.apps.deployed import Deployed, deploy
 from vit_plugin.apps.export import WRITERS, export, largest_difference, trace, write_onnx
 from vit_plugin.apps.load import from_config
+from vit_plugin.apps.saved_model import SavedModel
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.sources import read_complete
+from vit_plugin.weights import open_checkpoint
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # the exporters' own
 SIZE = (40, 24)  # another grid than the native 4 x 4
@@ -124,7 +124,7 @@ def train(tmp_path, tiny, tiny_hybrid):
 
 
 def load_deployed(cfg: Config, path: str, dtype: str = 'float32') -> Deployed:
-    return deploy(from_config(Checkpoint(path, read_complete(path), cfg)).model, dtype)
+    return deploy(from_config(SavedModel(open_checkpoint(path), cfg)).model, dtype)
 
 
 @pytest.fixture

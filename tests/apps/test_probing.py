@@ -89,7 +89,7 @@ def test_features_are_those_of_an_evaluation():
 
 
 def test_training_images_come_as_in_the_validation():
-    cfg = read_config('configs/vit/vit-small-p16_8xb128-90e_in1k.py')
+    cfg = read_config('configs/vit/vit-small-p16_8xb128-300e_in1k.py')
     prepare(cfg)
     assert cfg.train_dataloader.dataset.pipeline == cfg.val_dataloader.dataset.pipeline
     assert cfg.train_dataloader.sampler == dict(type='DefaultSampler', shuffle=False)

@@ -19,14 +19,15 @@ from mmengine.runner import CheckpointLoader
 from safetensors.torch import save_file
 
 import vit_plugin
-from vit_plugin.apps.checkpoint import saved_config
 from vit_plugin.apps.images import ConfigPixels
 from vit_plugin.apps.load import imagenet_classes, load
+from vit_plugin.apps.saved_model import saved_config
 from vit_plugin.apps.trained_model import TrainedModel
 from vit_plugin.config import read_config
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.classifier import Classifier
+from vit_plugin.weights import Checkpoint
 
 pytest.importorskip('mmpretrain')
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
@@ -104,7 +105,7 @@ def test_python_reads_safely_too(tmp_path, monkeypatch):
         load(tmp_path / 'x.pth', device='cpu')
     assert CheckpointLoader.__dict__['load_checkpoint'] is before
     monkeypatch.setattr(
-        'vit_plugin.apps.load.open_checkpoint',
+        'vit_plugin.apps.load.open_model',
         lambda *args: CheckpointLoader.load_checkpoint('x.pth'),
     )
     monkeypatch.chdir(tmp_path)
@@ -119,7 +120,7 @@ def test_the_config_wins_over_that_in_the_checkpoint(tmp_path, digits):
     with pytest.raises(ConfigError, match='arch with more blocks'):
         load(digits, str(tmp_path / 'other.py'), device='cpu')
     with pytest.raises(ConfigError, match='num_classes'):
-        load(digits, device='cpu', options={'model.head.num_clases': 3})
+        load(digits, device='cpu', cfg_options={'model.head.num_clases': 3})
 
 
 @pytest.mark.parametrize(
@@ -145,10 +146,10 @@ def test_a_checkpoint_names_no_code(tmp_path, text, words):
 def test_a_checkpoint_may_name_our_ops(tmp_path, monkeypatch):
     """A detector trained on a folder needs it, and a process that predicts has not imported it."""
     imported = []
-    monkeypatch.setattr('vit_plugin.apps.checkpoint.import_module', imported.append)
+    monkeypatch.setattr('vit_plugin.apps.saved_model.import_module', imported.append)
     monkeypatch.setitem(sys.modules, 'vit_plugin.detection', sys)
     text = "model = dict(type='A')\ncustom_imports = dict(imports=['vit_plugin.detection'])"
-    assert saved_config(dict(meta=dict(cfg=text)), 'x.pth').model.type == 'A'
+    assert saved_config(Checkpoint('x.pth', dict(meta=dict(cfg=text)))).model.type == 'A'
     assert imported == ['vit_plugin.detection']
 
 
@@ -171,7 +172,7 @@ def test_a_name_of_timm_brings_arch_and_normalisation(tmp_path):
 def test_grey_models_get_grey_images(tmp_path, photo):
     options = dict(patch_embed=dict(in_channels=1), img_size=32)
     torch.save(VisionTransformer('Ti/16', **options).state_dict(), tmp_path / 'weights.pth')
-    model = load(tmp_path / 'weights.pth', arch='Ti/16', device='cpu', options=options)
+    model = load(tmp_path / 'weights.pth', arch='Ti/16', device='cpu', cfg_options=options)
     assert isinstance(model.model, Classifier)
     seen = model.prepare(photo)
     assert seen.inputs.shape == (1, 1, 32, 48)
@@ -193,7 +194,7 @@ def test_classes_are_timms(tmp_path, photo, name, monkeypatch):
     theirs = timm.create_model(name, pretrained=False).eval()
     for head in (theirs.head, getattr(theirs, 'head_dist', theirs.head)):
         torch.nn.init.normal_(head.weight)
-    monkeypatch.setattr('vit_plugin.weights.sources._from_timm', lambda _: theirs.state_dict())
+    monkeypatch.setattr('vit_plugin.weights.opening.from_timm', lambda _: theirs.state_dict())
     model = load(f'timm://{name}', device='cpu')
     pixels = timm.data.create_transform(**timm.data.resolve_model_data_config(theirs))
     with torch.no_grad():
@@ -243,7 +244,7 @@ def test_pre_logits_are_part_of_the_classifier(tmp_path, photo):
         save(theirs, tmp_path / 'theirs.safetensors'),
         arch='Ti/16',
         device='cpu',
-        options=dict(img_size=32),
+        cfg_options=dict(img_size=32),
     )
     seen = ours.prepare(photo)
     assert seen.inputs.shape == (1, 3, 32, 48)
@@ -261,7 +262,7 @@ def test_only_a_trained_classifier_with_known_names_is_one(tmp_path):
             save(model, tmp_path / 'w.safetensors'),
             arch='Ti/16',
             device='cpu',
-            options=dict(img_size=32),
+            cfg_options=dict(img_size=32),
         )
         assert isinstance(found.model, Classifier)
         assert found.classes == []

@@ -1,7 +1,7 @@
 """What a pyramid costs: ViT-Adapter beside ViTDet and beside a plain ViT with SimpleFPN, in one
 run.
 
-    python tests/campaigns adapter [--arch B/16] [--size 1024] [--rounds 3] [--threads 2] \
+    python tests/campaigns adapter [--arch B/16] [--img-size 1024] [--rounds 3] [--threads 2] \
         [--only adapter ...]
 
 Every model gives maps of 256 channels at strides 4 to 64. The adapters have MMDetection's FPN after
@@ -141,7 +141,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument('--arch', default='B/16')
-    parser.add_argument('--size', type=int, default=1024, help='side of the image in pixels')
+    parser.add_argument('--img-size', type=int, default=1024, help='side of the image in pixels')
     parser.add_argument(
         '--rounds', type=int, default=3, help='turns of each measurement of time; 0 for none'
     )
@@ -152,10 +152,10 @@ def main() -> None:
     os.environ.setdefault('KINETO_LOG_LEVEL', '99')  # the profiler's, of every start and stop
     torch.set_num_threads(args.threads)
     rows = measure(
-        args.arch, args.size, args.rounds, args.only, lambda line: print(line, flush=True)
+        args.arch, args.img_size, args.rounds, args.only, lambda line: print(line, flush=True)
     )
     print(
-        f'\n{args.arch}, one image of {args.size} px, {args.threads} threads, {args.rounds} '
+        f'\n{args.arch}, one image of {args.img_size} px, {args.threads} threads, {args.rounds} '
         'rounds\n'
     )
     print(table(rows))

@@ -29,8 +29,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from campaigns.tiny_run import build, tiny_cfg
 
 from vit_plugin.engine.checkpoints.state import on_cpu, parts_of, state_of
-from vit_plugin.weights.folders import check_complete, read_folder
-from vit_plugin.weights.plain import split
+from vit_plugin.weights.reading.folders import check_complete, read_folder
+from vit_plugin.weights.reading.plain import split
 
 FIRST, EVERY = 2, 5  # steps before the first round, and from one round to the next
 

@@ -33,10 +33,11 @@ from vit_plugin.engine.checkpoints import folder as folder_module
 from vit_plugin.engine.checkpoints.folder import write_folder
 from vit_plugin.engine.checkpoints.newest import newest_checkpoint
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.files import find_weights, read_checkpoint, read_weights
-from vit_plugin.weights.folders import FORMAT, check_complete, manifest_text
-from vit_plugin.weights.plain import split
-from vit_plugin.weights.sources import read_complete
+from vit_plugin.weights.for_mmengine import read_complete
+from vit_plugin.weights.opening import Checkpoint, open_checkpoint
+from vit_plugin.weights.reading.files import read_checkpoint
+from vit_plugin.weights.reading.folders import FORMAT, check_complete, manifest_text
+from vit_plugin.weights.reading.plain import split
 
 
 def write(folder: Path, value: float) -> None:
@@ -70,7 +71,7 @@ def expect_refusal(
     work_dir: Path, what: str, damaged: str = 'epoch_2', before: str = 'epoch_1'
 ) -> None:
     """The damaged checkpoint is rejected in one sentence, and the one before is the newest."""
-    for read in (check_complete, read_weights):
+    for read in (check_complete, open_checkpoint):
         said = refusal(lambda read=read: read(work_dir / damaged))
         assert damaged in said, f'{what}: {read.__name__} says {said!r}'
         assert '\n' not in said, f'{what}: {read.__name__} says {said!r}'
@@ -252,9 +253,9 @@ COMPRESSIONS = {
     zipfile.ZIP_LZMA: 'lzma',
 }
 READERS: dict[str, Callable[[Path], Any]] = {
-    'mapped': read_weights,
-    'read': lambda path: find_weights(read_checkpoint(path)),
-    'whole': lambda path: find_weights(read_complete(str(path))),
+    'mapped': lambda path: open_checkpoint(path).weights,
+    'read': lambda path: Checkpoint('x.pth', read_checkpoint(path)).weights,
+    'whole': lambda path: Checkpoint('x.pth', read_complete(str(path))).weights,
 }
 
 

@@ -1,7 +1,7 @@
 """The dense probe on 12 models of timm and four depths of each, on made scenes: the tables, and the
 time they take.
 
-    python tests/campaigns dense_probe [--weights] [--images 100] [--threads 1]
+    python tests/campaigns dense_probe [--download] [--num-images 100] [--threads 1]
 
 A scene has two to five bright digits on a dark part of a photograph, both of scikit-learn. The
 validation has digits, and halves of the photographs, that do not occur in the training. Without
@@ -95,19 +95,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument('--weights', action='store_true', help='download the published weights')
+    parser.add_argument('--download', action='store_true', help='download the published weights')
     parser.add_argument(
-        '--images', type=int, default=100, help='scenes for training; half as many for validation'
+        '--num-images',
+        type=int,
+        default=100,
+        help='scenes for training; half as many for validation',
     )
     parser.add_argument('--threads', type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    train, val = made_scenes(args.images), made_scenes(args.images // 2, validation=True)
-    data = Labelled([*train[0], *val[0]], [*train[1], *val[1]], args.images, BACKGROUND + 1)
+    train, val = made_scenes(args.num_images), made_scenes(args.num_images // 2, validation=True)
+    data = Labelled([*train[0], *val[0]], [*train[1], *val[1]], args.num_images, BACKGROUND + 1)
     begin, rows = time.perf_counter(), []
     for name in NAMES:
         size = None if 'dinov' not in name else 224  # theirs is larger
-        trained = load(f'timm://{name}', classify=False) if args.weights else untrained(name)
+        trained = load(f'timm://{name}', classify=False) if args.download else untrained(name)
         rows += dense_probe(
             name,
             trained,

@@ -26,7 +26,7 @@ from download_cases import WEIGHTS, Case, cases, content
 from rude_server import Server, serving
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights import downloads, open_weights
+from vit_plugin.weights import downloads, open_checkpoint
 from vit_plugin.weights.downloads import cached_path
 
 LONGEST = 20  # seconds after which a case is taken to hang
@@ -55,7 +55,7 @@ def attempt(case: Case, folder: Path) -> tuple[str, str]:
 def outcome(case: Case, server: Server, url: str) -> tuple[str, str]:
     try:
         with case.around(server, url) if case.around else open(os.devnull):
-            weights = open_weights(url)
+            weights = open_checkpoint(url).weights
             right = np.array_equal(weights['weight'].numpy(), WEIGHTS['weight'])
         end = ('right', '') if right else ('lost', 'other weights')
     except ConfigError as error:

@@ -1,6 +1,6 @@
 """EoMT beside ViT-Adapter with Mask2Former, the segmentors of B/16 on the same images, in one run.
 
-    python tests/campaigns eomt [--arch B/16] [--size 512] [--rounds 3] [--threads 1]
+    python tests/campaigns eomt [--arch B/16] [--img-size 512] [--rounds 3] [--threads 1]
 
 For each it prints parameters, and for a prediction and a training step (losses, backward pass,
 AdamW) on one image the peak of memory and the median time; then the ratios. About 10 minutes on one
@@ -92,7 +92,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument('--arch', default='B/16')
-    parser.add_argument('--size', type=int, default=512, help='side of the image in pixels')
+    parser.add_argument('--img-size', type=int, default=512, help='side of the image in pixels')
     parser.add_argument('--rounds', type=int, default=3, help='turns of each measurement of time')
     parser.add_argument('--threads', type=int, default=1)
     args = parser.parse_args()
@@ -103,11 +103,11 @@ def main() -> None:
     init_default_scope('mmseg')
     rows: dict[str, dict[str, float]] = {}
     timed = {}
-    for name, cfg in segmentors(args.arch, args.size).items():
+    for name, cfg in segmentors(args.arch, args.img_size).items():
         model = build(cfg)
         weights = sum(parameter.nbytes for parameter in model.parameters())
         rows[name] = {'M parameters': weights / 4e6}
-        for mode, call in calls(model, args.size).items():
+        for mode, call in calls(model, args.img_size).items():
             call()  # AdamW's averages are there from now on
             held = weights * (3 if mode == 'training' else 1)  # the weights and the averages
             rows[name][f'{mode} MiB'] = (held + peak_memory(call, torch.device('cpu'))) / 2**20
@@ -117,7 +117,8 @@ def main() -> None:
     first, second = rows.values()
     rows['ratio'] = {column: second[column] / value for column, value in first.items()}
     print(
-        f'{args.arch}, one image of {args.size} px, {args.threads} threads, {args.rounds} rounds\n'
+        f'{args.arch}, one image of {args.img_size} px, {args.threads} threads, {args.rounds} '
+        'rounds\n'
     )
     for name, row in rows.items():
         print(f'{name:<22}' + ''.join(f'  {column} {value:.2f}' for column, value in row.items()))

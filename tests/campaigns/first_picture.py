@@ -137,11 +137,13 @@ def main() -> None:
     parser.add_argument('detector', type=Path)
     parser.add_argument('segmentor', type=Path)
     parser.add_argument('dinov2', type=Path, help='weights by the campaign focus')
-    parser.add_argument('--seeds', type=int, nargs=2, default=(1, 3), help='of the two scenes')
+    parser.add_argument(
+        '--scene-seeds', type=int, nargs=2, default=(1, 3), help='of the two scenes'
+    )
     parser.add_argument('--out', type=Path, default=Path('docs/gallery/first.jpg'))
     args = parser.parse_args()
     photos, astronaut = (skimage.data.rocket(), skimage.data.coffee()), skimage.data.astronaut()
-    scenes = [scene(photo, seed) for photo, seed in zip(photos, args.seeds, strict=True)]
+    scenes = [scene(photo, seed) for photo, seed in zip(photos, args.scene_seeds, strict=True)]
     colours = features(args.dinov2, astronaut, SIDES[1])
     figure = side_by_side((*scenes, astronaut, colours), (GAP, GAP, 0, 0))
     found, segmented = (

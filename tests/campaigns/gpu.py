@@ -79,17 +79,17 @@ def training(
 
 
 MODELS = (
-    '--models',
+    '--arch',
     'B/16',
     'R50+B/16',
     'R26+S/32',
     '--modes',
     'forward',
     'train',
-    '--dtypes',
+    '--dtype',
     'amp',
 )
-TRAIN = ('--modes', 'train', '--dtypes', 'amp')
+TRAIN = ('--modes', 'train', '--dtype', 'amp')
 SMALL = 'configs/hybrid_vit/hybrid-vit-d2-w192_1xb256-16e_cifar10-folder.py'
 LARGE = 'configs/hybrid_vit/hybrid-vit-d6-w256_1xb256-180e_cifar10-folder.py'
 SHARDED = ('sharding.group=all', 'custom_hooks.0.type=vit_plugin.EMAHook')
@@ -125,20 +125,20 @@ PARTS: dict[str, tuple[Command, ...]] = {
     'eager': (benchmark('eager, beside timm', *MODELS, peers=['timm']),),
     'compiled': (benchmark('compiled, beside timm', *MODELS, '--compile', peers=['timm']),),
     'dinov3': (
-        benchmark('DINOv3-B', '--models', 'timm://vit_base_patch16_dinov3', *TRAIN),
+        benchmark('DINOv3-B', '--arch', 'timm://vit_base_patch16_dinov3', *TRAIN),
         benchmark(
-            'DINOv3-B, compiled', '--models', 'timm://vit_base_patch16_dinov3', *TRAIN, '--compile'
+            'DINOv3-B, compiled', '--arch', 'timm://vit_base_patch16_dinov3', *TRAIN, '--compile'
         ),
     ),
     'vitdet': (
         benchmark(
             "ViTDet-B's backbone",
-            '--models',
+            '--arch',
             'B/16',
             *TRAIN,
-            '--output',
+            '--out-type',
             'featmap',
-            '--options',
+            '--cfg-options',
             *WINDOWS,
             batch=4,
             size=1024,
@@ -147,12 +147,12 @@ PARTS: dict[str, tuple[Command, ...]] = {
     'recompute': tuple(
         benchmark(
             f'with_cp={mode}',
-            '--models',
+            '--arch',
             'B/16',
             'L/16',
             'R50+B/16',
             *TRAIN,
-            '--options',
+            '--cfg-options',
             f'with_cp={mode}',
             batch=64,
         )
@@ -195,7 +195,8 @@ def run(command: Command, name: str, args: argparse.Namespace) -> str:
     argv = (command.tiny or command.argv) if args.tiny else command.argv
     folder = args.out / name
     folder.mkdir(parents=True, exist_ok=True)
-    flags = {'benchmark': ['--out', folder], 'train': ['--work-dir', folder]}.get(argv[0], [])
+    out = folder / 'benchmark.json'
+    flags = {'benchmark': ['--out', out], 'train': ['--work-dir', folder]}.get(argv[0], [])
     if 'tests/campaigns/tiny_run.py' in argv:
         at = argv.index('tests/campaigns/tiny_run.py') + 1
         argv = (*argv[:at], str(folder), *argv[at:])

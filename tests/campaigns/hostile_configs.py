@@ -53,14 +53,14 @@ from mmengine.runner import Runner as MMEngineRunner
 from mmengine.visualization import Visualizer
 from torch import nn
 
-import vit_plugin.apps.load
-import vit_plugin.weights.training
-from vit_plugin.apps.checkpoint import saved_config
+from vit_plugin.apps import load, saved_model
 from vit_plugin.apps.from_data.request import Request
+from vit_plugin.apps.saved_model import saved_config
 from vit_plugin.arguments import Signature
 from vit_plugin.engine.runner import Runner
 from vit_plugin.errors import ConfigError, leave_out_multimodal
-from vit_plugin.weights.closed import closed
+from vit_plugin.untrusted.closed import closed
+from vit_plugin.weights import Checkpoint, settings
 
 FRAMEWORKS = ('mmengine', 'mmpretrain', 'mmdet', 'mmseg', 'vit_plugin')
 ROOTS = (
@@ -411,12 +411,15 @@ class Campaign:
         with DefaultScope.overwrite_default_scope('mmpretrain'):
             self.weights = MODELS.build(deepcopy(CONFIG['model'])).state_dict()
         self.content: dict[str, Any] = {}
-        for module in (vit_plugin.apps.checkpoint, vit_plugin.weights.sources):
-            module.read_complete = lambda *args, **kwargs: dict(self.content)
-        vit_plugin.weights.training.read_source = lambda *args, **kwargs: dict(self.content)
+        for module in (saved_model, load, settings):
+            module.open_checkpoint = self.opened
         # These do not fit another model, and are not the matter: what is built is asked with its
         # own.
-        vit_plugin.apps.load.load_trained = lambda *args: {}
+        load.load_trained = lambda *args: {}
+
+    def opened(self, *args: Any, **kwargs: Any) -> Checkpoint:
+        """What takes the place of a file's content."""
+        return Checkpoint('checkpoint.pth', dict(self.content))
 
     def attempt(self, place: str, part: dict[str, Any], use: str, kind: Any = None) -> str:
         """Give a checkpoint with a part in a place of its config to a command, and count what
@@ -432,7 +435,7 @@ class Campaign:
         result = DOOR
         with quiet(), suppress(ConfigError):
             # The commands ask this first.
-            admitted = use, kind, repr(saved_config(self.content, 'checkpoint.pth', use))
+            admitted = use, kind, repr(saved_config(self.opened(), use))
             # With what is unused left out, many are the same.
             result = self.results.get(admitted, 'admitted')
         if result == 'admitted' and not self.only_door:
@@ -464,9 +467,7 @@ class Campaign:
     def _run(self, use: str, config: str | None) -> str:
         if use == 'predict':
             return self._outcome(
-                lambda: vit_plugin.apps.load.load(self.file, config, device='cpu')(
-                    str(self.baits.image)
-                )
+                lambda: load.load(self.file, config, device='cpu')(str(self.baits.image))
             )
         if use == 'start':
             return self._outcome(lambda: Request('images', weights=str(self.file)))

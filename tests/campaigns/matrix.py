@@ -33,7 +33,7 @@ TESTS = [
     'tests/engine/test_runner.py',
     'tests/test_registry.py',
     'tests/test_arch.py',
-    'tests/engine/test_lora.py',  # where its extra is installed
+    'tests/engine/test_lora_adapters.py',  # where its extra is installed
 ]
 ALONE = 'mmengine'  # the line without a framework
 NEEDED_BY_TESTS = ['pytest', 'pytest-xdist', 'hypothesis', 'scipy', 'scikit-learn']

@@ -1,6 +1,6 @@
 """What this package's runner costs a plain run: the time of a step beside MMEngine's runner.
 
-    python tests/campaigns overhead [--arch b/16] [--batch 2] [--steps 10] [--rounds 6]
+    python tests/campaigns overhead [--arch b/16] [--batch-size 2] [--steps 10] [--rounds 6]
 
 Both runners train the same ViT on the same random images with the same hooks but ours: seeds of
 samples and steps, the lost ranks, signals, unreadable images, checks. Short runs take turns in one
@@ -121,16 +121,16 @@ def measure(arch: str, size: int, batch: int, steps: int, rounds: int) -> tuple[
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
     parser.add_argument('--arch', default='b/16')
-    parser.add_argument('--size', type=int, default=224)
-    parser.add_argument('--batch', type=int, default=2)
+    parser.add_argument('--img-size', type=int, default=224)
+    parser.add_argument('--batch-size', type=int, default=2)
     parser.add_argument('--steps', type=int, default=10)
     parser.add_argument('--rounds', type=int, default=6)
     args = parser.parse_args()
     warnings.simplefilter('ignore')
-    theirs, ours = measure(args.arch, args.size, args.batch, args.steps, args.rounds)
+    theirs, ours = measure(args.arch, args.img_size, args.batch_size, args.steps, args.rounds)
     share = ours / theirs - 1
     print(
-        f"{args.arch}, batch {args.batch}: a step takes {theirs * 1e3:.1f} ms with MMEngine's "
+        f"{args.arch}, batch {args.batch_size}: a step takes {theirs * 1e3:.1f} ms with MMEngine's "
         f'runner and {ours * 1e3:.1f} ms with ours, {share:+.2%} (limit {LIMIT:.0%})'
     )
     sys.exit(share > LIMIT)

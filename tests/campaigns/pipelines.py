@@ -1,6 +1,6 @@
 """Compare input pipelines, from a JPEG file to the input of a training step.
 
-python tests/campaigns pipelines FOLDER [--size 224] [--rounds 10]
+python tests/campaigns pipelines FOLDER [--img-size 224] [--rounds 10]
 """
 
 import argparse
@@ -158,11 +158,11 @@ def _run_all(pipeline: Pipeline, paths: Sequence[str]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
     parser.add_argument('folder', type=Path)
-    parser.add_argument('--size', type=int, default=224)
+    parser.add_argument('--img-size', type=int, default=224)
     parser.add_argument('--rounds', type=int, default=10)
     args = parser.parse_args()
     print(f'{"images per second and core":<28}{"median":>9}{"iqr":>8}')
-    for name, rate in compare_pipelines(args.folder, args.size, args.rounds).items():
+    for name, rate in compare_pipelines(args.folder, args.img_size, args.rounds).items():
         print(f'{name:<28}{rate["images_per_core_s"]:>9.1f}{rate["iqr"]:>8.1f}')
 
 

@@ -16,7 +16,7 @@ from mmengine.runner import Runner
 
 from vit_plugin.apps.benchmark.measure import clock
 from vit_plugin.apps.command_line import build_runner
-from vit_plugin.apps.flags import add_cfg_options
+from vit_plugin.apps.flags import add_flags
 from vit_plugin.config import apply_loader_defaults, read_config
 
 WARM_UP = 5  # iterations that are not counted
@@ -80,7 +80,7 @@ def main() -> None:
     parser.add_argument('config')
     parser.add_argument('--rounds', type=int, default=10)
     parser.add_argument('--threads', type=int)
-    add_cfg_options(parser)
+    add_flags(parser, '--cfg-options')
     args = parser.parse_args()
     if args.threads:
         torch.set_num_threads(args.threads)

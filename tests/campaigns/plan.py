@@ -28,7 +28,7 @@ from torch.multiprocessing import get_context
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from vit_plugin.apps.planning.forecast import Forecast, equal_blocks
-from vit_plugin.apps.planning.step import Layout, build_classifier, pretended_ranks
+from vit_plugin.apps.planning.traced_step import Layout, build_classifier, pretended_ranks
 from vit_plugin.arch import parse_arch
 from vit_plugin.engine.sharding import Sharding, shard
 from vit_plugin.models.layers.recompute import Recompute

@@ -28,7 +28,7 @@ from vit_plugin.engine.checkpoints.state import by_numbers, on_cpu, parts_of
 from vit_plugin.engine.sharding import Sharding, shard, unwrapped
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.loading.hooks import shard_like
-from vit_plugin.weights.sources import read_complete
+from vit_plugin.weights.for_mmengine import read_complete
 
 # How a model is on the ranks -> its sharding.
 LAYOUTS = {'plain': None, 'ddp': None, 'fsdp': Sharding(), 'hsdp': Sharding(group=2)}

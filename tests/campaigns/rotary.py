@@ -5,7 +5,7 @@ without positions, ours with DINOv3's rotary positions (planes of halves) and wi
 (planes of neighbours), and timm's ``Eva`` with the weights of the former two. The cost is the ratio
 of medians to the first.
 
-    python tests/campaigns rotary [--sizes 224 1024] [--rounds 15] [--batch 1] \
+    python tests/campaigns rotary [--img-size 224 1024] [--rounds 15] [--batch-size 1] \
         [--device cpu] [--dtype float32]
         [--optimize]
 
@@ -104,9 +104,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument('--sizes', type=int, nargs='+', default=[224, 1024])
+    parser.add_argument('--img-size', type=int, nargs='+', default=[224, 1024])
     parser.add_argument('--rounds', type=int, default=15)
-    parser.add_argument('--batch', type=int, default=1)
+    parser.add_argument('--batch-size', type=int, default=1)
     parser.add_argument('--device', default='cpu')
     parser.add_argument('--dtype', choices=('float32', 'bfloat16'), default='float32')
     parser.add_argument(
@@ -114,11 +114,11 @@ def main() -> int:
     )
     args = parser.parse_args()
     failed = False
-    for size in args.sizes:
+    for size in args.img_size:
         taken = run(
             size,
             args.rounds,
-            args.batch,
+            args.batch_size,
             args.device,
             getattr(torch, args.dtype),
             passes=args.optimize,

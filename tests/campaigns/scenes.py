@@ -147,7 +147,7 @@ def models() -> dict[str, dict]:
         part.layer_cfg.ffn_cfg.feedforward_channels = 4 * WIDTH
     pixels.positional_encoding.num_feats = head.positional_encoding.num_feats = WIDTH // 2
     head.loss_cls.class_weight = [1.0] * sum(CLASSES.values()) + [0.1]
-    adapter = dict(type='vit_plugin.ViTAdapter', prior_channels=32, interactions=3)
+    adapter = dict(type='vit_plugin.ViTAdapter', conv_inplane=32, interactions=3)
     return {
         'EoMT': dict(backbone=dict(vit, type='vit_plugin.EoMT', **queries)),
         'EoMT, hybrid': dict(backbone=dict(hybrid, type='vit_plugin.EoMT', **queries)),

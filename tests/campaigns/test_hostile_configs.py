@@ -1,7 +1,7 @@
 """Hostile configs in checkpoints, for a while; the campaign tries every registered class.
 
 It is a process of its own, because its audit hook cannot be taken back. Each mechanism has quick
-tests: tests/weights/test_untrusted.py and tests/weights/test_closed.py.
+tests: tests/untrusted/test_admission.py and tests/untrusted/test_closed.py.
 """
 
 import os

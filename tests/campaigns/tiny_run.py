@@ -21,7 +21,7 @@ from mmengine.registry import RUNNERS
 from mmengine.runner import Runner
 
 from vit_plugin.engine.checkpoints.state import by_numbers
-from vit_plugin.weights.folders import read_folder
+from vit_plugin.weights.reading.folders import read_folder
 
 ITERATIONS, PER_EPOCH, BATCH = 12, 4, 16
 # Recorded values that no two runs have in common.

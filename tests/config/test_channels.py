@@ -1,3 +1,6 @@
+import re
+from typing import Any
+
 import pytest
 
 from vit_plugin.config import check_channels
@@ -94,7 +97,10 @@ def test_pooling_of_a_map_needs_no_number(tiny):
 @pytest.mark.parametrize(
     ('backbone', 'channels'),
     [
-        (dict(type='vit_plugin.TimmBackbone', name='resnet18', out_indices=(3, 4)), (256, 512)),
+        (
+            dict(type='vit_plugin.TimmBackbone', model_name='resnet18', out_indices=(3, 4)),
+            (256, 512),
+        ),
         (dict(type='vit_plugin.MMVisionTransformer', arch='b', out_type='featmap'), (768,)),
         (
             dict(
@@ -116,3 +122,98 @@ def test_every_backbone_that_has_channels_is_compared(backbone, channels):
     )
     with pytest.raises(ConfigError, match=rf'model.head.in_channels=7 .* set it to {channels[-1]}'):
         check_channels(dict(backbone=backbone, head=dict(in_channels=7)))
+
+
+PYRAMID = dict(
+    type='vit_plugin.VisionTransformer', arch='R50+B/16', img_size=64, out_type='pyramid'
+)  # maps of 256, 512 and 768 channels at strides 4, 8 and 16
+FPN = dict(type='mmdet.FPN', in_channels=[256, 512, 768], out_channels=16, num_outs=4)
+ANCHORS = dict(type='AnchorGenerator', ratios=[1.0], scales=[8])
+SQUARES = [(4, 4), (8, 8), (16, 16), (32, 32)]
+
+
+def detector(**parts: Any) -> dict:
+    return dict(backbone=PYRAMID, neck=FPN, **parts)
+
+
+@pytest.mark.parametrize(
+    ('parts', 'words'),
+    [
+        (dict(rpn_head=dict(in_channels=16)), None),
+        (
+            dict(rpn_head=dict(in_channels=256)),
+            'model.rpn_head.in_channels=256 does not fit the neck, whose outputs are 16, 16, 16, '
+            '16 wide: set it to 16.',
+        ),
+        (dict(bbox_head=dict(anchor_generator=dict(ANCHORS, strides=SQUARES))), None),
+        (
+            dict(bbox_head=dict(anchor_generator=dict(ANCHORS, strides=[8, 16, 32, 64]))),
+            'model.bbox_head.anchor_generator.strides=[8, 16, 32, 64] does not fit the neck, whose '
+            'maps have the strides 4, 8, 16, 32: set it to [4, 8, 16, 32].',
+        ),
+        (
+            dict(bbox_head=dict(anchor_generator=dict(ANCHORS, strides=[4, 8, 16]))),
+            'set it to [4, 8, 16, 32].',
+        ),
+        (dict(roi_head=dict(bbox_roi_extractor=dict(featmap_strides=[4, 8]))), None),
+        (
+            dict(roi_head=dict(bbox_roi_extractor=dict(featmap_strides=[4, 7]))),
+            'model.roi_head.bbox_roi_extractor.featmap_strides=[4, 7] does not fit the neck',
+        ),
+        (dict(auxiliary_head=[dict(in_channels=16, in_index=3)]), None),
+        (
+            dict(auxiliary_head=[dict(in_channels=16, in_index=4)]),
+            'model.auxiliary_head.0.in_index=4 needs more maps than the neck returns, which are 4: '
+            'change it, or num_outs of the neck.',
+        ),
+    ],
+)
+@pytest.mark.filterwarnings('ignore')
+def test_heads_are_compared_with_what_the_neck_makes(parts, words):
+    pytest.importorskip('mmdet')
+    if words is None:
+        check_channels(detector(**parts))
+        return
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        check_channels(detector(**parts))
+
+
+def test_a_stride_that_is_rounded_is_not_compared():
+    """MMDetection's SSD has anchors at 100 and 300 pixels, for one size of the image."""
+    generator = dict(strides=[4, 8, 100])
+    neck = dict(FPN, type='vit_plugin.SimpleFPN', in_channels=768, scales=(4, 2, 0.125), num_outs=3)
+    model = dict(backbone=PYRAMID, neck=neck, bbox_head=dict(anchor_generator=generator))
+    check_channels(model)
+    generator['strides'][1] = 16
+    with pytest.raises(ConfigError, match='have the strides 4, 8, 128'):
+        check_channels(model)
+
+
+def test_a_decoders_strides_are_those_of_the_maps_that_it_takes():
+    head = dict(in_channels=[256, 768], in_index=[0, 2], strides=[4, 16])
+    check_channels(dict(backbone=PYRAMID, decode_head=head))
+    head['strides'] = [8, 16]
+    with pytest.raises(ConfigError, match=r'strides=\[8, 16\] .*: set it to \[4, 16\]'):
+        check_channels(dict(backbone=PYRAMID, decode_head=head))
+
+
+@pytest.mark.parametrize('kind', ['EoMT', 'PMT'])
+def test_masks_are_no_features(tiny, kind):
+    backbone = dict(tiny, type=f'vit_plugin.{kind}', num_classes=3, num_blocks=1)
+    check_channels(dict(backbone=backbone, decode_head=dict(num_classes=3)))
+    with pytest.raises(ConfigError, match='returns classes and masks: take an EoMTHead'):
+        check_channels(dict(backbone=backbone, decode_head=dict(in_channels=32)))
+
+
+@pytest.mark.parametrize(
+    ('kind', 'neck', 'words'),
+    [
+        ('MAEViT', dict(embed_dim=16), 'embed_dim=16 .*: set it to 32'),
+        ('SimMIMViT', dict(in_channels=16), 'in_channels=16 .*: set it to 32'),
+        ('SimMIMViT', dict(in_channels=32, encoder_stride=16), 'encoder_stride=16 .*: set it to 8'),
+    ],
+)
+def test_decoders_of_hidden_patches_are_compared(tiny, kind, neck, words):
+    backbone = dict(tiny, type=f'vit_plugin.{kind}')
+    with pytest.raises(ConfigError, match=f'model.neck.{words}'):
+        check_channels(dict(backbone=backbone, neck=dict(type='Decoder', **neck)))

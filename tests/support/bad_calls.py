@@ -289,53 +289,55 @@ def calls(folder: Path, tools: tuple[str, ...]) -> Iterator[Call]:
     if 'convert_weights' in tools:
         target = str(folder / 'target.npz')
         for name, word in {**BAD_WEIGHTS, 'other.pth': 'other.pth'}.items():
-            yield Call('convert_weights', [str(folder / name), target, '--to', 'timm'], word)
+            yield Call(
+                'convert_weights', [str(folder / name), '--out', target, '--to', 'timm'], word
+            )
         for arguments, word in (
-            ([good, target, '--to', 'onnx'], '--to'),
-            ([good, str(folder / 'x.txt'), '--to', 'timm'], 'x.txt'),
-            ([good, good, '--to', 'vit_plugin'], 'written over'),
-            ([good, str(folder / 'file/x.npz'), '--to', 'vit_plugin'], 'file'),
-            ([good, str(folder / 'folder.pth'), '--to', 'vit_plugin'], 'folder'),
-            ([good, target, '--to', 'jax', '--num-heads', '0'], '--num-heads'),
-            ([good, target, '--to', 'jax', '--num-heads', '7'], '--num-heads'),
-            ([good], 'target'),
+            ([good, '--out', target, '--to', 'onnx'], '--to'),
+            ([good, '--out', str(folder / 'x.txt'), '--to', 'timm'], 'x.txt'),
+            ([good, '--out', good, '--to', 'vit_plugin'], 'written over'),
+            ([good, '--out', str(folder / 'file/x.npz'), '--to', 'vit_plugin'], 'file'),
+            ([good, '--out', str(folder / 'folder.pth'), '--to', 'vit_plugin'], 'folder'),
+            ([good, '--out', target, '--to', 'jax', '--num-heads', '0'], '--num-heads'),
+            ([good, '--out', target, '--to', 'jax', '--num-heads', '7'], '--num-heads'),
+            ([good], '--out'),
         ):
             yield Call('convert_weights', arguments, word)
         for suffix in ('npz', 'pth', 'safetensors'):
             target = str(folder / f'full.{suffix}')
             yield Call(
                 'convert_weights',
-                [good, target, '--to', 'vit_plugin'],
+                [good, '--out', target, '--to', 'vit_plugin'],
                 f'full.{suffix}',
                 full_disk=True,
             )
     if 'export' in tools:
-        target = str(folder / 'target.onnx')
+        target = ('--out', str(folder / 'target.onnx'))
         for name, (_, word) in CONFIGS.items():
-            yield Call('export', [good, target, '--config', str(folder / f'{name}.py')], word)
+            yield Call('export', [good, *target, '--config', str(folder / f'{name}.py')], word)
         for name, word in {**BAD_WEIGHTS, **NOT_TO_PREDICT}.items():
-            yield Call('export', [str(folder / name), target, '--config', DIGITS], word)
+            yield Call('export', [str(folder / name), *target, '--config', DIGITS], word)
         for arguments, word in (
-            ([good, str(folder / 'x.txt')], 'x.txt'),
-            ([good, str(folder / 'file/x.pt2')], 'file'),
-            ([good, target, '--img-size', '0'], 'img-size'),
-            ([good, target, '--img-size', 'big'], '--img-size'),
-            ([good, target, '--dtype', 'int4'], '--dtype'),
+            ([good, '--out', str(folder / 'x.txt')], 'x.txt'),
+            ([good, '--out', str(folder / 'file/x.pt2')], 'file'),
+            ([good, *target, '--img-size', '0'], 'img-size'),
+            ([good, *target, '--img-size', 'big'], '--img-size'),
+            ([good, *target, '--dtype', 'int4'], '--dtype'),
         ):
             yield Call('export', arguments, word)
     if 'benchmark' in tools:
         sizes = ['--img-size', '32', '--batch-size', '1']
-        tiny = ['--models', 'Ti/16', '--rounds', '1', *sizes, '--peers']
+        tiny = ['--arch', 'Ti/16', '--rounds', '1', *sizes, '--peers']
         for arguments, word in (
-            ([*tiny, '--models', 'B/17'], 'B/1'),
-            ([*tiny, '--models', 'X'], 'X'),
+            ([*tiny, '--arch', 'B/17'], 'B/1'),
+            ([*tiny, '--arch', 'X'], 'X'),
             ([*tiny, '--img-size', '0'], 'img-size'),
             (['--modes', 'sleep'], '--modes'),
             ([*tiny, '--batch-size', '0'], 'batch'),
             ([*tiny, '--rounds', '0'], 'rounds'),
             ([*tiny, '--device', 'cuda'], 'device'),
-            ([*tiny, '--options', 'depth=3'], 'depth'),
+            ([*tiny, '--cfg-options', 'depth=3'], 'depth'),
             ([*tiny, '--threads', '0'], 'threads'),
-            ([*tiny, '--out', str(folder / 'file')], 'file'),
+            ([*tiny, '--out', str(folder / 'file/x.json')], 'file'),
         ):
             yield Call('benchmark', arguments, word)

@@ -20,7 +20,7 @@ import torch
 from rude_server import Server
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights import open_weights
+from vit_plugin.weights import open_checkpoint
 from vit_plugin.weights.downloads import cached_path
 
 STALLS = 0.3
@@ -98,7 +98,7 @@ def cached_damaged(server: Server, url: str):
     cached_path(url).parent.mkdir(parents=True)
     cached_path(url).write_bytes(server.content[:9999])
     with pytest.raises(ConfigError, match='it may be damaged or cut short: download it again'):
-        open_weights(url)
+        open_checkpoint(url)
     yield
 
 
@@ -107,7 +107,7 @@ def after_a_kill(server: Server, url: str):
     """Of a process that had fetched a part."""
     process = os.fork()
     if not process:
-        open_weights(url)
+        open_checkpoint(url)
         os._exit(0)
     while not any(part.stat().st_size for part in cached_path(url).parent.glob('*.part.*')):
         time.sleep(0.01)
@@ -122,7 +122,7 @@ def beside_another(server: Server, url: str):
     process = os.fork()
     if not process:
         try:
-            open_weights(url)
+            open_checkpoint(url)
             os._exit(0)
         except ConfigError as error:
             Path(tempfile.gettempdir(), f'{os.getpid()}.said').write_text(str(error))

@@ -38,7 +38,7 @@ from vit_plugin import passes  # noqa: E402
 from vit_plugin.apps.deployed import deploy  # noqa: E402
 from vit_plugin.apps.export import export  # noqa: E402
 from vit_plugin.weights import export as weights_as  # noqa: E402
-from vit_plugin.weights import in_our_names  # noqa: E402
+from vit_plugin.weights import recognize  # noqa: E402
 
 ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
 IMAGES = 255 * torch.rand(2, 3, 32, 32)
@@ -79,9 +79,10 @@ def tasks(folder: Path) -> dict[str, float]:
         passes.optimize(model)
         found['passes'] = deploy(model)(IMAGES) - logits
         passes.restore(model)
-        weights, _, _ = weights_as(in_our_names(model.state_dict())[0], 'timm', heads=2)
+        weights, _, _ = weights_as(recognize(model.state_dict()), 'timm', heads=2)
         save_file(weights, folder / 'timm.safetensors')
-        command('convert', folder / 'timm.safetensors', folder / 'ours.pth', '--to', 'vit_plugin')
+        ours = folder / 'ours.pth'
+        command('convert', folder / 'timm.safetensors', '--out', ours, '--to', 'vit_plugin')
         for name in ('timm.safetensors', 'ours.pth'):
             again = vit_plugin.create_model(ARCH, 3, folder / name, img_size=32).eval()
             found[name] = deploy(again)(IMAGES) - logits
@@ -90,7 +91,7 @@ def tasks(folder: Path) -> dict[str, float]:
             found[suffix] = torch.tensor(export(deployed, folder / f'model{suffix}', (32, 32)))
     command('zoo', 'vit_tiny*')
     once = ['--img-size', '32', '--batch-size', '1', '--rounds', '1']
-    command('benchmark', '--models', 'Ti/16', '--peers', 'timm', *once)
+    command('benchmark', '--arch', 'Ti/16', '--peers', 'timm', *once)
     named = vit_plugin.create_model('timm://vit_tiny_patch16_224', 0, img_size=32)
     found['zoo'] = torch.tensor(named(IMAGES).shape[1] - 192.0)
     return {name: value.abs().max().item() for name, value in found.items()}

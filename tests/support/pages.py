@@ -46,7 +46,7 @@ RUN_BY = {
     r'(?:python tools/|vit-plugin )embed\b': 'tests/tools/test_train_on_folders.py',
     r'tools/(dist_train)\.sh': 'tests/tools/test_train_and_test.py',
     r'tools/(slurm_train)\.sh': 'tests/tools/test_slurm.py',
-    r'vit-plugin (zoo)': 'tests/zoo/test_listing.py',
+    r'vit-plugin (zoo)': 'tests/zoo/test_catalogue.py',
     r'python -m (vit_plugin\.detection)': 'tests/detection/test_ext.py',
     r'(mim train)': 'tests/campaigns/wheel.py',
     r'python tests/campaigns (pipelines|plain_loop)\b': 'tests/campaigns/test_pipelines.py',
@@ -79,7 +79,7 @@ NOT_RUN = {
         "needs the authors' file: tests/weights/test_formats.py"
     ),
     r'python train\.py --dataset Synapse': "another repository's",
-    r'# transunet\.py': "needs the authors' file: tests/weights/test_transunet.py",
+    r'# transunet\.py': "needs the authors' file: tests/weights/formats/test_transunet.py",
     r'import vit_plugin\nfrom mmpretrain': 'needs a checkpoint: tests/apps/test_model_index.py',
 }
 

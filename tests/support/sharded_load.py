@@ -12,7 +12,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
 from vit_plugin.models import VisionTransformer, load_weights
-from vit_plugin.weights import open_weights
+from vit_plugin.weights import open_checkpoint
 
 
 def load(rank: int, config: dict, folder: str) -> None:
@@ -28,7 +28,7 @@ def load(rank: int, config: dict, folder: str) -> None:
             fully_shard(block, mesh=mesh)
         fully_shard(model, mesh=mesh)
         if way == 'load_state_dict':
-            model.load_state_dict(dict(open_weights(f'{folder}/theirs.npz')))
+            model.load_state_dict(dict(open_checkpoint(f'{folder}/theirs.npz').weights))
         else:
             load_weights(model, f'{folder}/theirs.npz')
         for name, parameter in model.named_parameters():

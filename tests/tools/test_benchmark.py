@@ -11,7 +11,7 @@ def benchmark(run_tool):
     yield partial(
         run_tool,
         'benchmark',
-        '--models',
+        '--arch',
         'Ti/16',
         '--img-size',
         32,
@@ -30,11 +30,11 @@ def benchmark(run_tool):
 
 
 def test_table_and_record(benchmark, tmp_path):
-    done = benchmark('--modes', 'forward', 'train', '--out', tmp_path)
+    done = benchmark('--modes', 'forward', 'train', '--out', tmp_path / 'speed.json')
     assert done.returncode == 0, done.stderr
     assert 'Ti/16 32px x1 forward float32 cls_token' in done.stdout
     assert 'time/ours' in done.stdout
-    record = json.loads((tmp_path / 'benchmark.json').read_text())
+    record = json.loads((tmp_path / 'speed.json').read_text())
     assert record['machine']['threads'] == 1
     assert [result['case']['mode'] for result in record['results']] == ['forward', 'train']
     for result in record['results']:
@@ -62,20 +62,26 @@ def test_latency_takes_no_flag_in_silence(run_tool, arguments, words):
 def test_latency_of_this_machine(run_tool, tmp_path):
     pytest.importorskip('onnxruntime')
     models, numbers = ['timm://test_vit', 'timm://test_vit2'], ['--img-size', 32, '--rounds', 1]
-    done = run_tool('benchmark', '--latency', '--models', *models, *numbers, '--out', tmp_path)
+    done = run_tool(
+        'benchmark', '--latency', '--arch', *models, *numbers, '--out', tmp_path / 'speed.json'
+    )
     assert done.returncode == 0, done.stderr
     assert [line.split(' | ')[0] for line in done.stdout.splitlines() if '`' in line] == [
         f'| `{model}`' for model in models
     ]
-    record = json.loads((tmp_path / 'benchmark.json').read_text())
+    record = json.loads((tmp_path / 'speed.json').read_text())
     assert [row['model'] for row in record['results']] == models
 
 
 @pytest.mark.nightly
 def test_other_outputs_end_it_with_a_sentence(benchmark, tmp_path):
     done = benchmark(
-        '--options', 'numerics.base=timm', 'numerics.norm_cfg.eps=0.1', '--out', tmp_path / 'out'
+        '--out',
+        tmp_path / 'out.json',
+        '--cfg-options',
+        'numerics.base=timm',
+        'numerics.norm_cfg.eps=0.1',
     )
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith('Error: timm ')
-    assert not (tmp_path / 'out').exists()
+    assert not (tmp_path / 'out.json').exists()

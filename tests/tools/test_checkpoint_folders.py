@@ -6,7 +6,8 @@ import pytest
 import torch
 from campaigns.tiny_run import build, tiny_cfg
 
-from vit_plugin.weights.files import read_checkpoint, read_weights
+from vit_plugin.weights.opening import open_checkpoint
+from vit_plugin.weights.reading.files import read_checkpoint
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 
@@ -30,9 +31,9 @@ def trained(tmp_path_factory) -> tuple[Path, Path]:
 
 @pytest.mark.parametrize('target', ['out.pth', 'out.safetensors', 'out.npz'])
 def test_one_command_makes_a_plain_file(run_tool, trained, tmp_path, target):
-    done = run_tool('convert_weights', trained[1], tmp_path / target)
+    done = run_tool('convert_weights', trained[1], '--out', tmp_path / target)
     assert done.returncode == 0, done.stderr
-    before, after = read_weights(trained[1]), read_weights(tmp_path / target)
+    before, after = open_checkpoint(trained[1]).weights, open_checkpoint(tmp_path / target).weights
     assert set(before) == set(after)
     assert all(torch.equal(before[name], after[name]) for name in before)
     if target == 'out.pth':
@@ -40,7 +41,7 @@ def test_one_command_makes_a_plain_file(run_tool, trained, tmp_path, target):
 
 
 def test_it_is_tested_as_a_file_is(run_tool, trained, tmp_path):
-    run_tool('convert_weights', trained[1], tmp_path / 'out.pth')
+    run_tool('convert_weights', trained[1], '--out', tmp_path / 'out.pth')
     for checkpoint in (trained[1], tmp_path / 'out.pth'):
         out = tmp_path / f'{Path(checkpoint).stem}.json'
         done = run_tool(
@@ -60,7 +61,9 @@ def test_it_is_tested_as_a_file_is(run_tool, trained, tmp_path):
 
 @pytest.mark.parametrize('tool', ['test', 'convert_weights'])
 def test_another_folder_is_one_sentence(run_tool, trained, tmp_path, tool):
-    arguments = (trained[0], tmp_path) if tool == 'test' else (tmp_path, tmp_path / 'out.pth')
+    arguments = (
+        (trained[0], tmp_path) if tool == 'test' else (tmp_path, '--out', tmp_path / 'out.pth')
+    )
     done = run_tool(tool, *arguments)
     assert done.returncode == 1
     assert 'has no manifest.json' in done.stderr.replace('it has', 'has')

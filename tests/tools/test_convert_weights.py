@@ -1,17 +1,19 @@
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
 from authors import FOLDER, NAMES, Golden
 
 from vit_plugin.models import VisionTransformer
-from vit_plugin.weights.files import read_checkpoint, read_weights
+from vit_plugin.weights.opening import open_checkpoint
+from vit_plugin.weights.reading.files import read_checkpoint
 
 
 @pytest.fixture
 def convert(run_tool):
-    return partial(run_tool, 'convert_weights')
+    def run(checkpoint, out, *arguments):
+        return run_tool('convert_weights', checkpoint, '--out', out, *arguments)
+
+    return run
 
 
 @pytest.fixture(scope='module', params=['vit_token_prelogits', 'hybrid_two_stages'])
@@ -39,7 +41,7 @@ def test_there_and_back(convert, npz, tmp_path, form):
     # It forgot them.
     done = convert(tmp_path / 'there.safetensors', tmp_path / 'back.npz', '--to', 'jax', *heads)
     assert done.returncode == 0, done.stderr
-    before, after = read_weights(path), read_weights(tmp_path / 'back.npz')
+    before, after = open_checkpoint(path).weights, open_checkpoint(tmp_path / 'back.npz').weights
     lost = {key for key in before if key.startswith('pre_logits')} if form == 'timm' else set()
     assert set(after) == set(before) - lost
     for key in after:
@@ -74,7 +76,7 @@ def test_hf_is_the_naming_that_fits(convert, tmp_path, tiny, change, written, ke
     done = convert(tmp_path / 'weights.pth', tmp_path / 'x.safetensors', '--to', 'hf')
     assert done.returncode == 0, done.stderr
     assert f'from the format vit_plugin to {written}: ' in done.stdout
-    assert key in read_weights(tmp_path / 'x.safetensors')
+    assert key in open_checkpoint(tmp_path / 'x.safetensors').weights
 
 
 def test_bfloat16(convert, tmp_path, tiny):
@@ -92,7 +94,7 @@ def test_dtype(convert, tmp_path, tiny, suffix, dtype):
     torch.save(dict(state_dict=weights, meta=dict(cfg='model = dict()')), tmp_path / 'weights.pth')
     done = convert(tmp_path / 'weights.pth', tmp_path / f'x{suffix}', '--dtype', dtype)
     assert done.returncode == 0, done.stderr
-    after = read_weights(tmp_path / f'x{suffix}')
+    after = open_checkpoint(tmp_path / f'x{suffix}').weights
     assert after['steps'] == 70_000
     assert all(
         torch.equal(after[name], value.to(getattr(torch, dtype)))
@@ -120,8 +122,8 @@ def test_a_folder_for_a_hub(convert, run_tool, digits_config, tmp_path):
     done = convert(tmp_path / 'digits', tmp_path / 'again.pth')
     assert done.returncode == 0, done.stderr
     before, after = (
-        read_weights(tmp_path / 'work/epoch_1.pth'),
-        read_weights(tmp_path / 'again.pth'),
+        open_checkpoint(tmp_path / 'work/epoch_1.pth').weights,
+        open_checkpoint(tmp_path / 'again.pth').weights,
     )
     assert before.keys() == after.keys()
 

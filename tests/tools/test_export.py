@@ -1,6 +1,5 @@
 import re
 import resource
-from functools import partial
 
 import pytest
 import torch
@@ -12,7 +11,10 @@ CONFIG = 'configs/vit/vit-mini-p2_1xb16_digits.py'
 
 @pytest.fixture
 def export(run_tool):
-    return partial(run_tool, 'export', '--config', CONFIG)
+    def run(checkpoint, out, *arguments):
+        return run_tool('export', checkpoint, '--config', CONFIG, '--out', out, *arguments)
+
+    return run
 
 
 @pytest.fixture

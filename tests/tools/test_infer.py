@@ -181,7 +181,7 @@ def test_a_whole_model_predicts_the_same_from_any_container(
     save_file(weights_in(whole_digits), tmp_path / 'digits.safetensors')
     np.savez(tmp_path / 'digits.npz', **weights_in(whole_digits))
     monkeypatch.setattr(
-        'vit_plugin.weights.sources.download', lambda address: tmp_path / Path(address).name
+        'vit_plugin.weights.opening.download', lambda address: tmp_path / Path(address).name
     )
     for checkpoint, told in (
         (tmp_path / 'digits.safetensors', '7 1.00'),

@@ -52,8 +52,8 @@ def test_pictures_with_a_config(run_tool, image, checkpoint, tmp_path, picture, 
     images = [] if picture == 'posembed' else [image]
     done = run_tool(
         'visualize',
-        picture,
         checkpoint,
+        picture,
         *images,
         '--config',
         DIGITS,
@@ -72,8 +72,8 @@ def test_pictures_with_a_config(run_tool, image, checkpoint, tmp_path, picture, 
 def test_class_activation_by_the_name_of_a_class(run_tool, image, checkpoint, tmp_path):
     call = (
         'visualize',
-        'cam',
         checkpoint,
+        'cam',
         image,
         '--config',
         DIGITS,
@@ -93,11 +93,11 @@ def test_weights_without_a_head_give_all_pictures_but_class_activation(
     save_file(
         {name: value for name, value in state.items() if not name.startswith('head.')}, weights
     )
-    call = (weights, image, '--config', DIGITS, '--out', tmp_path / 'out', *WITH_TOKEN)
-    assert run_tool('visualize', 'features', *call).returncode == 0
+    call = (image, '--config', DIGITS, '--out', tmp_path / 'out', *WITH_TOKEN)
+    assert run_tool('visualize', weights, 'features', *call).returncode == 0
     assert (
         'is not of the complete model: it has no values for head.'
-        in run_tool('visualize', 'cam', *call).stderr
+        in run_tool('visualize', weights, 'cam', *call).stderr
     )
 
 
@@ -114,8 +114,8 @@ def test_weights_with_an_arch_and_a_folder_of_images(run_tool, image, tmp_path):
         )
     done = run_tool(
         'visualize',
-        'attention',
         tmp_path / 'ti.pth',
+        'attention',
         folder,
         '--arch',
         'Ti/16',
@@ -146,30 +146,30 @@ def test_bad_input_is_one_sentence(run_tool, image, checkpoint, tmp_path):
     (tmp_path / 'empty').mkdir()
     config = ('--config', DIGITS)
     for arguments, words in (
-        (('attention', checkpoint, damaged, *config), "damaged.jpg' cannot be read"),
-        (('attention', checkpoint, 'none.jpg', *config), "There is no image 'none.jpg'"),
+        ((checkpoint, 'attention', damaged, *config), "damaged.jpg' cannot be read"),
+        ((checkpoint, 'attention', 'none.jpg', *config), "There is no image 'none.jpg'"),
         (
-            ('attention', checkpoint, tmp_path / 'empty', *config),
+            (checkpoint, 'attention', tmp_path / 'empty', *config),
             'There are no images in the folder',
         ),
-        (('attention', checkpoint, *config), 'attention needs at least one image'),
-        (('posembed', checkpoint, image, *config), 'shows the model alone'),
-        (('attention', checkpoint, image), 'holds no config; give it with --config'),
-        (('attention', checkpoint, '', *config), 'The name of an image is empty'),
+        ((checkpoint, 'attention', *config), 'attention needs at least one image'),
+        ((checkpoint, 'posembed', image, *config), 'shows the model alone'),
+        ((checkpoint, 'attention', image), 'holds no config; give it with --config'),
+        ((checkpoint, 'attention', '', *config), 'The name of an image is empty'),
         (
-            ('attention', checkpoint, image, *config, '--img-size', '100000'),
+            (checkpoint, 'attention', image, *config, '--img-size', '100000'),
             'would have 2,500,000,000 patches',
         ),
-        (('attention', checkpoint, image, *config, '--arch', 'Ti/16'), 'give one of them'),
+        ((checkpoint, 'attention', image, *config, '--arch', 'Ti/16'), 'give one of them'),
         (
-            ('attention', checkpoint, image, *config, '--blocks', '7'),
+            (checkpoint, 'attention', image, *config, '--blocks', '7'),
             'there is no block 7; this model has 6',
         ),
         (
-            ('attention', checkpoint, image, *config, '--heads', '-5'),
+            (checkpoint, 'attention', image, *config, '--heads', '-5'),
             'there is no head -5; this model has 4',
         ),
-        (('attention', 'none.pth', image, *config), "There is no checkpoint file 'none.pth'"),
+        (('none.pth', 'attention', image, *config), "There is no checkpoint file 'none.pth'"),
     ):
         options = WITH_TOKEN if '--config' in arguments else ()
         done = run_tool('visualize', *arguments, '--out', tmp_path / 'out', *options)

@@ -19,10 +19,10 @@ def test_the_list(run_tool):
     assert re.search(
         'vit_dpwee_patch16_reg1_gap_256 +not supported: .*DiffParallelScalingBlock', shown
     )
-    assert 'the nearest are' in run_tool('zoo', '--config', 'vit_tiny').stderr
+    assert 'the nearest are' in run_tool('zoo', 'vit_tiny', '--as-config').stderr
     assert 'No name fits' in run_tool('zoo', 'nothing*').stderr
 
 
 def test_licences(run_tool):
-    lines = run_tool('zoo', 'vit_base_patch16_dinov3*', '--licence').stdout.splitlines()
+    lines = run_tool('zoo', 'vit_base_patch16_dinov3*', '--licences').stdout.splitlines()
     assert lines[0].split() == ['vit_base_patch16_dinov3.lvd1689m', 'dinov3-license']

@@ -82,7 +82,7 @@ def test_a_vit_adapter(tiny):
         interactions=2,
         norm_cfg=dict(type='BN'),
         attention=dict(num_heads=2),
-        init_value=1.0,
+        init_values=1.0,
     ).eval()
     images = torch.randn(1, 3, 32, 32)
     assert [weights.shape for weights in attention_weights(adapter, images)] == 2 * [(1, 2, 16, 16)]

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.files import find_weights
+from vit_plugin.weights.opening import Checkpoint
 
 ADAPTED = {
     'blocks.0.attn.qkv.base_layer.weight': torch.ones(6, 4),
@@ -14,7 +14,9 @@ ADAPTED = {
 
 
 def test_adapters_are_merged_where_weights_are_read():
-    found = find_weights(dict(meta=dict(lora=dict(r=2, alpha=8.0)), state_dict=ADAPTED))
+    found = Checkpoint(
+        'x.pth', dict(meta=dict(lora=dict(r=2, alpha=8.0)), state_dict=ADAPTED)
+    ).weights
     assert found.keys() == {'blocks.0.attn.qkv.weight', 'blocks.0.attn.qkv.bias', 'norm.weight'}
     product = (
         ADAPTED['blocks.0.attn.qkv.lora_B.default.weight']
@@ -26,4 +28,4 @@ def test_adapters_are_merged_where_weights_are_read():
 def test_without_a_scale_they_are_refused():
     for content in (ADAPTED, dict(meta=dict(lora=dict(r=2)), state_dict=ADAPTED)):
         with pytest.raises(ConfigError, match='its meta does not say their scale'):
-            find_weights(content)
+            assert Checkpoint('x.pth', content).weights

@@ -14,8 +14,8 @@ from mutations import mutations
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer, load_weights
-from vit_plugin.weights import FORMATS, export, in_our_names, open_weights, reading_safely
-from vit_plugin.weights.files import find_weights
+from vit_plugin.weights import FORMATS, export, open_checkpoint, reading_safely, recognize
+from vit_plugin.weights.opening import Checkpoint
 
 SECONDS = 20  # of one loading
 
@@ -40,7 +40,7 @@ def by_load_from(tiny: dict, content: Any, path: Path) -> None:
 
 
 def by_conversion(tiny: dict, content: Any, path: Path) -> None:
-    export(in_our_names(open_weights(path))[0], 'timm', 2)
+    export(recognize(open_checkpoint(path).weights), 'timm', 2)
 
 
 # What a damaged checkpoint is given to: as a file, but for the two that take what is in memory.
@@ -54,7 +54,7 @@ ENTRIES: dict[str, Callable[[dict, Any, Path], Any]] = {
         content
     ),
     'convert': by_conversion,
-    'find_weights': lambda tiny, content, path: find_weights(content),
+    'weights': lambda tiny, content, path: Checkpoint('x.pth', content).weights,
 }
 
 
@@ -84,7 +84,7 @@ def never(entry: str, name: str) -> bool:
         return entry in ('load_weights', 'init_cfg') or (
             entry == 'load_from' and 'vit_plugin' not in name
         )
-    return 'all integers' in name and entry != 'find_weights'
+    return 'all integers' in name and entry != 'weights'
 
 
 @pytest.mark.filterwarnings('ignore')
@@ -104,11 +104,9 @@ def test_damaged_checkpoints_are_one_sentence_or_load(tiny, tmp_path, count):
             torch.save(content, path)
         except Exception:  # such as a tensor that torch cannot save: only what is in memory remains
             path.unlink(missing_ok=True)
-        entries = (
-            list(ENTRIES) if count > 150 else [list(ENTRIES)[i % len(ENTRIES)], 'find_weights']
-        )
+        entries = list(ENTRIES) if count > 150 else [list(ENTRIES)[i % len(ENTRIES)], 'weights']
         for entry in entries:
-            if path.exists() or entry in ('load_state_dict', 'find_weights'):
+            if path.exists() or entry in ('load_state_dict', 'weights'):
                 what = outcome(entry, tiny, name, content, path)
                 found[
                     f'{what} by {entry}: {name}'

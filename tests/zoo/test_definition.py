@@ -104,7 +104,8 @@ def test_building_draws_no_random_numbers():
 )
 def test_a_name_with_other_blocks_is_refused_and_told_what_takes_it(name, words):
     with pytest.raises(
-        ConfigError, match=rf"{words}; take type='vit_plugin.TimmBackbone' with name='{name}'\."
+        ConfigError,
+        match=rf"{words}; take type='vit_plugin.TimmBackbone' with model_name='{name}'\.",
     ):
         describe(name)
 
@@ -142,7 +143,7 @@ def test_an_attribute_that_timm_renames_is_no_default(monkeypatch, part, attribu
         ),
         (
             'swin_tiny_patch4_window7_224',
-            "swin_transformer of .*TimmBackbone' with name='swin_tiny_patch4_window7_224'",
+            "swin_transformer of .*TimmBackbone' with model_name='swin_tiny_patch4_window7_224'",
         ),
         ('', 'has no such model'),
     ],

@@ -88,6 +88,34 @@ def test_hugging_face_says_it_in_a_file(monkeypatch, tmp_path, file, expected):
     )
 
 
+TIMM = dict(mean=[0.1, 0.2, 0.3], std=[0.4, 0.5, 0.6], interpolation='bicubic', crop_pct=0.9)
+
+
+@pytest.mark.parametrize(
+    ('name', 'content', 'mean'),
+    [
+        ('preprocessor_config.json', dict(image_mean=[0.1, 0.2, 0.3]), (0.1, 0.2, 0.3)),
+        (
+            'processor_config.json',
+            dict(image_processor=dict(image_mean=[0.1, 0.2, 0.3])),
+            (0.1, 0.2, 0.3),
+        ),
+        ('config.json', dict(pretrained_cfg=TIMM), (0.1, 0.2, 0.3)),
+        ('config.json', dict(architectures=['ViTModel']), AUTHORS['mean']),
+    ],
+)
+@pytest.mark.parametrize('local', [True, False])
+def test_each_file_that_says_it_is_read(monkeypatch, tmp_path, name, content, mean, local):
+    """transformers 5 writes the second one, timm the third one; downloads lie in a folder."""
+    for file in ('config.json', 'model.safetensors'):
+        (tmp_path / file).write_text('{}')
+    (tmp_path / name).write_text(json.dumps(content), encoding='utf-8-sig')
+    monkeypatch.setattr('huggingface_hub.hf_hub_download', lambda _, file: str(tmp_path / file))
+    monkeypatch.setattr('vit_plugin.zoo.pixels.training_settings', lambda source: {})
+    found = data_config_of('B/16', str(tmp_path) if local else 'hf://org/name')
+    assert found['mean'] == mean
+
+
 FILE = dict(
     do_resize=True,
     do_normalize=True,
@@ -120,6 +148,10 @@ FILE = dict(
         ),  # DeiT's
         (
             dict(size=256, do_center_crop=True, crop_size=224),
+            dict(crop_mode='center', crop_pct=0.875),
+        ),
+        (
+            dict(size=dict(shortest_edge=224), crop_pct=0.875),
             dict(crop_mode='center', crop_pct=0.875),
         ),
         (dict(do_normalize=False), dict(mean=(0, 0, 0), std=(1.0, 1.0, 1.0))),

@@ -10,7 +10,7 @@ from mmengine.registry import MODELS
 from torch import nn
 
 from vit_plugin.models import load_weights
-from vit_plugin.zoo.listing import config_of
+from vit_plugin.zoo.catalogue import config_of
 
 KINDS = {
     'vit_base_patch16_sapiens2': ('cls_token', None),
@@ -31,7 +31,7 @@ def test_the_pooled_vector_is_timms(monkeypatch, name):
         theirs = timm.create_model(name, num_classes=0, img_size=56 if 'patch14' in name else 64)
     theirs.blocks = theirs.blocks[:1]
     randomise(theirs.to_empty(device='cpu').eval())
-    for module in ('definition', 'listing'):
+    for module in ('definition', 'catalogue'):
         monkeypatch.setattr(f'vit_plugin.zoo.{module}.find', lambda name: theirs)
     cfg = config_of(name)
     out_type, mode = KINDS[name]

@@ -28,26 +28,26 @@ from vit_plugin.config import LOADERS, apply_loader_defaults, check_config, read
 from vit_plugin.engine.checkpoints.hook import MARKER
 from vit_plugin.engine.console import quieten
 from vit_plugin.engine.distributed import init_distributed, report_of_rank
-from vit_plugin.engine.optimize import use_passes
+from vit_plugin.engine.optimize_hook import use_passes
 from vit_plugin.engine.runner import Runner
 from vit_plugin.errors import ConfigError, first_line, leave_out_multimodal
 from vit_plugin.files.complete import check_path
-from vit_plugin.weights.sources import reading_safely
+from vit_plugin.weights.for_mmengine import reading_safely
 
-from .checkpoint import Checkpoint
+from .saved_model import SavedModel
 
 
-def load_config(args: argparse.Namespace, checkpoint: Checkpoint | None = None) -> Config:
+def load_config(args: argparse.Namespace, saved: SavedModel | None = None) -> Config:
     """The config of ``args.config`` or of a checkpoint, with the flags of ``add_run_arguments``.
 
     To the config of the checkpoint, ``--cfg-options`` have been applied. Without a config file,
     logs go to its folder.
     """
     os.environ.setdefault('LOCAL_RANK', str(args.local_rank))
-    cfg = checkpoint.cfg if checkpoint else read_config(args.config, args.cfg_options)
+    cfg = saved.cfg if saved else read_config(args.config, args.cfg_options)
     cfg.launcher = args.launcher
-    if checkpoint and not args.config:
-        cfg.work_dir = str(Path(checkpoint.path).parent)
+    if saved and not args.config:
+        cfg.work_dir = str(Path(saved.path).parent)
     cfg.work_dir = (
         args.work_dir or cfg.get('work_dir') or str(Path('work_dirs', Path(args.config).stem))
     )
@@ -55,6 +55,17 @@ def load_config(args: argparse.Namespace, checkpoint: Checkpoint | None = None) 
     apply_loader_defaults(cfg, args.no_pin_memory)
     cfg.verbose = args.verbose or cfg.get('verbose', False)
     return cfg
+
+
+def apply_training_flags(cfg: Config, args: argparse.Namespace) -> None:
+    """Apply ``--amp`` and ``--resume`` of a training to its config."""
+    if args.amp:
+        cfg.optim_wrapper.type = 'vit_plugin.AmpOptimWrapper'
+    if args.resume:
+        cfg.resume = True
+        if args.resume == 'auto':  # with both, MMEngine would resume from `load_from`
+            cfg.begin_from, args.resume = cfg.get('load_from') or cfg.get('begin_from'), None
+        cfg.load_from = args.resume
 
 
 def build_runner(cfg: Config, loaders: Sequence[str] = LOADERS) -> mmengine.runner.Runner:

@@ -53,7 +53,7 @@ class Labelled(NamedTuple):
     num_classes: int
 
 
-class Row(NamedTuple):
+class DenseScore(NamedTuple):
     """The mIoU of a probe on the features of a model, in per cent, for each seed."""
 
     model: str
@@ -149,7 +149,7 @@ def dense_probe(
     size: int | None = None,
     probes: Sequence[str] = tuple(DENSE_PROBES),
     seeds: int = 3,
-) -> Iterator[Row]:
+) -> Iterator[DenseScore]:
     """Segment by the features of a model. They are computed once for all depths, probes and seeds.
 
     Args:
@@ -174,7 +174,7 @@ def dense_probe(
     )
     for depth, maps in zip(blocks, columns, strict=True):
         for probe in probes:
-            yield Row(
+            yield DenseScore(
                 name,
                 size,
                 depth,
@@ -193,13 +193,13 @@ def dense_probe(
             )
 
 
-def rank_correlation(rows: Sequence[Row]) -> float:
+def rank_correlation(rows: Sequence[DenseScore]) -> float:
     """Spearman's rank correlation of the rows' scores, averaged over all pairs of seeds."""
     by_seed = zip(*(row.scores for row in rows), strict=True)
     return mean(float(spearmanr(*pair).statistic) for pair in combinations(by_seed, 2))
 
 
-def table(rows: Sequence[Row], probe: str) -> str:
+def table(rows: Sequence[DenseScore], probe: str) -> str:
     """The rows of a probe in Markdown.
 
     There is a line for each model and size, the best first, and a column for each depth.

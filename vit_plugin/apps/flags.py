@@ -5,94 +5,11 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from vit_plugin.errors import ConfigError, MissingExtraError
 from vit_plugin.files.shipped import recipe
-
-
-def add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that OpenMMLab's `train.py` and `test.py` share."""
-    parser.add_argument('--work-dir', help='folder for logs, checkpoints and metrics')
-    parser.add_argument(
-        '--amp', action='store_true', help='automatic mixed precision; bfloat16 on a CPU'
-    )
-    parser.add_argument(
-        '--verbose', action='store_true', help='show all of the log, as its file has it'
-    )
-    parser.add_argument(
-        '--no-pin-memory', action='store_true', help='do not pin the memory of the data loaders'
-    )
-    add_cfg_options(parser)
-    parser.add_argument('--launcher', choices=['none', 'pytorch', 'slurm', 'mpi'], default='none')
-    # Older launchers pass this to the script. torchrun sets an environment variable instead.
-    parser.add_argument('--local_rank', '--local-rank', type=int, default=0, help=argparse.SUPPRESS)
-
-
-def add_data_arguments(group: Any) -> None:
-    """Add the flags of a training on a folder of images that all tasks share."""
-    group.add_argument(
-        '--arch', help='the model, such as R50+B/16; default: that of --weights, or a small hybrid'
-    )
-    group.add_argument(
-        '--weights', help='weights to start from: a path, a run, https://, timm:// or hf://'
-    )
-    group.add_argument(
-        '--teacher',
-        metavar='MODEL',
-        help='learn from this model too: the folder of a run, a checkpoint, or timm://NAME',
-    )
-    group.add_argument('--epochs', type=at_least(1), help='default: by the number of images')
-    add_flag(group, '--batch-size', help='default: by the number of images')
-    add_flag(
-        group,
-        '--img-size',
-        help='longer side of the images in pixels; default: that of the weights, or by the '
-        'images and the boxes',
-    )
-    group.add_argument(
-        '--no-flip',
-        action='store_true',
-        default=None,
-        help='left and right matter, as in letters: flip no image',
-    )
-
-
-def add_checkpoint_argument(parser: argparse.ArgumentParser, **options: Any) -> None:
-    """Add ``checkpoint`` and ``--config``, which a checkpoint of a training does not need."""
-    parser.add_argument(
-        'checkpoint', help='checkpoint, or folder of a run, whose last one is taken', **options
-    )
-    add_config_argument(parser)
-
-
-def add_config_argument(parser: argparse.ArgumentParser) -> None:
-    """Add ``--config``."""
-    parser.add_argument(
-        '--config', help='config of the model; default: the one that the checkpoint holds'
-    )
-
-
-def add_model_arguments(parser: argparse.ArgumentParser, **options: Any) -> None:
-    """Add the flags of :func:`~vit_plugin.apps.load.load`."""
-    add_checkpoint_argument(parser, **options)
-    parser.add_argument(
-        '--arch',
-        help='arch of weights without a config, such as B/16; default for timm://NAME: the same',
-    )
-    add_flag(parser, '--device')
-    add_cfg_options(parser)
-
-
-def add_cfg_options(parser: argparse.ArgumentParser) -> None:
-    """Add the flag ``--cfg-options``."""
-    parser.add_argument(
-        '--cfg-options',
-        nargs='+',
-        action=KeyValue,
-        metavar='KEY=VALUE',
-        help='change settings of the config, e.g. randomness.seed=1 model.backbone.arch=S/16',
-    )
 
 
 class KeyValue(argparse.Action):
@@ -137,18 +54,115 @@ def at_least(least: float, kind: type = int, most: float = math.inf) -> Callable
     return number
 
 
-# Flags that several commands have. Each says in its help what they are for.
-SHARED: dict[str, dict[str, Any]] = {
-    '--batch-size': dict(type=at_least(1), metavar='IMAGES'),
-    '--img-size': dict(type=at_least(1), metavar='PIXELS'),
-    '--seeds': dict(type=at_least(1), default=3, metavar='NUMBER'),
+# What several commands take, once. A command may say in another `help` what it is for there.
+FLAGS: dict[str, dict[str, Any]] = {
+    'checkpoint': dict(
+        metavar='CHECKPOINT',
+        help='checkpoint, folder of a run, whose last one is taken, timm://NAME or hf://USER/NAME',
+    ),
+    'config': dict(metavar='CONFIG', help='config file'),
+    'images': dict(nargs='+', metavar='IMAGE', help='image file, folder of images, or URL'),
+    '--amp': dict(action='store_true', help='automatic mixed precision; bfloat16 on a CPU'),
+    '--arch': dict(
+        help='arch of weights without a config, such as B/16; default for timm://NAME: the same'
+    ),
+    '--batch-size': dict(
+        type=at_least(1), metavar='IMAGES', help='images at once; default: %(default)s'
+    ),
+    '--cfg-options': dict(
+        nargs='+',
+        action=KeyValue,
+        metavar='KEY=VALUE',
+        help='change settings of the config, e.g. randomness.seed=1 model.backbone.arch=S/16',
+    ),
+    '--config': dict(help='config of the model; default: the one that the checkpoint holds'),
+    '--data': dict(metavar='FOLDER'),
     '--device': dict(help='default: a GPU if there is one'),
+    '--dtype': dict(choices=('float32', 'float16', 'bfloat16')),
+    '--epochs': dict(type=at_least(1), help='default: by the number of images'),
+    '--img-size': dict(type=at_least(1), metavar='PIXELS'),
+    '--launcher': dict(
+        choices=['none', 'pytorch', 'slurm', 'mpi'],
+        default='none',
+        help='what started the processes; default: none, for one process',
+    ),
+    '--no-flip': dict(
+        action='store_true',
+        default=None,
+        help='left and right matter, as in letters: flip no image',
+    ),
+    '--no-pin-memory': dict(action='store_true', help='do not pin the memory of the data loaders'),
+    '--out': dict(type=Path),
+    '--resume': dict(
+        nargs='?',
+        const='auto',
+        metavar='CHECKPOINT',
+        help='continue from the checkpoint; default: the last one in the work directory',
+    ),
+    '--seeds': dict(type=at_least(1), default=3, metavar='NUMBER'),
+    '--teacher': dict(
+        metavar='MODEL',
+        help='learn from this model too: the folder of a run, a checkpoint, or timm://NAME',
+    ),
+    '--verbose': dict(action='store_true', help='show all of the log, as its file has it'),
+    '--weights': dict(help='weights to start from: a path, a run, https://, timm:// or hf://'),
+    '--work-dir': dict(help='folder for logs, checkpoints and metrics'),
 }
 
 
-def add_flag(parser: argparse._ActionsContainer, name: str, **options: Any) -> None:
-    """Add a flag of :data:`SHARED`. Options of ``add_argument`` may differ from the table's."""
-    parser.add_argument(name, **{**SHARED[name], **options})
+def add_flags(parser: argparse._ActionsContainer, *names: str, **changes: Any) -> None:
+    """Add rows of :data:`FLAGS`. Options of ``add_argument`` may differ from the table's."""
+    for name in names:
+        parser.add_argument(name, **{**FLAGS[name], **changes})
+
+
+def add_target(parser: argparse.ArgumentParser, help: str, **changes: Any) -> None:
+    """Add the ``--out`` of a command that writes one thing, which may follow the checkpoint alone.
+
+    ``convert RUN model.pth`` is ``convert RUN --out model.pth``, as with ``cp``.
+    """
+    kind, absent = changes.get('type', Path), argparse.SUPPRESS
+    group = parser.add_mutually_exclusive_group(required=True)
+    add_flags(group, '--out', help=f'{help}; --out may be left out', **changes)
+    group.add_argument(
+        'out',
+        nargs='?',
+        default=absent,
+        type=lambda text: text if text is absent else kind(text),  # argparse reads defaults, too
+        help=argparse.SUPPRESS,
+    )
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that OpenMMLab's `train.py` and `test.py` share."""
+    add_flags(parser, '--work-dir', '--amp', '--verbose', '--no-pin-memory', '--cfg-options')
+    add_flags(parser, '--launcher')
+    # Older launchers pass this to the script. torchrun sets an environment variable instead.
+    parser.add_argument('--local_rank', '--local-rank', type=int, default=0, help=argparse.SUPPRESS)
+
+
+def add_data_arguments(group: argparse._ActionsContainer) -> None:
+    """Add the flags of a training on a folder of images that all tasks share."""
+    add_flags(
+        group,
+        '--arch',
+        help='the model, such as R50+B/16; default: that of --weights, or a small hybrid',
+    )
+    add_flags(group, '--weights', '--teacher', '--epochs')
+    add_flags(group, '--batch-size', help='default: by the number of images')
+    add_flags(
+        group,
+        '--img-size',
+        help='longer side of the images in pixels; default: that of the weights, or by the '
+        'images and the boxes',
+    )
+    add_flags(group, '--no-flip')
+
+
+def add_model_arguments(parser: argparse.ArgumentParser, **changes: Any) -> None:
+    """Add the flags of :func:`~vit_plugin.apps.load.load`. The changes are of the checkpoint."""
+    add_flags(parser, 'checkpoint', **changes)
+    add_flags(parser, '--config', '--arch', '--device', '--cfg-options')
 
 
 def run_tool(

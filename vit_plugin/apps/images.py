@@ -14,7 +14,7 @@ from timm.data import create_transform
 from vit_plugin.config import with_pipeline
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.images import read_image
-from vit_plugin.weights.closed import REMEDY, closed
+from vit_plugin.untrusted.closed import REMEDY, closed
 
 # The steps that read a file as read_image does, and the values of their options with which they do.
 LOADERS = ('LoadImageFromFile', 'LoadImage', 'LoadCachedImage')

@@ -13,24 +13,23 @@ from timm.data import ImageNetInfo, infer_imagenet_subset
 from torch import Tensor, nn
 
 from vit_plugin.arguments import look_up
-from vit_plugin.config import check_channels, check_checkpoint, of_framework
+from vit_plugin.config import check_channels, of_framework
 from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError, leave_out_multimodal, naming, needed_by
 from vit_plugin.models.classes import check_classes, check_head
-from vit_plugin.models.classifier import Classifier, classifier_parts
+from vit_plugin.models.classifier import Classifier, Parts, classifier_parts
 from vit_plugin.models.loading import find_backbone, load_trained, load_weights
-from vit_plugin.weights.closed import closed
-from vit_plugin.weights.conversion import choose_format
-from vit_plugin.weights.files import find_weights
+from vit_plugin.untrusted.closed import closed
+from vit_plugin.weights.for_mmengine import reading_safely
+from vit_plugin.weights.opening import Checkpoint, open_checkpoint
+from vit_plugin.weights.recognition import recognize
 from vit_plugin.weights.report import some
-from vit_plugin.weights.sources import open_weights, reading_safely
-from vit_plugin.weights.training import training_settings
-from vit_plugin.weights.unpacking import prepared
+from vit_plugin.weights.settings import training_settings
 from vit_plugin.zoo.pixels import data_config_of
 
-from .checkpoint import Checkpoint, open_checkpoint
 from .command_line import check_device, import_data_sets
 from .images import TimmPixels
+from .saved_model import SavedModel, find_checkpoint, open_model
 from .trained_model import TASKS, TrainedModel
 
 TIMM = 'timm://'
@@ -45,12 +44,12 @@ def load(
     config: str | None = None,
     arch: str | None = None,
     device: str | None = None,
-    options: Mapping[str, Any] | None = None,
+    cfg_options: Mapping[str, Any] | None = None,
     classify: bool = True,
 ) -> TrainedModel:
     """Read a trained model. ``vit_plugin.load(checkpoint)('photo.jpg')`` is its prediction.
 
-    No code in a checkpoint is run: its config is data, see :mod:`vit_plugin.weights.untrusted`. A
+    No code in a checkpoint is run: its config is data, see :mod:`vit_plugin.untrusted.admission`. A
     ``config`` is a program.
 
     Args:
@@ -61,8 +60,8 @@ def load(
         config: the config of the checkpoint. Default: that in the checkpoint.
         arch: the arch of weights without a config, such as ``'B/16'``.
         device: default: a GPU if there is one.
-        options: settings to change in the config, by their dotted names, or further arguments of
-            the backbone of ``arch``.
+        cfg_options: settings to change in the config, by their dotted names, or further arguments
+            of the backbone of ``arch``.
         classify: whether the neck and head are asked too. Otherwise weights of the backbone are
             enough.
 
@@ -79,24 +78,25 @@ def load(
     arch = arch or (checkpoint if checkpoint.startswith(TIMM) and not config else None)
     with in_scope(None), reading_safely():
         if arch:
-            trained = from_arch(arch, checkpoint, options, classify)
+            trained = from_arch(arch, checkpoint, cfg_options, classify)
         else:
             trained = from_config(
-                open_checkpoint(checkpoint, config, options), only_backbone=not classify
+                open_model(checkpoint, config, cfg_options), only_backbone=not classify
             )
     trained.model.to(device)
     return trained
 
 
-def from_config(checkpoint: Checkpoint, only_backbone: bool = False) -> TrainedModel:
+def from_config(saved: SavedModel, only_backbone: bool = False) -> TrainedModel:
     """The model of a checkpoint with a config, see :func:`load`.
 
     Args:
-        checkpoint: the checkpoint, with its config.
+        saved: the checkpoint and its config.
         only_backbone: whether weights of another format may leave the neck and head at their
             initialisation.
     """
-    path, content, cfg, stranger = checkpoint
+    checkpoint, cfg, stranger = saved
+    path = checkpoint.source
     cfg.setdefault('default_scope', 'mmpretrain')
     of_framework(TASKS, cfg)
     import_data_sets(cfg.default_scope)
@@ -109,40 +109,28 @@ def from_config(checkpoint: Checkpoint, only_backbone: bool = False) -> TrainedM
     if not only_backbone:
         check_head(model)
     weights_alone = '://' in path or path.endswith(WEIGHTS_ALONE)
-    if (
-        weights_alone
-        and not dict(model.named_parameters()).keys() <= (weights := find_weights(content)).keys()
-    ):
+    complete = dict(model.named_parameters()).keys() <= checkpoint.weights.keys()
+    if weights_alone and not complete:
         with naming(path):
-            _load_converted(model, path, weights, only_backbone)
-        saved = _dataset_meta(content)
+            _load_converted(model, checkpoint, only_backbone)
     else:
-        saved = load_trained(model, path, content)
-    check_classes(model, saved, f'the checkpoint {path!r}')
-    meta.update(saved)
+        load_trained(model, checkpoint)
+    check_classes(model, checkpoint.dataset_meta, f'the checkpoint {path!r}')
+    meta.update(checkpoint.dataset_meta)
     return TrainedModel(model, cfg, meta, stranger=stranger)
 
 
-def _dataset_meta(content: Any) -> dict[str, Any]:
-    """A checkpoint's facts about its data, as far as it has them."""
-    for name in ('meta', 'dataset_meta'):
-        content = content.get(name) if isinstance(content, Mapping) else None
-    return dict(content) if isinstance(content, Mapping) else {}
-
-
-def _load_converted(
-    model: nn.Module, path: str, weights: Mapping[str, Tensor], only_backbone: bool
-) -> None:
+def _load_converted(model: nn.Module, checkpoint: Checkpoint, only_backbone: bool) -> None:
     """Load weights of another format into all of a model, or into its backbone."""
     backbone = find_backbone(model)[1]
-    report = load_weights(model, weights, origin=path)
-    print_log(f'Loaded {path}\n{report}', 'current')
+    report = load_weights(model, checkpoint)
+    print_log(f'Loaded {checkpoint.source}\n{report}', 'current')
     counts = backbone.state_dict() if only_backbone else report.untrained
     lost = {name: why for name, why in report.untrained.items() if name in counts}
     if lost:
         raise ConfigError(
-            f'The checkpoint {path!r} is not of the complete model: it has no values for '
-            f'{some(lost)} ({next(iter(lost.values()))}); give the checkpoint of its training.'
+            f'The checkpoint {checkpoint.source!r} is not of the complete model: it has no values '
+            f'for {some(lost)} ({next(iter(lost.values()))}); give the checkpoint of its training.'
         )
 
 
@@ -155,46 +143,25 @@ def from_arch(
     numbers of classes. Other heads may be projections, as CLIP's; without one, the model has
     features alone.
     """
-    check_checkpoint(source)
-    given = Config(dict(img_size=training_settings(source).get('img_size')))
+    checkpoint = open_checkpoint(find_checkpoint(source))
+    given = Config(dict(img_size=training_settings(checkpoint).get('img_size')))
     given.merge_from_dict(dict(options or {}))  # reads the dots in the keys
     parts = classifier_parts(arch, **given.to_dict())
-    weights = open_weights(source)
-    _, _, steps = choose_format(ready := prepared(weights))
+    ours = recognize(checkpoint.weights)
     head = {
-        name: steps[name].make(ready)
-        for name in (CLASSIFIER, PRE_LOGITS, SECOND)
-        if classify and name in steps
+        name: ours[name] for name in (CLASSIFIER, PRE_LOGITS, SECOND) if classify and name in ours
     }
-    classes = (
-        imagenet_classes(len(head[CLASSIFIER]))
-        if CLASSIFIER in head and head[CLASSIFIER].any()
-        else []
-    )
-    if classes:
-        with needed_by('a classifier'):
-            from mmpretrain.models.classifiers import ImageClassifier
-        part: dict[str, Any] = dict(
-            type='vit_plugin.ViTClsHead', num_classes=len(classes), in_channels=parts.in_channels
-        )
-        if SECOND in head:
-            part['type'], parts.backbone['out_type'] = 'vit_plugin.DistilledViTClsHead', 'raw'
-        if PRE_LOGITS in head:
-            part['hidden_dim'] = len(head[PRE_LOGITS])
-        cfg = dict(backbone=parts.backbone, neck=parts.neck, head=part)
-        check_channels(cfg)
-        model: nn.Module = ImageClassifier(
-            **{name: one and MODELS.build(one) for name, one in cfg.items()}
-        )
-    else:
-        model = Classifier(parts, num_classes=0)
-    backbone, pixels = model.backbone, data_config_of(arch, source)
+    classes = []
+    if CLASSIFIER in head and head[CLASSIFIER].any():
+        classes = imagenet_classes(len(head[CLASSIFIER]))
+    model = _with_head(parts, head, len(classes)) if classes else Classifier(parts, num_classes=0)
+    backbone, pixels = model.backbone, data_config_of(arch, checkpoint)
     grey = backbone.patch_embed.in_channels == 1
     mean, std = (
         [255 * value for value in pixels[key][: 1 if grey else 3]] for key in ('mean', 'std')
     )
     model.data_preprocessor = ImgDataPreprocessor(mean, std, bgr_to_rgb=not grey)
-    load_weights(model, weights, origin=source)
+    load_weights(model, checkpoint)
     shape = (backbone.patch_embed.in_channels, *backbone.img_size)
     return TrainedModel(
         model,
@@ -202,6 +169,22 @@ def from_arch(
         dict(classes=classes),
         TimmPixels(dict(pixels, input_size=shape)),
     )
+
+
+def _with_head(parts: Parts, head: Mapping[str, Tensor], num_classes: int) -> nn.Module:
+    """MMPretrain's classifier with the layers that the weights of a head have."""
+    with needed_by('a classifier'):
+        from mmpretrain.models.classifiers import ImageClassifier
+    part: dict[str, Any] = dict(
+        type='vit_plugin.ViTClsHead', num_classes=num_classes, in_channels=parts.in_channels
+    )
+    if SECOND in head:
+        part['type'], parts.backbone['out_type'] = 'vit_plugin.DistilledViTClsHead', 'raw'
+    if PRE_LOGITS in head:
+        part['hidden_dim'] = len(head[PRE_LOGITS])
+    cfg = dict(backbone=parts.backbone, neck=parts.neck, head=part)
+    check_channels(cfg)
+    return ImageClassifier(**{name: one and MODELS.build(one) for name, one in cfg.items()})
 
 
 def imagenet_classes(count: int) -> list[str]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from vit_plugin.errors import ConfigError
 
-Step = dict[str, Any]
+PipelineStep = dict[str, Any]
 
 
 def _pair(size: Any) -> list[int]:
@@ -16,11 +16,11 @@ def _pair(size: Any) -> list[int]:
     return [int(width), int(height)]
 
 
-def _resize(rule: str, *arguments: Any, interpolation: str, backend: str) -> Step:
+def _resize(rule: str, *arguments: Any, interpolation: str, backend: str) -> PipelineStep:
     return dict(resize=[rule, *arguments], interpolation=interpolation, backend=backend)
 
 
-def _of_mmcv(transform: Any) -> Step:
+def _of_mmcv(transform: Any) -> PipelineStep:
     width, height = transform.scale
     method = dict(interpolation=transform.interpolation, backend=transform.backend)
     if transform.keep_ratio:
@@ -28,20 +28,20 @@ def _of_mmcv(transform: Any) -> Step:
     return _resize('exact', width, height, **method)
 
 
-def _of_torchvision(transform: Any) -> Step:
+def _of_torchvision(transform: Any) -> PipelineStep:
     method = dict(interpolation=transform.interpolation.value, backend='pillow')
     if isinstance(transform.size, int):
         return _resize('edge', 'short', transform.size, **method)
     return _resize('exact', *_pair(transform.size), **method)
 
 
-def _of_timm(transform: Any) -> Step:
+def _of_timm(transform: Any) -> PipelineStep:
     method = dict(interpolation=transform.interpolation.value, backend='pillow')
     return _resize('target', *_pair(transform.size), transform.longest, **method)
 
 
 # Package and class of a transform -> its step, or None if it has options that no step stands for.
-TRANSLATIONS: dict[tuple[str, str], Callable[[Any], Step | None]] = {
+TRANSLATIONS: dict[tuple[str, str], Callable[[Any], PipelineStep | None]] = {
     ('mmcv', 'Resize'): _of_mmcv,
     ('mmdet', 'Resize'): _of_mmcv,
     ('mmseg', 'Resize'): _of_mmcv,
@@ -74,7 +74,7 @@ WITHOUT_PIXELS = (
 )
 
 
-def steps_of(transforms: Sequence[Any]) -> list[Step]:
+def steps_of(transforms: Sequence[Any]) -> list[PipelineStep]:
     """The steps of built transforms.
 
     Raises:
@@ -103,18 +103,18 @@ def takes_rgb(preprocessor: Any) -> bool:
     )
 
 
-def keeps_ratio(steps: Sequence[Step]) -> bool:
+def keeps_ratio(steps: Sequence[PipelineStep]) -> bool:
     """True if the final size depends on the image's shape, so that the framework pads batches."""
     return bool(steps) and steps[-1].get('resize', ['exact'])[0] in ('scale', 'target')
 
 
 def in_size(
-    steps: Sequence[Step],
+    steps: Sequence[PipelineStep],
     size: tuple[int, int] | None,
     unit: int,
     least: int,
     fill: Sequence[float],
-) -> list[Step]:
+) -> list[PipelineStep]:
     """The steps to images of a size.
 
     Args:
@@ -129,7 +129,7 @@ def in_size(
             else [*steps]
         )
     width, height = size[::-1]
-    last: Step = next((step for step in reversed(steps) if 'resize' in step), {})
+    last: PipelineStep = next((step for step in reversed(steps) if 'resize' in step), {})
     method = dict(
         interpolation=last.get('interpolation', 'bilinear'), backend=last.get('backend', 'cv2')
     )

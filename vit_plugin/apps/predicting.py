@@ -7,7 +7,7 @@ from itertools import islice
 
 from vit_plugin.files.inputs import Frame, Reading
 
-from .outputs import Output
+from .prediction_files import Output
 from .predictions import Prediction
 
 

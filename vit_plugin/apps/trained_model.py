@@ -23,8 +23,8 @@ from vit_plugin.files.inputs import Frame
 from vit_plugin.models.classifier import Classifier
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.passes import optimize
+from vit_plugin.untrusted.closed import closed
 from vit_plugin.visualization.pictures import PreparedImage
-from vit_plugin.weights.closed import closed
 
 from .images import ConfigPixels, TimmPixels
 from .predictions import Prediction
@@ -47,7 +47,7 @@ class TrainedModel:
         meta: what is known of the data, such as the names of the ``classes``.
         pixels: an image -> a sample of the model's input. Default: the steps of the config's test.
         stranger: where the config comes from, if it is that of a checkpoint: see
-            :mod:`vit_plugin.weights.closed`.
+            :mod:`vit_plugin.untrusted.closed`.
 
     Attributes:
         classes: the names of the classes, as far as they are known.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import cache
 from inspect import Parameter, signature
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from typing_extensions import Required, TypedDict
@@ -46,6 +46,7 @@ Blocks = Annotated[int, Field(ge=0, le=1000)]  # without any, the stem stands al
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
+FrozenStages = Annotated[int, Field(ge=-1)] | Literal['all']  # -1 freezes nothing
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 Pair = Annotated[Sequence[PositiveInt], Field(min_length=2, max_length=2)]  # (height, width)

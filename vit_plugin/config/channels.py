@@ -1,44 +1,108 @@
-"""The channels of a backbone and of what takes its outputs."""
+"""The outputs of a backbone and of its neck, compared with what takes them."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from mmengine.model import BaseModule
 from mmengine.registry import MODELS
+from torch import Tensor
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.models.protocol import TellsChannels
+from vit_plugin.models.layers.outputs import MAPS
+from vit_plugin.models.protocol import TellsOutputs
 
 POOLING = 'vit_plugin.TokenPooling'
+WIDTHS = ('in_channels', 'embed_dim')  # of what a part takes; the second is MAE's
+SIDE = 128  # elements of the coarsest map, which necks halve without a rest
+COARSEST = 64  # larger strides depend on the size of the image, since small maps are rounded
+NUMBER = {'backbone': 'out_indices', 'neck': 'num_outs'}  # what decides how many outputs there are
+
+
+class MetaOutputs(NamedTuple):
+    """The outputs of a part for a square image, on the meta device.
+
+    Attributes:
+        source: the part, backbone or neck.
+        features: the outputs.
+        pixels: side of the image.
+    """
+
+    source: str
+    features: tuple[Tensor, ...]
+    pixels: int
+
+    @property
+    def channels(self) -> list[int]:
+        return [x.shape[2 if x.ndim == 3 else 1] for x in self.features]
+
+    @property
+    def strides(self) -> list[float]:
+        """Pixels per element, or nothing if the outputs are not maps."""
+        if any(x.ndim != 4 for x in self.features):
+            return []
+        strides = [self.pixels / x.shape[3] for x in self.features]
+        return [int(stride) if stride.is_integer() else stride for stride in strides]
+
+    @classmethod
+    def of(cls, backbone: Any) -> 'MetaOutputs':
+        """Those of a backbone, by the channels and strides that it states."""
+        kind, features = getattr(backbone, 'out_type', 'featmap'), []
+        pixels = SIDE * math.lcm(*backbone.strides)
+        for channels, stride in zip(backbone.channels, backbone.strides, strict=False):
+            side = pixels // stride
+            shape: tuple[int, ...] = (1, channels)
+            if kind in MAPS:
+                shape = (1, channels, side, side)
+            elif kind == 'raw':
+                shape = (1, backbone.num_prefix_tokens + side, channels)
+            features.append(torch.empty(shape, device='meta'))
+        return cls('backbone', tuple(features), pixels)
+
+    def through(self, neck: Mapping) -> 'MetaOutputs | None':
+        """Those of a neck, or None if it does not take features alone."""
+        try:
+            with torch.device('meta'), torch.no_grad():
+                found = MODELS.build(dict(neck)).eval()(self.features)
+        except ConfigError:
+            raise
+        except Exception:  # noqa: BLE001  of any framework's neck
+            return None
+        found = (found,) if isinstance(found, Tensor) else tuple(found)
+        known = all(isinstance(x, Tensor) and x.ndim > 1 for x in found)
+        return MetaOutputs('neck', found, self.pixels) if known else None
 
 
 def check_channels(model: Mapping) -> None:
-    """Compare the channels of the neck or head with our backbone's, without allocating it.
+    """Compare the channels and strides in a model's config with what its parts get.
 
-    A backbone of ours that has channels is compared, whatever its class. Also sets the number of
-    tokens before the patches in a ``TokenPooling``.
+    A backbone of ours is built on the meta device, without memory, and says its channels and
+    strides. A neck is built in the same way, and what it makes of such outputs is what the heads
+    are compared with. Also sets the number of tokens before the patches in a ``TokenPooling``.
 
     Raises:
-        ConfigError: if the channels differ.
+        ConfigError: if a width, a stride or the number of maps differs.
     """
     backbone = model.get('backbone') or {}
     if not str(backbone.get('type')).startswith('vit_plugin.'):
         return
     with torch.device('meta'):
         built = MODELS.build(_untrained(backbone))
-    if not isinstance(built, TellsChannels):
+    if not isinstance(built, TellsOutputs):
         return
-    channels = built.channels
-    for name in ('neck', 'head', 'decode_head'):
-        part = model.get(name) or {}
-        part = part if isinstance(part, Mapping) else part[0]  # the first of several necks or heads
-        if 'in_channels' in part:
-            _compare(f'model.{name}', part, channels)
-        if part.get('type') == POOLING and getattr(built, 'out_type', None) == 'raw':
-            _settle_prefix_tokens(part, built)
-        elif name == 'neck' and part.get('type') not in (None, POOLING):
-            return  # its outputs are not checked here
+    outputs = MetaOutputs.of(built)
+    for field, neck in _parts(model, 'neck'):
+        if neck.get('type') == POOLING and getattr(built, 'out_type', None) == 'raw':
+            _settle_prefix_tokens(neck, built)
+        _compare(field, neck, outputs)
+        made = outputs.through(neck)
+        if made is None:
+            return
+        outputs = made
+    for name in model:
+        for field, head in _parts(model, name) if name.endswith('head') else ():
+            _compare(field, head, outputs)
 
 
 def _untrained(backbone: Mapping) -> dict:
@@ -49,6 +113,17 @@ def _untrained(backbone: Mapping) -> dict:
     if isinstance(backbone.get('backbone'), Mapping):  # of an adapter
         backbone['backbone'] = _untrained(backbone['backbone'])
     return backbone
+
+
+def _parts(parent: Mapping, name: str, at: str = 'model') -> Iterator[tuple[str, Any]]:
+    """A part of a config, or each of several, with its place."""
+    value = parent.get(name)
+    if isinstance(value, Mapping):
+        yield f'{at}.{name}', value
+    elif isinstance(value, (list, tuple)):
+        for i, part in enumerate(value):
+            if isinstance(part, Mapping):
+                yield f'{at}.{name}.{i}', part
 
 
 def _settle_prefix_tokens(neck: Any, backbone: BaseModule) -> None:
@@ -68,18 +143,80 @@ def _settle_prefix_tokens(neck: Any, backbone: BaseModule) -> None:
         )
 
 
-def _compare(field: str, part: Mapping, channels: Sequence[int]) -> None:
-    asked, several = part['in_channels'], isinstance(part['in_channels'], Sequence)
+def _compare(field: str, part: Mapping, outputs: MetaOutputs) -> None:
+    """Compare what a part, with its place in the config, is told of its input with the input."""
+    taken = None
+    for name in WIDTHS:
+        if name in part:
+            taken = _compare_width(field, name, part, outputs)
+    if outputs.strides:
+        _compare_strides(field, part, outputs, taken)
+
+
+def _compare_width(field: str, name: str, part: Mapping, outputs: MetaOutputs) -> list[int] | None:
+    """Compare a width, and return the outputs that are taken if it has one for each."""
+    asked, several = part[name], isinstance(part[name], Sequence)
+    source, channels = outputs.source, outputs.channels
+    if not channels:
+        raise ConfigError(
+            f'{field}.{name}={asked} takes features, and the backbone returns classes and masks: '
+            'take an EoMTHead or EoMTDecodeHead.'
+        )
     taken = part.get('in_index', range(len(channels)) if several else -1)
     taken = list(taken) if several else [taken]
     if any(not -len(channels) <= i < len(channels) for i in taken):
         raise ConfigError(
-            f'{field}.in_index={part["in_index"]} needs more maps than the backbone returns, '
-            f'which are {len(channels)}: change it, or out_indices of the backbone.'
+            f'{field}.in_index={part["in_index"]} needs more maps than the {source} returns, '
+            f'which are {len(channels)}: change it, or {NUMBER[source]} of the {source}.'
         )
     given = [channels[i] for i in taken]
     if given != (list(asked) if several else [asked]):
         raise ConfigError(
-            f'{field}.in_channels={asked} does not fit the backbone, whose outputs are '
+            f'{field}.{name}={asked} does not fit the {source}, whose outputs are '
             f'{", ".join(map(str, channels))} wide: set it to {given if several else given[0]}.'
         )
+    return taken if several else None
+
+
+def _compare_strides(
+    field: str, part: Mapping, outputs: MetaOutputs, taken: Sequence[int] | None = None
+) -> None:
+    """Compare the strides in a part and in its own parts with those of the maps.
+
+    An anchor generator has the stride of every map, and a head with several ``in_channels`` those
+    of the maps that it takes. An extractor of regions takes some of the maps.
+    """
+    strides = outputs.strides
+    for name, value in part.items():
+        stated, wanted = _numbers(value), None
+        if name == 'encoder_stride':
+            wanted = strides[-1:]
+        elif name == 'strides' and taken is not None:
+            wanted = [strides[i] for i in taken]
+        elif name == 'strides' and field.endswith('_generator'):
+            wanted = strides
+        elif name == 'featmap_strides':
+            wanted = [min(strides, key=lambda stride: abs(stride - own)) for own in stated]
+        if stated and wanted is not None and not _alike(stated, wanted):
+            raise ConfigError(
+                f'{field}.{name}={value} does not fit the {outputs.source}, whose maps have the '
+                f'strides {", ".join(map(str, strides))}: set it to '
+                f'{wanted if isinstance(value, Sequence) else wanted[0]}.'
+            )
+        for at, inner in _parts(part, name, field):
+            _compare_strides(at, inner, outputs)
+
+
+def _numbers(value: Any) -> list[float]:
+    """The strides in a number, or in a list of numbers or of pairs (x, y); nothing for others."""
+    values = value if isinstance(value, (list, tuple)) else [value]
+    firsts = [one[0] if isinstance(one, (list, tuple)) and one else one for one in values]
+    return firsts if all(isinstance(one, (int, float)) for one in firsts) else []
+
+
+def _alike(stated: Sequence[float], strides: Sequence[float]) -> bool:
+    """True for as many strides that are equal up to :data:`COARSEST`."""
+    return len(stated) == len(strides) and all(
+        one == other or min(one, other) > COARSEST
+        for one, other in zip(stated, strides, strict=True)
+    )

@@ -13,9 +13,10 @@ from vit_plugin.arguments import Signature, check, find
 from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.suggestions import suggestion
-from vit_plugin.weights.folders import read_manifest
+from vit_plugin.weights.reading.folders import read_manifest
 
 from .channels import check_channels
+from .scope import in_scope
 from .sections import LOADERS, check_sections
 
 FRAMEWORKS = ('mmpretrain', 'mmdet', 'mmseg', 'mmengine')
@@ -43,8 +44,8 @@ def check_config(cfg: Config, loaders: Sequence[str] = LOADERS) -> None:
     Raises:
         ConfigError: if a part is missing, if a name is unknown, a number out of range or a learning
             rate without effect, if the work directory cannot be written, if the checkpoint, a data
-            folder or an annotation file is missing, or if the neck or head does not fit the
-            backbone.
+            folder or an annotation file is missing, or if the neck or head does not fit what
+            it gets.
     """
     settings = cfg.to_dict()
     _check_parts(settings, loaders)
@@ -55,7 +56,8 @@ def check_config(cfg: Config, loaders: Sequence[str] = LOADERS) -> None:
     _check_work_dir(cfg.work_dir)
     check_checkpoint(cfg.get('load_from'))
     check_checkpoint(cfg.get('begin_from'))
-    check_channels(cfg.model)
+    with in_scope(settings.get('default_scope')):
+        check_channels(cfg.model)
 
 
 def _check_parts(settings: Mapping[str, Any], loaders: Sequence[str]) -> None:

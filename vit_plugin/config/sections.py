@@ -14,9 +14,9 @@ from vit_plugin.arguments import Signature, check, find
 from vit_plugin.arguments.fields import Positive, PositiveInt
 from vit_plugin.engine.compile import OPTIONS
 from vit_plugin.engine.default_hooks import THEIRS, with_ours
-from vit_plugin.engine.faults.unreadable import UnreadableHook
+from vit_plugin.engine.faults.unreadable_hook import UnreadableHook
 from vit_plugin.engine.float8 import Float8
-from vit_plugin.engine.lora import Lora
+from vit_plugin.engine.lora_adapters import Lora
 from vit_plugin.engine.optim.layer_decay import ParamwiseConfig
 from vit_plugin.engine.sharding import Sharding
 from vit_plugin.errors import ConfigError

@@ -11,16 +11,16 @@ from .subset import stratified_subset
 
 TRANSFORMS.import_later(
     {
-        'LoadCachedImage': 'vit_plugin.data.images',
-        'LoadImage': 'vit_plugin.data.images',
+        'LoadCachedImage': 'vit_plugin.data.load_image',
+        'LoadImage': 'vit_plugin.data.load_image',
         'LoadImageSlice': 'vit_plugin.data.volumes',
-        'LoadRandomResizedCrop': 'vit_plugin.data.load_image',
+        'LoadRandomResizedCrop': 'vit_plugin.data.load_crop',
         'LoadSliceAnnotations': 'vit_plugin.data.volumes',
     }
 )
 DATASETS.import_later(
     {
-        'HuggingFaceImages': 'vit_plugin.data.hugging_face',
+        'HuggingFaceImages': 'vit_plugin.data.hugging_face_images',
         'VolumeSlices': 'vit_plugin.data.volumes',
     }
 )

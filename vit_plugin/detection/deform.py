@@ -1,4 +1,8 @@
-"""Deformable attention and convolution. Buffers only for compiled kernels are not used."""
+"""Deformable attention and convolution by the interface of ``mmcv._ext``.
+
+Names, order of arguments and buffers are those that mmcv gives its compiled kernels. Buffers that
+only such kernels need are not used.
+"""
 
 from collections.abc import Callable
 
@@ -6,7 +10,7 @@ import torch
 from torch import Tensor
 from torchvision.ops import deform_conv2d
 
-from vit_plugin.detection.recompute import add_gradients, wide
+from vit_plugin.detection.op_gradients import add_gradients, wide
 
 
 def ms_deform_attn_forward(

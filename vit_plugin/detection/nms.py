@@ -4,7 +4,7 @@ import torch
 import torchvision
 from torch import Tensor
 
-from vit_plugin.detection.recompute import wide
+from vit_plugin.detection.op_gradients import wide
 
 # Mmcv's numbers for the modes of bbox_overlaps and the methods of soft-NMS.
 IOU, NAIVE, LINEAR = 0, 0, 1

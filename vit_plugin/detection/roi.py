@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torchvision.ops import roi_align
 
-from vit_plugin.detection.recompute import add_gradients, wide
+from vit_plugin.detection.op_gradients import add_gradients, wide
 from vit_plugin.errors import ConfigError
 
 MAX = 0  # mmcv's number for this mode of pooling

@@ -24,8 +24,8 @@ from vit_plugin.data.seeded import seeded_loader
 from vit_plugin.errors import ConfigError, naming
 from vit_plugin.models.classes import check_classes, check_head
 from vit_plugin.registry import RUNNERS
-from vit_plugin.weights.closed import files_closed
-from vit_plugin.weights.sources import reading_safely
+from vit_plugin.untrusted.closed import files_closed
+from vit_plugin.weights.for_mmengine import reading_safely
 
 from .checkpoints.newest import newest_checkpoint
 from .checkpoints.reading import read_for, resumable_only
@@ -37,10 +37,10 @@ from .distributed import dist_settings, from_rank_0, init_distributed, naming_lo
 from .exact.loops import resumable
 from .exact.randomness import SeedHook
 from .faults.preemption import PreemptionHook
-from .faults.unreadable import UnreadableHook
+from .faults.unreadable_hook import UnreadableHook
 from .float8 import float8_of
-from .lora import Lora, adapt, lora_of
-from .optim.schedules import scaled
+from .lora_adapters import Lora, adapt, lora_of
+from .optim.schedules import continued, scaled
 from .progress import ProgressHook
 from .same_ranks import check_same, facts_of_config, facts_of_data
 from .sharding import Sharding, begin_sharded, check_steps, is_sharded, sharding_of, unwrapped
@@ -64,7 +64,7 @@ class Runner(mmengine.runner.Runner):
       interrupted: random numbers are functions of the position, see :mod:`vit_plugin.data.seeded`
       and :class:`~vit_plugin.engine.SeedHook`.
     - ``lora=dict(...)`` trains adapters in place of the backbone, see
-      :class:`~vit_plugin.engine.lora.Lora`.
+      :class:`~vit_plugin.engine.lora_adapters.Lora`.
     - ``sharding=dict(...)`` shards the model over the processes, see
       :class:`~vit_plugin.engine.sharding.Sharding`.
     - An image that cannot be read ends no training, validation or test, see
@@ -322,11 +322,14 @@ class Runner(mmengine.runner.Runner):
         self.resuming, self.optim_wrapper = True, self.build_optim_wrapper(self.optim_wrapper)
         if self.param_schedulers:
             self.param_schedulers = self.build_param_scheduler(self.param_schedulers)
+        planned = [dict(vars(scheduler)) for scheduler in self.param_schedulers or ()]
         try:
             with resumable_only(self, filename):
                 super().resume(filename, resume_optimizer, resume_param_scheduler, map_location)
         finally:
             self.resuming = False
+        for sentence in continued(self.param_schedulers or (), planned):
+            self.logger.warning(sentence)
 
     def save_checkpoint(
         self,

@@ -37,8 +37,17 @@ IMAGE_SUFFIXES = (
 FORMATS = ('JPEG', 'PNG', 'BMP', 'WEBP', 'TIFF', 'AVIF', 'GIF', 'JPEG2000', 'PPM')
 HEIC_BRANDS = (b'heic', b'heix', b'heim', b'heis', b'hevc', b'mif1', b'msf1')
 # What operating systems leave in folders.
-LITTER = ('thumbs.db', 'desktop.ini', '__macosx')
-ORIENTATION = 0x0112  # EXIF tag. With values from 5, the image is stored on its side.
+LITTER = (
+    'thumbs.db',
+    'desktop.ini',
+    '__macosx',
+    '@eadir',  # thumbnails of Synology
+    '$recycle.bin',
+    'system volume information',
+    'lost+found',
+)
+ORIENTATION = 0x0112  # EXIF tag
+ON_ITS_SIDE = range(5, 9)  # its values of an image that is stored so
 COLOR_TYPES = {
     'color': cv2.IMREAD_COLOR,
     'grayscale': cv2.IMREAD_GRAYSCALE,
@@ -110,7 +119,7 @@ def seen_size(source: str | Path | bytes) -> tuple[int, int]:
         width, height = image.size
         # PNG would be decoded to search for an orientation behind the pixels. Pillow turns TIFF
         # itself.
-        on_its_side = 'exif' in image.info and image.getexif().get(ORIENTATION, 1) >= 5
+        on_its_side = 'exif' in image.info and image.getexif().get(ORIENTATION) in ON_ITS_SIDE
     return (height, width) if on_its_side else (width, height)
 
 
@@ -162,7 +171,9 @@ def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) 
         return _decoded_by_pillow(content, flag)
     image = cv2.imdecode(np.frombuffer(content, np.uint8), flag)
     if image is None:
-        raise ValueError('the file is damaged, or of a format that is not known')
+        raise ValueError(
+            'the file is damaged, or of a format that is not known, such as values of 32 bits'
+        )
     return image
 
 

@@ -41,15 +41,24 @@ class TellsParts(Protocol):
 
 @runtime_checkable
 class TellsChannels(Protocol):
-    """What takes its outputs can be compared with it before anything is loaded."""
+    """Another model can learn from it."""
 
     @property
     def channels(self) -> tuple[int, ...]:
-        """Channels of each output."""
+        """Channels of each output. Empty if the outputs are classes and masks."""
 
 
 @runtime_checkable
-class Backbone(TellsDepths, TellsUndecayed, TellsParts, TellsChannels, Protocol):
+class TellsOutputs(TellsChannels, Protocol):
+    """What takes its outputs can be compared with it before anything is loaded."""
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Pixels per element of each output map."""
+
+
+@runtime_checkable
+class Backbone(TellsDepths, TellsUndecayed, TellsParts, TellsOutputs, Protocol):
     """A backbone of ours: ``forward`` maps images (B, in_channels, H, W) to a tuple of outputs."""
 
     def load(
@@ -60,7 +69,3 @@ class Backbone(TellsDepths, TellsUndecayed, TellsParts, TellsChannels, Protocol)
     @property
     def in_channels(self) -> int:
         """Channels of the images."""
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Pixels per element of each output map."""

@@ -59,20 +59,26 @@ def feature_colors(features: Sequence[Tensor]) -> list[Tensor]:
 
 
 def draw_feature_colors(
-    images: Sequence[np.ndarray], colors: Sequence[Tensor], beside: bool = True
+    images: Sequence[np.ndarray],
+    *models: Sequence[Tensor],
+    beside: bool = True,
+    titles: Sequence[str] = (),
 ) -> Figure:
     """Draw the colours of each image's patches, next to the image.
 
     Args:
         images: images (H, W, 3) in RGB.
-        colors: colours (h, w, 3) of each image's patches.
+        models: for each model the colours (h, w, 3) of each image's patches.
         beside: whether the image itself stands before them.
+        titles: of the columns.
     """
+    columns = [list(images)] if beside else []
+    columns += [[one.cpu().numpy() for one in colors] for colors in models]
     aspect = images[0].shape[1] / images[0].shape[0]
-    figure, axes = panels(len(images), 1 + beside, aspect, 3, titled=False)
-    if beside:
-        for panel, image in zip(axes[::2], images, strict=True):
-            panel.imshow(image)
-    for panel, one in zip(axes[beside :: 1 + beside], colors, strict=True):
-        panel.imshow(one.cpu().numpy(), interpolation='bicubic')
+    figure, axes = panels(len(images), len(columns), aspect, 3, titled=bool(titles))
+    for number, column in enumerate(columns):
+        for panel, one in zip(axes[number :: len(columns)], column, strict=True):
+            panel.imshow(one, interpolation='bicubic' if number >= beside else None)
+    for panel, title in zip(axes, titles, strict=False):
+        panel.set_title(title)
     return figure

@@ -16,7 +16,7 @@ from .attention_distance import attention_distances, draw_attention_distances
 from .attention_maps import attention_rollout, class_attention
 from .class_activation import class_activation, is_classifier
 from .features import draw_feature_colors, feature_colors, patch_features
-from .positions import draw_position_similarity, position_similarity
+from .position_similarity import draw_position_similarity, position_similarity
 from .style import draw_over
 
 # Attention of this many times the even share is drawn bright, so that even attention looks dark and
@@ -128,7 +128,7 @@ def features(model: nn.Module, *prepared: PreparedImage) -> Figure:
         [one.without_padding(patch_features(model, one.inputs)[0]) for one in prepared]
     )
     return draw_feature_colors(
-        [one.sharpest for one in prepared], colors, all(one.beside for one in prepared)
+        [one.sharpest for one in prepared], colors, beside=all(one.beside for one in prepared)
     )
 
 

@@ -4,9 +4,19 @@
 from vit_plugin import registry  # noqa: F401  first, since it says what to install where MMEngine is missing
 # isort: on
 
-from .conversion import in_our_names
+from .for_mmengine import reading_safely
 from .formats import FORMATS, export
+from .opening import Checkpoint, open_checkpoint
+from .recognition import Recognized, recognize
 from .report import Report
-from .sources import open_weights, reading_safely
 
-__all__ = ['FORMATS', 'Report', 'export', 'in_our_names', 'open_weights', 'reading_safely']
+__all__ = [
+    'FORMATS',
+    'Checkpoint',
+    'Recognized',
+    'Report',
+    'export',
+    'open_checkpoint',
+    'reading_safely',
+    'recognize',
+]

@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from vit_plugin.errors import ConfigError
 
-from .files import DamagedError, check_readable
+from .reading.files import DamagedError, check_readable
 
 KNOWN_SUFFIXES = ('.npz', '.safetensors', '.pth', '.pt', '.pkl', '.bin', '.ckpt', '.tar')
 TIMEOUT = 30.0  # seconds without an answer or at less than SLOWEST

@@ -1,24 +1,33 @@
-"""A folder of Hugging Face's hub: ``model.safetensors``, and ``config.json``, which describes it.
+"""Weights of the hubs of timm and Hugging Face, and folders in the form of the latter.
 
-Any library's folder gives its weights. One of ``vit-plugin convert RUN FOLDER`` has an entry of
-ours in its config, which makes it a checkpoint as MMEngine has them: with the config of the model,
-its pixels and the names of its classes. The entry is data from a stranger, as the config in a
-checkpoint is, see :mod:`vit_plugin.weights.untrusted`.
+Such a folder has ``model.safetensors``, maybe in several files, and ``config.json``, which
+describes it. Any library's folder gives its weights. One of ``vit-plugin convert RUN FOLDER`` has
+an entry of ours in its config, which makes it a checkpoint as MMEngine has them: with the config of
+the model, its pixels and the names of its classes. The entry is data from a stranger, as the config
+in a checkpoint is, see :mod:`vit_plugin.untrusted`.
 """
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from pydantic import with_config
+from torch import Tensor
 from typing_extensions import NotRequired, TypedDict
 
 from vit_plugin.arguments import fits
 from vit_plugin.arguments.fields import OPEN
 from vit_plugin.errors import ConfigError
+from vit_plugin.suggestions import closest
 
+from .reading.shards import INDEX, files_of
+
+TIMM = 'timm://'
 CONFIG, WEIGHTS = 'config.json', 'model.safetensors'
+HUB_FILES = (WEIGHTS, INDEX, 'pytorch_model.bin')
 ENTRY = 'vit_plugin'  # of the config
 
 
@@ -35,9 +44,11 @@ class Entry(TypedDict):
     dataset_meta: NotRequired[dict[str, Any]]
 
 
-def is_hub_folder(path: str | Path) -> bool:
-    """True if this is a folder of weights in the form of the hub."""
-    return all(Path(path, name).is_file() for name in (CONFIG, WEIGHTS))
+def weights_in(folder: str | Path) -> Path | None:
+    """The weights in a folder in the form of the hub, or None for anything else."""
+    if not Path(folder, CONFIG).is_file():
+        return None
+    return next((path for name in HUB_FILES if (path := Path(folder, name)).is_file()), None)
 
 
 def meta_beside(file: Path) -> dict[str, Any]:
@@ -64,3 +75,79 @@ def meta_beside(file: Path) -> dict[str, Any]:
             'write the folder again with vit-plugin convert.'
         )
     return dict(cfg=entry['config'], dataset_meta=entry.get('dataset_meta', {}))
+
+
+@contextmanager
+def said_once() -> Iterator[None]:
+    """Log only the first of the hub library's retry messages. The error names the reason."""
+    logger, said = logging.getLogger('huggingface_hub.utils._http'), list[logging.LogRecord]()
+
+    def is_first(record: logging.LogRecord) -> bool:
+        said.append(record)
+        return len(said) == 1
+
+    logger.addFilter(is_first)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_first)
+
+
+@said_once()
+def from_hugging_face(name: str) -> Path:
+    """Download the weights of a model, and its config next to them."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, GatedRepoError
+
+    for file in HUB_FILES:
+        try:
+            found = Path(hf_hub_download(name, file))
+            # What comes to lie next to it.
+            for other in sorted({*files_of(found).values()}) if file == INDEX else ():
+                hf_hub_download(name, other)
+            with suppress(EntryNotFoundError):
+                hf_hub_download(name, CONFIG)
+            return found
+        except GatedRepoError as error:
+            raise ConfigError(
+                f'hf://{name} is gated; accept its licence on https://huggingface.co/{name}, and '
+                'log in with hf auth login, or set HF_TOKEN.'
+            ) from error
+        except Exception as error:  # of the hub, of the library that it asks with, of the disk
+            # Without a network the error is an EntryNotFoundError too, and a FileNotFoundError.
+            if not isinstance(error, EntryNotFoundError) or isinstance(error, FileNotFoundError):
+                raise ConfigError(
+                    f'hf://{name} cannot be downloaded ({_reason(error)}); check the name and the '
+                    'network, or download it by hand and give its path.'
+                ) from error
+            if file == HUB_FILES[-1]:
+                raise ConfigError(f'hf://{name} has none of {", ".join(HUB_FILES)}.') from error
+    raise AssertionError
+
+
+@said_once()
+def from_timm(name: str) -> Mapping[str, Tensor]:
+    """Download the weights of a timm model."""
+    import timm
+
+    try:
+        return timm.create_model(name, pretrained=True).state_dict()
+    except Exception as error:  # as above
+        if timm.is_model_pretrained(name):
+            raise ConfigError(
+                f'timm://{name} cannot be downloaded ({_reason(error)}); check the network, or '
+                'download it by hand and give its path.'
+            ) from error
+        near = timm.list_pretrained(f'*{name.partition(".")[0]}*')[:5] or closest(
+            name, timm.list_pretrained(), most=3, cutoff=0.0
+        )
+        raise ConfigError(
+            f'timm://{name} cannot be downloaded ({_reason(error)}); timm has weights for '
+            f'{", ".join(near)}, and needs the network for them.'
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    """The first line of what came before the hub's own error, where there is that."""
+    text = str(error.__cause__ or error).strip() or type(error).__name__
+    return text.splitlines()[0].rstrip('.')

@@ -14,7 +14,7 @@ from torch import nn
 
 from vit_plugin.arguments.encoder import BlockOptions
 
-from .numerics import act_of, norm_of
+from .norms import act_of, norm_of
 
 ATTENTIONS = (layers.Attention, layers.AttentionRope, eva.EvaAttention)
 GATED = (layers.GluMlp, layers.SwiGLU, GeGluMlp)

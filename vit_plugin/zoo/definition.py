@@ -12,7 +12,7 @@ from vit_plugin.errors import ConfigError
 
 from .blocks import encoder_of
 from .names import find
-from .numerics import differences, norm_of
+from .norms import differences, norm_of
 from .pooling import pooling_of
 from .positions import positions_of
 from .stems import stem_of
@@ -89,8 +89,8 @@ def _found(name: str) -> Iterator[nn.Module]:
         )
         raise ConfigError(
             f'arch=timm://{name} cannot be computed exactly by vit_plugin.VisionTransformer: '
-            f"{reason}; take type='vit_plugin.TimmBackbone' with name={name!r}. vit-plugin zoo "
-            'lists the models that VisionTransformer computes.'
+            f"{reason}; take type='vit_plugin.TimmBackbone' with model_name={name!r}. vit-plugin "
+            'zoo lists the models that VisionTransformer computes.'
         ) from error
 
 

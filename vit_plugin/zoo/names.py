@@ -44,7 +44,7 @@ def find(name: str) -> nn.Module:
         raise ConfigError(
             f'arch=timm://{name} is of the family {family} of timm, which '
             "vit_plugin.VisionTransformer does not compute; take type='vit_plugin.TimmBackbone' "
-            f"with name={name!r}, or a CNN as its stem, patch_embed=dict(type='TimmEmbed', "
+            f"with model_name={name!r}, or a CNN as its stem, patch_embed=dict(type='TimmEmbed', "
             'model_name=...).'
         )
     try:

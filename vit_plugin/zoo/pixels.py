@@ -2,7 +2,8 @@
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,23 @@ from mmengine.logging import print_log
 from timm.data import resolve_data_config
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.sources import said_once
-from vit_plugin.weights.training import training_settings
+from vit_plugin.files.text import read_text
+from vit_plugin.weights.hub import CONFIG, HUB_FILES, said_once, weights_in
+from vit_plugin.weights.opening import Checkpoint
+from vit_plugin.weights.settings import training_settings
 
 # google-research/vision_transformer `input_pipeline.py`: (x - 127.5) / 127.5 of the entire image,
 # resized.
 AUTHORS = dict(
     interpolation='bilinear', mean=(0.5,) * 3, std=(0.5,) * 3, crop_pct=1.0, crop_mode='squash'
 )
+# The files that say it, and where in them.
+FILES = {
+    'preprocessor_config.json': None,
+    'processor_config.json': 'image_processor',
+    CONFIG: 'pretrained_cfg',
+}
+WORDS = 'does not say in its'
 # Pillow's numbers. None is what transformers' processors of ViTs do by default.
 INTERPOLATIONS = {
     0: 'nearest',
@@ -38,17 +48,18 @@ def data_config_of(arch: Any, source: Any = None) -> dict[str, Any]:
     (``timm://``), else the answer is the authors' (arXiv:2010.11929). So it is, with a warning, for
     a model of Hugging Face's hub that does not tell. ``mean`` and ``std`` are those of the training
     if the weights are a checkpoint that says them, see
-    :func:`~vit_plugin.weights.training.training_settings`.
+    :func:`~vit_plugin.weights.settings.training_settings`.
 
     Args:
         arch: see :func:`~vit_plugin.arch.parse_arch`.
-        source: where the weights come from.
+        source: where the weights come from, or the open checkpoint.
 
     Raises:
         ConfigError: if timm has no weights of this name, or if a file cannot be read.
     """
     found = training_settings(source)
-    return {key: found.get(key, value) for key, value in _of_names(source, arch).items()}
+    name = source.source if isinstance(source, Checkpoint) else source
+    return {key: found.get(key, value) for key, value in _of_names(name, arch).items()}
 
 
 def _of_names(source: Any, arch: Any) -> dict[str, Any]:
@@ -57,7 +68,12 @@ def _of_names(source: Any, arch: Any) -> dict[str, Any]:
             if name.startswith(prefix):
                 return _of_timm(name.removeprefix(prefix))
         if name.startswith('hf://'):
-            return _of_hugging_face(name.removeprefix('hf://'))
+            from huggingface_hub import hf_hub_download
+
+            return _of_files(name, partial(hf_hub_download, name.removeprefix('hf://')))
+        folder = Path(name).parent if Path(name).name in HUB_FILES else Path(name)
+        if weights_in(folder):
+            return _of_files(name, folder.joinpath)
     return dict(AUTHORS)
 
 
@@ -71,25 +87,43 @@ def _of_timm(name: str) -> dict[str, Any]:
         ) from error
     if known is None:
         return dict(AUTHORS)
-    found = resolve_data_config(pretrained_cfg=known.to_dict())
-    return {key: found[key] for key in AUTHORS}
+    return _resolved(known.to_dict())
+
+
+def _resolved(pretrained_cfg: Mapping[str, Any]) -> dict[str, Any]:
+    found = resolve_data_config(pretrained_cfg=dict(pretrained_cfg))
+    values = {key: found[key] for key in AUTHORS}
+    return {**values, 'mean': tuple(values['mean']), 'std': tuple(values['std'])}
 
 
 @said_once()
-def _of_hugging_face(name: str) -> dict[str, Any]:
-    """The model's image processor in transformers, as far as timm has terms for it."""
-    from huggingface_hub import hf_hub_download
-
-    try:
-        file = json.loads(Path(hf_hub_download(name, 'preprocessor_config.json')).read_text())
-    except Exception as error:  # noqa: BLE001  of the hub, of the library that it asks with, of the file
-        print_log(
-            f'hf://{name} does not say in its preprocessor_config.json what its weights expect of '
-            f'the pixels ({type(error).__name__}): they get {AUTHORS}.',
-            'current',
-            logging.WARNING,
+def _of_files(name: str, find: Callable[[str], str | Path]) -> dict[str, Any]:
+    """The preprocessing that a model's files say: one of transformers, or else of timm."""
+    for file, entry in FILES.items():
+        try:
+            content = json.loads(read_text(find(file)))
+            content = content[entry] if entry else content
+        except Exception as error:  # noqa: BLE001  of the hub, of the library that it asks with, of the file
+            reason = type(error).__name__
+            if reason == 'LocalEntryNotFoundError':  # without a network
+                break
+            continue
+        return (
+            _resolved(content)
+            if file == CONFIG
+            else _of_processor(f'{name} {WORDS} {file}', content)
         )
-        return dict(AUTHORS)
+    print_log(
+        f'{name} {WORDS} {", ".join(FILES)} what its weights expect of the pixels ({reason}): they '
+        f'get {AUTHORS}.',
+        'current',
+        logging.WARNING,
+    )
+    return dict(AUTHORS)
+
+
+def _of_processor(subject: str, file: Mapping[str, Any]) -> dict[str, Any]:
+    """An image processor of transformers, as far as timm has terms for it."""
     readers = dict(
         interpolation=_interpolation, mean=_mean, std=_std, crop_pct=_crop_pct, crop_mode=_crop_mode
     )
@@ -102,9 +136,8 @@ def _of_hugging_face(name: str) -> dict[str, Any]:
             assumed.append(key)
     if assumed:
         print_log(
-            f'hf://{name} does not say in its preprocessor_config.json the {", ".join(assumed)} '
-            f'that its weights expect: {", ".join(f"{key}={found[key]}" for key in assumed)} is '
-            'assumed.',
+            f'{subject} the {", ".join(assumed)} that its weights expect: '
+            f'{", ".join(f"{key}={found[key]}" for key in assumed)} is assumed.',
             'current',
             logging.WARNING,
         )
@@ -142,7 +175,7 @@ def _sides(size: Any) -> list[int]:
 
 def _crop_pct(file: Mapping[str, Any]) -> float:
     if not file.get('do_center_crop'):
-        return 1.0
+        return file.get('crop_pct') or 1.0  # of a ConvNeXt
     return min(_sides(file['crop_size'])) / min(_sides(file['size']))
 
 

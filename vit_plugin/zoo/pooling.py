@@ -5,7 +5,7 @@ from typing import Any
 from timm.models.eva import Eva
 from torch import nn
 
-from .numerics import act_of, differences, norm_of
+from .norms import act_of, differences, norm_of
 
 
 def pooling_of(model: nn.Module) -> tuple[str, dict[str, Any]] | None:

@@ -9,7 +9,7 @@ from timm.models.vision_transformer_hybrid import ConvStem
 from timm.models.vitamin import MbConvStages
 from torch import nn
 
-from .numerics import norm_of
+from .norms import norm_of
 
 WITHOUT_PROJECTION = ('ConvEmbed', 'MBConvEmbed')  # by default
 

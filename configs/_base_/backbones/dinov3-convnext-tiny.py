@@ -7,7 +7,7 @@ The larger ones are `convnext_small`, `convnext_base` and `convnext_large` in it
 backbone = dict(
     _delete_=True,
     type='vit_plugin.TimmBackbone',
-    name='convnext_tiny.dinov3_lvd1689m',
+    model_name='convnext_tiny.dinov3_lvd1689m',
     out_type='pyramid',
     init_cfg=dict(type='Pretrained', checkpoint=True),
 )

@@ -1,6 +1,6 @@
 """Muon on masks in batches of 4: one epoch of warm-up, then linear decay to zero; 17 epochs."""
 
-_base_ = '../mmseg_runtime.py'
+_base_ = '../mmseg_epochs.py'
 
 optim_wrapper = dict(
     type='vit_plugin.OptimWrapper',
@@ -14,15 +14,5 @@ param_scheduler = [
 ]
 schedule_length = 17
 train_cfg = dict(by_epoch=True, max_epochs=17, val_interval=17)
-val_cfg = dict()
-test_cfg = dict()
-default_hooks = dict(
-    timer=dict(type='IterTimerHook'),
-    logger=dict(type='LoggerHook', interval=10),
-    param_scheduler=dict(type='ParamSchedulerHook'),
-    runtime_info=dict(type='vit_plugin.RuntimeInfoHook'),
-    checkpoint=dict(type='CheckpointHook', interval=17, save_best='mIoU', rule='greater'),
-    sampler_seed=dict(type='DistSamplerSeedHook'),
-)
-log_processor = dict(by_epoch=True)
+default_hooks = dict(logger=dict(interval=10), checkpoint=dict(interval=17))
 auto_scale_lr = dict(base_batch_size=4)

@@ -1,6 +1,6 @@
 """TransUNet's 150 epochs: SGD, whose rate falls to zero by the power 0.9 at every iteration."""
 
-_base_ = '../mmseg_runtime.py'
+_base_ = '../mmseg_epochs.py'
 
 optim_wrapper = dict(
     type='vit_plugin.OptimWrapper',
@@ -9,17 +9,5 @@ optim_wrapper = dict(
 param_scheduler = [dict(type='PolyLR', power=0.9, eta_min=0.0, end=150, convert_to_iter_based=True)]
 schedule_length = 150
 train_cfg = dict(by_epoch=True, max_epochs=150, val_interval=10)
-val_cfg = dict()
-test_cfg = dict()
-default_hooks = dict(
-    timer=dict(type='IterTimerHook'),
-    logger=dict(type='LoggerHook', interval=50),
-    param_scheduler=dict(type='ParamSchedulerHook'),
-    runtime_info=dict(type='vit_plugin.RuntimeInfoHook'),
-    checkpoint=dict(
-        type='CheckpointHook', interval=10, max_keep_ckpts=2, save_best='mDice', rule='greater'
-    ),
-    sampler_seed=dict(type='DistSamplerSeedHook'),
-)
-log_processor = dict(by_epoch=True)
+default_hooks = dict(checkpoint=dict(interval=10, max_keep_ckpts=2, save_best='mDice'))
 auto_scale_lr = dict(base_batch_size=24)

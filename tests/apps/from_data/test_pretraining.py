@@ -9,9 +9,10 @@ from image_folders import write_digits
 from mmengine.dataset import default_collate
 from mmengine.logging import MessageHub
 from mmengine.registry import DATASETS, MODELS, init_default_scope
+from PIL import Image
 
 from vit_plugin.apps.from_data.methods import METHODS
-from vit_plugin.apps.from_data.pretraining import probe_backbone
+from vit_plugin.apps.from_data.pretraining import Probe
 from vit_plugin.apps.from_data.request import PRETRAINING, Request
 from vit_plugin.apps.from_data.write import write_config
 from vit_plugin.config import check_config, read_config
@@ -27,7 +28,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        'vit_plugin.weights.sources._from_timm', lambda name: timm.create_model(name).state_dict()
+        'vit_plugin.weights.opening.from_timm', lambda name: timm.create_model(name).state_dict()
     )
     write_digits(tmp_path / 'digits', per_class=12)
     return tmp_path
@@ -76,7 +77,10 @@ def test_every_method_learns_from_a_folder_and_is_fine_tuned(folder, method, arc
     assert not arch or all(one.requires_grad for one in classifier.parameters())
     left = classifier.load_state_dict(model.state_dict(), strict=False).missing_keys
     assert {name.partition('.')[0] for name in left} <= {'head'}
-    scores = probe_backbone(request, 'first/epoch_1.pth')
+    probe = Probe(request, 'first/epoch_1.pth')
+    probe.draw(Path('first/features.png'))
+    assert Image.open('first/features.png').size[0] > 1000
+    scores = probe.nearest_neighbours()
     assert len(scores) == 2
     assert all(0 <= score <= 100 for score in scores)
 
@@ -98,7 +102,7 @@ def test_a_tree_without_classes_is_learnt_and_not_probed(folder):
     report = (config.parent / 'data_report.md').read_text()
     assert 'which are to validate or to test: 1' in report
     assert 'cannot be read: 1' in report
-    assert probe_backbone(request, 'none.pth') == []
+    assert Probe(request, 'none.pth').nearest_neighbours() == []
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import json
 import yaml
 
 from vit_plugin.apps.hub.card import _begun_with
-from vit_plugin.apps.hub.folder import publish
+from vit_plugin.apps.hub.publishing import publish
 
 REPORT = dict(
     form='class folders',

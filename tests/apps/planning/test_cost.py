@@ -48,6 +48,6 @@ def test_epochs_of_unknown_data():
         )
     )
     with pytest.raises(
-        ConfigError, match='images in a CustomDataset is not known; give --images NUMBER'
+        ConfigError, match='images in a CustomDataset is not known; give --num-images NUMBER'
     ):
         images_of_run(cfg, 16)

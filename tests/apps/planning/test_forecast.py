@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from vit_plugin.apps.benchmark.measure import peak_memory
 from vit_plugin.apps.planning.forecast import Forecast, equal_blocks, segments
-from vit_plugin.apps.planning.step import Layout, build_classifier, pretended_ranks
+from vit_plugin.apps.planning.traced_step import Layout, build_classifier, pretended_ranks
 from vit_plugin.apps.planning.tracing import KINDS
 from vit_plugin.errors import ConfigError
 

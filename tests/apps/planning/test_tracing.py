@@ -6,7 +6,7 @@ import torch.distributed as dist
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from vit_plugin.apps.planning.step import pretended_ranks
+from vit_plugin.apps.planning.traced_step import pretended_ranks
 from vit_plugin.apps.planning.tracing import Work, memory_tracker
 from vit_plugin.errors import ConfigError
 

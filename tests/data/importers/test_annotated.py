@@ -1,5 +1,7 @@
 """Folders with boxes on the disk, in the forms and with the faults that other people's have."""
 
+import base64
+import io
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -26,6 +28,7 @@ from vit_plugin.data.importers.annotated import read_annotated_folder
 from vit_plugin.data.importers.findings import Findings
 from vit_plugin.data.importers.instances import Instance, check_instances
 from vit_plugin.data.importers.listing import Listing
+from vit_plugin.data.importers.mask_folders import class_map, read_mask_folder
 from vit_plugin.data.importers.photos import Photo, Tree
 from vit_plugin.errors import ConfigError
 
@@ -318,6 +321,7 @@ def test_sizes_are_those_of_the_files(tmp_path, size, words):
     [
         '"width": 0, "height": 0',
         '"width": null, "height": null',
+        '"width": NaN, "height": NaN',
         '"license": 1',
         '"width": "64", "height": "48"',
     ],
@@ -688,18 +692,191 @@ def test_no_image_is_trained_on_and_validated(tmp_path):
     assert ('images in several parts of the data, left out of training', 3) in notes_of(found)
 
 
-def test_numbers_may_be_text(tmp_path):
+@pytest.mark.parametrize('kind', [str, float])
+def test_numbers_may_be_text_or_floats(tmp_path, kind):
     def as_text(content):
         for row in content['annotations']:
             row |= dict(
-                bbox=[str(value) for value in row['bbox']],
-                image_id=str(row['image_id']),
-                category_id=str(row['category_id']),
+                bbox=[kind(value) for value in row['bbox']],
+                image_id=kind(row['image_id']),
+                category_id=kind(row['category_id']),
+                iscrowd='0',
             )
 
     write_coco(tmp_path)
     rewrite(tmp_path, as_text)
     assert boxes_of(read(tmp_path)) == WANTED
+
+
+@pytest.mark.parametrize(
+    'name', ['/data/local-files/?d={stem}.jpg', 'C:\\photos\\{stem}.JPG', '{stem}.png']
+)
+def test_names_of_other_machines_and_suffixes(tmp_path, name):
+    """label-studio-converter writes the first one, and conversions leave the last one."""
+
+    def as_there(content):
+        for image in content['images']:
+            image['file_name'] = name.format(stem=Path(image['file_name']).stem)
+
+    write_coco(tmp_path)
+    rewrite(tmp_path, as_there)
+    assert boxes_of(read(tmp_path)) == WANTED
+
+
+def test_a_part_may_have_no_object_at_all(tmp_path):
+    write_coco(tmp_path, count=4)
+    write_coco(tmp_path, count=2, name='instances_val2017')
+    file = tmp_path / TRAIN.replace('train', 'val')
+    file.write_text(json.dumps(dict(json.loads(file.read_text()), annotations=[])))
+    found = read(tmp_path)
+    assert ([len(part) for part in found.parts.values()], found.held_out) == ([4, 2, 0], False)
+
+
+def test_groups_are_named_and_teach_nothing(tmp_path):
+    found = changed(tmp_path, iscrowd=lambda row: int(row['id'] == 1))
+    what = 'groups of objects (iscrowd), neither trained on nor counted'
+    assert (what, 1) in notes_of(found)
+    rewrite(tmp_path, lambda content: [row.update(iscrowd=1) for row in content['annotations']])
+    with pytest.raises(ConfigError, match=r'has a box \(.*groups of objects .*: 20'):
+        read(tmp_path)
+
+
+def outline_of(row: dict) -> list[float]:
+    left, top, width, height = row['bbox']
+    return [left, top, left + width, top, left + width, top + height, left, top + height]
+
+
+def run_lengths_of(row: dict) -> dict:
+    left, top, width, height = row['bbox']
+    mask = np.zeros((48, 64), np.uint8)
+    mask[top : top + height, left : left + width] = 1
+    edges = np.flatnonzero(np.diff(mask.flatten('F'), prepend=0, append=0))
+    return dict(size=[48, 64], counts=np.diff([0, *edges, mask.size]).tolist())
+
+
+def compressed(row: dict) -> dict:
+    from pycocotools.mask import frPyObjects
+
+    counts = frPyObjects(run_lengths_of(row), 48, 64)['counts']
+    return dict(size=[48.0, 64.0], counts=counts.decode())
+
+
+@pytest.mark.parametrize(
+    'outline',
+    [
+        outline_of,
+        lambda row: [outline_of(row), [], [1, 1, 2, 2]],
+        run_lengths_of,
+        compressed,
+        lambda row: [compressed(row)],
+    ],
+)
+def test_outlines_and_run_lengths_are_the_same_masks(tmp_path, outline):
+    pytest.importorskip('pycocotools')
+    changed(tmp_path, segmentation=outline)
+    found = read_mask_folder(Tree(tmp_path))
+    assert found.classes == ('background', 'square', 'bar')
+    pixels = np.bincount(class_map(found, found.train[0]).flatten())
+    _, _, width, height = found.train[0].instances[0].box
+    assert pixels[1] == pytest.approx(width * height, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ('outline', 'words'),
+    [
+        (lambda row: [[0, 0, 5, 0, 5, 5]], 'outlines and boxes of objects lie in different places'),
+        (lambda row: [[]], 'have a box and no outline'),
+        (lambda row: [[1, 2, 3, 4]], 'not three or more pairs'),
+        (lambda row: dict(size=[48, 64], counts=[5, 6]), 'are not run lengths of COCO'),
+        (lambda row: dict(size=[48, 64], counts="b'Yh6'"), 'are not run lengths of COCO'),
+        (lambda row: dict(size=[64, 48], counts=[3072]), 'have another size than their image'),
+    ],
+)
+def test_outlines_that_cannot_be_right_are_one_sentence(tmp_path, outline, words):
+    changed(tmp_path, segmentation=outline)
+    with pytest.raises(ConfigError, match=words):
+        read(tmp_path, with_masks=True)
+
+
+def test_files_of_another_form_are_named(tmp_path):
+    """As results of a detector, which are a list."""
+    write_coco(tmp_path)
+    rows = json.loads((tmp_path / TRAIN).read_text())['annotations']
+    (tmp_path / TRAIN).write_text(json.dumps(rows))
+    with pytest.raises(ConfigError, match=f'as YOLO, and of another form {TRAIN}; put the boxes'):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('settings', 'classes'),
+    [
+        ('names: [no, 007]', ('no', '007')),
+        ('names: [bar, square, bar]', ('bar', 'square')),
+        ('names: {1: square, "0": bar}', ('bar', 'square')),
+    ],
+)
+def test_names_of_yolo_are_text_and_each_is_one_class(tmp_path, settings, classes):
+    labelimg_yolo(tmp_path)
+    write(tmp_path, 'data.yaml', settings)
+    found = read(tmp_path)
+    assert found.classes == classes
+    numbers = [row['id'] for row in json.loads(found.as_coco(found.train))['categories']]
+    assert numbers == [1, 2]
+
+
+def test_places_of_another_machine_and_those_that_are_not_there(tmp_path):
+    labelimg_yolo(tmp_path)
+    settings = (
+        'train: /home/me/ds/images\nval: D:\\ds\\list.txt\ntest: ../none\nnames: [bar, square]'
+    )
+    write(tmp_path, 'data.yaml', settings)
+    write(tmp_path, 'list.txt', '/home/me/ds/images/1.jpg\n/home/me/ds/images/x.jpg\n')
+    found = read(tmp_path)
+    assert ([len(part) for part in found.parts.values()], found.held_out) == ([9, 1, 0], False)
+    notes = notes_of(found)
+    assert ('lines of list.txt left out, whose image is not there', 1) in notes
+    assert ('places that data.yaml names, which are not there', 1) in notes
+    assert ('images that are named for two parts, taken for the last', 1) in notes
+
+
+@pytest.mark.parametrize('names', ['old.yaml', 'images/classes.txt'])
+def test_files_that_name_other_classes_are_a_question(tmp_path, names):
+    labelimg_yolo(tmp_path)
+    if names == 'old.yaml':
+        write(tmp_path, 'data.yaml', 'names: [bar, square]')
+    write(tmp_path, names, 'names: [square, bar]' if names == 'old.yaml' else 'square\nbar\n')
+    with pytest.raises(ConfigError, match='name other classes, or in another order'):
+        read(tmp_path)
+
+
+def test_labels_beside_their_images_are_known_by_their_lines(tmp_path):
+    labelimg_yolo(tmp_path)
+    for path in (tmp_path / 'labels').iterdir():
+        path.rename(tmp_path / 'images' / path.name)
+    (tmp_path / 'images/classes.txt').rename(tmp_path / 'images/voc.names')
+    assert boxes_of(read(tmp_path)) == WANTED
+    (tmp_path / 'images/voc.names').unlink()
+    with pytest.raises(ConfigError, match='no file with the names of the classes'):
+        read(tmp_path)
+
+
+def test_masks_and_numbers_of_labelme(tmp_path):
+    pixels = np.zeros((12, 10), np.uint8)
+    pixels[2:9, 3:8] = 1
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, 'PNG')
+    shape = dict(
+        label=7,
+        shape_type='mask',
+        points=[[20, 30], [29, 41]],
+        mask=base64.b64encode(stream.getvalue()).decode(),
+    )
+    for i, (image, _) in enumerate(scenes(3)):
+        save(tmp_path, f'{i}.jpg', image)
+        write(tmp_path, f'{i}.json', json.dumps(dict(shapes=[shape], imagePath=f'{i}.jpg')))
+    found = read(tmp_path, with_masks=True)
+    assert found.classes == ('7',)
+    assert found.train[0].instances[0].box == (23, 32, 4, 6)
 
 
 def test_names_may_be_those_of_urls(tmp_path):

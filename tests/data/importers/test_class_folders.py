@@ -43,6 +43,7 @@ def test_a_tenth_of_each_class_is_held_out(tmp_path):
     assert found.classes == ('digit 0', 'digit 1', 'digit 2')
     assert (found.held_out, found.unseen) == (True, ())
     assert notes_of(found) == {
+        'folders within those of classes, whose images are of the class': 1,
         'files left out, .txt': 1,
         'images left out, of which nothing is said or which are in no list': 1,
     }
@@ -114,7 +115,8 @@ def test_parts_have_the_names_that_public_sets_have(tmp_path, train, val):
     ]
     assert found.unseen == ('digit 2',)
     assert notes_of(found) == {
-        'images left out, of which nothing is said or which are in no list': 2
+        'images left out, of which nothing is said or which are in no list': 2,
+        'images to validate or test that are copies of one to train on': 2,
     }
 
 
@@ -182,7 +184,15 @@ def test_files_are_images_by_their_content(tmp_path):
     assert notes_of(found) == {
         'files left out, .mp4': 1,
         'images left out, since they cannot be read': 1,
+        'images to validate or test that are copies of one to train on': 1,  # .jpe of .jfif
     }
+
+
+def test_classes_that_differ_by_case_are_named(tmp_path):
+    write_digits(tmp_path, per_class=4, classes=2)
+    (tmp_path / 'digit 1').rename(tmp_path / 'Digit 0')
+    row = ('classes whose names differ by upper and lower case alone', 1)
+    assert read(tmp_path).findings.rows() == [(*row, ["'Digit 0' and 'digit 0'"])]
 
 
 def test_names_of_classes_are_composed(tmp_path):
@@ -303,7 +313,7 @@ def no_val(folder: Path) -> None:
             foreign_class,
             "to validate, has the class 'digit 2', of which there is nothing to train on",
         ),
-        (lambda folder: None, 'has too few images to hold one out; add some, or'),
+        (lambda folder: None, 'has too few images of any class to hold one out; add some, or'),
         (
             halves,
             "are 'part1' and 'part2' in .* classes or parts of the data",
@@ -331,6 +341,29 @@ def test_a_list_of_lines_cannot_hold_every_name(tmp_path, name):
 
 
 # What people report in public threads.
+
+
+@pytest.mark.parametrize(
+    'folders',
+    [
+        ('fold_0/train', 'fold_0/val', 'fold_1/train', 'fold_1/val'),
+        ('fold_0', 'fold_1'),
+        ('day 1', 'day 2', 'day 2/more'),  # which has other folders, too
+    ],
+)
+def test_folders_that_have_the_classes_in_them_are_a_question(tmp_path, folders):
+    for folder in folders:
+        write_digits(tmp_path / folder, per_class=1)
+    with pytest.raises(ConfigError, match='classes or parts of the data'):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize('name', ['__MACOSX', '@eaDir', '$RECYCLE.BIN'])
+def test_folders_of_systems_are_no_class(tmp_path, name):
+    write_digits(tmp_path, per_class=4)
+    shutil.copytree(tmp_path / 'digit 0', tmp_path / name)
+    shutil.copytree(tmp_path / 'digit 0', tmp_path / 'digit 1' / name)
+    assert len(read(tmp_path).train) == 9
 
 
 def test_hidden_folders_are_no_class(tmp_path):

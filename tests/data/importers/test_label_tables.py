@@ -31,11 +31,13 @@ def read(folder: Path) -> Listing:
         ('labels.csv', '\ufefffilename;width;class', '{i}.jpg;8;{c}'),
         ('train.csv', ',image,species', '{i}9,train/{i}.jpg,{c}'),
         ('train.tsv', 'label\tpath', '{c}\tC:\\photos\\{i}.jpg'),
+        ('train.csv', 'Unnamed: 0,picture,y', '{j},{i},{c}'),  # another image's name is its index
+        ('train.csv', '"name";"labels";"weight"', '"{i}.jpg";"{c}";"1,5"'),
     ],
 )
 def test_a_table_says_the_classes(tmp_path, name, header, row):
     flat(tmp_path)
-    lines = [row.format(i=i, c=('cat', 'dog')[i % 2]) for i in range(12)]
+    lines = [row.format(i=i, j=11 - i, c=('cat', 'dog')[i % 2]) for i in range(12)]
     (tmp_path / name).write_text('\r\n'.join([header, *lines]), encoding='utf-8')
     found = read(tmp_path)
     assert found.classes == ('cat', 'dog')
@@ -76,11 +78,76 @@ def test_an_image_may_have_several_classes(tmp_path, header, row):
     }
 
 
-def test_one_column_of_each_class_may_be_one_class_an_image(tmp_path):
+@pytest.mark.parametrize('kind', [int, float, bool])
+def test_one_column_of_each_class_may_be_one_class_an_image(tmp_path, kind):
     flat(tmp_path)
-    rows = [f'{i}.jpg,{i % 2},{1 - i % 2}' for i in range(12)]
-    (tmp_path / 'train/_classes.csv').write_text('\n'.join(['filename,odd,even', *rows]))
-    assert not read(tmp_path).multi_label
+    rows = [f'{i},{i}.jpg,{kind(i % 2)},{kind(1 - i % 2)}' for i in range(12)]
+    (tmp_path / 'train/_classes.csv').write_text('\n'.join([',filename,odd,even', *rows]))
+    found = read(tmp_path)
+    assert (found.classes, found.multi_label) == (('even', 'odd'), False)
+
+
+@pytest.mark.parametrize(
+    ('header', 'values', 'classes'),
+    [
+        ('tags', ['clear road', 'haze', 'clear haze road', 'haze road'], {'clear', 'haze', 'road'}),
+        ('label', ['red fox', 'red deer'], {'red fox', 'red deer'}),
+        ('label', ['"snake, sea"', 'bird'], {'snake, sea', 'bird'}),
+        ('label', ['"a,b"', 'b'], {'a', 'b'}),
+        ('label', ["\"['a', 'b']\"", '"[\'b\']"'], {'a', 'b'}),
+        ('label', ['a;b', 'c'], {'a', 'b', 'c'}),
+    ],
+)
+def test_what_separates_labels(tmp_path, header, values, classes):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{values[i % len(values)]}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join([f'image,{header}', *rows]))
+    assert {*read(tmp_path).classes} == classes
+
+
+@pytest.mark.parametrize('value', ['', 'nan'])
+def test_a_row_without_a_label_is_left_out(tmp_path, value):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{"ab"[i % 2] if i else value}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join(['image,label', *rows]))
+    found = read(tmp_path)
+    assert (found.classes, found.multi_label) == (('a', 'b'), False)
+    assert ('images left out, of which a table says no class, or two', 1) in [
+        row[:2] for row in found.findings.rows()
+    ]
+
+
+def test_a_table_without_a_header(tmp_path):
+    flat(tmp_path)
+    (tmp_path / 'train.csv').write_text('\n'.join(f'{i}.jpg,{"ab"[i % 2]}' for i in range(12)))
+    assert len(read(tmp_path).train) == 10
+
+
+def test_a_column_of_true_and_false_says_the_part(tmp_path):
+    flat(tmp_path)
+    rows = [f'{i}.jpg,{"ab"[i % 2]},{i > 7}' for i in range(12)]
+    (tmp_path / 'train.csv').write_text('\n'.join(['image,label,is_valid', *rows]))
+    assert [len(part) for part in read(tmp_path).parts.values()] == [8, 4, 0]
+
+
+@pytest.mark.parametrize(
+    ('header', 'row', 'words'),
+    [
+        ('label,name', '{i},word', None),  # names of the classes, whose numbers are no images
+        ('id,name', '{i},word', 'say other classes of'),
+        ('filename,class,xmin,ymin,xmax,ymax', '{i}.jpg,a,1,1,5,5', 'has boxes in the column'),
+    ],
+)
+def test_tables_of_something_else(tmp_path, header, row, words):
+    flat(tmp_path)
+    rows = [f'{i},{i % 2}' for i in range(12)]
+    (tmp_path / 'a.csv').write_text('\n'.join(['id,label', *rows]))
+    (tmp_path / 'b.csv').write_text('\n'.join([header, *(row.format(i=i) for i in range(2))]))
+    if words is None:
+        assert read(tmp_path).classes == ('0', '1')
+        return
+    with pytest.raises(ConfigError, match=words):
+        read(tmp_path)
 
 
 def test_rows_without_their_image_are_named(tmp_path):

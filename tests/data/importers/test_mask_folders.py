@@ -259,6 +259,34 @@ def test_folders_that_say_the_part_and_the_kind(tmp_path, images, masks):
     assert [len(part) for part in read(tmp_path).parts.values()] == [3, 2, 0]
 
 
+def renamed(folder, image: str, mask: str) -> None:
+    """Images and masks with other names, in which {} is that of today."""
+    write_masks(folder)
+    for place, name in (('images', image), ('masks', mask)):
+        for path in [*(folder / place).iterdir()]:
+            path.rename(path.with_name(name.format(path.stem) + path.suffix))
+
+
+@pytest.mark.parametrize(
+    ('image', 'mask'), [('{}', '{}.png'), ('img_{}', 'mask_{}'), ('{}_sat', '{}_mask')]
+)
+def test_names_of_masks_differ_by_what_all_have(tmp_path, image, mask):
+    renamed(tmp_path, image, mask)
+    found = read(tmp_path)
+    numbers = [
+        tuple(''.join(filter(str.isdecimal, path.stem)) for path in (photo.path, photo.mask))
+        for photo in found.train + found.val
+    ]
+    assert len(numbers) == 6
+    assert all(number == other for number, other in numbers)
+
+
+def test_images_and_masks_of_other_names_are_named(tmp_path):
+    renamed(tmp_path, '{}', '1{}')
+    with pytest.raises(ConfigError, match=r'images have no mask of their name \(6, the first is'):
+        read(tmp_path)
+
+
 def test_a_table_names_the_colours(tmp_path):
     write_masks(tmp_path)
     for path in (tmp_path / 'masks').iterdir():

@@ -13,7 +13,7 @@ from mmengine.runner import Runner as PlainRunner
 from vit_plugin.engine import CheckpointHook
 from vit_plugin.engine.checkpoints.newest import is_complete
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.files import read_checkpoint
+from vit_plugin.weights.reading.files import read_checkpoint
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 

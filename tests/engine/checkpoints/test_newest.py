@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from vit_plugin.engine.checkpoints.folder import write_folder
 from vit_plugin.engine.checkpoints.newest import newest_checkpoint
-from vit_plugin.weights.plain import split
+from vit_plugin.weights.reading.plain import split
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 

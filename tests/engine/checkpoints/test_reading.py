@@ -293,6 +293,8 @@ def test_train_py_keeps_the_weights_to_begin_from(monkeypatch):
     monkeypatch.syspath_prepend('tools')
     import train
 
+    from vit_plugin.apps.command_line import apply_training_flags
+
     cfg = Config(dict(load_from='weights.pth', resume=False))
-    train.apply_train_flags(cfg, train.make_parser().parse_args(['config.py', '--resume']))
+    apply_training_flags(cfg, train.make_parser().parse_args(['config.py', '--resume']))
     assert (cfg.resume, cfg.load_from, cfg.begin_from) == (True, None, 'weights.pth')

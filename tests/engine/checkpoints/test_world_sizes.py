@@ -13,7 +13,7 @@ from mmengine.hooks import Hook
 from ranks import on_ranks
 
 from vit_plugin.engine.runtime_info import files_of
-from vit_plugin.weights.folders import read_folder
+from vit_plugin.weights.reading.folders import read_folder
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 

@@ -97,6 +97,21 @@ def test_a_validation_that_was_cut_short_is_made_up_for(whole, tmp_path, loop):
     assert compare(whole(loop), tmp_path) == []
 
 
+def test_a_decay_from_a_stable_phase_is_that_of_a_run_of_its_length(tmp_path):
+    """WSD: a longer run is stopped before its decay, and another decay follows."""
+
+    def lasting(iterations: int) -> dict:
+        warm_up = dict(type='LinearLR', start_factor=0.1, by_epoch=False, end=3)
+        decay = dict(type='LinearLR', start_factor=1.0, end_factor=0.0, by_epoch=False)
+        decay |= dict(begin=iterations - 4, end=iterations)
+        return {'train_cfg.max_iters': iterations, 'param_scheduler': [warm_up, decay]}
+
+    train(tiny_cfg(tmp_path / 'whole', 'iter', **lasting(12)))
+    train(tiny_cfg(tmp_path / 'stable', 'iter', **lasting(40)), 7)
+    train(tiny_cfg(tmp_path / 'stable', 'iter', resume=True, **lasting(12)))
+    assert compare(tmp_path / 'whole', tmp_path / 'stable') == []
+
+
 class KilledHook(Hook):
     """Ends the run after an iteration, saving nothing."""
 

@@ -8,13 +8,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from mmengine.optim import OptimWrapper
+from mmengine.optim import LinearLR, OptimWrapper
 from mmengine.runner import EpochBasedTrainLoop, IterBasedTrainLoop
 from test_configs import recipes
 
 from vit_plugin.config import read_config
 from vit_plugin.engine import Runner
-from vit_plugin.engine.optim.schedules import scaled
+from vit_plugin.engine.optim.schedules import continued, scaled
 
 
 def schedulers_of(cfg, epoch_length: int) -> list:
@@ -116,3 +116,38 @@ def test_a_warm_up_in_iterations_is_not_stretched():
 def test_a_factor_out_of_range_is_left_to_be_refused(factor):
     part = dict(type='LinearLR', start_factor=factor, end=2)
     assert scaled(part, 1, 25, True, 10)['start_factor'] == factor
+
+
+@pytest.mark.filterwarnings('ignore:Detected call')
+@pytest.mark.parametrize(
+    ('begin', 'end', 'step', 'said'),
+    [
+        (6, 10, 5, ''),  # it has not begun
+        (6, 9, 7, 'end=20, not 9'),
+        (2, 5, 7, 'has begun'),  # over here, but not there
+        (6, 20, 7, ''),  # the same
+    ],
+)
+def test_what_has_begun_keeps_the_settings_of_the_checkpoint(begin, end, step, said):
+    def decay(begin: int, end: int) -> LinearLR:
+        optimizer = torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=1.0)
+        return LinearLR(optimizer, 1.0, 0.0, begin=begin, end=end, by_epoch=False)
+
+    saved, resumed = decay(6, 20), decay(begin, end)
+    planned = [dict(vars(resumed))]
+    rates([saved], step, 1)
+    resumed.load_state_dict(saved.state_dict())
+    found = continued([resumed], planned)
+    assert bool(found) == bool(said)
+    assert all(said in sentence and 'load_from=FILE' in sentence for sentence in found)
+    assert (resumed.begin, resumed.end) == ((6, 20) if said else (begin, end))
+
+
+@pytest.mark.filterwarnings('ignore:Detected call')
+def test_a_warm_up_that_is_over_may_have_been_another():
+    optimizer = torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=1.0)
+    saved, resumed = (LinearLR(optimizer, 0.1, end=end, by_epoch=False) for end in (3, 5))
+    planned = [dict(vars(resumed))]
+    rates([saved], 7, 1)
+    resumed.load_state_dict(saved.state_dict())
+    assert continued([resumed], planned) == []

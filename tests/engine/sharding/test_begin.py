@@ -11,7 +11,7 @@ from mmengine.runner import Runner
 from ranks import on_ranks
 from torch.distributed.tensor import DTensor
 
-from vit_plugin.apps.planning.step import pretended_ranks
+from vit_plugin.apps.planning.traced_step import pretended_ranks
 from vit_plugin.engine import distributed
 from vit_plugin.engine.sharding import Sharding, is_sharded, shard
 from vit_plugin.engine.sharding.begin import join_alone

@@ -1,6 +1,6 @@
 import pytest
 
-from vit_plugin.apps.planning.step import pretended_ranks
+from vit_plugin.apps.planning.traced_step import pretended_ranks
 from vit_plugin.engine.sharding import Sharding, settings
 from vit_plugin.errors import ConfigError
 

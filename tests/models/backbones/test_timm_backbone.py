@@ -16,7 +16,6 @@ from vit_plugin.apps.export import export
 from vit_plugin.engine.optim.layer_decay import LayerDecayOptimWrapperConstructor
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import TimmBackbone, VisionTransformer, load_weights
-from vit_plugin.models.backbones import timm_backbone
 from vit_plugin.models.loading import find_backbone
 from vit_plugin.models.protocol import Backbone
 
@@ -146,10 +145,9 @@ def test_weights_by_name(monkeypatch, names):
     prefix = {"timm's": '', 'ours': 'model.', "a detector's": 'backbone.model.'}[names]
     asked = []
     monkeypatch.setattr(
-        timm_backbone,
-        'open_weights',
-        lambda source: (
-            asked.append(source)
+        'vit_plugin.weights.opening.from_timm',
+        lambda name: (
+            asked.append(name)
             or {f'{prefix}{name}': value for name, value in whole.state_dict().items()}
         ),
     )
@@ -157,18 +155,18 @@ def test_weights_by_name(monkeypatch, names):
         'test_vit', out_indices=0, init_cfg=dict(type='Pretrained', checkpoint=True)
     )
     model.init_weights()
-    assert asked == ['timm://test_vit']
+    assert asked == ['test_vit']
     assert all(torch.equal(value, given[name]) for name, value in model.model.state_dict().items())
 
 
-def test_weights_for_another_size_and_other_channels(monkeypatch):
+def test_weights_for_another_size_and_other_channels(tmp_path):
     given = timm.create_model('test_vit').state_dict()
-    monkeypatch.setattr(timm_backbone, 'open_weights', lambda source: given)
+    torch.save(given, tmp_path / 'weights.pth')
     model = TimmBackbone(
         'test_vit',
         img_size=96,
         in_channels=1,
-        init_cfg=dict(type='Pretrained', checkpoint='weights.pth'),
+        init_cfg=dict(type='Pretrained', checkpoint=str(tmp_path / 'weights.pth')),
     )
     model.init_weights()
     kernel = given['patch_embed.proj.weight']
@@ -181,20 +179,24 @@ def test_weights_for_another_size_and_other_channels(monkeypatch):
 @pytest.mark.parametrize(
     ('arguments', 'words'),
     [
-        (dict(name='test_vitt'), 'Unknown model'),
-        (dict(name='test_vit.no_tag'), 'Invalid pretrained tag'),
-        (dict(name='test_resnet', img_size=64), 'test_resnet does not take one of .*img_size'),
+        (dict(model_name='timm://test_vitt'), "model_name='test_vitt': Unknown model"),
+        (dict(name='test_vit'), 'takes no name any more; write model_name=...'),
+        (dict(model_name='test_vit.no_tag'), 'Invalid pretrained tag'),
         (
-            dict(name='test_byobnet', out_indices=7),
+            dict(model_name='test_resnet', img_size=64),
+            'test_resnet does not take one of .*img_size',
+        ),
+        (
+            dict(model_name='test_byobnet', out_indices=7),
             'out_indices=7 is out of range: test_byobnet has 5 features',
         ),
-        (dict(name='test_byobnet', frozen_stages=9), 'frozen_stages=9 is out of range: -1'),
+        (dict(model_name='test_byobnet', frozen_stages=9), 'frozen_stages=9 is out of range: -1'),
         (
-            dict(name='pit_ti_224', frozen_stages=0),
+            dict(model_name='pit_ti_224', frozen_stages=0),
             'tells no depths of the parameters of pit_ti_224.*frozen_stages=-1',
         ),
         (
-            dict(name='rdnet_tiny', frozen_stages=0),
+            dict(model_name='rdnet_tiny', frozen_stages=0),
             'tells no depths of the parameters of rdnet_tiny.*frozen_stages=-1',
         ),
     ],
@@ -204,10 +206,10 @@ def test_what_does_not_fit_is_one_sentence(arguments, words):
         TimmBackbone(**arguments)
 
 
-def test_a_checkpoint_of_another_model_is_refused(monkeypatch):
-    other = timm.create_model('test_vit2').state_dict()
-    monkeypatch.setattr(timm_backbone, 'open_weights', lambda source: other)
-    model = TimmBackbone('test_vit', init_cfg=dict(type='Pretrained', checkpoint='other.pth'))
+def test_a_checkpoint_of_another_model_is_refused(tmp_path):
+    other = tmp_path / 'other.pth'
+    torch.save(timm.create_model('test_vit2').state_dict(), other)
+    model = TimmBackbone('test_vit', init_cfg=dict(type='Pretrained', checkpoint=str(other)))
     before = {name: value.clone() for name, value in model.state_dict().items()}
     with pytest.raises(ConfigError, match=re.escape("does not fit TimmBackbone 'test_vit': ")):
         model.init_weights()
@@ -223,7 +225,7 @@ def classifier() -> torch.nn.Module:
     return MODELS.build(
         dict(
             type='mmpretrain.ImageClassifier',
-            backbone=dict(type='vit_plugin.TimmBackbone', name='test_byobnet'),
+            backbone=dict(type='vit_plugin.TimmBackbone', model_name='test_byobnet'),
             neck=dict(type='mmpretrain.GlobalAveragePooling'),
             data_preprocessor=dict(
                 type='mmpretrain.ClsDataPreprocessor', mean=[0.0] * 3, std=[255.0] * 3

@@ -34,7 +34,7 @@ def adapter(backbone: dict | None = None, **kwargs) -> ViTAdapter:
     attention = dict(num_heads=2, num_points=3)
     return ViTAdapter(
         backbone={**BACKBONE, **(backbone or {})},
-        **{**dict(attention=attention, prior_channels=4, norm_cfg=dict(type='BN')), **kwargs},
+        **{**dict(attention=attention, conv_inplane=4, norm_cfg=dict(type='BN')), **kwargs},
     )
 
 
@@ -93,7 +93,7 @@ CASES = {  # arguments of the adapter, of what is written out, and the image
             backbone=dict(arch=dict(SIZES, patch_size=14)),
             interactions=(0, 2),
             num_extra_extractors=0,
-            ffn_ratio=0.0,
+            cffn_ratio=0.0,
         ),
         dict(groups=[(0, 1), (1, 3)]),
         (70, 84),
@@ -153,7 +153,7 @@ def test_every_parameter_learns(variant):
 
 
 def test_mixed_precision():
-    model = adapter(dict(encoder=dict(reg_token=2)), init_value=0.1).train()
+    model = adapter(dict(encoder=dict(reg_token=2)), init_values=0.1).train()
     with torch.autocast('cpu', torch.bfloat16):
         maps = model(torch.randn(2, 3, 64, 64))
     sum(x.float().square().sum() for x in maps).backward()

@@ -45,7 +45,7 @@ def scope(monkeypatch) -> None:
         torch.manual_seed(5)
         return timm_model(name).state_dict()
 
-    monkeypatch.setattr('vit_plugin.weights.sources._from_timm', weights)
+    monkeypatch.setattr('vit_plugin.weights.opening.from_timm', weights)
 
 
 def timm_model(name: str, **options: Any) -> nn.Module:
@@ -203,8 +203,8 @@ STUDENTS = {
         VIT, patch_embed=dict(type='FlexiPatchEmbed', kernel_size=8, patch_size=8, sizes=(4, 8))
     ),
     'featmap': dict(VIT, out_type='featmap'),
-    'convnext': dict(type='vit_plugin.TimmBackbone', name='test_convnext'),
-    'resnet': dict(type='vit_plugin.TimmBackbone', name='test_resnet'),
+    'convnext': dict(type='vit_plugin.TimmBackbone', model_name='test_convnext'),
+    'resnet': dict(type='vit_plugin.TimmBackbone', model_name='test_resnet'),
 }
 ALL = [loss(name) for name in ('Vector', 'Map', 'Gram', 'Similarity')]
 ALL[-1]['length'] = 16

@@ -18,9 +18,9 @@ from torchvision.ops import box_iou
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import load_weights
-from vit_plugin.weights.conversion import in_our_names
-from vit_plugin.weights.files import read_weights
+from vit_plugin.weights import recognize
 from vit_plugin.weights.formats import export
+from vit_plugin.weights.opening import open_checkpoint
 
 FOLDER = Path(__file__).parents[2] / 'golden/lw_detr'
 KINDS = ('LwDetr', 'RfDetr')
@@ -33,12 +33,10 @@ HEAD = dict(
     num_classes=CLASSES,
     num_queries=QUERIES,
     num_groups=GROUPS,
-    num_layers=2,
     embed_dims=WIDTH,
-    num_heads=2,
-    num_cross_heads=2,
-    num_points=2,
-    feedforward_channels=16,
+    decoder=dict(
+        num_layers=2, num_heads=2, num_cross_heads=2, num_points=2, feedforward_channels=16
+    ),
 )
 
 
@@ -161,9 +159,9 @@ def test_weights_go_both_ways(kind):
         for key, value in recorded(FOLDER / f'{kind}.npz').items()
         if key.startswith('params/')
     }
-    ours, form = in_our_names(weights)
-    assert form.name == f'hf_{kind[:2].lower()}_detr'
-    written, left, _ = export(ours, form.name, heads=2)
+    ours = recognize(weights)
+    assert ours.format.name == f'hf_{kind[:2].lower()}_detr'
+    written, left, _ = export(ours, ours.format.name, heads=2)
     assert not left
     assert set(weights) - set(written) <= {'backbone.0.encoder.encoder.embeddings.mask_token'}
     for key, value in written.items():
@@ -244,7 +242,15 @@ def test_predictions_with_fewer_queries_and_layers():
         ),
         (dict(test_cfg=dict(max_per_imgs=6)), 'did you mean max_per_img?'),
         (dict(loss_cls=dict(loss_weight=1.0)), 'loss_cls needs type'),
-        (dict(test_cfg=dict(num_layers=0)), 'test_cfg.num_layers=0 must be from 1 to num_layers=2'),
+        (
+            dict(test_cfg=dict(num_layers=0)),
+            'test_cfg.num_layers=0 must be from 1 to decoder.num_layers=2',
+        ),
+        (dict(num_points=2), r'takes no num_points any more; write decoder=dict\(num_points=...\)'),
+        (
+            dict(decoder=dict(num_point=2)),
+            r'decoder takes no num_point \(given num_point=2\); did you mean num_points\?',
+        ),
         (dict(num_queries=65), '65 queries, and the maps only 64 positions'),
         (dict(num_levels=2), r'where it takes num_levels=2 maps of embed_dims=8'),
         (dict(embed_dims=32), r'where it takes num_levels=1 maps of embed_dims=32'),
@@ -299,7 +305,7 @@ def record(kind: str) -> None:
             module.running_mean.normal_(std=0.1)
             module.running_var.uniform_(0.5, 1.5)
     with TemporaryDirectory() as folder:  # by the names of files, which are others than in memory
-        weights = dict(read_weights(saved(theirs, Path(folder))))
+        weights = dict(open_checkpoint(saved(theirs, Path(folder))).weights)
     theirs, images = theirs.double().eval(), torch.randn(2, 3, SIZE, SIZE)
     arrays: dict[str, Any] = {f'params/{key}': value for key, value in weights.items()} | {
         'images': images

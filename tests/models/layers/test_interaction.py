@@ -15,9 +15,9 @@ def interaction(**kwargs) -> Interaction:
                 embed_dims=16,
                 num_levels=3,
                 num_extractors=2,
-                init_value=1.0,
+                init_values=1.0,
                 with_cp=False,
-                ffn_ratio=0.5,
+                cffn_ratio=0.5,
                 drop_path_rate=0.0,
                 num_heads=2,
                 num_points=2,
@@ -37,9 +37,9 @@ def test_tokens_before_the_patches_stay():
 
 def test_what_is_left_out_or_starts_at_zero_changes_nothing():
     x, pyramid = torch.randn(2, 12, 16), torch.randn(2, ELEMENTS, 16)
-    assert interaction(init_value=None).inject(x, PATCHES, pyramid, LEVELS) is x
-    assert torch.equal(interaction(init_value=0.0).inject(x, PATCHES, pyramid, LEVELS), x)
-    assert interaction(ffn_ratio=0.0).extractor.ffn is None
+    assert interaction(init_values=None).inject(x, PATCHES, pyramid, LEVELS) is x
+    assert torch.equal(interaction(init_values=0.0).inject(x, PATCHES, pyramid, LEVELS), x)
+    assert interaction(cffn_ratio=0.0).extractor.ffn is None
 
 
 @pytest.mark.parametrize('training', [False, True])

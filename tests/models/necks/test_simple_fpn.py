@@ -57,6 +57,7 @@ def test_parameters_of_vitdet():
     [
         (dict(scales=(3, 1)), r'scales\[0\]=3 must be a power of two'),
         (dict(scales=()), r'scales=\(\) must have at least 1 item'),
+        (dict(add_extra_convs='on_input'), "add_extra_convs='on_input' must .*'on_output'"),
         (dict(num_outs=2), 'num_outs=2 is fewer than the 4 scales'),
         (dict(scales=(32,)), 'in_channels=16 cannot be halved for each doubling'),
     ],

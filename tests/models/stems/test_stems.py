@@ -162,6 +162,10 @@ def test_unknown_timm_model_names_similar_ones():
         TimmEmbed('resnet51', 3, 16)
 
 
+def test_a_timm_model_may_have_the_prefix_of_its_address():
+    assert TimmEmbed('timm://test_resnet', 3, 16).feature_strides
+
+
 @pytest.mark.parametrize('name', ['patch', 'resnet', 'timm'])
 def test_a_grey_image_is_one_of_equal_channels(name):
     """Not the sum of the kernel's channels, which is another thing behind standardised weights."""

@@ -57,7 +57,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Row:
+class Comparison:
     """The result of one implementation."""
 
     implementation: str  # ours, ours without passes, or a peer
@@ -79,7 +79,7 @@ def compare(
     options: Mapping[str, Any] | None = None,
     tolerance: float | None = None,
     log: Callable[[str], None] = print,
-) -> list[Row]:
+) -> list[Comparison]:
     """Measure our model, with and without the device's passes, and the peers in turns.
 
     Their outputs must agree.
@@ -120,7 +120,7 @@ def compare(
     for name, seconds in times.items():
         low, median, high = np.quantile(seconds, (0.25, 0.5, 0.75))
         rows.append(
-            Row(
+            Comparison(
                 name,
                 1000 * median,
                 1000 * (high - low),
@@ -238,7 +238,7 @@ COLUMNS = {  # field of a row -> title and format
 }
 
 
-def format_table(rows: Sequence[Row]) -> str:
+def format_table(rows: Sequence[Comparison]) -> str:
     """The rows as aligned text."""
     lines = [['', *(title for title, _ in COLUMNS.values())]]
     for row in rows:

@@ -16,7 +16,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.files.shipped import base_of
 from vit_plugin.models.classifier import classifier_parts
 
-from ..checkpoint import open_checkpoint
+from ..saved_model import open_model
 from .methods import FEATURES
 from .recipe import Recipe, data_sections, summary
 from .request import SMALL, Request, rounded_up, typical_size
@@ -206,8 +206,7 @@ def losses_from(teacher: str, found: Listing) -> list[dict[str, Any]]:
 
 def classes_of(checkpoint: str) -> list[str]:
     """The names of the classes that a checkpoint of a classifier says."""
-    meta = open_checkpoint(checkpoint).content.get('meta') or {}
-    return list((meta.get('dataset_meta') or {}).get('classes') or ())
+    return list(open_model(checkpoint).checkpoint.dataset_meta.get('classes') or ())
 
 
 def pipelines(

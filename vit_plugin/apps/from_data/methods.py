@@ -125,6 +125,11 @@ METHODS = {
         lambda student: dict(backbone=student.backbone, neck=dict(in_channels=student.width)),
         _multi_crop,
     ),
+    'lejepa': Method(
+        'lejepa',
+        lambda student: dict(backbone=student.backbone, neck=dict(in_channels=student.width)),
+        _multi_crop,
+    ),
     'mae': Method('mae', _mae, lambda student: student.crop(0.2)),
     'simmim': Method('simmim', _simmim, _masked),
     'distill': Method(

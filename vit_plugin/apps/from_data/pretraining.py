@@ -1,10 +1,12 @@
 """The recipe of a pre-training on any tree of images, without labels."""
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from mmengine.dataset import Compose, pseudo_collate
 from mmengine.registry import MODELS, DefaultScope
+from torch import nn
 
 from vit_plugin.arch import parse_arch
 from vit_plugin.data.importers.findings import Findings
@@ -22,6 +24,7 @@ from .schedule import adamw, batch_size_for, epochs_for, for_batch, training_sec
 
 LIST = 'train.txt'
 BATCH = 64  # images whose features are computed at once
+SHOWN = 4  # images in the picture of features
 # What a checkpoint has besides the backbone.
 NOT_OF_BACKBONE = ('head.{rest}', 'neck.{rest}', 'backbone.mask_token')
 
@@ -130,35 +133,70 @@ def loader_of(request: Request, found: Listing, batch_size: int) -> dict[str, An
     )
 
 
-def probe_backbone(request: Request, checkpoint: str) -> list[float]:
-    """The accuracies in per cent of nearest neighbours by features before and after a pre-training.
+class Probe:
+    """A backbone before and after its pre-training.
 
-    They are those of images to validate or to hold out, in a folder of folders of classes. For any
-    other folder there are none.
+    Args:
+        request: the pre-training.
+        checkpoint: what it ended with.
     """
-    from ..probing import NEIGHBOURS, features_of, probe
 
-    try:
-        found = read_classes(request)
-    except ConfigError:  # of a tree that has no classes
-        return []
-    if found.multi_label or len(found.train) < NEIGHBOURS:
-        return []
-    student, scores = student_of(request, found), []
-    with DefaultScope.overwrite_default_scope('mmpretrain'):
-        prepare = Compose(pipelines(request, student.size, few_steps=False)[1])
-        pixels = dict(request.normalisation, to_rgb=True)
-        cfg = dict(type='ImageClassifier', backbone=student.backbone, data_preprocessor=pixels)
-        model = MODELS.build(cfg)
-    for source in (request.weights, checkpoint):
-        if source:
-            load_weights(model, source, skip=NOT_OF_BACKBONE)
-        train, val = (
-            features_of(model, samples_of(found, part, prepare))
-            for part in (found.train, found.val)
-        )
-        scores.append(probe(train, val, ['knn'])['knn'])
-    return scores
+    def __init__(self, request: Request, checkpoint: str) -> None:
+        self.request, self.checkpoint = request, checkpoint
+        student = student_of(request, read_images(request))
+        with DefaultScope.overwrite_default_scope('mmpretrain'):
+            self.prepare = Compose(pipelines(request, student.size, few_steps=False)[1])
+            pixels = dict(request.normalisation, to_rgb=True)
+            self.cfg = dict(
+                type='ImageClassifier', backbone=student.backbone, data_preprocessor=pixels
+            )
+
+    def models(self) -> Iterator[nn.Module]:
+        """The model before, and the same one after the pre-training."""
+        with DefaultScope.overwrite_default_scope('mmpretrain'):
+            model = MODELS.build(self.cfg)
+        for source in (self.request.weights, self.checkpoint):
+            if source:
+                load_weights(model, source, skip=NOT_OF_BACKBONE)
+            yield model
+
+    def nearest_neighbours(self) -> list[float]:
+        """The accuracies in per cent of nearest neighbours by features before and after.
+
+        They are those of images to validate or to hold out, in a folder of folders of classes. For
+        any other folder there are none.
+        """
+        from ..probing import NEIGHBOURS, features_of, probe
+
+        try:
+            found = read_classes(self.request)
+        except ConfigError:  # of a tree that has no classes
+            return []
+        if found.multi_label or len(found.train) < NEIGHBOURS:
+            return []
+        scores = []
+        for model in self.models():
+            train, val = (
+                features_of(model, samples_of(found, part, self.prepare))
+                for part in (found.train, found.val)
+            )
+            scores.append(probe(train, val, ['knn'])['knn'])
+        return scores
+
+    def draw(self, path: Path) -> None:
+        """Draw features of a few images before and after, in colours."""
+        from vit_plugin.visualization import draw_feature_colors, feature_colors, patch_features
+        from vit_plugin.visualization.style import save_figure
+
+        photos = read_images(self.request).train
+        photos = photos[:: -(-len(photos) // SHOWN)]
+        data = pseudo_collate([self.prepare(dict(img_path=str(one.path))) for one in photos])
+        images = [one.flip(0).permute(1, 2, 0).numpy() for one in data['inputs']]
+        colors = [
+            feature_colors(list(patch_features(model, model.data_preprocessor(data)['inputs'])))
+            for model in self.models()
+        ]
+        save_figure(draw_feature_colors(images, *colors, titles=('image', 'before', 'after')), path)
 
 
 def samples_of(found: Listing, part: Sequence[Photo], prepare: Callable) -> Iterator[Any]:

@@ -16,11 +16,11 @@ from vit_plugin.data.importers.findings import Findings
 from vit_plugin.data.importers.photos import Photo, read_sizes
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.models import VisionTransformer
-from vit_plugin.weights.closed import closed
-from vit_plugin.weights.training import saved_backbone, training_settings
+from vit_plugin.untrusted.closed import closed
+from vit_plugin.weights.settings import saved_backbone, training_settings
 from vit_plugin.zoo.pixels import data_config_of
 
-from ..checkpoint import find_checkpoint
+from ..saved_model import find_checkpoint
 
 DEFAULT_TASK, PRETRAINING = 'classification', 'pretraining'
 MOST_FILES = 200  # whose size is read
@@ -167,7 +167,7 @@ class Request:
     def saved(self) -> dict[str, Any]:
         """The weights' image settings.
 
-        See :func:`~vit_plugin.weights.training.training_settings`.
+        See :func:`~vit_plugin.weights.settings.training_settings`.
         """
         return training_settings(self.weights)
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from vit_plugin.apps.trained_model import TrainedModel
-from vit_plugin.weights.sources import read_source
-from vit_plugin.weights.training import settings_of
+from vit_plugin.weights.hub import weights_in
+from vit_plugin.weights.opening import open_checkpoint
+from vit_plugin.weights.settings import settings_of
 
 from .libraries import Library
 
@@ -151,10 +152,9 @@ class Card:
                 f'seconds: {self.metrics["seconds"]:.0f}. The weights are those of '
                 f'`{Path(self.checkpoint).name}`.'
             )
-        content = read_source(self.checkpoint, mmap=True, payload=False)
-        meta = content.get('meta') if isinstance(content, Mapping) else None
-        settings = settings_of(meta.get('cfg') if isinstance(meta, Mapping) else None)
-        if not settings:
+        settings = settings_of(open_checkpoint(self.checkpoint, payload=False))
+        # A folder of a hub keeps what predicts alone.
+        if not settings or weights_in(Path(self.checkpoint).parent):
             yield 'Its config was not found, so that it is not known what it began with.'
             return
         # Without the folders of a machine.

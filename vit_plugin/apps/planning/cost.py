@@ -74,5 +74,7 @@ def images_of_run(cfg: Mapping, global_batch: int, images: int | None = None) ->
     ]
     number = images or IMAGES.get(kind)
     if number is None:
-        raise ConfigError(f'The number of images in a {kind} is not known; give --images NUMBER.')
+        raise ConfigError(
+            f'The number of images in a {kind} is not known; give --num-images NUMBER.'
+        )
     return loop['max_epochs'] * number

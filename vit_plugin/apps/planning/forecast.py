@@ -5,7 +5,7 @@ from collections import Counter
 
 from mmengine.config import Config
 
-from .step import Cost, Layout, Step
+from .traced_step import Cost, Layout, TracedStep
 from .tracing import ENDS
 
 DEPTHS = (2 * ENDS, 2 * ENDS + 1)
@@ -19,17 +19,19 @@ class Forecast:
     of the config.
 
     Args:
-        cfg, layout: see :class:`Step`.
+        cfg, layout: see :class:`TracedStep`.
         num_layers: number of blocks of the config, if they are equal; None traces all blocks.
     """
 
     def __init__(self, cfg: Config, layout: Layout, num_layers: int | None) -> None:
         self.num_layers = num_layers
-        self.steps = [Step(cfg, layout, depth) for depth in (DEPTHS if num_layers else (None,))]
+        self.steps = [
+            TracedStep(cfg, layout, depth) for depth in (DEPTHS if num_layers else (None,))
+        ]
         self._costs: dict[int, Cost] = {}
 
     def at(self, batch: int) -> Cost:
-        """The cost of a step with this number of images on the rank, see :meth:`Step.cost`."""
+        """The cost of a step with so many images on the rank, see :meth:`TracedStep.cost`."""
         if batch not in self._costs:
             cost, *deeper = (step.cost(batch) for step in self.steps)
             self._costs[batch] = (

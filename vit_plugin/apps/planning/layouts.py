@@ -11,7 +11,7 @@ from vit_plugin.models.layers.recompute import Recompute
 
 from .cost import DAY, Cluster
 from .forecast import Forecast, equal_blocks
-from .step import Layout
+from .traced_step import Layout
 
 GIB = 1 << 30
 RECOMPUTING: dict[Recompute, str] = {
@@ -22,7 +22,7 @@ RECOMPUTING: dict[Recompute, str] = {
 
 
 @dataclass(frozen=True)
-class Row:
+class PlannedLayout:
     """A row of the plan."""
 
     name: str  # DDP, FSDP2 or HSDP, and the number of ranks that share one copy of the model
@@ -45,7 +45,7 @@ class Row:
 
 def lay_out(
     cfg: Config, cluster: Cluster, batch: int, images: float | None, num_layers: int
-) -> tuple[list[Row], list[str]]:
+) -> tuple[list[PlannedLayout], list[str]]:
     """Plan DDP, FSDP2 and HSDP for a classifier, each with the three settings of recomputing.
 
     A bar on stderr counts them.
@@ -75,7 +75,7 @@ def lay_out(
         if sizes
         for recompute in RECOMPUTING
     ]
-    rows: list[Row] = []
+    rows: list[PlannedLayout] = []
     notes: dict[str, str] = {}
     for strategy, sizes, recompute in tqdm(layouts, 'Planning', unit='layout'):
         for group in sizes:
@@ -104,7 +104,7 @@ def _row(
     batch: int,
     images: float | None,
     num_layers: int | None,
-) -> Row:
+) -> PlannedLayout:
     forecast = Forecast(cfg, layout, num_layers)
     memory, work, forwards = (
         forecast.memory(batch),
@@ -113,7 +113,7 @@ def _row(
     )
     arithmetic, messages = cluster.arithmetic_s(work['flops']), cluster.messages_s(work)
     step = max(arithmetic, messages)
-    return Row(
+    return PlannedLayout(
         f'{strategy} of {layout.group}' if layout.group > 1 else strategy,
         layout.recompute,
         dict(memory),
@@ -129,7 +129,7 @@ def _row(
     )
 
 
-def best(rows: Sequence[Row], memory: int) -> Row:
+def best(rows: Sequence[PlannedLayout], memory: int) -> PlannedLayout:
     """The layout that takes the shortest time of those that fit in so many bytes.
 
     Raises:

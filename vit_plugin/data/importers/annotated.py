@@ -10,20 +10,21 @@ from vit_plugin.files.text import read_text
 
 from .coco import is_coco, read_coco
 from .createml import is_createml, read_createml
+from .division import check_classes, divide
 from .findings import Findings
 from .instances import check_instances, with_right_size
 from .labelme import is_labelme, read_labelme
-from .listing import Listing, check_classes, divide
-from .photos import Photo, Reading, Tree, note_unused, read_sizes
+from .listing import Listing
+from .photos import Annotations, Photo, Tree, note_unused, read_sizes
 from .voc import read_voc, voc_root
-from .yolo import find_names, find_settings, label_files, read_yolo
+from .yolo import find_names, is_label, label_files, read_yolo
 
 
 class Form(NamedTuple):
     """A form of annotations, and how it is read."""
 
     name: str
-    read: Callable[[Tree, Any, Findings], Reading]
+    read: Callable[[Tree, Any, Findings], Annotations]
     files: dict[Path, Any]  # that were recognised, with what is in them
 
 
@@ -37,9 +38,7 @@ def forms_of(tree: Tree) -> list[Form]:
     xml_files = {file: voc_root(file) for file in tree.others if file.suffix.lower() == '.xml'}
     labels = label_files(tree)
     is_yolo = labels and (
-        find_settings(tree)
-        or find_names(tree)
-        or any('labels' in tree.parts(file) for file in labels)
+        find_names(tree) or any('labels' in tree.parts(file) or is_label(file) for file in labels)
     )
     forms = [
         Form(
@@ -96,10 +95,12 @@ def read_annotated_folder(
     """
     forms = forms_of(tree)
     if not forms:
+        first = [str(file.relative_to(tree.folder)) for file in tree.others[:3]]
+        others = f', and of another form {" and ".join(first)}' if first else ''
         raise ConfigError(
             f'--data: {str(tree.folder)!r} has no boxes: neither Annotations/*.xml as Pascal VOC, '
-            'nor a .json of COCO, LabelMe or CreateML, nor labels/*.txt as YOLO; put the boxes '
-            'there, or leave out --task for a folder of classes.'
+            f'nor a .json of COCO, LabelMe or CreateML, nor labels/*.txt as YOLO{others}; put the '
+            'boxes there, or leave out --task for a folder of classes.'
         )
     if len(forms) > 1:
         names = ' and '.join(form.name for form in forms)
@@ -127,11 +128,15 @@ def read_form(
         'images without an object', (photo.path for photo in photos if not photo.instances)
     )
     parts, held_out = divide(photos, tree, findings)
-    if not any(photo.instances for photo in parts['train']):
+    if all(found.crowd for photo in parts['train'] for found in photo.instances):
+        rows = [f'{what}: {count}' for what, count, _ in findings.rows()]
+        reasons = f' ({"; ".join(rows)})' if rows else ''
         raise ConfigError(
-            f'--data: no image of {str(tree.folder)!r} to train on has a box; add some.'
+            f'--data: no image of {str(tree.folder)!r} to train on has a box{reasons}; add some.'
         )
-    known = check_classes(parts, held_out, lambda photo: [found.name for found in photo.instances])
+    known = check_classes(
+        parts, held_out, lambda photo: [found.name for found in photo.instances], findings
+    )
     for photo in parts['val']:  # where it was held out, maybe the only objects of a class
         lost = [found for found in photo.instances if found.name not in known]
         findings.note_all(
@@ -139,7 +144,7 @@ def read_form(
             (found.origin for found in lost),
         )
         photo.instances = [found for found in photo.instances if found.name in known]
-    classes = tuple(name for name in names or sorted(known) if name in known)
+    classes = tuple(name for name in dict.fromkeys(names or sorted(known)) if name in known)
     return Listing(form.name, tree.folder, classes, parts, held_out, findings)
 
 

@@ -5,16 +5,21 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.files.images import IMAGE_SUFFIXES
+from vit_plugin.files.images import IMAGE_SUFFIXES, is_litter
 
+from .division import check_classes, divide
 from .findings import Findings
 from .label_tables import read_tables
-from .listing import Listing, check_classes, divide, readable
+from .listing import Listing, readable
 from .photos import MOST_HEADERS, RUNS, Photo, Tree, note_unused, read_sizes
 from .splits import alike_parts, split_of
 
 # The images of a folder by the folder in it, '' for those directly in it.
 Below = Mapping[str, list[Path]]
+REMEDY = (
+    'put the images of each class into a folder with its name, or add a train.csv with the columns '
+    'file and label'
+)
 
 
 def read_class_folders(tree: Tree, work_dir: str | Path | None = None) -> Listing:
@@ -35,6 +40,10 @@ def read_class_folders(tree: Tree, work_dir: str | Path | None = None) -> Listin
     findings = Findings()
     photos, form = _by_folders(tree, Path(work_dir) if work_dir else None), 'folders of classes'
     multi_label, tables = False, list[Path]()
+    findings.note_all(
+        'folders within those of classes, whose images are of the class',
+        sorted({photo.path.parent for photo in photos if _is_deeper(photo)}),
+    )
     if len({photo.labels for photo in photos}) < 2:
         listed, multi_label, tables = read_tables(tree, findings)
         if listed:
@@ -49,12 +58,12 @@ def read_class_folders(tree: Tree, work_dir: str | Path | None = None) -> Listin
     if len(found) == 1 and not multi_label:
         raise ConfigError(
             f'--data: {str(tree.folder)!r} has one class, {next(iter(found))!r}; a classifier '
-            'needs two or more.'
+            f'needs two or more: {REMEDY}.'
         )
     parts, held_out = divide(
         photos, tree, findings, None if multi_label else lambda photo: photo.labels[0]
     )
-    known = check_classes(parts, held_out, lambda photo: photo.labels)
+    known = check_classes(parts, held_out, lambda photo: photo.labels, findings)
     seen = {name for photo in parts['val'] for name in photo.labels}
     return Listing(
         form,
@@ -75,6 +84,12 @@ def _only_folder(tree: Tree) -> Path | None:
         return None
     first = next(iter(tops))[0]
     return None if split_of(first) else tree.folder / first
+
+
+def _is_deeper(photo: Photo) -> bool:
+    """True if it lies in a folder that is neither its class nor a part."""
+    name = photo.path.parent.name
+    return readable(name) not in photo.labels and not split_of(name)
 
 
 def _by_folders(tree: Tree, work_dir: Path | None) -> list[Photo]:
@@ -133,15 +148,21 @@ def _of_classes(tree: Tree, classes: Mapping[str, Below]) -> list[Photo]:
     """The images of folders that are classes, in which there may be folders of parts.
 
     Raises:
-        ConfigError: if they seem to be parts, not classes: all have the same folders in them, or
-            their names are the same but for ``train`` and ``test``.
+        ConfigError: if they seem to be parts, not classes: all have two of the same folders in
+            them, or parts with folders, or their names are the same but for ``train`` and ``test``.
     """
     inner = [set(below) for below in classes.values()]
     nested = bool(inner) and all(names and '' not in names for names in inner)
     of_parts = nested and all(split_of(name) for names in inner for name in names)
-    same_inside = nested and len(inner[0]) > 1 and all(names == inner[0] for names in inner)
+    deeper = any(
+        len(tree.parts(path)) > 2
+        for place in classes.values()
+        for paths in place.values()
+        for path in paths
+    )
+    shared = deeper if of_parts else nested and len(set.intersection(*inner)) > 1
     unclear = alike_parts(classes)
-    if same_inside and not of_parts and len(inner) > 1:
+    if shared and len(inner) > 1:
         unclear = list(classes)
     if unclear:
         first, second = unclear[:2]
@@ -162,7 +183,7 @@ def _subfolders(folder: Path) -> list[str]:
     return sorted(
         entry.name
         for entry in folder.iterdir()
-        if entry.is_dir() and entry.name != RUNS and not entry.name.startswith('.')
+        if entry.is_dir() and entry.name != RUNS and not is_litter(entry)
     )
 
 
@@ -191,9 +212,7 @@ def _check_any(tree: Tree, photos: list[Photo]) -> None:
         return
     if tree.images:
         raise ConfigError(
-            f'--data: the images in {str(tree.folder)!r} are in no folder of a class; put those '
-            'of each class into a folder with its name, or add a train.csv with the columns file '
-            'and label.'
+            f'--data: the images in {str(tree.folder)!r} are in no folder of a class; {REMEDY}.'
         )
     raise ConfigError(
         f'--data: there are no images in {str(tree.folder)!r}; their names end in '

@@ -8,22 +8,27 @@ from typing import Any
 from vit_plugin.errors import ConfigError, first_line
 
 from .findings import Findings
-from .instances import Instance, box_around
-from .photos import Photo, Reading, Tree, stated_size
+from .instances import Instance
+from .outlines import box_around
+from .photos import Annotations, Photo, Tree, stated_size
 from .splits import Split, split_in
+
+CROWD = ('1', '1.0', 'true')  # values of iscrowd, of which some programs make text
 
 
 def is_coco(content: Any) -> bool:
-    """True if this is the content of a file of COCO with boxes."""
+    """True if this is the content of a file of COCO with boxes, or with categories and no box."""
     if not isinstance(content, Mapping) or not {'images', 'annotations'} <= content.keys():
         return False
     annotations = content['annotations']
-    first = annotations[0] if isinstance(annotations, list) and annotations else {}
+    if not annotations:
+        return 'categories' in content
+    first = annotations[0] if isinstance(annotations, list) else None
     others = {'caption', 'segments_info'}  # of its files without boxes
     return isinstance(first, Mapping) and bool(first) and not others & first.keys()
 
 
-def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Reading:
+def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Annotations:
     """The photographs that some files of COCO list, and the names of their categories.
 
     Categories are told apart by their names: two of one name are one class, and one without an
@@ -54,12 +59,20 @@ def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Read
         for split, file in by_split.items()
         for photo in _photos(tree, split, file, files[file], findings)
     ]
-    names = [
-        str(category['name']).strip()
-        for file in by_split.values()
-        for category in files[file]['categories']
-    ]
-    return Reading(photos, list(dict.fromkeys(names)))
+    names: list[str] = []
+    for file in by_split.values():
+        own = [str(category['name']).strip() for category in files[file]['categories']]
+        findings.note_all(
+            'categories of one name, taken as one class',
+            (f'{name!r} in {file}' for name, count in Counter(own).items() if count > 1),
+        )
+        names += own
+    used = {found.name for photo in photos for found in photo.instances}
+    findings.note_all(
+        'categories without an object, taken as no class',
+        (repr(name) for name in dict.fromkeys(names) if name not in used),
+    )
+    return Annotations(photos, names)
 
 
 def _photos(
@@ -69,12 +82,13 @@ def _photos(
     missing = set()
     try:
         names = {
-            str(category['id']): str(category['name']).strip() for category in content['categories']
+            _key(category['id']): str(category['name']).strip()
+            for category in content['categories']
         }
         if len(names) < len(content['categories']):
             raise ValueError('two categories have one id')
         for image in content['images']:
-            number = str(image['id'])  # some files have text in one place and numbers in another
+            number = _key(image['id'])
             if number in photos:
                 raise ValueError(f'two images have the id {image["id"]!r}')
             path = tree.find(image['file_name'], file, split)
@@ -89,7 +103,7 @@ def _photos(
                 )
         for i, found in enumerate(content['annotations']):
             origin = f'annotation {found.get("id", i)!r} in {file}'
-            image_id, category_id = str(found['image_id']), str(found['category_id'])
+            image_id, category_id = _key(found['image_id']), _key(found['category_id'])
             if image_id not in photos:
                 findings.refuse(
                     'annotations are of images that their file does not list',
@@ -109,14 +123,22 @@ def _photos(
             f'--data: {str(file)!r} has an image or a box that is not complete in the format of '
             f'COCO ({type(error).__name__}: {first_line(error)}); correct it.'
         ) from error
-    _note_categories(file, content['categories'], photos, findings)
     return [photo for key, photo in photos.items() if key not in missing]
+
+
+def _key(number: Any) -> str:
+    """An id as it is compared: some files have 1 in one place, and '1' or 1.0 in another."""
+    return str(number).strip().removesuffix('.0')
 
 
 def _instance(name: str, found: Mapping[str, Any], origin: str) -> Instance:
     mask = found.get('segmentation')
-    if isinstance(mask, list) and mask and not isinstance(mask[0], list):
+    if isinstance(mask, list) and mask and not isinstance(mask[0], (list, dict)):
         mask = [mask]  # one outline without the list around it
+    elif isinstance(mask, list):
+        mask = [part for part in mask if part]
+    if isinstance(mask, list) and len(mask) == 1 and isinstance(mask[0], dict):
+        mask = mask[0]  # run lengths within a list
     box = found.get('bbox') or None
     if box is None and isinstance(mask, list) and mask:
         box = box_around(mask)
@@ -124,22 +146,7 @@ def _instance(name: str, found: Mapping[str, Any], origin: str) -> Instance:
         name,
         box if isinstance(box, (list, tuple)) else [box],
         mask or None,
-        bool(found.get('iscrowd')),
+        str(found.get('iscrowd')).casefold() in CROWD,
         found.get('area'),
         origin,
-    )
-
-
-def _note_categories(
-    file: Path, categories: list, photos: Mapping[str, Photo], findings: Findings
-) -> None:
-    counts = Counter(str(category['name']).strip() for category in categories)
-    findings.note_all(
-        'categories of one name, taken as one class',
-        (f'{name!r} in {file}' for name, count in counts.items() if count > 1),
-    )
-    used = {found.name for photo in photos.values() for found in photo.instances}
-    findings.note_all(
-        'categories without an object, taken as no class',
-        (f'{name!r} in {file}' for name in counts if name not in used),
     )

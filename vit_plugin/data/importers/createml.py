@@ -8,7 +8,7 @@ from vit_plugin.errors import ConfigError, first_line
 
 from .findings import Findings
 from .instances import Instance
-from .photos import Photo, Reading, Tree
+from .photos import Annotations, Photo, Tree
 from .splits import split_in
 
 
@@ -22,7 +22,7 @@ def is_createml(content: Any) -> bool:
     )
 
 
-def read_createml(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Reading:
+def read_createml(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Annotations:
     """The photographs of some files of CreateML.
 
     Raises:
@@ -50,7 +50,7 @@ def read_createml(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> 
                 )
             else:
                 photos.append(Photo(path, split, instances=found, origin=str(file)))
-    return Reading(photos)
+    return Annotations(photos)
 
 
 def _instance(entry: Mapping[str, Any], origin: str) -> Instance:

@@ -11,7 +11,7 @@ FEW = 0.01  # of all objects, that may be wrong by accident: public sets have su
 
 
 @dataclass
-class Kind:
+class FindingKind:
     """Everything of one kind."""
 
     stray: bool = False  # whether a few may be wrong by accident
@@ -36,12 +36,12 @@ class Findings:
     """
 
     skip_invalid: bool = False
-    noted: dict[str, Kind] = field(default_factory=dict)
-    wrong: dict[tuple[str, str], Kind] = field(default_factory=dict)
+    noted: dict[str, FindingKind] = field(default_factory=dict)
+    wrong: dict[tuple[str, str], FindingKind] = field(default_factory=dict)
 
     def note(self, what: str, example: Any) -> None:
         """Something was repaired or left out."""
-        self.noted.setdefault(what, Kind()).add(str(example))
+        self.noted.setdefault(what, FindingKind()).add(str(example))
 
     def note_all(self, what: str, examples: Iterable[Any]) -> None:
         """The same for several examples."""
@@ -57,7 +57,7 @@ class Findings:
             example: where, and the value.
             stray: whether a few in many are an accident, which is said and is not an error.
         """
-        self.wrong.setdefault((what, remedy), Kind(stray)).add(example)
+        self.wrong.setdefault((what, remedy), FindingKind(stray)).add(example)
 
     def check(self, objects: int = 0) -> None:
         """Raise a ``ConfigError`` about what is wrong, unless it is to be left out.

@@ -6,9 +6,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vit_plugin.errors import ConfigError
+import numpy as np
+
+from vit_plugin.errors import ConfigError, first_line
 
 from .findings import Findings
+from .outlines import box_around, mask_of, polygon_area
 
 if TYPE_CHECKING:
     from .photos import Photo
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 LEAST = 1.0  # pixels of a side; MMDetection leaves out smaller boxes without a word
 ROUNDED = 2.0  # pixels by which a box may exceed its image by rounding
 CORRECT = 'correct them'
+APART = 0.5  # of its sides, by which a box may differ from that around its outlines
 
 
 @dataclass
@@ -47,20 +51,6 @@ class Instance:
         return cls(
             name, box_around(polygons), [list(polygon) for polygon in polygons], origin=origin
         )
-
-
-def box_around(polygons: Sequence[Sequence[float]]) -> tuple[float, float, float, float]:
-    """Left, top, width and height of outlines."""
-    x = [value for polygon in polygons for value in polygon[::2]]
-    y = [value for polygon in polygons for value in polygon[1::2]]
-    return min(x), min(y), max(x) - min(x), max(y) - min(y)
-
-
-def polygon_area(polygon: Sequence[float]) -> float:
-    """The area of an outline ``[x, y, x, y, ...]``, by the shoelace formula."""
-    points = list(zip(polygon[::2], polygon[1::2], strict=True))
-    pairs = zip(points, [*points[1:], points[0]], strict=True)
-    return abs(sum(x * next_y - next_x * y for (x, y), (next_x, next_y) in pairs)) / 2
 
 
 def with_right_size(photos: Sequence['Photo'], findings: Findings) -> list['Photo']:
@@ -119,6 +109,10 @@ def check_instances(
         findings.note_all(
             'objects left out, since the same box of the class is there',
             (found.origin for found in repeated),
+        )
+        findings.note_all(
+            'groups of objects (iscrowd), neither trained on nor counted',
+            (found.origin for found in photo.instances if found.crowd),
         )
 
 
@@ -218,32 +212,54 @@ def _has_area(found: Instance, photo: 'Photo', findings: Findings) -> bool:
 
 
 def _is_mask(found: Instance, photo: 'Photo', findings: Findings) -> bool:
-    """True if all outlines have three or more finite points, or run lengths fit the image size."""
+    """True if outlines have three or more finite points within the box, or run lengths fit."""
     if isinstance(found.segmentation, dict):
-        if list(found.segmentation.get('size', ())) == list(photo.size[::-1]):
-            return True
-        findings.refuse(
-            'masks by run lengths have another size than their image', CORRECT, found.origin
-        )
-        return False
-    polygons = [
-        list(map(_number, polygon))
-        for polygon in found.segmentation or ()
-        if isinstance(polygon, (list, tuple))
+        return _are_run_lengths(found, photo, findings)
+    parts = [
+        list(map(_number, part)) if isinstance(part, (list, tuple)) else [math.nan]
+        for part in found.segmentation or ()
     ]
-    right = len(polygons) == len(found.segmentation or ()) and all(
-        len(polygon) >= 6 and len(polygon) % 2 == 0 and all(map(math.isfinite, polygon))
-        for polygon in polygons
-    )
-    if not right:
-        findings.refuse(
-            'outlines are not three or more pairs of finite numbers',
-            CORRECT,
-            found.origin,
-            stray=True,
-        )
+    polygons = [part for part in parts if len(part) >= 6]
+    if not polygons or any(
+        len(part) % 2 or not all(map(math.isfinite, part)) for part in (polygons or parts)
+    ):
+        what = 'outlines are not three or more pairs of finite numbers'
+        findings.refuse(what, CORRECT, found.origin, stray=True)
+        return False
+    if len(polygons) < len(parts):
+        findings.note('parts of outlines left out, of less than three points', found.origin)
     found.segmentation = polygons
-    return right
+    around = box_around([_within(polygon, photo) for polygon in polygons])
+    apart = np.abs(np.subtract(around, found.box))
+    if (apart > APART * np.tile(found.box[2:], 2) + LEAST).any():
+        what = 'outlines and boxes of objects lie in different places'
+        where = f'{_short(around)} and {_short(found.box)} of {found.origin}'
+        findings.refuse(what, 'make one of the other', where, stray=True)
+        return False
+    return True
+
+
+def _are_run_lengths(found: Instance, photo: 'Photo', findings: Findings) -> bool:
+    """True if COCO's run lengths, as numbers or compressed, are those of an image of this size."""
+    assert isinstance(found.segmentation, dict)
+    size, counts = list(photo.size[::-1]), found.segmentation.get('counts')
+    if list(found.segmentation.get('size', ())) != size:
+        what = 'masks by run lengths have another size than their image'
+        findings.refuse(what, CORRECT, found.origin)
+        return False
+    try:
+        mask_of(counts, photo.size)
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
+        what = 'masks are not run lengths of COCO'
+        findings.refuse(what, CORRECT, f'{found.origin} ({first_line(error)})')
+        return False
+    found.segmentation = dict(size=size, counts=counts)
+    return True
+
+
+def _within(polygon: Sequence[float], photo: 'Photo') -> list[float]:
+    """The points of an outline, moved to the nearest ones of the image."""
+    return [min(max(value, 0.0), photo.size[i % 2]) for i, value in enumerate(polygon)]
 
 
 def _short(box: Sequence[float]) -> str:

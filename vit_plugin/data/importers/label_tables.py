@@ -2,16 +2,15 @@
 
 import csv
 import io
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.text import read_text
 
-from .findings import Findings
+from .findings import FEW, Findings
 from .photos import Photo, Tree
-from .splits import split_in, split_of
+from .splits import Split, split_in, split_of
 
 FILES = (
     'file',
@@ -27,29 +26,33 @@ FILES = (
 )
 LABELS = ('label', 'labels', 'class', 'classes', 'category', 'target', 'tags', 'species', 'breed')
 PARTS = ('split', 'set', 'subset', 'part', 'partition', 'fold')
-SEPARATORS = re.compile(r'\s*[|;,]\s*')
+PLURALS = ('labels', 'classes', 'tags')  # of LABELS, whose values may be words with blanks between
+BOXES = {'xmin', 'x_min', 'x1', 'bbox'}
+ON, OFF = ('1', '1.0', 'true'), ('0', '0.0', 'false')  # of a column of one class
+QUOTES = ' []\'"'  # around the names in a list of Python's
 SAMPLE = 'submission'  # in the name of a table of Kaggle whose labels are made up
 TRIED = 20  # rows in which a column is tried for names of images
 
-Row = Mapping[str, str]
+LabelRow = Mapping[str, str]
 
 
 def read_tables(tree: Tree, findings: Findings) -> tuple[list[Photo], bool, list[Path]]:
     """The images that tables give classes to.
 
-    A table has a column of images, with or without their suffix, and either one of labels, of which
-    ``|``, ``;`` or ``,`` separate several, or one of 0 and 1 for each class. A column of parts is
-    optional. Its name or folder may say the part, too.
+    A table has a column of images, with or without their suffix, and either one of labels, maybe
+    several in a row, or one of 0 and 1 for each class. A column of parts is optional. Its name or
+    folder may say the part, too. Where nearly all images have one class, the others are left out.
 
     Returns:
         The photographs, whether one may have several classes, and the tables.
 
     Raises:
-        ConfigError: if a table has images, and no column that can be their label.
+        ConfigError: if a table has images, and no column that can be their label, or if two tables
+            say other classes of an image.
     """
     photos: dict[Path, Photo] = {}
     tables = []
-    several = False
+    in_columns = False
     for file in tree.others:
         if file.suffix.lower() not in ('.csv', '.tsv') or SAMPLE in file.stem.casefold():
             continue
@@ -62,7 +65,9 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[Photo], bool, list
             findings.note('tables left out, which have no column but that of images', file)
             continue
         labels, one_hot = _label_columns(file, rows, column)
-        part = next((name for name in rows[0] if name.casefold() in PARTS), None)
+        in_columns |= one_hot
+        mark = _separator({row[labels[0]] for row in rows}, labels[0].casefold() in PLURALS)
+        part = next(filter(_says_part, rows[0]), None)
         split = split_in(file.stem) or tree.split(file)
         for row in rows:
             path = tree.find(row[column], file, split)
@@ -71,53 +76,94 @@ def read_tables(tree: Tree, findings: Findings) -> tuple[list[Photo], bool, list
                     f'rows of {file.name} left out, whose image is not there', row[column]
                 )
                 continue
-            own = split_of(row[part]) if part else split
-            names = _names(row, labels, one_hot)
+            own = _part_of(row[part], part) if part else split
+            names = _names(row, labels, one_hot, mark)
             photo = photos.setdefault(path, Photo(path, own or tree.split(path), origin=str(file)))
+            if photo.origin != str(file) and {*photo.labels} != {*names}:
+                raise ConfigError(
+                    f'--data: {photo.origin!r} and {str(file)!r} say other classes of '
+                    f'{str(path)!r}; keep one of them.'
+                )
             photo.labels = tuple(dict.fromkeys([*photo.labels, *names]))
-    several = any(len(photo.labels) != 1 for photo in photos.values())
-    return sorted(photos.values(), key=lambda photo: (photo.labels, photo.path)), several, tables
+    found = sorted(photos.values(), key=lambda photo: (photo.labels, photo.path))
+    others = [photo for photo in found if len(photo.labels) != 1]
+    several = sum(len(photo.labels) > 1 for photo in others) > FEW * len(found)
+    if not several and not (in_columns and others):
+        what = 'images left out, of which a table says no class, or two'
+        findings.note_all(what, (photo.path for photo in others))
+        return [photo for photo in found if len(photo.labels) == 1], False, tables
+    return found, True, tables
 
 
-def _rows(file: Path) -> list[Row]:
+def _says_part(column: str) -> bool:
+    """True for a column such as split, or is_valid with true and false."""
+    name = column.casefold()
+    return name in PARTS or (name.startswith('is_') and split_in(name) is not None)
+
+
+def _part_of(value: str, column: str) -> Split | None:
+    """The part that a row of such a column says."""
+    flag = split_in(column) if column.casefold() not in PARTS else None
+    if flag is None:
+        return split_of(value)
+    if value.casefold() in ON:
+        return flag
+    return 'val' if flag == 'train' else 'train'
+
+
+def _separator(values: Collection[str], plural: bool) -> str | None:
+    """What is between several labels of a value: ``|``, ``;``, a comma, or in a plural a blank.
+
+    A comma or a blank may be within a name. It is taken if there are no more parts than values.
+    """
+    for mark in '|;, ' if plural else '|;,':
+        parts = {part.strip(QUOTES) for value in values for part in value.split(mark)}
+        if any(mark in value for value in values) and (mark in '|;' or len(parts) <= len(values)):
+            return mark
+    return None
+
+
+def _rows(file: Path) -> list[LabelRow]:
+    """The rows by the names of the columns, without those that have none, as an index."""
     text = read_text(file)
-    try:
-        dialect: type[csv.Dialect] = csv.Sniffer().sniff(text[:4096], ',;\t')
-    except csv.Error:
-        dialect = csv.excel
-    rows = csv.DictReader(io.StringIO(text, newline=''), dialect=dialect, skipinitialspace=True)
+    mark = max(',;\t', key=text.partition('\n')[0].count)
+    header, *lines = [
+        [value.strip() for value in line]
+        for line in csv.reader(io.StringIO(text, newline=''), delimiter=mark, skipinitialspace=True)
+        if line
+    ] or [[]]
+    rows = (dict(zip(header, [*line, *[''] * len(header)], strict=False)) for line in lines)
     return [
-        {
-            (key or '').strip(): (value or '').strip()
-            for key, value in row.items()
-            if isinstance(value, str)
-        }
+        {key: row[key] for key in row if key and not key.casefold().startswith('unnamed:')}
         for row in rows
     ]
 
 
-def _file_column(tree: Tree, file: Path, rows: Sequence[Row]) -> str | None:
-    """The column with names of images: most of its first rows are found."""
+def _file_column(tree: Tree, file: Path, rows: list[LabelRow]) -> str | None:
+    """The column with names of images: most of its first rows are found. A header may be a row."""
     tried = rows[:TRIED]
-    columns = sorted(rows[0] if rows else (), key=lambda name: name.casefold() not in FILES)
-    for column in columns:
-        found = sum(tree.find(row[column], file) is not None for row in tried if row.get(column))
-        if tried and found > len(tried) / 2:
+    names = [name for name in (rows[0] if rows else ()) if name.casefold() not in LABELS]
+    for column in sorted(names, key=lambda name: name.casefold() not in FILES):
+        found = sum(tree.find(row[column], file) is not None for row in tried if row[column])
+        if found > len(tried) / 2:
+            if tree.find(column, file):
+                rows.insert(0, {name: name for name in rows[0]})
             return column
     return None
 
 
-def _label_columns(file: Path, rows: Sequence[Row], column: str) -> tuple[list[str], bool]:
+def _label_columns(file: Path, rows: Sequence[LabelRow], column: str) -> tuple[list[str], bool]:
     """The columns of labels, and whether each is one class with 0 and 1."""
-    others: list[str] = [
-        name for name in rows[0] if name != column and name.casefold() not in PARTS
-    ]
+    others = [name for name in rows[0] if name != column and not _says_part(name)]
+    if boxes := BOXES & {name.casefold() for name in others}:
+        raise ConfigError(
+            f'--data: {str(file)!r} has boxes in the column {boxes.pop()!r}, which are not read '
+            'from a table; export them as COCO, YOLO or Pascal VOC, and give --task detection.'
+        )
     named = [name for name in others if name.casefold() in LABELS]
     if named:
         return named[:1], False
-    if len(others) > 1 and all(
-        row.get(name) in ('0', '1', '0.0', '1.0') for row in rows for name in others
-    ):
+    if len(others) > 1 and all(row[name].casefold() in ON + OFF for row in rows for name in others):
         return others, True
     if len(others) == 1:
         return others, False
@@ -127,7 +173,9 @@ def _label_columns(file: Path, rows: Sequence[Row], column: str) -> tuple[list[s
     )
 
 
-def _names(row: Row, labels: Sequence[str], one_hot: bool) -> list[str]:
+def _names(row: LabelRow, labels: Sequence[str], one_hot: bool, mark: str | None) -> list[str]:
     if one_hot:
-        return [name for name in labels if float(row[name]) == 1]
-    return [name for name in SEPARATORS.split(row[labels[0]]) if name]
+        return [name for name in labels if row[name].casefold() in ON]
+    value = row[labels[0]]
+    parts = (part.strip(QUOTES) for part in (value.split(mark) if mark else [value]))
+    return [part for part in parts if part and part != 'nan']

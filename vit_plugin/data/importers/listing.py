@@ -3,9 +3,8 @@
 import json
 import os
 import unicodedata
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,10 +15,9 @@ import numpy as np
 from vit_plugin.errors import ConfigError
 
 from .findings import Findings
-from .instances import without_repeats
 from .mask_values import MaskValues
-from .photos import Photo, Tree
-from .splits import SEED, SPLITS, Split, hold_out
+from .photos import Photo
+from .splits import Split
 
 
 @dataclass
@@ -164,103 +162,3 @@ def readable(name: str) -> str:
     """A name from a disk as text: composed letters, and Latin-1 where it is not UTF-8."""
     text = name if is_encodable(name) else os.fsencode(name).decode('cp1252', errors='replace')
     return unicodedata.normalize('NFC', text)
-
-
-def divide(
-    photos: Sequence[Photo],
-    tree: Tree,
-    findings: Findings,
-    by: Callable[[Photo], str] | None = None,
-) -> tuple[dict[Split, list[Photo]], bool]:
-    """The photographs by split, and whether those for validation were held out from training.
-
-    Photographs for a test are neither trained on nor validated. Those of no part are to train on,
-    and where others are to train on by their part, left out. Where there are none to validate, a
-    tenth is held out, the same ones each time.
-
-    Args:
-        photos: the photographs.
-        tree: the files of the folder.
-        findings: what is noticed.
-        by: what a tenth is held out of, for each photograph. Default: all.
-
-    Raises:
-        ConfigError: if there are none to train on, or too few to hold one out.
-    """
-    parts: dict[Split, list[Photo]] = {name: [] for name in SPLITS}
-    has_train = any(photo.split == 'train' for photo in photos)
-    for photo in _once(photos, findings):
-        if photo.split is None and has_train:
-            findings.note(
-                'images left out, in no folder or list of a part of the data set',
-                photo.path.relative_to(tree.folder),
-            )
-        else:
-            parts[photo.split or 'train'].append(photo)
-    if not parts['train']:
-        have = ' and '.join(name for name in SPLITS if parts[name]) or 'no part'
-        raise ConfigError(
-            f'--data: {str(tree.folder)!r} has images for {have} and none to train on; put those '
-            "into a folder 'train'."
-        )
-    if parts['val']:
-        return parts, False
-    groups: dict[str, list[Photo]] = {}
-    for photo in parts['train']:
-        groups.setdefault(by(photo) if by else '', []).append(photo)
-    parts['train'] = []
-    for group, members in groups.items():
-        seed = (SEED, zlib.crc32(os.fsencode(group))) if by else SEED
-        held, others = hold_out(members, np.random.default_rng(seed))
-        parts['val'] += held
-        parts['train'] += others
-    if not parts['val']:
-        raise ConfigError(
-            f'--data: {str(tree.folder)!r} has too few images to hold one out; add some, or a '
-            "folder 'val' next to 'train'."
-        )
-    return parts, True
-
-
-def _once(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
-    """Each file once, with all its annotated objects, in the split furthest from training."""
-    by_path: dict[Path, Photo] = {}
-    for photo in photos:
-        first = by_path.setdefault(photo.path, photo)
-        if first is photo:
-            continue
-        splits = {first.split, photo.split}
-        if len(splits) > 1:
-            findings.note('images in several parts of the data, left out of training', photo.path)
-            first.split = next(split for split in reversed(SPLITS) if split in splits)
-        else:
-            findings.note('images that are listed twice, taken as one', photo.path)
-        first.instances, _ = without_repeats([*first.instances, *photo.instances])
-    return list(by_path.values())
-
-
-def check_classes(
-    parts: dict[Split, list[Photo]], held_out: bool, names: Callable[[Photo], Iterable[str]]
-) -> set[str]:
-    """The classes that have something to train on.
-
-    Raises:
-        ConfigError: if the validation or test has a class that has nothing to train on.
-    """
-    known = {name for photo in parts['train'] for name in names(photo)}
-    foreign_to: tuple[Split, ...] = ('test',) if held_out else ('val', 'test')
-    for split in foreign_to:
-        for photo in parts[split]:
-            foreign = sorted({*names(photo)} - known)
-            if foreign:
-                alike = next(
-                    (name for name in known if name.casefold() == foreign[0].casefold()), None
-                )
-                hint = f', only of {alike!r}' if alike else ''
-                purpose = dict(val='to validate', test='to test').get(split)
-                raise ConfigError(
-                    f'--data: {photo.origin or str(photo.path)!r}, {purpose}, has the class '
-                    f'{foreign[0]!r}, of which there is nothing to train on{hint}; remove it, or '
-                    'add some there.'
-                )
-    return known

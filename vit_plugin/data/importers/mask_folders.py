@@ -12,10 +12,12 @@ from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.files.text import read_lines
 
 from .annotated import forms_of, read_form
+from .division import divide
 from .findings import Findings
-from .listing import Listing, divide
+from .listing import Listing
 from .mask_values import NOT_LABELLED, MaskValues, choose_classes, colours_of, values_of
-from .photos import Photo, Tree, note_unused, read_sizes
+from .outlines import mask_of
+from .photos import Photo, Tree, note_unused, read_sizes, shared_start
 from .splits import Split, split_in, without_split
 
 # Names of folders, without case. 'other' are masks of objects, and masks drawn over photographs.
@@ -72,7 +74,8 @@ BACKGROUND = 'background'
 def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     """Read a folder of images and masks: in ``images`` and ``masks``, or masks beside their images.
 
-    A mask has the name of its image, maybe with ``_mask`` behind it. Its pixels are numbers of
+    A mask has the name of its image, maybe with ``_mask`` behind it, or names differ in words that
+    all images, or all masks, have. Its pixels are numbers of
     classes, and 255 where there is none; or few grey values, or colours, which are understood as
     :mod:`.mask_values` says. ``classes.txt`` has the name of a class on each line. Without images
     to validate, a tenth is held out. Where there are no masks, the outlines of COCO, YOLO or
@@ -86,7 +89,7 @@ def read_mask_folder(tree: Tree, skip_invalid: bool = False) -> Listing:
     findings = Findings(skip_invalid)
     photos = _pairs(tree, findings)
     if not photos:
-        return _from_outlines(tree, skip_invalid)
+        return _from_outlines(tree, findings)
     named = next(
         (path for name in NAMES for path in tree.others if path.name.lower() == name), None
     )
@@ -142,15 +145,18 @@ def _pairs(tree: Tree, findings: Findings) -> list[Photo]:
     if not masks:
         return []
     by_stem: dict[str, list[Path]] = {}
-    for mask in masks:
+    by_core: dict[str, list[Path]] = {}
+    for mask, core in zip(masks, _cores(masks), strict=True):
+        by_core.setdefault(core, []).append(mask)
         for stem in {mask.stem, ENDING.sub('', mask.stem)}:
             by_stem.setdefault(stem, []).append(mask)
     listed = dict(_listed(tree))
     has_parts = any(map(tree.split, images))
     photos = []
-    for image in images:
+    for image, core in zip(images, _cores(images), strict=True):
         split = listed.get(image.stem) or tree.split(image)
-        found = by_stem.get(image.stem, [])
+        # NAME.jpg.png is that of NAME.jpg, and mask_1.png that of img_1.jpg
+        found = by_stem.get(image.stem) or by_stem.get(image.name) or by_core.get(core, [])
         same = [mask for mask in found if tree.split(mask) == tree.split(image)] or found
         nested = [mask for mask in same if _below(tree, mask) == _below(tree, image)] or same
         if listed and image.stem not in listed:
@@ -163,6 +169,16 @@ def _pairs(tree: Tree, findings: Findings) -> list[Photo]:
             what = 'images have several masks' if found else 'images have no mask'
             findings.refuse(f'{what} of their name', 'add them, or remove the images', str(image))
     return photos
+
+
+def _cores(paths: list[Path]) -> list[str]:
+    """The names of files without the letters with which all begin, and with which all end."""
+    stems = [path.stem for path in paths]
+    start, end = (
+        len(re.split(r'\d', min(each)[: shared_start(min(each), max(each))])[0])
+        for each in (stems, [stem[::-1] for stem in stems])
+    )
+    return [stem[start : len(stem) - end] for stem in stems]
 
 
 def _below(tree: Tree, path: Path) -> tuple[str, ...]:
@@ -215,16 +231,17 @@ def _count(
     return counts
 
 
-def _from_outlines(tree: Tree, skip_invalid: bool) -> Listing:
+def _from_outlines(tree: Tree, findings: Findings) -> Listing:
     """Masks drawn from the outlines of objects."""
     forms = forms_of(tree)
     if not forms:
+        findings.check()  # of images and masks whose names are not the same
         raise ConfigError(
             f"--data: {str(tree.folder)!r} must have a folder 'images' and a folder 'masks' for "
             '--task segmentation, with masks of the same names, or outlines as COCO, YOLO or '
             'LabelMe.'
         )
-    listing = read_form(tree, forms[0], skip_invalid, with_masks=True)
+    listing = read_form(tree, forms[0], findings.skip_invalid, with_masks=True)
     listing.form += ' outlines as masks'
     names = listing.classes
     listing.classes = (BACKGROUND, *(name for name in names if name != BACKGROUND))
@@ -242,10 +259,9 @@ def _drawn(photo: Photo, classes: tuple[str, ...]) -> np.ndarray:
     for found in sorted(photo.instances, key=lambda found: -float(found.area)):
         value = NOT_LABELLED if found.crowd else classes.index(found.name)
         if isinstance(found.segmentation, dict):
-            from pycocotools import mask as run_lengths
-
-            rows = run_lengths.frPyObjects(found.segmentation, height, width)
-            image.paste(value, mask=Image.fromarray(255 * run_lengths.decode(rows)))
+            image.paste(
+                value, mask=Image.fromarray(mask_of(found.segmentation['counts'], photo.size))
+            )
         else:
             for polygon in found.segmentation or ():
                 draw.polygon(polygon, fill=value)

@@ -1,5 +1,6 @@
 """Photographs of a data set: their paths, their sizes as displayed, and their annotations."""
 
+import math
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from vit_plugin.errors import ConfigError, first_line
-from vit_plugin.files.images import is_image, is_litter, seen_size, walk_files
+from vit_plugin.files.images import IMAGE_SUFFIXES, is_image, is_litter, seen_size, walk_files
 
 from .findings import Findings
 from .instances import Instance
@@ -45,7 +46,7 @@ class Photo:
     origin: str = ''
 
 
-class Reading(NamedTuple):
+class Annotations(NamedTuple):
     """Result of a reader."""
 
     photos: list[Photo]
@@ -59,15 +60,15 @@ def nfc(name: str) -> str:
 
 
 def stated_size(width: Any, height: Any) -> tuple[float, float]:
-    """The size that an annotation states, as numbers or text; (0, 0) if a side is missing or 0."""
+    """The size that an annotation states, as numbers or text; (0, 0) if a side is no size."""
     try:
         sides = float(width or 0), float(height or 0)
     except (TypeError, ValueError):
         return 0, 0
-    return sides if all(sides) else (0, 0)
+    return sides if all(sides) and all(map(math.isfinite, sides)) else (0, 0)
 
 
-def _common(first: Sequence[str], second: Sequence[str]) -> int:
+def shared_start(first: Sequence[str], second: Sequence[str]) -> int:
     """The number of equal entries at the beginning."""
     return next(
         (i for i, pair in enumerate(zip(first, second, strict=False)) if pair[0] != pair[1]),
@@ -114,8 +115,8 @@ class Tree:
                 (self.images if is_image(path) else self.others).append(path)
         self._by_name, self._by_stem = defaultdict(list), defaultdict(list)
         for path in self.images:
-            self._by_name[nfc(path.name)].append(path)
-            self._by_stem[nfc(path.stem)].append(path)
+            self._by_name[nfc(path.name).casefold()].append(path)
+            self._by_stem[nfc(path.stem).casefold()].append(path)
 
     def parts(self, path: Path) -> tuple[str, ...]:
         """The folders between the data's and a file."""
@@ -129,26 +130,32 @@ class Tree:
         """The image that an annotation calls so.
 
         The folders in the name count, then the part of the data set, then the distance from the
-        annotation. A name without a suffix is one, too.
+        annotation, then large and small letters. Without a file of this suffix, or if the name has
+        none, that of another suffix is taken.
 
         Args:
-            name: as written, maybe with folders of another machine or with backslashes.
+            name: as written, maybe with folders of another machine, with backslashes, or as a URL
+                of Label Studio.
             near: the annotation.
             split: the part of the data set that the annotation is for.
         """
-        said = PurePosixPath(nfc(name.replace('\\', '/')))
-        if said.name not in self._by_name and '%' in said.name:  # as Label Studio writes it
+        said = PurePosixPath(nfc(name.replace('\\', '/').replace('?d=', '/')))
+        if said.name.casefold() not in self._by_name and '%' in said.name:
             said = PurePosixPath(nfc(unquote(str(said))))
-        found = self._by_name.get(said.name) or self._by_stem.get(said.name) or []
+        key, stem = said.name.casefold(), said.stem.casefold()
+        found = self._by_name.get(key) or self._by_stem.get(key) or []
+        if not found and said.suffix.lower() in IMAGE_SUFFIXES:
+            found = self._by_stem.get(stem) or []
         if len(found) < 2:
             return found[0] if found else None
         split = split or self.split(near)
 
-        def fit(path: Path) -> tuple[int, bool, int]:
+        def fit(path: Path) -> tuple[int, bool, int, bool]:
             folders = [nfc(part) for part in self.parts(path)]
-            named = _common(folders[::-1], said.parts[-2::-1])
-            shared = _common(self.parts(path), self.parts(near))
-            return named, split is not None and self.split(path) == split, shared
+            named = shared_start(folders[::-1], said.parts[-2::-1])
+            shared = shared_start(self.parts(path), self.parts(near))
+            same = said.name in (nfc(path.name), nfc(path.stem))
+            return named, split is not None and self.split(path) == split, shared, same
 
         best = max(map(fit, found))
         fitting = [path for path in found if fit(path) == best]
@@ -156,7 +163,7 @@ class Tree:
 
     def with_stem(self, stem: str, near: Path) -> Path | None:
         """The image of an annotation file of this name, with any suffix."""
-        return self.find(stem, near) if nfc(stem) in self._by_stem else None
+        return self.find(stem, near) if nfc(stem).casefold() in self._by_stem else None
 
 
 def read_sizes(photos: Sequence[Photo], findings: Findings) -> list[Photo]:

@@ -10,7 +10,7 @@ from vit_plugin.files.text import read_lines
 
 from .findings import Findings
 from .instances import Instance
-from .photos import Photo, Reading, Tree, stated_size
+from .photos import Annotations, Photo, Tree, stated_size
 from .splits import SPLITS, Split, split_in
 
 CORNERS = ('xmin', 'ymin', 'xmax', 'ymax')
@@ -32,7 +32,7 @@ def voc_root(file: Path) -> ET.Element | None:
     return root if root.tag == 'annotation' else None
 
 
-def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> Reading:
+def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> Annotations:
     """The photographs of XML files. Lists in ``ImageSets/Main`` give the splits, else the folders.
 
     Raises:
@@ -79,7 +79,7 @@ def read_voc(tree: Tree, files: dict[Path, ET.Element], findings: Findings) -> R
         for found in (found for photo in photos for found in photo.instances):
             left, top, width, height = found.box
             found.box = left - 1, top - 1, width, height
-    return Reading(photos, used=lists)
+    return Annotations(photos, used=lists)
 
 
 def _listed(lists: list[Path], stems: set[str], findings: Findings) -> Iterator[tuple[str, Split]]:

@@ -1,8 +1,10 @@
 """YOLO: a text file per image. Lines are ``class x y width height`` or an outline, normalised."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from fnmatch import fnmatch
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import yaml
@@ -12,34 +14,50 @@ from vit_plugin.files.text import read_lines, read_text
 
 from .findings import Findings
 from .instances import Instance
-from .photos import Photo, Reading, Tree, read_sizes
+from .photos import Annotations, Photo, Tree, read_sizes
 from .splits import SPLITS, Split, split_of
 
 NAMES = (
     'classes.txt',
-    'obj.names',
+    '*.names',
     '_darknet.labels',
     'labels.txt',
     'names.txt',
-)  # a name on each line
+)  # patterns of files with a name on each line
 BEYOND = 0.05  # of the image, by which a value may exceed it by rounding
 FORM = 'a class and 4 numbers, or an outline'
 
 
 def find_settings(tree: Tree) -> tuple[Path, dict[str, Any]] | None:
-    """The YAML file with the names of the classes, and its content, or None."""
+    """The YAML file with the names of the classes, and its content as text, or None.
+
+    Raises:
+        ConfigError: if a file is not YAML, or if several have other names.
+    """
+    found: list[tuple[Path, dict[str, Any]]] = []
     for file in tree.others:
         if file.suffix.lower() not in ('.yaml', '.yml'):
             continue
         try:
-            content = yaml.safe_load(read_text(file))
+            content = yaml.load(read_text(file), yaml.BaseLoader)  # a class may be called no
         except yaml.YAMLError as error:
             raise ConfigError(
                 f'--data: {str(file)!r} is not YAML ({first_line(error)}); correct it.'
             ) from error
         if isinstance(content, dict) and 'names' in content:
-            return file, content
-    return None
+            found.append((file, content))
+    _check_alike([(file, content['names']) for file, content in found])
+    return found[0] if found else None
+
+
+def _check_alike(named: Sequence[tuple[Path, Any]]) -> None:
+    """Raise a ``ConfigError`` if files name other classes: a number would be that of two."""
+    for file, names in named[1:]:
+        if names != named[0][1]:
+            raise ConfigError(
+                f'--data: {str(named[0][0])!r} and {str(file)!r} name other classes, or in another '
+                'order; keep the one that the labels are of.'
+            )
 
 
 def find_names(tree: Tree) -> tuple[Path, list[str]] | None:
@@ -51,26 +69,37 @@ def find_names(tree: Tree) -> tuple[Path, list[str]] | None:
     settings = find_settings(tree)
     if settings:
         names = settings[1]['names']
-        if isinstance(names, dict) and all(str(key).isdecimal() for key in names):
-            names = [
-                names.get(i, names.get(str(i), f'class {i}'))
-                for i in range(1 + max(map(int, names)))
-            ]
+        if isinstance(names, dict) and names and all(key.isdecimal() for key in names):
+            numbered = {int(key): name for key, name in names.items()}
+            names = [numbered.get(i, f'class {i}') for i in range(1 + max(numbered))]
         if not isinstance(names, list):
             raise ConfigError(
                 f'--data: names of {str(settings[0])!r} must be a list of the classes, or number: '
                 'name.'
             )
         return settings[0], [str(name).strip() for name in names]
-    file = next((path for name in NAMES for path in tree.others if path.name == name), None)
-    return (file, read_lines(file)) if file else None
+    for name in NAMES:
+        found = [(file, read_lines(file)) for file in tree.others if fnmatch(file.name, name)]
+        _check_alike(found)
+        if found:
+            return found[0]
+    return None
+
+
+def _has_labels(file: Path) -> bool:
+    return file.suffix.lower() == '.txt' and not any(fnmatch(file.name, name) for name in NAMES)
+
+
+def is_label(file: Path) -> bool:
+    """True if the first line of a file is a class and four numbers or more."""
+    return bool(re.match(r'\d+(\.0)?(\s+[-+.\de]+){4,}$', ''.join(read_lines(file)[:1])))
 
 
 def label_files(tree: Tree) -> dict[Path, Path]:
     """The image of each text file: of the same name in ``images`` for ``labels``, or beside it."""
     found = {}
     for file in tree.others:
-        if file.suffix.lower() == '.txt' and file.name not in NAMES:
+        if _has_labels(file):
             folders = ['images' if part == 'labels' else part for part in tree.parts(file)]
             image = tree.with_stem(file.stem, Path(tree.folder, *folders, file.name))
             if image is not None:
@@ -78,7 +107,7 @@ def label_files(tree: Tree) -> dict[Path, Path]:
     return found
 
 
-def read_yolo(tree: Tree, labels: dict[Path, Path], findings: Findings) -> Reading:
+def read_yolo(tree: Tree, labels: dict[Path, Path], findings: Findings) -> Annotations:
     """The photographs and class names of a YOLO folder. Those without a label file have no objects.
 
     Raises:
@@ -90,12 +119,17 @@ def read_yolo(tree: Tree, labels: dict[Path, Path], findings: Findings) -> Readi
             f'--data: {str(tree.folder)!r} has boxes as YOLO, and no file with the names of the '
             'classes; add data.yaml with names: [...], or classes.txt with a name on each line.'
         )
-    places = list(_places(tree))
-    listed: dict[Path, Split] = {}
+    places = list(_places(tree, findings))
+    named_for: dict[Path, list[Split]] = {}
     for place, split in places:
-        for image in _images_of(tree, place):
-            if listed.setdefault(image, split) != split:
-                findings.note('images that are named for two parts, taken for the first', image)
+        for image in _images_of(tree, place, findings):
+            named_for.setdefault(image, []).append(split)
+    of_last = any({*splits} == {'train'} for splits in named_for.values())
+    listed = {image: splits[-1 if of_last else 0] for image, splits in named_for.items()}
+    findings.note_all(
+        f'images that are named for two parts, taken for the {"last" if of_last else "first"}',
+        (image for image, splits in named_for.items() if len({*splits}) > 1),
+    )
     of_image = {image: file for file, image in labels.items()}
     photos = [
         Photo(image, listed.get(image) or tree.split(image), origin=str(of_image.get(image, image)))
@@ -103,7 +137,8 @@ def read_yolo(tree: Tree, labels: dict[Path, Path], findings: Findings) -> Readi
     ]
     photos = read_sizes(photos, findings)
     settings = find_settings(tree)
-    keypoints = math.prod(settings[1].get('kpt_shape') or [0]) if settings else 0
+    shape = settings[1].get('kpt_shape') if settings else None
+    keypoints = math.prod(map(int, shape)) if isinstance(shape, list) else 0
     for photo in photos:
         file = of_image.get(photo.path)
         if file is None:
@@ -117,13 +152,10 @@ def read_yolo(tree: Tree, labels: dict[Path, Path], findings: Findings) -> Readi
     orphans = [
         file
         for file in tree.others
-        if file.suffix == '.txt'
-        and 'labels' in tree.parts(file)
-        and file not in labels
-        and file.name not in NAMES
+        if _has_labels(file) and 'labels' in tree.parts(file) and file not in labels
     ]
     findings.note_all('files of labels left out, without an image of their name', orphans)
-    return Reading(photos, named[1], [named[0], *orphans, *(place for place, _ in places)])
+    return Annotations(photos, named[1], [named[0], *orphans, *(place for place, _ in places)])
 
 
 def _instance(
@@ -174,8 +206,11 @@ def _instance(
     return Instance(names[int(label)], box, origin=origin)
 
 
-def _places(tree: Tree) -> Iterator[tuple[Path, Split]]:
-    """The image folders and lists of each split, from the YAML file, else ``train.txt`` etc."""
+def _places(tree: Tree, findings: Findings) -> Iterator[tuple[Path, Split]]:
+    """The image folders and lists of each split, from the YAML file, else ``train.txt`` etc.
+
+    The end of a path of another machine is enough, as far as it is there.
+    """
     settings = find_settings(tree)
     if not settings:
         lists = [path for path in tree.others if path.suffix.lower() == '.txt']
@@ -186,15 +221,24 @@ def _places(tree: Tree) -> Iterator[tuple[Path, Split]]:
     for split in SPLITS:
         places = content.get(split) or content.get('valid' if split == 'val' else split) or []
         for place in [places] if isinstance(places, str) else places:
-            # It may begin with ../
-            kept = Path(*(part for part in Path(place).parts if part not in ('..', '.', '/')))
-            found = next((root / kept for root in roots if (root / kept).exists()), None)
+            # It may begin with ../, or with folders of another machine.
+            parts = [part for part in PureWindowsPath(place).parts if part.strip('./\\')]
+            tried = (root.joinpath(*parts[i:]) for i in range(len(parts)) for root in roots)
+            found = next(filter(Path.exists, tried), None)
             if found:
                 yield found, split
+            elif place not in ('null', '~'):
+                findings.note(f'places that {file.name} names, which are not there', place)
 
 
-def _images_of(tree: Tree, place: Path) -> list[Path]:
+def _images_of(tree: Tree, place: Path, findings: Findings) -> Iterator[Path]:
     """The images in a folder, or in a list."""
     if place.is_dir():
-        return [image for image in tree.images if place in image.parents]
-    return [image for line in read_lines(place) if (image := tree.find(line, place))]
+        yield from (image for image in tree.images if place in image.parents)
+        return
+    for line in read_lines(place):
+        image = tree.find(line, place)
+        if image:
+            yield image
+        else:
+            findings.note(f'lines of {place.name} left out, whose image is not there', line)

@@ -26,7 +26,7 @@ from torch.futures import Future
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import settle_folder
-from vit_plugin.weights.folders import (
+from vit_plugin.weights.reading.folders import (
     FORMAT,
     MANIFEST,
     RUN,
@@ -36,7 +36,7 @@ from vit_plugin.weights.folders import (
     manifest_text,
     read_run,
 )
-from vit_plugin.weights.plain import join, tensor_names, to_text
+from vit_plugin.weights.reading.plain import join, tensor_names, to_text
 
 from ..distributed import from_rank_0
 from ..sharding.settings import MIN_TORCH

@@ -9,8 +9,8 @@ from pathlib import Path
 from mmengine.logging import print_log
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.folders import MANIFEST, check_complete, is_checkpoint_folder
-from vit_plugin.weights.pickles import check_archive
+from vit_plugin.weights.reading.folders import MANIFEST, check_complete, is_checkpoint_folder
+from vit_plugin.weights.reading.pickles import check_archive
 
 from .hook import MARKER
 

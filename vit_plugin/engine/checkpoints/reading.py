@@ -13,10 +13,10 @@ from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.models.classes import keep_classifier
 from vit_plugin.models.loading import check_kinds, check_start
 from vit_plugin.models.loading.hooks import shard_like
-from vit_plugin.weights.files import find_tensors
+from vit_plugin.weights.for_mmengine import read_complete
 from vit_plugin.weights.lora import merged
+from vit_plugin.weights.reading.files import find_tensors
 from vit_plugin.weights.report import some
-from vit_plugin.weights.sources import read_complete
 
 from ..sharding import is_sharded, unwrapped
 from .folder import read_state

@@ -14,7 +14,7 @@ from mmengine.utils import apply_to
 from torch import Tensor, nn
 
 import vit_plugin
-from vit_plugin.weights.plain import split
+from vit_plugin.weights.reading.plain import split
 
 from ..sharding import reshard, unwrapped
 
@@ -104,7 +104,7 @@ def on_cpu(state: dict[str, Any], copy: bool, keep: bool = True) -> dict[str, An
 
 
 def parts_of(state: dict[str, Any], main: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """A state split by :func:`vit_plugin.weights.plain.split`, the optimizer by parameter names.
+    """A state split by :func:`~vit_plugin.weights.reading.plain.split`, the optimizer by names.
 
     All tensors of the main process are written. Of the other processes only the sharded ones are,
     and not, for example, their own statistics.

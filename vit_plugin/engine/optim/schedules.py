@@ -1,7 +1,7 @@
-"""Scale the schedules of a recipe to a longer or shorter run."""
+"""Schedules of a run of another length: scaled when it begins, changed when it is resumed."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vit_plugin.arguments import fits
@@ -21,6 +21,18 @@ POSITIONS = (
 # Arguments that lower the rate at first. MMEngine raises it from the second step on, and never in a
 # part of one step.
 WARM_UPS = ('start_factor', 'factor')
+# Attributes of a built scheduler that are its state. The others are its settings.
+STATE = (
+    'optimizer',
+    'base_values',
+    'last_step',
+    '_global_step',
+    '_last_value',
+    # of ReduceOnPlateauParamScheduler
+    'best',
+    'num_bad_epochs',
+    'cooldown_counter',
+)
 
 
 def scaled(scheduler: Any, length: int, made_for: int, by_epoch: bool, epoch_length: int) -> Any:
@@ -83,3 +95,37 @@ def _times(value: Any, factor: float, least: int, most: float) -> Any:
     if isinstance(value, (list, tuple)):
         return [_times(part, factor, least, most) for part in value]
     return min(max(round(value * factor), least), most)
+
+
+def continued(schedulers: Sequence[Any], planned: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Let resumed schedulers follow the config as far as that is exact.
+
+    MMEngine restores all of a scheduler, also its settings, so that it would go by those of the
+    interrupted run. A part that has not begun, there or here, takes the settings of the config. So
+    a decay can follow a stable phase of any length (WSD, arXiv:2405.18392). A part that is over in
+    both changes nothing any more.
+
+    Args:
+        schedulers: the resumed schedulers.
+        planned: ``vars`` of each before it was resumed.
+
+    Returns:
+        A sentence on each part in progress whose settings differ: it keeps those of the checkpoint.
+    """
+    kept = []
+    for number, (scheduler, mine) in enumerate(zip(schedulers, planned, strict=True)):
+        theirs, step = vars(scheduler), scheduler._global_step
+        settings = {name: value for name, value in mine.items() if name not in STATE}
+        other = [name for name, value in settings.items() if theirs[name] != value]
+        if not other or max(mine['end'], theirs['end']) <= step + 1:
+            continue
+        if min(mine['begin'], theirs['begin']) > step:
+            theirs.update(settings)
+        else:
+            changes = ', '.join(f'{name}={theirs[name]}, not {mine[name]}' for name in other)
+            kept.append(
+                f'param_scheduler.{number} has begun and keeps the settings of the checkpoint '
+                f'({changes}); to begin another schedule with its weights give --cfg-options '
+                'load_from=FILE in place of --resume.'
+            )
+    return kept

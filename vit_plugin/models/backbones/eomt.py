@@ -35,6 +35,7 @@ class EoMT(VisionTransformer):
     """
 
     one_patch_size = True  # which the masks have a fraction of
+    channels = ()  # the outputs are classes and masks
 
     def __init__(
         self,

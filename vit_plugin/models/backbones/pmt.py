@@ -91,6 +91,7 @@ class PMT(VisionTransformer):
     """
 
     one_patch_size = True  # which the masks have a fraction of
+    channels = ()  # the outputs are classes and masks
 
     def __init__(
         self,

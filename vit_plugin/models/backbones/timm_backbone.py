@@ -2,35 +2,30 @@
 
 import logging
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
-import timm
 from mmengine.logging import print_log
-from pydantic import Field
 from timm.models import group_parameters
 from torch import Tensor, nn
 
-from vit_plugin.arguments.fields import Indices, InitConfig, PositiveInt, Rate, Size
+from vit_plugin.arguments.fields import (
+    FrozenStages,
+    Indices,
+    InitConfig,
+    PositiveInt,
+    Rate,
+    Size,
+)
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
+from vit_plugin.weights.opening import Source, named_weights
 from vit_plugin.weights.report import Report, some
-from vit_plugin.weights.sources import open_weights
 
 from ..layers.map_sizes import other_sizes
-from ..loading.adapt import adapt_channels
+from ..loading.fit import adapt_channels
 from ..loading.module import LoadableModule
-
-FrozenStages = Annotated[int, Field(ge=-1)] | Literal['all']
-# Options with which models of timm take images of any size. Most take neither.
-ANY_SIZE: tuple[dict[str, Any], ...] = (
-    dict(dynamic_img_size=True, dynamic_img_pad=True),
-    dict(dynamic_img_size=True),
-    {},
-)
-# timm's files whose models have no norm for feature maps, and do not take `norm=True`.
-WITHOUT_NORM = ('hiera', 'hieradet_sam2')
+from .timm_model import build_timm, norms_maps
 
 
 @MODELS.register_module()
@@ -42,8 +37,8 @@ class TimmBackbone(LoadableModule):
     names, after ``model.``.
 
     Args:
-        name: timm's name of the model, such as ``'convnext_tiny'``. It may have the tag of its
-            weights after a dot, and ``timm://`` before it.
+        model_name: timm's name of the model, such as ``'convnext_tiny'``. It may have the tag of
+            its weights after a dot, and ``timm://`` before it.
         out_indices: the features to return, as in timm's ``features_only``: the blocks of an
             encoder of one width, the stages of others. Negative numbers count from the last one.
         out_type: ``'featmap'`` returns a map (B, C, h, w) for each of ``out_indices``.
@@ -69,9 +64,11 @@ class TimmBackbone(LoadableModule):
             not take an option.
     """
 
+    renamed_arguments = {'name': 'model_name=...'}
+
     def __init__(
         self,
-        name: str,
+        model_name: str,
         out_indices: int | Indices = -1,
         out_type: Literal['featmap', 'pyramid'] = 'featmap',
         img_size: Size | None = None,
@@ -82,12 +79,9 @@ class TimmBackbone(LoadableModule):
         with_cp: bool = False,
         init_cfg: InitConfig = None,
     ) -> None:
-        self.name, self.out_type, self.in_channels = (
-            name.removeprefix('timm://'),
-            out_type,
-            in_channels,
-        )
-        super().__init__(init_cfg, f'timm://{self.name}')
+        self.model_name = model_name.removeprefix('timm://')
+        self.out_type, self.in_channels = out_type, in_channels
+        super().__init__(init_cfg, f'timm://{self.model_name}')
         options = dict(
             in_chans=in_channels,
             img_size=img_size if img_size is None or isinstance(img_size, int) else tuple(img_size),
@@ -95,13 +89,13 @@ class TimmBackbone(LoadableModule):
             drop_path_rate=drop_path_rate,
         )
         given = {key: value for key, value in options.items() if value or key == 'in_chans'}
-        self.model = build_timm(self.name, num_classes=0, **given)
+        self.model = build_timm(self.model_name, num_classes=0, **given)
         # Timm's constructor has initialised it, and MMEngine would do so again.
         self.model.is_init = True
         infos = self.model.feature_info
         self.infos = list(infos if isinstance(infos, list) else infos.get_dicts())
         self.indices = self._check_out_indices(out_indices)
-        self.norm = type(self.model).__module__.rpartition('.')[2] not in WITHOUT_NORM
+        self.norm = norms_maps(self.model)
         self.channels, self.strides = (
             tuple(self.infos[i][key] for i in self.indices) for key in ('num_chs', 'reduction')
         )
@@ -115,7 +109,7 @@ class TimmBackbone(LoadableModule):
         self.frozen = self._freeze(frozen_stages)
         if other := other_sizes(self, self.strides, in_channels):
             print_log(
-                f'TimmBackbone {self.name} returns {other}: take another model for boxes and '
+                f'TimmBackbone {self.model_name} returns {other}: take another model for boxes and '
                 'masks.',
                 'current',
                 logging.WARNING,
@@ -181,7 +175,7 @@ class TimmBackbone(LoadableModule):
 
     def load(
         self,
-        source: str | Path | Mapping[str, Tensor],
+        source: Source,
         skip: Sequence[str] = (),
         source_grid: tuple[int, int] | None = None,
     ) -> Report:
@@ -197,7 +191,7 @@ class TimmBackbone(LoadableModule):
             raise ConfigError(
                 'TimmBackbone takes no skip or source_grid for its weights; leave them out.'
             )
-        given = source if isinstance(source, Mapping) else open_weights(source)
+        _, given = named_weights(source)
         theirs = {
             name.removeprefix('backbone.').removeprefix('model.'): given[name] for name in given
         }
@@ -220,7 +214,7 @@ class TimmBackbone(LoadableModule):
         ]
         if wrong:
             raise ConfigError(
-                f'The checkpoint does not fit TimmBackbone {self.name!r}: {some(wrong)} are '
+                f'The checkpoint does not fit TimmBackbone {self.model_name!r}: {some(wrong)} are '
                 'missing or of another shape; give the weights of this model, under the names of '
                 'timm.'
             )
@@ -232,7 +226,7 @@ class TimmBackbone(LoadableModule):
         given = [out_indices] if isinstance(out_indices, int) else out_indices
         if not all(-number <= index < number for index in given):
             raise ConfigError(
-                f'TimmBackbone: out_indices={out_indices} is out of range: {self.name} has '
+                f'TimmBackbone: out_indices={out_indices} is out of range: {self.model_name} has '
                 f'{number} features, {-number} to {number - 1}.'
             )
         indices = {index % number for index in given}
@@ -248,8 +242,8 @@ class TimmBackbone(LoadableModule):
 
     def _without_depths(self, remedy: str) -> ConfigError:
         return ConfigError(
-            f'TimmBackbone: timm tells no depths of the parameters of {self.name} (group_matcher); '
-            f'{remedy}.'
+            f'TimmBackbone: timm tells no depths of the parameters of {self.model_name} '
+            f'(group_matcher); {remedy}.'
         )
 
     def _freeze(self, frozen_stages: int | str) -> tuple[str, ...]:
@@ -267,7 +261,7 @@ class TimmBackbone(LoadableModule):
         if stages > number:
             raise ConfigError(
                 f'frozen_stages={stages} is out of range: -1 (none) to {number} (all) for '
-                f'{self.name}.'
+                f'{self.model_name}.'
             )
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad = not (stages == number or depths[name] <= stages)
@@ -284,39 +278,9 @@ class TimmBackbone(LoadableModule):
             self.model.set_grad_checkpointing(True)
         except (AssertionError, AttributeError) as error:
             raise ConfigError(
-                f'TimmBackbone: timm cannot recompute the activations of {self.name}; set '
+                f'TimmBackbone: timm cannot recompute the activations of {self.model_name}; set '
                 'with_cp=False.'
             ) from error
-
-
-def build_timm(name: str, **options: Any) -> nn.Module:
-    """Build timm's model with random weights, for images of any size if it takes them.
-
-    Raises:
-        ConfigError: if timm has no such model, or if it returns no feature maps or does not take an
-            option.
-    """
-    error: Exception | None = None
-    for more in ANY_SIZE:
-        try:
-            model = timm.create_model(name, **options, **more)
-        except TypeError as problem:  # of an option that the model does not take
-            error = problem
-            continue
-        except RuntimeError as problem:  # of an unknown name or tag
-            raise ConfigError(
-                f'TimmBackbone: name={name!r}: {str(problem).splitlines()[0].rstrip(".")}; timm '
-                f'{timm.__version__} lists its names with timm.list_models().'
-            ) from problem
-        if not hasattr(model, 'forward_intermediates'):
-            raise ConfigError(
-                f'TimmBackbone: {name} of timm {timm.__version__} does not return feature maps '
-                '(forward_intermediates); take another model.'
-            )
-        return model
-    raise ConfigError(
-        f'TimmBackbone: {name} does not take one of {", ".join(options)} ({error}); leave it out.'
-    )
 
 
 def _with_channels(value: Tensor, target: Tensor) -> Tensor:

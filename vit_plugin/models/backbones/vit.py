@@ -1,17 +1,16 @@
 """The Vision Transformer, pure or on a CNN (arXiv:2010.11929)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
 from vit_plugin.arch import ArchCfg, parse_arch
 from vit_plugin.arguments.encoder import EncoderCfg, read_options
-from vit_plugin.arguments.fields import Indices, InitConfig, Rate, Size
+from vit_plugin.arguments.fields import FrozenStages, Indices, InitConfig, Rate, Size
 from vit_plugin.errors import ConfigError
-from vit_plugin.registry import MODELS, SCOPE
+from vit_plugin.registry import MODELS
 
 from ..layers.block import TransformerBlock
 from ..layers.block_cfg import Grid, block_cfgs
@@ -21,10 +20,8 @@ from ..layers.outputs import MAPS, NUM_TOKENS, OUT_TYPES, OutType
 from ..layers.pos_embed import POS_EMBEDS, PosEmbed, PosEmbedCfg, PosEmbedName
 from ..layers.recompute import Recompute
 from ..layers.rotary import RotaryCfg, build_rotary
-from ..loading.checkpoint import LoadableBackbone
-from ..stems import Stem, StemCfg
-
-FrozenStages = Annotated[int, Field(ge=-1)] | Literal['all']
+from ..loading.load import LoadableBackbone
+from ..stems import StemCfg, build_stem
 
 
 @MODELS.register_module()
@@ -139,7 +136,7 @@ class VisionTransformer(LoadableBackbone):
         self.out_indices = self._check_out_indices(out_indices)
         self.frozen_stages = self._check_frozen_stages(frozen_stages)
 
-        self.patch_embed = self._build_stem(
+        self.patch_embed = build_stem(
             sizes.patch_embed,
             patch_embed or {},
             embed_dims=self.embed_dims,
@@ -353,24 +350,6 @@ class VisionTransformer(LoadableBackbone):
                 f'frozen_stages={number} is out of range: -1 (none) to {self.num_layers} (all).'
             )
         return number
-
-    @staticmethod
-    def _build_stem(
-        default: Mapping[str, Any], patch_embed: Mapping[str, Any], **common: Any
-    ) -> Stem:
-        same = patch_embed.get('type', default.get('type')) == default.get('type')
-        cfg = {**(default if same else {}), **patch_embed}
-        if 'type' not in cfg:
-            raise ConfigError(
-                "This arch names no patch size: write 'B/16' for 'B', or give "
-                "patch_embed=dict(type='PatchEmbed', patch_size=16)."
-            )
-        if cfg.get('embed_dims', common['embed_dims']) != common['embed_dims']:
-            raise ConfigError(
-                f'patch_embed: embed_dims={cfg["embed_dims"]} differs from the width of the '
-                f'blocks, {common["embed_dims"]}; leave it out, since arch sets it.'
-            )
-        return MODELS.build(dict(cfg, _scope_=SCOPE), default_args=common)
 
     def _build_position(
         self, pos_embed: Mapping[str, Any], grid: Grid

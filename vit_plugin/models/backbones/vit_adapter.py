@@ -29,8 +29,8 @@ from ..layers.numerics import build_map_norm
 from ..layers.outputs import resample
 from ..layers.recompute import Recompute
 from ..layers.spatial_prior import SpatialPrior, init_conv
-from ..loading.checkpoint import load_weights
 from ..loading.hooks import fit_adapter
+from ..loading.load import load_weights
 from ..loading.module import LoadableModule
 from .vit import VisionTransformer
 
@@ -88,11 +88,11 @@ class ViTAdapter(LoadableModule):
         add_tokens: ``'last'`` adds the last tokens to every map, as in the authors' detectors.
             ``'each'`` adds the tokens of the i-th of four groups to the i-th map, as in their
             segmentors and in DINOv3. ``'none'`` adds nothing.
-        prior_channels: channels of the CNN at stride 4.
+        conv_inplane: channels of the CNN at stride 4.
         attention: the deformable attention, see :class:`AttentionCfg`.
-        ffn_ratio: hidden width of the extractors' feed-forward networks, as a fraction of the
+        cffn_ratio: hidden width of the extractors' feed-forward networks, as a fraction of the
             tokens'. 0 leaves them out.
-        init_value: initial factor of what is injected. With 0, the transformer starts as it was
+        init_values: initial factor of what is injected. With 0, the transformer starts as it was
             trained.
         out_indices: the maps to return, of strides 4, 8, 16 and 32. Only the first can be left out.
         norm_cfg: the norms of the CNN and of the maps.
@@ -111,6 +111,12 @@ class ViTAdapter(LoadableModule):
             groups, if heads do not divide a width, or if the backbone sets its outputs itself.
     """
 
+    renamed_arguments = {
+        'prior_channels': 'conv_inplane=...',
+        'ffn_ratio': 'cffn_ratio=...',
+        'init_value': 'init_values=...',
+    }
+
     def __init__(
         self,
         backbone: BackboneCfg,
@@ -118,10 +124,10 @@ class ViTAdapter(LoadableModule):
         inject: bool = True,
         num_extra_extractors: Blocks = 2,
         add_tokens: Literal['last', 'each', 'none'] = 'last',
-        prior_channels: PositiveInt = 64,
+        conv_inplane: PositiveInt = 64,
         attention: AttentionCfg | None = None,
-        ffn_ratio: Fraction = 0.25,
-        init_value: Fraction = 0.0,
+        cffn_ratio: Fraction = 0.25,
+        init_values: Fraction = 0.0,
         out_indices: Indices = (0, 1, 2, 3),
         norm_cfg: NormConfig = dict(type='SyncBN'),
         drop_path_rate: Rate = 0.0,
@@ -152,7 +158,7 @@ class ViTAdapter(LoadableModule):
         }
         # The names of all parameters are the authors'.
         self.spm = SpatialPrior(
-            self.backbone.patch_embed.in_channels, prior_channels, width, norm_cfg, with_finest
+            self.backbone.patch_embed.in_channels, conv_inplane, width, norm_cfg, with_finest
         )
         self.level_embed = nn.Parameter(torch.empty(len(STRIDES) - 1, width))
         extractors = [1] * (len(self.groups) - 1) + [1 + num_extra_extractors]
@@ -161,9 +167,9 @@ class ViTAdapter(LoadableModule):
                 width,
                 len(STRIDES) - 1,
                 number,
-                init_value if inject else None,
+                init_values if inject else None,
                 with_cp,
-                ffn_ratio,
+                cffn_ratio,
                 drop_path_rate,
                 **attention,
             )

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torch import Tensor, nn
-from typing_extensions import Required, TypedDict, Unpack
 
 from vit_plugin.arguments import as_config_error
-from vit_plugin.arguments.fields import InitConfig, NotNegative, Typed
+from vit_plugin.arguments.fields import NotNegative, Typed
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.registry import MODELS
 
@@ -24,18 +23,6 @@ SIDE = 224  # pixels of an image where neither teacher nor student says a size
 Channels = Mapping[str, int | None]
 
 
-class ClassifierOptions(TypedDict, total=False):
-    """Arguments of MMPretrain's ``ImageClassifier``."""
-
-    backbone: Required[Typed | nn.Module]
-    neck: Typed | nn.Module | None
-    head: Typed | nn.Module | None
-    pretrained: str | None
-    train_cfg: dict | None
-    data_preprocessor: dict | nn.Module | None
-    init_cfg: InitConfig
-
-
 @MODELS.register_module()
 class Distiller(ImageClassifier):
     """MMPretrain's ``ImageClassifier`` that learns from a frozen teacher.
@@ -45,6 +32,8 @@ class Distiller(ImageClassifier):
     augmented and mixed (arXiv:2106.05237), under its own normalisation and size.
 
     Args:
+        backbone: the student's, one of ours; of other models,
+            :class:`~vit_plugin.models.TimmBackbone`.
         teacher: ``timm://NAME``, ``hf://NAME``, a checkpoint, the folder of a run, the config of a
             model, or a dict of :class:`~vit_plugin.models.distillation.teacher.TeacherCfg`. None:
             to predict.
@@ -52,8 +41,8 @@ class Distiller(ImageClassifier):
             ``MapDistillation``, ``GramDistillation`` and ``SimilarityDistillation``, each once. The
             head ``DistilledViTClsHead`` needs none for its distillation token.
         label_weight: factor of the head's own loss. 0 leaves out the labels.
-        **kwargs: arguments of ``ImageClassifier``. The backbone is one of ours; of other models,
-            :class:`~vit_plugin.models.TimmBackbone`.
+        **kwargs: further arguments of ``ImageClassifier``, such as ``neck``, ``head`` and
+            ``data_preprocessor``.
 
     Raises:
         ConfigError: if the teacher cannot be read, has not the outputs that a loss compares, or has
@@ -62,10 +51,11 @@ class Distiller(ImageClassifier):
 
     def __init__(
         self,
+        backbone: Typed | nn.Module,
         teacher: str | TeacherCfg | Typed | None = None,
         losses: Sequence[Typed] = (),
         label_weight: NotNegative = 1.0,
-        **kwargs: Unpack[ClassifierOptions],
+        **kwargs: Any,
     ) -> None:
         pixels = kwargs.get('data_preprocessor')
         if isinstance(pixels, Mapping) and not kwargs.get('train_cfg'):
@@ -73,8 +63,8 @@ class Distiller(ImageClassifier):
             default = dict(type='mmpretrain.ClsDataPreprocessor')
             kwargs['data_preprocessor'] = MODELS.build({**default, **pixels})
         with as_config_error('Distiller'):
-            super().__init__(**kwargs)
-        if not isinstance(self.backbone, Backbone):
+            super().__init__(backbone, **kwargs)
+        if not isinstance(self.backbone, Backbone) or not self.backbone.channels:
             raise ConfigError(
                 f'Distiller: the backbone {type(self.backbone).__name__} does not tell its '
                 'channels; take a vit_plugin.VisionTransformer, or of another model a '

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from vit_plugin.errors import needed_by
 
-from ..backbones.timm_backbone import WITHOUT_NORM
+from ..backbones.timm_model import norms_maps
 from ..backbones.vit import VisionTransformer
 from ..classifier import Classifier
 from ..layers.outputs import MAPS, OUT_TYPES
@@ -73,8 +73,9 @@ def _of_timm(model: Any, images: Tensor) -> Outputs:
     """The outputs of a complete model of timm, as its own ``forward`` computes them."""
     maps: Sequence[Tensor | None] = [None]
     if hasattr(model, 'forward_intermediates'):
-        norm = type(model).__module__.rpartition('.')[2] not in WITHOUT_NORM
-        x, maps = model.forward_intermediates(images, indices=1, norm=norm, output_fmt='NCHW')
+        x, maps = model.forward_intermediates(
+            images, indices=1, norm=norms_maps(model), output_fmt='NCHW'
+        )
     else:
         x = model.forward_features(images)
     vector = model.forward_head(x, pre_logits=True)

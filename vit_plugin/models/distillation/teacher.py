@@ -15,11 +15,11 @@ import vit_plugin
 from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import Size, Typed
 from vit_plugin.errors import ConfigError, first_line
-from vit_plugin.weights.closed import closed
-from vit_plugin.weights.sources import open_weights
+from vit_plugin.untrusted.closed import closed
+from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.zoo.pixels import data_config_of
 
-from ..backbones.timm_backbone import build_timm
+from ..backbones.timm_model import build_timm
 from .outputs import Outputs, outputs_of
 
 TIMM = ('timm://', 'hf://timm/')
@@ -163,7 +163,7 @@ def _of_timm(source: str) -> Found:
     name = source
     for prefix in TIMM:
         name = name.removeprefix(prefix)
-    weights, said = open_weights(source), data_config_of(source, source)
+    weights, said = open_checkpoint(source).weights, data_config_of(source, source)
     model = build_timm(name)
     with as_config_error(f'Distiller: teacher {source}', (RuntimeError,)):
         model.load_state_dict(weights)

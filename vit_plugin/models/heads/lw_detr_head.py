@@ -1,10 +1,9 @@
 """LW-DETR's head in MMDetection: a DETR decoder without an encoder, for maps of any backbone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from mmengine.model import bias_init_with_prob
 from pydantic import with_config
 from torch import Tensor, nn
@@ -15,22 +14,20 @@ from vit_plugin.arguments.fields import (
     Depth,
     InitConfig,
     NotNegative,
-    Positive,
     PositiveInt,
-    Rate,
     Typed,
 )
 from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
 
 from ..layers.block_cfg import Grid
-from ..layers.deformable_attention import BoxAttention
+from ..layers.query_boxes import moved, position_boxes
+from ..layers.query_decoder import DecoderCfg, DecoderLayer
 
 with needed_by('LWDETRHead'):
     leave_out_multimodal()
     from mmdet.models.dense_heads import DETRHead
     from mmdet.models.layers.transformer import MLP, coordinate_to_encoding
-    from mmdet.models.losses import QualityFocalLoss
 
 MATCHING = dict(
     assigner=dict(
@@ -66,88 +63,6 @@ class QueryTest(TypedDict, total=False):
 
 
 @MODELS.register_module()
-class IoUAwareBCELoss(QualityFocalLoss):
-    """The IoU-aware classification loss of LW-DETR (arXiv:2406.03459; from arXiv:2304.07527).
-
-    With the score s of a matched class, the overlap u of its box and t = max(s^alpha u^(1 - alpha),
-    0.01), its loss is -t log s - (1 - t) log(1 - s). That of any other class is -s^gamma log(1 -
-    s).
-
-    Args:
-        alpha, gamma: see the formulas.
-        loss_weight: factor of the loss.
-    """
-
-    def __init__(
-        self, alpha: Rate = 0.25, gamma: Positive = 2.0, loss_weight: Positive = 1.0
-    ) -> None:
-        super().__init__(beta=gamma, loss_weight=loss_weight)
-        self.alpha = alpha
-
-    def forward(
-        self,
-        pred: Tensor,
-        target: tuple[Tensor, Tensor],
-        weight: Tensor | None = None,
-        avg_factor: Any = None,
-        reduction_override: str | None = None,
-    ) -> Tensor:
-        """Logits (N, C), classes (N,) and overlaps (N,) -> the sum divided by ``avg_factor``.
-
-        Class C is not an object.
-        """
-        labels, overlaps = target
-        scores = pred.sigmoid()
-        matched = F.one_hot(labels, pred.shape[1] + 1)[:, :-1].bool()
-        quality = (
-            (scores**self.alpha * overlaps[:, None] ** (1 - self.alpha)).clamp(min=0.01).detach()
-        )
-        positive = torch.where(matched, quality, 0)
-        negative = torch.where(matched, 1 - quality, scores**self.beta)
-        loss = -positive * F.logsigmoid(pred) - negative * F.logsigmoid(-pred)
-        weight = 1 if weight is None else weight[:, None]
-        return self.loss_weight * (loss * weight).sum() / (1 if avg_factor is None else avg_factor)
-
-
-class DecoderLayer(nn.Module):
-    """A layer of the decoder. Queries of one group attend to that group only."""
-
-    def __init__(
-        self,
-        dims: int,
-        num_heads: int,
-        feedforward_channels: int,
-        drop_rate: float,
-        cross: Mapping[str, int],
-    ) -> None:
-        super().__init__()
-        self.self_attn = nn.MultiheadAttention(dims, num_heads, batch_first=True)
-        self.cross_attn = BoxAttention(dims, **cross)
-        self.mlp = nn.Sequential(
-            nn.Linear(dims, feedforward_channels),
-            nn.ReLU(),
-            nn.Dropout(drop_rate),
-            nn.Linear(feedforward_channels, dims),
-        )
-        self.norms = nn.ModuleList(nn.LayerNorm(dims) for _ in range(3))
-        self.drop = nn.Dropout(drop_rate)
-
-    def forward(self, query: Tensor, position: Tensor, num_groups: int, *maps: Any) -> Tensor:
-        """Queries and positions (B, groups * Q, C) -> queries. ``maps`` go to cross-attention."""
-        x, placed = (
-            part.unflatten(1, (num_groups, -1)).flatten(0, 1) for part in (query, query + position)
-        )
-        x = (
-            self.self_attn(placed, placed, x, need_weights=False)[0]
-            .unflatten(0, (-1, num_groups))
-            .flatten(1, 2)
-        )
-        x = self.norms[0](query + self.drop(x))
-        x = self.norms[1](x + self.drop(self.cross_attn(x + position, *maps)))
-        return self.norms[2](x + self.drop(self.mlp(x)))
-
-
-@MODELS.register_module()
 class LWDETRHead(DETRHead):
     """Decoder of LW-DETR (arXiv:2406.03459, Section 3.1) and RF-DETR, without an encoder before it.
 
@@ -160,14 +75,9 @@ class LWDETRHead(DETRHead):
         num_classes: number of classes.
         num_queries: queries of a group, the most objects in an image.
         num_groups: groups in training.
-        num_layers: layers of the decoder.
         num_levels: number of maps.
         embed_dims: channels of the maps.
-        num_heads, num_cross_heads: heads of the attention between queries, and of the attention to
-            the maps.
-        num_points: where each of the latter looks in each map.
-        feedforward_channels: width of the MLPs.
-        drop_rate: dropout after attention and within MLPs.
+        decoder: its layers, see :class:`~vit_plugin.models.layers.query_decoder.DecoderCfg`.
         loss_cls, loss_bbox, loss_iou: MMDetection's losses. They apply to the proposals and to
             every layer.
         train_cfg: MMDetection's, with an ``assigner`` of queries to objects. Default: LW-DETR's
@@ -182,19 +92,16 @@ class LWDETRHead(DETRHead):
             it gets other maps, or maps with fewer positions than queries.
     """
 
+    renamed_arguments = {name: f'decoder=dict({name}=...)' for name in DecoderCfg.__annotations__}
+
     def __init__(
         self,
         num_classes: PositiveInt,
         num_queries: PositiveInt = 300,
         num_groups: Depth = 13,
-        num_layers: Depth = 3,
         num_levels: Depth = 1,
         embed_dims: PositiveInt = 256,
-        num_heads: PositiveInt = 8,
-        num_cross_heads: PositiveInt = 16,
-        num_points: PositiveInt = 4,
-        feedforward_channels: PositiveInt = 2048,
-        drop_rate: Rate = 0.0,
+        decoder: DecoderCfg | None = None,
         loss_cls: Loss = dict(type='vit_plugin.IoUAwareBCELoss'),
         loss_bbox: Loss = dict(type='mmdet.L1Loss', loss_weight=5.0),
         loss_iou: Loss = dict(type='mmdet.GIoULoss', loss_weight=2.0),
@@ -202,18 +109,8 @@ class LWDETRHead(DETRHead):
         test_cfg: QueryTest | None = None,
         init_cfg: InitConfig = None,
     ) -> None:
-        test: dict[str, Any] = {
-            'max_per_img': 300,
-            'num_queries': num_queries,
-            'num_layers': num_layers,
-        }
-        test.update(test_cfg or {})
-        for name, most in (('num_queries', num_queries), ('num_layers', num_layers)):
-            if not 1 <= test[name] <= most:
-                raise ConfigError(
-                    f'LWDETRHead: test_cfg.{name}={test[name]} must be from 1 to {name}={most}.'
-                )
-        test['max_per_img'] = min(test['max_per_img'], test['num_queries'] * num_classes)
+        layer: dict[str, Any] = dict(decoder or {})
+        num_layers = layer.pop('num_layers', 3)
         super().__init__(
             num_classes,
             embed_dims,
@@ -222,7 +119,7 @@ class LWDETRHead(DETRHead):
             loss_bbox=loss_bbox,
             loss_iou=loss_iou,
             train_cfg=train_cfg or MATCHING,
-            test_cfg=test,
+            test_cfg=_test_cfg(test_cfg or {}, num_queries, num_layers, num_classes),
             init_cfg=init_cfg,
         )
         self.num_queries, self.num_groups, self.num_levels = num_queries, num_groups, num_levels
@@ -234,14 +131,7 @@ class LWDETRHead(DETRHead):
         self.proposal_cls = nn.ModuleList(nn.Linear(dims, self.cls_out_channels) for _ in groups)
         self.proposal_reg = nn.ModuleList(MLP(dims, dims, 4, 3) for _ in groups)
         self.layers = nn.ModuleList(
-            DecoderLayer(
-                dims,
-                num_heads,
-                feedforward_channels,
-                drop_rate,
-                dict(num_heads=num_cross_heads, num_levels=num_levels, num_points=num_points),
-            )
-            for _ in range(num_layers)
+            DecoderLayer(dims, num_levels, **layer) for _ in range(num_layers)
         )
         self.norm = nn.LayerNorm(dims)
         self.position = MLP(2 * dims, dims, dims, 2)
@@ -285,7 +175,7 @@ class LWDETRHead(DETRHead):
             )
         memory = torch.cat([level.flatten(2).mT for level in x], dim=1)
         anchors, padding, ratios = (
-            part.expand(memory.shape[0], -1, *part.shape[2:]) for part in self._geometry(x, sizes)
+            part.expand(memory.shape[0], -1, *part.shape[2:]) for part in position_boxes(x, sizes)
         )
         valid = (((anchors > 0.01) & (anchors < 0.99)).all(-1) & ~padding)[..., None]
         number = self.num_queries if self.training else self.test_cfg['num_queries']
@@ -303,7 +193,7 @@ class LWDETRHead(DETRHead):
             table.weight.unflatten(0, (self.num_groups, -1))[:num_groups, :number].flatten(0, 1)
             for table in (self.content, self.reference)
         )
-        references = _moved(proposals.detach(), shifts)
+        references = moved(proposals.detach(), shifts)
         on_maps = references[:, :, None] * ratios.repeat(1, 1, 2)[:, None]  # (B, Q, levels, 4)
         position = self.position(
             coordinate_to_encoding(on_maps[:, :, 0], self.embed_dims // 2).to(memory)
@@ -316,7 +206,7 @@ class LWDETRHead(DETRHead):
         hidden = torch.stack(outs)
         return (
             self.fc_cls(hidden),
-            _moved(references, self.fc_reg(hidden)),
+            moved(references, self.fc_reg(hidden)),
             proposal_logits,
             proposals,
         )
@@ -363,53 +253,32 @@ class LWDETRHead(DETRHead):
             part.gather(1, best.expand(-1, -1, part.shape[-1]))
             for part in (features, anchors, logits)
         )
-        return logits, _moved(anchors, self.proposal_reg[group](features))
+        return logits, moved(anchors, self.proposal_reg[group](features))
 
-    def _geometry(
-        self, x: Sequence[Tensor], sizes: tuple[Tensor, Grid] | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The box and padding flag of each position, and the part of each map that is the image.
 
-        Returns:
-            Boxes (B, N, 4), which are (x, y, w, h) as fractions of the image; padding (B, N);
-            widths and heights (B, levels, 2) of the image over those of the map.
-        """
-        boxes, paddings, ratios = [], [], []
-        for k, level in enumerate(x):
-            rows, columns = level.shape[-2:]
-            dtype = torch.promote_types(level.dtype, torch.float32)
-            if sizes is None:
-                end = level.new_tensor([[columns, rows]], dtype=dtype)
-            else:  # the columns and rows with pixels of the image, at least in part
-                (height, width), (outer_height, outer_width) = sizes[0].unbind(1), sizes[1]
-                end = torch.stack(
-                    (-(-width * columns // outer_width), -(-height * rows // outer_height)), 1
-                ).to(dtype)
-            end = end[:, None]  # (B, 1, 2)
-            at = torch.stack(
-                torch.meshgrid(
-                    torch.arange(columns, device=level.device),
-                    torch.arange(rows, device=level.device),
-                    indexing='xy',
-                ),
-                dim=-1,
-            ).flatten(0, 1)  # (N, 2)
-            centres = (at + 0.5) / end
-            boxes.append(torch.cat((centres, torch.full_like(centres, 0.05 * 2**k)), dim=-1))
-            paddings.append((at >= end).any(-1))
-            ratios.append(torch.stack((end[..., 0] / columns, end[..., 1] / rows), dim=-1))
-        return torch.cat(boxes, 1), torch.cat(paddings, 1), torch.cat(ratios, 1)
+def _test_cfg(
+    given: QueryTest, num_queries: int, num_layers: int, num_classes: int
+) -> dict[str, Any]:
+    """The options of a prediction, completed.
+
+    Raises:
+        ConfigError: for more queries or layers than there are.
+    """
+    cfg: dict[str, Any] = dict(max_per_img=300, num_queries=num_queries, num_layers=num_layers)
+    cfg.update(given)
+    for name, at, most in (
+        ('num_queries', 'num_queries', num_queries),
+        ('num_layers', 'decoder.num_layers', num_layers),
+    ):
+        if not 1 <= cfg[name] <= most:
+            raise ConfigError(
+                f'LWDETRHead: test_cfg.{name}={cfg[name]} must be from 1 to {at}={most}.'
+            )
+    cfg['max_per_img'] = min(cfg['max_per_img'], cfg['num_queries'] * num_classes)
+    return cfg
 
 
 def _sizes(metas: Sequence[dict], like: Tensor) -> tuple[Tensor, Grid]:
     """Heights and widths of images (B, 2), and those of the batch that they are padded to."""
     inner = torch.tensor([meta['img_shape'][:2] for meta in metas], device=like.device)
     return inner, tuple(metas[0]['batch_input_shape'][:2])
-
-
-def _moved(boxes: Tensor, deltas: Tensor) -> Tensor:
-    """Boxes (..., 4), moved by fractions of their sides, which are scaled by exponentials."""
-    return torch.cat(
-        (boxes[..., :2] + deltas[..., :2] * boxes[..., 2:], boxes[..., 2:] * deltas[..., 2:].exp()),
-        -1,
-    )

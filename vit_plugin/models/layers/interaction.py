@@ -25,17 +25,17 @@ class Injector(nn.Module):
 
     Args:
         embed_dims: width of the tokens and of the pyramid.
-        init_value: initial factor of what is added. With 0, the transformer starts as it was.
+        init_values: initial factor of what is added. With 0, the transformer starts as it was.
         **attention: ``num_heads``, ``num_levels``, ``num_points`` and ``value_ratio``, see
             :class:`DeformableAttention`.
     """
 
-    def __init__(self, embed_dims: int, init_value: float, **attention: Any) -> None:
+    def __init__(self, embed_dims: int, init_values: float, **attention: Any) -> None:
         super().__init__()
         self.query_norm = nn.LayerNorm(embed_dims, eps=EPS)
         self.feat_norm = nn.LayerNorm(embed_dims, eps=EPS)
         self.attn = DeformableAttention(embed_dims, **attention)
-        self.gamma = nn.Parameter(torch.full((embed_dims,), float(init_value)))
+        self.gamma = nn.Parameter(torch.full((embed_dims,), float(init_values)))
 
     def forward(
         self, patches: Tensor, patch_level: Level, pyramid: Tensor, levels: Sequence[Level]
@@ -52,20 +52,20 @@ class Extractor(nn.Module):
 
     Args:
         embed_dims: width of the tokens and of the pyramid.
-        ffn_ratio: hidden width of the feed-forward network, as a fraction of ``embed_dims``. 0
+        cffn_ratio: hidden width of the feed-forward network, as a fraction of ``embed_dims``. 0
             leaves it out.
         drop_path_rate: probability of skipping the feed-forward network.
         **attention: see :class:`Injector`.
     """
 
     def __init__(
-        self, embed_dims: int, ffn_ratio: float, drop_path_rate: float, **attention: Any
+        self, embed_dims: int, cffn_ratio: float, drop_path_rate: float, **attention: Any
     ) -> None:
         super().__init__()
         self.query_norm = nn.LayerNorm(embed_dims, eps=EPS)
         self.feat_norm = nn.LayerNorm(embed_dims, eps=EPS)
         self.attn = DeformableAttention(embed_dims, num_levels=1, **attention)
-        hidden = int(embed_dims * ffn_ratio)
+        hidden = int(embed_dims * cffn_ratio)
         self.ffn = ConvFFN(embed_dims, hidden) if hidden else None
         self.ffn_norm = nn.LayerNorm(embed_dims, eps=EPS) if hidden else nn.Identity()
         self.drop_path = build_drop_path(drop_path_rate)
@@ -128,9 +128,9 @@ class Interaction(nn.Module):
         embed_dims: width of the tokens and of the pyramid.
         num_levels: number of maps in the pyramid.
         num_extractors: number of extractors.
-        init_value: see :class:`Injector`. None leaves out the injector.
+        init_values: see :class:`Injector`. None leaves out the injector.
         with_cp: recompute injector and extractors in the backward pass to save memory.
-        ffn_ratio, drop_path_rate: see :class:`Extractor`.
+        cffn_ratio, drop_path_rate: see :class:`Extractor`.
         **attention: ``num_heads``, ``num_points`` and ``value_ratio``, see
             :class:`DeformableAttention`.
     """
@@ -140,9 +140,9 @@ class Interaction(nn.Module):
         embed_dims: int,
         num_levels: int,
         num_extractors: int,
-        init_value: float | None,
+        init_values: float | None,
         with_cp: Recompute,
-        ffn_ratio: float,
+        cffn_ratio: float,
         drop_path_rate: float,
         **attention: Any,
     ) -> None:
@@ -150,11 +150,11 @@ class Interaction(nn.Module):
         self.with_cp = with_cp
         self.injector = (
             None
-            if init_value is None
-            else Injector(embed_dims, init_value, num_levels=num_levels, **attention)
+            if init_values is None
+            else Injector(embed_dims, init_values, num_levels=num_levels, **attention)
         )
         extractors = [
-            Extractor(embed_dims, ffn_ratio, drop_path_rate, **attention)
+            Extractor(embed_dims, cffn_ratio, drop_path_rate, **attention)
             for _ in range(num_extractors)
         ]
         # The authors' names.

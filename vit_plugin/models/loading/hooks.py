@@ -9,14 +9,12 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor, Shard
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.weights.conversion import choose_format
-from vit_plugin.weights.formats import ADAPTER, FORMATS
+from vit_plugin.weights.formats.vit_adapter import ADAPTER
+from vit_plugin.weights.recognition import recognize
 from vit_plugin.weights.report import some
 from vit_plugin.weights.rules import GRID
-from vit_plugin.weights.unpacking import prepared
 
-from .adapt import saved_grid
-from .fitting import Fitting
+from .fit import Fitted, saved_grid
 
 PARTS = ('backbone.', 'neck.', 'head.')  # of MMPretrain's ImageClassifier
 
@@ -51,22 +49,21 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
     ):
         keep_shards(backbone, state, prefix)
         return
-    weights = prepared(mine)
-    plan = choose_format(weights, targets)
-    own = plan[0] is FORMATS['vit_plugin']
-    wanted = {key: value for key, value in targets.items() if key in plan[2]} if own else targets
-    fitting = Fitting(backbone, wanted, weights, plan=plan, complete=not own)
-    report = fitting.report
+    weights = recognize(mine, targets)
+    own = weights.is_own
+    wanted = {key: value for key, value in targets.items() if not own or key in weights}
+    fitted = Fitted(backbone, wanted, weights, complete=not own)
+    report = fitted.report
     if report.adapted or report.ignored or not own:
         print_log(f'{report}', 'current')
     left = {
         key
         for key in report.ignored
-        if own and not fitting.may_be_left(key.removeprefix(fitting.prefix))
+        if own and not fitted.plan.why_left(key.removeprefix(weights.prefix))
     }
     for key in mine.keys() - left:
         del state[f'{prefix}{key}']
-    state.update({f'{prefix}{ours}': fitting.tensor(ours) for ours in report.matched})
+    state.update({f'{prefix}{ours}': value for ours, value in fitted.items()})
     keep_shards(backbone, state, prefix)
 
 
@@ -96,9 +93,8 @@ def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> N
     targets = backbone.state_dict(keep_vars=True)
     if not mine or any(f'backbone.{key}' in mine for key in targets):
         return
-    weights = prepared(mine)
     try:
-        plan = choose_format(weights, targets)
+        weights = recognize(mine, targets)
     except ConfigError:
         # Such as weights of a head alone. torch can load those.
         if all(key.startswith(PARTS) for key in mine):
@@ -106,25 +102,17 @@ def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> N
         raise
     # The backbone does not know the shapes of the neck and head. Their weights are passed on
     # unchanged.
-    others = {
-        ours: step.make(weights)
-        for ours, step in plan[2].items()
-        if ours.startswith(('neck.', 'head.'))
-    }
-    fitting = Fitting(backbone, targets | others, weights, plan=plan)
+    others = {ours: value for ours, value in weights.items() if ours.startswith(('neck.', 'head.'))}
+    fitted = Fitted(backbone, targets | others, weights)
     if others:
-        fitting.report.notes.append(
+        fitted.report.notes.append(
             f'{some(others)} are for the neck and head, and unused if the model has none'
         )
-    print_log(f'{fitting.report}', 'current')
+    print_log(f'{fitted.report}', 'current')
     for key in mine:
         del state[f'{prefix}{key}']
-    state.update(
-        {
-            f'{prefix}{ours if ours in others else f"backbone.{ours}"}': fitting.tensor(ours)
-            for ours in fitting.report.matched
-        }
-    )
+    for ours, value in fitted.items():
+        state[f'{prefix}{ours if ours in others else f"backbone.{ours}"}'] = value
 
 
 def inside(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:

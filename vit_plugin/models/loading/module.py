@@ -10,8 +10,8 @@ from mmengine.model.weight_init import PretrainedInit
 
 from vit_plugin.arguments.fields import InitConfig
 from vit_plugin.errors import ConfigError
+from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.weights.report import Report
-from vit_plugin.weights.sources import open_weights
 
 # Of MMEngine's entry, and of `load`.
 KEYS = {'type', 'checkpoint', 'prefix', 'map_location', 'skip', 'source_grid'}
@@ -64,7 +64,7 @@ class LoadableModule(BaseModule):
                     'prefix, skip and source_grid.'
                 )
             if cfg.get('prefix'):
-                start, weights = cfg['prefix'].rstrip('.') + '.', open_weights(source)
+                start, weights = cfg['prefix'].rstrip('.') + '.', open_checkpoint(source).weights
                 source = {
                     key.removeprefix(start): weights[key]
                     for key in weights

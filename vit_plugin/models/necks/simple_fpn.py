@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from mmengine.model import BaseModule
 from pydantic import AfterValidator, Field
@@ -65,7 +65,9 @@ class SimpleFPN(BaseModule):
             before.
         scales: powers of two. Each makes one output, with the size of the map times this number.
         add_extra_convs: compute the outputs beyond ``scales`` with 3 x 3 convolutions of stride 2,
-            as RetinaNet's P6 and P7. Otherwise every other element is left out.
+            as RetinaNet's P6 and P7. They take the output before them, which MMDetection's ``FPN``
+            calls ``'on_output'``; that means the same as True here. False leaves out every other
+            element.
         norm_cfg: the norms. ``'LN2d'`` norms over the channels.
         init_cfg: MMEngine's initialisation config.
 
@@ -83,7 +85,7 @@ class SimpleFPN(BaseModule):
         out_channels: PositiveInt = 256,
         num_outs: Depth = 5,
         scales: Scales = (4, 2, 1, 0.5),
-        add_extra_convs: bool = False,
+        add_extra_convs: bool | Literal['on_output'] = False,
         norm_cfg: NormConfig = dict(type='LN2d'),
         init_cfg: InitConfig = None,
     ) -> None:

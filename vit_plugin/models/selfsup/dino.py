@@ -1,7 +1,7 @@
 """Self-distillation with no labels (DINO, arXiv:2104.14294), which MMPretrain does not have."""
 
 from collections.abc import Sequence
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Annotated, Any
 
 import torch
@@ -21,8 +21,10 @@ from vit_plugin.arguments.fields import (
     Rate,
     Typed,
 )
-from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.errors import needed_by
 from vit_plugin.registry import MODELS
+
+from .views import check_views, outputs_of_views
 
 with needed_by('DINO'):
     from mmpretrain.models.selfsup.base import BaseSelfSupervisor
@@ -70,25 +72,13 @@ class DINO(BaseSelfSupervisor):
         self, inputs: Sequence[Tensor], data_samples: Any = None, **kwargs: Any
     ) -> dict[str, Tensor]:
         """Views (B, C, H_v, W_v), large ones first -> the loss. Updates the teacher beforehand."""
-        if not isinstance(inputs, (list, tuple)) or len(inputs) < max(2, self.num_large):
-            raise ConfigError(
-                f'DINO: num_large={self.num_large} large views and at least two views of each '
-                'image are needed; give them by views of data_preprocessor, or by MultiView in '
-                'the pipeline.'
-            )
+        check_views('DINO', inputs, self.num_large)
         student = self._student()
         with torch.no_grad():
             self.teacher.update_parameters(student)
             targets = self.teacher(torch.cat(list(inputs[: self.num_large])))[-1]
-        groups = [
-            torch.cat(list(views)) for _, views in groupby(inputs, key=lambda view: view.shape)
-        ]
-        outputs = torch.cat([student(views)[-1] for views in groups])  # (V*B, K)
-        return dict(
-            loss=self.head.loss(
-                outputs.unflatten(0, (len(inputs), -1)), targets.unflatten(0, (self.num_large, -1))
-            )
-        )
+        targets = targets.unflatten(0, (self.num_large, -1))
+        return dict(loss=self.head.loss(outputs_of_views(student, inputs), targets))
 
     def train(self, mode: bool = True) -> 'DINO':
         """Set the training mode and return the model.

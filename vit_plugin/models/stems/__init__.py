@@ -1,3 +1,4 @@
+from .build import build_stem
 from .conv import ConvEmbed
 from .flexi import FlexiPatchEmbed
 from .mbconv import MBConvEmbed
@@ -17,4 +18,5 @@ __all__ = [
     'Stem',
     'StemCfg',
     'TimmEmbed',
+    'build_stem',
 ]

@@ -24,7 +24,8 @@ class TimmEmbed(Stem):
     not depend on the padding inside the CNN: it is ceil(H / stride) x ceil(W / stride).
 
     Args:
-        model_name: name of a model in ``timm.list_models()`` that supports ``features_only``.
+        model_name: name of a model in ``timm.list_models()`` that supports ``features_only``. It
+            may have ``timm://`` before it.
         in_channels, embed_dims, patch_size, **kwargs: see :class:`Stem`.
         out_indices: indices of the maps to use. The last one becomes the tokens. timm removes the
             later layers of most CNNs, but not of EfficientNet and HRNet. For these, DDP needs
@@ -50,6 +51,7 @@ class TimmEmbed(Stem):
         model_kwargs: dict | None = None,
         **kwargs: Unpack[StemOptions],
     ) -> None:
+        model_name = model_name.removeprefix('timm://')
         indices: dict[str, Any] = (
             {} if out_indices is None else {'out_indices': tuple(sorted(out_indices))}
         )

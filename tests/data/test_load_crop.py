@@ -1,0 +1,98 @@
+import cv2
+import numpy as np
+import pytest
+from mmengine.registry import TRANSFORMS
+from mmpretrain.datasets.transforms import RandomResizedCrop
+from PIL import Image
+
+from vit_plugin.data import LoadRandomResizedCrop
+from vit_plugin.errors import ConfigError
+from vit_plugin.files.images import seen_size
+
+
+@pytest.fixture
+def path(tmp_path) -> str:
+    """A JPEG whose red grows with x and green with y, so that a crop's colours tell its place."""
+    height, width = 384, 512
+    y, x = np.mgrid[:height, :width]
+    image = np.stack((np.full_like(x, 99), y * 255 // height, x * 255 // width), axis=-1).astype(
+        np.uint8
+    )
+    cv2.imwrite(str(tmp_path / 'image.jpg'), image, [cv2.IMWRITE_JPEG_QUALITY, 98])
+    return str(tmp_path / 'image.jpg')
+
+
+@pytest.mark.parametrize('scale', [224, 100, 40, (32, 64)])
+def test_the_crop_is_mmpretrains_whatever_the_decoding(path, scale):
+    ours = TRANSFORMS.build(dict(type='vit_plugin.LoadRandomResizedCrop', scale=scale))
+    theirs = RandomResizedCrop(scale)
+    for seed in range(10):
+        np.random.seed(seed)
+        result = ours(dict(img_path=path))
+        np.random.seed(seed)
+        wanted = theirs(dict(img=cv2.imread(path)))['img']
+        assert result['ori_shape'] == (384, 512)
+        assert result['img'].shape == wanted.shape
+        # Half a pixel of the coarsest decoding is 2.
+        assert np.abs(result['img'].astype(int) - wanted).mean() < 2.5
+
+
+@pytest.mark.parametrize(
+    ('scale', 'flag'),
+    [
+        (384, cv2.IMREAD_COLOR),
+        (192, cv2.IMREAD_REDUCED_COLOR_2),
+        (100, cv2.IMREAD_REDUCED_COLOR_2),
+        (48, cv2.IMREAD_REDUCED_COLOR_8),
+    ],
+)
+def test_it_is_decoded_no_finer_than_needed(path, scale, flag, monkeypatch):
+    flags = []
+    decode = cv2.imdecode
+    monkeypatch.setattr(
+        cv2, 'imdecode', lambda content, how: flags.append(how) or decode(content, how)
+    )
+    LoadRandomResizedCrop(scale, crop_ratio_range=(1.0, 1.0), aspect_ratio_range=(4 / 3, 4 / 3))(
+        dict(img_path=path)
+    )
+    assert flags == [flag]
+
+
+def test_areas_and_ratios_are_distributed_alike(path, monkeypatch):
+    """Of the crops themselves: the transform is asked to leave them at their size."""
+    crops = []
+    monkeypatch.setattr(
+        'mmcv.imresize', lambda image, *args, **kwargs: crops.append(image.shape[:2]) or image
+    )
+    ours, theirs = LoadRandomResizedCrop(224), RandomResizedCrop(224)
+    np.random.seed(1)
+    for _ in range(300):
+        ours(dict(img_path=path))
+    boxes = [theirs.rand_crop_params(np.empty((384, 512, 3), np.uint8))[2:] for _ in range(300)]
+    for feature in (lambda size: size[0] * size[1] / (384 * 512), lambda size: size[1] / size[0]):
+        quantiles = [
+            np.quantile([feature(size) for size in sizes], (0.1, 0.5, 0.9))
+            for sizes in (crops, boxes)
+        ]
+        assert quantiles[0] == pytest.approx(quantiles[1], rel=0.2)
+
+
+def test_a_photograph_on_its_side(tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new('RGB', (40, 20)).save(tmp_path / 'side.jpg', exif=exif)
+    assert (
+        seen_size(tmp_path / 'side.jpg')[::-1]
+        == (40, 20)
+        == cv2.imread(tmp_path / 'side.jpg').shape[:2]
+    )
+    assert LoadRandomResizedCrop(8)(dict(img_path=str(tmp_path / 'side.jpg')))['ori_shape'] == (
+        40,
+        20,
+    )
+
+
+@pytest.mark.parametrize('field', ['crop_ratio_range', 'aspect_ratio_range'])
+def test_ranges_ascend(field):
+    with pytest.raises(ConfigError, match=rf'{field}=\(0.9, 0.3\) must be \(min, max\)'):
+        LoadRandomResizedCrop(8, **{field: (0.9, 0.3)})

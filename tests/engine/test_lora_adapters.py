@@ -1,0 +1,169 @@
+"""Adapters through peft, an extra."""
+
+import pytest
+import torch
+from campaigns.exactness import train
+from campaigns.tiny_run import MODEL, build, differences, final_checkpoint, tiny_cfg
+from mmengine.registry import MODELS, DefaultScope
+from torch import nn
+
+from vit_plugin.engine.lora_adapters import Lora
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer, ViTAdapter
+from vit_plugin.models.loading import load_trained
+from vit_plugin.passes import optimize, restore
+from vit_plugin.weights.opening import Checkpoint, open_checkpoint
+
+pytest.importorskip('peft')
+pytestmark = pytest.mark.filterwarnings('ignore')
+LORA = dict(r=2, alpha=4.0, dropout=0.1)
+PLAIN = {'custom_hooks': []}  # without averages of the weights
+ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
+
+
+def classifier() -> nn.Module:
+    with DefaultScope.overwrite_default_scope('mmpretrain'):
+        return MODELS.build(MODEL)
+
+
+@pytest.fixture(scope='module')
+def runs(tmp_path_factory):
+    """Folders of a run, and of one with adapters beside its weights."""
+    folder = tmp_path_factory.mktemp('runs')
+    train(tiny_cfg(folder / 'base', **PLAIN))
+    train(
+        tiny_cfg(
+            folder / 'lora', lora=LORA, load_from=str(final_checkpoint(folder / 'base')), **PLAIN
+        )
+    )
+    return folder
+
+
+def test_only_adapters_and_head_learn(runs):
+    before, after = (
+        torch.load(final_checkpoint(runs / name), weights_only=False) for name in ('base', 'lora')
+    )
+    learnt = {
+        name
+        for name, value in after['state_dict'].items()
+        if not torch.equal(
+            value, before['state_dict'].get(name.replace('.base_layer.', '.'), torch.zeros(0))
+        )
+    }
+    assert {name.partition('.')[0] for name in learnt if '.lora_' not in name} == {'head'}
+    assert sum('.lora_B.' in name for name in learnt) == 2 * 4
+    assert len(after['optimizer']['state']) == 2 * 2 * 4 + 2
+    assert after['meta']['lora'] == dict(LORA, targets=None)
+
+
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(runs, tmp_path):
+    options = dict(PLAIN, lora=LORA, begin_from=str(final_checkpoint(runs / 'base')))
+    train(tiny_cfg(tmp_path, resume=True, **options), 6)
+    train(tiny_cfg(tmp_path, resume=True, **options))
+    assert differences(final_checkpoint(runs / 'lora'), final_checkpoint(tmp_path)) == []
+
+
+def test_merged_weights_are_the_same_model(runs):
+    path = str(final_checkpoint(runs / 'lora'))
+    content = torch.load(path, weights_only=False)
+    content['state_dict'] = {
+        name: value.double() if value.is_floating_point() else value
+        for name, value in content['state_dict'].items()
+    }
+    adapted, merged = classifier(), classifier().double().eval()
+    Lora(**LORA).inject(adapted)
+    adapted.double().eval().load_state_dict(content['state_dict'])
+    merged.load_state_dict(Checkpoint('x.pth', content).weights)
+    images = torch.randn(4, 1, 8, 8, dtype=torch.double)
+    torch.testing.assert_close(adapted(images)[0], merged(images)[0], rtol=0, atol=1e-12)
+    single = classifier().eval()
+    load_trained(single, open_checkpoint(path))  # as infer.py does
+    torch.testing.assert_close(
+        single(images.float())[0].double(), merged(images)[0], rtol=0, atol=1e-5
+    )
+
+
+def test_passes_leave_the_adapted_model_as_it_is(runs):
+    model = classifier()
+    Lora(**LORA).inject(model)
+    model.load_state_dict(
+        torch.load(final_checkpoint(runs / 'lora'), weights_only=False)['state_dict']
+    )
+    images = torch.randn(4, 1, 8, 8)
+    with torch.no_grad():
+        expected = model.eval()(images)[0]
+        optimize(model)
+        torch.testing.assert_close(model(images)[0], expected, rtol=1e-5, atol=1e-5)
+        restore(model)
+
+
+def test_the_checkpoint_is_tested_with_and_without_adapters(runs, tmp_path):
+    found = []
+    for lora in (dict(lora=LORA), {}):
+        cfg = tiny_cfg(tmp_path, load_from=str(final_checkpoint(runs / 'lora')), **PLAIN, **lora)
+        cfg.update(
+            test_dataloader=cfg.val_dataloader, test_cfg=dict(), test_evaluator=cfg.val_evaluator
+        )
+        runner = build(cfg)
+        found.append(runner.test())
+        assert any('.lora_A.' in name for name in runner.model.state_dict()) == bool(lora)
+    assert found[0] == found[1]
+
+
+def test_depths_and_frozen_stages():
+    backbone = VisionTransformer(ARCH, img_size=32, frozen_stages=1)
+    Lora().inject(backbone)
+    learning = {name for name, parameter in backbone.named_parameters() if parameter.requires_grad}
+    assert learning
+    assert all('.lora_' in name for name in learning)
+    assert {backbone.get_layer_depth(name)[0] for name in learning} == {1, 2}
+
+
+def test_what_an_adapter_has_besides_learns():
+    model = ViTAdapter(
+        dict(arch=ARCH, img_size=32), interactions=2, conv_inplane=8, norm_cfg=dict(type='BN')
+    )
+    Lora(targets=('qkv',)).inject(model)
+    learning = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    inside = {name for name in learning if name.startswith('backbone.')}
+    assert inside == {
+        f'backbone.blocks.{i}.attn.qkv.lora_{part}.default.weight'
+        for i in range(2)
+        for part in 'AB'
+    }
+    assert any(name.startswith('spm.') for name in learning)
+
+
+@pytest.mark.parametrize(
+    ('lora', 'sentence'),
+    [
+        (
+            dict(targets=('q',)),
+            "targets=.'q'. are no linear layers of the blocks; there are fc1, fc2, proj, qkv",
+        ),
+        (dict(rank=3), 'takes no rank'),
+        (3, 'must be a dict, such as lora=dict'),
+    ],
+)
+def test_bad_settings(lora, sentence, tmp_path):
+    with pytest.raises(ConfigError, match=sentence):
+        build(tiny_cfg(tmp_path, lora=lora))
+
+
+def test_what_does_not_go_together(runs, tmp_path):
+    for options, sentence in (
+        (dict(lora={}, sharding={}), 'lora and sharding do not go together'),
+        (
+            {'lora': {}, 'model.backbone.frozen_stages': 'all'},
+            'no vit_plugin.VisionTransformer that could learn',
+        ),
+    ):
+        with pytest.raises(ConfigError, match=sentence):
+            build(tiny_cfg(tmp_path, **options))
+    for lora in (dict(LORA, r=4), dict(LORA, alpha=8.0)):
+        with pytest.raises(ConfigError, match='is not that of the checkpoint'):
+            train(
+                tiny_cfg(
+                    tmp_path, lora=lora, load_from=str(final_checkpoint(runs / 'lora')), **PLAIN
+                )
+            )

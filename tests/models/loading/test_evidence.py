@@ -1,0 +1,153 @@
+"""Weights of another model with the same shapes are told apart: by name, tables and format."""
+
+import pytest
+import timm
+import torch
+from campaigns.dropin import rotary_of_eva02
+from mmengine.registry import MODELS, init_default_scope
+from mmengine.runner import load_checkpoint
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer, load_weights
+from vit_plugin.models.layers import Numerics
+from vit_plugin.models.loading.evidence import numerics_of_name
+
+DINO = 'timm://vit_base_patch16_224.dino'
+
+
+def on_meta(arch, **changes) -> VisionTransformer:
+    with torch.device('meta'):
+        return VisionTransformer(arch=arch, **changes)
+
+
+@pytest.fixture(scope='module')
+def dino() -> VisionTransformer:
+    return on_meta(DINO)
+
+
+@pytest.mark.parametrize(
+    'source', [DINO, 'timm://vit_base_patch16_224', 'hf://timm/vit_base_patch16_224.dino']
+)
+def test_the_same_structure_and_numerics(dino, source):
+    assert Numerics(**numerics_of_name(dino, source)) == dino.numerics
+
+
+def test_clips_weights_in_a_dino(dino):
+    numerics = numerics_of_name(dino, 'timm://vit_base_patch16_clip_quickgelu_224.openai')
+    assert numerics['act_cfg'] == dict(type='QuickGELU')
+    assert numerics['norm_cfg']['eps'] == 1e-5
+
+
+@pytest.mark.parametrize(
+    ('change', 'words'),
+    [
+        (
+            dict(pos_embed=dict(rotary=dict(form='centred'))),
+            "planes': 'halves'.*'planes': 'neighbours'",
+        ),
+        (dict(pos_embed=dict(rotary=dict(form='centred', planes='halves', shift=0.1))), ''),
+    ],
+)
+def test_another_structure_is_refused(change, words):
+    source = 'timm://vit_small_patch16_dinov3'
+    backbone = on_meta(
+        'S/16', numerics='timm', encoder=dict(reg_token=4, layer_scale_init_value=1e-5), **change
+    )
+    if words:
+        with pytest.raises(ConfigError, match=words):
+            numerics_of_name(backbone, source)
+    else:  # what only training changes may differ
+        assert numerics_of_name(backbone, source)['norm_cfg'] != backbone.numerics.norm_cfg
+
+
+def test_other_heads_are_refused():
+    arch = dict(embed_dims=768, num_layers=12, num_heads=16, feedforward_channels=3072)
+    with pytest.raises(
+        ConfigError, match="num_heads=12, and this backbone has num_heads=16.*arch='timm://vit_base"
+    ):
+        numerics_of_name(on_meta(arch), DINO)
+
+
+@pytest.mark.parametrize(
+    'source', ['timm://resnet50', 'timm://no_such_name', 'weights.npz', 'hf://google/vit-base']
+)
+def test_of_other_sources_nothing_is_known(dino, source):
+    assert numerics_of_name(dino, source) == {}
+
+
+def test_the_report_says_it_once(monkeypatch):
+    sizes = dict(embed_dims=192, num_layers=12, num_heads=3, feedforward_channels=768)
+    theirs = timm.create_model('vit_tiny_patch16_224', num_classes=0)
+    monkeypatch.setattr('vit_plugin.weights.opening.from_timm', lambda source: theirs.state_dict())
+    report = load_weights(VisionTransformer(arch=sizes), 'timm://vit_tiny_patch16_224')
+    assert sum('act_cfg' in note for note in report.notes) == 1
+    report = load_weights(
+        VisionTransformer(arch=sizes, numerics='timm'), 'timm://vit_tiny_patch16_224'
+    )
+    assert not report.notes
+
+
+TINY = dict(
+    arch=dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64),
+    img_size=64,
+    patch_size=16,
+)
+
+
+def both(name: str) -> tuple[torch.nn.Module, torch.nn.Module]:
+    """MMPretrain's model and ours."""
+    init_default_scope('mmpretrain')
+    return tuple(
+        MODELS.build(dict(TINY, type=kind))
+        for kind in (f'mmpretrain.{name}', f'vit_plugin.MM{name}')
+    )
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_the_table_that_mmpretrain_trains_with_is_refused(tmp_path):
+    theirs, ours = both('ViTEVA02')
+    torch.save(theirs.state_dict(), tmp_path / 'x.pth')
+    before = ours.pos_embed.clone()
+    for load in (load_weights, load_checkpoint):
+        with pytest.raises(
+            ConfigError, match=r'layers.0.attn.rope.freqs_cos.*other rotary positions.*skip='
+        ):
+            load(ours, str(tmp_path / 'x.pth'))
+    assert torch.equal(ours.pos_embed, before)
+    report = load_weights(
+        ours, theirs.state_dict(), skip=['{rest}.freqs_(cos|sin)', 'rope.freqs_(cos|sin)']
+    )
+    assert report.ignored['rope.freqs_cos'] == 'skipped'
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float16, torch.bfloat16])
+def test_the_authors_table_is_accepted(dtype):
+    theirs, ours = both('ViTEVA02')
+    rotary_of_eva02(theirs)
+    state = {key: value.to(dtype) for key, value in theirs.state_dict().items()}
+    assert load_weights(ours, state).ignored['rope.freqs_cos'] == 'the model computes the same'
+
+
+@pytest.mark.parametrize('factor', [1.0, 1.5])
+def test_periods_of_dinov3(factor):
+    model = VisionTransformer(
+        TINY['arch'] | dict(patch_size=16),
+        img_size=64,
+        pos_embed=dict(type='none', rotary=dict(form='centred', planes='halves')),
+    )
+    state = {**model.state_dict(), 'rope_embed.periods': factor * 100 ** (torch.arange(4) / 4)}
+    state = {key.replace('.ls', '.gamma_'): value for key, value in state.items()}
+    if factor == 1.0:
+        assert 'rope_embed.periods' in load_weights(model, state).ignored
+    else:
+        with pytest.raises(ConfigError, match='rope_embed.periods: the model computes other'):
+            load_weights(model, state)
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize(('name', 'said'), [('DeiT3', True), ('VisionTransformer', False)])
+def test_deit3_of_mmpretrain_is_named(name, said):
+    theirs, ours = both(name)
+    notes = load_weights(ours, theirs.state_dict()).notes
+    assert any('ln1 is copied to ln2' in note for note in notes) == said

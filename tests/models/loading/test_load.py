@@ -1,0 +1,629 @@
+import copy
+from collections import OrderedDict
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sharded_load
+import timm
+import torch
+import torch.distributed as dist
+import torchvision
+from mmengine.registry import MODELS, init_default_scope
+from mmengine.runner import load_checkpoint
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import SimpleFPN, TokenPooling, VisionTransformer, load_weights
+from vit_plugin.models.loading import check_start, load_trained
+from vit_plugin.weights import FORMATS, open_checkpoint
+
+
+def classifier(tiny: dict, classes: int = 5, **head) -> torch.nn.Module:
+    init_default_scope('mmpretrain')
+    return MODELS.build(
+        dict(
+            type='ImageClassifier',
+            backbone=dict(tiny, type='vit_plugin.VisionTransformer'),
+            head=dict(type='vit_plugin.ViTClsHead', num_classes=classes, in_channels=32, **head)
+            if classes
+            else None,
+        )
+    ).eval()
+
+
+def exported(model: torch.nn.Module, name: str = 'timm') -> dict:
+    state = {
+        key.removeprefix('backbone.'): value.clone() for key, value in model.state_dict().items()
+    }
+    return FORMATS[name].export(state, 2)[0]
+
+
+def test_every_key_is_accounted_for(tiny):
+    source, model = classifier(tiny), classifier(tiny, classes=7)
+    torch.nn.init.normal_(source.head.layers.head.weight)
+    weights = {**exported(source), 'decoder_norm.weight': torch.ones(3), 'stray': torch.ones(2)}
+    report = load_weights(model, weights, skip=['stray'])
+    assert report.ignored['decoder_norm.weight'] == 'decoder of masked pre-training'
+    assert report.ignored['stray'] == 'skipped'
+    assert set(report.initialised) == {'head.layers.head.weight', 'head.layers.head.bias'}
+    used = [key for keys in report.matched.values() for key in keys]
+    assert len(used) == len(set(used))
+    assert set(used) | set(report.ignored) | {'head.weight', 'head.bias'} == set(weights)
+    text = str(report)
+    assert 'the checkpoint has 5 classes, the model 7' in text
+    assert 'tensors from the format timm' in text
+
+
+def test_a_zero_classifier_is_named(tiny):
+    model = classifier(tiny)
+    report = load_weights(model, exported(classifier(tiny)))
+    assert 'head.layers.head.weight is all zeros in the checkpoint' in report.notes[0]
+
+
+def test_pre_logits_are_kept_and_a_backbone_does_without(tiny):
+    source = classifier(tiny, hidden_dim=24)
+    target = classifier(tiny, hidden_dim=24)
+    load_weights(target, exported(source, 'jax'))
+    assert torch.equal(target.head.layers.pre_logits.weight, source.head.layers.pre_logits.weight)
+    report = load_weights(VisionTransformer(**tiny), exported(source, 'jax'))
+    assert set(report.ignored.values()) == {'the model has no head'}
+
+
+@pytest.mark.parametrize('change', ['missing', 'misspelt', 'misshaped', 'foreign', 'nan', 'empty'])
+def test_what_does_not_fit_is_refused_and_nothing_is_written(tiny, change):
+    model, weights = VisionTransformer(**tiny), exported(VisionTransformer(**tiny))
+    value = weights.pop('blocks.1.mlp.fc2.weight')
+    words = 'lacks blocks.1.mlp.fc2.weight'
+    if change == 'misspelt':
+        weights['blocks.1.mlp.fc_2.weight'] = value
+        words = 'left over in it are blocks.1.mlp.fc_2.weight'
+    elif change == 'misshaped':
+        weights['blocks.1.mlp.fc2.weight'] = value[:, :-1]
+        words = (
+            r'blocks.1.mlp.fc2.weight has the shape \(32, 64\) in the model and '
+            r'\(32, 63\) in the checkpoint'
+        )
+    elif change == 'foreign':
+        weights = {'layer1.0.conv1.weight': value}
+        words = r'of no known format: its keys \(layer1.0.conv1.weight\) name no block of a known'
+    elif change == 'nan':
+        weights['blocks.1.mlp.fc2.weight'] = value * float('nan')
+        words = "has infinite values or NaN in 'blocks.1.mlp.fc2.weight'"
+    elif change == 'empty':
+        weights, words = {}, 'has no weights; give another'
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    with pytest.raises(ConfigError, match=words):
+        load_weights(model, weights)
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, before[key])
+
+
+@pytest.mark.parametrize(
+    'make',
+    [
+        torchvision.models.resnet18,
+        *(
+            partial(timm.create_model, name)
+            for name in ('resnetv2_50', 'efficientnet_b0', 'swin_tiny_patch4_window7_224')
+        ),
+    ],
+)
+def test_what_shares_names_by_chance_is_of_no_format(tiny, make):
+    """Such as CLIP's conv1, timm's norm and patch_embed."""
+    with torch.device('meta'):
+        weights = make().to_empty(device='cpu').state_dict()
+    words = (
+        r'no known format: its keys \(.* more\) name no block of a known Vision Transformer, as '
+    )
+    for model in (VisionTransformer(**tiny), classifier(tiny)):
+        with pytest.raises(ConfigError, match=words):
+            load_weights(model, weights)
+        with pytest.raises(ConfigError, match=words):
+            model.load_state_dict(dict(weights), strict=False)
+
+
+def test_a_head_alone_is_loaded(tiny):
+    source, model = classifier(tiny), classifier(tiny)
+    torch.nn.init.normal_(source.head.layers.head.weight)
+    head = {key: value for key, value in source.state_dict().items() if key.startswith('head.')}
+    assert not model.load_state_dict(head, strict=False).unexpected_keys
+    assert torch.equal(model.head.layers.head.weight, source.head.layers.head.weight)
+
+
+def test_skipped_on_request(tiny):
+    model, weights = VisionTransformer(**tiny), exported(VisionTransformer(**tiny))
+    del weights['blocks.1.mlp.fc2.weight']
+    report = load_weights(model, weights, skip=['blocks.1.mlp.{rest}'])
+    assert set(report.initialised.values()) == {'skipped'}
+    assert len(report.initialised) == 4
+
+
+def test_fewer_blocks_take_the_first_of_the_checkpoint(tiny):
+    source, model = VisionTransformer(**tiny), VisionTransformer(**tiny, out_indices=0)
+    report = load_weights(model, source.state_dict())
+    assert all(key.startswith('blocks.1.') for key in report.ignored)
+
+
+def test_a_model_without_our_backbone():
+    with pytest.raises(ConfigError, match='Linear has 0'):
+        load_weights(torch.nn.Linear(2, 2), {})
+
+
+def test_our_own_classifier_checkpoint(tiny):
+    source, model, backbone = classifier(tiny), classifier(tiny), VisionTransformer(**tiny)
+    torch.nn.init.normal_(source.head.layers.head.weight)
+    report = load_weights(model, source.state_dict())
+    assert report.format == 'vit_plugin'
+    assert torch.equal(model.head.layers.head.weight, source.head.layers.head.weight)
+    load_weights(backbone, source.state_dict())
+    assert torch.equal(backbone.norm.weight, source.backbone.norm.weight)
+
+
+def test_partial_state_dicts_of_our_names_follow_torch(tiny):
+    model = VisionTransformer(**tiny)
+    state = model.state_dict()
+    del state['norm.weight']
+    assert model.load_state_dict(state, strict=False).missing_keys == ['norm.weight']
+    with pytest.raises(RuntimeError, match='Missing key'):
+        model.load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    ('numerics', 'form', 'advice'),
+    [
+        ('authors', 'jax', []),
+        ('timm', 'timm', []),
+        ('authors', 'timm', ["act_cfg numerics='timm'"]),
+        ('timm', 'jax', ["act_cfg numerics='authors'"]),
+        ('timm', 'torchvision', []),
+        (dict(base='timm', norm_cfg=dict(eps=1e-3)), 'timm', ["norm_cfg numerics='timm'"]),
+        ('timm', 'hf', ["norm_cfg norm_cfg={'eps': 1e-12} in numerics"]),
+    ],
+)
+def test_numerics_that_differ_are_pointed_out(tiny, numerics, form, advice):
+    model = classifier(dict(tiny, numerics=numerics))
+    torch.nn.init.ones_(model.head.layers.head.weight)
+    notes = load_weights(model, exported(model, form)).notes
+    assert len(notes) == len(advice)
+    for note, words in zip(notes, advice, strict=True):
+        field, _, wanted = words.partition(' ')
+        assert f'code with {field}=' in note
+        assert note.endswith(f': set {wanted}')
+
+
+SWIGLU = dict(encoder=dict(gated_mlp=True), numerics=dict(base='timm', act_cfg=dict(type='SiLU')))
+CLIP = dict(patch_embed=dict(bias=False), encoder=dict(pre_norm=True))
+
+
+@pytest.mark.parametrize(
+    ('form', 'model'),
+    [
+        ('timm', SWIGLU),
+        ('hf_dinov2', SWIGLU),
+        ('mmpretrain', SWIGLU),  # DINOv2 g/14
+        *(
+            (
+                form,
+                dict(
+                    CLIP,
+                    numerics=dict(base='timm', norm_cfg=dict(eps=1e-5), act_cfg=dict(type=gelu)),
+                ),
+            )
+            # LAION's and OpenAI's.
+            for form in ('timm', 'clip', 'mmpretrain')
+            for gelu in ('GELU', 'QuickGELU')
+        ),
+        *(
+            ('timm', dict(with_cls_token=False, out_type='avg_featmap', numerics=name))
+            for name in ('timm', 'authors')
+        ),
+    ],
+)
+def test_nothing_uncertain_is_advised(tiny, form, model):
+    """SigLIP, CLIP and DINOv2 have several activations by the same names."""
+    model = classifier({**tiny, **model})
+    torch.nn.init.ones_(model.head.layers.head.weight)
+    assert load_weights(model, exported(model, form)).notes == []
+
+
+def test_numerics_of_a_hybrids_stem(tiny_hybrid):
+    model = VisionTransformer(**tiny_hybrid, numerics='timm')
+    notes = '\n'.join(load_weights(model, exported(model, 'jax')).notes)
+    assert 'stem_norm_cfg' in notes
+    assert 'stem_conv_cfg' in notes
+
+
+@pytest.mark.parametrize('form', ['vit_plugin', 'timm', 'jax'])
+def test_wrapped_classifiers(tiny, form):
+    from mmengine.model import ExponentialMovingAverage
+
+    source = classifier(tiny)
+    torch.nn.init.normal_(source.head.layers.head.weight)
+    weights = source.state_dict() if form == 'vit_plugin' else exported(source, form)
+    average = ExponentialMovingAverage(classifier(tiny))
+    average.load_state_dict(
+        {'steps': torch.tensor(3), **{f'module.{key}': value for key, value in weights.items()}}
+    )
+    assert average.steps == 3
+    model = classifier(tiny)
+    load_weights(model, {f'module.{key}': value for key, value in weights.items()})
+    for key, value in source.state_dict().items():
+        assert torch.equal(average.module.state_dict()[key], value), key
+        assert torch.equal(model.state_dict()[key], value), key
+
+
+def test_a_detectors_other_parts_are_left_alone(tiny):
+    detector = torch.nn.ModuleDict(
+        dict(backbone=VisionTransformer(**tiny), rpn_head=torch.nn.Conv2d(3, 3, 1))
+    )
+    source = VisionTransformer(**tiny)
+    report = load_weights(detector, exported(source))
+    assert report.initialised['rpn_head.weight'] == 'the checkpoint has no rpn_head'
+    assert torch.equal(detector['backbone'].pos_embed, source.pos_embed)
+
+
+@pytest.fixture
+def said(monkeypatch) -> list[str]:
+    """What the loading prints."""
+    lines: list[str] = []
+    for file in ('module', 'hooks'):
+        monkeypatch.setattr(
+            f'vit_plugin.models.loading.{file}.print_log', lambda text, *args: lines.append(text)
+        )
+    return lines
+
+
+def load_through_the_host(model: torch.nn.Module, weights: dict, path: Path, way: str) -> list[str]:
+    """Load a file into a whole classifier by the host, and return what the host itself complains
+    about.
+    """
+    complaints: list[str] = []
+    torch.save(weights, path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            'mmengine.runner.checkpoint.print_log',
+            lambda text, *args, **kwargs: complaints.append(text),
+        )
+        if way == 'load_from':
+            load_checkpoint(model, str(path))
+        else:
+            model.init_cfg = dict(type='Pretrained', checkpoint=str(path))
+            model.init_weights()
+    return [text for text in complaints if 'do not match' in text]
+
+
+@pytest.mark.parametrize('way', ['load_from', 'init_cfg'])
+@pytest.mark.parametrize('form', ['vit_plugin', 'timm', 'jax'])
+def test_another_class_count_through_the_host_but_not_by_torch_alone(tiny, tmp_path, form, way):
+    source, model = classifier(tiny), classifier(tiny, classes=7)
+    for parameter in (*source.parameters(), *model.head.parameters()):
+        torch.nn.init.normal_(parameter)
+    before = {key: value.clone() for key, value in model.head.state_dict().items()}
+    weights = source.state_dict() if form == 'vit_plugin' else exported(source, form)
+    (complaint,) = load_through_the_host(model, weights, tmp_path / 'x.pth', way)
+    assert (
+        'size mismatch for head.layers.head.weight: copying a param with shape torch.Size([5, 32])'
+        in complaint
+    )
+    with pytest.raises(RuntimeError, match='size mismatch for head.layers.head.weight'):
+        model.load_state_dict(weights)
+    for key, value in model.head.state_dict().items():
+        assert torch.equal(value, before[key]), key
+    assert torch.equal(model.backbone.norm.weight, source.backbone.norm.weight)
+
+
+@pytest.mark.parametrize(
+    ('source', 'model', 'sentence', 'complaint'),
+    [
+        ({}, {}, 'head.layers.head.weight is all zeros in the checkpoint', None),
+        (
+            dict(hidden_dim=24),
+            {},
+            '',
+            'unexpected key in source state_dict: head.layers.pre_logits.weight',
+        ),
+        (
+            {},
+            dict(classes=0),
+            'head.layers.head.weight, head.layers.head.bias are for the neck and head, and unused '
+            'if the model has none',
+            'unexpected key',
+        ),
+        (dict(classes=0), {}, '', 'missing keys in source state_dict: head.layers.head.weight'),
+    ],
+)
+def test_heads_that_differ_through_the_host(
+    tiny, tmp_path, said, source, model, sentence, complaint
+):
+    source, model = (classifier(tiny, **kwargs) for kwargs in (source, model))
+    complaints = load_through_the_host(
+        model, exported(source, 'jax'), tmp_path / 'x.pth', 'load_from'
+    )
+    assert sentence in '\n'.join(said)
+    assert len(complaints) == bool(complaint)
+    assert all(complaint in text for text in complaints)
+    assert torch.equal(model.backbone.norm.weight, source.backbone.norm.weight)
+
+
+def test_a_heads_weights_alone(tiny):
+    model = classifier(tiny)
+    weight = torch.randn_like(model.head.layers.head.weight)
+    model.load_state_dict({'head.layers.head.weight': weight}, strict=False)
+    assert torch.equal(model.head.layers.head.weight, weight)
+
+
+def test_own_weights_are_adapted_but_their_completeness_is_left_to_torch(tiny):
+    model = VisionTransformer(**tiny)
+    state = model.state_dict()
+    deeper = {**state, 'blocks.7.mlp.fc1.weight': torch.ones(2, 2)}
+    with pytest.raises(
+        ConfigError, match='blocks.7.mlp.fc1.weight .taken with an arch with more blocks'
+    ):
+        model.load_state_dict(deeper)
+    del state['norm.bias']
+    loaded = model.load_state_dict({**state, 'projector.weight': torch.ones(2)}, strict=False)
+    assert loaded.missing_keys == ['norm.bias']
+    assert loaded.unexpected_keys == ['projector.weight']
+    # What it leaves out of the arch is no surplus.
+    shallow = VisionTransformer(**tiny, out_indices=0)
+    shallow.load_state_dict(model.state_dict())
+
+
+def test_a_checkpoint_to_predict_with_is_of_the_model(tiny, tmp_path):
+    path = str(tmp_path / 'checkpoint.pth')
+    torch.save(dict(state_dict=classifier(tiny).state_dict(), meta=dict(epoch=3)), path)
+    load_trained(classifier(tiny), open_checkpoint(path))
+    with pytest.raises(ConfigError, match=r'not of this model: size mismatch for head.layers.head'):
+        load_trained(classifier(tiny, classes=7), open_checkpoint(path))
+    other = classifier(dict(tiny, encoder=dict(layer_scale_init_value=0.1)))
+    torch.save(other.state_dict(), tmp_path / 'scaled.pth')
+    with pytest.raises(ConfigError, match='computes something else: blocks.0.ls1.gamma'):
+        load_trained(classifier(tiny), open_checkpoint(tmp_path / 'scaled.pth'))
+    with pytest.raises(ConfigError, match='it lacks 2 of its .* such as'):
+        load_trained(
+            classifier(dict(tiny, encoder=dict(layer_scale_init_value=0.1), out_indices=0)),
+            open_checkpoint(path),
+        )
+
+
+# What a checkpoint has more than the model, and the argument that the sentence names.
+SURPLUS = [
+    (dict(encoder=dict(layer_scale_init_value=1e-5)), 'encoder=dict(layer_scale_init_value=1e-5)'),
+    (
+        dict(encoder=dict(reg_token=4), pos_embed=dict(type='learned', prefix_rows=False)),
+        'reg_token=...',
+    ),
+    (dict(encoder=dict(pre_norm=True)), 'encoder=dict(pre_norm=True)'),
+    (dict(encoder=dict(qk_norm=True)), 'encoder=dict(qk_norm=True)'),
+    (dict(pos_embed=dict(type='learned', relative=True)), 'relative=True'),
+]
+
+
+@pytest.mark.parametrize(('theirs', 'argument'), SURPLUS)
+@pytest.mark.parametrize('way', ['load_weights', 'init_cfg', 'load_from', 'load_state_dict'])
+def test_weights_of_the_encoder_without_a_place_are_refused(tiny, tmp_path, theirs, argument, way):
+    weights, path = VisionTransformer(**tiny, **theirs).state_dict(), str(tmp_path / 'x.pth')
+    torch.save(weights, path)
+    model = VisionTransformer(**tiny, init_cfg=dict(type='Pretrained', checkpoint=path))
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    with pytest.raises(ConfigError, match='computes something else') as error:
+        {
+            'load_weights': lambda: load_weights(model, weights),
+            'init_cfg': model.init_weights,
+            'load_from': lambda: load_checkpoint(model, path),
+            'load_state_dict': lambda: model.load_state_dict(weights),
+        }[way]()
+    assert argument in str(error.value)
+    for key, value in model.state_dict().items():
+        assert torch.equal(value, before[key]), key
+
+
+@pytest.mark.parametrize('form', ['vit_plugin', 'timm', 'jax', 'mmpretrain'])
+@pytest.mark.parametrize('way', ['load_weights', 'init_cfg', 'load_from', 'load_state_dict'])
+def test_integers_are_no_weights(tiny, tmp_path, form, way):
+    source, path = VisionTransformer(**tiny), str(tmp_path / 'x.pth')
+    weights = FORMATS[form].export(dict(source.state_dict()), 2)[0]
+    key = next(key for key in weights if key.endswith(('query/kernel', 'attn.qkv.weight')))
+    weights[key] = (weights[key] * 30).to(torch.int8)
+    torch.save(weights, path)
+    model = VisionTransformer(**tiny, init_cfg=dict(type='Pretrained', checkpoint=path))
+    before = model.blocks[0].attn.qkv.weight.clone()
+    with pytest.raises(ConfigError, match=f'has {key} as int8, and the model has real numbers'):
+        {
+            'load_weights': lambda: load_weights(model, path),
+            'init_cfg': model.init_weights,
+            'load_from': lambda: load_checkpoint(model, path),
+            'load_state_dict': lambda: model.load_state_dict(weights),
+        }[way]()
+    assert torch.equal(model.blocks[0].attn.qkv.weight, before)
+
+
+def test_integers_are_no_weights_of_a_whole_model(tiny, tmp_path):
+    state = classifier(tiny).state_dict()
+    for name in ('head.layers.head.bias', 'backbone.cls_token'):
+        torch.save({**state, name: state[name].long()}, tmp_path / 'x.pth')
+        with pytest.raises(ConfigError, match=f'has {name} as int64'):
+            load_trained(classifier(tiny), open_checkpoint(tmp_path / 'x.pth'))
+
+
+def test_counters_stay_integers_and_a_start_may_lack_the_head(tiny):
+    model = torch.nn.ModuleDict(
+        dict(backbone=VisionTransformer(**tiny), head=torch.nn.BatchNorm1d(3))
+    )
+    state = model.state_dict()
+    check_start(model, state)
+    check_start(
+        model, {name: value for name, value in state.items() if name.startswith('backbone.')}
+    )
+    with pytest.raises(ConfigError, match=r'lacks norm.weight'):
+        check_start(
+            model, {name: value for name, value in state.items() if name != 'backbone.norm.weight'}
+        )
+
+
+def test_init_cfg_may_skip_them(tiny, tmp_path):
+    source = VisionTransformer(**tiny, encoder=dict(layer_scale_init_value=1e-5))
+    torch.save(source.state_dict(), tmp_path / 'x.pth')
+    cfg = dict(type='Pretrained', checkpoint=str(tmp_path / 'x.pth'))
+    model = VisionTransformer(**tiny, init_cfg=dict(cfg, skip=['blocks.{i}.ls{k}.gamma']))
+    model.init_weights()
+    assert torch.equal(model.pos_embed, source.pos_embed)
+    with pytest.raises(ConfigError, match=r'may have prefix, skip and source_grid'):
+        VisionTransformer(**tiny, init_cfg=dict(cfg, skipp=['norm.weight'])).init_weights()
+
+
+def test_a_model_on_the_meta_device(tiny):
+    source = classifier(tiny)
+    with torch.device('meta'):
+        model, other = classifier(tiny), classifier(tiny, classes=7)
+    load_weights(model, exported(source, 'jax'))
+    for key, value in source.state_dict().items():
+        assert torch.equal(model.state_dict()[key], value), key
+        assert value.data_ptr() != model.state_dict()[key].data_ptr()
+    assert model.backbone.norm.weight.requires_grad
+    notes = load_weights(other, exported(source, 'timm')).notes
+    assert (
+        'head.layers.head.weight, head.layers.head.bias are still on the meta device' in notes[-1]
+    )
+    with torch.device('meta'):
+        backbone = VisionTransformer(**tiny)
+    backbone.load_state_dict(exported(classifier(tiny, classes=0), 'hf'), assign=True)
+    assert not any(parameter.is_meta for parameter in backbone.parameters())
+
+
+@pytest.fixture
+def process_group(tmp_path):
+    dist.init_process_group(
+        'gloo', init_method=f'file://{tmp_path}/rendezvous', rank=0, world_size=1
+    )
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize('meta', [False, True])
+@pytest.mark.parametrize('way', ['load_weights', 'load_state_dict'])
+def test_a_sharded_model(tiny, process_group, way, meta):
+    source = classifier(tiny)
+    torch.nn.init.normal_(source.head.layers.head.weight)
+    with torch.device('meta' if meta else 'cpu'):
+        model = classifier(tiny)
+    mesh = init_device_mesh('cpu', (1,))
+    for block in model.backbone.blocks:
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    if way == 'load_weights':
+        load_weights(model, exported(source, 'jax'))
+    else:
+        model.load_state_dict(exported(source, 'hf'), assign=meta)
+    for key, value in source.state_dict().items():
+        there = model.state_dict()[key]
+        assert isinstance(there, DTensor) == (key in dict(source.named_parameters()))
+        assert torch.equal(there.full_tensor() if isinstance(there, DTensor) else there, value), key
+
+
+@pytest.mark.parametrize(
+    'neck', [TokenPooling('map', in_channels=32, map_cfg=dict(num_heads=2)), SimpleFPN(32, 8)]
+)
+def test_a_sharded_neck(process_group, neck):
+    state = {key: torch.randn_like(value) for key, value in neck.state_dict().items()}
+    model = torch.nn.Sequential(OrderedDict(neck=copy.deepcopy(neck)))
+    fully_shard(model, mesh=init_device_mesh('cpu', (1,)))
+    model.load_state_dict({f'neck.{key}': value for key, value in state.items()})
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter.full_tensor(), state[name.removeprefix('neck.')]), name
+
+
+@pytest.mark.nightly
+def test_a_model_divided_among_two_processes(tiny, tmp_path):
+    source = VisionTransformer(**tiny)
+    for parameter in source.parameters():
+        torch.nn.init.normal_(parameter)
+    torch.save(source.state_dict(), tmp_path / 'ours.pth')
+    np.savez(
+        tmp_path / 'theirs.npz',
+        **{key: value.numpy() for key, value in exported(source, 'jax').items()},
+    )
+    torch.multiprocessing.spawn(sharded_load.load, (tiny, str(tmp_path)), nprocs=2)
+
+
+def heads_of(model: torch.nn.Module, heads: int) -> dict:
+    return FORMATS['jax'].export(
+        {key.removeprefix('backbone.'): value.clone() for key, value in model.state_dict().items()},
+        heads,
+    )[0]
+
+
+@pytest.mark.parametrize('way', ['load_weights', 'load_state_dict'])
+def test_other_numbers_of_attention_heads_are_refused(tiny, way):
+    model = VisionTransformer(**tiny)
+    with pytest.raises(
+        ConfigError, match='the checkpoint has 4 attention heads .*, the model 2; set num_heads=4'
+    ):
+        load_weights(model, heads_of(model, 4)) if way == 'load_weights' else model.load_state_dict(
+            heads_of(model, 4)
+        )
+
+
+def test_other_numbers_of_heads_of_a_pooling_are_refused(tiny):
+    model = MODELS.build(
+        dict(
+            type='mmpretrain.ImageClassifier',
+            backbone=dict(tiny, type='vit_plugin.VisionTransformer', out_type='raw'),
+            neck=dict(
+                type='vit_plugin.TokenPooling',
+                mode='map',
+                in_channels=32,
+                map_cfg=dict(num_heads=4),
+            ),
+        )
+    )
+    state = {
+        **heads_of(model, 2),
+        **{key: value for key, value in heads_of(model, 4).items() if 'MAPHead' not in key},
+    }
+    with pytest.raises(
+        ConfigError, match='neck.attn_pool.q.weight: the checkpoint has 2 .*the model 4'
+    ):
+        load_weights(model, {**heads_of(model, 2), 'unused': torch.ones(1)}, skip=['unused'])
+    with pytest.raises(
+        ConfigError, match='blocks.0.attn.qkv.weight: the checkpoint has 4 .*the model 2'
+    ):
+        model.load_state_dict(state)
+
+
+def test_other_entries_of_init_cfg_are_mmengines(tiny, tmp_path):
+    source = VisionTransformer(**tiny)
+    torch.save(
+        {f'student.{key}': value for key, value in source.state_dict().items()}, tmp_path / 'x.pth'
+    )
+    constant = dict(type='Constant', layer='LayerNorm', val=3.0)
+    model = VisionTransformer(**tiny, init_cfg=[constant])
+    model.init_weights()
+    assert (model.norm.weight == 3).all()
+    model = VisionTransformer(
+        **tiny,
+        init_cfg=[
+            constant,
+            dict(type='Pretrained', checkpoint=str(tmp_path / 'x.pth'), prefix='student.'),
+        ],
+    )
+    model.init_weights()
+    assert torch.equal(model.norm.weight, source.norm.weight)
+    assert len(model.init_cfg) == 2
+
+
+@pytest.mark.parametrize('value', [float('nan'), float('inf')])
+def test_a_model_to_predict_with_has_finite_weights(tmp_path, value):
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+    state = model.state_dict()
+    state['1.running_var'] = torch.tensor([1.0, value])
+    torch.save(dict(state_dict=state), tmp_path / 'weights.pth')
+    with pytest.raises(
+        ConfigError,
+        match=r"weights.pth' has infinite values or NaN in '1.running_var'; give one that",
+    ):
+        load_trained(model, open_checkpoint(tmp_path / 'weights.pth'))

@@ -1,0 +1,39 @@
+"""The public functions of the package, which are imported at first use."""
+
+import importlib
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import vit_plugin
+
+
+@pytest.mark.parametrize(
+    ('name', 'module', 'first'),
+    [
+        ('create_model', 'vit_plugin.models.classifier', 'arch'),
+        ('load', 'vit_plugin.apps.load', 'checkpoint'),
+        ('register_models', 'vit_plugin.apps.model_index', None),
+    ],
+)
+def test_a_function_is_that_of_its_module(name, module, first):
+    function = getattr(vit_plugin, name)
+    assert function is getattr(importlib.import_module(module), name)
+    assert next(iter(inspect.signature(function).parameters), None) == first
+    assert function.__doc__
+
+
+def test_names_are_listed_and_others_are_not_there():
+    assert {'create_model', 'load', 'register_models'} < {*vit_plugin.__all__} < {*dir(vit_plugin)}
+    with pytest.raises(AttributeError, match=r"module 'vit_plugin' has no attribute 'lod'"):
+        vit_plugin.lod  # noqa: B018
+
+
+def test_listing_them_imports_nothing():
+    code = (
+        'import sys, vit_plugin; dir(vit_plugin); '
+        "sys.exit('torch' in sys.modules or 'mmengine' in sys.modules)"
+    )
+    subprocess.run([sys.executable, '-c', code], check=True)

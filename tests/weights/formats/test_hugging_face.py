@@ -1,0 +1,140 @@
+"""Files of transformers: read as `save_pretrained` writes them, and written as `from_pretrained`
+reads them.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+from authors import recorded
+from saved import saved
+from torch import nn
+
+from vit_plugin.weights import export, recognize
+from vit_plugin.weights.opening import open_checkpoint
+
+SIZES = dict(
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=64,
+    image_size=32,
+    patch_size=8,
+)
+TOWERS = dict(
+    vision_config=SIZES,
+    text_config=dict(hidden_size=32, num_hidden_layers=1, num_attention_heads=2, vocab_size=99),
+)
+EOMT = dict(num_blocks=1, num_queries=2, num_labels=3, patch_size=16, image_size=64)
+BACKBONE = dict(
+    image_size=64,
+    patch_size=8,
+    hidden_size=8,
+    num_attention_heads=2,
+    mlp_ratio=2,
+    out_indices=[2, 4],
+)
+BACKBONES = {
+    'LwDetr': dict(
+        pretrain_image_size=64, window_block_indices=[0, 2], num_windows=4, num_hidden_layers=4
+    ),
+    'RfDetr': dict(num_windows=2, num_hidden_layers=4),
+}
+DETR = dict(
+    d_model=8,
+    decoder_ffn_dim=16,
+    decoder_n_points=2,
+    decoder_layers=2,
+    decoder_self_attention_heads=2,
+    decoder_cross_attention_heads=2,
+    num_queries=5,
+    group_detr=2,
+    num_labels=3,
+)
+SWIGLU = dict(mlp_ratio=4, use_swiglu_ffn=True)
+GATED = dict(use_gated_mlp=True, hidden_act='silu')
+# Classes of transformers, arguments, and our format.
+KINDS = [
+    ('ViTModel', SIZES, 'hf'),
+    ('ViTForImageClassification', SIZES, 'hf'),
+    ('DeiTModel', SIZES, 'hf_deit'),
+    ('DeiTForImageClassification', SIZES, 'hf_deit'),
+    ('DeiTForImageClassificationWithTeacher', SIZES, 'hf_deit'),
+    ('Dinov2Model', SIZES, 'hf_dinov2'),
+    ('Dinov2Backbone', SIZES, 'hf_dinov2'),
+    ('Dinov2Model', SIZES | SWIGLU, 'hf_dinov2'),
+    ('Dinov2WithRegistersModel', SIZES, 'hf_dinov2'),
+    ('DINOv3ViTModel', SIZES, 'hf_dinov3'),  # its default is no registers
+    ('DINOv3ViTModel', SIZES | GATED | dict(num_register_tokens=4), 'hf_dinov3'),
+    ('SiglipVisionModel', SIZES, 'hf_siglip'),
+    ('SiglipModel', TOWERS, 'hf_siglip'),
+    ('CLIPVisionModel', SIZES, 'clip'),
+    ('CLIPModel', TOWERS, 'clip'),
+    ('EomtForUniversalSegmentation', SIZES | EOMT, 'hf_eomt'),
+    ('EomtForUniversalSegmentation', SIZES | EOMT | SWIGLU, 'hf_eomt'),
+    ('EomtDinov3ForUniversalSegmentation', SIZES | EOMT, 'hf_eomt_dinov3'),
+    ('EomtDinov3ForUniversalSegmentation', SIZES | EOMT | GATED, 'hf_eomt_dinov3'),
+    ('LwDetrForObjectDetection', DETR | dict(projector_scale_factors=[2.0, 0.5]), 'hf_lw_detr'),
+    ('RfDetrForObjectDetection', DETR, 'hf_rf_detr'),
+]
+ONE_WAY = (
+    'CLIPVisionModel',
+    'CLIPModel',
+    'SiglipModel',
+)  # written by OpenAI's names, or a tower of two
+# They are not part of a model of ours: of pre-training, a loss, registers that are none.
+ABSENT = ('mask_token', 'empty_weight', 'register_tokens')
+
+
+def theirs(name: str, sizes: dict[str, Any]) -> nn.Module:
+    """A random model of transformers."""
+    transformers = pytest.importorskip('transformers', minversion='5.23')
+    kind = getattr(transformers, name)
+    if name[:6] in BACKBONES:
+        suffix = 'ViTConfig' if name.startswith('Lw') else 'Dinov2Config'
+        config = getattr(transformers, f'{name[:6]}{suffix}')
+        sizes = dict(sizes, backbone_config=config(**BACKBONE, **BACKBONES[name[:6]]))
+    torch.manual_seed(0)
+    model = kind(kind.config_class(**sizes))
+    for parameter in model.parameters():
+        nn.init.normal_(parameter)
+    return model
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize(('name', 'sizes', 'form'), KINDS)
+def test_there_and_back(name: str, sizes: dict[str, Any], form: str, tmp_path: Path) -> None:
+    """Every tensor of the file has a place or a reason, and the file that is written gives the same
+    model.
+    """
+    model = theirs(name, sizes)
+    weights = open_checkpoint(saved(model, tmp_path)).weights
+    ours = recognize(weights)
+    in_memory = recognize(model.state_dict())
+    assert ours.format.name == form
+    assert in_memory.keys() == ours.keys()
+    assert all(torch.equal(in_memory[key], value) for key, value in ours.items())
+    if name in ONE_WAY:
+        return
+    written, left, _ = export(ours, form, heads=2)
+    assert not left
+    safetensors.torch.save_file(written, tmp_path / 'model.safetensors', metadata=dict(format='pt'))
+    again, loading = type(model).from_pretrained(tmp_path, output_loading_info=True)
+    remarks = {key for keys in loading.values() for key in keys}
+    assert all(key.endswith(ABSENT) for key in remarks), remarks
+    state = again.state_dict()
+    for key, value in model.state_dict().items():
+        if not key.endswith((*ABSENT, 'position_embeddings')):
+            assert torch.equal(state[key], value), key
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('name', ['LwDetrForObjectDetection', 'RfDetrForObjectDetection'])
+def test_recorded_files_have_the_names_of_today(name: str, tmp_path: Path) -> None:
+    """``tests/golden/lw_detr`` is read where transformers is not installed, too."""
+    golden = recorded(Path(__file__).parents[2] / f'golden/lw_detr/{name[:6]}.npz')
+    kinds = {kind: sizes for kind, sizes, _ in KINDS}
+    names = {key.removeprefix('params/') for key in golden if key.startswith('params/')}
+    assert names == {*open_checkpoint(saved(theirs(name, kinds[name]), tmp_path)).weights}

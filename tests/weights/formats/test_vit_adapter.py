@@ -1,0 +1,264 @@
+"""ViT-Adapter's checkpoints: its authors', DINOv3's and ours, by the names of their code."""
+
+import pytest
+import torch
+from mmengine.runner import load_checkpoint
+from torch import Tensor, nn
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import SimpleFPN, VisionTransformer, ViTAdapter, load_weights
+from vit_plugin.weights import export, recognize
+
+WIDTH, PRIOR = 32, 4
+ARCH = dict(embed_dims=WIDTH, num_layers=4, num_heads=2, feedforward_channels=64, patch_size=16)
+
+
+def adapter(backbone: dict | None = None, **kwargs) -> ViTAdapter:
+    return ViTAdapter(
+        **{
+            **dict(
+                backbone=dict(
+                    arch=ARCH,
+                    img_size=64,
+                    numerics='timm',
+                    with_cls_token=False,
+                    **(backbone or {}),
+                ),
+                attention=dict(num_heads=2),
+                conv_inplane=PRIOR,
+                norm_cfg=dict(type='BN'),
+            ),
+            **kwargs,
+        }
+    ).eval()
+
+
+def batch_norm(name: str, channels: int) -> dict[str, tuple[int, ...]]:
+    return dict.fromkeys(
+        (f'{name}.weight', f'{name}.bias', f'{name}.running_mean', f'{name}.running_var'),
+        (channels,),
+    ) | {f'{name}.num_batches_tracked': ()}
+
+
+def layer(name: str, *shape: int, bias: bool = True) -> dict[str, tuple[int, ...]]:
+    return {f'{name}.weight': shape} | ({f'{name}.bias': shape[:1]} if bias else {})
+
+
+def exchange(name: str, maps: int) -> dict[str, tuple[int, ...]]:
+    """An injector or extractor as far as they are the same: two heads, four points, values half as
+    wide.
+    """
+    samples = 2 * maps * 4
+    return (
+        layer(f'{name}.query_norm', WIDTH)
+        | layer(f'{name}.feat_norm', WIDTH)
+        | layer(f'{name}.attn.sampling_offsets', 2 * samples, WIDTH)
+        | layer(f'{name}.attn.attention_weights', samples, WIDTH)
+        | layer(f'{name}.attn.value_proj', WIDTH // 2, WIDTH)
+        | layer(f'{name}.attn.output_proj', WIDTH, WIDTH // 2)
+    )
+
+
+def shapes(injectors: bool) -> dict[str, tuple[int, ...]]:
+    """The adapter's parameters, from the authors' `adapter_modules.py` and `dinov3_adapter.py`."""
+    found: dict[str, tuple[int, ...]] = {'level_embed': (3, WIDTH)}
+    for i, channels in ((0, 3), (3, PRIOR), (6, PRIOR)):
+        found |= layer(f'spm.stem.{i}', PRIOR, channels, 3, 3, bias=False) | batch_norm(
+            f'spm.stem.{i + 1}', PRIOR
+        )
+    for k, (before, after) in {2: (1, 2), 3: (2, 4), 4: (4, 4)}.items():
+        found |= layer(f'spm.conv{k}.0', after * PRIOR, before * PRIOR, 3, 3, bias=False)
+        found |= batch_norm(f'spm.conv{k}.1', after * PRIOR)
+    for k, width in {1: 1, 2: 2, 3: 4, 4: 4}.items():
+        found |= layer(f'spm.fc{k}', WIDTH, width * PRIOR, 1, 1) | batch_norm(f'norm{k}', WIDTH)
+    for i in range(4):
+        if injectors:
+            found |= exchange(f'interactions.{i}.injector', 3) | {
+                f'interactions.{i}.injector.gamma': (WIDTH,)
+            }
+        for name in (
+            'extractor',
+            *(('extra_extractors.0', 'extra_extractors.1') if i == 3 else ()),
+        ):
+            name = f'interactions.{i}.{name}'
+            hidden = WIDTH // 4
+            found |= (
+                exchange(name, 1)
+                | layer(f'{name}.ffn_norm', WIDTH)
+                | layer(f'{name}.ffn.fc1', hidden, WIDTH)
+                | layer(f'{name}.ffn.dwconv.dwconv', hidden, 1, 3, 3)
+                | layer(f'{name}.ffn.fc2', WIDTH, hidden)
+            )
+    return found | layer('up', WIDTH, WIDTH, 2, 2)
+
+
+def blocks() -> dict[str, tuple[int, ...]]:
+    """The authors' transformer (`base/vit.py`): LayerScale, and a position for a class token that
+    it lacks.
+    """
+    found = {'pos_embed': (1, 17, WIDTH)} | layer('patch_embed.proj', WIDTH, 3, 16, 16)
+    for i in range(4):
+        found |= {f'blocks.{i}.gamma{k}': (WIDTH,) for k in (1, 2)}
+        for name, *shape in (
+            ('norm1', WIDTH),
+            ('norm2', WIDTH),
+            ('attn.qkv', 3 * WIDTH, WIDTH),
+            ('attn.proj', WIDTH, WIDTH),
+            ('mlp.fc1', 64, WIDTH),
+            ('mlp.fc2', WIDTH, 64),
+        ):
+            found |= layer(f'blocks.{i}.{name}', *shape)
+    return found
+
+
+def random(found: dict[str, tuple[int, ...]], prefix: str = '') -> dict[str, Tensor]:
+    return {
+        f'{prefix}{name}': torch.tensor(7) if name.endswith('tracked') else torch.rand(shape) + 0.5
+        for name, shape in found.items()
+    }
+
+
+SCALED = dict(encoder=dict(layer_scale_init_value=1.0))
+
+
+def as_authors(model: ViTAdapter) -> dict[str, Tensor]:
+    """The adapter's tensors by the authors' names; without positions, which are adapted."""
+    return {
+        name.removeprefix('backbone.')
+        .replace('ls1.gamma', 'gamma1')
+        .replace('ls2.gamma', 'gamma2'): value
+        for name, value in model.state_dict().items()
+        if 'pos' not in name
+    }
+
+
+def assert_loaded(model: ViTAdapter, weights: dict[str, Tensor], prefix: str = '') -> None:
+    mine = as_authors(model)
+    assert mine.keys() == {
+        name.removeprefix(prefix) for name in weights if 'pos_embed' not in name and prefix in name
+    }
+    for name, value in mine.items():
+        assert torch.equal(value, weights[prefix + name]), name
+    torch.testing.assert_close(model.backbone.pos_embed, weights[f'{prefix}pos_embed'][:, 1:])
+
+
+@pytest.mark.parametrize('prefix', ['', 'backbone.'])
+def test_the_authors_checkpoint(prefix):
+    """Alone, and as a part of their detector."""
+    weights = random(blocks() | shapes(True), prefix)
+    model = adapter(SCALED)
+    detector = nn.ModuleDict(dict(backbone=model, rpn_head=nn.Conv2d(2, 2, 1)))
+    report = load_weights(
+        detector if prefix else model, weights | ({'rpn_head.x': torch.ones(1)} if prefix else {})
+    )
+    assert report.format == 'vit_adapter'
+    assert report.adapted == {
+        'pos_embed': 'the rows of the tokens before the patches are left out, as the model has '
+        'no such tokens'
+    }
+    assert set(report.initialised) == ({'rpn_head.weight', 'rpn_head.bias'} if prefix else set())
+    assert_loaded(model, weights, prefix)
+
+
+def test_the_authors_detector_by_load_from(tmp_path):
+    """MMEngine's ``load_from`` calls ``load_state_dict``."""
+    weights = random(blocks() | shapes(True), 'backbone.')
+    torch.save(dict(state_dict=weights), tmp_path / 'theirs.pth')
+    model = nn.ModuleDict(dict(backbone=adapter(SCALED)))
+    load_checkpoint(model, str(tmp_path / 'theirs.pth'))
+    assert_loaded(model['backbone'], weights, 'backbone.')
+
+
+def test_dinov3s_file_has_no_backbone(tmp_path):
+    """Its adapter loads, and what its own checkpoint gave to the backbone stays."""
+    weights = random(shapes(False), 'segmentation_model.0.') | {
+        'segmentation_model.1.predictor.x': torch.ones(2)
+    }
+    torch.save(weights, tmp_path / 'head.pth')
+    plain = VisionTransformer(
+        arch=ARCH, img_size=64, with_cls_token=False, out_type='raw', numerics='timm'
+    )
+    torch.save(plain.state_dict(), tmp_path / 'vit.pth')
+    pretrained = [
+        dict(type='Pretrained', checkpoint=str(tmp_path / name)) for name in ('vit.pth', 'head.pth')
+    ]
+    model = adapter(
+        dict(init_cfg=pretrained[0]), inject=False, add_tokens='each', init_cfg=pretrained[1]
+    )
+    model.init_weights()
+    for name, value in plain.state_dict().items():
+        assert torch.equal(model.backbone.state_dict()[name], value), name
+    for name, value in model.state_dict().items():
+        if not name.startswith('backbone.'):
+            assert torch.equal(value, weights[f'segmentation_model.0.{name}']), name
+    report = load_weights(model, weights)
+    assert set(report.initialised.values()) == {
+        f'the checkpoint has no {part}' for part in ('blocks', 'norm', 'patch_embed', 'pos_embed')
+    }
+    assert report.ignored == {'segmentation_model.1.predictor.x': 'of the segmentor'}
+
+
+def test_a_backbone_alone_starts_an_adapter():
+    """The rest keeps its initialisation, and the report says so."""
+    plain = VisionTransformer(
+        arch=ARCH,
+        img_size=64,
+        with_cls_token=False,
+        encoder=dict(final_norm=False),
+        out_type='raw',
+        numerics='timm',
+    )
+    model = adapter()
+    report = load_weights(
+        nn.ModuleDict(dict(backbone=model, neck=SimpleFPN(WIDTH, 8))), plain.state_dict()
+    )
+    assert {
+        text for name, text in report.initialised.items() if name.startswith('interactions')
+    } == {'the checkpoint has no interactions'}
+    for name, value in plain.state_dict().items():
+        assert torch.equal(model.backbone.state_dict()[name], value), name
+
+
+@pytest.mark.parametrize('prefix', ['', 'backbone.'])
+def test_ours_out_and_in(prefix):
+    model, other = (adapter(SCALED, interactions=1, num_extra_extractors=1) for _ in range(2))
+    state = {prefix + name: value for name, value in model.state_dict().items()}
+    named = recognize(state)
+    assert named.format.name == 'vit_adapter'
+    written, left, _ = export(named, 'vit_adapter', 2)
+    assert not left
+    assert written.keys() == model.state_dict().keys()
+    load_weights(other, written)
+    for name, value in other.state_dict().items():
+        assert torch.equal(value, model.state_dict()[name]), name
+
+
+def test_a_plain_backbone_of_a_detector_with_an_adapter():
+    """Where only the transformer of a trained adapter is wanted, it is found."""
+    source = adapter()
+    plain = VisionTransformer(
+        arch=ARCH,
+        img_size=64,
+        with_cls_token=False,
+        encoder=dict(final_norm=False),
+        out_type='raw',
+        numerics='timm',
+    )
+    load_weights(plain, {f'backbone.{name}': value for name, value in source.state_dict().items()})
+    assert torch.equal(plain.blocks[3].mlp.fc1.weight, source.backbone.blocks[3].mlp.fc1.weight)
+
+
+def test_a_checkpoint_of_other_sizes_is_refused():
+    weights = random(blocks() | shapes(True))
+    with pytest.raises(ConfigError, match=r'lacks .*interactions\.3\.extra_extractors\.2'):
+        load_weights(adapter(SCALED, num_extra_extractors=3), weights)
+    with pytest.raises(ConfigError, match=r'blocks\.0\.ls1\.gamma|gamma1.*layer_scale_init_value'):
+        load_weights(adapter(), weights)
+    beit = {f'blocks.{i}.attn.relative_position_bias_table': torch.ones(732, 2) for i in range(4)}
+    with pytest.raises(
+        ConfigError, match=r'blocks\.0\.attn\.relative_position_bias_table.*taken by no argument'
+    ):
+        load_weights(adapter(SCALED), weights | beit)
+    del weights['blocks.1.mlp.fc1.weight']
+    with pytest.raises(ConfigError, match=r'lacks blocks\.1\.mlp\.fc1\.weight'):
+        load_weights(adapter(SCALED), weights)

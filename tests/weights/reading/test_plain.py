@@ -1,0 +1,67 @@
+"""A state as tensors and JSON, and back."""
+
+import json
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from mmengine.logging import HistoryBuffer
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights.reading.plain import join, split, tensor_names, to_text
+
+leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4)
+values = st.recursive(
+    leaves,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(
+            st.text(max_size=3) | st.integers() | st.tuples(st.integers()) | st.just('$'),
+            inner,
+            max_size=3,
+        )
+    ),
+)
+
+
+@given(st.dictionaries(st.text(max_size=3), values, max_size=3))
+def test_plain_values_come_back(state):
+    tensors, plain = split(state)
+    assert not tensors
+    # NaN is not equal to itself.
+    assert repr(join(json.loads(to_text(plain)), tensors)) == repr(state)
+
+
+def test_tensors_arrays_and_histories_come_back():
+    buffer = HistoryBuffer([1.0, 2.0], [1, 3], max_length=7)
+    state = {
+        'a': {'b.c': torch.ones(2), 3: (torch.tensor(5), np.arange(3), np.float32(0.5))},
+        'a.b': {'c': torch.zeros(1)},
+        'hub': OrderedDict(loss=buffer),
+        'empty': np.array([]),
+    }
+    tensors, plain = split(state)
+    assert len(tensors) == 7  # 'a.b.c' is there twice
+    back = join(json.loads(to_text(plain)), tensors)
+    assert back['a'][3][2] == 0.5
+    assert torch.equal(back['a']['b.c'], torch.ones(2))
+    assert torch.equal(back['a.b']['c'], torch.zeros(1))
+    np.testing.assert_array_equal(back['a'][3][1], np.arange(3))
+    np.testing.assert_array_equal(back['hub']['loss'].data, buffer.data)
+    assert back['hub']['loss'].max_length == 7
+    assert {way[-1]: way[:-1] for way in tensor_names(plain)}['a.b.c'] == ('a', 'b.c')
+
+
+@pytest.mark.parametrize('value', [object(), {1, 2}, b'bytes', np.array(['text']), 1j, print])
+def test_what_is_not_plain_is_told(value):
+    with pytest.raises(ConfigError, match=r"hub\.mine is of type .*format='file'"):
+        split({'hub': {'mine': value}})
+
+
+def test_unknown_kinds_are_refused():
+    with pytest.raises(ValueError, match='unknown kind'):
+        join({'$': 'call', 'is': 'os.system'}, {})

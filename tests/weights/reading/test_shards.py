@@ -1,0 +1,58 @@
+"""A large model of Hugging Face's libraries, in several files."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.models import VisionTransformer, load_weights
+from vit_plugin.weights import open_checkpoint
+from vit_plugin.weights.hub import CONFIG
+from vit_plugin.weights.reading.shards import INDEX
+
+ARCH = dict(embed_dims=32, num_layers=2, num_heads=2, feedforward_channels=64, patch_size=8)
+
+
+@pytest.fixture
+def model() -> VisionTransformer:
+    return VisionTransformer(ARCH, img_size=16)
+
+
+@pytest.fixture
+def folder(tmp_path, model) -> Path:
+    """The files that huggingface_hub's ``save_torch_state_dict`` writes."""
+    state, files = model.state_dict(), {}
+    for i in range(3):
+        name = f'model-{i + 1:05}-of-00003.safetensors'
+        part = dict(list(state.items())[i::3])
+        save_file(part, tmp_path / name, metadata=dict(format='pt'))
+        files |= dict.fromkeys(part, name)
+    (tmp_path / INDEX).write_text(json.dumps(dict(metadata={}, weight_map=files)))
+    (tmp_path / CONFIG).write_text('{}')
+    return tmp_path
+
+
+def test_the_tensors_of_all_files(folder, model):
+    weights = open_checkpoint(folder).weights
+    assert weights.keys() == model.state_dict().keys()
+    other = VisionTransformer(ARCH, img_size=16)
+    assert not load_weights(other, str(folder / INDEX)).untrained
+    for name, value in model.state_dict().items():
+        assert torch.equal(other.state_dict()[name], value)
+
+
+def test_a_file_that_is_missing_is_named(folder):
+    lost = sorted(folder.glob('*.safetensors'))[1]
+    lost.unlink()
+    with pytest.raises(ConfigError, match=f'names {lost.name}, which is not next to it'):
+        open_checkpoint(folder)
+
+
+@pytest.mark.parametrize('content', ['{', '[]', '{"weight_map": {"a": "../secret"}}'])
+def test_an_index_of_something_else_is_refused(folder, content):
+    (folder / INDEX).write_text(content)
+    with pytest.raises(ConfigError, match='does not say in weight_map'):
+        open_checkpoint(folder)

@@ -1,0 +1,74 @@
+"""Wrappers around the names of weights, and containers around them, are seen through."""
+
+import pytest
+import timm
+import torch
+
+from vit_plugin.weights.opening import Checkpoint
+from vit_plugin.weights.recognition import recognize, unwrapped
+
+STATE = {
+    name: torch.full_like(value, i)
+    for i, (name, value) in enumerate(
+        timm.create_model('test_vit', num_classes=3).state_dict().items()
+    )
+}
+OTHER = {name: value + 100 for name, value in STATE.items()}
+
+
+@pytest.mark.parametrize(
+    'prefix',
+    [
+        '',
+        'module.',
+        '_orig_mod.',
+        'module._orig_mod.',
+        '_orig_mod.module.',
+        'model.',
+        'net.',
+        'classifier_network.',
+        'net._orig_mod.',
+        'module.module.',
+        'model.module.',
+        '_fsdp_wrapped_module.',
+    ],
+)
+def test_words_of_wrappers_change_nothing(prefix):
+    found = recognize({prefix + name: value for name, value in STATE.items()})
+    wanted = recognize(STATE)
+    assert found.format == wanted.format
+    assert found.keys() == wanted.keys()
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+
+
+@pytest.mark.parametrize('word', ['_orig_mod', '_checkpoint_wrapped_module'])
+def test_a_wrapped_part_has_the_word_within_its_names(word):
+    compiled = {
+        name.replace('blocks.0.', f'blocks.0.{word}.'): value for name, value in STATE.items()
+    }
+    assert unwrapped(compiled).keys() == STATE.keys()
+    kept = {'a': torch.ones(1), '_orig_mod.a': torch.ones(1)}  # which would be one name
+    assert unwrapped(kept) is kept
+
+
+@pytest.mark.parametrize(
+    'content',
+    [
+        dict(ema=dict(module=STATE)),
+        dict(model=OTHER, ema=dict(module=STATE, updates=3)),
+        dict(state_dict=OTHER, state_dict_ema=STATE),
+        dict(model=OTHER, model_ema=STATE, epoch=3),
+        dict(state_dict=STATE, **{'pytorch-lightning_version': '2.5.0'}),
+    ],
+)
+def test_averages_are_what_was_tested(content, monkeypatch):
+    said = []
+    monkeypatch.setattr(
+        'vit_plugin.weights.reading.files.print_log', lambda text, *_: said.append(text)
+    )
+    assert Checkpoint('x.pth', content).weights == STATE
+    several = len({'model', 'state_dict'} & content.keys()) and any(
+        'ema' in name for name in content
+    )
+    assert bool(said) == bool(several)
+    assert all('the averages in' in text for text in said)

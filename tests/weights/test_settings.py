@@ -1,0 +1,130 @@
+"""What a checkpoint says of its training."""
+
+import io
+
+import pytest
+import torch
+from mmengine.config import Config
+from rude_server import serving
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights import open_checkpoint
+from vit_plugin.weights.settings import literals, saved_backbone, training_settings
+
+PIXELS = dict(mean=[123.675, 116.28, 103.53], std=[51.0, 51.0, 25.5])
+SEEN = dict(mean=tuple(value / 255 for value in PIXELS['mean']), std=(0.2, 0.2, 0.1))
+SIZED = dict(backbone=dict(img_size=32))
+
+
+@pytest.mark.parametrize(
+    ('settings', 'expected'),
+    [
+        (dict(model=SIZED, data_preprocessor=PIXELS), dict(SEEN, img_size=32)),
+        (
+            dict(model=dict(backbone=dict(img_size=(32, 48)), data_preprocessor=PIXELS)),
+            dict(SEEN, img_size=(32, 48)),
+        ),
+        (
+            dict(
+                model=dict(type='ImageClassifier'), data_preprocessor=dict(mean=[0.0], std=[255.0])
+            ),
+            dict(mean=(0.0,), std=(1.0,)),
+        ),
+        (
+            dict(
+                model={'backbone': dict(img_size='32'), 'not a name': 1},
+                data_preprocessor=dict(mean='0', std=[0.0]),
+            ),
+            {},
+        ),
+    ],
+)
+def test_the_config_in_a_checkpoint_says_it(tmp_path, settings, expected):
+    path = tmp_path / 'epoch_1.pth'
+    torch.save(dict(meta=dict(cfg=Config(settings).pretty_text), state_dict={}), path)
+    assert training_settings(path) == training_settings(str(path)) == expected
+
+
+@pytest.mark.parametrize(
+    'content',
+    [
+        {},
+        dict(meta=None),
+        dict(meta=dict(cfg=3)),
+        dict(meta=dict(cfg='no config')),
+        dict(meta=dict(cfg='model = dict(backbone=open("ran", "w"))\nopen("ran", "w")')),
+        dict(meta=dict(cfg='model = dict(**{})\nmodel = {[]: 1}')),
+    ],
+)
+def test_nothing_is_run_and_nothing_is_guessed(tmp_path, monkeypatch, content):
+    monkeypatch.chdir(tmp_path)
+    torch.save(content, 'epoch_1.pth')
+    assert training_settings('epoch_1.pth') == {}
+    assert not (tmp_path / 'ran').exists()
+
+
+def test_an_address_is_read_and_the_name_in_a_hub_is_not(tmp_path, monkeypatch):
+    monkeypatch.setenv('NO_PROXY', '*')
+    monkeypatch.setattr(torch.hub, 'get_dir', lambda: str(tmp_path))
+    file = io.BytesIO()
+    torch.save(
+        dict(
+            meta=dict(cfg=Config(dict(model=SIZED, data_preprocessor=PIXELS)).pretty_text),
+            state_dict=dict(weight=torch.ones(2)),
+        ),
+        file,
+    )
+    with serving(file.getvalue()) as server:
+        address = f'{server.address}/right/epoch_1.pth'
+        assert training_settings(address) == dict(SEEN, img_size=32)
+        open_checkpoint(address)
+        assert len(server.asked) == 1  # it is kept
+    with pytest.raises(ConfigError, match='s3://, which is not read safely'):
+        training_settings('s3://bucket/x.pth')
+    for source in (None, {}, 'none.pth', 'timm://vit_base_patch16_224', 'hf://org/name'):
+        assert training_settings(source) == {}
+
+
+def test_every_setting_that_mmengine_writes_is_read():
+    """A name that is no identifier, usual in ``custom_keys``, makes it write ``dict({'.conv1':
+    ...})``.
+    """
+    settings = dict(
+        optim_wrapper=dict(
+            paramwise_cfg=dict(custom_keys={'.conv1': dict(lr_mult=2.0), 'a': dict(b=None)})
+        ),
+        steps=[dict(size=(1, 2)), {'x y': {'z.': True}}],
+        name='text',
+        number=-1.5,
+    )
+    assert literals(Config(settings).pretty_text) == settings
+
+
+OURS = dict(type='vit_plugin.VisionTransformer', arch='Ti/16', img_size=32)
+
+
+@pytest.mark.parametrize(
+    ('backbone', 'expected'),
+    [
+        (OURS, dict(arch='Ti/16')),
+        (
+            dict(OURS, patch_embed=dict(type='TimmEmbed', model_name='resnet26d', pretrained=True)),
+            dict(arch='Ti/16', patch_embed=dict(type='TimmEmbed', model_name='resnet26d')),
+        ),
+        (dict(type='ResNet', depth=50), {}),
+        (dict(OURS, patch_embed=dict(type='local.Code')), 'patch_embed.type'),
+        (dict(OURS, pos_embed=dict(type='BaseDataset', ann_file='x.pkl')), 'pos_embed.type'),
+    ],
+)
+def test_the_backbone_comes_through_the_door(tmp_path, backbone, expected):
+    pytest.importorskip('mmpretrain')
+    path = tmp_path / 'epoch_1.pth'
+    torch.save(dict(meta=dict(cfg=f'model = dict(backbone={backbone!r})')), path)
+    assert training_settings(path) == ({} if backbone['type'] == 'ResNet' else dict(img_size=32))
+    if isinstance(expected, str):
+        with pytest.raises(
+            ConfigError, match=f'names at model.backbone.{expected} .* no code is run'
+        ):
+            saved_backbone(path)
+    else:
+        assert saved_backbone(path) == expected

@@ -1,0 +1,116 @@
+"""A checkpoint with the config that it holds. Nothing in it is run."""
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from mmengine.config import Config
+
+from vit_plugin.config import apply_options, check_channels, check_checkpoint, read_config
+from vit_plugin.engine.checkpoints.newest import newest_checkpoint
+from vit_plugin.errors import ConfigError
+from vit_plugin.untrusted import REMEDY, admit, closed
+from vit_plugin.weights.hub import weights_in
+from vit_plugin.weights.opening import Checkpoint, open_checkpoint
+from vit_plugin.weights.reading.folders import is_checkpoint_folder
+from vit_plugin.weights.settings import settings_of
+
+DETECTION = 'vit_plugin.detection'  # the module that recipes of detectors import
+
+
+class SavedModel(NamedTuple):
+    """A checkpoint with the config of its model."""
+
+    checkpoint: Checkpoint
+    cfg: Config
+    # Where the config comes from, if it is the checkpoint's: see vit_plugin.untrusted.
+    stranger: str | None = None
+
+    @property
+    def path(self) -> str:
+        """Where the checkpoint is."""
+        return self.checkpoint.source
+
+
+def open_model(
+    path: str,
+    config: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    use: str = 'predict',
+) -> SavedModel:
+    """Open a checkpoint and read its config.
+
+    Args:
+        path: a file, folder or URL, or the folder of a run, whose last checkpoint is taken.
+        config: the config file, or a recipe's name. Default: the config that the checkpoint holds.
+        options: settings to change in the config.
+        use: what the checkpoint is opened for, see :func:`~vit_plugin.untrusted.admit`.
+
+    Raises:
+        ConfigError: if the checkpoint or config cannot be read, if there is no config, if that in
+            the checkpoint could run code, or if parts of the model do not fit together.
+    """
+    cfg = read_config(config, options) if config else None
+    checkpoint = open_checkpoint(find_checkpoint(path))
+    stranger = None if cfg else checkpoint.source
+    if cfg is None:
+        cfg = saved_config(checkpoint, use)
+        apply_options(cfg, options, checkpoint.source)
+    with closed(stranger):
+        check_channels(cfg.model)
+    return SavedModel(checkpoint, cfg, stranger)
+
+
+def find_checkpoint(path: str) -> str:
+    """The path of a checkpoint, of the last one of a run, or of the weights in a hub's folder.
+
+    Raises:
+        ConfigError: if there is none.
+    """
+    if path.endswith('.py') or path.startswith('vit_plugin::'):
+        raise ConfigError(
+            f'{path!r} is a config, where a checkpoint is expected; give the config with --config.'
+        )
+    path = str(weights_in(path) or path)
+    if '://' not in path and os.path.isdir(path) and not is_checkpoint_folder(path):
+        newest = newest_checkpoint(path)
+        if newest is None:
+            raise ConfigError(
+                f'The folder {path!r} has no manifest.json of a checkpoint and no checkpoints of '
+                'a run; give the file or folder of a checkpoint.'
+            )
+        path = newest
+    check_checkpoint(path)
+    return path
+
+
+def saved_config(checkpoint: Checkpoint, use: str = 'predict') -> Config:
+    """The config in a checkpoint from MMEngine, read as plain values, as far as it is used.
+
+    Args:
+        checkpoint: the checkpoint.
+        use: what it is opened for, see :func:`~vit_plugin.untrusted.admit`.
+
+    Raises:
+        ConfigError: if there is none, if it could run code, or if it imports modules that are not
+            imported.
+    """
+    path, settings = checkpoint.source, settings_of(checkpoint)
+    if not isinstance(settings.get('model'), Mapping):
+        raise ConfigError(
+            f'The checkpoint {path!r} holds no config; give it with --config, or to predict with '
+            'weights alone, their arch with --arch, such as B/16.'
+        )
+    imports = settings.get('custom_imports')
+    modules = imports.get('imports') or () if isinstance(imports, Mapping) else ()
+    if DETECTION in modules:
+        import_module(DETECTION)
+    missing = [name for name in modules if name not in sys.modules]
+    if missing:
+        raise ConfigError(
+            f'The config in {path!r} names the modules {missing} to import, and no code is run '
+            f'that a checkpoint names; {REMEDY}.'
+        )
+    return Config(admit(settings, path, use))

@@ -1,0 +1,91 @@
+"""Load images at the resolution of the crop."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import cv2
+import numpy as np
+from pydantic import Field
+from typing_extensions import TypedDict, Unpack
+
+from vit_plugin.arguments.fields import ASCENDING, Backend, Positive, PositiveInt, Size
+from vit_plugin.errors import leave_out_multimodal, needed_by
+from vit_plugin.files.images import decode, seen_size
+from vit_plugin.registry import TRANSFORMS
+
+from .load_image import read, reading
+
+with needed_by('LoadRandomResizedCrop'):
+    leave_out_multimodal()
+    import mmcv
+    from mmpretrain.datasets.transforms import RandomResizedCrop
+
+# Factors by which libjpeg can reduce the size while decoding, largest first.
+REDUCTIONS = {
+    8: cv2.IMREAD_REDUCED_COLOR_8,
+    4: cv2.IMREAD_REDUCED_COLOR_4,
+    2: cv2.IMREAD_REDUCED_COLOR_2,
+}
+PAIR = Field(min_length=2, max_length=2)
+AreaFraction = Annotated[float, Field(gt=0, le=1)]
+
+
+class CropOptions(TypedDict, total=False):
+    """Arguments of MMPretrain's ``RandomResizedCrop``."""
+
+    crop_ratio_range: Annotated[Sequence[AreaFraction], PAIR, ASCENDING]
+    aspect_ratio_range: Annotated[Sequence[Positive], PAIR, ASCENDING]
+    max_attempts: PositiveInt
+    interpolation: Literal['nearest', 'bilinear', 'bicubic', 'area', 'lanczos']
+    backend: Literal['cv2', 'pillow']
+
+
+@TRANSFORMS.register_module()
+class LoadRandomResizedCrop(RandomResizedCrop):
+    """``LoadImageFromFile`` and ``RandomResizedCrop`` in one, with the crop chosen before decoding.
+
+    If the crop is at least twice as large as the result, a JPEG is decoded at a half, a quarter or
+    an eighth of its size. That is faster, and smoother than skipping pixels. The crops are those of
+    ``RandomResizedCrop``, rounded to the decoded pixels.
+
+    Args:
+        scale: size of the result in pixels, (height, width) or the side of a square.
+        backend_args: arguments of MMEngine's file backend.
+        **kwargs: arguments of ``RandomResizedCrop``: ``crop_ratio_range``, ``aspect_ratio_range``,
+            ``interpolation``, ...
+    """
+
+    def __init__(
+        self, scale: Size, backend_args: Backend = None, **kwargs: Unpack[CropOptions]
+    ) -> None:
+        super().__init__(scale, **kwargs)
+        self.backend_args = backend_args
+
+    def transform(self, results: dict) -> dict:
+        path = results['img_path']
+        with reading(path):
+            content = read(path, self.backend_args)
+            width, height = seen_size(content)
+        top, left, crop_height, crop_width = self.rand_crop_params(
+            np.broadcast_to(np.uint8(0), (height, width))
+        )
+        reduction = next(
+            (
+                times
+                for times in REDUCTIONS
+                if crop_height >= times * self.scale[0] and crop_width >= times * self.scale[1]
+            ),
+            1,
+        )
+        with reading(path):
+            image = decode(content, REDUCTIONS.get(reduction, cv2.IMREAD_COLOR))
+        # Not 1 / reduction: reduced sides are rounded up.
+        y, x = image.shape[0] / height, image.shape[1] / width
+        image = image[
+            round(y * top) : round(y * (top + crop_height)),
+            round(x * left) : round(x * (left + crop_width)),
+        ]
+        image = mmcv.imresize(
+            image, self.scale[::-1], interpolation=self.interpolation, backend=self.backend
+        )
+        return dict(results, img=image, img_shape=image.shape[:2], ori_shape=(height, width))

@@ -1,0 +1,154 @@
+"""Fine-tuning by low-rank adapters (LoRA, arXiv:2106.09685), through the library peft."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from mmengine.model import BaseAveragedModel
+from mmengine.runner import Runner
+from mmengine.runner.checkpoint import load_state_dict
+from pydantic import Field
+from torch import nn
+
+from vit_plugin.arguments import checked
+from vit_plugin.arguments.fields import Positive, PositiveInt, Rate
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.models import VisionTransformer
+from vit_plugin.models.loading import check_start
+from vit_plugin.weights.lora import has_adapters
+from vit_plugin.weights.opening import open_checkpoint
+from vit_plugin.weights.reading.files import find_tensors
+
+
+@checked
+@dataclass(frozen=True)
+class Lora:
+    """Adapters of the linear layers of the blocks. In a config this is ``lora=dict(...)``.
+
+    The weights of the Vision Transformer itself are frozen. Its adapters learn, and all that is
+    outside of it: the neck, the heads, and the rest of a ViT-Adapter.
+
+    Attributes:
+        r: rank of the adapters.
+        alpha: their products are multiplied by alpha / r.
+        dropout: dropout of their inputs.
+        targets: names of the layers, such as ``('qkv', 'proj')``. None, the default, takes all
+            linear layers of the blocks.
+    """
+
+    r: PositiveInt = 8
+    alpha: Positive = 16.0
+    dropout: Rate = 0.0
+    targets: Annotated[Sequence[str], Field(min_length=1)] | None = None
+
+    def inject(self, model: nn.Module) -> None:
+        """Add adapters to a model's Vision Transformers in place. At first the output is unchanged.
+
+        Raises:
+            ConfigError: if there is no Vision Transformer, if a target is not in it, or if the
+                model averages its weights itself, as in pre-training.
+            MissingExtraError: if peft is not installed.
+        """
+        with needed_by('lora'):
+            from peft import LoraConfig, inject_adapter_in_model
+        if any(isinstance(module, BaseAveragedModel) for module in model.modules()):
+            raise ConfigError(
+                f'lora: {type(model).__name__} pre-trains with averages of its weights; adapters '
+                'are for fine-tuning: leave lora out.'
+            )
+        backbones = [
+            module
+            for module in model.modules()
+            if isinstance(module, VisionTransformer)
+            and any(parameter.requires_grad for parameter in module.parameters())
+        ]
+        if not backbones:
+            raise ConfigError(
+                f'lora: {type(model).__name__} has no vit_plugin.VisionTransformer that could '
+                'learn; take one as the backbone, without frozen_stages of all blocks, or leave '
+                'lora out.'
+            )
+        for backbone in backbones:
+            inject_adapter_in_model(
+                LoraConfig(
+                    r=self.r,
+                    lora_alpha=self.alpha,
+                    lora_dropout=self.dropout,
+                    target_modules=self._layers(backbone),
+                ),
+                backbone,
+            )
+
+    def check_scale(self, meta: Mapping[str, Any]) -> None:
+        """Compare with the settings that the ``meta`` of a checkpoint has, if it is of adapters.
+
+        Raises:
+            ConfigError: names the setting with which the adapters would mean something else.
+        """
+        saved = meta.get('lora') or {}
+        for name in ('r', 'alpha'):
+            if name in saved and saved[name] != getattr(self, name):
+                raise ConfigError(
+                    f'lora: {name}={getattr(self, name)} is not that of the checkpoint, '
+                    f'{saved[name]}, with which its adapters would mean something else; set it to '
+                    'that.'
+                )
+
+    def _layers(self, backbone: VisionTransformer) -> list[str]:
+        """The full names of the layers to adapt."""
+        layers = [
+            f'blocks.{name}'
+            for name, module in backbone.blocks.named_modules()
+            if isinstance(module, nn.Linear)
+        ]
+        known = sorted({name.rpartition('.')[2] for name in layers})
+        unknown = set(self.targets or ()) - set(known)
+        if unknown:
+            raise ConfigError(
+                f'lora: targets={sorted(unknown)} are no linear layers of the blocks; there are '
+                f'{", ".join(known)}.'
+            )
+        return [name for name in layers if name.rpartition('.')[2] in (self.targets or known)]
+
+
+def lora_of(cfg: Mapping[str, Any]) -> Lora:
+    """The ``lora`` of a config.
+
+    Raises:
+        ConfigError: if it is wrong, or is next to ``sharding``.
+    """
+    if not isinstance(cfg['lora'], Mapping):
+        raise ConfigError(f'lora={cfg["lora"]!r} must be a dict, such as lora=dict(r=8, alpha=16).')
+    if cfg.get('sharding') is not None:
+        raise ConfigError(
+            'lora and sharding do not go together: a frozen model needs neither gradients nor '
+            'optimizer state to shard; leave sharding out, and the processes train by DDP.'
+        )
+    return Lora(**cfg['lora'])
+
+
+def adapt(runner: Runner, model: nn.Module, lora: Lora) -> None:
+    """Give the model of a run the weights that it begins from, then its adapters.
+
+    It comes before DDP copies the model and before the optimizer is built, since both take the
+    parameters that there are. A checkpoint with adapters is left to the runner, which loads it
+    afterwards.
+    """
+    source = runner._load_from
+    # What is resumed replaces all weights; without it, the run begins from these.
+    if runner._resume:
+        source = None if source else runner.cfg.get('begin_from')
+    checkpoint = open_checkpoint(source) if source else None
+    if not (checkpoint and has_adapters(find_tensors(checkpoint.content)[0])):
+        model.init_weights()
+        if checkpoint:
+            check_start(model, checkpoint.weights)
+            load_state_dict(model, dict(checkpoint.weights), strict=False, logger=runner.logger)
+            runner.logger.info(f'The adapters begin with the weights of {source}.')
+            runner._load_from = runner._load_from if runner._resume else None
+    lora.inject(model)
+    learning = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    runner.logger.info(
+        f'LoRA: {learning:,} of {sum(p.numel() for p in model.parameters()):,} parameters are '
+        'trained.'
+    )

@@ -1,0 +1,59 @@
+"""The classification loss of LW-DETR."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from vit_plugin.arguments.fields import Positive, Rate
+from vit_plugin.errors import leave_out_multimodal, needed_by
+from vit_plugin.registry import MODELS
+
+with needed_by('IoUAwareBCELoss'):
+    leave_out_multimodal()
+    from mmdet.models.losses import QualityFocalLoss
+
+
+@MODELS.register_module()
+class IoUAwareBCELoss(QualityFocalLoss):
+    """The IoU-aware classification loss of LW-DETR (arXiv:2406.03459; from arXiv:2304.07527).
+
+    With the score s of a matched class, the overlap u of its box and t = max(s^alpha u^(1 - alpha),
+    0.01), its loss is -t log s - (1 - t) log(1 - s). That of any other class is -s^gamma log(1 -
+    s).
+
+    Args:
+        alpha, gamma: see the formulas.
+        loss_weight: factor of the loss.
+    """
+
+    def __init__(
+        self, alpha: Rate = 0.25, gamma: Positive = 2.0, loss_weight: Positive = 1.0
+    ) -> None:
+        super().__init__(beta=gamma, loss_weight=loss_weight)
+        self.alpha = alpha
+
+    def forward(
+        self,
+        pred: Tensor,
+        target: tuple[Tensor, Tensor],
+        weight: Tensor | None = None,
+        avg_factor: Any = None,
+        reduction_override: str | None = None,
+    ) -> Tensor:
+        """Logits (N, C), classes (N,) and overlaps (N,) -> the sum divided by ``avg_factor``.
+
+        Class C is not an object.
+        """
+        labels, overlaps = target
+        scores = pred.sigmoid()
+        matched = F.one_hot(labels, pred.shape[1] + 1)[:, :-1].bool()
+        quality = (
+            (scores**self.alpha * overlaps[:, None] ** (1 - self.alpha)).clamp(min=0.01).detach()
+        )
+        positive = torch.where(matched, quality, 0)
+        negative = torch.where(matched, 1 - quality, scores**self.beta)
+        loss = -positive * F.logsigmoid(pred) - negative * F.logsigmoid(-pred)
+        weight = 1 if weight is None else weight[:, None]
+        return self.loss_weight * (loss * weight).sum() / (1 if avg_factor is None else avg_factor)

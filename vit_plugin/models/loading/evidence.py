@@ -1,0 +1,219 @@
+"""Compare a backbone with what weights say of their model, beyond the shapes of tensors.
+
+Weights of another model may have the same shapes: CLIP's, DINO's and MAE's B/16 differ in their
+GELU and their eps, and models of other heads or rotary positions fit as well. The name of the
+weights tells it, or their format, or a table among them that the model computes.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vit_plugin.arch import parse_arch
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights.claims import Fields, traits
+from vit_plugin.weights.recognition import Recognized
+from vit_plugin.weights.report import Report, some
+from vit_plugin.weights.rules import COMPUTED
+
+from ..layers.attention import Attention
+from ..layers.attention_pool import AttentionPool
+from ..layers.numerics import NUMERICS, Numerics, get_numerics
+from ..layers.rotary import TEMPERATURES, AxialRotary
+from ..stems import ResNetEmbed
+
+PREFIXES = ('timm://', 'hf://timm/')
+# The defaults of what positions depend on.
+ROTARY = dict(order='yx', planes='neighbours', offset=0.0, native_grid=None)
+TOLERANCE = 1e-2  # tables may be in bfloat16. Those of other frequencies differ by about 1
+
+
+def numerics_of_name(backbone: nn.Module, source: str) -> Fields:
+    """Compare a backbone with the model that a source names.
+
+    Args:
+        backbone: a :class:`~vit_plugin.models.VisionTransformer`.
+        source: where the weights come from. Only timm names tell more than the tensors.
+
+    Returns:
+        The numerics of that model; nothing for other sources.
+
+    Raises:
+        ConfigError: if the heads or the rotary positions differ. The weights would be worth
+            nothing.
+    """
+    start = next((prefix for prefix in PREFIXES if source.startswith(prefix)), None)
+    if start is None:
+        return {}
+    name = source.removeprefix(start)
+    try:
+        theirs = parse_arch(f'timm://{name}')
+    except ConfigError:  # no ViT, or one of which not all is known; the tensors decide
+        return {}
+    arguments = theirs.complete()
+    wanted, mine = (
+        _structure(*of)
+        for of in ((theirs.num_heads, arguments), (backbone.num_heads, backbone.arguments))
+    )
+    for field, value in wanted.items():
+        if mine[field] != value:
+            raise ConfigError(
+                f'{source} has weights of a model with {field}={value!r}, and this backbone has '
+                f'{field}={mine[field]!r}, so they would compute something else; give '
+                f"arch='timm://{name}', or change that."
+            )
+    return asdict(get_numerics(arguments.numerics))
+
+
+def _structure(num_heads: int, arguments: Any) -> dict[str, Any]:
+    """Settings that change the model and have no tensor of their own."""
+    rotary = arguments.pos_embed.get('rotary')
+    if rotary is not None:
+        coordinates: dict[str, Any] = {
+            key: rotary.get(key) or default for key, default in ROTARY.items()
+        }
+        coordinates['native_grid'] = coordinates['native_grid'] and tuple(
+            coordinates['native_grid']
+        )
+        rotary = {
+            'form': rotary['form'],
+            'temperature': rotary.get('temperature', TEMPERATURES[rotary['form']]),
+            **coordinates,
+        }
+    return {'num_heads': num_heads, 'rotary': rotary}
+
+
+def check_heads(
+    backbone: nn.Module, weights: Recognized, matched: Iterable[str], pool: AttentionPool | None
+) -> None:
+    """Compare the numbers of attention heads, which the shapes of our tensors do not show.
+
+    Args:
+        backbone: the backbone.
+        weights: the checkpoint's.
+        matched: our names of those that are loaded.
+        pool: the attention pooling after the backbone. If it is not known, it has as many heads as
+            the encoder.
+
+    Raises:
+        ConfigError: if they differ.
+    """
+    modules = dict(backbone.named_modules())
+    for ours in matched:
+        step = weights.steps[ours]
+        shown = step.heads(weights.theirs)
+        if shown is None:
+            continue
+        attention = modules.get('.'.join(ours.split('.')[:-2]))
+        if not isinstance(attention, Attention):
+            attention = pool or backbone.blocks[0].attn
+        if shown != attention.num_heads:
+            raise ConfigError(
+                f'{ours}: the checkpoint has {shown} attention heads ({step.theirs[0]}), the model '
+                f'{attention.num_heads}; set num_heads={shown} in arch, or in map_cfg of the neck.'
+            )
+
+
+def check_tables(backbone: nn.Module, weights: Recognized, ignored: Mapping[str, str]) -> None:
+    """Compare the tables that the checkpoint holds and the model computes.
+
+    Args:
+        backbone: the backbone.
+        weights: the checkpoint's.
+        ignored: their keys that are not loaded, and the reason.
+
+    Raises:
+        ConfigError: if the model computes others.
+    """
+    other = [
+        key
+        for key, reason in ignored.items()
+        if reason == COMPUTED and not _computes(backbone, key, weights.theirs[key])
+    ]
+    if other:
+        skip = sorted({re.sub(r'\.\d+\.', '.{i}.', key) for key in other})
+        raise ConfigError(
+            f'{some(other)}: the model computes other rotary positions than the checkpoint '
+            'was trained with; set rotary in pos_embed to those, or leave the tables out with '
+            f'skip={skip} in load_weights or init_cfg, and fine-tune.'
+        )
+
+
+def _computes(backbone: nn.Module, key: str, value: Tensor) -> bool:
+    """True if the model computes this table of a checkpoint.
+
+    A table of coordinates is of a square grid, or of the model's. If it is of another grid, the
+    model computes what it would on that grid.
+    """
+    if not isinstance(backbone.rope, AxialRotary) or not value.ndim:
+        return False
+    rows = value.numel() // value.shape[-1]  # (N, d), or (h, w, d)
+    side = math.isqrt(rows)
+    grid = (side, side) if side * side == rows else backbone.position.grid
+    ours = _table(backbone.rope, key.rpartition('.')[2], grid)
+    value = value.detach().to('cpu', torch.float32)
+    return value.numel() == ours.numel() and torch.allclose(
+        value.reshape(ours.shape), ours, TOLERANCE, TOLERANCE
+    )
+
+
+def _table(rope: AxialRotary, name: str, grid: tuple[int, int]) -> Tensor:
+    """The model's table under a checkpoint's name."""
+    if name in ('periods', 'inv_freq'):  # of DINOv3: its authors' and transformers' (d/4,)
+        count = rope.head_dims // 4
+        periods = rope.temperature ** (torch.arange(count, device='cpu') / count)
+        return periods if name == 'periods' else 1.0 / periods
+    angles = rope.angles(rope.coordinates.of(grid, torch.device('cpu')))
+    angles = torch.stack((angles, angles), rope.plane_axis).flatten(-2)  # (N, d)
+    return angles.cos() if name == 'freqs_cos' else angles.sin()  # of EVA-02
+
+
+def note_numerics(
+    backbone: nn.Module, weights: Recognized, report: Report, named: Mapping[str, Any]
+) -> None:
+    """Note numerics that certainly differ, and what else is known of the checkpoint's code.
+
+    Args:
+        backbone: the backbone.
+        weights: the checkpoint's.
+        report: gets the notes.
+        named: numerics of the model that the weights are of, if its name is known, see
+            :func:`numerics_of_name`.
+    """
+    report.notes += [note for applies, note in weights.format.notes if applies(weights)]
+    found = traits(weights)
+    claims = [
+        claim.numerics
+        for claim in weights.format.claims
+        if claim.having <= found and not claim.lacking & found
+    ]
+    hybrid = isinstance(backbone.patch_embed, ResNetEmbed)
+    facts = {
+        field: change
+        for known in (*claims, named)
+        for field, change in known.items()
+        if hybrid or not field.startswith('stem')
+    }
+    # A row is only recommended if everything in it is certain.
+    rows = [
+        name
+        for name, row in NUMERICS.items()
+        if 'act_cfg' in facts and all(_agrees(row, *fact) for fact in facts.items())
+    ]
+    for field, change in facts.items():
+        if not _agrees(backbone.numerics, field, change):
+            advice = f'numerics={rows[0]!r}' if rows else f'{field}={change} in numerics'
+            report.notes.append(
+                f'the weights are of code with {field}={change}, the model computes with '
+                f'{getattr(backbone.numerics, field)}: set {advice}'
+            )
+
+
+def _agrees(numerics: Numerics, field: str, change: Mapping[str, Any]) -> bool:
+    mine = {'approximate': 'none', **getattr(numerics, field)}  # torch's default GELU
+    return all(mine.get(key) == value for key, value in change.items())

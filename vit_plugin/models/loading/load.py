@@ -1,0 +1,217 @@
+"""Load a checkpoint of any format into a model, completely or not at all.
+
+All loading goes through ``load_state_dict``. Its hooks adapt the weights to the model, see
+:mod:`~vit_plugin.models.loading.hooks`. :func:`load_weights`, MMEngine's ``load_from`` and the
+backbone's ``init_cfg`` use it too. So this also works for sharded models and for models on the meta
+device.
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from typing import Any
+
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+
+from vit_plugin.arguments.fields import InitConfig
+from vit_plugin.errors import ConfigError, naming
+from vit_plugin.weights.opening import Checkpoint, Source, named_weights
+from vit_plugin.weights.recognition import recognize
+from vit_plugin.weights.report import Report, some
+from vit_plugin.weights.rules import check_real
+
+from ..layers.attention_pool import AttentionPool
+from ..protocol import Backbone
+from .evidence import numerics_of_name
+from .fit import Fitted
+from .hooks import fit_backbone, fit_classifier, inside, shard_like
+from .module import LoadableModule
+
+
+class LoadableBackbone(LoadableModule):
+    """Base class of a backbone that takes weights of any known format and resolution, in any host.
+
+    Args:
+        init_cfg, arch: see :class:`~vit_plugin.models.loading.module.LoadableModule`.
+    """
+
+    def __init__(self, init_cfg: InitConfig = None, arch: Any = None) -> None:
+        super().__init__(init_cfg, arch)
+        self.arch = arch
+        self.register_load_state_dict_pre_hook(fit_backbone)
+
+    def load(
+        self, source: Any, skip: Iterable[str] = (), source_grid: tuple[int, int] | None = None
+    ) -> Report:
+        """Load weights into the backbone alone, see :func:`load_weights`.
+
+        ``source_grid`` defaults to that of the backbone's ``pos_embed``.
+        """
+        return load_weights(self, source, skip, source_grid or self.position.source_grid)
+
+    def _checkpoint_filter(self, state_dict: dict[str, Tensor], prefix: str, *args: Any) -> None:
+        """MMPretrain's hook of its backbone: convert the weights of the complete classifier."""
+        fit_classifier(self, state_dict, prefix)
+
+
+def load_weights(
+    model: nn.Module,
+    source: Source,
+    skip: Iterable[str] = (),
+    source_grid: tuple[int, int] | None = None,
+) -> Report:
+    """Load a checkpoint into a backbone, or a classifier, detector or segmentor that has one.
+
+    Args:
+        model: the model. It may be on the meta device. It may also be sharded by ``fully_shard``.
+            Then every process must call this function, and each keeps its part.
+        source: a path, ``http(s)://``, ``timm://<model>`` or ``hf://<org>/<model>``, or what
+            :func:`~vit_plugin.weights.open_checkpoint` opened there, or the tensors by name, in any
+            format of :data:`~vit_plugin.weights.FORMATS`.
+        skip: patterns of our keys that keep their values, such as ``'head.{rest}'``. Also patterns
+            of keys of the checkpoint that are left out, in our names or in its own.
+        source_grid: the grid (h, w) of the checkpoint's position table. Only needed if it is not
+            square.
+
+    Returns:
+        A report on every key. Print it.
+
+    Raises:
+        ConfigError: if the source cannot be read, or its format is unknown. Also if a key that the
+            model needs is missing or has the wrong shape, or if a key of the checkpoint's encoder
+            or stem is not in the model, or if the source names a model of another structure, or if
+            a value is infinite or NaN. The model is then as before.
+    """
+    prefix, backbone = find_backbone(model, Backbone)
+    if not isinstance(backbone, LoadableBackbone):  # a timm model, which has names of its own
+        return backbone.load(source, skip, source_grid)
+    origin, given = named_weights(source)
+    numerics = numerics_of_name(backbone, origin)
+    around = prefix.removesuffix('backbone.')
+    state = model.state_dict(keep_vars=True)
+    names = {
+        name.removeprefix(prefix if name.startswith(prefix) else around): name for name in state
+    }
+    targets = {ours: state[name] for ours, name in names.items()}
+    pool = next((module for module in model.modules() if isinstance(module, AttentionPool)), None)
+    weights = recognize(given, targets)
+    fitted = Fitted(backbone, targets, weights, skip, source_grid, pool=pool, numerics=numerics)
+    _check_finite(fitted.items(), origin)
+    # One block at a time, so that the complete file is never in memory. Meta tensors can only be
+    # replaced.
+    parts = groupby(fitted, lambda ours: (ours.split('.')[:2], targets[ours].is_meta))
+    for (_, is_meta), part in parts:
+        tensors = {
+            names[ours]: shard_like(fitted[ours], targets[ours], copy=is_meta) for ours in part
+        }
+        model.load_state_dict(tensors, strict=False, assign=is_meta)
+    report = fitted.report
+    empty = [ours for ours in report.initialised if targets[ours].is_meta]
+    if empty:
+        report.notes.append(f'{some(empty)} are still on the meta device: give them values')
+    return report
+
+
+def load_trained(model: nn.Module, checkpoint: Checkpoint) -> None:
+    """Load a checkpoint of the same complete model, to predict with it.
+
+    Raises:
+        ConfigError: if a tensor of the model is missing in the checkpoint or has another shape
+            there, or if a value is infinite or NaN.
+    """
+    source, weights = checkpoint.source, checkpoint.weights
+    check_kinds(model, weights)
+    not_of_it = f'The checkpoint {source!r} is not of this model: '
+    try:
+        with naming(source):
+            found = model.load_state_dict(dict(weights), strict=False)
+    except RuntimeError as error:  # of a shape
+        raise ConfigError(not_of_it + str(error).splitlines()[1].strip()) from error
+    if found.missing_keys:
+        raise ConfigError(
+            f'{not_of_it}it lacks {len(found.missing_keys)} of its {len(model.state_dict())} '
+            f'tensors, such as {found.missing_keys[0]!r}.'
+        )
+    _check_finite(model.state_dict().items(), source)
+
+
+def _check_finite(weights: Iterable[tuple[str, Any]], source: str) -> None:
+    """Reject weights whose predictions would be NaN."""
+    for name, value in weights:
+        value = value.to_local() if isinstance(value, DTensor) else value
+        # A sum is the quicker check.
+        if not isinstance(value, Tensor) or value.is_meta or value.sum().isfinite():
+            continue
+        if not value.isfinite().all():
+            file = f' {source!r}' if source else ''
+            raise ConfigError(
+                f'The checkpoint{file} has infinite values or NaN in {name!r}; give one that was '
+                'saved before its training failed.'
+            )
+
+
+def check_start(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Check weights for ``load_from``. MMEngine itself would only print a warning.
+
+    What is outside our backbones may be missing, such as a head.
+
+    Raises:
+        ConfigError: if one of our backbones has a tensor that they lack, see :func:`load_weights`,
+            or as :func:`check_kinds`.
+    """
+    check_kinds(model, weights)
+    for prefix, backbone in _backbones(model, LoadableBackbone):
+        targets, mine = backbone.state_dict(keep_vars=True), inside(weights, prefix)
+        if mine and not targets.keys() <= mine.keys():
+            found = recognize(mine, targets)
+            if found.is_own:  # the hook converts the others, completely
+                Fitted(backbone, targets, found, complete=False)
+
+
+def check_kinds(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Check that weights by the model's own names are real numbers where the model's are.
+
+    Raises:
+        ConfigError: names the first that is not.
+    """
+    for name, target in model.state_dict().items():
+        value = weights.get(name)
+        if isinstance(value, Tensor) and isinstance(target, Tensor) and target.is_floating_point():
+            check_real(name, value)
+
+
+def find_backbone(model: nn.Module, kind: type = LoadableBackbone) -> tuple[str, Any]:
+    """Find the backbone inside a model. Returns the prefix of its parameters and the backbone.
+
+    Args:
+        model: the model.
+        kind: the default is a :class:`~vit_plugin.models.VisionTransformer`. With the protocol
+            :class:`~vit_plugin.models.protocol.Backbone`, it may be any backbone of ours.
+
+    Raises:
+        ConfigError: if there is no such backbone, or more than one.
+    """
+    found = _backbones(model, kind)
+    if len(found) != 1:
+        kinds = 'vit_plugin.VisionTransformer' + (
+            ' or vit_plugin.TimmBackbone' if kind is Backbone else ''
+        )
+        raise ConfigError(
+            f'A model with one {kinds} is needed, and {type(model).__name__} has {len(found)}; '
+            'give another model.'
+        )
+    return found[0]
+
+
+def _backbones(model: nn.Module, kind: type) -> list[tuple[str, Any]]:
+    """The backbones of a model and their prefixes; of nested ones (ViTAdapter), the innermost."""
+    found = {
+        f'{name}.' if name else '': module
+        for name, module in model.named_modules()
+        if isinstance(module, kind)
+    }
+    return [
+        (prefix, module)
+        for prefix, module in found.items()
+        if not any(other != prefix and other.startswith(prefix) for other in found)
+    ]

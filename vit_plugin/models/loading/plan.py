@@ -1,0 +1,204 @@
+"""Account for every key of a checkpoint and for every weight of a model."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from torch import nn
+
+from vit_plugin.arguments.encoder import CREATES
+from vit_plugin.errors import ConfigError
+from vit_plugin.suggestions import closest
+from vit_plugin.weights.patterns import Pattern
+from vit_plugin.weights.recognition import Recognized
+from vit_plugin.weights.report import HARMLESS, Report, some
+from vit_plugin.weights.rules import GRID
+
+# Our names in the encoder and stem, and the argument of the backbone that creates the parameter.
+ARGUMENTS = {
+    Pattern(name): argument
+    for name, argument in {
+        **CREATES,
+        'cls_token': 'with_cls_token=True',
+        'pos_embed': "pos_embed='learned'",
+        'fc_norm.{rest}': "type='vit_plugin.MMVisionTransformer' and out_type='avg_featmap'",
+        'blocks.{i}.attn.rel_pos_(h|w)': "pos_embed=dict(type='learned', relative=True)",
+        'rope.freqs': "pos_embed=dict(rotary=dict(form='mixed'))",
+        'patch_embed.proj.bias': 'patch_embed=dict(bias=True)',
+        'patch_embed.norm.{rest}': 'patch_embed=dict(norm_cfg=...)',
+        'patch_embed.backbone.stem.{rest}': 'the arch of a hybrid',
+        'patch_embed.backbone.stages.{rest}': 'the arch of a hybrid with these stages',
+    }.items()
+}
+BLOCK = Pattern('blocks.{i}.{rest}')
+ENCODER = (
+    'cls_token',
+    'dist_token',
+    'reg_token',
+    'pos_embed',
+    'rope',
+    'norm_pre',
+    'norm',
+    'fc_norm',
+    'blocks',
+    'patch_embed',
+)
+# Parts of EoMT and PMT, which a checkpoint of an encoder lacks.
+ADDED = ('queries', 'decoder')
+CLASSIFIERS = ('head.', 'queries.class_head.', 'decode_head.conv_seg.')
+
+
+class Plan:
+    """Which weights of a model a checkpoint gives, and what becomes of its other keys.
+
+    Args:
+        backbone: the model's backbone.
+        targets: the weights to load, by our names.
+        weights: the checkpoint's.
+        skip: see :func:`~vit_plugin.models.load_weights`.
+        complete: whether keys that match no rule are an error too. Otherwise torch reports them.
+
+    Attributes:
+        report: on every key.
+
+    Raises:
+        ConfigError: if a target is missing, or if the model's encoder or stem lacks a weight.
+    """
+
+    def __init__(
+        self,
+        backbone: nn.Module,
+        targets: Mapping[str, Any],
+        weights: Recognized,
+        skip: Iterable[str] = (),
+        complete: bool = True,
+    ) -> None:
+        self.backbone, self.targets, self.weights = backbone, targets, weights
+        self.skip = tuple(map(Pattern, skip))
+        self.report = Report(weights.format.name)
+        surplus = self._account_for_theirs(complete)
+        self._account_for_ours()
+        if surplus:
+            self._reject(surplus)
+        self._leave_other_classifiers()
+
+    def why_left(self, ours: str) -> str:
+        """The reason why the model has no parameter of this name. Empty if there is none."""
+        if len(self.backbone.blocks) <= _block(ours) < self.backbone.num_layers:
+            return 'of a block that no output needs'
+        match ours.split('.'):
+            case ['cls_token'] if self.backbone.cls_token is None:
+                return 'the model has with_cls_token=False'
+            case ['norm', *_] if isinstance(self.backbone.norm, nn.Identity):
+                return 'the model has final_norm=False'
+            case ['position', '_extra_state']:
+                return 'the model has no learned table'
+        return ''
+
+    def _skipped(self, *names: str) -> bool:
+        return any(pattern.match(name) is not None for pattern in self.skip for name in names)
+
+    def _account_for_theirs(self, complete: bool) -> dict[str, str]:
+        """Record unused keys and why. Return those that the model's encoder or stem lacks."""
+        form, prefix = self.weights.format, self.weights.prefix
+        makes = {key: ours for ours, step in self.weights.steps.items() for key in step.theirs}
+        surplus = {}
+        for key in self.weights.theirs:
+            ours = makes.get(key, '')
+            if ours in self.targets:
+                continue
+            reason = self._why_ignored(key, ours)
+            self.report.ignored[key] = reason or 'the model has no such parameter'
+            part = ours.partition('.')[0]
+            theirs = key.startswith(prefix) and not key.startswith(form.outside or '\0')
+            # It may belong to the encoder.
+            if not reason and (part in ENCODER or (complete and not part and theirs)):
+                surplus[key] = ours
+        return surplus
+
+    def _why_ignored(self, key: str, ours: str) -> str:
+        """The reason why a key may stay unused. Empty if there is none."""
+        part = ours.partition('.')[0]
+        if self._skipped(key, ours):
+            return 'skipped'
+        if part in ('head', 'neck') and not any(
+            target.startswith(f'{part}.') for target in self.targets
+        ):
+            return f'the model has no {part}'
+        reason = self.why_left(ours) or self.weights.format.why_ignored(key, self.weights.prefix)
+        if not reason and ours.endswith('bias') and not self.weights[ours].any():
+            return f'all zeros, {HARMLESS}'
+        return reason or ''
+
+    def _account_for_ours(self) -> None:
+        given = {ours.partition('.')[0] for ours in self.weights}
+        outside = self.targets.keys() - self.backbone.state_dict().keys()
+        without_backbone = not self.weights.format.has_backbone and given.isdisjoint(ENCODER)
+        missing = []
+        for ours in self.targets:
+            if ours == GRID:  # known to the model itself
+                continue
+            part = ours.partition('.')[0]
+            if self._skipped(ours):
+                self.report.initialised[ours] = 'skipped'
+            elif ours in self.weights:
+                self.report.matched[ours] = self.weights.steps[ours].theirs
+            elif ours.endswith(('.rel_pos_h', '.rel_pos_w')):
+                self.report.initialised[ours] = f'relative positions start at zero, {HARMLESS}'
+            elif part not in given and (ours in outside or part in ADDED or without_backbone):
+                self.report.initialised[ours] = f'the checkpoint has no {part}'
+            else:
+                missing.append(ours)
+        if missing:
+            near = closest(missing[0], self.report.ignored, most=3, cutoff=0.4)
+            left_over = f'; left over in it are {", ".join(near)}' if near else ''
+            raise ConfigError(
+                f'The checkpoint (format {self.report.format}) lacks {some(missing)}{left_over}. '
+                'Build the model that the checkpoint is of, or name what to leave at its '
+                "initialisation with skip=('blocks.11.{rest}', ...) in load_weights or init_cfg."
+            )
+
+    def _reject(self, surplus: Mapping[str, str]) -> None:
+        groups: dict[str, list[str]] = {}
+        for key, ours in surplus.items():
+            groups.setdefault(self._taken(ours), []).append(key)
+        listed = '; '.join(f'{some(keys)} ({taken})' for taken, keys in groups.items())
+        raise ConfigError(
+            f'The checkpoint (format {self.report.format}) has weights that the model lacks, and '
+            f'without which it computes something else: {listed}. Build the model that the '
+            'checkpoint is of, or leave them out with load_weights(..., skip=(...)) or skip in '
+            'init_cfg.'
+        )
+
+    def _taken(self, ours: str) -> str:
+        """How a model with this weight is built, in words."""
+        if _block(ours) >= self.backbone.num_layers:
+            return 'taken with an arch with more blocks'
+        for pattern, argument in ARGUMENTS.items():
+            if pattern.match(ours) is not None:
+                return f'taken with {argument}'
+        return 'taken by no argument'
+
+    def _leave_other_classifiers(self) -> None:
+        """Skip a classifier with another number of classes, and note one that is all zeros."""
+        for ours in [ours for ours in self.report.matched if ours.startswith(CLASSIFIERS)]:
+            value, target = self.weights[ours], self.targets[ours]
+            if (
+                value.ndim
+                and value.shape[:1] != target.shape[:1]
+                and value.shape[1:] == target.shape[1:]
+            ):
+                del self.report.matched[ours]
+                self.report.initialised[ours] = (
+                    f'the checkpoint has {value.shape[0]} classes, the model {target.shape[0]}'
+                )
+            elif ours.endswith('.weight') and not value.any():
+                self.report.notes.append(
+                    f'{ours} is all zeros in the checkpoint, which was published without a '
+                    'classifier: fine-tune it'
+                )
+
+
+def _block(ours: str) -> int:
+    """Index of the block that a parameter belongs to, or -1."""
+    indices = dict(BLOCK.match(ours) or ())
+    return int(indices.get('i', -1))

@@ -1,0 +1,35 @@
+"""The stem of a backbone by its config."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.registry import MODELS, SCOPE
+
+from .stem import Stem
+
+
+def build_stem(default: Mapping[str, Any], patch_embed: Mapping[str, Any], **common: Any) -> Stem:
+    """Build a stem.
+
+    Args:
+        default: the config that the arch names.
+        patch_embed: changes of it, or the config of a stem of another type.
+        **common: arguments of every stem.
+
+    Raises:
+        ConfigError: if nothing names a type, or for another width than that of the blocks.
+    """
+    same = patch_embed.get('type', default.get('type')) == default.get('type')
+    cfg = {**(default if same else {}), **patch_embed}
+    if 'type' not in cfg:
+        raise ConfigError(
+            "This arch names no patch size: write 'B/16' for 'B', or give "
+            "patch_embed=dict(type='PatchEmbed', patch_size=16)."
+        )
+    if cfg.get('embed_dims', common['embed_dims']) != common['embed_dims']:
+        raise ConfigError(
+            f'patch_embed: embed_dims={cfg["embed_dims"]} differs from the width of the '
+            f'blocks, {common["embed_dims"]}; leave it out, since arch sets it.'
+        )
+    return MODELS.build(dict(cfg, _scope_=SCOPE), default_args=common)

@@ -1,0 +1,78 @@
+"""The tables: one for each set of names of a Vision Transformer's weights."""
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from ..rules import Format
+from .clip import CLIP
+from .eomt import EOMT_DINOV3, HF_EOMT, HF_EOMT_DINOV3, PMT_DINOV3
+from .eva import reject_unnamed
+from .hugging_face import HF, HF_DEIT, HF_DINOV2, HF_DINOV3, HF_SIGLIP
+from .jax import JAX
+from .lw_detr import HF_LW_DETR, HF_RF_DETR
+from .mmpretrain import MMPRETRAIN
+from .own import OWN
+from .sapiens2 import SAPIENS2
+from .timm import EOMT, PMT, TIMM, TIMM_EVA
+from .torchvision import TORCHVISION
+from .transunet import TRANSUNET
+from .vit_adapter import VIT_ADAPTER
+from .vitdet import VITDET
+
+FORMATS = {
+    form.name: form
+    for form in (
+        OWN,
+        JAX,
+        TIMM,
+        TIMM_EVA,
+        HF,
+        HF_DEIT,
+        HF_DINOV2,
+        HF_DINOV3,
+        HF_SIGLIP,
+        TORCHVISION,
+        MMPRETRAIN,
+        CLIP,
+        SAPIENS2,
+        VITDET,
+        VIT_ADAPTER,
+        EOMT,
+        EOMT_DINOV3,
+        HF_EOMT,
+        HF_EOMT_DINOV3,
+        PMT,
+        PMT_DINOV3,
+        HF_LW_DETR,
+        HF_RF_DETR,
+        TRANSUNET,
+    )
+}
+
+
+def export(
+    state: Mapping[str, Tensor], family: str, heads: int
+) -> tuple[dict[str, Tensor], list[str], Format]:
+    """Convert a state dict of ours to another format.
+
+    Args:
+        state: the tensors by our names.
+        family: the name of a format, or the start of several names. Of several formats, the one
+            that leaves out the fewest tensors is used.
+        heads: the number of attention heads. Only ``'jax'`` needs it.
+
+    Returns:
+        The tensors under the names of the format, our names that the format lacks, and the format.
+
+    Raises:
+        ConfigError: if only our own format has names for the model's blocks.
+    """
+    if family != OWN.name:
+        reject_unnamed(state)
+    written = (
+        (*form.export(state, heads), form)
+        for name, form in FORMATS.items()
+        if name == family or name.startswith(f'{family}_')
+    )
+    return min(written, key=lambda candidate: len(candidate[1]))

@@ -1,0 +1,137 @@
+"""Rules for the names by which EVA, EVA-02, DINOv3 and ViTamin differ from timm's other ViTs."""
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from vit_plugin.errors import ConfigError
+
+from ..claims import is_gated, norms_input
+from ..rules import Rule, pair
+
+_ATTN, _MLP = 'blocks.{i}.attn', 'blocks.{i}.mlp'
+_KINDS = ('weight', 'bias')
+
+
+def is_no_eva(state: Mapping[str, Tensor]) -> bool:
+    """True if a state fits timm's class VisionTransformer. Some states also fit its class Eva."""
+    return (
+        'blocks.0.attn.qkv.q_bias' not in state
+        and 'rope.freqs' not in state
+        and ('pos_embed' in state or 'cls_token' not in state)
+    )
+
+
+def _is_apart(state: Mapping[str, Tensor]) -> bool:
+    """True if timm's model has separate query, key and value layers, as the larger EVA-02 have."""
+    return is_gated(state) and 'blocks.0.mlp.norm.weight' in state
+
+
+def _is_joint(state: Mapping[str, Tensor]) -> bool:
+    return not _is_apart(state)
+
+
+def _has_two_gates(state: Mapping[str, Tensor]) -> bool:
+    """True if both parts of a gated MLP are separate layers in timm: EVA-02, DINOv3 and AIMv2."""
+    return is_gated(state) and (
+        _is_apart(state)
+        or 'blocks.0.mlp.fc1.bias' not in state
+        or (not is_no_eva(state) and 'blocks.0.ls2.gamma' in state)
+    )
+
+
+TWO_GATES = tuple(
+    Rule(
+        (f'{_MLP}.fc1_g.{kind}', f'{_MLP}.fc1_x.{kind}'),
+        f'{_MLP}.fc1.{kind}',
+        written=_has_two_gates,
+    )
+    for kind in _KINDS
+)
+
+# timm's class Eva.
+EVA = (
+    Rule('blocks.{i}.gamma_{k}', 'blocks.{i}.ls{k}.gamma'),
+    *(
+        Rule(
+            tuple(f'{_ATTN}.{part}_proj.{kind}' for part in 'qkv'),
+            f'{_ATTN}.qkv.{kind}',
+            written=_is_apart,
+        )
+        for kind in _KINDS
+    ),
+    *(
+        Rule(f'{_ATTN}.{part}_proj.bias', f'{_ATTN}.qkv.{part}_bias', written=_is_apart)
+        for part in 'qv'
+    ),
+    *(Rule(f'{_ATTN}.{part}_bias', f'{_ATTN}.qkv.{part}_bias', written=_is_joint) for part in 'qv'),
+)
+
+VITAMIN = (
+    *(
+        Rule((f'{_MLP}.w0.{kind}', f'{_MLP}.w1.{kind}'), f'{_MLP}.fc1.{kind}', written=norms_input)
+        for kind in _KINDS
+    ),
+    *pair(f'{_MLP}.w2.', f'{_MLP}.fc2', when='.mlp.w0.', written=norms_input),
+    Rule(f'{_MLP}.norm.{{rest}}', f'{_MLP}.input_norm.{{rest}}', when='.mlp.w0.'),
+)
+
+# Names of authors whose layers have timm's names otherwise, and of timm's class Eva. For reading
+# only.
+SPELLINGS = (
+    Rule('(register_tokens|storage_tokens)', 'reg_token', written=False),
+    # Without the line in ViT-Adapter.
+    Rule('blocks.{i}.gamma(_|){k}', 'blocks.{i}.ls{k}.gamma', written=False),
+    *(
+        Rule(
+            tuple(f'{_ATTN}.{part}_proj.{kind}' for part in 'qkv'),
+            f'{_ATTN}.qkv.{kind}',
+            written=False,
+        )
+        for kind in _KINDS
+    ),
+    *(
+        Rule(f'{_ATTN}.({part}_bias|{part}_proj.bias)', f'{_ATTN}.qkv.{part}_bias', written=False)
+        for part in 'qv'
+    ),
+    # DINOv3 has a bias of the keys that a mask sets to zero
+    *(
+        Rule(
+            f'{_ATTN}.qkv.bias',
+            f'{_ATTN}.qkv.{part}_bias',
+            thirds=thirds,
+            when='.qkv.bias_mask',
+            written=False,
+        )
+        for part, thirds in (('q', (0, 1)), ('v', (2, 3)))
+    ),
+    # SwiGLU in one array (DINOv2) or in two (DINOv3, EVA-02)
+    *pair(f'{_MLP}.w12.', f'{_MLP}.fc1', written=False),
+    *(
+        Rule(
+            (f'{_MLP}.w1.{kind}', f'{_MLP}.w2.{kind}'),
+            f'{_MLP}.fc1.{kind}',
+            unless='.mlp.w0.',
+            written=False,
+        )
+        for kind in _KINDS
+    ),
+    *pair(f'{_MLP}.w3.', f'{_MLP}.fc2', written=False),
+    # the norms within EVA-02's blocks
+    Rule(f'{_MLP}.ffn_ln.{{rest}}', f'{_MLP}.norm.{{rest}}', written=False),
+    Rule(f'{_ATTN}.inner_attn_ln.{{rest}}', f'{_ATTN}.norm.{{rest}}', written=False),
+)
+
+
+def reject_unnamed(state: Mapping[str, Tensor]) -> None:
+    """Check that other formats than ours have names for the blocks of a state.
+
+    Raises:
+        ConfigError: if groups of heads share keys and values.
+    """
+    attention = [value for key, value in state.items() if key.endswith('.attn.qkv.weight')]
+    if any(value.ndim == 2 and value.shape[0] != 3 * value.shape[1] for value in attention):
+        raise ConfigError(
+            'Heads that share keys and values (num_kv_heads) are only written in the format '
+            'vit_plugin.'
+        )

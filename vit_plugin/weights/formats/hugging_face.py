@@ -1,0 +1,204 @@
+"""The tables of transformers' models: ViT, DeiT, DINOv2, DINOv3 and SigLIP."""
+
+import math
+from collections.abc import Callable, Mapping
+
+from torch import Tensor
+
+from ..claims import AUTHORS, EPS_1E_5, EPS_1E_6, EPS_1E_12, GELU, SILU, Claim, is_gated, is_plain
+from ..rules import COMPUTED, ROW_MORE, TABLE, Format, Rule, pair, separate_qkv
+
+_BLOCK = '(encoder.layer.|layers.){i}'
+_BIT = 'embeddings.patch_embeddings.backbone.bit'
+
+
+def _rowless(state: Mapping[str, Tensor]) -> bool:
+    """True if a state has a class token and a square position table without a row for it."""
+    return {'cls_token', 'pos_embed'} <= state.keys() and math.isqrt(
+        state['pos_embed'].shape[1]
+    ) ** 2 == (state['pos_embed'].shape[1])
+
+
+def _hugging_face(norms: tuple[str, str], fc1: str, fc2: str) -> tuple[Rule, ...]:
+    """Rules that transformers' models share. Names in the hub's files precede those since 5.0."""
+    return (
+        Rule('embeddings.cls_token', 'cls_token'),
+        Rule('embeddings.position_embeddings', 'pos_embed'),
+        *pair('embeddings.patch_embeddings.projection.', 'patch_embed.proj'),
+        *separate_qkv(
+            f'{_BLOCK}.attention.',
+            ('(attention.query|q_proj)', '(attention.key|k_proj)', '(attention.value|v_proj)'),
+        ),
+        *pair(f'{_BLOCK}.attention.(output.dense|o_proj).', 'blocks.{i}.attn.proj'),
+        *(
+            rule
+            for i in range(2)
+            for rule in pair(f'{_BLOCK}.{norms[i]}.', f'blocks.{{i}}.norm{i + 1}')
+        ),
+        *pair(f'{_BLOCK}.({fc1}).', 'blocks.{i}.mlp.fc1', written=is_plain),
+        *pair(f'{_BLOCK}.({fc2}).', 'blocks.{i}.mlp.fc2'),
+        *pair('layernorm.', 'norm'),
+        *pair('pooler.dense.', 'head.layers.pre_logits'),
+    )
+
+
+def two_gates(
+    block: str, ours: str = 'blocks.{i}', written: bool | Callable = is_gated
+) -> tuple[Rule, ...]:
+    """The rules of a gated MLP's first two layers, which are one of ours."""
+    return tuple(
+        Rule(
+            (f'{block}.mlp.gate_proj.{kind}', f'{block}.mlp.up_proj.{kind}'),
+            f'{ours}.mlp.fc1.{kind}',
+            written=written,
+        )
+        for kind in ('weight', 'bias')
+    )
+
+
+_VIT = _hugging_face(
+    ('layernorm_before', 'layernorm_after'), 'intermediate.dense|mlp.fc1', 'output.dense|mlp.fc2'
+)
+_CLAIMS = (Claim(GELU | EPS_1E_12),)
+
+HF = Format(
+    'hf',
+    (
+        *_VIT,
+        # the ResNet of a hybrid. transformers had only BiT, until 5.0
+        Rule(f'{_BIT}.embedder.convolution.weight', 'patch_embed.backbone.stem.conv.weight'),
+        *pair(f'{_BIT}.embedder.norm.', 'patch_embed.backbone.stem.norm'),
+        Rule(
+            f'{_BIT}.encoder.stages.{{i}}.layers.{{rest}}',
+            'patch_embed.backbone.stages.{i}.blocks.{rest}',
+        ),
+        *pair('classifier.', 'head.layers.head'),
+    ),
+    ('vit.', ''),
+    ('classifier.',),
+    claims=_CLAIMS,
+)
+
+HF_DEIT = Format(
+    'hf_deit',
+    (
+        *_VIT,
+        Rule('embeddings.distillation_token', 'dist_token'),
+        # The row of the class token alone.
+        *pair('classifier.', 'head.layers.head', unless='head_dist'),
+        *pair('cls_classifier.', 'head.layers.head'),
+        *pair('distillation_classifier.', 'head.layers.head_dist'),
+    ),
+    ('deit.', ''),
+    ('classifier.', 'cls_classifier.', 'distillation_classifier.'),
+    claims=_CLAIMS,
+    ignored={'embeddings.mask_token': 'of masked pre-training'},
+)
+
+HF_DINOV2 = Format(
+    'hf_dinov2',
+    (
+        *pair(f'{_BLOCK}.mlp.weights_in.', 'blocks.{i}.mlp.fc1', written=is_gated),
+        *pair(f'{_BLOCK}.mlp.weights_out.', 'blocks.{i}.mlp.fc2', written=is_gated),
+        Rule('embeddings.position_embeddings', 'pos_embed', ROW_MORE, written=_rowless),
+        *_hugging_face(('norm1', 'norm2'), 'mlp.fc1', 'mlp.fc2|mlp.down_proj'),
+        *two_gates(_BLOCK, written=False),
+        Rule('embeddings.register_tokens', 'reg_token'),
+        Rule(f'{_BLOCK}.layer_scale{{k}}.lambda1', 'blocks.{i}.ls{k}.gamma'),
+        *pair('classifier.', 'head.layers.head'),
+    ),
+    ('', 'dinov2.', 'dinov2_with_registers.'),
+    ('classifier.',),
+    claims=(Claim(EPS_1E_6), Claim(GELU, lacking={'gated'}), SILU),
+    ignored={'embeddings.mask_token': 'of masked pre-training'},
+)
+
+
+def dinov3(block: str, embeddings: str, norm: str) -> tuple[Rule, ...]:
+    """The rules of DINOv3, whose blocks, embeddings and last norm have these names."""
+    return (
+        Rule(f'{embeddings}.cls_token', 'cls_token'),
+        Rule(f'{embeddings}.register_tokens', 'reg_token'),
+        *pair(f'{embeddings}.patch_embeddings.', 'patch_embed.proj'),
+        *dinov3_block(block),
+        *pair(f'{norm}.', 'norm'),
+    )
+
+
+def dinov3_block(block: str, ours: str = 'blocks.{i}') -> tuple[Rule, ...]:
+    """The rules of a block of DINOv3 with this name."""
+    return (
+        *(
+            rule
+            for k in (1, 2)
+            for rule in (
+                *pair(f'{block}.norm{k}.', f'{ours}.norm{k}'),
+                Rule(f'{block}.layer_scale{k}.lambda1', f'{ours}.ls{k}.gamma'),
+            )
+        ),
+        *separate_qkv(f'{block}.attention.', ('q_proj', 'k_proj', 'v_proj'), ours),
+        *(
+            Rule(f'{block}.attention.{part}_proj.bias', f'{ours}.attn.qkv.{part}_bias')
+            for part in 'qv'
+        ),
+        *pair(f'{block}.attention.o_proj.', f'{ours}.attn.proj'),
+        *two_gates(block, ours),
+        *pair(f'{block}.mlp.up_proj.', f'{ours}.mlp.fc1'),
+        *pair(f'{block}.mlp.down_proj.', f'{ours}.mlp.fc2'),
+    )
+
+
+# Names of the hub's files come first, then those since 5.0.
+HF_DINOV3 = Format(
+    'hf_dinov3',
+    (
+        *dinov3('(layer|model.layer).{i}', 'embeddings', 'norm'),
+        *pair('classifier.', 'head.layers.head'),
+    ),
+    ('', 'dinov3_vit.'),
+    ('classifier.',),
+    claims=(Claim(EPS_1E_5), SILU),
+    ignored={
+        'embeddings.mask_token': 'of masked pre-training',
+        'rope_embeddings.inv_freq': COMPUTED,
+    },
+)
+
+_LAYER = 'encoder.layers.{i}'
+_POOL = 'neck.attn_pool'
+
+# The image tower of SigLIP and of SigLIP 2 at fixed sizes. Its pooling has query, key and value in
+# one array.
+HF_SIGLIP = Format(
+    'hf_siglip',
+    (
+        *pair('embeddings.patch_embedding.', 'patch_embed.proj'),
+        Rule('embeddings.position_embedding.weight', 'pos_embed', TABLE),
+        *pair(f'{_LAYER}.layer_norm1.', 'blocks.{i}.norm1'),
+        *separate_qkv(f'{_LAYER}.self_attn.', ('q_proj', 'k_proj', 'v_proj')),
+        *pair(f'{_LAYER}.self_attn.out_proj.', 'blocks.{i}.attn.proj'),
+        *pair(f'{_LAYER}.layer_norm2.', 'blocks.{i}.norm2'),
+        *pair(f'{_LAYER}.mlp.fc1.', 'blocks.{i}.mlp.fc1', written=is_plain),
+        *pair(f'{_LAYER}.mlp.fc2.', 'blocks.{i}.mlp.fc2'),
+        *pair('post_layernorm.', 'norm'),
+        Rule('head.probe', f'{_POOL}.latent'),
+        *(
+            Rule(f'head.attention.in_proj_{kind}', f'{_POOL}.{ours}.{kind}', thirds=thirds)
+            for ours, thirds in (('q', (0, 1)), ('kv', (1, 3)))
+            for kind in ('weight', 'bias')
+        ),
+        *pair('head.attention.out_proj.', f'{_POOL}.proj'),
+        *pair('head.layernorm.', f'{_POOL}.norm'),
+        *pair('head.mlp.fc1.', f'{_POOL}.mlp.fc1'),
+        *pair('head.mlp.fc2.', f'{_POOL}.mlp.fc2'),
+        *pair('classifier.', 'head.layers.head'),
+    ),
+    ('vision_model.', ''),
+    ('classifier.',),
+    claims=(AUTHORS,),
+    ignored={
+        'text_model.{rest}': 'text tower',
+        'logit_scale': 'contrastive loss',
+        'logit_bias': 'contrastive loss',
+    },
+)

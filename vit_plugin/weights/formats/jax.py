@@ -1,0 +1,85 @@
+"""The table of google-research/vision_transformer and big_vision."""
+
+from ..claims import AUTHORS, is_plain
+from ..rules import (
+    CONV,
+    HEADS_BIAS,
+    INTO_HEADS,
+    OUT_OF_HEADS,
+    TRANSPOSED,
+    VECTOR,
+    Format,
+    Rule,
+    pair,
+)
+
+
+def _jax_attention(theirs: str, ours: str) -> tuple[Rule, ...]:
+    qkv = tuple(f'{theirs}{part}/kernel' for part in ('query', 'key', 'value'))
+    bias = tuple(f'{theirs}{part}/bias' for part in ('query', 'key', 'value'))
+    return (
+        Rule(qkv, f'{ours}.qkv.weight', INTO_HEADS),
+        Rule(bias, f'{ours}.qkv.bias', HEADS_BIAS),
+        Rule(f'{theirs}out/kernel', f'{ours}.proj.weight', OUT_OF_HEADS),
+        Rule(f'{theirs}out/bias', f'{ours}.proj.bias'),
+    )
+
+
+_BLOCK = 'Transformer/encoderblock_{i}'
+_UNIT, _STAGE = 'block{i+1}/unit{j+1}', 'patch_embed.backbone.stages.{i}.blocks.{j}'
+# At first, big_vision's pooling was not a module of its own.
+_POOL = '(MAPHead_0/|)'
+_MAP = f'{_POOL}MultiHeadDotProductAttention_0'
+
+# google-research/vision_transformer of every year, and big_vision: the numbers of the layers in a
+# block count all of them in the older files (first) and those of one kind in the newer.
+JAX = Format(
+    'jax',
+    (
+        *pair('embedding/', 'patch_embed.proj', 'kernel', CONV),
+        Rule('cls', 'cls_token'),
+        Rule('(Transformer/posembed_input/|Transformer/|)pos_embedding', 'pos_embed'),
+        *pair(f'{_BLOCK}/LayerNorm_0/', 'blocks.{i}.norm1', 'scale', VECTOR),
+        *pair(f'{_BLOCK}/LayerNorm_(2|1)/', 'blocks.{i}.norm2', 'scale', VECTOR),
+        *_jax_attention(f'{_BLOCK}/MultiHeadDotProductAttention_(1|0)/', 'blocks.{i}.attn'),
+        *pair(
+            f'{_BLOCK}/MlpBlock_(3|0)/Dense_0/',
+            'blocks.{i}.mlp.fc1',
+            'kernel',
+            TRANSPOSED,
+            written=is_plain,
+        ),
+        *pair(f'{_BLOCK}/MlpBlock_(3|0)/Dense_1/', 'blocks.{i}.mlp.fc2', 'kernel', TRANSPOSED),
+        *pair('Transformer/encoder_norm/', 'norm', 'scale', VECTOR),
+        # the ResNet of a hybrid
+        Rule('conv_root/kernel', 'patch_embed.backbone.stem.conv.weight', CONV),
+        *pair('gn_root/', 'patch_embed.backbone.stem.norm', 'scale', VECTOR),
+        Rule(f'{_UNIT}/conv_proj/kernel', f'{_STAGE}.downsample.conv.weight', CONV),
+        *pair(f'{_UNIT}/gn_proj/', f'{_STAGE}.downsample.norm', 'scale', VECTOR),
+        Rule(f'{_UNIT}/conv{{k}}/kernel', f'{_STAGE}.conv{{k}}.weight', CONV),
+        *pair(f'{_UNIT}/gn{{k}}/', f'{_STAGE}.norm{{k}}', 'scale', VECTOR),
+        # the parts after the encoder
+        Rule(f'{_POOL}probe', 'neck.attn_pool.latent'),
+        Rule(f'{_MAP}/query/kernel', 'neck.attn_pool.q.weight', INTO_HEADS),
+        Rule(f'{_MAP}/query/bias', 'neck.attn_pool.q.bias', HEADS_BIAS),
+        Rule(
+            (f'{_MAP}/key/kernel', f'{_MAP}/value/kernel'), 'neck.attn_pool.kv.weight', INTO_HEADS
+        ),
+        Rule((f'{_MAP}/key/bias', f'{_MAP}/value/bias'), 'neck.attn_pool.kv.bias', HEADS_BIAS),
+        Rule(f'{_MAP}/out/kernel', 'neck.attn_pool.proj.weight', OUT_OF_HEADS),
+        Rule(f'{_MAP}/out/bias', 'neck.attn_pool.proj.bias'),
+        *pair(f'{_POOL}LayerNorm_0/', 'neck.attn_pool.norm', 'scale', VECTOR),
+        *pair(f'{_POOL}MlpBlock_0/Dense_0/', 'neck.attn_pool.mlp.fc1', 'kernel', TRANSPOSED),
+        *pair(f'{_POOL}MlpBlock_0/Dense_1/', 'neck.attn_pool.mlp.fc2', 'kernel', TRANSPOSED),
+        *pair('pre_logits/', 'head.layers.pre_logits', 'kernel', TRANSPOSED),
+        *pair('head/', 'head.layers.head', 'kernel', TRANSPOSED),
+    ),
+    ('', 'opt/target/', 'params/', 'params/img/'),
+    claims=(AUTHORS,),
+    ignored={
+        'opt/state/{rest}': 'state of the optimizer',
+        'params/txt/{rest}': 'text tower',
+        'params/t': 'text tower',
+        'params/b': 'text tower',
+    },
+)

@@ -1,0 +1,27 @@
+"""Sapiens 2 of its authors. Its keys and values have fewer heads than its queries."""
+
+from ..claims import SILU
+from ..rules import COMPUTED, Format, Rule, pair, same, separate_qkv
+
+SAPIENS2 = Format(
+    'sapiens2',
+    (
+        Rule('storage_tokens', 'reg_token'),
+        *same(
+            'cls_token',
+            'blocks.{i}.attn.proj.{rest}',
+            'blocks.{i}.attn.q_norm.{rest}',
+            'blocks.{i}.attn.k_norm.{rest}',
+        ),
+        *pair('patch_embed.projection.', 'patch_embed.proj'),
+        *(Rule(f'blocks.{{i}}.ln{k}.{{rest}}', f'blocks.{{i}}.norm{k}.{{rest}}') for k in (1, 2)),
+        *separate_qkv('blocks.{i}.attn.', ('wq', 'wk', 'wv')),
+        Rule('blocks.{i}.attn.gamma.weight', 'blocks.{i}.ls1.gamma'),
+        *pair('blocks.{i}.ffn.w12.', 'blocks.{i}.mlp.fc1'),
+        *pair('blocks.{i}.ffn.w3.', 'blocks.{i}.mlp.fc2'),
+        Rule('ln1.{rest}', 'norm.{rest}'),
+    ),
+    ('', 'backbone.'),
+    claims=(SILU,),
+    ignored={'mask_token': 'of masked pre-training', 'rope_embed.periods': COMPUTED},
+)

@@ -1,0 +1,82 @@
+"""timm's names, and what is published by them: MAE, DeiT-III, DINOv2, DINOv3, EVA-02, EoMT, PMT."""
+
+from ..claims import EPS_1E_5, EPS_1E_6, GELU, SILU, Claim
+from ..rules import COMPUTED, Format, Rule, pair, same
+from .eomt import authors_eomt, authors_pmt
+from .eva import EVA, SPELLINGS, TWO_GATES, VITAMIN, is_no_eva
+from .own import LAYERS, RESNET, TOKENS
+
+# BEiT-3, AIMv2 and DINOv3 have an eps of their own.
+NORMS = (
+    Claim(EPS_1E_6, having={'pos_embed', 'norm_bias'}, lacking={'norm_pre', 'attn_norm'}),
+    Claim(EPS_1E_5, having={'norm_pre', 'norm_bias'}),
+)
+
+_LAYERS = (
+    # in the hybrid without stages, the backbone is the root
+    *(
+        Rule(
+            f'patch_embed.backbone.{part}.{{rest}}',
+            f'patch_embed.backbone.stem.{part}.{{rest}}',
+            unless='patch_embed.backbone.stages.',
+        )
+        for part in ('conv', 'norm')
+    ),
+    *same(
+        *TOKENS,
+        *LAYERS[1:],
+        *RESNET,
+        'rope.freqs',
+        'patch_embed.norm.{rest}',
+        'patch_embed.backbone.{rest}',
+    ),
+    Rule('attn_pool.{rest}', 'neck.attn_pool.{rest}'),
+    Rule('fc_norm.{rest}', 'neck.norm.{rest}'),
+    *pair('head.', 'head.layers.head'),
+    *pair('head_dist.', 'head.layers.head_dist'),
+)
+
+# timm, and MAE, DeiT-III, DINOv2, DINOv3 and EVA-02 of their authors, who name their layers alike.
+TIMM = Format(
+    'timm',
+    (
+        *SPELLINGS,
+        *VITAMIN,
+        *TWO_GATES,
+        Rule('blocks.{rest}', 'blocks.{rest}', written=is_no_eva),
+        *_LAYERS,
+    ),
+    ('', 'encoder.', 'model.', 'visual.trunk.', 'timm_model.', 'backbone.'),
+    claims=(
+        *NORMS,
+        SILU,
+        # SigLIP has no class token, CLIP has a norm before the blocks. Some of both have another
+        # GELU
+        Claim(GELU, having={'cls_token', 'norm_bias'}, lacking={'norm_pre', 'gated'}),
+        Claim(
+            dict(stem_norm_cfg=dict(eps=1e-5), stem_conv_cfg=dict(eps=1e-8, eps_inside_root=True)),
+            having={'hybrid'},
+        ),
+    ),
+    ignored={
+        'mask_token': 'of masked pre-training',
+        'decoder_{rest}': 'decoder of masked pre-training',
+        'lm_head.{rest}': 'of masked pre-training',
+        'local_cls_norm.{rest}': 'of pre-training with crops',
+        'rope.freqs_(cos|sin)': COMPUTED,
+        'rope_embed.periods': COMPUTED,
+        'blocks.{i}.attn.rope.freqs_(cos|sin)': COMPUTED,
+        'blocks.{i}.attn.qkv.bias_mask': 'the bias of the keys is zero',
+    },
+)
+
+# EoMT and PMT of their authors, on a model of timm.
+_IN_TIMM = tuple(
+    Rule(f'encoder.backbone.{name}', name)
+    for name in (*TOKENS, *LAYERS, 'patch_embed.backbone.{rest}')
+)
+EOMT = authors_eomt('eomt', _IN_TIMM, GELU | EPS_1E_6)
+PMT = authors_pmt('pmt', _IN_TIMM)
+
+# timm's class Eva has some other names. Reading takes them with the others above.
+TIMM_EVA = Format('timm_eva', (*EVA, *TWO_GATES, *same('blocks.{rest}'), *_LAYERS), claims=(SILU,))

@@ -1,0 +1,152 @@
+"""Open a checkpoint: a file, an address, or a name in a hub. Nothing in it is run."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from vit_plugin.errors import ConfigError, needed_by
+
+from .downloads import download, removed_if_damaged
+from .hub import TIMM, from_hugging_face, from_timm, meta_beside, weights_in
+from .lora import merged
+from .reading.files import find_tensors, read_checkpoint
+
+with needed_by('vit_plugin'):  # it imports OpenCV
+    from mmengine.runner import (
+        get_deprecated_model_names,
+        get_external_models,
+        get_torchvision_models,
+    )
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint that is open.
+
+    Attributes:
+        source: where it is, as the user wrote it.
+        content: all that was read: the dict that a training saved, or tensors by name.
+    """
+
+    source: str
+    content: Any
+
+    @cached_property
+    def weights(self) -> Mapping[str, Tensor]:
+        """The weights by their own names, with LoRA's adapters merged into them.
+
+        Raises:
+            ConfigError: see :func:`~vit_plugin.weights.reading.files.find_tensors` and
+                :func:`~vit_plugin.weights.lora.merged`.
+        """
+        return merged(*find_tensors(self.content))
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """What MMEngine saves with the weights. Empty if there is nothing.
+
+        Raises:
+            ConfigError: if it is not a dict.
+        """
+        return self._dict(self.content, 'meta')
+
+    @property
+    def dataset_meta(self) -> Mapping[str, Any]:
+        """Facts about the data of the training, such as the names of the ``classes``.
+
+        Raises:
+            ConfigError: if they are not a dict.
+        """
+        return self._dict(self.meta, 'dataset_meta')
+
+    def _dict(self, content: Any, name: str) -> Mapping[str, Any]:
+        found = content.get(name) if isinstance(content, Mapping) else None
+        if not isinstance(found, Mapping | None):
+            raise ConfigError(
+                f'The checkpoint {self.source!r} has a {type(found).__name__} as {name}, where a '
+                f'dict is expected; save it again without {name}.'
+            )
+        return {} if found is None else found
+
+
+Source = str | Path | Checkpoint | Mapping[str, Tensor]
+
+
+def named_weights(source: Source) -> tuple[str, Mapping[str, Tensor]]:
+    """Where weights come from, as far as it is known, and the weights.
+
+    Args:
+        source: a checkpoint, or where it is; or tensors by name, which are returned as they are.
+
+    Raises:
+        ConfigError: see :func:`open_checkpoint`.
+    """
+    if isinstance(source, Mapping):
+        return '', source
+    checkpoint = source if isinstance(source, Checkpoint) else open_checkpoint(source)
+    return checkpoint.source, checkpoint.weights
+
+
+def open_checkpoint(source: str | Path, **kwargs: Any) -> Checkpoint:
+    """Open a checkpoint at a path, ``http(s)://``, ``timm://<model>`` or ``hf://<org>/<model>``.
+
+    Tensors are read when they are used, as far as the file allows. For URLs see
+    :func:`~vit_plugin.weights.downloads.download`.
+
+    Args:
+        source: where it is.
+        kwargs: see :func:`~vit_plugin.weights.reading.files.read_checkpoint`.
+
+    Raises:
+        ConfigError: if it cannot be found or read.
+    """
+    source = str(source)
+    if source.startswith(TIMM):
+        return Checkpoint(source, from_timm(source.removeprefix(TIMM)))
+    path = _fetched(source)
+    with removed_if_damaged(path, source):
+        content = read_checkpoint(path, **dict(mmap=True) | kwargs)
+    on_a_hub = '://' not in source or source.startswith('hf://')
+    if on_a_hub and (meta := meta_beside(path)):
+        content = dict(meta=meta, state_dict=content)
+    return Checkpoint(source, content)
+
+
+def _of_openmmlab(name: str) -> str:
+    return get_external_models()[get_deprecated_model_names().get(name, name)]
+
+
+# MMEngine's schemes that stand for an address, and the functions that find the address.
+ADDRESSES: dict[str, Callable[[str], str]] = {
+    'openmmlab': _of_openmmlab,
+    'open-mmlab': _of_openmmlab,
+    'torchvision': lambda name: get_torchvision_models()[name],
+    'modelzoo': lambda name: get_torchvision_models()[name],
+}
+
+
+def _fetched(source: str) -> Path:
+    """The local file for a path, an address or a name in a hub. Downloads it if necessary."""
+    scheme, found, rest = source.partition('://')
+    if not found:
+        path = Path(source).expanduser()
+        return weights_in(path) or path
+    if scheme in ADDRESSES:
+        try:
+            return _fetched(ADDRESSES[scheme](rest))
+        except KeyError as error:
+            raise ConfigError(
+                f'{source} is none of the checkpoints that MMEngine lists for {scheme}://.'
+            ) from error
+    if scheme in ('http', 'https'):
+        return download(source)
+    if scheme == 'hf':
+        return from_hugging_face(rest)
+    raise ConfigError(
+        f'The checkpoint {source} is at {scheme}://, which is not read safely; download it and '
+        f'give its path. Known are http, https, hf, timm, {", ".join(ADDRESSES)}.'
+    )

@@ -1,0 +1,221 @@
+"""Read weights from files without running any code in them."""
+
+import pickle
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from mmengine.logging import print_log
+from safetensors import safe_open
+from torch import Tensor, nn
+
+from vit_plugin.errors import ConfigError
+
+from .folders import check_complete, read_folder
+from .lazy import LazyArrays
+from .pickles import read_pickle
+from .shards import INDEX, read_shards
+
+# Names under which training scripts save the weights. Averages come first: they are what was
+# tested.
+AVERAGES = ('state_dict_ema', 'model_ema', 'ema')
+CONTAINERS = (*AVERAGES, 'state_dict', 'model', 'module', 'teacher', 'model_state_dict')
+
+
+class DamagedError(ConfigError):
+    """A file that its reader cannot read."""
+
+
+def read_checkpoint(path: str | Path, **kwargs: Any) -> Any:
+    """Read a complete file: the weights and everything that a training script saved with them.
+
+    Of a folder, read only the weights and ``meta``.
+
+    Args:
+        path: a file of the type ``.npz`` or ``.safetensors``, the index of several of the latter,
+            a file from ``torch.save`` or ``pickle``, or a checkpoint folder, see
+            :mod:`vit_plugin.weights.reading.folders`.
+        kwargs: arguments of :func:`~vit_plugin.weights.reading.pickles.read_pickle`, for files from
+            ``torch.save``.
+
+    Raises:
+        ConfigError: if the file is missing or damaged, or if a pickle contains more than tensors,
+            arrays and plain containers. Nothing in it is run.
+    """
+    path = Path(path)
+    if path.is_dir():
+        check_complete(path)
+    elif not path.is_file():
+        raise ConfigError(f'There is no checkpoint file {str(path)!r}.')
+    with _one_sentence(path):
+        if path.is_dir():
+            return read_folder(path)
+        if path.name == INDEX:
+            return read_shards(path)
+        kind = _kind(path)
+        if kind == '.npz':
+            return _read_npz(path)
+        if kind == '.safetensors':
+            return _read_safetensors(path)
+        return read_pickle(path, **kwargs)
+
+
+def _kind(path: Path) -> str:
+    """The file's suffix, or the one that fits its content, as for a download without a name."""
+    if path.suffix in ('.npz', '.safetensors'):
+        return path.suffix
+    with open(path, 'rb') as file:
+        head = file.read(9)
+    if head[8:] == b'{' and int.from_bytes(head[:8], 'little') < path.stat().st_size:
+        return '.safetensors'
+    if head[:2] == b'PK' and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if all(name.endswith('.npy') for name in archive.namelist()):
+                return '.npz'
+    return path.suffix
+
+
+def check_readable(path: Path) -> None:
+    """Raise what :func:`read_checkpoint` would raise, also for tensors that are read on access."""
+    read_checkpoint(path, mmap=True)
+    if zipfile.is_zipfile(path) and _kind(path) == '.npz':
+        with _one_sentence(path), zipfile.ZipFile(path) as archive:
+            if damaged := archive.testzip():
+                raise zipfile.BadZipFile(f'{damaged} is not what was written')
+
+
+@contextmanager
+def _one_sentence(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except ConfigError:
+        raise
+    except pickle.UnpicklingError as error:
+        raise ConfigError(
+            f'The checkpoint {str(path)!r} is damaged, or holds more than tensors and plain '
+            f'containers, and is not read, since that could run code ({_first_sentence(error)}); '
+            'save its weights alone, best as .safetensors, or admit what you trust with '
+            'torch.serialization.add_safe_globals.'
+        ) from error
+    except Exception as error:  # a damaged file can raise any error in a reader
+        raise DamagedError(
+            f'The checkpoint {str(path)!r} cannot be read ({_first_sentence(error)}); it may be '
+            'damaged or cut short: download it again.'
+        ) from error
+
+
+def find_tensors(content: Any) -> tuple[Mapping[str, Tensor], Any]:
+    """Find the tensors in a training checkpoint: its own, or those of the first container with any.
+
+    Returns:
+        The tensors as they are, and the ``meta`` of the checkpoint, or None.
+
+    Raises:
+        ConfigError: if there are no tensors, or if :func:`checked` rejects one.
+    """
+    seen, meta = set(), None
+    while isinstance(content, Mapping) and id(content) not in seen:
+        seen.add(id(content))  # a damaged file may contain itself
+        if isinstance(content, LazyArrays):
+            return content, meta
+        names = [name for name in CONTAINERS if isinstance(content.get(name), Mapping)]
+        if len(names) > 1 and names[0] in AVERAGES:
+            print_log(
+                f'The checkpoint has weights in {" and ".join(names)}: the averages in {names[0]} '
+                'are taken.',
+                'current',
+            )
+        if not names:
+            weights = {
+                name: _from_numpy(name, value) if isinstance(value, np.ndarray) else value
+                for name, value in content.items()
+                if isinstance(value, (Tensor, np.ndarray))
+            }
+            if weights:
+                return checked(weights), meta
+            break
+        content, meta = content[names[0]], content.get('meta', meta)
+    raise ConfigError(
+        'The checkpoint holds no weights: no tensor by a name, nor any of the containers '
+        f'{", ".join(CONTAINERS)}.'
+    )
+
+
+def checked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """Check the weights and return them. Tensors that are not read yet are checked on access.
+
+    Raises:
+        ConfigError: if a name is not a string, or a value is not a complete, dense tensor of plain
+            numbers.
+    """
+    if not isinstance(weights, LazyArrays):
+        for name, value in weights.items():
+            if wrong := _what_is_wrong(name, value):
+                raise ConfigError(f'The checkpoint cannot be used: {name!r} is {wrong}.')
+    return weights
+
+
+def _what_is_wrong(name: Any, value: Any) -> str:
+    if not isinstance(name, str):
+        return 'the name of a tensor, and no string'
+    if not isinstance(value, Tensor):
+        return f'no tensor but of type {type(value).__name__}'
+    if value.layout != torch.strided or value.is_quantized or value.is_nested or value.is_complex():
+        return 'sparse, quantised, nested or complex; save it as a plain tensor'
+    if type(value) not in (Tensor, nn.Parameter):  # such as a shard, which checks its own content
+        return ''
+    if value.is_meta or value.untyped_storage().nbytes() < value.numel() * value.element_size():
+        return f'of the shape {tuple(value.shape)} without content to fill it; save it contiguous'
+    return ''
+
+
+def _from_numpy(name: Any, array: np.ndarray) -> Tensor:
+    if array.dtype.kind not in 'fiub' or array.dtype.itemsize > 8:  # torch has no long double
+        raise ConfigError(
+            f'The checkpoint cannot be used: {name!r} is an array of {array.dtype}, and '
+            'torch has no such numbers; save it as float32.'
+        )
+    native = array.dtype.newbyteorder('=')  # torch has no other byte order
+    return torch.from_numpy(np.array(array, native))
+
+
+def _read_npz(path: Path) -> Mapping[str, Tensor]:
+    # Numpy does not close a damaged file.
+    with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as arrays:
+        names = arrays.files
+
+    def read(name: str) -> Tensor:
+        with _one_sentence(path), np.load(path, allow_pickle=False) as arrays:
+            array = arrays[name]
+        if not isinstance(array, np.ndarray):
+            raise ConfigError(
+                f'{name!r} in {str(path)!r} is not an array; save the arrays alone, with '
+                'numpy.savez.'
+            )
+        if array.dtype.kind == 'V' and array.dtype.itemsize == 2:  # numpy has no bfloat16
+            return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16).float()
+        return _from_numpy(name, array)
+
+    return LazyArrays(names, read)
+
+
+def _read_safetensors(path: Path) -> Mapping[str, Tensor]:
+    file = safe_open(path, framework='pt')
+    return LazyArrays(list(file.keys()), file.get_tensor)
+
+
+def _first_sentence(error: Exception) -> str:
+    # At the end of the message of torch's restricted reader.
+    asked = re.search(r'GLOBAL (\S+)', str(error))
+    if asked:
+        return f'it asks for {asked[1]}'
+    return (
+        str(error).strip().splitlines()[0].split('. ')[0]
+        if str(error).strip()
+        else type(error).__name__
+    )

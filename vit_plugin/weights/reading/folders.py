@@ -1,0 +1,189 @@
+"""Read checkpoints that are folders of safetensors, without running any code in them.
+
+Such a folder has ``shard-*.safetensors`` (each rank's tensors, in the form that torch's
+``HuggingFaceStorageReader`` reads), ``run.json`` (everything else, see
+:mod:`~vit_plugin.weights.reading.plain`) and ``manifest.json`` with the size and the SHA-256 of
+each file. `vit_plugin.engine.checkpoints` writes them.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import with_config
+from safetensors import safe_open
+from torch import Tensor
+from typing_extensions import TypedDict
+
+from vit_plugin.arguments import fits
+from vit_plugin.arguments.fields import OPEN
+from vit_plugin.errors import ConfigError
+
+from .plain import join
+
+MANIFEST, RUN = 'manifest.json', 'run.json'
+FORMAT, VERSION = 'vit_plugin checkpoint', 1
+# Torch's entry in a file's metadata: where in the full tensor each of its tensors begins.
+SHARDS = 'DCP_SHARDING_INFO'
+BLOCK = 1 << 22
+
+
+class FileFacts(TypedDict):
+    """The manifest's entry of a file."""
+
+    bytes: int
+    sha256: str
+
+
+@with_config(OPEN)
+class Facts(TypedDict):
+    """Entries that the manifest must have besides format and version."""
+
+    files: dict[str, FileFacts]
+
+
+def is_checkpoint_folder(path: str | Path) -> bool:
+    """True if this is a folder that names itself a checkpoint. It may be damaged."""
+    return os.path.isfile(os.path.join(path, MANIFEST))  # False too for a text that no path can be
+
+
+def manifest_text(facts: dict[str, Any]) -> str:
+    """The content of the manifest: the facts, and the SHA-256 of their own text."""
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    return json.dumps({**facts, 'sha256': digest}, indent=1, sort_keys=True) + '\n'
+
+
+def read_manifest(path: str | Path) -> dict[str, Any]:
+    """The manifest of a folder: ``epoch``, ``iteration``, ``files`` with ``bytes`` and ``sha256``.
+
+    Raises:
+        ConfigError: if the folder is not a checkpoint, or of another version, or if its manifest is
+            damaged.
+    """
+    file = Path(path, MANIFEST)
+    if not file.is_file() or file.is_symlink():
+        raise ConfigError(
+            f'The folder {str(path)!r} is not a checkpoint of vit_plugin: it has no {MANIFEST}; '
+            'give a file, or a folder that default_hooks.checkpoint wrote.'
+        )
+    try:
+        text = file.read_text()
+        facts = json.loads(text)
+        version = facts['version'] if facts['format'] == FORMAT else None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _damaged(path, f'{MANIFEST} cannot be read') from error
+    if version != VERSION:
+        raise ConfigError(
+            f'The folder {str(path)!r} is of another version of the format (version {version!r} of '
+            f'{facts["format"]!r}), and this vit_plugin reads version {VERSION} of {FORMAT!r}; '
+            'install the vit_plugin that wrote it.'
+        )
+    facts.pop('sha256', None)
+    if manifest_text(facts) != text:
+        raise _damaged(path, f'{MANIFEST} has been changed')
+    if not fits(Facts, facts) or RUN not in facts['files']:
+        raise _damaged(path, f'{MANIFEST} does not list the files with their bytes and sha256')
+    return facts
+
+
+def check_complete(path: str | Path) -> dict[str, Any]:
+    """Compare every file of a folder with its manifest. Returns the manifest's facts.
+
+    Raises:
+        ConfigError: see :func:`read_manifest`, and if a file is missing, too many, a link, or has
+            other content.
+    """
+    path, facts = Path(path), read_manifest(path)
+    found, listed = {file.name for file in path.iterdir()}, {MANIFEST, *facts['files']}
+    for name in sorted(listed - found):
+        raise _damaged(path, f'{name} is missing')
+    for name in sorted(found - listed):
+        raise _damaged(path, f'{name} is in it, and not in {MANIFEST}')
+    with ThreadPoolExecutor(4) as pool:
+        for wrong in pool.map(
+            lambda item: _what_is_wrong(path / item[0], item[1]), facts['files'].items()
+        ):
+            if wrong:
+                raise _damaged(path, wrong)
+    return facts
+
+
+def _what_is_wrong(file: Path, said: dict[str, Any]) -> str:
+    try:
+        if file.is_symlink() or not file.is_file():
+            return f'{file.name} is no plain file'
+        if file.stat().st_size != said['bytes']:
+            return f'{file.name} has {file.stat().st_size} bytes in place of {said["bytes"]}'
+        digest = hashlib.sha256()
+        with open(file, 'rb') as stream:
+            while block := stream.read(BLOCK):
+                digest.update(block)
+    except OSError as error:
+        return f'{file.name} cannot be read ({error.strerror})'
+    return (
+        ''
+        if digest.hexdigest() == said['sha256']
+        else f'{file.name} has other content than when it was written'
+    )
+
+
+def _damaged(path: str | Path, reason: str) -> ConfigError:
+    return ConfigError(
+        f'The checkpoint {str(path)!r} is damaged ({reason}); take one from before, or copy it '
+        'again.'
+    )
+
+
+def read_run(path: str | Path) -> dict[str, Any]:
+    """``run.json`` with names for tensors, see :func:`~vit_plugin.weights.reading.plain.join`."""
+    return json.loads(Path(path, RUN).read_text())
+
+
+def read_folder(
+    path: str | Path, parts: Sequence[str] | None = ('meta', 'state_dict')
+) -> dict[str, Any]:
+    """Read full tensors of a checkpoint, in one process.
+
+    Args:
+        path: a folder that :func:`check_complete` has accepted.
+        parts: the keys of MMEngine's checkpoint dict to read. Those that it lacks are left out.
+            None reads all.
+    """
+    plain = {
+        name: value for name, value in read_run(path).items() if parts is None or name in parts
+    }
+    return join(plain, _Tensors(Path(path)))
+
+
+class _Tensors(dict):
+    """The tensors of a folder by their names, put together from their parts on access."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._parts: dict[str, list[tuple[Any, list[int]]]] = {}
+        for file in sorted(folder.glob('*.safetensors')):
+            content = safe_open(file, framework='pt')
+            offsets = json.loads((content.metadata() or {}).get(SHARDS, '{}'))
+            for name in content.keys():  # noqa: SIM118  it is not a mapping
+                begins = offsets.get(name, {}).get('saved_offsets')
+                self._parts.setdefault(name, []).append((content, begins))
+
+    def __missing__(self, name: str) -> Tensor:
+        parts = [(content.get_tensor(name), begins) for content, begins in self._parts[name]]
+        if len(parts) == 1:
+            return parts[0][0]
+        ends = [
+            [begin + size for begin, size in zip(begins, part.shape, strict=True)]
+            for part, begins in parts
+        ]
+        full = torch.empty(
+            [max(sizes) for sizes in zip(*ends, strict=True)], dtype=parts[0][0].dtype
+        )
+        for (part, begins), end in zip(parts, ends, strict=True):
+            full[tuple(map(slice, begins, end))] = part
+        return full

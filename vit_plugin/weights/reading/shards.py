@@ -1,0 +1,53 @@
+"""Weights in several files of safetensors, and the index that says which tensor is in which.
+
+It is what ``save_pretrained`` of Hugging Face's libraries writes for a large model.
+"""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from safetensors import safe_open
+from torch import Tensor
+
+from vit_plugin.arguments import fits
+from vit_plugin.errors import ConfigError
+
+from .lazy import LazyArrays
+
+INDEX = 'model.safetensors.index.json'
+
+
+def files_of(index: Path) -> dict[str, str]:
+    """The file of each tensor, by the tensors' names.
+
+    Raises:
+        ConfigError: if this is no such index, or names a file of another folder.
+    """
+    files: Any = None
+    with suppress(ValueError, TypeError, KeyError, RecursionError):
+        files = json.loads(index.read_text(encoding='utf-8'))['weight_map']
+    if not fits(dict[str, str], files) or any(Path(file).name != file for file in files.values()):
+        raise ConfigError(
+            f'{str(index)!r} does not say in weight_map which file next to it each tensor is in; '
+            'download it again.'
+        )
+    return files
+
+
+def read_shards(index: Path) -> Mapping[str, Tensor]:
+    """Read the tensors of all files, each on access.
+
+    Raises:
+        ConfigError: see :func:`files_of`, and if a file is not there.
+    """
+    files = files_of(index)
+    missing = [file for file in sorted({*files.values()}) if not index.with_name(file).is_file()]
+    if missing:
+        raise ConfigError(
+            f'{str(index)!r} names {missing[0]}, which is not next to it; put it there.'
+        )
+    opened = {file: safe_open(index.with_name(file), framework='pt') for file in {*files.values()}}
+    return LazyArrays(list(files), lambda name: opened[files[name]].get_tensor(name))

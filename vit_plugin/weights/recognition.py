@@ -1,0 +1,147 @@
+"""Recognise the format of weights, whatever wraps them, and read them by our names."""
+
+import re
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from vit_plugin.errors import ConfigError
+
+from .formats import FORMATS, OWN
+from .reading.files import checked
+from .reading.lazy import LazyArrays
+from .report import some
+from .rules import Format, Step
+
+REGISTERS = 'register_tokens'
+PARALLEL = re.compile(r'(^|\.)module\.')  # a word of DataParallel and DDP
+WRAPPERS = re.compile(r'_(orig_mod|checkpoint_wrapped_module|fsdp_wrapped_module)\.')
+
+
+@dataclass(frozen=True, eq=False)
+class Recognized(Mapping[str, Tensor]):
+    """Weights of a known format, by our names. Each tensor is made from theirs on access.
+
+    Attributes:
+        format: the format.
+        prefix: of the format's keys here.
+        steps: how each of our tensors is made.
+        theirs: the weights by their own names, without what wraps them.
+    """
+
+    format: Format
+    prefix: str
+    steps: Mapping[str, Step]
+    theirs: Mapping[str, Tensor]
+
+    @property
+    def is_own(self) -> bool:
+        """True if the names are ours already."""
+        return self.format is OWN
+
+    def __getitem__(self, ours: str) -> Tensor:
+        return self.steps[ours].make(self.theirs)
+
+    def __contains__(self, ours: object) -> bool:
+        return ours in self.steps
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+
+def recognize(weights: Mapping[str, Tensor], targets: Container[str] | None = None) -> Recognized:
+    """Recognise the format of weights. No model is needed.
+
+    The chosen format finds the most targets. If several find equally many, the one that explains
+    most weights wins. A format that finds no block, and explains less than half of the weights,
+    shares some names by chance, such as the ``conv1`` of CLIP and of a ResNet.
+
+    Args:
+        weights: by the names of their format.
+        targets: our names that are wanted. Default: all.
+
+    Raises:
+        ConfigError: if a name is not a string, or a value is not a dense tensor of plain numbers.
+            Also if no format finds any target, or only by chance.
+    """
+    weights = unstacked(without_absent(unwrapped(checked(weights))))
+    candidates = []
+    for form in FORMATS.values():
+        for prefix in _prefixes(form, weights):
+            if any(key.startswith(prefix) for key in weights):
+                steps = {step.ours: step for step in form.plan(weights, prefix)}
+                used = {key for step in steps.values() for key in step.theirs}
+                found = [ours for ours in steps if targets is None or ours in targets]
+                explained = len(used) + sum(
+                    form.why_ignored(key, prefix) is not None for key in weights if key not in used
+                )
+                if found and (
+                    2 * explained >= len(weights)
+                    or any(ours.startswith('blocks.') for ours in found)
+                ):
+                    candidates.append((len(found), explained, form, prefix, steps))
+    if not weights:
+        raise ConfigError('The checkpoint has no weights; give another.')
+    if not candidates:
+        raise ConfigError(
+            f'The checkpoint is of no known format: its keys ({some(weights)}) name no block of a '
+            'known Vision Transformer, as those of a plain CNN; give weights of one of '
+            f'{", ".join(FORMATS)}.'
+        )
+    *_, form, prefix, steps = max(candidates, key=lambda candidate: candidate[:2])
+    return Recognized(form, prefix, steps, weights)
+
+
+def _prefixes(form: Format, weights: Mapping[str, Tensor]) -> list[str]:
+    """Prefixes of a format's names, also the attribute of a LightningModule, which comes first."""
+    first = {key.partition('.')[0] for key in weights}
+    attribute = [f'{word}.' for word in first if len(first) == 1 and '' in form.prefixes]
+    return list(dict.fromkeys([*form.prefixes, *attribute]))
+
+
+def unwrapped(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """Remove torch's wrapper words from names: those of compiled parts, and what all have."""
+    inside = {WRAPPERS.sub('', key): key for key in weights}
+    while inside and all(map(PARALLEL.search, inside)):
+        inside = {PARALLEL.sub(r'\1', key, count=1): whole for key, whole in inside.items()}
+    if len(inside) < len(weights) or [*inside] == [*weights]:
+        return weights
+    return LazyArrays([*inside], lambda name: weights[inside[name]])
+
+
+def without_absent(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """Leave out empty registers: transformers saves a (1, 0, C) array for a DINOv3 without any."""
+    names = [key for key in weights if not (key.endswith(REGISTERS) and not weights[key].numel())]
+    return weights if len(names) == len(weights) else LazyArrays(names, weights.__getitem__)
+
+
+def unstacked(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """Split big_vision's scanned ``encoderblock`` arrays (blocks, ...) into single blocks."""
+    scanned = [key for key in weights if '/encoderblock/' in key]
+    if not scanned:
+        return weights
+    if len({weights[key].shape[:1] for key in scanned}) > 1 or not all(
+        weights[key].numel() for key in scanned
+    ):
+        raise ConfigError(
+            f'The checkpoint has blocks of several numbers in {scanned[0]} and the like: it is '
+            'damaged.'
+        )
+    blocks = {
+        key.replace('/encoderblock/', f'/encoderblock_{i}/'): (key, i)
+        for key in scanned
+        for i in range(weights[scanned[0]].shape[0])
+    }
+    names = [*(key for key in weights if key not in scanned), *blocks]
+
+    def read(name: str) -> Tensor:
+        if name not in blocks:
+            return weights[name]
+        key, i = blocks[name]
+        return weights[key][i]
+
+    return LazyArrays(names, read)

@@ -1,0 +1,126 @@
+"""Settings of the training that saved a checkpoint, read without running code in it."""
+
+import ast
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vit_plugin.arguments import fits
+from vit_plugin.arguments.fields import Numbers, Positive, Size
+from vit_plugin.untrusted.admission import admit
+
+from .opening import Checkpoint, open_checkpoint
+
+# Among the arguments of a backbone: those of its training, and of its pre-training.
+NOT_OF_MODEL = ('type', 'img_size', 'init_cfg', 'mask_ratio')
+BACKBONES = ('vit_plugin.VisionTransformer', 'vit_plugin.MAEViT', 'vit_plugin.SimMIMViT')
+
+
+def training_settings(source: Any) -> dict[str, Any]:
+    """The training's image settings, as far as the config in a checkpoint's ``meta`` has them.
+
+    MMEngine writes the config's text there. Numbers are read from it, and nothing is run.
+
+    Args:
+        source: an open checkpoint, or where the weights come from: a path, or an address, whose
+            file is downloaded. The names of hubs (``timm://``, ``hf://``) are those of models
+            without a config of MMEngine's.
+
+    Returns:
+        ``img_size`` in pixels; ``mean`` and ``std`` of values from 0 to 1. What is not said is left
+        out.
+
+    Raises:
+        ConfigError: if the file cannot be downloaded or read.
+    """
+    settings = _saved(source)
+    model = _entry(settings, 'model')
+    found: dict[str, Any] = {}
+    size = _entry(_entry(model, 'backbone'), 'img_size')
+    if size is not None and fits(Size, size):
+        found['img_size'] = size
+    for pixels in (_entry(model, 'data_preprocessor'), _entry(settings, 'data_preprocessor')):
+        mean, std = _entry(pixels, 'mean'), _entry(pixels, 'std')
+        if fits(Numbers, mean) and fits(Sequence[Positive], std) and len(mean) == len(std):
+            found['mean'], found['std'] = (
+                tuple(value / 255 for value in values) for values in (mean, std)
+            )
+            return found
+    return found
+
+
+def saved_backbone(source: Any) -> dict[str, Any]:
+    """Arguments of a saved ``vit_plugin.VisionTransformer`` but ``img_size``; {} for other models.
+
+    A pre-training may have frozen the projection of patches, which is not part of the model.
+
+    Raises:
+        ConfigError: as :func:`training_settings`, or if they could run code, see
+            :func:`~vit_plugin.untrusted.admission.admit`.
+    """
+    settings = _saved(source)
+    backbone = _entry(_entry(settings, 'model'), 'backbone')
+    if _entry(backbone, 'type') not in BACKBONES:
+        return {}
+    used = dict(settings, model=dict(backbone=backbone))
+    admitted = admit(used, str(source), 'start')['model']['backbone']
+    if isinstance(stem := admitted.get('patch_embed'), dict):
+        admitted['patch_embed'] = {key: stem[key] for key in stem if key != 'frozen'}
+    return {key: value for key, value in admitted.items() if key not in NOT_OF_MODEL}
+
+
+def _saved(source: Any) -> dict[str, Any]:
+    """The settings in a checkpoint, or none."""
+    if isinstance(source, Checkpoint):
+        return settings_of(source)
+    if (
+        not isinstance(source, (str, Path))
+        or str(source).startswith(('timm://', 'hf://'))
+        or not ('://' in str(source) or os.path.exists(os.path.expanduser(source)))
+    ):
+        return {}
+    return settings_of(open_checkpoint(source, payload=False))
+
+
+def _entry(content: Any, name: str) -> Any:
+    return content.get(name) if isinstance(content, Mapping) else None
+
+
+def settings_of(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The settings in the config that MMEngine saved with a checkpoint, see :func:`literals`."""
+    return literals(checkpoint.meta.get('cfg'))
+
+
+def literals(text: Any) -> dict[str, Any]:
+    """The top-level settings in a config's text that are plain values. Nothing in it is run."""
+    found = {}
+    try:
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                try:
+                    found[node.targets[0].id] = ast.literal_eval(_Displays().visit(node.value))
+                except (ValueError, TypeError):
+                    continue
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        pass  # no text, or not of a config
+    return found
+
+
+class _Displays(ast.NodeTransformer):
+    """``dict(a=1)`` and ``dict({'.a': 1})`` become ``{...}``, which is a plain value."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        given = node.args[0] if node.args else ast.Dict([], [])
+        if (
+            getattr(node.func, 'id', None) != 'dict'
+            or len(node.args) > 1
+            or not isinstance(given, ast.Dict)
+            or any(word.arg is None for word in node.keywords)
+        ):
+            return node
+        return ast.Dict(
+            [*given.keys, *(ast.Constant(keyword.arg) for keyword in node.keywords)],
+            [*given.values, *(keyword.value for keyword in node.keywords)],
+        )
