@@ -372,7 +372,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     ),
     'LeJEPA': dict(
         backbone=dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32),
-        neck=dict(type='NonLinearNeck', in_channels=32, hid_channels=16, out_channels=8),
+        neck=dict(type='vit_plugin.DINONeck', in_channels=32),
         head=dict(type='vit_plugin.LeJEPAHead'),
         num_large=2,
         data_preprocessor=None,

@@ -1,0 +1,1 @@
+"""Files of weights, read without running any code in them."""
