@@ -11,8 +11,8 @@ pytestmark = pytest.mark.nightly
 # They are made of the frameworks' classes. Everything else is there without them.
 OF_FRAMEWORKS = {
     'vit_plugin.data.hugging_face_images',
+    'vit_plugin.data.images',
     'vit_plugin.data.load_image',
-    'vit_plugin.data.load_crop',
     'vit_plugin.detection',
     'vit_plugin.models.data_preprocessor',
     'vit_plugin.models.heads',

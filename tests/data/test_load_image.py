@@ -1,157 +1,98 @@
-import os
-
 import cv2
 import numpy as np
 import pytest
-from campaigns.images import READERS, outcome
-from image_kinds import saved, write
-from mmengine.config import ConfigDict
+from mmengine.registry import TRANSFORMS
+from mmpretrain.datasets.transforms import RandomResizedCrop
 from PIL import Image
 
-from vit_plugin.data import LoadCachedImage, LoadImage
-from vit_plugin.data.readers import read_by_us
+from vit_plugin.data import LoadRandomResizedCrop
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.images import seen_size
 
 
-@pytest.fixture(scope='module')
-def kinds(tmp_path_factory) -> list[tuple[str, bool]]:
-    return list(write(tmp_path_factory.mktemp('images')))
-
-
-@pytest.mark.filterwarnings('ignore')  # of Pillow's about a picture of 60,000 x 60,000 pixels
-@pytest.mark.parametrize('reader', [name for name in READERS if name != 'LoadImageFromFile'])
-def test_every_kind_of_file_is_right_or_named(kinds, reader):
-    found = {path: outcome(READERS[reader], path, is_image) for path, is_image in kinds}
-    assert found == {path: 'right' if is_image else 'one sentence' for path, is_image in kinds}
-
-
-def test_cached_images_are_read_once_and_stay_as_they_are(tmp_path):
-    path = tmp_path / 'image.png'
-    path.write_bytes(saved('PNG'))
-    load = LoadCachedImage()
-    first = load(dict(img_path=str(path)))['img']
-    wanted = first.copy()
-    first[:] = 0
-    cv2.imwrite(str(path), wanted[:9, :9])
-    again = load(dict(img_path=str(path)))
-    assert (again['img'] == wanted).all()
-    assert again['img_shape'] == again['ori_shape'] == wanted.shape[:2]
-
-
-@pytest.mark.parametrize('kind', [LoadImage, LoadCachedImage])
-def test_an_unreadable_file_is_left_out_where_that_is_asked_for(tmp_path, kind):
-    (tmp_path / 'bad.jpg').touch()
-    assert kind(ignore_empty=True)(dict(img_path=str(tmp_path / 'bad.jpg'))) is None
-
-
-def test_numbers_and_channels_are_as_asked_for(tmp_path):
-    Image.new('RGB', (9, 5), (10, 20, 30)).save(tmp_path / 'x.png')
-    results = LoadImage(to_float32=True, color_type='grayscale')(
-        dict(img_path=str(tmp_path / 'x.png'), img_id=3)
+@pytest.fixture
+def path(tmp_path) -> str:
+    """A JPEG whose red grows with x and green with y, so that a crop's colours tell its place."""
+    height, width = 384, 512
+    y, x = np.mgrid[:height, :width]
+    image = np.stack((np.full_like(x, 99), y * 255 // height, x * 255 // width), axis=-1).astype(
+        np.uint8
     )
-    assert results['img'].dtype == np.float32
-    assert results['img'].shape == (5, 9)
-    assert results['img_id'] == 3
+    cv2.imwrite(str(tmp_path / 'image.jpg'), image, [cv2.IMWRITE_JPEG_QUALITY, 98])
+    return str(tmp_path / 'image.jpg')
 
 
-def test_mmcvs_reader_names_no_empty_file(tmp_path):
-    """The reason for ours. If this fails, MMCV's is as good."""
-    from mmcv.transforms import LoadImageFromFile
-
-    (tmp_path / 'empty.jpg').touch()
-    with pytest.raises(cv2.error) as error:
-        LoadImageFromFile()(dict(img_path=str(tmp_path / 'empty.jpg')))
-    assert 'empty.jpg' not in str(error.value)
-    with pytest.raises(ConfigError, match='empty.jpg'):
-        LoadImage()(dict(img_path=str(tmp_path / 'empty.jpg')))
+@pytest.mark.parametrize('scale', [224, 100, 40, (32, 64)])
+def test_the_crop_is_mmpretrains_whatever_the_decoding(path, scale):
+    ours = TRANSFORMS.build(dict(type='vit_plugin.LoadRandomResizedCrop', scale=scale))
+    theirs = RandomResizedCrop(scale)
+    for seed in range(10):
+        np.random.seed(seed)
+        result = ours(dict(img_path=path))
+        np.random.seed(seed)
+        wanted = theirs(dict(img=cv2.imread(path)))['img']
+        assert result['ori_shape'] == (384, 512)
+        assert result['img'].shape == wanted.shape
+        # Half a pixel of the coarsest decoding is 2.
+        assert np.abs(result['img'].astype(int) - wanted).mean() < 2.5
 
 
 @pytest.mark.parametrize(
-    'options',
+    ('scale', 'flag'),
     [
-        None,
-        dict(backend='local'),
-        dict(backend='petrel', enable_mc=False),
-        {},
-        dict(backend='lmdb', db_path='x', map_size=9),
+        (384, cv2.IMREAD_COLOR),
+        (192, cv2.IMREAD_REDUCED_COLOR_2),
+        (100, cv2.IMREAD_REDUCED_COLOR_2),
+        (48, cv2.IMREAD_REDUCED_COLOR_8),
     ],
 )
-def test_arguments_of_a_backend(options):
-    assert LoadImage(backend_args=options).backend_args == options
-
-
-@pytest.mark.parametrize(
-    'options',
-    [
-        dict(backend='locl'),
-        dict(backend='local', root='/x'),
-        dict(enable_mcc=True),
-        dict(backend=['local']),
-        dict(backend='petrel', conf='x'),
-    ],
-)
-@pytest.mark.parametrize('kind', [LoadImage, LoadCachedImage])
-def test_arguments_that_no_backend_takes_are_refused_at_once(kind, options):
-    with pytest.raises(
-        ConfigError, match=f"{kind.__name__}: backend_args=.* must be a dict with backend='local'"
-    ):
-        kind(backend_args=options)
-
-
-def test_a_pipe_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / 'pipe.png')
-    with pytest.raises(ConfigError, match='pipe.png.*not a regular file'):
-        LoadImage().load(str(tmp_path / 'pipe.png'))
-
-
-def test_every_pipeline_of_a_run_reads_by_ours():
-    load, other = dict(type='mmdet.LoadImageFromFile', to_float32=True), dict(type='PackInputs')
-    cfg = ConfigDict(
-        batch_size=2, dataset=dict(type='Concat', datasets=[dict(pipeline=(load, other))])
+def test_it_is_decoded_no_finer_than_needed(path, scale, flag, monkeypatch):
+    flags = []
+    decode = cv2.imdecode
+    monkeypatch.setattr(
+        cv2, 'imdecode', lambda content, how: flags.append(how) or decode(content, how)
     )
-    found = read_by_us(cfg)
-    assert found.dataset.datasets[0].pipeline == (
-        dict(type='vit_plugin.LoadImage', to_float32=True),
-        other,
+    LoadRandomResizedCrop(scale, crop_ratio_range=(1.0, 1.0), aspect_ratio_range=(4 / 3, 4 / 3))(
+        dict(img_path=path)
     )
-    assert cfg.dataset.datasets[0].pipeline[0].type == 'mmdet.LoadImageFromFile'
-    unknown = [dict(type='LoadImageFromFile', file_client_args=dict(backend='disk'))]
-    assert read_by_us(unknown) == unknown
+    assert flags == [flag]
 
 
-def test_a_window_reads_all_bits(tmp_path):
-    """A PNG of 12 bits has the numbers 0 to 4095 in 16 bits."""
-    values = np.arange(4096, dtype=np.uint16).reshape(64, 64)
-    cv2.imwrite(str(tmp_path / 'x.png'), values)
-    sample = dict(img_path=str(tmp_path / 'x.png'))
-    assert LoadImage(color_type='grayscale')(sample)['img'].max() == 15  # without a window
-    grey = LoadImage(window=(0, 4095), color_type='grayscale')(sample)['img']
-    assert (grey.dtype, grey.shape) == (np.float32, (64, 64))
-    np.testing.assert_allclose(grey, values * (255 / 4095), rtol=1e-5)
-    colour = LoadImage(window=(1000, 2000))(sample)['img']
-    assert colour.shape == (64, 64, 3)
-    np.testing.assert_allclose(
-        colour[..., 1], ((values - 1000.0) * 0.255).clip(0, 255), rtol=1e-4, atol=1e-4
+def test_areas_and_ratios_are_distributed_alike(path, monkeypatch):
+    """Of the crops themselves: the transform is asked to leave them at their size."""
+    crops = []
+    monkeypatch.setattr(
+        'mmcv.imresize', lambda image, *args, **kwargs: crops.append(image.shape[:2]) or image
     )
-    cached = LoadCachedImage(window=(0, 4095), color_type='grayscale')
-    assert (cached(sample)['img'] == grey).all()
+    ours, theirs = LoadRandomResizedCrop(224), RandomResizedCrop(224)
+    np.random.seed(1)
+    for _ in range(300):
+        ours(dict(img_path=path))
+    boxes = [theirs.rand_crop_params(np.empty((384, 512, 3), np.uint8))[2:] for _ in range(300)]
+    for feature in (lambda size: size[0] * size[1] / (384 * 512), lambda size: size[1] / size[0]):
+        quantiles = [
+            np.quantile([feature(size) for size in sizes], (0.1, 0.5, 0.9))
+            for sizes in (crops, boxes)
+        ]
+        assert quantiles[0] == pytest.approx(quantiles[1], rel=0.2)
 
 
-@pytest.mark.parametrize(
-    ('kwargs', 'words'),
-    [
-        (dict(window=(5, 5)), r'window=.*\(lower, upper\)'),
-        (dict(window=(5,)), 'window'),
-        (dict(window=(0, 9), imdecode_backend='pillow'), 'needs values of all bits'),
-    ],
-)
-def test_bad_windows(kwargs, words):
-    with pytest.raises(ConfigError, match=words):
-        LoadImage(**kwargs)
+def test_a_photograph_on_its_side(tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new('RGB', (40, 20)).save(tmp_path / 'side.jpg', exif=exif)
+    assert (
+        seen_size(tmp_path / 'side.jpg')[::-1]
+        == (40, 20)
+        == cv2.imread(tmp_path / 'side.jpg').shape[:2]
+    )
+    assert LoadRandomResizedCrop(8)(dict(img_path=str(tmp_path / 'side.jpg')))['ori_shape'] == (
+        40,
+        20,
+    )
 
 
-def test_a_window_of_avif_is_refused(tmp_path):
-    path = tmp_path / 'x.avif'
-    path.write_bytes(saved('AVIF'))
-    with pytest.raises(ConfigError, match='x.avif.*only 8 bits are read'):
-        LoadImage(window=(0, 255))(dict(img_path=str(path)))
+@pytest.mark.parametrize('field', ['crop_ratio_range', 'aspect_ratio_range'])
+def test_ranges_ascend(field):
+    with pytest.raises(ConfigError, match=rf'{field}=\(0.9, 0.3\) must be \(min, max\)'):
+        LoadRandomResizedCrop(8, **{field: (0.9, 0.3)})

@@ -9,7 +9,7 @@ import pytest
 from mmcv.transforms import LoadImageFromFile
 from mmengine.dataset import BaseDataset
 
-from vit_plugin.data.load_image import LoadImage
+from vit_plugin.data.images import LoadImage
 from vit_plugin.data.seeded import PositionedIndex, Seeded
 from vit_plugin.data.unreadable import UnreadableFile, UnreadableList, unreadable_file
 from vit_plugin.errors import ConfigError

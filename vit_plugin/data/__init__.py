@@ -11,10 +11,10 @@ from .subset import stratified_subset
 
 TRANSFORMS.import_later(
     {
-        'LoadCachedImage': 'vit_plugin.data.load_image',
-        'LoadImage': 'vit_plugin.data.load_image',
+        'LoadCachedImage': 'vit_plugin.data.images',
+        'LoadImage': 'vit_plugin.data.images',
         'LoadImageSlice': 'vit_plugin.data.volumes',
-        'LoadRandomResizedCrop': 'vit_plugin.data.load_crop',
+        'LoadRandomResizedCrop': 'vit_plugin.data.load_image',
         'LoadSliceAnnotations': 'vit_plugin.data.volumes',
     }
 )

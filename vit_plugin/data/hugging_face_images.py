@@ -13,7 +13,7 @@ from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.images import decode
 from vit_plugin.registry import DATASETS
 
-from .load_image import reading
+from .images import reading
 
 
 @DATASETS.register_module()

@@ -1,137 +1,91 @@
-"""Read image files as they are shown. What cannot be read is named."""
+"""Load images at the resolution of the crop."""
 
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
+import cv2
 import numpy as np
-from mmengine import fileio
-from pydantic import AfterValidator, Field
+from pydantic import Field
+from typing_extensions import TypedDict, Unpack
 
-from vit_plugin.arguments.fields import Backend
-from vit_plugin.data.unreadable import UnreadableError
-from vit_plugin.errors import ConfigError, needed_by
-from vit_plugin.files.images import decode
+from vit_plugin.arguments.fields import ASCENDING, Backend, Positive, PositiveInt, Size
+from vit_plugin.errors import leave_out_multimodal, needed_by
+from vit_plugin.files.images import decode, seen_size
 from vit_plugin.registry import TRANSFORMS
 
-with needed_by('LoadImage'):
+from .images import read, reading
+
+with needed_by('LoadRandomResizedCrop'):
+    leave_out_multimodal()
     import mmcv
-    from mmcv.transforms import LoadImageFromFile
+    from mmpretrain.datasets.transforms import RandomResizedCrop
+
+# Factors by which libjpeg can reduce the size while decoding, largest first.
+REDUCTIONS = {
+    8: cv2.IMREAD_REDUCED_COLOR_8,
+    4: cv2.IMREAD_REDUCED_COLOR_4,
+    2: cv2.IMREAD_REDUCED_COLOR_2,
+}
+PAIR = Field(min_length=2, max_length=2)
+AreaFraction = Annotated[float, Field(gt=0, le=1)]
 
 
-@contextmanager
-def reading(path: str) -> Iterator[None]:
-    """Name the file in the error if the block fails.
+class CropOptions(TypedDict, total=False):
+    """Arguments of MMPretrain's ``RandomResizedCrop``."""
 
-    Raises:
-        UnreadableError: in place of any exception in the block.
-    """
-    try:
-        yield
-    except Exception as error:
-        reason = ' '.join(str(error).split()).rstrip('.') or type(error).__name__
-        raise UnreadableError(
-            f'{path!r} cannot be read as an image ({reason}); replace the file, or take it out of '
-            'the data set.',
-            path,
-            reason,
-        ) from error
-
-
-def read(path: str, backend_args: Backend) -> bytes:
-    """Read the encoded image."""
-    if os.path.exists(path) and not os.path.isfile(path):  # opening a pipe would wait for ever
-        raise ValueError('it is not a regular file')
-    content = fileio.get(path, backend_args=backend_args)
-    if not content:
-        raise ValueError('the file is empty')
-    return content
-
-
-def _from_lower(values: Sequence[float]) -> Sequence[float]:
-    if values[0] >= values[1]:
-        raise ValueError('Values should be (lower, upper)')
-    return values
-
-
-# The lower and upper value of an image that become 0 and 255.
-Window = Annotated[Sequence[float], Field(min_length=2, max_length=2), AfterValidator(_from_lower)]
-
-
-def windowed(values: np.ndarray, window: Window) -> np.ndarray:
-    """Values from the lower to the upper one of a window as 0 to 255, in float32, others cut."""
-    lower, upper = window
-    return np.clip((values.astype(np.float32) - lower) * (255 / (upper - lower)), 0, 255)
+    crop_ratio_range: Annotated[Sequence[AreaFraction], PAIR, ASCENDING]
+    aspect_ratio_range: Annotated[Sequence[Positive], PAIR, ASCENDING]
+    max_attempts: PositiveInt
+    interpolation: Literal['nearest', 'bilinear', 'bicubic', 'area', 'lanczos']
+    backend: Literal['cv2', 'pillow']
 
 
 @TRANSFORMS.register_module()
-class LoadImage(LoadImageFromFile):
-    """``LoadImageFromFile`` that names the file in errors and also applies AVIF orientation.
+class LoadRandomResizedCrop(RandomResizedCrop):
+    """``LoadImageFromFile`` and ``RandomResizedCrop`` in one, with the crop chosen before decoding.
+
+    If the crop is at least twice as large as the result, a JPEG is decoded at a half, a quarter or
+    an eighth of its size. That is faster, and smoother than skipping pixels. The crops are those of
+    ``RandomResizedCrop``, rounded to the decoded pixels.
 
     Args:
-        window: the lower and the upper value of the file that become 0 and 255 in float32. What is
-            beyond is cut. It is for images of more than 8 bits: ``(0, 4095)`` for all of 12 bits.
-            Without it, 8 bits are read.
-        **kwargs: arguments of ``LoadImageFromFile``.
-
-    Raises:
-        ConfigError: if there is a window with another ``imdecode_backend`` than ``'cv2'``.
+        scale: size of the result in pixels, (height, width) or the side of a square.
+        backend_args: arguments of MMEngine's file backend.
+        **kwargs: arguments of ``RandomResizedCrop``: ``crop_ratio_range``, ``aspect_ratio_range``,
+            ``interpolation``, ...
     """
 
-    renamed_arguments = {'file_client_args': 'backend_args=...'}
+    def __init__(
+        self, scale: Size, backend_args: Backend = None, **kwargs: Unpack[CropOptions]
+    ) -> None:
+        super().__init__(scale, **kwargs)
+        self.backend_args = backend_args
 
-    def __init__(self, window: Window | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.window = window
-        if window and self.imdecode_backend != 'cv2':
-            raise ConfigError(
-                f'{type(self).__name__}: a window needs values of all bits, which '
-                f'imdecode_backend={self.imdecode_backend!r} does not read; leave that out.'
-            )
-
-    def transform(self, results: dict) -> dict | None:
-        try:
-            image = self.load(results['img_path'])
-        except ConfigError:
-            if self.ignore_empty:
-                return None
-            raise
-        return dict(results, img=image, img_shape=image.shape[:2], ori_shape=image.shape[:2])
-
-    def load(self, path: str) -> np.ndarray:
-        """The image (height, width, channels).
-
-        Raises:
-            ConfigError: if the file cannot be read as an image.
-        """
+    def transform(self, results: dict) -> dict:
+        path = results['img_path']
         with reading(path):
             content = read(path, self.backend_args)
-            if self.imdecode_backend == 'cv2':
-                image = decode(content, self.color_type, deep=self.window is not None)
-            else:
-                image = mmcv.imfrombytes(content, self.color_type, backend=self.imdecode_backend)
-        if self.window:
-            return windowed(image, self.window)
-        return image.astype(np.float32) if self.to_float32 else image
-
-
-@TRANSFORMS.register_module()
-class LoadCachedImage(LoadImage):
-    """:class:`LoadImage` that keeps decoded images in memory, for folders of small images.
-
-    Every worker has its own cache of uint8 images. Set ``persistent_workers=True`` in the data
-    loader. The caches need workers x images x height x width x 3 bytes of memory.
-
-    Args:
-        window, **kwargs: see :class:`LoadImage`. With a window, four times the memory is needed.
-    """
-
-    def __init__(self, window: Window | None = None, **kwargs: Any) -> None:
-        super().__init__(window, **kwargs)
-        self._kept: dict[str, np.ndarray] = {}
-
-    def load(self, path: str) -> np.ndarray:
-        if path not in self._kept:
-            self._kept[path] = super().load(path)
-        return self._kept[path].copy()  # later steps may write into the image
+            width, height = seen_size(content)
+        top, left, crop_height, crop_width = self.rand_crop_params(
+            np.broadcast_to(np.uint8(0), (height, width))
+        )
+        reduction = next(
+            (
+                times
+                for times in REDUCTIONS
+                if crop_height >= times * self.scale[0] and crop_width >= times * self.scale[1]
+            ),
+            1,
+        )
+        with reading(path):
+            image = decode(content, REDUCTIONS.get(reduction, cv2.IMREAD_COLOR))
+        # Not 1 / reduction: reduced sides are rounded up.
+        y, x = image.shape[0] / height, image.shape[1] / width
+        image = image[
+            round(y * top) : round(y * (top + crop_height)),
+            round(x * left) : round(x * (left + crop_width)),
+        ]
+        image = mmcv.imresize(
+            image, self.scale[::-1], interpolation=self.interpolation, backend=self.backend
+        )
+        return dict(results, img=image, img_shape=image.shape[:2], ori_shape=(height, width))

@@ -19,7 +19,7 @@ LOADED_BY_US = {
 def read_by_us(cfg: Any) -> Any:
     """A config with our reader for ``LoadImageFromFile``: all commands see the same pixels.
 
-    It is :class:`~vit_plugin.data.load_image.LoadImage`. The config itself stays as it is: the
+    It is :class:`~vit_plugin.data.images.LoadImage`. The config itself stays as it is: the
     frameworks' inferencers look for the name. A step with arguments of another reader is left
     alone.
     """

@@ -10,7 +10,7 @@ import numpy as np
 from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import DATASETS, TRANSFORMS
 
-from .load_image import Window, reading, windowed
+from .images import Window, reading, windowed
 
 with needed_by('VolumeSlices'):
     leave_out_multimodal()

@@ -1,0 +1,157 @@
+import os
+
+import cv2
+import numpy as np
+import pytest
+from campaigns.images import READERS, outcome
+from image_kinds import saved, write
+from mmengine.config import ConfigDict
+from PIL import Image
+
+from vit_plugin.data import LoadCachedImage, LoadImage
+from vit_plugin.data.readers import read_by_us
+from vit_plugin.errors import ConfigError
+
+
+@pytest.fixture(scope='module')
+def kinds(tmp_path_factory) -> list[tuple[str, bool]]:
+    return list(write(tmp_path_factory.mktemp('images')))
+
+
+@pytest.mark.filterwarnings('ignore')  # of Pillow's about a picture of 60,000 x 60,000 pixels
+@pytest.mark.parametrize('reader', [name for name in READERS if name != 'LoadImageFromFile'])
+def test_every_kind_of_file_is_right_or_named(kinds, reader):
+    found = {path: outcome(READERS[reader], path, is_image) for path, is_image in kinds}
+    assert found == {path: 'right' if is_image else 'one sentence' for path, is_image in kinds}
+
+
+def test_cached_images_are_read_once_and_stay_as_they_are(tmp_path):
+    path = tmp_path / 'image.png'
+    path.write_bytes(saved('PNG'))
+    load = LoadCachedImage()
+    first = load(dict(img_path=str(path)))['img']
+    wanted = first.copy()
+    first[:] = 0
+    cv2.imwrite(str(path), wanted[:9, :9])
+    again = load(dict(img_path=str(path)))
+    assert (again['img'] == wanted).all()
+    assert again['img_shape'] == again['ori_shape'] == wanted.shape[:2]
+
+
+@pytest.mark.parametrize('kind', [LoadImage, LoadCachedImage])
+def test_an_unreadable_file_is_left_out_where_that_is_asked_for(tmp_path, kind):
+    (tmp_path / 'bad.jpg').touch()
+    assert kind(ignore_empty=True)(dict(img_path=str(tmp_path / 'bad.jpg'))) is None
+
+
+def test_numbers_and_channels_are_as_asked_for(tmp_path):
+    Image.new('RGB', (9, 5), (10, 20, 30)).save(tmp_path / 'x.png')
+    results = LoadImage(to_float32=True, color_type='grayscale')(
+        dict(img_path=str(tmp_path / 'x.png'), img_id=3)
+    )
+    assert results['img'].dtype == np.float32
+    assert results['img'].shape == (5, 9)
+    assert results['img_id'] == 3
+
+
+def test_mmcvs_reader_names_no_empty_file(tmp_path):
+    """The reason for ours. If this fails, MMCV's is as good."""
+    from mmcv.transforms import LoadImageFromFile
+
+    (tmp_path / 'empty.jpg').touch()
+    with pytest.raises(cv2.error) as error:
+        LoadImageFromFile()(dict(img_path=str(tmp_path / 'empty.jpg')))
+    assert 'empty.jpg' not in str(error.value)
+    with pytest.raises(ConfigError, match='empty.jpg'):
+        LoadImage()(dict(img_path=str(tmp_path / 'empty.jpg')))
+
+
+@pytest.mark.parametrize(
+    'options',
+    [
+        None,
+        dict(backend='local'),
+        dict(backend='petrel', enable_mc=False),
+        {},
+        dict(backend='lmdb', db_path='x', map_size=9),
+    ],
+)
+def test_arguments_of_a_backend(options):
+    assert LoadImage(backend_args=options).backend_args == options
+
+
+@pytest.mark.parametrize(
+    'options',
+    [
+        dict(backend='locl'),
+        dict(backend='local', root='/x'),
+        dict(enable_mcc=True),
+        dict(backend=['local']),
+        dict(backend='petrel', conf='x'),
+    ],
+)
+@pytest.mark.parametrize('kind', [LoadImage, LoadCachedImage])
+def test_arguments_that_no_backend_takes_are_refused_at_once(kind, options):
+    with pytest.raises(
+        ConfigError, match=f"{kind.__name__}: backend_args=.* must be a dict with backend='local'"
+    ):
+        kind(backend_args=options)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / 'pipe.png')
+    with pytest.raises(ConfigError, match='pipe.png.*not a regular file'):
+        LoadImage().load(str(tmp_path / 'pipe.png'))
+
+
+def test_every_pipeline_of_a_run_reads_by_ours():
+    load, other = dict(type='mmdet.LoadImageFromFile', to_float32=True), dict(type='PackInputs')
+    cfg = ConfigDict(
+        batch_size=2, dataset=dict(type='Concat', datasets=[dict(pipeline=(load, other))])
+    )
+    found = read_by_us(cfg)
+    assert found.dataset.datasets[0].pipeline == (
+        dict(type='vit_plugin.LoadImage', to_float32=True),
+        other,
+    )
+    assert cfg.dataset.datasets[0].pipeline[0].type == 'mmdet.LoadImageFromFile'
+    unknown = [dict(type='LoadImageFromFile', file_client_args=dict(backend='disk'))]
+    assert read_by_us(unknown) == unknown
+
+
+def test_a_window_reads_all_bits(tmp_path):
+    """A PNG of 12 bits has the numbers 0 to 4095 in 16 bits."""
+    values = np.arange(4096, dtype=np.uint16).reshape(64, 64)
+    cv2.imwrite(str(tmp_path / 'x.png'), values)
+    sample = dict(img_path=str(tmp_path / 'x.png'))
+    assert LoadImage(color_type='grayscale')(sample)['img'].max() == 15  # without a window
+    grey = LoadImage(window=(0, 4095), color_type='grayscale')(sample)['img']
+    assert (grey.dtype, grey.shape) == (np.float32, (64, 64))
+    np.testing.assert_allclose(grey, values * (255 / 4095), rtol=1e-5)
+    colour = LoadImage(window=(1000, 2000))(sample)['img']
+    assert colour.shape == (64, 64, 3)
+    np.testing.assert_allclose(
+        colour[..., 1], ((values - 1000.0) * 0.255).clip(0, 255), rtol=1e-4, atol=1e-4
+    )
+    cached = LoadCachedImage(window=(0, 4095), color_type='grayscale')
+    assert (cached(sample)['img'] == grey).all()
+
+
+@pytest.mark.parametrize(
+    ('kwargs', 'words'),
+    [
+        (dict(window=(5, 5)), r'window=.*\(lower, upper\)'),
+        (dict(window=(5,)), 'window'),
+        (dict(window=(0, 9), imdecode_backend='pillow'), 'needs values of all bits'),
+    ],
+)
+def test_bad_windows(kwargs, words):
+    with pytest.raises(ConfigError, match=words):
+        LoadImage(**kwargs)
+
+
+def test_a_window_of_avif_is_refused(tmp_path):
+    path = tmp_path / 'x.avif'
+    path.write_bytes(saved('AVIF'))
+    with pytest.raises(ConfigError, match='x.avif.*only 8 bits are read'):
+        LoadImage(window=(0, 255))(dict(img_path=str(path)))

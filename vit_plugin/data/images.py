@@ -1,0 +1,137 @@
+"""Read image files as they are shown. What cannot be read is named."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import numpy as np
+from mmengine import fileio
+from pydantic import AfterValidator, Field
+
+from vit_plugin.arguments.fields import Backend
+from vit_plugin.data.unreadable import UnreadableError
+from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.files.images import decode
+from vit_plugin.registry import TRANSFORMS
+
+with needed_by('LoadImage'):
+    import mmcv
+    from mmcv.transforms import LoadImageFromFile
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Name the file in the error if the block fails.
+
+    Raises:
+        UnreadableError: in place of any exception in the block.
+    """
+    try:
+        yield
+    except Exception as error:
+        reason = ' '.join(str(error).split()).rstrip('.') or type(error).__name__
+        raise UnreadableError(
+            f'{path!r} cannot be read as an image ({reason}); replace the file, or take it out of '
+            'the data set.',
+            path,
+            reason,
+        ) from error
+
+
+def read(path: str, backend_args: Backend) -> bytes:
+    """Read the encoded image."""
+    if os.path.exists(path) and not os.path.isfile(path):  # opening a pipe would wait for ever
+        raise ValueError('it is not a regular file')
+    content = fileio.get(path, backend_args=backend_args)
+    if not content:
+        raise ValueError('the file is empty')
+    return content
+
+
+def _from_lower(values: Sequence[float]) -> Sequence[float]:
+    if values[0] >= values[1]:
+        raise ValueError('Values should be (lower, upper)')
+    return values
+
+
+# The lower and upper value of an image that become 0 and 255.
+Window = Annotated[Sequence[float], Field(min_length=2, max_length=2), AfterValidator(_from_lower)]
+
+
+def windowed(values: np.ndarray, window: Window) -> np.ndarray:
+    """Values from the lower to the upper one of a window as 0 to 255, in float32, others cut."""
+    lower, upper = window
+    return np.clip((values.astype(np.float32) - lower) * (255 / (upper - lower)), 0, 255)
+
+
+@TRANSFORMS.register_module()
+class LoadImage(LoadImageFromFile):
+    """``LoadImageFromFile`` that names the file in errors and also applies AVIF orientation.
+
+    Args:
+        window: the lower and the upper value of the file that become 0 and 255 in float32. What is
+            beyond is cut. It is for images of more than 8 bits: ``(0, 4095)`` for all of 12 bits.
+            Without it, 8 bits are read.
+        **kwargs: arguments of ``LoadImageFromFile``.
+
+    Raises:
+        ConfigError: if there is a window with another ``imdecode_backend`` than ``'cv2'``.
+    """
+
+    renamed_arguments = {'file_client_args': 'backend_args=...'}
+
+    def __init__(self, window: Window | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.window = window
+        if window and self.imdecode_backend != 'cv2':
+            raise ConfigError(
+                f'{type(self).__name__}: a window needs values of all bits, which '
+                f'imdecode_backend={self.imdecode_backend!r} does not read; leave that out.'
+            )
+
+    def transform(self, results: dict) -> dict | None:
+        try:
+            image = self.load(results['img_path'])
+        except ConfigError:
+            if self.ignore_empty:
+                return None
+            raise
+        return dict(results, img=image, img_shape=image.shape[:2], ori_shape=image.shape[:2])
+
+    def load(self, path: str) -> np.ndarray:
+        """The image (height, width, channels).
+
+        Raises:
+            ConfigError: if the file cannot be read as an image.
+        """
+        with reading(path):
+            content = read(path, self.backend_args)
+            if self.imdecode_backend == 'cv2':
+                image = decode(content, self.color_type, deep=self.window is not None)
+            else:
+                image = mmcv.imfrombytes(content, self.color_type, backend=self.imdecode_backend)
+        if self.window:
+            return windowed(image, self.window)
+        return image.astype(np.float32) if self.to_float32 else image
+
+
+@TRANSFORMS.register_module()
+class LoadCachedImage(LoadImage):
+    """:class:`LoadImage` that keeps decoded images in memory, for folders of small images.
+
+    Every worker has its own cache of uint8 images. Set ``persistent_workers=True`` in the data
+    loader. The caches need workers x images x height x width x 3 bytes of memory.
+
+    Args:
+        window, **kwargs: see :class:`LoadImage`. With a window, four times the memory is needed.
+    """
+
+    def __init__(self, window: Window | None = None, **kwargs: Any) -> None:
+        super().__init__(window, **kwargs)
+        self._kept: dict[str, np.ndarray] = {}
+
+    def load(self, path: str) -> np.ndarray:
+        if path not in self._kept:
+            self._kept[path] = super().load(path)
+        return self._kept[path].copy()  # later steps may write into the image
