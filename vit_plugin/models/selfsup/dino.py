@@ -24,29 +24,24 @@ from vit_plugin.arguments.fields import (
 from vit_plugin.errors import needed_by
 from vit_plugin.registry import MODELS
 
-from .views import check_views, outputs_of_views
+from .views import MultiViewSelfSupervisor
 
 with needed_by('DINO'):
-    from mmpretrain.models.selfsup.base import BaseSelfSupervisor
     from mmpretrain.models.utils import CosineEMA
 
 Momentum = Annotated[float, Field(gt=0, lt=1)]
 
 
 @MODELS.register_module()
-class DINO(BaseSelfSupervisor):
+class DINO(MultiViewSelfSupervisor):
     """A student learns the outputs of a teacher, its moving average, which sees only large views.
 
     Args:
-        backbone: the config of the encoder. Its last output is (B, C), so ``out_type`` is
-            ``'cls_token'`` or ``'avg_featmap'``.
-        neck: the config of the projection, see :class:`DINONeck`.
-        head: the config of the loss, see :class:`DINOHead`.
-        num_large: number of views that the teacher sees, the first ones. All of them have one size.
+        backbone, neck, head, num_large, data_preprocessor, init_cfg: see
+            :class:`~vit_plugin.models.selfsup.views.MultiViewSelfSupervisor`. The neck is a
+            :class:`DINONeck`, the head a :class:`DINOHead`.
         momentum: weight of the teacher in its moving average, at first. It grows to 1 on a cosine
             over the run.
-        data_preprocessor: the config of the preprocessor, which returns a list of views.
-        init_cfg: MMEngine's initialisation config.
 
     Raises:
         ConfigError: if there are fewer than two views, or fewer than ``num_large``.
@@ -62,23 +57,19 @@ class DINO(BaseSelfSupervisor):
         data_preprocessor: Typed | None = None,
         init_cfg: InitConfig = None,
     ) -> None:
-        super().__init__(
-            backbone, neck, head, data_preprocessor=data_preprocessor, init_cfg=init_cfg
-        )
-        self.num_large = num_large
-        self.teacher = CosineEMA(self._student(), momentum=1 - momentum)
+        super().__init__(backbone, neck, head, num_large, data_preprocessor, init_cfg)
+        self.teacher = CosineEMA(self.student(), momentum=1 - momentum)
 
     def loss(
         self, inputs: Sequence[Tensor], data_samples: Any = None, **kwargs: Any
     ) -> dict[str, Tensor]:
         """Views (B, C, H_v, W_v), large ones first -> the loss. Updates the teacher beforehand."""
-        check_views('DINO', inputs, self.num_large)
-        student = self._student()
+        self.check_views(inputs)
         with torch.no_grad():
-            self.teacher.update_parameters(student)
+            self.teacher.update_parameters(self.student())
             targets = self.teacher(torch.cat(list(inputs[: self.num_large])))[-1]
         targets = targets.unflatten(0, (self.num_large, -1))
-        return dict(loss=self.head.loss(outputs_of_views(student, inputs), targets))
+        return dict(loss=self.head.loss(self.outputs(inputs), targets))
 
     def train(self, mode: bool = True) -> 'DINO':
         """Set the training mode and return the model.
@@ -88,9 +79,6 @@ class DINO(BaseSelfSupervisor):
         super().train(mode)
         self.teacher.eval()
         return self
-
-    def _student(self) -> nn.Sequential:
-        return nn.Sequential(self.backbone, self.neck)
 
 
 @MODELS.register_module()

@@ -7,58 +7,35 @@ import torch
 from mmengine.dist import all_reduce, get_world_size
 from mmengine.logging import MessageHub
 from mmengine.model import BaseModule
-from torch import Tensor, nn
+from torch import Tensor
 
-from vit_plugin.arguments.fields import InitConfig, Positive, PositiveInt, Rate, Typed
-from vit_plugin.errors import needed_by
+from vit_plugin.arguments.fields import InitConfig, Positive, PositiveInt, Rate
 from vit_plugin.registry import MODELS
 
-from .views import check_views, outputs_of_views
-
-with needed_by('LeJEPA'):
-    from mmpretrain.models.selfsup.base import BaseSelfSupervisor
+from .views import MultiViewSelfSupervisor
 
 POINTS = 17  # of the integral
 
 
 @MODELS.register_module()
-class LeJEPA(BaseSelfSupervisor):
+class LeJEPA(MultiViewSelfSupervisor):
     """A model without a teacher that predicts the mean of an image's large views from each view.
 
     Args:
-        backbone: the config of the encoder. Its last output is (B, C), so ``out_type`` is
-            ``'cls_token'`` or ``'avg_featmap'``.
-        neck: the config of the projection, such as MMPretrain's ``NonLinearNeck``.
-        head: the config of the loss, see :class:`LeJEPAHead`.
-        num_large: number of large views, the first ones.
-        data_preprocessor: the config of the preprocessor, which returns a list of views.
-        init_cfg: MMEngine's initialisation config.
+        backbone, neck, head, num_large, data_preprocessor, init_cfg: see
+            :class:`~vit_plugin.models.selfsup.views.MultiViewSelfSupervisor`. The neck is such as
+            MMPretrain's ``NonLinearNeck``, the head a :class:`LeJEPAHead`.
 
     Raises:
         ConfigError: if there are fewer than two views, or fewer than ``num_large``.
     """
 
-    def __init__(
-        self,
-        backbone: Typed,
-        neck: Typed,
-        head: Typed,
-        num_large: PositiveInt = 2,
-        data_preprocessor: Typed | None = None,
-        init_cfg: InitConfig = None,
-    ) -> None:
-        super().__init__(
-            backbone, neck, head, data_preprocessor=data_preprocessor, init_cfg=init_cfg
-        )
-        self.num_large = num_large
-
     def loss(
         self, inputs: Sequence[Tensor], data_samples: Any = None, **kwargs: Any
     ) -> dict[str, Tensor]:
         """Views (B, C, H_v, W_v), large ones first -> the two terms of the loss."""
-        check_views('LeJEPA', inputs, self.num_large)
-        embeddings = outputs_of_views(nn.Sequential(self.backbone, self.neck), inputs)
-        return self.head.loss(embeddings, self.num_large)
+        self.check_views(inputs)
+        return self.head.loss(self.outputs(inputs), self.num_large)
 
 
 @MODELS.register_module()

@@ -1,4 +1,4 @@
-"""Several views of each image through one model."""
+"""What learns from several views of each image."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -7,31 +7,62 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vit_plugin.errors import ConfigError
+from vit_plugin.arguments.fields import InitConfig, PositiveInt, Typed
+from vit_plugin.errors import ConfigError, needed_by
+
+with needed_by('DINO and LeJEPA'):
+    from mmpretrain.models.selfsup.base import BaseSelfSupervisor
 
 
-def outputs_of_views(model: nn.Module, views: Sequence[Tensor]) -> Tensor:
-    """Views (B, C, H_v, W_v) -> their outputs (V, B, K) in the same order.
-
-    Views of one size that follow each other are computed at once.
+class MultiViewSelfSupervisor(BaseSelfSupervisor):
+    """Base class of algorithms that compare views of an image, the first of which are large.
 
     Args:
-        model: returns a tuple, whose last tensor is (B, K).
-        views: the views, each of all images.
+        backbone: the config of the encoder. Its last output is (B, C), so ``out_type`` is
+            ``'cls_token'`` or ``'avg_featmap'``.
+        neck: the config of the projection.
+        head: the config of the loss.
+        num_large: number of large views, the first ones. All of them have one size.
+        data_preprocessor: the config of the preprocessor, which returns a list of views.
+        init_cfg: MMEngine's initialisation config.
     """
-    groups = [torch.cat(list(group)) for _, group in groupby(views, key=lambda view: view.shape)]
-    return torch.cat([model(group)[-1] for group in groups]).unflatten(0, (len(views), -1))
 
-
-def check_views(algorithm: str, views: Any, num_large: int) -> None:
-    """Check that there are views of each image.
-
-    Raises:
-        ConfigError: if they are fewer than two, or fewer than the large ones.
-    """
-    if not isinstance(views, (list, tuple)) or len(views) < max(2, num_large):
-        raise ConfigError(
-            f'{algorithm}: num_large={num_large} large views and at least two views of each '
-            'image are needed; give them by views of data_preprocessor, or by MultiView in '
-            'the pipeline.'
+    def __init__(
+        self,
+        backbone: Typed,
+        neck: Typed,
+        head: Typed,
+        num_large: PositiveInt = 2,
+        data_preprocessor: Typed | None = None,
+        init_cfg: InitConfig = None,
+    ) -> None:
+        super().__init__(
+            backbone, neck, head, data_preprocessor=data_preprocessor, init_cfg=init_cfg
         )
+        self.num_large = num_large
+
+    def student(self) -> nn.Sequential:
+        """The backbone and the projection, images (B, C, H, W) -> a tuple of one tensor (B, K)."""
+        return nn.Sequential(self.backbone, self.neck)
+
+    def outputs(self, views: Sequence[Tensor]) -> Tensor:
+        """Views (B, C, H_v, W_v) -> their projections (V, B, K) in the same order.
+
+        Views of one size that follow each other are computed at once.
+        """
+        student = self.student()
+        groups = [torch.cat(list(views)) for _, views in groupby(views, key=lambda x: x.shape)]
+        return torch.cat([student(group)[-1] for group in groups]).unflatten(0, (len(views), -1))
+
+    def check_views(self, views: Any) -> None:
+        """Check that there are views of each image.
+
+        Raises:
+            ConfigError: if they are fewer than two, or fewer than the large ones.
+        """
+        if not isinstance(views, (list, tuple)) or len(views) < max(2, self.num_large):
+            raise ConfigError(
+                f'{type(self).__name__}: num_large={self.num_large} large views and at least two '
+                'views of each image are needed; give them by views of data_preprocessor, or by '
+                'MultiView in the pipeline.'
+            )
