@@ -21,6 +21,7 @@ from vit_plugin.models.classifier import Classifier, Parts, classifier_parts
 from vit_plugin.models.loading import find_backbone, load_trained, load_weights
 from vit_plugin.untrusted.closed import closed
 from vit_plugin.weights.for_mmengine import reading_safely
+from vit_plugin.weights.hub import TIMM
 from vit_plugin.weights.opening import Checkpoint, open_checkpoint
 from vit_plugin.weights.recognition import recognize
 from vit_plugin.weights.report import some
@@ -32,7 +33,6 @@ from .images import TimmPixels
 from .saved_model import SavedModel, find_checkpoint, open_model
 from .trained_model import TASKS, TrainedModel
 
-TIMM = 'timm://'
 WEIGHTS_ALONE = ('.npz', '.safetensors')
 CLASSIFIER, PRE_LOGITS, SECOND = (
     f'head.layers.{name}.weight' for name in ('head', 'pre_logits', 'head_dist')

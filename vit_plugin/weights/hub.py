@@ -26,6 +26,7 @@ from vit_plugin.suggestions import closest
 from .reading.shards import INDEX, files_of
 
 TIMM = 'timm://'
+OF_TIMM = (TIMM, 'hf://timm/')  # what stands before the name of a timm model
 CONFIG, WEIGHTS = 'config.json', 'model.safetensors'
 HUB_FILES = (WEIGHTS, INDEX, 'pytorch_model.bin')
 ENTRY = 'vit_plugin'  # of the config
@@ -42,6 +43,12 @@ class Entry(TypedDict):
 
     config: str
     dataset_meta: NotRequired[dict[str, Any]]
+
+
+def timm_name(source: str) -> str | None:
+    """The name of a timm model in a source of weights, or None for any other source."""
+    start = next((start for start in OF_TIMM if source.startswith(start)), None)
+    return None if start is None else source.removeprefix(start)
 
 
 def weights_in(folder: str | Path) -> Path | None:

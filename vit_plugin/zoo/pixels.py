@@ -13,7 +13,7 @@ from timm.data import resolve_data_config
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.text import read_text
-from vit_plugin.weights.hub import CONFIG, HUB_FILES, said_once, weights_in
+from vit_plugin.weights.hub import CONFIG, HUB_FILES, said_once, timm_name, weights_in
 from vit_plugin.weights.opening import Checkpoint
 from vit_plugin.weights.settings import training_settings
 
@@ -64,9 +64,8 @@ def data_config_of(arch: Any, source: Any = None) -> dict[str, Any]:
 
 def _of_names(source: Any, arch: Any) -> dict[str, Any]:
     for name in map(str, (source, arch)):
-        for prefix in ('timm://', 'hf://timm/'):
-            if name.startswith(prefix):
-                return _of_timm(name.removeprefix(prefix))
+        if (of_timm := timm_name(name)) is not None:
+            return _of_timm(of_timm)
         if name.startswith('hf://'):
             from huggingface_hub import hf_hub_download
 

@@ -143,7 +143,8 @@ class Probe:
 
     def __init__(self, request: Request, checkpoint: str) -> None:
         self.request, self.checkpoint = request, checkpoint
-        student = student_of(request, read_images(request))
+        self.images = read_images(request)
+        student = student_of(request, self.images)
         with DefaultScope.overwrite_default_scope('mmpretrain'):
             self.prepare = Compose(pipelines(request, student.size, few_steps=False)[1])
             pixels = dict(request.normalisation, to_rgb=True)
@@ -188,7 +189,7 @@ class Probe:
         from vit_plugin.visualization import draw_feature_colors, feature_colors, patch_features
         from vit_plugin.visualization.style import save_figure
 
-        photos = read_images(self.request).train
+        photos = self.images.train
         photos = photos[:: -(-len(photos) // SHOWN)]
         data = pseudo_collate([self.prepare(dict(img_path=str(one.path))) for one in photos])
         images = [one.flip(0).permute(1, 2, 0).numpy() for one in data['inputs']]

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from vit_plugin.apps.trained_model import TrainedModel
 from vit_plugin.arch import parse_arch
 from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.weights.hub import TIMM
 
-TIMM = 'timm://'
 # Depths of the ResNet's stages -> a model of timm on it. Other sizes are arguments.
 TIMM_HYBRIDS = {
     (): 'vit_tiny_r_s16_p8_224',

@@ -16,13 +16,12 @@ from vit_plugin.arguments import as_config_error
 from vit_plugin.arguments.fields import Size, Typed
 from vit_plugin.errors import ConfigError, first_line
 from vit_plugin.untrusted.closed import closed
+from vit_plugin.weights.hub import timm_name
 from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.zoo.pixels import data_config_of
 
 from ..backbones.timm_model import build_timm
 from .outputs import Outputs, outputs_of
-
-TIMM = ('timm://', 'hf://timm/')
 
 
 class TeacherCfg(TypedDict, total=False):
@@ -87,8 +86,8 @@ class Teacher:
         source = given['source']
         if isinstance(source, Mapping):
             self.name, found = str(source['type']), _built(source)
-        elif source.startswith(TIMM) and not given.get('arch'):
-            self.name, found = source, _of_timm(source)
+        elif (name := timm_name(source)) and not given.get('arch'):
+            self.name, found = source, _of_timm(source, name)
         else:
             self.name = source
             found = _loaded(source, given.get('arch'), given.get('config'))
@@ -158,11 +157,8 @@ class Found(NamedTuple):
     stranger: str | None = None
 
 
-def _of_timm(source: str) -> Found:
+def _of_timm(source: str, name: str) -> Found:
     """timm's own model with timm's weights."""
-    name = source
-    for prefix in TIMM:
-        name = name.removeprefix(prefix)
     weights, said = open_checkpoint(source).weights, data_config_of(source, source)
     model = build_timm(name)
     with as_config_error(f'Distiller: teacher {source}', (RuntimeError,)):

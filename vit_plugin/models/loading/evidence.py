@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from vit_plugin.arch import parse_arch
 from vit_plugin.errors import ConfigError
 from vit_plugin.weights.claims import Fields, traits
+from vit_plugin.weights.hub import timm_name
 from vit_plugin.weights.recognition import Recognized
 from vit_plugin.weights.report import Report, some
 from vit_plugin.weights.rules import COMPUTED
@@ -27,7 +28,6 @@ from ..layers.numerics import NUMERICS, Numerics, get_numerics
 from ..layers.rotary import TEMPERATURES, AxialRotary
 from ..stems import ResNetEmbed
 
-PREFIXES = ('timm://', 'hf://timm/')
 # The defaults of what positions depend on.
 ROTARY = dict(order='yx', planes='neighbours', offset=0.0, native_grid=None)
 TOLERANCE = 1e-2  # tables may be in bfloat16. Those of other frequencies differ by about 1
@@ -47,10 +47,9 @@ def numerics_of_name(backbone: nn.Module, source: str) -> Fields:
         ConfigError: if the heads or the rotary positions differ. The weights would be worth
             nothing.
     """
-    start = next((prefix for prefix in PREFIXES if source.startswith(prefix)), None)
-    if start is None:
+    name = timm_name(source)
+    if name is None:
         return {}
-    name = source.removeprefix(start)
     try:
         theirs = parse_arch(f'timm://{name}')
     except ConfigError:  # no ViT, or one of which not all is known; the tensors decide
