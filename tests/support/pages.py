@@ -66,8 +66,6 @@ NOT_RUN = {
     r'cat > g\+\+20|chmod \+x g\+\+20': 'mmcv compiles for ten minutes; done by hand, see the page',
     r'vit-plugin pretrain --data photos': 'downloads weights, for photographs that nobody has here',
     r'vit-plugin train --data flowers': 'downloads weights, for photographs that nobody has here',
-    r'tools/dist_test\.sh': 'the same two lines as dist_train.sh with test.py in place of train.py',
-    r'tools/slurm_test\.sh': 'needs a Slurm; the same as srun.sh with test.py',
     r'(# predict\.py|import vit_plugin\n\n(print\(|model = )vit_plugin\.load)': (
         'needs a checkpoint: tests/apps/test_trained_model.py'
     ),
