@@ -70,9 +70,6 @@ NOT_RUN = {
         'needs a checkpoint: tests/apps/test_trained_model.py'
     ),
     r'vit-plugin demo CHECKPOINT$': 'serves until it is stopped: tests/tools/test_demo.py',
-    r'from vit_plugin\.apps\.browser': (
-        'shows its form, and serves until it is stopped: tests/tools/test_demo.py'
-    ),
     r'from vit_plugin\.models import .*\n\nprint\(load': (
         "needs the authors' file: tests/weights/test_formats.py"
     ),
