@@ -74,7 +74,6 @@ NOT_RUN = {
         "needs the authors' file: tests/weights/test_formats.py"
     ),
     r'python train\.py --dataset Synapse': "another repository's",
-    r'import vit_plugin\nfrom mmpretrain': 'needs a checkpoint: tests/apps/test_model_index.py',
 }
 
 
