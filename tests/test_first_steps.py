@@ -45,9 +45,8 @@ def environment(tmp_path) -> Callable[..., str]:
 @pytest.mark.skipif(not find_spec('mmdet'), reason='mmdet is not installed')
 def test_first_steps(tmp_path):
     shown = pages.run_page('docs/first_steps.md', tmp_path, timeout=1800)
-    digits, parity = map(float, re.findall(r'accuracy/top1 +([\d.]+)', shown))
+    (digits,) = map(float, re.findall(r'accuracy/top1 +([\d.]+)', shown))
     assert digits > 93
-    assert parity > 85
     assert float(re.findall(r'coco/bbox_mAP +([\d.]+)', shown)[-1]) > 90
     threes = [line for line in shown.splitlines() if line.startswith('digits/3/')]
     assert sum(': 3 ' in line for line in threes) > 0.9 * len(threes)

@@ -66,21 +66,14 @@ NOT_RUN = {
     r'cat > g\+\+20|chmod \+x g\+\+20': 'mmcv compiles for ten minutes; done by hand, see the page',
     r'vit-plugin pretrain --data photos': 'downloads weights, for photographs that nobody has here',
     r'vit-plugin train --data flowers': 'downloads weights, for photographs that nobody has here',
-    r'tools/dist_test\.sh': 'the same two lines as dist_train.sh with test.py in place of train.py',
-    r'tools/slurm_test\.sh': 'needs a Slurm; the same as srun.sh with test.py',
     r'(# predict\.py|import vit_plugin\n\n(print\(|model = )vit_plugin\.load)': (
         'needs a checkpoint: tests/apps/test_trained_model.py'
     ),
     r'vit-plugin demo CHECKPOINT$': 'serves until it is stopped: tests/tools/test_demo.py',
-    r'from vit_plugin\.apps\.browser': (
-        'shows its form, and serves until it is stopped: tests/tools/test_demo.py'
-    ),
     r'from vit_plugin\.models import .*\n\nprint\(load': (
         "needs the authors' file: tests/weights/test_formats.py"
     ),
     r'python train\.py --dataset Synapse': "another repository's",
-    r'# transunet\.py': "needs the authors' file: tests/weights/formats/test_transunet.py",
-    r'import vit_plugin\nfrom mmpretrain': 'needs a checkpoint: tests/apps/test_model_index.py',
 }
 
 
