@@ -21,6 +21,13 @@ OF_EACH, OF_ALL, WITHOUT_IMAGES = (
     ('distance', 'posembed', 'features'),
     ('posembed',),
 )
+# Each flag that not every picture takes -> the pictures that do.
+TAKEN_BY = {
+    'img_size': (*OF_EACH, 'distance', 'features'),
+    'blocks': ('attention', 'rollout'),
+    'heads': ('attention',),
+    'class': ('cam',),
+}
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -39,7 +46,6 @@ def make_parser() -> argparse.ArgumentParser:
         '--blocks',
         nargs='+',
         type=int,
-        default=[-1],
         metavar='BLOCK',
         help='blocks for attention and rollout, from 1; negative ones from the end; default: the '
         'last',
@@ -53,7 +59,6 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         '--class',
-        dest='label',
         help='name or number of the class for cam; default: the most probable',
     )
     parser.add_argument(
@@ -90,6 +95,11 @@ def check(args: argparse.Namespace) -> None:
             if args.images
             else f'{args.picture} needs at least one image.'
         )
+    for flag, pictures in TAKEN_BY.items():
+        if getattr(args, flag) is not None and args.picture not in pictures:
+            raise ConfigError(
+                f'--{flag.replace("_", "-")} changes nothing of {args.picture}; leave it out.'
+            )
     args.targets = targets_of(args.images, args.out) if args.picture in OF_EACH else {}
 
 
@@ -97,6 +107,7 @@ def draw(trained: Any, args: argparse.Namespace, reading: 'Reading') -> Iterator
     """The pictures and their paths without suffixes."""
     from vit_plugin.visualization import pictures
 
+    blocks = args.blocks or [-1]
     tried = (
         (one, reading.read(one, lambda pixels: trained.prepare(pixels, args.img_size)))
         for one in args.images
@@ -104,10 +115,10 @@ def draw(trained: Any, args: argparse.Namespace, reading: 'Reading') -> Iterator
     prepared = ((one, image) for one, image in tried if image is not None)
     if args.picture in OF_EACH:
         options = dict(
-            attention=lambda: dict(blocks=args.blocks, heads=args.heads),
-            rollout=lambda: dict(blocks=args.blocks),
+            attention=lambda: dict(blocks=blocks, heads=args.heads),
+            rollout=lambda: dict(blocks=blocks),
             cam=lambda: dict(
-                label=class_number(args.label, trained.classes), classes=trained.classes
+                label=class_number(getattr(args, 'class'), trained.classes), classes=trained.classes
             ),
         )
         for one, image in prepared:

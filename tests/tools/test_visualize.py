@@ -177,3 +177,19 @@ def test_bad_input_is_one_sentence(run_tool, image, checkpoint, tmp_path):
         assert words in done.stderr
         assert len(done.stderr.strip().splitlines()) == 1
     assert not (tmp_path / 'out').exists()
+
+
+@pytest.mark.parametrize(
+    ('picture', 'flag'),
+    [
+        ('cam', '--blocks'),
+        ('rollout', '--heads'),
+        ('attention', '--class'),
+        ('posembed', '--img-size'),
+    ],
+)
+def test_a_flag_that_a_picture_does_not_take(run_tool, image, picture, flag):
+    images = [] if picture == 'posembed' else [image]
+    done = run_tool('visualize', 'digits.pth', picture, *images, '--out', 'out', flag, '1')
+    assert done.returncode == 1
+    assert f'{flag} changes nothing of {picture}; leave it out.' in done.stderr

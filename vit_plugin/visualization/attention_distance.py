@@ -48,7 +48,9 @@ def draw_attention_distances(distances: Tensor) -> Figure:
     """
     figure, axes = new_axes(5.5, 3.8)
     labels = ['a head', *[None] * (distances.shape[1] - 1)]
+    blocks = range(1, len(distances) + 1)
     axes.plot(
+        blocks,
         distances.cpu().numpy(),
         'o',
         markersize=5,
@@ -57,9 +59,8 @@ def draw_attention_distances(distances: Tensor) -> Figure:
         markeredgewidth=0,
         label=labels,
     )
-    axes.plot(
-        distances.cpu().mean(dim=1).numpy(), color='0.3', linewidth=1, label='mean of the heads'
-    )
+    means = distances.cpu().mean(dim=1).numpy()
+    axes.plot(blocks, means, color='0.3', linewidth=1, label='mean of the heads')
     axes.set(xlabel='block', ylabel='mean attention distance in pixels', ylim=(0, None))
     axes.locator_params(axis='x', integer=True)
     axes.legend(frameon=False)
