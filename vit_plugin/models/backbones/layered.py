@@ -122,15 +122,15 @@ class LayeredBackbone(LoadableBackbone):
                 parameter.requires_grad = False
 
 
-def read_frozen_stages(frozen_stages: int | str, num_layers: int) -> int:
-    """The number of frozen blocks, which may be ``'all'``.
+def read_frozen_stages(frozen_stages: int | str, most: int, model: str = 'this arch') -> int:
+    """The number of frozen stages, which may be ``'all'``.
 
     Raises:
-        ConfigError: if there are not so many.
+        ConfigError: if there are fewer.
     """
-    number = num_layers if frozen_stages == 'all' else int(frozen_stages)
-    if number > num_layers:
+    number = most if frozen_stages == 'all' else int(frozen_stages)
+    if number > most:
         raise ConfigError(
-            f'frozen_stages={number} is out of range: -1 (none) to {num_layers} (all).'
+            f'frozen_stages={number} is out of range: -1 (none) to {most} (all) for {model}.'
         )
     return number
