@@ -5,7 +5,7 @@ A :class:`PosEmbed` has no parameter. The backbone holds the learned table as it
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -231,18 +231,14 @@ class PosEmbedCfg(TypedDict, total=False):
     source_grid: Pair | None
 
 
-class Positions(NamedTuple):
-    """Where a backbone has positions: in a table that is added to its tokens, or in attention."""
-
-    table: PosEmbed
-    relative: bool
-    rotary: RotaryCfg | None
-
-
 def build_positions(
     pos_embed: Mapping[str, Any], grid: Grid, embed_dims: int, num_prefix_tokens: int
-) -> Positions:
+) -> tuple[PosEmbed, bool, RotaryCfg | None]:
     """The positions in a backbone's ``pos_embed``, see :class:`PosEmbed` for the other arguments.
+
+    Returns:
+        The table that is added to the tokens. True if attention has relative positions. The config
+        of its rotary positions, or None.
 
     Raises:
         ConfigError: for an argument of another type, or if the width does not suit the type.
@@ -255,5 +251,4 @@ def build_positions(
         raise ConfigError(
             f"pos_embed: endpoint is of type='sincos2d', and this is {kind!r}; leave it out."
         )
-    table = POS_EMBEDS[kind](grid, embed_dims, num_prefix_tokens, **cfg)
-    return Positions(table, relative, rotary)
+    return POS_EMBEDS[kind](grid, embed_dims, num_prefix_tokens, **cfg), relative, rotary

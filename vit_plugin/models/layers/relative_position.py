@@ -1,5 +1,7 @@
 """Attention with learned relative positions, separate for rows and columns."""
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -39,15 +41,10 @@ class RelativeAttention(Attention):
                 nn.init.zeros_(table)
 
     def forward(
-        self,
-        x: Tensor,
-        grid: Grid,
-        num_queries: int | None = None,
-        rotation: Tensor | None = None,
-        mask: Tensor | None = None,
+        self, x: Tensor, grid: Grid, num_queries: int | None = None, *args: Any, **kwargs: Any
     ) -> Tensor:
         # All queries are computed, so that the tables always have a gradient. DDP requires that.
-        return super().forward(x, grid, mask=mask)[:, :num_queries]
+        return super().forward(x, grid, None, *args, **kwargs)[:, :num_queries]
 
     def row_pairs(self, table: Tensor, size: int) -> Tensor:
         """The vectors for every pair of ``size`` rows, see :func:`relative_table`."""

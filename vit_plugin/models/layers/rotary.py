@@ -33,7 +33,7 @@ class RotaryOptions:
     """Rotary positions.
 
     Attributes:
-        form: ``'index'`` counts rows and columns, and half of the planes turns with either, as in
+        form: ``'index'`` counts rows and columns, and half of the planes turn with each, as in
             EVA-02 and in Perception Encoder. ``'centred'`` does the same with coordinates from -1
             to 1 on any grid, as in DINOv3. ``'mixed'`` counts rows and columns, and every plane
             turns with both, by learned frequencies (arXiv:2403.13298).
@@ -176,7 +176,7 @@ class Rotary(nn.Module):
 
 
 class AxialRotary(Rotary):
-    """Half of the planes turns with the row, the other half with the column."""
+    """Half of the planes turn with the row, the other half with the column."""
 
     def forward(self, grid: Grid, like: Tensor) -> Sequence[Tensor]:
         rotation = self.rotation(self.angles(self.coordinates(grid, like.device)))
