@@ -36,9 +36,9 @@ class RelativeAttention(Attention):
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
-        for table in (getattr(self, 'rel_pos_h', None), getattr(self, 'rel_pos_w', None)):
-            if table is not None:  # the parent's constructor calls this before the tables exist
-                nn.init.zeros_(table)
+        # The two tables. The parent's constructor calls this before they exist.
+        for table in self.parameters(recurse=False):
+            nn.init.zeros_(table)
 
     def forward(
         self, x: Tensor, grid: Grid, num_queries: int | None = None, *args: Any, **kwargs: Any

@@ -54,10 +54,8 @@ def numerics_of_name(backbone: nn.Module, source: str) -> Fields:
     except ConfigError:  # no ViT, or one of which not all is known; the tensors decide
         return {}
     arguments = theirs.complete()
-    wanted, mine = (
-        _structure(*of)
-        for of in ((theirs.num_heads, arguments), (backbone.num_heads, backbone.arguments))
-    )
+    wanted = _structure(theirs.num_heads, arguments)
+    mine = _structure(backbone.num_heads, backbone.arguments)
     for field, value in wanted.items():
         if mine[field] != value:
             raise ConfigError(
