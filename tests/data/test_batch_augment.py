@@ -6,7 +6,7 @@ import torch
 from mmengine.config import Config
 from mmpretrain.datasets import transforms as mmpretrain
 
-from vit_plugin.data.batch_augment import OPERATIONS
+from vit_plugin.data.batch_operations import OPERATIONS
 from vit_plugin.data.batch_transforms import BATCHED, check_batched
 from vit_plugin.errors import ConfigError
 

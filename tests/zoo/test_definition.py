@@ -73,7 +73,7 @@ def test_what_is_given_besides_wins():
     assert (model.img_size, len(model.blocks), model.num_prefix_tokens) == ((96, 64), 6, 0)
     assert model.numerics.norm_cfg == dict(type='LN', eps=1e-4)
     assert model.blocks[0].attn.qkv.bias is None  # of the name
-    assert (model.rope.coordinates.form, model.rope.coordinates.shift) == ('centred', 0.1)
+    assert (model.rope.options.form, model.rope.options.shift) == ('centred', 0.1)
     with torch.device('meta'):
         model = VisionTransformer(
             'timm://vit_small_patch16_dinov3', numerics='authors', pos_embed='sincos2d'

@@ -6,222 +6,67 @@ computed together.
 """
 
 from collections.abc import Callable, Sequence
-from math import ceil
 from typing import Any
 
-import cv2
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torchvision.transforms.v2 import functional as kernels
 
-from vit_plugin.errors import ConfigError
+from .batch_operations import OPERATIONS, channel_values, on_device, per_channel, to_uint8
 
-GRAY = (0.114, 0.587, 0.299)  # for BGR, the order of the framework's images
-RAMP = torch.arange(256.0)
-SMOOTH = torch.tensor([[1.0, 1.0, 1.0], [1.0, 5.0, 1.0], [1.0, 1.0, 1.0]]) / 13
+SHARED = ('pad_val', 'interpolation')  # attributes that images of one computation have in common
 
 
-def magnitude_of(operation: Any, fixed: str = 'magnitude') -> float:
-    """Draw a signed magnitude as MMPretrain does. The attribute named by ``fixed`` may fix it."""
-    given = getattr(operation, fixed)
-    return operation.random_negative(operation.random_magnitude() if given is None else given)
-
-
-def per_channel(values: float | Sequence[float], channels: int, name: str) -> np.ndarray:
-    """One value for each channel of an image.
-
-    ``values`` is one number for all channels, or one for each channel. For a grey image it may also
-    be a colour (BGR).
-
-    Raises:
-        ConfigError: if there is another number of values.
-    """
-    values = np.atleast_1d(np.asarray(values, float))
-    if channels == 1 and len(values) == 3:
-        return np.atleast_1d(values @ GRAY)
-    if len(values) not in (1, channels):
-        raise ConfigError(
-            f'{name}={values.tolist()} has {len(values)} values for images of {channels} '
-            'channels; give one for each, or a single one.'
-        )
-    return np.broadcast_to(values, channels).copy()
-
-
-def on_device(images: Tensor, values: Any, dtype: torch.dtype | None = None) -> Tensor:
-    """Copy values from the CPU to the device of the images, without waiting for the device."""
-    return torch.as_tensor(np.asarray(values), dtype=dtype).to(images.device, non_blocking=True)
-
-
-def _channels(images: Tensor, transform: Any, name: str) -> Tensor:
-    """The values (C, 1, 1) of an attribute of a transform."""
-    values = per_channel(
-        getattr(transform, name), images.shape[1], f'{type(transform).__name__}: {name}'
-    )
-    return on_device(images, values, torch.float32)[:, None, None]
-
-
-def to_uint8(x: Tensor) -> Tensor:
-    """Clip values to 0 to 255, in place, and drop their fractions."""
-    return x.clamp_(0, 255).to(torch.uint8)
-
-
-# Operations of RandAugment: a function that draws for one image, and a function that computes all
-# images.
-
-
-def _rotation(t: Any, height: int, width: int) -> np.ndarray:
-    center = t.center or ((width - 1) / 2, (height - 1) / 2)
-    return cv2.getRotationMatrix2D(center, -magnitude_of(t, 'angle'), t.scale)
-
-
-def _shear(t: Any, height: int, width: int) -> np.ndarray:
-    matrix = np.eye(2, 3)
-    matrix[(0, 1) if t.direction == 'horizontal' else (1, 0)] = magnitude_of(t)
-    return matrix
-
-
-def _translation(t: Any, height: int, width: int) -> np.ndarray:
-    matrix = np.eye(2, 3)
-    row, side = (0, width) if t.direction == 'horizontal' else (1, height)
-    matrix[row, 2] = magnitude_of(t) * side
-    return matrix
-
-
-def warp(images: Tensor, t: Any, matrices: list[np.ndarray]) -> Tensor:
-    """Move pixel (x, y) of an image to matrix (2, 3) @ (x, y, 1), like OpenCV's ``warpAffine``."""
-    height, width = images.shape[-2:]
-    inverse = on_device(
-        images, np.stack([cv2.invertAffineTransform(matrix) for matrix in matrices]), torch.float32
-    )
-    y, x = torch.meshgrid(
-        *(
-            torch.arange(side, device=images.device, dtype=torch.float32)
-            for side in (height, width)
-        ),
-        indexing='ij',
-    )
-    # (B, H, W, 2), in pixels.
-    source = torch.stack((x, y, torch.ones_like(x)), -1) @ inverse.mT[:, None]
-    grid = source * (2 / (on_device(images, (width, height), torch.float32) - 1).clamp(min=1)) - 1
-    pad = _channels(images, t, 'pad_val')
-    mode = t.interpolation if t.interpolation in ('nearest', 'bilinear', 'bicubic') else 'bilinear'
-    moved = F.grid_sample(images.float() - pad, grid, mode, 'zeros', align_corners=True)
-    return to_uint8((moved + pad).round_())
-
-
-def look_up(images: Tensor, t: Any, tables: list[Tensor]) -> Tensor:
-    """Look up the value of each pixel in the table (256,) of its image."""
-    # (B, 256).
-    table = torch.stack(tables).clamp(0, 255).to(images.device, torch.uint8, non_blocking=True)
-    return table.gather(1, images.flatten(1).long()).view_as(images)
-
-
-def blend_with(other: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Any, list[float]], Tensor]:
-    """An operation that blends each image with ``other`` of it, by the factor of the image."""
-
-    def blend(images: Tensor, t: Any, factors: list[float]) -> Tensor:
-        factor = on_device(images, factors, torch.float32)[:, None, None, None]
-        x = images.float()
-        return to_uint8(torch.lerp(other(x), x, factor))
-
-    return blend
-
-
-def gray(x: Tensor) -> Tensor:
-    """The images (B, 3, H, W) in grey, (B, 1, H, W), rounded as Pillow rounds."""
-    return (x * x.new_tensor(GRAY)[:, None, None]).sum(1, keepdim=True).round_()
-
-
-def mean_gray(x: Tensor) -> Tensor:
-    """The mean grey of each image, (B, 1, 1, 1)."""
-    return gray(x).mean((1, 2, 3), keepdim=True).round_()
-
-
-def smooth(x: Tensor) -> Tensor:
-    """The images (B, C, H, W) blurred by Pillow's 3 x 3 kernel."""
-    weight = SMOOTH.to(x.device).expand(x.shape[1], 1, 3, 3)
-    return F.conv2d(F.pad(x, (1, 1, 1, 1), 'reflect'), weight, groups=x.shape[1]).round_()
-
-
-def _factor(t: Any, height: int, width: int) -> float:
-    return 1 + magnitude_of(t)
-
-
-def _posterise(t: Any, height: int, width: int) -> Tensor:
-    shift = 8 - ceil(magnitude_of(t, 'bits'))
-    return RAMP.to(torch.uint8).long() >> shift << shift
-
-
-def _solarise(t: Any, height: int, width: int) -> Tensor:
-    return torch.where(magnitude_of(t, 'thr') > RAMP, RAMP, 255 - RAMP)
-
-
-def _solarise_add(t: Any, height: int, width: int) -> Tensor:
-    return torch.where(t.thr > RAMP, RAMP + magnitude_of(t), RAMP)
-
-
-def _nothing(t: Any, height: int, width: int) -> None:
-    return None
-
-
-OPERATIONS: dict[str, tuple[Callable, Callable]] = {
-    'Rotate': (_rotation, warp),
-    'Shear': (_shear, warp),
-    'Translate': (_translation, warp),
-    'Invert': (lambda t, height, width: 255 - RAMP, look_up),
-    'Posterize': (_posterise, look_up),
-    'Solarize': (_solarise, look_up),
-    'SolarizeAdd': (_solarise_add, look_up),
-    'Brightness': (lambda t, height, width: RAMP * (1 + magnitude_of(t)), look_up),
-    'Contrast': (_factor, blend_with(mean_gray)),
-    'ColorTransform': (_factor, blend_with(gray)),
-    'Sharpness': (_factor, blend_with(smooth)),
-    'AutoContrast': (_nothing, lambda images, t, drawn: kernels.autocontrast(images)),
-    'Equalize': (_nothing, lambda images, t, drawn: kernels.equalize(images)),
-}
+def change_rows(
+    images: Tensor, rows: Sequence[int], change: Callable[..., Tensor], *args: Any
+) -> None:
+    """Change some images of a batch in place. ``change`` gets them, and the other arguments."""
+    if rows:
+        index = on_device(images, rows)
+        images[index] = change(images[index], *args)
 
 
 def rand_augment(transform: Any, images: Tensor) -> Tensor:
     """RandAugment (arXiv:1909.13719). Each step computes images of one operation together."""
-    rounds = zip(*(transform.random_policy_indices() for _ in images), strict=True)
     images = images.clone()
-    for chosen in rounds:
+    for chosen in zip(*(transform.random_policy_indices() for _ in images), strict=True):
         groups: dict[tuple, tuple[Any, list[int], list[Any]]] = {}
         for i, index in enumerate(chosen):
             operation = transform.transforms[index]
             if not operation.random_disable():
                 draw, apply = OPERATIONS[type(operation).__name__]
-                shared = (
-                    apply,
-                    *(str(getattr(operation, name, '')) for name in ('pad_val', 'interpolation')),
-                )
-                _, rows, drawn = groups.setdefault(shared, (operation, [], []))
+                details = [str(getattr(operation, name, '')) for name in SHARED]
+                _, rows, drawn = groups.setdefault((apply, *details), (operation, [], []))
                 rows.append(i)
                 drawn.append(draw(operation, *images.shape[-2:]))
         for (apply, *_), (operation, rows, drawn) in groups.items():
-            index = on_device(images, rows)
-            images[index] = apply(images[index], operation, drawn)
+            change_rows(images, rows, apply, operation, drawn)
     return images
 
 
-FLIPS: dict[str | None, tuple[int, ...]] = {
-    None: (),
-    'horizontal': (3,),
-    'vertical': (2,),
-    'diagonal': (2, 3),
-}
+def operate(transform: Any, images: Tensor) -> Tensor:
+    """One of RandAugment's operations by itself."""
+    draw, apply = OPERATIONS[type(transform).__name__]
+    drawn = {
+        i: draw(transform, *images.shape[-2:])
+        for i in range(len(images))
+        if not transform.random_disable()
+    }
+    images = images.clone()
+    change_rows(images, list(drawn), apply, transform, list(drawn.values()))
+    return images
+
+
+FLIPS = {'horizontal': (3,), 'vertical': (2,), 'diagonal': (2, 3)}
 
 
 def flip(transform: Any, images: Tensor) -> Tensor:
     """Flip some of the images."""
     directions = [transform._choose_direction() for _ in images]
-    for direction in FLIPS.keys() - {None}:
-        mask = on_device(images, [chosen == direction for chosen in directions])[
-            :, None, None, None
-        ]
-        images = torch.where(mask, images.flip(FLIPS[direction]), images)
+    for direction, dims in FLIPS.items():
+        mask = on_device(images, [chosen == direction for chosen in directions])
+        images = torch.where(mask[:, None, None, None], images.flip(dims), images)
     return images
 
 
@@ -234,19 +79,16 @@ def erase(transform: Any, images: Tensor) -> Tensor:
     ]
     # Each (B, 1, 1, 1).
     top, left, box_height, box_width = on_device(images, boxes).T[:, :, None, None, None]
-    y, x = (
-        torch.arange(height, device=images.device)[:, None],
-        torch.arange(width, device=images.device),
-    )
+    y, x = (torch.arange(side, device=images.device) for side in (height, width))
+    y = y[:, None]
     # (B, 1, H, W).
     inside = (y >= top) & (y < top + box_height) & (x >= left) & (x < left + box_width)
-    fill = _channels(images, transform, 'fill_color')
+    fill = channel_values(images, transform, 'fill_color')
     if transform.mode == 'rand' and transform.fill_std is None:
         fill = torch.rand(images.shape, device=images.device) * 256
     elif transform.mode == 'rand':
-        fill = fill + torch.randn(images.shape, device=images.device) * _channels(
-            images, transform, 'fill_std'
-        )
+        std = channel_values(images, transform, 'fill_std')
+        fill = fill + torch.randn(images.shape, device=images.device) * std
     return torch.where(inside, to_uint8(fill), images)
 
 
@@ -259,9 +101,8 @@ def crop(transform: Any, images: Tensor) -> Tensor:
         images = kernels.pad(images, transform.padding, fill, transform.padding_mode)
     like = np.broadcast_to(np.uint8(0), images.shape[-2:])
     boxes = [transform.rand_crop_params(like) for _ in images]
-    return torch.stack(
-        [
-            image[:, top : top + height, left : left + width]
-            for image, (top, left, height, width) in zip(images, boxes, strict=True)
-        ]
-    )
+    crops = [
+        image[:, top : top + height, left : left + width]
+        for image, (top, left, height, width) in zip(images, boxes, strict=True)
+    ]
+    return torch.stack(crops)

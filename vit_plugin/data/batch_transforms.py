@@ -7,8 +7,9 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 
-from .batch_augment import OPERATIONS, crop, erase, flip, rand_augment
-from .multi_view import INTERPOLATIONS, grayscale, jitter, operate, resized_crop, with_rows
+from .batch_augment import change_rows, crop, erase, flip, operate, rand_augment
+from .batch_operations import OPERATIONS
+from .multi_view import INTERPOLATIONS, grayscale, jitter, resized_crop
 
 
 def apply_batched(transform: Any, images: Tensor) -> Tensor:
@@ -24,7 +25,9 @@ def some(transform: Any, images: Tensor) -> Tensor:
             images = apply_batched(inner, images)
         return images
 
-    return with_rows(images, [i for i in range(len(images)) if transform.random_apply()], change)
+    images = images.clone()
+    change_rows(images, [i for i in range(len(images)) if transform.random_apply()], change)
+    return images
 
 
 # MMPretrain's transform -> its form for batches.

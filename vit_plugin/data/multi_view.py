@@ -1,6 +1,5 @@
 """Batch augmentations of contrastive methods, see :mod:`vit_plugin.data.batch_augment`."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .batch_augment import OPERATIONS, blend_with, gray, mean_gray, on_device, to_uint8
+from .batch_augment import change_rows
+from .batch_operations import blend_with, gray, mean_gray, on_device, to_uint8
 
 INTERPOLATIONS = ('nearest', 'bilinear', 'bicubic')
 
@@ -45,23 +45,12 @@ def turn_hue(images: Tensor, turns: Tensor) -> Tensor:
     value = torch.maximum(torch.maximum(blue, green), red)
     chroma = value - torch.minimum(torch.minimum(blue, green), red)
     safe = chroma.clamp(min=1)  # gray pixels have no hue
-    hue = torch.where(
-        value == red,
-        (green - blue) / safe,
-        torch.where(
-            # In sixths of the circle.
-            value == green,
-            2 + (blue - red) / safe,
-            4 + (red - green) / safe,
-        ),
-    )
-    hue = hue + 6 * turns[:, None, None]
+    # In sixths of the circle.
+    hue = torch.where(value == green, 2 + (blue - red) / safe, 4 + (red - green) / safe)
+    hue = torch.where(value == red, (green - blue) / safe, hue) + 6 * turns[:, None, None]
     steps = [(shift + hue) % 6 for shift in (1, 3, 5)]  # of blue, green and red
-    return to_uint8(
-        torch.stack(
-            [value - chroma * torch.minimum(step, 4 - step).clamp(0, 1) for step in steps], dim=1
-        ).round_()
-    )
+    channels = [value - chroma * torch.minimum(step, 4 - step).clamp(0, 1) for step in steps]
+    return to_uint8(torch.stack(channels, dim=1).round_())
 
 
 # The changes of MMPretrain's ColorJitter by the numbers it draws.
@@ -84,38 +73,13 @@ def jitter(transform: Any, images: Tensor) -> Tensor:
                 for i, (order, *values) in enumerate(drawn)
                 if order[step] == kind and values[kind] is not None
             ]
-            if rows:
-                index = on_device(images, rows)
-                images[index] = change(images[index], transform, [drawn[i][1 + kind] for i in rows])
+            change_rows(images, rows, change, transform, [drawn[i][1 + kind] for i in rows])
     return images
 
 
 def grayscale(transform: Any, images: Tensor) -> Tensor:
     """Make some of the images gray."""
-    chosen = on_device(images, [transform._random_prob() < transform.prob for _ in images])[
-        :, None, None, None
-    ]
+    chosen = on_device(images, [transform._random_prob() < transform.prob for _ in images])
     weights = on_device(images, transform.channel_weights, torch.float32)
     values = (images * (weights / weights.sum())[:, None, None]).sum(1, keepdim=True)
-    return torch.where(chosen, to_uint8(values), images)
-
-
-def operate(transform: Any, images: Tensor) -> Tensor:
-    """One of RandAugment's operations by itself."""
-    draw, apply = OPERATIONS[type(transform).__name__]
-    drawn = {
-        i: draw(transform, *images.shape[-2:])
-        for i in range(len(images))
-        if not transform.random_disable()
-    }
-    return with_rows(images, drawn, lambda rows: apply(rows, transform, list(drawn.values())))
-
-
-def with_rows(images: Tensor, rows: Iterable[int], change: Any) -> Tensor:
-    """The batch with some of its images changed."""
-    rows = list(rows)
-    if not rows:
-        return images
-    index, images = on_device(images, rows), images.clone()
-    images[index] = change(images[index])
-    return images
+    return torch.where(chosen[:, None, None, None], to_uint8(values), images)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import conv2d, interpolate
 
-from vit_plugin.models.layers.patch_resize import ResizableConv2d, resize_patches
+from vit_plugin.models.layers.patch_resize import ResizableConv2d, adapt_channels, resize_patches
 
 sizes = st.integers(2, 9)
 
@@ -72,3 +72,16 @@ def test_the_kernel_is_resized_in_full_precision_under_autocast():
     with torch.autocast('cpu', torch.bfloat16):
         inside = layer.kernel(4)
     assert torch.equal(inside, layer.kernel(4))
+
+
+@pytest.mark.parametrize('channels', [1, 3, 4, 9])
+def test_channels(channels):
+    kernel = torch.randn(5, 3, 2, 2)
+    adapted = adapt_channels(kernel, channels)
+    assert adapted.shape == (5, channels, 2, 2)
+    if channels in (1, 3, 9):  # an image that is the same in all channels
+        grey = torch.randn(1, 1, 2, 2)
+        torch.testing.assert_close(
+            conv2d(grey.expand(-1, channels, -1, -1), adapted),
+            conv2d(grey.expand(-1, 3, -1, -1), kernel),
+        )

@@ -8,7 +8,7 @@ from models.backbones.test_compile import Graphs
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer
-from vit_plugin.models.layers.rotary import AxialRotary, Coordinates, build_rotary
+from vit_plugin.models.layers.rotary import AxialRotary, RotaryOptions, build_rotary
 from vit_plugin.models.layers.rotary_attention import rotate
 
 SIZES = dict(head_dims=16, num_heads=2, num_layers=2, num_prefix_tokens=1)
@@ -33,14 +33,14 @@ def test_a_product_depends_on_the_difference_of_places(form):
 
 
 def test_coordinates():
-    centred = Coordinates('centred').of((2, 4), torch.device('cpu'))
+    centred = RotaryOptions('centred').coordinates((2, 4), torch.device('cpu'))
     assert centred[:, 0].tolist() == [-0.5] * 4 + [0.5] * 4
     assert centred[:4, 1].tolist() == [-0.75, -0.25, 0.25, 0.75]
-    scaled = Coordinates('index', order='xy', native_grid=(4, 8), offset=1.0).of(
+    scaled = RotaryOptions('index', order='xy', native_grid=(4, 8), offset=1.0).coordinates(
         (2, 4), torch.device('cpu')
     )
     assert scaled[5].tolist() == [4.0, 4.0]  # row 1, column 1: (1 + 1) / 4 * 8, (1 + 1) / 2 * 4
-    assert Coordinates('index').of((2, 2), torch.device('cpu')).tolist() == [
+    assert RotaryOptions('index').coordinates((2, 2), torch.device('cpu')).tolist() == [
         [0, 0],
         [0, 1],
         [1, 0],
@@ -56,11 +56,11 @@ def test_coordinates_change_only_while_training():
     assert first is second  # the same for all blocks
     rope.eval()
     assert torch.equal(rope((3, 3), like)[0], rope((3, 3), like)[0])
-    places = Coordinates('index', shift=0.25, jitter=2.0).changed(torch.ones(1000, 2))
+    places = RotaryOptions('index', shift=0.25, jitter=2.0).augmented(torch.ones(1000, 2))
     assert (places == places[0]).all()
     many = torch.stack(
         [
-            Coordinates('index', shift=0.25, rescale=2.0).changed(torch.zeros(1, 2))[0]
+            RotaryOptions('index', shift=0.25, rescale=2.0).augmented(torch.zeros(1, 2))[0]
             for _ in range(300)
         ]
     )

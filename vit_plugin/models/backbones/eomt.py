@@ -1,4 +1,4 @@
-"""EoMT: a plain or hybrid transformer that segments by itself (arXiv:2503.19108)."""
+"""EoMT: a plain or hybrid transformer that segments without a decoder (arXiv:2503.19108)."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ class EoMT(VisionTransformer):
             output.
     """
 
-    one_patch_size = True  # which the masks have a fraction of
+    one_patch_size = True  # the size of a mask is a fraction of it
     channels = ()  # the outputs are classes and masks
 
     def __init__(

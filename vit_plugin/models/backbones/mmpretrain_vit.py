@@ -1,6 +1,6 @@
 """MMPretrain's Vision Transformers on our backbone, by MMPretrain's own arguments.
 
-A config of MMPretrain's needs one change: ``vit_plugin.MM`` before the name in ``type``. Its other
+An MMPretrain config needs one change: ``vit_plugin.MM`` before the name in ``type``. Its other
 lines, and its checkpoints, stay as they are.
 """
 
@@ -17,16 +17,17 @@ from vit_plugin.registry import MODELS
 
 from ..layers.block_cfg import Grid
 from ..layers.numerics import build_norm
-from .mmpretrain_arguments import (
+from ..layers.outputs import NUM_TOKENS, OUT_TYPES
+from .mmpretrain_arguments import translate
+from .mmpretrain_options import (
     DeiT3Options,
     DistilledOptions,
     EVA02Options,
     MoCoV3Options,
     Sizes,
     ViTOptions,
-    translate,
 )
-from .vit import NUM_TOKENS, OUT_TYPES, VisionTransformer
+from .vit import VisionTransformer
 
 Row = tuple[int, int, int, int]  # in the order of SIZE_KEYS
 
@@ -47,9 +48,9 @@ class Translated(VisionTransformer):
     """
 
     archs: Mapping[str, Row]
-    # MMPretrain's arguments that are others than in its VisionTransformer.
+    # Arguments whose defaults differ from those of MMPretrain's VisionTransformer.
     defaults: Mapping[str, Any] = {}
-    ours: Mapping[str, Any] = {}  # changes of our arguments for which MMPretrain has none
+    ours: Mapping[str, Any] = {}  # our arguments that MMPretrain has no name for
     num_class_tokens = 1  # that out_type='cls_token' returns
 
     def __init__(self, arch: str | Sizes, **options: Any) -> None:
@@ -98,7 +99,7 @@ class MMVisionTransformer(Translated):
     """MMPretrain's ``VisionTransformer``.
 
     Args:
-        arch: a name of MMPretrain's or a dict with its four keys.
+        arch: one of MMPretrain's names, or a dict with its four keys.
         **options: MMPretrain's arguments.
     """
 
@@ -201,8 +202,8 @@ class MMDeiT3(Translated):
 class MMViTEVA02(Translated):
     """MMPretrain's ``ViTEVA02`` (arXiv:2303.11331).
 
-    Its rotary positions are EVA-02's. MMPretrain's checkpoints hold the same table. But a model
-    that MMPretrain builds without them has another one, and so it has for images of another size.
+    Its rotary positions are EVA-02's. MMPretrain's checkpoints hold the same table, but a model
+    that MMPretrain builds from scratch, or for images of another size, has a different one.
 
     Args:
         arch, **options: see :class:`MMVisionTransformer`.

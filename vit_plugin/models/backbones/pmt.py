@@ -90,7 +90,7 @@ class PMT(VisionTransformer):
         ConfigError: for an ``out_type``, or if the patches have no one size.
     """
 
-    one_patch_size = True  # which the masks have a fraction of
+    one_patch_size = True  # the size of a mask is a fraction of it
     channels = ()  # the outputs are classes and masks
 
     def __init__(

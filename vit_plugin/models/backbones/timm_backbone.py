@@ -1,7 +1,6 @@
 """Any model of timm that returns feature maps, as a backbone."""
 
 import logging
-import sys
 from collections.abc import Sequence
 from typing import Literal
 
@@ -20,12 +19,12 @@ from vit_plugin.arguments.fields import (
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 from vit_plugin.weights.opening import Source, named_weights
-from vit_plugin.weights.report import Report, some
+from vit_plugin.weights.report import Report
 
 from ..layers.map_sizes import other_sizes
-from ..loading.fit import adapt_channels
 from ..loading.module import LoadableModule
-from .timm_model import build_timm, norms_maps
+from .layered import read_frozen_stages
+from .timm_model import build_timm, fit_timm, norms_maps
 
 
 @MODELS.register_module()
@@ -48,7 +47,7 @@ class TimmBackbone(LoadableModule):
         in_channels: channels of the images.
         drop_rate, drop_path_rate: as timm's model takes them. 0 leaves timm's defaults.
         frozen_stages: -1 freezes nothing. 0 freezes the stem. k > 0 also freezes the first k stages
-            of timm's coarse ``group_matcher``, which are the blocks of an encoder of one width.
+            of timm's coarse ``group_matcher``, the blocks of a single-width encoder.
             ``'all'`` freezes the model. Frozen parts stay in eval mode.
         with_cp: recompute activations in the backward pass to save memory.
         init_cfg: MMEngine's initialisation config. ``dict(type='Pretrained', checkpoint=True)``
@@ -82,13 +81,14 @@ class TimmBackbone(LoadableModule):
         self.model_name = model_name.removeprefix('timm://')
         self.out_type, self.in_channels = out_type, in_channels
         super().__init__(init_cfg, f'timm://{self.model_name}')
+        size = img_size if img_size is None or isinstance(img_size, int) else tuple(img_size)
         options = dict(
             in_chans=in_channels,
-            img_size=img_size if img_size is None or isinstance(img_size, int) else tuple(img_size),
+            img_size=size,
             drop_rate=drop_rate,
             drop_path_rate=drop_path_rate,
         )
-        given = {key: value for key, value in options.items() if value or key == 'in_chans'}
+        given = {key: value for key, value in options.items() if value}
         self.model = build_timm(self.model_name, num_classes=0, **given)
         # Timm's constructor has initialised it, and MMEngine would do so again.
         self.model.is_init = True
@@ -99,10 +99,7 @@ class TimmBackbone(LoadableModule):
         self.channels, self.strides = (
             tuple(self.infos[i][key] for i in self.indices) for key in ('num_chs', 'reduction')
         )
-        matcher = getattr(self.model, 'group_matcher', None)
-        self.depths = (
-            group_parameters(self.model, matcher(coarse=False), reverse=True) if matcher else {}
-        )
+        self.depths = self._depths(coarse=False) if hasattr(self.model, 'group_matcher') else {}
         self.model.prune_intermediate_layers(list(self.indices), prune_norm=False, prune_head=True)
         if with_cp:
             self._recompute()
@@ -135,9 +132,7 @@ class TimmBackbone(LoadableModule):
         return {f'model.{name}' for name, _ in self.model.named_parameters() if name in theirs}
 
     def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
-        """Depth of a parameter and number of depths for layer-wise decay, by ``group_matcher``.
-
-        ``group_matcher`` is timm's.
+        """Depth of a parameter and number of depths for layer-wise decay, by timm's groups.
 
         All parameters outside the backbone are last. The final norm has the depth of the last
         block, as in timm, also where blocks that no output needs were left out; in
@@ -158,12 +153,12 @@ class TimmBackbone(LoadableModule):
     def parts_to_shard(self) -> list[nn.Module]:
         """The modules that sharding gathers one at a time: those timm lists as feature outputs."""
         modules = dict(self.model.named_modules())
-        parts = [modules[info['module']] for info in self.infos if info['module'] in modules]
-        inside = {id(module) for part in parts for module in part.modules() if module is not part}
+        parts = dict.fromkeys(
+            modules[info['module']] for info in self.infos if info['module'] in modules
+        )
+        inside = {module for part in parts for module in part.modules() if module is not part}
         return [
-            part
-            for part in dict.fromkeys(parts)
-            if id(part) not in inside and next(part.parameters(), None) is not None
+            part for part in parts if part not in inside and any(True for _ in part.parameters())
         ]
 
     def train(self, mode: bool = True) -> 'TimmBackbone':
@@ -192,34 +187,9 @@ class TimmBackbone(LoadableModule):
                 'TimmBackbone takes no skip or source_grid for its weights; leave them out.'
             )
         _, given = named_weights(source)
-        theirs = {
-            name.removeprefix('backbone.').removeprefix('model.'): given[name] for name in given
-        }
-        targets = self.model.state_dict()
-        if any(
-            name not in theirs or theirs[name].shape != target.shape
-            for name, target in targets.items()
-        ):
-            adapt = getattr(sys.modules[type(self.model).__module__], 'checkpoint_filter_fn', None)
-            theirs = adapt(theirs, self.model) if adapt else theirs
-        fitting = {
-            name: _with_channels(theirs[name], target)
-            for name, target in targets.items()
-            if name in theirs
-        }
-        wrong = [
-            name
-            for name, target in targets.items()
-            if name not in fitting or fitting[name].shape != target.shape
-        ]
-        if wrong:
-            raise ConfigError(
-                f'The checkpoint does not fit TimmBackbone {self.model_name!r}: {some(wrong)} are '
-                'missing or of another shape; give the weights of this model, under the names of '
-                'timm.'
-            )
-        self.model.load_state_dict(fitting)
-        return Report('timm', matched={f'model.{name}': (name,) for name in fitting})
+        fitted = fit_timm(self.model, self.model_name, given)
+        self.model.load_state_dict(fitted)
+        return Report('timm', matched={f'model.{name}': (name,) for name in fitted})
 
     def _check_out_indices(self, out_indices: int | Sequence[int]) -> tuple[int, ...]:
         number = len(self.infos)
@@ -231,14 +201,16 @@ class TimmBackbone(LoadableModule):
             )
         indices = {index % number for index in given}
         if self.out_type == 'pyramid':
+            strides = {
+                info['reduction']: i for i, info in enumerate(self.infos)
+            }  # the last of each
             finest = min(self.infos[i]['reduction'] for i in indices)
-            finer = {
-                info['reduction']: i
-                for i, info in enumerate(self.infos)
-                if info['reduction'] < finest
-            }
-            indices |= set(finer.values())
+            indices |= {i for stride, i in strides.items() if stride < finest}
         return tuple(sorted(indices))
+
+    def _depths(self, coarse: bool) -> dict[str, int]:
+        """The depth of each parameter, by timm's stages or finer."""
+        return group_parameters(self.model, self.model.group_matcher(coarse=coarse), reverse=True)
 
     def _without_depths(self, remedy: str) -> ConfigError:
         return ConfigError(
@@ -251,27 +223,14 @@ class TimmBackbone(LoadableModule):
         if frozen_stages == -1:
             return ()
         try:
-            depths = group_parameters(
-                self.model, self.model.group_matcher(coarse=True), reverse=True
-            )
+            depths = self._depths(coarse=True)
         except (AttributeError, AssertionError) as error:
             raise self._without_depths('set frozen_stages=-1') from error
         number = max(depths.values())
-        stages = number if frozen_stages == 'all' else int(frozen_stages)
-        if stages > number:
-            raise ConfigError(
-                f'frozen_stages={stages} is out of range: -1 (none) to {number} (all) for '
-                f'{self.model_name}.'
-            )
+        stages = read_frozen_stages(frozen_stages, number, self.model_name)
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad = not (stages == number or depths[name] <= stages)
-        return tuple(
-            name
-            for name, module in self.named_modules()
-            if name
-            and any(True for _ in module.parameters())
-            and not any(parameter.requires_grad for parameter in module.parameters())
-        )
+        return tuple(name for name, module in self.named_modules() if name and _is_frozen(module))
 
     def _recompute(self) -> None:
         try:
@@ -283,12 +242,6 @@ class TimmBackbone(LoadableModule):
             ) from error
 
 
-def _with_channels(value: Tensor, target: Tensor) -> Tensor:
-    """A convolution for another number of channels of the image."""
-    if (
-        value.ndim == target.ndim == 4
-        and value.shape[0] == target.shape[0]
-        and value.shape[2:] == target.shape[2:]
-    ):
-        return value if value.shape == target.shape else adapt_channels(value, target.shape[1])
-    return value
+def _is_frozen(module: nn.Module) -> bool:
+    trained = [parameter.requires_grad for parameter in module.parameters()]
+    return bool(trained) and not any(trained)

@@ -1,11 +1,16 @@
-"""A model of timm that returns feature maps."""
+"""A model of timm that returns feature maps: built, and its weights read."""
 
+import sys
+from collections.abc import Mapping
 from typing import Any
 
 import timm
-from torch import nn
+from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.weights.report import some
+
+from ..layers.patch_resize import adapt_channels
 
 # Options with which models of timm take images of any size. Most take neither.
 ANY_SIZE: tuple[dict[str, Any], ...] = (
@@ -50,3 +55,44 @@ def build_timm(name: str, **options: Any) -> nn.Module:
 def norms_maps(model: nn.Module) -> bool:
     """True if ``forward_intermediates`` of this model takes ``norm=True``."""
     return type(model).__module__.rpartition('.')[2] not in WITHOUT_NORM
+
+
+def fit_timm(model: nn.Module, name: str, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights for a model of timm, by its names, from a checkpoint with timm's names or ours.
+
+    timm's own filter of that model adapts what does not fit as it is.
+
+    Raises:
+        ConfigError: if a tensor of the model is missing or has another shape.
+    """
+    theirs = {key.removeprefix('backbone.').removeprefix('model.'): given[key] for key in given}
+    targets = model.state_dict()
+    adapt = getattr(sys.modules[type(model).__module__], 'checkpoint_filter_fn', None)
+    if adapt and _unfit(theirs, targets):
+        theirs = adapt(theirs, model)
+    fitted = {
+        key: _with_channels(theirs[key], target) for key, target in targets.items() if key in theirs
+    }
+    if wrong := _unfit(fitted, targets):
+        raise ConfigError(
+            f'The checkpoint does not fit TimmBackbone {name!r}: {some(wrong)} are missing or of '
+            'another shape; give the weights of this model, under the names of timm.'
+        )
+    return fitted
+
+
+def _unfit(weights: Mapping[str, Tensor], targets: Mapping[str, Tensor]) -> list[str]:
+    """The names of a model's tensors that weights lack, or have in another shape."""
+    return [
+        key
+        for key, target in targets.items()
+        if key not in weights or weights[key].shape != target.shape
+    ]
+
+
+def _with_channels(value: Tensor, target: Tensor) -> Tensor:
+    """A convolution for another number of channels of the image."""
+    same = value.shape[:1] + value.shape[2:] == target.shape[:1] + target.shape[2:]
+    if value.ndim == 4 and same and value.shape != target.shape:
+        return adapt_channels(value, target.shape[1])
+    return value

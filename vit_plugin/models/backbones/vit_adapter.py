@@ -1,11 +1,11 @@
 """ViT-Adapter: a pyramid of maps next to a plain or hybrid transformer (arXiv:2205.08534)."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from typing import Annotated, Any, Literal
+from functools import partial
+from typing import Any, Literal
 
 import torch
-from pydantic import Field, with_config
+from pydantic import with_config
 from torch import Tensor, nn
 from typing_extensions import TypedDict
 
@@ -24,7 +24,7 @@ from vit_plugin.registry import MODELS, SCOPE
 from vit_plugin.weights.report import Report
 
 from ..layers.deformable_attention import Level
-from ..layers.interaction import Interaction, to_maps
+from ..layers.interaction import AttentionCfg, Interaction, block_groups, to_maps, to_pyramid
 from ..layers.numerics import build_map_norm
 from ..layers.outputs import resample
 from ..layers.recompute import Recompute
@@ -46,23 +46,6 @@ class BackboneCfg(TypedDict, total=False):
     encoder: dict | None
 
 
-class AttentionCfg(TypedDict, total=False):
-    """The deformable attention of a :class:`ViTAdapter`.
-
-    See :class:`~vit_plugin.models.layers.deformable_attention.DeformableAttention`.
-
-    Attributes:
-        num_heads: number of heads. Default: one for each 64 channels.
-        num_points: number of points of each head in each map. Default: 4.
-        value_ratio: width of the values, as a fraction of the tokens'. Default: 0.5, as the authors
-            have it for B and L. They have 1 for Ti and S.
-    """
-
-    num_heads: PositiveInt
-    num_points: PositiveInt
-    value_ratio: Annotated[float, Field(gt=0, le=4)]
-
-
 @MODELS.register_module()
 class ViTAdapter(LoadableModule):
     """A :class:`VisionTransformer` with a four-map pyramid for dense tasks (arXiv:2205.08534).
@@ -71,7 +54,7 @@ class ViTAdapter(LoadableModule):
     Before each group, an injector lets the patches attend to the pyramid. After each group, an
     extractor lets the pyramid attend to the patches. The transformer may be of any kind: pure or
     hybrid, with windows, with tokens before the patches, of any stride. Positions are compared in
-    pixels, so neither the stride nor the size of an image must fit anything.
+    pixels, so strides and image sizes need not match.
 
     With ``inject=False`` and a backbone whose ``frozen_stages`` are all its blocks, the transformer
     runs as it was trained and keeps no activations. DINOv3 uses it in this way (arXiv:2508.10104,
@@ -79,9 +62,8 @@ class ViTAdapter(LoadableModule):
 
     Args:
         backbone: the config of the :class:`VisionTransformer`, without ``out_indices`` and
-            ``out_type``. ``type`` may be left out. ``final_norm`` of its encoder is False here if
-            patches are injected, because the authors extract from the tokens as they are, and True
-            otherwise.
+            ``out_type``. ``type`` may be left out. ``final_norm`` of its encoder defaults to
+            ``not inject``: with injectors, the authors extract from tokens without a norm.
         interactions: number of groups of blocks, or the last block of each group.
         inject: whether there are injectors.
         num_extra_extractors: number of further extractors after the last group.
@@ -97,14 +79,18 @@ class ViTAdapter(LoadableModule):
         out_indices: the maps to return, of strides 4, 8, 16 and 32. Only the first can be left out.
         norm_cfg: the norms of the CNN and of the maps.
         drop_path_rate: stochastic depth of the extractors. The backbone has its own.
-        with_cp: recompute injectors, extractors and, unless it says otherwise, the backbone's
-            blocks in the backward pass to save memory.
+        with_cp: recompute injectors, extractors and, by default, the backbone's blocks in the
+            backward pass to save memory.
         init_cfg: MMEngine's initialisation config. ``dict(type='Pretrained', checkpoint=...)``
-            loads an adapter, or one without its backbone, as DINOv3's. The backbone's own
+            loads an adapter with or without its backbone (DINOv3's has none). The backbone's own
             ``init_cfg`` loads only the backbone.
 
     Shape: images (B, in_channels, H, W) -> maps (B, embed_dims, ceil(H / s), ceil(W / s)) for each
     stride s.
+
+    Attributes:
+        in_channels: channels of the images.
+        channels, strides: channels of each output, and its stride in pixels.
 
     Raises:
         ConfigError: if the groups do not divide the blocks, if ``add_tokens='each'`` without four
@@ -142,39 +128,37 @@ class ViTAdapter(LoadableModule):
                 'head.'
             )
         self.out_indices, self.add_tokens = tuple(out_indices), add_tokens
-        self.backbone = self._build_backbone(backbone, interactions, inject, with_cp)
-        self.groups = self._groups(interactions)
+        self.backbone = _build_backbone(backbone, interactions, inject, with_cp)
+        self.groups = block_groups(
+            interactions, self.backbone.num_layers, self.backbone.out_indices
+        )
         if add_tokens == 'each' and len(self.groups) != len(STRIDES):
             raise ConfigError(
                 "ViTAdapter: add_tokens='each' adds the tokens of four groups to four maps, and "
                 f"there are {len(self.groups)} groups; take interactions=4, or add_tokens='last'."
             )
-        self.embed_dims = width = self.backbone.embed_dims
+        self.in_channels, self.embed_dims = self.backbone.in_channels, self.backbone.embed_dims
+        self.strides = tuple(STRIDES[i] for i in self.out_indices)
+        self.channels = tuple(self.embed_dims for _ in self.out_indices)
+        width = self.embed_dims
         with_finest = 0 in self.out_indices
-        attention = {
-            'num_heads': max(width // HEAD_DIMS, 1),
-            'value_ratio': 0.5,
-            **(attention or {}),
-        }
+        heads = max(width // HEAD_DIMS, 1)
+        attention = {'num_heads': heads, 'value_ratio': 0.5, **(attention or {})}
         # The names of all parameters are the authors'.
-        self.spm = SpatialPrior(
-            self.backbone.patch_embed.in_channels, conv_inplane, width, norm_cfg, with_finest
-        )
+        self.spm = SpatialPrior(self.in_channels, conv_inplane, width, norm_cfg, with_finest)
         self.level_embed = nn.Parameter(torch.empty(len(STRIDES) - 1, width))
-        extractors = [1] * (len(self.groups) - 1) + [1 + num_extra_extractors]
-        self.interactions = nn.ModuleList(
-            Interaction(
-                width,
-                len(STRIDES) - 1,
-                number,
-                init_values if inject else None,
-                with_cp,
-                cffn_ratio,
-                drop_path_rate,
-                **attention,
-            )
-            for number in extractors
+        build = partial(
+            Interaction,
+            width,
+            num_levels=len(STRIDES) - 1,
+            init_values=init_values if inject else None,
+            with_cp=with_cp,
+            cffn_ratio=cffn_ratio,
+            drop_path_rate=drop_path_rate,
+            **attention,
         )
+        extractors = [1] * (len(self.groups) - 1) + [1 + num_extra_extractors]
+        self.interactions = nn.ModuleList(build(num_extractors=number) for number in extractors)
         self.up = nn.ConvTranspose2d(width, width, 2, 2) if with_finest else None
         for i in self.out_indices:
             self.add_module(f'norm{i + 1}', build_map_norm(norm_cfg, width))
@@ -191,21 +175,9 @@ class ViTAdapter(LoadableModule):
         x, grid, _ = backbone.patch_embed(images)
         rotations = backbone.rope(grid, x)
         x = backbone.embed(x, grid)  # (B, prefix + h*w, C)
-        prior = self.spm(images.expand(-1, backbone.patch_embed.in_channels, -1, -1))
+        prior = self.spm(images.expand(-1, self.in_channels, -1, -1))
+        pyramid, levels = to_pyramid(prior[-3:], STRIDES[-3:], self.level_embed)
         patch_level = Level(grid, backbone.patch_embed.stride)
-        levels = [
-            Level((x.shape[-2], x.shape[-1]), s)
-            for x, s in zip(prior[-3:], STRIDES[1:], strict=True)
-        ]
-        pyramid = torch.cat(
-            [
-                x.flatten(2).transpose(1, 2) + embed
-                for x, embed in
-                # (B, elements, C).
-                zip(prior[-3:], self.level_embed, strict=True)
-            ],
-            dim=1,
-        )
         patches = []
         for interaction, (start, stop) in zip(self.interactions, self.groups, strict=True):
             x = interaction.inject(x, patch_level, pyramid, levels)
@@ -216,12 +188,9 @@ class ViTAdapter(LoadableModule):
         if self.up is not None:
             finest = prior[0] + self.up(maps[0])[:, :, : prior[0].shape[2], : prior[0].shape[3]]
             maps = [finest, *maps]
-        return tuple(
-            getattr(self, f'norm{i + 1}')(x)
-            for i, x in zip(
-                self.out_indices, self._with_tokens(maps, patches, patch_level), strict=True
-            )
-        )
+        maps = self._with_tokens(maps, patches, patch_level)
+        norms = (getattr(self, f'norm{i + 1}') for i in self.out_indices)
+        return tuple(norm(x) for norm, x in zip(norms, maps, strict=True))
 
     def _with_tokens(
         self, maps: list[Tensor], patches: Sequence[Tensor], patch_level: Level
@@ -229,35 +198,13 @@ class ViTAdapter(LoadableModule):
         """Add the patches (B, h*w, C) of the groups to the maps."""
         if self.add_tokens == 'none':
             return maps
-        sources = [
-            to_maps(x, [patch_level])[0]
-            for x in (patches if self.add_tokens == 'each' else patches[-1:])
-        ]
-        return [
-            x
-            + resample(
-                sources[i if self.add_tokens == 'each' else 0],
-                patch_level.stride,
-                STRIDES[i],
-                x.shape,
-            )
-            for i, x in zip(self.out_indices, maps, strict=True)
-        ]
-
-    @property
-    def in_channels(self) -> int:
-        """Channels of the images."""
-        return self.backbone.in_channels
-
-    @property
-    def channels(self) -> tuple[int, ...]:
-        """Channels of each output."""
-        return tuple(self.embed_dims for _ in self.out_indices)
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Stride of each output, in pixels."""
-        return tuple(STRIDES[i] for i in self.out_indices)
+        each = self.add_tokens == 'each'
+        tokens = [to_maps(x, [patch_level])[0] for x in (patches if each else patches[-1:])]
+        added = []
+        for i, x in zip(self.out_indices, maps, strict=True):
+            mine = tokens[i if each else -1]
+            added.append(x + resample(mine, patch_level.stride, STRIDES[i], x.shape))
+        return added
 
     def no_weight_decay(self) -> set[str]:
         """Names of the parameters without weight decay: the backbone's and the level embeddings."""
@@ -282,51 +229,32 @@ class ViTAdapter(LoadableModule):
         """See :meth:`VisionTransformer.load`. A checkpoint may hold only the adapter."""
         return load_weights(self, source, skip, source_grid or self.backbone.position.source_grid)
 
-    @staticmethod
-    def _build_backbone(
-        cfg: Mapping[str, Any], interactions: int | Sequence[int], inject: bool, with_cp: Recompute
-    ) -> VisionTransformer:
-        for name in ('out_indices', 'out_type'):
-            if name in cfg:
-                raise ConfigError(
-                    f'ViTAdapter: backbone.{name} is what the adapter sets itself; leave it out, '
-                    "and give interactions for the groups of blocks, or the adapter's own "
-                    'out_indices for the maps.'
-                )
-        kind = cfg.get('type', 'VisionTransformer')
-        kind = MODELS.get(kind) if isinstance(kind, str) else kind
-        if not isinstance(kind, type) or not issubclass(kind, VisionTransformer):
-            raise ConfigError(
-                f'ViTAdapter: backbone.type={cfg["type"]!r} is none of ours; give the config of a '
-                'vit_plugin.VisionTransformer.'
-            )
-        encoder = {'final_norm': not inject, **(cfg.get('encoder') or {})}
-        last = -1 if isinstance(interactions, int) else interactions
-        backbone = MODELS.build(
-            {
-                'with_cp': with_cp,
-                **cfg,
-                '_scope_': SCOPE,
-                'type': kind,
-                'encoder': encoder,
-                'out_type': 'raw',
-                'out_indices': last,
-            }
-        )
-        backbone.patch_embed.check_one_size('ViTAdapter')  # which gives the positions
-        return backbone
 
-    def _groups(self, interactions: int | Sequence[int]) -> list[tuple[int, int]]:
-        """The first block of each group, and the one after its last."""
-        number = self.backbone.num_layers
-        if not isinstance(interactions, int):
-            return list(pairwise((0, *(last + 1 for last in self.backbone.out_indices))))
-        if number % interactions:
-            fitting = [i for i in range(1, number + 1) if number % i == 0]
+def _build_backbone(
+    cfg: Mapping[str, Any], interactions: int | Sequence[int], inject: bool, with_cp: Recompute
+) -> VisionTransformer:
+    """The transformer, of one patch size, whose outputs are the last blocks of the groups."""
+    for name in ('out_indices', 'out_type'):
+        if name in cfg:
             raise ConfigError(
-                f'ViTAdapter: interactions={interactions} does not divide the {number} blocks of '
-                f'the backbone; take one of {", ".join(map(str, fitting))}, or list the last '
-                'block of each group, as in interactions=(4, 11, 17, 23).'
+                f'ViTAdapter: backbone.{name} is what the adapter sets itself; leave it out, '
+                "and give interactions for the groups of blocks, or the adapter's own "
+                'out_indices for the maps.'
             )
-        size = number // interactions
-        return [(i * size, (i + 1) * size) for i in range(interactions)]
+    kind = cfg.get('type', 'VisionTransformer')
+    kind = MODELS.get(kind) if isinstance(kind, str) else kind
+    if not isinstance(kind, type) or not issubclass(kind, VisionTransformer):
+        raise ConfigError(
+            f'ViTAdapter: backbone.type={cfg["type"]!r} is none of ours; give the config of a '
+            'vit_plugin.VisionTransformer.'
+        )
+    fixed = dict(
+        _scope_=SCOPE,
+        type=kind,
+        encoder={'final_norm': not inject, **(cfg.get('encoder') or {})},
+        out_type='raw',
+        out_indices=-1 if isinstance(interactions, int) else interactions,
+    )
+    backbone = MODELS.build({'with_cp': with_cp, **cfg, **fixed})
+    backbone.patch_embed.check_one_size('ViTAdapter')  # which gives the positions
+    return backbone

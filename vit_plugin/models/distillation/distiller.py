@@ -37,7 +37,7 @@ class Distiller(ImageClassifier):
         teacher: ``timm://NAME``, ``hf://NAME``, a checkpoint, the folder of a run, the config of a
             model, or a dict of :class:`~vit_plugin.models.distillation.teacher.TeacherCfg`. None:
             to predict.
-        losses: configs of what is learnt from it: ``LogitDistillation``, ``VectorDistillation``,
+        losses: configs of losses between the two: ``LogitDistillation``, ``VectorDistillation``,
             ``MapDistillation``, ``GramDistillation`` and ``SimilarityDistillation``, each once. The
             head ``DistilledViTClsHead`` needs none for its distillation token.
         label_weight: factor of the head's own loss. 0 leaves out the labels.
@@ -45,7 +45,7 @@ class Distiller(ImageClassifier):
             ``data_preprocessor``.
 
     Raises:
-        ConfigError: if the teacher cannot be read, has not the outputs that a loss compares, or has
+        ConfigError: if the teacher cannot be read, lacks an output that a loss compares, or has
             other classes; if nothing is learnt from it; or if the backbone is not one of ours.
     """
 
@@ -128,7 +128,7 @@ class Distiller(ImageClassifier):
 
     @property
     def _has_token(self) -> bool:
-        """Whether the head's second classifier learns from the teacher's logits."""
+        """True if the head's second classifier learns from the teacher's logits."""
         return isinstance(self.head, DistilledViTClsHead) and self.head.distillation != 'none'
 
 

@@ -26,7 +26,7 @@ class DistillationLoss(nn.Module):
 
     Args:
         channels: channels of the student's output that is compared. The Distiller sets it.
-        teacher_channels: those of the teacher's. The Distiller sets it.
+        teacher_channels: channels of the teacher's. The Distiller sets it.
         weight: factor of the loss.
 
     Attributes:
@@ -64,11 +64,11 @@ class LogitDistillation(DistillationLoss):
 
     Args:
         channels, teacher_channels, weight: see :class:`DistillationLoss`.
-        temperature: by which the logits of both are divided. The loss grows by its square, as the
-            gradients shrink.
+        temperature: divides the logits of both. Its square scales the loss, as the gradients shrink
+            by it.
         target: ``'soft'`` takes the teacher's distribution, up to its entropy, which is constant.
-            ``'hard'`` takes the class that it decides for (arXiv:2012.12877, Equation 3), without
-            the temperature.
+            ``'hard'`` takes its most likely class (arXiv:2012.12877, Equation 3), without the
+            temperature.
     """
 
     compares = 'logits'
@@ -85,10 +85,7 @@ class LogitDistillation(DistillationLoss):
         self.temperature, self.target = temperature, target
 
     def compare(self, x: Tensor, target: Tensor) -> Tensor:
-        if self.target == 'hard':
-            return F.cross_entropy(x, target.argmax(dim=1))
-        x, target = (F.log_softmax(y / self.temperature, dim=1) for y in (x, target))
-        return self.temperature**2 * F.kl_div(x, target, reduction='batchmean', log_target=True)
+        return compare_logits(x, target, self.temperature, self.target)
 
 
 @MODELS.register_module()
@@ -118,7 +115,7 @@ class VectorDistillation(DistillationLoss):
 
 @MODELS.register_module()
 class MapDistillation(VectorDistillation):
-    """The same between features by their position, on the teacher's grid (arXiv:2312.06709).
+    """The distance between feature maps, on the teacher's grid (arXiv:2312.06709).
 
     Args:
         channels, teacher_channels, weight, distance: see :class:`VectorDistillation`.
@@ -149,15 +146,15 @@ class GramDistillation(DistillationLoss):
 
 @MODELS.register_module()
 class SimilarityDistillation(DistillationLoss):
-    """The similarities of an image to others, as the teacher has them (arXiv:2101.04731).
+    """Match the similarities of an image to others, as the teacher sees them (arXiv:2101.04731).
 
-    The others are the images of this batch and of the batches before it, from all processes, as the
-    teacher's vectors in a queue.
+    The others are the images of this and earlier batches of all processes. Their vectors, computed
+    by the teacher, are kept in a queue.
 
     Args:
         channels, teacher_channels, weight: see :class:`DistillationLoss`.
         length: number of vectors in the queue.
-        temperature, teacher_temperature: of the cosines.
+        temperature, teacher_temperature: divide the cosines of the student and the teacher.
     """
 
     compares = 'vector'
@@ -192,6 +189,14 @@ class SimilarityDistillation(DistillationLoss):
     def _enqueue(self, vectors: Tensor) -> None:
         vectors = torch.cat(all_gather(vectors.contiguous()))
         self.queue.copy_(torch.cat((vectors.to(self.queue.dtype), self.queue))[: len(self.queue)])
+
+
+def compare_logits(x: Tensor, teacher: Tensor, temperature: float, target: str) -> Tensor:
+    """The loss of logits (B, num_classes), given a teacher's, see :class:`LogitDistillation`."""
+    if target == 'hard':
+        return F.cross_entropy(x, teacher.argmax(dim=1))
+    x, teacher = (F.log_softmax(y / temperature, dim=1) for y in (x, teacher))
+    return temperature**2 * F.kl_div(x, teacher, reduction='batchmean', log_target=True)
 
 
 def patches(map: Tensor, like: Tensor) -> Tensor:

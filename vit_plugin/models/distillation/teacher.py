@@ -68,14 +68,14 @@ class Pixels(NamedTuple):
 
 
 class Teacher:
-    """A model in eval mode without gradients. It is no module, so no run saves, trains or wraps it.
+    """A model in eval mode without gradients. Not a module, so no run saves, trains or wraps it.
 
     Args:
         cfg: see :class:`TeacherCfg`; its ``source`` alone; or the config of a model.
 
     Attributes:
         name: where it comes from.
-        fingerprint: SHA-256 of its weights. A run is resumed with the same alone.
+        fingerprint: SHA-256 of its weights. A run resumes only with the same one.
 
     Raises:
         ConfigError: if the model cannot be found, read or built.
@@ -105,7 +105,7 @@ class Teacher:
 
         Args:
             images: normalised for the student.
-            pixels: how they are.
+            pixels: how they were normalised.
         """
         if next(self.model.parameters()).device != images.device:
             self.model.to(images.device)
@@ -145,7 +145,7 @@ class Teacher:
         return {name: getattr(one, 'shape', (0, None))[1] for name, one in found._asdict().items()}
 
     def __deepcopy__(self, memo: dict) -> 'Teacher':
-        return self  # it never changes, and an average of a student's weights needs no other
+        return self  # it never changes, so an average of the student's weights shares it
 
 
 class Found(NamedTuple):

@@ -3,7 +3,6 @@
 from typing import Annotated, Any, Literal
 
 import torch
-import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -11,6 +10,7 @@ from vit_plugin.arguments.fields import Fraction, PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
+from ..distillation.losses import compare_logits
 from .vit_head import Features, ViTClsHead
 
 # A larger temperature makes all classes equal.
@@ -33,7 +33,7 @@ class DistilledViTClsHead(ViTClsHead):
         tau: temperature of ``'soft'``.
 
     Shape: tokens (B, N, in_channels) -> (B, num_classes). Only the first two tokens are used. A
-    list of MMPretrain's ends with the two, (B, in_channels) each.
+    list in MMPretrain's form ends with the two, (B, in_channels) each.
 
     Raises:
         ConfigError: in the forward, if the features lack one of the two tokens.
@@ -95,23 +95,13 @@ class DistilledViTClsHead(ViTClsHead):
                 f'distillation={self.distillation!r} needs a teacher: train in a '
                 "vit_plugin.Distiller, or set distillation='none'."
             )
-        elif self.distillation == 'hard':
-            second = F.cross_entropy(distilled, teacher.argmax(dim=1))
         else:
-            second = self.tau**2 * F.kl_div(
-                F.log_softmax(distilled / self.tau, dim=1),
-                F.log_softmax(teacher / self.tau, dim=1),
-                log_target=True,
-                reduction='batchmean',
-            )
+            second = compare_logits(distilled, teacher, self.tau, self.distillation)
         losses['loss'] = (1 - self.alpha) * losses['loss']
         losses['loss_distillation'] = self.alpha * second
         return losses
 
 
 def _tokens(feats: Features) -> Tensor:
-    return (
-        torch.stack(tuple(feats[-1][-2:]), dim=1)
-        if isinstance(feats[-1], (list, tuple))
-        else feats[-1]
-    )
+    last = feats[-1]
+    return torch.stack(tuple(last[-2:]), dim=1) if isinstance(last, (list, tuple)) else last

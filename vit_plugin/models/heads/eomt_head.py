@@ -24,8 +24,25 @@ with needed_by('EoMTHead'):
     leave_out_multimodal()
     from mmdet.models.dense_heads import Mask2FormerHead
     from mmdet.models.dense_heads.anchor_free_head import AnchorFreeHead
-    from mmdet.registry import MODELS as LOSSES
+    from mmdet.registry import MODELS as MMDET_MODELS
     from mmdet.registry import TASK_UTILS
+
+
+# The three terms in the loss and in the matching, and the points of the masks, as in Mask2Former.
+WEIGHTS = dict(cls=2.0, mask=5.0, dice=5.0)
+LOSSES: dict[str, dict] = dict(
+    cls=dict(type='mmdet.CrossEntropyLoss'),
+    mask=dict(type='mmdet.CrossEntropyLoss', use_sigmoid=True),
+    dice=dict(type='mmdet.DiceLoss', naive_dice=True, eps=1.0),
+)
+COSTS: dict[str, dict] = dict(
+    cls=dict(type='mmdet.ClassificationCost'),
+    mask=dict(type='mmdet.CrossEntropyLossCost', use_sigmoid=True),
+    dice=dict(type='mmdet.DiceCost', pred_act=True, eps=1.0),
+)
+POINTS: dict[str, float] = dict(
+    num_points=12544, oversample_ratio=3.0, importance_sample_ratio=0.75
+)
 
 
 class LossWeights(TypedDict, total=False):
@@ -99,43 +116,19 @@ class EoMTHead(Mask2FormerHead):
         self.num_things_classes, self.num_stuff_classes = num_things_classes, num_stuff_classes
         self.num_classes = num_things_classes + num_stuff_classes
         self.test_cfg, self.train_cfg = test_cfg, train_cfg
-        points = {
-            'num_points': 12544,
-            'oversample_ratio': 3.0,
-            'importance_sample_ratio': 0.75,
-            **(train_cfg or {}),
-        }
-        for name, value in points.items():
+        for name, value in {**POINTS, **(train_cfg or {})}.items():
             setattr(self, name, value)
-        weights = {'cls': 2.0, 'mask': 5.0, 'dice': 5.0, **(loss_weights or {})}
-        self.assigner = TASK_UTILS.build(
-            dict(
-                type='mmdet.HungarianAssigner',
-                match_costs=[
-                    dict(type='mmdet.ClassificationCost', weight=weights['cls']),
-                    dict(
-                        type='mmdet.CrossEntropyLossCost', weight=weights['mask'], use_sigmoid=True
-                    ),
-                    dict(type='mmdet.DiceCost', weight=weights['dice'], pred_act=True, eps=1.0),
-                ],
-            )
-        )
+        weights = {**WEIGHTS, **(loss_weights or {})}
+        costs = [dict(COSTS[name], weight=weight) for name, weight in weights.items()]
+        self.assigner = TASK_UTILS.build(dict(type='mmdet.HungarianAssigner', match_costs=costs))
         self.sampler = TASK_UTILS.build(
             dict(type='mmdet.MaskPseudoSampler'), default_args=dict(context=self)
         )
         self.class_weight = [1.0] * self.num_classes + [no_object_weight]
-        self.loss_cls = LOSSES.build(
-            dict(
-                type='mmdet.CrossEntropyLoss',
-                class_weight=self.class_weight,
-                loss_weight=weights['cls'],
-            )
-        )
-        self.loss_mask = LOSSES.build(
-            dict(type='mmdet.CrossEntropyLoss', use_sigmoid=True, loss_weight=weights['mask'])
-        )
-        self.loss_dice = LOSSES.build(
-            dict(type='mmdet.DiceLoss', naive_dice=True, eps=1.0, loss_weight=weights['dice'])
+        of_classes = dict(LOSSES['cls'], class_weight=self.class_weight)
+        self.loss_cls, self.loss_mask, self.loss_dice = (
+            MMDET_MODELS.build(dict(cfg, loss_weight=weights[name]))
+            for name, cfg in {**LOSSES, 'cls': of_classes}.items()
         )
 
     def init_weights(self) -> None:

@@ -20,9 +20,8 @@ from vit_plugin.arguments.fields import (
 from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
 from vit_plugin.registry import MODELS
 
-from ..layers.block_cfg import Grid
-from ..layers.query_boxes import moved, position_boxes
-from ..layers.query_decoder import DecoderCfg, DecoderLayer
+from ..layers.decoder_memory import DecoderMemory, Sizes, moved
+from ..layers.query_decoder import DecoderCfg, DecoderLayer, QueryTest, read_test_cfg
 
 with needed_by('LWDETRHead'):
     leave_out_multimodal()
@@ -52,14 +51,6 @@ class Matching(TypedDict, total=False):
     """MMDetection's ``train_cfg`` of a DETR."""
 
     assigner: Typed
-
-
-class QueryTest(TypedDict, total=False):
-    """Options of a prediction."""
-
-    max_per_img: PositiveInt
-    num_queries: int
-    num_layers: int
 
 
 @MODELS.register_module()
@@ -119,7 +110,7 @@ class LWDETRHead(DETRHead):
             loss_bbox=loss_bbox,
             loss_iou=loss_iou,
             train_cfg=train_cfg or MATCHING,
-            test_cfg=_test_cfg(test_cfg or {}, num_queries, num_layers, num_classes),
+            test_cfg=read_test_cfg(test_cfg or {}, num_queries, num_layers, num_classes),
             init_cfg=init_cfg,
         )
         self.num_queries, self.num_groups, self.num_levels = num_queries, num_groups, num_levels
@@ -152,7 +143,7 @@ class LWDETRHead(DETRHead):
             nn.init.zeros_(fc_reg.layers[-1].bias)
 
     def forward(
-        self, x: Sequence[Tensor], sizes: tuple[Tensor, Grid] | None = None, num_groups: int = 1
+        self, x: Sequence[Tensor], sizes: Sizes | None = None, num_groups: int = 1
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Maps -> logits (layers, B, Q, num_classes), boxes (layers, B, Q, 4), and the proposals'.
 
@@ -167,64 +158,78 @@ class LWDETRHead(DETRHead):
             proposals. Boxes are (x, y, w, h) of their centre and size, as fractions of the image. Q
             counts all groups.
         """
+        self._check_maps(x)
+        memory = DecoderMemory.of(x, sizes)
+        number, valid = self._num_queries(memory), memory.valid
+        candidates = memory.elements * valid, memory.anchors * valid, valid
+        best = [self._propose(group, number, *candidates) for group in range(num_groups)]
+        logits, proposals = (torch.cat(parts, dim=1) for parts in zip(*best, strict=True))
+        content, shifts = (
+            table.weight.unflatten(0, (self.num_groups, -1))[:num_groups, :number].flatten(0, 1)
+            for table in (self.content, self.reference)
+        )
+        references = moved(proposals.detach(), shifts)
+        hidden = self._decode(content, references, memory, num_groups)
+        return self.fc_cls(hidden), moved(references, self.fc_reg(hidden)), logits, proposals
+
+    def _check_maps(self, x: Sequence[Tensor]) -> None:
         if len(x) != self.num_levels or any(level.shape[1] != self.embed_dims for level in x):
             raise ConfigError(
                 f'LWDETRHead got {[tuple(level.shape) for level in x]} where it takes '
                 f'num_levels={self.num_levels} maps of embed_dims={self.embed_dims} channels: '
                 'change these, or the neck.'
             )
-        memory = torch.cat([level.flatten(2).mT for level in x], dim=1)
-        anchors, padding, ratios = (
-            part.expand(memory.shape[0], -1, *part.shape[2:]) for part in position_boxes(x, sizes)
-        )
-        valid = (((anchors > 0.01) & (anchors < 0.99)).all(-1) & ~padding)[..., None]
+
+    def _num_queries(self, memory: DecoderMemory) -> int:
+        """The queries of a group, which must not be more than the positions of the maps."""
         number = self.num_queries if self.training else self.test_cfg['num_queries']
-        if number > memory.shape[1]:
+        positions = memory.elements.shape[1]
+        if number > positions:
             raise ConfigError(
-                f'LWDETRHead has {number} queries, and the maps only {memory.shape[1]} positions; '
+                f'LWDETRHead has {number} queries, and the maps only {positions} positions; '
                 'give larger images, or fewer num_queries.'
             )
-        best = [
-            self._propose(group, memory * valid, anchors * valid, valid, number)
-            for group in range(num_groups)
-        ]
-        proposal_logits, proposals = (torch.cat(parts, dim=1) for parts in zip(*best, strict=True))
-        content, shifts = (
-            table.weight.unflatten(0, (self.num_groups, -1))[:num_groups, :number].flatten(0, 1)
-            for table in (self.content, self.reference)
+        return number
+
+    def _propose(
+        self, group: int, number: int, elements: Tensor, anchors: Tensor, valid: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Logits (B, number, num_classes) and boxes (B, number, 4) of a group's best proposals."""
+        features = self.proposal_norm[group](self.proposal_fc[group](elements))
+        logits = self.proposal_cls[group](features)
+        scores = logits.masked_fill(~valid, -torch.inf).max(-1).values  # (B, N)
+        best = scores.topk(number, dim=1).indices[..., None]
+        features, anchors, logits = (
+            part.gather(1, best.expand(-1, -1, part.shape[-1]))
+            for part in (features, anchors, logits)
         )
-        references = moved(proposals.detach(), shifts)
-        on_maps = references[:, :, None] * ratios.repeat(1, 1, 2)[:, None]  # (B, Q, levels, 4)
-        position = self.position(
-            coordinate_to_encoding(on_maps[:, :, 0], self.embed_dims // 2).to(memory)
-        )
-        grids = [tuple(level.shape[-2:]) for level in x]
-        query, outs = content.expand(memory.shape[0], -1, -1), []
+        return logits, moved(anchors, self.proposal_reg[group](features))
+
+    def _decode(
+        self, content: Tensor, references: Tensor, memory: DecoderMemory, num_groups: int
+    ) -> Tensor:
+        """Queries (Q, C) at boxes (B, Q, 4) -> normed outputs of the layers (layers, B, Q, C)."""
+        boxes = memory.on_maps(references)
+        encoded = coordinate_to_encoding(boxes[:, :, 0], self.embed_dims // 2)
+        position = self.position(encoded.to(memory.elements))  # (B, Q, C)
+        query, outs = content.expand(len(position), -1, -1), []
         for layer in self.layers if self.training else self.layers[: self.test_cfg['num_layers']]:
-            query = layer(query, position, num_groups, on_maps, memory, grids, padding)
+            query = layer(query, position, num_groups, boxes, memory)
             outs.append(self.norm(query))
-        hidden = torch.stack(outs)
-        return (
-            self.fc_cls(hidden),
-            moved(references, self.fc_reg(hidden)),
-            proposal_logits,
-            proposals,
-        )
+        return torch.stack(outs)
 
     def loss(self, x: Sequence[Tensor], batch_data_samples: Sequence[Any]) -> dict[str, Tensor]:
         """The losses of every layer, and with ``enc_`` those of the proposals."""
         metas = [sample.metainfo for sample in batch_data_samples]
         logits, boxes, *proposals = self(x, _sizes(metas, x[0]), self.num_groups)
-        proposals = [part[None] for part in proposals]
         # Each group is matched alone, as if it were one more image.
         logits, boxes, *proposals = (
             part.unflatten(2, (self.num_groups, -1)).flatten(1, 2)
-            for part in (logits, boxes, *proposals)
+            for part in (logits, boxes, *(part[None] for part in proposals))
         )
-        objects, metas = (
-            [one for one in many for _ in range(self.num_groups)]
-            for many in ([sample.gt_instances for sample in batch_data_samples], metas)
-        )
+        samples = [sample for sample in batch_data_samples for _ in range(self.num_groups)]
+        objects = [sample.gt_instances for sample in samples]
+        metas = [sample.metainfo for sample in samples]
         losses = self.loss_by_feat(logits, boxes, objects, metas)
         first = self.loss_by_feat(*proposals, objects, metas)
         return losses | {f'enc_{name}': value for name, value in first.items()}
@@ -237,48 +242,8 @@ class LWDETRHead(DETRHead):
         logits, boxes, *_ = self(x, _sizes(metas, x[0]))
         return self.predict_by_feat(logits, boxes, metas, rescale=rescale)
 
-    def _propose(
-        self, group: int, memory: Tensor, anchors: Tensor, valid: Tensor, number: int
-    ) -> tuple[Tensor, Tensor]:
-        """Logits (B, number, num_classes) and boxes (B, number, 4) of a group's best proposals."""
-        features = self.proposal_norm[group](self.proposal_fc[group](memory))
-        logits = self.proposal_cls[group](features)
-        best = (
-            logits.masked_fill(~valid, -torch.inf)
-            .max(-1)
-            .values.topk(number, dim=1)
-            .indices[..., None]
-        )
-        features, anchors, logits = (
-            part.gather(1, best.expand(-1, -1, part.shape[-1]))
-            for part in (features, anchors, logits)
-        )
-        return logits, moved(anchors, self.proposal_reg[group](features))
 
-
-def _test_cfg(
-    given: QueryTest, num_queries: int, num_layers: int, num_classes: int
-) -> dict[str, Any]:
-    """The options of a prediction, completed.
-
-    Raises:
-        ConfigError: for more queries or layers than there are.
-    """
-    cfg: dict[str, Any] = dict(max_per_img=300, num_queries=num_queries, num_layers=num_layers)
-    cfg.update(given)
-    for name, at, most in (
-        ('num_queries', 'num_queries', num_queries),
-        ('num_layers', 'decoder.num_layers', num_layers),
-    ):
-        if not 1 <= cfg[name] <= most:
-            raise ConfigError(
-                f'LWDETRHead: test_cfg.{name}={cfg[name]} must be from 1 to {at}={most}.'
-            )
-    cfg['max_per_img'] = min(cfg['max_per_img'], cfg['num_queries'] * num_classes)
-    return cfg
-
-
-def _sizes(metas: Sequence[dict], like: Tensor) -> tuple[Tensor, Grid]:
+def _sizes(metas: Sequence[dict], like: Tensor) -> Sizes:
     """Heights and widths of images (B, 2), and those of the batch that they are padded to."""
     inner = torch.tensor([meta['img_shape'][:2] for meta in metas], device=like.device)
     return inner, tuple(metas[0]['batch_input_shape'][:2])

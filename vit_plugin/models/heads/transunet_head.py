@@ -79,7 +79,7 @@ class TransUNetHead(BaseDecodeHead):
         in_index: which outputs are taken. Default: as many as there are channels, from the first.
         hidden_channels: channels of the first convolution, of the tokens.
         decoder_channels: channels of each block. Four blocks make the image's size of patches of 16
-            pixels. What is still smaller, or larger, is resized by MMSegmentation.
+            pixels. MMSegmentation resizes the result if it is still smaller, or larger.
         norm_cfg: norm of the convolutions, of those in
             :data:`~vit_plugin.models.layers.numerics.MAP_NORMS`.
         align_corners: how maps are resized. The authors do it with True.

@@ -39,7 +39,7 @@ class ViTClsHead(ClsHead):
         **kwargs: ``loss``, ``topk``, ``cal_acc`` of MMPretrain's ``ClsHead``.
 
     Shape: (B, in_channels) -> (B, num_classes). Of several features, the last is used, and of a
-    list of MMPretrain's, such as [tokens of the patches, class token], the last entry.
+    list in MMPretrain's form, such as [tokens of the patches, class token], the last entry.
 
     Raises:
         ConfigError: if the loss is for another number of classes. In the forward, if the feature is

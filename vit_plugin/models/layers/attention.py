@@ -25,7 +25,7 @@ class Attention(nn.Module):
         self.num_heads = cfg.num_heads
         self.head_dims = width // cfg.num_heads
         self.attn_drop_rate = cfg.attn_drop_rate
-        self.qkv = build_qkv(width, cfg.num_heads, cfg.qkv_bias, cfg.num_kv_heads)
+        self.qkv = build_qkv(cfg)
         self.q_norm, self.k_norm = (
             build_norm(norm_cfg, self.head_dims) if cfg.qk_norm else nn.Identity() for _ in range(2)
         )
@@ -36,14 +36,9 @@ class Attention(nn.Module):
 
     def reset_parameters(self) -> None:
         """Initialise as the authors do. They have separate layers for query, key and value."""
-        num_queries, num_others = (
-            self.proj.in_features,
-            (self.qkv.weight.shape[0] - self.proj.in_features) // 2,
-        )
-        for weight in (
-            *self.qkv.weight.split((num_queries, num_others, num_others)),
-            self.proj.weight,
-        ):
+        width = self.proj.in_features
+        others = (len(self.qkv.weight) - width) // 2
+        for weight in (*self.qkv.weight.split((width, others, others)), self.proj.weight):
             nn.init.xavier_uniform_(weight)
         for bias in (self.qkv.bias, self.proj.bias):
             if bias is not None:

@@ -26,7 +26,7 @@ class BlockCfg(BlockOptions):
         window_size: side of the windows in patches. None means global attention.
         rel_pos_grid: native grid (h, w) of relative positions. None means no relative positions.
         rotary_planes: the planes of rotary positions, see
-            :class:`~vit_plugin.models.layers.rotary.RotaryCfg`. None means no rotary positions.
+            :class:`~vit_plugin.models.layers.rotary.RotaryOptions`. None means no rotary positions.
 
     Raises:
         ConfigError: for parts that cannot be combined.

@@ -1,10 +1,16 @@
 """Exchange between tokens and a pyramid of maps (ViT-Adapter, arXiv:2205.08534, Section 3.3)."""
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Annotated, Any
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
+from typing_extensions import TypedDict
+
+from vit_plugin.arguments.fields import PositiveInt
+from vit_plugin.errors import ConfigError
 
 from .deformable_attention import DeformableAttention, Level
 from .drop_path import build_drop_path
@@ -12,6 +18,23 @@ from .recompute import Recompute, recomputed
 from .spatial_prior import init_conv
 
 EPS = 1e-6
+
+
+class AttentionCfg(TypedDict, total=False):
+    """The deformable attention of a :class:`~vit_plugin.models.ViTAdapter`.
+
+    See :class:`DeformableAttention`.
+
+    Attributes:
+        num_heads: number of heads. Default: one for each 64 channels.
+        num_points: number of points of each head in each map. Default: 4.
+        value_ratio: width of the values, as a fraction of the tokens'. Default: 0.5, as the authors
+            have it for B and L. They have 1 for Ti and S.
+    """
+
+    num_heads: PositiveInt
+    num_points: PositiveInt
+    value_ratio: Annotated[float, Field(gt=0, le=4)]
 
 
 def centres(levels: Sequence[Level], like: Tensor) -> Tensor:
@@ -25,7 +48,8 @@ class Injector(nn.Module):
 
     Args:
         embed_dims: width of the tokens and of the pyramid.
-        init_values: initial factor of what is added. With 0, the transformer starts as it was.
+        init_values: initial factor of what is added. With 0, the transformer starts as
+            it was trained.
         **attention: ``num_heads``, ``num_levels``, ``num_points`` and ``value_ratio``, see
             :class:`DeformableAttention`.
     """
@@ -112,6 +136,17 @@ class ConvFFN(nn.Module):
         return self.fc2(self.act(self.dwconv(self.fc1(pyramid), levels)))
 
 
+def to_pyramid(
+    maps: Sequence[Tensor], strides: Sequence[int], embeds: Tensor
+) -> tuple[Tensor, list[Level]]:
+    """Maps (B, C, h, w) and a vector (C,) for each -> a pyramid (B, elements, C) and its levels."""
+    levels = [
+        Level((x.shape[-2], x.shape[-1]), stride) for x, stride in zip(maps, strides, strict=True)
+    ]
+    parts = [x.flatten(2).transpose(1, 2) + embed for x, embed in zip(maps, embeds, strict=True)]
+    return torch.cat(parts, dim=1), levels
+
+
 def to_maps(pyramid: Tensor, levels: Sequence[Level]) -> list[Tensor]:
     """A pyramid (B, elements, C) -> its maps (B, C, h, w)."""
     parts = pyramid.split([level.size[0] * level.size[1] for level in levels], dim=1)
@@ -178,3 +213,29 @@ class Interaction(nn.Module):
         for extractor in (self.extractor, *self.extra_extractors):
             pyramid = recomputed(self.with_cp, extractor, pyramid, levels, patches, patch_level)
         return pyramid
+
+
+def block_groups(
+    interactions: int | Sequence[int], num_layers: int, last_blocks: Sequence[int]
+) -> list[tuple[int, int]]:
+    """The first block of each group, and the one after its last.
+
+    Args:
+        interactions: the number of groups, which divides the blocks, or the last block of each.
+        num_layers: the number of blocks.
+        last_blocks: the last block of each group, if these are given, none of them negative.
+
+    Raises:
+        ConfigError: if the number does not divide the blocks.
+    """
+    if not isinstance(interactions, int):
+        return list(pairwise((0, *(last + 1 for last in last_blocks))))
+    if num_layers % interactions:
+        fitting = [i for i in range(1, num_layers + 1) if num_layers % i == 0]
+        raise ConfigError(
+            f'ViTAdapter: interactions={interactions} does not divide the {num_layers} blocks of '
+            f'the backbone; take one of {", ".join(map(str, fitting))}, or list the last '
+            'block of each group, as in interactions=(4, 11, 17, 23).'
+        )
+    size = num_layers // interactions
+    return [(i * size, (i + 1) * size) for i in range(interactions)]

@@ -42,8 +42,8 @@ class MaskQueries(nn.Module):
         num_queries: number of queries.
         num_classes: number of classes. The last logit, after theirs, means that there is no object.
         num_blocks: number of blocks that have the queries.
-        stride: pixels of a patch. Masks have a stride of 4 to 7 pixels, those of patches of less
-            than 8 half of theirs.
+        stride: pixels of a patch. Masks have a stride of 4 to 7 pixels, or half of the stride if
+            it is below 8.
     """
 
     def __init__(

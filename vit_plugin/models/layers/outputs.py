@@ -1,11 +1,13 @@
 """From the last tokens to what the backbone returns (arXiv:2010.11929, Equation 4)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from vit_plugin.errors import ConfigError
 
 from .block_cfg import Grid
 
@@ -29,6 +31,33 @@ OUT_TYPES: dict[str, Callable[[Tensor, int, Grid], Tensor]] = {
 NUM_TOKENS = {'cls_token': 1}
 # The outputs that are maps.
 MAPS = tuple(name for name, make in OUT_TYPES.items() if make is to_map)
+
+
+def check_out_type(out_type: str, prefix_tokens: Sequence[str]) -> None:
+    """Raise a ``ConfigError`` if the output is a class token and there is none."""
+    if out_type == 'cls_token' and 'cls_token' not in prefix_tokens:
+        raise ConfigError(
+            "with_cls_token must be True when out_type='cls_token'; without a class token "
+            "choose out_type='avg_featmap', or 'featmap' or 'pyramid' for a detector."
+        )
+
+
+def read_out_indices(out_indices: int | Sequence[int], num_layers: int) -> tuple[int, ...]:
+    """The blocks of the outputs in ascending order, from one or several that may be negative.
+
+    Raises:
+        ConfigError: if there is no such block.
+    """
+    indices = [out_indices] if isinstance(out_indices, int) else out_indices
+    if not num_layers and tuple(indices) == (-1,):
+        return (-1,)  # the stem's tokens with positions
+    for index in indices:
+        if not -num_layers <= index < num_layers:
+            raise ConfigError(
+                f'Invalid out_indices {index}: this arch has {num_layers} blocks, '
+                f'{-num_layers} to {num_layers - 1}.'
+            )
+    return tuple(sorted({index % num_layers for index in indices}))
 
 
 def resample(x: Tensor, stride: int, new_stride: int, shape: torch.Size) -> Tensor:

@@ -1,4 +1,4 @@
-"""Patch embeddings of another patch size (FlexiViT, arXiv:2212.08013, Section 3.4)."""
+"""Kernels of patch embeddings of another patch size (FlexiViT, arXiv:2212.08013) or channels."""
 
 from typing import Any
 
@@ -32,6 +32,18 @@ def resize_patches(kernel: Tensor, size: tuple[int, int]) -> Tensor:
         for old, new in zip(kernel.shape[-2:], size, strict=True)
     )
     return (rows @ kernel.double() @ columns.mT).to(kernel.dtype)
+
+
+def adapt_channels(kernel: Tensor, channels: int) -> Tensor:
+    """Adapt a first convolution (D, C, h, w) to another number of channels.
+
+    The channels are repeated in order and scaled to keep the size of the output, as timm does. For
+    one channel they are summed. A grey image then has the same output as before.
+    """
+    old = kernel.shape[1]
+    if channels == 1:
+        return kernel.sum(dim=1, keepdim=True)
+    return kernel[:, torch.arange(channels) % old] * (old / channels)
 
 
 class ResizableConv2d(nn.Conv2d):

@@ -4,6 +4,7 @@ A :class:`PosEmbed` has no parameter. The backbone holds the learned table as it
 ``pos_embed`` and passes it in. Public checkpoints use the same name.
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import torch
@@ -86,9 +87,7 @@ class PosEmbed(nn.Module):
         self.grid, self.embed_dims = grid, embed_dims
         self.num_prefix_rows = num_prefix_tokens if prefix_rows else 0
         self.interpolate_mode = interpolate_mode
-        self.source_grid: Grid | None = (
-            None if source_grid is None else (source_grid[0], source_grid[1])
-        )
+        self.source_grid: Grid | None = source_grid and (source_grid[0], source_grid[1])
 
     def table(self, weight: Any, grid: Grid, device: torch.device | None = None) -> Tensor:
         """The table (1, N, C) of a grid. It may lack the rows for the tokens before the patches."""
@@ -230,3 +229,26 @@ class PosEmbedCfg(TypedDict, total=False):
     prefix_rows: bool
     endpoint: bool
     source_grid: Pair | None
+
+
+def build_positions(
+    pos_embed: Mapping[str, Any], grid: Grid, embed_dims: int, num_prefix_tokens: int
+) -> tuple[PosEmbed, bool, RotaryCfg | None]:
+    """The positions in a backbone's ``pos_embed``, see :class:`PosEmbed` for the other arguments.
+
+    Returns:
+        The table that is added to the tokens. True if attention has relative positions. The config
+        of its rotary positions, or None.
+
+    Raises:
+        ConfigError: for an argument of another type, or if the width does not suit the type.
+    """
+    cfg = {'type': 'learned', 'relative': False, 'rotary': None, **pos_embed}
+    kind, relative, rotary = (cfg.pop(name) for name in ('type', 'relative', 'rotary'))
+    if kind == 'relative':
+        kind, relative = 'none', True
+    if 'endpoint' in cfg and kind != 'sincos2d':
+        raise ConfigError(
+            f"pos_embed: endpoint is of type='sincos2d', and this is {kind!r}; leave it out."
+        )
+    return POS_EMBEDS[kind](grid, embed_dims, num_prefix_tokens, **cfg), relative, rotary

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_plugin.arguments.encoder import QkvBias
+from .block_cfg import BlockCfg
 
 
 class QvBiasProjection(nn.Linear):
@@ -37,27 +37,21 @@ class GroupedProjection(nn.Linear):
         super().__init__(embed_dims, embed_dims + 2 * num_kv_heads * self.head_dims, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        q, kv = (
-            super()
-            .forward(x)
-            .split((self.in_features, self.out_features - self.in_features), dim=-1)
-        )
+        sizes = self.in_features, self.out_features - self.in_features
+        q, kv = super().forward(x).split(sizes, dim=-1)
         # (B, N, 2 kv, group, d).
         kv = kv.unflatten(-1, (-1, 1, self.head_dims)).expand(-1, -1, -1, self.group_size, -1)
         return torch.cat((q, kv.flatten(2)), dim=-1)
 
 
-def build_qkv(
-    embed_dims: int, num_heads: int, bias: QkvBias, num_kv_heads: int | None = None
-) -> nn.Linear:
-    """The projection with ``num_kv_heads`` key and value heads, by default as many as query heads.
+def build_qkv(cfg: BlockCfg) -> nn.Linear:
+    """The projection of a block's attention.
 
-    Its ``weight`` has the rows of the queries, then those of the keys, then those of the values.
+    Its ``weight`` has the rows of the queries, then of the keys, then of the values.
     """
-    if num_kv_heads not in (None, num_heads):
-        return GroupedProjection(embed_dims, num_heads, num_kv_heads, bool(bias))
-    return (
-        QvBiasProjection(embed_dims)
-        if bias == 'qv'
-        else nn.Linear(embed_dims, 3 * embed_dims, bias=bias)
-    )
+    width, num_kv_heads = cfg.embed_dims, cfg.num_kv_heads
+    if num_kv_heads not in (None, cfg.num_heads):
+        return GroupedProjection(width, cfg.num_heads, num_kv_heads, bool(cfg.qkv_bias))
+    if cfg.qkv_bias == 'qv':
+        return QvBiasProjection(width)
+    return nn.Linear(width, 3 * width, bias=cfg.qkv_bias)

@@ -1,4 +1,4 @@
-"""A layer of LW-DETR's decoder, and its options."""
+"""A layer of LW-DETR's decoder, and the options of the decoder."""
 
 from typing import Any
 
@@ -6,7 +6,9 @@ from torch import Tensor, nn
 from typing_extensions import TypedDict
 
 from vit_plugin.arguments.fields import Depth, PositiveInt, Rate
+from vit_plugin.errors import ConfigError
 
+from .decoder_memory import DecoderMemory
 from .deformable_attention import BoxAttention
 
 
@@ -28,6 +30,34 @@ class DecoderCfg(TypedDict, total=False):
     num_points: PositiveInt
     feedforward_channels: PositiveInt
     drop_rate: Rate
+
+
+class QueryTest(TypedDict, total=False):
+    """Options of a prediction."""
+
+    max_per_img: PositiveInt
+    num_queries: int
+    num_layers: int
+
+
+def read_test_cfg(
+    given: QueryTest, num_queries: int, num_layers: int, num_classes: int
+) -> dict[str, Any]:
+    """The options of a prediction, completed.
+
+    Raises:
+        ConfigError: for more queries or layers than there are.
+    """
+    built = {'num_queries': num_queries, 'num_layers': num_layers}
+    cfg: dict[str, Any] = {'max_per_img': 300, **built, **given}
+    for name, most in built.items():
+        if not 1 <= cfg[name] <= most:
+            at = 'decoder.num_layers' if name == 'num_layers' else name
+            raise ConfigError(
+                f'LWDETRHead: test_cfg.{name}={cfg[name]} must be from 1 to {at}={most}.'
+            )
+    cfg['max_per_img'] = min(cfg['max_per_img'], cfg['num_queries'] * num_classes)
+    return cfg
 
 
 class DecoderLayer(nn.Module):
@@ -62,16 +92,23 @@ class DecoderLayer(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(dims) for _ in range(3))
         self.drop = nn.Dropout(drop_rate)
 
-    def forward(self, query: Tensor, position: Tensor, num_groups: int, *maps: Any) -> Tensor:
-        """Queries and positions (B, groups * Q, C) -> queries. ``maps`` go to cross-attention."""
+    def forward(
+        self,
+        query: Tensor,
+        position: Tensor,
+        num_groups: int,
+        boxes: Tensor,
+        memory: DecoderMemory,
+    ) -> Tensor:
+        """Queries and positions (B, groups * Q, C), boxes (B, groups * Q, levels, 4) -> queries."""
         x, placed = (
             part.unflatten(1, (num_groups, -1)).flatten(0, 1) for part in (query, query + position)
         )
-        x = (
-            self.self_attn(placed, placed, x, need_weights=False)[0]
-            .unflatten(0, (-1, num_groups))
-            .flatten(1, 2)
-        )
+        x = self.self_attn(placed, placed, x, need_weights=False)[0]  # (B * groups, Q, C)
+        x = x.unflatten(0, (-1, num_groups)).flatten(1, 2)
         x = self.norms[0](query + self.drop(x))
-        x = self.norms[1](x + self.drop(self.cross_attn(x + position, *maps)))
+        attended = self.cross_attn(
+            x + position, boxes, memory.elements, memory.grids, memory.padding
+        )
+        x = self.norms[1](x + self.drop(attended))
         return self.norms[2](x + self.drop(self.mlp(x)))

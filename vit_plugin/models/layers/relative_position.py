@@ -1,5 +1,7 @@
 """Attention with learned relative positions, separate for rows and columns."""
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -34,20 +36,15 @@ class RelativeAttention(Attention):
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
-        for table in (getattr(self, 'rel_pos_h', None), getattr(self, 'rel_pos_w', None)):
-            if table is not None:  # the parent's constructor calls this before the tables exist
-                nn.init.zeros_(table)
+        # The two tables. The parent's constructor calls this before they exist.
+        for table in self.parameters(recurse=False):
+            nn.init.zeros_(table)
 
     def forward(
-        self,
-        x: Tensor,
-        grid: Grid,
-        num_queries: int | None = None,
-        rotation: Tensor | None = None,
-        mask: Tensor | None = None,
+        self, x: Tensor, grid: Grid, num_queries: int | None = None, *args: Any, **kwargs: Any
     ) -> Tensor:
         # All queries are computed, so that the tables always have a gradient. DDP requires that.
-        return super().forward(x, grid, mask=mask)[:, :num_queries]
+        return super().forward(x, grid, None, *args, **kwargs)[:, :num_queries]
 
     def row_pairs(self, table: Tensor, size: int) -> Tensor:
         """The vectors for every pair of ``size`` rows, see :func:`relative_table`."""

@@ -12,8 +12,8 @@ applies it.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 import torch
 import torch.nn.functional as F
@@ -25,12 +25,15 @@ from vit_plugin.errors import ConfigError
 
 from .block_cfg import Grid
 
+TEMPERATURES = {'index': 10_000.0, 'centred': 100.0, 'mixed': 10.0}
 
-class RotaryCfg(TypedDict, total=False):
+
+@dataclass(frozen=True)
+class RotaryOptions:
     """Rotary positions.
 
     Attributes:
-        form: ``'index'`` counts rows and columns, and half of the planes turns with either, as in
+        form: ``'index'`` counts rows and columns, and half of the planes turn with each, as in
             EVA-02 and in Perception Encoder. ``'centred'`` does the same with coordinates from -1
             to 1 on any grid, as in DINOv3. ``'mixed'`` counts rows and columns, and every plane
             turns with both, by learned frequencies (arXiv:2403.13298).
@@ -48,34 +51,18 @@ class RotaryCfg(TypedDict, total=False):
             value. Default: none.
     """
 
-    form: Literal['index', 'centred', 'mixed']  # required, but a name of timm may bring it
-    temperature: Positive
-    order: Literal['yx', 'xy']
-    planes: Literal['neighbours', 'halves']
-    offset: float
-    native_grid: Pair | None
-    shift: NotNegative | None
-    jitter: Positive | None
-    rescale: Positive | None
-
-
-TEMPERATURES = {'index': 10_000.0, 'centred': 100.0, 'mixed': 10.0}
-
-
-@dataclass(frozen=True)
-class Coordinates:
-    """Positions of the patches of a grid. The attributes are those of :class:`RotaryCfg`."""
-
-    form: str
-    order: str = 'yx'
+    form: Literal['index', 'centred', 'mixed']
+    temperature: Positive = TEMPERATURES['index']
+    order: Literal['yx', 'xy'] = 'yx'
+    planes: Literal['neighbours', 'halves'] = 'neighbours'
     offset: float = 0.0
-    native_grid: Grid | None = None
-    shift: float | None = None
-    jitter: float | None = None
-    rescale: float | None = None
+    native_grid: Pair | None = None
+    shift: NotNegative | None = None
+    jitter: Positive | None = None
+    rescale: Positive | None = None
 
-    def of(self, grid: Grid, device: torch.device) -> Tensor:
-        """The coordinates (h*w, 2) of a grid, in float32."""
+    def coordinates(self, grid: Grid, device: torch.device) -> Tensor:
+        """The coordinates (h*w, 2) of the patches of a grid, in float32."""
         axes = [torch.arange(size, device=device).to(torch.float32) + self.offset for size in grid]
         if self.form == 'centred':
             axes = [(axis + 0.5) / size * 2.0 - 1.0 for axis, size in zip(axes, grid, strict=True)]
@@ -87,21 +74,41 @@ class Coordinates:
         y, x = torch.meshgrid(*axes, indexing='ij')
         return torch.stack((y, x) if self.order == 'yx' else (x, y), dim=-1).flatten(0, 1)
 
-    def changed(self, coordinates: Tensor) -> Tensor:
+    def augmented(self, coordinates: Tensor) -> Tensor:
         """The coordinates (N, 2) after random shift, jitter and rescaling (arXiv:2508.10104)."""
         if self.shift is not None:
             coordinates = coordinates + coordinates.new_empty(2).uniform_(-self.shift, self.shift)
         for size, factor in ((2, self.jitter), (1, self.rescale)):
             if factor is not None:
                 limit = abs(math.log(factor))
-                coordinates = (
-                    coordinates * coordinates.new_empty(size).uniform_(-limit, limit).exp()
-                )
+                factors = coordinates.new_empty(size).uniform_(-limit, limit).exp()
+                coordinates = coordinates * factors
         return coordinates
+
+
+if TYPE_CHECKING:
+    RotaryCfg = Mapping[str, Any]
+else:  # no entry is required, since the name of a timm model may bring it
+    RotaryCfg = TypedDict(
+        'RotaryCfg', get_type_hints(RotaryOptions, include_extras=True), total=False
+    )
+
+
+def read_rotary(cfg: RotaryCfg) -> RotaryOptions:
+    """The options in a config.
+
+    Raises:
+        ConfigError: if there is no ``form``.
+    """
+    if 'form' not in cfg:
+        raise ConfigError(f'pos_embed: rotary needs form, one of {", ".join(TEMPERATURES)}.')
+    return RotaryOptions(**{'temperature': TEMPERATURES[cfg['form']], **cfg})
 
 
 class NoRotary(nn.Module):
     """No block turns its queries and keys."""
+
+    planes = None
 
     def __init__(self, num_layers: int) -> None:
         super().__init__()
@@ -115,13 +122,11 @@ class Rotary(nn.Module):
     """Makes the rotations of a grid.
 
     Args:
-        coordinates: where the patches are.
+        options: where the patches are, and how the planes turn.
         head_dims: channels of a head.
         num_heads: number of heads.
         num_layers: number of blocks.
         num_prefix_tokens: number of tokens before the patches. They are not turned.
-        temperature: see :class:`RotaryCfg`.
-        interleaved: whether channels 2i and 2i + 1 are a plane, else i and i + d/2.
 
     Raises:
         ConfigError: if a head has a number of channels that is not a multiple of 4.
@@ -129,13 +134,11 @@ class Rotary(nn.Module):
 
     def __init__(
         self,
-        coordinates: Coordinates,
+        options: RotaryOptions,
         head_dims: int,
         num_heads: int,
         num_layers: int,
         num_prefix_tokens: int,
-        temperature: float,
-        interleaved: bool = True,
     ) -> None:
         super().__init__()
         if head_dims % 4:
@@ -143,22 +146,25 @@ class Rotary(nn.Module):
                 'pos_embed: rotary needs heads of a multiple of 4 channels, and they have '
                 f'{head_dims}; change embed_dims or num_heads in arch.'
             )
-        self.coordinates, self.num_prefix_tokens, self.temperature = (
-            coordinates,
-            num_prefix_tokens,
-            temperature,
-        )
-        self.plane_axis = -1 if interleaved else -2  # of (d/2, 2) or (2, d/2)
+        self.options, self.planes = options, options.planes
+        self.plane_axis = -1 if options.planes == 'neighbours' else -2  # of (d/2, 2) or (2, d/2)
         self.head_dims, self.num_heads, self.num_layers = head_dims, num_heads, num_layers
+        self.num_prefix_tokens = num_prefix_tokens
 
     def forward(self, grid: Grid, like: Tensor) -> Sequence[Tensor]:
         """Rotations of the tokens of a grid (h, w), one per block, on the device of ``like``."""
         raise NotImplementedError
 
-    def current_coordinates(self, grid: Grid, device: torch.device) -> Tensor:
-        """The coordinates (h*w, 2), changed at random while training if that is configured."""
-        coordinates = self.coordinates.of(grid, device)
-        return self.coordinates.changed(coordinates) if self.training else coordinates
+    def coordinates(self, grid: Grid, device: torch.device) -> Tensor:
+        """The coordinates (h*w, 2), changed at random in training if the options say so."""
+        coordinates = self.options.coordinates(grid, device)
+        return self.options.augmented(coordinates) if self.training else coordinates
+
+    def periods(self, device: torch.device | str | None = None) -> Tensor:
+        """The inverse frequencies (d/4,) of the planes that turn with one axis."""
+        count = self.head_dims // 4
+        exponents = torch.arange(count, device=device).to(torch.float32) / count
+        return self.options.temperature**exponents
 
     def rotation(self, angles: Tensor) -> Tensor:
         """Patch angles ([heads,] h*w, d/2) -> all tokens' rotation ([heads,] prefix + h*w, d)."""
@@ -170,23 +176,18 @@ class Rotary(nn.Module):
 
 
 class AxialRotary(Rotary):
-    """Half of the planes turns with the row, the other half with the column."""
+    """Half of the planes turn with the row, the other half with the column."""
 
     def forward(self, grid: Grid, like: Tensor) -> Sequence[Tensor]:
-        return [
-            self.rotation(self.angles(self.current_coordinates(grid, like.device)))
-        ] * self.num_layers
+        rotation = self.rotation(self.angles(self.coordinates(grid, like.device)))
+        return [rotation] * self.num_layers
 
     def angles(self, coordinates: Tensor) -> Tensor:
         """The angles (N, d/2) of coordinates (N, 2)."""
-        count = self.head_dims // 4
-        exponents = torch.arange(count, device=coordinates.device).to(torch.float32) / count
-        # As DINOv3 rounds: the coordinates are divided by periods.
-        if self.coordinates.form == 'centred':
-            angles = 2 * math.pi * coordinates[..., None] / self.temperature**exponents
-        else:
-            angles = coordinates[..., None] * (1.0 / self.temperature**exponents)
-        return angles.flatten(1)
+        coordinates, periods = coordinates[..., None], self.periods(coordinates.device)
+        if self.options.form == 'centred':  # rounded as in DINOv3
+            return (2 * math.pi * coordinates / periods).flatten(1)
+        return (coordinates * (1.0 / periods)).flatten(1)
 
 
 class MixedRotary(Rotary):
@@ -204,18 +205,15 @@ class MixedRotary(Rotary):
 
     def reset_parameters(self) -> None:
         """Initialise as in naver-ai/rope-vit: axial frequencies, a random angle for each head."""
-        count = self.head_dims // 4
-        sizes = 1.0 / self.temperature ** (torch.arange(count) / count)  # (d/4,)
+        frequencies = 1.0 / self.periods()
         turns = 2 * math.pi * torch.rand(self.num_layers, self.num_heads, 1)
-        turns = torch.cat(
-            (turns.expand(-1, -1, count), turns.expand(-1, -1, count) + math.pi / 2), dim=-1
-        )
+        turns = turns.expand(-1, -1, len(frequencies))
+        turns = torch.cat((turns, turns + math.pi / 2), dim=-1)  # (layers, heads, d/2)
         with torch.no_grad():
-            self.freqs.copy_(torch.stack((turns.cos(), turns.sin())) * sizes.repeat(2))
+            self.freqs.copy_(torch.stack((turns.cos(), turns.sin())) * frequencies.repeat(2))
 
     def forward(self, grid: Grid, like: Tensor) -> Sequence[Tensor]:
-        # In the order of the coordinates.
-        y, x = self.current_coordinates(grid, like.device).unbind(-1)
+        y, x = self.coordinates(grid, like.device).unbind(-1)  # x, y if that is their order
         freqs = self.freqs.float()[..., None, :]  # (2, layers, heads, 1, d/2)
         return [
             self.rotation(y[:, None] * first + x[:, None] * second)
@@ -223,11 +221,11 @@ class MixedRotary(Rotary):
         ]
 
 
-def build_rotary(cfg: Mapping[str, Any] | None, **sizes: int) -> Rotary | NoRotary:
+def build_rotary(cfg: RotaryCfg | None, **sizes: int) -> Rotary | NoRotary:
     """Build the rotary positions of a backbone.
 
     Args:
-        cfg: see :class:`RotaryCfg`. None means that there are none.
+        cfg: see :class:`RotaryOptions`. None means that there are none.
         sizes: ``head_dims, num_heads, num_layers, num_prefix_tokens``, see :class:`Rotary`.
 
     Raises:
@@ -235,13 +233,5 @@ def build_rotary(cfg: Mapping[str, Any] | None, **sizes: int) -> Rotary | NoRota
     """
     if cfg is None:
         return NoRotary(sizes['num_layers'])
-    if 'form' not in cfg:
-        raise ConfigError(f'pos_embed: rotary needs form, one of {", ".join(TEMPERATURES)}.')
-    given = {field.name: cfg[field.name] for field in fields(Coordinates) if field.name in cfg}
-    kind = MixedRotary if cfg['form'] == 'mixed' else AxialRotary
-    return kind(
-        Coordinates(**given),
-        temperature=cfg.get('temperature', TEMPERATURES[cfg['form']]),
-        interleaved=cfg.get('planes', 'neighbours') == 'neighbours',
-        **sizes,
-    )
+    options = read_rotary(cfg)
+    return (MixedRotary if options.form == 'mixed' else AxialRotary)(options, **sizes)

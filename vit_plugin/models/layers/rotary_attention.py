@@ -34,7 +34,7 @@ def rotate(x: Tensor, rotation: Tensor, interleaved: bool) -> Tensor:
         cos, sin = turns.unbind(axis)
         first, second = planes.unbind(axis)
         turned = planes * cos.unsqueeze(axis)
-        # addcmul_ is no faster, and rounds otherwise than timm's sum.
+        # addcmul_ is not faster, and rounds differently from timm's sum.
         turned.select(axis, 0).sub_(second * sin)
         turned.select(axis, 1).add_(first * sin)
     return turned.flatten(-2).to(x.dtype)

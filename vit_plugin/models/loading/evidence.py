@@ -25,11 +25,10 @@ from vit_plugin.weights.rules import COMPUTED
 from ..layers.attention import Attention
 from ..layers.attention_pool import AttentionPool
 from ..layers.numerics import NUMERICS, Numerics, get_numerics
-from ..layers.rotary import TEMPERATURES, AxialRotary
+from ..layers.rotary import AxialRotary, read_rotary
 from ..stems import ResNetEmbed
 
-# The defaults of what positions depend on.
-ROTARY = dict(order='yx', planes='neighbours', offset=0.0, native_grid=None)
+IN_TRAINING = ('shift', 'jitter', 'rescale')  # of rotary positions: weights fit any of these
 TOLERANCE = 1e-2  # tables may be in bfloat16. Those of other frequencies differ by about 1
 
 
@@ -55,10 +54,8 @@ def numerics_of_name(backbone: nn.Module, source: str) -> Fields:
     except ConfigError:  # no ViT, or one of which not all is known; the tensors decide
         return {}
     arguments = theirs.complete()
-    wanted, mine = (
-        _structure(*of)
-        for of in ((theirs.num_heads, arguments), (backbone.num_heads, backbone.arguments))
-    )
+    wanted = _structure(theirs.num_heads, arguments)
+    mine = _structure(backbone.num_heads, backbone.arguments)
     for field, value in wanted.items():
         if mine[field] != value:
             raise ConfigError(
@@ -73,17 +70,9 @@ def _structure(num_heads: int, arguments: Any) -> dict[str, Any]:
     """Settings that change the model and have no tensor of their own."""
     rotary = arguments.pos_embed.get('rotary')
     if rotary is not None:
-        coordinates: dict[str, Any] = {
-            key: rotary.get(key) or default for key, default in ROTARY.items()
-        }
-        coordinates['native_grid'] = coordinates['native_grid'] and tuple(
-            coordinates['native_grid']
-        )
-        rotary = {
-            'form': rotary['form'],
-            'temperature': rotary.get('temperature', TEMPERATURES[rotary['form']]),
-            **coordinates,
-        }
+        options = asdict(read_rotary(rotary))
+        rotary = {name: options[name] for name in options if name not in IN_TRAINING}
+        rotary['native_grid'] = rotary['native_grid'] and tuple(rotary['native_grid'])
     return {'num_heads': num_heads, 'rotary': rotary}
 
 
@@ -164,10 +153,9 @@ def _computes(backbone: nn.Module, key: str, value: Tensor) -> bool:
 def _table(rope: AxialRotary, name: str, grid: tuple[int, int]) -> Tensor:
     """The model's table under a checkpoint's name."""
     if name in ('periods', 'inv_freq'):  # of DINOv3: its authors' and transformers' (d/4,)
-        count = rope.head_dims // 4
-        periods = rope.temperature ** (torch.arange(count, device='cpu') / count)
+        periods = rope.periods('cpu')
         return periods if name == 'periods' else 1.0 / periods
-    angles = rope.angles(rope.coordinates.of(grid, torch.device('cpu')))
+    angles = rope.angles(rope.options.coordinates(grid, torch.device('cpu')))
     angles = torch.stack((angles, angles), rope.plane_axis).flatten(-2)  # (N, d)
     return angles.cos() if name == 'freqs_cos' else angles.sin()  # of EVA-02
 

@@ -14,7 +14,8 @@ from vit_plugin.weights.recognition import recognize
 from vit_plugin.weights.report import some
 from vit_plugin.weights.rules import GRID
 
-from .fit import Fitted, saved_grid
+from .fit import Fitted
+from .position_table import saved_grid
 
 PARTS = ('backbone.', 'neck.', 'head.')  # of MMPretrain's ImageClassifier
 
@@ -35,18 +36,7 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
     if not mine:
         return
     targets = backbone.state_dict(keep_vars=True)
-    if all(
-        key in targets
-        and isinstance(value, Tensor)
-        and value.layout is torch.strided
-        and (
-            saved_grid(value) == backbone.position.grid
-            if key == GRID
-            else value.shape == targets[key].shape
-            and value.is_floating_point() == targets[key].is_floating_point()
-        )
-        for key, value in mine.items()
-    ):
+    if all(_fits(backbone, key, value, targets.get(key)) for key, value in mine.items()):
         keep_shards(backbone, state, prefix)
         return
     weights = recognize(mine, targets)
@@ -67,10 +57,20 @@ def fit_backbone(backbone: nn.Module, state: dict[str, Any], prefix: str, *args:
     keep_shards(backbone, state, prefix)
 
 
+def _fits(backbone: nn.Module, key: str, value: Any, target: Any) -> bool:
+    """True if a tensor needs no change to be loaded into a target, which may not be there."""
+    if target is None or not isinstance(value, Tensor) or value.layout is not torch.strided:
+        return False
+    if key == GRID:
+        return saved_grid(value) == backbone.position.grid
+    floating = value.is_floating_point() == target.is_floating_point()
+    return floating and value.shape == target.shape
+
+
 def fit_adapter(adapter: nn.Module, state: dict[str, Any], prefix: str, *args: Any) -> None:
     """``load_state_dict`` hook: find a ViT-Adapter's backbone in the authors' weights, in place.
 
-    There it has no name. What is not of the adapter itself gets the name ``backbone.``, and is then
+    There it has no prefix. Every key that is not the adapter's own gets the prefix ``backbone.``,
     for the backbone's hook.
     """
     for key in [key for key in state if isinstance(key, str) and key.startswith(prefix)]:
@@ -116,15 +116,12 @@ def fit_classifier(backbone: nn.Module, state: dict[str, Any], prefix: str) -> N
 
 
 def inside(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """The entries with this prefix, without those of modules that read their own state."""
-    mine = (
-        {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
-        if all(isinstance(key, str) for key in state)
-        else dict(state)
-    )
+    """The entries with this prefix, without extra state, which modules read themselves."""
+    if all(isinstance(key, str) for key in state):
+        state = {key.removeprefix(prefix): state[key] for key in state if key.startswith(prefix)}
     return {
         key: value
-        for key, value in mine.items()
+        for key, value in state.items()
         if key == GRID or not str(key).endswith('_extra_state')
     }
 
@@ -145,34 +142,25 @@ def shard_like(value: Tensor, target: Tensor, copy: bool = False) -> Tensor:
         copy: whether the result replaces the target. It then needs the target's type and its own
             memory.
     """
-    if (
-        isinstance(target, DTensor)
-        and not isinstance(value, DTensor)
-        and value.shape == target.shape
+    if not isinstance(target, DTensor) or isinstance(value, DTensor) or value.shape != target.shape:
+        if not copy:
+            return value
+        return value.detach().to(target.dtype, copy=True, memory_format=torch.contiguous_format)
+    mesh, part = target.device_mesh, value.detach()
+    # Only this part is read from the file and moved to the device.
+    for ranks, mine, placement in zip(
+        mesh.shape, mesh.get_coordinate() or (), target.placements, strict=True
     ):
-        mesh, part = target.device_mesh, value.detach()
-        # Only this part is read from the file and moved to the device.
-        for ranks, mine, placement in zip(
-            mesh.shape, mesh.get_coordinate() or (), target.placements, strict=True
-        ):
-            if isinstance(placement, Shard):
-                # The last parts may be smaller or empty.
-                size = -(-part.shape[placement.dim] // ranks)
-                start = min(size * mine, part.shape[placement.dim])
-                part = part.narrow(
-                    placement.dim, start, min(size, part.shape[placement.dim] - start)
-                )
-        part = part.to(mesh.device_type, target.dtype, copy=copy).contiguous()
-        return DTensor.from_local(
-            part,
-            mesh,
-            target.placements,
-            run_check=False,
-            shape=target.shape,
-            stride=target.stride(),
-        )
-    return (
-        value.detach().to(target.dtype, copy=True, memory_format=torch.contiguous_format)
-        if copy
-        else value
+        if isinstance(placement, Shard):
+            side = part.shape[placement.dim]
+            size = -(-side // ranks)  # the last parts may be smaller or empty
+            start = min(size * mine, side)
+            part = part.narrow(placement.dim, start, min(size, side - start))
+    return DTensor.from_local(
+        part.to(mesh.device_type, target.dtype, copy=copy).contiguous(),
+        mesh,
+        target.placements,
+        run_check=False,
+        shape=target.shape,
+        stride=target.stride(),
     )

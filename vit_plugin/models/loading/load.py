@@ -45,7 +45,7 @@ class LoadableBackbone(LoadableModule):
     ) -> Report:
         """Load weights into the backbone alone, see :func:`load_weights`.
 
-        ``source_grid`` defaults to that of the backbone's ``pos_embed``.
+        ``source_grid`` defaults to the one in the backbone's ``pos_embed``.
         """
         return load_weights(self, source, skip, source_grid or self.position.source_grid)
 
@@ -153,7 +153,7 @@ def _check_finite(weights: Iterable[tuple[str, Any]], source: str) -> None:
 def check_start(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
     """Check weights for ``load_from``. MMEngine itself would only print a warning.
 
-    What is outside our backbones may be missing, such as a head.
+    Parts outside our backbones may be missing, such as a head.
 
     Raises:
         ConfigError: if one of our backbones has a tensor that they lack, see :func:`load_weights`,

@@ -1,4 +1,4 @@
-"""Initialisation from a checkpoint, in place of MMEngine's own reader."""
+"""Initialisation from a checkpoint, instead of by MMEngine's own reader."""
 
 from collections.abc import Sequence
 from pathlib import Path

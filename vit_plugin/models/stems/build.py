@@ -18,7 +18,7 @@ def build_stem(default: Mapping[str, Any], patch_embed: Mapping[str, Any], **com
         **common: arguments of every stem.
 
     Raises:
-        ConfigError: if nothing names a type, or for another width than that of the blocks.
+        ConfigError: if nothing names a type, or if the width is not the blocks'.
     """
     same = patch_embed.get('type', default.get('type')) == default.get('type')
     cfg = {**(default if same else {}), **patch_embed}

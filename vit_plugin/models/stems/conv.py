@@ -13,7 +13,6 @@ from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
-from ..layers.recompute import Recompute
 from .stem import Stem, StemOptions, pad_to_multiple
 
 Widths = Annotated[Sequence[PositiveInt], Field(min_length=1, max_length=5)]
@@ -33,7 +32,7 @@ class ConvEmbed(Stem):
         channels: channels of each convolution's map.
         strides: stride of each convolution.
         kernel_sizes: side of the kernel of each convolution. Default: the strides.
-        in_channels, embed_dims, patch_size, with_cp, **kwargs: see :class:`Stem`. By default, the
+        in_channels, embed_dims, patch_size, **kwargs: see :class:`Stem`. By default, the
             last map holds the tokens, without a projection.
 
     Raises:
@@ -41,7 +40,7 @@ class ConvEmbed(Stem):
             not fit its stride.
     """
 
-    def __init__(  # type: ignore[misc]  # it names some of StemOptions itself
+    def __init__(
         self,
         in_channels: PositiveInt = 3,
         embed_dims: PositiveInt = 768,
@@ -49,8 +48,6 @@ class ConvEmbed(Stem):
         strides: Widths = (4, 2, 2),
         kernel_sizes: Widths | None = None,
         patch_size: PositiveInt = 1,
-        with_cp: Recompute = False,
-        projection: bool = False,
         **kwargs: Unpack[StemOptions],
     ) -> None:
         kernels = kernel_sizes or strides
@@ -67,12 +64,11 @@ class ConvEmbed(Stem):
             )
         padding = tuple((kernel - 1) // 2 if kernel > stride else 0 for kernel, stride in pairs)
         reductions = [math.prod(strides[: i + 1]) for i in range(len(strides))]
+        kwargs.setdefault('projection', False)
         super().__init__(
             in_channels,
             embed_dims,
             patch_size,
-            with_cp=with_cp,
-            projection=projection,
             **kwargs,
             feature_strides=reductions,
             feature_channels=channels,
@@ -86,7 +82,7 @@ class ConvEmbed(Stem):
             padding,
             act_layer=nn.GELU,
         )
-        self.depths = ['backbone.'] if projection else []
+        self.depths = ['backbone.'] if kwargs['projection'] else []
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
         return tuple(self.maps_of(self.backbone, pad_to_multiple(images, self.feature_strides[-1])))

@@ -29,7 +29,7 @@ class FlexiPatchEmbed(PatchEmbed):
     Args:
         in_channels, embed_dims: see :class:`Stem`.
         patch_size: side of the patches. :meth:`set_patch_size` changes it later.
-        kernel_size: side of the kernel. The authors' has 32, that of timm's checkpoints 16.
+        kernel_size: side of the kernel. The authors use 32, timm's checkpoints 16.
         sizes: the patch sizes of training. Each batch has one of them at random, all equally
             likely. ``'paper'`` means ``PAPER_SIZES``. None means that training takes ``patch_size``
             too.

@@ -11,7 +11,6 @@ from typing_extensions import Unpack
 from vit_plugin.arguments.fields import Depth, PositiveInt
 from vit_plugin.registry import MODELS
 
-from ..layers.recompute import Recompute
 from .stem import Stem, StemOptions
 
 Two = Field(min_length=2, max_length=2)
@@ -32,28 +31,26 @@ class MBConvEmbed(Stem):
         stage_depths: number of bottlenecks in each stage.
         with_root: whether the map of the first convolutions, of stride 2, comes before those of the
             stages.
-        in_channels, embed_dims, patch_size, with_cp, **kwargs: see :class:`Stem`.
+        in_channels, embed_dims, patch_size, **kwargs: see :class:`Stem`. By default, the last
+            map holds the tokens, without a projection.
     """
 
-    def __init__(  # type: ignore[misc]  # it names some of StemOptions itself
+    def __init__(
         self,
         in_channels: PositiveInt = 3,
         embed_dims: PositiveInt = 768,
         channels: Annotated[Sequence[PositiveInt], Two] = (128, 256),
         stage_depths: Annotated[Sequence[Depth], Two] = (2, 4),
         patch_size: PositiveInt = 1,
-        with_cp: Recompute = False,
-        projection: bool = False,
         with_root: bool = False,
         **kwargs: Unpack[StemOptions],
     ) -> None:
         root = (2,) if with_root else ()
+        kwargs.setdefault('projection', False)
         super().__init__(
             in_channels,
             embed_dims,
             patch_size,
-            with_cp=with_cp,
-            projection=projection,
             **kwargs,
             feature_strides=(*root, 4, 8, 16),
             feature_channels=(*channels[: len(root)], *channels, embed_dims),

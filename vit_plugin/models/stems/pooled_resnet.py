@@ -14,8 +14,7 @@ from vit_plugin.arguments.fields import PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
-from ..layers.numerics import AnyNumerics, Numerics, build_activation, build_map_norm, get_numerics
-from ..layers.recompute import Recompute
+from ..layers.numerics import Numerics, build_activation, build_map_norm
 from ..layers.std_conv import StdConv2d
 from .stem import Stem, StemOptions
 
@@ -105,7 +104,7 @@ class PooledResNetEmbed(Stem):
     filters, as those of :class:`~vit_plugin.models.ResNetEmbed`. The activation is the encoder's.
 
     Args:
-        in_channels, embed_dims, patch_size, numerics, with_cp, **kwargs: see :class:`Stem`.
+        in_channels, embed_dims, patch_size, **kwargs: see :class:`Stem`.
         channels: channels of the root, a 3 x 3 convolution of the entire image, and of each stage
             after it. A whitened root has eight times ``in_channels``.
         skip: whether the second convolution of each stage is residual. If not, all convolutions
@@ -120,21 +119,18 @@ class PooledResNetEmbed(Stem):
         ConfigError: if a whitened root has another number of channels.
     """
 
-    def __init__(  # type: ignore[misc]  # it names some of StemOptions itself
+    def __init__(
         self,
         in_channels: PositiveInt = 3,
         embed_dims: PositiveInt = 768,
         channels: Widths = (32, 64, 128),
         patch_size: PositiveInt = 1,
-        numerics: AnyNumerics = 'authors',
-        with_cp: Recompute = False,
         skip: bool = True,
         whitened: bool = False,
         channels_last: bool = False,
         with_root: bool = False,
         **kwargs: Unpack[StemOptions],
     ) -> None:
-        numerics = get_numerics(numerics)
         root, first_map = channels[0], 0 if with_root else 1
         if whitened and root != 8 * in_channels:
             raise ConfigError(
@@ -145,25 +141,21 @@ class PooledResNetEmbed(Stem):
             in_channels,
             embed_dims,
             patch_size,
-            numerics,
-            with_cp,
             **kwargs,
             feature_strides=[2**i for i in range(first_map, len(channels))],
             feature_channels=channels[first_map:],
         )
         self.first_map = first_map
         if whitened:
-            first: nn.Module = WhitenedRoot(in_channels, numerics.act_cfg)
+            first: nn.Module = WhitenedRoot(in_channels, self.numerics.act_cfg)
         else:
             first = nn.Sequential(
-                StdConv2d(in_channels, root, 3, **numerics.stem_conv_cfg),
-                build_map_norm(numerics.stem_norm_cfg, root),
-                build_activation(numerics.act_cfg),
+                StdConv2d(in_channels, root, 3, **self.numerics.stem_conv_cfg),
+                build_map_norm(self.numerics.stem_norm_cfg, root),
+                build_activation(self.numerics.act_cfg),
             )
-        self.backbone = nn.Sequential(
-            first,
-            *(PooledStage(*sizes, skip, numerics) for sizes in pairwise(channels)),
-        )
+        stages = [PooledStage(*sizes, skip, self.numerics) for sizes in pairwise(channels)]
+        self.backbone = nn.Sequential(first, *stages)
         self.memory_format = torch.channels_last if channels_last else torch.preserve_format
         # A whitened root has no parameters.
         self.depths = [f'backbone.{i}.' for i in range(whitened, len(channels))]

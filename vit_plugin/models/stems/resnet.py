@@ -4,7 +4,8 @@ The source is google-research/vision_transformer `vit_jax/models_resnet.py`, and
 the root.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Literal
 
 import torch.nn.functional as F
@@ -15,7 +16,8 @@ from typing_extensions import Unpack
 from vit_plugin.arguments.fields import Depth, PositiveInt
 from vit_plugin.registry import MODELS
 
-from ..layers.numerics import AnyNumerics, Numerics, build_map_norm, get_numerics
+from ..layers.conv_norm import ConvNorm
+from ..layers.numerics import Numerics, build_map_norm
 from ..layers.recompute import Recompute, recomputed
 from ..layers.std_conv import StdConv2d, max_pool
 from .stem import Stem, StemOptions, pad_to
@@ -32,38 +34,6 @@ RootStride = Literal[4, 2, 1]
 StageDepths = Annotated[Sequence[Depth], Field(max_length=5)]
 
 
-class ConvNorm(nn.Sequential):
-    """A standardised convolution and its GroupNorm."""
-
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: int, stride: int, numerics: Numerics
-    ) -> None:
-        super().__init__()
-        self.conv = StdConv2d(
-            in_channels, out_channels, kernel_size, stride, **numerics.stem_conv_cfg
-        )
-        self.norm = build_map_norm(self.norm_cfg(numerics), out_channels)
-
-    def norm_cfg(self, numerics: Numerics) -> dict:
-        """The config of its norm."""
-        return numerics.stem_norm_cfg
-
-
-class Root(ConvNorm):
-    """The first convolution, its norm and ReLU."""
-
-    def forward(self, images: Tensor) -> Tensor:
-        return F.relu(super().forward(images), inplace=True)
-
-
-class Shortcut(ConvNorm):
-    """The 1 x 1 convolution of a shortcut, and its norm."""
-
-    def norm_cfg(self, numerics: Numerics) -> dict:
-        """See :meth:`ConvNorm.norm_cfg`."""
-        return numerics.stem_shortcut_norm_cfg or numerics.stem_norm_cfg
-
-
 class Bottleneck(nn.Module):
     """1 x 1, 3 x 3 and 1 x 1 convolutions with a shortcut. The 3 x 3 convolution has stride s.
 
@@ -75,16 +45,20 @@ class Bottleneck(nn.Module):
     def __init__(self, in_channels: int, width: int, stride: int, numerics: Numerics) -> None:
         super().__init__()
         out_channels = EXPANSION * width
-        projected = stride != 1 or in_channels != out_channels
-        self.downsample = (
-            Shortcut(in_channels, out_channels, 1, stride, numerics) if projected else None
-        )
-        self.conv1 = StdConv2d(in_channels, width, 1, **numerics.stem_conv_cfg)
-        self.norm1 = build_map_norm(numerics.stem_norm_cfg, width)
-        self.conv2 = StdConv2d(width, width, 3, stride, **numerics.stem_conv_cfg)
-        self.norm2 = build_map_norm(numerics.stem_norm_cfg, width)
-        self.conv3 = StdConv2d(width, out_channels, 1, **numerics.stem_conv_cfg)
-        self.norm3 = build_map_norm(numerics.stem_norm_cfg, out_channels)
+        conv: Callable[..., nn.Module] = partial(StdConv2d, **numerics.stem_conv_cfg)
+        norm = partial(build_map_norm, numerics.stem_norm_cfg)
+        self.downsample: nn.Module | None = None
+        if stride != 1 or in_channels != out_channels:
+            norm_cfg = numerics.stem_shortcut_norm_cfg or numerics.stem_norm_cfg
+            self.downsample = ConvNorm(
+                in_channels, out_channels, 1, norm_cfg, stride=stride, conv=conv
+            )
+        self.conv1 = conv(in_channels, width, 1)
+        self.norm1 = norm(width)
+        self.conv2 = conv(width, width, 3, stride)
+        self.norm2 = norm(width)
+        self.conv3 = conv(width, out_channels, 1)
+        self.norm3 = norm(out_channels)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -112,15 +86,9 @@ class Stage(nn.Module):
     ) -> None:
         super().__init__()
         self.with_cp = with_cp
-        self.blocks = nn.ModuleList(
-            Bottleneck(
-                in_channels if i == 0 else EXPANSION * width,
-                width,
-                stride if i == 0 else 1,
-                numerics,
-            )
-            for i in range(depth)
-        )
+        self.blocks = nn.ModuleList([Bottleneck(in_channels, width, stride, numerics)])
+        for _ in range(depth - 1):
+            self.blocks.append(Bottleneck(EXPANSION * width, width, 1, numerics))
 
     def forward(self, x: Tensor) -> Tensor:
         for block in self.blocks:
@@ -149,21 +117,23 @@ class ResNet(nn.Module):
         super().__init__()
         kernel_size, stride, self.pooled = ROOTS[root_stride]
         self.pool_cfg, self.with_root = numerics.stem_pool_cfg, with_root
-        self.stem = Root(in_channels, width, kernel_size, stride, numerics)
-        self.stages = nn.ModuleList(
-            Stage(
-                width if i == 0 else 2 * width * 2**i,
-                width * 2**i,
-                depth,
-                1 if i == 0 else 2,
-                numerics,
-                with_cp,
-            )
-            for i, depth in enumerate(stage_depths)
+        self.stem = ConvNorm(
+            in_channels,
+            width,
+            kernel_size,
+            numerics.stem_norm_cfg,
+            stride=stride,
+            conv=partial(StdConv2d, **numerics.stem_conv_cfg),
         )
+        self.stages = nn.ModuleList()
+        channels = width
+        for i, depth in enumerate(stage_depths):
+            stride = 2 if i else 1
+            self.stages.append(Stage(channels, width * 2**i, depth, stride, numerics, with_cp))
+            channels = EXPANSION * width * 2**i
 
     def forward(self, images: Tensor) -> tuple[Tensor, ...]:
-        root = self.stem(images)
+        root = F.relu(self.stem(images), inplace=True)
         x = max_pool(root, **self.pool_cfg) if self.pooled else root
         maps = [root] if self.with_root else []
         for stage in self.stages:
@@ -179,7 +149,7 @@ class ResNetEmbed(Stem):
     The paragraph "Hybrid Architecture" there describes it.
 
     Args:
-        in_channels, embed_dims, patch_size, numerics, with_cp, **kwargs: see :class:`Stem`.
+        in_channels, embed_dims, patch_size, **kwargs: see :class:`Stem`.
         stage_depths: number of bottlenecks in each stage. An empty sequence leaves only the root,
             as in R+Ti/16.
         width: channels of the root. Stage i has 4 * width * 2**i channels.
@@ -189,7 +159,7 @@ class ResNetEmbed(Stem):
             of the authors' root has stride 2.
     """
 
-    def __init__(  # type: ignore[misc]  # it names some of StemOptions itself
+    def __init__(
         self,
         in_channels: PositiveInt = 3,
         embed_dims: PositiveInt = 768,
@@ -197,12 +167,9 @@ class ResNetEmbed(Stem):
         width: PositiveInt = 64,
         root_stride: RootStride = 4,
         patch_size: PositiveInt = 1,
-        numerics: AnyNumerics = 'authors',
-        with_cp: Recompute = False,
         with_root: bool = False,
         **kwargs: Unpack[StemOptions],
     ) -> None:
-        numerics = get_numerics(numerics)
         stages = range(len(stage_depths))
         root = [(ROOTS[root_stride][1], width)] if with_root else []
         maps = [(root_stride * 2**i, EXPANSION * width * 2**i) for i in stages]
@@ -211,14 +178,12 @@ class ResNetEmbed(Stem):
             in_channels,
             embed_dims,
             patch_size,
-            numerics,
-            with_cp,
             **kwargs,
             feature_strides=strides,
             feature_channels=channels,
         )
         self.backbone = ResNet(
-            in_channels, stage_depths, width, root_stride, numerics, with_cp, with_root
+            in_channels, stage_depths, width, root_stride, self.numerics, self.with_cp, with_root
         )
         self.depths = ['backbone.stem.', *(f'backbone.stages.{i}.' for i in stages)]
 

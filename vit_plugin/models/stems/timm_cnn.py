@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import timm
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 from typing_extensions import Unpack
 
 from vit_plugin.arguments.fields import Count, PositiveInt
@@ -13,7 +13,11 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
 from ..layers.map_sizes import other_sizes
+from ..layers.recompute import Recompute
 from .stem import Stem, StemOptions, pad_to_multiple
+
+# What timm raises of a model or an option that it does not have.
+WRONG = (RuntimeError, AttributeError, AssertionError, IndexError, TypeError, ValueError)
 
 
 @MODELS.register_module()
@@ -52,34 +56,10 @@ class TimmEmbed(Stem):
         **kwargs: Unpack[StemOptions],
     ) -> None:
         model_name = model_name.removeprefix('timm://')
-        indices: dict[str, Any] = (
-            {} if out_indices is None else {'out_indices': tuple(sorted(out_indices))}
-        )
-        try:
-            backbone = timm.create_model(
-                model_name,
-                pretrained=pretrained,
-                features_only=True,
-                in_chans=in_channels,
-                **indices,
-                **(model_kwargs or {}),
-            )
-            if kwargs.get('with_cp'):
-                backbone.set_grad_checkpointing(True)
-        except (
-            RuntimeError,
-            AttributeError,
-            AssertionError,
-            IndexError,
-            TypeError,
-            ValueError,
-        ) as error:
-            near = timm.list_models(f'*{model_name[:6]}*')[:5]
-            raise ConfigError(
-                f'patch_embed: timm returns no such feature maps for model_name={model_name!r} '
-                f'({str(error) or type(error).__name__}); similar names are '
-                f'{", ".join(near) or "none"}.'
-            ) from error
+        options: dict[str, Any] = dict(pretrained=pretrained, in_chans=in_channels)
+        if out_indices is not None:
+            options['out_indices'] = tuple(sorted(out_indices))
+        backbone = _build_cnn(model_name, options, model_kwargs or {}, kwargs.get('with_cp'))
         info = backbone.feature_info
         if other := other_sizes(backbone, info.reduction(), in_channels):
             raise ConfigError(
@@ -100,3 +80,25 @@ class TimmEmbed(Stem):
 
     def features(self, images: Tensor) -> tuple[Tensor, ...]:
         return tuple(self.backbone(pad_to_multiple(images, self.feature_strides[-1])))
+
+
+def _build_cnn(
+    model_name: str, options: dict, model_kwargs: dict, with_cp: Recompute | None
+) -> nn.Module:
+    """timm's model that returns feature maps.
+
+    Raises:
+        ConfigError: if timm has no such model, or it has no such maps.
+    """
+    try:
+        backbone = timm.create_model(model_name, features_only=True, **options, **model_kwargs)
+        if with_cp:
+            backbone.set_grad_checkpointing(True)
+    except WRONG as error:
+        near = timm.list_models(f'*{model_name[:6]}*')[:5]
+        raise ConfigError(
+            f'patch_embed: timm returns no such feature maps for model_name={model_name!r} '
+            f'({str(error) or type(error).__name__}); similar names are '
+            f'{", ".join(near) or "none"}.'
+        ) from error
+    return backbone

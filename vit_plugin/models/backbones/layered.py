@@ -1,0 +1,136 @@
+"""The order of a Vision Transformer's parts: layer-wise decay, freezing, sharding and outputs."""
+
+from torch import nn
+
+from vit_plugin.errors import ConfigError
+
+from ..layers.encoder import Encoder
+from ..loading.load import LoadableBackbone
+from ..stems import Stem
+
+
+class LayeredBackbone(LoadableBackbone):
+    """Base class of a backbone that is a stem, tokens with positions, blocks and a norm.
+
+    It implements :class:`~vit_plugin.models.protocol.Backbone` for the parts that a subclass has
+    built, and computes nothing.
+    """
+
+    patch_embed: Stem
+    blocks: Encoder
+    prefix_tokens: tuple[str, ...]
+    num_prefix_tokens: int
+    embed_dims: int
+    num_layers: int
+    out_indices: tuple[int, ...]
+    out_type: str
+    frozen_stages: int
+
+    @property
+    def num_extra_tokens(self) -> int:
+        """MMPretrain's name of ``num_prefix_tokens``, which its ``vis_cam`` asks for."""
+        return self.num_prefix_tokens
+
+    @property
+    def in_channels(self) -> int:
+        """Channels of the images."""
+        return self.patch_embed.in_channels
+
+    @property
+    def stem_maps(self) -> tuple[int, ...]:
+        """Indices of the CNN's maps that are returned."""
+        if self.out_type != 'pyramid':
+            return ()
+        strides = self.patch_embed.feature_strides
+        return tuple(i for i, stride in enumerate(strides) if stride < self.patch_embed.stride)
+
+    @property
+    def channels(self) -> tuple[int, ...]:
+        """Channels of each output."""
+        of_stem = (self.patch_embed.feature_channels[i] for i in self.stem_maps)
+        return (*of_stem, *(self.embed_dims for _ in self.out_indices))
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Stride of each output, in pixels."""
+        of_stem = (self.patch_embed.feature_strides[i] for i in self.stem_maps)
+        return (*of_stem, *(self.patch_embed.stride for _ in self.out_indices))
+
+    def no_weight_decay(self) -> set[str]:
+        """Names of the parameters without weight decay: tokens and positions.
+
+        timm's models have the same method.
+        """
+        rotary = (f'rope.{name}' for name, _ in self.rope.named_parameters())
+        return {*self.prefix_tokens, 'pos_embed', *rotary}
+
+    def get_layer_depth(self, param_name: str, prefix: str = '') -> tuple[int, int]:
+        """Depth of a parameter and the number of depths, for layer-wise decay.
+
+        Depth 0 is next to the image. A CNN's root and each of its stages have a depth of their own.
+        The projection to tokens, the class token and the positions share one depth. Each block has
+        its own. The final norm and all parameters outside the backbone are last. For a pure ViT
+        these are MMPretrain's numbers.
+
+        Args:
+            param_name: full name of the parameter.
+            prefix: prefix of the backbone's own names, such as ``'backbone.'``.
+        """
+        stem = self.patch_embed.num_depths
+        num_depths = stem + self.num_layers + 1
+        match param_name.removeprefix(prefix).split('.') if param_name.startswith(prefix) else []:
+            case ['patch_embed', *rest]:
+                return self.patch_embed.layer_depth('.'.join(rest)), num_depths
+            case ['cls_token' | 'dist_token' | 'reg_token' | 'pos_embed' | 'rope' | 'norm_pre', *_]:
+                return stem - 1, num_depths
+            case ['blocks', block, *_]:
+                return stem + int(block), num_depths
+        return num_depths - 1, num_depths
+
+    def parts_to_shard(self) -> list[nn.Module]:
+        """The modules that sharding gathers one at a time, see :mod:`vit_plugin.engine.sharding`.
+
+        These are the stem's CNN, its projection, and each block.
+        """
+        # Not the stem itself: it returns a view, on which FSDP's hooks could be lost.
+        stem = [
+            part for part in self.patch_embed.children() if any(True for _ in part.parameters())
+        ]
+        return [*stem, *self.blocks]
+
+    def train(self, mode: bool = True) -> 'LayeredBackbone':
+        """Set the training mode. Frozen parts stay in eval mode. Returns the model."""
+        super().train(mode)
+        if self.patch_embed.frozen:
+            self.patch_embed.eval()
+        if self.frozen_stages >= 0:
+            before = (self.patch_embed, self.drop_after_pos, self.rope, self.norm_pre)
+            for part in (*before, *self.blocks[: self.frozen_stages]):
+                part.eval()
+        return self
+
+    def _freeze(self) -> None:
+        """Freeze the parameters up to ``frozen_stages``, by their depths."""
+        if self.patch_embed.frozen:
+            self.patch_embed.requires_grad_(False)
+        stages = self.frozen_stages
+        if stages < 0:
+            return
+        depths = self.patch_embed.num_depths + stages + (stages == self.num_layers)
+        for name, parameter in self.named_parameters():
+            if self.get_layer_depth(name)[0] < depths:
+                parameter.requires_grad = False
+
+
+def read_frozen_stages(frozen_stages: int | str, most: int, model: str = 'this arch') -> int:
+    """The number of frozen stages, which may be ``'all'``.
+
+    Raises:
+        ConfigError: if there are fewer.
+    """
+    number = most if frozen_stages == 'all' else int(frozen_stages)
+    if number > most:
+        raise ConfigError(
+            f'frozen_stages={number} is out of range: -1 (none) to {most} (all) for {model}.'
+        )
+    return number

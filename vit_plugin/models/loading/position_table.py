@@ -1,0 +1,132 @@
+"""The position table of a checkpoint: its grid, its rows, and both fitted to a model."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vit_plugin.errors import ConfigError
+from vit_plugin.weights.recognition import Recognized
+from vit_plugin.weights.rules import GRID
+
+from ..layers.pos_embed import LearnedPosEmbed
+
+TOKENS = ('cls_token', 'dist_token')
+
+
+class PositionTable:
+    """Fits a checkpoint's learned table, and the tokens it has rows for, to one model.
+
+    Args:
+        backbone: the model's backbone.
+        weights: the checkpoint's. If their names are ours, the table may have the model's own grid.
+            Other tables are square unless ``grid`` is given.
+        grid: grid (h, w) of the table, if the user states it and the checkpoint does not.
+
+    Raises:
+        ConfigError: if the grid in the checkpoint is not a grid.
+    """
+
+    def __init__(
+        self, backbone: nn.Module, weights: Recognized, grid: tuple[int, int] | None = None
+    ) -> None:
+        self.position, self.weights = backbone.position, weights
+        self.has_tokens = bool(backbone.prefix_tokens)
+        self.learned = isinstance(self.position, LearnedPosEmbed)
+        self.grid = saved_grid(weights[GRID]) if GRID in weights else grid
+
+    def fitted(self, value: Tensor) -> tuple[Tensor, str]:
+        """A table on the model's grid and with its rows for other tokens, and what has changed."""
+        rows, old = self.layout(value)
+        wanted, new = self.position.num_prefix_rows, self.position.grid
+        extra, patches = value[:, :rows], value[:, rows:]
+        changes = [] if old == new else [f'positions of {by(old)} patches to {by(new)}']
+        if rows > wanted:
+            changes.append(
+                'the rows of the tokens before the patches are '
+                + (
+                    'added to the tokens'
+                    if self.has_tokens
+                    else 'left out, as the model has no such tokens'
+                )
+            )
+            extra = extra[:, :0]
+        elif rows < wanted:
+            changes.append('zeros for the tokens before the patches that have no row')
+            extra = F.pad(extra, (0, 0, 0, wanted - rows))
+        patches = self.position.resample(patches, old, new)
+        return torch.cat((extra, patches), dim=1), ', '.join(changes)
+
+    def with_row(self, token: str, value: Tensor) -> tuple[Tensor, str]:
+        """A token, plus its row of the table if the model's table has no such row."""
+        if self.position.num_prefix_rows or 'pos_embed' not in self.weights or not self.learned:
+            return value, ''
+        table = self.weights['pos_embed']
+        if table.ndim != 3 or table.shape[2] != value.shape[2] or not self.layout(table)[0]:
+            return value, ''
+        row = 1 if token == 'dist_token' and 'cls_token' in self.weights else 0
+        return value + table[:, row : row + 1], 'its row of the position table added'
+
+    def layout(self, table: Tensor) -> tuple[int, tuple[int, int]]:
+        """The number of rows for tokens before the patches, and the grid of the other rows.
+
+        Raises:
+            ConfigError: if no grid fits.
+        """
+        for extra, grid in self._layouts():
+            patches = table.shape[1] - extra
+            side = math.isqrt(max(patches, 0))
+            h, w = grid or (side, side)
+            if patches > 0 and h * w == patches:
+                return extra, (h, w)
+        if GRID in self.weights:
+            raise ConfigError(
+                f'pos_embed: the checkpoint has {table.shape[1]} positions, which its own grid of '
+                f'{by(self.grid or ())} does not fit: it is damaged.'
+            )
+        raise ConfigError(
+            f'pos_embed: the checkpoint has {table.shape[1]} positions, which are no square of '
+            'patches; give source_grid=(rows, columns) to load_weights, or in pos_embed of the '
+            'backbone.'
+        )
+
+    def _layouts(self) -> list[tuple[int, tuple[int, int] | None]]:
+        """Numbers of prefix rows and grids to try, most likely first. None means a square grid."""
+        native, rows = self.position.grid, self.position.num_prefix_rows
+        foreign, source = not self.weights.is_own, self.position.source_grid
+        # A table may have a row for a class token that the checkpoint lacks, as in ViTDet.
+        tokens = sum(name in self.weights for name in TOKENS) or 1
+        grid = self.grid or (source if foreign else None)
+        if grid is not None:
+            return [(rows, grid), (tokens, grid), (0, grid)]
+        # A table with as many positions as the model usually has its grid. A foreign one is square
+        # if it can be.
+        patches = native[0] * native[1]
+        is_square = foreign and native[0] != native[1] and math.isqrt(patches) ** 2 == patches
+        first = [] if is_square else [(rows, native)]
+        # Our own may be from before the training, on the grid that it began with.
+        before = [(count, source) for count in (rows, tokens, 0)] if source else []
+        return [*first, *before, (tokens, None), (tokens, native), (0, None), (0, native)]
+
+
+def saved_grid(value: Tensor) -> tuple[int, int]:
+    """The grid (h, w) that our own checkpoints contain.
+
+    Raises:
+        ConfigError: if it is not a grid.
+    """
+    if (
+        value.shape != (2,)
+        or value.is_floating_point()
+        or not 0 < min(value.tolist()) <= max(value.tolist()) < 2**20
+    ):
+        raise ConfigError(f'{GRID} is no grid (rows, columns) in the checkpoint: it is damaged.')
+    h, w = value.tolist()
+    return h, w
+
+
+def by(size: Sequence[int]) -> str:
+    """A size in words, such as ``'14 x 14'``."""
+    return f'{size[0]} x {size[1]}'
