@@ -88,13 +88,15 @@ SIZES_SEEN: set[int] = set()
 
 
 @register_backend
-def tests_sizes(graph: torch.fx.GraphModule, inputs: list) -> torch.fx.GraphModule:
+def seen_sizes(graph: torch.fx.GraphModule, inputs: list) -> torch.fx.GraphModule:
     """Computes eagerly, and keeps the sizes of what is compiled."""
     SIZES_SEEN.update(size for one in inputs for size in getattr(one, 'shape', ()))
     return graph
 
 
-@pytest.mark.parametrize('options', [dict(blocks=True), {}])
+@pytest.mark.parametrize(
+    'options', [dict(blocks=True), pytest.param({}, marks=pytest.mark.nightly)]
+)
 def test_a_run_compiles_its_teacher(tmp_path, options):
     """Its blocks, or what the step calls. It is known by its width."""
     teacher = deepcopy(MODEL['backbone'])
@@ -107,7 +109,7 @@ def test_a_run_compiles_its_teacher(tmp_path, options):
     )
     SIZES_SEEN.clear()
     losses = []
-    for compile in (False, dict(options, backend='tests_sizes')):
+    for compile in (False, dict(options, backend='seen_sizes')):
         folder = tmp_path / type(compile).__name__
         cfg = tiny_cfg(folder, model=model, compile=compile, **{'train_cfg.max_epochs': 1})
         runner = build(cfg)
