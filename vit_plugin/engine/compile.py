@@ -8,7 +8,7 @@ from torch import nn
 
 from vit_plugin.arguments import Signature, check
 from vit_plugin.errors import ConfigError
-from vit_plugin.models.protocol import TellsParts
+from vit_plugin.models.protocol import TellsParts, frozen_models
 
 OPTIONS = set(signature(torch.compile).parameters) - {'model'}
 # Graphs that torch keeps of one function before it gives up, 8 by default. All blocks run the same
@@ -22,7 +22,7 @@ def compile_blocks(model: nn.Module, **options: Any) -> int:
 
     Blocks of one kind share a graph, so the first step waits for one block and not for all of them.
     Names, parameters and the state dict stay the same. What is around the blocks (the head, the
-    losses, a detector) is not compiled.
+    losses, a detector) is not compiled. Those of the frozen models that it uses are.
 
     Args:
         model: the model, wrapped, sharded or with adapters.
@@ -36,7 +36,8 @@ def compile_blocks(model: nn.Module, **options: Any) -> int:
     """
     parts = [
         part
-        for module in model.modules()
+        for each in (model, *frozen_models(model))
+        for module in each.modules()
         if isinstance(module, TellsParts)
         for part in module.parts_to_shard()
         if any(part.children())

@@ -40,6 +40,14 @@ class TellsParts(Protocol):
 
 
 @runtime_checkable
+class TellsFrozen(Protocol):
+    """It uses models that are not part of it: no parameters, no state, no gradients."""
+
+    def frozen_models(self) -> list[nn.Module]:
+        """These models. Each is called as a whole within the forward."""
+
+
+@runtime_checkable
 class TellsChannels(Protocol):
     """Another model can learn from it."""
 
@@ -69,3 +77,9 @@ class Backbone(TellsDepths, TellsUndecayed, TellsParts, TellsOutputs, Protocol):
     @property
     def in_channels(self) -> int:
         """Channels of the images."""
+
+
+def frozen_models(model: nn.Module) -> list[nn.Module]:
+    """The models that the modules of a model use, see :class:`TellsFrozen`."""
+    users = [module for module in model.modules() if isinstance(module, TellsFrozen)]
+    return [frozen for user in users for frozen in user.frozen_models()]

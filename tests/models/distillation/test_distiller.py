@@ -1,19 +1,22 @@
 """The losses beside timm's tasks, the teacher's place outside of the model, and wrong pairs."""
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import timm
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from mmengine.registry import MODELS, init_default_scope
 from mmpretrain.structures import DataSample
 from ranks import on_ranks
 from timm.task import FeatureDistillationTask, LogitDistillationTask, TokenDistillationTask
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 
-from vit_plugin.engine.sharding import Sharding, shard
+from vit_plugin.engine.sharding import Sharding, parts_to_shard, shard
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.distillation.distiller import Distiller
 from vit_plugin.models.distillation.outputs import outputs_of
@@ -365,21 +368,40 @@ def test_wrong_pairs_are_one_sentence(make, words):
         make()
 
 
-def train_sharded(expected: list[Tensor]) -> None:
-    model, optimizer = sharded_student(shard_it=True)
-    rank = torch.distributed.get_rank()
+def train_sharded(name: str, expected: list[Tensor]) -> None:
+    model, optimizer = student_of(name, Sharding())
+    rank = dist.get_rank()
     for batch, theirs in zip(batches(), expected, strict=True):
         found = step(model, optimizer, batch.chunk(2)[rank])
-        torch.distributed.all_reduce(found)
+        dist.all_reduce(found)
         torch.testing.assert_close(found / 2, theirs, rtol=0, atol=1e-10)
+    check_shards(model.teacher.module)
 
 
-def sharded_student(shard_it: bool = False) -> tuple[nn.Module, torch.optim.Optimizer]:
+def check_shards(teacher: nn.Module) -> None:
+    """Each process has half of the teacher's parts after a forward, and nothing learnt."""
+    parameters = [one for part in parts_to_shard(teacher) for one in part.parameters()]
+    assert all(isinstance(one, DTensor) for one in parameters)
+    held = sum(one.to_local().numel() for one in parameters)
+    assert 0 < held < 0.51 * sum(one.numel() for one in parameters)
+    assert not any(one.requires_grad for one in teacher.parameters())
+
+
+TEACHERS: dict[str, Callable[[], Any]] = {
+    'ours': lambda: teacher_of_maps(),
+    'timm': lambda: TEST_VIT,
+    'mmpretrain': lambda: dict(type='ImageClassifier', backbone=dict(type='ResNet', depth=18)),
+}
+
+
+def student_of(
+    teacher: str, sharding: Sharding | None = None
+) -> tuple[nn.Module, torch.optim.Optimizer]:
     init_default_scope('mmpretrain')
     torch.manual_seed(0)
-    model = build(dict(source=teacher_of_maps(), dtype='float64'), ALL).double().train()
-    if shard_it:
-        shard(model, Sharding(), 'cpu')
+    model = build(dict(source=TEACHERS[teacher](), dtype='float64'), ALL).double().train()
+    if sharding:
+        shard(model, sharding, 'cpu')
     return model, torch.optim.AdamW(model.parameters(), lr=1e-2, eps=1e-4)
 
 
@@ -396,7 +418,9 @@ def step(model: nn.Module, optimizer: torch.optim.Optimizer, batch: Tensor) -> T
     return found.detach()
 
 
-def test_two_sharded_ranks_learn_as_one(tmp_path):
-    """With the queue, which has the vectors of both."""
-    model, optimizer = sharded_student()
-    on_ranks(2, tmp_path, train_sharded, [step(model, optimizer, batch) for batch in batches()])
+@pytest.mark.parametrize('name', TEACHERS)
+def test_two_sharded_ranks_learn_as_one(tmp_path, name):
+    """With the queue, which has the vectors of both, and half of the teacher in each."""
+    model, optimizer = student_of(name)
+    expected = [step(model, optimizer, batch) for batch in batches()]
+    on_ranks(2, tmp_path, train_sharded, name, expected)

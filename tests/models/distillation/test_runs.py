@@ -5,10 +5,14 @@ from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 from campaigns.exactness import stop_and_resume, train
-from campaigns.tiny_run import MODEL, build, differences, final_checkpoint, tiny_cfg
+from campaigns.tiny_run import BATCH, MODEL, build, differences, final_checkpoint, tiny_cfg
+from ranks import on_ranks
+from torch.distributed.tensor import DTensor
 
 import vit_plugin
+from vit_plugin.engine.sharding import parts_to_shard
 from vit_plugin.errors import ConfigError
 
 pytestmark = pytest.mark.filterwarnings('ignore')
@@ -82,3 +86,36 @@ def test_a_backbone_that_was_taught_without_labels_teaches(tmp_path):
     found = second.model.teacher(images, second.model.pixels)
     assert found.logits is None
     assert torch.equal(found.vector, first.extract_feat(images)[-1])
+
+
+# What every run draws the same for any number of processes. The queue drops whole batches.
+EXACT: dict[str, Any] = {
+    'model.train_cfg': None,
+    'model.backbone.drop_rate': 0.0,
+    'model.backbone.drop_path_rate': 0.0,
+    'train_dataloader.dataset.pipeline': [dict(type='PackInputs')],
+    'default_hooks.checkpoint': None,
+    'custom_hooks': [],
+}
+
+
+def norms(folder: Path, **changes: Any) -> torch.Tensor:
+    """The norms of the gradients of a run, which are those of all ranks."""
+    losses = [LOSSES[0], dict(LOSSES[1], length=6 * BATCH)]
+    runner = build(tiny_cfg(folder, **options(losses=losses), **EXACT, **changes))
+    runner.train()
+    if runner.sharding:
+        parts = parts_to_shard(runner.model.teacher.module)
+        assert all(isinstance(one, DTensor) for part in parts for one in part.parameters())
+    return torch.as_tensor(runner.message_hub.log_scalars['train/grad_norm'].data[0])
+
+
+def run_sharded(folder: str, expected: torch.Tensor) -> None:
+    torch.manual_seed(dist.get_rank())  # the ranks' own teachers differ
+    batch = {'train_dataloader.batch_size': BATCH // dist.get_world_size()}
+    found = norms(Path(folder), sharding=dict(), **batch)
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-5)
+
+
+def test_two_sharded_ranks_train_as_a_plain_run(tmp_path):
+    on_ranks(2, tmp_path, run_sharded, str(tmp_path), norms(tmp_path))

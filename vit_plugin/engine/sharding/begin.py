@@ -13,6 +13,7 @@ from torch import nn
 from torch.distributed.tensor import DTensor, Replicate, Shard, zeros
 
 from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.models.protocol import frozen_models
 
 from .ema import EMAHook
 from .shard import is_sharded, shard
@@ -43,8 +44,9 @@ def begin_sharded(runner: Runner, to_train: bool) -> None:
         model.init_weights()
     device = get_device()
     join_alone(device)
-    for tensor in (*model.parameters(), *model.buffers()):
-        broadcast(tensor.detach())
+    for each in (model, *frozen_models(model)):
+        for tensor in (*each.parameters(), *each.buffers()):
+            broadcast(tensor.detach())
     shard(model, runner.sharding, device)
     for module in runner.model.modules():
         if isinstance(module, BaseDataPreprocessor):

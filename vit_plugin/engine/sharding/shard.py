@@ -1,5 +1,6 @@
 """Shard model parameters, gradients and optimizer state by torch's ``fully_shard`` (FSDP2)."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from torch.distributed.tensor import Shard
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.loading.hooks import shard_like
-from vit_plugin.models.protocol import TellsParts
+from vit_plugin.models.protocol import TellsParts, frozen_models
 
 from .settings import Sharding
 
@@ -42,6 +43,9 @@ def parts_to_shard(model: nn.Module) -> list[nn.Module]:
 
 def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
     """Shard a model in place: each of :func:`parts_to_shard` by itself, then the rest together.
+
+    The frozen models that it uses are sharded alike, in their own type. Without a backward pass to
+    free their parts, these are freed after each forward.
 
     Each rank keeps its part of the values that it has, so all ranks must have the same ones. Every
     rank must call this function. The optimizer must be built afterwards.
@@ -88,6 +92,8 @@ def shard(model: nn.Module, sharding: Sharding, device_type: str) -> nn.Module:
     )
     for module in model.modules():
         module.register_load_state_dict_pre_hook(_take_own_part)
+    for frozen in frozen_models(model):
+        shard(frozen, replace(sharding, param_dtype=None, reshard_after_forward=True), device_type)
     return model
 
 

@@ -24,7 +24,7 @@ from vit_plugin.weights.report import Report
 from ..layers.map_sizes import other_sizes
 from ..loading.module import LoadableModule
 from .layered import read_frozen_stages
-from .timm_model import build_timm, fit_timm, norms_maps
+from .timm_model import build_timm, feature_infos, feature_modules, fit_timm, norms_maps
 
 
 @MODELS.register_module()
@@ -92,8 +92,7 @@ class TimmBackbone(LoadableModule):
         self.model = build_timm(self.model_name, num_classes=0, **given)
         # Timm's constructor has initialised it, and MMEngine would do so again.
         self.model.is_init = True
-        infos = self.model.feature_info
-        self.infos = list(infos if isinstance(infos, list) else infos.get_dicts())
+        self.infos = feature_infos(self.model)
         self.indices = self._check_out_indices(out_indices)
         self.norm = norms_maps(self.model)
         self.channels, self.strides = (
@@ -152,14 +151,7 @@ class TimmBackbone(LoadableModule):
 
     def parts_to_shard(self) -> list[nn.Module]:
         """The modules that sharding gathers one at a time: those timm lists as feature outputs."""
-        modules = dict(self.model.named_modules())
-        parts = dict.fromkeys(
-            modules[info['module']] for info in self.infos if info['module'] in modules
-        )
-        inside = {module for part in parts for module in part.modules() if module is not part}
-        return [
-            part for part in parts if part not in inside and any(True for _ in part.parameters())
-        ]
+        return feature_modules(self.model)
 
     def train(self, mode: bool = True) -> 'TimmBackbone':
         """Set the training mode. Frozen parts stay in eval mode. Returns the model."""

@@ -52,6 +52,24 @@ def build_timm(name: str, **options: Any) -> nn.Module:
     )
 
 
+def feature_infos(model: nn.Module) -> list[dict[str, Any]]:
+    """What timm tells of each feature of a model: its module, channels and reduction."""
+    infos: Any = model.feature_info
+    return list(infos if isinstance(infos, list) else infos.get_dicts())
+
+
+def feature_modules(model: nn.Module) -> list[nn.Module]:
+    """The modules whose outputs are a model's features, without those inside another one."""
+    modules = dict(model.named_modules())
+    parts = [modules[info['module']] for info in feature_infos(model) if info['module'] in modules]
+    inside = {id(module) for part in parts for module in part.modules() if module is not part}
+    return [
+        part
+        for part in dict.fromkeys(parts)
+        if id(part) not in inside and next(part.parameters(), None) is not None
+    ]
+
+
 def norms_maps(model: nn.Module) -> bool:
     """True if ``forward_intermediates`` of this model takes ``norm=True``."""
     return type(model).__module__.rpartition('.')[2] not in WITHOUT_NORM

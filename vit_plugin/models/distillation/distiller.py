@@ -76,6 +76,10 @@ class Distiller(ImageClassifier):
         if self.teacher:
             self.losses.update(self._build_losses(self.teacher, losses))
 
+    def frozen_models(self) -> list[nn.Module]:
+        """The teacher, which a run shards and compiles as it does the student."""
+        return [self.teacher.module] if self.teacher else []
+
     def loss(self, inputs: Tensor, data_samples: list | None = None) -> dict[str, Tensor]:
         """The losses of the labels, if there is a head, and of the teacher's outputs.
 

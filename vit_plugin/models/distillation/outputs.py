@@ -7,11 +7,11 @@ from torch import Tensor, nn
 
 from vit_plugin.errors import needed_by
 
-from ..backbones.timm_model import norms_maps
+from ..backbones.timm_model import feature_modules, norms_maps
 from ..backbones.vit import VisionTransformer
 from ..classifier import Classifier
 from ..layers.outputs import MAPS, OUT_TYPES
-from ..protocol import TellsChannels
+from ..protocol import TellsChannels, TellsParts
 
 with needed_by('Distiller'):
     from mmpretrain.models.classifiers import BaseClassifier
@@ -44,7 +44,7 @@ def outputs_of(model: nn.Module, images: Tensor) -> Outputs:
     """
     if hasattr(model, 'forward_head'):
         return _of_timm(model, images)
-    backbone = model if isinstance(model, TellsChannels) else model.backbone
+    backbone = _backbone_of(model)
     features, map = _of_backbone(backbone, images)
     logits = None
     if isinstance(model, Classifier):
@@ -54,6 +54,33 @@ def outputs_of(model: nn.Module, images: Tensor) -> Outputs:
         features = model.neck(features) if model.with_neck else features
         logits = model.head(features) if model.with_head else None
     return Outputs(features, _vector(features[-1]), map, logits)
+
+
+class OutputsOf(nn.Module):
+    """:func:`outputs_of` a model as a module, which is called, and so sharded, as a whole.
+
+    Args:
+        model: see :func:`outputs_of`.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor) -> Outputs:
+        return outputs_of(self.model, images)
+
+    def parts_to_shard(self) -> list[nn.Module]:
+        """The parts of a model that does not name them: timm's, or the backbone."""
+        if any(isinstance(module, TellsParts) for module in self.model.modules()):
+            return []
+        if hasattr(self.model, 'forward_head'):
+            return feature_modules(self.model)
+        return [_backbone_of(self.model)]
+
+
+def _backbone_of(model: nn.Module) -> nn.Module:
+    return model if isinstance(model, TellsChannels) else model.backbone
 
 
 def _of_backbone(backbone: nn.Module, images: Tensor) -> tuple[Sequence[Any], Tensor | None]:

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from mmengine.logging import print_log
 from mmengine.registry import MODELS
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 from typing_extensions import Required, TypedDict
 
 import vit_plugin
@@ -21,7 +22,7 @@ from vit_plugin.weights.opening import open_checkpoint
 from vit_plugin.zoo.pixels import data_config_of
 
 from ..backbones.timm_model import build_timm
-from .outputs import Outputs, outputs_of
+from .outputs import Outputs, OutputsOf
 
 
 class TeacherCfg(TypedDict, total=False):
@@ -75,6 +76,7 @@ class Teacher:
 
     Attributes:
         name: where it comes from.
+        module: computes its outputs. A run shards and compiles it as it does the student.
         fingerprint: SHA-256 of its weights. A run resumes only with the same one.
 
     Raises:
@@ -96,7 +98,7 @@ class Teacher:
         self.size: tuple[int, ...] = (size, size) if isinstance(size, int) else tuple(size or ())
         self.fingerprint = _fingerprint(self.model)
         self.dtype = getattr(torch, given.get('dtype', 'float32'))
-        self.model.requires_grad_(False).eval().to(self.dtype)
+        self.module = OutputsOf(self.model).requires_grad_(False).eval().to(self.dtype)
         print_log(f'The teacher is {self.name}, SHA-256 {self.fingerprint[:16]}.', 'current')
 
     @torch.no_grad()
@@ -107,10 +109,11 @@ class Teacher:
             images: normalised for the student.
             pixels: how they were normalised.
         """
-        if next(self.model.parameters()).device != images.device:
+        first = next(self.model.parameters())
+        if first.device != images.device and not isinstance(first, DTensor):
             self.model.to(images.device)
         with closed(self.stranger), torch.autocast(images.device.type, enabled=False):
-            found = outputs_of(self.model, self.seen(images, pixels).to(self.dtype))
+            found = self.module(self.seen(images, pixels).to(self.dtype))
         return Outputs((), *(one if one is None else one.to(images.dtype) for one in found[1:]))
 
     def seen(self, images: Tensor, pixels: Pixels) -> Tensor:
