@@ -37,7 +37,9 @@ HOSTS = {
 }
 CONFIGS = sorted(path for path in Path('configs').glob('*/*.py') if path.parent.name != '_base_')
 ADAPTER = 'vit_plugin.ViTAdapter'
-VITS = ('vit_plugin.VisionTransformer', 'vit_plugin.MAEViT', 'vit_plugin.SimMIMViT')
+VITS = tuple(
+    f'vit_plugin.{name}' for name in ('VisionTransformer', 'IBOTViT', 'MAEViT', 'SimMIMViT')
+)
 COCO = 118000  # training images, as the schedules count them
 
 # Of dense recipes, where they have the setting: few layers, proposals and queries, no mixed

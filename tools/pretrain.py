@@ -22,8 +22,8 @@ def make_parser() -> argparse.ArgumentParser:
     add_flags(parser, '--data', required=True, help='images, in folders of any depth')
     parser.add_argument(
         '--method',
-        help='distill (default with --teacher), mocov3 (default without), dino, lejepa, mae or '
-        'simmim',
+        help='distill (default with --teacher), mocov3 (default without), dino, dinov2, lejepa, '
+        'mae or simmim',
     )
     add_data_arguments(parser)
     add_run_arguments(parser)

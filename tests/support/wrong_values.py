@@ -152,6 +152,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     ),
     'MAEViT': dict(arch=ARCH, img_size=64, mask_ratio=0.5),
     'SimMIMViT': dict(arch=ARCH, img_size=32),
+    'IBOTViT': dict(arch=ARCH, img_size=32),
     'EoMT': dict(arch=ARCH, img_size=32, num_classes=3, num_queries=4, num_blocks=1),
     'WindowedViT': dict(
         arch=ARCH, img_size=32, encoder=dict(window=dict(size=2, global_blocks=(1,)))
@@ -355,11 +356,13 @@ RIGHT: dict[str, dict[str, Any]] = {
         to_rgb=True,
     ),
     'DINO': dict(
-        backbone=dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32),
+        backbone=dict(type='vit_plugin.IBOTViT', arch=ARCH, img_size=32),
         neck=dict(type='vit_plugin.DINONeck', in_channels=32),
         head=dict(type='vit_plugin.DINOHead', out_channels=8),
         num_large=2,
         momentum=0.9,
+        mask_ratio=(0.1, 0.5),
+        koleo_weight=0.1,
         data_preprocessor=None,
     ),
     'DINONeck': dict(in_channels=32, hid_channels=16, bottleneck=8, out_channels=12, num_layers=2),
@@ -369,6 +372,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         teacher_temperature=(0.04, 0.07),
         warmup=0.3,
         center_momentum=0.9,
+        centering='sinkhorn_knopp',
     ),
     'LeJEPA': dict(
         backbone=dict(type='vit_plugin.VisionTransformer', arch=ARCH, img_size=32),
@@ -573,7 +577,8 @@ WORKS: dict[str, Callable[[Any], Any]] = {
         ),
     ),
     **dict.fromkeys(
-        ('MAEViT', 'SimMIMViT'), lambda built: built(torch.randn(2, 3, 64, 64), mask=None)
+        ('IBOTViT', 'MAEViT', 'SimMIMViT'),
+        lambda built: built(torch.randn(2, 3, 64, 64), mask=None),
     ),
     'DINONeck': lambda built: built((TOKENS[:, 0],)),
     'DINOHead': lambda built: built.loss(

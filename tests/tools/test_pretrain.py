@@ -21,7 +21,9 @@ def tool(run_tool, monkeypatch, tmp_path):
 
 def test_a_wrong_method_is_one_sentence(tool):
     done = tool('pretrain', '--data', 'digits', '--method', 'mocov4')
-    assert done.stderr.startswith("Error: --method 'mocov4' is not one of mocov3, dino, lejepa")
+    assert done.stderr.startswith(
+        "Error: --method 'mocov4' is not one of mocov3, dino, dinov2, lejepa"
+    )
 
 
 @pytest.mark.nightly

@@ -8,6 +8,7 @@ from vit_plugin.registry import MODELS, later_of
 from .backbones import (
     PMT,
     EoMT,
+    IBOTViT,
     MAEViT,
     SimMIMViT,
     TimmBackbone,
@@ -59,6 +60,7 @@ __all__ = [
     'ConvEmbed',
     'EoMT',
     'FlexiPatchEmbed',
+    'IBOTViT',
     'MAEViT',
     'MBConvEmbed',
     'PatchEmbed',

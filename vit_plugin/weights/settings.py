@@ -14,7 +14,9 @@ from .opening import Checkpoint, open_checkpoint
 
 # Among the arguments of a backbone: those of its training, and of its pre-training.
 NOT_OF_MODEL = ('type', 'img_size', 'init_cfg', 'mask_ratio')
-BACKBONES = ('vit_plugin.VisionTransformer', 'vit_plugin.MAEViT', 'vit_plugin.SimMIMViT')
+BACKBONES = tuple(
+    f'vit_plugin.{name}' for name in ('VisionTransformer', 'IBOTViT', 'MAEViT', 'SimMIMViT')
+)
 
 
 def training_settings(source: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from mmengine.registry import MODELS, DefaultScope
 from torch import Tensor
 
 from vit_plugin.errors import ConfigError
-from vit_plugin.models import MAEViT, SimMIMViT, VisionTransformer, load_weights
+from vit_plugin.models import IBOTViT, MAEViT, SimMIMViT, VisionTransformer, load_weights
 
 ARCH = dict(embed_dims=32, num_layers=2, num_heads=4, feedforward_channels=64)
 PURE = dict(arch=dict(ARCH, patch_size=8), img_size=32)
@@ -145,6 +145,28 @@ def test_without_a_mask_it_is_the_vision_transformer(kind):
     assert torch.equal(encoder(x, mask=None)[0], plain(x)[0])
 
 
+@pytest.mark.parametrize('options', [PURE, HYBRID], ids=['pure', 'hybrid'])
+@pytest.mark.parametrize('out_type', ['cls_token', 'avg_featmap'])
+def test_ibots_encoder_returns_patches_and_vector(options, out_type):
+    """They are the outputs of two other encoders with the same weights, masked or not."""
+    encoder = random_(IBOTViT(**options, out_type=out_type).double())
+    maps, plain = (
+        kind(**options, out_type=kind_of_output).double()
+        for kind, kind_of_output in ((SimMIMViT, 'featmap'), (VisionTransformer, out_type))
+    )
+    maps.load_state_dict(encoder.state_dict())
+    plain.load_state_dict(encoder.state_dict(), strict=False)
+    mask = torch.rand(2, 4, 4, generator=torch.Generator().manual_seed(1)) < 0.5
+    for given in (None, mask):
+        patches, vector = encoder(images(), given)
+        expected = maps(images(), given)[0].flatten(2).transpose(1, 2)
+        torch.testing.assert_close(patches, expected, rtol=0, atol=1e-12)
+        if out_type == 'avg_featmap':
+            torch.testing.assert_close(vector, expected.mean(dim=1), rtol=0, atol=1e-12)
+    torch.testing.assert_close(encoder(images())[-1], plain(images())[-1], rtol=0, atol=1e-12)
+    assert not torch.equal(encoder(images(), mask)[-1], encoder(images())[-1])
+
+
 def test_the_mask_token_is_a_token():
     encoder = SimMIMViT(**PURE)
     assert 'mask_token' in encoder.no_weight_decay()
@@ -165,7 +187,12 @@ def test_the_mask_token_is_a_token():
         (MAEViT, dict(encoder=dict(reg_token=1)), 'decoder takes a class token and no other'),
         (MAEViT, dict(pos_embed='relative'), 'need all patches of the grid'),
         (MAEViT, dict(pos_embed=dict(rotary=dict(form='index'))), 'need all patches of the grid'),
-        (SimMIMViT, dict(out_type='raw'), "out_type='raw' must be 'featmap'"),
+        (SimMIMViT, dict(out_type='raw'), "SimMIMViT: out_type='raw' must be 'featmap'"),
+        (
+            IBOTViT,
+            dict(out_type='featmap'),
+            "IBOTViT: out_type='featmap' must be 'cls_token' or 'avg_featmap'",
+        ),
         (
             VisionTransformer,
             dict(pos_embed=dict(type='learned', endpoint=False)),

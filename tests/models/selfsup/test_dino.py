@@ -7,6 +7,7 @@ from torch import Tensor
 
 from vit_plugin.errors import ConfigError
 from vit_plugin.models.selfsup.dino import DINO, DINOHead, DINONeck
+from vit_plugin.models.selfsup.dinov2 import koleo
 
 BACKBONE = dict(
     type='vit_plugin.VisionTransformer',
@@ -121,6 +122,62 @@ def test_views_of_a_batch_are_computed_as_alone(model):
         model.head.center.zero_()
         alone.append(model.loss(order)['loss'].item())
     assert alone[0] == pytest.approx(alone[1], rel=1e-5)
+
+
+def masked(**options) -> DINO:
+    torch.manual_seed(0)
+    backbone = dict(BACKBONE, type='vit_plugin.IBOTViT', drop_path_rate=0.0)
+    options = {'mask_ratio': (0.1, 0.5), 'koleo_weight': 0.1, **options}
+    return DINO(backbone, NECK, HEAD, data_preprocessor=PREPROCESSOR, **options).train().double()
+
+
+def test_the_student_learns_what_it_does_not_see():
+    """Patches that are hidden from it, from the teacher's outputs of the same patches."""
+    model, seen = masked(), []
+    inputs = [view.double() for view in views(16, 16, 8)]
+    original = model.patch_head.patch_loss
+    model.patch_head.patch_loss = lambda *given: seen.append(given) or original(*given)
+    losses = model.loss(inputs)
+    assert losses.keys() == {'loss_views', 'loss_patches', 'loss_koleo'}
+    outputs, targets, hidden = seen[0]
+    assert hidden.flatten(1).any(dim=1).sum() == 3
+    teacher, images = model.teacher.module, torch.cat(inputs[:2])
+    for image, grid in enumerate(hidden):
+        first = int(hidden[:image].sum())
+        for network, mask, found in (
+            (teacher, None, targets),
+            (model.student(), grid[None], outputs),
+        ):
+            tokens = network[0](images[image : image + 1], mask)[0][0][grid.flatten()]
+            part = found[first : first + len(tokens)]
+            torch.testing.assert_close(part, network[1]((tokens,))[-1])
+    _, log = model.parse_losses(losses)
+    assert log['loss'].item() == pytest.approx(sum(loss.item() for loss in losses.values()))
+    sum(losses.values()).backward()
+    trained = (*model.backbone.parameters(), *model.neck.parameters())
+    assert all(parameter.grad is not None for parameter in trained)
+
+
+def test_koleo_compares_images_of_each_large_view():
+    model = DINO(BACKBONE, NECK, HEAD, koleo_weight=0.1, data_preprocessor=PREPROCESSOR).eval()
+    inputs = views(16, 16, 16)
+    losses = model.loss(inputs)
+    expected = 0.1 * sum(koleo(model.backbone(view)[-1]) for view in inputs[:2])
+    torch.testing.assert_close(losses['loss_koleo'], expected)
+    assert losses.keys() == {'loss_views', 'loss_koleo'}
+
+
+def test_with_nothing_hidden_the_views_are_dinos():
+    model, plain = masked(mask_ratio=(0.0, 0.0)), masked(mask_ratio=None, koleo_weight=0.0)
+    inputs = [view.double() for view in views(16, 16, 8)]
+    losses = model.loss(inputs)
+    assert losses['loss_patches'] == 0
+    torch.testing.assert_close(plain.loss(inputs), dict(loss=losses['loss_views']))
+
+
+def test_a_backbone_that_hides_nothing_is_refused():
+    with pytest.raises(ConfigError, match=r"mask_ratio hides patches; set type='vit_plugin.IBOT"):
+        DINO(BACKBONE, NECK, HEAD, mask_ratio=(0.1, 0.5), data_preprocessor=PREPROCESSOR)
 
 
 def test_too_few_views_are_refused(model):

@@ -93,19 +93,22 @@ VIEW = dict(
     ]
 )
 LOSS = dict(type='PixelReconstructionLoss', criterion='L2')
+DINO = dict(
+    type='vit_plugin.DINO',
+    backbone=BACKBONE,
+    neck=dict(
+        type='vit_plugin.DINONeck', in_channels=32, hid_channels=16, bottleneck=8, out_channels=12
+    ),
+    head=dict(type='vit_plugin.DINOHead', out_channels=12, warmup=0.5),
+)
 ALGORITHMS = {
     'mocov3': dict(MOCO, backbone=BACKBONE),
-    'dino': dict(
-        type='vit_plugin.DINO',
-        backbone=BACKBONE,
-        neck=dict(
-            type='vit_plugin.DINONeck',
-            in_channels=32,
-            hid_channels=16,
-            bottleneck=8,
-            out_channels=12,
-        ),
-        head=dict(type='vit_plugin.DINOHead', out_channels=12, warmup=0.5),
+    'dino': DINO,
+    'dinov2': dict(
+        DINO,
+        mask_ratio=(0.1, 0.5),
+        koleo_weight=0.1,
+        backbone=dict(BACKBONE, type='vit_plugin.IBOTViT'),
     ),
     'mae': dict(
         type='MAE',
@@ -158,7 +161,9 @@ def options_of(name: str) -> dict:
 @pytest.mark.parametrize(
     'name',
     [
-        pytest.param(name, marks=pytest.mark.nightly) if name in ('mae', 'simmim') else name
+        pytest.param(name, marks=pytest.mark.nightly)
+        if name in ('dinov2', 'mae', 'simmim')
+        else name
         for name in ALGORITHMS
     ],
 )

@@ -74,6 +74,14 @@ def _mocov3(student: Student) -> dict[str, Any]:
     return dict(backbone={**student.backbone, **frozen}, neck=dict(in_channels=student.width))
 
 
+def _projected(student: Student) -> dict[str, Any]:
+    return dict(backbone=student.backbone, neck=dict(in_channels=student.width))
+
+
+def _masked_dino(student: Student) -> dict[str, Any]:
+    return _projected(student._replace(backbone={**student.backbone, 'type': 'vit_plugin.IBOTViT'}))
+
+
 def _mae(student: Student) -> dict[str, Any]:
     patches = (student.size // student.stride) ** 2
     return dict(
@@ -120,16 +128,9 @@ METHODS = {
             dict(type='MultiView', num_views=[2], transforms=[[*student.crop(0.2), *COLOURS]])
         ],
     ),
-    'dino': Method(
-        'dino',
-        lambda student: dict(backbone=student.backbone, neck=dict(in_channels=student.width)),
-        _multi_crop,
-    ),
-    'lejepa': Method(
-        'lejepa',
-        lambda student: dict(backbone=student.backbone, neck=dict(in_channels=student.width)),
-        _multi_crop,
-    ),
+    'dino': Method('dino', _projected, _multi_crop),
+    'dinov2': Method('dinov2', _masked_dino, _multi_crop),
+    'lejepa': Method('lejepa', _projected, _multi_crop),
     'mae': Method('mae', _mae, lambda student: student.crop(0.2)),
     'simmim': Method('simmim', _simmim, _masked),
     'distill': Method(

@@ -1,5 +1,5 @@
 from .eomt import EoMT
-from .masked import MAEViT, SimMIMViT
+from .masked import IBOTViT, MAEViT, SimMIMViT
 from .mmpretrain_vit import (
     MMDeiT3,
     MMDistilledVisionTransformer,
@@ -16,6 +16,7 @@ from .windowed_vit import WindowedViT
 __all__ = [
     'PMT',
     'EoMT',
+    'IBOTViT',
     'MAEViT',
     'MMDeiT3',
     'MMDistilledVisionTransformer',

@@ -15,6 +15,7 @@ from vit_plugin.registry import MODELS
 
 from ..layers.attention import Attention
 from ..layers.block_cfg import Grid
+from ..layers.outputs import OUT_TYPES
 from .vit import VisionTransformer
 
 
@@ -134,12 +135,14 @@ class SimMIMViT(MaskedVisionTransformer):
         ConfigError: for another ``out_type``.
     """
 
+    out_types: tuple[str, ...] = ('featmap',)  # that the algorithm takes
+
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**{'out_type': 'featmap', **kwargs})
-        if self.out_type != 'featmap':
+        super().__init__(**{'out_type': self.out_types[0], **kwargs})
+        if self.out_type not in self.out_types:
             raise ConfigError(
-                f"SimMIMViT: out_type={self.out_type!r} must be 'featmap', which SimMIM's decoder "
-                'takes; leave it out.'
+                f'{type(self).__name__}: out_type={self.out_type!r} must be '
+                f'{" or ".join(map(repr, self.out_types))}; leave it out.'
             )
         self.mask_token = nn.Parameter(torch.empty(1, 1, self.embed_dims))
         nn.init.normal_(self.mask_token, std=0.02)
@@ -169,3 +172,22 @@ class SimMIMViT(MaskedVisionTransformer):
         """See :meth:`VisionTransformer.get_layer_depth`. ``mask_token`` counts as ``cls_token``."""
         name = f'{prefix}cls_token' if param_name == f'{prefix}mask_token' else param_name
         return super().get_layer_depth(name, prefix)
+
+
+@MODELS.register_module()
+class IBOTViT(SimMIMViT):
+    """iBOT's encoder (arXiv:2111.07832) for our ``DINO``, which hides patches as SimMIM's.
+
+    Its outputs are the tokens of the patches (B, h*w, C) and the vector of the image (B, C).
+
+    Args:
+        **kwargs: see :class:`VisionTransformer`. ``out_type``, which makes the vector, is
+            ``'cls_token'`` or ``'avg_featmap'``; others are a ``ConfigError``.
+    """
+
+    out_types = ('cls_token', 'avg_featmap')
+
+    def encode(self, x: Tensor, grid: Grid) -> list[Tensor]:
+        """Equations 1 to 4: patches (B, h*w, C) -> their tokens, and the vector."""
+        x, prefix = self.tokens(x, grid)[-1], self.num_prefix_tokens
+        return [x[:, prefix:], OUT_TYPES[self.out_type](x, prefix, grid)]

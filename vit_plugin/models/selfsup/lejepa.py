@@ -12,7 +12,7 @@ from torch import Tensor
 from vit_plugin.arguments.fields import InitConfig, Positive, PositiveInt, Rate
 from vit_plugin.registry import MODELS
 
-from .views import MultiViewSelfSupervisor
+from .views import MultiViewSelfSupervisor, precise
 
 POINTS = 17  # of the integral
 
@@ -35,7 +35,7 @@ class LeJEPA(MultiViewSelfSupervisor):
     ) -> dict[str, Tensor]:
         """Views (B, C, H_v, W_v), large ones first -> the two terms of the loss."""
         self.check_views(inputs)
-        return self.head.loss(self.outputs(inputs), self.num_large)
+        return self.head.loss(self.outputs(self.features(inputs), len(inputs)), self.num_large)
 
 
 @MODELS.register_module()
@@ -62,7 +62,7 @@ class LeJEPAHead(BaseModule):
 
     def loss(self, embeddings: Tensor, num_large: int) -> dict[str, Tensor]:
         """Embeddings (V, B, K), of large views first -> the two terms of the loss."""
-        embeddings = embeddings if embeddings.dtype == torch.float64 else embeddings.float()
+        embeddings = precise(embeddings)
         center = embeddings[:num_large].mean(dim=0)
         return dict(
             loss_prediction=(1 - self.weight) * (embeddings - center).square().mean(),

@@ -45,14 +45,14 @@ class MultiViewSelfSupervisor(BaseSelfSupervisor):
         """The backbone and the projection, images (B, C, H, W) -> a tuple of one tensor (B, K)."""
         return nn.Sequential(self.backbone, self.neck)
 
-    def outputs(self, views: Sequence[Tensor]) -> Tensor:
-        """Views (B, C, H_v, W_v) -> their projections (V, B, K) in the same order.
+    def features(self, views: Sequence[Tensor]) -> list[tuple[Tensor, ...]]:
+        """The backbone's outputs of views (B, C, H_v, W_v); neighbours of one size go together."""
+        groups = groupby(views, key=lambda x: x.shape)
+        return [self.backbone(torch.cat(list(group))) for _, group in groups]
 
-        Views of one size that follow each other are computed at once.
-        """
-        student = self.student()
-        groups = [torch.cat(list(views)) for _, views in groupby(views, key=lambda x: x.shape)]
-        return torch.cat([student(group)[-1] for group in groups]).unflatten(0, (len(views), -1))
+    def outputs(self, features: Sequence[tuple[Tensor, ...]], number: int) -> Tensor:
+        """The projections (V, B, K) of the features of this number of views, in the same order."""
+        return torch.cat([self.neck(each)[-1] for each in features]).unflatten(0, (number, -1))
 
     def check_views(self, views: Any) -> None:
         """Check that there are views of each image.
@@ -66,3 +66,8 @@ class MultiViewSelfSupervisor(BaseSelfSupervisor):
                 'views of each image are needed; give them by views of data_preprocessor, or by '
                 'MultiView in the pipeline.'
             )
+
+
+def precise(x: Tensor) -> Tensor:
+    """The tensor in float32, or in float64 if it has that."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
