@@ -65,6 +65,7 @@ NOT_RUN = {
     r'docker ': 'needs a daemon: .github/workflows/nightly.yml',
     r'cat > g\+\+20|chmod \+x g\+\+20': 'mmcv compiles for ten minutes; done by hand, see the page',
     r'vit-plugin pretrain --data photos': 'downloads weights, for photographs that nobody has here',
+    r'vit-plugin train --data fields': 'needs images of several bands, which nobody has here',
     r'vit-plugin train --data flowers': 'downloads weights, for photographs that nobody has here',
     r'tools/dist_test\.sh': 'the same two lines as dist_train.sh with test.py in place of train.py',
     r'tools/slurm_test\.sh': 'needs a Slurm; the same as srun.sh with test.py',

@@ -12,6 +12,8 @@ from PIL import Image, ImageOps
 
 from vit_plugin.errors import ConfigError, first_line, needed_by
 
+from .bands import read_bands, shape_of
+
 # The suffixes of formats that are read. A file with another suffix is an image if its content is.
 IMAGE_SUFFIXES = (
     '.jpg',
@@ -115,6 +117,8 @@ def seen_size(source: str | Path | bytes) -> tuple[int, int]:
         OSError: if the file cannot be read.
         MissingExtraError: for HEIC without pillow-heif.
     """
+    if of_bands := shape_of(source):
+        return of_bands[1], of_bands[0]
     with _opened(source) as image:
         width, height = image.size
         # PNG would be decoded to search for an orientation behind the pixels. Pillow turns TIFF
@@ -161,8 +165,10 @@ def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) 
             are read, which leaves 16 shades of an image of 12 bits.
 
     Raises:
-        ValueError: if the content is not an image, or with ``deep`` is AVIF or HEIC.
+        ValueError: if the content is not a photograph, or with ``deep`` is AVIF or HEIC.
     """
+    if of_bands := shape_of(content):
+        raise ValueError(f'it has {of_bands[2]} bands, which LoadImage(bands=...) reads')
     flag = COLOR_TYPES[color_type] if isinstance(color_type, str) else color_type
     flag |= cv2.IMREAD_ANYDEPTH if deep else 0
     if content[4:8] == b'ftyp':
@@ -187,6 +193,8 @@ def _decoded_by_pillow(content: bytes, flag: int) -> np.ndarray:
 def read_image(image: str | Path | np.ndarray) -> np.ndarray:
     """The pixels (H, W, 3) of an image file as it is seen, in BGR. An array is returned as it is.
 
+    Of an image of bands they are its values, see :func:`~vit_plugin.files.bands.read_bands`.
+
     Raises:
         ConfigError: if the file cannot be read, or has more pixels than
             ``PIL.Image.MAX_IMAGE_PIXELS`` allows.
@@ -196,7 +204,7 @@ def read_image(image: str | Path | np.ndarray) -> np.ndarray:
     try:
         content = Path(image).read_bytes()
         seen_size(content)  # before memory is taken for the pixels
-        return decode(content)
+        return read_bands(content) if shape_of(content) else decode(content)
     except Exception as error:  # whatever a decoder trips over
         raise ConfigError(
             f'The image {str(image)!r} cannot be read ({first_line(error)}).'
