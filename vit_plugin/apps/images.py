@@ -15,6 +15,7 @@ from vit_plugin.config import with_pipeline
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.bands import check_bands
 from vit_plugin.files.images import read_image
+from vit_plugin.files.volume_slices import file_and_number
 from vit_plugin.untrusted.closed import REMEDY, closed
 
 # The steps that read a file as read_image does, and the values of their options with which they do.
@@ -70,7 +71,8 @@ class ConfigPixels:
         pixels = read_image(image)
         path = '' if isinstance(image, np.ndarray) else str(image)
         if path and self.load:
-            loaded = self.load(dict(img_path=path, img_id=index))
+            file, number = file_and_number(path)
+            loaded = self.load(dict(img_path=file, slice=number, img_id=index))
         else:
             check_bands(pixels, self.bands, path)
             grey = self.grey and self.bands == 3
@@ -82,10 +84,11 @@ class ConfigPixels:
 
 
 def _is_reader_of_images(transform: Any) -> bool:
-    """True if a step is MMCV's reader, of which a config with a pipeline has one."""
+    """True if a step is MMCV's reader, of which a config with a pipeline has one, or of slices."""
     from mmcv.transforms import LoadImageFromFile
 
-    return isinstance(transform, LoadImageFromFile)
+    slices = type(transform).__module__ == 'vit_plugin.data.volumes'  # which needs MMSegmentation
+    return isinstance(transform, LoadImageFromFile) or slices
 
 
 def is_plain(step: Mapping[str, Any]) -> bool:
