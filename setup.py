@@ -88,6 +88,7 @@ test = [
     'tensorboard',
     'pillow-heif',
     'h5py',
+    'tifffile',
 ]
 
 setup(
@@ -132,6 +133,8 @@ setup(
         'hf': ['datasets'],
         'heic': ['pillow-heif'],
         'volumes': ['h5py'],
+        # imagecodecs has the codecs, such as LZW.
+        'bands': ['tifffile', 'imagecodecs'],
         'logs': ['tensorboard', 'wandb', 'mlflow'],
         'export': ['onnx', 'onnxscript', 'onnxruntime'],
         'docs': ['sphinx', 'myst-parser', 'furo', 'sphinx-copybutton'],

@@ -63,6 +63,7 @@ EXTRAS = {
     'datasets': "'vit_plugin[hf]'",
     'pillow_heif': "'vit_plugin[heic]'",
     'h5py': "'vit_plugin[volumes]'",
+    'tifffile': "'vit_plugin[bands]'",
     'scipy': "'vit_plugin[seg]'",
     'gradio': "'vit_plugin[demo]'",
     'peft': "'vit_plugin[lora]'",

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from mmengine.config import Config
+from mmengine.registry import init_default_scope
 
+from vit_plugin.apps.images import ConfigPixels
 from vit_plugin.errors import ConfigError
 
 pytest.importorskip('mmseg')
@@ -110,3 +114,23 @@ def test_what_is_not_there_is_named(synapse):
         slices(synapse, ann_file='train.txt')
     with pytest.raises(ConfigError, match='has no files'):
         slices(synapse, 'test_vol_h5')
+
+
+@pytest.mark.parametrize('stranger', [None, 'run/epoch_1.pth'])
+def test_predictions_are_of_the_pixels_of_the_test(synapse, stranger):
+    init_default_scope('mmseg')
+    pipeline = [
+        dict(type='vit_plugin.LoadImageSlice', window=(0.2, 0.8)),
+        dict(type='mmseg.Resize', scale=(12, 16), keep_ratio=False, interpolation='bicubic'),
+        dict(type='vit_plugin.LoadSliceAnnotations'),
+        dict(type='mmseg.PackSegInputs'),
+    ]
+    dataset = VolumeSlices(
+        data_root=str(synapse), data_prefix=dict(img_path='train_npz'), pipeline=pipeline
+    )
+    loader = dict(dataset=dict(type='vit_plugin.VolumeSlices', pipeline=pipeline))
+    pixels = ConfigPixels(Config(dict(model=dict(backbone={}), test_dataloader=loader)), stranger)
+    wanted = dataset[4]
+    found = pixels(wanted['data_samples'].img_path)
+    assert torch.equal(found['inputs'], wanted['inputs'])
+    assert found['data_samples'].ori_shape == (8, 6)

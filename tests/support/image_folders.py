@@ -94,3 +94,26 @@ def write_masks(folder: Path, count: int = 6) -> Path:
             (folder / name).mkdir(parents=True, exist_ok=True)
             cv2.imwrite(str(folder / name / f'{i}.png'), pixels)
     return folder
+
+
+def write_bands(folder: Path, bands: int = 6, count: int = 4, suffix: str = '.tif') -> Path:
+    """Noise of several bands as ``folder/{dry,wet}/<n>``; the last band is large if wet."""
+    generator = np.random.default_rng(0)
+    for number, name in enumerate(('dry', 'wet')):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        for i in range(count):
+            values = generator.normal(1500, 300, (20, 24, bands))
+            values[..., -1] += 2000 * number
+            save_bands(folder / name / f'{i}{suffix}', values.clip(0, 9999).astype(np.uint16))
+    return folder
+
+
+def save_bands(path: Path, values: np.ndarray, **options: object) -> None:
+    """Values (H, W, bands) as ``.npy``, or as a TIFF with tifffile's options."""
+    if path.suffix == '.npy':
+        np.save(path, values)
+        return
+    import tifffile
+
+    layout = dict(photometric='minisblack', planarconfig='contig')
+    tifffile.imwrite(path, values, **{**layout, **options})

@@ -65,6 +65,7 @@ NOT_RUN = {
     r'docker ': 'needs a daemon: .github/workflows/nightly.yml',
     r'cat > g\+\+20|chmod \+x g\+\+20': 'mmcv compiles for ten minutes; done by hand, see the page',
     r'vit-plugin pretrain --data photos': 'downloads weights, for photographs that nobody has here',
+    r'vit-plugin train --data fields': 'needs images of several bands, which nobody has here',
     r'vit-plugin train --data flowers': 'downloads weights, for photographs that nobody has here',
     r'(# predict\.py|import vit_plugin\n\n(print\(|model = )vit_plugin\.load)': (
         'needs a checkpoint: tests/apps/test_trained_model.py'

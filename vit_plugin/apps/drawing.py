@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import cv2
 import numpy as np
 
+from vit_plugin.files.bands import as_photograph
+
 from .predictions import Prediction
 
 FONT = cv2.FONT_HERSHEY_SIMPLEX
@@ -23,14 +25,14 @@ Colour = tuple[int, int, int]
 
 
 def draw(image: np.ndarray, prediction: Prediction, score_thr: float) -> np.ndarray:
-    """The picture (H', W', 3) in BGR of a prediction over its image (H, W, 3).
+    """The picture (H', W', 3) in BGR of a prediction over its image (H, W, C).
 
     Boxes above the score have their masks, if there are any, and their classes. Where these would
     cover much of the picture, a legend says how many there are of each colour. It also says the
     classes of an image, or of a map.
     """
     times = max(1, math.ceil(LEAST_SIDE / max(image.shape[:2])))
-    picture = _enlarged(image, times)
+    picture = _enlarged(as_photograph(image), times)
     if prediction.map is not None:
         _fill_map(picture, _enlarged(prediction.map, times))
     if prediction.boxes is None:

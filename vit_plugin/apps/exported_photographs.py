@@ -20,8 +20,11 @@ SHAPES = ((320, 200), (200, 320), (240, 240), (24, 18), (320, 200))
 TURNED, ORIENTATION = 6, 0x0112  # by a quarter, and EXIF's tag
 
 
-def photographs(folder: Path) -> list[Path]:
-    """Write images with shapes on a background, the last of which is on its side in the file."""
+def photographs(folder: Path, channels: int = 3) -> list[Path]:
+    """Write images with shapes on a background, the last of which is on its side in the file.
+
+    If there are other channels than colours or grey, they are arrays of so many bands.
+    """
     random = np.random.default_rng(0)
     paths = []
     for number, (width, height) in enumerate(SHAPES):
@@ -32,6 +35,10 @@ def photographs(folder: Path) -> list[Path]:
             cv2.circle(
                 image, (x, y), min(width, height) // 8, random.integers(0, 256, 3).tolist(), -1
             )
+        if channels not in (1, 3):
+            paths.append(folder / f'{number}.npy')
+            np.save(paths[-1], image.take(range(channels), axis=2, mode='wrap'))
+            continue
         exif = Image.Exif()
         if number == len(SHAPES) - 1:
             exif[ORIENTATION] = TURNED
@@ -50,7 +57,7 @@ def compare_photographs(trained: TrainedModel, file: Path) -> tuple[int, float]:
     model = OnnxModel(file)
     pixels, answers = [], []
     with TemporaryDirectory() as folder:
-        for path in photographs(Path(folder)):
+        for path in photographs(Path(folder), model.channels):
             ours = model.fitted(read_image(path)).pixels
             wanted = trained.sample(str(path))['inputs'].numpy()
             theirs = wanted.transpose(1, 2, 0).astype(int)

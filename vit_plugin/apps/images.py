@@ -13,7 +13,9 @@ from timm.data import create_transform
 
 from vit_plugin.config import with_pipeline
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.bands import check_bands
 from vit_plugin.files.images import read_image
+from vit_plugin.files.volume_slices import file_and_number
 from vit_plugin.untrusted.closed import REMEDY, closed
 
 # The steps that read a file as read_image does, and the values of their options with which they do.
@@ -51,6 +53,7 @@ class ConfigPixels:
         steps = [step for step in pipeline if 'Annotation' not in step['type']]
         self.grey = cfg.model.backbone.get('patch_embed', {}).get('in_channels', 3) == 1
         loads = 'LoadImage' in steps[0]['type']  # a data set in memory has no such step
+        self.bands = (loads and steps[0].get('bands')) or 3
         own_way = loads and not is_plain(steps[0])
         self.stranger = stranger
         with closed(stranger):
@@ -68,9 +71,12 @@ class ConfigPixels:
         pixels = read_image(image)
         path = '' if isinstance(image, np.ndarray) else str(image)
         if path and self.load:
-            loaded = self.load(dict(img_path=path, img_id=index))
+            file, number = file_and_number(path)
+            loaded = self.load(dict(img_path=file, slice=number, img_id=index))
         else:
-            pixels = cv2.cvtColor(pixels, cv2.COLOR_BGR2GRAY) if self.grey else pixels
+            check_bands(pixels, self.bands, path)
+            grey = self.grey and self.bands == 3
+            pixels = cv2.cvtColor(pixels, cv2.COLOR_BGR2GRAY) if grey else pixels
             shape = pixels.shape[:2]
             loaded = dict(img=pixels, img_path=path, img_id=index, img_shape=shape, ori_shape=shape)
         with closed(self.stranger):
@@ -78,15 +84,16 @@ class ConfigPixels:
 
 
 def _is_reader_of_images(transform: Any) -> bool:
-    """True if a step is MMCV's reader, of which a config with a pipeline has one."""
+    """True if a step is MMCV's reader, of which a config with a pipeline has one, or of slices."""
     from mmcv.transforms import LoadImageFromFile
 
-    return isinstance(transform, LoadImageFromFile)
+    slices = type(transform).__module__ == 'vit_plugin.data.volumes'  # which needs MMSegmentation
+    return isinstance(transform, LoadImageFromFile) or slices
 
 
 def is_plain(step: Mapping[str, Any]) -> bool:
-    """True if a step reads a file as this package does, to BGR or grey pixels in uint8."""
-    options = {name: value for name, value in step.items() if name != 'type'}
+    """True if a step reads a file as this package does: to BGR or grey in uint8, or to bands."""
+    options = {name: value for name, value in step.items() if name not in ('type', 'bands')}
     return step['type'].rpartition('.')[2] in LOADERS and all(
         value in PLAIN.get(name, ()) for name, value in options.items()
     )
@@ -105,6 +112,8 @@ class TimmPixels:
         self.transforms = self.transform.transforms
 
     def __call__(self, image: str | Path | np.ndarray, index: int = 0) -> dict[str, Any]:
-        pixels = Image.fromarray(np.ascontiguousarray(read_image(image)[..., ::-1]))
+        array = read_image(image)
+        check_bands(array, 3, '' if isinstance(image, np.ndarray) else str(image))
+        pixels = Image.fromarray(np.ascontiguousarray(array[..., ::-1]))
         inputs = self.transform(pixels.convert('L') if self.grey else pixels)
         return dict(inputs=inputs.flip(0))  # BGR, as a pipeline has it

@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 
 from vit_plugin.errors import ConfigError, first_line, needed_by
+from vit_plugin.files.bands import check_bands
 
 from .pixel_steps import Placed, apply_steps
 from .predictions import Prediction, names_of
@@ -80,16 +81,20 @@ class OnnxModel:
         return [self._found(*one) for one in zip(outputs, images, fitted, strict=True)]
 
     def fitted(self, image: np.ndarray) -> Placed:
-        """An image (H, W, 3) in BGR after the steps of the pipeline, in BGR or grey."""
-        if self.channels == 1:
+        """An image (H, W, 3) in BGR, or of bands, after the steps of the pipeline.
+
+        Raises:
+            ConfigError: if it has another number of bands than the file takes.
+        """
+        if self.channels == 1 and image.shape[2] == 3:
             image = cv2.cvtColor(image, cv2.COLOR_BGR2GRAY)
+        check_bands(image, self.channels)
         return apply_steps(self.facts['steps'], image)
 
     def channels_of(self, pixels: np.ndarray) -> np.ndarray:
-        """Pixels (H, W, 3) in BGR, or (H, W), in the channels of the file, (C, H, W) in float32."""
-        if self.channels == 1:
-            pixels = pixels[..., None]
-        elif self.facts['rgb']:
+        """Pixels (H, W, C) or (H, W) in the channels of the file, (C, H, W) in float32."""
+        pixels = pixels.reshape(*pixels.shape[:2], self.channels)
+        if self.facts['rgb']:
             pixels = pixels[..., ::-1]
         return np.ascontiguousarray(pixels.transpose(2, 0, 1), dtype=np.float32)
 

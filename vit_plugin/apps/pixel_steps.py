@@ -117,7 +117,7 @@ def _padded(
 
 
 def _on_canvas(pixels: np.ndarray, sides: np.ndarray, corner: np.ndarray, fill: Any) -> np.ndarray:
-    canvas = np.empty((*sides[::-1], *pixels.shape[2:]), np.uint8)
+    canvas = np.empty((*sides[::-1], *pixels.shape[2:]), pixels.dtype)
     canvas[:] = fill if pixels.ndim == 3 else np.mean(fill)
     (left, top), (height, width) = corner, pixels.shape[:2]
     canvas[top : top + height, left : left + width] = pixels

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from vit_plugin.config import of_framework
 from vit_plugin.config.scope import in_scope
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.bands import as_photograph
 from vit_plugin.files.images import read_image
 from vit_plugin.files.inputs import Frame
 from vit_plugin.models.classifier import Classifier
@@ -77,7 +78,7 @@ class TrainedModel:
         """An image as the model's test has it, before it is normalised.
 
         Args:
-            image: a file, or pixels (H, W, 3) in BGR as OpenCV reads them.
+            image: a file, or pixels (H, W, 3) in BGR as OpenCV reads them, or values of bands.
             index: its number in the framework's data samples.
 
         Raises:
@@ -124,7 +125,11 @@ class TrainedModel:
                 f'{MOST_PATCHES:,} can be drawn; give {fitting} or less.'
             )
         sides = (columns * stem.stride, rows * stem.stride)
-        resized = np.array(Image.fromarray(pixels).resize(sides, Image.Resampling.BICUBIC))
+        resized = (
+            cv2.resize(pixels, sides, interpolation=cv2.INTER_CUBIC)
+            if pixels.dtype == np.float32  # of bands
+            else np.array(Image.fromarray(pixels).resize(sides, Image.Resampling.BICUBIC))
+        )
         if stem.in_channels == 1:
             resized = cv2.cvtColor(resized, cv2.COLOR_BGR2GRAY)[..., None]
         inputs = torch.from_numpy(resized).permute(2, 0, 1).contiguous()
@@ -215,7 +220,8 @@ class TrainedModel:
 
 
 def shown(pixels: np.ndarray) -> np.ndarray:
-    """Pixels (H, W, 3) in BGR as an RGB picture, with sides of at most :data:`LONGEST`."""
+    """Pixels (H, W, C) as an RGB picture, with sides of at most :data:`LONGEST`."""
+    pixels = as_photograph(pixels)
     scale = LONGEST / max(pixels.shape[:2])
     if scale < 1:
         height, width = (max(round(side * scale), 1) for side in pixels.shape[:2])

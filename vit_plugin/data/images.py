@@ -9,9 +9,10 @@ import numpy as np
 from mmengine import fileio
 from pydantic import AfterValidator, Field
 
-from vit_plugin.arguments.fields import Backend
+from vit_plugin.arguments.fields import Backend, PositiveInt
 from vit_plugin.data.unreadable import UnreadableError
 from vit_plugin.errors import ConfigError, needed_by
+from vit_plugin.files.bands import read_bands
 from vit_plugin.files.images import decode
 from vit_plugin.registry import TRANSFORMS
 
@@ -73,17 +74,27 @@ class LoadImage(LoadImageFromFile):
         window: the lower and the upper value of the file that become 0 and 255 in float32. What is
             beyond is cut. It is for images of more than 8 bits: ``(0, 4095)`` for all of 12 bits.
             Without it, 8 bits are read.
+        bands: number of bands of images in NumPy's format or TIFF, whose values are read as they
+            are, in float32, see :mod:`vit_plugin.files.bands`. Without it, photographs are read.
         **kwargs: arguments of ``LoadImageFromFile``.
 
     Raises:
-        ConfigError: if there is a window with another ``imdecode_backend`` than ``'cv2'``.
+        ConfigError: if there is a window with another ``imdecode_backend`` than ``'cv2'``, or with
+            bands.
     """
 
     renamed_arguments = {'file_client_args': 'backend_args=...'}
 
-    def __init__(self, window: Window | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, window: Window | None = None, bands: PositiveInt | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
-        self.window = window
+        self.window, self.bands = window, bands
+        if window and bands:
+            raise ConfigError(
+                f'{type(self).__name__}: a window is for photographs, and bands keep their values '
+                'for the mean and std of the data_preprocessor; leave out one of them.'
+            )
         if window and self.imdecode_backend != 'cv2':
             raise ConfigError(
                 f'{type(self).__name__}: a window needs values of all bits, which '
@@ -107,6 +118,8 @@ class LoadImage(LoadImageFromFile):
         """
         with reading(path):
             content = read(path, self.backend_args)
+            if self.bands:
+                return read_bands(content, self.bands)
             if self.imdecode_backend == 'cv2':
                 image = decode(content, self.color_type, deep=self.window is not None)
             else:
@@ -124,11 +137,14 @@ class LoadCachedImage(LoadImage):
     loader. The caches need workers x images x height x width x 3 bytes of memory.
 
     Args:
-        window, **kwargs: see :class:`LoadImage`. With a window, four times the memory is needed.
+        window, bands, **kwargs: see :class:`LoadImage`. Values in float32 need four times the
+            memory.
     """
 
-    def __init__(self, window: Window | None = None, **kwargs: Any) -> None:
-        super().__init__(window, **kwargs)
+    def __init__(
+        self, window: Window | None = None, bands: PositiveInt | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(window, bands, **kwargs)
         self._kept: dict[str, np.ndarray] = {}
 
     def load(self, path: str) -> np.ndarray:

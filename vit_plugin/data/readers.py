@@ -13,6 +13,7 @@ LOADED_BY_US = {
     'ignore_empty',
     'backend_args',
     'window',
+    'bands',
 }
 
 

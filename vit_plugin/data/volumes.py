@@ -8,6 +8,7 @@ import mmengine
 import numpy as np
 
 from vit_plugin.errors import ConfigError, leave_out_multimodal, needed_by
+from vit_plugin.files.volume_slices import SLICE, VOLUME, number_of_slices, read_slice
 from vit_plugin.registry import DATASETS, TRANSFORMS
 
 from .images import Window, reading, windowed
@@ -16,8 +17,6 @@ with needed_by('VolumeSlices'):
     leave_out_multimodal()
     from mmcv.transforms import BaseTransform
     from mmseg.datasets import BaseSegDataset
-
-SLICE, VOLUME = '.npz', '.npy.h5'  # of what is trained on, and of what is tested
 
 
 @DATASETS.register_module()
@@ -123,28 +122,13 @@ class LoadSliceAnnotations(BaseTransform):
         return dict(results, gt_seg_map=label.astype(np.uint8), seg_fields=fields)
 
 
-def _volume(path: str | Path) -> Any:
-    with needed_by('a volume in HDF5'):
-        import h5py
-    return h5py.File(path, 'r')
-
-
 def _count(path: Path) -> int:
     """Number of slices of a volume."""
-    with reading(str(path)), _volume(path) as file:
-        return len(file['label'])
+    with reading(str(path)):
+        return number_of_slices(path)
 
 
 def _array(results: dict, name: str) -> np.ndarray:
     """The array (H, W) of this name of a sample."""
-    path, number = results['img_path'], results.get('slice')
-    with reading(path):
-        if number is None:
-            with np.load(path) as file:
-                array = file[name]
-        else:
-            with _volume(path) as file:
-                array = file[name][number]
-        if array.ndim != 2:
-            raise ValueError(f'its {name} has the shape {array.shape}, and not (H, W)')
-    return array
+    with reading(results['img_path']):
+        return read_slice(results['img_path'], results.get('slice'), name)

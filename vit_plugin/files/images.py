@@ -4,6 +4,7 @@ import io
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
 import cv2
@@ -11,6 +12,9 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from vit_plugin.errors import ConfigError, first_line, needed_by
+
+from .bands import read_bands, shape_of
+from .volume_slices import NAME, file_and_number, is_sliced, read_slice, slices_of
 
 # The suffixes of formats that are read. A file with another suffix is an image if its content is.
 IMAGE_SUFFIXES = (
@@ -83,21 +87,24 @@ def _is_image_inside(path: Path) -> bool:
 def image_files(paths: Sequence[str]) -> list[str]:
     """The image files among these paths, with folders searched recursively and sorted by name.
 
+    Volumes are their slices, see :mod:`~vit_plugin.files.volume_slices`.
+
     Raises:
         ConfigError: if a path does not exist, or if a folder has no images.
     """
     files: list[str] = []
     for path in map(Path, paths):
         if path.is_dir():
-            found = sorted(str(file) for file in path.rglob('*') if is_image(file))
+            below = path.rglob('*')
+            found = sorted(str(file) for file in below if is_image(file) or is_sliced(file))
             if not found:
                 raise ConfigError(
                     f'There are no images in the folder {str(path)!r}, whose names end in '
                     f'{", ".join(IMAGE_SUFFIXES)}.'
                 )
-            files += found
-        elif path.is_file():
-            files.append(str(path))
+            files += chain.from_iterable(map(slices_of, found))
+        elif Path(file_and_number(str(path))[0]).is_file():
+            files += slices_of(str(path))
         else:
             raise ConfigError(f'There is no image {str(path)!r}.')
     return files
@@ -115,6 +122,8 @@ def seen_size(source: str | Path | bytes) -> tuple[int, int]:
         OSError: if the file cannot be read.
         MissingExtraError: for HEIC without pillow-heif.
     """
+    if of_bands := shape_of(source):
+        return of_bands[1], of_bands[0]
     with _opened(source) as image:
         width, height = image.size
         # PNG would be decoded to search for an orientation behind the pixels. Pillow turns TIFF
@@ -161,8 +170,10 @@ def decode(content: bytes, color_type: str | int = 'color', deep: bool = False) 
             are read, which leaves 16 shades of an image of 12 bits.
 
     Raises:
-        ValueError: if the content is not an image, or with ``deep`` is AVIF or HEIC.
+        ValueError: if the content is not a photograph, or with ``deep`` is AVIF or HEIC.
     """
+    if of_bands := shape_of(content):
+        raise ValueError(f'it has {of_bands[2]} bands, which LoadImage(bands=...) reads')
     flag = COLOR_TYPES[color_type] if isinstance(color_type, str) else color_type
     flag |= cv2.IMREAD_ANYDEPTH if deep else 0
     if content[4:8] == b'ftyp':
@@ -187,6 +198,9 @@ def _decoded_by_pillow(content: bytes, flag: int) -> np.ndarray:
 def read_image(image: str | Path | np.ndarray) -> np.ndarray:
     """The pixels (H, W, 3) of an image file as it is seen, in BGR. An array is returned as it is.
 
+    Of an image of bands they are its values, see :func:`~vit_plugin.files.bands.read_bands`, and of
+    a slice of a volume, too.
+
     Raises:
         ConfigError: if the file cannot be read, or has more pixels than
             ``PIL.Image.MAX_IMAGE_PIXELS`` allows.
@@ -194,9 +208,11 @@ def read_image(image: str | Path | np.ndarray) -> np.ndarray:
     if isinstance(image, np.ndarray):
         return image
     try:
+        if NAME.fullmatch(str(image)):
+            return read_slice(*file_and_number(str(image)))[..., None]
         content = Path(image).read_bytes()
         seen_size(content)  # before memory is taken for the pixels
-        return decode(content)
+        return read_bands(content) if shape_of(content) else decode(content)
     except Exception as error:  # whatever a decoder trips over
         raise ConfigError(
             f'The image {str(image)!r} cannot be read ({first_line(error)}).'

@@ -16,6 +16,7 @@ from torch.utils.data import IterableDataset
 
 from vit_plugin.data.seeded import seed_host, seeds
 from vit_plugin.data.unreadable import unreadable_file
+from vit_plugin.files.bands import as_photograph
 
 from .label_charts import draw_labels
 from .marks import IGNORED, true_marks
@@ -143,7 +144,9 @@ def pixels_of(inputs: Tensor, preprocessor: nn.Module | None = None) -> np.ndarr
         values = values * preprocessor.std + preprocessor.mean
     is_rgb = getattr(preprocessor, 'to_rgb', getattr(preprocessor, '_channel_conversion', False))
     image = values.cpu().permute(1, 2, 0).numpy()
-    image = image[..., :3] if image.shape[-1] >= 3 else image[..., :1].repeat(3, axis=-1)
+    if image.shape[-1] not in (1, 3):
+        return as_photograph(image)[..., ::-1]
+    image = image.repeat(3 // image.shape[-1], axis=-1)
     return (
         image[..., slice(None) if is_rgb else slice(None, None, -1)]
         .clip(0, 255)

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.files.bands import as_photograph
 from vit_plugin.models.loading import find_backbone
 
 from .attention_distance import attention_distances, draw_attention_distances
@@ -66,9 +67,11 @@ class PreparedImage(NamedTuple):
     @classmethod
     def from_batch(cls, model: nn.Module, batch: Mapping[str, Any]) -> 'PreparedImage':
         """The one image of a batch from a pipeline, normalised by the model's data preprocessor."""
-        image = batch['inputs'][0].permute(1, 2, 0).numpy()[..., ::-1]
+        image = batch['inputs'][0].permute(1, 2, 0).numpy()
+        if image.shape[-1] not in (1, 3):
+            image = as_photograph(image)
         inputs = model.data_preprocessor(batch, False)['inputs']
-        return cls(np.repeat(image, 3 // image.shape[-1], axis=-1), inputs)
+        return cls(np.repeat(image[..., ::-1], 3 // image.shape[-1], axis=-1), inputs)
 
 
 def chosen(numbers: Sequence[int] | None, count: int, name: str) -> list[int]:

@@ -10,6 +10,8 @@ from mmengine.structures import PixelData
 from torch import nn
 from transunet_reference import transunet
 
+from vit_plugin.apps.deployed import deploy
+from vit_plugin.apps.export import export
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import load_weights
 from vit_plugin.weights import FORMATS
@@ -198,3 +200,44 @@ def test_maps_of_other_strides():
     model = segmentor(strides=(8, 4, 2, 16))
     with pytest.raises(ConfigError, match='and not the strides'):
         model(torch.randn(1, 3, 64, 64), mode='tensor')
+
+
+def test_the_graph_of_the_decoder_is_one_for_all_sizes():
+    head = spread(segmentor()).eval().decode_head
+
+    def maps(rows: int, columns: int) -> list[torch.Tensor]:
+        return [
+            torch.randn(1, channels, 16 // stride * rows, 16 // stride * columns)
+            for channels, stride in zip(MAPS['in_channels'], MAPS['strides'], strict=True)
+        ]
+
+    class Predicted(nn.Module):
+        def forward(self, maps):
+            size = 2 * maps[0].shape[-2], 2 * maps[0].shape[-1]
+            return head.predict(maps, [dict(img_shape=size, pad_shape=size)], dict())
+
+    rows, columns = torch.export.Dim('rows', min=2), torch.export.Dim('columns', min=2)
+    sides = [{2: 16 // stride * rows, 3: 16 // stride * columns} for stride in MAPS['strides']]
+    with torch.no_grad():
+        program = torch.export.export(Predicted(), (maps(3, 4),), dynamic_shapes=(sides,))
+        for size in ((2, 5), (6, 3)):
+            given = maps(*size)
+            found = program.module()(given)
+            assert found.shape == (1, 3, 16 * size[0], 16 * size[1])
+            torch.testing.assert_close(found, Predicted()(given))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize('numerics', ['authors', 'transunet'])
+def test_one_file_is_for_all_sizes(tmp_path, numerics):
+    onnxruntime = pytest.importorskip('onnxruntime')
+    pytest.importorskip('onnxscript')
+    model = deploy(spread(segmentor(dict(HYBRID, numerics=numerics))))
+    assert export(model, tmp_path / 'model.onnx', None) < 1e-4
+    session = onnxruntime.InferenceSession(str(tmp_path / 'model.onnx'))
+    for size in ((128, 64), (80, 176)):  # the graph is traced at 48 x 64
+        images = 255 * torch.rand(2, 3, *size)
+        (found,) = session.run(None, dict(images=images.numpy()))
+        wanted = model(images)
+        assert wanted.shape[-2:] == size
+        torch.testing.assert_close(torch.from_numpy(found), wanted, rtol=1e-3, atol=1e-4)

@@ -18,6 +18,7 @@ from vit_plugin.models.classifier import classifier_parts
 
 from ..saved_model import open_model
 from .methods import FEATURES
+from .multispectral import backbone_of, normalisation_of, reader_of, said_of
 from .recipe import Recipe, data_sections, summary
 from .request import SMALL, Request, rounded_up, typical_size
 from .schedule import adamw, batch_size_for, epochs_for, for_batch, training_sections
@@ -46,6 +47,7 @@ def classifier_recipe(request: Request) -> Recipe:
     size = request.img_size or image_size(request, found)
     held_out = f'held out, a tenth of each class by seed {SEED}'
     text = summary(request, found, held_out, epochs, batch_size, (size, size))
+    text = ' '.join(filter(None, [text, said_of(found.bands)]))
     if request.teacher:
         text += f' It also learns from {request.teacher}.'
     if found.unseen:
@@ -72,12 +74,14 @@ def classifier_recipe(request: Request) -> Recipe:
         **({} if scratch else dict(load_from=request.weights)),
         classes=classes,
         model=model_of(request, found, size, mixes=scratch and not few_steps),
-        data_preprocessor=dict(num_classes=len(classes), **request.normalisation, to_rgb=True),
+        data_preprocessor=dict(
+            num_classes=len(classes), **normalisation_of(request, found), to_rgb=not found.bands
+        ),
         **data_sections(
             request,
             found,
             batch_size,
-            *pipelines(request, size, few_steps),
+            *pipelines(request, size, few_steps, found.bands),
             lambda split: dataset_of(request, found, split),
             lambda _: metric_of(found),
         ),
@@ -172,7 +176,7 @@ def image_size(request: Request, found: Listing) -> int:
 def model_of(request: Request, found: Listing, size: int, mixes: bool) -> dict[str, Any]:
     """The classifier. It may mix images in training."""
     num_classes = len(found.classes)
-    parts = classifier_parts(**{**request.backbone(size), 'img_size': size})
+    parts = classifier_parts(**{**backbone_of(request, size, found.bands), 'img_size': size})
     head = dict(
         type='vit_plugin.ViTClsHead',
         num_classes=num_classes,
@@ -210,20 +214,21 @@ def classes_of(checkpoint: str) -> list[str]:
 
 
 def pipelines(
-    request: Request, size: int, few_steps: bool
+    request: Request, size: int, few_steps: bool, bands: int = 0
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The steps for an image in training, and in a test with timm's ``crop_pct`` and ``crop_mode``.
 
-    A training of few steps sees no image often, and learns slower from augmented ones.
+    A training of few steps sees no image often, and learns slower from augmented ones. Bands are
+    no colours, of which RandAugment's operations are.
     """
     pixels = request.pixels
-    # Which timm and transformers resize with.
-    resize = dict(interpolation=pixels['interpolation'], backend='pillow')
+    # timm and transformers resize with Pillow, which knows no bands.
+    resize = dict(interpolation=pixels['interpolation'], backend='cv2' if bands else 'pillow')
     augment = dict(
         type='RandAugment', policies='timm_increasing', num_policies=2, magnitude_level=10
     )
     train = [
-        dict(type='vit_plugin.LoadImage'),
+        dict(reader_of(bands), type='vit_plugin.LoadImage'),
         dict(
             type='RandomResizedCrop',
             scale=size,
@@ -231,7 +236,7 @@ def pipelines(
             **resize,
         ),
         *([] if request.no_flip else [dict(type='RandomFlip', prob=0.5, direction='horizontal')]),
-        *([augment] if request.from_scratch and not few_steps else []),
+        *([augment] if request.from_scratch and not few_steps and not bands else []),
         dict(type='PackInputs'),
     ]
     larger, squash = math.floor(size / pixels['crop_pct']), pixels['crop_mode'] == 'squash'
@@ -241,4 +246,4 @@ def pipelines(
         else dict(type='ResizeEdge', scale=larger, edge='short', **resize)
     )
     crop = [] if squash and larger == size else [dict(type='CenterCrop', crop_size=size)]
-    return train, [dict(type='LoadImageFromFile'), step, *crop, dict(type='PackInputs')]
+    return train, [reader_of(bands), step, *crop, dict(type='PackInputs')]

@@ -14,6 +14,7 @@ from vit_plugin.data.importers.splits import Split
 from vit_plugin.errors import ConfigError, needed_by
 from vit_plugin.files.shipped import base_of
 
+from .multispectral import backbone_of, normalisation_of, reader_of, said_of
 from .recipe import HELD_OUT, Recipe, data_sections, summary
 from .request import Request, data_workers, image_scale, rounded_up
 from .schedule import adamw, epochs_for, for_batch, muon, training_sections
@@ -39,6 +40,7 @@ def segmentor_recipe(request: Request) -> Recipe:
     epochs = request.epochs or epochs_for(count, batch_size, steps, 12, 72 if scratch else 36)
     scale = image_scale(request, found.train, LARGEST)
     text = summary(request, found, HELD_OUT, epochs, batch_size, scale)
+    text = ' '.join(filter(None, [text, said_of(found.bands)]))
     if request.balance:
         raise ConfigError(
             '--balance is for images of classes and boxes; a mask has many classes: leave it out.'
@@ -60,7 +62,7 @@ def segmentor_recipe(request: Request) -> Recipe:
             request,
             found,
             batch_size,
-            *pipelines(request, scale),
+            *pipelines(request, scale, found.bands),
             lambda split: dataset_of(request, found, split),
             lambda _: dict(type='IoUMetric', iou_metrics=['mIoU']),
         ),
@@ -103,7 +105,7 @@ def write_masks(found: Listing, folder: Path) -> None:
 
 def model_of(request: Request, found: Listing, scale: tuple[int, int]) -> dict[str, Any]:
     """Maps of a hybrid's CNN and its tokens, or a plain transformer's map, for the all-MLP head."""
-    arguments = {**request.backbone(min(scale)), 'img_size': crop_of(scale)}
+    arguments = {**backbone_of(request, min(scale), found.bands), 'img_size': crop_of(scale)}
     if not request.arch.startswith('timm://'):
         arguments['with_cls_token'] = False
     built = request.meta_backbone(min(scale), **{**arguments, 'out_type': 'pyramid'})
@@ -127,8 +129,8 @@ def model_of(request: Request, found: Listing, scale: tuple[int, int]) -> dict[s
         decode_head=head,
         data_preprocessor=dict(
             type='SegDataPreProcessor',
-            **request.normalisation,
-            bgr_to_rgb=True,
+            **normalisation_of(request, found),
+            bgr_to_rgb=not found.bands,
             size=crop_of(scale),
             seg_pad_val=255,
         ),
@@ -144,12 +146,12 @@ def crop_of(scale: tuple[int, int]) -> tuple[int, int]:
 
 
 def pipelines(
-    request: Request, scale: tuple[int, int]
+    request: Request, scale: tuple[int, int], bands: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The steps for an image in training, and in a test."""
     resize = dict(type='RandomResize', scale=scale, ratio_range=(0.75, 1.5), keep_ratio=True)
     train: list[dict[str, Any]] = [
-        dict(type='vit_plugin.LoadImage'),
+        dict(reader_of(bands), type='vit_plugin.LoadImage'),
         dict(type='LoadAnnotations'),
         resize,
         dict(type='RandomCrop', crop_size=crop_of(scale), cat_max_ratio=0.9),
@@ -157,7 +159,7 @@ def pipelines(
         dict(type='PackSegInputs'),
     ]
     test: list[dict[str, Any]] = [
-        dict(type='LoadImageFromFile'),
+        reader_of(bands),
         dict(type='Resize', scale=scale, keep_ratio=True),
         dict(type='LoadAnnotations'),  # after the resize: maps are compared in the file's pixels
         dict(type='PackSegInputs'),

@@ -35,6 +35,7 @@ TASKS: dict[str, Callable[[Request], Recipe]] = {
     'segmentation': segmentor_recipe,
     PRETRAINING: pretraining_recipe,
 }
+OF_BANDS = ('classification', 'segmentation')  # tasks of images of several bands
 
 
 def write_config(request: Request) -> Path:
@@ -55,6 +56,11 @@ def write_config(request: Request) -> Path:
         write_digits(Path(DIGITS))
         print(f"There was no folder {DIGITS!r}: it now has scikit-learn's handwritten digits.")
     recipe = TASKS[request.task](request)
+    if recipe.listing.bands and request.task not in OF_BANDS:
+        raise ConfigError(
+            f'--data: the images in {request.data!r} have {recipe.listing.bands} bands, of which '
+            f'there is no {request.task}, but {" and ".join(OF_BANDS)}; give photographs.'
+        )
     recipe.text = ' '.join(filter(None, [recipe.text, request.assumed()]))
     folder, listing = Path(request.work_dir), recipe.listing
     files = {

@@ -5,7 +5,7 @@ import os
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from vit_plugin.errors import ConfigError
 
 from .findings import Findings
 from .mask_values import MaskValues
-from .photos import Photo
+from .photos import Photo, read_sizes
 from .splits import Split
 
 
@@ -52,6 +52,32 @@ class Listing:
         """The innermost folder of all photographs, absolute."""
         folders = {photo.path.absolute().parent for part in self.parts.values() for photo in part}
         return Path(os.path.commonpath(folders))
+
+    @cached_property
+    def bands(self) -> int:
+        """The number of bands of all images, 0 of photographs.
+
+        Raises:
+            ConfigError: if two images have different numbers of them.
+        """
+        photos = [photo for part in self.parts.values() for photo in part]
+        known: dict[int, Photo] = {
+            photo.bands: photo for photo in photos if photo.bands is not None
+        }
+        if not known:  # of very many images no header is read
+            known = {
+                one.bands or 0: one for one in read_sizes([*map(replace, photos[:1])], Findings())
+            }
+        if len(known) > 1:
+            one, other = (
+                f'{str(photo.path)!r} ' + (f'has {bands} bands' if bands else 'is a photograph')
+                for bands, photo in list(known.items())[:2]
+            )
+            raise ConfigError(
+                f'--data: {one}, and {other}; a model takes one number of bands: take one of them '
+                'out of the folder.'
+            )
+        return next(iter(known), 0)
 
     @property
     def train(self) -> list[Photo]:

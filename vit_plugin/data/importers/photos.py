@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from vit_plugin.errors import ConfigError, first_line
+from vit_plugin.files.bands import shape_of
 from vit_plugin.files.images import IMAGE_SUFFIXES, is_image, is_litter, seen_size, walk_files
 
 from .findings import Findings
@@ -29,6 +30,7 @@ class Photo:
         path: the file.
         split: the part that its data set puts it into, or None.
         size: width and height in pixels as it is seen; ``(0, 0)`` before the file was read.
+        bands: the number of bands, 0 of a photograph; None before the file was read.
         stated: width and height by the annotation, ``(0, 0)`` where it says nothing.
         labels: names of its classes.
         instances: objects in it.
@@ -39,6 +41,7 @@ class Photo:
     path: Path
     split: Split | None = None
     size: tuple[int, int] = (0, 0)
+    bands: int | None = None
     stated: tuple[float, float] = (0, 0)
     labels: tuple[str, ...] = ()
     instances: list[Instance] = field(default_factory=list)
@@ -167,23 +170,23 @@ class Tree:
 
 
 def read_sizes(photos: Sequence[Photo], findings: Findings) -> list[Photo]:
-    """The photographs that can be read, with sizes from their headers. The others are noted."""
+    """The photographs that can be read, with what their headers say. The others are noted."""
 
-    def size(photo: Photo) -> tuple[int, int] | str:
+    def read(photo: Photo) -> tuple[tuple[int, int], int] | str:
         try:
-            return seen_size(photo.path)
+            return seen_size(photo.path), (shape_of(photo.path) or (0, 0, 0))[2]
         except Exception as error:  # noqa: BLE001  whatever a decoder trips over
             return first_line(error)
 
     readable = []
     with ThreadPoolExecutor(8) as pool:
-        for photo, found in zip(photos, pool.map(size, photos), strict=True):
+        for photo, found in zip(photos, pool.map(read, photos), strict=True):
             if isinstance(found, str):
                 findings.note(
                     'images left out, since they cannot be read', f'{photo.path} ({found})'
                 )
             else:
-                photo.size = found
+                photo.size, photo.bands = found
                 readable.append(photo)
     return readable
 

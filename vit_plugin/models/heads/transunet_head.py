@@ -137,6 +137,18 @@ class TransUNetHead(BaseDecodeHead):
             x = block(x, None if skip is None else maps[skip], self.align_corners)
         return self.cls_seg(x)
 
+    def predict_by_feat(self, seg_logits: Tensor, batch_img_metas: Sequence[Mapping]) -> Tensor:
+        """Logits at the size of the images, as in MMSegmentation.
+
+        Its own resize also warns of some sizes, which makes them constants of an exported graph.
+        """
+        meta = batch_img_metas[0]
+        window = isinstance(meta['img_shape'], torch.Size)  # of a sliding inference
+        size = meta['img_shape'] if window else meta.get('pad_shape', meta['img_shape'])
+        return F.interpolate(
+            seg_logits, tuple(size[:2]), mode='bilinear', align_corners=self.align_corners
+        )
+
     def _check_sizes(self, sizes: Sequence[tuple[int, int]]) -> None:
         """Check that the tokens cover each map, by less than a token more."""
         token = self.strides[-1]

@@ -1,0 +1,135 @@
+"""Images of bands other than red, green and blue: NumPy arrays (.npy) and TIFF. Without torch."""
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from PIL.TiffImagePlugin import ImageFileDirectory_v2
+
+from vit_plugin.errors import ConfigError, needed_by
+
+Source = str | Path | bytes
+
+NUMPY = b'\x93NUMPY'
+BIG_TIFFS = b'II+\0', b'MM\0+'
+TIFFS = b'II*\0', b'MM\0*', *BIG_TIFFS
+# Tags of TIFF, and their values in files of bands: photographs may be of palettes or CMYK, too.
+WIDTH, HEIGHT, PHOTOMETRIC, SAMPLES, EXTRA_SAMPLES = 256, 257, 262, 277, 338
+GREY_OR_RGB, ALPHA = (0, 1, 2), (1, 2)
+SEEN = (2, 98)  # percentiles of a band that are black and white in a picture
+
+
+def shape_of(source: Source) -> tuple[int, int, int] | None:
+    """Height, width and number of bands by the header, or None of a photograph or no image.
+
+    A TIFF is a photograph if it is grey or has three colours, with or without alpha.
+
+    Args:
+        source: a path, or the content of the file.
+
+    Raises:
+        ValueError: if an array of NumPy is no image.
+        OSError: if the file cannot be read.
+    """
+    with _opened(source) as file:
+        start = file.read(8)
+        file.seek(0)
+        if start.startswith(NUMPY):
+            return _numpy_shape(file)
+        return _tiff_shape(file) if start.startswith(TIFFS) else None
+
+
+def read_bands(source: Source, wanted: int | None = None) -> np.ndarray:
+    """The values (H, W, bands) of an image of bands, as they are in the file, in float32.
+
+    Args:
+        source: a path, or the content of the file.
+        wanted: number of bands. Default: any.
+
+    Raises:
+        ValueError: if it is not one, has another number of bands, or values that are not finite.
+        MissingExtraError: for TIFF without tifffile.
+    """
+    shape = shape_of(source)
+    if shape is None or shape[2] != (wanted or shape[2]):
+        found = f'has {shape[2]} bands' if shape else 'is a photograph'
+        raise ValueError(f'it {found}, and not {wanted or "several"} bands')
+    with _opened(source) as file:
+        is_numpy = file.read(len(NUMPY)) == NUMPY
+        file.seek(0)
+        values = (_bands_last(np.load(file)) if is_numpy else _of_tiff(file)).astype(np.float32)
+    if not np.isfinite(values).all():
+        raise ValueError('it has values that are not finite; write a number in their place')
+    return values
+
+
+def check_bands(pixels: np.ndarray, wanted: int, name: str = '') -> None:
+    """Raise a ``ConfigError`` if pixels (H, W, C), or (H, W), have another number of bands."""
+    if (found := (*pixels.shape, 1)[2]) != wanted:
+        raise ConfigError(
+            f'{repr(name) if name else "An image"} has {found} bands or colours, and the model '
+            f'takes {wanted}; give one like those that it was trained on.'
+        )
+
+
+def as_photograph(pixels: np.ndarray) -> np.ndarray:
+    """A picture (H, W, 3) in BGR, uint8, of pixels (H, W, C).
+
+    A photograph stays as it is. Of an image of bands, the first three are shown as blue, green and
+    red, each stretched over its values, or the first as grey.
+    """
+    if pixels.dtype == np.uint8 and pixels.shape[2:] == (3,):
+        return pixels
+    shown = pixels[..., : 3 if pixels.shape[2] >= 3 else 1]
+    low, high = np.percentile(shown, SEEN, axis=(0, 1))
+    stretched = (shown - low) * (255 / np.maximum(high - low, 1e-6))
+    return np.repeat(stretched.clip(0, 255).astype(np.uint8), 3 // shown.shape[2], axis=2)
+
+
+@contextmanager
+def _opened(source: Source) -> Iterator[BinaryIO]:
+    with io.BytesIO(source) if isinstance(source, bytes) else open(source, 'rb') as file:
+        yield file
+
+
+def _numpy_shape(file: BinaryIO) -> tuple[int, int, int]:
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    read = readers.get(np.lib.format.read_magic(file))
+    shape, _, dtype = read(file) if read else ((), False, np.dtype(object))
+    if len(shape) != 3 or not all(shape) or dtype.kind not in 'uif':
+        raise ValueError(f'an array of the shape {shape} and type {dtype} is not (H, W, bands)')
+    return _bands_last(np.broadcast_to(np.uint8(0), shape)).shape
+
+
+def _bands_last(values: np.ndarray) -> np.ndarray:
+    """An array (H, W, bands), or (bands, H, W) if that axis is shorter, as (H, W, bands)."""
+    return np.moveaxis(values, 0, -1) if values.shape[0] < values.shape[-1] else values
+
+
+def _tiff_shape(file: BinaryIO) -> tuple[int, int, int] | None:
+    start = file.read(8)
+    tags = ImageFileDirectory_v2(start + file.read(8 * start.startswith(BIG_TIFFS)))
+    file.seek(tags.next)
+    tags.load(file)
+    extra = tags.get(EXTRA_SAMPLES, ())
+    bands = tags.get(SAMPLES, 1) - sum(kind in ALPHA for kind in extra)
+    if bands in (1, 3) or tags.get(PHOTOMETRIC) not in GREY_OR_RGB:
+        return None
+    return tags[HEIGHT], tags[WIDTH], bands
+
+
+def _of_tiff(file: BinaryIO) -> np.ndarray:
+    with needed_by('A TIFF of bands'):
+        import tifffile
+    with tifffile.TiffFile(file) as tiff:
+        page = tiff.pages.first
+        values = np.moveaxis(page.asarray(), page.axes.index('S'), -1)
+        colours = [kind not in ALPHA for kind in page.extrasamples]
+        keep = [True] * (values.shape[-1] - len(colours)) + colours
+    return values[..., keep]
