@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import torch
@@ -9,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.weights.reading.lazy import LazyArrays
 from vit_plugin.weights.recognition import Recognized
 from vit_plugin.weights.report import some
 from vit_plugin.weights.rules import GRID
@@ -35,7 +38,7 @@ def adapt_channels(kernel: Tensor, channels: int) -> Tensor:
 
 
 class Fitted(Mapping[str, Tensor]):
-    """Weights of a checkpoint for one model, by our names. Each is made on access.
+    """Weights of a checkpoint for one model, by our names. Each is made on access, and only then.
 
     Args:
         backbone: the model's backbone. Weights are adapted to its grid, patches and channels.
@@ -69,16 +72,18 @@ class Fitted(Mapping[str, Tensor]):
         self.targets, self.weights = targets, weights
         self.plan = Plan(backbone, targets, weights, skip, complete)
         self.report = self.plan.report
-        self.adapter = Adapter(backbone, weights, source_grid)
+        grid = saved_grid(weights[GRID]) if GRID in weights else source_grid
+        self.adapt = Adapter(backbone, weights, grid)
         check_tables(backbone, weights, self.report.ignored)
-        check_heads(backbone, weights, self.report.matched, pool)
-        self._check_shapes()
-        note_numerics(backbone, weights, self.report, numerics)
+        shapes = without_values(weights)
+        check_heads(backbone, shapes, self.report.matched, pool)
+        self._check_shapes(Adapter(backbone, shapes, grid))
+        note_numerics(backbone, shapes, self.report, numerics)
 
     def __getitem__(self, ours: str) -> Tensor:
         if ours not in self.report.matched:
             raise KeyError(ours)
-        return self._adapted(ours)[0]
+        return self.adapt(ours, self.targets[ours].shape)[0]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.report.matched)
@@ -86,12 +91,10 @@ class Fitted(Mapping[str, Tensor]):
     def __len__(self) -> int:
         return len(self.report.matched)
 
-    def _adapted(self, ours: str) -> tuple[Tensor, str]:
-        return self.adapter(ours, self.weights[ours], self.targets[ours].shape)
-
-    def _check_shapes(self) -> None:
+    def _check_shapes(self, adapt: 'Adapter') -> None:
         for ours in self:
-            target, (value, how) = self.targets[ours], self._adapted(ours)
+            target = self.targets[ours]
+            value, how = adapt(ours, target.shape)
             kinds = (
                 'floating-point' if tensor.is_floating_point() else 'integer'
                 for tensor in (target, value)
@@ -111,6 +114,17 @@ class Fitted(Mapping[str, Tensor]):
                 self.report.adapted[ours] = how
 
 
+def without_values(weights: Recognized) -> Recognized:
+    """The same weights on the meta device, to learn shapes and types without making tensors."""
+
+    @cache
+    def read(key: str) -> Tensor:
+        value = weights.theirs[key]
+        return torch.empty(value.shape, dtype=value.dtype, device='meta')
+
+    return replace(weights, theirs=LazyArrays([*weights.theirs], read))
+
+
 class Adapter:
     """Adapts tensors of a checkpoint to one model.
 
@@ -118,10 +132,7 @@ class Adapter:
         backbone: the model's backbone.
         weights: the checkpoint's. If their names are ours, the position table may have the model's
             own grid. Other tables are square unless ``grid`` is given.
-        grid: grid (h, w) of the position table, if the user states it and the checkpoint does not.
-
-    Raises:
-        ConfigError: if the grid in the checkpoint is not a grid.
+        grid: grid (h, w) of the position table, if the checkpoint or the user states it.
     """
 
     def __init__(
@@ -129,10 +140,11 @@ class Adapter:
     ) -> None:
         self.backbone, self.weights = backbone, weights
         self.learned = isinstance(backbone.position, LearnedPosEmbed)
-        self.grid = saved_grid(weights[GRID]) if GRID in weights else grid
+        self.grid = grid
 
-    def __call__(self, ours: str, value: Tensor, shape: torch.Size) -> tuple[Tensor, str]:
-        """Adapt a tensor to a shape as far as possible; return it and what has changed."""
+    def __call__(self, ours: str, shape: torch.Size) -> tuple[Tensor, str]:
+        """Make our tensor, adapted to a shape as far as possible, and say what has changed."""
+        value = self.weights[ours]
         if value.ndim != len(shape) or not value.numel():
             return value, ''
         if ours == 'pos_embed' and self.learned:
