@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vit_plugin.arguments.encoder import QkvBias
+from vit_plugin.arguments.encoder_options import QkvBias
 
 
 class QvBiasProjection(nn.Linear):
