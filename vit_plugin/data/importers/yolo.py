@@ -134,16 +134,7 @@ def read_yolo(
             'classes; add data.yaml with names: [...], or classes.txt with a name on each line.'
         )
     places = list(_places(tree, settings, findings))
-    named_for: dict[Path, list[Split]] = {}
-    for place, split in places:
-        for image in _images_of(tree, place, findings):
-            named_for.setdefault(image, []).append(split)
-    of_last = any({*splits} == {'train'} for splits in named_for.values())
-    listed = {image: splits[-1 if of_last else 0] for image, splits in named_for.items()}
-    findings.note_all(
-        f'images that are named for two parts, taken for the {"last" if of_last else "first"}',
-        (image for image, splits in named_for.items() if len({*splits}) > 1),
-    )
+    listed = _listed(tree, places, findings)
     of_image = {image: file for file, image in labels.items()}
     photos = [
         Photo(image, listed.get(image) or tree.split(image), origin=str(of_image.get(image, image)))
@@ -243,6 +234,22 @@ def _places(
                 yield found, split
             elif place not in ('null', '~'):
                 findings.note(f'places that {file.name} names, which are not there', place)
+
+
+def _listed(
+    tree: Tree, places: Sequence[tuple[Path, Split]], findings: Findings
+) -> dict[Path, Split]:
+    """The part of each image in these folders and lists."""
+    named_for: dict[Path, list[Split]] = {}
+    for place, split in places:
+        for image in _images_of(tree, place, findings):
+            named_for.setdefault(image, []).append(split)
+    of_last = any({*splits} == {'train'} for splits in named_for.values())
+    findings.note_all(
+        f'images that are named for two parts, taken for the {"last" if of_last else "first"}',
+        (image for image, splits in named_for.items() if len({*splits}) > 1),
+    )
+    return {image: splits[-1 if of_last else 0] for image, splits in named_for.items()}
 
 
 def _images_of(tree: Tree, place: Path, findings: Findings) -> Iterator[Path]:
