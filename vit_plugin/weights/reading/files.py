@@ -181,7 +181,7 @@ def _from_numpy(name: Any, array: np.ndarray) -> Tensor:
             'torch has no such numbers; save it as float32.'
         )
     native = array.dtype.newbyteorder('=')  # torch has no other byte order
-    return torch.from_numpy(np.require(array, native, 'CW'))
+    return torch.from_numpy(np.require(array, native, ('C', 'W')))
 
 
 def _read_npz(path: Path) -> Mapping[str, Tensor]:
