@@ -13,7 +13,7 @@ import torch
 from mmpretrain.models.backbones import VisionTransformer as TheirViT
 from timm.models.vision_transformer import VisionTransformer as TimmViT
 
-from vit_plugin.arguments.encoder import OPTIONS
+from vit_plugin.arguments.encoder_options import OPTIONS
 from vit_plugin.models import VisionTransformer
 from vit_plugin.models.layers.numerics import NumericsCfg
 from vit_plugin.models.layers.pos_embed import PosEmbedCfg

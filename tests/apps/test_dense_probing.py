@@ -15,7 +15,7 @@ from vit_plugin.apps.dense_probing import (
     rank_correlation,
     table,
 )
-from vit_plugin.apps.images import TimmPixels
+from vit_plugin.apps.model_inputs import TimmPixels
 from vit_plugin.apps.trained_model import TrainedModel
 from vit_plugin.errors import ConfigError
 from vit_plugin.models import VisionTransformer

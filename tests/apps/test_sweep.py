@@ -1,10 +1,12 @@
 """The grid, its runs and the table, with a program in place of the training."""
 
 import os
+import signal
 
 import pytest
 
 from vit_plugin.apps.sweep import check, runs_of, table, train
+from vit_plugin.engine.faults.preemption import Preempted
 from vit_plugin.errors import ConfigError
 
 DIGITS = 'configs/vit/vit-mini-p2_1xb16_digits.py'
@@ -38,6 +40,20 @@ for _ in range(400):
     time.sleep(0.05)
 sys.exit('alone')
 """
+# Stops its sweep, and saves when it is stopped itself.
+STOPPED = """
+import os, signal, sys, time
+from pathlib import Path
+folder = Path(sys.argv[sys.argv.index('--work-dir') + 1])
+if (folder / 'saved').exists():
+    sys.exit()
+def save(number, frame):
+    (folder / 'saved').touch()
+    sys.exit(128 + number)
+signal.signal(signal.SIGTERM, save)
+os.kill(os.getppid(), signal.SIGTERM)
+time.sleep(60)
+"""
 
 
 def test_only_what_failed_runs_again(tmp_path):
@@ -67,6 +83,19 @@ def test_jobs_train_at_the_same_time(tmp_path):
     (tmp_path / 'program.py').write_text(TOGETHER)
     runs = [*runs_of([DIGITS], {}, 2, tmp_path)]
     assert train(runs, {}, tmp_path / 'program.py', jobs=2) == {}
+
+
+def test_sigterm_is_passed_on_and_the_sweep_continues(tmp_path):
+    (tmp_path / 'program.py').write_text(STOPPED)
+    runs, handler = [*runs_of([DIGITS], {}, 2, tmp_path)], signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Preempted) as stopped:
+        train(runs, {}, tmp_path / 'program.py', jobs=1)
+    assert stopped.value.code == 128 + signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) == handler
+    assert (runs[0].folder / 'saved').exists()
+    assert not runs[1].folder.exists()
+    (tmp_path / 'program.py').write_text(STOPPED.replace('os.kill', 'sys.exit() or os.kill'))
+    assert train(runs, {}, tmp_path / 'program.py', jobs=1) == {}
 
 
 def test_each_job_has_its_share_of_the_cores(tmp_path, monkeypatch):

@@ -19,8 +19,8 @@ from mmengine.runner import CheckpointLoader
 from safetensors.torch import save_file
 
 import vit_plugin
-from vit_plugin.apps.images import ConfigPixels
 from vit_plugin.apps.load import imagenet_classes, load
+from vit_plugin.apps.model_inputs import ConfigPixels
 from vit_plugin.apps.saved_model import saved_config
 from vit_plugin.apps.trained_model import TrainedModel
 from vit_plugin.config import read_config

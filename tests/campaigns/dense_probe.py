@@ -26,8 +26,8 @@ from vit_plugin.apps.dense_probing import (
     rank_correlation,
     table,
 )
-from vit_plugin.apps.images import TimmPixels
 from vit_plugin.apps.load import load
+from vit_plugin.apps.model_inputs import TimmPixels
 from vit_plugin.apps.trained_model import TrainedModel
 from vit_plugin.models.classifier import create_model
 from vit_plugin.zoo.pixels import data_config_of

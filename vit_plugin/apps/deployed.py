@@ -87,9 +87,22 @@ class DeployedFeatures(DeployedModule):
 
 
 class DeployedSegmentor(Deployed):
-    """MMSegmentation's segmentor -> logits (B, classes, H, W). The largest is a pixel's class."""
+    """MMSegmentation's segmentor -> logits (B, classes, H, W). The largest is a pixel's class.
+
+    Raises:
+        ConfigError: if the model cuts an image into windows.
+    """
 
     outputs = ('logits',)
+
+    def __init__(self, model: nn.Module, dtype: torch.dtype = torch.float32) -> None:
+        super().__init__(model, dtype)
+        if model.test_cfg.get('mode') == 'slide':
+            raise ConfigError(
+                "model.test_cfg.mode='slide' cuts an image into windows, which is not part of a "
+                'graph; export with --cfg-options model.test_cfg.mode=whole and --img-size, and '
+                'cut outside.'
+            )
 
     def forward(self, images: Tensor) -> Tensor:
         size = tuple(images.shape[-2:])
@@ -247,35 +260,28 @@ def deploy(model: nn.Module, dtype: str = 'float32') -> Deployed:
     return _kind(model)(deepcopy(model), network).eval().requires_grad_(False)
 
 
+# Adapters by the model's part and, where that part decides, the name of its class.
+KINDS = {
+    ('head', None): DeployedClassifier,
+    ('decode_head', None): DeployedSegmentor,
+    ('bbox_head', 'LWDETRHead'): DeployedDETR,
+    ('bbox_head', 'RetinaHead'): DeployedRetinaNet,
+    ('panoptic_head', 'EoMTHead'): DeployedQueries,
+}
+
+
 def _kind(model: nn.Module) -> type[Deployed]:
-    """Adapter of a model for export, by the names of its class and of its head's.
+    """The adapter of a model.
 
     Raises:
         ConfigError: see :func:`deploy`.
     """
     if isinstance(model, Classifier):
         return DeployedModule if model.num_classes else DeployedFeatures
-    names = {
-        name: {kind.__name__ for kind in type(getattr(model, name)).__mro__}
-        for name in ('head', 'decode_head', 'bbox_head', 'panoptic_head')
-        if hasattr(model, name)
-    }
-    if 'head' in names:
-        return DeployedClassifier
-    if 'decode_head' in names:
-        if model.test_cfg.get('mode') == 'slide':
-            raise ConfigError(
-                "model.test_cfg.mode='slide' cuts an image into windows, which is not part of a "
-                'graph; export with --cfg-options model.test_cfg.mode=whole and --img-size, and '
-                'cut outside.'
-            )
-        return DeployedSegmentor
-    if 'LWDETRHead' in names.get('bbox_head', ()):
-        return DeployedDETR
-    if 'RetinaHead' in names.get('bbox_head', ()):
-        return DeployedRetinaNet
-    if 'EoMTHead' in names.get('panoptic_head', ()):
-        return DeployedQueries
+    for (part, name), adapter in KINDS.items():
+        classes = type(getattr(model, part, None)).__mro__
+        if hasattr(model, part) and (not name or name in (one.__name__ for one in classes)):
+            return adapter
     raise ConfigError(
         f'model: {type(model).__name__} chooses boxes or masks in steps that are not a graph; '
         'classifiers, segmentors, EoMT, and detectors with an LWDETRHead or a RetinaHead can be '

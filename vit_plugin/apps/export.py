@@ -177,7 +177,6 @@ def write_onnx(
     with needed_by('Export to ONNX'):
         import onnxruntime
         import onnxscript  # noqa: F401  torch's exporter needs it
-        from onnxruntime.quantization import QuantType, quantize_dynamic
     with _one_sentence('This model cannot be written as ONNX', 'write a .pt2 file'):
         names = DeployedBoxes.inputs[: len(program.example_inputs[0])]
         graph: Any = torch.onnx.export(
@@ -186,18 +185,7 @@ def write_onnx(
     if facts:
         graph.model.metadata_props[KEY] = facts
     if dtype == 'int8':
-        proto = graph.model_proto
-        del proto.graph.value_info[:]  # of the weights that the quantiser is about to transpose
-        # Weights have 7 bits, because pairs of products overflow 16 bits on processors without
-        # VNNI. The classifier (a Gemm) and the convolutions are not quantised.
-        quantize_dynamic(
-            proto,
-            path,
-            per_channel=True,
-            reduce_range=True,
-            weight_type=QuantType.QInt8,
-            op_types_to_quantize=['MatMul'],
-        )
+        write_int8(graph.model_proto, path)
     elif dtype == 'float16':
         with _one_sentence('This graph cannot be written in float16', 'write it in float32'):
             images, *sizes = program.example_inputs[0]
@@ -213,6 +201,25 @@ def write_onnx(
         return found if len(outputs) > 1 else found[0]
 
     return run
+
+
+def write_int8(proto: Any, path: Path) -> None:
+    """Write an ONNX graph whose products of matrices are int8, with a scale per channel.
+
+    Weights have 7 bits, because pairs of products overflow 16 bits on processors without VNNI. The
+    classifier (a Gemm) and the convolutions are not quantised.
+    """
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    del proto.graph.value_info[:]  # of the weights that the quantiser is about to transpose
+    quantize_dynamic(
+        proto,
+        path,
+        per_channel=True,
+        reduce_range=True,
+        weight_type=QuantType.QInt8,
+        op_types_to_quantize=['MatMul'],
+    )
 
 
 def write_half(proto: Any, path: Path, inputs: Mapping[str, Tensor]) -> None:

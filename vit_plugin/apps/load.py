@@ -29,7 +29,7 @@ from vit_plugin.weights.settings import training_settings
 from vit_plugin.zoo.pixels import data_config_of
 
 from .command_line import check_device, import_data_sets
-from .images import TimmPixels
+from .model_inputs import TimmPixels
 from .saved_model import SavedModel, find_checkpoint, open_model
 from .trained_model import TASKS, TrainedModel
 

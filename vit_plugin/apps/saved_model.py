@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from mmengine.config import Config
 
 from vit_plugin.config import apply_options, check_channels, check_checkpoint, read_config
+from vit_plugin.config.scope import in_scope
 from vit_plugin.engine.checkpoints.newest import newest_checkpoint
 from vit_plugin.errors import ConfigError
 from vit_plugin.untrusted import REMEDY, admit, closed
@@ -58,7 +59,7 @@ def open_model(
     if cfg is None:
         cfg = saved_config(checkpoint, use)
         apply_options(cfg, options, checkpoint.source)
-    with closed(stranger):
+    with in_scope(cfg.get('default_scope')), closed(stranger):
         check_channels(cfg.model)
     return SavedModel(checkpoint, cfg, stranger)
 

@@ -3,22 +3,25 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby, product
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 from vit_plugin.config import check_config, read_config
+from vit_plugin.engine.faults.preemption import Preempted
 from vit_plugin.engine.validation_record import RECORD
 from vit_plugin.errors import ConfigError
 from vit_plugin.files.complete import write_text
 
 SWEEP, FINISHED, LOG = 'sweep.json', 'finished', 'sweep.log'
 SEED = 'randomness.seed'
+POLL = 0.1  # seconds between two looks at the trainings
 
 
 class Run(NamedTuple):
@@ -90,6 +93,8 @@ def train(
 ) -> dict[Path, str]:
     """Train what is not finished, ``jobs`` runs at a time, each with its share of the cores.
 
+    SIGTERM is passed on to the running trainings, which save and stop.
+
     Args:
         runs: all trainings.
         options: settings that they share.
@@ -98,30 +103,51 @@ def train(
 
     Returns:
         The folders of the runs that failed, and why.
+
+    Raises:
+        Preempted: after SIGTERM, when all have stopped.
     """
     threads = max((os.cpu_count() or 1) // jobs, 1)
     env = {'OMP_NUM_THREADS': str(threads), **os.environ}
+    received: list[int] = []
+    previous = signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
+    waiting = [run for run in runs if not (run.folder / FINISHED).is_file()]
+    running: dict[Path, subprocess.Popen] = {}
+    failed: dict[Path, str] = {}
+    try:
+        while waiting or running:
+            if received:
+                raise Preempted(received[0])
+            while waiting and len(running) < jobs:
+                run = waiting.pop(0)
+                running[run.folder] = _begin(run, options, script, env)
+            for folder in [folder for folder in running if running[folder].poll() is not None]:
+                if status := running.pop(folder).returncode:
+                    lines = (folder / LOG).read_text(errors='replace').splitlines() or ['']
+                    failed[folder] = f'status {status}: {lines[-1].removeprefix("Error: ")}'
+                else:
+                    (folder / FINISHED).touch()
+            time.sleep(POLL)
+    finally:
+        for process in running.values():
+            process.terminate()
+        for process in running.values():
+            process.wait()
+        signal.signal(signal.SIGTERM, previous)
+    return failed
 
-    def train_one(run: Run) -> str:
-        if (run.folder / FINISHED).is_file():
-            return ''
-        print(f'{run.folder.name}: begins', flush=True)
-        settings = {**options, **run.values, SEED: run.seed}
-        command = [sys.executable, str(script), run.config, '--work-dir', str(run.folder)]
-        command += ['--resume', '--cfg-options']
-        command += [f'{key}={value}' for key, value in settings.items()]
-        run.folder.mkdir(parents=True, exist_ok=True)
-        with open(run.folder / LOG, 'a') as log:
-            done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, env=env)
-        if not done.returncode:
-            (run.folder / FINISHED).touch()
-            return ''
-        lines = (run.folder / LOG).read_text(errors='replace').splitlines() or ['']
-        return f'status {done.returncode}: {lines[-1].removeprefix("Error: ")}'
 
-    with ThreadPoolExecutor(jobs) as pool:
-        reasons = pool.map(train_one, runs)
-        return {run.folder: why for run, why in zip(runs, reasons, strict=True) if why}
+def _begin(
+    run: Run, options: Mapping[str, Any], script: Path, env: Mapping[str, str]
+) -> subprocess.Popen:
+    print(f'{run.folder.name}: begins', flush=True)
+    settings = {**options, **run.values, SEED: run.seed}
+    command = [sys.executable, str(script), run.config, '--work-dir', str(run.folder)]
+    command += ['--resume', '--cfg-options']
+    command += [f'{key}={value}' for key, value in settings.items()]
+    run.folder.mkdir(parents=True, exist_ok=True)
+    with open(run.folder / LOG, 'a') as log:
+        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=env)
 
 
 def table(runs: Sequence[Run], metric: str | None = None) -> str:

@@ -27,7 +27,7 @@ from vit_plugin.passes import optimize
 from vit_plugin.untrusted.closed import closed
 from vit_plugin.visualization.pictures import PreparedImage
 
-from .images import ConfigPixels, TimmPixels
+from .model_inputs import ConfigPixels, TimmPixels
 from .predictions import Prediction
 
 # The task by a config's default_scope.

@@ -1,10 +1,10 @@
 """A run's config: read, completed, and checked in a second for errors that would take minutes."""
 
 from .channels import check_channels
-from .check import check_checkpoint, check_config
 from .data import with_pipeline
 from .options import check_options
 from .read import apply_loader_defaults, apply_options, of_framework, read_config
+from .runnable import check_checkpoint, check_config
 from .sections import LOADERS
 
 __all__ = [

@@ -253,8 +253,6 @@ class Runner(mmengine.runner.Runner):
     ) -> DataLoader:
         """Build a data loader with our image reader and any number of workers.
 
-        The workers leave nothing behind.
-
         The temporary folder of their sockets is made here, since a worker that a signal ends does
         not remove its own.
         """
@@ -265,10 +263,8 @@ class Runner(mmengine.runner.Runner):
         return mmengine.runner.Runner.build_dataloader(read_by_us(dataloader), seed, diff_rank_seed)
 
     def build_param_scheduler(self, scheduler: Any) -> Any:
-        made_for, by_epoch = (
-            self.cfg.get('schedule_length'),
-            isinstance(self._train_loop, EpochBasedTrainLoop),
-        )
+        made_for = self.cfg.get('schedule_length')
+        by_epoch = isinstance(self._train_loop, EpochBasedTrainLoop)
         length = self.max_epochs if by_epoch else self.max_iters
         if made_for:
             if made_for != length:
@@ -295,10 +291,8 @@ class Runner(mmengine.runner.Runner):
                 partial(newest_checkpoint, self.work_dir)
             )
             if self._load_from is None:
-                self._load_from, self._resume = (
-                    None if self.lora else self.cfg.get('begin_from'),
-                    False,
-                )
+                self._resume = False
+                self._load_from = None if self.lora else self.cfg.get('begin_from')
                 self.logger.info(
                     f'There is no checkpoint in {self.work_dir} yet: the run begins anew.'
                 )

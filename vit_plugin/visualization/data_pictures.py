@@ -165,10 +165,10 @@ def _labels(splits: Mapping[str, Any], classes: Sequence[str]) -> Figure | None:
     if not all(hasattr(dataset, 'get_data_info') for dataset in splits.values()):
         return None
     first = splits['train'].get_data_info(0)
-    kind = next((kind for kind, field in KINDS.items() if field in first), None)
-    if kind is None:
+    found = next((row for row in KINDS if row[1] in first), None)
+    if found is None:
         return None
-    read, limit = READERS[kind]
+    kind, _, read, limit = found
     counts, notes, boxes = {}, [], None
     for split, dataset in splits.items():
         indices = evenly(len(dataset), limit)
@@ -236,16 +236,12 @@ def _steps(dataset: Any) -> Sequence[Any]:
     return dataset.pipeline.transforms
 
 
-KINDS = {
-    'images': 'gt_label',
-    'objects': 'instances',
-    'pixels': 'seg_map_path',
-}  # by a field of a listing
-READERS = {
-    'images': (_count_images, LISTED),
-    'objects': (_count_objects, LISTED),
-    'pixels': (_count_pixels, MASKS),
-}
+# Labels, the field of a listing that has them, the function that counts them and for how many.
+KINDS = (
+    ('images', 'gt_label', _count_images, LISTED),
+    ('objects', 'instances', _count_objects, LISTED),
+    ('pixels', 'seg_map_path', _count_pixels, MASKS),
+)
 
 
 def _batch(
@@ -263,9 +259,8 @@ def _batch(
         preprocessor = copy.deepcopy(preprocessor)
         batch = preprocessor(batch, training=True)
     samples = batch.get('data_samples')
-    if samples is None or len(batch['inputs']) != len(
-        samples
-    ):  # views of images, in self-supervised learning
+    # Self-supervised learning has several views of an image.
+    if samples is None or len(batch['inputs']) != len(samples):
         return None
     shown = []
     for inputs, sample in zip(batch['inputs'], samples, strict=True):

@@ -12,7 +12,7 @@ from timm.models import eva, vision_transformer
 from timm.models.vitamin import GeGluMlp
 from torch import nn
 
-from vit_plugin.arguments.encoder import BlockOptions
+from vit_plugin.arguments.encoder_options import BlockOptions
 
 from .norms import act_of, norm_of
 

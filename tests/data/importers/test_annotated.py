@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from foreign_data import (
     BOXES,
     coco_json,
@@ -438,6 +439,14 @@ def test_what_is_wrong_in_other_forms_is_one_sentence(tmp_path, write_form, name
     change(tmp_path / name, old, new)
     with pytest.raises(ConfigError, match=words):
         read(tmp_path)
+
+
+def test_settings_are_parsed_once(tmp_path, monkeypatch):
+    roboflow_yolo(tmp_path)
+    parsed, load = [], yaml.load
+    monkeypatch.setattr(yaml, 'load', lambda *args: parsed.append(args) or load(*args))
+    assert read(tmp_path).classes == ('bar', 'square')
+    assert len(parsed) == 1
 
 
 def test_images_without_labels_have_no_object(tmp_path):

@@ -20,6 +20,7 @@ from vit_plugin.errors import ConfigError
 from vit_plugin.models import SimpleFPN, TokenPooling, VisionTransformer, load_weights
 from vit_plugin.models.loading import check_start, load_trained
 from vit_plugin.weights import FORMATS, open_checkpoint
+from vit_plugin.weights.rules import Step
 
 
 def classifier(tiny: dict, classes: int = 5, **head) -> torch.nn.Module:
@@ -71,6 +72,20 @@ def test_pre_logits_are_kept_and_a_backbone_does_without(tiny):
     assert torch.equal(target.head.layers.pre_logits.weight, source.head.layers.pre_logits.weight)
     report = load_weights(VisionTransformer(**tiny), exported(source, 'jax'))
     assert set(report.ignored.values()) == {'the model has no head'}
+
+
+@pytest.mark.parametrize('name', ['jax', 'hf', 'timm'])
+def test_each_tensor_is_made_once(tiny, monkeypatch, name):
+    source, made, make = VisionTransformer(**tiny), [], Step.make
+
+    def counted(step: Step, weights: dict) -> torch.Tensor:
+        tensor = make(step, weights)
+        made.extend([] if tensor.is_meta else [step.ours])
+        return tensor
+
+    monkeypatch.setattr(Step, 'make', counted)
+    report = load_weights(VisionTransformer(**tiny), exported(source, name))
+    assert sorted(made) == sorted(report.matched)
 
 
 @pytest.mark.parametrize('change', ['missing', 'misspelt', 'misshaped', 'foreign', 'nan', 'empty'])

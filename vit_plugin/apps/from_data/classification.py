@@ -45,22 +45,7 @@ def classifier_recipe(request: Request) -> Recipe:
     epochs = request.epochs or epochs_for(count, batch_size, *budget_of(request))
     few_steps = scratch and epochs * math.ceil(count / batch_size) < FEW_STEPS
     size = request.img_size or image_size(request, found)
-    held_out = f'held out, a tenth of each class by seed {SEED}'
-    text = summary(request, found, held_out, epochs, batch_size, (size, size))
-    text = ' '.join(filter(None, [text, said_of(found.bands)]))
-    if request.teacher:
-        text += f' It also learns from {request.teacher}.'
-    if found.unseen:
-        text += (
-            ' None to validate of '
-            f'{", ".join(found.unseen[:5])}{" and others" * (len(found.unseen) > 5)}.'
-        )
-    if scratch and count < FEW_IMAGES and size > SMALL:
-        text += (
-            ' Few photographs teach little from scratch: --weights '
-            'timm://vit_small_patch16_224.augreg_in21k_ft_in1k begins with what a model has '
-            'learnt on millions.'
-        )
+    text = words_of(request, found, epochs, batch_size, size)
     # arXiv:2111.06377, Appendix A.2; arXiv:2205.01580, with twice its rate, since small sets of
     # images give fewer steps
     learning = (
@@ -95,6 +80,25 @@ def classifier_recipe(request: Request) -> Recipe:
         if part
     }
     return Recipe(text, sections, [base_of('_base_/default_runtime.py')], found, lists)
+
+
+def words_of(request: Request, found: Listing, epochs: int, batch_size: int, size: int) -> str:
+    """The summary of a training, with what is unusual about it."""
+    held_out = f'held out, a tenth of each class by seed {SEED}'
+    text = summary(request, found, held_out, epochs, batch_size, (size, size))
+    text = ' '.join(filter(None, [text, said_of(found.bands)]))
+    if request.teacher:
+        text += f' It also learns from {request.teacher}.'
+    if found.unseen:
+        others = ' and others' * (len(found.unseen) > 5)
+        text += f' None to validate of {", ".join(found.unseen[:5])}{others}.'
+    if request.from_scratch and len(found.train) < FEW_IMAGES and size > SMALL:
+        text += (
+            ' Few photographs teach little from scratch: --weights '
+            'timm://vit_small_patch16_224.augreg_in21k_ft_in1k begins with what a model has '
+            'learnt on millions.'
+        )
+    return text
 
 
 def budget_of(request: Request) -> tuple[int, int, int]:

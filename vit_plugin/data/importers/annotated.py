@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from .labelme import is_labelme, read_labelme
 from .listing import Listing
 from .photos import Annotations, Photo, Tree, note_unused, read_sizes
 from .voc import read_voc, voc_root
-from .yolo import find_names, is_label, label_files, read_yolo
+from .yolo import find_names, find_settings, is_label, label_files, read_yolo
 
 
 class Form(NamedTuple):
@@ -37,29 +38,27 @@ def forms_of(tree: Tree) -> list[Form]:
     json_files = {file: _json(file) for file in tree.others if file.suffix.lower() == '.json'}
     xml_files = {file: voc_root(file) for file in tree.others if file.suffix.lower() == '.xml'}
     labels = label_files(tree)
+    settings = find_settings(tree) if labels else None
     is_yolo = labels and (
-        find_names(tree) or any('labels' in tree.parts(file) or is_label(file) for file in labels)
+        find_names(tree, settings)
+        or any('labels' in tree.parts(file) or is_label(file) for file in labels)
     )
+    of_json = {
+        'COCO': (is_coco, read_coco),
+        'CreateML': (is_createml, read_createml),
+        'LabelMe': (is_labelme, read_labelme),
+    }
     forms = [
-        Form(
-            'COCO', read_coco, {file: found for file, found in json_files.items() if is_coco(found)}
-        ),
-        Form(
-            'CreateML',
-            read_createml,
-            {file: found for file, found in json_files.items() if is_createml(found)},
-        ),
-        Form(
-            'LabelMe',
-            read_labelme,
-            {file: found for file, found in json_files.items() if is_labelme(found)},
+        *(
+            Form(name, read, {file: found for file, found in json_files.items() if is_one(found)})
+            for name, (is_one, read) in of_json.items()
         ),
         Form(
             'Pascal VOC',
             read_voc,
             {file: root for file, root in xml_files.items() if root is not None},
         ),
-        Form('YOLO', read_yolo, labels if is_yolo else {}),
+        Form('YOLO', partial(read_yolo, settings=settings), labels if is_yolo else {}),
     ]
     return [form for form in forms if form.files]
 

@@ -78,29 +78,14 @@ def read_coco(tree: Tree, files: Mapping[Path, Any], findings: Findings) -> Anno
 def _photos(
     tree: Tree, split: Split | None, file: Path, content: Mapping[str, Any], findings: Findings
 ) -> list[Photo]:
-    photos: dict[str, Photo] = {}
-    missing = set()
     try:
+        photos = _listed(tree, split, file, content['images'], findings)
         names = {
             _key(category['id']): str(category['name']).strip()
             for category in content['categories']
         }
         if len(names) < len(content['categories']):
             raise ValueError('two categories have one id')
-        for image in content['images']:
-            number = _key(image['id'])
-            if number in photos:
-                raise ValueError(f'two images have the id {image["id"]!r}')
-            path = tree.find(image['file_name'], file, split)
-            stated = stated_size(image.get('width'), image.get('height'))
-            photos[number] = Photo(path or file, split, stated=stated, origin=str(file))
-            if path is None:
-                missing.add(number)
-                findings.refuse(
-                    f'images of {str(file)!r} are not there, or several of this name are',
-                    f'put them into {str(tree.folder)!r}',
-                    repr(image['file_name']),
-                )
         for i, found in enumerate(content['annotations']):
             origin = f'annotation {found.get("id", i)!r} in {file}'
             image_id, category_id = _key(found['image_id']), _key(found['category_id'])
@@ -123,7 +108,28 @@ def _photos(
             f'--data: {str(file)!r} has an image or a box that is not complete in the format of '
             f'COCO ({type(error).__name__}: {first_line(error)}); correct it.'
         ) from error
-    return [photo for key, photo in photos.items() if key not in missing]
+    return [photo for photo in photos.values() if photo.path != file]
+
+
+def _listed(
+    tree: Tree, split: Split | None, file: Path, images: Any, findings: Findings
+) -> dict[str, Photo]:
+    """The photographs that a file lists, by their ids. The path of a missing one is that file."""
+    photos: dict[str, Photo] = {}
+    for image in images:
+        number = _key(image['id'])
+        if number in photos:
+            raise ValueError(f'two images have the id {image["id"]!r}')
+        path = tree.find(image['file_name'], file, split)
+        stated = stated_size(image.get('width'), image.get('height'))
+        photos[number] = Photo(path or file, split, stated=stated, origin=str(file))
+        if path is None:
+            findings.refuse(
+                f'images of {str(file)!r} are not there, or several of this name are',
+                f'put them into {str(tree.folder)!r}',
+                repr(image['file_name']),
+            )
+    return photos
 
 
 def _key(number: Any) -> str:

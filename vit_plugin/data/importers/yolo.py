@@ -24,17 +24,20 @@ NAMES = (
     'labels.txt',
     'names.txt',
 )  # patterns of files with a name on each line
+Settings = tuple[
+    Path, dict[str, Any]
+]  # the YAML file with the names of the classes, and its content
 BEYOND = 0.05  # of the image, by which a value may exceed it by rounding
 FORM = 'a class and 4 numbers, or an outline'
 
 
-def find_settings(tree: Tree) -> tuple[Path, dict[str, Any]] | None:
+def find_settings(tree: Tree) -> Settings | None:
     """The YAML file with the names of the classes, and its content as text, or None.
 
     Raises:
         ConfigError: if a file is not YAML, or if several have other names.
     """
-    found: list[tuple[Path, dict[str, Any]]] = []
+    found: list[Settings] = []
     for file in tree.others:
         if file.suffix.lower() not in ('.yaml', '.yml'):
             continue
@@ -60,13 +63,16 @@ def _check_alike(named: Sequence[tuple[Path, Any]]) -> None:
             )
 
 
-def find_names(tree: Tree) -> tuple[Path, list[str]] | None:
+def find_names(tree: Tree, settings: Settings | None) -> tuple[Path, list[str]] | None:
     """The file with the names of the classes, and the names, or None.
+
+    Args:
+        tree: the files of the folder.
+        settings: from :func:`find_settings`.
 
     Raises:
         ConfigError: if the names in a YAML file are not a list.
     """
-    settings = find_settings(tree)
     if settings:
         names = settings[1]['names']
         if isinstance(names, dict) and names and all(key.isdecimal() for key in names):
@@ -107,36 +113,34 @@ def label_files(tree: Tree) -> dict[Path, Path]:
     return found
 
 
-def read_yolo(tree: Tree, labels: dict[Path, Path], findings: Findings) -> Annotations:
-    """The photographs and class names of a YOLO folder. Those without a label file have no objects.
+def read_yolo(
+    tree: Tree, labels: dict[Path, Path], findings: Findings, settings: Settings | None
+) -> Annotations:
+    """Read the photographs of a YOLO folder. Those without a label file have no objects.
+
+    Args:
+        tree: the files of the folder.
+        labels: from :func:`label_files`.
+        findings: gets what is wrong.
+        settings: from :func:`find_settings`.
 
     Raises:
         ConfigError: if no file names the classes, or if a line is not of this form.
     """
-    named = find_names(tree)
+    named = find_names(tree, settings)
     if named is None:
         raise ConfigError(
             f'--data: {str(tree.folder)!r} has boxes as YOLO, and no file with the names of the '
             'classes; add data.yaml with names: [...], or classes.txt with a name on each line.'
         )
-    places = list(_places(tree, findings))
-    named_for: dict[Path, list[Split]] = {}
-    for place, split in places:
-        for image in _images_of(tree, place, findings):
-            named_for.setdefault(image, []).append(split)
-    of_last = any({*splits} == {'train'} for splits in named_for.values())
-    listed = {image: splits[-1 if of_last else 0] for image, splits in named_for.items()}
-    findings.note_all(
-        f'images that are named for two parts, taken for the {"last" if of_last else "first"}',
-        (image for image, splits in named_for.items() if len({*splits}) > 1),
-    )
+    places = list(_places(tree, settings, findings))
+    listed = _listed(tree, places, findings)
     of_image = {image: file for file, image in labels.items()}
     photos = [
         Photo(image, listed.get(image) or tree.split(image), origin=str(of_image.get(image, image)))
         for image in tree.images
     ]
     photos = read_sizes(photos, findings)
-    settings = find_settings(tree)
     shape = settings[1].get('kpt_shape') if settings else None
     keypoints = math.prod(map(int, shape)) if isinstance(shape, list) else 0
     for photo in photos:
@@ -206,12 +210,13 @@ def _instance(
     return Instance(names[int(label)], box, origin=origin)
 
 
-def _places(tree: Tree, findings: Findings) -> Iterator[tuple[Path, Split]]:
+def _places(
+    tree: Tree, settings: Settings | None, findings: Findings
+) -> Iterator[tuple[Path, Split]]:
     """The image folders and lists of each split, from the YAML file, else ``train.txt`` etc.
 
     The end of a path of another machine is enough, as far as it is there.
     """
-    settings = find_settings(tree)
     if not settings:
         lists = [path for path in tree.others if path.suffix.lower() == '.txt']
         yield from ((path, split) for path in lists if (split := split_of(path.stem)))
@@ -229,6 +234,22 @@ def _places(tree: Tree, findings: Findings) -> Iterator[tuple[Path, Split]]:
                 yield found, split
             elif place not in ('null', '~'):
                 findings.note(f'places that {file.name} names, which are not there', place)
+
+
+def _listed(
+    tree: Tree, places: Sequence[tuple[Path, Split]], findings: Findings
+) -> dict[Path, Split]:
+    """The part of each image in these folders and lists."""
+    named_for: dict[Path, list[Split]] = {}
+    for place, split in places:
+        for image in _images_of(tree, place, findings):
+            named_for.setdefault(image, []).append(split)
+    of_last = any({*splits} == {'train'} for splits in named_for.values())
+    findings.note_all(
+        f'images that are named for two parts, taken for the {"last" if of_last else "first"}',
+        (image for image, splits in named_for.items() if len({*splits}) > 1),
+    )
+    return {image: splits[-1 if of_last else 0] for image, splits in named_for.items()}
 
 
 def _images_of(tree: Tree, place: Path, findings: Findings) -> Iterator[Path]:

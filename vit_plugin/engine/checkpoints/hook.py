@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -250,34 +251,26 @@ class CheckpointHook(EagerCheckpointHook):
                     f'default_hooks.checkpoint.save_best={key!r} is none of the metrics, which are '
                     f"{', '.join(metrics)}; choose one of them or 'auto'."
                 )
-            info, end = (
-                runner.message_hub.runtime_info,
-                '' if len(self.key_indicators) == 1 else f'_{key}',
-            )
+            info = runner.message_hub.runtime_info
+            end = f'_{key}' * (len(self.key_indicators) > 1)
             score, best = metrics[key], info.get(f'best_score{end}', self.init_value_map[rule])
             if score is None or not self.is_better_than[key](score, best):
                 continue
             name = f'best_{key}_{self.filename_tmpl.format(step)}'.replace('/', '_')
-            path, before = (
-                self.file_backend.join_path(self.out_dir, name),
-                info.get(f'best_ckpt{end}'),
-            )
+            path = self.file_backend.join_path(self.out_dir, name)
+            before = info.get(f'best_ckpt{end}')
+            outdated = [Path(before).name] if before and before != path else []
             if end:  # for MMEngine's publishing at the end
                 self.best_ckpt_path_dict[key] = path
             else:
                 self.best_ckpt_path = path
             runner.message_hub.update_info(f'best_score{end}', score)
             runner.message_hub.update_info(f'best_ckpt{end}', path)
-
-            def settle(before: str | None = before, path: str = path) -> None:
-                if before and before != path:
-                    self._delete([Path(before).name])
-
             self._write(
                 runner,
                 name,
                 dict(epoch=runner.epoch, iter=runner.iter),
-                settle,
+                partial(self._delete, outdated),
                 save_optimizer=False,
                 save_param_scheduler=False,
             )
@@ -290,7 +283,9 @@ def _remove_leftovers(folders: set[str]) -> None:
     """Remove what killed writers left behind. Only this run trains here, see `work_dir`."""
     for folder in (Path(folder) for folder in folders if '://' not in folder):
         for path in folder.glob('.*'):
-            if LEFTOVER.fullmatch(path.name):
-                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(
-                    missing_ok=True
-                )
+            if not LEFTOVER.fullmatch(path.name):
+                continue
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)

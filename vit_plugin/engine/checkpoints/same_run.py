@@ -20,6 +20,10 @@ WEIGHTS_ALONE = (
     'start from its weights alone with --cfg-options load_from=FILE in place of --resume'
 )
 
+OTHER_GROUPS = (
+    'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or frozen stages)'
+)
+
 
 def check_same_run(runner: Runner, checkpoint: Mapping[str, Any], path: str) -> None:
     """Raise a ``ConfigError`` if a checkpoint lacks the full state of a run this one can continue.
@@ -120,22 +124,14 @@ def _of_optimizer(
         )
     for fact, words in (
         ('optimizer', "its optimizer is {}, and this config's {}"),
-        (
-            'parameters',
-            'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or '
-            'frozen stages)',
-        ),
+        ('parameters', OTHER_GROUPS),
     ):
         if fact in recorded and recorded[fact] != own[fact]:
             return words.format(recorded[fact], own[fact])
-    groups, state, kind = saved.get('param_groups') or [], saved['state'], type(optimizer).__name__
-    if [len(group['params']) for group in groups] != [
-        len(group['params']) for group in optimizer.param_groups
-    ]:
-        return (
-            'its optimizer has other groups of parameters (optim_wrapper.paramwise_cfg, or frozen '
-            'stages)'
-        )
+    groups, kind = saved.get('param_groups') or [], type(optimizer).__name__
+    sizes = [[len(group['params']) for group in some] for some in (groups, optimizer.param_groups)]
+    if sizes[0] != sizes[1]:
+        return OTHER_GROUPS
     for group, mine in zip(groups, optimizer.param_groups, strict=True):
         lacking = [
             name for name, value in optimizer.defaults.items() if value and name not in group
@@ -147,7 +143,12 @@ def _of_optimizer(
                 mine[name] is not None and _form(group[name]) != _form(mine[name])
             ) or not _is_finite(group[name]):
                 return f'its optimizer has {name}={group[name]!r}'
-    first, states = list(_first_states(optimizer)), recorded.get('states')
+    return _of_states(optimizer, saved['state'], recorded.get('states'))
+
+
+def _of_states(optimizer: torch.optim.Optimizer, state: Mapping, states: int | None) -> str:
+    """The difference between saved states of parameters, of which so many were, and the run's."""
+    first, kind = list(_first_states(optimizer)), type(optimizer).__name__
     # MMEngine does not record it, and a parameter without a gradient has no state.
     if states is None:
         states = len(state) or any(first)

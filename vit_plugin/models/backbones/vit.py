@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from vit_plugin.arch import ArchCfg, parse_arch
-from vit_plugin.arguments.encoder import EncoderCfg, read_options
+from vit_plugin.arguments.encoder_options import EncoderCfg, read_options
 from vit_plugin.arguments.fields import FrozenStages, Indices, InitConfig, Rate, Size
 from vit_plugin.registry import MODELS
 
@@ -51,7 +51,8 @@ class VisionTransformer(LayeredBackbone):
             positions, as in ViTDet, and ``rotary=dict(...)`` rotary positions, see
             :class:`~vit_plugin.models.layers.rotary.RotaryOptions`. Default: ``'learned'``.
         with_cls_token: whether there is a class token before the patches. Default: True.
-        encoder: differences from the paper's encoder, see :mod:`vit_plugin.arguments.encoder`.
+        encoder: differences from the paper's encoder, see
+            :mod:`vit_plugin.arguments.encoder_options`.
         numerics: ``'authors'`` (default) or ``'timm'``, or a dict that changes single details. See
             :func:`~vit_plugin.models.layers.numerics.get_numerics`.
         out_indices: the block or blocks whose output is returned. Negative numbers count from the

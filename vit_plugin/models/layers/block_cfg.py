@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from vit_plugin.arch import Arch
-from vit_plugin.arguments.encoder import BlockOptions, EncoderOptions
+from vit_plugin.arguments.encoder_options import BlockOptions, EncoderOptions
 from vit_plugin.errors import ConfigError
 
 from .numerics import NUMERICS, Numerics
@@ -75,7 +75,7 @@ def block_cfgs(
 
     Args:
         sizes: the arch.
-        options, blocks: see :func:`~vit_plugin.arguments.encoder.read_options`.
+        options, blocks: see :func:`~vit_plugin.arguments.encoder_options.read_options`.
         drop_path_rate: rate of the last block. It grows linearly from 0 in the first block.
         num_prefix_tokens: number of tokens that no window may have.
         numerics, drop_rate, rel_pos_grid, rotary_planes: see :class:`BlockCfg`. In windows,

@@ -1,14 +1,18 @@
 """Fit a checkpoint's tensors to a model, also of other resolution, patch size or channel count."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from vit_plugin.errors import ConfigError
+from vit_plugin.weights.reading.lazy import LazyArrays
 from vit_plugin.weights.recognition import Recognized
 from vit_plugin.weights.report import some
+from vit_plugin.weights.rules import GRID
 
 from ..layers.attention_pool import AttentionPool
 from ..layers.patch_resize import adapt_channels, resize_patches
@@ -16,11 +20,11 @@ from ..layers.relative_position import resample_relative
 from ..stems import PatchEmbed, ResNetEmbed
 from .evidence import check_heads, check_tables, note_numerics
 from .plan import Plan
-from .position_table import TOKENS, PositionTable, by
+from .position_table import TOKENS, PositionTable, by, saved_grid
 
 
 class Fitted(Mapping[str, Tensor]):
-    """Weights of a checkpoint for one model, by our names. Each is made on access.
+    """Weights of a checkpoint for one model, by our names. Each is made on access, and only then.
 
     Args:
         backbone: the model's backbone. Weights are adapted to its grid, patches and channels.
@@ -54,17 +58,18 @@ class Fitted(Mapping[str, Tensor]):
         self.targets, self.weights = targets, weights
         self.plan = Plan(backbone, targets, weights, skip, complete)
         self.report = self.plan.report
-        self.stem = backbone.patch_embed
-        self.table = PositionTable(backbone, weights, source_grid)
+        grid = saved_grid(weights[GRID]) if GRID in weights else source_grid
+        self.adapt = Adapter(backbone, weights, grid)
         check_tables(backbone, weights, self.report.ignored)
-        check_heads(backbone, weights, self.report.matched, pool)
-        self._check_shapes()
-        note_numerics(backbone, weights, self.report, numerics)
+        shapes = without_values(weights)
+        check_heads(backbone, shapes, self.report.matched, pool)
+        self._check_shapes(Adapter(backbone, shapes, grid))
+        note_numerics(backbone, shapes, self.report, numerics)
 
     def __getitem__(self, ours: str) -> Tensor:
         if ours not in self.report.matched:
             raise KeyError(ours)
-        return self._adapted(ours)[0]
+        return self.adapt(ours, self.targets[ours].shape)[0]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.report.matched)
@@ -72,9 +77,10 @@ class Fitted(Mapping[str, Tensor]):
     def __len__(self) -> int:
         return len(self.report.matched)
 
-    def _check_shapes(self) -> None:
+    def _check_shapes(self, adapt: 'Adapter') -> None:
         for ours in self:
-            target, (value, how) = self.targets[ours], self._adapted(ours)
+            target = self.targets[ours]
+            value, how = adapt(ours, target.shape)
             self._compare(ours, 'shape', tuple(target.shape), tuple(value.shape))
             self._compare(ours, 'kind of values', _kind(target), _kind(value))
             if how:
@@ -88,9 +94,36 @@ class Fitted(Mapping[str, Tensor]):
                 'is of, or leave it at its initialisation with skip=(...).'
             )
 
-    def _adapted(self, ours: str) -> tuple[Tensor, str]:
-        """A tensor in the shape of its target, as far as possible, and what has changed."""
-        value, shape = self.weights[ours], self.targets[ours].shape
+
+def without_values(weights: Recognized) -> Recognized:
+    """The same weights on the meta device, to learn shapes and types without making tensors."""
+
+    @cache
+    def read(key: str) -> Tensor:
+        value = weights.theirs[key]
+        return torch.empty(value.shape, dtype=value.dtype, device='meta')
+
+    return replace(weights, theirs=LazyArrays([*weights.theirs], read))
+
+
+class Adapter:
+    """Adapts tensors of a checkpoint to one model.
+
+    Args:
+        backbone: the model's backbone.
+        weights: the checkpoint's.
+        grid: see :class:`~vit_plugin.models.loading.position_table.PositionTable`.
+    """
+
+    def __init__(
+        self, backbone: nn.Module, weights: Recognized, grid: tuple[int, int] | None
+    ) -> None:
+        self.weights, self.stem = weights, backbone.patch_embed
+        self.table = PositionTable(backbone, weights, grid)
+
+    def __call__(self, ours: str, shape: torch.Size) -> tuple[Tensor, str]:
+        """A tensor, adapted to a shape as far as possible, and what has changed."""
+        value = self.weights[ours]
         if value.ndim != len(shape) or not value.numel():
             return value, ''
         if ours == 'pos_embed' and self.table.learned:

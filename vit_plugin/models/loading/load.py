@@ -96,7 +96,8 @@ def load_weights(
     pool = next((module for module in model.modules() if isinstance(module, AttentionPool)), None)
     weights = recognize(given, targets)
     fitted = Fitted(backbone, targets, weights, skip, source_grid, pool=pool, numerics=numerics)
-    _check_finite(fitted.items(), origin)
+    used = fitted.report.matched.items()
+    _check_finite(((ours, weights.theirs[key]) for ours, keys in used for key in keys), origin)
     # One block at a time, so that the complete file is never in memory. Meta tensors can only be
     # replaced.
     parts = groupby(fitted, lambda ours: (ours.split('.')[:2], targets[ours].is_meta))

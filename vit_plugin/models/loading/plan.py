@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from vit_plugin.arguments.encoder import CREATES
+from vit_plugin.arguments.encoder_options import CREATES
 from vit_plugin.errors import ConfigError
 from vit_plugin.suggestions import closest
 from vit_plugin.weights.patterns import Pattern

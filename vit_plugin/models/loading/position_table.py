@@ -23,10 +23,7 @@ class PositionTable:
         backbone: the model's backbone.
         weights: the checkpoint's. If their names are ours, the table may have the model's own grid.
             Other tables are square unless ``grid`` is given.
-        grid: grid (h, w) of the table, if the user states it and the checkpoint does not.
-
-    Raises:
-        ConfigError: if the grid in the checkpoint is not a grid.
+        grid: grid (h, w) of the table, if the checkpoint or the user states it.
     """
 
     def __init__(
@@ -35,7 +32,7 @@ class PositionTable:
         self.position, self.weights = backbone.position, weights
         self.has_tokens = bool(backbone.prefix_tokens)
         self.learned = isinstance(self.position, LearnedPosEmbed)
-        self.grid = saved_grid(weights[GRID]) if GRID in weights else grid
+        self.grid = grid
 
     def fitted(self, value: Tensor) -> tuple[Tensor, str]:
         """A table on the model's grid and with its rows for other tokens, and what has changed."""

@@ -181,16 +181,15 @@ def _from_numpy(name: Any, array: np.ndarray) -> Tensor:
             'torch has no such numbers; save it as float32.'
         )
     native = array.dtype.newbyteorder('=')  # torch has no other byte order
-    return torch.from_numpy(np.array(array, native))
+    return torch.from_numpy(np.require(array, native, ('C', 'W')))
 
 
 def _read_npz(path: Path) -> Mapping[str, Tensor]:
-    # Numpy does not close a damaged file.
-    with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as arrays:
-        names = arrays.files
+    with zipfile.ZipFile(path):  # numpy does not close a damaged file
+        arrays = np.load(path, allow_pickle=False)
 
     def read(name: str) -> Tensor:
-        with _one_sentence(path), np.load(path, allow_pickle=False) as arrays:
+        with _one_sentence(path):
             array = arrays[name]
         if not isinstance(array, np.ndarray):
             raise ConfigError(
@@ -201,7 +200,7 @@ def _read_npz(path: Path) -> Mapping[str, Tensor]:
             return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16).float()
         return _from_numpy(name, array)
 
-    return LazyArrays(names, read)
+    return LazyArrays(arrays.files, read)
 
 
 def _read_safetensors(path: Path) -> Mapping[str, Tensor]:

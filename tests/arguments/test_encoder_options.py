@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from vit_plugin.arguments import Signature, check
-from vit_plugin.arguments.encoder import (
+from vit_plugin.arguments.encoder_options import (
     CREATES,
     OPTIONS,
     BlockOptions,
@@ -31,7 +31,7 @@ def test_an_option_is_added_in_one_place(monkeypatch, tiny):
     class More(BlockOptions):
         sandwich: bool = field(default=False, metadata=about('a norm after the MLP'))
 
-    monkeypatch.setattr('vit_plugin.arguments.encoder.BlockOptions', More)
+    monkeypatch.setattr('vit_plugin.arguments.encoder_options.BlockOptions', More)
     _, blocks = read_options(dict(sandwich=[True, False]), num_layers=2)
     assert [options.sandwich for options in blocks] == [True, False]
     accepted = Signature(entries_of(More, each_block=True))
