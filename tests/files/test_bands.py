@@ -41,6 +41,17 @@ def test_tiffs_are_read_as_they_were_written(tmp_path, options, bands, kind):
     assert np.array_equal(read_image(path), wanted)
 
 
+def test_grey_pages_of_one_size_are_bands(tmp_path):
+    tifffile, path, wanted = pytest.importorskip('tifffile'), tmp_path / 'a.tif', values(6)
+    tifffile.imwrite(path, np.ascontiguousarray(wanted.transpose(2, 0, 1)))
+    assert shape_of(path) == wanted.shape
+    assert np.array_equal(read_bands(path), wanted)
+    with tifffile.TiffWriter(path) as tiff:  # with an overview
+        tiff.write(wanted[..., 0])
+        tiff.write(wanted[::2, ::2, 0])
+    assert shape_of(path) is None
+
+
 def test_alpha_is_no_band(tmp_path):
     path, wanted = tmp_path / 'a.tif', values(5)
     colours = dict(photometric='rgb', planarconfig='contig')

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,7 +26,8 @@ SEEN = (2, 98)  # percentiles of a band that are black and white in a picture
 def shape_of(source: Source) -> tuple[int, int, int] | None:
     """Height, width and number of bands by the header, or None of a photograph or no image.
 
-    A TIFF is a photograph if it is grey or has three colours, with or without alpha.
+    A TIFF is a photograph if it is grey or has three colours, with or without alpha. Several grey
+    pages of one size are bands.
 
     Args:
         source: a path, or the content of the file.
@@ -113,15 +115,31 @@ def _bands_last(values: np.ndarray) -> np.ndarray:
 
 
 def _tiff_shape(file: BinaryIO) -> tuple[int, int, int] | None:
-    start = file.read(8)
-    tags = ImageFileDirectory_v2(start + file.read(8 * start.startswith(BIG_TIFFS)))
-    file.seek(tags.next)
-    tags.load(file)
-    extra = tags.get(EXTRA_SAMPLES, ())
-    bands = tags.get(SAMPLES, 1) - sum(kind in ALPHA for kind in extra)
-    if bands in (1, 3) or tags.get(PHOTOMETRIC) not in GREY_OR_RGB:
+    pages = list(_pages(file))
+    first = pages[0]
+    size = first[HEIGHT], first[WIDTH]
+    if first.get(PHOTOMETRIC) not in GREY_OR_RGB:
         return None
-    return tags[HEIGHT], tags[WIDTH], bands
+    if len(pages) > 1 and _samples(first) == 1:  # a band on each page, and no smaller overviews
+        alike = all((page[HEIGHT], page[WIDTH], _samples(page)) == (*size, 1) for page in pages)
+        return (*size, len(pages)) if alike else None
+    bands = _samples(first) - sum(kind in ALPHA for kind in first.get(EXTRA_SAMPLES, ()))
+    return None if bands in (1, 3) else (*size, bands)
+
+
+def _pages(file: BinaryIO) -> Iterator[ImageFileDirectory_v2]:
+    """The tags of each page."""
+    start = file.read(8)
+    tags, seen = ImageFileDirectory_v2(start + file.read(8 * start.startswith(BIG_TIFFS))), {0}
+    while tags.next not in seen:
+        seen.add(tags.next)
+        file.seek(tags.next)
+        tags.load(file)
+        yield copy(tags)
+
+
+def _samples(tags: ImageFileDirectory_v2) -> int:
+    return tags.get(SAMPLES, 1)
 
 
 def _of_tiff(file: BinaryIO) -> np.ndarray:
@@ -129,6 +147,8 @@ def _of_tiff(file: BinaryIO) -> np.ndarray:
         import tifffile
     with tifffile.TiffFile(file) as tiff:
         page = tiff.pages.first
+        if page.samplesperpixel == 1:
+            return np.stack([page.asarray() for page in tiff.pages], axis=-1)
         values = np.moveaxis(page.asarray(), page.axes.index('S'), -1)
         colours = [kind not in ALPHA for kind in page.extrasamples]
         keep = [True] * (values.shape[-1] - len(colours)) + colours
