@@ -10,7 +10,7 @@ import torch
 from mmengine.config import Config
 from mmengine.registry import init_default_scope
 
-from vit_plugin.apps.images import ConfigPixels
+from vit_plugin.apps.model_inputs import ConfigPixels
 from vit_plugin.errors import ConfigError
 
 pytest.importorskip('mmseg')

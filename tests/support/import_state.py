@@ -16,6 +16,7 @@ from contextlib import suppress
 warnings.simplefilter('ignore')
 for name in (
     'cv2',
+    'PIL.TiffImagePlugin',
     'matplotlib.pyplot',
     'mmcv.transforms',
     'mmengine.runner',

@@ -13,7 +13,7 @@ from mmengine.registry import DATASETS, MODELS, init_default_scope
 from vit_plugin.apps.exported_photographs import photographs
 from vit_plugin.apps.from_data.request import Request
 from vit_plugin.apps.from_data.write import draw_pictures, write_config
-from vit_plugin.apps.images import ConfigPixels
+from vit_plugin.apps.model_inputs import ConfigPixels
 from vit_plugin.apps.pipeline_steps import steps_of
 from vit_plugin.apps.pixel_steps import apply_steps
 from vit_plugin.apps.trained_model import TrainedModel

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from vit_plugin.arguments.fields import Positive, PositiveInt
 from vit_plugin.registry import MODELS
 
+from ..heads.distilled_head import compare_logits
 from .outputs import Outputs
 
 Distance = Literal['mse', 'cosine']
@@ -189,14 +190,6 @@ class SimilarityDistillation(DistillationLoss):
     def _enqueue(self, vectors: Tensor) -> None:
         vectors = torch.cat(all_gather(vectors.contiguous()))
         self.queue.copy_(torch.cat((vectors.to(self.queue.dtype), self.queue))[: len(self.queue)])
-
-
-def compare_logits(x: Tensor, teacher: Tensor, temperature: float, target: str) -> Tensor:
-    """The loss of logits (B, num_classes), given a teacher's, see :class:`LogitDistillation`."""
-    if target == 'hard':
-        return F.cross_entropy(x, teacher.argmax(dim=1))
-    x, teacher = (F.log_softmax(y / temperature, dim=1) for y in (x, teacher))
-    return temperature**2 * F.kl_div(x, teacher, reduction='batchmean', log_target=True)
 
 
 def patches(map: Tensor, like: Tensor) -> Tensor:

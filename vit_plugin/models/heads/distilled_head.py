@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Literal
 
 import torch
+import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -10,7 +11,6 @@ from vit_plugin.arguments.fields import Fraction, PositiveInt
 from vit_plugin.errors import ConfigError
 from vit_plugin.registry import MODELS
 
-from ..distillation.losses import compare_logits
 from .vit_head import Features, ViTClsHead
 
 # A larger temperature makes all classes equal.
@@ -105,3 +105,16 @@ class DistilledViTClsHead(ViTClsHead):
 def _tokens(feats: Features) -> Tensor:
     last = feats[-1]
     return torch.stack(tuple(last[-2:]), dim=1) if isinstance(last, (list, tuple)) else last
+
+
+def compare_logits(x: Tensor, teacher: Tensor, temperature: float, target: str) -> Tensor:
+    """The loss of logits (B, num_classes), given a teacher's.
+
+    Args:
+        x, teacher: the logits.
+        temperature, target: see :class:`~vit_plugin.models.distillation.losses.LogitDistillation`.
+    """
+    if target == 'hard':
+        return F.cross_entropy(x, teacher.argmax(dim=1))
+    x, teacher = (F.log_softmax(y / temperature, dim=1) for y in (x, teacher))
+    return temperature**2 * F.kl_div(x, teacher, reduction='batchmean', log_target=True)

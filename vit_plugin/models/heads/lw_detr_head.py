@@ -212,7 +212,7 @@ class LWDETRHead(DETRHead):
         boxes = memory.on_maps(references)
         encoded = coordinate_to_encoding(boxes[:, :, 0], self.embed_dims // 2)
         position = self.position(encoded.to(memory.elements))  # (B, Q, C)
-        query, outs = content.expand(len(position), -1, -1), []
+        query, outs = content.expand(position.shape[0], -1, -1), []
         for layer in self.layers if self.training else self.layers[: self.test_cfg['num_layers']]:
             query = layer(query, position, num_groups, boxes, memory)
             outs.append(self.norm(query))

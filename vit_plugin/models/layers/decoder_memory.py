@@ -55,7 +55,7 @@ def _positions(level: Tensor, side: float, sizes: Sizes | None) -> tuple[Tensor,
     rows, columns = level.shape[-2:]
     dtype = torch.promote_types(level.dtype, torch.float32)
     if sizes is None:
-        end = level.new_tensor([[columns, rows]], dtype=dtype).expand(len(level), -1)
+        end = level.new_tensor([[columns, rows]], dtype=dtype).expand(level.shape[0], -1)
     else:  # the columns and rows with pixels of the image, at least in part
         (height, width), (outer_height, outer_width) = sizes[0].unbind(1), sizes[1]
         ends = -(-width * columns // outer_width), -(-height * rows // outer_height)
