@@ -268,6 +268,7 @@ def test_what_is_no_graph(kind, changes, words):
         deploy(build(kind, **changes))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ('kind', 'least'), [('RetinaNet', 4), pytest.param('DETR', 4, marks=pytest.mark.nightly)]
 )

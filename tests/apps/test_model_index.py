@@ -105,6 +105,7 @@ def test_mmpretrain_lists_and_builds_them(written):
     assert Path(model._config.filename).name == f'{BASE}.py'
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures('registered')
 def test_mmpretrain_infers_with_them():
     image = np.random.default_rng(0).integers(0, 255, (60, 80, 3), np.uint8)
@@ -117,6 +118,7 @@ def test_mmpretrain_infers_with_them():
     assert digit['pred_class'] in map(str, range(10))
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures('registered')
 def test_pretrained_takes_every_format(tmp_path):
     """Here it takes timm's names."""

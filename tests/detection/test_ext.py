@@ -64,6 +64,7 @@ def test_a_script_has_the_ops_from_its_first_line(tmp_path):
     assert "__main__ ['--flag']" in run('-m', 'vit_plugin.detection', str(script), '--flag')
 
 
+@pytest.mark.nightly
 def test_after_the_rest_of_mmcv_is_in_time():
     run(
         '-c',

@@ -76,6 +76,7 @@ def test_one_graph_for_each_kind_of_block(name):
     assert deepcopy(model).state_dict().keys() == eager.state_dict().keys()
 
 
+@pytest.mark.nightly
 def test_a_run_compiles_its_blocks(tmp_path):
     runner = build(tiny_cfg(tmp_path, compile=dict(blocks=True, backend='aot_eager')))
     runner.train()

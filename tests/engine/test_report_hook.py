@@ -57,6 +57,7 @@ def test_a_run_leaves_its_record_and_a_resumed_one_goes_on_with_it(digits_config
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore')
 def test_a_run_by_iterations(digits_config):
     cfg = digits_config
@@ -88,6 +89,7 @@ def few_images(monkeypatch):
     monkeypatch.setattr('vit_plugin.engine.outcomes.outcomes.PANELS', 4)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures('few_images')
 def test_pictures_change_nothing_of_a_training(tmp_path):
     weights = []

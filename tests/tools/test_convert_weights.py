@@ -105,6 +105,7 @@ def test_dtype(convert, tmp_path, tiny, suffix, dtype):
         assert read_checkpoint(tmp_path / 'x.pth')['meta'] == dict(cfg='model = dict()')
 
 
+@pytest.mark.nightly
 def test_a_folder_for_a_hub(convert, run_tool, digits_config, tmp_path):
     digits_config.train_cfg.max_epochs = 1
     digits_config.dump(tmp_path / 'config.py')

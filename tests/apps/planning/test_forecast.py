@@ -57,6 +57,7 @@ def ranks():
         yield Layout(gpus=16, gpus_per_node=8)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ('group', 'recompute'),
     [
@@ -89,6 +90,7 @@ def test_unequal_blocks_are_all_traced(options):
     assert equal_blocks(make_cfg(**options), LAYERS) is None
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize('group', [1, pytest.param(16, marks=pytest.mark.nightly)])
 def test_the_largest_batch_is_the_last_that_fits(ranks, group):
     forecast = Forecast(make_cfg(2), replace(ranks, group=group), None)
@@ -140,6 +142,7 @@ def test_the_plan_is_what_torch_allocates(optimizer, amp, recompute, batch):
     )
 
 
+@pytest.mark.nightly
 def test_arithmetic_is_that_of_the_model():
     cfg = make_cfg(2)
     with pretended_ranks(1):
@@ -177,6 +180,7 @@ def test_sharding_divides_and_replicas_do_not(ranks):
     assert plain['gathered'] >= plain['gradients']  # DDP's buckets
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ('optimizer', 'times'),
     [
@@ -217,6 +221,7 @@ def test_mixed_precision_and_sharding_in_low_precision(ranks):
     assert plain['parameters'] == amp['parameters'] == low['parameters']
 
 
+@pytest.mark.nightly
 def test_accumulating_keeps_gradients_and_sends_less(ranks):
     layout = replace(ranks, group=16)
     once, twice = (
@@ -258,5 +263,6 @@ def test_only_classifiers():
         build_classifier(stock)
 
 
+@pytest.mark.nightly
 def test_every_kind_is_named(ranks):
     assert set(kinds(make_cfg(2), ranks)) == set(KINDS)

@@ -150,6 +150,7 @@ def test_save_now(tmp_path, loop, form, name):
     assert loop == 'iter' or meta['epoch'] == 1
 
 
+@pytest.mark.nightly
 def test_save_now_writes_a_state_once(tmp_path, monkeypatch):
     runner = build(tiny_cfg(tmp_path, 'iter'))
     saving, writes = SavesAt(4), []
@@ -187,6 +188,7 @@ def test_a_background_save_is_of_its_moment(plain, tmp_path, form, end):
         assert not differences(plain / f'epoch_{epoch}.pth', tmp_path / f'epoch_{epoch}{end}')
 
 
+@pytest.mark.nightly
 def test_a_stager_that_torch_closes_after_its_first_use_is_replaced(plain, tmp_path, monkeypatch):
     from torch.distributed.checkpoint.staging import DefaultStager  # not in the oldest torch
 

@@ -220,6 +220,7 @@ def test_a_checkpoint_that_does_not_fit_the_disk_leaves_the_one_before(trained, 
     assert newest_checkpoint(folder) == str(folder / 'epoch_2.pth')
 
 
+@pytest.mark.nightly
 def test_the_record_is_that_of_the_checkpoint(trained):
     path = Path(trained.work_dir, 'metrics.json')
     before = json.loads(path.read_text())['history']
@@ -230,6 +231,7 @@ def test_the_record_is_that_of_the_checkpoint(trained):
     assert history['accuracy/top1'][:2] == before['accuracy/top1']
 
 
+@pytest.mark.nightly
 def test_a_flexible_runner_trains_and_resumes_in_the_tools(trained, tmp_path):
     canary = tmp_path / 'canary'
     cfg = read_config(

@@ -190,6 +190,7 @@ def test_the_same_run_goes_on(tmp_path, saved):
     assert (runner.epoch, runner.iter) == (1, 4)
 
 
+@pytest.mark.nightly
 def test_a_run_is_resumed_before_a_schedule_has_begun(tmp_path):
     late = {
         'param_scheduler': [
@@ -222,6 +223,7 @@ def test_a_checkpoint_of_mmengine(tmp_path, saved):
     assert not other.resuming
 
 
+@pytest.mark.nightly
 def test_a_run_of_one_cycle_goes_on(tmp_path):
     cycle = dict(type='OneCycleLR', eta_max=1e-3, by_epoch=True, convert_to_iter_based=True)
     cfg = tiny_cfg(tmp_path, custom_hooks=[], param_scheduler=[cycle])

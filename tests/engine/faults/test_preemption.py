@@ -116,6 +116,7 @@ def test_accumulated_gradients_are_not_lost(monkeypatch, interval):
     assert asked == [4, 8, 12]
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore:.*fork.*:DeprecationWarning')
 def test_forked_processes_end_by_the_signal(tmp_path):
     """MMDetection's ``eval_map`` makes a pool for each validation, which ends its processes by

@@ -28,6 +28,7 @@ def options(**changes: Any) -> dict[str, Any]:
     return dict(model=dict(given, **changes))
 
 
+@pytest.mark.nightly
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path):
     """With the queue, after an iteration in which it had gone round."""
     runner = train(tiny_cfg(tmp_path / 'whole', **options()))

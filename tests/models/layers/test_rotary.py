@@ -127,6 +127,7 @@ def test_one_graph_and_gradients(tiny, form, mode):
         assert all(parameter.grad is not None for parameter in model.parameters())
 
 
+@pytest.mark.nightly
 def test_export_at_any_size(tiny):
     model = VisionTransformer(
         **tiny, pos_embed=dict(type='none', rotary=dict(form='centred')), out_type='raw'

@@ -103,6 +103,7 @@ def test_timms_flexivit_with_other_patches():
         torch.testing.assert_close(ours(images)[0], changed(images), atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.nightly
 def test_one_graph(tiny):
     torch.compiler.reset()
     model = VisionTransformer(**{**tiny, 'patch_embed': dict(FLEXI, patch_size=16)}).eval()
