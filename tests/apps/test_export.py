@@ -80,8 +80,7 @@ NOT_DYNAMIC = {'window', 'window, rotary', 'window, relative', "'learned', bicub
 # What the others are parts of, or have been seen to break; the whole table is nightly.
 QUICK = {
     ('all of these', 'fixed', '.onnx'),
-    ('ResNetEmbed', 'fixed', '.onnx'),
-    ("pos_embed='learned'", '--dynamic-size', '.onnx'),
+    ("pos_embed='learned'", '--dynamic-size', '.pt2'),
     ("'learned', bicubic_dinov2", '--dynamic-size', '.pt2'),
 }
 
@@ -201,7 +200,7 @@ def test_each_variation_is_computed_or_refused(deployed, tmp_path, variation, si
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize('size', [SIZE, pytest.param(None, marks=pytest.mark.nightly)], ids=SIZES)
+@pytest.mark.parametrize('size', SIZES.values(), ids=SIZES)
 def test_nothing_is_made_of_parameters_in_every_run(deployed, size):
     """Neither kernels standardised nor, at a fixed size, positions resampled or looked up."""
     model = deployed(

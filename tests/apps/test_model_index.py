@@ -51,7 +51,7 @@ def test_every_recipe_of_a_classifier_has_an_entry(written):
     assert set(written) == recipes, HOW
 
 
-@pytest.mark.parametrize('name', [BASE, MINI, 'hybrid-vit-base-r50-p16_8xb64-20k_in1k-384px'])
+@pytest.mark.parametrize('name', [BASE, MINI])
 def test_an_entry_is_what_is_computed(written, name):
     assert model_index.entry(Path(written[name]['Config'])) == written[name], HOW
 

@@ -40,6 +40,7 @@ def test_the_report_of_the_environment_says_what_is_in_place():
     assert get_compiler_version() == get_compiling_cuda_version() == 'none: vit_plugin.detection'
 
 
+@pytest.mark.nightly
 def test_a_loaded_extension_is_left():
     run(
         '-c',

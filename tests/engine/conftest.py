@@ -7,7 +7,7 @@ from vit_plugin.engine import ReportHook
 
 @pytest.fixture(autouse=True, scope='module')
 def no_pictures() -> Iterator[None]:
-    """Draw none at the end of a run. They take a third of its time.
+    """Draw none at the end of a run. They take 0.8 s of its 1.9 s.
 
     A module that tests them has a fixture of this name that does nothing.
     """

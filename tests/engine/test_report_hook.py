@@ -12,6 +12,11 @@ from vit_plugin.engine.outcomes import ClassOutcomes
 from vit_plugin.errors import MissingExtraError
 
 
+@pytest.fixture(autouse=True, scope='module')
+def no_pictures() -> None:
+    """Here they are tested."""
+
+
 @pytest.mark.filterwarnings('ignore')
 def test_a_run_leaves_its_record_and_a_resumed_one_goes_on_with_it(digits_config):
     cfg = digits_config

@@ -81,7 +81,7 @@ class Exploding(torch.nn.Module):
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize('non_finite', ['stop', 'ignore'])
+@pytest.mark.parametrize('non_finite', ['stop', pytest.param('ignore', marks=pytest.mark.nightly)])
 def test_a_loss_that_is_no_number_ends_the_run(digits_config, non_finite):
     digits_config.default_hooks.runtime_info.non_finite = non_finite
     digits_config.experiment_name = non_finite

@@ -162,11 +162,16 @@ def test_a_part_of_a_state_is_not_resumed_from(
 @pytest.mark.parametrize(
     'optimizer',
     [
-        dict(type='SGD', lr=0.1, momentum=0.9),
         dict(type='AdamW', lr=1e-3, fused=True),
-        dict(type='Adagrad', lr=0.1),
-        dict(type='vit_plugin.Muon', lr=1e-3),
-        dict(type='RMSprop', lr=1e-3),
+        *(
+            pytest.param(other, marks=pytest.mark.nightly)
+            for other in (
+                dict(type='SGD', lr=0.1, momentum=0.9),
+                dict(type='Adagrad', lr=0.1),
+                dict(type='vit_plugin.Muon', lr=1e-3),
+                dict(type='RMSprop', lr=1e-3),
+            )
+        ),
     ],
     ids=lambda optimizer: optimizer['type'],
 )

@@ -29,7 +29,7 @@ def fresh_compiler() -> None:
     torch.compiler.reset()
 
 
-@pytest.mark.parametrize('mode', ['eval', 'train'])
+@pytest.mark.parametrize('mode', [pytest.param('eval', marks=pytest.mark.nightly), 'train'])
 @pytest.mark.parametrize(
     'changes',
     [
