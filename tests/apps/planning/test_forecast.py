@@ -60,7 +60,7 @@ def ranks():
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ('group', 'recompute'),
-    product((1, 8, 16), (False, True)),
+    [*product((1, 8, 16), (False, True))],
 )
 def test_continued_to_a_depth_it_is_what_tracing_all_blocks_gives(ranks, group, recompute):
     layout = replace(ranks, group=group, recompute=recompute)
