@@ -49,6 +49,7 @@ def test_a_loaded_extension_is_left():
     )
 
 
+@pytest.mark.nightly
 def test_an_installed_extension_is_left(tmp_path):
     (tmp_path / '_ext.py').write_text('compiled = True\n')
     run(

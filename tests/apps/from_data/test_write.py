@@ -277,6 +277,7 @@ def test_what_was_left_out_is_in_a_report(folder, capsys):
     assert 'broken.jpg' in page
 
 
+@pytest.mark.nightly
 def test_without_an_arch_it_is_a_small_hybrid(folder, capsys):
     # Which is scikit-learn's, where there is no such folder.
     cfg = read_config(write_config(Request('digits')))

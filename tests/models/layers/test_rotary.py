@@ -96,20 +96,16 @@ def test_windows_keep_the_places_of_the_whole_grid(tiny):
     torch.testing.assert_close(windows(images)[0][..., 2:, 4:], windows(images[..., 16:, 32:])[0])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ('form', 'mode'),
     [
+        ('centred', 'eval'),
+        ('index', 'eval'),
+        ('xy', 'eval'),
+        ('mixed', 'eval'),
+        ('centred', 'train'),
         ('mixed', 'train'),
-        *(
-            pytest.param(form, mode, marks=pytest.mark.nightly)
-            for form, mode in (
-                ('centred', 'eval'),
-                ('index', 'eval'),
-                ('xy', 'eval'),
-                ('mixed', 'eval'),
-                ('centred', 'train'),
-            )
-        ),
     ],
 )
 def test_one_graph_and_gradients(tiny, form, mode):
