@@ -94,6 +94,7 @@ def test_mmpretrain_does_not_know_them_before():
     assert not [name for name in ModelHub._models_dict if name.startswith('hybrid-vit')]
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures('registered')
 def test_mmpretrain_lists_and_builds_them(written):
     vit_plugin.register_models()  # the second time

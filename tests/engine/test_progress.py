@@ -49,6 +49,7 @@ def test_a_training_by_iterations_has_a_line_to_each_validation(tmp_path, monkey
     assert re.findall(r'Iteration (\d+)/10 \S+ 100%, .*top1', shown) == ['4', '8', '10']
 
 
+@pytest.mark.nightly
 def test_the_line_has_the_metric_of_the_best_checkpoint(tmp_path, monkeypatch):
     options = {
         'val_evaluator': dict(type='Accuracy', topk=(1, 5)),

@@ -185,9 +185,8 @@ def plain(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ('form', 'end'), [pytest.param('file', '.pth', marks=pytest.mark.nightly), ('folder', '')]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize(('form', 'end'), [('file', '.pth'), ('folder', '')])
 def test_a_background_save_is_of_its_moment(plain, tmp_path, form, end):
     build(
         tiny_cfg(

@@ -34,7 +34,7 @@ def fresh_compiler() -> None:
     'changes',
     [
         pytest.param(dict(), id='hybrid pyramid'),
-        pytest.param(WINDOWS, id='windows'),
+        pytest.param(WINDOWS, id='windows', marks=pytest.mark.nightly),
         pytest.param(
             dict(with_cp=True, drop_path_rate=0.1), id='checkpointed', marks=pytest.mark.nightly
         ),

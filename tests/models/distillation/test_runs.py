@@ -118,5 +118,6 @@ def run_sharded(folder: str, expected: torch.Tensor) -> None:
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.nightly
 def test_two_sharded_ranks_train_as_a_plain_run(tmp_path):
     on_ranks(2, tmp_path, run_sharded, str(tmp_path), norms(tmp_path))

@@ -170,15 +170,14 @@ def test_weights_go_both_ways(kind):
             assert torch.equal(value, weights[key])
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings('ignore')
 @pytest.mark.parametrize(
     ('steps', 'amp', 'share'),
     [
         (25, False, 0.9),
-        *(
-            pytest.param(*other, marks=pytest.mark.nightly)
-            for other in ((25, True, 0.9), (250, False, 0.2))
-        ),
+        (25, True, 0.9),
+        (250, False, 0.2),
     ],
 )
 def test_learns(steps, amp, share):
